@@ -1,4 +1,4 @@
-/** The frame around all pages: who is signed in, where one can go, and whether news comes in. */
+/** The frame around all pages: the session, the menu, and the state of the event stream. */
 import { Fragment } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { followLive, liveState, pollInstead } from './client/live.ts'
@@ -14,7 +14,7 @@ import { Dialog } from './parts/dialog.tsx'
 import { matchPath, path } from './router.ts'
 import { chooseTheme, type Theme, theme } from './theme.ts'
 
-/** Everything: the sign-in page, or the frame with a page in it. */
+/** The root: the sign-in page, or the frame with a page in it. */
 export function Console() {
   const session = who.value
   const offer = linkOffer.value
@@ -76,7 +76,7 @@ const GROUPS: readonly { readonly title: string | null; readonly paths: readonly
   { title: 'Account', paths: ['/usage', '/keys', '/accounts'] },
 ]
 
-/** Pages for keys that have rights on jobs alone. */
+/** Pages for keys that have rights on jobs only. */
 const OF_JOBS = new Set(['/', '/batches', '/webhooks'])
 /** Pages that only the operator's keys may read. */
 const OF_OPERATOR = new Set(['/machine', '/accounts'])
@@ -130,13 +130,13 @@ function Side({ isShown }: { readonly isShown: boolean }) {
   )
 }
 
-/** Whether the key of the session may read a page. */
+/** True if the key of the session may read a page. */
 function isForKey(of: string): boolean {
   if (!mayManage('read')) return OF_JOBS.has(of)
   return mayOperate() || !OF_OPERATOR.has(of)
 }
 
-/** Seen while events do not come in: what is on the page may be old then. */
+/** Notice while the event stream is down: the page may be out of date. */
 function LiveCut() {
   const { isOpen, retryAtMs } = liveState.value
   if (isOpen) return null

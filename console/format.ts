@@ -1,7 +1,7 @@
-/** Numbers, times and sizes as people read them. */
+/** Numbers, times and sizes for people. */
 import { signal } from '@preact/signals'
 
-/** The time now, each second while the page is visible. Components that show an age read it. */
+/** The present time, updated each second while the page is visible. Components that show an age read it. */
 export const now = signal(Date.now())
 
 // Tests use these functions without a page.
@@ -28,7 +28,7 @@ function two(count: number, per: number, large: string, small: string): string {
   return `${Math.floor(count / per)} ${large}${rest === 0 ? '' : ` ${rest} ${small}`}`
 }
 
-/** How long ago an instant was, such as `12 s`; changes with the time. */
+/** The age of an instant, such as `12 s`; grows with the time. */
 export function age(at: string | number | null | undefined): string {
   if (at === null || at === undefined) return '–'
   const ms = Math.max(0, now.value - instant(at))
@@ -40,7 +40,7 @@ export function instant(at: string | number): number {
   return typeof at === 'number' ? at : Date.parse(at)
 }
 
-/** The local time of day with milliseconds, such as `14:03:22.105`; with the day where it is another one. */
+/** The local time of day with milliseconds, such as `14:03:22.105`; with the day unless it is today. */
 export function clockTime(at: string | number): string {
   const date = new Date(at)
   const time = `${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}.${pad(date.getMilliseconds(), 3)}`
@@ -81,7 +81,7 @@ export function bytes(number: number | null | undefined): string {
   return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`
 }
 
-/** A share such as `12%`; `<1%` for what is not zero. */
+/** A share such as `12%`; `<1%` for a small share above zero. */
 export function percent(share: number | null | undefined): string {
   if (share === null || share === undefined) return '–'
   if (share > 0 && share < 0.01) return '<1%'

@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals'
 import { navigate } from './router.ts'
 
-/** Whether the list of keys is shown. */
+/** True while the list of keys is shown. */
 export const keysShown = signal(false)
 
 /** Pages by the letter after `g`. */
@@ -21,23 +21,23 @@ export const PAGES_BY_KEY: readonly { readonly key: string; readonly path: strin
   { key: 'a', path: '/accounts', title: 'Accounts' },
 ]
 
-/** Time for the second key. */
+/** Time within which the second key must follow, in milliseconds. */
 const SECOND_KEY_MS = 1_500
 
-/** What `j` and `k` do; the table that was shown last has them. */
+/** Actions of `j` and `k`; the table that was shown last has them. */
 export interface RowKeys {
   readonly move: (by: 1 | -1) => void
 }
 
 const tables: RowKeys[] = []
 
-/** Gives a table the keys for rows until the returned function is called. */
+/** Gives a table the row keys until the returned function is called. */
 export function takeRowKeys(keys: RowKeys): () => void {
   tables.push(keys)
   return () => void tables.splice(tables.indexOf(keys), 1)
 }
 
-/** Listens to keys. To be called once. */
+/** Listens to keys. Call it once. */
 export function listenToKeys(): void {
   let goneMs = Number.NEGATIVE_INFINITY
   addEventListener('keydown', event => {
@@ -49,7 +49,7 @@ export function listenToKeys(): void {
       if (page !== undefined) return handled(event, () => navigate(page.path))
     }
     if (event.key === '?') return handled(event, () => (keysShown.value = true))
-    // A dialog has the keyboard for itself.
+    // An open dialog receives all keys.
     const scope = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document
     if (event.key === 'g' && scope === document) goneMs = performance.now()
     else if (event.key === '/') {

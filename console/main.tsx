@@ -1,4 +1,4 @@
-/** The console: one page that shows and does what the public API does. */
+/** The console: one page over the public API. */
 import { render } from 'preact'
 import { resumeSession } from './client/session.ts'
 import { Console } from './console.tsx'

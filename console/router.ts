@@ -1,11 +1,11 @@
-/** Addresses of pages. Each page and each tab has one, so that it can be kept, sent and gone back to. */
+/** Addresses of pages. Each page and each tab has one, so that it can be stored, shared and returned to. */
 import { computed, signal } from '@preact/signals'
 
 const current = signal(new URL(location.href))
 
 /** The path of the page. */
 export const path = computed(() => current.value.pathname)
-/** The query of the page, which says what is filtered and what is open. */
+/** The query of the page: its filters and the opened row. */
 export const query = computed(() => current.value.searchParams)
 
 addEventListener('popstate', () => {
@@ -45,7 +45,7 @@ export function matchPath(pattern: string, of: string): Record<string, string> |
   return named
 }
 
-/** A part of a path; as it is where somebody typed a `%` that begins nothing. */
+/** A decoded part of a path; unchanged if it has a `%` that begins no escape. */
 function decoded(part: string): string {
   try {
     return decodeURIComponent(part)
@@ -54,7 +54,7 @@ function decoded(part: string): string {
   }
 }
 
-/** Follows links of the console without loading the page again. To be called once. */
+/** Follows links of the console without loading the page again. Call it once. */
 export function followLinks(): void {
   addEventListener('click', event => {
     const link = (event.target as Element | null)?.closest?.('a')
@@ -62,7 +62,7 @@ export function followLinks(): void {
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
     if (link.origin !== location.origin || link.target !== '' || link.hasAttribute('download')) return
     if (/^\/(?:v1|v2|graphql|ops)(?:\/|$)/.test(link.pathname)) return
-    // The browser itself goes to a place in the page.
+    // The browser itself scrolls to a place in the page.
     if (link.hash !== '' && link.pathname + link.search === location.pathname + location.search) return
     event.preventDefault()
     navigate(link.href)

@@ -1,4 +1,4 @@
-/** Light and dark: as the system has it, until somebody chooses. */
+/** Light and dark: the choice of the system until somebody chooses. */
 import { signal } from '@preact/signals'
 
 /** A choice of the person; `system` follows `prefers-color-scheme`. */
@@ -7,9 +7,9 @@ export type Theme = 'system' | 'light' | 'dark'
 const KEPT = 'runyard.theme'
 const dark = matchMedia('(prefers-color-scheme: dark)')
 
-/** What the person chose. */
+/** The theme that the person chose. */
 export const theme = signal<Theme>((localStorage.getItem(KEPT) as Theme | null) ?? 'system')
-/** Whether the page is dark now. */
+/** True if the page is dark now. */
 export const isDark = signal(false)
 
 /** Chooses a theme, for this browser. */

@@ -1,14 +1,14 @@
-/** Lists that are read as a whole, and kept current. */
+/** Lists that are read to their end and kept current. */
 import { type Answer, api, type Given } from './api.ts'
 import type { Pagination } from './api-types.d.ts'
 import type { LiveEvent } from './live.ts'
 import { type Resource, useResource } from './resource.ts'
 import { mayManage } from './session.ts'
 
-/** Pages of 1,000 that are read of one list. */
+/** Limit of pages, of 1,000 rows each, that are read of one list. */
 const MAX_PAGES = 10
 
-/** Operations that list something of an account, with the member of their answers that has the rows. */
+/** Operations that list something of an account, each with the member of its answer that has the rows. */
 interface Lists {
   readonly 'GET /v2/serverless': 'endpoints'
   readonly 'GET /v2/templates': 'templates'

@@ -10,7 +10,7 @@ export type Answer<Of extends Operation> = Operations[Of]['answer']
 /** The body that an operation takes. */
 export type Body<Of extends Operation> = Operations[Of]['body']
 
-/** What a call gives besides its operation. Members that the operation does not have are left out. */
+/** Parameters of a call of an operation. Members that the operation does not have are left out. */
 export type Given<Of extends Operation> = Part<'path', Operations[Of]['path']> &
   Part<'query', Operations[Of]['query']> &
   BodyPart<Operations[Of]['body']> & { readonly signal?: AbortSignal; readonly headers?: Record<string, string> }
@@ -23,10 +23,10 @@ type Part<Name extends string, Type> = [Type] extends [never]
 
 type BodyPart<Type> = [Type] extends [never] ? unknown : Part<'body', Type | JsonText>
 
-/** A response that is no success. */
+/** A response that reports a failure. */
 export class ApiError extends Error {
   readonly status: number
-  /** One sentence for each thing that is wrong, which begins with the path of its member, such as `$.name: is required`. */
+  /** One sentence for each problem; it begins with the path of the member, such as `$.name: is required`. */
   readonly problems: readonly string[]
 
   constructor(status: number, message: string, problems: readonly string[] = []) {
@@ -35,7 +35,7 @@ export class ApiError extends Error {
     this.problems = problems
   }
 
-  /** Whether the same call may work soon: the server is away, starts, or has too much to do. */
+  /** True if the same call may work soon: the server does not answer, is starting, or is overloaded. */
   get isPassing(): boolean {
     return this.status === 0 || this.status === 429 || this.status >= 500
   }
@@ -48,7 +48,7 @@ export async function api<Of extends Operation>(operation: Of, given: Given<Of>)
   return (await response.json()) as Answer<Of>
 }
 
-/** Calls an operation and returns its response, whose body is not read yet. @throws ApiError */
+/** Calls an operation and returns its response with its body unread. @throws ApiError */
 export async function send<Of extends Operation>(operation: Of, given: Given<Of>): Promise<Response> {
   const [method = '', template = ''] = operation.split(' ')
   const { path = {}, query = {}, body, signal, headers = {} } = given as Loose
@@ -64,7 +64,7 @@ interface Loose {
   readonly headers?: Record<string, string>
 }
 
-/** A body whose JSON is written already: large integers in it stay as a person typed them. */
+/** A body that is JSON text already: its large integers stay as a person typed them. */
 export class JsonText {
   readonly text: string
 
@@ -95,7 +95,7 @@ export async function request(
   throw await errorOf(response)
 }
 
-/** The path and query of an operation, for a command that does the same. */
+/** The query of an address, for a command that does the same. */
 export function queryOf(query: Readonly<Record<string, unknown>>): string {
   const pairs = Object.entries(query).flatMap(([name, value]) =>
     value === undefined || value === null || value === '' ? [] : [[name, String(value)]],
@@ -121,7 +121,7 @@ interface Problem {
   readonly errors?: readonly string[]
 }
 
-/** The sentence of anything that was thrown. */
+/** The message of anything that was thrown. */
 export function sentenceOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

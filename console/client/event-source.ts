@@ -1,4 +1,7 @@
-/** Server-sent events over `fetch`, since `EventSource` sends no header (https://html.spec.whatwg.org/multipage/server-sent-events.html). */
+/**
+ * Server-sent events over `fetch`, since `EventSource` sends no header
+ * (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+ */
 
 /** One event of a stream. */
 export interface ServerEvent {
@@ -13,8 +16,8 @@ const MAX_EVENT = 4 * 1024 * 1024
 
 /**
  * Reads the events of a response until it ends.
- * @param onPlace told an id that comes without data, such as the one from which a stream without events yet can be resumed
- * @param silenceMs the stream fails when nothing comes for so long: its connection may be dead without a sign
+ * @param onPlace receives an id without data, such as the one from which a stream without events can be resumed
+ * @param silenceMs silence after which the stream fails: its connection may be dead without a sign
  */
 export async function* readEvents(
   response: Response,
@@ -40,7 +43,7 @@ export async function* readEvents(
       }
     }
   } finally {
-    // It may never answer on a connection that is dead.
+    // It may never resolve on a dead connection.
     void reader.cancel().catch(() => {})
   }
 }
@@ -73,7 +76,10 @@ function parse(block: string, lastId: string | null) {
 const FIRST_WAIT_MS = 250
 const MAX_WAIT_MS = 10_000
 
-/** Waits before tries to connect again: doubled each time, with a random part, so that many pages do not come back at once. */
+/**
+ * Waits before tries to connect again: doubled each time, with a random part, so that many
+ * pages do not return at once.
+ */
 export class Backoff {
   #waitMs = FIRST_WAIT_MS
 
@@ -84,7 +90,7 @@ export class Backoff {
     return ms
   }
 
-  /** The connection works again. */
+  /** Starts again at the shortest wait, once the connection works. */
   reset(): void {
     this.#waitMs = FIRST_WAIT_MS
   }

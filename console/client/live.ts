@@ -1,5 +1,5 @@
 /**
- * What happens in the account, while it happens: one event stream for all tabs. A browser opens six connections to a server over HTTP/1.1,
+ * Live events of the account, in one stream for all tabs. A browser opens six connections to a server over HTTP/1.1,
  * so a stream for each tab would leave none for requests.
  */
 import { signal } from '@preact/signals'
@@ -9,12 +9,12 @@ import { Backoff, pause, readEvents } from './event-source.ts'
 /** An event of `GET /v2/events`. */
 export interface LiveEvent {
   readonly type: string
-  /** Null for a change of something that is no endpoint's. */
+  /** Null for a change that concerns no endpoint. */
   readonly endpointId: string | null
   readonly [field: string]: unknown
 }
 
-/** Hears events. `null`: some may be missing, so everything is to be read again. */
+/** Receives events. `null`: some may be missing, so everything should be read again. */
 type Listener = (event: LiveEvent | null) => void
 
 interface LiveState {
@@ -22,13 +22,13 @@ interface LiveState {
   readonly retryAtMs: number | null
 }
 
-/** Whether events come in. `retryAtMs`: when it is tried again. */
+/** State of the stream. `retryAtMs`: instant of the next try to connect. */
 export const liveState = signal<LiveState>({ isOpen: true, retryAtMs: null })
 
 const listeners = new Set<Listener>()
-/** Tabs with the same key share a stream; what another key may hear is not for them. */
+/** Tabs with the same key share a stream; another key may be allowed to read other events. */
 const channelOf = (keyId: string) => `runyard.events ${keyId}`
-/** The stream is cut when nothing comes for so long. The server sends something every 15 seconds. */
+/** Silence after which the stream is cut. The server sends something every 15 seconds. */
 const SILENCE_MS = 40_000
 
 /** Calls the listener for each event until the returned function is called. */
@@ -39,14 +39,14 @@ export function onLive(listener: Listener): () => void {
 
 type Message = { readonly event: LiveEvent | null } | { readonly state: LiveState }
 
-/** Reads the stream of a key in this tab, or hears it from the tab that does, until the signal aborts. */
+/** Reads the stream of a key in this tab, or receives its events from the tab that does, until the signal aborts. */
 export function followLive(keyId: string, signal: AbortSignal): void {
   liveState.value = { isOpen: true, retryAtMs: null }
   const tries = new Tries(signal)
   if (!('locks' in navigator)) return void lead(signal, tries, () => {})
   const channel = new BroadcastChannel(channelOf(keyId))
   channel.onmessage = ({ data }: MessageEvent<Message | 'retry'>) => (data === 'retry' ? tries.now() : receive(data))
-  // Browsers slow down the timers of a tab that nobody sees, and it may be the one that reads.
+  // Browsers slow down the timers of a hidden tab, and that tab may read the stream.
   const seen = () => {
     if (document.hidden || liveState.value.isOpen) return
     tries.now()
@@ -76,7 +76,7 @@ class Tries {
     await pause(ms, AbortSignal.any([this.#signal, this.#end.signal]))
   }
 
-  /** The next try is due. */
+  /** Ends the wait: the next try is due. */
   now(): void {
     this.#end.abort()
   }
@@ -85,7 +85,7 @@ class Tries {
 /** Time between two readings by a key that may not read events. */
 const POLL_MS = 5_000
 
-/** Reads everything again and again, for a key that may not read events, until the signal aborts. */
+/** Reads everything in intervals until the signal aborts, for a key that may not read events. */
 export function pollInstead(signal: AbortSignal): void {
   liveState.value = { isOpen: true, retryAtMs: null }
   const timer = setInterval(() => receive({ event: null }), POLL_MS)
@@ -111,7 +111,7 @@ async function lead(signal: AbortSignal, tries: Tries, tell: (message: Message) 
       const response = await request('GET', '/v2/events', { headers, signal })
       backoff.reset()
       say({ state: { isOpen: true, retryAtMs: null } })
-      // What happened before the stream was open is in no event, unless it goes on from one.
+      // Changes before the stream was open are in no event, unless the stream resumes after one.
       if (lastId === null) say({ event: null })
       const onPlace = (id: string) => {
         lastId = id

@@ -6,10 +6,10 @@ import { ofAnyEndpoint } from './topics.ts'
 
 /** Endpoints of one call, and the maximum number of calls. */
 const PAGE = { endpoints: 1_000, calls: 10 }
-/** Rates change without an event, and so do endpoints whose events are many. */
+/** Interval of reads: rates change without an event, and events of busy endpoints are merged. */
 const EVERY_MS = 15_000
 
-/** The endpoints as they are now; at most 10,000. */
+/** The present endpoints; at most 10,000. */
 export function useOverview(): Resource<readonly EndpointOverview[]> {
   return useResource(
     'overview',

@@ -1,39 +1,39 @@
-/** What a page reads from the server, kept current by events. */
+/** Values that a page reads from the server, kept current by events. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError } from './api.ts'
 import { Backoff } from './event-source.ts'
 import { type LiveEvent, onLive } from './live.ts'
 import { who } from './session.ts'
 
-/** Something that was read. */
+/** A value that was read. */
 export interface Resource<Type> {
-  /** The newest value; kept while it is read again and when that fails. Null before the first. */
+  /** Newest value; kept while it is read again and when that fails. Null before the first. */
   readonly data: Type | null
   readonly error: Error | null
   /** Reads again now. */
   readonly reload: () => void
 }
 
-/** How a resource stays current, while the page is visible. */
+/** Rules by which a resource stays current while the page is visible. */
 export interface Freshness {
-  /** Whether an event means that the value may have changed; none unless given. */
+  /** True if an event means that the value may have changed; no event does unless given. */
   readonly on?: (event: LiveEvent) => boolean
   /** Reads again after this time as well. */
   readonly everyMs?: number
 }
 
-/** Minimum interval between two reads. A read that takes long is repeated less often. */
+/** Minimum interval between two reads. A slow read is repeated less often. */
 const GAP_MS = 250
 const GAP_OF_READS = 3
 const MAX_KEPT = 200
-/** The newest values by key, so that a page that is opened again shows something at once. */
+/** Newest values by key, so that a page that is opened again shows something at once. */
 const kept = new Map<string, unknown>()
 
-// The next session may be of another account.
+// The next session may belong to another account.
 who.subscribe(() => kept.clear())
 
 /**
- * Reads a resource while the component is there.
+ * Reads a resource while the component is mounted.
  * @param key names the value: another key is another value; null reads nothing
  */
 export function useResource<Type>(
@@ -58,7 +58,7 @@ export function useResource<Type>(
     )
     reload.current = () => reading.again()
     reading.again()
-    // A tab that nobody sees reads when it is seen again.
+    // A hidden tab reads when it becomes visible again.
     let isStale = false
     const look = () => {
       isStale = document.hidden
@@ -91,7 +91,7 @@ function keep(key: string, value: unknown): void {
   if (kept.size > MAX_KEPT) kept.delete(kept.keys().next().value!)
 }
 
-/** Reads again and again, one read at a time: at once after the first event, then not more often than reads allow. */
+/** Reads a value repeatedly, one read at a time: at once after the first event, then no faster than reads complete. */
 class Reading<Type> {
   readonly #load: (signal: AbortSignal) => Promise<Type>
   readonly #done: (data: Type | null, error: Error | null) => void

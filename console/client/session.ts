@@ -1,8 +1,11 @@
-/** Who is signed in. The browser has a cookie that scripts cannot read, and a token that is bound to this origin; both are needed. */
+/**
+ * The session: the browser has a cookie that scripts cannot read, and a token that is bound to this origin; a request
+ * needs both.
+ */
 import { signal } from '@preact/signals'
 import { Backoff, pause } from './event-source.ts'
 
-/** What a key may do with jobs: of all endpoints, or by endpoint. */
+/** Rights of a key on jobs: of all endpoints, or by endpoint. */
 type Level = 'none' | 'read' | 'write'
 
 /** The rights of the key of the session. */
@@ -10,13 +13,13 @@ export type Scope =
   | { readonly type: 'all' | 'read-only' }
   | { readonly type: 'restricted'; readonly management: Level; readonly jobs: Level | Readonly<Record<string, Level>> }
 
-/** The session as the server tells it. */
+/** The session as the server reports it. */
 export interface Who {
   readonly account: { readonly id: string; readonly name: string }
   readonly keyId: string
   readonly keyName: string
   readonly scope: Scope
-  /** Whether the key may manage accounts and see the machine. */
+  /** True if the key may manage accounts and see the machine. */
   readonly operator: boolean
   readonly expiresAt: string
   readonly server: {
@@ -27,17 +30,17 @@ export interface Who {
 }
 
 const TOKEN = 'runyard.token'
-/** Where the last inputs are; they go when somebody signs out, since the browser may be that of several people. */
+/** Storage key of the last inputs; a sign-out removes them, since several people may share the browser. */
 export const INPUTS = 'runyard.inputs'
 
-/** Null: nobody is signed in. Undefined: not known yet. */
+/** The session of the page. Null: nobody is signed in. Undefined: not read yet. */
 export const who = signal<Who | null | undefined>(undefined)
-/** Whether the server does not tell who is signed in, and is asked again. */
+/** True while the server does not report the session; the page asks again. */
 export const isAway = signal(false)
-/** Why a one-time link signed nobody in. */
+/** Reason why a one-time link did not sign in; null without a failure. */
 export const linkProblem = signal<string | null>(null)
 
-/** A one-time link that was opened, with what it signs in as. */
+/** A one-time link that was opened, with the key that it signs in as. */
 export interface LinkOffer {
   readonly link: string
   readonly account: { readonly id: string; readonly name: string }
@@ -45,12 +48,15 @@ export interface LinkOffer {
   readonly keyName: string
 }
 
-/** The link that was opened and not answered yet; null for none. Anybody can make somebody open one, so it signs in nobody by itself. */
+/**
+ * The opened link that waits for a decision; null for none. Anybody can make somebody open one, so it
+ * signs in nobody by itself.
+ */
 export const linkOffer = signal<LinkOffer | null>(null)
 
 /**
- * The half of the session that this page acts with. It is not read from the storage for each request: another tab may have signed in as
- * somebody else, for whom this page does nothing before it shows who that is.
+ * The token of the session that this page acts with. It is not read from the storage for each request: another tab may
+ * have signed in as somebody else, and this page does nothing for that account before it shows the name of it.
  */
 let token = ''
 
@@ -59,17 +65,17 @@ export function sessionHeaders(): Record<string, string> {
   return { 'x-runyard-console': token === '' ? '1' : token }
 }
 
-/** Reads the session, from the one-time link in the address where there is one, and follows what other tabs do. To be called once. */
+/** Reads the session, from the one-time link in the address if there is one, and follows other tabs. Call it once. */
 export async function resumeSession(): Promise<void> {
   addEventListener('storage', followTabs)
   addEventListener('pageshow', followTabs)
-  // A link that is opened where the page is already loads nothing.
+  // A link that is opened in a loaded page does not load it again.
   addEventListener('hashchange', () => void takeLink())
   await takeLink()
   await readSession()
 }
 
-/** Reads what the link in the address signs in as, where there is one. */
+/** Reads the session that the link in the address would start, if there is one. */
 async function takeLink(): Promise<void> {
   const link = new URLSearchParams(location.hash.slice(1)).get('link')
   if (link === null) return
@@ -80,21 +86,21 @@ async function takeLink(): Promise<void> {
   linkOffer.value = typeof answer === 'string' ? null : { ...answer, link }
 }
 
-/** Answers the link that was opened: signs in with it, or leaves it. */
+/** Decides on the opened link: signs in with it, or drops it. */
 export async function answerLink(isWanted: boolean): Promise<void> {
   const offer = linkOffer.value
   if (offer !== null && isWanted) linkProblem.value = await signIn({ link: offer.link })
   linkOffer.value = null
 }
 
-/** Another tab has signed in or out. What the page shows of the account before goes first. */
+/** Follows a sign-in or a sign-out in another tab. First removes the data of the previous account from the page. */
 function followTabs(): void {
   if (who.value === undefined || (localStorage.getItem(TOKEN) ?? '') === token) return
   who.value = undefined
   void readSession()
 }
 
-/** Reads who is signed in, again and again while the server is away. */
+/** Reads the session, repeatedly while the server does not answer. */
 async function readSession(): Promise<void> {
   const backoff = new Backoff()
   for (;;) {
@@ -102,7 +108,7 @@ async function readSession(): Promise<void> {
     if (token === '') break
     const response = await fetch('/console/session', { headers: sessionHeaders() }).catch(() => null)
     const found = response?.ok === true ? ((await response.json().catch(() => null)) as Who | null) : null
-    // Another tab has signed in or out meanwhile.
+    // Another tab signed in or out in the meantime.
     if (localStorage.getItem(TOKEN) !== token) continue
     if (found !== null) {
       isAway.value = false
@@ -119,7 +125,7 @@ async function readSession(): Promise<void> {
 
 const NEVER = new AbortController().signal
 
-/** Signs in with a key or a one-time link. Returns null, or why that failed. */
+/** Signs in with a key or a one-time link. Returns null, or the reason of a failure. */
 export async function signIn(credential: { readonly key: string } | { readonly link: string }): Promise<string | null> {
   const answer = await post<Who & { readonly token: string }>('/console/session', credential)
   if (typeof answer === 'string') return answer
@@ -130,7 +136,7 @@ export async function signIn(credential: { readonly key: string } | { readonly l
   return null
 }
 
-/** The answer of the server before anybody is signed in; a sentence where it refuses. */
+/** The answer of the server before anybody is signed in; a sentence if it refuses. */
 async function post<Answer extends object>(path: string, credential: object): Promise<Answer | string> {
   const response = await fetch(path, {
     method: 'POST',
@@ -150,16 +156,19 @@ export async function signOut(): Promise<void> {
   ended(used)
 }
 
-/** The session is over: the key ended, or another tab signed out. @param used the headers that the server refused; nothing happens to a newer session */
+/**
+ * Ends the session here: the key ended, or another tab signed out. Does nothing to a newer session.
+ * @param used headers that the server refused
+ */
 export function ended(used = sessionHeaders()): void {
   if (used['x-runyard-console'] !== sessionHeaders()['x-runyard-console']) return
-  // Another tab may have signed in since.
+  // Another tab may have signed in since then.
   if (localStorage.getItem(TOKEN) === token) localStorage.removeItem(TOKEN)
   token = ''
   who.value = null
 }
 
-/** Whether the key may read or write in management. */
+/** True if the key may read or write in management. */
 export function mayManage(level: 'read' | 'write'): boolean {
   const scope = who.value?.scope
   if (scope === undefined) return false
@@ -167,7 +176,7 @@ export function mayManage(level: 'read' | 'write'): boolean {
   return covers(scope.management, level)
 }
 
-/** Whether the key may read or write the jobs of an endpoint. */
+/** True if the key may read or write the jobs of an endpoint. */
 export function mayUseJobs(level: 'read' | 'write', endpointId: string): boolean {
   const scope = who.value?.scope
   if (scope === undefined) return false
@@ -175,7 +184,7 @@ export function mayUseJobs(level: 'read' | 'write', endpointId: string): boolean
   return covers(typeof scope.jobs === 'string' ? scope.jobs : (scope.jobs[endpointId] ?? 'none'), level)
 }
 
-/** Whether the key may manage accounts and see the machine. */
+/** True if the key may manage accounts and see the machine. */
 export function mayOperate(): boolean {
   return who.value?.operator === true
 }

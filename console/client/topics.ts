@@ -1,4 +1,4 @@
-/** Which events change which values. */
+/** Events that may change a value, for each kind of value. */
 import type { LiveEvent } from './live.ts'
 
 type Topic = (event: LiveEvent) => boolean

@@ -1,7 +1,7 @@
-/** What of an account uses a secret, a credential or a volume. */
+/** Endpoints and templates of an account that use a secret, a credential or a volume. */
 import type { Endpoint, Template } from './api-types.d.ts'
 
-/** Something that others use. */
+/** A thing that endpoints and templates use. */
 export type Used =
   | { readonly secret: string }
   /** Id of a credential of a registry. */
@@ -16,7 +16,7 @@ export interface User {
   readonly name: string
 }
 
-/** The endpoints and the templates that use it. */
+/** The endpoints and the templates that use a thing. */
 export function usersOf(used: Used, endpoints: readonly Endpoint[], templates: readonly Template[]): readonly User[] {
   const uses = (of: Pick<Endpoint, 'env' | 'registry'> & { readonly networkVolumes?: readonly string[] }) => {
     if ('secret' in used) return usesSecret(of.env, used.secret)
@@ -29,12 +29,12 @@ export function usersOf(used: Used, endpoints: readonly Endpoint[], templates: r
   ]
 }
 
-/** What a variable has in place of the value of a secret. */
+/** Text in a variable that stands for the value of a secret. */
 export function secretReference(name: string): string {
   return `{{ RUNPOD_SECRET_${name} }}`
 }
 
-/** Whether a variable of an environment names a secret. */
+/** True if a variable of an environment refers to a secret. */
 function usesSecret(env: Readonly<Record<string, string>>, name: string): boolean {
   return Object.values(env).some(value =>
     [...value.matchAll(/\{\{\s*RUNPOD_SECRET_([A-Za-z0-9_.\-/]+)\s*\}\}/g)].some(([, named]) => named === name),

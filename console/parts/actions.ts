@@ -1,4 +1,7 @@
-/** The actions that the server offers for a cause, as buttons: where each leads, what it changes, and the request that does it. */
+/**
+ * The actions that the server offers for a cause, as buttons: the target of each, the settings that it changes, and
+ * the request that does it.
+ */
 import type { EndpointExplanation, UpdateEndpointRequest } from '../client/api-types.d.ts'
 
 /** An action of an explanation. */
@@ -59,19 +62,19 @@ export function needsOf(action: Action): Needs | null {
   }
 }
 
-/** True where an action leads somewhere or shows something, and changes nothing. */
+/** True for an action that only opens or shows something. */
 export function isLook(action: Action): boolean {
   return needsOf(action) === 'read'
 }
 
-/** The address that an action opens, for an endpoint; null where it opens none. */
+/** The address that an action opens, for an endpoint; null if it opens none. */
 export function hrefOf(action: Action, id: string): string | null {
   if (action.kind === 'open') return PAGES[action.page](id, action.part)
   if (action.kind !== 'logs') return null
   return `/endpoints/${id}/logs${action.worker === null ? '' : `?worker=${encodeURIComponent(action.worker)}`}`
 }
 
-/** The actions of the cause, or those that a note asks for, each title once. */
+/** The actions of the cause, or those of a note, each title once. */
 export function actionsOf(
   { actions }: { readonly actions: readonly Action[] },
   note: number | null,
@@ -107,7 +110,7 @@ export function bodyOf({ field, value }: ActionOf<'set'>): UpdateEndpointRequest
   return { [name]: member === undefined ? value : { [member]: value } } as UpdateEndpointRequest
 }
 
-/** An action that allows so many workers, in place of the number that the server advises. */
+/** The action with another limit of workers than the number that the server advises. */
 export function withWorkersMax(action: ActionOf<'set'>, value: number): Action {
   return { ...action, title: `Allow ${value === 1 ? '1 worker' : `${value} workers`}`, value }
 }

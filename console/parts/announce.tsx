@@ -1,4 +1,4 @@
-/** Short messages: seen for a moment, and read out by screen readers. */
+/** Short messages: shown for a moment, and read out by screen readers. */
 import { signal } from '@preact/signals'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 
@@ -27,13 +27,16 @@ function dismiss(id: number): void {
   messages.value = messages.value.filter(one => one.id !== id)
 }
 
-/** Where messages are shown: above everything, an open dialog as well. The region stays, so that messages are read out. */
+/**
+ * Region of the messages: above everything, open dialogs included. It stays in the page, so
+ * that messages are read out.
+ */
 export function Messages() {
   const region = useRef<HTMLDivElement>(null)
   const shown = messages.value
   useLayoutEffect(() => {
     const element = region.current!
-    // Firefox has it since version 125.
+    // Firefox supports it since version 125.
     if (!('popover' in element)) return
     if (element.matches(':popover-open')) element.hidePopover()
     if (shown.length > 0 && document.querySelector('dialog[open]') !== null) element.showPopover()

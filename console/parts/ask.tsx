@@ -1,15 +1,15 @@
-/** Dialogs that ask for values, described by what they ask. */
+/** Dialogs that ask for values, from a description of the fields. */
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { Button } from './basic.tsx'
 import { Dialog } from './dialog.tsx'
 import { CheckField, Field, FormProblems, isAt, type Problems, SelectField, TextField, useSending } from './form.tsx'
 
-/** One value. Its name is that of the member of the body, for what the server says of it. */
+/** One value. Its name is that of the member of the body, so that the server's problems find their field. */
 export interface Asked {
   readonly name: string
   readonly label: string
-  /** At first; default: an empty text. */
+  /** Initial value; default: an empty text. */
   readonly value?: string | number | boolean
   readonly hint?: string
   readonly placeholder?: string
@@ -18,13 +18,13 @@ export interface Asked {
   readonly options?: readonly (readonly [string, string])[]
 }
 
-/** The values by their names; numbers for fields that take them. Fields that are empty from the start to the end are left out. */
+/** The values by their names; numbers for numeric fields. Fields that were and stay empty are left out. */
 export type Values = Readonly<Record<string, string | number | boolean>>
 
 /**
- * Asks for values and sends them. It stays open with what the server says, and closes when that is nothing.
- * @param act gets what has changed, too: the members of a body that changes something
- * @param isChange whether nothing can be sent before something has changed
+ * Asks for values and sends them. The dialog shows the server's problems, and closes when there are none.
+ * @param act also receives the changed members, for a body that changes something
+ * @param isChange true if nothing can be sent before a value changed
  */
 export function Ask({
   title,
@@ -38,7 +38,7 @@ export function Ask({
   more,
 }: {
   readonly title: string
-  /** What the button says. */
+  /** Label of the button that sends. */
   readonly action: string
   readonly asked: readonly Asked[]
   readonly act: (values: Values, changed: Values) => Promise<unknown>
@@ -46,7 +46,7 @@ export function Ask({
   readonly isChange?: boolean
   readonly isReady?: boolean
   readonly note?: ComponentChildren
-  /** Fields that are more than an input each. */
+  /** Fields that need more than one input each. */
   readonly more?: (problems: Problems, values: Values) => ComponentChildren
 }) {
   const { problems, isSending, send } = useSending()
@@ -100,7 +100,7 @@ export function Ask({
   )
 }
 
-/** Paths that a field shows; fields of `more` show all but those of the whole body. */
+/** Paths of problems that a field shows; fields of `more` show all but those of the whole body. */
 function shownPaths(problems: Problems, asked: readonly Asked[], hasMore: boolean): readonly string[] {
   return Object.keys(problems).filter(
     path => path !== '$' && (hasMore || asked.some(({ name }) => isAt(`$.${name}`, path))),
@@ -124,7 +124,7 @@ function OneValue({
   return type === 'hidden' ? <HiddenField {...field} /> : <TextField {...field} type={type} />
 }
 
-/** A field whose text is hidden until somebody wants to see it. Texts of several lines are kept as they are. */
+/** A field whose text is hidden until somebody reveals it. Line breaks of a text stay. */
 function HiddenField({
   value,
   onChange,
@@ -159,7 +159,7 @@ function HiddenField({
               type="password"
               autocomplete="new-password"
               value={value}
-              // The browser would drop line breaks from what is typed into it.
+              // A password field would drop line breaks of typed text.
               readOnly={lines > 1}
               onInput={event => onChange(event.currentTarget.value)}
               onPaste={event => {

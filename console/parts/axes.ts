@@ -1,18 +1,18 @@
-/** Where the axes of charts have labels, and which. */
+/** Positions and texts of the labels of chart axes. */
 import type { Unit } from './chart-data.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
 
-/** Distances between the labels of a time axis. */
+/** Distances between the labels of a time axis, in milliseconds. */
 export const TIME_STEPS: readonly number[] = [
   ...[1, 2, 5, 10, 15, 30].map(minutes => minutes * MINUTE_MS),
   ...[1, 2, 3, 6, 12].map(hours => hours * HOUR_MS),
   ...[1, 2, 3, 7, 14, 30, 60, 90, 180, 365].map(days => days * DAY_MS),
 ]
 
-/** Distances between the labels of the other axis: those that people would choose. */
+/** Round distances between the labels of the axis of values. */
 export function valueSteps(unit: Unit): number[] {
   if (unit === 'ms') {
     const seconds = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400, 172_800]

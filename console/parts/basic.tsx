@@ -6,7 +6,7 @@ import { age, clockTime, dateTime, instant } from '../format.ts'
 import { path } from '../router.ts'
 import { announce } from './announce.tsx'
 
-/** A button that runs an action and cannot be pressed again meanwhile. A failure is announced. */
+/** A button that runs an action and is disabled until it ends. A failure is announced. */
 export function Button({
   onPress,
   kind = 'plain',
@@ -76,7 +76,7 @@ export function Code({ text, what = 'command' }: { readonly text: string; readon
   )
 }
 
-/** How long ago an instant was; the title has the instant. */
+/** The age of an instant; the title has the instant. */
 export function Ago({
   at,
   suffix = '',
@@ -94,7 +94,7 @@ export function Ago({
   )
 }
 
-/** What a state means for people; each has a shape of its own beside its colour. */
+/** Meaning of a state for people; each has a shape of its own beside its color. */
 export type Tone = 'good' | 'busy' | 'wait' | 'bad' | 'off' | 'frozen'
 
 const SHAPES: Readonly<Record<Tone, string>> = { good: '●', busy: '▶', wait: '◆', bad: '✕', off: '○', frozen: '❄' }
@@ -116,7 +116,7 @@ export function State({
   )
 }
 
-/** What went wrong with reading, with a way to try again. */
+/** A failed read, with a button that tries again. */
 export function Failure({ error, retry }: { readonly error: Error; readonly retry?: () => void }) {
   return (
     <div class="notice bad" role="alert">
@@ -126,7 +126,7 @@ export function Failure({ error, retry }: { readonly error: Error; readonly retr
   )
 }
 
-/** What is shown where there is nothing, with what to do. */
+/** Placeholder for an empty list, with the next step. */
 export function Empty({ title, children }: { readonly title: string; readonly children?: ComponentChildren }) {
   return (
     <div class="empty">
@@ -136,7 +136,7 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   )
 }
 
-/** The value of a resource, or what is shown before it is there. */
+/** The value of a resource, or a placeholder until the first read ends. */
 export function Loaded<Type>({
   of: { data, error, reload },
   children,
@@ -178,7 +178,7 @@ export function Tabs({
   )
 }
 
-/** A choice of few, as buttons beside each other. */
+/** A choice of a few values, as adjacent buttons. */
 export function Choice<Value extends string>({
   label,
   value,
@@ -242,7 +242,7 @@ export function Section({
 
 let isFirstHead = true
 
-/** The head of a page: its title, figures or actions beside it. The title of the window follows. */
+/** The head of a page: its title, with figures or actions beside it. Sets the title of the window. */
 export function PageHead({
   title,
   above,
@@ -257,7 +257,7 @@ export function PageHead({
     document.title = `${title} · Runyard`
   }, [title])
   useEffect(() => {
-    // What had the focus was on the page before.
+    // The focus was on an element of the previous page.
     if (!isFirstHead && document.activeElement === document.body) heading.current?.focus({ preventScroll: true })
     isFirstHead = false
   }, [])

@@ -1,10 +1,10 @@
-/** The look of each cause: its words and its tone. The server decides everything else about it. */
+/** The title and tone of each cause. The server decides everything else about it. */
 import type { EndpointOverview } from '../client/api-types.d.ts'
 
 /** The cause of a wait or a problem, as the server names it. */
 export type Cause = NonNullable<EndpointOverview['why']>['cause']
 
-/** How a cause looks: something to repair, a wait that somebody may shorten, work under way, or nothing. */
+/** Tone of a cause: something to fix, a wait that somebody may shorten, work in progress, or nothing. */
 export type CauseTone = 'bad' | 'wait' | 'busy' | 'good'
 
 interface CauseLook {
@@ -57,7 +57,7 @@ function lookOf(cause: string): CauseLook | undefined {
   return CAUSES[cause as Cause]
 }
 
-/** How a cause looks. A server that is newer than this page may have others. */
+/** The tone of a cause. A newer server may send causes that this page does not list. */
 export function toneOf(cause: string): CauseTone {
   return lookOf(cause)?.tone ?? 'wait'
 }
@@ -72,16 +72,16 @@ export function isPrinted(cause: string): boolean {
   return lookOf(cause)?.isPrinted === true
 }
 
-/** True where somebody should look at it: it does not end by itself, or not soon. */
+/** True if somebody should look at the cause: it does not end by itself, or not soon. */
 export function needsAttention(cause: string): boolean {
   const tone = toneOf(cause)
   return tone === 'bad' || tone === 'wait'
 }
 
-/** True for a wait that began just now, so that it may be over before one has read about it. */
+/** True for a wait that began just now, so that it may end before anybody has read about it. */
 export function isPassing({ cause, sinceMs }: { cause: string; sinceMs: number | null }, ms: number, nowMs: number) {
   if (toneOf(cause) === 'bad' || cause === 'paused' || sinceMs === null) return false
-  // A clock of the browser that is behind does not hide anything.
+  // A browser clock that is behind must not hide anything.
   return nowMs >= sinceMs && nowMs - sinceMs < ms
 }
 
@@ -90,7 +90,7 @@ export function sentence(clause: string): string {
   return clause.charAt(0).toUpperCase() + clause.slice(1)
 }
 
-/** The line that names the error in the output of a worker; null where none does. */
+/** The line that names the error in the output of a worker; null if none does. */
 export function errorLine(lines: readonly string[]): string | null {
   return lines.findLast(line => /^(?:[\w.]*(?:Error|Exception)\b|fatal\b)/i.test(line)) ?? null
 }

@@ -1,9 +1,9 @@
 /** Numbers of charts, without any drawing. */
 
-/** What numbers are. */
+/** Unit of numbers. */
 export type Unit = 'count' | 'number' | 'ms' | 'percent' | 'money' | 'hours'
 
-/** How a series is told apart beside its colour: dashes of a line, hatches of bars. */
+/** Pattern of a series beside its color: dashes of a line, hatches of bars. */
 export type Look = 'plain' | 'up' | 'down' | 'level'
 
 /** One line, or one part of stacked bars. */
@@ -13,26 +13,26 @@ export interface Series {
   /** Name of a CSS variable. */
   readonly color: string
   readonly look: Look
-  /** One for each time; null is a gap. */
+  /** One value for each span; null is a gap. */
   readonly values: readonly (number | null)[]
 }
 
-/** Spans of time, one beside the other. */
+/** Adjacent spans of time. */
 export interface Times {
   /** Their beginnings. */
   readonly atMs: readonly number[]
-  /** What the chart shows; its end may be past the last span's beginning by more than one span. */
+  /** Range of the chart; its end may be past the start of the last span by more than one span. */
   readonly fromMs: number
   readonly toMs: number
   readonly lengthMs: number
 }
 
-/** The middle of each span: what is nearest to a middle is inside of its span. */
+/** The middle of each span: the nearest middle to a point is that of its own span. */
 export function middles({ atMs, lengthMs }: Times): number[] {
   return atMs.map((at, index) => (at + (atMs[index + 1] ?? at + lengthMs)) / 2)
 }
 
-/** Sums of each series and all before it. A gap is where no series has a value. */
+/** Sums of each series and all before it. A gap exists only where no series has a value. */
 export function stacked(series: readonly Series[]): (number | null)[][] {
   const sums: (number | null)[] = []
   return series.map(({ values }) => {
@@ -43,7 +43,7 @@ export function stacked(series: readonly Series[]): (number | null)[][] {
   })
 }
 
-/** One number for all values. Null where there is none. */
+/** One number for all values. Null without values. */
 export function summaryOf(values: readonly (number | null)[], summary: 'sum' | 'average' | 'max'): number | null {
   const known = values.filter(value => value !== null)
   if (known.length === 0) return null
@@ -52,7 +52,7 @@ export function summaryOf(values: readonly (number | null)[], summary: 'sum' | '
   return summary === 'sum' ? sum : sum / known.length
 }
 
-/** The newest value that is there. */
+/** The newest value that is not null. */
 export function newest(values: readonly (number | null)[]): number | null {
   return values.findLast(value => value !== null) ?? null
 }

@@ -1,4 +1,7 @@
-/** Charts of numbers over time. All charts of a page share their cursor, and a drag over one chooses the time of the page. */
+/**
+ * Charts of numbers over time. All charts of a page share their cursor, and a drag over one
+ * zooms the page to that time.
+ */
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks'
@@ -21,7 +24,7 @@ import type { Mark, Plot } from './plot.ts'
 /** Charts that share their cursor. */
 export interface ChartGroup {
   readonly name: string
-  /** Index of the time at the cursor; null while it is over no chart. */
+  /** Index of the span at the cursor; null while it is over no chart. */
   readonly at: Signal<number | null>
 }
 
@@ -30,7 +33,7 @@ export function useChartGroup(): ChartGroup {
   return { name: useId(), at: useSignal<number | null>(null) }
 }
 
-/** What the legend says of the whole range. */
+/** Number of the whole range that the legend shows. */
 export type Summary = 'sum' | 'average' | 'max'
 
 interface ChartProps {
@@ -45,7 +48,7 @@ interface ChartProps {
   /** Height in pixels. */
   readonly height?: number
   readonly group: ChartGroup
-  /** Called with the time that was dragged over; without it there is no dragging. */
+  /** Called with the dragged range; a chart without it cannot be dragged. */
   readonly onZoom?: (fromMs: number, toMs: number) => void
 }
 
@@ -173,7 +176,7 @@ const KEY_HATCHES: Readonly<Record<Look, string>> = {
   level: 'M0 3H12M0 8H12',
 }
 
-/** How a series looks in the chart. */
+/** The mark of a series in the legend. */
 function Key({ kind, color, look }: { readonly kind: 'bars' | 'lines'; readonly color: string; readonly look: Look }) {
   const paint = `var(${color})`
   return (

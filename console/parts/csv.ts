@@ -12,13 +12,13 @@ function field(value: string | number | null): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
-/** Gives the browser a file to keep. */
+/** Offers the browser a file for download. */
 export function download(name: string, text: string, type = 'text/csv'): void {
   const address = URL.createObjectURL(new Blob([text], { type }))
   const link = document.createElement('a')
   link.href = address
   link.download = name
   link.click()
-  // A browser that reads it later than at once needs the address until then.
+  // Some browsers read the address only later.
   setTimeout(() => URL.revokeObjectURL(address), 60_000)
 }

@@ -1,4 +1,4 @@
-/** Dialogs and drawers. The browser keeps the focus inside and gives it back at the end. */
+/** Dialogs and drawers. The browser keeps the focus inside and restores it at the end. */
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { sentenceOf } from '../client/api.ts'
@@ -41,7 +41,7 @@ export function Dialog({
         onClose()
       }}
       onClose={() => {
-        // Browsers close a dialog without asking at the second Escape. What stays is opened again.
+        // Browsers close a dialog at the second Escape without asking. A dialog that should stay is opened again.
         if (isGone.current) return
         onClose()
         requestAnimationFrame(() => isGone.current || element.current?.open || element.current?.showModal())
@@ -66,7 +66,7 @@ export function Dialog({
   )
 }
 
-/** Asks before something that cannot be taken back. @param typed what the person has to type first */
+/** Asks before an action that cannot be undone. @param typed text that the person has to type first */
 export function Confirm({
   title,
   action,

@@ -1,4 +1,4 @@
-/** The endpoint that a page is about, in its address as `?endpoint=`. */
+/** The choice of an endpoint for a page, in its address as `?endpoint=`. */
 import type { ComponentChildren } from 'preact'
 import { mayManage, who } from '../client/session.ts'
 import { useEndpoints } from '../client/uses.ts'
@@ -12,9 +12,9 @@ export function OfEndpoint({
   children,
 }: {
   readonly title: string
-  /** What the page is for, where there is no endpoint yet. */
+  /** Purpose of the page, shown while no endpoint exists. */
   readonly purpose: string
-  /** Gets the id, and what chooses another one. */
+  /** Receives the id and the control that chooses another endpoint. */
   readonly children: (id: string, chooser: ComponentChildren) => ComponentChildren
 }) {
   const endpoints = useEndpoints()
@@ -46,7 +46,7 @@ export function OfEndpoint({
   )
 }
 
-/** A choice among the endpoints that are known, or a field for an id where none is. */
+/** A choice among the listed endpoints, or a field for an id without a list. */
 function Chooser({ id, options }: { readonly id: string; readonly options: readonly (readonly [string, string])[] }) {
   const attributes = {
     class: 'endpoint-choice',
@@ -68,7 +68,7 @@ function Chooser({ id, options }: { readonly id: string; readonly options: reado
   )
 }
 
-/** The endpoints that the key of the session names; none where it may use all. */
+/** The endpoints that the key of the session names; none if it may use all. */
 function namedByKey(): readonly (readonly [string, string])[] {
   const scope = who.value?.scope
   if (scope?.type !== 'restricted' || typeof scope.jobs === 'string') return []

@@ -1,9 +1,9 @@
-/** Fields of forms, and what the server says of each. */
+/** Fields of forms, each with the problems that the server reports for it. */
 import type { ComponentChildren } from 'preact'
 import { useId, useState } from 'preact/hooks'
 import { ApiError, sentenceOf } from '../client/api.ts'
 
-/** Problems of a form by the path of their member, such as `$.workers.max`. `$` has those of no single field. */
+/** Problems of a form by the path of their member, such as `$.workers.max`. `$` has those of the whole body. */
 export type Problems = Readonly<Record<string, readonly string[]>>
 
 /** The problems that the server found, by member. */
@@ -17,12 +17,12 @@ export function problemsOf(error: unknown): Problems {
   return found
 }
 
-/** Whether the path of a problem is that of a member, or below it. */
+/** True if the path of a problem is that of a member, or below it. */
 export function isAt(member: string, path: string): boolean {
   return path.startsWith(member) && /^[.[]|^$/.test(path.slice(member.length))
 }
 
-/** Sends a form: keeps its problems, and says whether it is being sent. */
+/** Sends a form: stores its problems, and reports that a send is in progress. */
 export function useSending(): {
   readonly problems: Problems
   readonly isSending: boolean
@@ -64,7 +64,7 @@ export function FormProblems({ problems, shown }: { readonly problems: Problems;
   )
 }
 
-/** A labelled field around an input. The render function gets the id and the attributes that join them. */
+/** A labelled field around an input. The render function receives the id and the attributes that join them. */
 export function Field({
   label,
   hint,
@@ -106,7 +106,7 @@ export function Field({
   )
 }
 
-/** What every field with a value has. */
+/** Properties of every field with a value. */
 interface LabelledValue<Value> {
   readonly label: string
   readonly value: Value
@@ -117,7 +117,7 @@ interface LabelledValue<Value> {
   readonly problems?: Problems
 }
 
-/** A field with a text. */
+/** A field for a text. */
 export function TextField({
   value,
   onChange,
@@ -151,7 +151,7 @@ export function TextField({
   )
 }
 
-/** A field with one of several values. */
+/** A field for one of several values. */
 export function SelectField<Value extends string>({
   value,
   options,
@@ -182,7 +182,7 @@ export function SelectField<Value extends string>({
   )
 }
 
-/** A box to tick. */
+/** A checkbox. */
 export function CheckField({
   label,
   value,
@@ -212,7 +212,7 @@ export function CheckField({
   )
 }
 
-/** A field with JSON. Says while typing whether it can be read. */
+/** A field for JSON. Reports invalid JSON while somebody types. */
 export function JsonField({
   value,
   onChange,
@@ -238,7 +238,7 @@ export function JsonField({
   )
 }
 
-/** Why a text is no JSON; null when it is. */
+/** Reason why a text is not JSON; null if it is. */
 export function jsonProblem(text: string): string | null {
   try {
     JSON.parse(text)

@@ -2,7 +2,7 @@
 import { bytes } from '../format.ts'
 import { Code } from './basic.tsx'
 
-/** Characters that are shown; the copy has all. */
+/** Limit of characters that are shown; the copy has all. */
 const MAX_SHOWN = 200_000
 
 /** A JSON value, indented. */

@@ -1,4 +1,4 @@
-/** Pages whose code is loaded when they are first shown, so that the first page comes soon. */
+/** Pages whose code is loaded when they are first shown, so that the first page appears soon. */
 import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { Button } from './basic.tsx'

@@ -1,4 +1,4 @@
-/** Lists that come in pages. */
+/** Lists that are read page by page. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { LiveEvent } from '../client/live.ts'
 import { type Resource, useResource } from '../client/resource.ts'
@@ -9,7 +9,7 @@ export interface Page<Row> {
   readonly nextCursor: string | null
 }
 
-/** A list of which more can be read. */
+/** A list with further pages. */
 export interface GrowingList<Row> extends Resource<readonly Row[]> {
   readonly hasMore: boolean
   readonly isReading: boolean
@@ -19,7 +19,7 @@ export interface GrowingList<Row> extends Resource<readonly Row[]> {
 
 /**
  * Reads a list page by page. Events read the first page again; rows of later pages stay as they were read.
- * @param rowKey tells rows apart, so that one that moves between pages is shown once
+ * @param rowKey identifies a row, so that one that moves between pages is shown once
  */
 export function useGrowingList<Row>(
   key: string | null,
@@ -45,7 +45,7 @@ export function useGrowingList<Row>(
     try {
       const page = await read(cursor, new AbortController().signal)
       if (current.current !== key) return
-      // Rows of the first page stay known: new ones push them out of it.
+      // Rows of the first page are stored too: new rows push them out of it.
       setRest({ rows: [...rows, ...page.rows], nextCursor: page.nextCursor })
     } catch (error) {
       if (current.current === key) setProblem(error as Error)
@@ -64,8 +64,8 @@ export function useGrowingList<Row>(
 }
 
 /**
- * The newest first page, and the rows that were known when later pages were read. Where the first page has none of those, more new rows have
- * come than a page holds: what is between is unknown, so that later pages are read anew.
+ * The newest first page, with the rows that were read before. If the first page has none of those, more new rows
+ * arrived than a page holds: the rows between are unknown, so the later pages are read again.
  */
 export function joinedPages<Row>(
   first: Page<Row> | null,

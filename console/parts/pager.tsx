@@ -2,7 +2,7 @@
 import { count } from '../format.ts'
 import { Button } from './basic.tsx'
 
-/** Which rows of how many are shown, and the ways to the others; nothing where all are. */
+/** Range of the shown rows, with links to the others; nothing if all are shown. */
 export function Pager({
   offset,
   shown,
@@ -11,10 +11,10 @@ export function Pager({
   onMove,
 }: {
   readonly offset: number
-  /** Rows of this page. */
+  /** Number of rows on this page. */
   readonly shown: number
   readonly total: number
-  /** Rows of a whole page. */
+  /** Number of rows on a full page. */
   readonly size: number
   readonly onMove: (offset: number) => void
 }) {

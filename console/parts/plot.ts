@@ -1,4 +1,4 @@
-/** Charts as uPlot draws them, with the colours of the theme. It is loaded, with uPlot, when the first chart is shown. */
+/** Charts as uPlot draws them, in the colors of the theme. It is loaded, with uPlot, when the first chart is shown. */
 import uPlot from 'uplot'
 import { axisTime, TIME_STEPS, topOf, valueSteps } from './axes.ts'
 import type { Look, Series, Unit } from './chart-data.ts'
@@ -9,7 +9,7 @@ export interface Mark {
   readonly title: string
 }
 
-/** What is drawn. */
+/** Content of a plot. */
 export interface Drawing {
   readonly kind: 'bars' | 'lines'
   readonly unit: Unit
@@ -17,9 +17,9 @@ export interface Drawing {
   readonly height: number
   readonly fromMs: number
   readonly toMs: number
-  /** Where the values are drawn. */
+  /** Position of each value on the time axis. */
   readonly atMs: readonly number[]
-  /** What is drawn of each series: of stacked bars the sums up to it. */
+  /** Drawn values of each series: sums up to the series for stacked bars. */
   readonly columns: readonly (readonly (number | null)[])[]
   readonly series: readonly Series[]
   readonly marks: readonly Mark[]
@@ -27,13 +27,13 @@ export interface Drawing {
   readonly format: (value: number) => string
 }
 
-/** What the person does with a plot. */
+/** Actions of a person on a plot. */
 export interface PlotEvents {
   /** Charts with the same name share the cursor. */
   readonly group: string
-  /** Index of the time at the cursor. */
+  /** Index of the span at the cursor. */
   readonly onCursor: (index: number | null) => void
-  /** The time that was dragged over. */
+  /** Called with the dragged range. */
   readonly onZoom: ((fromMs: number, toMs: number) => void) | null
 }
 
@@ -41,7 +41,7 @@ export interface PlotEvents {
 export interface Plot {
   /** Shows other numbers of the same series. */
   readonly update: () => void
-  /** Draws again, since colours changed. */
+  /** Draws again, after the colors changed. */
   readonly redraw: () => void
   readonly resize: (width: number) => void
   readonly end: () => void
@@ -50,10 +50,10 @@ export interface Plot {
 const AXIS_PX = 66
 const FONT = '11px system-ui, sans-serif'
 const DASHES: Readonly<Record<Look, number[]>> = { plain: [], up: [7, 4], down: [2, 3], level: [10, 3, 2, 3] }
-/** Titles of marks that are nearer to each other than this many pixels are left out, but for the first. */
+/** Distance in pixels below which the title of a mark is left out. */
 const MARK_GAP_PX = 34
 
-/** Draws into an element. @param drawing returns what is to be drawn now */
+/** Draws into an element. @param drawing returns the present content */
 export function plotInto(host: HTMLElement, drawing: () => Drawing, events: PlotEvents): Plot {
   const plot = new uPlot(optionsOf(host.clientWidth, drawing, events), dataOf(drawing()), host)
   let width = host.clientWidth
@@ -85,7 +85,7 @@ function optionsOf(width: number, drawing: () => Drawing, { group, onCursor, onZ
     padding: [14, 26, 0, 0],
     legend: { show: false },
     series: [{}, ...(kind === 'bars' ? bars(series) : lines(series))],
-    // Each bar begins where the one below it ends, so that none shines through at the sides.
+    // Each bar begins at the end of the one below it, so that none shows through at the sides.
     bands: kind === 'bars' ? series.slice(1).map((_, at) => ({ series: [at + 1, at + 2] })) : [],
     scales: {
       x: { range: () => [drawing().fromMs, drawing().toMs] },
@@ -110,7 +110,7 @@ function optionsOf(width: number, drawing: () => Drawing, { group, onCursor, onZ
       y: false,
       points: { show: kind === 'lines', size: 7 },
       drag: { x: onZoom !== null, y: false, setScale: false, dist: 6 },
-      // Each chart would zoom the page otherwise.
+      // Without it, each chart would zoom the page.
       sync: {
         key: group,
         scales: ['x', null],
@@ -134,7 +134,7 @@ function optionsOf(width: number, drawing: () => Drawing, { group, onCursor, onZ
   }
 }
 
-/** The uppermost part of stacked bars first. */
+/** The series of stacked bars, the uppermost part first. */
 function bars(series: readonly Series[]): uPlot.Series[] {
   const paths = uPlot.paths.bars!({ size: [0.88] })
   return series
@@ -156,7 +156,7 @@ function lines(series: readonly Series[]): uPlot.Series[] {
     points: {
       size: 5,
       fill: () => color(name),
-      // Where points are too near to each other to be drawn, those between gaps would not be seen at all.
+      // Points too close to each other are not drawn, so a single point between gaps would be invisible.
       filter: (plot: uPlot, at: number, areShown: boolean) => (areShown ? null : lonely([...plot.data[at]!])),
     },
   }))
@@ -191,14 +191,14 @@ function drawMarks({ ctx, bbox, valToPos, scales }: uPlot, marks: readonly Mark[
   ctx.restore()
 }
 
-/** The value of a CSS variable of the theme that is shown. */
+/** The value of a CSS variable of the shown theme. */
 function color(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim()
 }
 
 const TILE_PX = 6
 
-/** A colour with stripes in the colour of the card. */
+/** A color with stripes in the color of the card. */
 function hatch(ctx: CanvasRenderingContext2D, look: Look, fill: string, px: number): CanvasPattern | string {
   const size = Math.round(TILE_PX * px)
   const tile = new OffscreenCanvas(size, size)
@@ -209,7 +209,7 @@ function hatch(ctx: CanvasRenderingContext2D, look: Look, fill: string, px: numb
   draw.lineWidth = px
   draw.beginPath()
   const [from, to] = look === 'up' ? [size, 0] : look === 'down' ? [0, size] : [size / 2, size / 2]
-  // The tiles beside are drawn, too, so that stripes have no gaps in the corners.
+  // The adjacent tiles are drawn too, so that stripes have no gaps in the corners.
   for (const shift of look === 'level' ? [0] : [-size, 0, size]) {
     draw.moveTo(shift - 1, from + Math.sign(from - to))
     draw.lineTo(shift + size + 1, to + Math.sign(to - from))

@@ -1,6 +1,6 @@
-/** Small pictures of numbers. */
+/** Small charts without axes. */
 
-/** A line of numbers without axes; the label says what it shows. */
+/** A line of numbers without axes; the label describes it. */
 export function Spark({
   points,
   label,
@@ -25,7 +25,7 @@ export function Spark({
   )
 }
 
-/** How much of a whole is used, as a bar. */
+/** The used share of a whole, as a bar. */
 export function Meter({ share, label }: { readonly share: number; readonly label: string }) {
   const width = Math.min(Math.max(share, 0), 1) * 100
   return (

@@ -1,4 +1,4 @@
-/** Tables of any length: sorted by their heads, moved in with `j` and `k`, opened with Enter. */
+/** Tables of any length: sorted by their heads, navigated with `j` and `k`, opened with Enter. */
 import type { ComponentChildren } from 'preact'
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { takeRowKeys } from '../keyboard.ts'
@@ -13,18 +13,18 @@ export interface Column<Row> {
   /** Width as in `grid-template-columns`; default: an equal part. */
   readonly width?: string
   readonly align?: 'end'
-  /** What rows are sorted by; the column cannot be sorted without it. */
+  /** Sort key of a row; a column without it cannot be sorted. */
   readonly sort?: (row: Row) => string | number
   /** Left out on narrow screens. */
   readonly isExtra?: boolean
 }
 
 const ROW_PX = 40
-/** Rows from which a table fills the window. */
+/** Number of rows from which a table fills the window. */
 const MANY = 14
 const NARROW = matchMedia('(max-width: 720px)')
 
-/** A table whose rows are only drawn where they can be seen. */
+/** A table that draws only the rows in sight. */
 export function Table<Row>({
   label,
   rows,
@@ -45,16 +45,16 @@ export function Table<Row>({
   readonly rowKey: (row: Row) => string
   /** Address that a row opens. */
   readonly href?: (row: Row) => string
-  /** What a row does when it is opened, where it has no address. */
+  /** Opens a row that has no address. */
   readonly onOpen?: (row: Row) => void
-  /** Keys of the ticked rows; without it rows have no boxes. */
+  /** Keys of the ticked rows; rows have no boxes without it. */
   readonly selected?: ReadonlySet<string>
   readonly onSelect?: (keys: ReadonlySet<string>) => void
-  /** Shown where there are no rows. */
+  /** Content of a table without rows. */
   readonly empty: ComponentChildren
-  /** Called when the end comes into sight, to read more. */
+  /** Called when the end becomes visible, to read more. */
   readonly onEnd?: () => void
-  /** `fill`: the rest of the window; `content`: as high as its rows. Unless given, what suits the number of rows. */
+  /** `fill`: the rest of the window; `content`: the height of its rows. Default: by the number of rows. */
   readonly height?: 'fill' | 'content'
   readonly initialSort?: { readonly column: string; readonly isDown: boolean }
 }) {
@@ -66,7 +66,7 @@ export function Table<Row>({
   useFilledHeight(scroller, height === 'fill')
   const [place, setPlace] = useState<Place | null>(null)
   const at = useMemo(() => indexOf(place, sorted, rowKey), [place, sorted])
-  // The row that Tab reaches is one that is drawn.
+  // Tab reaches a row that is drawn.
   const stop = items.some(({ index }) => index === at) ? at : (items[0]?.index ?? 0)
   const state = useRef({ sorted, at, rowKey })
   state.current = { sorted, at, rowKey }
@@ -81,7 +81,7 @@ export function Table<Row>({
           setPlace({ key: rowKey(sorted[next]!), index: next })
           scrollTo(next)
           const row = () => scroller.current?.querySelector<HTMLElement>(`[data-row="${next}"]`)
-          // One that was out of sight is drawn first.
+          // A row out of sight is drawn first.
           if (row() == null) requestAnimationFrame(() => row()?.focus())
           else row()?.focus()
         },
@@ -173,13 +173,15 @@ export function Table<Row>({
   )
 }
 
-/** The row that the keyboard is at. */
+/** The row that has the keyboard focus. */
 interface Place {
   readonly key: string
   readonly index: number
 }
 
-/** Where that row is now: rows come, go and change places. One that is gone leaves its place to the next. */
+/**
+ * The present index of that row: rows are added, removed and reordered. A removed row leaves its place to the next.
+ */
 function indexOf<Row>(place: Place | null, rows: readonly Row[], rowKey: (row: Row) => string): number {
   if (place === null) return -1
   const there = rows[place.index]
@@ -190,7 +192,7 @@ function indexOf<Row>(place: Place | null, rows: readonly Row[], rowKey: (row: R
 
 const USUAL_PX = 140
 
-/** The share of a narrow screen for a column that has a width on wide ones. */
+/** The width of a column on a narrow screen, for one that has a width on wide ones. */
 function narrowed(width = ''): string {
   return `minmax(0, ${/(?<!\d)(\d+)px/.exec(width)?.[1] ?? USUAL_PX}fr)`
 }
@@ -232,17 +234,17 @@ function sortedRows<Row>(rows: readonly Row[], columns: readonly Column<Row>[], 
   })
 }
 
-/** Whether a press was meant for a control inside of a row. */
+/** True if a press was meant for a control inside a row. */
 function isControl(target: EventTarget | null, row: HTMLElement): boolean {
   const control = (target as Element | null)?.closest?.('a, button, input, label, select')
   return control != null && row.contains(control)
 }
 
-/** Space that is kept below a table that fills the window, and its least height, in pixels. */
+/** Space below a table that fills the window, and the minimum height of the table, in pixels. */
 const BELOW_PX = 26
 const LEAST_PX = 240
 
-/** Lets an element have the rest of the window, whatever is above it. */
+/** Gives an element the rest of the window below its top. */
 function useFilledHeight(element: { readonly current: HTMLElement | null }, isFilling: boolean): void {
   useLayoutEffect(() => {
     if (!isFilling) return
@@ -253,7 +255,7 @@ function useFilledHeight(element: { readonly current: HTMLElement | null }, isFi
       found.style.height = `${Math.max(LEAST_PX, innerHeight - top - BELOW_PX)}px`
     }
     fill()
-    // What is above may grow, such as a notice that comes.
+    // Content above may grow, such as a new notice.
     const observer = new ResizeObserver(fill)
     observer.observe(document.body)
     addEventListener('resize', fill)
@@ -265,7 +267,7 @@ function useFilledHeight(element: { readonly current: HTMLElement | null }, isFi
   }, [isFilling])
 }
 
-/** Whether the screen is narrow, now and after it turns. */
+/** True while the screen is narrow, also after it turns. */
 export function useNarrow(): boolean {
   const [isNarrow, setNarrow] = useState(NARROW.matches)
   useEffect(() => {

@@ -10,7 +10,7 @@ import { Button, Code, Empty, Loaded, PageHead } from './basic.tsx'
 import { Confirm, Dialog } from './dialog.tsx'
 import { type Column, Table } from './table.tsx'
 
-/** Closes what a row has opened. */
+/** Closes the drawer of a row. */
 export function closeRow(): void {
   setQuery({ id: null })
 }
@@ -30,11 +30,11 @@ export function Things<Row extends { readonly id: string }>({
   readonly title: string
   /** One of them, such as `secret`. */
   readonly what: string
-  /** One sentence about what they are for. */
+  /** One sentence about the purpose of these things. */
   readonly purpose: string
   readonly of: Resource<readonly Row[]>
   readonly columns: readonly Column<Row>[]
-  /** What the search looks in. */
+  /** Text of a row that the search matches. */
   readonly textOf: (row: Row) => string
   readonly form: (onClose: () => void, name: string) => ComponentChildren
   readonly detail: (row: Row) => ComponentChildren
@@ -112,14 +112,17 @@ export function Things<Row extends { readonly id: string }>({
   )
 }
 
-/** What can be done with a thing: the button, and the dialog that it opens. */
+/** An action on a thing: its button, and the dialog that the button opens. */
 export type Action = readonly [
   title: string,
   dialog: (onClose: () => void) => ComponentChildren,
   kind?: 'main' | 'danger',
 ]
 
-/** The action that deletes a thing, after a question that says what follows. @param typed what the person has to type first */
+/**
+ * The action that deletes a thing, after a question that states the effects.
+ * @param typed text that the person has to type first
+ */
 export function deletion({
   what,
   name,
@@ -155,7 +158,7 @@ export function deletion({
   ]
 }
 
-/** One thing in a drawer, with what can be done with it where that may be done. */
+/** One thing in a drawer, with the actions that the key may use. */
 export function Drawer({
   title,
   facts = [],
@@ -216,7 +219,7 @@ export function Part({ title, children }: { readonly title: ComponentChildren; r
   )
 }
 
-/** A key that nobody sees again. It takes two presses to leave it by accident. */
+/** A key that is shown once. Two presses are needed to leave it by accident. */
 export function ShownOnce({
   title,
   text,

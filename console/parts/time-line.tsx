@@ -1,4 +1,4 @@
-/** What happened, in the order in which it happened. */
+/** Steps in the order in which they happened. */
 import type { ComponentChildren } from 'preact'
 import { clockTime, duration } from '../format.ts'
 import type { Tone } from './basic.tsx'
@@ -8,12 +8,12 @@ export interface Step {
   readonly atMs: number
   readonly title: string
   readonly tone?: Tone
-  /** How long it took; null for what is a moment. */
+  /** Duration in milliseconds; null for a moment. */
   readonly ms?: number | null
   readonly detail?: ComponentChildren
 }
 
-/** Steps one below the other, each with its time since the first, and a bar for how long it took. */
+/** Steps in a column, each with its time since the first, and a bar for its duration. */
 export function TimeLine({ steps, label }: { readonly steps: readonly Step[]; readonly label: string }) {
   if (steps.length === 0) return null
   const firstMs = steps[0]!.atMs

@@ -1,4 +1,4 @@
-/** What uses something, before it is changed or removed. */
+/** Users of a thing, shown before it is changed or deleted. */
 
 import type { Used } from '../client/users.ts'
 import { useUsers } from '../client/uses.ts'
@@ -7,7 +7,7 @@ import { Loaded } from './basic.tsx'
 
 const MAX_NAMED = 20
 
-/** The endpoints and templates that use it, as links. */
+/** The endpoints and templates that use a thing, as links. */
 export function UsedBy({ of }: { readonly of: Used }) {
   return (
     <Loaded of={useUsers(of)}>

@@ -1,7 +1,7 @@
-/** Only the rows of a long list that can be seen. */
+/** Lists that draw only the rows in sight. */
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 
-/** A row that is drawn, and where it starts in pixels. */
+/** A drawn row, and its start in pixels. */
 interface DrawnRow {
   readonly index: number
   readonly start: number
@@ -19,12 +19,12 @@ export interface VirtualRows {
   readonly isAtEnd: () => boolean
 }
 
-/** Rows that are drawn before the first and after the last that can be seen, so that keys and fast scrolling find them. */
+/** Number of rows that are drawn before and after those in sight, so that keys and fast scrolling find them. */
 const OVERSCAN = 14
-/** The list is drawn again after so many rows, not after each. */
+/** Number of rows after which the list is drawn again. */
 const STEP = 4
 
-/** Shows the rows of a list that can be seen. @param rowHeight height of each row in pixels */
+/** Draws the rows of a list that are in sight. @param rowHeight height of each row in pixels */
 export function useVirtualRows(count: number, rowHeight: number): VirtualRows {
   const scroller = useRef<HTMLDivElement>(null)
   const [seen, setSeen] = useState({ first: 0, rows: 0 })
@@ -45,7 +45,7 @@ export function useVirtualRows(count: number, rowHeight: number): VirtualRows {
     }
   }, [rowHeight])
   const end = Math.min(count, seen.first + seen.rows + OVERSCAN)
-  // A list that became shorter is drawn before it has scrolled back.
+  // A list that became shorter is drawn before the browser has scrolled back.
   const from = Math.max(0, Math.min(seen.first, count - seen.rows) - OVERSCAN)
   const items = Array.from({ length: Math.max(0, end - from) }, (_, at) => ({
     index: from + at,
@@ -60,7 +60,7 @@ export function useVirtualRows(count: number, rowHeight: number): VirtualRows {
       const element = scroller.current
       if (element === null) return
       const start = index * rowHeight
-      // The head stays in sight above the rows.
+      // The head covers the top of the rows.
       const lowest = start + rowHeight + (element.scrollHeight - height) - element.clientHeight
       element.scrollTop = Math.max(lowest, Math.min(element.scrollTop, start))
     },

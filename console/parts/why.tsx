@@ -1,4 +1,4 @@
-/** Why something waits or is wrong: the sentence, what shows it, what to do, and the button that does it. */
+/** The explanation of a wait or a problem: the sentence, its facts, its actions, and a button for each. */
 import { effect, signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useState } from 'preact/hooks'
@@ -27,13 +27,13 @@ import { Dialog } from './dialog.tsx'
 /** The explanation of an endpoint, or of one of its jobs. */
 export type Explanation = (EndpointExplanation | JobExplanation) & { readonly jobs?: EndpointExplanation['jobs'] }
 
-/** What is said may have changed without an event: it counts seconds. */
+/** Interval of reads: a sentence that counts seconds changes without an event. */
 const AGAIN_MS = 5_000
 /** Shorter waits are not shown: the page would jump with each job. */
 const PASSING_MS = 2_000
 const TONES: Readonly<Record<CauseTone, Tone>> = { bad: 'bad', wait: 'wait', busy: 'busy', good: 'good' }
 
-/** Reads why an endpoint, or one of its jobs, waits. */
+/** Reads the reason why an endpoint, or one of its jobs, waits. */
 export function useExplanation(id: string, jobId?: string): Resource<Explanation> {
   return useResource<Explanation>(
     `explain ${id} ${jobId ?? ''}`,
@@ -45,7 +45,7 @@ export function useExplanation(id: string, jobId?: string): Resource<Explanation
   )
 }
 
-/** Reads the releases of an endpoint, as far as the key may. */
+/** Reads the releases of an endpoint, if the key may. */
 export function useReleases(id: string): Resource<ListEndpointReleasesResponse> {
   return useResource<ListEndpointReleasesResponse>(
     mayManage('read') ? `releases ${id}` : null,
@@ -54,14 +54,14 @@ export function useReleases(id: string): Resource<ListEndpointReleasesResponse> 
   )
 }
 
-/** Explains an endpoint, or one of its jobs, where there is something to explain. */
+/** Explains an endpoint, or one of its jobs, unless all is well. */
 export function Why({ id, jobId }: { readonly id: string; readonly jobId?: string }) {
   const { data, error, reload } = useExplanation(id, jobId)
   if (data === null) return error === null ? null : <Failure error={error} retry={reload} />
   return <WhyPanel id={id} explained={data} />
 }
 
-/** Whether an explanation says more than that all is well. */
+/** True if an explanation says more than that all is well. */
 function hasNews(explained: Explanation): boolean {
   const { cause, notes, jobs } = explained
   if (cause === 'finished') return false
@@ -155,7 +155,10 @@ function isAllowed(action: Action): boolean {
   return needs !== null && ALLOWED[needs]()
 }
 
-/** Buttons and links for the actions of a cause or of a note; those that the key may not use are not shown. @param most of them */
+/**
+ * Buttons and links for the actions of a cause or of a note, without those that the key may not use.
+ * @param most of them
+ */
 function Actions({
   id,
   explained,
@@ -201,7 +204,7 @@ interface AskedProps {
   readonly onClose: () => void
 }
 
-/** Asks before a change, and shows what it changes; or shows the command that somebody runs elsewhere. */
+/** Asks before a change and shows it, or shows the command to run elsewhere. */
 function Asked(props: AskedProps) {
   const { action, onClose } = props
   if (action.kind !== 'run' && action.kind !== 'download') return <AskedChange {...props} />
@@ -341,18 +344,18 @@ async function carryOut(id: string, explained: Explanation, action: Action): Pro
 
 interface News {
   readonly steps: readonly { readonly atMs: number; readonly text: string; readonly tone: Tone }[]
-  /** The cause that was mended. */
+  /** The cause that was fixed. */
   readonly from: string
-  /** The cause and its beginning that were shown last. */
+  /** The cause and its start that were shown last. */
   readonly last: string
   readonly hasMoved: boolean
 }
 
-/** What has happened since somebody mended an endpoint, by its id; in the words of the server. */
+/** Explanations since somebody fixed an endpoint, by its id; in the words of the server. */
 export const mended = signal<Readonly<Record<string, News>>>({})
 const MAX_STEPS = 12
 
-// The next session may be of another account.
+// The next session may belong to another account.
 effect(() => {
   if (who.value == null) mended.value = {}
 })
@@ -361,7 +364,7 @@ function newsKey({ cause, sinceMs }: Explanation): string {
   return `${cause} ${sinceMs}`
 }
 
-/** Notes what is said after an endpoint was mended, until its jobs move. */
+/** Stores each new explanation after a fix of an endpoint, until its jobs move. */
 function useNews(id: string, explained: Explanation): void {
   const key = newsKey(explained)
   useEffect(() => {
@@ -383,7 +386,7 @@ function movedText(jobs: Explanation['jobs']): string {
   return `${count(jobs.inProgress)} running, ${count(jobs.inQueue)} waiting`
 }
 
-/** What happens after an endpoint was mended. */
+/** The explanations that followed a fix of an endpoint. */
 export function Next({ id, isAlone = false }: { readonly id: string; readonly isAlone?: boolean }) {
   const told = mended.value[id]
   if (told === undefined) return null
