@@ -11,6 +11,7 @@
  *   hang-checkpoint, hang-restore   the call does not return
  *   no-map         a device map is refused, whatever it says (seen with driver 580 on some machines)
  *   own-no-map     a device map is refused for programs that do not see all cards (CUDA_VISIBLE_DEVICES)
+ *   busy           all programs have work on the card that does not end
  *   lost-lock      the lock succeeds, and its caller gets no answer
  *   no-kernels     no kernel can be loaded
  */
@@ -173,6 +174,11 @@ static CUresult do_restore(const Machine *m) {
   return OK;
 }
 
+static int is_busy(void) {
+  Machine m = read_machine();
+  return has_quirk(&m, "busy");
+}
+
 static CUresult do_lock(const Machine *m) {
   if (self->state != RUNNING) return ILLEGAL_STATE;
   if (has_quirk(m, "segv-lock")) *(volatile int *)8 = 1;
@@ -180,7 +186,7 @@ static CUresult do_lock(const Machine *m) {
   /* New work waits from now on; what has begun ends first. */
   self->state = LOCKED;
   if (has_quirk(m, "lost-lock")) { while (start_of(self->caller) != 0) pause_ms(5); return OK; }
-  while (self->working > 0) {
+  while (self->working > 0 || is_busy()) {
     if (self->timeout_ms > 0 && now_ms() >= until) { self->state = RUNNING; return NOT_READY; }
     pause_ms(1);
   }

@@ -1,6 +1,6 @@
 /**
  * A program that uses a card of the driver library for tests: `fake-worker.ts <MiB> [managed] [child <MiB>]`. It takes memory, fills it, and does what
- * lines of its input say: `sum`, `work <ms>`, `import`, `child <MiB>`. Each is answered by a line of JSON; the first line says that it is ready.
+ * lines of its input say: `sum`, `import`, `child <MiB>`. Each is answered by a line of JSON; the first line says that it is ready.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,7 +22,6 @@ const { functions: cuda } = dlopen('libcuda.so.1', {
   cuMemAllocManaged: { arguments: ['pointer', 'u64', 'u32'], return: 'i32' },
   cuMemcpyHtoD_v2: { arguments: ['u64', 'pointer', 'u64'], return: 'i32' },
   cuMemcpyDtoH_v2: { arguments: ['pointer', 'u64', 'u64'], return: 'i32' },
-  fakeWork: { arguments: ['u32'], return: 'i32' },
   fakeImport: { arguments: [], return: 'i32' },
 })
 
@@ -41,7 +40,6 @@ process.kill(process.pid, 'SIGKILL')
 async function answer(line: string): Promise<object> {
   const [word, value = ''] = line.split(' ')
   if (word === 'sum') return { sum: sum() }
-  if (word === 'work') return { result: cuda.fakeWork(Number(value)) }
   if (word === 'import') return { result: cuda.fakeImport() }
   const words = ['--disable-warning=ExperimentalWarning', import.meta.filename, value]
   const child = spawn(process.execPath, words, { stdio: ['pipe', 'pipe', 'inherit'] })
