@@ -1,9 +1,9 @@
-/** Keeps the order of work with the same key where some of it takes longer: what came later is done later. */
+/** Keeps the order of work with the same key where parts of it take different times. */
 export class InOrder<Key> {
   readonly #latest = new Map<Key, Promise<void>>()
 
   /**
-   * Does the work once all earlier work with the same key is done; at once when none is under way.
+   * Does the work once all earlier work with the same key is done; at once when no such work runs.
    * @param isSlow true when later work has to wait for it
    */
   run<Value>(key: Key, isSlow: boolean, work: () => Promise<Value>): Promise<Value> {

@@ -7,7 +7,7 @@ const MAX_HELD = 20_000
 
 /** The bounds of a wait. */
 export interface Wait {
-  /** Notifications that wake the call. */
+  /** Topics whose notifications wake the call. */
   readonly topics: readonly Topic[]
   /** Maximum time of the wait, in ms. */
   readonly forMs: number
@@ -93,7 +93,7 @@ export class HeldCall implements EventListenerObject, Disposable {
     return this.#isOver
   }
 
-  /** Adds what the end of the call undoes. */
+  /** Adds an action that runs at the end of the call. */
   atEnd(end: () => void): void {
     this.#ends.push(end)
   }

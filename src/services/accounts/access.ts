@@ -21,7 +21,7 @@ import { JobLimiter } from './job-limiter.ts'
 import { OpenUses } from './open-uses.ts'
 
 const CACHE_MS = 5_000
-/** How long a valid key is trusted while the store is unavailable. */
+/** Time for which a valid key is trusted while the store is unavailable. */
 const STALE_MS = 300_000
 const CACHE_SIZE = 1_000
 /** Minimum interval between two records of the use of a key. */
@@ -36,7 +36,7 @@ export interface ServerKey {
   readonly scope: KeyScope
 }
 
-/** Who may do what: API keys, their rights, and the windows in which REST requests are counted. */
+/** Rights of callers: API keys, the operations that they open, and the windows in which REST requests are counted. */
 export class Access {
   /** Counts of failed keys, by address. */
   readonly failedKeys: FailedKeys
@@ -52,7 +52,7 @@ export class Access {
 
   /**
    * @param windows the REST windows of this installation
-   * @param limitJobs whether job operations have limits, too
+   * @param limitJobs true to limit job operations, too
    */
   constructor(
     ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>,
@@ -82,8 +82,8 @@ export class Access {
   }
 
   /**
-   * The caller that a key stands for which was checked before, by its hash.
-   * @throws InvalidKeyError when it is gone, disabled or expired by now
+   * The caller of a key that was checked before, by the hash of the key.
+   * @throws InvalidKeyError when the key was removed, disabled or expired in the meantime
    */
   async ofKeyHash(hash: string): Promise<Caller> {
     const record = await this.#find(hash)
@@ -91,7 +91,10 @@ export class Access {
     throw new InvalidKeyError(failureOf(record))
   }
 
-  /** As {@link authenticate} at once, for valid keys in the cache; null for all others, which have to be authenticated. */
+  /**
+   * As {@link authenticate}, without waiting, for valid keys in the cache; null for all others, which have to be
+   * authenticated.
+   */
   recall(key: string): Caller | null {
     const hash = this.#ports.vault.hash(key)
     const known = this.#cached(hash)
@@ -129,8 +132,8 @@ export class Access {
   }
 
   /**
-   * For what concerns the whole server or other accounts.
-   * @param operation the name of what is asked, for the audit log
+   * Refuses callers without a right to the whole server or to other accounts.
+   * @param operation the name of the requested operation, for the audit log
    * @throws AppError `forbidden` unless the caller has a key of the operator's account with all rights
    */
   requireOperator(caller: Caller, operation: string): void {
@@ -139,10 +142,11 @@ export class Access {
   }
 
   /**
-   * For what has keys in it, with which somebody could stay longer than the key of the caller.
-   * @param operation the name of what is asked, for the audit log
-   * @param isSession whether the caller is signed in to the console, which has an end
-   * @throws AppError `forbidden` unless the caller has such a key without an end
+   * Refuses callers whose rights end, for operations that return keys: with these they could stay longer than their
+   * own key.
+   * @param operation the name of the requested operation, for the audit log
+   * @param isSession true for a caller who is signed in to the console: a session has an end
+   * @throws AppError `forbidden` unless the caller has a key of the operator without an end
    */
   requireLastingOperator(caller: Caller, operation: string, isSession: boolean): void {
     this.requireOperator(caller, operation)
@@ -152,8 +156,8 @@ export class Access {
   }
 
   /**
-   * For the metrics and the status of the whole server.
-   * @param operation the name of what is asked, for the audit log
+   * Refuses callers that may not read the metrics and the status of the whole server.
+   * @param operation the name of the requested operation, for the audit log
    * @throws AppError `forbidden` unless the caller's key is of the operator's account and may read metrics
    */
   requireMetrics(caller: Caller, operation: string): void {
@@ -191,7 +195,7 @@ export class Access {
     return decision
   }
 
-  /** Stores the latest counts, for a server that stops. If the store fails, only those are lost. */
+  /** Stores the latest counts when the server stops. They are lost if the store fails. */
   async saveCounts(): Promise<void> {
     const { keys } = this.#ports.store
     const all = [...this.#counts].map(([owner, { counts }]) => keys.saveWindowCounts(owner, counts))
@@ -199,7 +203,7 @@ export class Access {
   }
 
   /**
-   * Counts one call of a job operation that begins, where this installation limits them.
+   * Counts a call of a job operation at its beginning, where this installation limits them.
    * @returns a function to call once when the call has ended
    * @throws AppError `rate_limited`
    */
@@ -208,9 +212,10 @@ export class Access {
   }
 
   /**
-   * Makes the keys of the server's own valid, adding records where there are none. Other keys of that kind lose their validity.
+   * Makes the keys that the server is started with valid, and adds records for new ones. Other keys of that kind
+   * become invalid.
    * @param adds called before a record is added
-   * @returns the names of those that lost it
+   * @returns the names of the keys that became invalid
    */
   async ensureKeys(
     owner: OwnerId,
@@ -250,7 +255,10 @@ export class Access {
     return this.#uses.hold(caller, requires, end)
   }
 
-  /** A key changed or is gone: it is read again at its next use, and what it holds open ends with the right to it. */
+  /**
+   * A key was changed or removed: it is read again at its next use, and the uses that it holds open end with their
+   * right.
+   */
   changed({ id, hash }: Pick<ApiKey, 'id' | 'hash'>): void {
     this.#changes += 1
     this.#cache.delete(hash)

@@ -16,7 +16,7 @@ export class Accounts {
   readonly #quotas: Pick<Quotas, 'setLimits' | 'readLimits'>
 
   /**
-   * @param sharing whether there may be a second account; notified when there is one
+   * @param sharing decides about a second account; notified when one exists
    * @param quotas applies changed limits at once
    */
   constructor(
@@ -30,8 +30,8 @@ export class Accounts {
   }
 
   /**
-   * @throws AppError `forbidden` unless the caller is an operator, `invalid`, or `conflict` when there are too many or workers of
-   *   accounts are not kept apart
+   * @throws AppError `forbidden` unless the caller is an operator, `invalid`, or `conflict` when the limit of
+   *   accounts is reached or workers of different accounts are not kept apart
    */
   async create(caller: Caller, name: string): Promise<Account> {
     requireOperator(caller)
@@ -75,8 +75,8 @@ export class Accounts {
   }
 
   /**
-   * Changes what is given and keeps the rest. An operator changes all accounts, other callers only the choices of their own;
-   * names and limits are the operator's.
+   * Changes the given fields and keeps the others. An operator changes all accounts, other callers only the choices
+   * of their own; names and limits are the operator's.
    * @throws AppError `not_found`, `forbidden` for a name or limits unless the caller is an operator, `invalid`
    */
   async update(caller: Caller, id: OwnerId, changes: AccountChanges): Promise<Account> {
@@ -105,7 +105,7 @@ export class Accounts {
   }
 
   /**
-   * Puts these in place of all public SSH keys of an account. They are kept for clients; no worker here has a shell.
+   * Replaces all public SSH keys of an account. They are kept for clients; no worker here has a shell.
    * @throws AppError `invalid` with all failures
    */
   async replaceSshKeys(owner: OwnerId, keys: readonly string[]): Promise<readonly string[]> {
@@ -115,7 +115,10 @@ export class Accounts {
     return keys
   }
 
-  /** Makes the operator's account where there is none yet, and reads the limits of all; the server does so at each start. */
+  /**
+   * Creates the operator's account unless it exists, and reads the limits of all accounts; the server does so at each
+   * start.
+   */
   async ensureOperator(): Promise<void> {
     const { store, clock } = this.#ports
     const chosen = { deleteRunningEndpoints: false, limits: {} }

@@ -4,17 +4,19 @@ import { textBefore } from '../../core/text-parts.ts'
 import type { KeyFailure } from '../../events.ts'
 import type { Ports } from '../../ports/ports.ts'
 
-/** Limit of failed keys of one address within {@link WINDOW_MS} before it is slowed down. */
+/** Limit of failed keys of one address within {@link WINDOW_MS}; then the address is slowed down. */
 const MAX_FAILURES = 20
 const WINDOW_MS = 60_000
-/** How long failed keys of an address that is slowed down are answered 429. */
+/** Time for which failed keys of a slowed address are answered with 429. */
 const SLOWED_MS = 60_000
 const MAX_ADDRESSES = 10_000
 
 /** Finds the address of a request. Called only for requests whose key fails. */
 export type AddressOf = () => string
 
-/** A key is unknown, disabled or expired, which look the same to callers; or no worker has the token. */
+/**
+ * Error for a key that is unknown, disabled or expired, which look the same to callers, or for a token of no worker.
+ */
 export class InvalidKeyError extends AppError {
   readonly reason: KeyFailure
 
@@ -24,7 +26,7 @@ export class InvalidKeyError extends AppError {
   }
 }
 
-/** Why a key is not valid. @param record null where there is none */
+/** Reason why a key is not valid. @param record null for an unknown key */
 export function failureOf(record: Pick<ApiKey, 'disabled'> | null): KeyFailure {
   if (record === null) return 'unknown'
   return record.disabled ? 'disabled' : 'expired'
@@ -38,13 +40,13 @@ interface Failures {
 }
 
 /**
- * Counts keys that fail by the address that they come from, and slows down addresses that guess. Only failures are slowed down: a
- * valid key works from each address at any time, so a caller cannot lock out others behind the same address.
+ * Counts failed keys by their address, and slows down addresses that guess. Only failures are slowed down: a valid
+ * key works from each address at any time, so a caller cannot lock out others behind the same address.
  */
 export class FailedKeys {
   readonly #ports: Pick<Ports, 'clock' | 'emit'>
   readonly #maxAddresses: number
-  /** Those that failed latest are last. */
+  /** The address with the latest failure is last. */
   readonly #byAddress = new Map<string, Failures>()
 
   constructor(ports: Pick<Ports, 'clock' | 'emit'>, maxAddresses = MAX_ADDRESSES) {
@@ -54,9 +56,9 @@ export class FailedKeys {
 
   /**
    * Counts keys that failed.
-   * @param address where they come from: a missing one is an address like others
-   * @param count how many keys the request had
-   * @returns what to answer: `error` itself, or `rate_limited` to an address of which too many keys failed
+   * @param address source of the keys; a missing address counts as one of its own
+   * @param count number of keys that the request had
+   * @returns the error to answer with: `error` itself, or `rate_limited` after too many failures of the address
    */
   refusal(address: string, error: InvalidKeyError, count = 1): AppError {
     const nowMs = this.#ports.clock.monotonic()
@@ -77,7 +79,7 @@ export class FailedKeys {
     return error
   }
 
-  /** Counts the failed token of a worker, without ever slowing its address down: that of the relay is the address of all workers. */
+  /** Counts the failed token of a worker. Never slows its address down: all workers have the address of the relay. */
   failedToken(address: string): void {
     this.#ports.emit('key.failed', { address: addressBlock(address), reason: 'worker_token', count: 1 })
   }

@@ -11,7 +11,7 @@ import {
 } from '../../core/jobs/job-limits.ts'
 import type { Ports } from '../../ports/ports.ts'
 
-/** How long a number of workers is cached. */
+/** Time for which the number of workers is cached. */
 const WORKERS_MS = 5_000
 /** Limit of idle endpoints and operations in memory. */
 const MAX_KNOWN = 10_000
@@ -25,14 +25,14 @@ export class JobLimiter {
   readonly #counts = new Map<string, JobCount>()
   readonly #workers = new Map<EndpointId, { count: number; untilMs: number }>()
 
-  /** @param on false: nothing is counted */
+  /** @param on false to count nothing */
   constructor(ports: Pick<Ports, 'store' | 'clock'>, on: boolean) {
     this.#ports = ports
     this.#on = on
   }
 
   /**
-   * Counts a call that begins.
+   * Counts a call at its beginning.
    * @returns a function to call once when the call has ended
    * @throws AppError `rate_limited` when the endpoint takes no more of these now
    */

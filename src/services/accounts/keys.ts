@@ -24,24 +24,24 @@ import { type Access, keyHint } from './access.ts'
 const MAX_KEYS = 1_000
 const KEY_BYTES = 24
 
-/** What a caller sets of a new key. */
+/** Properties of a new key that the caller chooses. */
 export interface KeyInput {
   readonly name: string
   readonly scope: KeyScope
-  /** Null or left out for a key without an end. */
+  /** Null or left out for a key that does not expire. */
   readonly expiresAtMs?: number | null
-  /** No REST windows; only an operator can give that. */
+  /** True for a key without REST windows, which only an operator can create. */
   readonly exempt?: boolean
-  /** The account that gets the key, for operators; the caller's own unless given. */
+  /** The account of the key, for operators; the caller's own unless given. */
   readonly account?: OwnerId
 }
 
-/** What can change about a key; what is left out is kept. */
+/** Changes of a key; fields that are left out are kept. */
 export interface KeyChanges extends Partial<Pick<KeyInput, 'name' | 'scope' | 'expiresAtMs' | 'exempt'>> {
   readonly disabled?: boolean
 }
 
-/** A new key. Nothing shows the text again. */
+/** A new key. Its text is shown only here. */
 export interface NewKey {
   readonly key: string
   readonly record: KeyRecord
@@ -92,7 +92,7 @@ export class Keys {
   }
 
   /**
-   * All keys of an account, oldest first, without those that endpoints have of their own.
+   * All keys of an account, oldest first, without the keys that belong to endpoints.
    * @param account another account, for operators
    * @throws AppError `not_found` for another account unless the caller is an operator
    */
@@ -107,9 +107,10 @@ export class Keys {
   }
 
   /**
-   * Changes what is given and keeps the rest, but for keys of endpoints. It counts at once here and within seconds on other servers; what the key holds open ends within a second.
-   * @throws AppError `invalid`, `not_found`, `forbidden` for rights that the caller lacks, `conflict` for the server's own
-   *   key and for the last one that has all rights of the operator
+   * Changes the given fields and keeps the others; keys of endpoints cannot be changed. The change counts at once
+   * here and within seconds on other servers; uses that the key holds open end within a second.
+   * @throws AppError `invalid`, `not_found`, `forbidden` for rights that the caller lacks, `conflict` for the
+   *   server's own key and for the last one that has all rights of the operator
    */
   async update(caller: Caller, id: KeyId, changes: KeyChanges): Promise<KeyRecord> {
     return retryOnConflict(`key ${id}`, async () => {
@@ -132,7 +133,8 @@ export class Keys {
   }
 
   /**
-   * Revokes a key for good; an endpoint then has none until {@link rotateOfEndpoint}. It counts at once here and within seconds on other servers; what the key holds open ends within a second.
+   * Revokes a key for good; an endpoint then has no key until {@link rotateOfEndpoint}. The change counts at once
+   * here and within seconds on other servers; uses that the key holds open end within a second.
    * @throws AppError as {@link update}
    */
   async remove(caller: Caller, id: KeyId): Promise<void> {
@@ -147,8 +149,9 @@ export class Keys {
   }
 
   /**
-   * The key of an endpoint, which opens its job operations and nothing else; made when it is first asked for. Null where it was
-   * revoked, and for a caller who may not write the endpoint's jobs, or whose own key ends: this one does not.
+   * The key of an endpoint, which opens its job operations and nothing else; created when it is first requested. Null
+   * for a revoked key, and for a caller who may not write the endpoint's jobs, or whose own key expires: this key
+   * does not.
    */
   async ofEndpoint(caller: Caller, endpoint: Endpoint): Promise<string | null> {
     const { id, owner } = endpoint
@@ -164,8 +167,9 @@ export class Keys {
   }
 
   /**
-   * Gives an endpoint a new key, also after its key was revoked. The one before counts no more, as after {@link remove}.
-   * @throws AppError `forbidden` for a caller who may not write the endpoint's jobs, or whose own key ends
+   * Gives an endpoint a new key, also after its key was revoked. The previous key becomes invalid as after {@link
+   * remove}.
+   * @throws AppError `forbidden` for a caller who may not write the endpoint's jobs, or whose own key expires
    */
   async rotateOfEndpoint(caller: Caller, endpoint: Endpoint): Promise<NewKey> {
     if (!mayHave(caller, endpoint)) {
@@ -187,7 +191,7 @@ export class Keys {
   }
 
   /**
-   * The keys of the endpoints of the caller's account, oldest first; one that is disabled was revoked.
+   * The keys of the endpoints of the caller's account, oldest first; a disabled key was revoked.
    * @throws AppError `invalid` for a cursor that no page had
    */
   async listOfEndpoints(caller: Caller, request: PageRequest = {}): Promise<Page<KeyRecord>> {
@@ -196,7 +200,7 @@ export class Keys {
     return { items: items.map(shown), nextCursor }
   }
 
-  /** The record stays, so that a request for the key of the endpoint makes no new one. */
+  /** The record stays, so that a later read of the endpoint's key creates no new one. */
   async #revokeOfEndpoint(caller: Caller, key: ApiKey): Promise<void> {
     if (key.disabled) return
     const outcome = await this.#ports.store.keys.update({ ...key, disabled: true }, key)
@@ -286,7 +290,7 @@ function requireNoLonger({ expiresAtMs: callerEnds }: Caller, expiresAtMs: numbe
   throw new AppError('forbidden', 'a key cannot last longer than the one that it is made or changed with')
 }
 
-/** Whether a caller may have the key of an endpoint, which never expires. */
+/** True if a caller may have the key of an endpoint, which never expires. */
 function mayHave(caller: Caller, { id, owner }: Endpoint): boolean {
   return caller.owner === owner && caller.expiresAtMs === null && mayUseJobs(caller, 'write', id)
 }

@@ -5,11 +5,14 @@ import { type Slot, Slots } from '../../core/slots.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { failureOf, InvalidKeyError } from './failed-keys.ts'
 
-/** Interval of checks of uses against the clock, and of keys of new uses against the store. The promise is a second. */
+/**
+ * Interval at which uses are checked against the clock and keys of new uses against the store. The promise is a
+ * second.
+ */
 const CHECK_MS = 500
 /** Delay of the next read after the store did not respond. */
 const RETRY_MS = 2_000
-/** How long after a change of a key callers may still use what was read before the change. */
+/** Time after a change of a key in which callers may still use what was read before the change. */
 const RECENT_MS = 60_000
 /** Limit of keys of which a recent change is remembered. */
 const MAX_RECENT = 1_000
@@ -23,17 +26,17 @@ interface Use {
   slot: Slot
 }
 
-/** What is held open with one key. */
+/** Open uses of one key. */
 interface Held {
   readonly uses: Slots<Use>
   readonly unsubscribe: () => void
-  /** Earliest end of the key by what its callers know; null for none. */
+  /** Earliest end of the key by the records of its callers; null for no end. */
   expiresAtMs: number | null
-  /** By the monotonic clock, when the key is to be read again; null when nothing says so. */
+  /** Time of the next read of the key, of the monotonic clock; null when no read is planned. */
   readAtMs: number | null
 }
 
-/** What keys hold open: streams, sockets and calls that wait. Each ends within a second of its key, or of its right. */
+/** Open uses of keys: streams, sockets and calls that wait. Each ends within a second of its key, or of its right. */
 export class OpenUses {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'notifier'>
   readonly #held = new Map<KeyId, Held>()
@@ -46,10 +49,10 @@ export class OpenUses {
   }
 
   /**
-   * Holds a use open until it is released. The key was checked before; it is read again only for uses that last.
+   * Holds a use open until it is released. The key was checked already; it is read again only for uses that last.
    * @param requires throws when a caller lacks the right that the use needs
-   * @param end called at most once, never in the call of `hold`: with `unauthorized` when the key is no longer valid, with
-   *   what `requires` throws when it lost the right
+   * @param end called at most once, never in the call of `hold`: with `unauthorized` when the key is no longer valid,
+   *   with the error of `requires` when it lost the right
    * @returns releases the use; may be called more than once
    */
   hold(caller: Caller, requires: (caller: Caller) => void, end: (why: AppError) => void): () => void {
@@ -58,7 +61,7 @@ export class OpenUses {
     let held = this.#held.get(keyId)
     if (held === undefined) {
       const unsubscribe = this.#ports.notifier.subscribe(`key:${keyId}`, () => this.#readSoon(keyId))
-      // It may have changed on another server between its check and the subscription.
+      // // The key may have changed on another server between its check and the subscription.
       held = { uses: new Slots(), unsubscribe, expiresAtMs, readAtMs: this.#ports.clock.monotonic() }
       this.#held.set(keyId, held)
     } else if (this.#isRecent(keyId)) held.readAtMs = this.#ports.clock.monotonic()
@@ -67,14 +70,16 @@ export class OpenUses {
     return () => this.#letGo(keyId, use)
   }
 
-  /** A key changed here: every server checks what it holds open, and what callers begin who were checked just before. */
+  /**
+   * A key changed here: each server checks the open uses, also those that begin soon by callers of an earlier check.
+   */
   changed(keyId: KeyId): void {
     if (this.#changedMs.size >= MAX_RECENT) this.#changedMs.clear()
     this.#changedMs.set(keyId, this.#ports.clock.monotonic())
     this.#ports.notifier.publish(`key:${keyId}`)
   }
 
-  /** How many keys hold something open. */
+  /** Number of keys that hold something open. */
   get keys(): number {
     return this.#held.values().reduce((count, { uses }) => count + (uses.size > 0 ? 1 : 0), 0)
   }

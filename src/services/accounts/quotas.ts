@@ -18,38 +18,39 @@ import type { Position } from '../../core/pages.ts'
 import { gpuCountOf } from '../../core/workers/placement.ts'
 import type { Ports } from '../../ports/ports.ts'
 
-/** Number of jobs of one read of the store; others are served between the reads. */
+/** Number of jobs of one read of the store; other work runs between the reads. */
 const PART = 1_000
-/** What an account holds is read again after this time at the earliest, and after ten times what a read takes. */
+/** Shortest time between two readings of an account's use; ten times the duration of a reading, if that is longer. */
 const AGAIN_MS = 1_000
 const REST = 10
 
-/** An account's limits and what it has. */
+/** An account's limits and use. */
 export interface QuotaUse {
   readonly limits: AccountLimits
   readonly objects: ObjectCounts
   readonly held: HeldJobs
   /** Bytes of its secrets as they are stored. */
   readonly secretBytes: number
-  /** Bytes of output of its workers on the disk, as it was seen last. */
+  /** Bytes of output of its workers on the disk at the last measurement. */
   readonly logBytes: number
   readonly workers: number
   readonly gpus: number
 }
 
-/** What an account holds: never less than is true but for retries, since what ends is noticed by the next reading only. */
+/** Use of an account. Except for retries it is never below the true use, since only the next reading notices ends. */
 interface Ledger {
   held: HeldJobs
   /** Earliest time of the next reading, of the monotonic clock. */
   readAgainMs: number
-  /** False until what it held before this start is known. */
+  /** False until the use from before this start is known. */
   isRead: boolean
   reading: Promise<void> | null
 }
 
 /**
- * Keeps accounts within their limits. A submit adds to a figure in memory and reads nothing; only where that figure would pass
- * a limit, and at the first submit after a start, the store is read in parts to see what is still held. So nothing has to be counted when jobs end or expire.
+ * Keeps accounts within their limits. A submit adds to a figure in memory and reads nothing; only where that figure
+ * would pass a limit, and at the first submit after a start, the store is read in parts. So nothing has to be counted
+ * when jobs end or expire.
  */
 export class Quotas {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
@@ -59,13 +60,13 @@ export class Quotas {
   readonly #turns = new Map<OwnerId, Promise<unknown>>()
   #logBytes: ReadonlyMap<OwnerId, number> = new Map()
 
-  /** @param defaults of accounts beside the operator's */
+  /** @param defaults limits of accounts other than the operator's */
   constructor(ports: Pick<Ports, 'store' | 'clock'>, defaults: AccountLimits) {
     this.#ports = ports
     this.#defaults = defaults
   }
 
-  /** Reads the limits that accounts were given; the server does so at each start. */
+  /** Reads the limits that were set for accounts; the server does so at each start. */
   async readLimits(): Promise<void> {
     for (const { id, limits } of await this.#ports.store.accounts.list()) this.setLimits(id, limits)
   }
@@ -82,8 +83,8 @@ export class Quotas {
 
   /**
    * Counts jobs that an account wants to submit.
-   * @returns null when they fit, else what to wait for: it is read whether they fit all the same, and rejects with AppError
-   *   `rate_limited` when they do not
+   * @returns null when they fit; else a promise that resolves when they fit after a new reading, and rejects with
+   *   AppError `rate_limited` when they do not
    */
   admit(owner: OwnerId, jobs: readonly { readonly input: string }[]): Promise<void> | null {
     const limits = this.limitsOf(owner)
@@ -105,8 +106,8 @@ export class Quotas {
   }
 
   /**
-   * Adds an object, one after the other for each account.
-   * @throws AppError `conflict` when the account has enough of that kind
+   * Adds an object; an account adds one at a time.
+   * @throws AppError `conflict` when the account has reached its limit of that kind
    */
   adding<Added>(owner: OwnerId, kind: ObjectKind, add: () => Promise<Added>): Promise<Added> {
     return this.inTurn(owner, async () => {
@@ -136,9 +137,10 @@ export class Quotas {
   /**
    * Keeps a secret, or changes one. Belongs into {@link inTurn}.
    * @param id the secret
-   * @param sealedBytes of its value; null where that is kept
-   * @param descriptionBytes null where that is kept
-   * @throws AppError `conflict` when all secrets of the account together would be too large; what makes one smaller is never refused
+   * @param sealedBytes size of its sealed value; null for an unchanged value
+   * @param descriptionBytes null for an unchanged description
+   * @throws AppError `conflict` when all secrets of the account together would be too large; a change that makes a
+   *   secret smaller is never refused
    */
   async keepingSecret<Kept>(
     owner: OwnerId,
@@ -159,7 +161,7 @@ export class Quotas {
     return keep()
   }
 
-  /** Notes how many bytes of output of workers each account has on the disk. */
+  /** Records the bytes of worker output that each account has on the disk. */
   noteLogs(bytes: ReadonlyMap<OwnerId, number>): void {
     this.#logBytes = bytes
   }
@@ -180,7 +182,7 @@ export class Quotas {
     }
   }
 
-  /** An account's limits and what it has now. */
+  /** An account's limits and its present use. */
   async use(owner: OwnerId): Promise<QuotaUse> {
     const { store } = this.#ports
     const ledger = this.#ledgerOf(owner)
@@ -224,7 +226,9 @@ export class Quotas {
     return ledger.reading
   }
 
-  /** What is submitted meanwhile is added, also where the reading has seen it: rather too much than too little. */
+  /**
+   * Jobs that are submitted during the reading are added, even if the reading has them: rather too many than too few.
+   */
   async #sum(owner: OwnerId, ledger: Ledger): Promise<void> {
     const { store, clock } = this.#ports
     const startMs = clock.monotonic()

@@ -15,16 +15,16 @@ import type { KeyedSession } from '../../ports/store/session-store.ts'
 import type { Access } from './access.ts'
 import { type AddressOf, InvalidKeyError } from './failed-keys.ts'
 
-/** How long a session is not read again. */
+/** Time for which a session is not read again. */
 const CACHE_MS = 5_000
 const CACHE_SIZE = 1_000
-/** Limit of sessions of which it is remembered that they ended before their time. */
+/** Limit of remembered sessions that ended before their time. */
 const MAX_CLOSED = 10_000
 
-/** What somebody signs in with: an API key, or the code of a link. */
+/** Credential for a sign-in: an API key, or the code of a link. */
 export type Credential = { readonly key: string } | { readonly link: string }
 
-/** A session that has just begun. */
+/** A session at its start. */
 export interface NewSession {
   readonly halves: SessionHalves
   readonly caller: Caller
@@ -36,8 +36,8 @@ export interface OpenSession {
   readonly caller: Caller
   readonly expiresAtMs: number
   /**
-   * Holds open a use until it is released, or the session is over or signed out.
-   * @param end called with the reason, at most once; at once where the session ended since it was found
+   * Holds a use open until it is released, or the session expires or is signed out.
+   * @param end called with the reason, at most once; at once for a session that ended since it was found
    * @returns releases the use
    */
   hold(end: (why: AppError) => void): () => void
@@ -49,20 +49,20 @@ export interface SignInLink {
   readonly expiresAtMs: number
 }
 
-/** What is known of a link, by the hash of its code. */
+/** A link that was not used yet, by the hash of its code. */
 interface WaitingLink {
   readonly owner: OwnerId
   readonly keyHash: string
   readonly expiresAtMs: number
 }
 
-/** What a session holds open. */
+/** Open uses of a session. */
 interface Held {
   readonly ends: Set<(why: AppError) => void>
   readonly cancelTimer: () => void
 }
 
-/** Who is signed in to the console, and how they sign in and out. Nobody can be signed in longer than their key is valid. */
+/** Sessions of the console: sign-in, sign-out and sign-in links. No session outlives its key. */
 export class Sessions {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'emit'>
   readonly #access: Pick<Access, 'authenticate' | 'ofKeyHash' | 'failedKeys'>
@@ -70,7 +70,7 @@ export class Sessions {
   /** The oldest is first. */
   readonly #links = new Map<string, WaitingLink>()
   readonly #held = new Map<string, Held>()
-  /** Those that ended before their time: what was read of them before that counts no more. */
+  /** Sessions that ended before their time: earlier reads of them no longer count. */
   readonly #closed = new Set<string>()
 
   constructor(
@@ -83,8 +83,8 @@ export class Sessions {
 
   /**
    * Signs in.
-   * @param from where the request comes from: credentials that fail are counted for it
-   * @throws AppError `unauthorized` or `rate_limited` as {@link Access.authenticate}, also for a link that was used or is too old
+   * @param from address of the request, for which failed credentials are counted
+   * @throws AppError `unauthorized` or `rate_limited` as {@link Access.authenticate}, also for a used or expired link
    */
   async open(credential: Credential, from: AddressOf): Promise<NewSession> {
     const { store, clock, vault, emit } = this.#ports
@@ -95,7 +95,7 @@ export class Sessions {
     const expiresAtMs = Math.min(createdAtMs + SESSION_MS, caller.expiresAtMs ?? Number.POSITIVE_INFINITY)
     const { owner, keyId } = caller
     const gone = await store.sessions.insert({ hash, owner, keyId, createdAtMs, expiresAtMs }, MAX_SESSIONS)
-    // The key was removed meanwhile.
+    // // The key was removed in the meantime.
     if (gone === null) throw new InvalidKeyError('unknown')
     for (const old of gone) this.#end(old, replaced)
     emit('session.opened', { account: owner, keyId, by: 'key' in credential ? 'key' : 'link', address: from() })
@@ -103,8 +103,8 @@ export class Sessions {
   }
 
   /**
-   * The session that two halves make.
-   * @throws AppError `unauthorized` when they make none, or it or its key is over
+   * The session of two halves.
+   * @throws AppError `unauthorized` for halves of no session, or of one that ended itself or with its key
    */
   async find(halves: SessionHalves): Promise<OpenSession> {
     const hash = this.#hashOf(halves)
@@ -114,7 +114,7 @@ export class Sessions {
     return { caller, expiresAtMs: session.expiresAtMs, hold: end => this.#hold(session, end) }
   }
 
-  /** Signs out: what the session holds open ends. Two halves that make no session change nothing. */
+  /** Signs out: uses that the session holds open end. Halves of no session change nothing. */
   async close(halves: SessionHalves): Promise<void> {
     const hash = this.#hashOf(halves)
     const session = hash === null ? null : await this.#read(hash)
@@ -125,7 +125,7 @@ export class Sessions {
   }
 
   /**
-   * The caller that a link signs in, and the end of the link. The link stays good.
+   * The caller whom a link signs in, and the expiry of the link. The link stays valid.
    * @throws AppError as {@link open}
    */
   async offer(link: string, from: AddressOf): Promise<{ readonly caller: Caller; readonly expiresAtMs: number }> {
@@ -153,7 +153,7 @@ export class Sessions {
     return this.#access.ofKeyHash(keyHash)
   }
 
-  /** @throws AppError for a link that was used or is too old */
+  /** @throws AppError for a used or expired link */
   #waiting(hash: string, from: AddressOf): WaitingLink {
     const link = this.#links.get(hash)
     if (link !== undefined && link.expiresAtMs > this.#ports.clock.now()) return link

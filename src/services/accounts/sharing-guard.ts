@@ -5,11 +5,11 @@ import type { Ports } from '../../ports/ports.ts'
 
 /** Settings for several accounts on one machine. */
 export interface SharingRules {
-  /** Whether there may be a second account although workers are not kept apart. */
+  /** True to allow a second account although workers are not kept apart. */
   readonly acceptSharedHost: boolean
   /**
-   * Webhooks that may go to private addresses: `auto` for those of the operator's account, `on` for all, `off` for none. Those of other accounts
-   * never go to this machine.
+   * Permission of webhooks to go to private addresses: `auto` for those of the operator's account, `on` for all,
+   * `off` for no webhook. Webhooks of other accounts never go to this machine.
    */
   readonly webhookPrivate: 'auto' | 'on' | 'off'
 }
@@ -17,7 +17,7 @@ export interface SharingRules {
 /** The defaults. */
 export const SHARING_RULES: SharingRules = { acceptSharedHost: false, webhookPrivate: 'auto' }
 
-/** Whether several accounts share this installation, and the rules for that. */
+/** Decides if several accounts may share this installation, and holds the rules for that. */
 export class SharingGuard {
   readonly #ports: Pick<Ports, 'store' | 'driver'>
   readonly #rules: SharingRules
@@ -30,7 +30,7 @@ export class SharingGuard {
     this.#rules = rules
   }
 
-  /** @throws AppError `conflict` when another account could reach what is not its own through the workers */
+  /** @throws AppError `conflict` when workers could give another account access to data that is not its own */
   requireApart(): void {
     const reason = this.#rules.acceptSharedHost ? null : this.#ports.driver.keepsApart()
     if (reason === null) return
@@ -41,15 +41,15 @@ export class SharingGuard {
   }
 
   /**
-   * Why several accounts that are there already are not safe from each other, as may be after an upgrade; null when they are, when
-   * there is one, or when the operator accepts it.
+   * Reason why existing accounts are not safe from each other, as after an upgrade; null when they are, for a single
+   * account, and when the operator accepts it.
    */
   async problem(): Promise<string | null> {
     const reason = this.#rules.acceptSharedHost ? null : this.#ports.driver.keepsApart()
     return reason !== null && (await this.#isShared()) ? reason : null
   }
 
-  /** Records that an account was just made. */
+  /** Records that an account was created. */
   accountMade(): void {
     this.#shared = true
   }

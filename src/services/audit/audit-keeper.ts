@@ -6,7 +6,7 @@ import type { Ports } from '../../ports/ports.ts'
 import type { AuditLog } from './audit-log.ts'
 import { problemOfNote } from './audit-reader.ts'
 
-/** Attempts of one caller at one operation that were refused for one reason, since they were written last. */
+/** Refused attempts of one caller at one operation for one reason, since the last entry about them. */
 interface Attempts {
   readonly operation: string
   readonly origin: AuditOrigin
@@ -15,25 +15,28 @@ interface Attempts {
 }
 
 /**
- * Refusals cannot fill the log, nor push other entries out: so many entries at once, and one more in each interval, which is longer where few
- * entries are kept. Of all that is kept refusals of one kind leave `left` to others. Attempts beyond `waiting` that wait to be written are counted
- * together.
+ * Limits of entries about refusals, so that they neither fill the log nor push other entries out: `entries` at once,
+ * and one more after each `refillMs`, or longer in a short log. Of all kept entries, refusals of one kind leave
+ * `left` to others. Attempts beyond `waiting` that wait to be written are counted together.
  */
 const BUDGET = { entries: 20, refillMs: 30_000, left: 4 / 5, waiting: 200 }
 /** Entries that one step removes. */
 const REMOVED = 500
 
-/** Looks after the audit log: writes what was refused, ends what could not be written as ended, and removes what is past its retention. */
+/**
+ * Maintains the audit log: writes refused attempts, ends entries whose end could not be written, and removes entries
+ * past their retention.
+ */
 export class AuditKeeper {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
   readonly #log: AuditLog
   readonly #rules: AuditRules
   readonly #note: AuditHeadNote | null
-  /** Strangers take nothing from the budget of valid keys. */
+  /** Attempts of strangers have a budget of their own. */
   readonly #ofStrangers: Refusals
   readonly #ofKeys: Refusals
 
-  /** @param note where the head of the log is noted; null for nowhere */
+  /** @param note place for the head of the log; null to note it nowhere */
   constructor(
     ports: Pick<Ports, 'store' | 'clock'>,
     log: AuditLog,
@@ -49,7 +52,7 @@ export class AuditKeeper {
     this.#ofKeys = new Refusals(rules, ports.clock.monotonic())
   }
 
-  /** A reader of the events: those of refused attempts are counted. */
+  /** A reader of the events: it counts refused attempts. */
   readonly emit: Emit = (name, fields) => {
     if (name === 'right.refused') {
       const { account, keyId, right, operation } = fields as Events['right.refused']
@@ -66,7 +69,7 @@ export class AuditKeeper {
     }
   }
 
-  /** Does what is due. @returns whether there is more to remove */
+  /** Does the work that is due. @returns true when more entries should be removed */
   async step(nowMs: number): Promise<boolean> {
     await this.#log.settle()
     await this.flush()
@@ -76,7 +79,7 @@ export class AuditKeeper {
     return (await this.#ports.store.audit.removeOld(nowMs - keptMs, maxEntries, REMOVED)) === REMOVED
   }
 
-  /** A note of an entry that is not in the log any more stays: it is what shows that the end was cut off. */
+  /** A note of an entry that the log lost stays: it shows that the end was cut off. */
   async #noteHead(): Promise<void> {
     if (this.#note === null) return
     const { store } = this.#ports
@@ -86,7 +89,7 @@ export class AuditKeeper {
     if (noted === null || (await problemOfNote(store, noted)) === null) this.#note.keep(head)
   }
 
-  /** Writes as much of what was refused as the budgets allow; the rest goes on being counted. */
+  /** Writes as many refused attempts as the budgets allow; the rest is counted on. */
   async flush(): Promise<void> {
     const nowMs = this.#ports.clock.monotonic()
     for (const refusals of [this.#ofKeys, this.#ofStrangers]) {
@@ -103,7 +106,7 @@ export class AuditKeeper {
   }
 }
 
-/** Refusals that wait to be written, and how many may be. */
+/** Refused attempts that wait to be written, and the budget for them. */
 class Refusals {
   readonly #waiting = new Map<string, Attempts>()
   readonly #refillMs: number
@@ -119,7 +122,7 @@ class Refusals {
     this.#filledAtMs = nowMs
   }
 
-  /** Counts attempts with those of the same caller, operation and reason. */
+  /** Adds attempts to those of the same caller, operation and reason. */
   add(attempts: Attempts): void {
     const { operation, origin, problem, count } = attempts
     const key = JSON.stringify([origin, operation, problem])
@@ -132,7 +135,7 @@ class Refusals {
     } else this.#waiting.set(key, { ...attempts })
   }
 
-  /** Takes what may be written now, the longest waiting first. */
+  /** Takes the attempts that may be written now, the longest waiting first. */
   take(nowMs: number): Attempts[] {
     const filled = Math.floor((nowMs - this.#filledAtMs) / this.#refillMs)
     this.#filledAtMs += filled * this.#refillMs

@@ -10,7 +10,7 @@ export interface AuditedOperation {
   readonly surface: AuditSurface
   readonly operation: string
   readonly origin: AuditOrigin
-  /** Its object; null where the object exists only after it. */
+  /** Its object; null for an object that the operation creates. */
   readonly object: AuditObject | null
   readonly detail?: AuditDetail
 }
@@ -23,9 +23,9 @@ export interface SeenChange {
 
 /** The functions that describe an operation for its entries. */
 export interface AuditLook<Result> {
-  /** Its object; left out where it is the same as before. */
+  /** Its object; left out for the object of the beginning. */
   readonly objectOf?: (result: Result) => AuditObject | null
-  /** The object as it is now; null where there is none. Left out for an operation that reports its change. */
+  /** The present object; null for an object that does not exist. Left out for an operation that reports its change. */
   readonly view?: (object: AuditObject) => Promise<AuditView | null>
   /** Facts about the result. */
   readonly detailOf?: (result: Result) => AuditDetail
@@ -38,20 +38,20 @@ interface Waiting {
   readonly reject: (error: unknown) => void
 }
 
-/** Entries that wait, entries of one write, and ends that could not be written yet. */
+/** Limits of waiting entries, of entries in one write, and of ends that could not be written yet. */
 const MOST = { waiting: 10_000, write: 200, owed: 10_000 }
 
 /**
- * Writes the audit log. Before an operation changes anything there is an entry on stable storage that says so, and
- * before it is answered another one that says what became of it. Entries that come at once are written together, one
- * write after the other.
+ * Writes the audit log. Before an operation changes anything, an entry on stable storage announces it; before it is
+ * answered, another entry has its outcome. Entries that arrive together are written together, one write after the
+ * other.
  */
 export class AuditLog {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
   readonly #waiting: Waiting[] = []
   /** Operations of this server that have begun and not ended. */
   readonly #open = new Set<number>()
-  /** Ends that the store did not take. */
+  /** Ends that the store has yet to take. */
   #owed: AuditEntry[] = []
   #writing: Promise<void> | null = null
 
@@ -60,10 +60,10 @@ export class AuditLog {
   }
 
   /**
-   * Runs an operation between the entries that say that it began and how it ended.
+   * Runs an operation between the entries of its beginning and its end.
    * @param run gets a function with which it reports a change, so that no object is read for that
-   * @throws AppError `unavailable`, before anything was done, when the first of them cannot be written, and after it
-   *   when the second cannot; what `run` throws
+   * @throws AppError `unavailable`, before anything was done, when the first entry cannot be written, and after it
+   *   when the second cannot; errors of `run`
    */
   async change<Result>(
     asked: AuditedOperation,
@@ -81,12 +81,12 @@ export class AuditLog {
       result = await run(change => seen.push(change))
     } catch (thrown) {
       const { code, status } = toAppError(thrown)
-      // The caller gets the error in any case.
+      // // The caller gets the error even if the entry cannot be written.
       await end({ outcome: status < 500 ? 'refused' : 'failed', problem: code }).catch(() => {})
       throw thrown
     }
     const object = objectOf?.(result) ?? asked.object
-    // A change that is done is an entry, also when its object cannot be read.
+    // // A completed change gets its entry even if the object cannot be read.
     const change = seen.at(-1) ?? { before, after: await viewOf(object).catch(() => before) }
     const detail = { ...asked.detail, ...detailOf?.(result) }
     await end({ object, changes: fieldChanges(change.before, change.after), detail, outcome: 'done' })
@@ -94,21 +94,21 @@ export class AuditLog {
   }
 
   /**
-   * Writes that something was done.
-   * @throws AppError `unavailable` when it cannot be written: then it must not be done
+   * Writes an entry for an operation that is about to happen.
+   * @throws AppError `unavailable` when it cannot be written: then the operation must not happen
    */
   async note(asked: AuditedOperation): Promise<void> {
     await this.#write({ ...entryOf(asked, this.#ports.clock.now()), outcome: 'done' })
   }
 
-  /** Writes that something was refused. */
+  /** Writes an entry for a refused operation. */
   async refused(asked: AuditedOperation, problem: string): Promise<void> {
     await this.#write({ ...entryOf(asked, this.#ports.clock.now()), outcome: 'refused', problem })
   }
 
   /**
-   * Writes that the server itself does something.
-   * @param account for whom; null for nobody
+   * Writes an entry for an operation of the server itself.
+   * @param account the account that it concerns; null for no account
    * @throws AppError `unavailable`
    */
   ofServer(
@@ -120,11 +120,11 @@ export class AuditLog {
     return this.note({ surface: 'server', operation, origin: { ...SERVER_ORIGIN, account }, object, detail })
   }
 
-  /** Ends what earlier servers began and did not end: nobody knows what became of it. */
+  /** Ends operations that earlier servers began and did not end: their outcome is unknown. */
   async endForgotten(): Promise<void> {
     const { head } = await this.#ports.store.audit.ends()
     for (;;) {
-      // After that #open has all that this server began up to that head.
+      // // After this, #open has all operations that this server began up to that head.
       while (this.#writing !== null) await this.#writing
       const begun = await this.#ports.store.audit.begun(MOST.write)
       const forgotten = begun.filter(({ sequence }) => sequence <= head.sequence && !this.#open.has(sequence))
@@ -136,7 +136,7 @@ export class AuditLog {
     }
   }
 
-  /** Writes the ends that the store did not take before. */
+  /** Writes the ends that the store refused earlier. */
   async settle(): Promise<void> {
     const owed = this.#owed.splice(0, MOST.write)
     try {
@@ -145,7 +145,7 @@ export class AuditLog {
         this.#open.delete(entry.begun!)
       }
     } catch {
-      // Those that were written are not written twice.
+      // // Written ends are not written again.
       this.#owed = [...owed, ...this.#owed]
     }
   }

@@ -18,9 +18,9 @@ export interface HashedEntry extends ShownEntry {
   readonly hash: string
 }
 
-/** What a check of the chain found. */
+/** Result of a check of the chain. */
 export interface ChainReport {
-  /** The entry that the first one continues. */
+  /** The entry before the first one that was checked. */
   readonly anchor: ChainPlace
   /** The last entry that fits. */
   readonly head: ChainPlace
@@ -31,18 +31,21 @@ export interface ChainReport {
 /** Entries of one read. */
 const READ = 500
 
-/** The operator's view of the audit log. All methods refuse keys without all rights of the operator (AppError `forbidden`). */
+/**
+ * The operator's view of the audit log. All methods refuse keys without all rights of the operator (AppError
+ * `forbidden`).
+ */
 export class AuditReader {
   readonly #store: Ports['store']
   readonly #note: AuditHeadNote | null
 
-  /** @param note where the head of the log is noted; null for nowhere */
+  /** @param note place of the noted head of the log; null for none */
   constructor({ store }: Pick<Ports, 'store'>, note: AuditHeadNote | null = null) {
     this.#store = store
     this.#note = note
   }
 
-  /** The entries that fit, newest first. @throws AppError `invalid` for a cursor that no page had */
+  /** The matching entries, newest first. @throws AppError `invalid` for a cursor that no page had */
   async page(
     caller: Caller,
     filter: AuditFilter,
@@ -59,7 +62,7 @@ export class AuditReader {
     return { items: items.map(({ content, hash }) => ({ ...readEntry(content), hash })), nextCursor }
   }
 
-  /** All entries, oldest first, also those that only say that something began; a part at a time. */
+  /** All entries, oldest first, in parts; also entries that only have a beginning. */
   all(caller: Caller): AsyncGenerator<readonly KeptEntry[]> {
     requireOperator(caller)
     return this.#all()
@@ -79,7 +82,7 @@ export class AuditReader {
   /** Checks the whole chain, a part at a time, and ends early when `signal` aborts. */
   async verify(caller: Caller, signal: AbortSignal): Promise<ChainReport> {
     requireOperator(caller)
-    // Read first: a noted entry was in the log by then.
+    // // Read first, so that the log should have the noted entry.
     const noted = this.#noted()
     const { head, ...ends } = await this.#store.audit.ends()
     let { anchor } = ends
@@ -90,7 +93,7 @@ export class AuditReader {
       if (broken !== null) {
         const now = await this.#store.audit.ends()
         if (now.anchor.sequence < broken.sequence) return { anchor, head: last, broken }
-        // What was to be checked next has been removed meanwhile, as old.
+        // // Retention removed the next entries in the meantime.
         anchor = now.anchor
         at = anchor
       } else if (last.sequence === at.sequence) break
@@ -99,7 +102,7 @@ export class AuditReader {
     return { anchor, head: at, broken: await this.#problemOf(noted, at) }
   }
 
-  /** Undefined where it is there and cannot be read. */
+  /** Undefined for a note that exists and cannot be read. */
   #noted(): ChainPlace | null | undefined {
     try {
       return this.#note?.read() ?? null
@@ -115,7 +118,10 @@ export class AuditReader {
   }
 }
 
-/** The problem when the log has lost the entry that was noted as its last one; null when it has it, or when that was removed as old. */
+/**
+ * The problem when the log lost the entry that was noted as its last; null when the log has it, or retention removed
+ * it.
+ */
 export async function problemOfNote(
   store: Ports['store'],
   { sequence, hash }: ChainPlace,

@@ -9,8 +9,8 @@ import type { Ports } from '../../ports/ports.ts'
 type Fields = Readonly<Record<string, ShownValue | undefined>>
 
 /**
- * Objects as the audit log shows them: names and numbers, of variables the names, of texts that may hold a secret that
- * they have changed.
+ * Objects as the audit log shows them: names and numbers; of variables only the names; of texts that may hold a
+ * secret only the fact of a change.
  */
 export class AuditViews {
   readonly #store: Ports['store']
@@ -84,7 +84,7 @@ export class AuditViews {
   }
 }
 
-/** An endpoint as the audit log shows it. @param template what it runs; null where that is gone */
+/** An endpoint as the audit log shows it. @param template its template; null for a deleted one */
 export function endpointView(endpoint: Endpoint, template: Template | null): AuditView {
   const { version, templateId } = endpoint
   const own = tableView(ENDPOINT_FIELDS, endpoint, { templateId, version })
@@ -97,7 +97,7 @@ export function endpointView(endpoint: Endpoint, template: Template | null): Aud
   }
 }
 
-/** A template as the audit log shows it. @param prefix of the names of its fields */
+/** A template as the audit log shows it. @param prefix beginning of the names of its fields */
 export function templateView(template: Template, prefix = ''): AuditView {
   return tableView(TEMPLATE_FIELDS, template, { listed: template.listed }, prefix)
 }
@@ -122,7 +122,7 @@ function shownFields(fields: object): Fields {
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, plainValue(value)]))
 }
 
-/** A value as JSON has it. */
+/** A value in its JSON form. */
 function plainValue(value: unknown): ShownValue {
   return value === undefined ? null : JSON.parse(JSON.stringify(value))
 }

@@ -1,7 +1,9 @@
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import type { Store } from '../../ports/store/store.ts'
 
-/** Whether a worker served this endpoint, has ended, and still has its record, so that it can be started again under its id. */
+/**
+ * True if a worker of this endpoint has ended and still has its record, so that it can be started again under its id.
+ */
 export async function canResume(
   { workers }: Pick<Store, 'workers'>,
   endpointId: EndpointId,

@@ -26,15 +26,15 @@ import { canResume } from './can-resume.ts'
 /** A worker of a load-balancing endpoint that has not ended. */
 export interface KnownWorker extends ServingWorker {
   readonly worker: WorkerLoad
-  /** When this server first saw it running, of a monotonic clock; null before its start. */
+  /** Time at which this server first saw it running, of the monotonic clock; null before its start. */
   readonly runsSinceMs: number | null
-  /** Whether it gets no more requests, which never changes back. */
+  /** True if it gets no more requests, which never changes back. */
   readonly isLeaving: boolean
   /** The path of its health check, secrets resolved; null before the first check. */
   readonly healthPath: string | null
 }
 
-/** Limit of workers that requests wait for by name and that one refresh checks. */
+/** Limit of ended workers that one refresh checks because requests wait for them by name. */
 const MAX_RESUMED = 16
 
 /** The part of an endpoint's environment that concerns requests, with the version that has it. */
@@ -43,24 +43,24 @@ interface Settings {
   /** The variables that define how its workers serve, with secrets as references. */
   readonly env: Readonly<Record<string, string>>
   readonly maxConcurrency: number | null
-  /** Whether its workers are processes, whose ports the driver chooses. */
+  /** True for workers that are processes, whose ports the driver chooses. */
   readonly isFolder: boolean
 }
 
-/** The refreshes of one endpoint, which may end in another order than they began in. */
+/** The refreshes of one endpoint, which may end in another order than they began. */
 interface Refreshes {
   /** Number of refreshes that have not ended. */
   open: number
-  /** Number of the last read that counted; an earlier read that ends later changes nothing. */
+  /** Number of the latest read that counted; an earlier read that ends later changes nothing. */
   latest: number
-  /** Whether the gateway knows the endpoint. */
+  /** True if the gateway knows the endpoint. */
   isPublished: boolean
 }
 
 /**
- * Load-balancing endpoints between the gateway and the loops: publishes to the gateway which workers may get requests, and shows
- * the loops the requests as the load of those workers. The health of workers is in memory only, so after a restart of the server no
- * worker gets requests before its first health check.
+ * Connects load-balancing endpoints with the gateway and the loops: publishes to the gateway the workers that may get
+ * requests, and shows the loops the requests as the load of those workers. The health of workers is in memory only,
+ * so after a restart of the server no worker gets requests before its first health check.
  */
 export class LoadBalancer {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'vault'>
@@ -78,7 +78,7 @@ export class LoadBalancer {
 
   /**
    * @param requests the request queues, which count requests and need the workers
-   * @param startAware as {@link EndpointSnapshot} has it
+   * @param startAware as in {@link EndpointSnapshot}
    */
   constructor(
     ports: Pick<Ports, 'store' | 'clock' | 'vault' | 'notifier'>,
@@ -92,7 +92,7 @@ export class LoadBalancer {
     this.#traffic = requests
   }
 
-  /** An endpoint as the store has it, with its requests if it balances load. Null when it does not exist. */
+  /** An endpoint from the store, with its requests if it balances load. Null for one that does not exist. */
   async snapshot(id: EndpointId): Promise<EndpointSnapshot | null> {
     const snapshot = await this.#read(id)
     if (snapshot?.endpoint.type !== 'LOAD_BALANCER') return snapshot
@@ -107,8 +107,8 @@ export class LoadBalancer {
   }
 
   /**
-   * As {@link snapshot}, and publishes the endpoint and its workers to the gateway. The requests are read after that, so a worker that
-   * drains and has none will get none.
+   * As {@link snapshot}, and publishes the endpoint and its workers to the gateway. The requests are read after that,
+   * so a draining worker without requests gets none later.
    */
   async refresh(id: EndpointId): Promise<EndpointSnapshot | null> {
     const refreshes = this.#refreshes.get(id) ?? { open: 0, latest: 0, isPublished: false }
@@ -135,7 +135,7 @@ export class LoadBalancer {
     if (counts) refreshes.latest = read
     if (snapshot === null || settings === null) {
       if (counts) this.#forget(id, refreshes)
-      // Its workers may still have requests from before it became a queue endpoint.
+      // // Its workers may still have requests from the time before it became a queue endpoint.
       return snapshot === null ? null : { ...snapshot, workers: this.loaded(snapshot.workers) }
     }
     if (counts) {
@@ -159,7 +159,7 @@ export class LoadBalancer {
   /**
    * Opens the circuit breaker of an endpoint whose requests wait for workers that cannot start, or closes it.
    * @param snapshot of {@link refresh}
-   * @param startFailure why no worker can be started; null when one can, or none is wanted
+   * @param startFailure reason why no worker can start; null when one can, or no worker is wanted
    */
   setCircuit(snapshot: EndpointSnapshot, startFailure: StartFailure | null, nowMs: number): void {
     const { endpoint, queue, requests } = snapshot
@@ -207,15 +207,15 @@ export class LoadBalancer {
     return this.#workers.get(id)
   }
 
-  /** Keeps results of a health check, unless the worker has ended meanwhile. */
+  /** Stores results of a health check, unless the worker ended in the meantime. */
   note(id: WorkerId, found: Partial<Pick<KnownWorker, 'health' | 'servedAt' | 'healthPath'>>): void {
     const known = this.#workers.get(id)
     if (known !== undefined) this.#workers.set(id, this.#withPort({ ...known, ...found }))
   }
 
   /**
-   * The path of a worker's health check; null where it comes from a secret that was removed or is no path. A worker has the value
-   * of its start, so the path is the same as long as this server runs.
+   * The path of a worker's health check; null for a secret that was removed or is no path. A worker has the value of
+   * its start, so the path does not change while this server runs.
    */
   async healthPath({ worker: { id, owner, serves }, healthPath }: KnownWorker): Promise<string | null> {
     if (healthPath !== null) return healthPath
@@ -254,7 +254,7 @@ export class LoadBalancer {
       const isLeaving = known?.isLeaving === true || worker.state === 'DRAINING' || worker.state === 'STOPPING'
       const port = known?.port ?? (isFolder ? 0 : worker.serves.healthPort)
       const isSame = known !== undefined && known.worker.thawedAtMs === worker.thawedAtMs
-      // What was known of its health before it was frozen counts no more.
+      // // Health from before a freeze no longer counts.
       const health = isSame ? known.health : unasked(nowMs, worker.readyAtMs !== null)
       if (known !== undefined && !isSame) this.#learned()
       const servedAt: ServedAt | null = known?.servedAt ?? null
@@ -285,7 +285,9 @@ export class LoadBalancer {
     return withTraffic(snapshot, load, id => this.#workers.get(id), { maxConcurrency, peak })
   }
 
-  /** A change of the environment makes a new version; a change of a secret does not, so the limit is read each time. */
+  /**
+   * A change of the environment makes a new version; a change of a secret does not, so the limit is read each time.
+   */
   async #settingsOf({ endpoint }: EndpointSnapshot): Promise<Settings> {
     const { id, owner, templateId, version } = endpoint
     const known = this.#settings.get(id)

@@ -27,13 +27,13 @@ export interface Amounts {
   readonly cpu: number
 }
 
-/** What an endpoint has used in a bucket, and what that costs. */
+/** Usage of an endpoint in a bucket, and its cost. */
 export interface BillingRecord extends Amounts {
   readonly endpointId: EndpointId
   readonly startMs: number
   readonly endMs: number
   readonly workers: WorkerUsage
-  /** How much of the workers' time is paid for, in milliseconds. */
+  /** Paid part of the workers' time, in milliseconds. */
   readonly billedMs: number
   readonly jobs: JobUsage
 }
@@ -53,7 +53,7 @@ function boundsOf(time: BillingTime, nowMs: number): readonly number[] {
   return result.bounds
 }
 
-/** What usage costs, at the prices that are in force now. */
+/** Computes the cost of usage at the present prices. */
 export class BillCalculator {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
   readonly #prices: PriceList
@@ -63,7 +63,7 @@ export class BillCalculator {
     this.#prices = prices
   }
 
-  /** Everything wrong with the time that is asked for, see `billingBounds`; empty when nothing is. */
+  /** All problems of the requested time, see `billingBounds`; empty without one. */
   problems(time: BillingTime): readonly FieldProblem[] {
     const result = billingBounds(time, this.#ports.clock.now())
     return 'problems' in result ? result.problems : []
@@ -76,9 +76,9 @@ export class BillCalculator {
   }
 
   /**
-   * What an owner's endpoints, or one of them, have used and cost; those that are gone included, and workers that run
-   * up to now. There is no record where nothing was used, nor for an endpoint that is not the owner's.
-   * @throws AppError `invalid` with everything wrong with the time, or when there would be too many records
+   * Usage and cost of an owner's endpoints, or of one of them; deleted ones included, and workers that run up to now.
+   * Nothing is recorded where nothing was used, nor for an endpoint of another owner.
+   * @throws AppError `invalid` with all problems of the time, or when there would be too many records
    */
   async bill(owner: OwnerId, time: BillingTime, endpointId: EndpointId | null): Promise<Bill> {
     const { store, clock } = this.#ports
@@ -110,7 +110,7 @@ export class BillCalculator {
     return { size: time.size, startMs: bounds[0]!, endMs: bounds.at(-1)!, records, totals }
   }
 
-  /** What an owner's workers cost for an hour as they are now, in millionths of a US dollar. */
+  /** Present cost of an owner's workers for an hour, in millionths of a US dollar. */
   async spendPerHour(owner: OwnerId): Promise<number> {
     const running = await this.#ports.store.usage.running(owner)
     const paid = running.filter(({ phase }) => this.#prices.phases.has(phase))

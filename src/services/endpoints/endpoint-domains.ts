@@ -8,7 +8,7 @@ import type { Ports } from '../../ports/ports.ts'
 const RETRY_MS = 1_000
 
 /**
- * The domains of endpoints: their rules, and all of them in memory, for a look-up with each request. One server acts on a
+ * Domains of endpoints: their rules, and all of them in memory for the look-up of each request. One server acts on a
  * database, and all its changes go through {@link changing}.
  */
 export class EndpointDomains {
@@ -27,12 +27,18 @@ export class EndpointDomains {
     this.#isServerName = isServerName
   }
 
-  /** Problems of the domain of an endpoint, except that another has it. @param before the endpoint before the change; null for a new one */
+  /**
+   * Problems of the domain of an endpoint, except a conflict with another endpoint.
+   * @param before the endpoint before the change; null for a new one
+   */
   problems(config: EndpointConfig, before: EndpointConfig | null): FieldProblem[] {
     return domainProblems(config, before, this.#isServerName)
   }
 
-  /** The store checks again with the change itself. @throws AppError `conflict` when another endpoint has its domain */
+  /**
+   * The store checks again with the change itself.
+   * @throws AppError `conflict` when another endpoint has its domain
+   */
   async requireFree({ id, owner, domain }: Endpoint): Promise<void> {
     if (domain === null) return
     const holder = await this.#ports.store.endpoints.ofDomain(domain)

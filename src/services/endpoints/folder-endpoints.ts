@@ -18,7 +18,7 @@ import type { Store } from '../../ports/store/store.ts'
 import type { Endpoints } from './endpoints.ts'
 import type { Templates } from './templates.ts'
 
-/** What {@link ensureFolderEndpoint} uses. */
+/** Dependencies of {@link ensureFolderEndpoint}. */
 export interface FolderParts {
   readonly store: Store
   readonly driver: Pick<Driver, 'check'>
@@ -29,7 +29,7 @@ export interface FolderParts {
 
 /** A folder whose handler or server runs in workers. */
 export interface WorkerFolder {
-  /** What its endpoint is named after. */
+  /** Name that the endpoint is named after. */
   readonly name: string
   /** Absolute path. */
   readonly path: string
@@ -39,12 +39,12 @@ export interface WorkerFolder {
   readonly type: EndpointType
   /** Tag of the image that was built now; null to run the folder as it is, in processes. */
   readonly tag: string | null
-  /** Whether a new endpoint runs on the CPU unless GPUs are asked for. */
+  /** True for a new endpoint that runs on the CPU unless GPUs are requested. */
   readonly prefersCpu?: boolean
   readonly settings?: FolderSettings
 }
 
-/** What a start asks of the endpoint of a folder. What is left out stays as the endpoint has it. */
+/** Settings of the endpoint of a folder at a start. The endpoint keeps those that are left out. */
 export interface FolderSettings {
   /**
    * GPUs in the words of core/hardware/gpu-choice, or `none`. A new endpoint gets those of the machine unless it is

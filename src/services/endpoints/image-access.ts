@@ -7,14 +7,15 @@ import type { Ports } from '../../ports/ports.ts'
 
 type AccessPorts = Pick<Ports, 'registries'>
 
-/** Why an account may not run an image, as far as the name of its registry says it; null when it may. */
+/** Reason why an account may not run an image, by the name of its registry; null when it may. */
 export function imageRefusal({ registries }: AccessPorts, owner: OwnerId, image: string): StartFailure | null {
   const host = foreignRegistry(owner, image)
   return host === null || registries.isAllowed(host) ? null : { kind: 'registry_private', image, host }
 }
 
 /**
- * Asks before each download of an image whether the engine may call its registry: the name may have another address by now.
+ * Check before each download of an image that the engine may call its registry: the name may have another address by
+ * then.
  * @returns undefined for an account whose images may come from anywhere
  */
 export function downloadGuard(
@@ -33,7 +34,10 @@ export function downloadGuard(
   }
 }
 
-/** The registry of an image of an account other than the operator's; null for all others, and for what is no reference. */
+/**
+ * The registry of an image of an account other than the operator's; null for all others, and for a text that is no
+ * reference.
+ */
 function foreignRegistry(owner: OwnerId, image: string): string | null {
   if (owner === DEFAULT_OWNER || isFolderImage(image)) return null
   return parseReference(image)?.registry ?? null

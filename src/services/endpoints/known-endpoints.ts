@@ -13,7 +13,10 @@ export class KnownEndpoints {
     this.rows = new KnownRows(id => store.endpoints.find(id), clock)
   }
 
-  /** Origins of the web pages that may call an endpoint; none where there is no such endpoint. @throws AppError `unavailable` */
+  /**
+   * Origins of the web pages that may call an endpoint; empty for an endpoint that does not exist.
+   * @throws AppError `unavailable`
+   */
   async corsOrigins(id: EndpointId): Promise<readonly string[]> {
     return (await this.rows.find(id))?.corsOrigins ?? []
   }

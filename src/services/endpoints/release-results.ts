@@ -9,24 +9,27 @@ import type { JudgedRelease, WorkerResults } from '../../ports/store/management-
 
 /** Limit of workers whose results one call of the store adds. */
 const MAX_ADDED = 500
-/** Limit of workers with results in memory while the store fails; past it results of further ones are not counted. */
+/** Limit of workers with results in memory while the store fails; results of further workers are not counted. */
 const MAX_HELD = 20_000
-/** Limits of jobs that were queued again and of workers that lost jobs, which are remembered; past them the oldest are forgotten. */
+/**
+ * Limits of remembered jobs that were queued again, and of workers that lost jobs; past them the oldest are
+ * forgotten.
+ */
 const MAX_REMEMBERED = 10_000
 
-/** With `off` in the environment of an endpoint its releases are not stopped. */
+/** Variable of an endpoint's environment; `off` keeps its releases from being stopped. */
 const JUDGE_VARIABLE = 'RUNYARD_ROLLOUT_JUDGE'
 
 type Counted = { -readonly [Field in keyof Omit<WorkerResults, 'workerId'>]: WorkerResults[Field] }
 type Readers = { readonly [Name in EventName]?: (fields: Events[Name]) => void }
 
 /**
- * Counts what the jobs and requests of each release came to, from the stream of events, adds it to the store in groups, and stops a new release that fails
- * clearly more than the last good one. Results that were not stored when the server is killed are not counted.
- *
- * A result is a job that its worker ended or that ran out of its execution timeout, and a whole response; a failure is a job that is FAILED or
- * TIMED_OUT, a response of 500 and above, and a crash of a worker with jobs, once. A job that a client queued again counts once, by its first result, and cancelled, expired and
- * undelivered jobs not at all.
+ * Counts results of the jobs and requests of each release from the stream of events, adds them to the store in
+ * groups, and stops a new release that fails clearly more often than the last good one. Results that were not stored
+ * are lost when the server is killed. A result is a job that its worker ended or that ran out of its execution
+ * timeout, and a whole response; a failure is a job that is FAILED or TIMED_OUT, a response of 500 and above, and a
+ * crash of a worker with jobs, once. A job that a client queued again counts once, by its first result; cancelled,
+ * expired and undelivered jobs do not count.
  */
 export class ReleaseResults {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'emit' | 'notifier'>
@@ -34,11 +37,11 @@ export class ReleaseResults {
   /** Results that are not stored. */
   readonly #results = new Map<WorkerId, Counted>()
   readonly #retried = new Set<JobId>()
-  /** Workers whose jobs were taken back, until their end is known. */
+  /** Workers whose jobs were taken back, until they end. */
   readonly #losing = new Set<WorkerId>()
   #flushing: Promise<void> = Promise.resolve()
 
-  /** @param judges whether releases are stopped; their results are counted in any case */
+  /** @param judges true to stop releases; their results are counted in any case */
   constructor(ports: Pick<Ports, 'store' | 'clock' | 'emit' | 'notifier'>, judges: boolean) {
     this.#ports = ports
     this.#judges = judges
@@ -66,7 +69,7 @@ export class ReleaseResults {
   /** A reader of the event stream. */
   readonly emit: Emit = (name, fields) => this.#readers[name]?.(fields)
 
-  /** Stores the results, and judges the new releases among those that they belong to. */
+  /** Stores the results, and judges the new releases among their releases. */
   flush(): Promise<void> {
     const flushed = this.#flushing.then(() => this.#flush())
     this.#flushing = flushed.catch(() => {})
@@ -130,7 +133,7 @@ export class ReleaseResults {
     if (hasFailed) counted.failed += 1
   }
 
-  /** Null where there are too many. */
+  /** Null when too many workers are counted. */
   #of(workerId: WorkerId): Counted | null {
     const known = this.#results.get(workerId)
     if (known !== undefined) return known
@@ -159,7 +162,7 @@ export class ReleaseResults {
   }
 }
 
-/** True when the variables of a release say that it is not to be judged. */
+/** True when the variables of a release turn its judgment off. */
 function declines(release: KeptRelease | null): boolean {
   const kept = release?.configuration
   return kept != null && savedEnv(kept.endpoint, kept.template)[JUDGE_VARIABLE] === 'off'

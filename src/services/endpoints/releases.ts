@@ -26,12 +26,12 @@ import type { Ports } from '../../ports/ports.ts'
 import type { Endpoints } from './endpoints.ts'
 import { type Changer, ownerOf } from './host-folders.ts'
 
-/** A release with how many workers run it. */
+/** A release with the number of workers that run it. */
 export interface ListedRelease extends Release {
   readonly workerCount: number
 }
 
-/** A release with its configuration, and how many workers run it. */
+/** A release with its configuration and the number of workers that run it. */
 export type ShownRelease = KeptRelease & ListedRelease
 
 /** The progress of the newest release. */
@@ -44,13 +44,13 @@ export interface Rollout extends WorkersOnLatest {
   /** The percentage of workers that the newest release has as a canary; null for other releases. */
   readonly canary: number | null
   /**
-   * The results for which it was stopped although it was ready: it failed clearly more than the previous one. Else
-   * null.
+   * Results for which it was stopped although a worker was ready: it failed clearly more often than the previous
+   * release. Null for all other releases.
    */
   readonly stop: FailureStop | null
 }
 
-/** The releases of an endpoint and how far the newest one has come. */
+/** The releases of an endpoint and the progress of the newest one. */
 export interface ReleaseList {
   readonly endpointVersion: number
   readonly rollout: Rollout
@@ -95,13 +95,13 @@ export class Releases {
   }
 
   /**
-   * Makes a new version whose workers run what those of an older one ran, with the same exact image. Where its
-   * template is shared or listed, the endpoint gets a copy of its own first, so that no other one changes. What makes
-   * no release, such as workersMax, stays.
+   * Makes a new version whose workers run the configuration of an older one, with the same exact image. Where its
+   * template is shared or listed, the endpoint gets a copy of its own first, so that no other endpoint changes.
+   * Fields that make no release, such as workersMax, stay.
    * @returns the new version
-   * @throws AppError `not_found`; `conflict` for the present version, for one whose configuration is not kept any
-   *   more, and as a change of the endpoint; `invalid` with all that the configuration names and that is gone;
-   *   `forbidden` as services/endpoints/host-folders.ts says
+   * @throws AppError `not_found`; `conflict` for the present version, for a version whose configuration is no longer
+   *   kept, and as a change of the endpoint; `invalid` with all objects that the configuration names and that were
+   *   removed; `forbidden` as services/endpoints/host-folders.ts says
    */
   async rollBack(by: Changer, id: EndpointId, version: number): Promise<ShownRelease> {
     const owner = ownerOf(by)
@@ -114,7 +114,7 @@ export class Releases {
     const { endpoint } = await this.#endpoints.save(by, {
       id,
       changes: now => {
-        // Another rollback may have come first, while this one is made up.
+        // // Another rollback may have finished first.
         if (now.version === version) throw new AppError('conflict', isPresent(id, version))
         return restoredEndpoint(now, configuration)
       },
@@ -125,8 +125,8 @@ export class Releases {
   }
 
   /**
-   * Makes a canary an ordinary release, whose workers replace those of the release before. One that was stopped
-   * because it failed its jobs goes on all the same, and is judged no more.
+   * Makes a canary an ordinary release, whose workers replace those of the previous release. A release that was
+   * stopped because it failed its jobs continues, and is not judged again.
    * @throws AppError `not_found`, also for an endpoint of another owner; `conflict` for a release that is neither, or
    *   not the newest
    */

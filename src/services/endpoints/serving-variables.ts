@@ -4,17 +4,18 @@ import { secretPlace } from '../../core/secrets/seal-place.ts'
 import { resolveSecrets, secretNames } from '../../core/secrets/secret.ts'
 import type { Ports } from '../../ports/ports.ts'
 
-/** A sealed value of more characters is none that a variable of serving could have. */
+/** Limit of the characters of a sealed value; no variable of serving needs more. */
 const MAX_SEALED = 16_384
-/** How long what was read is trusted without a notification of a change; notifications may be lost. */
+/** Time for which values are trusted without a notification of a change; notifications may be lost. */
 const FRESH_MS = 30_000
 const MAX_ENTRIES = 10_000
 
 type Environment = Readonly<Record<string, string>>
 
 /**
- * The variables of an environment that say how a worker serves, with the values of secrets in place of their references.
- * A reference to a secret that does not exist, cannot be opened or is far too long stays as it is, which counts as not given.
+ * The variables of an environment that define how a worker serves, with the values of secrets in place of their
+ * references. A reference to a secret that does not exist, cannot be opened or is far too long stays as it is, which
+ * counts as not given.
  */
 export async function resolvedServing(
   { store, vault }: Pick<Ports, 'store' | 'vault'>,
@@ -30,7 +31,7 @@ export async function resolvedServing(
     try {
       return [[name, vault.open(text, secretPlace(owner, name))]]
     } catch {
-      // Its workers cannot be started, and say why.
+      // // Its workers cannot start, and report the reason.
       return []
     }
   })
@@ -44,7 +45,9 @@ interface Entry {
   readonly changes: number
 }
 
-/** As {@link resolvedServing}, cached until a secret changes: requests and views of endpoints need it again and again. */
+/**
+ * As {@link resolvedServing}, cached until a secret changes: requests and views of endpoints need it again and again.
+ */
 export class ServingVariables {
   readonly #ports: Pick<Ports, 'store' | 'vault' | 'clock'>
   readonly #entries = new Map<string, Entry>()

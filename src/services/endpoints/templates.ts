@@ -186,9 +186,7 @@ export class Templates {
     this.#ports.emit('template.deleted', { templateId: id })
   }
 
-  /**
-   * What keeps endpoints that use it from serving with what it says now; each failure once, with the first of them.
-   */
+  /** Problems that keep endpoints of the template from serving; each problem once, with the first of them. */
   async #servingProblems(template: Template, before: Template): Promise<FieldProblem[]> {
     if (JSON.stringify(template.env) === JSON.stringify(before.env)) return []
     const { endpoints, templates } = this.#ports.store

@@ -23,7 +23,10 @@ export class Volumes {
     this.#quotas = quotas
   }
 
-  /** @throws AppError `invalid` with all failures; an unknown data center is refused with the list; `conflict` past a limit of the account */
+  /**
+   * @throws AppError `invalid` with all failures, for an unknown data center with the list; `conflict` past a limit
+   *   of the account
+   */
   async create(owner: OwnerId, input: Omit<VolumeInput, 'type'> & { type?: VolumeType }): Promise<NetworkVolume> {
     const { store, random, clock, volumes } = this.#ports
     const problems = volumeProblems(input)
@@ -67,7 +70,7 @@ export class Volumes {
     if (problems.length > 0) throw invalidFields(problems)
     const volume = await this.#ports.store.volumes.update(owner, id, changes)
     if (volume !== null) return volume
-    // Gone, or made larger by another call at the same moment.
+    // // Another call deleted it, or made it larger, at the same moment.
     const smaller = await shrink()
     throw smaller.length > 0 ? invalidFields(smaller) : new AppError('conflict', `network volume ${id} has changed`)
   }

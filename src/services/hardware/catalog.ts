@@ -5,31 +5,38 @@ import { DATA_CENTERS, type DataCenter, GPU_TYPES, type GpuType } from '../../co
 import { cataloged, gpuKey, typesHere } from '../../core/hardware/inventory.ts'
 import type { Ports } from '../../ports/ports.ts'
 
-/** A GPU type with what an hour of it costs in a serverless worker and how many of it one worker can have here. */
+/**
+ * A GPU type with its price for an hour in a serverless worker and the number of them that one worker can have here.
+ */
 export interface PricedGpu extends GpuType {
-  /** US dollars; null where no price is known. */
+  /** US dollars; null for an unknown price. */
   readonly pricePerHour: number | null
   readonly here: number
-  /** How many of them no worker has; null where a platform places workers, which knows that alone. */
+  /** Number of them without a worker; null where a platform places workers, which alone knows it. */
   readonly free: number | null
-  /** What of the machine workers with GPUs share, and nothing holds them to a part of it; null where a platform places workers. */
+  /**
+   * Resources of the machine that workers with GPUs share without a limit of their own; null where a platform places
+   * workers.
+   */
   readonly vcpusHere: number | null
   readonly memoryGbHere: number | null
 }
 
-/** How many GPUs of any type a worker is said to get where a platform places it: what machines with many have. */
+/** Number of GPUs of any type that one worker is expected to get on a platform: that of large machines. */
 const PLATFORM_GPUS = 8
-/** What is said of any hardware there: neither that there is none nor that there is plenty. */
+/** Stock that is reported for hardware of a platform, which is unknown: neither empty nor plenty. */
 const UNKNOWN_STOCK: Availability = 'MEDIUM'
 
-/** The catalogue of hardware and places, with what this machine really has. Where a platform places containers, it may have anything. */
+/**
+ * Catalog of hardware and places, with the hardware of this machine. A platform for containers may have any hardware.
+ */
 export class Catalog {
   readonly #machine: Ports['machine']
   readonly #store: Ports['store']
   readonly #prices: PriceList
   readonly #driver: Pick<Ports['driver'], 'placedBy'>
 
-  /** @param prices what it shows; the hosted service's, for people who compare, where this installation has none */
+  /** @param prices displayed prices; those of the hosted service, for comparison, where this installation has none */
   constructor(
     { machine, store, driver }: Pick<Ports, 'machine' | 'store' | 'driver'>,
     prices: PriceList = CATALOG_PRICES,
@@ -40,12 +47,12 @@ export class Catalog {
     this.#prices = prices
   }
 
-  /** Whether containers run on a platform that finds a place for them. */
+  /** True if containers run on a platform that places them. */
   #isElsewhere(): boolean {
     return this.#driver.placedBy('') === 'platform'
   }
 
-  /** All GPU types that are known or that this machine has, whose pools are those that they have here. */
+  /** All GPU types that are known or that this machine has, with the pools that they have here. */
   async gpus(): Promise<PricedGpu[]> {
     if (this.#isElsewhere()) {
       const anything = { here: PLATFORM_GPUS, free: null, vcpusHere: null, memoryGbHere: null }
@@ -74,19 +81,19 @@ export class Catalog {
     return new Set(workers.flatMap(({ placement }) => (placement?.gpus ?? []).map(gpuKey)))
   }
 
-  /** What an hour of a vCPU costs in a serverless worker, in US dollars. */
+  /** Price of a vCPU for an hour in a serverless worker, in US dollars. */
   vcpuPrice({ id }: CpuFlavor): number {
     return dollars(hourlyPrice(this.#prices, `cpu:${id}`).micros)
   }
 
-  /** Null where no price is known. */
+  /** Null for an unknown price. */
   #gpuPrice(pool: string | null): number | null {
     if (pool === null) return null
     const known = this.#prices !== CATALOG_PRICES || GPU_POOLS.find(({ id }) => id === pool)?.pricePerHour != null
     return known ? dollars(hourlyPrice(this.#prices, `gpu:${pool}`).micros) : null
   }
 
-  /** How many more workers with `count` of a GPU type can run here at once. */
+  /** Stock for more workers with `count` GPUs of a type, all running at once. */
   gpuAvailability({ free }: Pick<PricedGpu, 'free'>, count: number): Availability {
     return free === null ? UNKNOWN_STOCK : availabilityOf(Math.floor(free / count))
   }

@@ -9,28 +9,28 @@ import type { ModelCache, ModelSnapshot, ModelWish } from '../../ports/model-cac
 import type { Ports } from '../../ports/ports.ts'
 import { HUB_TOKEN } from './model-operations.ts'
 
-/** Names of the variables in which the client of Hugging Face finds a token, the first that is set counts. */
+/** Names of the variables in which the client of Hugging Face finds a token; the first that is set counts. */
 const TOKEN_VARIABLES = [HUB_TOKEN, 'HUGGING_FACE_HUB_TOKEN']
-/** The wait before models that could not be had are tried again; each further one is twice as long, to the second. */
+/** Wait before a failed download is tried again; each further one is twice as long, up to `last`. */
 const RETRY_MS = { first: 30_000, last: 600_000 }
-/** The wait where only a person can help; what the person changes counts at once. */
+/** Wait after a failure that only a person can fix; a change by the person counts at once. */
 const LASTING_RETRY_MS = 300_000
 
-/** The models of one endpoint on their way. */
+/** A download of the models of one endpoint. */
 interface Fetching {
-  /** What is fetched, for whom: version, references and token. Another one begins anew. */
+  /** Version, references and token of the download. Another key starts a new download. */
   readonly key: string
   /** By reference. */
   readonly progress: Map<string, DownloadProgress>
-  /** Null while it goes on, and once all are there. */
+  /** Null while it goes on, and once all models are present. */
   failure: StartFailure | null
-  /** When to try again after a failure. */
+  /** Time of the next try after a failure. */
   retryAtMs: number
   failures: number
   isOver: boolean
 }
 
-/** Whether the models of an endpoint are there: `ready`, or on their way, with the names of those. */
+/** State of the models of an endpoint: `ready`, or on their way, with the names of the missing ones. */
 export type ModelsState =
   | { readonly kind: 'ready' }
   | { readonly kind: 'downloading'; readonly names: readonly string[] }
@@ -38,8 +38,8 @@ export type ModelsState =
 type EndpointModelPorts = Pick<Ports, 'store' | 'models' | 'clock' | 'notifier' | 'emit' | 'vault'>
 
 /**
- * Sees that the models of endpoints are on the machine before their workers are placed, so that no GPU waits for a download. A branch means the
- * commit that it had at the first start of a release, for all workers of the release.
+ * Downloads the models of endpoints to the machine before their workers are placed, so that no GPU waits for a
+ * download. A branch means the commit that it had at the first start of a release, for all workers of the release.
  */
 export class EndpointModels {
   readonly #ports: EndpointModelPorts
@@ -49,7 +49,10 @@ export class EndpointModels {
     this.#ports = ports
   }
 
-  /** Why the models of an endpoint cannot be had for now; null when they can, or nobody has tried. @param env as its workers get it */
+  /**
+   * Reason why the models of an endpoint cannot be downloaded now; null without one, and before the first try.
+   * @param env as its workers get it
+   */
   failure(endpoint: Endpoint, env: Readonly<Record<string, string>>): StartFailure | null {
     const odd = endpoint.modelReferences.find(reference => parseModelReference(reference) === null)
     if (odd !== undefined) return { kind: 'settings_invalid', problem: `modelReferences: '${odd}' names no model` }
@@ -58,14 +61,15 @@ export class EndpointModels {
     return fetching.retryAtMs > this.#ports.clock.now() ? fetching.failure : null
   }
 
-  /** How far the downloads for an endpoint are; null when there are none. */
+  /** Progress of the downloads for an endpoint; null without one. */
   progress(id: EndpointId): DownloadProgress | null {
     const fetching = this.#fetching.get(id)
     return fetching === undefined || fetching.isOver ? null : summedProgress([...fetching.progress.values()])
   }
 
   /**
-   * Begins to fetch what is missing, and does not wait for it: `load:` is published at its end. What is there is kept for the next minutes.
+   * Starts the download of missing models without waiting for its end, which publishes `load:`. Present models are
+   * kept for the next minutes.
    * @param env as the workers of the endpoint get it, secrets resolved
    */
   async prepare(endpoint: Endpoint, env: Readonly<Record<string, string>>): Promise<ModelsState> {
@@ -91,7 +95,7 @@ export class EndpointModels {
 
   /**
    * Keeps the models of an endpoint for a worker that is about to start, until {@link letGo}.
-   * @throws WorkerStartError when one is not there any more, or its owner may not have it
+   * @throws WorkerStartError when a model was removed, or its owner may not have it
    */
   async hold(worker: WorkerId, endpoint: Endpoint, env: Readonly<Record<string, string>>): Promise<MountedModel[]> {
     const cache = this.#ports.models
@@ -108,12 +112,15 @@ export class EndpointModels {
     return folders.map(folder => ({ folder, path: `${cache.hubFolder}/${folder}` }))
   }
 
-  /** The endpoint was removed. */
+  /** Forgets the downloads of a removed endpoint. */
   forget(id: EndpointId): void {
     this.#fetching.delete(id)
   }
 
-  /** The worker has ended, or was not started. Never fails: what a disk that is away still notes is let go later. */
+  /**
+   * Releases the models of a worker that has ended, or was not started. Never fails: notes on a disk that is
+   * unavailable are removed later.
+   */
   async letGo(worker: WorkerId): Promise<void> {
     await this.#ports.models?.letGo(worker).catch(() => {})
   }
@@ -147,7 +154,7 @@ export class EndpointModels {
     notifier.publish(`load:${endpointId}`)
   }
 
-  /** Null when it is there. */
+  /** Null for a model that is present. */
   async #fetchOne(
     cache: ModelCache,
     { id, version }: Endpoint,
@@ -158,7 +165,7 @@ export class EndpointModels {
     const { store } = this.#ports
     try {
       await cache.fetch(wish, {
-        // Before the download: after a kill of the server the same commit goes on.
+        // // Before the download, so that the same commit goes on after a kill of the server.
         resolved: async commit => void (await store.releases.pinModel(id, version, { reference, commit })),
         progress: now => progress.set(reference, now),
       })

@@ -8,25 +8,28 @@ import { secretPlace } from '../../core/secrets/seal-place.ts'
 import type { ModelCache, ModelCacheContent, ModelSnapshot } from '../../ports/model-cache.ts'
 import type { Ports } from '../../ports/ports.ts'
 
-/** The name of the secret and of the variable that hold an account's token for the hub. */
+/** Name of the secret and of the variable with an account's token for the hub. */
 export const HUB_TOKEN = 'HF_TOKEN'
-/** How long a call that pulls is held open. */
+/** Time for which a call of a pull is held open. */
 const HELD_MS = 5_000
-/** Pulls at once. */
+/** Limit of pulls that run at the same time. */
 const MAX_PULLS = 100
 
-/** How far a pull is; `snapshot` is null until it is done. */
+/** Progress of a pull; `snapshot` is null until it is done. */
 export interface PullState extends DownloadProgress {
   readonly snapshot: ModelSnapshot | null
 }
 
-/** A pull that goes on, or whose end nobody has seen yet. */
+/** A pull that runs, or whose end was not reported yet. */
 interface Pull {
   progress: DownloadProgress
   readonly end: Promise<ModelSnapshot>
 }
 
-/** The operator's work with the cache of models. All methods refuse keys without all rights of the operator (AppError `forbidden`). */
+/**
+ * The operator's work with the cache of models. All methods refuse keys without all rights of the operator (AppError
+ * `forbidden`).
+ */
 export class ModelOperations {
   readonly #ports: Pick<Ports, 'store' | 'vault' | 'models' | 'clock' | 'emit'>
   readonly #pulls = new Map<string, Pull>()
@@ -35,16 +38,16 @@ export class ModelOperations {
     this.#ports = ports
   }
 
-  /** Everything in the cache, and what is on its way. */
+  /** All models in the cache, and those that are being downloaded. */
   content(caller: Caller): Promise<ModelCacheContent> {
     return this.#cache(caller).content()
   }
 
   /**
-   * Sees that a model is there, with the operator's secret HF_TOKEN where the hub wants a token. Waits for some seconds; asked again it
-   * joins what goes on. A pull goes on without its caller.
+   * Downloads a model unless it is present, with the operator's secret HF_TOKEN where the hub wants a token. Waits
+   * for some seconds; a further call joins the pull. A pull goes on without its caller.
    * @param text as in `modelReferences`
-   * @throws AppError `invalid` with the reason when it cannot be had
+   * @throws AppError `invalid` with the reason of a failure
    */
   async pull(caller: Caller, text: string): Promise<PullState> {
     const cache = this.#cache(caller)
@@ -69,7 +72,7 @@ export class ModelOperations {
     }
   }
 
-  /** Whether a pull of this model goes on, which further calls join. @param text as in `modelReferences` */
+  /** True if a pull of this model runs, which further calls join. @param text as in `modelReferences` */
   isPulled(text: string): boolean {
     const reference = parseModelReference(text)
     return reference !== null && this.#pulls.has(`${reference.name}:${reference.revision}`)
@@ -97,7 +100,7 @@ export class ModelOperations {
       return cache.fetch(wish, { progress: progress => Object.assign(pull, { progress }) })
     })
     const pull: Pull = { progress: { receivedBytes: 0, totalBytes: null }, end: fetched }
-    // Its end is told to the next call, if there is one.
+    // // The next call reports its end.
     fetched.catch(() => {})
     this.#pulls.set(key, pull)
     return pull

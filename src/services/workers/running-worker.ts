@@ -65,8 +65,10 @@ const CHUNK_RETRY_MS = 6_000
  *
  * | state | begins | meanwhile |
  * |---|---|---|
- * | launching | `Fleet.start`, before the worker's row is written | its process is being started; the reaper does not take it for ended |
- * | running | its process was started; or the first call or inspection of a worker that an earlier run left | everything below changes |
+ * | launching | `Fleet.start`, before the worker's row is written | its process is being started; the reaper does not
+ * take it for ended |
+ * | running | its process was started; or the first call or inspection of a worker that an earlier run left |
+ * everything below changes |
  * | ended | `Fleet.recordExit`, when its exit is observed | it claims nothing; its jobs are given back |
  * | forgotten | its end is recorded and published; or two inspections in a row do not find it among the living | |
  *
