@@ -61,7 +61,7 @@ export class OpenUses {
     let held = this.#held.get(keyId)
     if (held === undefined) {
       const unsubscribe = this.#ports.notifier.subscribe(`key:${keyId}`, () => this.#readSoon(keyId))
-      // // The key may have changed on another server between its check and the subscription.
+      // The key may have changed on another server between its check and the subscription.
       held = { uses: new Slots(), unsubscribe, expiresAtMs, readAtMs: this.#ports.clock.monotonic() }
       this.#held.set(keyId, held)
     } else if (this.#isRecent(keyId)) held.readAtMs = this.#ports.clock.monotonic()

@@ -95,7 +95,7 @@ export class Sessions {
     const expiresAtMs = Math.min(createdAtMs + SESSION_MS, caller.expiresAtMs ?? Number.POSITIVE_INFINITY)
     const { owner, keyId } = caller
     const gone = await store.sessions.insert({ hash, owner, keyId, createdAtMs, expiresAtMs }, MAX_SESSIONS)
-    // // The key was removed in the meantime.
+    // The key was removed in the meantime.
     if (gone === null) throw new InvalidKeyError('unknown')
     for (const old of gone) this.#end(old, replaced)
     emit('session.opened', { account: owner, keyId, by: 'key' in credential ? 'key' : 'link', address: from() })

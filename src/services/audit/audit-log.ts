@@ -81,12 +81,12 @@ export class AuditLog {
       result = await run(change => seen.push(change))
     } catch (thrown) {
       const { code, status } = toAppError(thrown)
-      // // The caller gets the error even if the entry cannot be written.
+      // The caller gets the error even if the entry cannot be written.
       await end({ outcome: status < 500 ? 'refused' : 'failed', problem: code }).catch(() => {})
       throw thrown
     }
     const object = objectOf?.(result) ?? asked.object
-    // // A completed change gets its entry even if the object cannot be read.
+    // A completed change gets its entry even if the object cannot be read.
     const change = seen.at(-1) ?? { before, after: await viewOf(object).catch(() => before) }
     const detail = { ...asked.detail, ...detailOf?.(result) }
     await end({ object, changes: fieldChanges(change.before, change.after), detail, outcome: 'done' })
@@ -124,7 +124,7 @@ export class AuditLog {
   async endForgotten(): Promise<void> {
     const { head } = await this.#ports.store.audit.ends()
     for (;;) {
-      // // After this, #open has all operations that this server began up to that head.
+      // After this, #open has all operations that this server began up to that head.
       while (this.#writing !== null) await this.#writing
       const begun = await this.#ports.store.audit.begun(MOST.write)
       const forgotten = begun.filter(({ sequence }) => sequence <= head.sequence && !this.#open.has(sequence))
@@ -145,7 +145,7 @@ export class AuditLog {
         this.#open.delete(entry.begun!)
       }
     } catch {
-      // // Written ends are not written again.
+      // Written ends are not written again.
       this.#owed = [...owed, ...this.#owed]
     }
   }

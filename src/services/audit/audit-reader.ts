@@ -82,7 +82,7 @@ export class AuditReader {
   /** Checks the whole chain, a part at a time, and ends early when `signal` aborts. */
   async verify(caller: Caller, signal: AbortSignal): Promise<ChainReport> {
     requireOperator(caller)
-    // // Read first, so that the log should have the noted entry.
+    // Read first, so that the log should have the noted entry.
     const noted = this.#noted()
     const { head, ...ends } = await this.#store.audit.ends()
     let { anchor } = ends
@@ -93,7 +93,7 @@ export class AuditReader {
       if (broken !== null) {
         const now = await this.#store.audit.ends()
         if (now.anchor.sequence < broken.sequence) return { anchor, head: last, broken }
-        // // Retention removed the next entries in the meantime.
+        // Retention removed the next entries in the meantime.
         anchor = now.anchor
         at = anchor
       } else if (last.sequence === at.sequence) break

@@ -135,7 +135,7 @@ export class LoadBalancer {
     if (counts) refreshes.latest = read
     if (snapshot === null || settings === null) {
       if (counts) this.#forget(id, refreshes)
-      // // Its workers may still have requests from the time before it became a queue endpoint.
+      // Its workers may still have requests from the time before it became a queue endpoint.
       return snapshot === null ? null : { ...snapshot, workers: this.loaded(snapshot.workers) }
     }
     if (counts) {
@@ -254,7 +254,7 @@ export class LoadBalancer {
       const isLeaving = known?.isLeaving === true || worker.state === 'DRAINING' || worker.state === 'STOPPING'
       const port = known?.port ?? (isFolder ? 0 : worker.serves.healthPort)
       const isSame = known !== undefined && known.worker.thawedAtMs === worker.thawedAtMs
-      // // Health from before a freeze no longer counts.
+      // Health from before a freeze no longer counts.
       const health = isSame ? known.health : unasked(nowMs, worker.readyAtMs !== null)
       if (known !== undefined && !isSame) this.#learned()
       const servedAt: ServedAt | null = known?.servedAt ?? null

@@ -276,7 +276,7 @@ export class Endpoints {
     const { templates } = this.#ports.store
     const many = endpoints.length > FEW ? await templates.ofEndpoints(endpoints[0]!.owner) : []
     const known = new Map(many.map(template => [template.id, template]))
-    // // Read one by one: a few endpoints, and those linked to another template between the two reads.
+    // Read one by one: a few endpoints, and those linked to another template between the two reads.
     const missing = new Map(endpoints.map(endpoint => [endpoint.templateId, endpoint.owner]))
     for (const id of known.keys()) missing.delete(id)
     for (const found of await mapConcurrently([...missing], CONCURRENCY, ([id, owner]) => templates.find(owner, id))) {

@@ -114,7 +114,7 @@ export class Releases {
     const { endpoint } = await this.#endpoints.save(by, {
       id,
       changes: now => {
-        // // Another rollback may have finished first.
+        // Another rollback may have finished first.
         if (now.version === version) throw new AppError('conflict', isPresent(id, version))
         return restoredEndpoint(now, configuration)
       },

@@ -31,7 +31,7 @@ export async function resolvedServing(
     try {
       return [[name, vault.open(text, secretPlace(owner, name))]]
     } catch {
-      // // Its workers cannot start, and report the reason.
+      // Its workers cannot start, and report the reason.
       return []
     }
   })

@@ -70,7 +70,7 @@ export class Volumes {
     if (problems.length > 0) throw invalidFields(problems)
     const volume = await this.#ports.store.volumes.update(owner, id, changes)
     if (volume !== null) return volume
-    // // Another call deleted it, or made it larger, at the same moment.
+    // Another call deleted it, or made it larger, at the same moment.
     const smaller = await shrink()
     throw smaller.length > 0 ? invalidFields(smaller) : new AppError('conflict', `network volume ${id} has changed`)
   }

@@ -165,7 +165,7 @@ export class EndpointModels {
     const { store } = this.#ports
     try {
       await cache.fetch(wish, {
-        // // Before the download, so that the same commit goes on after a kill of the server.
+        // Before the download, so that the same commit goes on after a kill of the server.
         resolved: async commit => void (await store.releases.pinModel(id, version, { reference, commit })),
         progress: now => progress.set(reference, now),
       })

@@ -100,7 +100,7 @@ export class ModelOperations {
       return cache.fetch(wish, { progress: progress => Object.assign(pull, { progress }) })
     })
     const pull: Pull = { progress: { receivedBytes: 0, totalBytes: null }, end: fetched }
-    // // The next call reports its end.
+    // The next call reports its end.
     fetched.catch(() => {})
     this.#pulls.set(key, pull)
     return pull

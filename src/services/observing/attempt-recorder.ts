@@ -11,23 +11,23 @@ const MAX_ADDED = 5_000
 const MAX_ENDPOINTS = 100
 /** Limit of times in memory while the store fails; past it new ones are dropped. */
 const MAX_HELD = 200_000
-/** Limits of workers that had no job yet, and of their first jobs; past them the oldest are forgotten. */
+/** Limits of remembered workers without a job so far, and of their first jobs; past them the oldest are forgotten. */
 const MAX_FRESH = 10_000
 
 type Readers = { readonly [Name in EventName]?: (fields: Events[Name]) => void }
 
 /**
- * Notes the times of each attempt that ends, from the stream of events, and adds them to the store in groups. Those that were not stored when the
- * server is killed are lost: no job and no bill depends on them.
+ * Records the times of each attempt that ends, from the stream of events, and adds them to the store in groups. Times
+ * that were not stored are lost when the server is killed: no job and no bill depends on them.
  */
 export class AttemptRecorder {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
-  /** Times that are not stored. */
+  /** Times that are not stored yet, by endpoint. */
   readonly #times = new Map<EndpointId, AttemptTimes[]>()
   #held = 0
-  /** Workers that took no job since they became ready, with the instant of that. */
+  /** Instants at which workers without a job so far became ready. */
   readonly #fresh = new Map<WorkerId, number>()
-  /** Jobs at work that waited for the start of their worker. */
+  /** Running jobs that waited for the start of their worker. */
   readonly #cold = new Set<JobId>()
 
   constructor(ports: Pick<Ports, 'store' | 'clock'>) {
@@ -80,7 +80,7 @@ export class AttemptRecorder {
 
   #ends(endpointId: EndpointId, jobId: JobId, usage: JobUsage | undefined): void {
     const cold = this.#cold.delete(jobId)
-    // A job that never ran is none, and a late result belongs to an attempt that ended before.
+    // A job that never ran has no attempt, and a late result belongs to an attempt that ended before.
     if (usage === undefined || usage.attempts === 0 || this.#held >= MAX_HELD) return
     const finishedAtMs = this.#ports.clock.now()
     const startedAtMs = finishedAtMs - usage.executionMs - usage.lostMs
@@ -105,7 +105,7 @@ export class AttemptRecorder {
     return taken
   }
 
-  /** They come before those that were made meanwhile. */
+  /** Puts times back in front of those that arrived in the meantime. */
   #giveBack(endpointId: EndpointId, times: readonly AttemptTimes[]): void {
     this.#times.set(endpointId, [...times, ...(this.#times.get(endpointId) ?? [])])
     this.#held += times.length

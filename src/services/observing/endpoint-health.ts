@@ -4,7 +4,7 @@ import { countWorkers, isReady, shownWorkers } from '../../core/observing/worker
 import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
 import type { LoadBalancer } from '../balancing/load-balancer.ts'
 
-/** Counts of jobs, or of running and queued requests, and of workers of an endpoint, in the words of clients. */
+/** Counts of jobs, or of running and queued requests, and of workers of an endpoint, by the names that clients use. */
 export interface EndpointHealth {
   readonly jobs: { completed: number; failed: number; inProgress: number; inQueue: number; retried: number }
   readonly workers: {
@@ -27,7 +27,7 @@ export async function readEndpointHealth(balancing: LoadBalancer, id: EndpointId
   return healthOf(snapshot)
 }
 
-/** Counts of workers of an endpoint, for clients that wait for one. `readyWorkers` has their ids, oldest first. */
+/** Counts of workers of an endpoint, for clients that wait for a worker. `readyWorkers` has ids, oldest first. */
 export interface WorkerMetrics extends EndpointHealth {
   readonly readyWorkers: readonly WorkerId[]
 }

@@ -9,16 +9,21 @@ import { RecentEvents } from './recent-events.ts'
 
 /** Maximum number of readings of events that an account may have open at once. */
 export const MAX_EVENT_READINGS = 100
-/** Events that are kept for all accounts together; past it those of the account without a new one for longest are dropped. */
+/**
+ * Limit of kept events of all accounts; past it those of the account that had no new event for longest are dropped.
+ */
 const MAX_KEPT = 50_000
-/** Endpoints whose owner is known without a read of the store. */
+/** Limit of endpoints whose owner is cached. */
 const MAX_OWNERS = 20_000
-/** Events that wait until the owner of their endpoint is known; past it they are dropped. */
+/** Limit of events that wait until the owner of their endpoint is known; further ones are dropped. */
 const MAX_UNOWNED = 1_000
 
 type FeedPorts = Pick<Ports, 'clock' | 'store'>
 
-/** Keeps the newest events of each account in memory, for readers that follow them. A restart of the server forgets them. */
+/**
+ * Keeps the newest events of each account in memory, for readers that follow them. A restart
+ * of the server forgets them.
+ */
 export class EventFeed {
   readonly #ports: FeedPorts
   readonly #owners = new Map<EndpointId, OwnerId>()
@@ -37,7 +42,7 @@ export class EventFeed {
     this.#startedAt = ports.clock.now().toString(36)
   }
 
-  /** A reader of the event stream. */
+  /** A sink of the event stream, which keeps the published events. */
   readonly emit: Emit = (name, fields) => {
     const event = liveEventOf(name, fields, this.#ports.clock.now())
     if (event === null) return
@@ -60,7 +65,7 @@ export class EventFeed {
   }
 
   /**
-   * Starts to read. The caller closes the reading.
+   * Opens a stream of events, which the caller closes.
    * @throws AppError `rate_limited` when the account reads too many at once
    */
   open(owner: OwnerId, query: EventQuery): LiveEventStream {
@@ -114,14 +119,17 @@ export class EventFeed {
       return
     }
     this.#unowned.set(endpointId, [event])
-    // Events tell of what the store has already; readers that miss one read the state again.
+    // The store has the state that an event reports; readers that miss an event read the state again.
     this.#ports.store.endpoints.find(endpointId).then(
       endpoint => this.#owned(endpointId, endpoint?.owner ?? null),
       () => this.#owned(endpointId, null),
     )
   }
 
-  /** Keeps the events that waited for the owner of their endpoint. @param owner null when there is none, or it cannot be read */
+  /**
+   * Keeps the events that waited for the owner of their endpoint.
+   * @param owner null for a deleted endpoint, or one that cannot be read
+   */
   #owned(endpointId: EndpointId, owner: OwnerId | null, next?: LiveEvent): void {
     const waiting = this.#unowned.get(endpointId) ?? []
     this.#unowned.delete(endpointId)

@@ -34,7 +34,7 @@ const MAX_OBSERVED = 20
 /** Limit of endpoints that are explained at the same time. */
 const CONCURRENCY = 10
 
-/** An endpoint with why its jobs wait. */
+/** An endpoint with the reason why its jobs wait. */
 export interface EndpointExplanation {
   readonly endpoint: Endpoint
   readonly snapshot: EndpointSnapshot
@@ -59,7 +59,7 @@ export class Explainer {
       readonly running: RunningWorkers
       readonly models: Pick<EndpointModels, 'progress'>
       readonly balancing: LoadBalancer
-      /** Null where the server's time is that of the machine's clock. */
+      /** Null in a server whose time is that of the machine's clock. */
       readonly timeKeeper: Pick<TimeKeeper, 'note'> | null
     },
     placing: Partial<PlacementRules> = {},
@@ -103,8 +103,8 @@ export class Explainer {
   }
 
   /**
-   * The endpoints of an owner, each with its explanation, at most {@link MAX_EXPLAINED} on a page. Endpoints that are deleted
-   * meanwhile are left out.
+   * The endpoints of an owner, each with its explanation, at most {@link MAX_EXPLAINED} on a page. Endpoints that are
+   * deleted in the meantime are left out.
    * @throws AppError `invalid` for a cursor that no page had, or a limit out of bounds
    */
   async page(owner: OwnerId, request: PageRequest): Promise<Page<EndpointExplanation>> {
@@ -166,7 +166,7 @@ export class Explainer {
     return { release, context, newest, startFailure }
   }
 
-  /** The releases and the template of an endpoint, read where something is wrong with its workers. */
+  /** The releases and the template of an endpoint, read if something is wrong with its workers. */
   async #history(snapshot: EndpointSnapshot, startFailure: StartFailure | null): Promise<ActionFacts> {
     if (startFailure === null && !isInTrouble(snapshot)) return {}
     const { store } = this.#ports
@@ -184,7 +184,7 @@ export class Explainer {
     return new Map(found.flat())
   }
 
-  /** The newest attempts that are stored: those of two rows, since the newest one may have begun just now. */
+  /** The newest stored attempts: those of two rows, since the newest row may have only a few. */
   async #attempts({ id, type }: Endpoint, nowMs: number): Promise<readonly AttemptTimes[]> {
     if (type !== 'QUEUE') return []
     const blocks = await this.#ports.store.attemptTimes.read(

@@ -8,11 +8,11 @@ import type { Explainer } from './explainer.ts'
 
 /** Finds a job, or the record of it. */
 export interface KnownJobs {
-  /** @throws AppError `not_found` when nothing is known of it */
+  /** @throws AppError `not_found` when neither the job nor a record exists */
   find(endpointId: EndpointId, jobId: JobId): Promise<JobRecord>
 }
 
-/** Tells what happened to a job, from what the store keeps anyway. */
+/** Makes the story of a job from the rows of the store. */
 export class JobStories {
   readonly #ports: Pick<Ports, 'store'>
   readonly #jobRecords: KnownJobs
@@ -27,7 +27,7 @@ export class JobStories {
     this.#explaining = parts.explaining
   }
 
-  /** @throws AppError `not_found` when nothing is known of the job, or it is of another endpoint */
+  /** @throws AppError `not_found` for a job of another endpoint, or without a row and a record */
   async of(endpointId: EndpointId, jobId: JobId): Promise<JobStory> {
     const job = await this.#jobRecords.find(endpointId, jobId)
     const [worker, deliveries, wait] = await Promise.all([
@@ -38,7 +38,7 @@ export class JobStories {
     return jobStory({ job, worker, deliveries, wait })
   }
 
-  /** Null where the job has moved since it was read. */
+  /** Null for a job that changed since it was read. */
   async #wait(endpointId: EndpointId, jobId: JobId): Promise<Explanation | null> {
     try {
       const { job, explanation } = await this.#explaining.job(endpointId, jobId)

@@ -2,21 +2,21 @@ import type { EndpointId } from '../../core/ids.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { NumberedEvent, RecentEvents } from './recent-events.ts'
 
-/** Which events a reader wants. */
+/** Events that a reader asks for. */
 export interface EventQuery {
   /** Events of one endpoint; null for all of the account. */
   readonly endpointId: EndpointId | null
-  /** Id of the last event that the reader has; null for events from now on. */
+  /** Id of the last event that the reader has; null for new events only. */
   readonly after: string | null
 }
 
-/** Limit of events that one step looks at. */
+/** Limit of events that one step inspects. */
 const MAX_STEP = 500
 
-/** Events that are sent at once; none when none came in time. */
+/** Events that are sent at once; empty when no event came in time. */
 export interface EventBatch {
   readonly events: readonly NumberedEvent[]
-  /** Events that the reader asked for and that are no longer kept; null when the server cannot know how many. 0: none. */
+  /** Number of requested events that are no longer kept; null when the server cannot know it. */
   readonly missed: number | null
 }
 
@@ -31,7 +31,7 @@ export class LiveEventStream {
   #isOfOtherList = false
   #closed = false
   #wake: () => void = () => {}
-  /** Events go on until the reader leaves. */
+  /** False: events continue until the reader leaves. */
   readonly ended = false
 
   /**
@@ -54,7 +54,7 @@ export class LiveEventStream {
     return this.#recent.idOf(this.#read)
   }
 
-  /** The next events, none when none come within `forMs`; null when the reading is closed. */
+  /** The next events, empty when no event comes within `forMs`; null for a closed stream. */
   async next(forMs: number): Promise<EventBatch | null> {
     const untilMs = this.#clock.monotonic() + forMs
     while (!this.#closed) {
@@ -68,7 +68,7 @@ export class LiveEventStream {
     return null
   }
 
-  /** Ends the reading. */
+  /** Ends the stream. */
   close(): void {
     if (this.#closed) return
     this.#closed = true

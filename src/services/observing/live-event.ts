@@ -1,11 +1,11 @@
 import type { EndpointId } from '../../core/ids.ts'
 import type { EventName, Events } from '../../events.ts'
 
-/** An event as the account sees it that owns its endpoint, or that made the change. */
+/** An event in the form for the account that owns its endpoint, or that made the change. */
 export interface LiveEvent {
   readonly type: EventName
   readonly atMs: number
-  /** Null for one that is not of a single endpoint. */
+  /** Null for an event that concerns no single endpoint. */
   readonly endpointId: EndpointId | null
   /** The other fields, by their public names. */
   readonly fields: Readonly<Record<string, unknown>>
@@ -14,10 +14,13 @@ export interface LiveEvent {
 type Fields = { readonly endpointId: EndpointId | null } & Readonly<Record<string, unknown>>
 type Publishers = { readonly [Name in EventName]?: (fields: Events[Name]) => Fields | null }
 
-/** Job operations of which events of the job tell. */
+/** Job operations that events of the job report. */
 const TOLD_BY_JOBS: ReadonlySet<string> = new Set(['cancel/:job', 'retry/:job'])
 
-/** Public fields of each published event. What is not here belongs to the operator, or to each request of a load-balancing endpoint. */
+/**
+ * Public fields of each published event. Events that are missing here belong to the operator, or to single requests
+ * of a load-balancing endpoint.
+ */
 const PUBLISHERS: Publishers = {
   'job.accepted': ({ endpointId, jobId }) => ({ endpointId, jobId, to: 'IN_QUEUE' }),
   'job.moved': ({ endpointId, jobId, from, to, workerId, attempt, reason = null, waitedMs = null }) => {
@@ -41,7 +44,7 @@ const PUBLISHERS: Publishers = {
     return { endpointId, version, crashes, working, cause, failures }
   },
   'worker.clamped': ({ endpointId, problem }) => ({ endpointId, problem }),
-  // The endpoint that it makes room for may be another account's.
+  // The endpoint that gets the room may be another account's.
   'worker.evicted': ({ endpointId, workerId, afterJob }) => ({ endpointId, workerId, afterJob }),
   'worker.reported': ({ endpointId, workerId, what, text }) => ({ endpointId, workerId, what, text }),
   'worker.unplaced': ({ endpointId, count, resource, reason }) => ({ endpointId, count, resource, reason }),
@@ -55,7 +58,7 @@ const PUBLISHERS: Publishers = {
 /** The names of all published events. */
 export const LIVE_EVENT_NAMES = Object.keys(PUBLISHERS) as EventName[]
 
-/** An event for the account that it concerns; null for one that is not published. */
+/** An event for the account that it concerns; null for an unpublished event. */
 export function liveEventOf<Name extends EventName>(name: Name, given: Events[Name], atMs: number): LiveEvent | null {
   const publisher = PUBLISHERS[name]
   if (publisher === undefined) return null

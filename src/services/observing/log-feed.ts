@@ -8,24 +8,24 @@ import type { LogReader, PlacedLine } from '../../ports/worker-logs.ts'
 /** The writer of a line: the worker, or the server about the worker. */
 export type LogSource = 'container' | 'system'
 
-/** The time in which one worker had a job, and no other one; no time while `workerId` is null. */
+/** The time in which one worker had a job, and no other job; empty while `workerId` is null. */
 export interface LogSpan {
   workerId: WorkerId | null
-  /** After this instant, and up to the other one. */
+  /** Exclusive beginning; the end is inclusive. */
   fromMs: number
   untilMs: number
 }
 
-/** Which lines a reader wants. */
+/** Lines that a reader asks for. */
 export interface LogFilter {
   readonly sources: ReadonlySet<LogSource>
   /** Only lines of this job; null for all. */
   readonly jobId: string | null
-  /** What was printed meanwhile belongs to the job too; changes with the job. */
+  /** Output in this time belongs to the job, too; changes with the job. */
   readonly span?: LogSpan
   /** Only lines with this text, in upper or lower case; null for all. */
   readonly text: string | null
-  /** Whether the unfinished last line of a running worker counts; for readers that do not wait for its end. */
+  /** True to return the unfinished last line of a running worker, for readers that do not wait for its end. */
   readonly unfinished: boolean
 }
 
@@ -36,16 +36,16 @@ export interface FeedLine {
   readonly tsMs: number
   readonly line: string
   readonly jobId: string | null
-  /** How far the logs of its worker are read with this line. */
+  /** Place up to which the logs of its worker are read with this line. */
   readonly place: LogPlace
 }
 
 /** The lines that a feed reads at once. */
 export interface FeedBatch {
   readonly lines: readonly FeedLine[]
-  /** Whether there is more to read. */
+  /** True when more lines can be read at once. */
   readonly more: boolean
-  /** Bytes that the reader asked for and that are not kept any more. */
+  /** Number of requested bytes that are no longer kept. */
   readonly missed: number
 }
 
@@ -60,7 +60,7 @@ export class LogFeed {
   readonly #start: LogCursor
   readonly #workers = new Map<WorkerId, WorkerFeed>()
 
-  /** @param start the place from which each worker is read; workers that are not in it are read from their beginning */
+  /** @param start the place from which each worker is read; others are read from their beginning */
   constructor(logs: Ports['logs'], filter: LogFilter, start: LogCursor) {
     this.#logs = logs
     this.#matches = matcherOf(filter)
@@ -68,7 +68,7 @@ export class LogFeed {
     this.#start = start
   }
 
-  /** Sets the workers that are read, as they are now. Reading of a known worker goes on at its place. */
+  /** Sets the workers that are read. Reading of a known worker continues at its place. */
   set(workers: readonly Worker[]): void {
     const ids = new Set(workers.map(({ id }) => id))
     for (const id of this.#workers.keys()) if (!ids.has(id)) this.#workers.delete(id)
@@ -79,16 +79,16 @@ export class LogFeed {
     }
   }
 
-  /** The place up to which each worker was returned. */
+  /** The place up to which the lines of each worker were returned. */
   get cursor(): LogCursor {
     return new Map([...this.#workers].map(([id, { place }]) => [id, place]))
   }
 
-  /** New lines, none when there are none. Lines of different workers come in the order of their times. */
+  /** New lines, perhaps none. Lines of different workers come in the order of their times. */
   async next(): Promise<FeedBatch> {
     const feeds = [...this.#workers.values()]
     await Promise.all(feeds.map(feed => feed.fill()))
-    // No line may be returned before an earlier line that another worker has yet to read.
+    // A line waits for earlier lines that another worker may have yet to read.
     const untilMs = Math.min(...feeds.map(feed => feed.readUntilMs))
     const lines = feeds.flatMap(feed => feed.take(untilMs))
     if (feeds.length > 1) lines.sort((a, b) => a.tsMs - b.tsMs)
@@ -110,14 +110,14 @@ export class LogFeed {
   }
 }
 
-/** A line with what a filter looks at. */
+/** A line with the properties that a filter compares. */
 interface MatchedLine {
   readonly line: string
   readonly jobId: string | null
   readonly tsMs: number
 }
 
-/** A function that says whether a line of a worker matches the filter. */
+/** A function that returns true for lines of a worker that match the filter. */
 export function matcherOf({
   jobId,
   text,

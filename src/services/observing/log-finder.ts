@@ -14,15 +14,15 @@ export type Found =
   | { readonly kind: 'worker'; readonly id: WorkerId; readonly endpointId: EndpointId }
   | { readonly kind: 'job'; readonly id: JobId; readonly endpointId: EndpointId }
 
-/** Which lines a reader wants, and how. */
+/** Lines that a reader asks for, and the form of the reading. */
 export interface LogQuery extends LogStart {
-  /** Lines of the worker or of the server; null for both, for a job only lines of its workers. */
+  /** Only lines of the worker or of the server; null for both. The lines of a job are those of its workers. */
   readonly source: LogSource | null
   /** Only lines with this text, in upper or lower case; null for all. */
   readonly text: string | null
-  /** Whether new lines follow. */
+  /** True to follow new lines. */
   readonly follow: boolean
-  /** How long the stream stays open without lines after the last one. */
+  /** Time for which the stream stays open without lines after the last one. */
   readonly lingerMs: number
 }
 
@@ -30,10 +30,10 @@ export interface LogQuery extends LogStart {
 export const MAX_TAIL = 5_000
 /** Maximum number of readings of logs that an account may have open at once. */
 export const MAX_OPEN = 100
-/** Maximum number of workers of an endpoint whose output is read together; the newest are read. */
+/** Maximum number of workers of an endpoint whose output is read together, the newest ones. */
 const MAX_WORKERS_READ = 20
 
-/** How far the clock of files may be behind the clock of the server. */
+/** Greatest lag of the clock of files behind the clock of the server. */
 const CLOCK_MS = 1_000
 
 type ReadingPorts = Pick<Ports, 'store' | 'logs' | 'clock' | 'notifier'>
@@ -90,8 +90,8 @@ export class LogFinder {
   }
 
   /**
-   * Starts to read. The caller closes the stream, unless it is read to its end.
-   * @throws AppError `rate_limited` when the account reads too many at once; `invalid` when `after` is of other logs
+   * Opens a stream of lines. The caller closes it, unless it is read to its end.
+   * @throws AppError `rate_limited` when the account reads too many at once; `invalid` for an `after` of other logs
    */
   async open(owner: OwnerId, found: Found, query: LogQuery): Promise<LogStream> {
     const { after } = query
@@ -169,10 +169,13 @@ export class LogFinder {
   }
 }
 
-/** How long the output of a container may take to its file. */
+/** Longest time that output of a container takes to reach its file. */
 const COPY_MS = 200
 
-/** What a reader of a job's logs has to know: a worker with several jobs at once prints for all of them, and the output of a container is copied. */
+/**
+ * Note about a job's logs for its reader: a worker with several jobs at once prints for all of them, and the output
+ * of a container is copied. Null without one.
+ */
 function jobNote(job: Job | null, workers: readonly Worker[]): string | null {
   const worker = workers.find(({ id }) => id === job?.workerId)
   if (worker === undefined) return null
@@ -183,7 +186,9 @@ function jobNote(job: Job | null, workers: readonly Worker[]): string | null {
   return `worker ${worker.id} runs up to ${worker.capacity} jobs at once: only lines that name this job are shown`
 }
 
-/** When the worker of a job had it, where it takes one job at a time: what it printed meanwhile belongs to the job. */
+/**
+ * Time in which the worker of a job had it, for workers that take one job at a time: output in it belongs to the job.
+ */
 function spanOf(job: Job | null, workers: readonly Worker[]): LogSpan {
   const worker = workers.find(({ id }) => id === job?.workerId)
   if (job === null || job.startedAtMs === null || worker === undefined || worker.capacity > 1)
@@ -196,7 +201,7 @@ function isCopied({ driver }: Worker): boolean {
   return driver === 'docker'
 }
 
-/** Whether the job and the worker existed at the same time, so that the worker may have held the job. */
+/** True if the job and the worker existed at the same time, so that the worker may have held the job. */
 function mayHaveHeld({ createdAtMs, exitedAtMs }: Worker, job: Job | null): boolean {
   if (job === null) return false
   return (

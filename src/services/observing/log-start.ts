@@ -7,20 +7,23 @@ import { type LogFilter, matcherOf } from './log-feed.ts'
 
 /** The beginning of a reading of logs. */
 export interface LogStart {
-  /** How many of the old lines, the newest ones. */
+  /** Number of the newest old lines to return. */
   readonly tail: number
   /** Only lines from this instant on; null for all. */
   readonly sinceMs: number | null
-  /** The last event of an earlier reading, to go on exactly behind it; `tail` and `sinceMs` do not count then. */
+  /**
+   * The last event of an earlier reading, which is continued right after it; `tail` and `sinceMs` have no effect
+   * then.
+   */
   readonly after: LastEvent | null
 }
 
-/** Maximum number of pages of one output that are searched, which is more than any output has. */
+/** Maximum number of pages of one output that are searched; no output has as many. */
 const MAX_PAGES = 512
 
 /**
- * The places at which a feed of these workers has to begin to return the wanted old lines and no others.
- * @param knownMs no matching line is older; null when that is not known
+ * The places at which a feed of these workers begins, so that it returns the wanted old lines and no others.
+ * @param knownMs a time before which no line matches; null for an unknown one
  */
 export async function startOf(
   logs: Ports['logs'],
@@ -47,7 +50,7 @@ export async function startOf(
     ends.set(worker.id, { position: printed.end, historyRead: history.length })
   }
   found.sort((a, b) => a.tsMs - b.tsMs)
-  // The wanted lines of a worker are its last ones, so the first of them is where to begin.
+  // The wanted lines of a worker are its last ones, so its reading begins at the first of them.
   for (const { workerId, position, entry } of found.slice(Math.max(0, found.length - tail)).reverse()) {
     const end = ends.get(workerId)!
     ends.set(workerId, { position: position ?? end.position, historyRead: entry ?? end.historyRead })

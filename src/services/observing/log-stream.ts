@@ -5,26 +5,26 @@ import type { Topic } from '../../ports/notifier.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { FeedLine, LogFeed } from './log-feed.ts'
 
-/** A line with the event id from which a reader can go on. */
+/** A line with the event id after which a reader can continue. */
 export interface LogEvent extends FeedLine {
   readonly id: string
 }
 
-/** Lines that are sent at once; none when none came in time. */
+/** Lines that are sent at once; empty when no line came in time. */
 export interface LogBatch {
   readonly events: readonly LogEvent[]
-  /** Bytes that the reader asked for and that are not kept any more. */
+  /** Number of requested bytes that are no longer kept. */
   readonly missed: number
 }
 
-/** The workers whose logs are read, as they are now. */
+/** The workers whose logs are read. */
 export interface LogSubject {
   readonly workers: readonly Worker[]
-  /** Whether no more lines will come, apart from lines that are being written now. */
+  /** True when no more lines come, apart from lines that are being written now. */
   readonly ended: boolean
 }
 
-/** What {@link LogStream} uses. */
+/** Dependencies and options of {@link LogStream}. */
 export interface LogStreamParts {
   readonly ports: Pick<Ports, 'logs' | 'clock' | 'notifier'>
   readonly feed: LogFeed
@@ -33,19 +33,22 @@ export interface LogStreamParts {
   readonly refresh: () => Promise<LogSubject>
   /** Notifications after which the subject may have changed. */
   readonly topic: Topic | null
-  /** Whether event ids have the place of each of several workers. */
+  /** True for event ids with the place of each of several workers. */
   readonly several: boolean
-  /** Whether new lines follow; else the stream ends with the last old line. */
+  /** True to follow new lines; else the stream ends with the last old line. */
   readonly follow: boolean
-  /** How long the stream stays open without lines after the end of its subject, for readers that end by themselves in silence. */
+  /**
+   * Time for which the stream stays open without lines after the end of its subject, for readers that end by
+   * themselves in silence.
+   */
   readonly lingerMs: number
-  /** What readers have to know about the lines; null for nothing. */
+  /** Note about the lines for their readers; null for no note. */
   readonly note?: string | null
   /** Called once, when the stream is closed. */
   readonly onClose: () => void
 }
 
-/** How often the subject is read again: notifications may be lost, and new workers send none. */
+/** Interval of reads of the subject: notifications may be lost, and new workers send none. */
 const REFRESH_MS = 1_000
 
 /** Logs for one reader: old lines, then new ones, as fast as the reader asks for them. */
@@ -61,10 +64,10 @@ export class LogStream {
   #closed = false
   #rung = false
   #wake: () => void = () => {}
-  /** Whether all lines have been returned and no more will come. */
+  /** True when all lines were returned and no more come. */
   ended = false
 
-  /** @param places the places at which the feed begins */
+  /** @param places the place at which the feed begins, by worker */
   constructor(parts: LogStreamParts, places: ReadonlyMap<WorkerId, LogPlace>) {
     this.#parts = parts
     this.#places = new Map(places)
@@ -81,21 +84,19 @@ export class LogStream {
     this.#use(parts.subject)
   }
 
-  /** What readers have to know about the lines; null for nothing. */
+  /** Note about the lines for their readers; null for no note. */
   get note(): string | null {
     return this.#parts.note ?? null
   }
 
-  /** The event id of the lines that were returned so far, from which a reader can go on. */
+  /** The event id of the lines that were returned so far, after which a reader can continue. */
   get id(): string {
     const { several } = this.#parts
     const [place = { position: 0, historyRead: 0 }] = this.#places.values()
     return several ? eventIdOfMany(this.#openedAtMs, this.#places) : eventId(this.#openedAtMs, place)
   }
 
-  /**
-   * The next lines, none when none come within `forMs`; null when the stream has ended or was closed.
-   */
+  /** The next lines, empty when no line comes within `forMs`; null for a stream that ended or was closed. */
   async next(forMs: number): Promise<LogBatch | null> {
     const { feed, follow, lingerMs, ports } = this.#parts
     const untilMs = ports.clock.monotonic() + forMs

@@ -18,19 +18,19 @@ import type { WaitingWorkers } from '../../ports/store/queued-worker-store.ts'
 /** A worker that has a GPU. */
 export interface GpuHolder {
   readonly endpointId: EndpointId
-  /** Null for an endpoint that was deleted and whose worker still ends. */
+  /** Null for a deleted endpoint whose worker still ends. */
   readonly endpointName: string | null
   readonly account: OwnerId
   readonly workerId: WorkerId
   readonly now: PhaseNow
-  /** Whether it sleeps: it has given the GPU back and takes it again to wake. */
+  /** True for a sleeping worker, which gave the GPU back and takes it again to wake. */
   readonly asleep: boolean
 }
 
-/** A GPU of the machine with those who have it. */
+/** A GPU of the machine with its holders. */
 export interface HeldGpu {
   readonly gpu: MachineGpu
-  /** Its name in the catalogue, and its pool. */
+  /** Its name in the catalog, and its pool. */
   readonly type: string
   readonly pool: string
   readonly use: GpuUse | null
@@ -43,41 +43,44 @@ export interface MachineReport {
   readonly memory: MachineMemory | null
   readonly disk: MachineDisk | null
   readonly gpus: readonly HeldGpu[]
-  /** What containers are limited to, together. */
+  /** Sum of the limits of all containers. */
   readonly assigned: { readonly vcpus: number; readonly memoryMb: number }
   readonly workers: number
   readonly capacity: Capacity
   /** Workers without a place, and sleeping ones that wait for their GPUs. */
   readonly waiting: readonly WaitingWorkers[]
-  /** How processes are kept apart, as a sentence; null where that is not known. */
+  /** Isolation of processes, as a sentence; null for an unknown one. */
   readonly processIsolation: string | null
-  /** Why workers of different accounts could reach each other's files; null when they cannot. */
+  /** Reason why workers of different accounts could reach each other's files; null when they cannot. */
   readonly sharingProblem: string | null
-  /** Null where no engine is used or found. */
+  /** Null without an engine. */
   readonly engine: EngineState | null
 }
 
-/** A diagnosis, and when it was made. */
+/** A diagnosis and its time. */
 export interface Diagnosis {
   readonly atMs: number
   readonly findings: readonly Finding[]
 }
 
-/** Limit of groups of workers that wait. */
+/** Limit of groups of waiting workers in a report. */
 const MAX_WAITING = 1_000
-/** How long the description of the container engine is kept. */
+/** Time for which the description of the container engine is cached. */
 const ENGINE_MS = 10_000
-/** How long a diagnosis is kept: it may start a container. */
+/** Time for which a diagnosis is cached: it may start a container. */
 const DIAGNOSIS_MS = 30_000
 
-/** The operator's view of the machine. All methods refuse keys without all rights of the operator (AppError `forbidden`). */
+/**
+ * The operator's view of the machine. All methods refuse keys without all rights of the operator (AppError
+ * `forbidden`).
+ */
 export class MachineReader {
   readonly #ports: Pick<Ports, 'store' | 'machine' | 'driver' | 'clock'>
   readonly #inspection: HostInspection | null
   readonly #engine: ResultCache<EngineState | null>
   readonly #diagnosis: ResultCache<Diagnosis>
 
-  /** @param inspection null where the host cannot be inspected */
+  /** @param inspection null for a host that cannot be inspected */
   constructor(ports: Pick<Ports, 'store' | 'machine' | 'driver' | 'clock'>, inspection: HostInspection | null) {
     this.#ports = ports
     this.#inspection = inspection
@@ -92,7 +95,7 @@ export class MachineReader {
     })
   }
 
-  /** The machine, who has its GPUs, and what waits for which part of it. */
+  /** The machine, the holders of its GPUs, and the workers that wait for a part of it. */
   async report(caller: Caller): Promise<MachineReport> {
     requireOperator(caller)
     const { store, machine, driver } = this.#ports
@@ -122,13 +125,16 @@ export class MachineReader {
     }
   }
 
-  /** What `runyard doctor` finds; of the last half minute. @throws AppError `conflict` where the host cannot be inspected */
+  /**
+   * Findings of `runyard doctor`, at most half a minute old. @throws AppError `conflict` for a host that cannot be
+   * inspected
+   */
   diagnosis(caller: Caller): Promise<Diagnosis> {
     requireOperator(caller)
     return this.#diagnosis.get()
   }
 
-  /** GPUs bound how many there are. */
+  /** Names of endpoints; the number of GPUs bounds their number. */
   async #namesOf(holders: readonly Worker[]): Promise<ReadonlyMap<EndpointId, string>> {
     const ids = [...new Set(holders.map(({ endpointId }) => endpointId))]
     const found = await Promise.all(ids.map(id => this.#ports.store.endpoints.find(id)))
@@ -156,7 +162,7 @@ function heldGpu(
   return { gpu, type, pool, use, holders }
 }
 
-/** A sleeping worker that is wanted and waits for its GPUs. */
+/** The report of a sleeping worker that is wanted and waits for its GPUs. */
 function waitingToWake(worker: Worker, names: ReadonlyMap<EndpointId, string>): WaitingWorkers[] {
   const { endpointId, owner: account, wakeWaitsFor: reason, asleepAtMs } = worker
   const endpointName = names.get(endpointId)
@@ -172,13 +178,16 @@ function assignedTo(workers: readonly Worker[]): MachineReport['assigned'] {
 
 /** Bounds of the age of a result. */
 interface ResultCacheRule {
-  /** Time for which a result counts, from the end of its reading. */
+  /** Time for which a result counts, from the end of its read. */
   readonly keepMs: number
-  /** True when callers get an older result during the next reading, so that only the first caller waits. */
+  /** True to give callers an older result during the next read, so that only the first caller waits. */
   readonly servesOld?: boolean
 }
 
-/** A costly reading: one at a time, and for a while all callers get the last result. A failure is not kept. */
+/**
+ * Caches the result of a costly read: one read runs at a time, and its result serves all callers for a while. A
+ * failure is not cached.
+ */
 class ResultCache<Result> {
   readonly #clock: Pick<Clock, 'monotonic'>
   readonly #rule: ResultCacheRule

@@ -22,7 +22,7 @@ const MAX_ADDED = 200
 /** Limit of counts in memory while the store fails; past it the oldest are dropped. */
 const MAX_HELD = 50_000
 
-/** The status of a request whose client went before there was an answer. */
+/** Status of a request whose client left before the response. */
 const CLIENT_GONE = 499
 
 const RESULTS: Partial<Record<string, MetricResult>> = {
@@ -35,19 +35,19 @@ const RESULTS: Partial<Record<string, MetricResult>> = {
 type Readers = { readonly [Name in EventName]?: (fields: Events[Name]) => void }
 
 /**
- * Counts what happens at each endpoint by the minute, from the stream of events, and adds it to the store in groups. What was not stored when the
- * server is killed is not counted: nothing depends on it.
+ * Counts events at each endpoint by the minute, from the stream of events, and adds the counts to the store in
+ * groups. Counts that were not stored are lost when the server is killed: nothing depends on them.
  */
 export class MetricRecorder {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'machine'>
-  /** How the requests of the last hour ended. */
+  /** Results of the requests of the last hour. */
   readonly recent: RecentResults
-  /** Counts that are not stored, by minute and endpoint. */
+  /** Counts that are not stored yet, by minute and endpoint. */
   readonly #counts = new Map<number, Map<EndpointId, MetricBucket>>()
   #held = 0
   readonly #withRequests: (workers: readonly WorkerLoad[]) => readonly WorkerLoad[]
 
-  /** @param withRequests adds to serving workers the requests that they have, which the store does not know */
+  /** @param withRequests adds to serving workers their requests, which the store does not know */
   constructor(
     ports: Pick<Ports, 'store' | 'clock' | 'machine'>,
     withRequests: (workers: readonly WorkerLoad[]) => readonly WorkerLoad[],
@@ -63,7 +63,7 @@ export class MetricRecorder {
       if (result === undefined || usage === undefined) return
       const bucket = this.#bucket(endpointId)
       this.#count(endpointId, bucket, result)
-      // A late result finds its wait counted with the attempt that was lost.
+      // The wait before a late result was counted with the lost attempt.
       if (transition === 'finish' && usage.attempts === 0) return
       countTime(bucket, 'delay', usage.queuedMs)
       if (usage.attempts > 0) countTime(bucket, 'execution', usage.executionMs + usage.lostMs)
@@ -83,16 +83,16 @@ export class MetricRecorder {
     },
   }
 
-  /** A reader of the event stream. */
+  /** A sink of the event stream. */
   readonly emit: Emit = (name, fields) => this.#readers[name]?.(fields)
 
-  /** Counts the workers that there are and the use of their GPUs, and stores what was counted. */
+  /** Counts the existing workers and the use of their GPUs, and stores all counts. */
   async step(): Promise<void> {
     await this.#countWorkers()
     await this.flush()
   }
 
-  /** Stores what was counted. */
+  /** Stores all counts. */
   async flush(): Promise<void> {
     for (let counts = this.#taken(); counts.length > 0; counts = this.#taken()) {
       try {
@@ -104,7 +104,7 @@ export class MetricRecorder {
     }
   }
 
-  /** What was counted of an endpoint and is not stored. */
+  /** Counts of an endpoint that are not stored yet. */
   pending(endpointId: EndpointId): MetricPoint[] {
     return [...this.#counts].flatMap(([atMs, ofMinute]) => {
       const bucket = ofMinute.get(endpointId)
@@ -124,7 +124,7 @@ export class MetricRecorder {
     this.#countGpus(loads)
   }
 
-  /** Counts the use of the GPUs that workers have. Without such workers nothing is measured. */
+  /** Counts the use of the GPUs that workers have. Nothing is measured without such workers. */
   #countGpus(workers: readonly Worker[]): void {
     const held = workers.flatMap(({ endpointId, placement }) =>
       (placement?.gpus ?? []).map(gpu => ({ endpointId, key: gpuKey(gpu) })),

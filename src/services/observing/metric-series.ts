@@ -26,14 +26,14 @@ export class MetricSeries {
     this.#recorder = recorder
   }
 
-  /** What is wrong with a request. */
+  /** Problems of a request; empty for a valid one. */
   problems(request: MetricRequest): readonly FieldProblem[] {
     const range = metricRange(request, this.#ports.clock.now())
     return 'problems' in range ? range.problems : []
   }
 
   /**
-   * The intervals of an endpoint in which something was counted, in order.
+   * The intervals of an endpoint that have counts, in order.
    * @throws AppError `invalid` for a range that is empty or too long
    */
   async read(

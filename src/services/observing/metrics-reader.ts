@@ -3,9 +3,9 @@ import type { EndpointLoad } from '../../core/scaling/scale.ts'
 import type { Exposition, GatewayLoad } from '../../ports/metrics.ts'
 import type { Ports } from '../../ports/ports.ts'
 
-/** Endpoints that one read of the store returns, and the maximum number of reads. */
+/** Limits of endpoints that one read of the store returns, and of reads. */
 const PAGE = { endpoints: 100, pages: 50 }
-/** How long one exposition serves all readers. */
+/** Time for which one exposition serves all readers. */
 const KEEP_MS = 1_000
 
 /** Reads the metrics of the server. The store is read at most once a second, however often they are scraped. */
@@ -14,13 +14,13 @@ export class MetricsReader {
   readonly #passing: (id: EndpointId) => GatewayLoad
   #latest: { readonly atMs: number; readonly exposition: Promise<Exposition> } | null = null
 
-  /** @param passing counts of requests that pass through the gateway to an endpoint */
+  /** @param passing counts of the requests of an endpoint in the gateway */
   constructor(ports: Pick<Ports, 'store' | 'clock' | 'metrics'>, passing: (id: EndpointId) => GatewayLoad) {
     this.#ports = ports
     this.#passing = passing
   }
 
-  /** All metrics; without the metrics of the present state while the store fails. */
+  /** All metrics; while the store fails without those of the present state. */
   expose(): Promise<Exposition> {
     const nowMs = this.#ports.clock.monotonic()
     if (this.#latest === null || nowMs - this.#latest.atMs >= KEEP_MS) {

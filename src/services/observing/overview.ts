@@ -15,7 +15,7 @@ import { mapConcurrently } from '../map-concurrently.ts'
 import type { Explainer } from './explainer.ts'
 import type { RecentResults } from './recent-results.ts'
 
-/** The part of an explanation that a row has room for. */
+/** The part of an explanation that fits into a row. */
 export type Why = Pick<Explanation, 'cause' | 'summary' | 'sinceMs'>
 
 /** One endpoint in the overview. */
@@ -24,11 +24,11 @@ export interface OverviewRow {
   readonly image: string | null
   readonly state: EndpointState
   readonly counts: WorkerCounts
-  /** Those of the idle ones that are frozen. */
+  /** The frozen ones among the idle ones. */
   readonly frozen: number
   readonly queue: EndpointSnapshot['queue']
   readonly rate: RequestRate
-  /** Why something waits or is wrong; null where nothing does, and where it was left out. */
+  /** Reason why something waits or is wrong; null without one, and for a row without an explanation. */
   readonly why: Why | null
   readonly rollout: RolloutState
 }
@@ -41,7 +41,7 @@ export interface OverviewPage {
   readonly nextCursor: string | null
 }
 
-/** Maximum number of rows with an explanation: each takes several reads of the store, and the list is read again often. */
+/** Maximum number of rows with an explanation, which takes several reads of the store: the list is read often. */
 export const MAX_EXPLAINED_ROWS = 50
 const CONCURRENCY = 10
 
@@ -50,11 +50,11 @@ interface Row extends Omit<OverviewRow, 'state' | 'why' | 'rate'> {
   readonly snapshot: EndpointSnapshot
   readonly waiting: number
   readonly isExplained: boolean
-  /** What is wrong with a worker where none is ready, which is to be seen although nothing waits for it. */
+  /** Problem of a worker where no worker is ready, which is shown although nothing waits for it. */
   readonly ill: Why | null
 }
 
-/** All endpoints of an owner, a row each: read in few statements, so that a page of 1,000 can be read again often. */
+/** All endpoints of an owner, one row each: read in few statements, so that a page of 1,000 can be read often. */
 export class Overview {
   readonly #store: Ports['store']
   readonly #balancing: LoadBalancer
@@ -93,7 +93,7 @@ export class Overview {
 
   async #explain(rows: readonly Row[]): Promise<Map<EndpointId, Explanation>> {
     const found = await mapConcurrently(rows, CONCURRENCY, async ({ endpoint }) => {
-      // The overview has only the last exit of each; what is said of crashes counts them.
+      // The overview has only the last exit of each; an explanation counts crashes.
       const snapshot = await this.#balancing.snapshot(endpoint.id)
       return snapshot === null ? [] : ([[endpoint.id, await this.#explaining.of(snapshot)]] as const)
     })
@@ -137,7 +137,7 @@ function finished({ endpoint, ill, waiting, ...row }: Row, rate: RequestRate, wh
   return { endpoint, image, counts, frozen, queue, rollout, rate, state, why: isFine ? ill : why }
 }
 
-/** Those that have no ready worker first, then those that wait longest. */
+/** Order of rows: those without a ready worker first, then those that wait longest. */
 function byUrgency(a: Row, b: Row): number {
   const lacks = Number(a.counts.ready > 0) - Number(b.counts.ready > 0)
   const since = ({ queue }: Row) => queue.headQueuedAtMs ?? Number.POSITIVE_INFINITY

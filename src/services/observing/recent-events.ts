@@ -1,9 +1,9 @@
 import type { LiveEvent } from './live-event.ts'
 
-/** Events that are kept of an account. */
+/** Number of events that are kept of an account. */
 export const MAX_RECENT = 2_000
 
-/** An event with the id from which a reader goes on. */
+/** An event with the id after which a reader continues. */
 export interface NumberedEvent extends LiveEvent {
   readonly id: string
 }
@@ -16,7 +16,9 @@ export class RecentEvents {
   /** Number of the newest event; 0 before the first. */
   newest = 0
 
-  /** @param name what ids begin with: numbers of another list, such as before a restart, are not mistaken for its own */
+  /**
+   * @param name beginning of the ids, so that ids of another list, as before a restart, are not mistaken for its own
+   */
   constructor(name: string) {
     this.#name = name
   }
@@ -26,12 +28,12 @@ export class RecentEvents {
     return this.#events.length
   }
 
-  /** Adds an event. @returns by how many there are more now; negative when old ones were dropped */
+  /** Adds an event. @returns the change in the number of kept events; negative when old ones were dropped */
   add(event: LiveEvent): number {
     const before = this.#events.length
     this.#events.push(event)
     this.newest += 1
-    // Drops many at once: removing from the front moves the rest.
+    // Drops many at once: each removal from the front moves the rest.
     if (this.#events.length >= 2 * MAX_RECENT) this.#events = this.#events.slice(-MAX_RECENT)
     for (const listener of this.#listeners) listener()
     return this.#events.length - before
@@ -53,7 +55,10 @@ export class RecentEvents {
     return name === this.#name && Number(number) <= this.newest ? Number(number) : null
   }
 
-  /** The kept events after a number, and how many of them are no longer kept. @param limit of events that are looked at */
+  /**
+   * The kept events after a number, and the number of those that are no longer kept.
+   * @param limit maximum number of inspected events
+   */
   after(number: number, limit: number): { readonly events: readonly NumberedEvent[]; readonly missed: number } {
     const before = this.newest - this.#events.length
     const from = Math.max(number, before)

@@ -12,12 +12,12 @@ import {
 import type { Ports } from '../../ports/ports.ts'
 
 const MINUTE_MS = METRIC_SPANS.minute.lengthMs
-/** Limit of stored minutes that are read once, when the server is asked first. */
+/** Limit of stored minutes that the first query reads. */
 const MAX_READ = 100_000
 
 /**
- * How the requests of all endpoints ended in the last hour, in memory, since lists of endpoints are read again often. What ended before the
- * server started is read from the store, once.
+ * Results of the requests of all endpoints in the last hour, in memory, since lists of endpoints are read often.
+ * Results from before the start of the server are read from the store, once.
  */
 export class RecentResults {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
@@ -31,7 +31,7 @@ export class RecentResults {
     this.#startMs = startOf(ports.clock.now(), MINUTE_MS)
   }
 
-  /** A request ended now. */
+  /** Counts a request that ended now. */
   note(endpointId: EndpointId, result: MetricResult): void {
     this.#add(startOf(this.#ports.clock.now(), MINUTE_MS), endpointId, oneResult(result))
   }

@@ -5,7 +5,7 @@ import type { ClockReading, ClockStep, ServerTime } from '../../ports/clock.ts'
 import type { StoreLayer } from '../../ports/store/operations.ts'
 import type { Store } from '../../ports/store/store.ts'
 
-/** What the care of the server's time needs. */
+/** Ports that maintain the server's time. */
 export interface TimePorts {
   readonly store: Pick<Store, 'clock'>
   readonly time: ServerTime
@@ -18,20 +18,22 @@ export interface TimeView {
   readonly nowMs: number
   /** The machine's clock, in epoch milliseconds. */
   readonly machineMs: number
-  /** By how much the machine's clock is ahead, below zero where it is behind; 0 while both agree. */
+  /** Lead of the machine's clock, below zero where it is behind; 0 while both agree. */
   readonly stepMs: number
-  /** When the server takes the time of the machine's clock by itself; null while both agree. */
+  /** Time at which the server accepts the machine's clock by itself; null while both agree. */
   readonly takenAtMs: number | null
-  /** Until when retention removes nothing, because much time had passed before the start; null unless it waits. */
+  /**
+   * End of the pause in which retention removes nothing, because much time passed before the start; null without a
+   * pause.
+   */
   readonly heldUntilMs: number | null
-  /** The difference in a sentence; null while there is nothing to say. */
+  /** The difference as a sentence; null while both clocks agree. */
   readonly note: string | null
 }
 
 /**
- * Goes on with the time of the server before: to be awaited before anything else is done with the store. Takes the
- * time of the machine's clock where that was accepted. Where more than a day has passed, retention waits for another
- * one.
+ * Continues the time of the previous server, before anything else is done with the store. Takes the time of the
+ * machine's clock where that was accepted. When more than a day passed, retention waits for another day.
  */
 export async function resumeTime({ store, time, emit }: TimePorts): Promise<void> {
   const kept = await store.clock.read()
@@ -56,7 +58,7 @@ export async function resumeTime({ store, time, emit }: TimePorts): Promise<void
   await store.clock.keep(time.mark())
 }
 
-/** @returns false when the store could not do it: then a server had better go on with the old time than not at all */
+/** @returns false when the store failed: then the old time is kept, which is better than no start */
 async function adopt({ store, time, emit }: TimePorts, { byMs }: ClockStep): Promise<boolean> {
   time.resume(time.read().nowMs + byMs, null)
   try {
@@ -78,37 +80,37 @@ export function stepNote({ step }: ClockReading): string | null {
   )
 }
 
-/** Time between two writes of the time, of which as much may be lost to an end without order. */
+/** Time between two writes of the time, the most that a kill of the server can lose. */
 const KEEP_MS = 60_000
-/** How long a write of the time may take. */
+/** Longest time for a write of the time. */
 const LATE_MS = 500
 /** Time between two comparisons of the clocks. */
 const LOOK_MS = 2_000
 
 /**
- * Looks after the server's time: reports steps of the machine's clock, keeps the time in the store, and has the
- * machine's clock taken when that is accepted.
+ * Maintains the server's time: reports steps of the machine's clock, writes the time to the store, and takes that of
+ * the machine's clock when it is accepted.
  */
 export class TimeKeeper {
   readonly #ports: TimePorts
   /** Begins a new term, which resumes with {@link resumeTime}. */
   readonly #renew: () => void
   #keptAtMs = Number.NEGATIVE_INFINITY
-  /** Since when there is the step that was reported last; null for none. */
+  /** Time since which the last reported step exists; null for no step. */
   #toldMs: number | null = null
-  /** Undefined until it has been read. */
+  /** Undefined before the first read. */
   #heldUntilMs: number | null | undefined
   #isAccepted = false
 
-  /** @param renew begins a new term, soon; where there is none the next start takes an accepted time */
+  /** @param renew begins a new term soon; without it the next start takes an accepted time */
   constructor(ports: TimePorts, renew: () => void = () => {}) {
     this.#ports = ports
     this.#renew = renew
   }
 
   /**
-   * Compares, and does what is due.
-   * @returns when to step again
+   * Compares the clocks, and does the work that is due.
+   * @returns the time of the next step
    */
   async step(nowMs: number): Promise<number> {
     const { store, time } = this.#ports
@@ -116,7 +118,7 @@ export class TimeKeeper {
     const isNews = this.#tell(step)
     if (isNews || nowMs - this.#keptAtMs >= KEEP_MS) {
       await store.clock.keep(time.mark())
-      // A time that was long on its way is not that of the instant at which the database has dated it.
+      // A late read does not belong to the instant at which the database dated it.
       const isLate = time.read().nowMs - nowMs > LATE_MS
       this.#keptAtMs = isLate ? Number.NEGATIVE_INFINITY : nowMs
     }
@@ -126,7 +128,7 @@ export class TimeKeeper {
     return nowMs + LOOK_MS
   }
 
-  /** Whether retention removes nothing now; true until it is known. */
+  /** True while retention removes nothing, and before that is known. */
   isHeld(): boolean {
     return this.#heldUntilMs !== null
   }
@@ -140,14 +142,14 @@ export class TimeKeeper {
     return { nowMs, machineMs, stepMs: step?.byMs ?? 0, takenAtMs, heldUntilMs, note: this.note() }
   }
 
-  /** What people should know of the clocks; null for nothing. */
+  /** Note about the clocks for people; null for no note. */
   note(): string | null {
     return stepNote(this.#ports.time.read())
   }
 
   /**
-   * Has the time of the machine's clock taken, and ends the wait of retention.
-   * @throws AppError `conflict` when there is nothing to accept
+   * Takes the time of the machine's clock, and ends the pause of retention.
+   * @throws AppError `conflict` while both clocks agree and retention does not wait
    */
   async accept(): Promise<TimeView> {
     const { step } = this.#ports.time.read()
@@ -178,7 +180,10 @@ export class TimeKeeper {
     this.#heldUntilMs = null
   }
 
-  /** @returns whether the step is another one than before; one of a clock that stands still grows and is the same */
+  /**
+   * @returns true for a step that differs from the last reported one; that of a clock that stands still grows and is
+   *   the same
+   */
   #tell(step: ClockStep | null): boolean {
     const { emit, time } = this.#ports
     const sinceMs = step?.sinceMs ?? null
@@ -194,9 +199,9 @@ export class TimeKeeper {
 }
 
 /**
- * Layer around the store from which nothing is removed for its age while retention waits; limits of size hold all the
- * same. Jobs, batches and their keys need no layer: `clock.hold` puts off their expiry in the store.
- * @param keeper reports whether retention waits
+ * Layer around the store that removes nothing by age while retention waits; limits of size hold all the same. Jobs,
+ * batches and their keys need no layer: `clock.hold` delays their expiry in the store.
+ * @param keeper knows if retention waits
  */
 export function holdingRemovals(keeper: Pick<TimeKeeper, 'isHeld'>): StoreLayer {
   return (call, _, { removesBefore: place }) => {

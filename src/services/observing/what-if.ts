@@ -31,49 +31,52 @@ import type { AttemptRecorder } from './attempt-recorder.ts'
 const DAY_MS = 86_400_000
 /** Blocks of times that one read of the store returns. */
 const BLOCKS = 20
-/** Workers by instants of a replay between two looks of the server at everything else: about a millisecond. */
+/** Worker instants of a replay between two pauses for other work of the server: about a millisecond. */
 const SLICE = 5_000
-/** What an instant costs besides its workers, in workers. */
+/** Cost of an instant apart from its workers, in workers. */
 const WORKERS_OF_INSTANT = 20
 /** Limit of instants of one replay: there are about two for each attempt and two for each worker. */
 const MAX_INSTANTS = 3_000_000
-/** A question that takes longer leaves the server more time for everything else: a pause after each slice. */
+/** Time after which a question leaves the server more time for other work: a pause after each slice. */
 const EAGER_MS = 3_000
 const LATER_PAUSE_MS = 5
-/** Limit of questions at work, of all accounts; an account has one. Each holds its attempts in memory, 40 MB at most. */
+/**
+ * Limit of questions that run at once, of all accounts; an account has one. Each has up to 40 MB of attempts in
+ * memory.
+ */
 const MAX_AT_WORK = 2
 
-/** Today's settings or others, and what came of them. */
+/** Today's settings or others, and their results. */
 export interface PlayedSettings extends WhatIfFigures {
   readonly settings: ScalingSettings
   /** In millionths of a US dollar. */
   readonly costMicros: number
 }
 
-/** What was played, and what was taken for granted. */
+/** Played settings, and the assumptions. */
 export interface WhatIfAnswer {
   readonly recorded: Omit<RecordedLoad, 'jobs' | 'coldWaitMs'> & { readonly attempts: number }
   readonly start: AssumedStart
-  /** How long a frozen worker takes from its thaw to its next take. */
+  /** Time of a frozen worker from its thaw to its next take. */
   readonly thawMs: number
   readonly concurrency: number
-  /** What a worker is billed as, and its price for an hour in millionths of a US dollar. */
+  /** Hardware that a worker is billed as, and its price for an hour in millionths of a US dollar. */
   readonly flavor: string
   readonly priceMicros: number
   readonly notes: readonly string[]
-  /** Null for an endpoint that may have no workers today. */
+  /** Null for an endpoint whose workersMax is 0 today. */
   readonly today: PlayedSettings | null
-  /** Null where no change was asked about. */
+  /** Null without a change. */
   readonly other: PlayedSettings | null
 }
 
-/** What is asked: changes, and how many days of recorded attempts they are tried on. */
+/** Request of a replay: changes, and the days of recorded attempts that they are tried on. */
 export interface WhatIfRequest {
   readonly changes: SettingChanges
   readonly days: number
 }
 
-/** Tells what other settings of an endpoint would have done with the attempts that were recorded. */
+/** Computes the results of other settings of an endpoint for its recorded attempts. */
 export class WhatIf {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
   readonly #balancing: Pick<LoadBalancer, 'snapshot'>
@@ -96,10 +99,11 @@ export class WhatIf {
   }
 
   /**
-   * Plays the attempts of an endpoint of the caller, in slices, so that the server goes on meanwhile.
+   * Plays the attempts of an endpoint of the caller, in slices, so that the server continues in the meantime.
    * @param signal ends it early
-   * @throws AppError `invalid` for settings that an update would refuse; `conflict` for a load-balancing endpoint, or where there is too much to play;
-   *   `rate_limited` while the account has another question at work, or all accounts too many; `not_found`
+   * @throws AppError `invalid` for settings that an update would refuse; `conflict` for a load-balancing endpoint, or
+   *   too many attempts; `rate_limited` while the account has a running question, or all accounts too many;
+   *   `not_found`
    */
   async answer({ id, owner }: Endpoint, request: WhatIfRequest, signal: AbortSignal): Promise<WhatIfAnswer> {
     if (this.#atWork.has(owner)) throw busy('another what-if of this account is at work')
@@ -157,7 +161,7 @@ export class WhatIf {
     }
   }
 
-  /** Recorded attempts, at most a block more than are played. */
+  /** Recorded attempts, at most a block more than the limit. */
   async #attempts(id: EndpointId, fromMs: number, signal: AbortSignal): Promise<AttemptTimes[]> {
     const found: AttemptTimes[] = [...this.#recorder.pending(id)]
     for (let beforeMs = Number.MAX_SAFE_INTEGER; found.length <= MAX_PLAYED; ) {
@@ -183,7 +187,7 @@ export class WhatIf {
     throw new AppError('conflict', 'there is too much to play; ask for fewer days')
   }
 
-  /** Lets the server do everything else that there is. */
+  /** Lets other work of the server run. */
   async #pause(signal: AbortSignal, ms = 0): Promise<void> {
     if (signal.aborted) throw new AppError('conflict', 'the caller has gone')
     await new Promise<void>(done => this.#ports.clock.after(ms, done))
@@ -194,7 +198,10 @@ export class WhatIf {
   }
 }
 
-/** What workers of an endpoint are billed as: the newest one that had a place, else what the endpoint asks for. */
+/**
+ * Hardware that workers of an endpoint are billed as: that of the newest worker with a place, else that of the
+ * endpoint.
+ */
 function flavorOfWorkers({ endpoint, workers, exits }: EndpointSnapshot): string {
   const placed = [...workers.toReversed(), ...exits].find(({ placement }) => placement !== null)
   return flavorOf(placed?.placement ?? null, endpoint.compute)

@@ -22,18 +22,20 @@ export interface HeldJob {
   readonly startedAtMs: number | null
 }
 
-/** A worker with its phase. An ended worker has the status EXITED, unless it is shown as UNHEALTHY among the others. */
+/**
+ * A worker with its phase. An ended worker has the status EXITED, unless it is shown as UNHEALTHY among the others.
+ */
 export interface ReportedWorker extends Omit<ShownWorker, 'status'> {
   readonly status: ShownWorker['status'] | 'EXITED'
   readonly now: PhaseNow
-  /** How much of its image is downloaded; null when that is not known or not being done. */
+  /** Downloaded part of its image in percent; null for an unknown part, and without a download. */
   readonly pullPercent: number | null
-  /** How far the models of its endpoint are; null when they are not being downloaded. */
+  /** Progress of the models of its endpoint; null without a download. */
   readonly download: DownloadProgress | null
   readonly timeLine: readonly TimeStep[]
-  /** The image that it runs; null for a worker of an old release, whose image is not known any more. */
+  /** Its image; null for a worker of an old release whose image is no longer known. */
   readonly image: string | null
-  /** How it is isolated; null before it is started, and where that is not known. */
+  /** Its isolation; null before its start, and for an unknown one. */
   readonly isolation: Isolation | null
 }
 
@@ -54,13 +56,13 @@ export interface WatchedEndpoint {
   readonly finished: number
   readonly workers: readonly (ReportedWorker & { readonly jobs: readonly HeldJob[] })[]
   readonly counts: WorkerCounts
-  /** Why its jobs wait; null when none waits and `workersMin` is 0. */
+  /** Reason why its jobs wait; null when none waits and `workersMin` is 0. */
   readonly explanation: Explanation | null
 }
 
 /** Maximum number of ended workers in a report. */
 const MAX_ENDED = 100
-/** Maximum number of endpoints that are watched at once: watching repeats often and must stay cheap. */
+/** Maximum number of watched endpoints: a watch repeats often and must stay cheap. */
 const MAX_WATCHED = 100
 /** Maximum number of running jobs of an endpoint in a report. */
 const MAX_HELD = 200
@@ -106,7 +108,7 @@ export class WorkerReader {
 
   /**
    * One worker with the jobs that it holds, also one that has ended.
-   * @throws AppError `not_found` when it is none of this endpoint's, or its time is over
+   * @throws AppError `not_found` for a worker of another endpoint, or past its retention
    */
   async one(
     owner: OwnerId,
@@ -145,7 +147,7 @@ export class WorkerReader {
     return { endpoints: watched.filter(one => one !== null), more: found.length > MAX_WATCHED }
   }
 
-  /** Null when the endpoint was deleted meanwhile. */
+  /** Null for an endpoint that was deleted in the meantime. */
   async #watchedNow({ id, owner, templateId }: Endpoint): Promise<WatchedEndpoint | null> {
     const { store } = this.#ports
     const snapshot = await this.#balancing.snapshot(id)

@@ -9,7 +9,7 @@ const MAX_OPENED = 1_000
 export class PayloadSeals {
   readonly #vault: Vault
   readonly #opened = new Map<string, string>()
-  /** True to seal payloads from now on; sealed ones open in any case. */
+  /** True to seal payloads from now on; sealed payloads are opened in any case. */
   readonly on: boolean
 
   constructor(vault: Vault, on: boolean) {
@@ -22,14 +22,14 @@ export class PayloadSeals {
     return this.on ? this.#seal(text, place) : text
   }
 
-  /** The text that {@link sealed} was given. @throws AppError `internal` when it was changed or moved */
+  /** The text of {@link sealed}. @throws AppError `internal` for a text that was changed or moved */
   opened(text: string, place: SealPlace): string {
     return isSealedPayload(text) ? this.#vault.open(text.slice(SEALED_MARK.length), place) : text
   }
 
   /**
    * Variables in the form of the store.
-   * @param kept how the store has them now; what has not changed keeps its sealed text, so that it counts as the same
+   * @param kept the variables in the store; an unchanged value keeps its sealed text, so that it counts as the same
    */
   sealedVariables(owner: string, plain: Variables, kept: Variables = {}): Variables {
     return mapped(plain, (value, name) => {
@@ -39,18 +39,18 @@ export class PayloadSeals {
     })
   }
 
-  /** The variables that {@link sealedVariables} was given. @throws as {@link opened} */
+  /** The variables of {@link sealedVariables}. @throws as {@link opened} */
   openedVariables(owner: string, stored: Variables): Variables {
     if (!Object.values(stored).some(isSealedPayload)) return stored
     return mapped(stored, (value, name) => this.#value(owner, name, value))
   }
 
-  /** A payload in the form of the store, sealed where it was not. @param row as ports/management-store.ts has it */
+  /** A payload in the form of the store, sealed unless it was. @param row as ports/management-store.ts has it */
   sealedText(kind: PayloadKind, row: string, text: string): string {
     return rewritten(kind, row, text, (value, place) => (isSealedPayload(value) ? value : this.#seal(value, place)))
   }
 
-  /** A payload in the form of the store, sealed with the current key where it is sealed with another. */
+  /** A payload in the form of the store, sealed with the current key in place of another. */
   resealedText(kind: PayloadKind, row: string, text: string): string {
     return rewritten(kind, row, text, (value, place) => {
       if (!isSealedPayload(value)) return value
@@ -77,7 +77,7 @@ export class PayloadSeals {
   }
 }
 
-/** The configuration of a release, as its JSON has it. */
+/** The configuration of a release in its JSON form. */
 interface ReleaseText {
   readonly endpoint: { readonly env: Variables }
   readonly template: { readonly env: Variables }

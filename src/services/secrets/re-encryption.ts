@@ -4,7 +4,7 @@ import type { Ports } from '../../ports/ports.ts'
 import { SEAL_KINDS, type SealedText, type SealKind } from '../../ports/store/management-store.ts'
 import { PayloadSeals } from './payload-seals.ts'
 
-/** Number of texts of one step: few of those that may be large. */
+/** Number of texts of one step: a small one for large texts. */
 const STEP: Readonly<Record<SealKind, number>> = {
   keyCanaries: 1,
   secrets: 1,
@@ -23,7 +23,7 @@ const STEP: Readonly<Record<SealKind, number>> = {
   batchWebhooks: 100,
   deliveries: 100,
 }
-/** Of what was there before payloads were to be sealed, what stays for long. Inputs go with their jobs. */
+/** Kinds of plain payloads that stay for long. Inputs end with their jobs. */
 const LASTING = [
   ...(['templates', 'endpoints', 'releases', 'jobWebhooks', 'draftWebhooks', 'batchWebhooks', 'deliveries'] as const),
 ] as const
@@ -31,19 +31,19 @@ const MAX_NAMED = 20
 
 /** The outcome for all sealed texts. */
 export interface ReEncryption {
-  /** Number of texts that were sealed with the current key. */
+  /** Number of texts that are now sealed with the current key. */
   readonly resealed: number
-  /** Number of texts that had the current key already. */
+  /** Number of texts that already had the current key. */
   readonly current: number
-  /** Number of texts that no known key opens; they stay as they are. */
+  /** Number of texts that no known key opens; they stay unchanged. */
   readonly unreadable: number
   /** The first of the unreadable ones, each as `kind id`. */
   readonly named: readonly string[]
 }
 
 /**
- * Seals all that is sealed with another key than the current one, or in an older form, once more, in small steps.
- * Each step is kept by itself, so this can end at any moment and be called again.
+ * Seals again all texts that are sealed with another key than the current one, or in an older form, in small steps.
+ * Each step is stored by itself, so this can end at any moment and be called again.
  * @param report called after each step
  */
 export async function reEncryptAll(
@@ -74,9 +74,9 @@ export async function reEncryptAll(
 }
 
 /**
- * Seals variables of templates, endpoints and releases and URLs of webhooks that are plain, in small steps as {@link
+ * Seals plain variables of templates, endpoints and releases and plain URLs of webhooks, in small steps as {@link
  * reEncryptAll}.
- * @returns how many texts were not wholly sealed
+ * @returns the number of texts that were not wholly sealed
  */
 export async function encryptPlain({ store, vault }: Pick<Ports, 'store' | 'vault'>): Promise<number> {
   const seals = new PayloadSeals(vault, true)

@@ -47,7 +47,7 @@ export class Registries {
   }
 
   /**
-   * Changes what is given and keeps the rest. Images that are there already are not pulled again.
+   * Changes the given fields and keeps the others. Images that are present are not pulled again.
    * @throws AppError `not_found`, or `invalid` with all failures
    */
   async update(owner: OwnerId, id: RegistryId, changes: Partial<RegistryInput>): Promise<Registry> {
@@ -63,7 +63,7 @@ export class Registries {
   }
 
   /**
-   * Removes it. Templates that have it have none from then on, and endpoints that use these get a new version.
+   * Removes it, also from its templates; endpoints of these get a new version.
    * @throws AppError `not_found`
    */
   async remove(owner: OwnerId, id: RegistryId): Promise<void> {

@@ -10,9 +10,8 @@ import type { SealPlace } from '../../ports/vault.ts'
 import type { PayloadSeals } from './payload-seals.ts'
 
 /**
- * Layer around the store that seals payloads where {@link PayloadSeals.on} says so, and opens sealed ones in any
- * case. The store itself reads none of them. Webhooks of jobs in results stay sealed: callers only look whether a job
- * has one.
+ * Layer around the store that seals payloads if {@link PayloadSeals.on} is true, and always opens sealed ones. The
+ * store itself reads none of them. Webhooks of jobs in results stay sealed: callers only test for their presence.
  */
 export function sealing(seals: PayloadSeals): StoreLayer {
   return (call, name, { sealed: side }, store) => {
@@ -34,7 +33,7 @@ export function sealing(seals: PayloadSeals): StoreLayer {
 type Seal = (args: unknown[], seals: PayloadSeals, store: Store) => unknown[] | Promise<unknown[]>
 type Open = (result: unknown, seals: PayloadSeals, args: unknown[]) => unknown
 
-/** Seals the arguments of an operation; `store` has the values of now, sealed. */
+/** Seals the arguments of an operation; `store` has the present values, sealed. */
 const SEAL: {
   readonly [Name in SealedOperation<'arguments'>]: (
     args: ArgumentsOf<Name>,
@@ -110,7 +109,7 @@ const OPEN: {
   },
 }
 
-/** A text, or a substitute where it cannot be opened. The try of a delivery then reports the URL. */
+/** A text, or a substitute for a text that cannot be opened. A delivery that is tried then reports the URL. */
 function openedOr<Else>(seals: PayloadSeals, text: string, place: SealPlace, otherwise: Else): string | Else {
   try {
     return seals.opened(text, place)
@@ -161,7 +160,7 @@ function openedAll<Kind extends Holder>(holders: readonly Kind[], seals: Payload
 }
 
 /**
- * A read value in the form of the store, so that the store sees whether it changed since.
+ * A value that was read, in the form of the store, so that the store detects changes since then.
  * @param now value in the store
  */
 function asStored<Kind extends Holder>(seals: PayloadSeals, read: Kind, now: Kind | null): Kind {

@@ -61,8 +61,8 @@ export class Secrets {
   }
 
   /**
-   * Changes what is given and keeps the rest. Workers that run keep the value that they were started with;
-   * what of an endpoint concerns requests counts at once.
+   * Changes the given fields and keeps the others. Running workers keep the value of their start; variables of an
+   * endpoint that concern requests change at once.
    * @throws AppError `not_found`, `invalid` with all failures, or `conflict` past a limit of the account
    */
   async update(
@@ -87,7 +87,7 @@ export class Secrets {
     if (secret === null) throw notFound('secret', id)
     if (value !== undefined) {
       notifier.publish('endpoints')
-      // The value is changed; if this fails, the endpoints are refreshed at their next request.
+      // The value was changed; after a failure here, the endpoints are refreshed at their next request.
       await this.#lookAgain(secret).catch(() => {})
     }
     return secret
