@@ -46,7 +46,6 @@ const UNFINISHED: readonly string[] = [
   'src/pump/',
   'src/relay/',
   'src/server/',
-  'src/services/',
   'src/store/',
   'src/system/',
   'test/',
