@@ -20,10 +20,13 @@ const RETRY_MS = 30_000
 const BUSY_REFRESH_MS = 5_000
 /** Interval between checks of workers that finish requests of a removed endpoint. */
 const STRAY_CHECK_MS = 1_000
-/** Maximum interval between refreshes of an endpoint that is not idle, and between lists of such endpoints: the notification of a first job may be lost. */
+/**
+ * Maximum interval between refreshes of an endpoint that is not idle, and between lists of such endpoints: the
+ * notification of a first job may be lost.
+ */
 const REFRESH_MS = 30_000
 
-/** What {@link Autoscaler} works with. */
+/** Dependencies of {@link Autoscaler}. */
 export interface AutoscalerParts {
   readonly fleet: Fleet
   readonly models: Pick<EndpointModels, 'forget'>
@@ -35,8 +38,8 @@ export interface AutoscalerParts {
 }
 
 /**
- * Starts, freezes, thaws and drains workers. Each step refreshes only endpoints whose jobs or workers changed or whose time has come; an idle endpoint is
- * not due at any time. The first job of an endpoint wakes it at once.
+ * Starts, freezes, thaws and drains workers. Each step refreshes only endpoints whose jobs or workers changed or
+ * whose time has come; an idle endpoint is not due at any time. The first job of an endpoint wakes it at once.
  */
 export class Autoscaler {
   readonly #ports: Pick<Ports, 'store' | 'machine' | 'notifier'>
@@ -48,7 +51,7 @@ export class Autoscaler {
   readonly #served: WorkerUsageMeter
   readonly #rules: KeepRule
   readonly #wake: () => void
-  /** When an endpoint is due; null until it is notified. */
+  /** Due times of endpoints; null until the next notification. */
   readonly #due = new Map<EndpointId, number | null>()
   readonly #subscriptions = new Map<EndpointId, () => void>()
   /** Endpoints whose workers could not be started. */
@@ -77,8 +80,8 @@ export class Autoscaler {
   }
 
   /**
-   * Refreshes and scales the endpoints that are due. One that fails stays due.
-   * @returns when to step again if nothing wakes it before; null for never
+   * Refreshes and scales the endpoints that are due. An endpoint whose step failed stays due.
+   * @returns time of the next step without a wake; null for never
    */
   async step(nowMs: number): Promise<number | null> {
     // After the clock was set back, due times are too late.
@@ -174,8 +177,9 @@ export class Autoscaler {
   /**
    * Notes the workers that are wanted for a place on the machine.
    * @param wakes sleeping workers that need their GPUs again
-   * @param snapshot of the release that has to serve, whose requests wait in vain where no worker of it can start
-   * @returns whether none of them can be started
+   * @param snapshot the snapshot of the release that has to serve, whose requests have no hope if none of its workers
+   * can start
+   * @returns true if none of them can be started
    */
   async #start(
     { release, plan, isCanary }: Planned,
@@ -195,7 +199,10 @@ export class Autoscaler {
     return isBlocked
   }
 
-  /** Which release's workers are started. Only while another one could be, it is asked whether the newest one can. */
+  /**
+   * The release whose workers are started. The newest one is checked for a start failure only while another one could
+   * take its place.
+   */
   async #releaseOf(snapshot: EndpointSnapshot): Promise<PlannedRelease> {
     const { rollout, endpoint } = snapshot
     return plannedRelease(snapshot, mayStop(rollout) ? await this.#fleet.startFailure(endpoint) : null)
@@ -232,7 +239,7 @@ export class Autoscaler {
     return null
   }
 
-  /** Stops drained workers. @returns when the next draining worker that serves requests is out of time; null when there is none */
+  /** Stops drained workers. @returns deadline of the next draining worker that serves requests; null without one */
   async #stopDrained(snapshot: EndpointSnapshot, nowMs: number): Promise<number | null> {
     const dueTimes: number[] = []
     for (const { id, state, held, serves, stopRequestedAtMs, stopReason } of snapshot.workers) {
@@ -272,7 +279,7 @@ function plansOf(
   ]
 }
 
-/** Whether there is nothing to do for an endpoint until something about it changes. */
+/** True if an endpoint needs nothing until it changes. */
 function isIdle({ endpoint, queue, workers, queuedWorkers, requests }: EndpointSnapshot): boolean {
   const jobs = queue.queued + queue.queuedLowPriority + queue.inProgress
   return requests === undefined && endpoint.workersMin + jobs + workers.length + queuedWorkers.length === 0

@@ -4,20 +4,21 @@ import type { Ports } from '../ports/ports.ts'
 
 /** Time after which a backup that failed is tried again, unless the next one is due before. */
 const RETRY_MS = 15 * 60_000
-/** Time after which is looked again whether another backup is over. */
+/** Interval between checks for the end of another backup. */
 const BUSY_MS = 60_000
-/** The longest time to sleep: the clock may be set meanwhile. */
+/** The longest sleep: the clock may be set in the meantime. */
 const LOOK_MS = 60 * 60_000
 
 /**
- * Makes backups in a folder. The next one is due when the newest file there is old enough, so a restart neither makes one early nor skips one.
+ * Makes backups in a folder. The next one is due when the newest file there is old enough, so a restart neither makes
+ * one early nor skips one.
  */
 export class BackupScheduler {
   readonly #emit: Ports['emit']
   readonly #clock: Ports['clock']
   readonly #folder: BackupFolder
   readonly #ending = new AbortController()
-  /** When the newest backup was made that was told of; null for none, undefined before that. */
+  /** Time of the newest reported backup; null for no backup, undefined before the first report. */
   #told: number | null | undefined
 
   constructor({ emit, clock }: Pick<Ports, 'emit' | 'clock'>, folder: BackupFolder) {
@@ -28,7 +29,7 @@ export class BackupScheduler {
 
   /**
    * Makes a backup if one is due.
-   * @returns when to step again
+   * @returns time of the next step
    */
   async step(nowMs: number): Promise<number> {
     const { everyMs } = this.#folder
@@ -61,7 +62,7 @@ export class BackupScheduler {
     return nowMs + Math.min(this.#folder.everyMs, LOOK_MS)
   }
 
-  /** Also when another one is the newest than was told: a file may go, or be cut off. */
+  /** Runs also when the newest backup differs from the reported one: a file can be deleted or truncated. */
   #tell(newestAtMs: number | null, bytes: number | null): void {
     if (this.#told === newestAtMs) return
     this.#told = newestAtMs

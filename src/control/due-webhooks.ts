@@ -15,7 +15,10 @@ const PER_LANE = 4
 /** Behind it is the first receiver. */
 const BEFORE_ALL = UNKNOWN_RECEIVER - 1
 
-/** Deliveries that are due in the store and must not be called now: they are being called, wait, or were called already. */
+/**
+ * Deliveries that are due in the store and must not be called now: they are being called,
+ * wait, or were called already.
+ */
 export class HeldWebhooks {
   readonly #ids = new Map<DeliveryId, Called>()
   readonly #counts = new Holdings<string>()
@@ -27,7 +30,7 @@ export class HeldWebhooks {
     this.#change(called, 1)
   }
 
-  /** Lets go of it. */
+  /** Releases a delivery. */
   delete(id: DeliveryId): void {
     const called = this.#ids.get(id)
     if (called !== undefined && this.#ids.delete(id)) this.#change(called, -1)
@@ -58,8 +61,9 @@ export interface DueWebhooksParts {
 }
 
 /**
- * The due deliveries of one account for one step. The oldest come first, but a receiver with fewer calls goes before one with more. Where
- * the oldest all go to receivers that may not be called now, the receivers are read in turn, a bounded number in a step.
+ * The due deliveries of one account for one step. The oldest come first, but a receiver with fewer calls goes
+ * before one with more. Where the oldest all go to receivers that may not be called now, the receivers are read in
+ * turn, a bounded number in a step.
  */
 export class DueWebhooks {
   readonly owner: OwnerId
@@ -76,7 +80,7 @@ export class DueWebhooks {
     this.#nowMs = nowMs
   }
 
-  /** The next delivery that may be called now; null when there is none. */
+  /** The next delivery that may be called now; null if there is none. */
   async next(): Promise<DueWebhook | null> {
     this.#rows ??= await this.#oldest()
     for (;;) {

@@ -11,7 +11,7 @@ import type { WorkerUsageMeter } from './worker-usage-meter.ts'
 /** Interval between looks at the memory of the machine while workers are frozen. */
 const MEMORY_CHECK_MS = 1_000
 
-/** What {@link Freezer} works with. */
+/** Dependencies of {@link Freezer}. */
 export interface FreezerParts {
   readonly fleet: Fleet
   readonly workerFreezer: WorkerFreezer
@@ -19,12 +19,15 @@ export interface FreezerParts {
   readonly served: WorkerUsageMeter
 }
 
-/** Freezes idle workers and thaws frozen ones, as the plan of their endpoint says, and ends frozen ones while memory is short. */
+/**
+ * Freezes idle workers and thaws frozen ones by the plan of their endpoint, and ends frozen ones while memory is
+ * short.
+ */
 export class Freezer {
   readonly #ports: Pick<Ports, 'store' | 'machine'>
   readonly #parts: FreezerParts
   readonly #minMemory: number
-  /** Whether some may be frozen: an earlier run of the server may have left some. */
+  /** True if frozen workers may exist: an earlier run of the server may have left some. */
   #mayHaveFrozen = true
   #checkAtMs = 0
 
@@ -35,8 +38,8 @@ export class Freezer {
   }
 
   /**
-   * Ends a frozen worker where memory is short: the one frozen longest first.
-   * @returns when to look again; null while no worker is frozen
+   * Ends the worker that was frozen first if memory is short.
+   * @returns time of the next check; null while no worker is frozen
    */
   async relieve(nowMs: number): Promise<number | null> {
     if (!this.#mayHaveFrozen) return null
@@ -72,10 +75,10 @@ export class Freezer {
   }
 
   /**
-   * Thaws workers of an endpoint, unless it has a new version since the plan; does not wait for the driver. The health of those that serve
-   * requests is asked at once.
-   * @param endpointVersion the newest version that the plan knows
-   * @param haveGpus whether placement gave sleeping ones their GPUs again; without that they stay frozen
+   * Thaws workers of an endpoint, unless it has a new version since the plan; does not wait for the driver. The
+   * health of workers that serve requests is checked at once.
+   * @param endpointVersion the newest version in the plan
+   * @param haveGpus true if placement gave sleeping workers their GPUs again; otherwise they stay frozen
    */
   async thaw(
     endpointId: EndpointId,
@@ -91,7 +94,7 @@ export class Freezer {
     if (serves) await balancing.refresh(endpointId)
   }
 
-  /** The gateway knows that the worker is frozen before its requests are counted, so it gets none after that. */
+  /** The gateway marks the worker as frozen before its requests are counted, so it gets none after that. */
   async #hasRequests({ id, endpointId }: Worker): Promise<boolean> {
     const { balancing } = this.#parts
     await balancing.refresh(endpointId)

@@ -29,8 +29,9 @@ const NO_PATH: HealthAnswer = { problem: 'the secret of its path was removed, or
 type CheckerPorts = Pick<Ports, 'store' | 'driver' | 'clock' | 'notifier' | 'emit' | 'probes'>
 
 /**
- * Checks the health of the workers of load-balancing endpoints: often while they start, rarely when they are healthy. Makes a worker
- * READY when it is healthy for the first time, ejects it and takes it back, and ends a faulty one, as `core/balancing/health-check.ts` decides.
+ * Checks the health of the workers of load-balancing endpoints: often while they start, rarely when they are healthy.
+ * Makes a worker READY when it is healthy for the first time, ejects it and takes it back, and ends a faulty one, as
+ * `core/balancing/health-check.ts` decides.
  */
 export class HealthChecker {
   readonly #ports: CheckerPorts
@@ -56,7 +57,7 @@ export class HealthChecker {
     this.#workerFreezer = parts.workerFreezer
     this.#wake = wake
     parts.balancing.whenLearned(wake)
-    // It may have waited long to be awake, which is no illness.
+    // A long wake is not a failed health check.
     parts.workerFreezer.whenAwake(id => {
       parts.balancing.note(id, { health: unasked(ports.clock.monotonic(), true) })
       wake()
@@ -65,7 +66,7 @@ export class HealthChecker {
 
   /**
    * Starts the health checks that are due; does not wait for them.
-   * @returns when to step again if nothing wakes it before; null when there is no worker to check
+   * @returns time of the next step without a wake; null if no worker needs checks
    */
   async step(nowMs: number): Promise<number | null> {
     const atMs = this.#ports.clock.monotonic()

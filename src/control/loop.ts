@@ -7,19 +7,20 @@ const GAP_MS = 20
 /** Time after which a step that failed is made again. */
 const RETRY_MS = 1_000
 
-/** What a loop needs besides its step. */
+/** Ports of a loop. */
 export interface LoopPorts {
   readonly clock: Clock
   readonly leader: Leader
   readonly emit: Emit
 }
 
-/** Does the work that is due. @returns when to step again if nothing wakes the loop before; null to wait until it is woken */
+/** Does the due work. @returns time of the next step without a wake; null to wait for a wake */
 export type Step = (nowMs: number) => Promise<number | null>
 
 /**
- * Runs steps one at a time, each when its time comes or when the loop is woken. A step that fails is retried after 1 s. The step is
- * given to {@link start}, because the object that makes the steps may need {@link wake} in its constructor.
+ * Runs steps one at a time, each when its time comes or when the loop is woken. A step that fails is
+ * retried after 1 s. The step is given to {@link start}, because the object that makes the steps may need
+ * {@link wake} in its constructor.
  */
 export class Loop {
   readonly #name: string

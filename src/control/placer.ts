@@ -27,9 +27,9 @@ type PlacerPorts = Pick<Ports, 'store' | 'driver' | 'machine' | 'clock' | 'notif
 
 /** An endpoint as of its last refresh. */
 interface KnownEndpoint {
-  /** As the release has it whose workers are started. */
+  /** The endpoint with the release whose workers are started. */
   readonly endpoint: Endpoint
-  /** What these run; null for the present template. */
+  /** The template of these workers; null for the present one. */
   readonly released: ReleasedTemplate | null
   /** Its present version, which queued workers have. */
   readonly version: number
@@ -43,13 +43,13 @@ interface KnownEndpoint {
   readonly wanted: number
   /** Its sleeping workers that it wants again. */
   readonly wakes: readonly WorkerLoad[]
-  /** Whether they are for no work, but to be frozen. */
+  /** True if the wanted workers are for no work, but to be frozen. */
   readonly isSpare: boolean
-  /** Whether its workers have limits of vCPUs and memory, as containers do. */
+  /** True if its workers have limits of vCPUs and memory, as containers do. */
   readonly limited: boolean
-  /** Who finds a place for its workers; see `Driver.placedBy`. */
+  /** The one that places its workers; see `Driver.placedBy`. */
   readonly placedBy: 'machine' | 'platform'
-  /** Since when it wants a worker and gets none. */
+  /** Start of its wait for a worker. */
   readonly sinceMs: number
 }
 
@@ -57,8 +57,8 @@ interface KnownEndpoint {
 const RETRY_MS = 5_000
 
 /**
- * Places the workers that endpoints want, as `core/placement/place.ts` decides, and keeps those without a place as queued workers
- * with the reason. Knows every endpoint as of its last refresh.
+ * Places the workers that endpoints want, as `core/placement/place.ts` decides, and keeps those without a place as
+ * queued workers with the reason. Holds each endpoint as of its last refresh.
  */
 export class Placer {
   readonly #ports: PlacerPorts
@@ -69,9 +69,9 @@ export class Placer {
   readonly #rules: PlacementRules
   readonly #quotas: Pick<Quotas, 'limitsOf'>
   readonly #known = new Map<EndpointId, KnownEndpoint>()
-  /** The last event of each endpoint: the number of queued workers, and why they wait. */
+  /** The last event of each endpoint: the number of queued workers, and the reason of their wait. */
   readonly #reported = new Map<EndpointId, string>()
-  /** Versions of endpoints whose event that they get less than they want was emitted. */
+  /** Versions of endpoints with an event that their workers get less than they want. */
   readonly #clamped = new Map<EndpointId, number>()
 
   constructor(
@@ -96,9 +96,10 @@ export class Placer {
 
   /**
    * Notes a refreshed endpoint, with the release whose workers are started.
-   * @param wish the number of further workers that it wants and that could start if there were room, whether they are for no work, and
-   * the sleeping workers that it wants again
-   * @param missing models that are still being downloaded; its workers ask for no place meanwhile, and take none from others
+   * @param wish the number of further workers that it wants and that could start in free room, the flag of workers
+   * for no work, and the sleeping workers that it wants again
+   * @param missing models that are still downloading; its workers ask for no place in the meantime, and take none
+   * from others
    */
   async noteWish(
     { snapshot, template: released, presentVersion: version }: PlannedRelease,
@@ -128,7 +129,7 @@ export class Placer {
     else if (wanted === 0 || isSpare) await this.#keepQueued(id, null)
   }
 
-  /** Forgets an endpoint that was removed. */
+  /** Drops an endpoint that was removed. */
   forget(id: EndpointId): void {
     this.#known.delete(id)
     this.#reported.delete(id)
@@ -137,8 +138,8 @@ export class Placer {
 
   /**
    * Places the workers that fit.
-   * @param refresh refreshes an endpoint and notes what it wants
-   * @returns when to step again if nothing happens before; null when no worker waits
+   * @param refresh refreshes an endpoint and notes its wish
+   * @returns time of the next step without an event; null if no worker waits
    */
   async step(nowMs: number, refresh: (id: EndpointId) => Promise<void>): Promise<number | null> {
     for (;;) {
@@ -233,7 +234,7 @@ export class Placer {
 
   async #evict({ workerId, endpointId, for: by, sleeps, afterJob }: Eviction): Promise<void> {
     if (afterJob) await this.#fleet.drain(workerId, 'evicted')
-    // The store knows jobs, not requests.
+    // The store counts jobs, not requests.
     else if (this.#balancing.inFlight(endpointId, workerId) > 0) return
     else if (sleeps) {
       const worker = await this.#ports.store.workers.find(workerId)
@@ -308,7 +309,7 @@ function lacksModels(endpointId: EndpointId, count: number, names: readonly stri
   return { endpointId, count, resource: 'models', reason }
 }
 
-/** When a queued worker began to wait for models, and when that was over. */
+/** The times at which a queued worker began and ended its wait for models. */
 function downloadTimes(
   there: QueuedWorker | undefined,
   resource: QueuedWorker['resource'],
@@ -321,12 +322,15 @@ function downloadTimes(
   return { downloadStartedAtMs, downloadEndedAtMs }
 }
 
-/** Whether an endpoint wants workers. */
+/** True if an endpoint wants workers. */
 function wishes({ wanted, wakes }: Pick<KnownEndpoint, 'wanted' | 'wakes'>): boolean {
   return wanted > 0 || wakes.length > 0
 }
 
-/** Since when it is ready: one that can sleep begins anew as it wakes, else two of them would take turns without end. */
+/**
+ * Start of its readiness. For a worker that can sleep it begins again with its wake; else two of them would take
+ * turns without end.
+ */
 function readyAtMsOf(worker: WorkerLoad): number | null {
   const { readyAtMs, thawedAtMs } = worker
   return readyAtMs !== null && hasSleepHooks(worker) ? Math.max(readyAtMs, thawedAtMs ?? 0) : readyAtMs

@@ -10,15 +10,15 @@ import type { WorkerFreezer } from '../services/workers/worker-freezer.ts'
 import { type Recorders, Upkeep } from './upkeep.ts'
 import type { WorkerWatchdog } from './worker-watchdog.ts'
 
-/** How long a worker may go on with a job that has ended before the worker is replaced. */
+/** Longest time of a worker with an ended job before the worker is replaced. */
 export const STOP_GRACE_MS = 5_000
-/** Maximum time of a worker to end after its stop. Longer than the pauses of 1 s in the loops of the Python SDK. */
+/** Longest time of a worker to end after its stop. Longer than the pauses of 1 s in the loops of the Python SDK. */
 export const KILL_GRACE_MS = 10_000
 const TICK_MS = 1_000
 
 /**
- * Records exits of workers and what their platforms report, ends workers that do not let go of ended jobs, has those frozen and thawed with which
- * the driver failed, and runs the watchdog and the upkeep.
+ * Records exits of workers and the reports of their platforms, ends workers that keep ended jobs, replaces those
+ * whose freeze or thaw failed in the driver, and runs the watchdog and the upkeep.
  */
 export class Reaper {
   readonly #ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'models' | 'clock' | 'emit' | 'notifier'>
@@ -51,8 +51,8 @@ export class Reaper {
   }
 
   /**
-   * Does the work that is due.
-   * @returns when to step again if nothing wakes it before
+   * Does the due work.
+   * @returns time of the next step without a wake
    */
   async step(nowMs: number): Promise<number> {
     const workers = await this.#ports.store.workers.alive()

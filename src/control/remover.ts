@@ -2,7 +2,7 @@ import type { EndpointId } from '../core/ids.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Jobs } from '../services/jobs/jobs.ts'
 
-/** Maximum number of rows that one step removes; other users of the store wait meanwhile. */
+/** Maximum number of rows that one step removes; other users of the store wait in the meantime. */
 const ROWS = 100
 /** Maximum number of endpoints that one step removes rows of. */
 const ENDPOINTS = 20
@@ -10,8 +10,9 @@ const ENDPOINTS = 20
 const TICK_MS = 5_000
 
 /**
- * Removes the rows of deleted endpoints, a few at a time. Endpoints take turns, so that a large one does not delay others. It
- * rests as long as it has worked, so that it takes at most half of the store's time. It goes on after a restart of the server.
+ * Removes the rows of deleted endpoints, a few at a time. Endpoints take turns, so that a large one does not delay
+ * others. It rests as long as it has worked, so that it takes at most half of the store's time. It continues after a
+ * restart of the server.
  */
 export class Remover {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
@@ -26,7 +27,7 @@ export class Remover {
 
   /**
    * Removes some rows.
-   * @returns when to step again if nothing wakes it before
+   * @returns time of the next step without a wake
    */
   async step(): Promise<number> {
     const { store, clock } = this.#ports

@@ -4,16 +4,16 @@ import type { LoadBalancer } from '../services/balancing/load-balancer.ts'
 import { LongPoll } from '../services/long-poll.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
 
-/** How long the server waits for the exits of killed workers. */
+/** Longest wait for the exits of killed workers. */
 const KILL_MS = 5_000
-/** Interval between looks at what still passes. */
+/** Interval between checks of open requests. */
 const LOOK_MS = 50
-/** How long workers that serve requests may take to close their connections. */
+/** Time for workers that serve requests to close their connections. */
 const GOODBYE_MS = 5_000
 
 /**
- * Drains all workers and stops each when it holds no job or request, until none is left, the time is over or `hurry` aborts. The reaper has to
- * run meanwhile, since it observes exits.
+ * Drains all workers and stops each when it holds no job or request, until no worker is left, the time is over or
+ * `hurry` aborts. The reaper has to run at the same time, since it observes exits.
  */
 export async function drainAll(
   ports: Ports,
@@ -40,8 +40,9 @@ export async function drainAll(
 }
 
 /**
- * Kills the workers that are left and gives their jobs back; the attempts do not count. Workers that serve requests get a signal to end before,
- * so that they can close their sockets properly, unless `hurry` aborts. A worker whose exit is not observed in time is left to the next start.
+ * Kills the workers that are left and gives their jobs back; the attempts do not count. Workers that serve requests
+ * get a signal to end before, so that they can close their sockets properly, unless `hurry` aborts. A worker whose
+ * exit is not observed in time is left to the next start.
  */
 export async function killAll(ports: Ports, fleet: Fleet, hurry: AbortSignal): Promise<void> {
   const { store, clock, notifier, driver } = ports
@@ -52,7 +53,7 @@ export async function killAll(ports: Ports, fleet: Fleet, hurry: AbortSignal): P
   }
   const alive = await store.workers.alive()
   const serving = hurry.aborted ? [] : alive.filter(({ serves }) => serves !== null)
-  // Workers that are stopping got it before.
+  // Workers that are stopping got the signal already.
   for (const { id, state } of serving) if (state !== 'STOPPING') await fleet.stop(id, 'server_stopped')
   await Promise.all(serving.map(({ id }) => hasEnded(id, GOODBYE_MS, [hurry])))
   for (const { id } of alive) await fleet.kill(id, 'server_stopped')
@@ -63,7 +64,7 @@ export async function killAll(ports: Ports, fleet: Fleet, hurry: AbortSignal): P
   }
 }
 
-/** Waits until nothing passes to workers any more, the time is over or `hurry` aborts. */
+/** Waits until no request passes to workers, the time is over or `hurry` aborts. */
 export async function untilPassed(
   { clock }: Pick<Ports, 'clock'>,
   isBusy: () => boolean,

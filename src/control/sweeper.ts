@@ -5,8 +5,8 @@ import type { Jobs } from '../services/jobs/jobs.ts'
 const TICK_MS = 1_000
 
 /**
- * Times out and expires jobs and batches. It asks the store alone, so neither a driver that hangs nor outputs that are read for long keep a
- * limit of a job from being applied.
+ * Times out and expires jobs and batches. It uses the store alone, so neither a driver that hangs nor a slow read of
+ * outputs delays a limit of a job.
  */
 export class Sweeper {
   readonly #ports: Pick<Ports, 'store'>
@@ -23,8 +23,8 @@ export class Sweeper {
   }
 
   /**
-   * Does the work that is due.
-   * @returns when to step again
+   * Does the due work.
+   * @returns time of the next step
    */
   async step(nowMs: number): Promise<number> {
     const moreJobs = await this.#jobs.sweep()

@@ -14,7 +14,7 @@ import type { AttemptRecorder } from '../services/observing/attempt-recorder.ts'
 import type { MetricRecorder } from '../services/observing/metric-recorder.ts'
 
 const TRIM_MS = 2_000
-/** How often workers are selected for counting, and how often each is counted. */
+/** Interval between selections of workers to count, and between two counts of one worker. */
 const COUNT_MS = { check: 5_000, each: 60_000 }
 const FORGET_MS = 60_000
 const COMPACT_MS = 5_000
@@ -32,7 +32,7 @@ const MAX = { workers: 100, rows: 500 }
 /** The kinds of work. */
 type Work = 'outputs' | 'tidy' | 'exited' | 'count' | 'forget' | 'records' | 'metrics' | 'results' | 'audit' | 'compact'
 
-/** What collects from the events, and is stored in groups. */
+/** Recorders that collect from events and are stored in groups. */
 export interface Recorders {
   readonly metrics: MetricRecorder
   readonly attemptTimes: AttemptRecorder
@@ -41,22 +41,23 @@ export interface Recorders {
 }
 
 /**
- * Judges new releases by their results, and removes what is past its retention: records and outputs of ended workers, records of jobs, old usage, old metrics, old times of attempts, old counts, old entries of the audit log, ended sessions, free space, containers and
- * images. Each step does a bounded part of each, and the next steps do the rest.
+ * Judges new releases by their results, and removes data past its retention: records and outputs of ended workers,
+ * records of jobs, old usage, old metrics, old times of attempts, old counts, old entries of the audit log, ended
+ * sessions, free space, containers and images. Each step does a bounded part of each, and the next steps do the rest.
  */
 export class Upkeep {
   readonly #ports: Pick<Ports, 'store' | 'logs' | 'driver' | 'models'>
   readonly #records: JobRecordRules
   readonly #recorders: Recorders
   readonly #quotas: Pick<Quotas, 'limitsOf' | 'noteLogs'>
-  /** When each kind of work is next due. */
+  /** Due time of each kind of work. */
   readonly #dueMs = new Map<Work, number>()
-  /** Whether there may be outputs to cut or to remove; not known after a start. */
+  /** True if outputs may have to be cut or removed; unknown after a start. */
   #untidy = true
-  /** What {@link makeRoom} could not do; null for nothing. */
+  /** Error of {@link makeRoom}; null without an error. */
   #problem: unknown = null
 
-  /** @param records what is kept of jobs when they are removed */
+  /** @param records takes the records of jobs when these are removed */
   constructor(
     ports: Pick<Ports, 'store' | 'logs' | 'driver' | 'models'>,
     records: JobRecordRules,
@@ -70,8 +71,9 @@ export class Upkeep {
   }
 
   /**
-   * Makes room on disks without a change of the store, which may be full. Never throws; the next {@link step} throws what went wrong.
-   * @param running how many workers have not ended
+   * Makes room on disks without a change of the store, which may be full. Never throws; the next {@link step} throws
+   * the error.
+   * @param running number of workers that have not ended
    */
   async makeRoom(running: number, nowMs: number): Promise<void> {
     try {
@@ -82,7 +84,7 @@ export class Upkeep {
     }
   }
 
-  /** Does the rest of what is due. */
+  /** Does the rest of the due work. */
   async step(nowMs: number): Promise<void> {
     const { store } = this.#ports
     await this.#every('exited', TRIM_MS, nowMs, () => this.#removeExited(nowMs))
@@ -128,7 +130,7 @@ export class Upkeep {
     return false
   }
 
-  /** @param work true when there is more, for the next step */
+  /** @param work resolves to true if more work is left for the next step */
   async #every(name: Work, everyMs: number, nowMs: number, work: () => Promise<boolean>): Promise<void> {
     if (nowMs < (this.#dueMs.get(name) ?? 0)) return
     if (!(await work())) this.#dueMs.set(name, nowMs + everyMs)
@@ -136,7 +138,7 @@ export class Upkeep {
 
   async #removeExited(nowMs: number): Promise<boolean> {
     const wasUntidy = this.#untidy
-    // Until it has been seen to be otherwise: the answer of the store may be lost.
+    // Until a run shows otherwise: the response of the store may be lost.
     this.#untidy = true
     const removed = await this.#ports.store.workers.removeExited(nowMs - EXITED_WORKER_RETENTION_MS, MAX.rows)
     this.#untidy = wasUntidy || removed.length > 0

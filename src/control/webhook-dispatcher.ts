@@ -13,7 +13,9 @@ export const MAX_WAITING_OUTCOMES = 256
 const TICK_MS = 5_000
 const REMOVE_MS = 60_000
 
-/** Calls the receivers of due webhooks, a few at a time in turns of accounts and receivers, and stores the outcomes. */
+/**
+ * Calls the receivers of due webhooks, a few at a time in turns of accounts and receivers, and stores the outcomes.
+ */
 export class WebhookDispatcher {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
   readonly #webhooks: Webhooks
@@ -43,8 +45,8 @@ export class WebhookDispatcher {
   }
 
   /**
-   * Does what is due.
-   * @returns when to step again if nothing wakes it before
+   * Does the due work.
+   * @returns time of the next step without a wake
    */
   async step(nowMs: number): Promise<number> {
     for (const tried of [...this.#unstored.values()]) await this.#store(tried)
@@ -73,7 +75,7 @@ export class WebhookDispatcher {
     await over
   }
 
-  /** Starts calls, one at a time for the account with the fewest, until there is no place or nothing to call. */
+  /** Starts calls, one at a time for the account with the fewest, until all places are taken or no call is due. */
   async #startDue(nowMs: number): Promise<void> {
     if (!this.#slots.hasPlace()) return
     const { webhooks: store } = this.#ports.store

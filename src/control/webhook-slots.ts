@@ -19,7 +19,7 @@ export const QUICK_MS = 1_000
 /** Maximum number of receivers that are remembered as quick. */
 const MAX_QUICK = 10_000
 
-/** Whom a call is for. */
+/** The account and the receiver of a call. */
 export interface Called {
   readonly owner: OwnerId
   /** Number of the receiver, as core/jobs/webhook.ts makes it. */
@@ -35,13 +35,14 @@ interface Account {
 
 /** A place of a call, which is given back once. */
 export interface CallPlace {
-  /** @param tookMs how long the call took; null when it was not made */
+  /** @param tookMs duration of the call; null if it was not made */
   free(tookMs: number | null): void
 }
 
 /**
- * The places for calls. Accounts have shares, so one whose receivers hang does not delay others. Within an account a receiver has a
- * share, and those that are not known to be quick have one together, so slow receivers do not delay quick ones.
+ * The places for calls. Accounts have shares, so one whose receivers hang does not delay others. Within an
+ * account a receiver has a share, and those that are not known to be quick have one together, so slow
+ * receivers do not delay quick ones.
  */
 export class WebhookSlots {
   readonly #accounts = new Map<OwnerId, Account>()

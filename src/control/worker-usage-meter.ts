@@ -4,22 +4,23 @@ import type { Ports } from '../ports/ports.ts'
 import type { ServedTime as Served } from '../ports/store/usage-store.ts'
 import type { KnownWorker, LoadBalancer } from '../services/balancing/load-balancer.ts'
 
-/** How often the use of workers is noted. */
+/** Interval between notes of the use of workers. */
 const NOTE_MS = 10_000
 /** Maximum number of workers that are noted at once. */
 const MAX_NOTED = 500
 
-/** Up to when a worker's time is noted, and whether it was busy then. */
+/** Time up to which a worker's use is noted, and its state then. */
 interface Mark {
   readonly atMs: number
-  /** How long it had been busy by then, in total. */
+  /** Its total busy time until then. */
   readonly busyMs: number
   readonly isBusy: boolean
 }
 
 /**
- * Stores how long workers of load-balancing endpoints had requests and how long they had none, so that their time is counted
- * like that of workers with jobs. Time that was not noted when the server was killed, at most 10 s, counts as the time before it.
+ * Stores the times in which workers of load-balancing endpoints had requests and had none, so that they are counted
+ * like the times of workers with jobs. Time that was not noted when the server was killed, at most 10 s, counts like
+ * the time before it.
  */
 export class WorkerUsageMeter {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
@@ -33,8 +34,8 @@ export class WorkerUsageMeter {
   }
 
   /**
-   * Notes what is due.
-   * @returns when there is more to note; null while there are no workers
+   * Notes the due times.
+   * @returns time of the next step; null while no workers exist
    */
   async step(nowMs: number): Promise<number | null> {
     const workers = this.#balancing.workers()
@@ -55,12 +56,12 @@ export class WorkerUsageMeter {
   }
 
   #forget(workers: readonly KnownWorker[]): void {
-    // The time of a frozen worker is counted by its state, and what follows begins anew.
+    // The time of a frozen worker is counted by its state, and its next time starts again from zero.
     const alive = new Set(workers.flatMap(({ worker }) => (isFrozen(worker) ? [] : [worker.id])))
     for (const id of this.#marks.keys()) if (!alive.has(id)) this.#marks.delete(id)
   }
 
-  /** Whether the store would count its time wrongly without a note. */
+  /** True if the store would count its time wrongly without a note. */
   #isOther(known: KnownWorker, nowMs: number): boolean {
     const before = this.#markOf(known, nowMs)
     if (before === null) return false
@@ -93,7 +94,7 @@ export class WorkerUsageMeter {
       const before = this.#markOf(known, nowMs)
       if (before === null) continue
       const now = this.#now(known, nowMs)
-      // A busy time that began anew under the same id counts from zero.
+      // A busy time that restarted under the same id counts from zero.
       const busyMs = Math.max(0, now.busyMs - before.busyMs)
       times.push({ id, idleMs: Math.max(0, nowMs - before.atMs - busyMs), isBusy: now.isBusy })
       marks.set(id, now)

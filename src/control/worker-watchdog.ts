@@ -11,7 +11,7 @@ import type { RunningWorkers } from '../services/workers/running-workers.ts'
 
 /** Time between two inspections after which this server may have missed calls of workers. */
 const GAP_MS = 10_000
-/** How long a worker that has reported that it is unhealthy may take to end by itself. */
+/** Time for a worker that reported itself unhealthy to end by itself. */
 const UNHEALTHY_MS = 10_000
 
 /** The services that {@link WorkerWatchdog} uses. */
@@ -28,7 +28,7 @@ export interface WatchdogParts {
 export class WorkerWatchdog {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'vault'>
   readonly #parts: WatchdogParts
-  /** How long workers of an endpoint may take to start, as far as this inspection has read it: a thousand may start at once. */
+  /** Start limits of the workers of endpoints that this inspection has read: a thousand workers may start at once. */
   readonly #limits = new Map<EndpointId, Promise<number | null>>()
   #inspectedAtMs = Number.NEGATIVE_INFINITY
   /** Since when it inspects without a gap (Unix time in ms). */
@@ -110,7 +110,7 @@ export class WorkerWatchdog {
     return known
   }
 
-  /** How long the worker may take to start; null when it never asks for jobs, or its endpoint is deleted. */
+  /** Longest start of the worker; null if it never asks for jobs, or its endpoint is deleted. */
   async #initTimeoutMs({ owner, endpointId }: Worker): Promise<number | null> {
     const { store } = this.#ports
     const endpoint = await store.endpoints.find(endpointId)
