@@ -46,9 +46,9 @@ export interface Services {
   readonly jobRecords: Pick<JobRecords, 'find'>
   /** The domains of endpoints, to be loaded before requests come. */
   readonly domains: Pick<EndpointDomains, 'find' | 'load'>
-  /** For what the server itself does. */
+  /** Changes that the server itself makes. */
   readonly audit: Pick<AuditLog, 'ofServer'>
-  /** The endpoint of a handler's folder, made when there is none yet; see {@link ensureFolderEndpoint}. */
+  /** The endpoint of a handler's folder, created if it does not exist; see {@link ensureFolderEndpoint}. */
   readonly folderEndpoint: (folder: WorkerFolder) => Promise<Endpoint>
   /** Replaces the workers of an endpoint. */
   readonly restart: (owner: OwnerId, id: EndpointId, replacesAtOnce: boolean) => Promise<Endpoint>
@@ -67,7 +67,7 @@ export interface App {
   start(): Promise<void>
   /**
    * Stops in order: no new work, held requests answered, workers drained for at most the configured time, their
-   * unfinished jobs given back, what still passes to load-balancing endpoints ended. `hurry` ends the draining at
+   * unfinished jobs given back, remaining requests of load-balancing endpoints ended. `hurry` ends the draining at
    * once.
    */
   stop(hurry: AbortSignal): Promise<void>
@@ -77,8 +77,8 @@ export interface App {
    */
   handOver(forMs: number, hurry: AbortSignal): Promise<void>
   /**
-   * Responses to calls of workers may have been lost on their way.
-   * @param agoMs since when
+   * Marks responses to calls of workers as possibly lost.
+   * @param agoMs time since the first of them
    */
   answersLost(agoMs: number): void
   /** Stops the loops and nothing else; workers go on and the next start adopts them. */
@@ -89,9 +89,9 @@ export interface App {
 const DISPATCH_END_MS = 2_000
 
 /**
- * The only wiring: ports in, surfaces and loops out. Each group of services is made of those above it.
- * @param requests where requests of load-balancing endpoints are counted, and who has to know of workers; the
- *   request queues of the result unless given
+ * The only wiring: ports in, surfaces and loops out. Each group of services is made of the groups above it.
+ * @param requests counter of requests of load-balancing endpoints, which gets news of workers; the request queues of
+ * the result by default
  */
 export function createApp(given: Ports, config: AppConfig, addresses: AppAddresses, requests?: Targets & Traffic): App {
   const signals = new StopSignals()
@@ -165,7 +165,7 @@ function changesOfServer(services: AppServices): Pick<Services, 'restart' | 'fol
   }
 }
 
-/** Every surface by its name, and what the console is made of. */
+/** All surfaces by name, and the parts of the console. */
 export interface Surfaces {
   readonly byName: Readonly<Record<SurfaceName, Surface>>
   readonly consoleParts: ConsoleParts
@@ -183,9 +183,9 @@ function createSurfaces(
   const { jobs, jobRecords, batches, webhooks } = services
   const { clock, store, vault, bodies, emit, spill, tracing, consoleFiles: files } = ports
   const { bodyBytes: maxBytes = BODY_BYTES, metricsPublic = false, version = 'unknown' } = config
-  // Clients and workers have a room each, so that neither keeps the other out.
+  // Clients and workers have a room each, so that neither side can fill the room of the other.
   const room = new BodyRoom({ maxBytes, clock, spill: null })
-  // A worker throws a result away that is refused three times.
+  // A worker drops a result that is refused three times.
   const resultRoom = new BodyRoom({ maxBytes, clock, spill })
   const common = { access, emit, room, bodies, audit, auditViews }
   const routes = { ...services, clock, stopping, addresses }

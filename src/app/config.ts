@@ -22,8 +22,8 @@ export interface AppConfig {
   /** True to limit calls of job operations per endpoint; false when left out. */
   readonly limitJobs?: boolean
   /**
-   * True to let GraphQL delete endpoints that may still have workers; false when left out, unless their account says
-   * so.
+   * True to let GraphQL delete endpoints that may still have workers; false by default. An account can set its own
+   * value.
    */
   readonly deleteRunningEndpoints?: boolean
   /** Names of the server, which no endpoint can have as its domain; empty by default. */
@@ -32,7 +32,7 @@ export interface AppConfig {
   readonly drainTimeoutMs: number
   /** True when everybody may read the metrics; otherwise a key with the right to read management is needed. */
   readonly metricsPublic?: boolean
-  /** Origins of the web pages that may call job operations, `*` for all; none when left out. */
+  /** Origins of the web pages that may call job operations, `*` for all; empty when left out. */
   readonly corsOrigins?: readonly string[]
   /** Rules by which workers share the machine; the rest is as in PLACEMENT_RULES. */
   readonly placing?: Partial<PlacementRules> | undefined
@@ -46,9 +46,9 @@ export interface AppConfig {
    * True when a release is stopped whose failure rate is clearly above that of the last good one; true when left out.
    */
   readonly judgesRollouts?: boolean
-  /** Prices of hardware; none when left out. */
+  /** Prices of hardware; empty when left out. */
   readonly prices?: PriceList | undefined
-  /** Load-balancing endpoints that admit requests without a key, and trusted proxies; none unless given. */
+  /** Load-balancing endpoints that admit requests without a key, and trusted proxies; both empty by default. */
   readonly admission?: AdmissionRules
   /** Maximum number and wait of requests for load-balancing endpoints; the rest is as in REQUEST_QUEUE_LIMITS. */
   readonly requestQueueLimits?: Partial<RequestQueueLimits>
@@ -56,7 +56,7 @@ export interface AppConfig {
   readonly sharing?: Partial<SharingRules>
   /** Maximum bytes of the body of a request for a load-balancing endpoint; 30 MB when left out. */
   readonly balancedBodyBytes?: number
-  /** Limits of the accounts besides the operator's; none when left out. */
+  /** Limits of all accounts except the operator's; unlimited when left out. */
   readonly accountLimits?: AccountLimits
   /** The version of the server, for people; unknown when left out. */
   readonly version?: string
@@ -64,26 +64,26 @@ export interface AppConfig {
   readonly jobRecords?: Partial<JobRecordRules>
   /** Time for which the audit log is kept; the rest is as in AUDIT_RULES. */
   readonly audit?: Partial<AuditRules>
-  /** Settings that differ from their defaults, without secrets, for the audit log; none when left out. */
+  /** Settings that differ from their defaults, without secrets, for the audit log; empty when left out. */
   readonly settings?: AuditDetail
-  /** The state of this server and of the active one; none when left out. */
+  /** The state of this server and of the active one; not reported when left out. */
   readonly status?: (() => Promise<ServerStatus>) | undefined
-  /** The note of the head of the audit log outside of the database; none when left out. */
+  /** The note of the head of the audit log outside of the database; not written when left out. */
   readonly auditHead?: AuditHeadNote | undefined
-  /** The maker of backups of the server; none are made when left out. */
+  /** The maker of backups of the server; without it no backups are made. */
   readonly backups?: Backups | undefined
-  /** The folder of scheduled backups; none are made when left out. */
+  /** The folder of scheduled backups; without it none are scheduled. */
   readonly backupFolder?: BackupFolder | undefined
   /**
    * Begins a new term of this server, which takes an accepted time of the machine's clock; the next start does when
    * left out.
    */
   readonly renewTerm?: (() => void) | undefined
-  /** The inspection of the host; none when left out. */
+  /** The inspection of the host; not offered when left out. */
   readonly inspection?: HostInspection | undefined
 }
 
-/** The addresses of the server. What can change is a getter. */
+/** The addresses of the server. An address that can change is a getter. */
 export interface AppAddresses extends Addresses, WorkerAddresses {}
 
 /** The two steps of a stop, as signals. */

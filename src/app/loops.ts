@@ -100,17 +100,17 @@ export class Loops {
     if (timeKeeper !== null) this.#timing.start(nowMs => timeKeeper.step(nowMs))
   }
 
-  /** No worker is started any more. */
+  /** Stops the start of workers. */
   stopAutoscaling(): Promise<void> {
     return this.#autoscaling.stop()
   }
 
-  /** Ends of workers are noticed no more, and no job is timed out. */
+  /** Stops the reaper: exits of workers are no longer noticed, and jobs no longer time out. */
   async stopReaping(): Promise<void> {
     await Promise.all([this.#reaping.stop(), this.#sweeping.stop()])
   }
 
-  /** No webhook is called any more. @param forMs how long open calls may take to end */
+  /** Stops the calls of webhooks. @param forMs longest time for open calls to end */
   async stopDispatching(forMs: number): Promise<void> {
     await this.#dispatching.stop()
     await this.#dispatcher.end(forMs)
@@ -123,7 +123,7 @@ export class Loops {
     await Promise.all([...this.#all().map(loop => loop.stop()), this.#healthChecker.end(), this.stopDispatching(0)])
   }
 
-  /** Another server may have changed anything meanwhile. */
+  /** Another server may have changed anything in the meantime. */
   #lead(): void {
     for (const loop of this.#all()) loop.wake()
     // If the store fails, the limits that were read at the start stay.

@@ -77,7 +77,7 @@ import type { AppAddresses, AppConfig, StopSignals } from './config.ts'
 /** The services by their names, and the ports with the store and the event stream of the application. */
 export type AppServices = ReturnType<typeof createServices>
 
-/** @param requests where requests are counted, and who has to know of workers; the request queues unless given */
+/** @param requests counter of requests, which gets news of workers; the request queues by default */
 export function createServices(
   given: Ports,
   config: AppConfig,
@@ -125,7 +125,7 @@ function baseOf(given: Ports, config: AppConfig) {
   const worker = new KnownRows((tokenHash: string) => held.workers.findByToken(tokenHash), clock)
   const store = layered(held, remembering({ endpoint: known.rows, worker }))
   const ports: Ports = { ...given, emit, store }
-  /** For readers of events and the audit log: the store without what is kept of it in memory. */
+  /** For readers of events and the audit log: the store without its cache in memory. */
   const uncached: Ports = { ...given, emit, store: held }
   const note = config.auditHead ?? null
   const audit = new AuditLog(uncached)
