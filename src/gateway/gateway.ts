@@ -26,7 +26,7 @@ import { stopping } from './entrance/refusal.ts'
 import type { Entrance, GatewayRoute } from './entrance/route.ts'
 import type { Forwarding, ProxyRequest } from './proxy/proxy-request.ts'
 
-/** What a {@link Gateway} needs. */
+/** Dependencies of a {@link Gateway}. */
 export interface GatewayParts {
   readonly access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs' | 'failedKeys' | 'hold'>
   readonly forwarding: Forwarding
@@ -42,7 +42,9 @@ export interface GatewayParts {
 const UNNAMED = '-'
 const NONE_PASSING = { requests: 0, sockets: 0 }
 
-/** The entrance to load-balancing endpoints: admits requests, forwards them, and emits an access log entry for each. */
+/**
+ * The entrance to load-balancing endpoints: admits requests, forwards them, and emits an access log entry for each.
+ */
 export class Gateway implements Entrance {
   readonly #ports: Pick<Ports, 'clock' | 'emit' | 'tracing'>
   readonly #parts: GatewayParts
@@ -85,7 +87,7 @@ export class Gateway implements Entrance {
     return { ...(this.#passing.get(id) ?? NONE_PASSING), waiting, busyWorkers }
   }
 
-  /** Whether any request or socket passes now. */
+  /** True if any request or socket passes now. */
   get isBusy(): boolean {
     return this.#passing.size > 0
   }
@@ -182,7 +184,7 @@ interface Arrival {
   readonly startMs: number
 }
 
-/** How a request, or an upgrade, is responded to. */
+/** The form of responses: to a request, or to an upgrade. */
 interface Responder {
   readonly carrier: ServerResponse | Duplex
   preflight(preflight: Preflight, requestId: string): void
@@ -190,7 +192,7 @@ interface Responder {
   forward(request: ProxyRequest): ReturnType<Forwarding['forward']>
 }
 
-/** The only value of a header; undefined where there is none. */
+/** The only value of a header; undefined if it was not sent. */
 function headerOf({ headers }: IncomingMessage, name: string): string | undefined {
   const value = headers[name]
   return typeof value === 'string' ? value : undefined

@@ -15,7 +15,7 @@ import { addressList, clientOf, senderOf } from './forwarded.ts'
 import { notForQueue, pathReserved } from './refusal.ts'
 import type { GatewayRoute } from './route.ts'
 
-/** Which requests an installation admits without a key, and which proxies it trusts. */
+/** Endpoints that need no key, and trusted proxies. */
 export interface AdmissionRules {
   /** Endpoints that need no key: ids, or names of endpoints of the first account. */
   readonly open: readonly string[]
@@ -31,7 +31,7 @@ export interface ArrivingRequest {
   readonly method: string
   /** The address that opened the connection. */
   readonly peer: string
-  /** Whether it came to this server over TLS. */
+  /** True if it came to this server over TLS. */
   readonly isSecure?: boolean
   readonly host: string
   readonly rawHeaders: readonly string[]
@@ -85,10 +85,10 @@ export class GatewayAdmission {
   }
 
   /**
-   * The request for a worker, or the response to a preflight. Synchronous where the endpoint and the key are cached.
-   * @throws AppError (or rejects with one) `unauthorized` without a valid key; `not_found` where there is no endpoint, or it is
-   *   another account's; `forbidden` without permission to write jobs of the endpoint; `invalid` for a queue endpoint and for
-   *   too many keys; `unavailable` where the store cannot be read
+   * The request for a worker, or the response to a preflight. Synchronous if the endpoint and the key are cached.
+   * @throws AppError (or rejects with one) `unauthorized` without a valid key; `not_found` if the endpoint does not
+   * exist, or belongs to another account; `forbidden` without permission to write jobs of the endpoint; `invalid` for
+   * a queue endpoint and for too many keys; `unavailable` if the store cannot be read
    */
   admit(arriving: ArrivingRequest): Admitted | Promise<Admitted> {
     const preflight = preflightOf(arriving.method, arriving.rawHeaders)
@@ -99,8 +99,8 @@ export class GatewayAdmission {
     try {
       return await this.#admit(arriving)
     } catch (error) {
-      // Browsers send no key with a preflight, and hide its error from the page; the error of the request itself is shown.
-      // Where the endpoint cannot be read it may be an open one, whose application answers preflights itself.
+      // Browsers send no key with a preflight, and hide its error from the page; the error of the request itself is
+      // shown. Where the endpoint cannot be read it may be an open one, whose application answers preflights itself.
       if (error instanceof AppError && error.status < 500) return preflight
       throw error
     }

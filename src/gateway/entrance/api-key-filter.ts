@@ -2,20 +2,20 @@ import { AppError } from '../../core/errors.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Access } from '../../services/accounts/access.ts'
 
-/** How long a text that was not a valid key is not checked again, in milliseconds. */
+/** Time for which a text that was not a valid key is not checked again, in milliseconds. */
 const FRESH_MS = 10_000
 /** The same while the store is unavailable, in milliseconds. */
 const STALE_MS = 300_000
 const MAX_ENTRIES = 1_000
 
 /**
- * Separates Runyard's API keys from the tokens of applications in requests to open endpoints. API keys are not forwarded to workers,
- * tokens are. Tokens come with each request, so that it is remembered for a while that they are not keys.
+ * Separates Runyard's API keys from the tokens of applications in requests to open endpoints. API keys are not
+ * forwarded to workers, tokens are. A token comes with each request, so its rejection as a key is cached for a while.
  */
 export class ApiKeyFilter {
   readonly #ports: Pick<Ports, 'clock' | 'vault'>
   readonly #access: Pick<Access, 'authenticate'>
-  /** When each text was found not to be a valid key, by its hash. */
+  /** Time of the rejection of each text, by its hash. */
   readonly #rejectedAtMs = new Map<string, number>()
 
   constructor(ports: Pick<Ports, 'clock' | 'vault'>, access: Pick<Access, 'authenticate'>) {

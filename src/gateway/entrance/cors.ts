@@ -7,7 +7,10 @@ export interface Preflight {
 
 const REQUEST_FIELDS = ['access-control-request-method', 'access-control-request-headers']
 
-/** The response that allows what a preflight asks for, from any origin and with any headers; null for any other request. */
+/**
+ * The response that permits the request of a preflight, from any origin and with any headers; null for any other
+ * request.
+ */
 export function preflightOf(method: string, rawHeaders: readonly string[]): Preflight | null {
   if (method !== 'OPTIONS') return null
   const [origin, requestedMethod, headers] = ['origin', ...REQUEST_FIELDS].map(name => headerOf(rawHeaders, name))
@@ -25,8 +28,8 @@ export function preflightOf(method: string, rawHeaders: readonly string[]): Pref
 }
 
 /**
- * The headers that let a page read one of the gateway's own responses, its `Retry-After` and its id: names and values in turn; empty
- * without an origin.
+ * The headers that let a page read one of the gateway's own responses, its `Retry-After` and its id: names and values
+ * in turn; empty without an origin.
  * @param origin the `Origin` of the request
  */
 export function corsHeaders(origin: string | undefined): readonly string[] {

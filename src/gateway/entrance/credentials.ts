@@ -1,6 +1,6 @@
 /**
- * Where a request for a load-balancing endpoint carries its API key, and how keys are removed before it is forwarded; and cookies of the
- * console, which browsers send to every port of its host.
+ * API keys in requests for load-balancing endpoints, and their removal before the request is forwarded; and cookies
+ * of the console, which browsers send to every port of its host.
  */
 import { keyOfAuthorization } from '../../core/accounts/authorization.ts'
 import { isConsoleCookie } from '../../core/accounts/session.ts'
@@ -16,8 +16,9 @@ export interface RequestFields {
 /** A request without its API keys. */
 export interface RequestWithoutKeys extends RequestFields {
   /**
-   * The subprotocol that carried the key, where no other was offered; null for none. Browsers close a WebSocket whose handshake
-   * response names none of the subprotocols that they offered, so the gateway names it where the worker names none.
+   * The subprotocol that carried the key, if no other was offered; else null. Browsers close a WebSocket whose
+   * handshake response names none of the subprotocols that they offered, so the gateway names it if the worker names
+   * none.
    */
   readonly subprotocol: string | null
 }
@@ -27,8 +28,8 @@ const QUERY_KEY = 'api_key'
 const SUBPROTOCOL = 'runyard.key.'
 
 /**
- * Every text of a request that may be an API key, each once: `Authorization` with or without `Bearer`, the query parameter
- * `api_key`, a WebSocket subprotocol `runyard.key.KEY`. Most requests have at most one.
+ * Every text of a request that may be an API key, each once: `Authorization` with or without `Bearer`, the query
+ * parameter `api_key`, a WebSocket subprotocol `runyard.key.KEY`. Most requests have at most one.
  */
 export function presentedKeys({ path, rawHeaders }: RequestFields): readonly string[] {
   const found: string[] = []
@@ -50,9 +51,9 @@ function addKey(found: string[], key: string | null): void {
 }
 
 /**
- * The request without the given keys, everything else byte for byte as received. Texts that look like a key and are none belong
- * to the application and stay, except subprotocols `runyard.key.*`. Every `api_key` is removed from `Referer`, because it may be
- * another key than the one of this request.
+ * The request without the given keys, everything else byte for byte as received. Texts that look like a key and are
+ * not one belong to the application and stay, except subprotocols `runyard.key.*`. Every `api_key` is removed from
+ * `Referer`, because it may be another key than the one of this request.
  */
 export function withoutKeys({ path, rawHeaders }: RequestFields, keys: ReadonlySet<string>): RequestWithoutKeys {
   const kept: string[] = []
@@ -83,14 +84,17 @@ export function withoutKeys({ path, rawHeaders }: RequestFields, keys: ReadonlyS
   return { path: withoutParts(path, part => isOneOf(keys, keyOfPart(part))), rawHeaders: kept, subprotocol }
 }
 
-/** A Cookie header without those of the console: the same text where it has none. */
+/** A Cookie header without the console's cookies: the same text if it has none. */
 function withoutConsoleCookies(value: string): string {
   const pairs = value.split(';')
   const kept = pairs.filter(pair => !namesConsoleCookie(pair))
   return kept.length === pairs.length ? value : kept.join(';').trim()
 }
 
-/** Whether a cookie, as `name=value`, has the name of the console's. Browsers send one without a name as its value alone. */
+/**
+ * True if a cookie, as `name=value`, has the name of the console's. Browsers send a nameless cookie as its value
+ * alone.
+ */
 export function namesConsoleCookie(pair: string): boolean {
   const [name = ''] = pair.replace(/^[\s=]+/, '').split('=')
   return isConsoleCookie(name)

@@ -6,7 +6,7 @@ import { textBefore } from '../../core/text-parts.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { ServingVariables } from '../../services/endpoints/serving-variables.ts'
 
-/** What admission needs of an endpoint. */
+/** Fields of an endpoint that admission uses. */
 export interface CachedEndpoint {
   readonly endpoint: Endpoint
   /** The path of health checks, without a query. */
@@ -15,9 +15,9 @@ export interface CachedEndpoint {
   readonly reserved: readonly string[]
 }
 
-/** How long an entry is used without a notification of a change, in milliseconds; notifications may be lost. */
+/** Time for which an entry is used without a notification of a change, in milliseconds; notifications may be lost. */
 const FRESH_MS = 5_000
-/** How long an entry is used while the store is unavailable, in milliseconds. */
+/** Time for which an entry is used while the store is unavailable, in milliseconds. */
 const STALE_MS = 300_000
 const MAX_ENTRIES = 10_000
 
@@ -51,8 +51,8 @@ export class EndpointCache {
   }
 
   /**
-   * The endpoint; null where there is none. Synchronous where it is cached.
-   * @throws AppError `unavailable` where it is not cached and the store is unavailable
+   * The endpoint; null if it does not exist. Synchronous if it is cached.
+   * @throws AppError `unavailable` if it is not cached and the store is unavailable
    */
   find(id: EndpointId): CachedEndpoint | null | Promise<CachedEndpoint | null> {
     const entry = this.#entries.get(id)

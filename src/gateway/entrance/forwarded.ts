@@ -8,7 +8,7 @@ export interface Sender {
   readonly client: string
   readonly protocol: 'http' | 'https'
   readonly host: string
-  /** The prefix that a trusted proxy removed from the path; empty for none. */
+  /** The prefix that a trusted proxy removed from the path; else empty. */
   readonly prefix: string
   /** Without the headers that describe the sender. */
   readonly rawHeaders: readonly string[]
@@ -17,18 +17,18 @@ export interface Sender {
 /** The parts of a received request that determine its {@link Sender}. */
 export interface ReceivedRequest {
   readonly peer: string
-  /** Whether it came to this server over TLS. */
+  /** True if it came to this server over TLS. */
   readonly isSecure?: boolean
   readonly host: string
   readonly rawHeaders: readonly string[]
 }
 
-/** Whether TLS has decrypted what comes from a socket. */
+/** True if TLS has decrypted the data of a socket. */
 export function isSecure(socket: object): boolean {
   return 'encrypted' in socket && socket.encrypted === true
 }
 
-/** Whether an address is one of the given addresses and networks, such as `10.0.0.0/8` or `::1`. */
+/** A predicate that is true if an address is in the given addresses and networks, such as `10.0.0.0/8` or `::1`. */
 export function addressList(networks: readonly string[]): (address: string) => boolean {
   if (networks.length === 0) return () => false
   const list = new BlockList()
@@ -45,8 +45,8 @@ export function addressList(networks: readonly string[]): (address: string) => b
 }
 
 /**
- * The sender of a request. Headers about the sender are dropped where no trusted proxy sent them.
- * @param isTrusted whether the address is that of a trusted proxy
+ * The sender of a request. Headers about the sender are dropped unless a trusted proxy sent them.
+ * @param isTrusted true for the address of a trusted proxy
  */
 export function senderOf(request: ReceivedRequest, isTrusted: (address: string) => boolean): Sender {
   const { peer, isSecure = false, host, rawHeaders } = request
@@ -69,8 +69,8 @@ export function senderOf(request: ReceivedRequest, isTrusted: (address: string) 
 }
 
 /**
- * True for a prefix that is a plain path. Many proxies pass on the prefix of a client, and redirects and cookies contain it: `//host` would lead
- * to another server.
+ * True for a prefix that is a plain path. Many proxies pass on the prefix of a client, and redirects and cookies
+ * contain it: `//host` would lead to another server.
  */
 function isPath(prefix: string): boolean {
   const segments = withoutEnd(prefix, '/').split('/').slice(1)
@@ -84,7 +84,10 @@ export function clientOf(request: ReceivedRequest, isTrusted: (address: string) 
   return textBefore(senderOf(request, isTrusted).client, ',')
 }
 
-/** The addresses from the right up to and with the first that is not a trusted proxy's; all to the left of it could be forged. */
+/**
+ * The addresses from the right up to and with the first that is not a trusted proxy's; all to the
+ * left of it could be forged.
+ */
 function forwardedChain(addresses: readonly string[], isTrusted: (address: string) => boolean): string[] {
   const found: string[] = []
   for (const address of addresses.toReversed()) {
@@ -113,8 +116,8 @@ function withoutForwarded(rawHeaders: readonly string[]): readonly string[] {
 }
 
 /**
- * Whether a header describes the sender. The first letter is compared first, because it rules out most headers. Underscores count
- * as hyphens: applications behind CGI and WSGI read `X_Forwarded_For` as the same field.
+ * True if a header describes the sender. The first letter is compared first, because it rules out most headers.
+ * Underscores count as hyphens: applications behind CGI and WSGI read `X_Forwarded_For` as the same field.
  */
 function isForwardedField(name: string): boolean {
   const first = name[0]

@@ -13,7 +13,10 @@ export function noWorkers(retryAfterSeconds = 10): AppError {
   return new AppError('invalid', NO_WORKERS, { retryAfterSeconds })
 }
 
-/** The circuit breaker is open. @param isAnonymous whether the caller is not authenticated; the cause is then left out */
+/**
+ * The circuit breaker is open.
+ * @param isAnonymous true if the caller is not authenticated; the cause is then left out
+ */
 export function cannotServe({ cause, retryAfterSeconds }: OpenCircuit, isAnonymous: boolean): AppError {
   const message = isAnonymous ? NO_WORKERS : `${NO_WORKERS}: ${cause}`
   return new AppError('invalid', message, { retryAfterSeconds: retrySeconds(retryAfterSeconds * 1_000) })
@@ -34,7 +37,10 @@ export function workerTimeout(): AppError {
   return new AppError('invalid', 'worker_timeout', { retryAfterSeconds: 10 })
 }
 
-/** The request queue of the endpoint is full. @param expectedMs expected wait for a place, in milliseconds; null if unknown */
+/**
+ * The request queue of the endpoint is full.
+ * @param expectedMs expected wait for a place, in milliseconds; null if unknown
+ */
 export function queueFull(limit: number, expectedMs: number | null): AppError {
   const message = `${limit} requests are waiting for a worker of this endpoint already, and no more may wait`
   return new AppError('rate_limited', message, { retryAfterSeconds: retrySeconds(expectedMs ?? 5_000) })
@@ -45,7 +51,10 @@ export function serverFull(): AppError {
   return new AppError('rate_limited', 'too many requests are waiting on this server', { retryAfterSeconds: 5 })
 }
 
-/** The expected wait is longer than the request may wait. @param maxWaitMs maximum wait of the request, in milliseconds */
+/**
+ * The expected wait is longer than the request may wait.
+ * @param maxWaitMs maximum wait of the request, in milliseconds
+ */
 export function tooSlow(expectedMs: number, maxWaitMs: number): AppError {
   const wait = `all workers are busy, and a worker is expected in ${Math.ceil(expectedMs / 1_000)} s`
   const message = `${wait}, which is longer than the ${Math.floor(maxWaitMs / 1_000)} s that this request may wait`

@@ -9,7 +9,10 @@ export interface GatewayRoute {
   readonly prefix: string | null
   /** Path and query byte for byte, without the prefix. */
   readonly path: string
-  /** The host of an absolute target, which replaces the `Host` header (RFC 9112, 3.2.2); null for another form of target. */
+  /**
+   * The host of an absolute target, which replaces the `Host` header (RFC 9112, 3.2.2); null
+   * for another form of target.
+   */
   readonly host: string | null
 }
 

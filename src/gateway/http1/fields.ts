@@ -2,15 +2,17 @@
 import { REQUEST_ID } from '../../core/request-id.ts'
 
 /**
- * Hop-by-hop fields, which are never passed on as they came (RFC 9110, 7.6.1). The gateway answers `expect` itself and makes
- * the framing anew.
+ * Hop-by-hop fields, which are never passed on unchanged (RFC 9110, 7.6.1). The gateway answers `expect` itself and
+ * makes its own framing.
  */
 const HOP_BY_HOP = new Set([
   ...['connection', 'keep-alive', 'proxy-connection', 'proxy-authenticate', 'proxy-authorization'],
   ...['te', 'transfer-encoding', 'upgrade', 'http2-settings'],
 ])
 
-/** Fields about framing, routing, access or what is to be done, which are decided before the trailers arrive (RFC 9110, 6.5.1). */
+/**
+ * Fields about framing, routing, access or control, which take effect before the trailers arrive (RFC 9110, 6.5.1).
+ */
 const FORBIDDEN_IN_TRAILERS = new Set([
   ...['content-length', 'content-encoding', 'content-type', 'content-range', 'content-disposition', 'content-location'],
   ...[
@@ -40,7 +42,10 @@ const FORBIDDEN_IN_TRAILERS = new Set([
   ],
   ...['forwarded', 'via', 'x-real-ip', 'x-runpod-worker-id', REQUEST_ID, 'traceparent', 'tracestate', 'baggage'],
 ])
-/** Beginnings of the names of others: conditions, credentials for proxies, addresses of clients, rights of pages of other origins. */
+/**
+ * Beginnings of the names of others: conditions, credentials for proxies, addresses of clients, rights
+ * of pages of other origins.
+ */
 const FORBIDDEN_BEGINNINGS = ['if-', 'proxy-', 'x-forwarded-', 'access-control-', 'x-accel-', 'x-runyard-', 'sec-']
 
 /** In a response: the worker that answered. In a request: the worker that the client wants. */
@@ -48,7 +53,7 @@ export const WORKER_ID = 'X-Runpod-Worker-Id'
 /** The header that names a request, as the gateway writes it. */
 export const REQUEST_ID_FIELD = 'X-Request-Id'
 
-/** Whether a field is for one connection only. @param lower its name in lower case */
+/** True if a field is for one connection only. @param lower its name in lower case */
 export function isHopByHop(lower: string): boolean {
   return HOP_BY_HOP.has(lower)
 }
@@ -76,16 +81,16 @@ function isForbiddenInTrailers(lower: string): boolean {
 }
 
 /**
- * True when a field of a response holds for a whole origin, or for more of it than the path of the response: a page below `/lb/` shares its
- * origin with others.
+ * True when a field of a response holds for a whole origin, or for more of it than the path of the response: a page
+ * below `/lb/` shares its origin with others.
  */
 export function isOriginWide(name: string): boolean {
   return ORIGIN_WIDE.test(name)
 }
 
 /**
- * True when a field of a response acts beyond its origin: on cookies and sessions of the whole domain, or on a proxy in front of the server,
- * which would answer with files of its own.
+ * True when a field of a response acts beyond its origin: on cookies and sessions of the whole domain, or on a proxy
+ * in front of the server, which would answer with files of its own.
  */
 export function isBeyondOrigin(name: string): boolean {
   return BEYOND_ORIGIN.test(name)
@@ -97,8 +102,8 @@ const BEYOND_ORIGIN =
   /^(?:clear-site-data|(?:sec|secure)-session-registration|set-cookie2|x-accel-redirect|x-sendfile|x-lighttpd-send-file)$/i
 
 /**
- * The fields that a `Connection` field names, which makes them hop-by-hop fields, too.
- * @returns names in lower case; null for none, the common case
+ * The fields that a `Connection` field names, which makes them hop-by-hop fields too.
+ * @returns names in lower case; null if it names none, the common case
  */
 export function namedByConnection(connection: string): string[] | null {
   const lower = connection.toLowerCase()
@@ -108,7 +113,7 @@ export function namedByConnection(connection: string): string[] | null {
   return others.length > 0 ? others : null
 }
 
-/** Whether a comma-separated list such as `Connection` has this option. @param option in lower case */
+/** True if a comma-separated list such as `Connection` has this option. @param option in lower case */
 export function hasOption(list: string, option: string): boolean {
   const lower = list.toLowerCase()
   return lower === option || lower.split(',').some(one => one.trim() === option)

@@ -7,30 +7,30 @@ import type { ProxyRequest } from '../proxy/proxy-request.ts'
 import type { Affinity } from '../queue/reservation.ts'
 import { hasOption, isHopByHop, namedByConnection, REQUEST_ID_FIELD, WORKER_ID, withoutFields } from './fields.ts'
 
-/** How the body of a request is framed, on both connections. */
+/** Framing of the body of a request, on both connections. */
 export type BodyFraming = 'none' | 'length' | 'chunked'
 
-/** The head of a request as it goes to the worker, and what the gateway has to know of it. */
+/** The head of a request for the worker, and the fields that the gateway uses. */
 export interface RequestHead {
   /** The whole head in latin1, with the empty line at its end. */
   readonly text: string
   readonly body: BodyFraming
-  /** Length of the body; null when the request does not say. */
+  /** Length of the body; null if the request does not state it. */
   readonly bodyBytes: number | null
   readonly affinity: Affinity | null
   readonly expectsContinue: boolean
-  /** Whether it asks the worker to switch to another protocol. */
+  /** True if it asks the worker to switch to another protocol. */
   readonly upgrades: boolean
   /** The value of `Max-Forwards`; with 0 the gateway answers itself. Null where it does not apply. */
   readonly maxForwards: number | null
 }
 
-/** What the gateway needs of the request line. */
+/** Fields of the request line that the gateway uses. */
 export interface RequestLine {
   readonly method: string
   /** `1.0` or `1.1`. */
   readonly version: string
-  /** Whether the client may switch the connection to another protocol. */
+  /** True if the client may switch the connection to another protocol. */
   readonly upgrade: boolean
 }
 
@@ -58,8 +58,9 @@ const PATH = /^(?:\/[\x21-\x7e\x80-\xff]*|\*)$/
 const HOST = /^[\x21-\x7e\x80-\xff]*$/
 
 /**
- * The head that goes to the worker, without hop-by-hop fields and with those of the gateway.
- * @throws AppError `invalid` for what the gateway and the worker could read in two ways, and for a malformed wish for a worker
+ * The head for the worker, without hop-by-hop fields and with those of the gateway.
+ * @throws AppError `invalid` for a head that the gateway and the worker could read in two ways, and for a malformed
+ * `X-Runpod-Worker-Id`
  */
 export function requestHead(line: RequestLine, call: ProxyRequest): RequestHead {
   if (!PATH.test(call.path)) throw new AppError('invalid', 'the path of the request has characters that no path has')
@@ -127,7 +128,7 @@ function passedFields(raw: readonly string[], found: SpecialFields): string {
   return lines
 }
 
-/** Whether a field is not passed on as it came. */
+/** True if a field is not passed on unchanged. */
 function readSpecial(lower: string, value: string, found: SpecialFields): boolean {
   switch (lower) {
     case 'host':
@@ -167,7 +168,7 @@ function readSpecial(lower: string, value: string, found: SpecialFields): boolea
   }
 }
 
-/** Whether the gateway sets, drops or reads the field of this name. @param name in lower case, with `-` for `_` */
+/** True if the gateway sets, drops or reads the field of this name. @param name in lower case, with `-` for `_` */
 function isTwin(name: string): boolean {
   return SET_HERE.has(name) || isHopByHop(name) || READ_HERE.has(name)
 }

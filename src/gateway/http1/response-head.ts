@@ -2,7 +2,7 @@ import { isContentLength } from '../../core/content-length.ts'
 import { REQUEST_ID } from '../../core/request-id.ts'
 import { hasOption, isHopByHop, namedByConnection, WORKER_ID, withoutFields } from './fields.ts'
 
-/** How the body of a response is framed: a number of bytes, chunks, or everything until the connection ends. */
+/** Framing of the body of a response: a number of bytes, chunks, or everything until the connection ends. */
 export type Framing = number | 'chunked' | 'until-close'
 
 /** The head of a response. */
@@ -12,18 +12,18 @@ export interface ResponseHead {
   /** The fields to pass on, as names and values in turn, without `Transfer-Encoding` and hop-by-hop fields. */
   readonly headers: string[]
   readonly framing: Framing
-  /** Whether the connection may be used again after this response. */
+  /** True if the connection may be used again after this response. */
   readonly keepAlive: boolean
-  /** How long the worker keeps an idle connection, by its `Keep-Alive` field; null when it does not say. */
+  /** Time for which the worker keeps an idle connection, by its `Keep-Alive` field; null without that field. */
   readonly idleSeconds: number | null
-  /** The value of `Upgrade`; null for none. */
+  /** The value of `Upgrade`; null without that field. */
   readonly upgrade: string | null
 }
 
 /** Content types of event streams, which send when something happens. */
 const STREAM = /^(text\/event-stream|application\/(x-ndjson|jsonl|json-seq)|multipart\/x-mixed-replace)\s*(;|$)/i
 
-/** Whether the body may pause for long although the worker is well. @param head null while there is none */
+/** True if the body may pause for long although the worker works. @param head null before the response */
 export function mayBeSilent(head: Pick<ResponseHead, 'headers'> | null): boolean {
   const { headers = [] } = head ?? {}
   return headers.some(
@@ -60,7 +60,7 @@ interface SpecialFields {
 /**
  * Parses a head.
  * @param text the head in latin1, without the empty line at its end
- * @param toHead whether it answers a HEAD request and so has no body
+ * @param toHead true if it answers a HEAD request and so has no body
  * @throws MalformedResponse
  */
 export function parseResponseHead(text: string, toHead: boolean): ResponseHead {
@@ -133,7 +133,7 @@ function readFields(text: string, from: number, found: SpecialFields): string[] 
   }
 }
 
-/** Whether a field is not passed on as it came. */
+/** True if a field is not passed on unchanged. */
 function readSpecial(lower: string, value: string, found: SpecialFields): boolean {
   switch (lower) {
     case 'content-length':
@@ -183,7 +183,7 @@ function idleSecondsOf(keepAlive: string): number | null {
   return timeout === undefined ? null : Number(timeout)
 }
 
-/** Why a head does not match, as a phrase for the operator of the worker. */
+/** Reason why a head does not match, as a phrase for the operator of the worker. */
 function problemOf(text: string): string {
   if (!/^HTTP\/1\.[01] [1-9]\d\d/.test(text)) return 'it does not begin with a status line of HTTP/1.1'
   if (/\r\n[ \t]/.test(text)) return 'it has a folded header line'

@@ -4,7 +4,7 @@ import { MalformedResponse, parseResponseHead, parseTrailers, type ResponseHead 
 export interface ResponseReader {
   /** Called for each interim response (1xx), too; those have no body. */
   onHead(head: ResponseHead): void
-  /** @param last whether this is known to be the last piece */
+  /** @param last true if this is known to be the last piece */
   onBody(piece: Buffer, last: boolean): void
 }
 
@@ -29,7 +29,9 @@ type State =
   | 'done'
   | 'switched'
 
-/** Parses the responses on one connection to a worker. Strict: a response that could be read in two ways is refused. */
+/**
+ * Parses the responses on one connection to a worker. Strict: a response that could be read in two ways is refused.
+ */
 export class ResponseParser {
   #reader: ResponseReader | null = null
   #toHead = false
@@ -42,17 +44,17 @@ export class ResponseParser {
   /** Names and values in turn, once the response is complete. */
   trailers: readonly string[] = []
 
-  /** Whether any byte of the response has come. */
+  /** True if any byte of the response has arrived. */
   get begun(): boolean {
     return this.#state !== 'head' || this.#held.length > 0
   }
 
-  /** Whether the response is complete. */
+  /** True if the response is complete. */
   get done(): boolean {
     return this.#state === 'done'
   }
 
-  /** Whether a 101 switched the connection to another protocol. */
+  /** True if a 101 switched the connection to another protocol. */
   get switched(): boolean {
     return this.#state === 'switched'
   }
@@ -74,7 +76,7 @@ export class ResponseParser {
 
   /**
    * Parses the next bytes, which the caller may overwrite afterwards.
-   * @returns what follows the response or a 101; nearly always empty
+   * @returns bytes after the response or a 101; nearly always empty
    * @throws MalformedResponse
    */
   take(bytes: Buffer): Buffer {
@@ -86,7 +88,7 @@ export class ResponseParser {
     return rest
   }
 
-  /** The worker sends no more. @returns whether the response is complete */
+  /** Ends the input: the worker sends no more. @returns true if the response is complete */
   end(): boolean {
     if (this.#state === 'until-close') this.#state = 'done'
     return this.#state === 'done'
@@ -199,8 +201,8 @@ export class ResponseParser {
 }
 
 /**
- * Refuses what can never become a head or trailers without waiting for their end, which may never come.
- * @param first how it has to begin
+ * Refuses text that can never become a head or trailers without waiting for its end, which may never come.
+ * @param first the required beginning
  */
 function refuseIfMalformed(held: Buffer, first: Buffer): void {
   const known = Math.min(held.length, first.length)

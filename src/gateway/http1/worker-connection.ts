@@ -3,15 +3,18 @@ import type { SocketAddress } from '../../core/workers/socket-address.ts'
 import { MalformedResponse, type ResponseHead } from './response-head.ts'
 import { ResponseParser, type ResponseReader } from './response-parser.ts'
 
-/** Why a connection ended before the response was complete. */
+/** Reason why a connection ended before the response was complete. */
 export interface Loss {
-  /** `unreachable`: never connected. `ended`: closed or reset by the worker. `malformed`: the worker sent no valid response. */
+  /**
+   * `unreachable`: never connected. `ended`: closed or reset by the worker. `malformed`: the
+   * worker sent no valid response.
+   */
   readonly kind: 'unreachable' | 'ended' | 'malformed'
   /** A phrase for the operator of the worker. */
   readonly problem: string
-  /** Whether any byte of a response had come. */
+  /** True if any byte of a response had arrived. */
   readonly begun: boolean
-  /** Whether it had carried a request before: the worker may have closed it as idle. */
+  /** True if it had carried a request before: the worker may have closed it as idle. */
   readonly reused: boolean
 }
 
@@ -22,7 +25,7 @@ export interface ConnectionUser extends ResponseReader {
   onRead(): void
   /** The response is complete, and the connection no longer the user's. */
   onDone(trailers: readonly string[]): void
-  /** After a 101: the socket is the user's for good. @param rest what came after the head */
+  /** Called after a 101: the socket belongs to the user for good. @param rest bytes after the head */
   onSwitched(socket: Socket, rest: Buffer): void
   /** All written bytes were handed to the system. */
   onDrain(): void
@@ -31,8 +34,8 @@ export interface ConnectionUser extends ResponseReader {
 }
 
 /**
- * One buffer for all reads from workers: a buffer for each read would be most of the garbage. Who keeps bytes beyond the call
- * must copy them. Tunnels have buffers of their own.
+ * One buffer for all reads from workers: a buffer for each read would be most of the garbage. Users copy the bytes
+ * that they need after the call. Tunnels have buffers of their own.
  */
 const READ_BUFFER = Buffer.allocUnsafeSlow(65_536)
 
@@ -51,7 +54,7 @@ export class WorkerConnection {
   readonly #onGone: (connection: WorkerConnection) => void
 
   /**
-   * @param forTunnel whether it may become a tunnel
+   * @param forTunnel true if it may become a tunnel
    * @param onFree called each time the connection can carry another request
    * @param onGone called once, when the connection ends while idle
    */
@@ -81,7 +84,7 @@ export class WorkerConnection {
     this.socket.on('close', this.#onClose)
   }
 
-  /** Whether it carried a request before the current one. */
+  /** True if it carried a request before the current one. */
   get reused(): boolean {
     return this.#reused
   }

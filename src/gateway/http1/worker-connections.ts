@@ -4,21 +4,21 @@ import type { Clock } from '../../ports/clock.ts'
 import type { ResponseHead } from './response-head.ts'
 import { WorkerConnection } from './worker-connection.ts'
 
-/** How many idle connections are kept, and how long. */
+/** Limits of idle connections: their number and their age. */
 export interface KeptConnections {
   /**
-   * How long, where the worker does not say how long it keeps an idle connection. Short: a worker that closes the
-   * connection just as a request is written loses a request that may not be repeated. A new connection on the same machine
-   * costs a tenth of a millisecond.
+   * Time for which an idle connection is kept if the worker does not state its own. Short: a worker that closes the
+   * connection just as a request is written loses a request that may not be repeated. A new connection on the same
+   * machine costs a tenth of a millisecond.
    */
   readonly idleMs: number
-  /** Maximum, whatever the worker says. */
+  /** Maximum of that time, above any value of the worker. */
   readonly maxIdleMs: number
   /** Maximum number of idle connections of a worker. */
   readonly maxIdle: number
 }
 
-/** Subtracted from the time that a worker says it keeps an idle connection. */
+/** Subtracted from the worker's own time of idle connections. */
 const MARGIN_MS = 1_000
 const SWEEP_MS = 500
 
@@ -65,7 +65,7 @@ export class WorkerConnections {
     )
   }
 
-  /** Ends all idle connections, and keeps none from now on. */
+  /** Ends all idle connections, and keeps no further ones. */
   close(): void {
     this.#closed = true
     this.#sweeping?.()

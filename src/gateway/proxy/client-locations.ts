@@ -6,8 +6,8 @@ import type { ProxyRequest } from './proxy-request.ts'
 export type SeenAt = Pick<ProxyRequest, 'endpointId' | 'prefix' | 'host' | 'protocol'>
 
 /**
- * The fields whose URLs clients follow or keep; proxies such as Apache and nginx adjust the same ones. All other fields and bodies are the
- * application's own, which knows its prefix from `X-Forwarded-Prefix`.
+ * True for a field whose URLs clients follow or store; proxies such as Apache and nginx adjust the same fields. All
+ * other fields and bodies belong to the application, which gets its prefix in `X-Forwarded-Prefix`.
  */
 export function hasLocation(name: string): boolean {
   switch (name.length) {
@@ -52,7 +52,8 @@ function clientUrl(url: string, prefix: string, at: SeenAt): string {
   const path = belowPrefix(rest.startsWith('/') ? rest : `/${rest}`, prefix, at)
   // A client of HTTP/1.0 may have named no host, and a URL needs one.
   if (authority === '') return path
-  // For a worker that ignores X-Forwarded-Proto all clients use plain HTTP: its redirect would send the key in plain text.
+  // For a worker that ignores X-Forwarded-Proto all clients use plain HTTP: its redirect would
+  // send the key in plain text.
   if (protocol === 'https' && scheme.toLowerCase() === 'http') return `https://${host}${path}`
   return before + authority + path
 }

@@ -13,7 +13,7 @@ export interface ExchangeLimits {
   readonly socketIdleMs: number
 }
 
-/** When the steps of one exchange were reached, and how long nothing has moved. Milliseconds. */
+/** Times of the steps of one exchange, and the duration of silence. Milliseconds. */
 export class ExchangeTimings {
   readonly #clock: Pick<Clock, 'monotonic'>
   readonly #startMs: number
@@ -42,7 +42,7 @@ export class ExchangeTimings {
     this.#waitMs += this.#clock.monotonic() - this.#stepMs
   }
 
-  /** @param waitedMs how long the request queue held the request */
+  /** @param waitedMs time of the request in the request queue */
   claim(waitedMs: number): void {
     this.#waitMs += waitedMs
   }
@@ -61,7 +61,7 @@ export class ExchangeTimings {
     this.#quietSinceMs = nowMs
   }
 
-  /** The head of the response is there. */
+  /** The head of the response has arrived. */
   respond(): void {
     this.#firstByteMs = this.#clock.monotonic() - this.#stepMs
     this.#moved = true

@@ -24,7 +24,7 @@ const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
 /** Status in the access log of a request whose client left before there was a response. */
 const CLIENT_GONE = 499
 
-/** What all exchanges share. */
+/** Dependencies of all exchanges. */
 export interface ProxyExchangeParts {
   readonly clock: Clock
   readonly reservations: Reservations
@@ -41,13 +41,13 @@ export interface ProxyExchangeParts {
 interface Attempt {
   readonly reservation: Reservation
   readonly connection: WorkerConnection
-  /** Whether the connection replaces a kept one that was found dead. */
+  /** True if the connection replaces a kept one that was found dead. */
   readonly isRenewed: boolean
 }
 
 /**
- * Where an exchange is, with what exists there and nowhere else. It goes down this list; a lost attempt may go back to `waiting` once,
- * or to `connecting` on a new connection.
+ * State of an exchange, with the data of that state. It goes down this list; a lost attempt may go back to `waiting`
+ * once, or to `connecting` on a new connection.
  */
 type State =
   /** The head of the request is checked. */
@@ -137,7 +137,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     })
   }
 
-  /** Ends what takes longer than its limit. */
+  /** Ends steps that take longer than their limits. */
   tick(nowMs: number): void {
     const state = this.#state
     const { connectMs, headersMs, streamIdleMs, socketIdleMs } = this.#parts.limits

@@ -11,7 +11,7 @@ import type { AccessLogEntry, Forwarding, ProxyRequest } from './proxy-request.t
 import { UpgradeBuffer, type Upgrading } from './upgrade-buffer.ts'
 import type { NextTurn } from './upload.ts'
 
-/** What a forwarder needs. */
+/** Dependencies of a forwarder. */
 export interface ForwarderParts {
   readonly clock: Clock
   readonly reservations: Reservations

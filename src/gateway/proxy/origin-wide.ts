@@ -1,4 +1,7 @@
-/** Responses as clients may see them: without fields about an origin or domain that several endpoints share, and with URLs below their path. */
+/**
+ * Responses as clients may see them: without fields about an origin or domain that several endpoints share, and
+ * with URLs below their path.
+ */
 
 import { namesConsoleCookie } from '../entrance/credentials.ts'
 import { isBeyondOrigin, isOriginWide } from '../http1/fields.ts'
@@ -7,7 +10,8 @@ import { clientLocation, hasLocation, type SeenAt } from './client-locations.ts'
 
 /**
  * A response with those of its fields that the endpoint may set, and URLs that lead its client back to the endpoint.
- * @param seen its prefix is null for an endpoint with a host of its own: only fields that act beyond its origin are removed then
+ * @param seen its prefix is null for an endpoint with a host of its own: only fields that act beyond its origin are
+ * removed then
  * @returns the same object where nothing changes
  */
 export function withinEndpoint(head: ResponseHead, seen: SeenAt): ResponseHead {

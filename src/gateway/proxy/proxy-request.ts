@@ -14,13 +14,16 @@ export interface ProxyRequest {
   readonly requestId: string
   /** Path and query for the worker, byte for byte, without the prefix of the endpoint and without a key. */
   readonly path: string
-  /** For `X-Forwarded-Prefix`: `/lb/<endpoint>` where that was removed from the path, after the prefix that a trusted proxy removed; null for none. */
+  /**
+   * For `X-Forwarded-Prefix`: `/lb/<endpoint>` if that was removed from the path, after the prefix that a trusted
+   * proxy removed; else null.
+   */
   readonly prefix: string | null
-  /** Whether it goes to the worker's health port. */
+  /** True if it goes to the worker's health port. */
   readonly toHealth: boolean
   /**
-   * Names and values in turn, as they came, without the caller's key and without fields about the sender (`X-Forwarded-...`,
-   * `Forwarded`, `X-Real-IP`), which the next three replace.
+   * Names and values in turn, as they came, without the caller's key and without fields about the sender
+   * (`X-Forwarded-...`, `Forwarded`, `X-Real-IP`), which the next three replace.
    */
   readonly rawHeaders: readonly string[]
   /** For `X-Forwarded-For`: addresses separated by `, `, the client's first, then those of trusted proxies. */
@@ -28,20 +31,20 @@ export interface ProxyRequest {
   readonly protocol: 'http' | 'https'
   /** The host as the client named it. */
   readonly host: string
-  /** Whether the endpoint needs no key; false when left out. */
+  /** True if the endpoint needs no key; false when left out. */
   readonly isOpen?: boolean
   /** The caller whose right admitted it, and whose loss of that right ends it; left out where no key is needed. */
   readonly caller?: Caller
   /**
-   * `Sec-WebSocket-Protocol` of the 101 where the worker sets none: the subprotocol that carried the key, when it was the only
-   * one. Browsers close a socket whose 101 names none of the subprotocols that they offered.
+   * `Sec-WebSocket-Protocol` of the 101 if the worker sets none: the subprotocol that carried the key, if it was the
+   * only one. Browsers close a socket whose 101 names none of the subprotocols that they offered.
    */
   readonly subprotocol?: string
-  /** Its place in a trace, which the worker is told; what the client says of a trace is passed on where it is left out. */
+  /** Its place in a trace, which the worker gets. When left out, the client's trace fields are passed on. */
   readonly trace?: RequestTrace
 }
 
-/** Sends requests to workers and their responses back, with no more of a body in memory than a buffer. */
+/** Sends requests to workers and their responses back, with at most a buffer of a body in memory. */
 export interface Forwarding {
   /** Responds in every case. Never rejects. */
   forward(incoming: IncomingMessage, outgoing: ServerResponse, request: ProxyRequest): Promise<AccessLogEntry>

@@ -19,7 +19,7 @@ export class ResponseWriter {
   readonly #incoming: IncomingMessage
   readonly #outgoing: ServerResponse
   readonly #requestId: string
-  /** Whether the client speaks HTTP/1.0, which has no chunks, no trailers and no informational responses. */
+  /** True if the client speaks HTTP/1.0, which has no chunks, no trailers and no informational responses. */
   readonly #isOld: boolean
   #framing: Framing = 0
   #unflushed = false
@@ -28,7 +28,7 @@ export class ResponseWriter {
   status = 0
   /** Number of bytes of the worker's body. */
   bytes = 0
-  /** Whether the client left it unread for a while, so that a lost worker is not the worker's fault. */
+  /** True if the client left it unread for a while, so that a lost worker is not the worker's fault. */
   isLeftUnread = false
 
   constructor(incoming: IncomingMessage, outgoing: ServerResponse, requestId: string) {
@@ -38,7 +38,7 @@ export class ResponseWriter {
     this.#isOld = incoming.httpVersion === '1.0'
   }
 
-  /** Whether all of it was given to the system. */
+  /** True if all of it was given to the system. */
   get finished(): boolean {
     return this.#outgoing.writableFinished
   }
@@ -115,7 +115,7 @@ export class ResponseWriter {
     this.own(status, JSON.stringify({ error }), [...OWN_FIELDS, ...corsHeaders(this.#incoming.headers.origin), ...more])
   }
 
-  /** Whether the client has not read what was sent. To be called while nothing moves. */
+  /** True if the client has not read the sent bytes. Call it while nothing moves. */
   checkUnread(): boolean {
     this.isLeftUnread ||= this.#outgoing.writableLength > 0
     return this.isLeftUnread
@@ -130,7 +130,7 @@ export class ResponseWriter {
     if (socket === null) outgoing.destroy()
     else if (this.#isOld && typeof this.#framing !== 'number') socket.resetAndDestroy()
     else if (this.isLeftUnread) socket.destroy()
-    // Node loses what is still corked in this turn of the loop.
+    // Node drops bytes that are still corked in this turn of the loop.
     else process.nextTick(() => socket.destroySoon())
   }
 
@@ -155,7 +155,7 @@ function withoutTrailer(headers: readonly string[]): string[] {
 
 /**
  * The head of a 101 for the client.
- * @param request its subprotocol is named where the worker names none
+ * @param request the request, whose subprotocol is named if the worker names none
  */
 export function switchingText(
   { reason, headers, upgrade }: ResponseHead,

@@ -1,13 +1,13 @@
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
-/** What went through a tunnel. */
+/** Result of a tunnel. */
 export interface Tunnelled {
   readonly bytesIn: number
   readonly bytesOut: number
-  /** Whether both sides ended their directions in order. */
+  /** True if both sides ended their directions in order. */
   readonly orderly: boolean
-  /** Whether the worker broke it off. */
+  /** True if the worker broke it off. */
   readonly byWorker: boolean
 }
 

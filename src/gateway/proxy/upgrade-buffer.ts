@@ -11,15 +11,15 @@ export interface Upgrading {
 const MAX_EARLY_BYTES = 65_536
 
 /**
- * Bytes that a client sends after an upgrade request, before the worker agreed. They are held back: a worker that does not agree
- * would take them for another request.
+ * Bytes that a client sends after an upgrade request, before the worker agreed. They are held back: a worker that
+ * does not agree would take them for another request.
  */
 export class UpgradeBuffer {
   readonly #socket: Duplex
   #pieces: Buffer[] = []
   #bytes = 0
 
-  /** @param head the bytes that came with the request */
+  /** @param head the bytes that arrived with the request */
   constructor(socket: Duplex, head: Buffer) {
     this.#socket = socket
     if (head.length > 0) this.#keep(head)

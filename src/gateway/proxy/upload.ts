@@ -26,7 +26,7 @@ export class Upload {
   bytes = 0
 
   /**
-   * @param chunked whether it is sent in chunks
+   * @param chunked true to send it in chunks
    * @param onMove called with the bytes so far, each time that some are sent; it may stop the upload
    */
   constructor(incoming: IncomingMessage, chunked: boolean, nextTurn: NextTurn, onMove: (bytes: number) => void) {
@@ -36,17 +36,17 @@ export class Upload {
     this.#onMove = onMove
   }
 
-  /** Whether the client was asked for the body. */
+  /** True if the client was asked for the body. */
   get asked(): boolean {
     return this.#listening
   }
 
-  /** Whether some of it was read, so that it cannot be sent again. */
+  /** True if some of it was read, so that it cannot be sent again. */
   get begun(): boolean {
     return this.bytes > 0 || this.#ended
   }
 
-  /** Whether the client is the slower side. */
+  /** True if the client is the slower side. */
   get waitsForClient(): boolean {
     return !this.#ended && !this.#blocked
   }
@@ -68,7 +68,7 @@ export class Upload {
     process.nextTick(uncork, socket)
   }
 
-  /** The worker has read what was written. */
+  /** Called when the worker has read the written bytes. */
   drained(): void {
     this.#blocked = false
     if (!this.#resting && !this.#stopped && this.#connection !== null) this.#incoming.resume()
@@ -107,8 +107,8 @@ export class Upload {
   }
 
   /**
-   * Pauses until everything that can be read now was read. A worker that refuses the body responds and closes, and a write to a
-   * closed connection discards the response that was not read yet.
+   * Pauses until everything that can be read now was read. A worker that refuses the body responds and closes, and a
+   * write to a closed connection discards the response that was not read yet.
    */
   #rest(): void {
     this.#incoming.pause()

@@ -1,10 +1,13 @@
 import type { OpenCircuit } from '../../core/balancing/circuit-breaker.ts'
 import type { Clock } from '../../ports/clock.ts'
 
-/** How long the circuit stays open without being confirmed, in milliseconds. */
+/** Time for which the circuit stays open without a confirmation, in milliseconds. */
 const OPEN_MS = 1_000
 
-/** The circuit breaker of one endpoint: while it is open, requests are refused at once because no worker can start for them. */
+/**
+ * The circuit breaker of one endpoint: while it is open, requests are refused at once because no
+ * worker can start for them.
+ */
 export class CircuitBreaker {
   readonly #clock: Pick<Clock, 'monotonic'>
   #circuit: OpenCircuit | null = null
@@ -14,7 +17,7 @@ export class CircuitBreaker {
     this.#clock = clock
   }
 
-  /** Why requests are refused; null while the circuit is closed. */
+  /** Reason of the refusals; null while the circuit is closed. */
   get current(): OpenCircuit | null {
     return this.#clock.monotonic() < this.#untilMs ? this.#circuit : null
   }

@@ -21,7 +21,10 @@ export class LoadNotifier {
     this.#ports.notifier.publish(`load:${this.#id}`)
   }
 
-  /** Notifies once within an interval since the last notification: at once where that is over. @param ms the interval */
+  /**
+   * Notifies once within an interval since the last notification: at once where that is over.
+   * @param ms the interval
+   */
   notifyWithin(ms: number): void {
     const { clock } = this.#ports
     const nowMs = clock.monotonic()

@@ -5,7 +5,7 @@ export class QueuedRequest {
   readonly request: WorkerRequest
   /** Grows in the order of arrival, over all endpoints. */
   readonly order: number
-  /** When it began to wait: monotonic, and as wall-clock time. */
+  /** Start of its wait: monotonic, and as wall-clock time. */
   readonly sinceMs: number
   readonly sinceWallMs: number
   readonly promise: Promise<Reservation>
@@ -28,7 +28,7 @@ export class QueuedRequest {
     })
   }
 
-  /** Whether it avoids some workers, so that requests behind it may be dispatched before it. */
+  /** True if it avoids some workers, so that requests behind it may be dispatched before it. */
   get isPicky(): boolean {
     return this.request.avoid.length > 0
   }

@@ -41,11 +41,11 @@ export interface RequestQueueLimits {
   readonly namedWaitMs: number
 }
 
-/** What the request queues of all endpoints share. */
+/** Dependencies of the request queues of all endpoints. */
 export interface Shared {
   readonly ports: Pick<Ports, 'clock' | 'notifier' | 'emit'>
   readonly limits: RequestQueueLimits
-  /** Whether a worker that has ended was one of this endpoint and can be started again under its id. */
+  /** True if an ended worker was one of this endpoint and can be started again under its id. */
   readonly canResume: (endpointId: EndpointId, workerId: WorkerId) => Promise<boolean>
   /** Called once nothing is left of an endpoint that was forgotten. */
   readonly discarded: (id: EndpointId) => void
@@ -64,8 +64,8 @@ const MIN_IDLE_NOTICE_MS = 1_000
 const MIN_LOAD_NOTICE_MS = 100
 
 /**
- * The requests of one endpoint: how many are in flight at each worker, and those that wait. All changes are synchronous: at no
- * instant does a request wait while a worker that it may have is free and no request came before it.
+ * The requests of one endpoint: the number in flight at each worker, and those that wait. All changes are
+ * synchronous: a request never waits while a worker that it may have is free and no request came before it.
  */
 export class RequestQueue {
   readonly #id: EndpointId
@@ -267,7 +267,7 @@ export class RequestQueue {
     return queued.promise
   }
 
-  /** Why a request may not wait; null where it may. */
+  /** Reason why a request may not wait; null if it may. */
   #problem(found: NoWorker, request: WorkerRequest, maxWaitMs: number): AppError | null {
     if (found === 'paused') return refusal.paused()
     if (found === 'gone') return refusal.workerGone()
@@ -285,7 +285,7 @@ export class RequestQueue {
     return isHopeless ? refusal.tooSlow(expectedMs!, maxWaitMs) : null
   }
 
-  /** Whether there is a worker that is ready, or may soon be. */
+  /** True if a worker is ready, or may soon be. */
   #mayServe(): boolean {
     return this.#targets.some(({ state }) => state !== 'draining')
   }

@@ -16,19 +16,19 @@ export const REQUEST_QUEUE_LIMITS: RequestQueueLimits = {
   namedWaitMs: 300_000,
 }
 
-/** What {@link RequestQueues} may be given. */
+/** Options of {@link RequestQueues}. */
 export interface RequestQueuesOptions {
   readonly limits?: Partial<RequestQueueLimits>
   /**
-   * Whether a worker that has ended was one of this endpoint and can be started again under its id, for requests that insist on
-   * it with `strict-resume`; none can when left out. Asked once for all requests that wait for it.
+   * True if an ended worker was one of this endpoint and can be started again under its id, for requests that insist
+   * on it with `strict-resume`; always false when left out. Called once for all requests that wait for it.
    */
   readonly canResume?: Shared['canResume']
 }
 
 /**
- * The requests for load-balancing endpoints of this server: an exact table of what is in flight at which worker, and a request
- * queue for each endpoint. The control loops report the workers, and get events about what to do.
+ * The requests for load-balancing endpoints of this server: an exact table of requests in flight by worker, and a
+ * request queue for each endpoint. The control loops report the workers, and get events that ask for workers.
  */
 export class RequestQueues implements Targets, Traffic, Reservations {
   readonly #queues = new Map<EndpointId, RequestQueue>()
@@ -41,7 +41,7 @@ export class RequestQueues implements Targets, Traffic, Reservations {
     this.#shared = { ports, limits: { ...REQUEST_QUEUE_LIMITS, ...limits }, canResume, discarded, ...counts }
   }
 
-  /** How many requests wait, over all endpoints. */
+  /** Number of waiting requests, over all endpoints. */
   get waiting(): number {
     return this.#shared.waiting
   }
@@ -71,7 +71,7 @@ export class RequestQueues implements Targets, Traffic, Reservations {
     return this.#queues.get(id)?.busyMs(workerId) ?? 0
   }
 
-  /** The server stops: who waits is refused, and who comes. What is in flight goes on. */
+  /** Refuses waiting and new requests, since the server stops. Requests in flight continue. */
   close(): void {
     if (this.#closed !== null) return
     this.#closed = stopping()

@@ -6,15 +6,17 @@ import type { ServedAt } from '../../core/workers/socket-address.ts'
 export type { Affinity } from '../../core/balancing/balance.ts'
 export type { RequestOutcome } from '../../core/balancing/outlier-ejection.ts'
 
-/** What of a request or socket decides which worker gets it. */
+/** Facts about a request or socket that decide its worker. */
 export interface WorkerRequest {
   readonly endpointId: EndpointId
   readonly affinity: Affinity | null
-  /** Workers that failed this request; chosen only when there is no other. */
+  /** Workers that failed this request; chosen only if no other is left. */
   readonly avoid: readonly WorkerId[]
   /** Limit of its wait in the request queue, in milliseconds; the limit of the queue when left out or longer. */
   readonly maxWaitMs?: number
-  /** Whether the caller has no key, so that errors do not say what is wrong with the endpoint; false when left out. */
+  /**
+   * True if the caller has no key, so that errors do not describe the problem of the endpoint; false when left out.
+   */
   readonly isAnonymous?: boolean
   /** Aborts when the client is gone: the request leaves the queue. */
   readonly signal: AbortSignal
@@ -33,11 +35,11 @@ export interface Reservation {
 /** Claims workers for requests: first come, first served. */
 export interface Reservations {
   /**
-   * The worker for a request, at once or in its turn. Rejects with the reason of the signal when that aborts.
-   * @throws AppError `invalid` "no workers available" when its wait is over, the endpoint is paused, or no worker can start, with
-   *   the cause; `rate_limited` when the queue is full or too slow for it; `not_found` "affinity_worker_gone" and `invalid`
-   *   "worker_timeout" for the worker that its affinity requires; `not_found` when the endpoint is removed; `unavailable` when the
-   *   server stops. All but `not_found` say after how many seconds to retry
+   * The worker for a request, at once or in its turn. Rejects with the reason of the signal if that aborts.
+   * @throws AppError `invalid` "no workers available" if its wait is over, the endpoint is paused, or no worker can
+   * start, with the cause; `rate_limited` if the queue is full or too slow for it; `not_found` "affinity_worker_gone"
+   * and `invalid` "worker_timeout" for the worker that its affinity requires; `not_found` if the endpoint is removed;
+   * `unavailable` if the server stops. All but `not_found` have the seconds until a retry
    */
   reserve(wanted: WorkerRequest): Promise<Reservation>
 }

@@ -2,17 +2,17 @@ import { toAppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import { workerGone } from '../entrance/refusal.ts'
 
-/** What a request queue knows about a worker that requests insist on. */
+/** State of a request queue about a worker that requests insist on. */
 export interface ResumableQueue {
-  /** Whether requests wait for it while it is not running. */
+  /** True if requests wait for it while it is not running. */
   readonly misses: (workerId: WorkerId) => boolean
   readonly canResume: (workerId: WorkerId) => Promise<boolean>
-  /** Called once it is to be started again. */
+  /** Called once when it should start again. */
   readonly resumes: () => void
   readonly refuse: (workerId: WorkerId, error: unknown) => void
 }
 
-/** Workers of one endpoint that have ended and are to be started again, because requests insist on them. */
+/** Ended workers of one endpoint that should start again, because requests insist on them. */
 export class Resuming {
   readonly #queue: ResumableQueue
   readonly #asked = new Set<WorkerId>()
@@ -22,7 +22,7 @@ export class Resuming {
     this.#queue = queue
   }
 
-  /** Workers that are to be started again. */
+  /** Workers that should start again. */
   get workers(): readonly WorkerId[] {
     return [...this.#resumed]
   }
@@ -37,7 +37,7 @@ export class Resuming {
     )
   }
 
-  /** Forgets a worker that runs again, or that no request insists on any more. */
+  /** Drops a worker that runs again, or that no request insists on any longer. */
   drop(workerId: WorkerId): void {
     this.#resumed.delete(workerId)
   }

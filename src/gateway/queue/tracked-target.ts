@@ -3,7 +3,10 @@ import { type Ejection, NOT_EJECTED } from '../../core/balancing/outlier-ejectio
 import type { WorkerId } from '../../core/ids.ts'
 import type { ServedAt, Target, TargetState } from '../../core/workers/socket-address.ts'
 
-/** A worker in the table of requests in flight. `nowMs` is monotonic but for the idle times, which are wall-clock times. */
+/**
+ * A worker in the table of requests in flight. `nowMs` is monotonic but for the idle times,
+ * which are wall-clock times.
+ */
 export class TrackedTarget implements Candidate {
   readonly workerId: WorkerId
   version = 0
@@ -14,9 +17,9 @@ export class TrackedTarget implements Candidate {
   ejection: Ejection = NOT_EJECTED
   /** The end of its last request; before its first one, when it became ready; before that, when it was first known. */
   idleSinceMs: number
-  /** Whether it has ended; what is in flight there comes to its end. */
+  /** True if it has ended; its requests in flight are finishing. */
   ended = false
-  /** When it became busy, monotonic; null while it is idle. */
+  /** Start of its busy time, monotonic; null while it is idle. */
   #busySinceMs: number | null = null
   /** Busy time before that, in ms. */
   #busyMs = 0
@@ -47,7 +50,9 @@ export class TrackedTarget implements Candidate {
     return this.#busyMs + (this.#busySinceMs === null ? 0 : nowMs - this.#busySinceMs)
   }
 
-  /** Takes over what the control loops know of it. One that had ended is a new process, so its ejection is over. */
+  /**
+   * Takes over the state that the control loops report. An ended worker is a new process, so its ejection is over.
+   */
   update({ version, state, servedAt }: Target, nowMs: number): void {
     if (this.ended) {
       this.ended = false
