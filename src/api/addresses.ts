@@ -11,11 +11,11 @@ export interface Addresses {
   /** Origin of load-balancing endpoints. Default: the origin of REST and GraphQL. */
   readonly balancedUrl?: string
   /**
-   * Domain whose subdomains are load-balancing endpoints, with scheme and port of their origin. Without it they are paths below the origin,
-   * and for browsers subdomains of `lb.localhost` if that origin is this machine.
+   * Domain whose subdomains are load-balancing endpoints, with scheme and port of their origin. Without it they are
+   * paths below the origin, and for browsers subdomains of `lb.localhost` if that origin is this machine.
    */
   readonly lbDomain?: string | null
-  /** Origin of the console, which it has for itself; none unless given. */
+  /** Origin of the console; no other host serves it. Null or left out without a console. */
   readonly consoleUrl?: string | null
 }
 
@@ -23,8 +23,8 @@ export interface Addresses {
 const OF_LOOPBACK: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])
 
 /**
- * URL of a load-balancing endpoint for programs, without a trailing slash: below `/lb/` unless there is a domain, since few programs
- * resolve names below localhost.
+ * URL of a load-balancing endpoint for programs, without a trailing slash: below `/lb/` unless there is a domain,
+ * since few programs resolve names below localhost.
  */
 export function balancedUrl(addresses: Addresses, id: EndpointId): string {
   const { publicUrl, balancedUrl: origin = publicUrl, lbDomain = null } = addresses
@@ -32,8 +32,9 @@ export function balancedUrl(addresses: Addresses, id: EndpointId): string {
 }
 
 /**
- * URL of a load-balancing endpoint for browsers, without a trailing slash: an origin of its own, so that its pages cannot act as
- * another endpoint or as the API. Its own domain, else a name below that of all endpoints; null where it has neither.
+ * URL of a load-balancing endpoint for browsers, without a trailing slash: an origin of its own, so that its
+ * pages cannot act as another endpoint or as the API. Its own domain, else a name below that of all endpoints;
+ * null where it has neither.
  */
 export function browserUrl(addresses: Addresses, { id, domain: own }: Pick<Endpoint, 'id' | 'domain'>): string | null {
   const { publicUrl, balancedUrl: origin = publicUrl, lbDomain = null } = addresses
@@ -55,7 +56,7 @@ export function jobsUrl({ queueUrl: origin }: Addresses, id: EndpointId): string
 
 /**
  * The error of a job operation on a load-balancing endpoint. Clients compare the beginning of its message.
- * @param below what follows the address for this call, such as `/v1`
+ * @param below path after the address for this call, such as `/v1`
  */
 export function notForBalanced(addresses: Addresses, id: EndpointId, below = ''): AppError {
   const where = `${balancedUrl(addresses, id)}${below}`

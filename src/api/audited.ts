@@ -26,7 +26,7 @@ export type ReportSave = (saved: SavedEndpoint | SavedTemplate) => void
 
 /**
  * Runs an operation between its entries, as {@link AuditLog.change}.
- * @param look `reports`: whether `run` reports what it saves
+ * @param look `reports`: `run` reports the object that it saves
  */
 export function audited<Result>(
   { audit, auditViews }: AuditParts,

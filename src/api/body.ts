@@ -8,7 +8,7 @@ import type { LimitedBody } from '../services/workers/worker-calls.ts'
 import { FairRoom, type RoomClaim, type RoomHolder } from './fair-room.ts'
 import type { IncomingBody, SurfaceEnv } from './surface.ts'
 
-/** How many bytes of a body are kept, and how many are read at most. */
+/** Limits of a body: the stored bytes, and the read bytes. */
 export interface BodyLimit {
   readonly keptBytes: number
   readonly readBytes: number
@@ -16,9 +16,12 @@ export interface BodyLimit {
 
 /** Bytes of memory that a body of a caller with a key always gets. They do not count towards the shared room. */
 const FREE_BYTES = 65_536
-/** Limits for all bodies of callers without a key together: bytes, and the part of the whole room that they leave to others. */
+/**
+ * Limits for all bodies of callers without a key together: bytes, and the part of the whole room
+ * that they leave to others.
+ */
 const ANONYMOUS = { bytes: 16 * 1024 * 1024, left: 7 / 8, staleMs: 2_000 } as const
-/** How long a complete body waits on disk for room in memory, in ms. The Python SDK waits 600 s for a response. */
+/** Time that a complete body waits on disk for room in memory, in ms. The Python SDK waits 600 s for a response. */
 const ROOM_WAIT_MS = 120_000
 
 /** Options of a {@link BodyRoom}. */
@@ -30,7 +33,7 @@ export interface BodyRoomOptions {
   readonly spill: Spill | null
 }
 
-/** A request whose body is to be read, and the bindings of its surface. */
+/** A request with a body to read, and the bindings of its surface. */
 export interface BodyRequest {
   readonly request: Request
   readonly env: Pick<SurfaceEnv, 'body'>
@@ -44,21 +47,24 @@ export function requestOf({ req, env }: Context<{ Bindings: SurfaceEnv }>): Body
 /** Reads bodies of one account, or of callers without a key. */
 export interface BodyReader {
   /**
-   * Reads a body up to a limit and holds its room until `use` settles. A small body that is not UTF-8 is passed as bytes, too.
-   * @throws AppError `rate_limited` when there is no room, `invalid` when the connection ended before the body did
+   * Reads a body up to a limit and holds its room until `use` settles. A small body that is not UTF-8 is passed as
+   * bytes too.
+   * @throws AppError `rate_limited` if no room is free, `invalid` if the connection ended before the body did
    */
   limited<Value>(request: BodyRequest, limit: BodyLimit, use: (body: LimitedBody) => Promise<Value>): Promise<Value>
   /**
-   * Reads a body that must fit, and holds its room until `use` settles. A large body is passed as bytes (core/bodies/body-readings.ts).
-   * @throws AppError as `limited`, `too_large` (at once if the Content-Length is too large), `unsupported_media` for a `Content-Encoding`, and
-   *   `invalid` for a small body that is not UTF-8
+   * Reads a body that must fit, and holds its room until `use` settles. A large body is passed as bytes
+   * (core/bodies/body-readings.ts).
+   * @throws AppError as `limited`, `too_large` (at once if the Content-Length is too large), `unsupported_media` for
+   * a `Content-Encoding`, and `invalid` for a small body that is not UTF-8
    */
   body<Value>(request: BodyRequest, maxBytes: number, use: (body: Body) => Promise<Value>): Promise<Value>
 }
 
 /**
- * Bounds the bytes of request bodies held at once by all requests together (docs/adr/0032). Small bodies of callers with a key
- * always fit; accounts share the room for large bodies fairly. Callers without a key have a small room of their own.
+ * Bounds the bytes of request bodies held at once by all requests together (docs/adr/0032). Small bodies of
+ * callers with a key always fit; accounts share the room for large bodies fairly. Callers without a key have
+ * a small room of their own.
  */
 export class BodyRoom {
   readonly #clock: Clock
@@ -125,7 +131,10 @@ interface Rooms {
   readonly freeBytes: number
 }
 
-/** One incoming body: in memory, or in a file when memory is full. Until it is complete, another body may take its room. */
+/**
+ * One incoming body: in memory, or in a file when memory is full. Until it is complete,
+ * another body may take its room.
+ */
 class HeldBody {
   readonly #holder: RoomHolder
   readonly #rooms: Rooms
@@ -143,7 +152,7 @@ class HeldBody {
     this.#rooms = rooms
   }
 
-  /** Whether there was no room for it. Then none of its bytes are held. */
+  /** True if no room was free for it. Then none of its bytes are held. */
   get lost(): boolean {
     return this.#lost
   }
@@ -249,7 +258,10 @@ class HeldBody {
   }
 }
 
-/** Reads a body and counts its bytes. Bytes over the limit are never held; `content` is null for a body over the limit. */
+/**
+ * Reads a body and counts its bytes. Bytes over the limit are never held; `content` is null
+ * for a body over the limit.
+ */
 async function readLimited({ request, env }: BodyRequest, limit: BodyLimit, held: HeldBody): Promise<LimitedBody> {
   const body = incomingBody({ request, env })
   if (body === null) return { content: '', bytes: 0, ended: true }
@@ -283,7 +295,7 @@ function incomingBody({ request, env }: BodyRequest): IncomingBody | null {
   return env.body === undefined ? bodyOf(request) : env.body()
 }
 
-/** @throws AppError `unsupported_media` for a body that is compressed, or coded in another way */
+/** @throws AppError `unsupported_media` for a body with a compression or another content coding */
 function refuseCoded(call: BodyRequest): void {
   const coding = (call.request.headers.get('content-encoding') ?? '').trim()
   if (coding === '' || coding.toLowerCase() === 'identity' || incomingBody(call) === null) return
@@ -308,8 +320,8 @@ function tooLarge(size: string, maxBytes: number): AppError {
 }
 
 /**
- * Decodes a small body; one that is not UTF-8 stays in pieces. So does a large one, because joining and decoding it would block the event
- * loop.
+ * Decodes a small body; one that is not UTF-8 stays in pieces. So does a large one, because joining and decoding it
+ * would block the event loop.
  */
 function decode(pieces: readonly Uint8Array[], bytes: number): Body {
   return bytes >= LARGE_BODY_BYTES ? pieces : (textOf(pieces) ?? pieces)

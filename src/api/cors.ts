@@ -30,8 +30,8 @@ export class CorsOrigins {
   }
 
   /**
-   * The response to a preflight request; null for any other request, and where the endpoint cannot be read.
-   * A browser hides the reason of a refusal from its page, so the log and the body of the response say how to allow the page.
+   * The response to a preflight request; null for any other request, and if the endpoint cannot be read. A browser
+   * hides the reason of a refusal from its page, so the log and the body of the response state how to allow the page.
    */
   async preflight(request: Request, route: SurfaceRoute): Promise<Response | null> {
     if (!isPreflight(request)) return null

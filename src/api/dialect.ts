@@ -65,7 +65,7 @@ export function rest<const Name extends string, Schemas extends RestSchemas | un
   return { ...AS_IT_IS, name, schemas: schemas as Schemas }
 }
 
-/** A member of REST version 1. @param read the value of what was sent */
+/** A member of REST version 1. @param read converts the sent value */
 export function v1<const Name extends string, Schema extends z.ZodType>(
   name: Name,
   schema: Schema,
@@ -76,7 +76,7 @@ export function v1<const Name extends string, Schema extends z.ZodType>(
 
 /** The parts of a member of GraphQL that are not the usual ones. */
 interface GraphqlDetails<Sent, Value> {
-  /** The value of what was sent, which is neither null nor left out; undefined for a field that is not given. */
+  /** Converts the sent value, which is neither null nor left out; returns undefined for a field without a value. */
   readonly read?: (sent: Sent) => Value | undefined
   readonly show?: (value: Value) => unknown
   /** Description in the type, and in the input unless that has its own. */

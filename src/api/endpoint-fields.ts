@@ -35,8 +35,8 @@ const items = { read: (sent: readonly (string | null)[]) => sent.flatMap(item =>
 const ORIGINS = 'Origins of web pages that may call its job operations; * for all.'
 
 /**
- * The members of each field of an endpoint, in the order in which bodies and documents have them. What a dialect says
- * in several members, or in other words, is written by hand: in `rest/endpoint-changes.ts` and
+ * The members of each field of an endpoint, in the order in which bodies and documents have them. A field that a
+ * dialect spreads over several members, or words differently, is written by hand: in `rest/endpoint-changes.ts` and
  * `rest/endpoint-view.ts`, `rest-v1/endpoints.ts`, and `graphql/inputs.ts` and `graphql/views.ts`.
  */
 export const ENDPOINT_MEMBERS = {

@@ -1,6 +1,6 @@
 /**
- * Whether a client has the content with this tag already (RFC 9110, 13.1.2). The comparison is weak: a content that was sent compressed has a
- * weak tag.
+ * True if a client already has the content with this tag (RFC 9110, 13.1.2). The comparison is weak: compressed
+ * content has a weak tag.
  * @param etag as in the header `ETag`, weak or strong
  */
 export function isKnownTag(etag: string, { headers }: Pick<Request, 'headers'>): boolean {

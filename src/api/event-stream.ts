@@ -11,13 +11,16 @@ export const EVENT_STREAM_HEADERS = {
   'x-accel-buffering': 'no',
 } as const
 
-/** Events for one reader, who takes them as fast as it wants. */
+/** Events for one reader, who takes them at its own speed. */
 export interface ReadableEvents<Event> {
   /** Id of the last returned event, from which a reader can go on. */
   readonly id: string
-  /** Whether all events have been returned and no more will come. */
+  /** True if all events were returned and no more will come. */
   readonly ended: boolean
-  /** The next events, none when none come within `forMs`; null when there are no more. `missed`: null where it is not known how many. */
+  /**
+   * The next events, an empty list if none come within `forMs`; null at the end. `missed` is null if the number is
+   * unknown.
+   */
   next(forMs: number): Promise<{ readonly events: readonly Event[]; readonly missed: number | null } | null>
   close(): void
 }
@@ -32,11 +35,14 @@ export interface EventWriting<Event> {
   readonly event: (event: Event) => string
   /** First text. @param id the event id from which a client resumes if it received no event */
   readonly opening: (id: string) => string
-  /** Text that says something about the events. */
+  /** Text of a note about the events. */
   readonly note: (text: string) => string
-  /** Keep-alive text, which readers ignore. Null: none. */
+  /** Keep-alive text, which readers ignore; null to send none. */
   readonly quiet: string | null
-  /** Text that reports what the reader asked for and is no longer kept: bytes of logs, otherwise events; null for an unknown number. */
+  /**
+   * Text that reports requested data that was already removed: bytes of logs, otherwise events; null for an unknown
+   * number.
+   */
   readonly missed: (count: number | null) => string
   /** Last text of a complete stream. Not sent if the server stops or the reader disconnects. */
   readonly end: string
@@ -45,7 +51,7 @@ export interface EventWriting<Event> {
 /**
  * Lines of logs as server-sent events.
  * @param data the JSON of a log line
- * @param own whether the readers are Runyard's own: they get an id before the first log line, and an event `end`
+ * @param own true for Runyard's own readers: they get an id before the first log line, and an event `end`
  */
 export function asEvents<Event extends Identified>(data: (event: Event) => object, own: boolean): EventWriting<Event> {
   return {
@@ -60,7 +66,8 @@ export function asEvents<Event extends Identified>(data: (event: Event) => objec
 }
 
 /**
- * Server-sent events with names. What was missed is an event `missed`, whose `events` is their number, null where it is not known.
+ * Server-sent events with names. Missed events are reported as an event `missed`, whose `events` is their number,
+ * null if unknown.
  * @param data the name and the JSON of an event
  */
 export function asNamedEvents<Event extends Identified>(

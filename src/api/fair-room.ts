@@ -33,8 +33,8 @@ export interface FairRoomOptions {
 const LEFT = 1 / 8
 
 /**
- * Bounds the bytes held at once. An account may use all free bytes except a small reserve for others. When the room is full, an
- * account that holds less takes bytes from the account that holds most, and from its largest part first.
+ * Bounds the bytes held at once. An account may use all free bytes except a small reserve for others. When the room
+ * is full, an account that holds less takes bytes from the account that holds most, and from its largest part first.
  */
 export class FairRoom {
   readonly #options: FairRoomOptions
@@ -57,7 +57,7 @@ export class FairRoom {
     return claim
   }
 
-  /** Takes more bytes for a claim. False if there is no room. */
+  /** Takes more bytes for a claim. False if the room is full. */
   grow(claim: RoomClaim, more: number): boolean {
     const grown = claim as HeldClaim
     const { maxBytes } = this.#options
@@ -124,7 +124,10 @@ export class FairRoom {
     cut?.()
   }
 
-  /** Only accounts that hold more than the asking account would then hold give way. Otherwise two accounts would take turns. */
+  /**
+   * Only accounts that hold more than the asking account would then hold give way. Otherwise two
+   * accounts would take turns.
+   */
   #victimFor(asking: HeldClaim, more: number): HeldClaim | null {
     const { account } = asking.holder
     const wanted = this.#accounts.of(account) + more

@@ -27,7 +27,10 @@ const REST_NAMES = allNames('rest')
 const V1_NAMES = allNames('v1')
 const GRAPHQL_NAMES = allNames('graphql')
 
-/** A problem as REST version 2 shows it: the path of the field, then the problem. @param place the part of the request */
+/**
+ * A problem as REST version 2 shows it: the path of the field, then the problem.
+ * @param place the part of the request
+ */
 export function restSentence(problem: FieldProblem, place: '$' | 'query' = '$'): string {
   const name = REST_NAMES[problem.field] ?? problem.field
   return `${place}.${name}: ${problemWithoutField(problem, REST_NAMES)}`

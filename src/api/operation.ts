@@ -1,6 +1,9 @@
 import type { z } from '@hono/zod-openapi'
 
-/** What the OpenAPI document says of an operation that is not in the table of REST routes, whose code checks its input by other means. */
+/**
+ * Entry of the OpenAPI document for an operation that is not in the table of REST routes, and whose code checks its
+ * input by other means.
+ */
 export interface DocumentedOperation {
   readonly method: 'get' | 'post' | 'put' | 'delete'
   /** Path with `{name}` for each parameter. */
@@ -17,7 +20,7 @@ export interface DocumentedOperation {
   readonly response: z.ZodType
   /** Media type of that body. Default: JSON. */
   readonly mediaType?: string
-  /** Whether POST does the same as GET. */
+  /** True if POST does the same as GET. */
   readonly postToo?: true
   /** Body of errors. Default: a sentence in `error`. */
   readonly error?: z.ZodType

@@ -1,4 +1,7 @@
-/** Pages that are the same for everybody: compressed once, and sent in small pieces so that slow clients hold little memory. */
+/**
+ * Pages that are the same for everybody: compressed once, and sent in small pieces so that slow
+ * clients hold little memory.
+ */
 
 /** Bytes of a page sent at a time. */
 const PIECE_BYTES = 32_768

@@ -7,7 +7,7 @@ import type { Access } from '../services/accounts/access.ts'
 import type { AddressOf } from '../services/accounts/failed-keys.ts'
 import type { OpenSession } from '../services/accounts/sessions.ts'
 
-/** Reports whether a response was sent completely. */
+/** Reports the end of a response: complete or not. */
 export interface Delivery {
   /** Calls back once: true when the whole response was passed to the network, false if the connection ended before. */
   onSettled(callback: (delivered: boolean) => void): void
@@ -18,11 +18,11 @@ export interface SurfaceRoute {
   readonly url: URL
   /** Segments of the path; the first is empty. */
   readonly segments: readonly string[]
-  /** The surface that the path belongs to; null for none. */
+  /** The surface of the path; null if it belongs to none. */
   readonly surface: SurfaceName | null
 }
 
-/** Facts of a request that only its listener knows. */
+/** Facts of a request that only its listener has. */
 export interface RequestEnv {
   readonly delivery: Delivery
   /** The id of the request: its client's, or one of the listener. */
@@ -30,17 +30,17 @@ export interface RequestEnv {
   /** Address of the client, if known. Without it, failed keys are not counted. */
   readonly address?: AddressOf
   /**
-   * Records the account of the request. False: the account has too many requests at once. Without it there is no
-   * limit.
+   * Records the account of the request. False: the account has too many requests at once. Without it no limit
+   * applies.
    */
   readonly admits?: (account: string) => boolean
   /**
-   * Aborts when the client sends no more or is gone, which nobody can tell apart at first: for a call that waits for
-   * what must not be lost. Without it only the signal of the request is known.
+   * Aborts when the client sends no more or is gone, which look the same at first: for a call that waits for data
+   * that must not be lost. Without it only the signal of the request is used.
    */
   readonly ending?: () => AbortSignal
   /**
-   * The body as the connection has it; null where the request has none. Without it the stream of the request is read,
+   * The body as the connection has it; null if the request has no body. Without it the stream of the request is read,
    * which costs more.
    */
   readonly body?: () => IncomingBody | null
@@ -58,7 +58,9 @@ export interface SurfaceEnv extends RequestEnv {
 
 /** The body of a request as it comes in. */
 export interface IncomingBody {
-  /** The pieces. Who stops early leaves the rest unread. Throws when the connection ends before the body does. */
+  /**
+   * The pieces. A reader that stops early leaves the rest unread. Throws if the connection ends before the body does.
+   */
   pieces(): AsyncIterable<Uint8Array>
   /**
    * Reads the rest and drops it: an unread body would close the connection, which the next request (such as a job
@@ -93,7 +95,7 @@ export function reportFailure(emit: Emit, surface: SurfaceName, { request, env }
   emit('request.failed', { ...failed, problem: cause, requestId: env.requestId })
 }
 
-/** The key of an Authorization header, with or without the word Bearer; null when there is none. */
+/** The key of an Authorization header, with or without the word Bearer; null without a key. */
 export function authorizationKey(request: Request): string | null {
   return keyOfAuthorization(request.headers.get('authorization'))
 }

@@ -15,7 +15,7 @@ function routeOf(url: URL): SurfaceRoute {
 }
 
 /**
- * Surface that the segments of a path belong to; null for none. Management routes take precedence over endpoint ids.
+ * Surface of the segments of a path; null for an unknown path. Management routes take precedence over endpoint ids.
  */
 function surfaceOf([, first, second, third]: readonly string[]): SurfaceName | null {
   if (first === 'graphql') return 'graphql'
@@ -56,7 +56,7 @@ export function keepsReserved({ url = '', headers }: Head, isConsole: boolean): 
 /** The surfaces that pages of other origins may call. */
 const CALLED_BY_PAGES: ReadonlySet<SurfaceName | null> = new Set<SurfaceName>(['jobs', 'openai'])
 
-/** Those that the page of the console may call for who is signed in to it. */
+/** Surfaces that the page of the console may call for its signed-in user. */
 const CALLED_BY_CONSOLE: ReadonlySet<SurfaceName> = new Set<SurfaceName>([
   'rest',
   'restV1',
@@ -70,7 +70,7 @@ const CALLED_BY_CONSOLE: ReadonlySet<SurfaceName> = new Set<SurfaceName>([
  * Joins surfaces into one function for a listener that offers only those in `offered`. Emits an event for each
  * response.
  * @param cors pages of other origins that may call the job operations
- * @param consoleParts of what answers at the console's host, where nothing else does
+ * @param consoleParts parts of the console, for requests to its host that no other route answers
  */
 export function dispatch(
   surfaces: Readonly<Record<SurfaceName, Surface>>,
@@ -109,7 +109,7 @@ export function dispatch(
   }
 }
 
-/** Somebody who opens the server itself in a browser on its machine is led to the console. */
+/** A browser on the server's machine that opens the server itself is redirected to the console. */
 function nowhere(request: Request, { pathname, hostname }: URL, consoleUrl: string | null): Response {
   const isStart = pathname === '/' && (request.method === 'GET' || request.method === 'HEAD')
   if (!isStart || consoleUrl === null) return jsonText('{"error":"there is nothing at this path"}', 404)

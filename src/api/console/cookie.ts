@@ -3,14 +3,14 @@ import { hash } from 'node:crypto'
 import { consoleCookie, isCookieOf, isSecret, MARK_LENGTH, SESSION_MS } from '../../core/accounts/session.ts'
 
 /**
- * Limit of cookies of one name in a request that are tried: a page of another port that has seen the name can add its own, for longer
- * paths, which come first.
+ * Limit of cookies of one name in a request that are tried: a page of another port that has seen the name can add its
+ * own, for longer paths, which come first.
  */
 const MAX_TRIED = 64
 /** Limit of cookies of sessions before that one answer removes. */
 const MAX_REMOVED = 20
 
-/** The values of the cookie of the session with a token at an origin; usually one, and none for what is no token. */
+/** The cookie values of the session with a token at an origin; usually one, and empty for a text that is no token. */
 export function sessionCookies(request: Request, origin: string, token: string): string[] {
   if (!isSecret(token)) return []
   const name = consoleCookie(origin, markOf(token))

@@ -1,4 +1,4 @@
-/** What browsers are told with everything that comes from the console's origin. */
+/** Security headers of all responses from the console's origin. */
 
 const POLICY = [
   "default-src 'none'",
@@ -25,7 +25,7 @@ const HEADERS: readonly (readonly [string, string])[] = [
   ['permissions-policy', 'camera=(), geolocation=(), microphone=(), payment=(), usb=()'],
 ]
 
-/** Sets them, in place of what a surface has set for pages of its own. */
+/** Replaces the security headers that a surface set for its own pages. */
 export function protect({ headers }: Response): void {
   for (const [name, value] of HEADERS) headers.set(name, value)
 }

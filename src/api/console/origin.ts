@@ -1,15 +1,16 @@
-/** Where the console is, and which requests come from its own page. */
+/** The origin of the console, and the requests that come from its own page. */
 import { AppError } from '../../core/errors.ts'
 
 /** The header in which the page sends its half of the session. No page of another origin can set it. */
 export const TOKEN_HEADER = 'x-runyard-console'
 
-/** The name that the console has on the machine itself. No endpoint has it, whether there is a console or not. */
+/** The host name of the console on the machine itself. No endpoint has it, even without a console. */
 export const LOCAL_CONSOLE = 'console.localhost'
 
 /**
- * True for the host of the console. Ports do not matter: browsers give all of them the same cookies.
- * @param consoleUrl the origin of the console; null where there is none @param hostname as `URL` has it
+ * Predicate of the host of the console. Ports do not matter: browsers send all of them the same cookies.
+ * @param consoleUrl the origin of the console; null without a console
+ * @param hostname as `URL` has it
  */
 export function isConsoleHost(consoleUrl: string | null): (hostname: string) => boolean {
   const host = consoleUrl === null ? null : plain(new URL(consoleUrl).hostname)
@@ -19,7 +20,10 @@ export function isConsoleHost(consoleUrl: string | null): (hostname: string) => 
   }
 }
 
-/** Whether a host is this machine itself, as somebody names it who tries the server out. @param hostname as `URL` has it */
+/**
+ * True if a host is this machine itself, as a user names it who tries the server out.
+ * @param hostname as `URL` has it
+ */
 export function isLoopbackHost(hostname: string): boolean {
   return /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(plain(hostname))
 }

@@ -1,4 +1,4 @@
-/** The origin of the console: its page, who is signed in to it, and all APIs for those who are. */
+/** The origin of the console: its page, its sessions, and all APIs for signed-in users. */
 import type { Caller } from '../../core/accounts/permission.ts'
 import { AppError, toAppError } from '../../core/errors.ts'
 import type { EndpointId } from '../../core/ids.ts'
@@ -41,8 +41,8 @@ export interface ConsoleParts extends AuditParts {
 const BODY_BYTES = 4_096
 
 /**
- * Everything at the console's origin.
- * @param api the surface that the path belongs to; null for none that the console's page may call
+ * The responses at the console's origin.
+ * @param api the surface of the path; null if the console's page may not call it
  */
 export async function consoleAnswer(
   parts: ConsoleParts,
@@ -54,7 +54,7 @@ export async function consoleAnswer(
   return response
 }
 
-/** What is at the other hosts of the server: links that sign in. */
+/** The console's routes at the other hosts of the server: links that sign in. */
 export function consoleSurface(parts: ConsoleParts): Surface {
   return (request, env) => answerOr(parts, { request, env }, () => newLink(parts, request, env))
 }
@@ -95,7 +95,7 @@ async function atOrigin(
   return fileAnswer(parts.files, request, pathname)
 }
 
-/** The origin of the console. @throws AppError where there is none */
+/** The origin of the console. @throws AppError if the server has no console */
 function ownUrl({ addresses: { consoleUrl = null } }: ConsoleParts): string {
   if (consoleUrl === null) throw new AppError('not_found', 'this server has no console; see --console-url')
   return consoleUrl
@@ -149,7 +149,7 @@ async function signIn(parts: ConsoleParts, request: Request, env: SurfaceEnv, ur
   const { halves, caller, expiresAtMs } = await parts.sessions.open(credential, env.address ?? (() => ''))
   admitTo(env, caller.owner)
   const by = 'key' in credential ? 'key' : 'link'
-  // Nobody knows the session yet: without its entry nobody gets to know it.
+  // Nobody has the new session yet: if its entry fails, nobody gets it.
   const { audit } = parts
   const origin = originOf(caller, env)
   await audit.note({ surface: 'console', operation: 'signIn', origin, object: null, detail: { by, session: true } })
@@ -218,7 +218,7 @@ async function signedIn(
   throw refusal
 }
 
-/** Who is signed in, and where. */
+/** The signed-in user, and the account and server. */
 async function viewOf(
   parts: ConsoleParts,
   { caller, expiresAtMs }: { readonly caller: Caller; readonly expiresAtMs: number },

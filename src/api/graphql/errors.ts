@@ -22,15 +22,16 @@ export function shownError(error: unknown, report: (cause: unknown) => void): Gr
   return new GraphQLError(message, { ...place, extensions: { code } })
 }
 
-/** What an error makes of the whole response. */
+/** Effect of an error on the whole response. */
 export interface Refusal {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
 }
 
 /**
- * Only a missing key (401) and what is unavailable, such as the database (503), refuse a whole request; null otherwise.
- * @param shown what callers see of the error
+ * The refusal of a whole request: only for a missing key (401) and an unavailable part, such as the database (503);
+ * null otherwise.
+ * @param shown the error as callers see it
  */
 export function refusalOf(error: unknown, { extensions: { code } }: GraphQLError): Refusal | null {
   if (code === 'unauthorized') return { status: 401, headers: {} }

@@ -15,22 +15,22 @@ import type { SchemaResponses } from './introspection.ts'
 import { MAX_ERRORS, parseWithinLimits, validationRules } from './limits.ts'
 import { secretHider } from './redaction.ts'
 
-/** A request to execute: the text of its body, or what it was parsed to; null for GET. */
+/** A request to execute: the text of its body, or its parsed value; null for GET. */
 export interface GraphqlRequest {
   readonly request: Request
   readonly body: string | Record<string, unknown> | null
   readonly context: GraphqlContext
 }
 
-/** A schema, and what is kept of it. */
+/** A schema, with its caches. */
 export interface ServedSchema {
   readonly schema: GraphQLSchema
   readonly responses: SchemaResponses
 }
 
 /**
- * Executes a request and answers as GraphQL over HTTP says: errors are 200 for `application/json`, except those with a status of their
- * own (errors.ts).
+ * Executes a request and responds by GraphQL over HTTP: errors are 200 for `application/json`, except those with a
+ * status of their own (errors.ts).
  * @param report receives the cause of an error that callers do not see
  */
 export async function execute(

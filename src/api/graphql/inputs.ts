@@ -25,7 +25,7 @@ export type SaveTemplateFields = GivenFields<{
   startScript: string
 }>
 
-/** The hand-made members of the input of saveEndpoint as clients send it; empty strings mean "none". */
+/** The hand-made members of the input of saveEndpoint as clients send it; an empty string removes a value. */
 export type EndpointInput = { readonly name: string } & GivenFields<{
   id: string
   type: string

@@ -16,14 +16,14 @@ const LISTS: readonly string[] = ['fields', 'inputFields', 'enumValues', 'interf
 const REFERENCES: readonly string[] = ['type', 'interfaces', 'possibleTypes']
 
 /**
- * Limit of references from type to type in a question that still lists parts, by its field. It is 0 for all types: the response would
- * have each type once for each reference to it. Clients ask for the names of these.
+ * Limit of references from type to type in a question that still lists parts, by its field. It is 0 for all types:
+ * the response would have each type once for each reference to it. Clients ask for the names of these.
  */
 const MOST_REFERENCES: Readonly<Record<string, number>> = { [SchemaMetaFieldDef.name]: 0, [TypeMetaFieldDef.name]: 1 }
 
 /**
- * Validation rule: a document asks for the schema or for a type once and without aliases, so that the response has each part
- * of the schema at most once. Anybody may ask.
+ * Validation rule: a document asks for the schema or for a type once and without aliases, so that the response has
+ * each part of the schema at most once. Anybody may ask.
  */
 export const introspectionRule: ValidationRule = context => {
   let asked = 0
@@ -75,7 +75,10 @@ class QuestionCheck {
     this.check(node, references + (REFERENCES.includes(name) ? 1 : 0))
   }
 
-  /** A fragment is looked through once for each number of references; a chain of them is as long as a document has fragments. */
+  /**
+   * A fragment is looked through once for each number of references; a chain of them is as long
+   * as a document has fragments.
+   */
   #fragment(name: string, references: number): void {
     const counted = Math.min(references, this.#most + 1)
     const known = `${counted} ${name}`
@@ -95,7 +98,10 @@ const MAX_KEPT = 20
 /** Maximum characters of a question that is kept. */
 const MAX_CHARACTERS = 10_000
 
-/** Keeps the latest questions about the whole schema with their responses: everybody gets the same one, and it never changes. */
+/**
+ * Keeps the latest questions about the whole schema with their responses: everybody gets the same
+ * one, and it never changes.
+ */
 export class SchemaResponses {
   readonly #documents = new Map<string, DocumentNode>()
   readonly #responses = new WeakMap<DocumentNode, ExecutionResult>()

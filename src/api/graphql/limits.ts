@@ -30,17 +30,25 @@ export const MAX_CHARACTERS = 1024 * 1024
 export const MAX_TOKENS = 20_000
 /** Maximum lines of a document: each error counts those before its place. */
 const MAX_LINES = 10_000
-/** Maximum operations and fragments of a document: validation follows fragments into fragments, and compares each with each. */
+/**
+ * Maximum operations and fragments of a document: validation follows fragments into fragments,
+ * and compares each with each.
+ */
 const MAX_DEFINITIONS = 50
 /** Maximum comparisons of fields that validation makes. */
 const MAX_COMPARISONS = 20_000
 /** The time to compare the arguments of two fields, in comparisons for each character: it writes both down. */
 const COMPARISONS_PER_CHARACTER = 0.5
 const MAX_DEPTH = 12
-/** Maximum nesting of brackets, because the parser is recursive. Values that clients write into documents nest little. */
+/**
+ * Maximum nesting of brackets, because the parser is recursive. Values that clients write into documents nest little.
+ */
 const MAX_BRACKETS = 100
 const MAX_ALIASES = 50
-/** Maximum cost of a query. A field costs 1, an object 2, times 1.5 for each level. The largest query of a client costs 200. */
+/**
+ * Maximum cost of a query. A field costs 1, an object 2, times 1.5 for each level. The largest
+ * query of a client costs 200.
+ */
 const MAX_COST = 1_000
 
 /** Maximum bytes of a request. */
@@ -60,8 +68,8 @@ const ownMessages = {
 export const MAX_ERRORS = 20
 
 /**
- * The validation rules of documents: those of GraphQL, and limits. Introspection is exempt from the limits of depth and cost, and has a rule of
- * its own.
+ * The validation rules of documents: those of GraphQL, and limits. Introspection is exempt from the limits of depth
+ * and cost, and has a rule of its own.
  */
 export const validationRules: readonly ValidationRule[] = [
   ...specifiedRules.map(rule => (rule === VariablesInAllowedPositionRule ? variableTypesRule : rule)),
@@ -71,7 +79,10 @@ export const validationRules: readonly ValidationRule[] = [
   introspectionRule,
 ]
 
-/** Parses a document. @throws GraphQLError if it cannot be read, is too long, is nested too deep, or takes too long to validate */
+/**
+ * Parses a document.
+ * @throws GraphQLError if it cannot be read, is too long, is nested too deep, or takes too long to validate
+ */
 export const parseWithinLimits: typeof parse = (query, options) => {
   requireFlat(typeof query === 'string' ? new Source(query) : query)
   const document = parse(query, { ...options, maxTokens: MAX_TOKENS })
@@ -82,7 +93,10 @@ export const parseWithinLimits: typeof parse = (query, options) => {
 const OPENING: ReadonlySet<string> = new Set([TokenKind.BRACE_L, TokenKind.BRACKET_L, TokenKind.PAREN_L])
 const CLOSING: ReadonlySet<string> = new Set([TokenKind.BRACE_R, TokenKind.BRACKET_R, TokenKind.PAREN_R])
 
-/** Checks the tokens before the recursive parser runs. @throws GraphQLError if the document is too long or nested too deep */
+/**
+ * Checks the tokens before the recursive parser runs.
+ * @throws GraphQLError if the document is too long or nested too deep
+ */
 function requireFlat(source: Source): void {
   if (source.body.length > MAX_CHARACTERS)
     throw new GraphQLError(`the document has more than ${MAX_CHARACTERS} characters; send long values as variables`)
@@ -121,7 +135,9 @@ function requireFew({ definitions }: DocumentNode): void {
   }
 }
 
-/** Counts the comparisons that validation makes: each field with all others of its name and place, through fragments. */
+/**
+ * Counts the comparisons that validation makes: each field with all others of its name and place, through fragments.
+ */
 class ComparisonCount {
   readonly #fragments: ReadonlyMap<string, SelectionSetNode>
   #count = 0
@@ -131,7 +147,7 @@ class ComparisonCount {
     this.#fragments = new Map(fragments.map(({ name, selectionSet }) => [name.value, selectionSet]))
   }
 
-  /** Adds what stands in the same place. @throws GraphQLError if it is too much or too deep */
+  /** Adds the selections of the same place. @throws GraphQLError if it is too much or too deep */
   add(sets: readonly SelectionSetNode[], depth = 0): void {
     if (depth > MAX_BRACKETS) {
       throw new GraphQLError(`fragments nest more than ${MAX_BRACKETS} fields, or lead back to themselves`)

@@ -15,7 +15,7 @@ const MAX_SINGLE_READS = 3
 /** Maximum concurrent reads of single items. */
 const CONCURRENCY = 16
 
-/** Loads what belongs to endpoints, for a whole list at once. Everything belongs to the caller. */
+/** Loads objects of endpoints, for a whole list at once. All of them belong to the caller. */
 export interface Loaders {
   template(endpoint: Endpoint): Promise<Template | null>
   /** Workers that have not ended. */

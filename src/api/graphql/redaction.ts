@@ -24,8 +24,8 @@ export interface RequestText {
 }
 
 /**
- * Removes values of secrets and passwords of a request from messages of GraphQL, which quotes values that it cannot read.
- * A message that quotes too much becomes a short one, and the time for all messages of a request is bounded.
+ * Removes values of secrets and passwords of a request from messages of GraphQL, which quotes values that it cannot
+ * read. A message that quotes too much becomes a short one, and the time for all messages of a request is bounded.
  * @param request read at the first message
  */
 export function secretHider(request: RequestText): (message: string) => string {

@@ -76,7 +76,10 @@ async function readLarge(
   return value as Record<string, unknown>
 }
 
-/** Refuses requests nested too deep. Variables are in the body, or in the URL. @param body as text, or parsed, which has a limit of its own */
+/**
+ * Refuses requests nested too deep. Variables are in the body, or in the URL.
+ * @param body as text, or parsed, which has a limit of its own
+ */
 function refuseDeep({ searchParams }: URL, body: string | object | null): void {
   const texts = ['variables', 'extensions'].map(name => searchParams.get(name) ?? '')
   if (![...texts, typeof body === 'string' ? body : ''].some(isTooDeep)) return

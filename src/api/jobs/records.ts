@@ -39,7 +39,7 @@ export async function listRecords(parts: RecordParts, call: Call, endpoint: Endp
   return jsonText(JSON.stringify({ requests: items.map(job => jobSummaryView(job, nowMs)), pagination }))
 }
 
-/** `GET /errors`: failed jobs by what their errors have in common. */
+/** `GET /errors`: failed jobs, grouped by the common part of their errors. */
 export async function groupErrors(parts: RecordParts, call: Call, endpoint: Endpoint): Promise<Response> {
   const { from, to } = call.req.query()
   const filter = readJobFilter({ from, to })
@@ -51,7 +51,7 @@ export async function groupErrors(parts: RecordParts, call: Call, endpoint: Endp
   return jsonText(JSON.stringify({ groups: shown, looked, complete: isComplete }))
 }
 
-/** `/requests/{job_id}`: GET reads one job with what is kept of it, DELETE removes that. */
+/** `/requests/{job_id}`: GET reads one job with its stored data, DELETE removes that. */
 export async function oneRecord(
   parts: RecordParts,
   call: Call,
@@ -66,7 +66,7 @@ export async function oneRecord(
   return jsonText(jobRecordViewParts(record, parts.clock.now()))
 }
 
-/** `GET /requests/{job_id}/story`: what happened to one job. */
+/** `GET /requests/{job_id}/story`: the events of one job. */
 export async function story(
   { stories }: RecordParts,
   _call: Call,

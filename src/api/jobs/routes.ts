@@ -84,7 +84,7 @@ interface Route {
   /** True when it changes something, unless the method only reads. */
   readonly changes?: true
   /**
-   * The names of the operations that are in the audit log, by method. What adds jobs is not in it, as it is in the
+   * The names of the operations that are in the audit log, by method. Submissions are not in it: they are in the
    * history of jobs, and would wait for two flushes more.
    */
   readonly audited?: Readonly<Record<string, string>>

@@ -35,7 +35,7 @@ export const RequestParams = { ...BatchParams, job: Key }
 
 const JsonObject = z.record(z.string(), z.unknown())
 const Milliseconds = z.int().min(0)
-/** Milliseconds since 1970; null for what has not happened. */
+/** Milliseconds since 1970; null if it has not happened. */
 const Instant = z.int().nullable()
 
 const Policy = z.object({
@@ -191,7 +191,7 @@ export const JobListQuery = {
   cursor: z.string().regex(CURSOR).optional(),
 }
 
-/** A filter for many jobs, and what was done with them. */
+/** A filter for many jobs, and the result of the operation on them. */
 export const ManyJobsRequest = z
   .strictObject({ ...JobFilter, dryRun: z.boolean().optional(), cursor: JobListQuery.cursor })
   .openapi('ManyJobsRequest', { anyOf: Object.keys(JobFilter).map(name => ({ required: [name] })) })
@@ -237,7 +237,7 @@ const FieldValue = z.union([
   z.record(z.string(), z.union([z.string(), z.number()])),
 ])
 
-/** What a person can do about a cause. */
+/** A step that a person can take about a cause. */
 const Action = z
   .discriminatedUnion('kind', [
     z.object({

@@ -92,8 +92,8 @@ export class OpenaiExchange {
   }
 
   /**
-   * Sends server-sent events as the worker yields them. The response status waits for the first event, so that a job which fails
-   * earlier is answered with its error.
+   * Sends server-sent events as the worker yields them. The response status waits for the first event, so that a job
+   * which fails earlier is answered with its error.
    */
   async stream(): Promise<Response> {
     const first = await this.#next()
@@ -122,7 +122,9 @@ export class OpenaiExchange {
       .catch(error => reportFailure(emit, 'openai', this.#call, error))
   }
 
-  /** Cancels the job after the client disconnected, unless the whole response was sent: then the job ends by itself. */
+  /**
+   * Cancels the job after the client disconnected, unless the whole response was sent: then the job ends by itself.
+   */
   async #leave(): Promise<void> {
     if (!this.#writer.isDone) await this.cancelJob()
   }
@@ -249,7 +251,7 @@ export class OpenaiExchange {
     return job.status === 'IN_QUEUE' || (chunks.length > 0 && isOther)
   }
 
-  /** Fails the job: another attempt would repeat from the start what the client has received in part. */
+  /** Fails the job: another attempt would repeat from the start the part that the client has received. */
   async #restart(job: Job): Promise<Part> {
     await this.cancelJob()
     const error = 'the worker was lost in the middle of its answer'
@@ -304,7 +306,9 @@ export class OpenaiExchange {
     return this.#signals.some(signal => signal.aborted)
   }
 
-  /** Cancels the job and responds with an error: the client disconnected (and does not see it), or the server stops. */
+  /**
+   * Cancels the job and responds with an error: the client disconnected (and does not see it), or the server stops.
+   */
   async #cutOff(): Promise<Response> {
     await this.cancelJob()
     const error = this.#over()

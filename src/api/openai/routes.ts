@@ -34,8 +34,8 @@ export interface OpenAiSurfaceParts extends OpenaiExchangeParts {
 }
 
 /**
- * `/v2/{endpoint_id}/openai/...` with any method: each request is a job in the endpoint's queue, answered as OpenAI's API
- * would. Errors are `{"error": {"message", "type", "param", "code"}}`.
+ * `/v2/{endpoint_id}/openai/...` with any method: each request is a job in the endpoint's queue, answered as OpenAI's
+ * API would. Errors are `{"error": {"message", "type", "param", "code"}}`.
  */
 export function openAiSurface(parts: OpenAiSurfaceParts): Surface {
   return async (request, env) => {
@@ -86,7 +86,7 @@ async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceE
   }
 }
 
-/** The media type of a body, in lower case; empty where there is no body, or no type is given. */
+/** The media type of a body, in lower case; empty without a body or a type. */
 function typeOf({ method, headers }: Request): string {
   if (method === 'GET' || method === 'HEAD') return ''
   return (headers.get('content-type') ?? '').split(';', 1)[0]!.trim().toLowerCase()
@@ -95,12 +95,12 @@ function typeOf({ method, headers }: Request): string {
 /** Media types that programs send for text by default, also for JSON. */
 const UNSAID = new Set(['', 'text/plain', 'application/x-www-form-urlencoded'])
 
-/** True when a type says that a body is no JSON. */
+/** True if a type is not JSON's. */
 function isOtherMedia(type: string): boolean {
   return !UNSAID.has(type) && type !== 'application/json' && !type.endsWith('+json')
 }
 
-/** True when a text is no JSON by its beginning, and its type does not say that it is. */
+/** True if the beginning of a text is not JSON, and its type does not claim JSON. */
 function mayBeForm(type: string, body: string): boolean {
   return type !== '' && UNSAID.has(type) && body.trim() !== '' && !/^[[{"]/.test(body.trimStart())
 }

@@ -4,15 +4,15 @@ import type { Backup } from '../../ports/backups.ts'
 import type { Clock } from '../../ports/clock.ts'
 
 /**
- * There is one backup at a time, so nobody may hold it for long: a reader takes at least so many bytes in a second, after a time in which it need
- * not, and is done before the deadline.
+ * There is one backup at a time, so nobody may hold it for long: a reader takes at least so many bytes in a second,
+ * after a time in which it need not, and is done before the deadline.
  */
 export const BACKUP_READING = { graceMs: 60_000, bytesPerSecond: 64 * 1024, deadlineMs: 6 * 60 * 60_000 }
 const CHECK_MS = 1_000
 
 /**
- * A stream of the pieces of a backup, as fast as the client reads. It fails, and the backup is dropped, when the signal aborts or the reader is too
- * slow; so a backup that was ended has no end, by which every reader knows that it is not whole.
+ * A stream of the pieces of a backup, at the speed of the client. It fails, and the backup is dropped, when the
+ * signal aborts or the reader is too slow. An aborted backup has no end, so every reader recognizes it as incomplete.
  * @param ended aborts when the caller may no longer have it
  */
 export function backupStream(backup: Backup, clock: Clock, ended: AbortSignal): ReadableStream<Uint8Array> {

@@ -11,7 +11,7 @@ import { heldFor } from '../surface.ts'
 import { backupStream } from './backup-stream.ts'
 import { addRoute, OPS_ROUTES, type OpsApp } from './route-access.ts'
 
-/** What the route of backups needs. */
+/** Dependencies of the route of backups. */
 export interface BackupRouteParts extends AuditParts {
   readonly access: Access
   readonly backups: Backups

@@ -10,7 +10,10 @@ export interface ClockRouteParts extends AuditParts {
   readonly timeKeeper: TimeKeeper
 }
 
-/** `GET /ops/clock`: the server's time and the machine's clock. `POST /ops/clock/accept`: the server takes the time of the machine's clock. */
+/**
+ * `GET /ops/clock`: the server's time and the machine's clock. `POST /ops/clock/accept`: the server takes the
+ * time of the machine's clock.
+ */
 export function addClockRoutes(app: OpsApp, parts: ClockRouteParts): void {
   const { access, timeKeeper } = parts
   addRoute(app, access, 'GET /ops/clock', async () => answer(await timeKeeper.view()))

@@ -16,15 +16,16 @@ export interface LogParts {
 
 const DEFAULT_TAIL = 200
 const MAX_TEXT = 1_000
-/** How long to follow logs after the last job has ended, in ms: workers print a little after that. */
+/** Time to follow logs after the last job has ended, in ms: workers print a little after that. */
 const LINGER_MS = 2_000
 
 const EVENTS = asEvents(dataOf, true)
 const LINES = asLines(dataOf)
 
 /**
- * The logs of an endpoint, a worker or a job: `?tail=`, `?since=`, `?source=`, `?text=`, `?follow=1`. As JSON lines, or as
- * server-sent events if the client accepts them; these resume after a `Last-Event-ID` and finish with an event `end`.
+ * The logs of an endpoint, a worker or a job: `?tail=`, `?since=`, `?source=`, `?text=`, `?follow=1`. As
+ * JSON lines, or as server-sent events if the client accepts them; these resume after a `Last-Event-ID` and
+ * finish with an event `end`.
  * @param held registers the request as open; its signal aborts when the caller may no longer read logs
  */
 export async function logs(

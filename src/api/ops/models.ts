@@ -5,7 +5,7 @@ import { type AuditParts, audited } from '../audited.ts'
 import { jsonText } from '../surface.ts'
 import { addRoute, type OpsApp } from './route-access.ts'
 
-/** What the routes of models need. */
+/** Dependencies of the routes of models. */
 export interface ModelRouteParts extends AuditParts {
   readonly access: Access
   readonly models: ModelOperations
@@ -25,7 +25,7 @@ export function addModelRoutes(app: OpsApp, parts: ModelRouteParts): void {
     const pull = () => models.pull(caller, text)
     const object = { kind: 'model', id: text }
     const asked = { surface: 'ops', operation: 'pullModel', caller, env, object } as const
-    // Commands ask again and again how far it is.
+    // Commands poll the progress.
     const { snapshot, receivedBytes, totalBytes } = await (models.isPulled(text) ? pull() : audited(parts, asked, pull))
     return jsonText(
       JSON.stringify({ done: snapshot !== null, commit: snapshot?.commit ?? null, receivedBytes, totalBytes }),

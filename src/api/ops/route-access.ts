@@ -7,8 +7,8 @@ import { admitTo, callerOf, type SurfaceEnv } from '../surface.ts'
 /** The right that a route needs, and the name of its operation in the audit log. */
 interface RouteAccess {
   /**
-   * The right to read or change management of the own account, to read the jobs of one of its endpoints, to read the metrics of the server, or all
-   * rights of the operator.
+   * The right to read or change management of the own account, to read the jobs of one of its endpoints, to read the
+   * metrics of the server, or all rights of the operator.
    */
   readonly needs: 'read' | 'write' | 'jobs' | 'metrics' | 'operator'
   readonly operation: string

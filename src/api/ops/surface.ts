@@ -38,9 +38,9 @@ export interface OpsParts extends AuditParts, AccountJobParts {
   readonly scraping: MetricsReader
   readonly metricsPublic: boolean
   readonly models: ModelOperations
-  /** What this server says of itself and of the active one; undefined where it says nothing. */
+  /** State of this server and of the active one; undefined if it is not reported. */
   readonly status: (() => Promise<ServerStatus>) | undefined
-  /** What makes backups; undefined where none are made. */
+  /** The maker of backups; undefined if no backups are made. */
   readonly backups: Backups | undefined
   /** Null where the server's time is that of the machine's clock. */
   readonly timeKeeper: TimeKeeper | null
@@ -48,13 +48,14 @@ export interface OpsParts extends AuditParts, AccountJobParts {
   readonly emit: Emit
   /** Null when the server acts and its database is well, else the problem, for everybody to read. */
   readonly notReady: () => Promise<string | null>
-  /** What people should know of the store of a server that is ready; null for nothing. */
+  /** Note for people about the store of a server that is ready; null without a note. */
   readonly storeNote: () => string | null
   readonly stopping: AbortSignal
 }
 
 /**
- * Server health, metrics and the routes of the command line: `/healthz`, `/readyz`, and those of route-access.ts, which says which key each of them needs.
+ * Server health, metrics and the routes of the command line: `/healthz`, `/readyz`, and those of route-access.ts,
+ * which has the key that each of them needs.
  */
 export function opsSurface(parts: OpsParts): Surface {
   const app = new Hono<{ Bindings: SurfaceEnv }>()
@@ -65,7 +66,7 @@ export function opsSurface(parts: OpsParts): Surface {
     if (problem !== null) {
       return jsonText(JSON.stringify({ status: 'not ready', problem }), 503, { 'retry-after': '5' })
     }
-    // What is kept can be read, so it is ready; whoever watches it sees the rest.
+    // The stored data can be read, so the server is ready; monitoring shows the rest.
     const notes = [parts.timeKeeper?.note() ?? null, parts.storeNote()].filter(note => note !== null)
     return jsonText(JSON.stringify({ status: 'ready', ...(notes.length === 0 ? {} : { note: notes.join('; ') }) }))
   })

@@ -68,7 +68,7 @@ export function changedConfig(fields: Fields, before: EndpointConfig | null): Pa
   }
 }
 
-/** @param before the present choice, which stays where this version shows it so */
+/** @param before the present choice, which stays if this version shows it the same */
 function flashboot(isOn: boolean, before: FlashBoot): FlashBoot {
   if (isOn === (before !== 'OFF')) return before
   return isOn ? 'FLASHBOOT' : 'OFF'
@@ -110,7 +110,10 @@ function changedCompute(fields: Fields, before: Compute | null): Compute | null 
   }
 }
 
-/** The configurations that instance ids name, where they agree with the flavors and the count in the request; else the latter. */
+/**
+ * The configurations that instance ids name, where they agree with the flavors and the count in
+ * the request; else the latter.
+ */
 function namedConfigs(ids: readonly string[] = [], wanted: readonly CpuConfig[]): readonly CpuConfig[] {
   const named = ids.flatMap(id => parseInstanceId(id) ?? [])
   const agree =

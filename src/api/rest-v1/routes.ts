@@ -48,7 +48,7 @@ export function v1Routes(parts: V1Parts): RestRoute[] {
     ...volumeRoutes(parts),
     ...billingRoutes(parts),
     ...workerLogRoutes(parts),
-    // Tools list pods besides endpoints and fail if that fails. There are no pods.
+    // Tools list pods besides endpoints and fail if that fails. The list is empty.
     route(contract('get', '/pods'), async () => []),
   ]
 }
@@ -180,7 +180,8 @@ function templateRoutes({ templates }: V1Parts): RestRoute[] {
 
 function registryRoutes({ registries }: V1Parts): RestRoute[] {
   const path = '/containerregistryauth'
-  // The user name is no secret: it does nothing without the password, and tools compare it with what they have sent.
+  // The user name is not secret: it is useless without the password, and tools compare it with the one that they
+  // sent.
   const view = ({ id, name, username }: Registry) => ({ id, name, username })
   return [
     route(contract('get', path), async ({ caller }) => (await registries.list(caller.owner)).items.map(view)),
@@ -228,7 +229,7 @@ function volumeRoutes({ volumes }: V1Parts): RestRoute[] {
   ]
 }
 
-/** Bills of endpoints: a record for each time bucket and endpoint. There are no pods, and volumes cost nothing. */
+/** Bills of endpoints: a record for each time bucket and endpoint. Pods do not exist, and volumes cost nothing. */
 function billingRoutes({ billing }: V1Parts): RestRoute[] {
   const query = { ...BillingTimeQuery, endpointId: z.string().max(191).optional() }
   return [

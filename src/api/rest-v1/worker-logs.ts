@@ -31,7 +31,9 @@ const EVENTS = asEvents(
   false,
 )
 
-/** The logs of a worker at the path of Flash and `rp logs`: at RunPod it is on a host of its own (`RUNPOD_HAPI_URL`). */
+/**
+ * The logs of a worker at the path of Flash and `rp logs`: at RunPod it is on a host of its own (`RUNPOD_HAPI_URL`).
+ */
 export function workerLogRoutes({ logs, stopping }: V1LogParts): RestRoute[] {
   return [
     route(
@@ -68,7 +70,9 @@ export function workerLogRoutes({ logs, stopping }: V1LogParts): RestRoute[] {
   ]
 }
 
-/** All lines of a stream that ends, each after its time, by their sources; the newest within {@link MAX_CHARACTERS}. */
+/**
+ * All lines of a stream that ends, each after its time, by their sources; the newest within {@link MAX_CHARACTERS}.
+ */
 async function linesOf(stream: LogStream): Promise<Record<'container' | 'system', string[]>> {
   const kept: { readonly source: string; readonly text: string }[] = []
   let characters = 0

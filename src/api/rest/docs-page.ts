@@ -32,7 +32,10 @@ interface Entry {
   readonly operation: Operation
 }
 
-/** An OpenAPI document as a page, without scripts or external resources: each operation with a request as a curl command, and its response. */
+/**
+ * An OpenAPI document as a page, without scripts or external resources: each operation with a request as a curl
+ * command, and its response.
+ */
 export function docsPage(document: Record<string, unknown>): string {
   const paths = document.paths as Record<string, Record<string, Operation>>
   const [{ url: server = '' } = {}] = document.servers as { url: string }[]

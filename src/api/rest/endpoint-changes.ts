@@ -70,7 +70,7 @@ export function changedConfig(body: Changed, before: EndpointConfig): Partial<En
 }
 
 /**
- * Changes to the container configuration, from what the endpoint runs at the moment of the change.
+ * Changes to the container configuration, based on the one that the endpoint runs at the moment of the change.
  * @param template a template to apply once, if any
  */
 export function changedTemplate(body: Changed, template: Template | null) {

@@ -19,7 +19,7 @@ export const containerRules: readonly Rule<Record<never, never>>[] = [
   ({ ports = [] }: { ports?: readonly string[] }) => portProblems(ports).map(problem => restSentence(problem)),
 ]
 
-/** Rules of changed variables. What the variables come to is checked with those that are there. */
+/** Rules of changed variables. The merged variables are checked together with the existing ones. */
 export const envChangeRules: readonly Rule<Record<never, never>>[] = [
   ({ env, envChanges }: { env?: object; envChanges?: object }) =>
     env !== undefined && envChanges !== undefined

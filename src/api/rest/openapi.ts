@@ -29,7 +29,7 @@ const RATE_HEADERS = {
   },
 }
 
-/** What the document consists of. */
+/** Parts of the document. */
 export interface DocumentParts {
   readonly routes: readonly RestRoute[]
   /** Operations of other surfaces. */
@@ -38,13 +38,13 @@ export interface DocumentParts {
   readonly examples?: Examples
 }
 
-/** A request of an operation, and what the server answered. */
+/** A request of an operation, and the server's response. */
 export interface OperationExample {
   readonly params?: Readonly<Record<string, unknown>>
   readonly query?: Readonly<Record<string, unknown>>
   readonly body?: unknown
   readonly status: number
-  /** Body of the response; left out where there is none. */
+  /** Body of the response; left out without a body. */
   readonly response?: unknown
 }
 

@@ -1,7 +1,10 @@
 import { type AppError, ERROR_CODES } from '../../core/errors.ts'
 import { refusalHeaders } from '../surface.ts'
 
-/** An error as a problem document (RFC 9457), with the id of its request. `errors` are sentences, because clients decode them as strings. */
+/**
+ * An error as a problem document (RFC 9457), with the id of its request. `errors` are sentences, because
+ * clients decode them as strings.
+ */
 export function problemResponse(
   error: AppError,
   headers: Readonly<Record<string, string>>,

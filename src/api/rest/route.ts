@@ -85,6 +85,6 @@ export function route<
   H extends Shape = Record<never, never>,
   B extends Shape = Record<never, never>,
 >(contract: Contract<P, Q, H, B>, handle: (call: RouteCall<P, Q, H, B>) => Promise<unknown>): RestRoute {
-  // The table of routes has no shapes in its type; `validate` gives each handler what its own contract says.
+  // The table of routes has no shapes in its type; `validate` gives each handler the values of its own contract.
   return { contract, handle } as unknown as RestRoute
 }

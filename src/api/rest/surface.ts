@@ -44,7 +44,7 @@ const COMPRESSED_BYTES = 1024
 
 type Env = { Bindings: { parts: RestParts; env: SurfaceEnv; rate: { decision: RateDecision | null } } }
 
-/** How a version of the API is named and shows errors. */
+/** Names and error format of a version of the API. */
 export interface ErrorFormat {
   readonly surface: 'rest' | 'restV1'
   /** The response for an error. */
@@ -149,7 +149,10 @@ function requireLevel({ access }: RestParts, caller: Caller, { contract }: RestR
   else access.requireManagement(caller, level as 'read' | 'write')
 }
 
-/** Before the change begins: what is refused where only the operator may is counted, so that a flood of it cannot fill the audit log. */
+/**
+ * Runs before the change begins: refusals for lack of the operator's rights are counted, so that a flood of them
+ * cannot fill the audit log.
+ */
 function requireMembers({ access }: RestParts, caller: Caller, { contract }: RestRoute, body: object): void {
   const { body: { ofOperator = [] } = {}, operationId } = contract
   const given = ofOperator.some(name => ![undefined, false].includes((body as Record<string, boolean>)[name]))
@@ -165,7 +168,10 @@ async function authenticate({ parts, env, rate }: Env['Bindings'], request: Requ
   return caller
 }
 
-/** Makes a change between its entries in the audit log. @param params path parameters; the last id names the object, else the response body does */
+/**
+ * Makes a change between its entries in the audit log.
+ * @param params path parameters; the last id names the object, else the response body does
+ */
 async function changing(
   { parts, env }: Env['Bindings'],
   { contract }: RestRoute,

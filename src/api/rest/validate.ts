@@ -17,7 +17,7 @@ export interface Validated {
 
 /**
  * Checks all parts of a request and reports all failures together, each with its path.
- * @param given the body; ignored if the contract takes none. A large one is parsed already
+ * @param given the body; ignored if the contract takes no body. A large one is parsed already
  * @throws AppError `invalid`
  */
 export function validate(

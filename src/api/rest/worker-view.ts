@@ -3,12 +3,12 @@ import { exitText } from '../../core/workers/worker.ts'
 import type { HeldJob, ReportedWorker, WorkerReport } from '../../services/observing/worker-reader.ts'
 import type { WorkerDetail, WorkerList } from './schemas/worker.ts'
 
-/** The workers of an endpoint as REST shows them. @param withEnded whether ended workers were requested */
+/** The workers of an endpoint as REST shows them. @param withEnded true if ended workers were requested */
 export function workerList(report: WorkerReport, withEnded: boolean, nowMs: number): WorkerList {
   const { ready: _, ...summary } = report.counts
   const workers = report.workers.map(worker => ({
     ...common(worker, nowMs),
-    // What is reported among those that have not ended has one of their statuses.
+    // Reported workers that have not ended have one of these statuses.
     status: worker.status as WorkerList['workers'][number]['status'],
   }))
   const ended = report.ended.map(worker => ({ ...more(worker, nowMs), exit: exitOf(worker) }))

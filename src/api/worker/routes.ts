@@ -40,7 +40,7 @@ export interface WorkerSurfaceParts {
   readonly stops: JobStops
   readonly calls: WorkerCalls
   readonly vault: Vault
-  /** Traces; none are recorded when left out. */
+  /** Traces; not recorded when left out. */
   readonly tracing: Tracing | undefined
   readonly emit: Emit
   readonly resultRoom: BodyRoom
@@ -120,7 +120,7 @@ async function take(parts: WorkerSurfaceParts, call: Call, worker: Worker, batch
   // One job would be more than it asks for, and SDK 2.0 hangs when it gets more.
   if (limit < 1) throw new AppError('rate_limited', 'batch_size has to be 1 or more', { retryAfterSeconds: 5 })
   const inProgress = call.query.get('job_in_progress')
-  // Jobs for a worker that has gone would be lost with the response; one that only sends no more takes again.
+  // Jobs for a lost worker would be lost with the response; one that only ended its sending half takes again.
   const ending = endingOf(call)
   const claimed = await parts.takes.take(worker, {
     limit,

@@ -19,7 +19,7 @@ export function myself({ access }: GraphqlParts, { caller }: GraphqlContext): (U
   return { caller, ...user(caller) }
 }
 
-/** An account as GraphQL shows it. There is no balance and there are no notifications: clients expect zeros. */
+/** An account as GraphQL shows it. Balance and notifications do not exist: clients expect zeros. */
 function user({ owner }: Caller) {
   return {
     id: owner,

@@ -87,7 +87,10 @@ export function catalogFields({ catalog }: GraphqlParts) {
   }
 }
 
-/** The share of a GPU type that one worker can have on this machine. It counts as secure cloud. There is no community cloud. */
+/**
+ * The share of a GPU type that one worker can have on this machine. It counts as secure cloud; a community cloud does
+ * not exist.
+ */
 function lowestPrice(catalog: Catalog, gpu: PricedGpu, wanted: GivenFields<WantedGpus>) {
   const { vcpusHere, memoryGbHere } = gpu
   const isHere = wanted.secureCloud !== false

@@ -1,4 +1,4 @@
-/** Hardware and places. Availability is what the server's machine really has. */
+/** Hardware and places. Availability is that of the server's real machine. */
 export const catalogSdl = /* GraphQL */ `
   enum Compliance {
     GDPR

@@ -5,7 +5,10 @@ import { operationSdl } from './operations.ts'
 import { templateSdl } from './templates.ts'
 import { unsupportedSdl } from './unsupported.ts'
 
-/** The GraphQL schema, written by hand; names, types and nullability are those that RunPod's clients send. scripts/schema.ts prints it. */
+/**
+ * The GraphQL schema, written by hand; names, types and nullability are those that RunPod's clients send.
+ * scripts/schema.ts prints it.
+ */
 export const typeDefs: readonly string[] = [
   ...[operationSdl, accountSdl, endpointSdl, templateSdl, catalogSdl, unsupportedSdl].map(part =>
     part.trim().replaceAll(/^ {2}/gm, ''),

@@ -1,6 +1,7 @@
 /**
- * Parts of the public API that Runyard lacks: pods, flash apps, the hub, the model repository, public endpoints. Lists are empty, and clients get
- * a sentence for everything else, so their documents must be valid: each input is a scalar that takes anything.
+ * Parts of the public API that Runyard lacks: pods, flash apps, the hub, the model repository, public endpoints.
+ * Lists are empty, and clients get a sentence for everything else, so their documents must be valid: each input is a
+ * scalar that takes anything.
  */
 export const unsupportedSdl = /* GraphQL */ `
   "A worker of an endpoint that has not ended; of pods there are none."

@@ -23,8 +23,8 @@ const LISTS: Readonly<Record<string, string>> = {
 }
 
 /**
- * Bills of things that Runyard lacks or gives without charge: by kind the id in its query and its records, if it has one, the count of these,
- * and its amounts.
+ * Bills of things that Runyard lacks or gives without charge: by kind the id in its query and its records, if it has
+ * one, the count of these, and its amounts.
  */
 const BILLS: Readonly<Record<string, { id?: string; count?: string; amounts: readonly string[] }>> = {
   pods: { id: 'podId', count: 'uniquePodCount', amounts: ['gpuAmount', 'cpuAmount', 'diskAmount'] },
@@ -45,8 +45,8 @@ const FREE_AMOUNTS: readonly string[] = [
 ]
 
 /**
- * The lists and bills of the public API for things that Runyard lacks, so that tools that list everything go on. The document of the API leaves
- * them out.
+ * The lists and bills of the public API for things that Runyard lacks, so that tools that list everything go on. The
+ * document of the API leaves them out.
  */
 export function absentRoutes(parts: AbsentParts): RestRoute[] {
   return [...lists(), builds(parts), ...bills(parts), wholeBill(parts)]

@@ -82,7 +82,7 @@ function filterOf(query: Query): AuditFilter {
   return { account, key, operation, object, surface, sinceMs: sinceMs ?? null, untilMs: untilMs ?? null }
 }
 
-/** An entry for others to check: what the hash is of is there byte for byte. */
+/** An entry for external verification: the hashed content is in it byte for byte. */
 export function entryLine({ content, hash }: Pick<KeptEntry, 'content' | 'hash'>): string {
   return `{"entry":${content},"hash":"${hash}"}\n`
 }

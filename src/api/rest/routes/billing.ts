@@ -68,7 +68,7 @@ export function timeRule(billing: () => BillCalculator): Rule<typeof BillingTime
   return (given, sent) => {
     const problems = billing().problems(timeOf(given))
     const wrong = Object.keys(BillingTimeQuery).some(name => sent.has(name) && !(name in given))
-    // If the schema refused a part of the range, check only what does not depend on that part.
+    // If the schema refused a part of the range, check only the rules that do not depend on that part.
     const both = sent.has('lastN') && (sent.has('startTime') || sent.has('endTime'))
     const most = problems.filter(problem => problem.field === 'lastN' && problem !== LAST_N_EXCLUDES)
     const shown = wrong ? [...(both ? [LAST_N_EXCLUDES] : []), ...most] : problems
@@ -97,7 +97,7 @@ function recordBody(record: BillingRecord): BillBody['records'][number] {
   }
 }
 
-/** Disks have no cost of their own, and there are no fees. */
+/** Disks have no cost of their own, and fees do not exist. */
 function amountsBody({ gpu, cpu }: Amounts): BillBody['metadata']['totals'] {
   return {
     totalAmount: dollars(gpu + cpu),

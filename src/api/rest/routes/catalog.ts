@@ -31,7 +31,7 @@ export interface CatalogParts {
   readonly templates: Templates
 }
 
-/** Hardware and data centers that endpoints can choose, with what this machine has. */
+/** Hardware and data centers that endpoints can choose, with this machine's own hardware. */
 export function catalogRoutes({ catalog, templates }: CatalogParts): RestRoute[] {
   return [...gpuRoutes(catalog), ...cpuRoutes(catalog), ...dataCenterRoutes(catalog), templateRoute(templates)]
 }
@@ -163,7 +163,7 @@ function dataCenterRoutes(catalog: Catalog): RestRoute[] {
   ]
 }
 
-/** Public templates of the accounts of this installation. There are no official ones. */
+/** Public templates of the accounts of this installation. Official templates do not exist. */
 function templateRoute(templates: Templates): RestRoute {
   return route(
     {
@@ -206,7 +206,7 @@ const powerOfTwo: Rule<Pick<typeof CpuQuery, 'vcpuCount'>> = ({ vcpuCount }) =>
 
 function gpuBody(catalog: Catalog, gpu: PricedGpu, query: Partial<Members<typeof GpuQuery>>): GpuBody {
   const { id, name, pool, manufacturer, memoryGb, pricePerHour, here } = gpu
-  // This machine counts as secure cloud. There is no community cloud, and there are no pods.
+  // This machine counts as secure cloud. Community cloud and pods do not exist.
   const wanted = query.cloud !== 'COMMUNITY' && (query.product ?? []).includes('SERVERLESS')
   return {
     id,

@@ -13,9 +13,9 @@ import type { WorkerLogParts } from './worker-logs.ts'
 
 type Query = Members<typeof EndpointLogQuery>
 
-/** How many old lines come first where the reader follows and does not say. */
+/** Default number of old lines for a reader that follows. */
 const DEFAULT_TAIL = 100
-/** How long to follow after the end of the job, in ms: workers print a little after that. */
+/** Time to follow after the end of the job, in ms: workers print a little after that. */
 const LINGER_MS = 2_000
 
 const WRITINGS: Readonly<Record<NonNullable<Query['format']>, EventWriting<LogEvent>>> = {
@@ -29,7 +29,10 @@ const WRITINGS: Readonly<Record<NonNullable<Query['format']>, EventWriting<LogEv
 const oneOfBoth: Rule<typeof EndpointLogQuery> = ({ worker, job }) =>
   worker !== undefined && job !== undefined ? ['query.job: cannot be given together with worker'] : []
 
-/** An addition to the public contract: the logs of all workers of an endpoint, of one, or of a job, followed or to keep. */
+/**
+ * An addition to the public contract: the logs of all workers of an endpoint, of one, or of
+ * a job, followed or to keep.
+ */
 export function endpointLogRoutes({ endpoints, logs, stopping }: WorkerLogParts): RestRoute[] {
   return [
     route(
@@ -71,7 +74,7 @@ export function endpointLogRoutes({ endpoints, logs, stopping }: WorkerLogParts)
   ]
 }
 
-/** Who does not follow and gives no tail wants all that is kept. */
+/** A reader that does not follow and gives no tail gets all stored lines. */
 function startOf({ follow, tail, since }: Query, lastEventId: string | undefined): LastEvent | null {
   if (lastEventId !== undefined) return readEventId(lastEventId)
   if (follow === 'true' || tail !== undefined) return null

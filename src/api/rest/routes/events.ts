@@ -20,7 +20,7 @@ const EVENTS = asNamedEvents(({ type, atMs, endpointId, fields }: NumberedEvent)
   data: { type, at: new Date(atMs).toISOString(), endpointId, ...fields },
 }))
 
-/** An addition to the public contract: what happens to the endpoints of an account, while it happens. */
+/** An addition to the public contract: live events of the endpoints of an account. */
 export function eventRoutes({ endpoints, feed, stopping }: EventParts): RestRoute[] {
   return [
     route(

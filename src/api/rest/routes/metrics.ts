@@ -21,7 +21,7 @@ export interface MetricParts {
   readonly series: MetricSeries
 }
 
-/** An addition to the public contract: what an endpoint did, over time. */
+/** An addition to the public contract: metrics of an endpoint over time. */
 export function metricRoutes({ endpoints, series }: MetricParts): RestRoute[] {
   return [
     route(

@@ -317,7 +317,7 @@ function restarting({ endpoints }: ServerlessParts): RestRoute {
   )
 }
 
-/** The serverless template that a request starts from; null for none. */
+/** The serverless template that a request starts from; null without a template. */
 async function startingTemplate(
   { templates }: ServerlessParts,
   owner: OwnerId,

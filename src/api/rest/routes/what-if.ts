@@ -25,7 +25,7 @@ const QUERY_NAMES: FieldNames = {
   'scaler.requestCount': 'scalerValue',
 }
 
-/** An addition to the public contract: what other settings would have done. */
+/** An addition to the public contract: effects of other settings on recorded load. */
 export function whatIfRoutes({ endpoints, whatIf }: WhatIfParts): RestRoute[] {
   return [
     route(

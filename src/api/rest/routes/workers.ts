@@ -16,7 +16,10 @@ export interface WorkerParts {
 
 const ALL = '/v2/serverless/{id}/workers'
 
-/** The workers of an endpoint, and one worker. The single worker and ended workers are additions to the public contract. */
+/**
+ * The workers of an endpoint, and one worker. The single worker and ended workers are
+ * additions to the public contract.
+ */
 export function workerRoutes({ workers, clock }: WorkerParts): RestRoute[] {
   return [
     route(

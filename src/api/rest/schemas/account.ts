@@ -152,7 +152,7 @@ export const UpdateKey = {
 }
 
 const Limit = z.number().int().min(0).max(MAX_LIMIT).nullable()
-/** Limits of an account; null for none. */
+/** Limits of an account; null is unlimited. */
 const Limits = z.strictObject(
   Object.fromEntries(ACCOUNT_LIMIT_NAMES.map(name => [name, Limit.optional()])) as GivenLimitShape,
 )

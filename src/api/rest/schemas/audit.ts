@@ -35,7 +35,7 @@ export const AuditPage = z.object({ entries: z.array(Entry), pagination: Paginat
 
 const Place = z.object({ sequence: Sequence, hash: Hash })
 
-/** What a check of the chain found. */
+/** Result of a check of the chain. */
 export const AuditVerification = z
   .object({
     intact: z.boolean(),

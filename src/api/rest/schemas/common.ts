@@ -47,7 +47,7 @@ export function text(max: number) {
 /** Display name. */
 export const Name = text(191)
 
-/** How many things a page may have. @param fallback how many it has where the request says nothing */
+/** Limit of the items of a page. @param fallback the default limit */
 export function pageLimit(fallback: number) {
   return z.coerce
     .number()
@@ -77,7 +77,10 @@ export function pagination(nextCursor: string | null): z.output<typeof Paginatio
 /** The path parameter of one resource. */
 export const IdParam = { id: z.string().min(1).max(191) }
 
-/** Query of a change that may be tried: with `true` it is checked as ever, answers with what would come of it, and changes nothing. */
+/**
+ * Query of a change that can be tried: with `true` it is checked as usual, returns its would-be result, and changes
+ * nothing.
+ */
 export const DryRunQuery = { dryRun: z.enum(['true', 'false']).default('false') }
 
 /** The response of a route that sends server-sent events. */

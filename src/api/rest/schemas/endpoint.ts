@@ -146,7 +146,7 @@ export const CreateEndpoint = {
   templateId: Id.optional(),
 }
 
-/** How a change that workers see comes to them. */
+/** Rollout of a change that workers see. */
 const RolloutGiven = z
   .strictObject({ canary: z.int().min(CANARY_PERCENT.least).max(CANARY_PERCENT.most) })
   .openapi('EndpointRollout')
@@ -174,7 +174,10 @@ export const EndpointBody = z
     name: z.string(),
     type: EndpointType,
     requestUrls: z.union([QueueRequestUrls, LoadBalancingRequestUrls]).openapi('EndpointRequestUrls'),
-    /** An addition to the public contract, as `domain`, of load-balancing endpoints: their own origin; null without one. */
+    /**
+     * An addition to the public contract, as `domain`, of load-balancing endpoints: their
+     * own origin; null without one.
+     */
     browserUrl: Uri.nullable().optional(),
     domain,
     gpu: GpuShown.nullable().optional(),

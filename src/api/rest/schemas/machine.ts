@@ -59,7 +59,7 @@ const Containers = z
   })
   .openapi('MachineContainers')
 
-/** The machine, who has its GPUs, and what waits. */
+/** The machine, the users of its GPUs, and the waiting workers. */
 export const MachineBody = z
   .object({
     vcpus: z.object({ total: z.number(), used: z.number() }),
@@ -76,7 +76,7 @@ export const MachineBody = z
 /** See {@link MachineBody}. */
 export type MachineBody = z.infer<typeof MachineBody>
 
-/** What `runyard doctor` finds. */
+/** Findings of `runyard doctor`. */
 export const DiagnosisBody = z
   .object({
     at: DateTime,

@@ -10,7 +10,7 @@ function whole(minimum: number, maximum: number) {
 const FlashBootType = z.enum(FLASHBOOTS)
 const ScalerType = z.enum(['QUEUE_DELAY', 'REQUEST_COUNT'])
 
-/** Query of a what-if: settings that differ from today's, and how many days are played. */
+/** Query of a what-if: settings that differ from the present ones, and the number of replayed days. */
 export const WhatIfQuery = {
   workersMin: whole(0, MAX_WORKERS).optional(),
   workersMax: whole(1, MAX_WORKERS).optional(),
@@ -52,7 +52,7 @@ const Played = z
   })
   .openapi('WhatIfFigures')
 
-/** What settings would have done. */
+/** Effects of settings. */
 export const WhatIfBody = z
   .object({
     serverlessId: z.string(),

@@ -65,7 +65,7 @@ export const WorkerList = z
 /** The shape of {@link WorkerList}. */
 export type WorkerList = z.infer<typeof WorkerList>
 
-/** One worker with its history, its jobs, and how it ended. */
+/** One worker with its history, its jobs, and its exit. */
 export const WorkerDetail = z
   .object({
     ...more,
