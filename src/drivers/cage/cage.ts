@@ -202,7 +202,7 @@ export class Cage {
     const readable = outermost(all.filter(path => path !== ''))
     const shared = this.#options.writable
     const inside = (path: string) => [...readable, ...shared].some(folder => contains(folder, path))
-    // What would lie above the layer would be the image itself.
+    // The folder above the layer would be the image itself.
     const own = layer !== null && working === image ? [] : [working]
     return {
       links: this.#system.links,

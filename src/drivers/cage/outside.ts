@@ -97,7 +97,7 @@ function startSlirp({ worker, pid, held, clock }: SlirpStart): Promise<void> {
     })
     .finally(() => {
       giveUp()
-      // What it says later is lost; it goes on without this server.
+      // Its later messages are lost: it runs on without this server.
       errors.destroy()
       ready.destroy()
       child.unref()

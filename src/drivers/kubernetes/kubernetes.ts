@@ -171,7 +171,7 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
     await Promise.race([this.#tried.promise, this.#waited])
     let found: PodObject | null
     try {
-      // Where nobody answers, the next server must not wait for each of thousands.
+      // The next server must not wait for each of thousands of workers while the cluster does not answer.
       if (this.#away !== null) throw new KubernetesError('the cluster does not answer', null)
       found = this.#unclaimed.take(worker) ?? (await this.#calls.find(worker))
     } catch {
@@ -240,7 +240,7 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
     try {
       for (const kind of ['pods', 'secrets'] as const) {
         for (const { worker, name, uid, createdMs } of await this.#calls.list(kind)) {
-          // Who was the active server when this began may not be it any more.
+          // Another server may be the active one since this began.
           if (clock.monotonic() - begunMs >= TIDY_MS) return
           const isOurs = alive.has(worker) || this.workers.has(worker) || this.starts.has(worker)
           if (isOurs || clock.now() - createdMs < TIDY_AGE_MS) continue
@@ -284,7 +284,7 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
       await this.#pin(spec, watch, pod)
       return podHandle(pod, spec)
     } catch (thrown) {
-      // What is being started goes on: the next server finds it by its name.
+      // The start of the pod goes on: the next server finds it by its name.
       if (this.#closed) return new Promise<never>(() => {})
       this.#giveUp(pod)
       throw thrown

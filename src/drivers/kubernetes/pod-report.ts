@@ -139,7 +139,7 @@ function causeOf(pod: PodObject, reason: string, exitCode: number | null): ExitC
   if (status?.reason === 'Evicted' && limitGb !== null && OWN_DISK.test(said)) {
     return { kind: 'disk_full', limitGb, of: 'container' }
   }
-  // What nodes say of containers that were gone when they came back, as after a loss of power.
+  // Nodes report this of containers that were gone when the node came back, as after a loss of power.
   const isGone = reason === 'ContainerStatusUnknown' || (reason === 'Unknown' && exitCode === 255)
   const why = taken(isGone ? 'NodeLost' : (status?.reason ?? ''), node, said) ?? leavingOf(pod)
   if (why !== null) return { kind: 'reclaimed', why }

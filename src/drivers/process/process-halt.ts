@@ -41,7 +41,7 @@ export async function halt(
     let rests = true
     for (const found of await membersOfFamily(family)) {
       const key = keyOf(found)
-      // When the first one is stopped, by whomever, the others may have been stopped with it.
+      // Anyone may have stopped the first process, and the others with it.
       if (found.pid === family.leader && found.stopped && !halted.has(key)) knowsOwnStops = false
       if (knowsOwnStops && found.stopped && !halted.has(key)) ownStops.add(key)
       if (ownStops.has(key)) continue
@@ -78,7 +78,7 @@ export async function goOnAll(family: Family): Promise<void> {
 
 /** The living processes of a worker, parents before their children. */
 async function membersOfFamily({ worker, leader, caged, mark }: Family): Promise<ProcessState[]> {
-  // What is around a cage carries the variable too, and slirp4netns must go on: as the kernel does, it holds the
+  // Programs around a cage carry the variable too, and slirp4netns must go on: as the kernel does, it holds the
   // connections of the worker.
   const marked = caged ? [] : await findFamily(worker, mark)
   const all = (await listProcesses()).filter(({ living, pid }) => living && pid !== process.pid)
