@@ -17,7 +17,7 @@ export interface DatabaseNote {
   readonly id: string | null
 }
 
-/** Why a server may not start on a database with this data directory. */
+/** The reason why a server may not start on a database with this data directory. */
 export interface DatabaseMismatch {
   /** A sentence without a full stop: what the directory belongs to, and what was given or found instead. */
   readonly problem: string

@@ -50,7 +50,7 @@ export function auditFile(file: string, repair: boolean, nowMs: number): Audit {
   try {
     using database = new DatabaseSync(file, { readOnly: !repair, timeout: 5_000 })
     const damage = damageIn(database)
-    // What the rows of a damaged file say means nothing.
+    // The rows of a damaged file are not reliable.
     if (damage.length > 0) return { schema: null, flaws: damage }
     database.exec(repair ? 'PRAGMA foreign_keys = ON; BEGIN IMMEDIATE' : 'BEGIN')
     const schema = schemaIn(database)

@@ -49,7 +49,7 @@ export function checkFile(file: string): DatabaseCheck {
   }
 }
 
-/** Why a file cannot be read, with the remedy where it is not a backup. */
+/** The reason why a file cannot be read, and the remedy unless it is a backup. */
 export function unreadable(error: unknown): Pick<DatabaseCheck, 'problem' | 'remedy'> {
   if (isFullDisk(error)) return { problem: 'it cannot be read, because its disk is full', remedy: 'make room there' }
   const said = damageSaid(error)

@@ -287,7 +287,7 @@ async function transact(
     unsent = []
     places = places.map((place, index) => (place === null ? null : advance(index, answered[place] ?? [])))
   }
-  // When its answer is lost, the changes happened wholly or not at all, and the caller gets `unavailable`.
+  // If its answer is lost, all changes happened or no change did, and the caller gets `unavailable`.
   await answers(client, [...unsent, COMMIT])
   return results
 }

@@ -38,8 +38,8 @@ function copyBeside(from: string, to: string): Promise<void> {
 }
 
 /**
- * Why this version cannot use the file of a database, as the end of a sentence; null when all is well. Reads all of
- * it.
+ * The reason why this version cannot use the file of a database, as the end of a sentence; null when it can. Reads
+ * the whole file.
  */
 export function problemOfFile(file: string): string | null {
   if (!existsSync(file)) return 'it has no database'

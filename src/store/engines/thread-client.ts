@@ -38,7 +38,7 @@ export class ThreadClient implements Host {
     return client
   }
 
-  /** Why it takes no more calls; null while it does. */
+  /** The error that every further call gets; null while calls are taken. */
   get closed(): Error | null {
     return this.#closed
   }

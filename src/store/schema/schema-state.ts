@@ -37,7 +37,7 @@ export function stateOf(
   return { version: Number(newest.version), writtenBy: isReleased ? String(newest.program) : null }
 }
 
-/** Why a program with these steps cannot use a database, as a sentence; null when it can. */
+/** The reason why a program with these steps cannot use a database, as a sentence; null when it can. */
 export function refusalOf({ version, writtenBy }: SchemaState, known = knownSchema()): string | null {
   if (writtenBy === null) {
     return (

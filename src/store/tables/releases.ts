@@ -271,7 +271,7 @@ export function ofRelease(release: KeptRelease, readyAtMs: number | null, isJudg
   return [id, endpointId, version, owner, source, createdBy, createdAtMs, ...texts, readyAtMs, isJudged ? 1 : 0]
 }
 
-/** Why a release was stopped, of its column; null where it was not. */
+/** The failure that stopped a release, from its column; null if it was not stopped. */
 export function toStop(text: string | null): FailureStop | null {
   return text === null ? null : (JSON.parse(text) as FailureStop)
 }

@@ -31,7 +31,7 @@ export function readSummed<Text extends string | null>(stored: Text): ReadText<T
   if (stored === null || stored.length > SUM_LENGTH + MAX_SUMMED) return { text: stored, isWhole: true }
   const text = stored.slice(SUM_LENGTH) as Text & string
   const fits = stored.slice(1, SUM_LENGTH) === sumOf(text)
-  // Where the mark itself was changed, the checksum behind it still fits.
+  // If the mark itself was changed, the checksum behind it still fits.
   return stored.startsWith(MARK) ? { text, isWhole: fits } : { text: stored, isWhole: !fits }
 }
 

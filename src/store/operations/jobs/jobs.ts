@@ -83,7 +83,8 @@ export const jobs = {
     const inTurns = yield* hasQueuedBatch(endpointId)
     // Before its worker, as where jobs are counted in their batches.
     if (inTurns) yield* lock(lockQueuedBatches, [endpointId])
-    // Before the jobs: a worker that is retired in that time gets none. Jobs that others have locked are not waited for.
+    // Before the jobs: a worker that is retired in that time gets none. Jobs that others have
+    // locked are not waited for.
     yield* lock(lockWorker, [workerId])
     if (request.letGoFirst === true && (yield* queryOne(findStops, [workerId])) !== null) return HELD_BACK
     const { rows, ...how } = yield* claimFromQueue(request, inTurns)
