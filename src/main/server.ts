@@ -73,7 +73,7 @@ export async function startServer(
   try {
     return await openServer({ config, sampleFolder, beforeListening, opened })
   } catch (error) {
-    // Why it cannot start is what people want to know, not what went wrong while it was given up.
+    // People need the reason of the failed start, not errors of the cleanup.
     await Promise.allSettled([opened.disposeAsync()])
     throw startError(error, config.dataDir)
   }

@@ -103,7 +103,7 @@ export async function openTerm(shell: Shell, lease: FencedTerm | null, role: Rol
     return await beginTerm(shell, lease, role, opened)
   } catch (error) {
     shell.front.end()
-    // Why it cannot begin is what people want to know, not what went wrong while it was given up.
+    // People need the reason of the failed takeover, not errors of the cleanup.
     await Promise.allSettled([opened.disposeAsync()])
     throw error
   }

@@ -224,7 +224,7 @@ async function openFile(config: Config): Promise<OpenedStore> {
   const file = join(config.dataDir, DATABASE_NAME)
   const note = join(config.dataDir, 'large-bodies')
   const flushMs = () => measureFlushMs(config.dataDir, () => systemClock.monotonic())
-  // What large bodies left in the database would hold up a store that begins in the loop.
+  // The traces of large bodies in the database would delay a store that begins in the loop.
   const auto = () => (existsSync(note) ? 'thread' : chooseHost(flushMs()))
   const store = await openSqliteStore({
     file,

@@ -92,7 +92,7 @@ async function copied(
   isGiven: boolean,
 ): Promise<string> {
   try {
-    // What belongs there may not be mounted.
+    // The volume of this folder may not be mounted.
     if (isGiven && !existsSync(folder)) throw new AppError('unavailable', 'there is no folder')
     ensureFolder(folder)
     return await copy(folder)
