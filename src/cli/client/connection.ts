@@ -111,7 +111,7 @@ async function refusal(answer: Response, url: string): Promise<CliError> {
   const said = refusalText(body, otherwise)
   const requestId = answer.headers.get(REQUEST_ID)
   const exitCode = EXIT_OF_STATUS[answer.status] ?? EXIT.unavailable
-  // What went wrong is in the log of the server, beside this id.
+  // The log of the server has the cause, beside this id.
   if (answer.status >= 500 && requestId !== null) return new CliError(`${said} (request ${requestId})`, exitCode)
   return new RefusedRequest(said, exitCode, failuresIn(body))
 }
