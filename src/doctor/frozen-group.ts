@@ -23,7 +23,7 @@ export class FrozenGroup {
     writeFileSync(join(this.#folder, 'cgroup.freeze'), '0')
   }
 
-  /** Whether all that is in the group is held. */
+  /** True if all processes of the group are frozen. */
   get isHeld(): boolean {
     return readFileSync(join(this.#folder, 'cgroup.events'), 'utf8').includes('frozen 1')
   }

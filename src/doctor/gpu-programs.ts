@@ -16,7 +16,7 @@ export class CheckFailed extends Error {}
 export class CardWorker {
   readonly #helper: HelperProcess
   readonly process: ProcessStart
-  /** What it found when it took the card. */
+  /** State of the card when the program took it. */
   readonly entered: CardAnswer
   #launches = 0
 
@@ -57,7 +57,11 @@ export class CardWorker {
     return checksum
   }
 
-  /** Launches a kernel again and again for this time. @returns the number of launches @throws CheckFailed, also where the result is wrong */
+  /**
+   * Launches a kernel again and again for this time.
+   * @returns the number of launches
+   * @throws CheckFailed, also where the result is wrong
+   */
   async work(forMs: number): Promise<number> {
     this.#launches = 0
     const { launches = 0, isRight } = await this.#ask({ op: 'work', forMs }, done => {

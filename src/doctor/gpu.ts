@@ -1,6 +1,6 @@
 /**
- * The checks of `runyard doctor --gpu`: what works on each card that is free, and how fast, by the same ports that a server uses and a small
- * program of its own. Two minutes at most.
+ * The checks of `runyard doctor --gpu`: what works on each card that is free, and how fast, by the same ports that a
+ * server uses and a small program of its own. Two minutes at most.
  */
 import { join } from 'node:path'
 import type { CardMemory } from '../core/hardware/gpu-memory.ts'
@@ -29,7 +29,7 @@ const LARGEST_BYTES = 4 * GIB
 const LOCK_MS = 10_000
 const REST_MS = 2_000
 const LOOK_MS = 10
-/** How long a program is to stand still in its freeze or pause. */
+/** Time for which a program should stand still in its freeze or pause. */
 const PAUSE_MS = 500
 /** Work that is frozen, paused, and shared. */
 const WORK_MS = { frozen: 1_000, paused: 3_000, shared: 1_000 }
@@ -37,7 +37,7 @@ const WORK_MS = { frozen: 1_000, paused: 3_000, shared: 1_000 }
 type Figures = GpuCheck['figures']
 type Outcome = Pick<GpuCheck, 'result' | 'message'> & { readonly figures?: Figures }
 
-/** Why the driver cannot suspend processes here, as a clause; null where it can. */
+/** The reason why the driver cannot suspend processes here, as a clause; null if it can. */
 export async function suspendLack(env: NodeJS.ProcessEnv): Promise<string | null> {
   const suspender = createGpuSuspender({ clock: systemClock, env, meter: createGpuMeter(systemClock, env) })
   const { lack } = await suspender.readiness()
@@ -209,7 +209,9 @@ class CardChecks {
     }
   }
 
-  /** A program is suspended, another one uses the whole card meanwhile, and the first goes on with its memory intact. */
+  /**
+   * A program is suspended, another one uses the whole card meanwhile, and the first goes on with its memory intact.
+   */
   async #suspended(): Promise<Outcome> {
     const bytes = this.#size(LARGEST_BYTES / GIB)
     const worker = await this.#worker(bytes)
