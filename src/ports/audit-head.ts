@@ -1,6 +1,9 @@
 import type { ChainPlace } from '../core/audit/entry.ts'
 
-/** A note of the last entry of the audit log outside of the database, by which it shows that the end of the log was cut off. */
+/**
+ * A note of the last entry of the audit log outside of the database, by which it shows that the
+ * end of the log was cut off.
+ */
 export interface AuditHeadNote {
   /** Null where nothing is noted yet. @throws when it is there and cannot be read */
   read(): ChainPlace | null

@@ -1,10 +1,10 @@
 /** Backups of a server, made while it runs. */
 
-/** What a backup is to have. */
+/** Content of a backup. */
 export interface BackupWish {
   /** Seals the keys of the data directory; null leaves the keys out. */
   readonly passphrase: string | null
-  /** Whether it has the output of workers. */
+  /** True to include the output of workers. */
   readonly withLogs: boolean
 }
 
@@ -18,14 +18,17 @@ export interface Backup {
 
 /** Makes backups. */
 export interface Backups {
-  /** @throws AppError `conflict` while another one is being made or read, `unavailable` when the database cannot be copied */
+  /**
+   * @throws AppError `conflict` while another one is being made or read, `unavailable` when
+   * the database cannot be copied
+   */
   make(wish: BackupWish): Promise<Backup>
 }
 
 /** A backup in a folder. */
 export interface KeptBackup {
   readonly file: string
-  /** When it was made, in Unix milliseconds. */
+  /** Time of the backup, in epoch milliseconds. */
   readonly atMs: number
   readonly bytes: number
 }
@@ -36,12 +39,12 @@ export interface BackupFolder {
   /** Time from one backup to the next. */
   readonly everyMs: number
   /**
-   * The newest backup in it that was made before this moment; null for none.
+   * The newest backup in it that was made before this time; null if there is no such backup.
    * @throws AppError `unavailable` when the folder cannot be read
    */
   newest(nowMs: number): Promise<KeptBackup | null>
   /**
-   * Makes one, and then removes older ones. What is there under the name of a backup is whole at each moment.
+   * Makes a backup, then removes older ones. A file with the name of a backup is complete at each moment.
    * @param signal gives it up
    * @throws AppError `conflict` while another one is being made, `unavailable` when it cannot be made
    */

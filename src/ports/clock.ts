@@ -1,8 +1,8 @@
 /** Time. Timers and timestamps come from here only, so that the simulator controls them. */
 export interface Clock {
   /**
-   * Epoch milliseconds of the server's time, for timestamps that are stored. It runs by the monotonic clock and never goes back while a server runs; a step of the
-   * machine's clock does not move it (docs/adr/0079).
+   * Epoch milliseconds of the server's time, for timestamps that are stored. It runs by the monotonic clock and never
+   * goes back while a server runs; a step of the machine's clock does not move it (docs/adr/0079).
    */
   now(): number
   /** Milliseconds of a monotonic clock, for durations. */
@@ -16,43 +16,45 @@ export interface Clock {
 
 /** A step of the machine's clock that the server's time has not followed. */
 export interface ClockStep {
-  /** What the machine's clock shows less the server's time: above zero when it was set forward. */
+  /** The machine's clock minus the server's time: above zero when the clock was set forward. */
   readonly byMs: number
-  /** When it was noticed, or grew or shrank by another step, in epoch milliseconds of the server's time. */
+  /**
+   * Time at which the step was noticed or last changed by another step, in epoch milliseconds of the server's time.
+   */
   readonly sinceMs: number
 }
 
-/** What both clocks show. */
+/** Times of both clocks. */
 export interface ClockReading {
   /** The server's time, in epoch milliseconds. */
   readonly nowMs: number
   /** The machine's clock, in epoch milliseconds. */
   readonly machineMs: number
-  /** Null while they agree to some seconds. */
+  /** Null while both agree to some seconds. */
   readonly step: ClockStep | null
 }
 
-/** What a later server needs to go on with the time of this one. */
+/** Data with which a later server continues the time of this one. */
 export interface ClockMark {
-  /** The start of the machine's system that this was read in; empty where it has no name. */
+  /** Id of the boot of the machine in which this was read; empty if the system has no such id. */
   readonly boot: string
   /** Milliseconds from that start to the instant of the mark, sleep included. */
   readonly sinceBootMs: number
   /** The server's time at that instant. */
   readonly nowMs: number
-  /** The step that it had not followed. */
+  /** The step that the server's time had not followed. */
   readonly step: ClockStep | null
 }
 
 /** The server's time beside the machine's clock. */
 export interface ServerTime {
-  /** What both clocks show now. */
+  /** Reads both clocks. */
   read(): ClockReading
   /** The mark of this instant. */
   mark(): ClockMark
   /**
-   * Goes on from another time, at a start or a takeover: only before anything has been done by this one.
-   * @param since when a step was noticed that had been there before; null for none
+   * Continues another time, at a start or a takeover: only before any use of the present one.
+   * @param since time at which an older step was noticed; null without one
    */
   resume(nowMs: number, since: number | null): void
 }

@@ -1,7 +1,7 @@
 /** A file of the console's page. */
 export interface ConsoleFile {
   readonly contentType: string
-  /** Whether its name changes with its content, so that browsers may keep it for good. */
+  /** True if the name changes with the content, so that browsers may cache the file for good. */
   readonly immutable: boolean
   readonly plain: Uint8Array
   /** The same compressed; null where that is no smaller. */
@@ -10,6 +10,9 @@ export interface ConsoleFile {
 
 /** The files of the console's page, as they were built. */
 export interface ConsoleFiles {
-  /** @param path begins with a slash, such as `/index.html`; as it came in, so whatever it says is to stay within the files */
+  /**
+   * Finds a file; never outside the files of the console.
+   * @param path begins with a slash, such as `/index.html`; as the client sent it
+   */
   find(path: string): Promise<ConsoleFile | null>
 }

@@ -7,7 +7,7 @@ export interface Exposition {
   readonly text: string
 }
 
-/** What one load-balancing endpoint has in the gateway now. */
+/** Present load of one load-balancing endpoint in the gateway. */
 export interface GatewayLoad {
   /** Requests that were admitted and have not ended, including those that wait. */
   readonly requests: number
@@ -15,15 +15,16 @@ export interface GatewayLoad {
   readonly sockets: number
   /** Those of both that wait for a worker. */
   readonly waiting: number
-  /** Workers that have some of them, which the store knows nothing about. */
+  /** Workers with some of these requests or sockets; the store has no record of this. */
   readonly busyWorkers: number
 }
 
 /** Counts events, and shows the counts together with the present state. */
 export interface Metrics {
   /**
-   * @param loads the present state of all endpoints; null when it could not be read, which shows as `runyard_store_up 0`
-   * @param gatewayLoad what an endpoint has in the gateway
+   * @param loads the present state of all endpoints; null when it could not be read, which
+   * shows as `runyard_store_up 0`
+   * @param gatewayLoad reads the load of an endpoint in the gateway
    */
   expose(loads: readonly EndpointLoad[] | null, gatewayLoad: (id: EndpointId) => GatewayLoad): Promise<Exposition>
 }

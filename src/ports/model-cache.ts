@@ -1,10 +1,10 @@
 import type { OwnerId, WorkerId } from '../core/ids.ts'
 import type { DownloadProgress } from '../core/models/download-progress.ts'
 
-/** Who wants to read a model. */
+/** Account that reads a model. */
 export interface ModelReader {
   readonly owner: OwnerId
-  /** The account's token for the hub; null for none. */
+  /** The account's token for the hub; null without one. */
   readonly token: string | null
 }
 
@@ -19,7 +19,7 @@ export interface ModelWish {
   readonly reader: ModelReader
 }
 
-/** A model that is there, whole and checked. */
+/** A model in the cache, complete and checked. */
 export interface ModelSnapshot {
   /** `owner/name`. */
   readonly name: string
@@ -34,7 +34,7 @@ export interface CachedModel extends ModelSnapshot {
   readonly usedAtMs: number
   /** Workers that have it. */
   readonly workers: number
-  /** Whether only accounts may use it whose token the hub has accepted for it. */
+  /** True if only those accounts may use it whose token the hub accepted for it. */
   readonly isRestricted: boolean
 }
 
@@ -42,17 +42,17 @@ export interface CachedModel extends ModelSnapshot {
 export interface ModelWatch {
   /** Its reader may have the model, whose revision means this commit. The download begins when it resolves. */
   resolved?(commit: string): Promise<void>
-  /** More of it has come. */
+  /** Another part was downloaded. */
   progress?(progress: DownloadProgress): void
 }
 
-/** A download that goes on. */
+/** A running download. */
 export interface ModelDownload extends DownloadProgress {
   readonly name: string
   readonly revision: string
 }
 
-/** What is in the cache, and what is on its way into it. */
+/** Content of the cache, with the running downloads. */
 export interface ModelCacheContent {
   readonly models: readonly CachedModel[]
   readonly downloads: readonly ModelDownload[]
@@ -65,23 +65,23 @@ export interface ModelCache {
   /** The folder that holds `models--owner--name` folders, absolute. */
   readonly hubFolder: string
   /**
-   * Sees that a model is there, and downloads it if it is not. Calls for the same model share one download, and what a download that was
-   * killed has left is used again. What was wanted is not removed for the next minutes.
-   * @throws ModelError when it cannot be had, also when this reader may not have it
+   * Downloads a model unless the cache has it. Calls for the same model share one download, and a download continues
+   * with the parts that a killed one left. The model is not removed for the next minutes.
+   * @throws ModelError when the download fails, or when this reader may not have the model
    */
   fetch(wish: ModelWish, watch?: ModelWatch): Promise<ModelSnapshot>
-  /** The model, as {@link fetch} gives it, where that takes no call to the hub; else null. */
+  /** The model, as from {@link fetch}, if that takes no call to the hub; otherwise null. */
   ready(wish: ModelWish): ModelSnapshot | null
   /**
    * Keeps models for a worker until {@link letGo}. Survives a restart of the server.
-   * @returns false, and nothing is kept, when one of them is not there
+   * @returns false if the cache lacks one of them; then it keeps none of them for this worker
    */
   hold(worker: WorkerId, models: readonly ModelSnapshot[]): Promise<boolean>
-  /** The worker has ended. */
+  /** Releases the models of a worker that ended. */
   letGo(worker: WorkerId): Promise<void>
   /**
-   * Lets go of the models of workers that have ended, and removes what downloads have left that nobody has gone on with for days.
-   * @param alive reads which workers have not ended
+   * Releases the models of workers that ended, and removes parts of downloads that nobody continued for days.
+   * @param alive reads the ids of all workers that did not end
    */
   tidy(alive: () => Promise<ReadonlySet<WorkerId>>): Promise<void>
   /** Everything in the cache, the model that was used last first. */
@@ -89,7 +89,7 @@ export interface ModelCache {
   /**
    * Removes a model, and ends a download of it.
    * @param commit the only revision to remove; null for all
-   * @returns what became of it; `in_use` when a worker has it, and then nothing is removed
+   * @returns the outcome; with `in_use`, a worker has the model and nothing was removed
    */
   remove(name: string, commit: string | null): Promise<'removed' | 'absent' | 'in_use'>
 }

@@ -1,7 +1,8 @@
 /**
- * What a topic is about: `queue:` an endpoint's queue has jobs to claim, `load:` its jobs or workers changed, `job:` a job
- * changed, `worker:` a worker changed, `key:` an API key changed or was removed, `endpoints` one was saved or removed, `deleted:` this one was, `fleet` processes of workers changed, `machine` it
- * has something else than before, `webhooks` a delivery is due.
+ * The subject of a notification. `queue:` an endpoint's queue has jobs to claim, `load:` its jobs or workers changed,
+ * `job:` a job changed, `worker:` a worker changed, `key:` an API key changed or was removed, `endpoints` an endpoint
+ * was saved or removed, `deleted:` this endpoint was removed, `fleet` processes of workers changed, `machine` the
+ * machine changed, `webhooks` a delivery is due.
  */
 export type Topic =
   | `${'queue' | 'load' | 'job' | 'worker' | 'deleted' | 'key'}:${string}`

@@ -6,21 +6,23 @@ export interface OutboundRequest {
   readonly body: string
   /** Aborts the call. */
   readonly signal: AbortSignal
-  /** Whether private addresses and this machine are refused for this call; as all calls of the server unless given. */
+  /** True to refuse private addresses and this machine for this call; by default as for all calls of the server. */
   readonly publicOnly?: boolean
-  /** True when the addresses of this machine are refused for this call, also those that are public; false when left out. */
+  /** True to refuse all addresses of this machine for this call, public ones too; false by default. */
   readonly notThisMachine?: boolean
-  /** Called before a connection is made, with whether all addresses of the name are public; not called when there is none. */
+  /** Called before a connection is made, with true if all addresses of the name are public; not called without any. */
   readonly onTarget?: (isPublic: boolean) => void
 }
 
-/** The status of the response, or why there is none, as a phrase such as "connect ECONNREFUSED 127.0.0.1:80". */
+/**
+ * The status of the response, or the reason of the failure, as a phrase such as "connect ECONNREFUSED 127.0.0.1:80".
+ */
 export type OutboundResult = { readonly status: number } | { readonly problem: string }
 
 /**
- * Calls addresses that clients name, which therefore cannot be trusted. Link-local addresses and those where clouds keep
- * the credentials of a machine are never called, whatever name stands for them. Redirects are not followed, and little of
- * a response's body is read.
+ * Calls addresses that clients name, which therefore cannot be trusted. Link-local addresses and those where clouds
+ * keep the credentials of a machine are never called, whatever name stands for them. Redirects are not followed, and
+ * little of a response's body is read.
  */
 export interface Outbound {
   /** Posts once. Never throws. */

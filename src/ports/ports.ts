@@ -21,7 +21,7 @@ import type { Vault } from './vault.ts'
 import type { VolumeFolders } from './volume-folders.ts'
 import type { WorkerLogs } from './worker-logs.ts'
 
-/** Everything that the application needs of the world; one value for each port. */
+/** Everything that the application needs from outside; one value for each port. */
 export interface Ports {
   readonly clock: Clock
   /** The time of `clock` beside that of the machine; they are the same when left out. */
@@ -30,9 +30,9 @@ export interface Ports {
   readonly random: Random
   readonly vault: Vault
   readonly store: Store
-  /** Damage of the database that was met; none is known of when left out. */
+  /** Damage of the database that was found; none by default. */
   readonly storeDamage?: StoreDamage
-  /** Whether the disk of the database is full; it has room when left out. */
+  /** State of the disk of the database, full or not; not full by default. */
   readonly storeRoom?: StoreRoom
   readonly driver: Driver
   readonly machine: Machine
@@ -45,12 +45,12 @@ export interface Ports {
   readonly volumes: VolumeFolders
   /** Keeps results of workers on disk until they fit into memory; null to refuse them. */
   readonly spill: Spill | null
-  /** Models that workers find on their disk; null where none are kept. */
+  /** Models that workers find on their disk; null without a cache of models. */
   readonly models: ModelCache | null
   /** The page of the console; null in a build without it. */
   readonly consoleFiles: ConsoleFiles | null
   readonly emit: Emit
   readonly metrics: Metrics
-  /** Traces; none are recorded when left out. */
+  /** Traces; not recorded by default. */
   readonly tracing?: Tracing | undefined
 }

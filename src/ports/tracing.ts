@@ -2,7 +2,10 @@ import type { JobId } from '../core/ids.ts'
 import type { TracedAttempt, TracedJob, TracedTry } from '../core/observing/job-spans.ts'
 import type { RequestTrace } from '../core/observing/request-trace.ts'
 
-/** Traces that the server records; what it tells others of them. Without it, contexts of clients are passed on as they came. */
+/**
+ * Traces that the server records; what it tells others of them. Without it, contexts of clients
+ * are passed on as they came.
+ */
 export interface Tracing {
   /** The `traceparent` that a worker gets with a job. */
   attempt(job: TracedJob, attempt: TracedAttempt): string

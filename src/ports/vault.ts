@@ -1,12 +1,12 @@
-/** Where a sealed text belongs: it opens there and nowhere else. */
+/** The place of a sealed text: it opens there and nowhere else. */
 export interface SealPlace {
-  /** What it is, as SEAL_KINDS in ports/management-store.ts names it. */
+  /** Kind of the text, as SEAL_KINDS in ports/management-store.ts names it. */
   readonly kind: string
-  /** What identifies its row for ever. */
+  /** Permanent key of its row. */
   readonly row: string
 }
 
-/** Keeps what must not be readable: hashes for keys and tokens, encryption for secrets. */
+/** Protects texts that must not be readable: hashes for keys and tokens, encryption for secrets. */
 export interface Vault {
   /** A one-way hash of a key or token, equal for equal texts. The texts are random and long, so it needs no salt. */
   hash(text: string): string
@@ -15,12 +15,12 @@ export interface Vault {
   /** Encrypts a text for one place in the store. Two calls give different results. */
   seal(plain: string, place: SealPlace): string
   /**
-   * What {@link seal} was given. Texts of older forms are bound to no place.
+   * The text that {@link seal} received. Texts of older forms are bound to no place.
    * @throws AppError `internal` when the text was changed, moved from another place, or sealed with another key
    */
   open(sealed: string, place: SealPlace): string
   /**
-   * What {@link seal} would make of a text that was sealed with an older key or in an older form; null for others.
+   * The present sealed form of a text that was sealed with an older key or in an older form; null for other texts.
    * @throws AppError `internal` as {@link open}
    */
   reseal(sealed: string, place: SealPlace): string | null

@@ -1,12 +1,12 @@
 import type { VolumeId } from '../core/ids.ts'
 
-/** Where network volumes are: each is a folder of this machine. */
+/** Folders of network volumes on this machine, one for each volume. */
 export interface VolumeFolders {
-  /** Makes the folder of a volume, for this user alone; nothing happens when it is there. */
+  /** Makes the folder of a volume, for this user alone, unless it exists. */
   create(id: VolumeId): Promise<void>
   /**
-   * Takes the folder away with all that is in it; what links in it point to stays. When it resolves the folder is no
-   * longer at its path, though its files may still be on their way out.
+   * Removes the folder with its content; targets of links in it stay. When it resolves, the folder is no
+   * longer at its path, though some of its files may still be removed after that.
    */
   remove(id: VolumeId): Promise<void>
   /** Absolute path of the folder. */
