@@ -5,7 +5,10 @@ import { type MachineClocks, ServerClock } from './server-clock.ts'
 /** The longest that a timer of Node takes; a longer one would fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-/** The clocks of this machine. The time since its start is that of Linux; on macOS the monotonic clock goes on while it sleeps. */
+/**
+ * The clocks of this machine. The time since its start is that of Linux; on macOS the monotonic
+ * clock goes on while it sleeps.
+ */
 export const machineClocks: MachineClocks = {
   wall: () => Date.now(),
   monotonic: () => performance.now(),
@@ -23,7 +26,10 @@ export const systemClock: Clock = {
   after: startTimer,
 }
 
-/** A clock that goes on from no other server: for what compares two instants of this process, before and after it becomes active. */
+/**
+ * A clock that goes on from no other server: for what compares two instants of this process, before
+ * and after it becomes active.
+ */
 export function separateClock(): Clock {
   return new ServerClock(machineClocks, startTimer)
 }

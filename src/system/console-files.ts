@@ -11,9 +11,9 @@ export interface BuiltConsoleFile {
   readonly contents: Uint8Array | string
 }
 
-/** Where the files come from. */
+/** Source of the files. */
 export interface ConsoleSource {
-  /** Whether the files have changed since they were read. */
+  /** True if the files changed since they were read. */
   hasChanged(): boolean
   read(): Promise<readonly BuiltConsoleFile[]>
 }

@@ -15,21 +15,22 @@ export interface MachineClocks {
 
 /** A change of the difference above this one may be a sleep of the machine. */
 const SLEEP_MS = 100
-/** How much of the time that passes may make up for a difference; a clock that is slewed by chrony moves by a twelfth. */
+/** Share of the passing time by which a difference may shrink; a clock that chrony slews moves by a twelfth. */
 const FOLLOWING = 0.1
 
 /**
- * The server's time. It runs by the monotonic clock and follows the machine's clock only where that is a little apart. Each reading compares both, so that nothing has to
- * be polled. A sleep of the machine is no step: the time since its start shows it.
+ * The server's time. It runs by the monotonic clock and follows the machine's clock only where that is a little
+ * apart. Each reading compares both, so that nothing has to be polled. A sleep of the machine is no step: the
+ * time since its start shows it.
  */
 export class ServerClock implements Clock, ServerTime {
   readonly after: Clock['after']
   readonly #machine: MachineClocks
   #nowMs: number
   #monotonicMs: number
-  /** What the machine's clock showed less the server's time, when both were last compared. */
+  /** The machine's clock minus the server's time, at their last comparison. */
   #apartMs = 0
-  /** How long the machine has slept since it started; null where that is not known. */
+  /** Sleep of the machine since its start; null if unknown. */
   #sleptMs: number | null
   #stepSinceMs: number | null = null
 

@@ -5,12 +5,12 @@ import type { VolumeId } from '../core/ids.ts'
 import { ensureFolder, moveDurably } from '../disk/durable-file.ts'
 import type { VolumeFolders } from '../ports/volume-folders.ts'
 
-/** Where folders wait to be emptied; no volume can have this id. */
+/** Folder of removed volumes until they are emptied; no volume can have this id. */
 const REMOVED = '.removed'
 /** Deeper folders are left where they are, so that the walk has an end. */
 const MAX_DEPTH = 1_000
 
-/** What {@link createVolumeFolders} needs. */
+/** Parts and settings of {@link createVolumeFolders}. */
 export interface VolumeFoldersOptions {
   /** Absolute path of the folder that holds all volumes; made when it is first needed. */
   readonly root: string
@@ -27,8 +27,8 @@ export interface DiskVolumeFolders extends VolumeFolders {
 }
 
 /**
- * Volumes as folders `<root>/<id>`. One that is removed is first renamed, so that nothing can be put into it by its path any
- * more, and then emptied in the background, entry by entry: links are unlinked and never followed.
+ * Volumes as folders `<root>/<id>`. One that is removed is first renamed, so that nothing can be put into it by its
+ * path any more, and then emptied in the background, entry by entry: links are unlinked and never followed.
  */
 export function createVolumeFolders({ root, unique, onError }: VolumeFoldersOptions): DiskVolumeFolders {
   const removed = join(root, REMOVED)
@@ -79,7 +79,7 @@ export function createVolumeFolders({ root, unique, onError }: VolumeFoldersOpti
 async function removeTree(path: string, depth: number): Promise<void> {
   if (!(await lstat(path)).isDirectory()) return unlink(path)
   if (depth > MAX_DEPTH) throw new Error(`${path} is nested too deeply`)
-  // What a program has made unreadable for itself is still to go.
+  // Files that a program made unreadable for itself are removed too.
   await chmod(path, 0o700)
   for await (const entry of await opendir(path)) {
     const inner = join(path, entry.name)

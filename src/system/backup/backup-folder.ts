@@ -7,7 +7,7 @@ import { isWholeBackup } from './backup-format.ts'
 const NAME = /^runyard-(\d{8}T\d{6}Z)\.backup$/
 const BEFORE_CHANGE = /^runyard-.+-schema-\d+-(\d{8}T\d{6}Z)\.(?:sqlite|dump)$/
 const DUMP = /^runyard-\d{8}T\d{6}Z\.backup\.dump$/
-/** How the name of the copy of a PostgreSQL beside a backup ends. */
+/** Suffix of the name of the copy of a PostgreSQL database beside a backup. */
 export const DUMP_END = '.dump'
 
 /** The name of a backup that is made now; later ones sort behind it. @param nowMs Unix milliseconds */
@@ -26,7 +26,7 @@ export interface NamedBackup {
   readonly atMs: number
 }
 
-/** What a folder has. */
+/** Files of a folder of backups. */
 export interface FoundBackups {
   /** The newest one that is whole; null for none. */
   readonly newest: NamedBackup | null
@@ -34,7 +34,11 @@ export interface FoundBackups {
   readonly broken: readonly string[]
 }
 
-/** The newest backup in a folder. @param nowMs names of later times do not count: the clock was set back @throws the system's error */
+/**
+ * The newest backup in a folder.
+ * @param nowMs names of later times do not count: the clock was set back
+ * @throws the system's error
+ */
 export function newestBackup(folder: string, nowMs: number): FoundBackups {
   const broken: string[] = []
   for (const name of namesIn(folder, NAME).reverse()) {
@@ -47,8 +51,8 @@ export function newestBackup(folder: string, nowMs: number): FoundBackups {
 }
 
 /**
- * Removes all files in a folder that have names of backups and are older than the newest backups, each with the copy of a PostgreSQL beside it. A
- * file that is no whole backup does not count as one of the newest.
+ * Removes all files in a folder that have names of backups and are older than the newest backups, each with the copy
+ * of a PostgreSQL beside it. A file that is no whole backup does not count as one of the newest.
  * @param newest the one that was made now: where the clock was set back, there are later names, which stay
  * @returns how many were removed
  */

@@ -1,6 +1,7 @@
 /**
- * The file of a backup: a line that names the format, a line with the header, then pieces of files, each a line with its name and length
- * before its bytes, and at the end a line with the SHA-256 of everything before. Pieces of one file follow each other.
+ * The file of a backup: a line that names the format, a line with the header, then pieces of files, each a line
+ * with its name and length before its bytes, and at the end a line with the SHA-256 of everything before. Pieces of
+ * one file follow each other.
  */
 import { createHash } from 'node:crypto'
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
@@ -15,7 +16,7 @@ const NEWLINE = 10
 const END = /^\{"sha256":"[\da-f]{64}"\}\n$/
 const END_BYTES = '{"sha256":""}\n'.length + 64
 
-/** What a backup says of itself. */
+/** Description of a backup, inside it. */
 export interface BackupHeader {
   /** Of the Runyard that made it. */
   readonly version: string
@@ -23,9 +24,12 @@ export interface BackupHeader {
   readonly schema: number | null
   readonly createdAt: string
   readonly keys: 'sealed' | 'left out'
-  /** Whether the server has its encryption key from RUNYARD_MASTER_KEY, which no backup has. */
+  /** True if the server has its encryption key from RUNYARD_MASTER_KEY, which no backup has. */
   readonly keyIsGiven: boolean
-  /** The address of a PostgreSQL without its password: its content is not in the backup. Null where the database is in it. */
+  /**
+   * The address of a PostgreSQL without its password: its content is not in the backup. Null
+   * where the database is in it.
+   */
   readonly postgres: string | null
   /** Bytes of all files in it. */
   readonly bytes: number
@@ -55,8 +59,9 @@ export async function* writeBackup(header: BackupHeader, pieces: AsyncIterable<B
 }
 
 /**
- * Whether a file begins and ends as a backup does: one that was cut off, as on a full disk, or that another program has emptied does not. What lies
- * between is not read, so its checksum is for {@link readBackup}. False for a file that cannot be read.
+ * True if a file begins and ends as a backup does, unlike a file that was cut off on a full disk or
+ * emptied by another program. Does not read the middle: {@link readBackup} checks its checksum. False for
+ * a file that cannot be read.
  */
 export function isWholeBackup(file: string): boolean {
   try {

@@ -14,25 +14,25 @@ import { sealKeys } from './key-seal.ts'
 export const KEYS_NAME = 'keys.sealed'
 /** The settings in a backup, for people. */
 export const SETTINGS_NAME = 'settings.json'
-/** What a data directory notes of its database. */
+/** Files in which a data directory notes facts of its database. */
 const NOTES = ['store', 'seals-bound', 'payloads-sealed', 'large-bodies']
 const KEY_NAMES = ['encryption-key', 'api-key']
 const LOGS = 'logs'
 const LOG_NAME = /^logs(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*){1,3}$/
 
-/** Whether a backup may have a file of this name. */
+/** True if a backup may have a file of this name. */
 export function isBackupName(name: string): boolean {
   return [DATABASE_NAME, KEYS_NAME, SETTINGS_NAME, ...NOTES].includes(name) || LOG_NAME.test(name)
 }
 
-/** What {@link createBackups} needs. */
+/** Parts and settings of {@link createBackups}. */
 export interface BackupsOptions {
   readonly dataDir: string
   /** Of Runyard. */
   readonly version: string
   /** The address of its PostgreSQL, without a password; null for the embedded database. */
   readonly postgres: string | null
-  /** Whether the encryption key is that of RUNYARD_MASTER_KEY. */
+  /** True if the encryption key is that of RUNYARD_MASTER_KEY. */
   readonly keyIsGiven: boolean
   /** The settings of the server that are no secrets. */
   readonly settings: Readonly<Record<string, unknown>>

@@ -1,6 +1,9 @@
 /** Arguments of `pg_dump`: those of the server's own copies, and of the command that people are told. */
 
-/** The table that no copy has the rows of: who is active now means nothing to a server on the copy, which may be on another machine. */
+/**
+ * The table that no copy has the rows of: who is active now means nothing to a server on the copy, which
+ * may be on another machine.
+ */
 export const LEASE_TABLE = '*.server_lease'
 
 /** The address of a PostgreSQL for arguments of commands, which others on the machine can read. */

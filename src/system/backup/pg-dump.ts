@@ -4,7 +4,7 @@ import { AppError } from '../../core/errors.ts'
 import { removeDurably, settleDurably, touchDurably } from '../../disk/durable-file.ts'
 import { LEASE_TABLE, withoutPassword } from './dump-arguments.ts'
 
-/** What {@link dumpPostgres} needs. */
+/** Parameters of {@link dumpPostgres}. */
 export interface DumpOptions {
   /** The program, by its path or by its name on the PATH. */
   readonly program: string
@@ -14,13 +14,13 @@ export interface DumpOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   /** The file that the copy becomes once it is whole. */
   readonly file: string
-  /** What it is before, in the same folder. */
+  /** Name of the file until it is complete, in the same folder. */
   readonly draft: string
   readonly signal?: AbortSignal | undefined
 }
 
 const MAX_SAID = 2_000
-/** What `pg_dump` may see of the environment, besides what is PostgreSQL's own. */
+/** Variables of the environment that `pg_dump` may see, besides those of PostgreSQL. */
 const PASSED = new Set(['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ'])
 
 /**

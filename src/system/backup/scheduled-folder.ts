@@ -9,11 +9,11 @@ import { backupName, DUMP_END, keepNewest, newestBackup } from './backup-folder.
 import { keepBackup } from './keep-backup.ts'
 import { type DumpOptions, dumpPostgres } from './pg-dump.ts'
 
-/** What {@link createScheduledFolder} needs. */
+/** Parts and settings of {@link createScheduledFolder}. */
 export interface ScheduledFolderOptions {
   readonly path: string
   readonly everyMs: number
-  /** How many backups stay. */
+  /** Number of backups that stay. */
   readonly keep: number
   readonly wish: BackupWish
   readonly backups: Backups
@@ -25,7 +25,7 @@ export interface ScheduledFolderOptions {
   readonly unique: () => string
 }
 
-/** How the names of backups begin that are not whole yet, so that no file of a person is taken for one. */
+/** Prefix of the names of unfinished backups, so that no file of a person is taken for one. */
 const UNDONE = 'runyard-scheduled-'
 
 /** A folder that keeps the newest backups. */
@@ -75,7 +75,7 @@ async function* until(signal: AbortSignal, pieces: AsyncIterable<Uint8Array>): A
   }
 }
 
-/** What a server that was killed has left. */
+/** Removes unfinished backups of a server that was killed. */
 function removeUndone(path: string): void {
   const names = readdirSync(path).filter(name => name.startsWith(UNDONE) && name.endsWith(DRAFT))
   for (const name of names) removeDurably(join(path, name))
@@ -87,7 +87,7 @@ function keptBackup(path: string, name: string, atMs: number): KeptBackup {
   return { file, atMs, bytes: size(file) + size(`${file}${DUMP_END}`) }
 }
 
-/** Why a folder cannot be used, as a sentence. */
+/** Reasons why a folder cannot be used, as sentences, by the code of the error. */
 const PROBLEMS: Readonly<Record<string, (path: string) => string>> = {
   ENOENT: path => `there is no folder ${path}; make it, or mount what belongs there`,
   ENOTDIR: path => `${path} is no folder`,

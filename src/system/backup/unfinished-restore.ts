@@ -1,15 +1,18 @@
 /**
- * The note of a restore in the data directory that it makes: it is there from before the first file is written until after the last one is in
- * place. So a restore that was killed at any moment is known as unfinished, can be repeated, and is not taken for a server's directory.
+ * The note of a restore in the data directory that it makes: it is there from before the first file is written until
+ * after the last one is in place. So a restore that was killed at any moment is known as unfinished, can be repeated,
+ * and is not taken for a server's directory.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DRAFT as NEW, removeDurably, writeDurably } from '../../disk/durable-file.ts'
 
 const NOTE = 'restore-unfinished'
-/** Where a restore writes until all is checked. */
+/** Folder into which a restore writes until everything is checked. */
 const DRAFT = 'restore'
-/** Names in a folder that is empty for a restore: of a file system, of the lock of a data directory, and of a restore. */
+/**
+ * Names in a folder that is empty for a restore: of a file system, of the lock of a data directory, and of a restore.
+ */
 const OWN = new Set(['lost+found', 'lock.sqlite', 'lock.sqlite-journal', NOTE, `${NOTE}${NEW}`, DRAFT])
 
 /** The refusal of a data directory whose restore was not finished, without a full stop; null for all others. */
@@ -21,21 +24,30 @@ export function unfinishedRestore(dataDir: string): string | null {
   )
 }
 
-/** Whether a restore may write into a folder: it is missing, empty, or has what an unfinished restore has left and nothing else. */
+/**
+ * True if a restore may write into a folder: the folder is missing, empty, or has only the
+ * files of an unfinished restore.
+ */
 export function mayRestoreInto(dataDir: string): boolean {
   if (!existsSync(dataDir)) return true
   const left = new Set(placedNames(dataDir))
   return readdirSync(dataDir).every(name => OWN.has(name) || left.has(name))
 }
 
-/** Notes that a restore begins, and removes what an unfinished one has left. @returns the folder to write into until all is checked */
+/**
+ * Notes that a restore begins, and removes what an unfinished one has left.
+ * @returns the folder to write into until all is checked
+ */
 export function beginRestore(dataDir: string): string {
   if (!existsSync(join(dataDir, NOTE))) writeDurably(join(dataDir, NOTE), '')
   removeRestored(dataDir)
   return join(dataDir, DRAFT)
 }
 
-/** Notes which names the restore puts into the data directory from now on. @param names of files and folders directly in it */
+/**
+ * Notes which names the restore puts into the data directory from now on.
+ * @param names of files and folders directly in it
+ */
 export function notePlaced(dataDir: string, names: ReadonlySet<string>): void {
   writeDurably(join(dataDir, NOTE), [...names].map(name => `${name}\n`).join(''))
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { ensureFolder, removeDurably } from '../../disk/durable-file.ts'
 import type { Spill, SpilledBody } from '../../ports/spill.ts'
 
-/** What keeps bodies in files. */
+/** Parts and settings of the files of spilled bodies. */
 export interface SpillFilesOptions {
   /** For nothing else: it is emptied at the start. */
   readonly folder: string
@@ -11,8 +11,8 @@ export interface SpillFilesOptions {
 }
 
 /**
- * Keeps bodies in files without a name, which are gone with the process. What a process left that ended between making a file
- * and taking its name away is removed now.
+ * Keeps bodies in files without a name, which are gone with the process. What a process left that ended between
+ * making a file and taking its name away is removed now.
  * @throws the system's error when the folder cannot be made
  */
 export function createSpillFiles({ folder, maxBytes }: SpillFilesOptions): Spill {

@@ -29,12 +29,13 @@ export interface ThreadTurnsLimits {
   readonly waitingOfAll: number
 }
 
-/** Why a reading cannot wait: its account has too many, or all accounts together. */
+/** The reason why a reading cannot wait: its account has too many readings, or all accounts together. */
 export type TurnsFull = 'account' | 'all'
 
 /**
- * Says whose reading a free thread does next: the account with the fewest threads, and of those the one whose last turn is longest ago.
- * The last free thread is for accounts that have none, so nobody waits for the readings of one other account.
+ * Says whose reading a free thread does next: the account with the fewest threads, and of those the one whose
+ * last turn is longest ago. The last free thread is for accounts that have none, so nobody waits for the
+ * readings of one other account.
  */
 export class ThreadTurns<Item> {
   readonly #limits: ThreadTurnsLimits

@@ -30,7 +30,7 @@ import {
   Version,
 } from '@peculiar/asn1-x509'
 
-/** What is in the certificate. */
+/** Fields of the certificate. */
 export interface CertificateParts {
   /** DNS names and addresses; the first is its subject. */
   readonly names: readonly string[]
@@ -77,7 +77,8 @@ export function certificateDer(parts: CertificateParts): Buffer {
 function extensionsFor({ names, publicKey }: CertificateParts): Extension[] {
   const keyId = Uint8Array.from(createHash('sha256').update(publicKey).digest().subarray(0, 20)).buffer
   const alternatives = names.map(name => new GeneralName(isIP(name) === 0 ? { dNSName: name } : { iPAddress: name }))
-  // No usage of the key: OpenSSL 1.1 then wants one for signing, which its later versions refuse where the certificate is of no authority.
+  // No usage of the key: OpenSSL 1.1 then wants one for signing, which its later versions refuse where the
+  // certificate is of no authority.
   return [
     extension(id_ce_basicConstraints, new BasicConstraints({ cA: false }), true),
     extension(id_ce_extKeyUsage, new ExtendedKeyUsage([id_kp_serverAuth]), false),

@@ -3,7 +3,7 @@ import { toAppError } from '../../core/errors.ts'
 import type { Emit } from '../../events.ts'
 import type { CertificateFacts, KeyPair } from './key-pair.ts'
 
-/** How often the files are read again. */
+/** Interval between readings of the files, in milliseconds. */
 const LOOK_MS = 2_000
 
 /** Reads the pair that is to be used now. @throws AppError with a sentence when there is none */
@@ -17,7 +17,7 @@ export class CertificateInUse {
   #untold: readonly ((pair: KeyPair) => void)[] = []
   #current: KeyPair
   #emit: Emit = () => {}
-  /** What was last said of a pair that cannot be used, so that it is said once. */
+  /** The last reported problem of the pair, so that each problem is reported once. */
   #problem: string | null = null
   #timer: NodeJS.Timeout | null = null
   #looking: Promise<void> | null = null
@@ -83,7 +83,10 @@ export class CertificateInUse {
     }
   }
 
-  /** One that cannot take the pair keeps it from no other, and is called again at the next look. @throws what the first such one threw */
+  /**
+   * One that cannot take the pair keeps it from no other, and is called again at the next look.
+   * @throws what the first such one threw
+   */
   #tell(): void {
     const problems: unknown[] = []
     this.#untold = this.#untold.filter(changed => {

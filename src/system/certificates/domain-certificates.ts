@@ -1,4 +1,7 @@
-/** Self-signed certificates of the domains of endpoints: one for each, so that a new domain changes no other certificate. */
+/**
+ * Self-signed certificates of the domains of endpoints: one for each, so that a new domain
+ * changes no other certificate.
+ */
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { KeyPair } from './key-pair.ts'
@@ -16,7 +19,10 @@ export interface DomainCertificateParts {
   readonly now: () => number
 }
 
-/** Makes the certificate of a domain when a client first asks for it, and keeps it in the data directory while an endpoint has the domain. */
+/**
+ * Makes the certificate of a domain when a client first asks for it, and keeps it in the data directory while
+ * an endpoint has the domain.
+ */
 export class DomainCertificates {
   readonly #parts: DomainCertificateParts
   readonly #pairs = new Map<string, Promise<KeyPair>>()
@@ -64,7 +70,10 @@ export class DomainCertificates {
 const FOLDER = join('tls', 'domains')
 const ENDINGS = ['.pem', '.crt']
 
-/** The files of the certificate of a domain below a data directory: the pair in `.pem`, and the certificate that clients trust in `.crt`. */
+/**
+ * The files of the certificate of a domain below a data directory: the pair in `.pem`, and the certificate
+ * that clients trust in `.crt`.
+ */
 export function domainFiles(dataDir: string, domain: string): SelfSignedFiles {
   const folder = join(dataDir, FOLDER)
   return { pair: join(folder, `${domain}.pem`), certificate: join(folder, `${domain}.crt`) }

@@ -12,7 +12,7 @@ export interface KeyPair {
   readonly about: CertificateFacts
 }
 
-/** What is said of a certificate. */
+/** Facts of a certificate for the log and the console. */
 export interface CertificateFacts {
   /** Whom it names, on one line. */
   readonly subject: string
@@ -22,7 +22,7 @@ export interface CertificateFacts {
   readonly fingerprint: string
 }
 
-/** Where both are; the same file may have both. */
+/** Paths of both; one file may have both. */
 export interface PairFiles {
   readonly certFile: string
   readonly keyFile: string
@@ -60,7 +60,7 @@ export function checkedPair(cert: string, key: string, { certFile, keyFile }: Pa
   return { cert, key, about: factsOf(certificate) }
 }
 
-/** What is said of a certificate in PEM, the first one of a chain. */
+/** Facts of a certificate in PEM, the first one of a chain. */
 export function factsOf({ subject, subjectAltName, validToDate, fingerprint256 }: X509Certificate): CertificateFacts {
   const names = (subjectAltName ?? '')
     .split(', ')
@@ -104,7 +104,7 @@ function privateKeyIn(text: string, file: string) {
   try {
     return createPrivateKey(text)
   } catch {
-    // What it says may quote the file.
+    // The error's own message may quote the file.
     throw refused(`${file} has no private key in PEM that can be read`)
   }
 }

@@ -1,4 +1,7 @@
-/** A certificate that a server makes for itself, for a start without an authority. It can sign no other: whoever trusts it trusts this server alone. */
+/**
+ * A certificate that a server makes for itself, for a start without an authority. It can sign no other: whoever
+ * trusts it trusts this server alone.
+ */
 import { generateKeyPairSync, randomBytes, sign, X509Certificate } from 'node:crypto'
 import { chmodSync, existsSync, readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
@@ -15,7 +18,7 @@ const BEFORE_MS = DAY_MS
 export const RENEW_MS = 30 * DAY_MS
 const MAX_NAMES = 100
 
-/** Where the certificate of a server is in its data directory. */
+/** Paths of a server's certificate in its data directory. */
 export interface SelfSignedFiles {
   /** Key and certificate, in one file: they change together. */
   readonly pair: string
@@ -30,8 +33,10 @@ export function selfSignedFiles(dataDir: string): SelfSignedFiles {
 }
 
 /**
- * The pair in a data directory; made where there is none, where it ends within a month, and where it lacks one of the names.
- * @param names DNS names, some with `*` as their first label, and addresses; the first is its subject, and those after a hundred are left out
+ * The pair in a data directory; made where there is none, where it ends within a month, and where
+ * it lacks one of the names.
+ * @param names DNS names, some with `*` as their first label, and addresses; the first is its
+ * subject, and those after a hundred are left out
  */
 export function ensureSelfSigned(dataDir: string, names: readonly string[], nowMs: number): Promise<KeyPair> {
   return ensurePair(selfSignedFiles(dataDir), names, nowMs)

@@ -3,7 +3,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createDurably, writeDurably } from '../../disk/durable-file.ts'
 
-/** Names the installation of a data directory, by letters and digits, to whatever it makes outside of it. Is made once. */
+/**
+ * Names the installation of a data directory, by letters and digits, to whatever it makes
+ * outside of it. Is made once.
+ */
 export function installationOf(dataDir: string): string {
   const file = join(dataDir, 'installation')
   const known = knownInstallation(dataDir)

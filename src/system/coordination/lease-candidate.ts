@@ -4,15 +4,18 @@ import type { ActiveServer, LeaseCandidate, ServerAgreement } from '../../ports/
 import type { LeaseRow, LeaseServer } from '../../store/engines/postgres-lease.ts'
 import { bothClocks, type FencedTerm, LeasedTerm, type LeaseTable, pauseOf, serverText } from './lease-term.ts'
 
-/** How a server compares its keys and settings with those of the active one. */
+/** Compares keys and settings of this server with those of the active one. */
 export interface AgreementOfServer {
-  /** What it publishes while it is active; null while a key is still to be made. */
+  /** Keys and settings that it publishes while it is active; null until its keys are made. */
   published(): ServerAgreement | null
-  /** Why it must not take over from a server with these, as the rest of a sentence behind that server; null when it may. */
+  /**
+   * The reason why it must not take over from a server with these, as the rest of a sentence after that
+   * server's name; null if it may.
+   */
   problemWith(theirs: ServerAgreement): string | null
 }
 
-/** What a {@link LeasedCandidate} is made of. */
+/** Parts of a {@link LeasedCandidate}. */
 export interface CandidateParts {
   readonly lease: LeaseTable
   readonly server: LeaseServer
@@ -26,7 +29,7 @@ export interface CandidateParts {
   readonly unique: () => string
 }
 
-/** How often a server that stands by looks whether the lease is free. */
+/** Interval at which a standby server tries to take the lease. */
 const LOOK_MS = 500
 const PAUSE_MS = 50
 
@@ -78,7 +81,10 @@ export class LeasedCandidate implements LeaseCandidate {
     return released || isOwn ? 0 : leftMs
   }
 
-  /** Takes the lease and makes sure that nothing of an older epoch is written any more. @returns null when another server was faster */
+  /**
+   * Takes the lease and makes sure that nothing of an older epoch is written any more.
+   * @returns null when another server was faster
+   */
   async #take(signal: AbortSignal): Promise<FencedTerm | null> {
     const { lease, server, leaseMs, clock, agreement } = this.#parts
     const takenAt = bothClocks(clock)

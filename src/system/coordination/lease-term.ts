@@ -10,7 +10,7 @@ export type LeaseTable = Pick<DatabaseLease, 'read' | 'take' | 'renew' | 'passWr
 
 /** A term whose changes of the store assert its epoch. */
 export interface FencedTerm extends Term {
-  /** What the store of this term asserts with every write. */
+  /** Condition that the store of this term asserts with every write. */
   readonly fence: EpochFence
   /** @param leavesWorkers whether workers that are bound to its machine may go on; not unless given */
   close(leavesWorkers?: boolean): Promise<void>
@@ -23,7 +23,7 @@ export interface Clocks {
   readonly wallMs: number
 }
 
-/** What both clocks show. */
+/** Times of both clocks. */
 export function bothClocks(clock: Pick<Clock, 'now' | 'monotonic'>): Clocks {
   return { monotonicMs: clock.monotonic(), wallMs: clock.now() }
 }
@@ -44,7 +44,7 @@ export function pauseOf(clock: Pick<Clock, 'after'>, ms: number, end?: AbortSign
   })
 }
 
-/** What a {@link LeasedTerm} is made of. */
+/** Parts of a {@link LeasedTerm}. */
 export interface TermParts {
   readonly lease: LeaseTable
   readonly held: LeaseHolder
@@ -53,26 +53,29 @@ export interface TermParts {
   readonly clock: Clock
   /** The keys and settings of the server, which it publishes once it is reached. */
   readonly agreement?: { published(): ServerAgreement | null } | undefined
-  /** When the taking of the lease began. */
+  /** Start of the taking of the lease. */
   readonly takenAt: Clocks
 }
 
 /** Maximum age of a confirmation that a call of the driver may rely on. */
 const FRESH_MS = 1_000
-/** How long a lease that cannot be confirmed may keep such a call waiting. */
+/** Longest wait of such a call for a lease that cannot be confirmed, in milliseconds. */
 const DOUBT_MS = 3_000
-/** How long an end may wait for PostgreSQL. */
+/** Longest wait for PostgreSQL at the end of a term, in milliseconds. */
 const RELEASE_MS = 2_000
 const PAUSE_MS = 200
 
-/** Holds the lease: renews it, knows for how long it is held for certain, and notices that another server has taken it. */
+/**
+ * Holds the lease: renews it, knows for how long it is held for certain, and notices that
+ * another server has taken it.
+ */
 export class LeasedTerm implements FencedTerm {
   readonly fence: EpochFence
   readonly #parts: TermParts
   readonly #watchers = new Set<(now: Leadership, why: string | null) => void>()
   #server: LeaseServer
   #state: Leadership = 'active'
-  /** When the last renewal began that PostgreSQL has confirmed. */
+  /** Start of the last renewal that PostgreSQL confirmed. */
   #sureAt: Clocks
   #renewing: Promise<void> | null = null
   #cancelBeat = () => {}

@@ -2,7 +2,10 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 
-/** Where systems keep what names a machine; the second one lasts until it starts again, and is that of the machine in a container, too. */
+/**
+ * Files with an id of a machine. The second one lasts until the machine restarts, and a
+ * container sees that of its machine.
+ */
 const FILES = ['/etc/machine-id', '/proc/sys/kernel/random/boot_id']
 
 /** Names this machine to others without telling its own id, which programs keep to themselves. */

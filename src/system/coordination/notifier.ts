@@ -1,6 +1,6 @@
 import type { Notifier, Topic } from '../../ports/notifier.ts'
 
-/** What {@link createNotifier} can be given. */
+/** Options of {@link createNotifier}. */
 export interface NotifierOptions {
   /** Called with what a listener has thrown; without it the error is dropped. */
   readonly onError?: (thrown: unknown) => void

@@ -9,22 +9,22 @@ import { separateClock } from '../clock.ts'
 import { type AgreementOfServer, LeasedCandidate } from './lease-candidate.ts'
 import type { Clocks, FencedTerm } from './lease-term.ts'
 
-/** What {@link openPostgresLease} is given. */
+/** Options of {@link openPostgresLease}. */
 export interface PostgresLeaseOptions {
   /** The database. */
   readonly url: string
-  /** Which machine this server runs on (`machineIdentity`). */
+  /** Id of the machine of this server (`machineIdentity`). */
   readonly machine: string
-  /** Whether its workers live and die with that machine. */
+  /** True if its workers end with that machine. */
   readonly boundToMachine: boolean
   /**
-   * Names what only one process can have at a time and this one has, such as the data directory that it has locked: a server before it with the same has ended,
-   * and its lease need not run out. Null for nothing like that.
+   * Names what only one process can have at a time and this one has, such as the data directory that it has locked: a
+   * server before it with the same has ended, and its lease need not run out. Null for nothing like that.
    */
   readonly instance: string | null
   /** Its keys and settings; without them servers are not compared. */
   readonly agreement?: AgreementOfServer
-  /** How long the lease lasts unless it is renewed. */
+  /** Duration of the lease unless it is renewed, in milliseconds. */
   readonly leaseMs?: number
   /** The clocks of this process. */
   readonly clocks?: () => Clocks
@@ -40,7 +40,8 @@ export interface PostgresLease extends LeaseCandidate {
 const LEASE_MS = 6_000
 
 /**
- * Makes a server a candidate for the lease of a database, before anything else is read of the database or written to it.
+ * Makes a server a candidate for the lease of a database, before anything else is read of the
+ * database or written to it.
  * @throws AppError `unavailable` when PostgreSQL cannot be reached
  */
 export async function openPostgresLease(options: PostgresLeaseOptions): Promise<PostgresLease> {

@@ -1,7 +1,7 @@
 import type { Notifier, Topic } from '../../ports/notifier.ts'
 import { type Channel, MAX_MESSAGE_BYTES, openChannel } from '../../store/engines/postgres-channel.ts'
 
-/** What {@link createPostgresNotifier} is given. */
+/** Options of {@link createPostgresNotifier}. */
 export interface PostgresNotifierOptions {
   /** The database. */
   readonly url: string
@@ -25,8 +25,9 @@ const LONGEST_PAUSE_MS = 5_000
 const MAX_PENDING = 10_000
 
 /**
- * Notifications within this process, and to and from all others on the same database. Those within do not depend on the
- * database. After its connection was lost it wakes every listener once, since notifications of others may have been lost.
+ * Notifications within this process, and to and from all others on the same database. Those within do not
+ * depend on the database. After its connection was lost it wakes every listener once, since notifications of
+ * others may have been lost.
  */
 export function createPostgresNotifier(options: PostgresNotifierOptions): PostgresNotifier {
   const { local } = options
@@ -100,7 +101,7 @@ class Link {
     await channel?.close()
   }
 
-  /** What cannot be sent stays for the next connection. */
+  /** Sends the pending notifications; the rest stays for the next connection. */
   async #flush(): Promise<void> {
     while (this.#channel !== null && this.#pending.size > 0) {
       const topics = [...this.#pending]

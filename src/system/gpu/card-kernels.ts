@@ -1,5 +1,6 @@
 /**
- * The kernels of the small program that `runyard doctor --gpu` runs, as PTX, which the driver compiles for the card at hand. Words have 32 bits.
+ * The kernels of the small program that `runyard doctor --gpu` runs, as PTX, which the driver compiles for the card
+ * at hand. Words have 32 bits.
  *
  * - `fill` writes `word[i] = low32(i * 0x9E3779B1) ^ seed`.
  * - `checksum` adds `word[i] * (2 * i + 1)` of all words to a number of 64 bits.

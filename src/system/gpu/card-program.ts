@@ -1,4 +1,6 @@
-/** A small program that uses a card by the driver's own API: it fills memory, sums it, and launches kernels in a loop. */
+/**
+ * A small program that uses a card by the driver's own API: it fills memory, sums it, and launches kernels in a loop.
+ */
 import { KERNELS } from './card-kernels.ts'
 import { Arena, type CudaCall, type CudaLibrary, SUCCESS } from './cuda-library.ts'
 import type { CardAnswer, CardRequest, HelperAnswer } from './helper-messages.ts'
@@ -16,7 +18,10 @@ const LOW = 0xffffffffn
 const FACTOR = 0x9e3779b1
 /** Words at the start of a part whose contents are compared with what they have to be. */
 const COMPARED_WORDS = 4096
-/** Where the arena holds what: results of calls, the arguments of a launch and pointers to them, the text of the kernels, words of a card. */
+/**
+ * Offsets of the arena: results of calls, the arguments of a launch and pointers to them, the text of
+ * the kernels, words of a card.
+ */
 const AT = { value: 0, second: 8, args: 64, pointers: 128, name: 256, text: 512, words: 16_384 }
 const ARENA_BYTES = AT.words + 4 * COMPARED_WORDS
 
@@ -25,7 +30,7 @@ interface Part {
   readonly words: number
 }
 
-/** Why a step failed. */
+/** A step that failed, with the result of the driver. */
 class StepFailed extends Error {
   readonly result: number
   readonly step: string
@@ -113,7 +118,9 @@ export class CardProgram {
     }
   }
 
-  /** A sum over all words by the card, and whether the first words of each part are right as this process reads them. */
+  /**
+   * A sum over all words by the card, and whether the first words of each part are right as this process reads them.
+   */
   #checksum(): CardAnswer {
     if (this.#kernels.size > 0) {
       this.#writeOut(0n)
@@ -226,7 +233,10 @@ function wordAt(index: number): number {
   return (Math.imul(index, FACTOR) ^ SEED) >>> 0
 }
 
-/** Takes a word so many steps along the sequence at once: steps are doubled, each pair of them being one of the same form. */
+/**
+ * Takes a word so many steps along the sequence at once: steps are doubled, each pair of them
+ * being one of the same form.
+ */
 function advanced(seed: bigint, steps: number): bigint {
   let word = seed
   let [factor, addend] = [1_664_525n, 1_013_904_223n]

@@ -1,4 +1,7 @@
-/** The checkpoint API of NVIDIA's driver, as in CUDA 12.8 to 13.5: the layouts of its arguments are the same in all of them. */
+/**
+ * The checkpoint API of NVIDIA's driver, as in CUDA 12.8 to 13.5: the layouts of its arguments
+ * are the same in all of them.
+ */
 import { Arena, type CudaCall, type CudaLibrary, SUCCESS } from './cuda-library.ts'
 import type { CheckpointOp, HelperAnswer, HelperRequest, ProcessCudaState } from './helper-messages.ts'
 

@@ -1,6 +1,6 @@
 /**
- * The library of NVIDIA's driver, called by `node:ffi`. A call blocks its whole process, and a fault in the driver ends it: only the helper
- * program loads this file.
+ * The library of NVIDIA's driver, called by `node:ffi`. A call blocks its whole process, and a fault in the driver
+ * ends it: only the helper program loads this file.
  */
 import { DynamicLibrary, getRawPointer, toString as textAt } from 'node:ffi'
 import { LIBRARIES } from './library-folders.ts'
@@ -13,7 +13,10 @@ export type CudaCall = (...args: (number | bigint)[]) => number
 /** The result code of a call that did what it was asked. */
 export const SUCCESS = 0
 
-/** Memory that does not move, for values that the library reads and writes. A small typed array could be moved by the garbage collector. */
+/**
+ * Memory that does not move, for values that the library reads and writes. A small typed array could be
+ * moved by the garbage collector.
+ */
 export class Arena {
   readonly #buffer: ArrayBuffer
   readonly #base: bigint

@@ -1,8 +1,10 @@
 /**
- * Suspends CUDA processes by the driver's checkpoint API, each call in a helper that is killed when it takes too long.
+ * Suspends CUDA processes by the driver's checkpoint API, each call in a helper that is
+ * killed when it takes too long.
  *
- * Locks can be undone; the first checkpoint is the point of no return, after which a process either comes back by a restore or has to end. A call
- * that was given up may have been carried out all the same: the state of its process decides.
+ * Locks can be undone; the first checkpoint is the point of no return, after which a process
+ * either comes back by a restore or has to end. A call that was given up may have been
+ * carried out all the same: the state of its process decides.
  */
 import type { ChildProcess } from 'node:child_process'
 import type { CardMemory, GpuMemory } from '../../core/hardware/gpu-memory.ts'
@@ -30,14 +32,14 @@ const SLOWEST_BYTES_PER_MS = 300_000
 /** Time within which the driver has to list no memory of suspended processes. */
 const EMPTY_MS = 10_000
 const LOOK_MS = 100
-/** What a restore takes beyond the memory that the driver listed. */
+/** Memory that a restore takes beyond the memory that the driver listed. */
 const ROOM_BYTES = 256 * 2 ** 20
 /** CUDA_ERROR_NOT_INITIALIZED. */
 const NOT_INITIALIZED = 3
-/** How often processes are suspended that appear meanwhile. */
+/** Number of rounds for processes that appear in the meantime. */
 const ROUNDS = 3
 
-/** What {@link createGpuSuspender} needs. */
+/** Parts and settings of {@link createGpuSuspender}. */
 export interface GpuSuspenderOptions {
   readonly clock: Clock
   /** Finds tool and library, and is the environment of helpers. */
@@ -205,7 +207,7 @@ class DriverSuspender implements GpuSuspender {
     return problem === null || (await this.#state(helpers, one.pid)) === 'checkpointed' ? null : problem
   }
 
-  /** Where persistence mode is off the driver has to be initialized first, which takes seconds on machines with many cards. */
+  /** Without persistence mode the driver initializes first, which takes seconds on machines with many cards. */
   async #restore(helpers: Helpers, { pid, bytes }: SuspendedProcess): Promise<string | null> {
     const withinMs = this.#timeToCopy(bytes)
     const reply = await helpers.ask({ op: 'restore', pid, init: false }, withinMs)

@@ -1,11 +1,11 @@
-/** What the server and the helper program say to each other: one request a line, one answer a line, as JSON. */
+/** Messages between the server and the helper program: one request a line, one answer a line, as JSON. */
 
 /** The six calls of the driver's checkpoint API. */
 export type CheckpointOp = 'find' | 'state' | 'lock' | 'checkpoint' | 'restore' | 'unlock'
 
 /** A request to the helper. */
 export type HelperRequest =
-  /** Which library there is, and what of the checkpoint API it lacks. */
+  /** Asks for the library of the driver, and for the missing functions of its checkpoint API. */
   | { readonly op: 'about' }
   | { readonly op: 'find'; readonly pids: readonly number[] }
   | { readonly op: 'state' | 'checkpoint' | 'unlock'; readonly pid: number }
@@ -20,15 +20,18 @@ export type CardRequest =
   | { readonly op: 'allocate'; readonly bytes: number }
   | { readonly op: 'checksum' }
   | { readonly op: 'memory' }
-  /** Launches a kernel again and again for this time, in which a launch that is held up counts little; a line of progress follows each. */
+  /**
+   * Launches a kernel again and again for this time, in which a launch that is held up counts little; a
+   * line of progress follows each.
+   */
   | { readonly op: 'work'; readonly forMs: number }
 
-/** How a process stands with the driver. */
+/** State of a process at the driver. */
 export type ProcessCudaState = 'running' | 'locked' | 'checkpointed' | 'failed' | 'checkpointing' | 'restoring'
 
 /** An answer. `result` is the code of the driver, 0 for success, and `name` its name. */
 export interface HelperAnswer {
-  /** What keeps the helper from calling at all, as `libcuda.so.1` or the name of a function. */
+  /** The missing part without which the helper cannot call at all, as `libcuda.so.1` or the name of a function. */
   readonly missing?: string
   readonly result?: number
   readonly name?: string
@@ -45,7 +48,7 @@ export interface HelperAnswer {
   readonly problem?: string
 }
 
-/** What a helper says that uses a card. */
+/** Answer of a helper that uses a card. */
 export interface CardAnswer {
   /** The ids of the cards that it sees. */
   readonly uuids?: readonly string[]
@@ -56,7 +59,7 @@ export interface CardAnswer {
   readonly totalBytes?: number
   /** Of all of its memory, as a decimal number. */
   readonly checksum?: string
-  /** Whether the first words are what was written, or the work had the right result. */
+  /** True if the first words are those that were written, or the work had the right result. */
   readonly isRight?: boolean
   readonly launches?: number
 }

@@ -1,4 +1,7 @@
-/** A process of the helper program, from the side of the server: asked one thing after another, and killed when it takes too long. */
+/**
+ * A process of the helper program, from the side of the server: asked one thing after another, and
+ * killed when it takes too long.
+ */
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
@@ -8,13 +11,13 @@ import { said } from '../hardware/vendor-tool.ts'
 import type { HelperAnswer, HelperRequest } from './helper-messages.ts'
 import { withLibraryFolders } from './library-folders.ts'
 
-/** What came of a request: an answer, or the helper was killed because there was none in time, or it ended. */
+/** Outcome of a request: an answer, or the end of the helper, which is killed if it does not answer in time. */
 export type Reply = HelperAnswer & { readonly silent?: true; readonly ended?: string }
 
 const NODE_OPTIONS = ['--disable-warning=ExperimentalWarning']
 const MAX_ERROR_BYTES = 4096
 
-/** How helpers are started. */
+/** Settings of the start of helpers. */
 export interface HelperOptions {
   readonly clock: Clock
   readonly env: NodeJS.ProcessEnv
@@ -92,7 +95,7 @@ export class HelperProcess {
     try {
       this.#receive?.(JSON.parse(line) as HelperAnswer)
     } catch {
-      // What the driver itself prints is no answer.
+      // A line that the driver itself prints is no answer.
     }
   }
 }
@@ -126,7 +129,10 @@ export class Helpers implements Disposable {
     await this.#of(pid).ask({ op: 'about' }, withinMs)
   }
 
-  /** Asks one thing about a process; the answer to the one before has come. Afterwards a helper that failed is replaced by another one. */
+  /**
+   * Asks one thing about a process; the answer to the one before has come. Afterwards a helper that failed
+   * is replaced by another one.
+   */
   async ask(request: HelperRequest & { readonly pid: number }, withinMs: number): Promise<Reply> {
     const reply = await this.#of(request.pid).ask(request, withinMs)
     if (reply.silent === true || reply.ended !== undefined) this.#byPid.delete(request.pid)
@@ -145,7 +151,7 @@ export class Helpers implements Disposable {
   }
 }
 
-/** What came of a request, in words; null when it did what was asked. */
+/** Outcome of a request as words; null if it succeeded. */
 export function problemOfReply(reply: Reply): string | null {
   if (reply.silent === true) return 'the driver did not answer in time'
   if (reply.ended !== undefined) return `the process that calls the driver ${reply.ended}`

@@ -1,6 +1,7 @@
 /**
- * The helper: a short-lived process that calls NVIDIA's driver for the server, since a call can take minutes, can hang, and can end its process.
- * `helper-program.ts`; reads a request a line from its input and writes an answer a line.
+ * The helper: a short-lived process that calls NVIDIA's driver for the server, since a call can take
+ * minutes, can hang, and can end its process. `helper-program.ts`; reads a request a line from its input
+ * and writes an answer a line.
  */
 import { createInterface } from 'node:readline'
 import { CardProgram } from './card-program.ts'

@@ -1,8 +1,11 @@
-/** Where the library of NVIDIA's driver lies. */
+/** Folders of the library of NVIDIA's driver. */
 import { existsSync } from 'node:fs'
 import { delimiter, dirname } from 'node:path'
 
-/** The library by the name that the loader of the system knows, and in folders that it may not know: of containers, WSL and NixOS. */
+/**
+ * The library by the name that the loader of the system knows, and in folders that it may not know: of
+ * containers, WSL and NixOS.
+ */
 export const LIBRARIES = [
   'libcuda.so.1',
   '/usr/local/nvidia/lib64/libcuda.so.1',

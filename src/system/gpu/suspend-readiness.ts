@@ -1,4 +1,4 @@
-/** Whether processes can be suspended: what the driver, the cards, the machine and the processes themselves have to be. */
+/** Conditions of the suspension of processes: of the driver, the cards, the machine and the processes themselves. */
 import { readFileSync } from 'node:fs'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -19,7 +19,7 @@ const QUERY = ['--query-gpu=index,driver_version,mig.mode.current', '--format=cs
 const ABOUT_MS = 10_000
 /** Memory that the host keeps beside the copies: the driver's own for each process, and what others need. */
 const SPARE_BYTES = 2 ** 30
-/** What a copy takes beyond the memory that the driver lists for the process. */
+/** Memory that a copy takes beyond the memory that the driver lists for the process. */
 const EXTRA_BYTES = 512 * 2 ** 20
 
 /** Asks tool, library and system. @param tool its environment is that of the helper, too */
@@ -55,7 +55,7 @@ export async function readReadiness(tool: ToolOptions): Promise<SuspendReadiness
   }
 }
 
-/** Whether the control program of MPS runs, or its server. */
+/** True if the control program of MPS runs, or its server. */
 async function hasMps(): Promise<boolean> {
   const pids = (await readdir('/proc').catch(() => [])).filter(entry => /^\d+$/.test(entry))
   for (const pid of pids) {
@@ -67,7 +67,7 @@ async function hasMps(): Promise<boolean> {
 }
 
 /**
- * What keeps a family from being suspended.
+ * The reason why a family cannot be suspended.
  * @param cards the cards that its processes use
  */
 export async function familyLack(
@@ -86,7 +86,7 @@ export async function familyLack(
   return memoryLack(processes, cards)
 }
 
-/** Whether a process is stopped by a signal, or frozen with its control group. */
+/** True if a process is stopped by a signal, or frozen with its control group. */
 export function isHeld(pid: number): boolean {
   if (readProcess(pid)?.stopped === true) return true
   const group = /^0::(.*)$/m.exec(textOf(`/proc/${pid}/cgroup`))?.[1]

@@ -28,7 +28,10 @@ export async function readAmdUse(options: ToolOptions): Promise<UseByIndex> {
   return older.state === 'done' ? parsed(older.text, parseRocmUse) : NONE
 }
 
-/** The lines of a query for index, percent, and MiB of memory in use and in all. Values that a card does not report are null. */
+/**
+ * The lines of a query for index, percent, and MiB of memory in use and in all. Values that a
+ * card does not report are null.
+ */
 export function parseNvidiaUse(text: string): UseByIndex {
   const found = new Map<number, GpuUse>()
   for (const line of text.split('\n')) {

@@ -20,12 +20,12 @@ export const TOOL_MS = 10_000
 export const FRESH_MS = 30_000
 /** Delay of a repeated read: its caller is about to start a worker, and starting a tool would delay that. */
 const LATER_MS = 200
-/** How long GPUs that cannot be read any more are still listed. */
+/** Time for which GPUs stay listed that cannot be read. */
 export const KEPT_MS = 600_000
 /** Age from which a measurement of the use of GPUs says nothing about now. */
 export const USE_KEPT_MS = 60_000
 
-/** What {@link createMachine} needs. */
+/** Parts and settings of {@link createMachine}. */
 export interface MachineOptions {
   readonly clock: Clock
   readonly notifier: Pick<Notifier, 'publish'>
@@ -37,7 +37,9 @@ export interface MachineOptions {
   readonly dataDir?: string
 }
 
-/** This machine: processors and memory as far as this process may use them, and the GPUs that the vendors' tools list. */
+/**
+ * This machine: processors and memory as far as this process may use them, and the GPUs that the vendors' tools list.
+ */
 export function createMachine(options: MachineOptions): Machine {
   return new ThisMachine(options)
 }
@@ -45,7 +47,7 @@ export function createMachine(options: MachineOptions): Machine {
 /** The GPUs of one vendor. */
 interface KnownGpus {
   gpus: readonly MachineGpu[]
-  /** When each was last read, in monotonic milliseconds. */
+  /** Time of the last reading of each GPU, in monotonic milliseconds. */
   readonly seenMs: Map<string, number>
 }
 
@@ -216,7 +218,9 @@ function isAmong(lost: readonly string[], { index, uuid }: MachineGpu): boolean 
   return lost.some(id => id === uuid || id === String(index))
 }
 
-/** The GPUs that the variable names, by index or by the beginning of an id, as CUDA reads it; all where it is not set. */
+/**
+ * The GPUs that the variable names, by index or by the beginning of an id, as CUDA reads it; all where it is not set.
+ */
 function visibleTo(variable: string | undefined): (gpu: MachineGpu) => boolean {
   if (variable === undefined) return () => true
   const names = variable.split(',').map(name => name.trim())

@@ -1,4 +1,4 @@
-/** How much memory is left, as Linux tells it in /proc and in control groups of both versions. */
+/** Free memory, from /proc and from control groups of both versions on Linux. */
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type MachineMemory, tightest } from '../../core/hardware/machine-memory.ts'
@@ -20,9 +20,9 @@ const V1: Omit<GroupFiles, 'folder'> = {
 const V2: Omit<GroupFiles, 'folder'> = { limit: 'memory.max', used: 'memory.current', cached: 'inactive_file' }
 
 /**
- * What is left of the machine, or of the control group of this server or one around it, whichever is tighter.
- * @param root the folder below which /proc and /sys are; that of the system unless given
- * @returns null where the system does not show it
+ * Free memory of the machine, or of the control group of this server or one around it, whichever is less.
+ * @param root folder with /proc and /sys; by default that of the system
+ * @returns null if the system does not show it
  */
 export function readMemory(root = '/'): MachineMemory | null {
   const { machine, groups } = readMemories('self', root)
@@ -30,9 +30,9 @@ export function readMemory(root = '/'): MachineMemory | null {
 }
 
 /**
- * What is left of the machine, and of each control group with a limit that holds for a process.
+ * Free memory of the machine, and of each control group with a limit that applies to a process.
  * @param pid a process, or `self`
- * @returns the machine is null where the system does not show it
+ * @returns the machine is null if the system does not show it
  */
 export function readMemories(
   pid: number | 'self',
@@ -53,7 +53,10 @@ export function readMemories(
   }
 }
 
-/** The groups that hold for a process, by its list of them. In a container the path may be that outside, which is not there. */
+/**
+ * The groups that hold for a process, by its list of them. In a container the path may be that
+ * outside, which is not there.
+ */
 function groupsOf(list: string): GroupFiles[] {
   return list.split('\n').flatMap(line => {
     const [, names, ...rest] = line.split(':')

@@ -18,9 +18,9 @@ export interface GpuReading {
 export const NO_TOOL: GpuReading = { state: 'missing', gpus: [], lost: [], problem: null }
 
 const QUERY = ['--query-gpu=index,uuid,name,memory.total,driver_version', '--format=csv,noheader,nounits']
-/** What the tool prints for a value that a card does not report. */
+/** Text of the tool for a value that a card does not report. */
 const NOT_REPORTED = /^\[?(N\/A|Not Supported)\]?$/i
-/** What it prints in place of values of a card that does not answer any more. */
+/** Text of the tool in place of values of a card that does not answer. */
 const BROKEN = /ERR!|Unknown Error|GPU is lost|Unable to determine|requires reset/i
 
 /** Asks the tool. @param hostMemoryGb memory that cards without any of their own share */
@@ -126,7 +126,7 @@ function textOf(run: Awaited<ReturnType<typeof runTool>>): string {
   return run.state === 'missing' ? '' : run.text
 }
 
-/** What is wrong with single cards, in one sentence. */
+/** Problems of single cards, in one sentence; null without any. */
 export function problemOf(gpus: readonly MachineGpu[], lost: readonly string[]): string | null {
   const bad = gpus.filter(({ problem }) => problem !== null).map(({ index, problem }) => `GPU ${index}: ${problem}`)
   const all = [...bad, ...lost.map(id => `GPU ${id} does not answer`)]

@@ -4,13 +4,13 @@ import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import type { Clock } from '../../ports/clock.ts'
 
-/** What came of a run. */
+/** Outcome of a run. */
 export type ToolRun =
   | { readonly state: 'missing' }
   | { readonly state: 'failed'; readonly problem: string; readonly text: string }
   | { readonly state: 'done'; readonly text: string }
 
-/** How tools are found and how long they may take. */
+/** Environment and limits of the tools. */
 export interface ToolOptions {
   readonly clock: Clock
   readonly env: NodeJS.ProcessEnv

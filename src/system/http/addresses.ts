@@ -2,7 +2,9 @@
 import { BlockList, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 
-/** Never called: link-local addresses, and those where clouds answer machines. The last rows are the same inside IPv6. */
+/**
+ * Never called: link-local addresses, and those where clouds answer machines. The last rows are the same inside IPv6.
+ */
 const FORBIDDEN = listOf([
   ...['169.254.0.0/16', '100.100.100.200/32', '168.63.129.16/32', '192.0.0.192/32'],
   ...['fe80::/10', 'fd00:ec2::254/128', 'fd00:42::42/128', 'fd20:ce::254/128'],
@@ -39,7 +41,7 @@ export interface AddressRules {
   readonly interfaces?: () => readonly string[]
 }
 
-/** Why this address is not called, as a phrase; null when it may be. */
+/** The reason why this address is not called, as a phrase; null if it may be. */
 export function refusalOf(address: string, rules: AddressRules): string | null {
   const [bare = ''] = address.split('%')
   const family = isIP(bare) === 6 ? 'ipv6' : 'ipv4'

@@ -3,10 +3,13 @@ import type { HealthAnswer } from '../../core/balancing/health-check.ts'
 import type { SocketAddress } from '../../core/workers/socket-address.ts'
 import type { Probes } from '../../ports/probe.ts'
 
-/** How much of an answer's body is read, and thrown away, before the connection is cut. */
+/** Bytes of an answer's body that are read and discarded before the connection is cut. */
 const MAX_BODY_BYTES = 64 * 1024
 
-/** Health checks over HTTP/1.1. Each has a connection of its own, so that none is answered by what an earlier one left. */
+/**
+ * Health checks over HTTP/1.1. Each has a connection of its own, so that none is answered
+ * by what an earlier one left.
+ */
 export function createHealthProbes(): Probes {
   const agent = new Agent({ keepAlive: false, maxSockets: Number.POSITIVE_INFINITY })
   return {
@@ -35,7 +38,7 @@ function ask(
     clearTimeout(timer)
     resolve({ problem: 'the connection was closed before an answer', refused: false })
   })
-  // What a worker answers to an upgrade is no answer to a health check.
+  // A worker's answer to an upgrade is no answer to a health check.
   call.on('upgrade', (_answer, socket) => socket.destroy())
   call.on('response', answer => {
     resolve({ status: answer.statusCode ?? 0 })

@@ -10,9 +10,9 @@ import { type AddressRules, isPublic, type OutboundAddress, refusalOf } from './
 /** Limit of bytes of a response body that are read and dropped before the connection is cut. */
 const MAX_BODY_BYTES = 64 * 1024
 
-/** What the outbound calls depend on. */
+/** Rules of outbound calls. */
 export interface OutboundOptions {
-  /** Whether private addresses are refused too. */
+  /** True to refuse private addresses too. */
   readonly publicOnly: boolean
   /** Addresses of the interfaces of this machine; those of the system unless a test says otherwise. */
   readonly interfaces?: () => readonly string[]

@@ -11,8 +11,8 @@ export function knownApiKey(file: string, given: string | null): string | null {
 }
 
 /**
- * The server's own API key: the given one, else that of the file, else a new one. The file has it afterwards, whatever happens to the
- * machine, so that only then a database may know it.
+ * The server's own API key: the given one, else that of the file, else a new one. The file has it afterwards,
+ * whatever happens to the machine, so that only then a database may know it.
  * @param given null for none
  * @throws AppError `invalid` when the file has one that is too easy to guess
  */

@@ -20,8 +20,8 @@ export function loadMasterKeys(file: string, given: readonly string[]): MasterKe
 }
 
 /**
- * Puts a new key in front of the file's own, so that what is sealed from now on is sealed with it. Where a rotation was
- * begun before, that one goes on.
+ * Puts a new key in front of the file's own, so that what is sealed from now on is sealed with it. Where a rotation
+ * was begun before, that one goes on.
  */
 export function beginRotation(file: string): MasterKeys {
   const keys = readOrCreate(file)

@@ -18,7 +18,10 @@ export const KEY_BYTES = 32
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** Names the form of a sealed text. The first form, `v1`, had no key id; up to the second, `v2`, none was bound to its place. */
+/**
+ * Names the form of a sealed text. The first form, `v1`, had no key id; up to the second, `v2`,
+ * none was bound to its place.
+ */
 const VERSION = 'v3'
 
 interface Key {
@@ -27,8 +30,8 @@ interface Key {
 }
 
 /**
- * SHA-256 for hashes and signatures; AES-256-GCM for secrets, as the text `v3.<key>.<nonce>.<ciphertext and tag>`: the id of
- * the key, which is the beginning of its hash, and both parts in base64url.
+ * SHA-256 for hashes and signatures; AES-256-GCM for secrets, as the text `v3.<key>.<nonce>.<ciphertext and tag>`:
+ * the id of the key, which is the beginning of its hash, and both parts in base64url.
  * @param current 32 bytes; what is sealed is sealed with it
  * @param others older keys, with which texts can still be opened
  */
@@ -63,7 +66,7 @@ export function createVault(current: Buffer, ...others: Buffer[]): Vault {
   }
 }
 
-/** What names a key in the texts that are sealed with it, and gives nothing of it away. */
+/** Name of a key in the texts that are sealed with it; reveals nothing of the key. */
 export function keyId(key: Buffer): string {
   return createHash('sha256').update('runyard key id').update(key).digest('hex').slice(0, 12)
 }
@@ -114,7 +117,10 @@ function placeBytes({ kind, row }: SealPlace): Buffer {
   return Buffer.from(`runyard\0${kind}\0${row}`)
 }
 
-/** A vault that opens no text of an older form, once all were sealed anew: an attacker who can write to the database could put one anywhere. */
+/**
+ * A vault that opens no text of an older form, once all were sealed anew: an attacker who can write to the
+ * database could put one anywhere.
+ */
 export function boundVault(vault: Vault): Vault {
   return {
     ...vault,

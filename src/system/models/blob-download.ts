@@ -1,4 +1,7 @@
-/** The download of one file of a model into its blob: what is there of it is used again, and it counts only once it was checked. */
+/**
+ * The download of one file of a model into its blob: what is there of it is used again, and it
+ * counts only once it was checked.
+ */
 import { createHash, type Hash } from 'node:crypto'
 import { createReadStream, existsSync, rmSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
@@ -8,26 +11,27 @@ import { moveDurably } from '../../disk/durable-file.ts'
 import type { OpenedFile } from './hub.ts'
 import { problemOf } from './hub-connection.ts'
 
-/** How the names of files end that are not whole yet, as in the cache of Hugging Face. */
+/** Suffix of the names of unfinished files, as in the cache of Hugging Face. */
 export const INCOMPLETE = '.incomplete'
 /** Blobs never change. Workers that run as other users read them, too. */
 const BLOB_FILE = 0o444
 const PART_FILE = 0o644
 
-/** What {@link downloadBlob} needs. */
+/** Parameters of {@link downloadBlob}. */
 export interface BlobDownload {
   readonly file: ModelFile
-  /** Where it is to lie. */
+  /** Path of the finished file. */
   readonly path: string
   readonly signal: AbortSignal
   readonly open: (offset: number) => Promise<OpenedFile>
-  /** How many bytes of it are there; less than before when they have to come again. */
+  /** Receives the number of bytes on disk; fewer than before when they must be downloaded again. */
   readonly received: (bytes: number) => void
 }
 
 /**
  * Downloads a file once, from where an earlier download ended.
- * @throws ModelError when it ends early or with another content; what is there is used by the next call, unless it is wrong
+ * @throws ModelError when it ends early or with another content; what is there is used by the
+ * next call, unless it is wrong
  */
 export async function downloadBlob(download: BlobDownload): Promise<void> {
   const { file, path, received } = download
@@ -52,7 +56,7 @@ export async function downloadBlob(download: BlobDownload): Promise<void> {
   moveDurably(part, path)
 }
 
-/** What the disk answers, as a problem of the model; others as they are. @param neededBytes what was to be written */
+/** Error of the disk as a problem of the model; other errors unchanged. @param neededBytes size of the write */
 export function diskProblem(thrown: unknown, neededBytes: number): unknown {
   if (thrown instanceof ModelError) return thrown
   const { code, syscall } = thrown as NodeJS.ErrnoException

@@ -1,6 +1,6 @@
 /**
- * HTTP to a hub and to where it redirects. A token goes to the hub alone: what it redirects to has addresses that are signed. HTTP/1.1 on
- * purpose: the windows of HTTP/2 in Node are too small for large files over long ways.
+ * HTTP to a hub and to where it redirects. A token goes to the hub alone: what it redirects to has addresses that are
+ * signed. HTTP/1.1 on purpose: the windows of HTTP/2 in Node are too small for large files over long ways.
  */
 import {
   Agent as HttpAgent,
@@ -18,7 +18,7 @@ export interface HubCall {
   readonly headers?: Readonly<Record<string, string>>
   readonly token: string | null
   readonly signal: AbortSignal
-  /** Whether redirects to other hosts are followed; the redirect is the response otherwise. */
+  /** True to follow redirects to other hosts; otherwise the redirect is the response. */
   readonly leaves: boolean
 }
 
@@ -27,17 +27,17 @@ export interface HubResponse {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly body: IncomingMessage
-  /** Who responded. */
+  /** Host that responded. */
   readonly host: string
 }
 
-/** What {@link HubConnection} needs. */
+/** Parts and settings of {@link HubConnection}. */
 export interface HubConnectionOptions {
   /** Address of the hub, without a slash at its end. */
   readonly hub: string
-  /** How long the other side may send nothing. */
+  /** Longest silence of the other side, in milliseconds. */
   readonly stallMs: number
-  /** Where HTTPS_PROXY and its like are. */
+  /** Environment with HTTPS_PROXY and similar variables. */
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
@@ -115,7 +115,7 @@ export class HubConnection {
   }
 }
 
-/** What broke a call or the reading of its body, as a problem of the model. */
+/** Error of a call or of the reading of its body, as a problem of the model. */
 export function problemOf(thrown: unknown, host: string, signal: AbortSignal): ModelError {
   if (thrown instanceof ModelError) return thrown
   if (signal.aborted) return new ModelError({ kind: 'stopped' }, thrown)

@@ -1,4 +1,4 @@
-/** What a hub of models offers: revisions, lists of files, and the files. */
+/** Client of a hub of models: revisions, lists of files, and the files. */
 import type { IncomingMessage } from 'node:http'
 import { type ModelFile, ModelFileList } from '../../core/models/model-files.ts'
 import { ModelError, type ModelProblem } from '../../core/models/model-problem.ts'
@@ -8,7 +8,7 @@ import { type HubConnection, type HubResponse, problemOf } from './hub-connectio
 export interface HubModel {
   /** The commit that the revision means. */
   readonly commit: string
-  /** Whether not everybody may read it. */
+  /** True if only some accounts of the hub may read it. */
   readonly isRestricted: boolean
 }
 
@@ -16,11 +16,11 @@ export interface HubModel {
 export interface OpenedFile {
   readonly body: IncomingMessage
   readonly host: string
-  /** Where it begins in the file: 0 where the hub ignores that only the rest was asked for. */
+  /** Its start in the file: 0 if the hub ignores the range of the request. */
   readonly offset: number
 }
 
-/** Who asks, for what. */
+/** A model, and the account that asks for it. */
 export interface HubQuestion {
   /** `owner/name`. */
   readonly name: string
@@ -41,7 +41,7 @@ export class Hub {
     this.#connection = connection
   }
 
-  /** What a revision means, and whether everybody may read the model. */
+  /** The commit of a revision, and the restriction of the model. */
   async model(question: HubQuestion): Promise<HubModel> {
     const { name, revision } = question
     const { modelInfo } = await import('@huggingface/hub')
@@ -132,7 +132,7 @@ export class Hub {
   }
 }
 
-/** What the package throws is about answers that it cannot read. */
+/** Turns errors of the package, which come from answers that it cannot read, into a problem of the model. */
 async function read<T>(host: string, ask: () => Promise<T>): Promise<T> {
   try {
     return await ask()
@@ -159,7 +159,7 @@ async function textOf({ body, host }: HubResponse, signal: AbortSignal): Promise
   return Buffer.concat(parts).toString('utf8')
 }
 
-/** Why the hub, or a host that it redirects to, gives nothing. */
+/** The reason why the hub, or a host that it redirects to, refuses. */
 function refusal({ status, headers, host }: HubResponse, { revision, token }: HubQuestion): ModelError {
   const code = headers['x-error-code']
   return new ModelError(problem())

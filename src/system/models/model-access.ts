@@ -1,9 +1,12 @@
-/** Who may read which model of a cache: everybody, or the accounts whose token the hub has accepted for it. */
+/**
+ * Rights of accounts to the models of a cache: everybody may read a model, or the accounts whose
+ * token the hub accepted for it.
+ */
 import { createHash } from 'node:crypto'
 import type { ModelReader } from '../../ports/model-cache.ts'
 import type { ModelFolders } from './model-folders.ts'
 
-/** How long the hub's word about a token counts while the hub can be asked. */
+/** Time for which the hub's answer about a token counts while the hub can be asked. */
 const FRESH_MS = 24 * 60 * 60_000
 /** Accounts whose right to one model is remembered; those of the latest answers. */
 const MAX_GRANTS = 1_000
@@ -16,12 +19,12 @@ interface Grant {
   readonly atMs: number
 }
 
-/** What is kept of a model beside its files. */
+/** Facts of a model beside its files. */
 interface ModelNote {
   /** Null until the hub was asked. */
   readonly isRestricted: boolean | null
   readonly grants: readonly Grant[]
-  /** When each commit was used last. */
+  /** Time of the last use of each commit. */
   readonly usedAtMs: Readonly<Record<string, number>>
 }
 
@@ -35,13 +38,13 @@ export class ModelAccess {
     this.#now = now
   }
 
-  /** Whether only some accounts may read a model; also when that is not known. */
+  /** True if only some accounts may read a model, and if that is unknown. */
   isRestricted(model: string): boolean {
     return this.#note(model).isRestricted !== false
   }
 
   /**
-   * Whether an account may read a model, by what the hub has said before.
+   * True if an account may read a model, by previous answers of the hub.
    * @param age `fresh` when the hub can be asked again, `any` when it cannot be reached
    */
   mayRead(model: string, reader: ModelReader, age: 'fresh' | 'any'): boolean {
@@ -72,7 +75,7 @@ export class ModelAccess {
     if (grants.length < note.grants.length) this.#write(model, { ...note, grants })
   }
 
-  /** When a commit was used last; 0 when that is not known. */
+  /** Time of the last use of a commit; 0 if unknown. */
   usedAtMs(model: string, commit: string): number {
     return this.#note(model).usedAtMs[commit] ?? 0
   }

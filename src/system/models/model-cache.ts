@@ -1,4 +1,7 @@
-/** Models on the disk of this machine: downloaded once, kept while workers have them, removed when others need the room. */
+/**
+ * Models on the disk of this machine: downloaded once, kept while workers have them, removed
+ * when others need the room.
+ */
 import { existsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -27,31 +30,31 @@ import { Limiter, RunningDownload } from './running-download.ts'
 
 /** Files that are downloaded at the same time, over all models. */
 const PARALLEL_FILES = 4
-/** How long a model that was wanted is kept for the worker that is about to get it. */
+/** Time for which a requested model is reserved for the worker that will get it. */
 const RESERVED_MS = 10 * 60_000
-/** What a download has left is removed when nobody has gone on with it for this time. */
+/** Time after which the parts of a download that nobody continued are removed. */
 const ABANDONED_MS = 3 * 24 * 60 * 60_000
 /** The limit of the cache where none is given: half of what could be free, and at most this. */
 const MAX_DEFAULT_BYTES = 200e9
-/** What stays free on the disk of the cache. */
+/** Bytes that stay free on the disk of the cache. */
 const SPARE_BYTES = 1e9
 /** Uses closer together are not noted. */
 const NOTED_AGAIN_MS = 60_000
 
-/** What {@link createModelCache} needs. */
+/** Parts and settings of {@link createModelCache}. */
 export interface ModelCacheOptions {
   /** The folder of the cache, absolute; made when it is first needed. */
   readonly root: string
   /** Address of the hub. */
   readonly hub: string
-  /** How much may be in it; null for half of the disk that could be free, at most 200 GB. */
+  /** Limit of the cache in bytes; null for half of the disk that could be free, at most 200 GB. */
   readonly limitBytes: number | null
   readonly clock: Clock
   /** Variables of the server, for HTTPS_PROXY and its like. */
   readonly env: Readonly<Record<string, string | undefined>>
   /** The wait before a second attempt; a second unless given. */
   readonly backoffMs?: number
-  /** How long a hub may send nothing; 30 seconds unless given. */
+  /** Longest silence of a hub, in milliseconds; 30 seconds by default. */
   readonly stallMs?: number
 }
 
@@ -175,7 +178,7 @@ class FolderCache implements DiskModelCache {
 
   #found(wish: ModelWish, commit: string): ModelSnapshot {
     const { name, revision } = wish
-    // What the workers of an older release run does not change what a branch means now.
+    // The commit of an older release's workers does not change the present commit of a branch.
     const isMeant = wish.commit === null || !this.#isWhole(name, this.#folders.ref(name, revision) ?? '')
     if (isMeant) this.#folders.setRef(name, revision, commit)
     this.#use({ name, commit })
@@ -202,7 +205,10 @@ class FolderCache implements DiskModelCache {
     }
   }
 
-  /** Finds out what a wish means and whether its reader may have it. @returns the files to download; null when they are there */
+  /**
+   * Finds out what a wish means and whether its reader may have it.
+   * @returns the files to download; null when they are there
+   */
   async #ask(
     wish: ModelWish,
     known: string | null,
@@ -353,12 +359,12 @@ class FolderCache implements DiskModelCache {
     return [...this.#held.values()].filter(holds).length
   }
 
-  /** Whether a snapshot is there and was made here: a worker without a cage could make one of some files. */
+  /** True if a snapshot exists and was made by this cache: a worker without a cage could make one of some files. */
   #isWhole(name: string, commit: string): boolean {
     return this.#folders.has(name, commit) && this.#access.usedAtMs(name, commit) > 0
   }
 
-  /** Whether a download needs a blob. */
+  /** True if a download needs a blob. */
   #isComing(name: string, hash: string): boolean {
     return [...this.#downloads.values()].some(({ download }) => download.wanted.name === name && download.needs(hash))
   }
@@ -383,7 +389,7 @@ function ignoreMissingToken(thrown: unknown): null {
   throw thrown
 }
 
-/** What the server itself has noted of a worker. */
+/** Models in the server's own note of a worker. */
 function heldIn(note: unknown): readonly ModelSnapshot[] {
   return (note as { models?: readonly ModelSnapshot[] } | null)?.models ?? []
 }

@@ -1,7 +1,8 @@
 /**
- * The folders of a cache of models on disk, in the layout of the cache of Hugging Face: `blobs` by their hashes, `snapshots/<commit>` of
- * relative links to them, and `refs` that say which commit a branch means. A snapshot has its name only once it is whole. Beside them lies
- * what that layout has no place for: who may read a model, when it was used, and which workers have it.
+ * The folders of a cache of models on disk, in the layout of the cache of Hugging Face: `blobs` by their hashes,
+ * `snapshots/<commit>` of relative links to them, and `refs` that say which commit a branch means. A snapshot has its
+ * name only once it is whole. Beside them lies what that layout has no place for: who may read a model, when it was
+ * used, and which workers have it.
  */
 import { chmodSync, existsSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -14,10 +15,10 @@ import { INCOMPLETE } from './blob-download.ts'
 /** Programs in containers run as other users. */
 const SHARED_FOLDER = 0o755
 const SHARED_FILE = 0o644
-/** How the names of snapshots begin that are being made or removed. */
+/** Prefix of the names of snapshots that are being made or removed. */
 const HIDDEN = '.'
 
-/** Whether a blob without a snapshot may go. @param hash its name when it is whole */
+/** True if a blob without a snapshot may be removed. @param hash name of the complete blob */
 export type BlobRule = (hash: string, writtenAtMs: number) => boolean
 
 /** The files of a cache. All methods throw the system's error. */
@@ -42,12 +43,12 @@ export class ModelFolders {
     return namesIn(join(this.#folder(model), 'snapshots')).filter(isCommit)
   }
 
-  /** Whether a commit is there. */
+  /** True if a commit is in the cache. */
   has(model: string, commit: string): boolean {
     return existsSync(this.#snapshot(model, commit))
   }
 
-  /** Where a blob lies. Makes its folder. */
+  /** Path of a blob. Makes its folder. */
   blobPath(model: string, hash: string): string {
     const blobs = join(this.#folder(model), 'blobs')
     this.#share(blobs)
@@ -79,13 +80,13 @@ export class ModelFolders {
     return files.map(({ path, link }) => ({ path, bytes: sizeOf(link) })).sort((a, b) => b.bytes - a.bytes)
   }
 
-  /** What the files of a snapshot take. */
+  /** Size of the files of a snapshot. */
   bytesOf(model: string, commit: string): number {
     const blobs = new Set(this.#blobsOf(model, commit))
     return [...blobs].reduce((sum, hash) => sum + sizeOf(join(this.#folder(model), 'blobs', hash)), 0)
   }
 
-  /** What all blobs take, those that are not whole included. */
+  /** Size of all blobs, unfinished ones included. */
   usedBytes(): number {
     const blobs = this.models().map(model => join(this.#folder(model), 'blobs'))
     return blobs.flatMap(folder => namesIn(folder).map(name => sizeOf(join(folder, name)))).reduce((a, b) => a + b, 0)
@@ -144,7 +145,7 @@ export class ModelFolders {
     removeDurably(this.#noteFile(`${modelFolder(model)}.json`))
   }
 
-  /** What was noted of a model; null for nothing. */
+  /** Note of a model; null without one. */
   readNote(model: string): unknown {
     return parsed(textOf(this.#noteFile(`${modelFolder(model)}.json`)))
   }
@@ -154,7 +155,7 @@ export class ModelFolders {
     this.#write(`${modelFolder(model)}.json`, note)
   }
 
-  /** What was noted of each worker. */
+  /** Notes of all workers. */
   workerNotes(): Map<string, unknown> {
     const folder = join(this.#notes, 'workers')
     return new Map(namesIn(folder).map(name => [basename(name, '.json'), parsed(textOf(join(folder, name)))]))

@@ -1,4 +1,4 @@
-/** How often a hub is asked again. */
+/** Retries of calls to a hub. */
 import { ModelError } from '../../core/models/model-problem.ts'
 import type { Clock } from '../../ports/clock.ts'
 
@@ -9,7 +9,7 @@ const MAX_ATTEMPTS = 50
 /** Downloads of a file whose content was wrong: the first may have begun with what a power cut left. */
 const MAX_WRONG = 2
 
-/** What {@link withRetries} needs. */
+/** Parts and limits of {@link withRetries}. */
 export interface Retries {
   readonly clock: Clock
   /** The wait before the second attempt; each further one is twice as long. */

@@ -32,16 +32,16 @@ export class Limiter {
   }
 }
 
-/** What is downloaded. */
+/** Model of a download. */
 export interface WantedModel extends ModelSnapshot {
-  /** What its first caller named: a branch, a tag or a commit. */
+  /** Revision that its first caller named: a branch, a tag or a commit. */
   readonly revision: string
   readonly files: readonly ModelFile[]
   /** With which token; null where none is needed. */
   readonly token: string | null
 }
 
-/** What {@link RunningDownload} needs. */
+/** Parts of {@link RunningDownload}. */
 export interface DownloadParts {
   readonly folders: ModelFolders
   readonly hub: Hub
@@ -58,12 +58,12 @@ export class RunningDownload {
   readonly #parts: DownloadParts
   readonly #ending = new AbortController()
   readonly #listeners = new Set<(progress: DownloadProgress) => void>()
-  /** What is there of each blob. */
+  /** Bytes on disk of each blob. */
   readonly #received = new Map<string, number>()
   readonly #blobs: ReadonlyMap<string, ModelFile>
   readonly #totalBytes: number
   #receivedBytes = 0
-  /** Whether there is room for what is still to come. */
+  /** True if the disk has room for the missing bytes. */
   hasRoom = false
 
   constructor(wanted: WantedModel, parts: DownloadParts) {
@@ -74,17 +74,17 @@ export class RunningDownload {
     for (const [hash, { bytes }] of this.#blobs) this.#note(hash, this.#there(hash, bytes))
   }
 
-  /** How far it is. */
+  /** Progress of the download. */
   get progress(): { receivedBytes: number; totalBytes: number } {
     return { receivedBytes: this.#receivedBytes, totalBytes: this.#totalBytes }
   }
 
-  /** What is still to come. */
+  /** Bytes that are not downloaded yet. */
   get missingBytes(): number {
     return this.#totalBytes - this.#receivedBytes
   }
 
-  /** Whether it needs this blob. */
+  /** True if it needs this blob. */
   needs(hash: string): boolean {
     return this.#blobs.has(hash)
   }

@@ -5,8 +5,8 @@ export const OTHER = 'other'
 const MAX_GONE = 1_000
 
 /**
- * Which endpoints have series of their own. Their number has a limit, because each of them costs memory here and wherever
- * the metrics are kept; the rest are counted together.
+ * Endpoints with series of their own. Their number has a limit, because each of them costs memory here and in
+ * every store of the metrics; the rest are counted together.
  */
 export class EndpointLabels {
   readonly #max: number

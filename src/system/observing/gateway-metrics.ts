@@ -10,7 +10,7 @@ const BUCKETS = [0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.
 /** By their first digit; none begins with 0. */
 const STATUSES = ['aborted', ...[1, 2, 3, 4, 5, 6, 7, 8, 9].map(digit => `${digit}xx`)]
 
-/** What was counted for one endpoint. */
+/** Counts of one endpoint. */
 interface Series {
   /** By {@link STATUSES}. */
   readonly over: number[]
@@ -73,7 +73,7 @@ export class GatewayMetrics {
     this.#histogram('request_seconds', 'Time to the last byte of a response', ({ total }) => total)
   }
 
-  /** Whether the endpoint has series. */
+  /** True if the endpoint has series. */
   has(endpoint: string): boolean {
     return this.#series.has(endpoint)
   }

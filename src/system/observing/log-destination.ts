@@ -1,11 +1,14 @@
-/** Where the lines of the log go. It never waits and never fails, and says which lines are missing. */
+/** Destination of the lines of the log. It never waits and never fails, and reports the missing lines. */
 import { constants, fstatSync, openSync, writeSync } from 'node:fs'
 import { isatty } from 'node:tty'
 import type { Timer } from './log-rate-limit.ts'
 
 /** Bytes that wait while nothing can be written; later lines are dropped. */
 const MAX_WAITING_BYTES = 1_048_576
-/** Dropping ends when so many bytes wait, so that one line says how many are missing, and not one for each that finds room. */
+/**
+ * Dropping ends when so many bytes wait, so that one line says how many are missing, and not
+ * one for each that finds room.
+ */
 const RESUME_BYTES = MAX_WAITING_BYTES / 2
 /** Pause before the next attempt to write; it doubles while none succeeds. */
 const PAUSE_MS = { first: 20, longest: 1_000 }
@@ -14,13 +17,13 @@ const NEWLINE = 10
 /** Lines that are missing in a log. */
 export interface MissingLines {
   readonly lines: number
-  /** Why they could not be written, as the end of a sentence. */
+  /** The reason why they could not be written, as the end of a sentence. */
   readonly problem: string
   /** Since when they are missing, in ms. */
   readonly forMs: number
 }
 
-/** What {@link LogDestination} needs. */
+/** Parts and limits of {@link LogDestination}. */
 export interface LogDestinationOptions {
   /** Writes what can be written at once. @returns how many bytes @throws the system's error */
   readonly write: (bytes: Uint8Array) => number
@@ -32,8 +35,9 @@ export interface LogDestinationOptions {
 }
 
 /**
- * A file, pipe or terminal for lines. While it cannot be written, as on a full disk, or because its reader does not read, the first lines wait,
- * later ones are dropped and counted, and writing is tried again and again. No line is cut.
+ * A file, pipe or terminal for lines. While it cannot be written, as on a full disk, or because its
+ * reader does not read, the first lines wait, later ones are dropped and counted, and writing is tried
+ * again and again. No line is cut.
  */
 export class LogDestination {
   readonly #options: LogDestinationOptions
@@ -142,7 +146,7 @@ export function createStandardError(after: Timer, resumed: LogDestinationOptions
 /** A handle whose writes do not wait for a reader. */
 function openStandardError(): number {
   const own = 2
-  // Where it is a pipe or a socket, this stream lets no write wait, those of others neither.
+  // If it is a pipe or a socket, this stream makes no write wait, not even those of other programs.
   process.stderr.on('error', () => {})
   if (!isatty(own) && !fstatSync(own).isFIFO()) return own
   try {

@@ -8,15 +8,15 @@ const PERIOD_MS = 60_000
 /** Subjects with lines of their own; all others of one name share a line a minute. */
 const MAX_SUBJECTS = 1_000
 
-/** What has come since the latest line. */
+/** Events since the latest line. */
 interface Since {
   count: number
   latest: object
 }
 
 /**
- * Lines that others can cause as often as they like: the first about a subject is written at once, and those of each minute after
- * it as one line, with the fields of the latest and their count.
+ * Lines that others can cause as often as they like: the first about a subject is written at once, and those of each
+ * minute after it as one line, with the fields of the latest and their count.
  */
 export class LogRateLimit<Name extends string> {
   readonly #write: Write<Name>

@@ -62,8 +62,8 @@ export function writeBesideLog(text: string): void {
 export type Log = Logger
 
 /**
- * The log on standard error: JSON lines for programs, or a readable line an event for people. Where it cannot be written, lines are dropped, and
- * an error says how many once it can be written again.
+ * The log on standard error: JSON lines for programs, or a readable line an event for people. Where it cannot be
+ * written, lines are dropped, and an error says how many once it can be written again.
  * @param readable whether people read it
  */
 export function createLog(level: Level, readable: boolean): Log {
@@ -80,13 +80,14 @@ export function createLog(level: Level, readable: boolean): Log {
   return log
 }
 
-/** How the lines of the access log end: what an event is called comes last. */
+/** End of the lines of the access log: the name of the event comes last. */
 const ACCESS = `"msg":"${'gateway.request_finished' satisfies EventName}"}\n`
 const MAX_BUFFERED = 65_536
 
 /**
- * Writes lines at once, but for those of the access log: each request has one, and a call of the system for each of them would
- * cost more than all else of the line. They are written together, before any other line and at the end of the turn at the latest.
+ * Writes lines at once, but for those of the access log: each request has one, and a call of the system for each of
+ * them would cost more than all else of the line. They are written together, before any other line and at the end
+ * of the turn at the latest.
  */
 export class LogLines {
   readonly #out: { write(text: string): unknown }
@@ -158,12 +159,12 @@ export function logEvents(log: Logger, after: Timer = startTimer): Emit {
   }
 }
 
-/** What it counts is lost with the process, which does not wait for it. */
+/** Counts are lost with the process, which does not wait for this timer. */
 function startTimer(ms: number, callback: () => void): void {
   setTimeout(callback, ms).unref()
 }
 
-/** What a person in front of the server should do something about, as sentences. Null for the usual line. */
+/** Sentences of events that need an action of a person in front of the server. Null for the usual line. */
 const SENTENCES: Readonly<Record<string, (fields: Readonly<Record<string, unknown>>) => string | null>> = {
   'worker.exited': ({ endpointId, cause, asked }) =>
     asked === true ? null : `a worker of ${endpointId} ${cause}; runyard why ${endpointId} says more`,

@@ -1,6 +1,6 @@
 /**
- * Metrics for Prometheus: counters and histograms that read the event stream, gauges that are set when they are scraped. The
- * names and labels are those of docs/reference/metrics.md; a test compares the two.
+ * Metrics for Prometheus: counters and histograms that read the event stream, gauges that are set when they are
+ * scraped. The names and labels are those of docs/reference/metrics.md; a test compares the two.
  */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { EndpointId } from '../../core/ids.ts'
@@ -14,10 +14,10 @@ import { EndpointLabels } from './endpoint-labels.ts'
 import { GatewayMetrics } from './gateway-metrics.ts'
 import { addLogMetrics, addProcessMetrics } from './process-metrics.ts'
 
-/** What {@link createMetrics} is given. */
+/** Options of {@link createMetrics}. */
 export interface MetricsOptions {
   readonly clock: Clock
-  /** Whether to show memory, CPU and event loop of this process. */
+  /** True to show memory, CPU and event loop of this process. */
   readonly ofProcess: boolean
   /** Limit of endpoints with series of their own. */
   readonly maxEndpoints?: number

@@ -6,7 +6,7 @@ import type { SendSpans } from './span-queue.ts'
 /** A span as the exporters take it. */
 type ReadableSpan = Parameters<OTLPTraceExporter['export']>[0][number]
 
-/** What is said of the server itself with all spans. */
+/** Attributes of the server itself, sent with all spans. */
 export interface SpanSource {
   readonly serviceName: string
   readonly version: string

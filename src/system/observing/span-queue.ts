@@ -1,22 +1,22 @@
 import type { Span } from '../../core/observing/span.ts'
 import type { Clock } from '../../ports/clock.ts'
 
-/** How spans are sent, by the names of OpenTelemetry (`OTEL_BSP_...`). */
+/** Limits of the queue of spans, by the names of OpenTelemetry (`OTEL_BSP_...`). */
 export interface SpanQueueLimits {
   /** Limit of spans that wait; further ones are dropped. */
   readonly maxQueueSize: number
   /** Limit of spans of one call. */
   readonly maxExportBatchSize: number
-  /** How long spans wait at most for others to be sent with, in milliseconds. */
+  /** Longest wait of spans for others to be sent with, in milliseconds. */
   readonly scheduleDelayMs: number
-  /** How long one call may take. */
+  /** Longest duration of one call, in milliseconds. */
   readonly exportTimeoutMs: number
 }
 
 /** Sends spans. Rejects when they did not arrive; may never settle. */
 export type SendSpans = (spans: readonly Span[]) => Promise<void>
 
-/** Who hears of what becomes of spans. */
+/** Receives the outcome of spans. */
 export interface SpanQueueReports {
   readonly sent: (count: number) => void
   readonly dropped: (count: number) => void
@@ -24,7 +24,7 @@ export interface SpanQueueReports {
   readonly failing: (problem: string, count: number) => void
 }
 
-/** How long it is quiet about drops after it has told of some. */
+/** Silence after a report of dropped spans, in milliseconds. */
 const QUIET_MS = 60_000
 /** Limit of characters of a problem, which a collector may have written. */
 const MAX_PROBLEM = 200

@@ -2,7 +2,10 @@ import type { Emit } from '../../events.ts'
 import type { Clock } from '../../ports/clock.ts'
 import { type FullStore, StoreFull, type StoreRoom } from '../../ports/store/store-full.ts'
 
-/** Time after the last refusal from which on the store counts as one that takes changes: while something waits, changes are tried each second. */
+/**
+ * Time after the last refusal from which on the store counts as one that takes changes: while something waits,
+ * changes are tried each second.
+ */
 const OVER_MS = 15_000
 
 /** Keeps whether the store has refused changes lately, and reports the first refusal of each time that it is full. */

@@ -1,11 +1,12 @@
 /**
- * Finds the messages of the official worker SDK in output, wherever they stand in a line: a progress bar has no line break at its end, and
- * threads print beside each other. A message is a JSON object with exactly these members, in this order:
+ * Finds the messages of the official worker SDK in output, wherever they stand in a line: a progress bar has
+ * no line break at its end, and threads print beside each other. A message is a JSON object with exactly
+ * these members, in this order:
  *
  *     {"requestId": "<job>" or null, "message": "...", "level": "..."}
  *
- * Each byte is looked at a bounded number of times: a message that breaks off can overlap the next one only by the brace and the quote
- * with which that begins.
+ * Each byte is looked at a bounded number of times: a message that breaks off can overlap the next one only
+ * by the brace and the quote with which that begins.
  */
 
 /** A message in output, as bytes from `start` to before `end`. */
@@ -49,7 +50,9 @@ export function findMessage(bytes: Buffer, from: number, maxBytes: number): Foun
   return start === bytes.length ? null : { start, end: bytes.length, isOpen: true }
 }
 
-/** Position from which the bytes end with a part of {@link BEGIN}, which has one brace; their end where they do not. */
+/**
+ * Position from which the bytes end with a part of {@link BEGIN}, which has one brace; their end where they do not.
+ */
 function startOfBegin(bytes: Buffer, from: number): number {
   const last = bytes.subarray(Math.max(from, bytes.length - BEGIN.length + 1))
   const brace = last.lastIndexOf(BRACE)

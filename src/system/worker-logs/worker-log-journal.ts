@@ -1,8 +1,8 @@
 /**
- * When the output of a worker had grown how far. It is kept in a journal beside the output, one entry a line, so that a kill of the server at
- * any moment loses nothing of it.
+ * Growth of the output of a worker over time. The journal is a file beside the output, one entry a line, so that a
+ * kill of the server at any moment loses nothing of it.
  *
- *     m <position> <epoch ms>   what stands in front of the position was there at that time
+ *     m <position> <epoch ms>   everything in front of the position was written at that time
  */
 import { appendFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { firstIndex } from '../../core/first-index.ts'
@@ -22,7 +22,7 @@ export class WorkerLogJournal {
     for (const line of (readIfThere(file) ?? '').split('\n').slice(0, -1)) this.#replay(line)
   }
 
-  /** How far the output is known to have grown. */
+  /** Last recorded length of the output. */
   get end(): number {
     return this.#positions.at(-1) ?? 0
   }
@@ -37,13 +37,13 @@ export class WorkerLogJournal {
     if (this.#positions.length > MAX_MARKS) this.#thin(oldest)
   }
 
-  /** When the byte in front of a position had been written. */
+  /** Time at which the byte in front of a position was written. */
   timeAt(position: number): number {
     const index = firstIndex(this.#positions, found => found >= position)
     return this.#times[index] ?? this.#times.at(-1) ?? 0
   }
 
-  /** Where what was written at an instant or after it begins; before what is kept, perhaps. */
+  /** Position of the first output that was written at this time or later; it may be before the stored output. */
   startOf(tsMs: number): number {
     const index = firstIndex(this.#times, found => found >= tsMs)
     return index === 0 ? 0 : this.#positions[index - 1]!

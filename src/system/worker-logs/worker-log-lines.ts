@@ -4,7 +4,7 @@ import { withoutEnd } from '../../core/text-parts.ts'
 import type { LogLine } from '../../ports/worker-logs.ts'
 import { findMessage } from './sdk-messages.ts'
 
-/** How much of a line is kept, in bytes. */
+/** Bytes of a line that are stored. */
 export const MAX_LINE_BYTES = 64 * 1024
 
 /** Number of lines of one message that are kept: an escaped newline is two bytes of it. */
@@ -42,8 +42,8 @@ function linesOf(message: string): string[] {
 }
 
 /**
- * The beginning of bytes up to and with the newline that is this many line ends behind their start; all of them where there are fewer.
- * Escaped newlines count: each is a line of a message.
+ * The beginning of bytes up to and with the newline that is this many line ends behind their start; all of them where
+ * there are fewer. Escaped newlines count: each is a line of a message.
  */
 export function firstLines(bytes: Buffer, lines: number): Buffer {
   let newline = bytes.indexOf(NEWLINE)
@@ -119,8 +119,9 @@ class Visibility {
 }
 
 /**
- * Puts lines together from blocks that come in order. A message of the SDK ends the line before it and is a line of its own, with the newline
- * that follows it. Holds no more of an unfinished line than is shown of it, and of an unfinished message than one may have.
+ * Puts lines together from blocks that come in order. A message of the SDK ends the line before it and is a line of
+ * its own, with the newline that follows it. Holds no more of an unfinished line than is shown of it, and of an
+ * unfinished message than one may have.
  */
 export class LineAssembler {
   /** The beginning of the unfinished line. */

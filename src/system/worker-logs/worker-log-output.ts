@@ -1,4 +1,7 @@
-/** Reads one worker's output from its parts (`src/disk/worker-output.ts`), and notes in a journal beside them when it had grown how far. */
+/**
+ * Reads one worker's output from its parts (`src/disk/worker-output.ts`), and notes in a journal beside them
+ * when it had grown how far.
+ */
 import { type Stats, statSync } from 'node:fs'
 import { type FileHandle, open, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,7 +13,7 @@ export const BLOCK_BYTES = 64 * 1024
 
 const NEWLINE = 0x0a
 const JOURNAL = 'times'
-/** How old what is known may be for a reader that goes on: less than the pause between polls of a watch. */
+/** Greatest age of the known state for a reader that continues: less than the pause between polls of a watch. */
 const RECENT_MS = 100
 /** Times of files are at most so coarse. */
 const COARSE_MS = 50
@@ -40,7 +43,7 @@ export class LogOutput {
   #parts: readonly Part[] = []
   #stamp: string | null = null
   #refreshedMs = Number.NEGATIVE_INFINITY
-  /** What is new was written at this instant or after it. The time of the file is a few milliseconds coarse. */
+  /** Earliest time at which the new output was written. The time of the file is a few milliseconds coarse. */
   #notBeforeMs = 0
   /** Time of the end of the last job; null once another one has begun. */
   #endedMs: number | null = null
@@ -80,8 +83,8 @@ export class LogOutput {
   }
 
   /**
-   * Notes the time of what was written, and that what comes is later; of what arrives soon after the end of a job, that it was written before. A
-   * file that cannot be read has its times by the next reader.
+   * Notes the time of what was written, and that what comes is later; of what arrives soon after the end of a job,
+   * that it was written before. A file that cannot be read has its times by the next reader.
    */
   mark(moment: 'begin' | 'end'): void {
     try {
@@ -106,8 +109,8 @@ export class LogOutput {
   }
 
   /**
-   * The block at a position, at most `most` bytes and none after the end of the last refresh. It starts later where bytes were removed: at the
-   * end of the output where none are left.
+   * The block at a position, at most `most` bytes and none after the end of the last refresh. It starts later where
+   * bytes were removed: at the end of the output where none are left.
    */
   async read(position: number, most = BLOCK_BYTES): Promise<Block> {
     const part = this.#parts.find(({ end }) => end > position)
@@ -127,7 +130,10 @@ export class LogOutput {
     return await this.read(position, most)
   }
 
-  /** Makes the output smaller, so that its files have at most this many bytes, as far as its worker does not print meanwhile. */
+  /**
+   * Makes the output smaller, so that its files have at most this many bytes, as far as its
+   * worker does not print meanwhile.
+   */
   async cut(maxBytes: number): Promise<void> {
     this.refresh()
     // The rest is for the journal.
@@ -201,7 +207,10 @@ export class LogOutput {
   }
 }
 
-/** The time of a folder changes with its names, though only every few milliseconds: null while another name would not change it. */
+/**
+ * The time of a folder changes with its names, though only every few milliseconds: null while
+ * another name would not change it.
+ */
 export function stampOf(folder: string, nowMs: number): string | null {
   const changedMs = statOf(folder)?.mtimeMs
   return changedMs === undefined || nowMs - changedMs < COARSE_MS ? null : String(changedMs)

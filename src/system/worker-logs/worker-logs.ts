@@ -1,4 +1,7 @@
-/** Outputs of workers, each in a folder of its own. Whoever appends to one does it with an `OutputWriter`, which bounds it, too. */
+/**
+ * Outputs of workers, each in a folder of its own. Whoever appends to one does it with an
+ * `OutputWriter`, which bounds it, too.
+ */
 import { statSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -18,12 +21,15 @@ const PAGE_LINES = 4_000
 const SINCE_BYTES = 256 * 1024
 /** Size of the blocks in which the beginning of the last lines is searched at most. */
 const MAX_SEARCH_BYTES = 1024 * 1024
-/** How long an output is kept after its folder was asked for: its worker may be too new for the list of those to keep. */
+/**
+ * Time for which an output stays after its folder was requested: its worker may be too new for
+ * the list of living workers.
+ */
 const NEW_WORKER_MS = 60_000
 /** Limit of outputs whose journals are in memory. */
 const MAX_OPEN = 256
 
-/** What {@link createWorkerLogs} needs. */
+/** Parts and settings of {@link createWorkerLogs}. */
 export interface WorkerLogsOptions {
   /** The folder of the outputs; it is made if it is missing. */
   readonly folder: string
@@ -32,7 +38,10 @@ export interface WorkerLogsOptions {
   readonly maxBytes?: number
 }
 
-/** Outputs in files that only their owner can read. `trim` removes no output whose folder was asked for in the last minute. */
+/**
+ * Outputs in files that only their owner can read. `trim` removes no output whose folder was
+ * asked for in the last minute.
+ */
 export function createWorkerLogs({ folder, clock, maxBytes = OUTPUT_BYTES }: WorkerLogsOptions): WorkerLogs {
   ensureFolder(folder)
   const outputs = new Outputs(folder, maxBytes, clock)
@@ -74,12 +83,12 @@ export function createWorkerLogs({ folder, clock, maxBytes = OUTPUT_BYTES }: Wor
   }
 }
 
-/** What has not changed as long as an output has not. */
+/** Facts that change only with an output. */
 interface Measured {
   /** The last file. */
   readonly file: string
   readonly size: number
-  /** When the names in the folder changed. */
+  /** Time of the last change of the names in the folder. */
   readonly stamp: string
 }
 
@@ -120,7 +129,10 @@ class Outputs {
     this.of(worker).mark(moment)
   }
 
-  /** Notes how far an output has grown, and its size. Costs two looks where nothing has changed, since there may be thousands. */
+  /**
+   * Notes how far an output has grown, and its size. Costs two looks where nothing has changed,
+   * since there may be thousands.
+   */
   measure(worker: WorkerId): void {
     const known = this.#measured.get(worker)
     if (known !== undefined && known.size < partBytes(this.#maxBytes) && this.#isAsMeasured(worker, known)) return
