@@ -32,7 +32,10 @@ import type { World } from './world.ts'
 export const API_KEY = 'rpa_simulated'
 /** Drain timeout of the server, in milliseconds. */
 const DRAIN_MS = 8_000
-/** How long a ready worker stays before it is evicted for others; short, so that evictions happen within a run. */
+/**
+ * Shortest stay of a ready worker before it is evicted for others. It is short, so that evictions happen within a
+ * run.
+ */
 const DWELL_MS = 5_000
 
 /** A mistake in the request queues, to test the checkers. */
@@ -41,7 +44,7 @@ export interface RequestQueueMutation {
   readonly wrap?: (requestQueues: BalancedRequestQueues) => BalancedRequestQueues
 }
 
-/** What runs of the application use; it outlives each of them. */
+/** Parts that the runs of the application share; they outlive each run. */
 export interface AppRunParts {
   readonly platform: Platform
   readonly machine: SimMachine
@@ -52,7 +55,7 @@ export interface AppRunParts {
   readonly mutateRequestQueues: RequestQueueMutation | undefined
 }
 
-/** What belongs to one run of the application. */
+/** Parts of one run of the application. */
 export interface AppRunOptions {
   /** The process in which it runs. */
   readonly life: Life
@@ -146,7 +149,7 @@ export function openAppRun(world: World, parts: AppRunParts, options: AppRunOpti
   return { app, driver, close, notifier, surface, resume: () => resumeTime({ store, time: clock, emit: ports.emit }) }
 }
 
-/** Makes the key of all clients valid, and starts the application. @param listen called when requests may come */
+/** Makes the key of all clients valid, and starts the application. @param listen called once requests may arrive */
 export async function startApp({ app, resume }: AppRun, listen: () => void): Promise<void> {
   await resume()
   await app.services.access.ensureKeys(DEFAULT_OWNER, [{ name: 'main', key: API_KEY, scope: FULL_SCOPE }])

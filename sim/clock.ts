@@ -11,12 +11,12 @@ interface Timer {
 }
 
 /**
- * Time that advances only on request: a heap of timers, of which the earliest fires next. The wall clock of the machine can be set, as on a
- * real one; the time of the world, by which the checkers go, and the timers ignore that.
+ * Time that advances only on request: a heap of timers, of which the earliest fires next. The wall clock of the
+ * machine can be set, as on a real one; the time of the world, by which the checkers go, and the timers ignore that.
  */
 export class VirtualClock implements Clock {
   #sinceStartMs = 0
-  /** What the wall clock shows more than the time of the world. */
+  /** Lead of the wall clock over the time of the world. */
   #setByMs = 0
   /** By how much the time of the world has moved, because a server has taken that of the wall clock. */
   #takenMs = 0
@@ -93,7 +93,7 @@ export class VirtualClock implements Clock {
     }
   }
 
-  /** Advances to the next timer and fires it, unless it is due after `limitMs`. Returns false when none was due. */
+  /** Advances to the next timer and fires it, unless it is due after `limitMs`. Returns false if no timer was due. */
   advance(limitMs: number): boolean {
     for (;;) {
       const next = this.#heap[0]

@@ -13,20 +13,20 @@ import { NO_FAULTS, type World } from './world.ts'
 
 /** The servers of a run, whether one or two. */
 export interface Servers {
-  /** Whether one of them has started and serves. */
+  /** True if one of them has started and serves. */
   readonly ready: boolean
   start(): Promise<boolean>
   machineChanged(): void
 }
 
-/** What a director controls. */
+/** Parts that a director controls. */
 export interface DirectorParts {
   readonly servers: Servers
   /** The only server, which the director ends and starts again; null where there are two. */
   readonly server: Server | null
   /** Two servers, which have faults of their own; null where there is one. */
   readonly pair: Pair | null
-  /** The cluster of the workers, which has faults of its own; null where there is none. */
+  /** The cluster of the workers, which has faults of its own; null without a cluster. */
   readonly cluster: Cluster | null
   readonly operator: Operator
   readonly checks: Checks
@@ -44,9 +44,12 @@ const CLOCK_STEPS_MS = [
   [365 * 86_400_000, 400 * 86_400_000],
 ] as const
 
-/** Schedules the faults of a run: first none, then faults and restarts, then none again, so that all work must get done. */
+/**
+ * Schedules the faults of a run: first a calm phase, then faults and restarts, then a calm phase in
+ * which all work must finish.
+ */
 export class Director {
-  /** Whether the faults are over and all that the director disturbed is restored. */
+  /** True if the faults are over and all that the director disturbed is restored. */
   calm = false
   readonly #world: World
   readonly #parts: DirectorParts
@@ -187,7 +190,10 @@ export class Director {
     servers.machineChanged()
   }
 
-  /** Sets the wall clock in either direction: by less than servers follow, by minutes, hours or a year. Sometimes it is set right again. */
+  /**
+   * Sets the wall clock in either direction: by less than servers follow, by minutes, hours or a year.
+   * Sometimes it is set right again.
+   */
   #setClock(): void {
     const random = this.#random
     const [least, most] = random.pick(CLOCK_STEPS_MS)

@@ -1,7 +1,7 @@
 import type { BatchId, EndpointId, JobId, WorkerId } from '../src/core/ids.ts'
 import type { JobStatus } from '../src/core/jobs/job.ts'
 
-/** What a commit did to one job, recorded by triggers of the database. */
+/** Change of one job by a commit, recorded by triggers of the database. */
 export interface Change {
   /** Grows with each change. */
   readonly n: number
@@ -29,14 +29,14 @@ export interface Change {
   readonly batch: BatchId | null
   /** The batch whose queue it is in; empty for the queue of the endpoint. */
   readonly queue: BatchId | ''
-  /** Whether the endpoint of the job still existed. */
+  /** 1 if the endpoint of the job still existed. */
   readonly endpoint_there: 0 | 1
 }
 
 /** One commit that changed jobs. */
 export interface Commit {
   readonly changes: readonly Change[]
-  /** Whether the server learned of its success. Without that it publishes no events for it. */
+  /** True if the server received its success. Otherwise it publishes no events for it. */
   readonly acknowledged: boolean
 }
 

@@ -4,7 +4,7 @@ import type { VirtualClock } from './clock.ts'
  * The lifetime of a simulated process. After its end its timers do not
  * fire and its promises do not settle, as if its code had stopped. While
  * it is frozen they wait: as it thaws, first the timers that are due fire,
- * then what has arrived meanwhile is seen, as in the loop of a real program.
+ * then everything that arrived in the meantime is processed, as in the loop of a real program.
  */
 export class Life {
   readonly #clock: VirtualClock
@@ -18,12 +18,12 @@ export class Life {
     this.#clock = clock
   }
 
-  /** Whether it has ended. */
+  /** True if it has ended. */
   get over(): boolean {
     return this.#over
   }
 
-  /** Whether it is frozen. */
+  /** True if it is frozen. */
   get frozen(): boolean {
     return this.#frozen
   }
@@ -93,7 +93,10 @@ export class Life {
     }
   }
 
-  /** Calls something outside of the process and returns its result; a frozen process makes the call as it thaws, one that has ended never. */
+  /**
+   * Calls something outside of the process and returns its result; a frozen process makes the call as it
+   * thaws, one that has ended never.
+   */
   call<Value>(run: () => Promise<Value>): Promise<Value> {
     if (this.#over) return new Promise(() => {})
     return this.#frozen ? this.#thawed().then(() => this.call(run)) : this.guard(run())

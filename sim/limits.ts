@@ -1,7 +1,10 @@
 import type { GivenLimits } from '../src/core/accounts/quotas.ts'
 import type { World } from './world.ts'
 
-/** Draws the limits of the account of all clients: none, or limits that they reach but can still finish all jobs under. */
+/**
+ * Draws the limits of the account of all clients: no limits, or limits that they reach but can
+ * still finish all jobs under.
+ */
 export function drawLimits(world: World): GivenLimits {
   const random = world.random('limits of the account')
   if (!random.chance(0.4)) return {}

@@ -3,7 +3,10 @@ import type { LogLine, LogPage, LogReader, PlacedLine, WorkerLogs } from '../src
 
 const PAGE_LINES = 100
 
-/** The output of simulated workers in memory. It outlives the server, like the real files. A position is the number of a line. */
+/**
+ * The output of simulated workers in memory. It outlives the server, like the real files. A
+ * position is the number of a line.
+ */
 export class SimLogs implements WorkerLogs {
   readonly #now: () => number
   readonly #outputs = new Map<WorkerId, PlacedLine[]>()

@@ -13,7 +13,7 @@ export class SimMachine {
   readonly #world: World
   readonly #random: SeededRandom
   #gpus: readonly MachineGpu[]
-  /** What is left of its memory; null while it does not show that. */
+  /** Free memory; null while the machine does not report it. */
   memory: MachineMemory | null = null
 
   constructor(world: World) {

@@ -16,20 +16,23 @@ export interface Call {
   readonly body?: string
   /** The calling process. The connection closes when it ends. */
   readonly life: Life
-  /** How long the caller waits for the response. */
+  /** Longest wait of the caller for the response. */
   readonly timeoutMs: number
   /** The request arrives even when its process ends after it was sent. */
   readonly outlives?: true
   /** Additional delay on the way to the server. */
   readonly extraMs?: number
-  /** Called with each part of the response. @param mark number of disturbances when the part was requested from the server */
+  /**
+   * Called with each part of the response.
+   * @param mark number of disturbances when the part was requested from the server
+   */
   readonly onPart?: (text: string, mark: number) => void
 }
 
-/** What happens to a request or its response on the way. Callers cannot know it; checkers can. */
+/** Loss of a request or its response on the way. Checkers see it, callers do not. */
 export type Loss = 'none' | 'request' | 'answer' | 'vanished' | 'doubted'
 
-/** A response, or why there is none. */
+/** A response, or the reason of its absence. */
 export type Reply =
   | {
       readonly ok: true
@@ -47,7 +50,7 @@ export interface Exchange {
   readonly call: Call
   readonly status: number
   readonly text: string
-  /** When the request arrived and when its response was ready, in monotonic milliseconds. */
+  /** Times at which the request arrived and its response was ready, in monotonic milliseconds. */
   readonly fromMs: number
   readonly toMs: number
 }
@@ -58,7 +61,7 @@ export interface NetworkWatch {
   readonly answered: (answered: Exchange) => void
 }
 
-/** What will happen to one request and its response. */
+/** Planned delays and losses of one request and its response. */
 interface Fate {
   readonly thereMs: number
   readonly backMs: number
@@ -79,7 +82,7 @@ class Flight {
   readonly settled: ((delivered: boolean) => void)[] = []
   /** Kept here: a request that is garbage-collected loses its signal. */
   request: Request | null = null
-  /** Whether the caller closed the connection. */
+  /** True if the caller closed the connection. */
   isClosed = false
   answered = false
   fromMs = 0
@@ -128,7 +131,7 @@ export class Network {
   readonly #watch: NetworkWatch
   readonly #connections = new Map<string, Connection>()
   #responses = 0
-  /** Which server a request reaches, by name; the only one unless there are several. */
+  /** Name of the server that a request reaches; the only server unless there are several. */
   route: () => string = () => ONLY
 
   constructor(world: World, watch: NetworkWatch) {
@@ -171,7 +174,8 @@ export class Network {
         cancelTimer()
         resolve(result)
       }
-      // A caller that was frozen past its own limit gives up, whatever has arrived meanwhile: its timers come first.
+      // A caller that was frozen past its own limit gives up, even if a response arrived in the
+      // meantime: its timers run first.
       const hangUp = () => {
         settle({ ok: false, why: 'timeout', loss: fate.loss })
         this.#hangUp(flight, fate, call.outlives === true)

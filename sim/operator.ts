@@ -144,7 +144,10 @@ export class Operator {
     }
   }
 
-  /** How idle workers are kept. Has draws of its own, so that those of runs without frozen workers stay the same. */
+  /**
+   * Draws the settings for idle workers. It has a random source of its own, so that the draws of runs without frozen
+   * workers stay the same.
+   */
   #drawFlashBoot(): { flashBootType?: string; idleTimeout?: number } {
     if (!this.#world.freezes) return {}
     const random = this.#flashBoot
@@ -246,7 +249,7 @@ export class Operator {
     await this.#mutate('deleteEndpoint', DELETE_ENDPOINT, id)
   }
 
-  /** Whether no change is under way. */
+  /** True if no change is under way. */
   get idle(): boolean {
     return this.#busy.size === 0
   }
@@ -269,7 +272,7 @@ export class Operator {
   }
 }
 
-/** Whether a deletion is done. Its response is null; a repeated one finds no endpoint. */
+/** True if a deletion is done. Its response is null; a repeated deletion finds no endpoint. */
 function isDone({ errors = [] }: GraphqlResponse): boolean {
   return errors.length === 0 || errors.some(({ message }) => /not found/.test(message))
 }

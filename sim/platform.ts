@@ -5,7 +5,7 @@ import type { Leader } from '../src/ports/leader.ts'
 import type { Notifier } from '../src/ports/notifier.ts'
 import type { Life } from './life.ts'
 
-/** What a driver of one run of the server is made of. */
+/** Parts of a driver of one run of the server. */
 export interface DriverParts {
   readonly life: Life
   readonly clock: Clock
@@ -20,7 +20,7 @@ export interface SimDriver {
   close(): void
 }
 
-/** Where workers run: the simulated machine or the simulated cluster. It outlives the servers. */
+/** Platform of the workers: the simulated machine or the simulated cluster. It outlives the servers. */
 export interface Platform {
   /** The workers whose processes run, in the order of their start. */
   running(): WorkerId[]

@@ -1,8 +1,9 @@
 /**
  * Runs seeds of the simulator, each twice unless `--once`, and prints how to repeat those that fail:
- * `./bin/node sim/run.ts [--seeds <count>] [--from <seed>] [--once] [--freezes] [--canaries] [--pair] [--kubernetes]`, or `--seed <seed> [--verbose]` for one with its
- * trace. With `--freezes` idle workers are frozen again and again, with `--canaries` changes are released to a share of the
- * workers first, with `--pair` two servers are on one store, with `--kubernetes` workers are pods of a cluster.
+ * `./bin/node sim/run.ts [--seeds <count>] [--from <seed>] [--once] [--freezes] [--canaries] [--pair]
+ * [--kubernetes]`, or `--seed <seed> [--verbose]` for one with its trace. With `--freezes` idle workers are frozen
+ * again and again, with `--canaries` changes are released to a share of the workers first, with `--pair` two servers
+ * are on one store, with `--kubernetes` workers are pods of a cluster.
  */
 import { parseArgs } from 'node:util'
 import { runSeed, type SeedResult } from './simulation.ts'

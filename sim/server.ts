@@ -13,14 +13,14 @@ import { Life } from './life.ts'
 import type { Network } from './network.ts'
 import type { World } from './world.ts'
 
-/** What a server uses; it outlives each run of the server. */
+/** Parts that a server uses; they outlive each run of the server. */
 export interface ServerParts extends AppRunParts {
   readonly store: Store
   readonly network: Network
   readonly random: Ports['random']
   readonly receiver: Receiver
   readonly emit: Emit
-  /** Whether the server goes by the wall clock of the machine, to test the checkers. */
+  /** True if the server uses the wall clock of the machine, to test the checkers. */
   readonly goesByMachine: boolean
   /** Called when the server has ended. */
   readonly crashed: () => void
@@ -36,7 +36,7 @@ export class Server {
   readonly #world: World
   readonly #parts: ServerParts
   #run: Run | null = null
-  /** Whether it has finished starting. */
+  /** True if it has finished starting. */
   ready = false
   starts = 0
   /** The origin that workers call. */
@@ -47,12 +47,12 @@ export class Server {
     this.#parts = parts
   }
 
-  /** Whether it runs or is stopping. */
+  /** True if it runs or is stopping. */
   get up(): boolean {
     return this.#run !== null
   }
 
-  /** Starts it. Returns false when the start failed or the server ended meanwhile. */
+  /** Starts it. Returns false if the start failed or the server ended during it. */
   async start(): Promise<boolean> {
     const run = this.#open()
     this.#run = run

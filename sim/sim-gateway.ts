@@ -10,24 +10,24 @@ export interface Listening {
   readonly serve: (call: WebCall) => Promise<WebResponse>
 }
 
-/** What the gateway uses. */
+/** Parts that the gateway uses. */
 export interface SimGatewayParts {
   readonly reservations: Reservations
   readonly life: Life
-  /** The program that listens at an address; undefined when there is none. */
+  /** The program that listens at an address; undefined if no program listens. */
   readonly at: (address: SocketAddress) => Listening | undefined
 }
 
 const AFFINITY = /^(?:(strict|strict-resume) )?([a-z0-9]+)$/
 
-/** Whether a request is for an application behind a load-balancing endpoint. */
+/** True if a request is for an application behind a load-balancing endpoint. */
 export function isForApplication(url: string): boolean {
   return new URL(url).pathname.startsWith('/lb/')
 }
 
 /**
- * Sends requests to workers like the gateway, but without sockets: claim, then send; one retry for a request that may be
- * sent twice and whose worker failed before its response.
+ * Sends requests to workers like the gateway, but without sockets: claim, then send; one retry for a request that may
+ * be sent twice and whose worker failed before its response.
  */
 export class SimGateway {
   readonly #parts: SimGatewayParts

@@ -63,8 +63,8 @@ export interface RunOptions extends Features {
   readonly mutateRequestQueues?: RequestQueueMutation
   /** Puts a mistake into the turns of two servers, to test the checkers. */
   readonly mutatePair?: PairMutation
-  /** Is told of every event of the servers. @param atMs the time of the simulation */
-  readonly hear?: (name: EventName, fields: Events[EventName], atMs: number) => void
+  /** Called with every event of the servers. @param atMs the time of the simulation */
+  readonly onEvent?: (name: EventName, fields: Events[EventName], atMs: number) => void
   /** Ends the run when it returns true for the problems found so far. */
   readonly enough?: (problems: readonly string[]) => boolean
 }
@@ -113,7 +113,7 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
     emit: (name: EventName, fields: Events[EventName]) => {
       world.activity += 1
       checks.event(name, fields)
-      options.hear?.(name, fields, world.clock.now())
+      options.onEvent?.(name, fields, world.clock.now())
       if (name === 'job.moved') countUndeliveredTimeOut(world, workers, fields as Events['job.moved'])
     },
   }

@@ -16,17 +16,23 @@ export interface Database {
   onCommit: (commit: Commit) => void
 }
 
-/** What happens to the transactions of one server. */
+/** Faults of the transactions of one server. */
 export interface Connection {
-  /** Called at the instant of a transaction. @throws what the caller gets when it must not be made; then nothing of it is */
+  /**
+   * Called at the instant of a transaction.
+   * @throws what the caller gets when it must not be made; then nothing of it is
+   */
   readonly enter: () => void
-  /** Whether the server learns that the transaction was made. Asked before it is. */
-  readonly isTold: () => boolean
-  /** What the server gets for a transaction that was made without its knowledge. */
-  readonly untold: () => Error
+  /** True if the server receives the result of the transaction. Called before the transaction. */
+  readonly isReported: () => boolean
+  /** Error of the server for a transaction whose result was lost. */
+  readonly lostResult: () => Error
 }
 
-/** An empty database in memory. Its commits fail with the probabilities of the world's faults, some after they were made. */
+/**
+ * An empty database in memory. Its commits fail with the probabilities of the world's faults,
+ * some after they were made.
+ */
 export function openDatabase(world: World): Database {
   const random = world.random('disk')
   const engine = new SqliteEngine({ file: ':memory:', aroundCommit: commit => around(commit) })
@@ -34,7 +40,7 @@ export function openDatabase(world: World): Database {
   const unread = engine.database.prepare(UNREAD)
   const statements = new Map<string, ReturnType<typeof engine.database.prepare>>()
   let lastRead = 0
-  let isTold = true
+  let isReported = true
   const publish = (acknowledged: boolean) => {
     const changes = unread.all(lastRead) as unknown as Change[]
     lastRead = changes.at(-1)?.n ?? lastRead
@@ -49,7 +55,7 @@ export function openDatabase(world: World): Database {
     }
     commit()
     const isFailedAfter = roll < before + after
-    publish(!isFailedAfter && isTold)
+    publish(!isFailedAfter && isReported)
     if (!isFailedAfter) return
     world.disturb('commits that failed after they were made')
     throw new Error('the simulated disk was lost after the commit')
@@ -63,10 +69,12 @@ export function openDatabase(world: World): Database {
         } catch (error) {
           return calls.map(() => ({ ok: false, error }))
         }
-        isTold = connection.isTold()
+        isReported = connection.isReported()
         const outcomes = engine.write(calls)
-        const made = isTold ? outcomes : outcomes.map(() => ({ ok: false as const, error: connection.untold() }))
-        isTold = true
+        const made = isReported
+          ? outcomes
+          : outcomes.map(() => ({ ok: false as const, error: connection.lostResult() }))
+        isReported = true
         return made
       }
       return sqliteStoreOn(new InlineHost({ read: engine.read.bind(engine), write, stats: engine.stats, close() {} }))

@@ -13,7 +13,7 @@ import type { World } from './world.ts'
 /** First of the ports of the mock driver, which gives two to each worker. */
 const FIRST_PORT = 20_000
 
-/** What workers need besides the platform on which they run. */
+/** Parts that workers need besides the platform on which they run. */
 export interface WorkforceParts extends Pick<WorkerParts, 'network' | 'runs' | 'serverRun'> {
   readonly placements: PlacementChecker
   readonly cluster: ClusterChecker

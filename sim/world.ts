@@ -6,7 +6,7 @@ import { Trace } from './trace.ts'
 export interface Faults {
   /** A request does not reach the server. */
   readonly lostRequest: number
-  /** A response does not reach its caller, and the server knows. */
+  /** A response does not reach its caller, and the server notices. */
   readonly lostAnswer: number
   /** A response does not reach its caller, and the server counts it as delivered. */
   readonly vanishedAnswer: number
@@ -49,13 +49,13 @@ export const NO_FAULTS: Faults = {
   receiver: 0,
 }
 
-/** What some runs have beside all that others have. */
+/** Additions of some runs to the parts of all runs. */
 export interface Features {
   /** See {@link World.freezes}. */
   readonly freezes?: boolean
   /** See {@link World.canaries}. */
   readonly canaries?: boolean
-  /** Whether there are two servers over one store instead of one. */
+  /** True for two servers over one store instead of one. */
   readonly pair?: boolean
   /** See {@link World.kubernetes}. */
   readonly kubernetes?: boolean
@@ -67,18 +67,18 @@ export class World {
   readonly clock = new VirtualClock()
   readonly trace: Trace
   faults: Faults = NO_FAULTS
-  /** Whether every new worker ends before its first request, as with a broken image. */
+  /** True if every new worker ends before its first request, as with a broken image. */
   crashLoop = false
-  /** Whether every commit fails. */
+  /** True if every commit fails. */
   diskBroken = false
-  /** Whether the server leads, so that it may change the store. */
+  /** True if the server leads, so that it may change the store. */
   leading = true
   readonly #leadWatchers = new Set<(leading: boolean) => void>()
   /** Duration of each call of the store, in milliseconds. */
   storeDelayMs = 0
   /** Grows with crashes and failures of the store: it is unknown whether operations under way took effect. */
   disturbances = 0
-  /** When the store was slow or broken last, in monotonic milliseconds. */
+  /** Last time at which the store was slow or broken, in monotonic milliseconds. */
   #slowMs = Number.NEGATIVE_INFINITY
   #troubles = 0
   /** Mistakes of the system under test, in order. */
@@ -88,11 +88,11 @@ export class World {
   /** Grows with each piece of work, so that one can see whether work is under way. */
   activity = 0
 
-  /** Whether endpoints have FlashBoot and short idle times, so that workers are frozen again and again. */
+  /** True if endpoints have FlashBoot and short idle times, so that workers are frozen again and again. */
   readonly freezes: boolean
-  /** Whether changes of endpoints are released to a share of their workers first. */
+  /** True if changes of endpoints are first released to a share of their workers. */
   readonly canaries: boolean
-  /** Whether workers are pods of a cluster, instead of processes of a machine. */
+  /** True if workers are pods of a cluster, instead of processes of a machine. */
   readonly kubernetes: boolean
 
   /** @param listen receives every line of the trace */
@@ -130,7 +130,10 @@ export class World {
     this.trace.add('disk', `${delayMs} ms ${broken ? 'broken' : ''}`)
   }
 
-  /** Something of the servers or of the cluster changes. @param troubles how many more of them are in trouble for a while */
+  /**
+   * Something of the servers or of the cluster changes.
+   * @param troubles how many more of them are in trouble for a while
+   */
   unsettle(troubles: -1 | 0 | 1): void {
     this.#slowMs = this.clock.monotonic()
     this.#troubles += troubles
@@ -150,7 +153,9 @@ export class World {
     return () => void this.#leadWatchers.delete(watcher)
   }
 
-  /** Whether the store was slow, broken or closed to changes since an instant; calls that waited then may take longer. */
+  /**
+   * True if the store was slow, broken or closed to changes since an instant; calls that waited then may take longer.
+   */
   wasSlow(sinceMs: number): boolean {
     const isSlow = this.storeDelayMs > 0 || this.diskBroken || !this.leading || this.#troubles > 0
     return isSlow || this.#slowMs + 10_000 > sinceMs

@@ -58,7 +58,7 @@ export class BatchChecker {
     }
   }
 
-  /** Whether its retention is over, so that the batch and its jobs may be removed. */
+  /** True if its retention is over, so that the batch and its jobs may be removed. */
   isOver(id: BatchId): boolean {
     const known = this.#batches.get(id)
     if (known === undefined || known.completed + known.failed < known.jobs) return false

@@ -27,27 +27,29 @@ import { RunChecker, type WorkerView } from './run-checker.ts'
 import { SuspectChecker } from './suspect-checker.ts'
 import { WebhookChecker } from './webhook-checker.ts'
 
-/** Maximum time from the last fault until all work is done: the longest pause after crashes, plus the work after it. */
+/**
+ * Maximum time from the last fault until all work is done: the longest pause after crashes, plus the work after it.
+ */
 const LIVENESS_MS = 600_000
-/** How long all work must stay done. */
+/** Time for which all work must stay done. */
 const REST_MS = 40_000
 /** Maximum time until the director has ended the faults. */
 const LONGEST_MS = 1_200_000
-/** How far the wall clock is set forward at the end of a run. All retention is over then. */
+/** Step of the wall clock at the end of a run, after which all retention is over. */
 const RETENTION_OVER_MS = 50 * 3_600_000
-/** How long the server may take to remove expired records; it does so once a minute. */
+/** Longest time until the server removes expired records; it does so once a minute. */
 const CLEANUP_MS = 70_000
 
-/** How long a cluster that forgets events may leave the server in the dark: until it lists all pods again, and a little. */
+/** Longest delay of a change in a cluster that loses events: until the server lists all pods again, and some slack. */
 const CLUSTER_NOTICE_MS = 330_000
 
 /** The stage of a run. */
 export interface RunState {
-  /** Whether the server has started and is not stopping. */
+  /** True if the server has started and is not stopping. */
   readonly serverReady: boolean
-  /** Whether the faults are over. */
+  /** True if the faults are over. */
   readonly calm: boolean
-  /** Whether every client has seen the end of each of its jobs. */
+  /** True if every client received the end of each of its jobs. */
   readonly clientsDone: boolean
   /** Requests without a response so far. */
   readonly open: readonly { readonly call: Call; readonly fromMs: number }[]
@@ -83,7 +85,7 @@ export class Checks {
   readonly placements: PlacementChecker
   readonly requestQueues: RequestQueueChecker
   readonly cluster: ClusterChecker
-  /** Whether the account has limits. */
+  /** True if the account has limits. */
   readonly isLimited: boolean
   /** Sequence number of the last change of a job. */
   lastChange = 0
@@ -95,9 +97,9 @@ export class Checks {
   readonly #database: Database
   readonly #machine: Platform
   readonly #programs: Programs
-  /** Whether the active server stands still: what it has to publish comes later. */
+  /** True if the active server is paused: it publishes its pending events later. */
   isPaused = () => false
-  /** Whether the clocks of all servers are right. */
+  /** True if the clocks of all servers are right. */
   hasRightClocks = () => true
   /** Has the servers take the time of the wall clock. */
   acceptClock = (): void => {}
@@ -166,7 +168,7 @@ export class Checks {
     const commit = { changes, acknowledged: acknowledged && !this.#resync }
     for (const { kind, job, was, now } of commit.changes) {
       if (was !== now) this.#world.count(`moves: ${kind === 'insert' ? 'submission' : `${was} to ${now ?? 'nothing'}`}`)
-      this.#world.trace.add('commit', `${kind} ${job} ${was} ${now} ${commit.acknowledged ? '' : 'untold'}`)
+      this.#world.trace.add('commit', `${kind} ${job} ${was} ${now} ${commit.acknowledged ? '' : 'unacknowledged'}`)
     }
     this.lastChange = commit.changes.at(-1)!.n
     this.jobs.committed(commit)
@@ -223,7 +225,7 @@ export class Checks {
   /** The server ended. The store decides which of its operations took effect. */
   serverEnded(): void {
     this.#resync = true
-    // Of what the next server does not know it learns when it tidies up.
+    // The next server finds the workers that it does not manage during its cleanup.
     const alive = new Set(this.#database.query<WorkerRow>(WORKERS).map(({ id }) => id))
     for (const worker of this.#machine.known()) if (!alive.has(worker)) this.#forgiven.add(worker)
     this.cluster.serverEnded()
@@ -249,7 +251,7 @@ export class Checks {
     const nowMs = this.#world.clock.monotonic()
     const isSlow = this.#world.wasSlow(nowMs - 5_000)
     if (!runState.serverReady || isSlow) {
-      // What a server that stands still has to publish comes before what it changes next.
+      // A paused server publishes its pending events before its next changes.
       if (!this.isPaused()) this.fleet.resync(workers)
       this.placements.resync()
     }

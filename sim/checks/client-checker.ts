@@ -2,7 +2,7 @@ import type { EndpointId, JobId } from '../../src/core/ids.ts'
 import { isFinal, type JobStatus } from '../../src/core/jobs/job.ts'
 import type { Commit } from '../ledger.ts'
 
-/** What a client sees of a job. */
+/** View that a client has of a job. */
 export interface SeenJob {
   readonly id: JobId
   readonly status: JobStatus
@@ -19,7 +19,7 @@ interface Followed {
   final: { readonly status: JobStatus; readonly result: string } | null
   /** A retry was requested, and may have happened. */
   retrying: boolean
-  /** Responses with a lower number are older than the known state. */
+  /** Responses with a lower number are older than this state. */
   since: number
   cancelledSince: number
 }
@@ -32,8 +32,8 @@ interface Submission {
 }
 
 /**
- * Checks what the server told its clients: a final status and its output stay, no job is removed early, each key belongs to
- * one job, and a confirmed operation has taken effect.
+ * Checks the responses of the server to its clients: a final status and its output stay, no job is removed early,
+ * each key belongs to one job, and a confirmed operation has taken effect.
  */
 export class ClientChecker {
   readonly #report: (problem: string) => void

@@ -14,7 +14,8 @@ export class ClusterChecker {
 
   /**
    * @param report receives one sentence per problem
-   * @param isRunning whether the process of a worker runs: one that is to go may still lose a job by a fault of its own
+   * @param isRunning whether the process of a worker runs: one that is to go may still lose
+   * a job by a fault of its own
    */
   constructor(
     report: (problem: string) => void,

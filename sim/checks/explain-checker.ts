@@ -27,20 +27,23 @@ interface Facts {
   readonly running: number
   /** Number of queued jobs that run alone. */
   readonly suspects: number
-  /** States of the workers that have not ended; those of older versions count as draining, but beside a canary and a release that has stopped. */
+  /**
+   * States of the workers that have not ended; those of older versions count as draining, but beside a canary and
+   * a release that has stopped.
+   */
   readonly states: readonly WorkerState[]
-  /** Whether one of them has a problem. */
+  /** True if one of them has a problem. */
   readonly ailing: boolean
-  /** Whether the worker that ended last crashed or was ended for a fault. */
+  /** True if the worker that ended last crashed or was ended for a fault. */
   readonly crashed: boolean
   readonly machineFull: boolean
   /** Number of workers that wait for a placement. */
   readonly queued: number
-  /** How long the first job has waited beyond the queue delay; null when the scaler has none or no job waits. */
+  /** Wait of the first job beyond the queue delay; null if the scaler has no delay or no job waits. */
   readonly overdueMs: number | null
 }
 
-/** What the checker reads besides the store. */
+/** State that the checker reads besides the store. */
 export interface ExplainView {
   readonly machineFull: () => boolean
   /** The wall-clock time. */
@@ -66,7 +69,8 @@ export class ExplainChecker {
     const shown = JSON.parse(text) as Explanation
     const found = this.#facts(endpoint as EndpointId)
     if (found === null) return
-    // A change whose notification was lost may have made the workers enough; a queued worker stays until the next plan.
+    // A change whose notification was lost may have made the workers enough; a queued worker
+    // stays until the next plan.
     const isEnough = shown.summary.includes('enough for the wait')
     const facts = isEnough ? { ...found, queued: 0 } : found
     const row = job === undefined ? undefined : this.#jobOf(job as JobId)
@@ -158,12 +162,12 @@ function ofJob(shown: Explanation, { status, queue }: JobRow, facts: Facts): str
 function ofEndpoint(shown: Explanation, facts: Facts): string | null {
   if (facts.waiting > 0) return shown.cause === 'nothing_waits' ? 'jobs wait' : ofWaiting(shown.cause, facts)
   const wanted = facts.running > 0 ? 'running' : 'nothing_waits'
-  // A release that does not work is to be mended, whatever waits.
+  // A broken release has to be fixed first, whatever waits.
   if (shown.cause === 'rollout_stopped') return null
   return shown.cause === wanted ? null : `it is ${wanted}`
 }
 
-/** Why the cause is wrong for an endpoint with queued jobs; null when it is right. */
+/** Reason why the cause is wrong for an endpoint with queued jobs; null if it is right. */
 function ofWaiting(cause: string, facts: Facts): string | null {
   const { max, normal, suspects, states, crashed, ailing, machineFull, queued } = facts
   const has = (state: WorkerState) => states.includes(state)
@@ -193,7 +197,8 @@ function ofWaiting(cause: string, facts: Facts): string | null {
     case 'low_priority':
       return normal === 0 ? null : 'other jobs wait too'
     case 'running':
-      // With an idle worker, which is about to take a job, no further one may be wanted any more; until the next refresh it is still queued.
+      // With an idle worker, which is about to take a job, another one may no longer be needed; it stays
+      // queued until the next refresh.
       if (queued > 0 && facts.running >= states.filter(state => state === 'READY').length)
         return 'a worker waits for a place'
       return has('READY') ? null : 'no worker is ready'

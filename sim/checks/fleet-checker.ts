@@ -8,7 +8,7 @@ export interface EndpointRow {
   readonly workers_min: number
   readonly workers_max: number
   readonly alive: number
-  /** How many of them are frozen. */
+  /** Number of frozen ones among them. */
   readonly frozen: number
 }
 
@@ -39,12 +39,15 @@ export interface Leftovers {
 /** Maximum time until the server detects the end of a worker. */
 const NOTICE_MS = 5_000
 
-/** Reports workers whose state moves backwards but for a thaw, that get jobs while they are frozen or drain, exceed the max, or stay after their end. */
+/**
+ * Reports workers whose state moves backwards but for a thaw, that get jobs while they are frozen or drain, exceed
+ * the max, or stay after their end.
+ */
 export class FleetChecker {
   readonly #report: (problem: string) => void
   readonly #states = new Map<WorkerId, WorkerState>()
   readonly #before = new Map<EndpointId, { alive: number; max: number }>()
-  /** When each difference that is allowed for a short time was first seen. */
+  /** Time at which each difference that is allowed for a short time was first seen. */
   readonly #since = new Map<string, number>()
 
   readonly #storedState: (workerId: WorkerId) => WorkerState | null
@@ -97,7 +100,10 @@ export class FleetChecker {
     if (order(state) > order('READY')) this.#report(`worker ${workerId} got job ${jobId} while it was ${state}`)
   }
 
-  /** Compares the numbers of workers with their limits while no operation is under way. A lowered max may be exceeded for a time. */
+  /**
+   * Compares the numbers of workers with their limits while no operation is under way. A lowered max
+   * may be exceeded for a time.
+   */
   compare(endpoints: readonly EndpointRow[]): void {
     for (const { id, workers_max: max, alive } of endpoints) {
       const before = this.#before.get(id) ?? { alive: 0, max }
@@ -130,7 +136,10 @@ export class FleetChecker {
     }
   }
 
-  /** After a crash or while the server is down: restarts the times of {@link lingering} and takes the states from the store. */
+  /**
+   * After a crash or while the server is down: restarts the times of {@link lingering} and takes
+   * the states from the store.
+   */
   resync(workers: readonly WorkerRow[]): void {
     this.#since.clear()
     for (const { id, state } of workers) this.#states.set(id, state)

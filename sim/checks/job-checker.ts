@@ -11,7 +11,7 @@ export interface KnownJob {
   /** The holder while it runs, the last holder while it is queued. */
   worker: WorkerId | null
   attempt: number
-  /** Whether it was removed by its ttl, its retention, or with its endpoint. */
+  /** True if it was removed by its ttl, its retention, or with its endpoint. */
   gone: boolean
 }
 
@@ -29,15 +29,15 @@ export function transitionOf({ was, now, was_lost, lost }: Change): Transition |
 
 /**
  * Follows every job through the commits of the store and the events of the server. Reports transitions
- * that are not allowed, two holders at once, results from a worker that is not the holder, jobs that are removed early, events
- * without a commit, and commits without an event.
+ * that are not allowed, two holders at once, results from a worker that is not the holder, jobs that are removed
+ * early, events without a commit, and commits without an event.
  */
 export class JobChecker {
   readonly jobs = new Map<JobId, KnownJob>()
   readonly #report: (problem: string) => void
   readonly #latestMs: () => number
   readonly #isBatchOver: (batch: BatchId) => boolean
-  /** Committed changes whose event has not come yet. */
+  /** Committed changes whose event was not published yet. */
   readonly #unpublished = new Map<JobId, Change[]>()
   /** Results that reached the server, as `<worker> <job>`. */
   readonly #posted = new Set<string>()
@@ -198,13 +198,16 @@ export class JobChecker {
   }
 }
 
-/** Whether a change has an event. One of the expiry alone has none, and an ended job that is removed with its endpoint has none of its own. */
+/**
+ * True if a change has an event. A change of the expiry alone has no event. A job that ended and is removed with its
+ * endpoint has no event of its own.
+ */
 function hasEvent(change: Change): boolean {
   if (change.kind === 'update') return change.was !== change.now
   return change.kind === 'insert' || change.endpoint_there === 1 || !isFinal(change.was!)
 }
 
-/** Whether a job that had not ended is removed because its endpoint was deleted. */
+/** True if a job that did not end is removed because its endpoint was deleted. */
 export function goesWithEndpoint({ kind, was, endpoint_there }: Change): boolean {
   return kind === 'delete' && endpoint_there === 0 && was !== null && !isFinal(was)
 }

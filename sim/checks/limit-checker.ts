@@ -19,13 +19,16 @@ export interface WorldTime {
   readonly slackMs: number
 }
 
-/** Finds starts of jobs at another time than that of the world, and execution timeouts that come before or after it, whatever the clocks of machines show. */
+/**
+ * Finds starts of jobs at another time than that of the world, and execution timeouts before or after it, whatever
+ * the clocks of machines show.
+ */
 export class LimitChecker {
   readonly #report: (problem: string) => void
   readonly #database: Pick<Database, 'query'>
   readonly #time: WorldTime
   readonly #reported = new Set<JobId>()
-  /** Since when a server works; null while none does. */
+  /** Time since which a server works; null while no server works. */
   #servedSinceMs: number | null = null
 
   /** @param report receives one sentence per problem */

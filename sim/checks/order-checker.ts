@@ -17,8 +17,8 @@ interface QueuedJob {
 }
 
 /**
- * Reports claims out of order: first in, first out, jobs of low priority after all others. Each batch has its own queue;
- * a job of the endpoint's queue is passed by one request of each batch at most.
+ * Reports claims out of order: first in, first out, jobs of low priority after all others. Each batch has its own
+ * queue; a job of the endpoint's queue is passed by one request of each batch at most.
  */
 export class OrderChecker {
   readonly #report: (problem: string) => void
@@ -57,7 +57,7 @@ export class OrderChecker {
     return waiting.sort((a, b) => a.low - b.low || a.place - b.place).map(({ job }) => job)
   }
 
-  /** Ignores the other jobs of this commit: the rows of one statement come in any order. */
+  /** Ignores the other jobs of this commit: the rows of one statement have no order. */
   #checkClaim({ job, endpoint, n, worker }: Change, here: ReadonlySet<JobId>): void {
     const mine = this.#places.get(job)
     if (mine === undefined) return

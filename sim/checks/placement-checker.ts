@@ -19,7 +19,7 @@ interface EndpointRow {
   readonly workers_min: number
   readonly workers_max: number
   readonly config: string
-  /** Whether its newest release is a canary, 0 or 1. */
+  /** 1 if its newest release is a canary, else 0. */
   readonly canary: number
   readonly waiting: number
   readonly busy: number
@@ -31,11 +31,11 @@ interface EndpointRow {
   readonly has_exits: number
   /** Number of ready workers that run a job. */
   readonly working: number
-  /** The first job in the queue; null when there is none. */
+  /** First job in the queue; null for an empty queue. */
   readonly head: string | null
 }
 
-/** What the checker reads besides the store. */
+/** State that the checker reads besides the store. */
 export interface PlacementView {
   readonly parts: () => MachineParts
   /** The workers that have a running process. */
@@ -64,11 +64,13 @@ const ENDPOINTS = `SELECT id, workers_min, workers_max, config,
     ORDER BY position LIMIT 1) AS head
   FROM endpoints ORDER BY id`
 
-/** How long the placements of queued workers may be out of date: the server plans them every few seconds. */
+/** Longest time for which placements of queued workers may be out of date: the server plans them every few seconds. */
 const NOTICE_MS = 8_000
 /** Maximum time until the server corrects the loss of a notification. */
 const LOST_NOTIFICATION_MS = 40_000
-/** Maximum time without any worker for an endpoint that needs one: longer than the turns of all other endpoints take. */
+/**
+ * Maximum time without any worker for an endpoint that needs one: longer than the turns of all other endpoints take.
+ */
 const STARVED_MS = 240_000
 
 /** Reports GPUs that two workers have, workers that wait although they fit, and endpoints that get no worker. */
@@ -181,7 +183,7 @@ export class PlacementChecker {
       endpoint.working === alive
     ) {
       if (queued === 0 && !hasCrashed) {
-        // Each queue delay adds one worker; those that started meanwhile count.
+        // Each queue delay adds one worker; those that started since then count.
         const limitMs = LOST_NOTIFICATION_MS + (alive + 1) * scaler.queueDelayS * 1000
         wrong.push([
           `job ${endpoint.head} waits for one of ${alive} workers, all busy, and no other one starts`,
@@ -190,14 +192,17 @@ export class PlacementChecker {
       }
     }
     if (queued === 0 && (this.#unplaced.get(id) ?? 0) > 0)
-      wrong.push([`endpoint ${id} has an event about workers without a placement, and the store has none`, NOTICE_MS])
+      wrong.push([
+        `endpoint ${id} has an event about workers without a placement, and the store has no such workers`,
+        NOTICE_MS,
+      ])
     if (queued > 0 && alive === 0) wrong.push([`endpoint ${id} gets no worker`, STARVED_MS])
     if (own.some(row => row.resource === 'gpu') && this.#fits(endpoint, all))
       wrong.push([`a worker of endpoint ${id} waits for a GPU, and one is free`, NOTICE_MS])
     return wrong
   }
 
-  /** Whether the GPUs that the endpoint waits for are free, and no other endpoint waits. */
+  /** True if the GPUs that the endpoint waits for are free, and no other endpoint waits. */
   #fits({ id, config }: EndpointRow, all: readonly QueuedRow[]): boolean {
     const { compute } = JSON.parse(config) as EndpointConfig
     const running = this.#view.running()

@@ -1,7 +1,10 @@
 import type { EndpointId, JobId } from '../../src/core/ids.ts'
 import type { Change, Commit } from '../ledger.ts'
 
-/** Checks the responses to purges: no job that was queued before is queued after it, and the number of removed jobs is right. */
+/**
+ * Checks the responses to purges: no job that was queued before is queued after it, and the
+ * number of removed jobs is right.
+ */
 export class PurgeChecker {
   readonly #report: (problem: string) => void
   readonly #latestMs: () => number
@@ -30,7 +33,11 @@ export class PurgeChecker {
     }
   }
 
-  /** The server responded to a purge. @param before last change before its request; @param removed number in the response */
+  /**
+   * The server responded to a purge.
+   * @param before last change before its request;
+   * @param removed number in the response
+   */
   answered(endpoint: EndpointId, before: number, removed: number): void {
     for (const [job, { n, endpoint: of, expires_at_ms: expiresAtMs }] of this.#since) {
       // A job past its ttl counts as removed, although its row may stay for a short time.

@@ -16,7 +16,7 @@ export const REQUEST_QUEUE_LIMITS: RequestQueueLimits = {
 /** The request queues of one run of the server; the checker observes their calls. */
 export type BalancedRequestQueues = Targets & Traffic & Reservations
 
-/** The real state of a worker's program, which the server may not know. */
+/** Real state of a worker's program, which the server may not have seen yet. */
 export interface ProgramState {
   readonly id: WorkerId
   readonly endpoint: string
@@ -26,7 +26,7 @@ export interface ProgramState {
   readonly endedMs: number | null
 }
 
-/** What the checker reads besides the queues. */
+/** State that the checker reads besides the queues. */
 export interface RequestQueueView {
   readonly nowMs: () => number
   readonly program: (worker: WorkerId) => ProgramState | undefined
@@ -39,7 +39,7 @@ interface WaitingRequest {
   readonly endpointId: EndpointId
   readonly sinceMs: number
   readonly named: WorkerId | null
-  /** Whether it takes any worker, so that only earlier requests can delay it. */
+  /** True if it takes any worker, so that only earlier requests can delay it. */
   readonly takesAnyWorker: boolean
   left: boolean
   reported: boolean
@@ -53,14 +53,14 @@ interface KnownEndpoint {
 
 /** Maximum time until the server detects the end of a worker. */
 const NOTICE_MS = 15_000
-/** How much longer than its limit a wait may take. */
+/** Slack of a wait beyond its limit. */
 const SLACK_MS = 1_000
 /** Maximum ejection of a worker after a failed request. */
 const EJECTED_MS = 60_000
 /** Maximum time until a healthy worker gets a waiting request. */
 const HEALTHY_MS = 20_000
 
-/** Error messages that clients know, by status. All but 404 come with `Retry-After`. */
+/** Documented error messages, by status. All but 404 have a `Retry-After`. */
 const REFUSALS: Readonly<Record<number, RegExp>> = {
   400: /no workers available|worker_timeout/,
   404: /affinity_worker_gone|endpoint \S+ not found/,
@@ -103,7 +103,10 @@ export class RequestQueueChecker {
     this.#run?.settled()
   }
 
-  /** Reports requests that wait although a worker is healthy. Call it while the server is up and its store is not slow. */
+  /**
+   * Reports requests that wait although a worker is healthy. Call it while the server is up
+   * and its store is not slow.
+   */
   inspect(programs: readonly ProgramState[]): void {
     this.#run?.inspect(programs)
   }
@@ -111,7 +114,7 @@ export class RequestQueueChecker {
   /** A request of a client was refused. */
   refused(status: number, text: string, retryAfter: string | null, nonce: string): void {
     this.#view.count(`refusals: ${status} ${text.slice(0, 40)}`)
-    // 500: the store failed when it was asked whether a worker can be resumed.
+    // 500: the store failed during the check that a worker can be resumed.
     if (status === 500 || status === 503) return
     if (REFUSALS[status]?.test(text) !== true) this.#report(`request ${nonce} was refused with ${status} ${text}`)
     else if (status !== 404 && !(Number(retryAfter) > 0))

@@ -1,7 +1,7 @@
 import type { Call, Exchange } from '../network.ts'
 import { REQUEST_QUEUE_LIMITS } from './request-queue-checker.ts'
 
-/** How much longer than its long poll a response may take. */
+/** Slack of a response beyond its long poll. */
 const SLACK_MS = 3_000
 
 /** Reports requests whose response takes longer than their long poll allows. */

@@ -18,19 +18,22 @@ export interface JobRun {
   readonly worker: WorkerId
   /** In order; the first one has number 1. */
   readonly chunks: ChunkFate[]
-  /** Whether its result reached the server. */
+  /** True if its result reached the server. */
   posted: boolean
-  /** Whether the worker lost the job before the end of the run. */
+  /** True if the worker lost the job before the end of the run. */
   interrupted: boolean
 }
 
-/** What the checker reads about workers. */
+/** State of workers that the checker reads. */
 export interface WorkerView {
-  /** Whether the worker is alive and runs a job that the server must know it to have. */
+  /** True if the worker is alive and runs a job that the server must attribute to it. */
   readonly holds: (worker: WorkerId, job: JobId) => boolean
 }
 
-/** Records every run of a job by a worker. Reports two runs at once that are not allowed, and outputs that no run sent. */
+/**
+ * Records every run of a job by a worker. Reports two runs at once that are not allowed,
+ * and outputs that no run sent.
+ */
 export class RunChecker {
   readonly #report: (problem: string) => void
   readonly #view: WorkerView

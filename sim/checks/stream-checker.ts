@@ -10,16 +10,16 @@ export interface Chunk {
   readonly chunk: number
 }
 
-/** What may have happened to chunks on their way to the reader. */
+/** Faults that chunks may have met on their way to the reader. */
 export interface Circumstances {
   /** Chunks may be lost that the server counts as delivered since the last response. */
   readonly missed: boolean
-  /** The server may not know, or may not have stored, that the chunks of the last response were delivered. */
+  /** The server may not have noticed or stored the delivery of the last response's chunks. */
   readonly repeated: boolean
 }
 
 /**
- * Follows what one reader of a job's stream gets. Reports chunks that come twice, are missing, come out of order or
+ * Follows what one reader of a job's stream gets. Reports chunks that are repeated, missing, out of order or
  * after the end, and an end before the last chunk.
  */
 export class StreamChecker {
@@ -100,7 +100,7 @@ export class StreamChecker {
 
   #checkGap(run: JobRun, after: number, before: number): void {
     for (let chunk = after + 1; chunk < before; chunk += 1) {
-      if (run.chunks[chunk - 1]?.state === 'kept') this.#report(`chunk ${chunk} of job ${this.#job} has never come`)
+      if (run.chunks[chunk - 1]?.state === 'kept') this.#report(`chunk ${chunk} of job ${this.#job} never arrived`)
     }
   }
 }

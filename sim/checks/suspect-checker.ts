@@ -3,7 +3,10 @@ import { isSuspect } from '../../src/core/jobs/job.ts'
 import type { Change, Commit } from '../ledger.ts'
 import { transitionOf } from './job-checker.ts'
 
-/** Reports a suspect (a job that was lost twice) that does not run alone on its worker: another job could be lost with it. */
+/**
+ * Reports a suspect (a job that was lost twice) that does not run alone on its worker: another
+ * job could be lost with it.
+ */
 export class SuspectChecker {
   readonly #report: (problem: string) => void
   /** The running jobs of each worker, and whether each must run alone. */

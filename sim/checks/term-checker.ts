@@ -1,19 +1,25 @@
 import type { LeaseState } from '../pair/lease-row.ts'
 
-/** How two servers are at an instant, as the checker needs it. */
+/** State of two servers at an instant. */
 export interface PairState {
-  /** Whether the active server runs, reaches the store and has started. */
+  /** True if the active server runs, reaches the store and has started. */
   readonly isServed: boolean
-  /** Whether a server runs and reaches the store. */
+  /** True if a server runs and reaches the store. */
   readonly mayBeServed: boolean
 }
 
 /** Maximum time from the end of the active server until another one has started. */
 const TAKEOVER_MS = 10_000
-/** How long a deposed server that runs may go on with requests and steps that it had begun: as long as a poll and a call that hangs. */
+/**
+ * Longest time for which a deposed server that runs may continue requests and steps that it began: as long as a poll
+ * and a call that hangs.
+ */
 const LETTING_GO_MS = 30_000
 
-/** Reports leases that are taken too early, changes by servers that have lost theirs, and takeovers that take too long. */
+/**
+ * Reports leases that are taken too early, changes by servers that have lost theirs, and
+ * takeovers that take too long.
+ */
 export class TermChecker {
   readonly #report: (problem: string) => void
   /** Maximum age of what a server may rely on when it acts outside of the store, in milliseconds. */
@@ -50,17 +56,17 @@ export class TermChecker {
 
   /**
    * A server did something to a worker.
-   * @param ranMs how long its process has run since another server took the lease; null while none has
-   * @param knows whether it has learned that it is deposed
+   * @param ranMs run time of its process since another server took the lease; null before that
+   * @param isDeposed true if it noticed that it is deposed
    */
-  acted(server: string, what: string, ranMs: number | null, knows: boolean): void {
-    if (knows) this.#once(`server ${server} ${what} although it knows that it is deposed`)
+  acted(server: string, what: string, ranMs: number | null, isDeposed: boolean): void {
+    if (isDeposed) this.#once(`server ${server} ${what} although it knows that it is deposed`)
     else if (ranMs !== null && ranMs > this.#confirmMs)
       this.#once(`server ${server} ${what} ${ranMs} ms after another one had become active`)
   }
 
   /**
-   * A server asked for something that only an active one does.
+   * Records an action of a server that only an active server may take.
    * @param ranMs how long its process has run since it learned that it is deposed
    */
   asked(server: string, what: string, ranMs: number): void {

@@ -27,8 +27,8 @@ const DELIVERIES = `SELECT id, job_id, job_status, state, url,
   (SELECT COUNT(*) FROM webhook_tries WHERE delivery_id = webhook_deliveries.id) AS tries FROM webhook_deliveries`
 
 /**
- * Reports ends of jobs that have no delivery, whose payload differs from what the client saw, or that are delivered after the
- * delivery had ended.
+ * Reports ends of jobs that have no delivery, whose payload differs from what the client saw, or that are delivered
+ * after the delivery had ended.
  */
 export class WebhookChecker {
   readonly #report: (problem: string) => void

@@ -22,7 +22,7 @@ export class BatchClient {
     void this.#main()
   }
 
-  /** Whether all its batches are over. */
+  /** True if all its batches are over. */
   get done(): boolean {
     return this.#left === 0 && this.#following === 0
   }

@@ -22,7 +22,7 @@ export class BatchScenario {
   readonly #tag: string
   readonly #endpoint: EndpointId
   readonly #plans: readonly JobPlan[]
-  /** Whether an earlier attempt of the call may have taken effect without a response. */
+  /** True if an earlier attempt of the call may have taken effect without a response. */
   #isUncertain = false
 
   /** @param tag identifies the batch; part of the inputs of its requests */
@@ -77,7 +77,7 @@ export class BatchScenario {
     return id
   }
 
-  /** Cancels the draft: none of its requests becomes a job. */
+  /** Cancels the draft: its requests never become jobs. */
   async #cancelDraft(id: BatchId): Promise<void> {
     if ((await this.#sendUntilResponse('POST', `batch/${id}/cancel`, [200])) === null) return
     this.#parts.world.count('cancelled drafts')
@@ -148,7 +148,10 @@ export class BatchScenario {
     return reply === null ? null : (JSON.parse(reply.text) as SeenBatch)
   }
 
-  /** Sends a request until it gets a response. Null when its status is not one of `statuses`: the endpoint may be deleted. */
+  /**
+   * Sends a request until it gets a response. Null when its status is not one of `statuses`:
+   * the endpoint may be deleted.
+   */
   async #sendUntilResponse(
     method: 'GET' | 'POST',
     operation: string,

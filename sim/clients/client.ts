@@ -8,7 +8,7 @@ import { Calls } from './calls.ts'
 import { JobScenario } from './job-scenario.ts'
 import { drawPlan } from './plan.ts'
 
-/** What a client uses. */
+/** Parts that a client uses. */
 export interface ClientParts {
   readonly world: World
   readonly network: Network
@@ -38,7 +38,7 @@ export class SimClient {
     void this.#main()
   }
 
-  /** Whether all its jobs are submitted and have ended. */
+  /** True if all its jobs are submitted and have ended. */
   get done(): boolean {
     return this.#left === 0 && this.#following === 0
   }

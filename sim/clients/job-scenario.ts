@@ -31,7 +31,7 @@ export class JobScenario {
     await this.follow(await this.#submit())
   }
 
-  /** Like {@link run}, for a job that exists. Returns its last known state; null when it was removed. */
+  /** Like {@link run}, for a job that exists. Returns the last state that it received; null if the job was removed. */
   async follow({ endpoint, job }: Accepted): Promise<SeenJob | null> {
     const others = [this.#cancel(endpoint, job.id), this.#setTtl(endpoint, job.id)]
     const { checks, world } = this.#parts
@@ -52,7 +52,10 @@ export class JobScenario {
     return final
   }
 
-  /** Submits the job until it is acknowledged. An attempt without a response may make a further job that no client follows. */
+  /**
+   * Submits the job until it is acknowledged. An attempt without a response may make a further
+   * job that no client follows.
+   */
   async #submit(): Promise<Accepted> {
     const { world, checks, calls, life, random } = this.#parts
     const { kind, tag, body, key, ttlMs, waitMs } = this.#plan

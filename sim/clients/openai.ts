@@ -3,7 +3,10 @@ import { type Chunk, StreamChecker } from '../checks/stream-checker.ts'
 import type { Reply } from '../network.ts'
 import type { JobPlan, ScenarioParts } from './plan.ts'
 
-/** Sends a request like an OpenAI client, with retries while no server responds. When the client goes away, its job is cancelled. */
+/**
+ * Sends a request like an OpenAI client, with retries while no server responds. When the client goes
+ * away, its job is cancelled.
+ */
 export async function askOpenAi(parts: ScenarioParts, plan: JobPlan): Promise<void> {
   const { world, checks, calls, life, random } = parts
   for (let attempts = 0; attempts < 5; attempts += 1) {

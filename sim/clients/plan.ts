@@ -6,7 +6,7 @@ import type { World } from '../world.ts'
 import type { Calls } from './calls.ts'
 import { STREAM_SHAPES, type StreamShape } from './stream-reader.ts'
 
-/** What the scenario of a job uses. */
+/** Parts that the scenario of a job uses. */
 export interface ScenarioParts {
   readonly world: World
   readonly checks: Checks
@@ -17,7 +17,7 @@ export interface ScenarioParts {
   readonly endpoint: () => EndpointId
 }
 
-/** What a client does with one job. */
+/** Steps of a client with one job. */
 export interface JobPlan {
   readonly kind: 'run' | 'runsync' | 'openai'
   /** Identifies the job; part of its input. */
@@ -26,14 +26,14 @@ export interface JobPlan {
   /** Its Idempotency-Key. */
   readonly key: string | null
   readonly ttlMs: number | undefined
-  /** When to cancel it, counted from its acknowledgement; null for never. */
+  /** Time from its acknowledgement to its cancellation; null for never. */
   readonly cancelAfterMs: number | null
   /** Another ttl, and when to request it. */
   readonly newTtl: { readonly ms: number; readonly afterMs: number } | null
   /** Maximum number of retries when it fails. */
   readonly retries: number
   readonly follow: 'status' | 'status-sync' | StreamShape
-  /** Whether to read the OpenAI response as a stream. */
+  /** True to read the OpenAI response as a stream. */
   readonly streamed: boolean
   /** `wait` of a `runsync`, in milliseconds; undefined for the default. */
   readonly waitMs: number | undefined

@@ -12,7 +12,7 @@ export const STREAM_SHAPES = ['envelope', 'array', 'events'] as const
 /** One of {@link STREAM_SHAPES}. */
 export type StreamShape = (typeof STREAM_SHAPES)[number]
 
-/** What a reader needs. */
+/** Parts that a reader uses. */
 export interface StreamParts {
   readonly world: World
   readonly calls: Calls
@@ -26,7 +26,9 @@ const TIMEOUT_MS = 10_000
 /** Maximum time until the server detects a closed connection and delivers nothing more to it. */
 const HUNG_UP_MS = 5_000
 
-/** Reads a job's stream in one of its forms, continues after each lost connection, and passes all chunks to a checker. */
+/**
+ * Reads a job's stream in one of its forms, continues after each lost connection, and passes all chunks to a checker.
+ */
 export class StreamReader {
   readonly #parts: StreamParts
   readonly #endpoint: EndpointId
@@ -94,7 +96,7 @@ export class StreamReader {
     return refused ?? 'more'
   }
 
-  /** What to do after a response without a part; null when it has one. */
+  /** Next step after a response without a part; null if it has a part. */
   async #refused(reply: Reply): Promise<'gone' | 'more' | null> {
     const { life, random, checker, world } = this.#parts
     if (reply.ok && reply.status === 200) return null

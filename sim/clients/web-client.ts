@@ -6,14 +6,14 @@ import type { Network, Reply } from '../network.ts'
 import type { SeededRandom } from '../random.ts'
 import type { World } from '../world.ts'
 
-/** What a client of applications uses. */
+/** Parts that a client of applications uses. */
 export interface WebClientParts {
   readonly world: World
   readonly network: Network
   readonly requestQueues: RequestQueueChecker
   /** The load-balancing endpoints that exist now. */
   readonly endpoints: () => readonly EndpointId[]
-  /** Whether the faults are over. */
+  /** True if the faults are over. */
   readonly calm: () => boolean
 }
 
@@ -44,7 +44,7 @@ export class WebClient {
     void this.#main()
   }
 
-  /** Whether all its requests are over, and one was served by a worker after the faults. */
+  /** True if all its requests are over, and a worker served one of them after the faults. */
   get done(): boolean {
     return this.#left === 0 && this.#open === 0 && this.#servedAfterFaults
   }
@@ -67,7 +67,7 @@ export class WebClient {
     }
   }
 
-  /** Sends one request. Returns the status of the response; null when there was none. */
+  /** Sends one request. Returns the status of the response; null without a response. */
   async #send(endpoint: EndpointId, maxWaitMs?: number): Promise<number | null> {
     const { world, network } = this.#parts
     const random = this.#random

@@ -1,7 +1,7 @@
 import type { Leader } from '../../src/ports/leader.ts'
 import type { World } from '../world.ts'
 
-/** A leader that sometimes does not know whether it leads. No other server takes the lead meanwhile. */
+/** A leader that sometimes cannot confirm that it leads. No other server takes the lead in the meantime. */
 export function createFaultyLeader(world: World): Leader {
   return {
     isLeader: () => world.leading,

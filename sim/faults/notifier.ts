@@ -3,7 +3,10 @@ import { createNotifier } from '../../src/system/coordination/notifier.ts'
 import type { Life } from '../life.ts'
 import type { World } from '../world.ts'
 
-/** The notifier of one run of the server. Notifications are lost, late or doubled with the probabilities of the world's faults. */
+/**
+ * The notifier of one run of the server. Notifications are lost, late or doubled with the
+ * probabilities of the world's faults.
+ */
 export function createFaultyNotifier(world: World, life: Life, run: number): Notifier {
   const notifier = createNotifier({ onError: error => world.report(`a listener threw ${error}`) })
   const random = world.random(`notifier ${run}`)

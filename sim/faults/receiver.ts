@@ -10,7 +10,7 @@ export interface Received {
   readonly body: string
   /** True where the receiver responded with success, even if the response was lost. */
   readonly accepted: boolean
-  /** Whether it comes from a server that is not active any more, which may not know what has become of the delivery. */
+  /** True if its server is no longer active and may not have the outcome of the delivery. */
   readonly isLate: boolean
 }
 

@@ -3,15 +3,15 @@ import type { Store } from '../../src/ports/store/store.ts'
 import type { Life } from '../life.ts'
 import type { World } from '../world.ts'
 
-/** Where the server crashes: just before or just after its `writes`-th change of the store from now. */
+/** Point at which the server crashes: just before or just after its `writes`-th change of the store from now. */
 export interface CrashPoint {
   readonly writes: number
   readonly when: 'before' | 'after'
 }
 
 /**
- * The store of one run of the server. It closes when the server ends, it can crash the server, and it can be slow: then
- * calls wait for each other as at a busy disk.
+ * The store of one run of the server. It closes when the server ends, it can crash the server, and it can be slow:
+ * then calls wait for each other as at a busy disk.
  */
 export class StoreGate {
   readonly store: Store
@@ -54,7 +54,7 @@ export class StoreGate {
     return new Promise(() => {})
   }
 
-  /** How long a call waits for earlier ones; calls keep their order. */
+  /** Wait of a call for earlier ones; calls keep their order. */
   #queueDelayMs(): number {
     const nowMs = this.#world.clock.monotonic()
     this.#freeAtMs = Math.max(nowMs, this.#freeAtMs) + this.#world.storeDelayMs

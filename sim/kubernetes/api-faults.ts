@@ -1,12 +1,12 @@
-/** What goes wrong with calls and watches, as probabilities; all 0 once the faults are over. */
+/** Faults of calls and watches, as probabilities; all 0 once the faults are over. */
 export interface ApiFaults {
   /** A call fails before it does anything. */
   readonly refused: number
   /** A call is done, and its answer is lost. */
   readonly lostAnswer: number
-  /** An event is never told. */
+  /** An event is never sent. */
   readonly forgotten: number
-  /** An event is told twice. */
+  /** An event is sent twice. */
   readonly repeated: number
   /** An event comes after later ones. */
   readonly late: number

@@ -6,7 +6,7 @@ import type { Cluster } from './cluster.ts'
 
 const RECLAIMS = ['evicted', 'drained', 'deleted', 'preempted'] as const
 
-/** What goes wrong with a cluster while there are faults. */
+/** Injects faults into a cluster until the faults are over. */
 export class ClusterFaults {
   readonly #world: World
   readonly #cluster: Cluster

@@ -11,7 +11,7 @@ import { type ApiFaults, NO_API_FAULTS } from './api-faults.ts'
 import { type AnyObject, type AnyPod, Objects, timestamp } from './objects.ts'
 import { SimApi } from './sim-api.ts'
 
-/** What a node starts. */
+/** Program that a node starts. */
 export interface PodProgram {
   readonly workerId: WorkerId
   readonly endpointId: EndpointId
@@ -19,7 +19,7 @@ export interface PodProgram {
   readonly serves: boolean
 }
 
-/** What the processes of pods do. */
+/** Calls of the processes of pods. */
 export interface PodHooks {
   readonly start: (program: PodProgram) => void
   readonly terminate: (worker: WorkerId) => void
@@ -48,7 +48,7 @@ const NAMESPACE = 'sim'
 const INSTALLATION = 'simulated1'
 const GPU = 'nvidia.com/gpu'
 const MAX_WORKERS = 40
-/** How long a node may be silent before its pods are taken from it. */
+/** Silence of a node after which its pods are taken from it. */
 const NODE_LOST_S = 20
 const STOP_S = 10
 
@@ -195,8 +195,8 @@ export class Cluster implements Platform {
     const reason = { drained: 'EvictionByEvictionAPI', preempted: 'PreemptionByScheduler', deleted: '' }[why]
     const condition = { type: 'DisruptionTarget', status: 'True', reason, message: `it is ${why}` }
     const conditions = reason === '' ? [] : [condition]
-    const told = { ...pod, status: { ...pod.status, conditions } }
-    this.end(reason === '' ? pod : (this.objects.put('pods', told) as AnyPod), this.#random.pick([1, 5, 30]))
+    const marked = { ...pod, status: { ...pod.status, conditions } }
+    this.end(reason === '' ? pod : (this.objects.put('pods', marked) as AnyPod), this.#random.pick([1, 5, 30]))
   }
 
   /** A node loses its power. */
@@ -215,7 +215,7 @@ export class Cluster implements Platform {
     clock.after(5_000 + NODE_LOST_S * 1_000, () => this.#taint(node))
   }
 
-  /** A lost node comes back, and has none of its pods. */
+  /** A lost node returns without its pods. */
   restore(node: Node): void {
     node.isCordoned = false
     this.#scheduleSoon()
@@ -233,7 +233,7 @@ export class Cluster implements Platform {
     }
   }
 
-  /** The control plane hears nothing of a node. */
+  /** The control plane receives nothing from a node. */
   #silence(node: Node): void {
     if (!node.isLost) return
     for (const pod of this.objects.pods()) {
@@ -252,8 +252,8 @@ export class Cluster implements Platform {
       if (pod.spec?.nodeName !== node.name || pod.metadata.deletionTimestamp !== undefined) continue
       const condition = { type: 'DisruptionTarget', status: 'True', reason: 'DeletionByTaintManager', message: '' }
       const conditions = [...(pod.status?.conditions ?? []), condition]
-      const told = this.objects.put('pods', { ...pod, status: { ...pod.status, conditions } }) as AnyPod
-      this.end(told, 30)
+      const marked = this.objects.put('pods', { ...pod, status: { ...pod.status, conditions } }) as AnyPod
+      this.end(marked, 30)
     }
   }
 
@@ -319,8 +319,8 @@ export class Cluster implements Platform {
     if (node === undefined) {
       const message = `0/${this.nodes.length} nodes are available: ${this.nodes.length} Insufficient ${GPU}.`
       const conditions = [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }]
-      const isTold = pod.status?.conditions?.[0]?.message === message
-      if (!isTold) this.objects.put('pods', { ...pod, status: { ...pod.status, phase: 'Pending', conditions } })
+      const isReported = pod.status?.conditions?.[0]?.message === message
+      if (!isReported) this.objects.put('pods', { ...pod, status: { ...pod.status, phase: 'Pending', conditions } })
       return
     }
     const placed = this.objects.put('pods', {

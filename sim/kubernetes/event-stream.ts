@@ -5,7 +5,7 @@ import type { World } from '../world.ts'
 import type { ApiFaults } from './api-faults.ts'
 import type { AnyObject, Kind, ObjectEvent, Objects } from './objects.ts'
 
-/** What a stream of events needs. */
+/** Parts that a stream of events uses. */
 export interface StreamParts {
   readonly world: World
   readonly objects: Objects
@@ -15,17 +15,17 @@ export interface StreamParts {
   readonly isAway: () => boolean
   readonly kind: Kind
   readonly wants: (object: AnyObject) => boolean
-  /** Events after this version are told. */
+  /** Events after this version are sent. */
   readonly version: number
-  /** When the API ends it. */
+  /** Time after which the API ends it. */
   readonly endsAfterMs: number
 }
 
 const BOOKMARK_MS = 60_000
-/** How often a watch looks whether the API is away. */
+/** Time between two checks of a watch that the API responds. */
 const LOOK_MS = 1_000
 
-/** One watch: it tells events in lines, forgets, repeats and delays some, and breaks when the API is away. */
+/** A watch: it sends events in lines, loses, repeats and delays some, and breaks when the API is down. */
 export class EventStream {
   readonly #parts: StreamParts
   readonly #lines: string[] = []

@@ -37,12 +37,12 @@ export class Objects {
     return this.#version
   }
 
-  /** The version from which on it is known what happened. */
+  /** Oldest version whose later events are kept. */
   get oldest(): number {
     return this.#oldest
   }
 
-  /** What happened after a version. */
+  /** Events after a version. */
   since(version: number): readonly ObjectEvent[] {
     return this.#history.filter(event => event.version > version)
   }
@@ -82,7 +82,7 @@ export class Objects {
     }
     const kept = { ...object, metadata }
     this.#objects.set(key, kept)
-    this.#tell(kind, known === undefined ? 'ADDED' : 'MODIFIED', kept)
+    this.#publish(kind, known === undefined ? 'ADDED' : 'MODIFIED', kept)
     return kept
   }
 
@@ -93,7 +93,7 @@ export class Objects {
     if (known === undefined) return
     this.#version += 1
     this.#objects.delete(key)
-    this.#tell(kind, 'DELETED', {
+    this.#publish(kind, 'DELETED', {
       ...known,
       metadata: { ...known.metadata, resourceVersion: String(this.#version) },
     })
@@ -108,14 +108,14 @@ export class Objects {
     return () => void this.#watchers.delete(watcher)
   }
 
-  #tell(kind: Kind, type: ObjectEvent['type'], object: AnyObject): void {
+  #publish(kind: Kind, type: ObjectEvent['type'], object: AnyObject): void {
     const event = { version: this.#version, kind, type, object }
     this.#history.push(event)
     for (const watcher of [...this.#watchers]) watcher(event)
   }
 }
 
-/** Whether a selector as `a=b,c=d` wants an object. */
+/** True if a selector such as `a=b,c=d` selects an object. */
 export function isSelected(selector: string, { metadata }: AnyObject): boolean {
   return selector
     .split(',')

@@ -18,7 +18,7 @@ export interface ApiParts {
   readonly life: Life
   readonly random: SeededRandom
   readonly faults: () => ApiFaults
-  /** Whether nobody answers. */
+  /** True if the API does not respond. */
   readonly isAway: () => boolean
   /** Tells a pod to end. @returns false when it is gone at once */
   readonly end: (pod: AnyPod, graceS: number) => boolean
@@ -45,7 +45,7 @@ export class SimApi implements KubernetesApi {
   async call<Result>(call: KubernetesCall): Promise<Result> {
     const { world, life, random, faults, isAway } = this.#parts
     world.activity += 1
-    // What was sent arrives also when the process stands still or has ended.
+    // A sent request also arrives if its process is paused or has ended.
     await new Promise<void>(resolve => world.clock.after(random.int(1, 30), resolve))
     this.#failEarly(call)
     if (isAway()) {

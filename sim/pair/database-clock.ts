@@ -2,7 +2,10 @@ import type { ClockMark } from '../../src/ports/clock.ts'
 import type { Store } from '../../src/ports/store/store.ts'
 import type { VirtualClock } from '../clock.ts'
 
-/** The clock of a database that has one of its own, as PostgreSQL: it dates the server's time when that is kept, and says how long ago that was. */
+/**
+ * The clock of a database that has one of its own, as PostgreSQL: it dates the server's time when that is kept, and
+ * says how long ago that was.
+ */
 export class DatabaseClock {
   readonly #world: VirtualClock
   readonly #nowMs: () => number

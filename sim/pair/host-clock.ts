@@ -2,12 +2,14 @@ import { CLOCK_STEP_MS } from '../../src/core/server-time.ts'
 import type { MachineClocks } from '../../src/system/server-clock.ts'
 import type { VirtualClock } from '../clock.ts'
 
-/** How long the system of a machine had run when the world began. */
+/** Uptime of a machine at the beginning of the world. */
 const UP_MS = 1_000_000
 /** By how much a server may follow a wall clock that stands still, before the difference is a step. */
 const FOLLOWED_MS = 500
 
-/** The clocks of one machine. Its wall clock can be set or stand still, and so can its monotonic clock; timers go on. */
+/**
+ * The clocks of one machine. Its wall clock can be set or stand still, and so can its monotonic clock; timers go on.
+ */
 export class HostClock implements MachineClocks {
   readonly #world: VirtualClock
   #setByMs = 0
@@ -20,7 +22,7 @@ export class HostClock implements MachineClocks {
     this.boot = name
   }
 
-  /** Whether the wall clock shows the time of the world. */
+  /** True if the wall clock shows the time of the world. */
   get isRight(): boolean {
     return this.#setByMs === 0 && this.#wallStoodAtMs === null
   }

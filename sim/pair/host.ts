@@ -19,11 +19,11 @@ import { LEASE_MS, type LeaseRow } from './lease-row.ts'
 import { LinkedStore, type StrikePoint } from './linked-store.ts'
 import { deposedError, linkError, StoreLink } from './store-link.ts'
 
-/** The origin that workers call, whichever server is active. */
+/** Origin that workers call; the same for both servers. */
 const WORKER_URL = 'http://servers.sim'
-/** How long a deposed server waits for what it had begun. */
+/** Wait of a deposed server for the work that it began. */
 const LET_GO_MS = 2_000
-/** How long a server whose term could not begin waits before it tries again. */
+/** Pause of a server whose term could not begin before it tries again. */
 const AGAIN_MS = 1_000
 
 /** A mistake in how servers take turns, to test the checkers. */
@@ -32,11 +32,11 @@ export interface PairMutation {
   readonly isFenced?: false
   /** False for a lease that is taken before it has run out. */
   readonly checksExpiry?: false
-  /** What a server does wrong when it is deposed. */
+  /** Mistake of a server that is deposed. */
   readonly term?: 'keeps its loops' | 'ends its workers'
 }
 
-/** What both servers use. */
+/** Parts that both servers use. */
 export interface HostParts extends AppRunParts {
   readonly world: World
   readonly database: Database
@@ -58,7 +58,7 @@ export interface Lease {
   readonly ended: () => void
   /** The application of the active server has started. */
   readonly started: (server: string) => void
-  /** How long the process of a server had run when the epoch after this one began; null while it has not. */
+  /** Run time of the process of a server at the beginning of the epoch after this one; null before it. */
   readonly ranAtNext: (server: string, epoch: number) => number | null
 }
 
@@ -67,7 +67,7 @@ interface RunningTerm {
   readonly term: FencedTerm
   readonly run: AppRun
   readonly linked: LinkedStore
-  /** How long the process had run when it learned that it is deposed; null while it has not. */
+  /** Run time of the process at which it noticed that it is deposed; null before that. */
   deposedAtRanMs: number | null
 }
 
@@ -84,12 +84,14 @@ interface Process {
   stopping: boolean
 }
 
-/** One of two servers: a machine with clocks of its own, and a process that stands by, becomes active, and is deposed. */
+/**
+ * One of two servers: a machine with clocks of its own, and a process that stands by, becomes active, and is deposed.
+ */
 export class Host {
   readonly name: string
   readonly clock: HostClock
   readonly link: StoreLink
-  /** Whether its application has started in the present term. */
+  /** True if its application has started in the present term. */
   ready = false
   readonly #parts: HostParts
   readonly #lease: Lease
@@ -104,27 +106,27 @@ export class Host {
     this.link = new StoreLink(parts.world, name)
   }
 
-  /** Whether its process exists. */
+  /** True if its process exists. */
   get up(): boolean {
     return this.#process !== null
   }
 
-  /** Whether its process stands still. */
+  /** True if its process is paused. */
   get paused(): boolean {
     return this.#process?.life.frozen === true
   }
 
-  /** Whether its process stops in order. */
+  /** True if its process stops in order. */
   get stopping(): boolean {
     return this.#process?.stopping === true
   }
 
-  /** Whether it runs and reaches the store. */
+  /** True if it runs and reaches the store. */
   get well(): boolean {
     return this.up && !this.paused && this.link.state === 'whole' && !this.link.losesAnswers
   }
 
-  /** The epoch in which it acts, as far as it knows; null for none. */
+  /** Epoch in which it believes to act; null without one. */
   get epoch(): number | null {
     return this.#process?.current?.term.epoch ?? null
   }
@@ -208,7 +210,7 @@ export class Host {
     process.life.thaw()
   }
 
-  /** Arms something at one of the next changes of the store; null for nothing any more. */
+  /** Arms an action at one of the next changes of the store; null disarms it. */
   strikeAt(point: StrikePoint | null): void {
     this.#process?.current?.linked.strikeAt(point)
   }
@@ -316,8 +318,8 @@ export class Host {
           queueMicrotask(() => life.deliver(() => term.fence.lost()))
           throw deposedError()
         },
-        isTold: () => !life.over && this.link.state === 'whole' && !this.link.losesAnswers,
-        untold: linkError,
+        isReported: () => !life.over && this.link.state === 'whole' && !this.link.losesAnswers,
+        lostResult: linkError,
       }),
     )
     const linked = new LinkedStore(world, life, this.link, mutateStore?.({ ...database, store }) ?? store, isRead => {
@@ -363,13 +365,13 @@ export class Host {
     this.#lease.terms.asked(this.name, what, this.#ranMs(process) - current.deposedAtRanMs)
   }
 
-  /** How long a process has run, without the time in which it stood still. */
+  /** Run time of a process, without the time in which it was paused. */
   #ranMs({ startMs, stoodMs, stoodSinceMs }: Process): number {
     const nowMs = this.#parts.world.clock.monotonic()
     return nowMs - startMs - stoodMs - (stoodSinceMs === null ? 0 : nowMs - stoodSinceMs)
   }
 
-  /** How long the present process has run; 0 for none. */
+  /** Run time of the present process; 0 without a process. */
   get ranMs(): number {
     return this.#process === null ? 0 : this.#ranMs(this.#process)
   }
@@ -398,11 +400,11 @@ function onChange(driver: Driver, called: (what: string) => void): Driver {
   }
 }
 
-/** A term that does not tell that it is over, to test the checkers. */
+/** A term that does not report its end, to test the checkers. */
 function careless(term: FencedTerm): Leader {
   return { isLeader: () => true, confirm: async () => true, watch: changed => term.watch(changed) }
 }
 
-/** What a server that stands by responds to everything. */
+/** Response of a standby server to every request. */
 const standbySurface: Surface = async () =>
   Response.json({ error: 'this server stands by; try again' }, { status: 503, headers: { 'retry-after': '2' } })

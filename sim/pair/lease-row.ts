@@ -3,12 +3,12 @@ import type { LeaseHolder, LeaseServer, LeaseTable } from '../../src/system/coor
 import type { Life } from '../life.ts'
 import type { StoreLink } from './store-link.ts'
 
-/** How long a lease lasts, in milliseconds of the store's clock. */
+/** Duration of a lease, in milliseconds of the store's clock. */
 export const LEASE_MS = 6_000
 /** Limit of one call about the lease. */
 const ANSWER_MS = 3_000
 
-/** Which server has the lease, as the store knows it. */
+/** Holder of the lease, as in the store. */
 export interface LeaseState {
   /** Grows with each take; 0 before the first. */
   readonly epoch: number
@@ -20,7 +20,10 @@ export interface LeaseState {
   readonly released: boolean
 }
 
-/** The row of the lease in the store. All its instants are those of the store's clock, and each call is one transaction. */
+/**
+ * The row of the lease in the store. All its instants are those of the store's clock, and
+ * each call is one transaction.
+ */
 export class LeaseRow {
   readonly #nowMs: () => number
   readonly #taken: (before: LeaseState, now: LeaseState) => void
@@ -38,7 +41,7 @@ export class LeaseRow {
     this.#checksExpiry = checksExpiry
   }
 
-  /** What the row says. */
+  /** Content of the row. */
   get state(): LeaseState {
     return this.#state
   }
@@ -54,7 +57,7 @@ export class LeaseRow {
       read: () => ask(() => ({ ...this.#state, leftMs: this.#checksExpiry ? this.#state.untilMs - this.#nowMs() : 0 })),
       take: (holder, server, leaseMs) => ask(() => this.#take(holder, server, leaseMs)),
       renew: (held, _server, leaseMs) => ask(() => this.#renew(held, leaseMs)),
-      // A transaction is made at an instant here: none of an older epoch is under way in the store.
+      // A transaction takes no time here: no transaction of an older epoch is under way in the store.
       passWriters: () => ask(() => true),
       release: held =>
         ask(() => {

@@ -4,18 +4,24 @@ import type { Life } from '../life.ts'
 import type { World } from '../world.ts'
 import type { StoreLink } from './store-link.ts'
 
-/** Something that happens to a server just before, in the middle of, or just after its `writes`-th change of the store from now. */
+/**
+ * Something that happens to a server just before, in the middle of, or just after its `writes`-th
+ * change of the store from now.
+ */
 export interface StrikePoint {
   readonly writes: number
   readonly when: 'before' | 'under way' | 'after'
-  /** How long a change that is under way takes to arrive. */
+  /** Time until a change that is under way arrives. */
   readonly arrivesMs: number
-  /** Whether the server does not learn of a change just after which it happens. */
+  /** True if the server does not receive the result of the change just before the strike. */
   readonly loses: boolean
   readonly strike: () => void
 }
 
-/** The store as one process of a server reaches it. What was sent arrives also when the process stands still or has ended. */
+/**
+ * The store as one process of a server reaches it. What was sent arrives also when the process
+ * stands still or has ended.
+ */
 export class LinkedStore {
   readonly store: Store
   readonly #world: World
@@ -26,7 +32,7 @@ export class LinkedStore {
   #left = 0
   #freeAtMs = 0
 
-  /** @param called told of each call */
+  /** @param called called for each call */
   constructor(world: World, life: Life, link: StoreLink, store: Store, called: (isRead: boolean) => void) {
     this.#world = world
     this.#life = life
@@ -41,7 +47,7 @@ export class LinkedStore {
     this.store = { ...linked, close: async () => {} }
   }
 
-  /** Arms something; null for nothing any more. */
+  /** Arms a crash point; null disarms it. */
   strikeAt(point: StrikePoint | null): void {
     this.#point = point
     this.#left = point?.writes ?? 0
@@ -72,7 +78,7 @@ export class LinkedStore {
     })
   }
 
-  /** How long a call waits for earlier ones; calls keep their order. */
+  /** Wait of a call for earlier ones; calls keep their order. */
   #queueDelayMs(): number {
     const nowMs = this.#world.clock.monotonic()
     this.#freeAtMs = Math.max(nowMs, this.#freeAtMs) + this.#world.storeDelayMs

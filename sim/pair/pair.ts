@@ -9,10 +9,13 @@ import { LeaseRow, type LeaseState } from './lease-row.ts'
 /** Maximum age of a renewal that a server relies on when it acts outside of the store. */
 const FRESH_MS = 1_000
 
-/** What a pair of servers uses. */
+/** Parts that a pair of servers uses. */
 export interface PairParts extends HostParts {
   readonly emit: Emit
-  /** Called when another server has become active, or the active one has ended: it publishes no events for its last commits. */
+  /**
+   * Called when another server has become active, or the active one has ended: it publishes no
+   * events for its last commits.
+   */
   readonly over: () => void
 }
 
@@ -25,9 +28,9 @@ export class Pair {
   readonly #random: SeededRandom
   readonly #routes: SeededRandom
   readonly #life: Life
-  /** How long the processes had run when each epoch began, by server. */
+  /** Run times of the processes at the beginning of each epoch, by server. */
   readonly #ranAtTake = new Map<number, ReadonlyMap<string, number>>()
-  /** Which server requests reach, as a load balancer has learned it. */
+  /** Server that requests reach, as a load balancer noticed it. */
   #target = 'a'
   #storeSetByMs = 0
   #areFaultsOver = false
@@ -55,18 +58,18 @@ export class Pair {
     network.route = () => (this.#routes.chance(0.1) ? this.#routes.pick(['a', 'b']) : this.#target)
   }
 
-  /** Whether a server is active that has started and goes on. */
+  /** True if an active server has started and is not stopping. */
   get ready(): boolean {
     const active = this.#active
     return active?.ready === true && active.well
   }
 
-  /** Whether the process of the active server stands still, so that it publishes nothing. */
+  /** True if the process of the active server is paused, so that it publishes nothing. */
   get paused(): boolean {
     return this.#active?.paused === true
   }
 
-  /** Whether the wall clocks of both machines are right. */
+  /** True if the wall clocks of both machines are right. */
   get agree(): boolean {
     return this.#hosts.every(({ clock }) => clock.isRight)
   }
@@ -76,7 +79,7 @@ export class Pair {
     return this.#row.state.epoch
   }
 
-  /** The active server that requests reach; null for none. */
+  /** Active server that requests reach; null without one. */
   get activeName(): string | null {
     return this.#active?.name ?? null
   }
@@ -156,13 +159,13 @@ export class Pair {
     this.#over()
   }
 
-  /** What the active server knew in memory is gone, or counts no more. */
+  /** The memory of the active server is lost, or counts no longer. */
   #over(): void {
     this.#parts.requestQueues.serverEnded()
     this.#parts.over()
   }
 
-  /** What a server says that is not active any more is not held against it. */
+  /** Events of a server that is no longer active are not checked. */
   #emit(epoch: number, ...event: Parameters<Emit>): void {
     const { world, emit } = this.#parts
     world.activity += 1
@@ -184,7 +187,7 @@ export class Pair {
     const forMs = random.chance(0.7) ? random.int(6_000, 40_000) : random.int(500, 6_000)
     const strike = () => {
       if (!host.up || host.paused) return
-      // A machine that sleeps has a monotonic clock that stands still meanwhile.
+      // The monotonic clock of a machine stands still while it sleeps.
       const sleeps = random.chance(0.3)
       if (sleeps) host.clock.stopMonotonic()
       host.pause()

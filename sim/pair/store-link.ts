@@ -3,15 +3,15 @@ import type { Life } from '../life.ts'
 import type { SeededRandom } from '../random.ts'
 import type { World } from '../world.ts'
 
-/** How the way from a server to the store is: calls pass, fail at once, or fail after seconds without an answer. */
+/** State of the link from a server to the store: calls pass, fail at once, or fail after seconds without an answer. */
 export type LinkState = 'whole' | 'refusing' | 'hanging'
 
-/** What a call gets that did not reach the store, or whose answer did not come. */
+/** Error of a call that did not reach the store, or whose answer was lost. */
 export function linkError(): AppError {
   return new AppError('unavailable', 'the store cannot do this now: the simulated connection to the store was cut')
 }
 
-/** What a change gets whose epoch is over. */
+/** Error of a change whose epoch is over. */
 export function deposedError(): AppError {
   return new AppError('unavailable', 'the store cannot do this now: another simulated server has become active')
 }
@@ -19,7 +19,7 @@ export function deposedError(): AppError {
 /** The way from one server to the store. */
 export class StoreLink {
   state: LinkState = 'whole'
-  /** Whether what reaches the store now is done there, and its answer is lost. */
+  /** True if calls that reach the store now take effect and their answers are lost. */
   losesAnswers = false
   readonly #world: World
   readonly #random: SeededRandom

@@ -1,14 +1,17 @@
 import type { SeededRandom } from '../random.ts'
 
-/** How a simulated worker behaves. */
+/** Behavior of a simulated worker. */
 export interface Behaviour {
   readonly name: string
   /**
-   * The Python SDK drops a result when it cannot reach the server, its old version has no stop poll, its version 2 runs hooks, and our SDK keeps
-   * retrying.
+   * The Python SDK drops a result when it cannot reach the server, its old version has no stop poll, its version 2
+   * runs hooks, and our SDK keeps retrying.
    */
   readonly sdk: 'python' | 'old python' | 'python 2' | 'runyard'
-  /** Outcome of the hooks that run before its handler, while it asks for jobs already. `in silence` when its output does not report it. */
+  /**
+   * Outcome of the hooks that run before its handler, while it asks for jobs already. `in silence` when its
+   * output does not report it.
+   */
   readonly hooks: 'none' | 'succeed' | 'fail' | 'fail in silence'
   /** Maximum number of jobs at a time. */
   readonly concurrency: number
@@ -17,23 +20,25 @@ export interface Behaviour {
   /** Time from its start to its first request. */
   readonly bootMs: number
   readonly crash: 'never' | 'at start' | 'with a job' | 'in a job' | 'after a post'
-  /** How many times it posts each result. */
+  /** Number of times it posts each result. */
   readonly posts: 0 | 1 | 2
-  /** Whether it stops a job on request. Otherwise it goes on and posts the result. */
+  /** True if it stops a job on request. Otherwise it runs the job to its end and posts the result. */
   readonly obeysStops: boolean
-  /** Whether it ends on SIGTERM. Otherwise it must be killed. */
+  /** True if it ends on SIGTERM. Otherwise it must be killed. */
   readonly obeysTerm: boolean
-  /** Whether it requests its replacement after every third job. */
+  /** True if it requests its replacement after every third job. */
   readonly refreshes: boolean
-  /** Whether its handler blocks the loop: while one job runs, the others wait and no response is read. Pings go on. */
+  /**
+   * True if its handler blocks the loop: while one job runs, the others wait and no response is read. Pings continue.
+   */
   readonly blocks: boolean
-  /** Whether it forgets a job while it runs, takes others, and posts the result in the end. */
+  /** True if it loses a job while it runs, takes others, and posts the result in the end. */
   readonly forgets: boolean
   /** Number of jobs after which it takes no more and only pings. */
   readonly zombieAfter: number
-  /** Whether its pings go on after its end, with the jobs that it had. */
+  /** True if its pings continue after its end, with the jobs that it had. */
   readonly orphanPings: boolean
-  /** Whether it sends a progress update after the result. */
+  /** True if it sends a progress update after the result. */
   readonly lateProgress: boolean
 }
 

@@ -11,7 +11,7 @@ export interface JobInput {
   readonly ms: number
   readonly fail?: boolean
   readonly chunks?: number
-  /** Whether it ends the process of the worker that runs it. */
+  /** True if it ends the process of the worker that runs it. */
   readonly poison?: boolean
 }
 
@@ -21,13 +21,13 @@ export interface HeldJob {
   readonly input: JobInput
   /** True when its handler has begun. The Python SDK ignores a stop for a job before that. */
   begun: boolean
-  /** Whether the server requested its stop. */
+  /** True if the server requested its stop. */
   stopped: boolean
-  /** Whether the server may assume that the worker does not have it. */
+  /** True if the server may assume that the worker does not have it. */
   maybeUnknown: boolean
 }
 
-/** What the handler of a worker uses. */
+/** Parts that the handler of a worker uses. */
 export interface HandlerParts {
   readonly worker: WorkerId
   readonly behaviour: Behaviour
@@ -37,7 +37,7 @@ export interface HandlerParts {
   readonly runs: RunChecker
   /** Number of the current run of the server. */
   readonly serverRun: () => number
-  /** Whether the faults are over: slow workers then run at normal speed. */
+  /** True if the faults are over: slow workers then run at normal speed. */
   readonly calm: () => boolean
   readonly print: (line: string, job: JobId) => void
   /** Counts an event for the statistics. */
@@ -132,7 +132,10 @@ export class Handler {
     if (lateProgress) void this.#progress(job.id)
   }
 
-  /** Posts with the retries of the SDK. @param onAttempt called before each attempt with the last reply; null before the first */
+  /**
+   * Posts with the retries of the SDK.
+   * @param onAttempt called before each attempt with the last reply; null before the first
+   */
   async #postWithRetries(
     kind: 'OUTPUT' | 'STREAM',
     job: HeldJob,

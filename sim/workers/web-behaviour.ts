@@ -1,33 +1,33 @@
 import type { SeededRandom } from '../random.ts'
 
-/** How a simulated HTTP server of a worker behaves. Times count from its start. */
+/** Behavior of a simulated HTTP server of a worker. Times count from its start. */
 export interface WebBehaviour {
   readonly name: string
   /** Time until it listens. */
   readonly bootMs: number
-  /** How long it then responds to health checks with 204. */
+  /** Time for which it then responds to health checks with 204. */
   readonly initialMs: number
   /** Factor on the duration of its requests. */
   readonly slowness: number
   readonly crash: 'never' | 'at start' | 'in a request'
-  /** Whether it breaks some connections before the response. */
+  /** True if it breaks some connections before the response. */
   readonly breaks: boolean
-  /** Whether it responds to some requests with 500. */
+  /** True if it responds to some requests with 500. */
   readonly errs: boolean
-  /** Whether it never responds to some requests. */
+  /** True if it never responds to some requests. */
   readonly hangs: boolean
-  /** When it starts to refuse connections, and for how long. */
+  /** Beginning and duration of the time in which it refuses connections. */
   readonly refusesFromMs: number
   readonly refusesForMs: number
-  /** Whether its health checks still succeed meanwhile. */
+  /** True if its health checks still succeed in that time. */
   readonly refusesRequestsOnly: boolean
-  /** When it starts to respond to health checks with 503, and for how long; it serves requests meanwhile. */
+  /** Beginning and duration of the time in which it responds to health checks with 503; it still serves requests. */
   readonly unhealthyFromMs: number
   readonly unhealthyForMs: number
   readonly neverHealthy: boolean
-  /** Whether it ends on SIGTERM. Otherwise it must be killed. */
+  /** True if it ends on SIGTERM. Otherwise it must be killed. */
   readonly obeysTerm: boolean
-  /** Whether it finishes its requests before it ends on SIGTERM. */
+  /** True if it finishes its requests before it ends on SIGTERM. */
   readonly graceful: boolean
 }
 

@@ -20,7 +20,7 @@ export class ConnectionProblem extends Error {
 export interface WebCall {
   /** Comes back in the response. */
   readonly nonce: string
-  /** How long the response takes. */
+  /** Duration of the response. */
   readonly ms: number
   readonly signal: AbortSignal
 }
@@ -31,7 +31,7 @@ export interface WebResponse {
   readonly text: string
 }
 
-/** What a program uses. */
+/** Parts that a program uses. */
 export interface WebProgramParts {
   readonly world: World
   /** Ends its process. */
@@ -52,9 +52,9 @@ export class WebProgram {
   healthySinceMs: number | null = null
   /** Time of the first health check that got 200, in monotonic milliseconds. */
   firstHealthyMs: number | null = null
-  /** When its process ended. */
+  /** End of its process. */
   endedMs: number | null = null
-  /** When it got SIGTERM. */
+  /** Time at which it received SIGTERM. */
   terminatedMs: number | null = null
   readonly #parts: WebProgramParts
   readonly #random: SeededRandom
@@ -157,7 +157,7 @@ export class WebProgram {
     this.life.end()
   }
 
-  /** Whether it accepts connections. */
+  /** True if it accepts connections. */
   #listens(): boolean {
     const { bootMs, refusesFromMs, refusesForMs } = this.behaviour
     if (this.life.over || this.terminatedMs !== null) return false
@@ -176,7 +176,7 @@ export class WebProgram {
     return { status: 200 }
   }
 
-  /** Whether the faults are over: it then misbehaves no more. */
+  /** True if the faults are over: it then works without faults. */
   #isCalm(): boolean {
     return this.#parts.world.faults.worker === 0
   }

@@ -9,7 +9,7 @@ import { type Behaviour, drawBehaviour } from './behaviour.ts'
 import { Handler, type HeldJob, type JobInput } from './handler.ts'
 import { Protocol } from './protocol.ts'
 
-/** What a worker uses. */
+/** Parts that a worker uses. */
 export interface WorkerParts {
   readonly world: World
   readonly network: Network
@@ -20,9 +20,9 @@ export interface WorkerParts {
   readonly print: (worker: WorkerId, line: string, jobId: JobId | null) => void
 }
 
-/** How long a worker that takes no jobs stays before it exits. */
+/** Time after which a worker that takes no jobs exits. */
 const IDLE_LIMIT_MS = 150_000
-/** How long pings go on after the end of their worker. */
+/** Time for which pings continue after the end of their worker. */
 const ORPHAN_MS = 60_000
 
 /** A simulated worker that uses the real worker protocol. */
@@ -44,7 +44,7 @@ export class SimWorker {
   /** Resolves when the job that blocks the loop has ended. */
   #blockedBy: Promise<void> = Promise.resolve()
   #terminated = false
-  /** True once its hooks have failed: it runs none of its jobs from then on, and only says so. */
+  /** True once its hooks failed: from then on it runs no job and only posts that error. */
   #hasFailed = false
   #loops = 0
   #finished = 0
@@ -103,12 +103,12 @@ export class SimWorker {
     else void this.#endWhenDone()
   }
 
-  /** Whether it ever got this job. */
+  /** True if it ever received this job. */
   hasTaken(job: JobId): boolean {
     return this.#taken.has(job)
   }
 
-  /** Whether it runs this job, and the server has no reason to assume otherwise. */
+  /** True if it runs this job, and the server has no reason to assume otherwise. */
   holds(job: JobId): boolean {
     if (this.life.over || this.#hasFailed) return false
     return this.#jobs.get(job)?.maybeUnknown === false || this.#inbox.some(({ id }) => id === job)
@@ -150,7 +150,10 @@ export class SimWorker {
     this.#loops -= 1
   }
 
-  /** Runs its hooks beside its loops. When they fail it says so in place of each result, takes one job to say it if it has none, and exits. */
+  /**
+   * Runs its hooks beside its loops. If they fail it posts the error in place of each result, takes one job to report
+   * it if it holds no job, and exits.
+   */
   async #runHooks(): Promise<boolean> {
     const { hooks } = this.behaviour
     const print = (line: string) => this.#parts.print(this.id, line, null)
@@ -244,7 +247,7 @@ export class SimWorker {
     const job = this.#jobs.get(id)
     if (job === undefined || !this.behaviour.obeysStops) return
     if (!job.begun && this.behaviour.sdk === 'python') {
-      this.#parts.world.count('stops that come too early')
+      this.#parts.world.count('stops that arrive too early')
       return
     }
     job.stopped = true
@@ -295,7 +298,10 @@ function jobsOf(text: string): TakenJob[] {
   return Array.isArray(parsed) ? parsed : [parsed]
 }
 
-/** Pause after a take. The real loops take again at once after most responses; a pause keeps the number of steps small. */
+/**
+ * Pause after a take. The real loops take again at once after most responses; a pause keeps
+ * the number of steps small.
+ */
 function pauseAfter(reply: Reply): number {
   if (!reply.ok) return 500
   if (reply.status === 429) return 5_000
