@@ -47,7 +47,7 @@ export function treeOf(spans: readonly Span[], parentId: string | null = null, d
 }
 
 /** Makes spans of the events of a simulation. */
-export class HeardSpans {
+export class SpanRecorder {
   readonly spans: Span[] = []
   /** Jobs with an end that was told, and the number of their ends. A server that is killed does not tell of what it has just stored. */
   readonly #ends = new Map<JobId, number>()
@@ -58,8 +58,8 @@ export class HeardSpans {
     spans => void this.spans.push(...spans),
   )
 
-  /** Hears an event. */
-  readonly hear = (name: EventName, fields: Events[EventName], atMs: number): void => {
+  /** Records an event. */
+  readonly onEvent = (name: EventName, fields: Events[EventName], atMs: number): void => {
     this.#atMs = atMs
     const { jobId, from, to = 'FAILED' } = fields as Partial<Events['job.moved']>
     const isEnd = (name === 'job.moved' && isFinal(to)) || (name === 'job.expired' && !isFinal(from!))

@@ -11,7 +11,6 @@ const UNFINISHED: readonly string[] = [
   'console/',
   'packages/',
   'scripts/',
-  'sim/',
   'src/api/',
   'src/app/',
   'src/app.ts',
