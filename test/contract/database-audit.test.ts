@@ -1,4 +1,7 @@
-/** The check of either database: a whole one has no flaw, each flaw is named, and a repair mends what it can in one transaction. */
+/**
+ * The check of either database: a whole one has no flaw, each flaw is named, and a repair mends what
+ * it can in one transaction.
+ */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,7 @@
-/** The contract of drivers for pods of a cluster in memory, with nodes that do what nodes do. On a real one it runs where there is one. */
+/**
+ * The contract of drivers for pods of a cluster in memory, with nodes that do what nodes do. On a real one
+ * it runs where there is one.
+ */
 import assert from 'node:assert/strict'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import type { KubernetesCall, PodObject } from '../../src/drivers/kubernetes/api.ts'
@@ -17,7 +20,7 @@ const WAITS: Readonly<Record<string, string>> = {
 
 /** A cluster whose scheduler and nodes act at once. What a pod does stands in its command. */
 class LivingKubernetes extends PlayedKubernetes {
-  /** How often the program of each pod was told to end. */
+  /** Number of stop signals to the program of each pod. */
   readonly heard = new Map<string, number>()
   #count = 0
 
@@ -56,7 +59,7 @@ class LivingKubernetes extends PlayedKubernetes {
     this.change(name, () => ({ status: { phase: 'Pending', conditions } }))
   }
 
-  /** A program hears of the first deletion; it is killed when its time is over, which is now for a short one. */
+  /** A program receives the first deletion; it is killed when its time is over, which is at once for a short one. */
   #told(name: string, earlier: string | undefined): void {
     const pod = this.find('pods', name)
     if (pod === undefined) return

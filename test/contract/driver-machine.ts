@@ -21,7 +21,7 @@ import { createWorkerLogs } from '../../src/system/worker-logs/worker-logs.ts'
 import { removeFolder } from '../support/remove-folder.ts'
 import { PLAIN_WORKER } from '../support/worker-spec.ts'
 
-/** What a process of a test tells about itself. */
+/** Report of a process of a test about itself. */
 export interface Told {
   /** `ready`, `asked`, `later`, `child`, `report`. */
   readonly event: string
@@ -62,7 +62,7 @@ if (behaviour === 'parent' || behaviour === 'daemons') {
   spawn(process.execPath, [process.argv[1], 'child'], { stdio: 'ignore', detached })
 }
 if (behaviour === 'runaway') {
-  // Its parent is gone at once, and it has another session and none of the variables of the worker; it tells whose it is all the same.
+  // Its parent exits at once, and it has another session and no variable of the worker; it still reports its worker.
   const { RUNPOD_POD_ID, LIFELINE } = process.env
   const words = ['-c', '(setsid env -i LIFELINE="$1" "$2" "$3" child "$4" & ) &', 'sh', LIFELINE, process.execPath]
   spawn('sh', [...words, process.argv[1], RUNPOD_POD_ID], { stdio: 'ignore', detached: true })
@@ -90,7 +90,9 @@ function markerHere() {
 /** A started process of a test, by its connection. */
 export interface Life {
   readonly told: Told
-  /** Makes the process print a line, or end itself when the line is `exit`, or listen at its PORT when it is `serve`. */
+  /**
+   * Makes the process print a line, or end itself when the line is `exit`, or listen at its PORT when it is `serve`.
+   */
   say(line: string): void
   /** Resolves when the process is gone. */
   readonly ended: Promise<void>
@@ -157,7 +159,7 @@ export async function openMachine() {
     logs,
     options,
     life: line.life,
-    /** How often a worker was asked to end, once it was. */
+    /** Number of stop signals to a worker, after the first arrived. */
     async asked(worker: WorkerId): Promise<number> {
       const { pid } = (await line.life(worker, 'asked')).told
       const before = line.count(worker, 'later')
@@ -165,11 +167,11 @@ export async function openMachine() {
       await line.life(worker, 'later', before)
       return line.count(worker, 'asked')
     },
-    /** Whether all processes of a worker that have told something are stopped. */
+    /** True if all processes of a worker that sent a report are stopped. */
     frozen(worker: WorkerId): boolean {
       return line.pids(worker).every(pid => readProcess(pid)?.stopped === true)
     },
-    /** Waits until all processes of a worker that have told something do what they are told now. */
+    /** Waits until all processes of a worker that sent a report respond to a signal that is sent now. */
     async responds(worker: WorkerId): Promise<void> {
       const pids = line.pids(worker)
       const before = line.count(worker, 'later')
@@ -232,7 +234,7 @@ async function openLifeline(path: string) {
   })
   await new Promise<void>(resolve => server.listen(path, resolve))
   return {
-    /** Waits until a process of the worker has told the event, after it was told `before` times. */
+    /** Waits for a report of the event by a process of the worker, after `before` earlier ones. */
     async life(worker: WorkerId, event = 'ready', before = 0): Promise<Life> {
       for (;;) {
         const found = told(worker, event)[before]
@@ -240,11 +242,11 @@ async function openLifeline(path: string) {
         await wake.promise
       }
     },
-    /** The processes of a worker that have told something. */
+    /** Processes of a worker that sent a report. */
     pids: (worker: WorkerId) => [
       ...new Set(lives.filter(({ told }) => told.worker === worker).map(({ told }) => told.pid)),
     ],
-    /** How often the worker's processes have told the event. */
+    /** Number of reports of the event by the worker's processes. */
     count: (worker: WorkerId, event: string) => told(worker, event).length,
     async close(): Promise<void> {
       for (const socket of sockets) socket.destroy()

@@ -1,4 +1,4 @@
-/** What drivers of platforms do that place workers by themselves. A part of the contract in driver.ts. */
+/** Contract of drivers of platforms that place workers by themselves. A part of the contract in driver.ts. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { WorkerId } from '../../src/core/ids.ts'
@@ -14,7 +14,7 @@ export function platformContract(harness: () => DriverHarness): void {
     assert.ok(platform !== undefined, 'the harness has no hand of the platform')
     return platform
   }
-  /** What is seen of a worker, once it is in this state. */
+  /** Observation of a worker, once it is in this state. */
   const seenAs = async <State extends Observation['state']>(state: State, worker: WorkerId, driver?: Driver) => {
     const by = driver ?? harness().driver
     await untilFleet(harness().notifier, async () => (await by.observe(worker)).state === state)

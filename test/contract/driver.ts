@@ -1,4 +1,4 @@
-/** What every driver does. A library: each driver's own test file calls it with a way to make one. */
+/** Contract of every driver. A library: the test file of each driver calls it with a way to make one. */
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { AppError } from '../../src/core/errors.ts'
@@ -13,8 +13,8 @@ import { patient } from '../support/patience.ts'
 import { platformContract } from './driver-platform.ts'
 
 /**
- * How a worker of the contract behaves: it ends when asked, it does not, it ends at once with code 3, or it answers every request
- * with 200 at its PORT and PORT_HEALTH.
+ * Behavior of a worker of the contract: it ends on the stop signal, it ignores the signal, it ends at once with code
+ * 3, or it responds to every request with 200 at its PORT and PORT_HEALTH.
  */
 export type Behaviour = 'obedient' | 'stubborn' | 'failing' | 'serving'
 
@@ -24,9 +24,9 @@ export interface DriverHarness {
   readonly driver: Driver
   /** Something to start; a new worker at each call. */
   spec(behaviour: Behaviour, changes?: Partial<WorkerSpec>): WorkerSpec
-  /** Whether workers have the ports of the machine, so that no two can have the same. */
+  /** True if workers share the ports of the machine, so that no two can have the same. */
   readonly sharesPorts: boolean
-  /** Whether workers that serve really listen. */
+  /** True if workers that serve really listen. */
   readonly answers: boolean
   /** An image and arguments that can never be started. */
   readonly unusable: { readonly image: string; readonly args: string }
@@ -34,9 +34,9 @@ export interface DriverHarness {
   ready(worker: WorkerId): Promise<void>
   /** Waits until a worker has noticed that it was asked to end. How often it was so far. */
   asked(worker: WorkerId): Promise<number>
-  /** Whether all of a worker is frozen, without asking the driver. */
+  /** True if all of a worker is frozen, without a call of the driver. */
   frozen(worker: WorkerId): Promise<boolean>
-  /** Waits until a worker that is `stubborn` does something that it is told now. */
+  /** Waits until a `stubborn` worker responds to a signal that is sent now. */
   responds(worker: WorkerId): Promise<void>
   /** The server dies without a word and another one starts: a new driver on the same machine. */
   restart(): Promise<Driver>
@@ -48,11 +48,14 @@ export interface DriverHarness {
 
 /** A platform with machines of its own, as the contract needs it. */
 export interface PlatformHand {
-  /** Something to start that finds no place: no node has room for it now, or none is of its kind. */
+  /** A worker to start that finds no place: no node has room for it now, or no node is of its kind. */
   homeless(kind: 'no_room' | 'no_such_node'): Promise<WorkerSpec>
   /** Gives one that finds no room the room that it needs. */
   makeRoom(worker: WorkerId): Promise<void>
-  /** Takes a worker away as somebody other than its server does, such as for the drain of its node. It ends if it is `obedient`. */
+  /**
+   * Takes a worker away as somebody other than its server does, such as for the drain of its node.
+   * It ends if it is `obedient`.
+   */
   takeAway(worker: WorkerId): Promise<void>
 }
 
@@ -70,7 +73,7 @@ export async function untilFleet(notifier: Notifier, condition: () => Promise<bo
   }
 }
 
-/** How a worker ended, once it has. */
+/** Exit of a worker, once it ended. */
 export async function exitOf(notifier: Notifier, driver: Driver, worker: WorkerId): Promise<ObservedExit> {
   await untilFleet(notifier, async () => (await driver.observe(worker)).state === 'exited')
   const seen = await driver.observe(worker)
@@ -83,13 +86,18 @@ export function isRefusal(thrown: unknown): thrown is AppError {
   return thrown instanceof AppError && thrown.code === 'invalid' && thrown.message.length > 10
 }
 
-/** What not every driver does. */
+/** Abilities that some drivers lack. */
 export interface DriverTraits {
-  /** Whether it can freeze workers; true when left out. */
+  /** True if it can freeze workers; true when left out. */
   readonly freezes?: boolean
-  /** Whether it is of a platform that places workers, whose harness has {@link DriverHarness.platform}; false when left out. */
+  /**
+   * True for a platform that places workers, whose harness has {@link DriverHarness.platform}; false when left out.
+   */
   readonly places?: boolean
-  /** Whether its calls mostly wait, so that parts of the contract run side by side, each on a machine of its own; false when left out. */
+  /**
+   * True if its calls mostly wait, so that parts of the contract run side by side, each on a machine of its own;
+   * false when left out.
+   */
   readonly waits?: boolean
 }
 
@@ -386,7 +394,7 @@ function withoutFreezes(harness: () => DriverHarness): void {
   })
 }
 
-/** Where workers that serve are reached. */
+/** Addresses of workers that serve. */
 function addressContract(harness: () => DriverHarness): void {
   const startServing = async (port: number, healthPort: number) => {
     const spec = harness().spec('serving', { serves: { port, healthPort } })

@@ -48,7 +48,10 @@ async function storeOn(context: TestContext, { url }: TestSchema, { fence }: Fen
   return store
 }
 
-/** Another server takes the lease, whatever the one before believes, and does not wait for the end of what that one writes. */
+/**
+ * Another server takes the lease, whatever the one before believes, and does not wait for the
+ * end of what that one writes.
+ */
 async function takeOver(context: TestContext, schema: TestSchema): Promise<DatabaseLease> {
   const lease = new DatabaseLease(schema.url)
   context.after(() => lease.close())

@@ -1,4 +1,4 @@
-/** What every notifier does. A library: each notifier's own test file calls it with a way to make one. */
+/** Contract of every notifier. A library: the test file of each notifier calls it with a way to make one. */
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { Notifier, Topic } from '../../src/ports/notifier.ts'

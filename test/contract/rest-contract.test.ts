@@ -5,7 +5,7 @@ import { openApiDocument } from '../../src/api/rest/openapi.ts'
 import { type RouteParts, restRoutes } from '../../src/api/rest/routes.ts'
 import { openApiFacts } from '../support/openapi-facts.ts'
 
-/** What the public contract has and ours has not, each with its reason. */
+/** Facts of the public contract that ours lacks, each with its reason. */
 const DIFFERENCES: readonly { readonly fact: RegExp; readonly reason: string }[] = [
   { fact: / 422( |$)/, reason: 'every failed validation is answered 400' },
   {
@@ -40,7 +40,10 @@ interface Fact {
   readonly words: readonly string[]
 }
 
-/** The table is indented: an operation, its places with the headers that they send, their members with type and bounds. */
+/**
+ * The table is indented: an operation, its places with the headers that they send, their
+ * members with type and bounds.
+ */
 function reference(): Fact[] {
   const facts: Fact[] = []
   let operation = ''

@@ -1,4 +1,4 @@
-/** How PostgreSQL runs the statements of the store: what grows with the jobs is found by its indexes. */
+/** Plans of PostgreSQL for the statements of the store: tables that grow with the jobs are read by their indexes. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Client } from 'pg'

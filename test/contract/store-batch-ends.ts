@@ -4,7 +4,7 @@ import { BATCH, type Batch } from '../../src/core/jobs/batch.ts'
 import { batchId, batchOf, counts, draft, idsOf, look, page, refusal, running, unsettled } from './store-batches.ts'
 import { BROKEN, type Cases, DONE, E1, jobId, OWNER, T0, W1 } from './store-world.ts'
 
-/** How batches and their requests end. */
+/** Ends of batches and of their requests. */
 export const batchEndCases: Cases = {
   'every end of a job is counted in its batch, and the last one finishes it': async world => {
     const { jobOutcomes } = world.store

@@ -4,7 +4,7 @@ import { type Cases, E1, E2, EXIT, endpointOf, jobId, T0, W1, W2, workerOf } fro
 
 const ids = (jobs: readonly { id: string }[]) => jobs.map(job => job.id)
 
-/** Who gets which jobs. */
+/** Jobs that each claim gets. */
 export const claimCases: Cases = {
   'a claim hands out the head of the line and notes who has it since when': async world => {
     await world.worker()

@@ -54,9 +54,9 @@ const parts: readonly Cases[] = [
 ]
 
 /**
- * What every store must do, as tests of the caller's own file. Each case finds the store empty; the next store is opened
- * after a case that failed, which may have left something on its way.
- * @param name what is tested, for the names of the tests
+ * Contract of every store, as tests of the caller's own file. Each case begins with an empty store; a new store is
+ * opened after a case that failed, which may have left work under way.
+ * @param name tested store, for the names of the tests
  */
 export function storeContract(name: string, open: () => Promise<EmptiedStore>): void {
   describe(name, () => {

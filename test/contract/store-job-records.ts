@@ -21,7 +21,7 @@ import {
 } from './store-world.ts'
 
 const DAY_MS = 24 * 60 * 60_000
-/** When every job of these cases has expired. */
+/** Time at which every job of these cases has expired. */
 const LATER = T0 + 2 * DAY_MS
 
 /** Ids of listed jobs, and whether there is more to read. */
@@ -50,7 +50,7 @@ async function keptInputs(world: World, ...names: string[]): Promise<(string | n
   return (await Promise.all(records)).map(record => record?.input)
 }
 
-/** What is kept of jobs when their results are removed. */
+/** Records of jobs whose results were removed. */
 export const jobRecordCases: Cases = {
   'a job leaves a record when it is removed: state, times, attempts, worker, error and sizes': async world => {
     const { jobRecords, jobs } = world.store

@@ -4,7 +4,7 @@ import { BROKEN, type Cases, DONE, E1, jobId, jobOf, T0, W1, W2 } from './store-
 
 const RETENTION = jobOf('x').retentionMs
 
-/** How jobs end and step back, and what their workers and endpoints keep of it. */
+/** Ends and steps back of jobs, with their traces at workers and endpoints. */
 export const outcomeCases: Cases = {
   'a result ends the job, with its texts, its instant and its retention': async world => {
     await world.holder(W1, 'a', 'b')

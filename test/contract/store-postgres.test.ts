@@ -1,4 +1,4 @@
-/** What only a store on PostgreSQL has to show: changes at the same time, its connection, its schema, its texts. */
+/** Properties of a store on PostgreSQL alone: changes at the same time, its connection, its schema, its texts. */
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import type { EndpointId, RegistryId, VolumeId } from '../../src/core/ids.ts'

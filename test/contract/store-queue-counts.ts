@@ -7,7 +7,7 @@ import { BROKEN, type Cases, DONE, E1, EXIT, jobId, jobOf, OWNER, T0, W1, type W
 const STEPS = 150
 const SEED = 20_261
 
-/** What the snapshot has to say of these jobs, one by one as they are in the store. */
+/** Expected counts of the snapshot for these jobs, read one by one from the store. */
 async function countJobs(world: World, ids: readonly string[], retried: ReadonlySet<string>, nowMs: number) {
   const counts = {
     queued: 0,
@@ -83,7 +83,7 @@ export const queueCountCases: Cases = {
       nowMs += 50
       await moves[pick(moves.length)]!()
       if (step % 10 > 0) continue
-      // What has expired and is still there counts until it is removed.
+      // Expired jobs count until they are removed.
       while ((await jobOutcomes.removeExpired(nowMs, 9)).more) {}
       assert.deepEqual(await counted(world), await countJobs(world, ids, retried, nowMs), `after step ${step}`)
     }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type Cases, E1, endpointOf, jobOf, OWNER, STRANGER, secretOf, volumeOf } from './store-world.ts'
 
-/** What accounts have, for their limits. */
+/** Counts of an account, for its limits. */
 export const quotaCases: Cases = {
   'objects are counted by kind and account, with the sum of workersMin': async ({ store }) => {
     const before = await store.quotas.objects(OWNER)

@@ -1,4 +1,4 @@
-/** What is removed in steps: deleted endpoints, expired jobs and purges. One step never touches more than it may. */
+/** Removal in steps: deleted endpoints, expired jobs and purges. One step never touches more than its limit. */
 import assert from 'node:assert/strict'
 import type { JobId } from '../../src/core/ids.ts'
 import type { Cases } from './store-world.ts'

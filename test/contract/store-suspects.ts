@@ -22,7 +22,7 @@ async function loseTwice(world: World, ...wanted: string[]): Promise<void> {
   }
 }
 
-/** What a claim came to beside its jobs. */
+/** Result of a claim without jobs. */
 async function refused(world: World, workerId: WorkerId, nowMs = T0) {
   const { jobs, ...how } = await world.store.jobs.claim({ endpointId: E1, workerId, limit: 5, nowMs })
   assert.deepEqual(jobs, [])
@@ -88,7 +88,7 @@ export const suspectCases: Cases = {
     for (const id of workers) await world.worker(id)
     for (let round = 0; round < 4; round += 1) {
       const claims = Array.from({ length: 48 }, (_, n) => world.claim(workers[n % 8], 1 + (n % 3)))
-      // Some finish what they hold meanwhile, so that workers become free in the middle of it.
+      // Some finish their jobs in the meantime, so that workers become free in the middle of it.
       const ends = (await world.store.jobs.running(E1, 100)).map(({ id, workerId }) => world.finish(id, workerId))
       await Promise.all([...claims, ...ends])
       for (const worker of workers) {

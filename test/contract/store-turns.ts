@@ -3,7 +3,7 @@ import type { WorkerId } from '../../src/core/ids.ts'
 import { batchId, batchOf, draft, idsOf, look, requestOf, running, unsettled } from './store-batches.ts'
 import { type Cases, E1, jobId, NO_SUSPECTS, OWNER, T0, W1, type World } from './store-world.ts'
 
-/** Who is handed out, one claim after another. */
+/** Order of the jobs that claims get, one after another. */
 async function order(world: World, count: number, nowMs = T0): Promise<string[]> {
   const claimed: string[] = []
   for (let n = 0; n < count; n += 1) claimed.push(...(await world.claim(W1, 1, nowMs)).map(({ id }) => id))

@@ -32,14 +32,14 @@ const ALL = { owner: OWNER, endpointId: null, bounds: [FIRST - 1_000 * HOUR_MS, 
 const INPUT = Buffer.byteLength(jobOf('x').input)
 const OUTPUT = Buffer.byteLength(DONE.output!)
 
-/** What is counted of the jobs of {@link E1}, without the figures that are 0. */
+/** Counts of the jobs of {@link E1}, without the figures that are 0. */
 async function used(world: World): Promise<Partial<JobUsage>> {
   const { sums } = await world.store.usage.jobs({ ...ALL, endpointId: E1 })
   assert.ok(sums.length <= 1)
   return Object.fromEntries(Object.entries(sums[0]?.usage ?? NO_JOB_USAGE).filter(([, figure]) => figure !== 0))
 }
 
-/** What is counted of the workers of {@link E1}: starting, running and idle, and frozen where some were, in milliseconds. */
+/** Counted time of the workers of {@link E1} in milliseconds: starting, running and idle, and frozen if some were. */
 async function time(world: World, nowMs: number): Promise<number[]> {
   const { sums } = await world.store.usage.workers({ ...ALL, endpointId: E1 }, nowMs)
   const of = (name: keyof WorkerUsage) => sums.reduce((sum, { usage }) => sum + usage[name], 0)
@@ -421,5 +421,5 @@ const workerUsageCases: Cases = {
   },
 }
 
-/** What was used, and when it is forgotten. */
+/** Counts of usage, and their removal. */
 export const usageCases: Cases = { ...jobUsageCases, ...workerUsageCases }

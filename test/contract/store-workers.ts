@@ -8,7 +8,7 @@ import { type Cases, E1, E2, EXIT, endpointOf, jobId, OWNER, T0, W1, W2, type Wo
 const STUCK: WorkerProblem = { kind: 'loop_stuck', forS: 115 }
 const SILENT: WorkerProblem = { kind: 'silent', forS: 35 }
 
-/** What a worker has that its platform places. */
+/** Placement of a worker that waits for its platform. */
 const ON_PLATFORM: Placement = { ...UNPLACED, asked: { gpus: 2, pool: 'ADA_24', cpu: null } }
 
 const ids = (workers: readonly { id: string }[]) => workers.map(({ id }) => id)

@@ -1,4 +1,4 @@
-/** What the cases of the store contract stand on: a store with one endpoint, and short ways to put things into it. */
+/** Base of the cases of the store contract: a store with one endpoint, and short ways to put rows into it. */
 import assert from 'node:assert/strict'
 import type { ApiKey } from '../../src/core/accounts/permission.ts'
 import { type Endpoint, withDefaults } from '../../src/core/endpoints/endpoint.ts'
@@ -26,7 +26,7 @@ import type { JobMove, Store } from '../../src/ports/store/store.ts'
 /** Cases by the sentence that each holds the store to. */
 export type Cases = Readonly<Record<string, (world: World) => Promise<void>>>
 
-/** When everything starts. */
+/** Time at which every case begins. */
 export const T0 = 1_700_000_000_000
 /** Whose everything is. */
 export const OWNER = 'owner-1' as OwnerId
@@ -50,7 +50,7 @@ export const jobId = (text: string) => text as JobId
 export const DONE: JobOutcome = { status: 'COMPLETED', output: '{"answer":42}', error: null, warning: null }
 /** A result that did not. */
 export const BROKEN: JobOutcome = { status: 'FAILED', output: null, error: 'ValueError: no', warning: 'odd' }
-/** What the load of a line says of suspects where there are none. */
+/** Suspects in the load of a queue without suspects. */
 export const NO_SUSPECTS = { suspectsQueued: 0, suspectsInProgress: 0 }
 /** An end of a worker. */
 export const EXIT: WorkerExit = { code: 1, signal: null, cause: { kind: 'ended' }, lastLines: ['one', 'two'] }
@@ -211,7 +211,7 @@ export class World {
     return jobId(id)
   }
 
-  /** What a worker of {@link E1} gets. */
+  /** Jobs that a worker of {@link E1} claims. */
   async claim(workerId: WorkerId = W1, limit = 1, nowMs = T0): Promise<ClaimedJob[]> {
     return (await this.store.jobs.claim({ endpointId: E1, workerId, limit, nowMs })).jobs
   }

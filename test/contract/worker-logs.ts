@@ -1,4 +1,6 @@
-/** What every keeper of workers' outputs does. A library: each one's own test file calls it with a way to make one. */
+/**
+ * Contract of every store of workers' output. A library: the test file of each one calls it with a way to make one.
+ */
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { WorkerId } from '../../src/core/ids.ts'
@@ -209,7 +211,7 @@ function followingContract(harness: () => WorkerLogsHarness, abort: () => AbortC
     const next = lines.next().then(({ value }) => {
       line = value?.line
     })
-    // Where it starts cannot be seen from outside, so the worker writes until a line has arrived.
+    // Its start cannot be observed from outside, so the worker writes until a line has arrived.
     await harness().write(a, 'o\n')
     for (let count = 0; line === undefined; count++) await harness().write(a, `line ${count}\n`)
     await next

@@ -157,7 +157,7 @@ export class JobModel {
   }
 
   /**
-   * Ends jobs that are past their times. Only the server knows when exactly a job timed out.
+   * Ends jobs that are past their times. Only the server has the exact time of a timeout.
    * @param executionMs the execution time of a job by the server; null when the job was removed
    */
   settle(executionMs: (job: ModelJob) => number | null): void {
@@ -215,7 +215,7 @@ export class JobModel {
   }
 }
 
-/** Whether the job has its final outcome. */
+/** True if the job has its final outcome. */
 export function isFinal({ status }: ModelJob): boolean {
   return status !== 'IN_QUEUE' && status !== 'IN_PROGRESS'
 }

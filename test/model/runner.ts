@@ -144,7 +144,8 @@ export class Runner {
     const worker = await this.#worker(index)
     if (worker === null) return
     const busy = this.#model.heldBy(worker.id).length > 0
-    // A job that was retried while this worker still ran it goes to other workers until it stops, as a take without jobs says that it has.
+    // A job that was retried while this worker still ran it goes to other workers until it stops, as a take
+    // without jobs says that it has.
     const stops = new Set(busy ? await this.#rig.store.stops.pending(worker.id) : [])
     const gone = new AbortController()
     const how = batch === null ? {} : { batch }
@@ -158,7 +159,7 @@ export class Runner {
     const isSuspect = ({ lost }: { lost: number }) => lost >= 2
     const held = this.#model.heldBy(worker.id)
     const first = line.find(isSuspect)
-    // A suspect runs alone. A worker may wait for it, or may have to stop a job that the model does not know.
+    // A suspect runs alone. A worker may wait for it, or may have to stop a job that is not in the model.
     const isAlone = first !== undefined && taken.length === 1 && taken[0]?.id === first.id
     if (isAlone) assert.deepEqual(held, [], 'a suspect is dispatched to a worker without jobs')
     if (held.some(isSuspect)) assert.deepEqual(taken, [], 'no job is dispatched beside a suspect')

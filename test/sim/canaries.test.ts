@@ -1,4 +1,7 @@
-/** Seeds whose changes of endpoints run on a share of the workers first, and are promoted, undone or left, among faults and restarts. */
+/**
+ * Seeds whose changes of endpoints run on a share of the workers first, and are promoted, undone or left,
+ * among faults and restarts.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { settle } from '../../sim/run.ts'

@@ -1,4 +1,7 @@
-/** Seeds whose workers are pods of a cluster that forgets, repeats and delays events, loses nodes, refuses calls and is away; half of them with two servers. */
+/**
+ * Seeds whose workers are pods of a cluster that forgets, repeats and delays events, loses nodes, refuses calls and
+ * is away; half of them with two servers.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { runTwice, settle } from '../../sim/run.ts'

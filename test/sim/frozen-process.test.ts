@@ -1,4 +1,4 @@
-/** What a frozen process of the simulator sees, and when. */
+/** Events and times in a frozen process of the simulator. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { VirtualClock } from '../../sim/clock.ts'

@@ -15,7 +15,7 @@ import type { FinishRequest, JobOutcomeStore, JobStore, Store, StreamStore } fro
 /** Among these the mistake must be found. */
 const MUTANT_SEEDS = 20
 
-/** What a store does wrong, how to make it, and what is said about it. */
+/** A mistake of a store, the code that makes it, and the problem that the checkers report. */
 interface Mutant {
   readonly name: string
   /** A seed that has found it, which is tried first. */

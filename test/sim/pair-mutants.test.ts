@@ -8,7 +8,7 @@ import { runSeed } from '../../sim/simulation.ts'
 /** Among these the mistake must be found. */
 const MUTANT_SEEDS = 20
 
-/** What is wrong, and what is said about it. */
+/** A mistake, and the problem that the checkers report. */
 interface Mutant {
   readonly name: string
   /** A seed that has found it, which is tried first. */

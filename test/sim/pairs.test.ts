@@ -1,4 +1,7 @@
-/** Seeds with two servers over one store: leases are lost, processes stand still and wake up deposed, clocks are wrong, the store fails over. */
+/**
+ * Seeds with two servers over one store: leases are lost, processes stand still and wake up deposed, clocks are
+ * wrong, the store fails over.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { runTwice, settle } from '../../sim/run.ts'

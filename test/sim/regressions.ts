@@ -4,11 +4,14 @@ import type { Features } from '../../sim/world.ts'
 export interface Regression {
   readonly seed: number
   readonly found: string
-  /** What the run has beside all that others have. */
+  /** Additions of the run to the parts of all runs. */
   readonly features?: Features
 }
 
-/** What a seed does changes with the simulator and with the application, so a seed stands for its time only; keep them. */
+/**
+ * Seeds that once found a bug. The run of a seed changes with the simulator and the application, so a seed belongs to
+ * its time only; keep them.
+ */
 export const regressions: readonly Regression[] = [
   { seed: 11, found: 'a worker was noted as ended, the store failed, and its job stayed with it until its timeout' },
   {

@@ -11,7 +11,7 @@ import type { Reservation, Reservations } from '../../src/gateway/queue/reservat
 /** Among these the mistake must be found. */
 const MUTANT_SEEDS = 20
 
-/** What queues do wrong, how to make it, and what is said about it. */
+/** A mistake of the queues, the code that makes it, and the problem that the checkers report. */
 interface Mutant {
   readonly name: string
   /** A seed that has found it, which is tried first. */
@@ -38,7 +38,7 @@ const withTargets = (queues: BalancedRequestQueues, change: (target: Target) => 
 
 const withReserve = (queues: BalancedRequestQueues, reserve: Reservations['reserve']) => withPart(queues, { reserve })
 
-/** Whether this is one of every `nth` calls. */
+/** True for one of every `nth` calls. */
 function everyNth(nth: number): () => boolean {
   let count = 0
   return () => {

@@ -90,7 +90,7 @@ export class FakeGateway implements Targets, Traffic {
     return (this.targets.get(id) ?? []).flatMap(({ workerId, state }) => (state === 'ready' ? [workerId] : []))
   }
 
-  /** The last known state of a worker; undefined when it is unknown. */
+  /** Last observed state of a worker; undefined before the first. */
   stateOf(id: EndpointId, worker: WorkerId): Target['state'] | undefined {
     return this.targets.get(id)?.find(({ workerId }) => workerId === worker)?.state
   }

@@ -7,7 +7,7 @@ import { certificateDer } from '../../src/system/certificates/certificate-der.ts
 
 const HOUR_MS = 60 * 60_000
 
-/** What differs from a certificate of localhost that is valid now. */
+/** Differences from a certificate of localhost that is valid now. */
 export interface CertificateWish {
   readonly names?: readonly string[]
   readonly fromMs?: number

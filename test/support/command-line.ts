@@ -43,7 +43,7 @@ export function commandsOn(rig: Rig, key: string = KEY): RunsCommands {
 
 /** A command without a server. */
 export async function runAlone(...words: readonly string[]): Promise<CommandEnd> {
-  // Settings of the test run, such as RUNYARD_SEEDS, are none of the server.
+  // Settings of the test run, such as RUNYARD_SEEDS, do not belong to the server.
   const settings = Object.entries(process.env).filter(([name]) => name.startsWith('RUNYARD_'))
   for (const [name] of settings) delete process.env[name]
   try {

@@ -10,7 +10,9 @@ export function composeConfig(file: string, env: Readonly<Record<string, string>
 
 const isThere = RUNYARD_NO_SKIP === '1' || spawnSync('docker-compose', ['version']).status === 0
 
-/** Why compose files cannot be checked; false when they can. Where no skip is allowed, they are, and fail. */
+/**
+ * Reason why compose files cannot be checked; false if they can. If skips are not allowed, the checks run and fail.
+ */
 export const noCompose: string | false = isThere
   ? false
   : 'install docker-compose to check the compose file; it needs no engine'

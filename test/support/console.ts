@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { type Answer, type Asking, CONSOLE, KEY, type Rig } from './rig.ts'
 
-/** What a browser sends with each request of the console's own page. */
+/** Headers of a browser with each request of the console's own page. */
 export const OF_PAGE = { origin: CONSOLE, 'sec-fetch-site': 'same-origin' }
 
 /** Both halves of a session, as a browser keeps them. */

@@ -21,13 +21,16 @@ export const engineUrl = process.env.RUNYARD_TEST_DOCKER ?? ''
 /** An image with Python, RunPod's SDK, Node and `@runyard/worker`, which the engine has. */
 export const workerImage = process.env.RUNYARD_TEST_DOCKER_IMAGE ?? ''
 
-/** Why tests with containers cannot run; false when they can. */
+/** Reason why tests with containers cannot run; false if they can. */
 export const noDocker: string | false =
   engineUrl === '' || workerImage === ''
     ? 'set RUNYARD_TEST_DOCKER and RUNYARD_TEST_DOCKER_IMAGE to run the tests with containers; .ci/docker makes both'
     : false
 
-/** Why tests of features that Podman lacks cannot run; false when the engine is not Podman, by the name of its socket. */
+/**
+ * Reason why tests of features that Podman lacks cannot run; false if the engine is not Podman, by the name of its
+ * socket.
+ */
 export const onPodman: string | false = /podman/.test(engineUrl) ? 'Podman does not do this' : false
 
 /** An engine, independent of the driver. */
@@ -101,11 +104,13 @@ export async function openDockerMachine(url = engineUrl) {
         await new Promise<void>(resolve => systemClock.after(20, resolve))
       }
     },
-    /** How many times the worker has written a line. */
+    /** Number of times that the worker wrote a line. */
     async count(worker: WorkerId, wanted: string): Promise<number> {
       return (await this.output(worker)).filter(line => line === wanted).length
     },
-    /** Number of SIGTERMs that a worker got, once it got one. The worker writes `asked` then, and `later` on SIGWINCH. */
+    /**
+     * Number of SIGTERMs that a worker got, once it got one. The worker writes `asked` then, and `later` on SIGWINCH.
+     */
     async asked(worker: WorkerId): Promise<number> {
       await this.said(worker, 'asked')
       const before = await this.count(worker, 'later')
@@ -114,7 +119,7 @@ export async function openDockerMachine(url = engineUrl) {
       await this.said(worker, 'later', before + 1)
       return this.count(worker, 'asked')
     },
-    /** Whether the engine has paused a worker. */
+    /** True if the engine paused a worker. */
     async frozen(worker: WorkerId): Promise<boolean> {
       return (await engine.getContainer(containerName(worker)).inspect()).State.Paused
     },

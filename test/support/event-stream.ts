@@ -14,7 +14,7 @@ export class EventReader {
   readonly comments: string[] = []
   /** Number of parts of the response. */
   parts = 0
-  /** Whether it ended without an error. */
+  /** True if it ended without an error. */
   over = false
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>
   #rest = ''

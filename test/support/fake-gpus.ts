@@ -21,7 +21,7 @@ export const CARD = 'GPU-11111111-1111-1111-1111-111111111111'
 export const SECOND_CARD = 'GPU-22222222-2222-2222-2222-222222222222'
 export const MIB = 2 ** 20
 
-/** Why these tests cannot run here; false where they can. */
+/** Reason why these tests cannot run; false if they can. */
 export const noFakeGpus = lackOfGcc()
 
 function lackOfGcc(): string | false {
@@ -58,7 +58,10 @@ export class FakeGpus {
   readonly #folder = mkdtempSync(join(tmpdir(), 'runyard-fake-gpus-'))
   readonly env: NodeJS.ProcessEnv
 
-  /** @param settings lines of `machine.conf`, see fake-cuda/README.md; `cards` is their number, `cardMib` the memory of each */
+  /**
+   * @param settings lines of `machine.conf`, see fake-cuda/README.md; `cards` is their number,
+   * `cardMib` the memory of each
+   */
   constructor(context: TestContext, settings: Readonly<Record<string, string | number>> = {}) {
     this.#context = context
     mkdirSync(join(this.#folder, 'procs'))

@@ -2,7 +2,7 @@ import { AppError } from '../../src/core/errors.ts'
 import { layered } from '../../src/ports/store/operations.ts'
 import type { Store } from '../../src/ports/store/store.ts'
 
-/** Whether a call fails before it changes anything, or after the change, so that only its result is lost. */
+/** Time of a fault: before the call changes anything, or after the change, so that only its result is lost. */
 export type Fault = 'before' | 'after'
 
 /** Decides whether a call fails; null when it does not. Names are those of the port: `jobs.claim`. */

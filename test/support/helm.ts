@@ -7,7 +7,7 @@ import type { KubernetesObject } from './kubernetes-objects.ts'
 
 const folder = process.env.RUNYARD_TEST_HELM ?? ''
 
-/** Why tests of the chart cannot run; false when they can. */
+/** Reason why tests of the chart cannot run; false if they can. */
 export const noHelm: string | false =
   folder === '' ? 'set RUNYARD_TEST_HELM to run the tests of the chart; .ci/helm build makes it' : false
 
@@ -29,7 +29,7 @@ export function helm(
   return spawnSync(join(folder, 'helm'), words, { input, env, encoding: 'utf8' })
 }
 
-/** Which release of the chart is rendered; `runyard` in the namespace `serving` unless told. */
+/** Rendered release of the chart; `runyard` in the namespace `serving` by default. */
 export interface Release {
   readonly release?: string
   readonly namespace?: string
@@ -37,7 +37,10 @@ export interface Release {
 
 const rendered = new Map<string, ReturnType<typeof helm>>()
 
-/** Renders the chart, or another one, once for the same values. Workers have the namespace `gpu-workers` unless the values name another. */
+/**
+ * Renders the chart, or another one, once for the same values. Workers have the namespace `gpu-workers`
+ * unless the values name another.
+ */
 export function template(
   values: Values,
   { release = 'runyard', namespace = 'serving' }: Release = {},

@@ -40,7 +40,7 @@ function documentedLabels(): Map<string, ReadonlyMap<string, readonly string[]>>
   return metrics
 }
 
-/** What is wrong with the names of a query: metrics that do not exist, labels that they do not have, values that these never take. */
+/** Wrong names of a query: metrics that do not exist, labels that they lack, values that these labels never have. */
 export function strayNames(query: string, known: KnownMetrics): string[] {
   const plain = query.replaceAll(/"[^"]*"/g, text => text.replaceAll(/[^"]/g, '_'))
   const stray: string[] = []
@@ -65,7 +65,7 @@ export function strayNames(query: string, known: KnownMetrics): string[] {
   return stray
 }
 
-/** Whether a place is within a selector, a range or a list of labels, where words are no metrics. */
+/** True for a place within a selector, a range or a list of labels, in which words are not metrics. */
 function isInside(before: string): boolean {
   const last = (text: string) => before.lastIndexOf(text)
   if (last('{') > last('}') || last('[') > last(']')) return true

@@ -1,4 +1,4 @@
-/** Whether objects are what Kubernetes takes: its own description of them, read from the source of its API server. */
+/** Check of objects against the schemas of Kubernetes, read from the source of its API server. */
 import { readFileSync } from 'node:fs'
 
 /** An object of Kubernetes. */
@@ -23,7 +23,7 @@ interface Schema {
   readonly 'x-kubernetes-group-version-kind'?: readonly { group: string; version: string; kind: string }[]
 }
 
-/** What is wrong with an object, a line for each mistake. */
+/** Mistakes of an object, one line each. */
 export type ObjectCheck = (object: KubernetesObject) => string[]
 
 /** Reads the description. @param file `api/openapi-spec/swagger.json` of Kubernetes */

@@ -11,7 +11,7 @@ const programs = process.env.RUNYARD_TEST_KUBERNETES ?? ''
 /** An image with a shell, Node and `@runyard/worker`, which the node of each cluster has. */
 export const nodeImage = 'runyard-test-node:1'
 
-/** Why tests with a Kubernetes cannot run; false when they can. */
+/** Reason why tests with a Kubernetes cannot run; false if they can. */
 export const noKubernetes: string | false =
   programs === ''
     ? 'set RUNYARD_TEST_KUBERNETES to run the tests with a Kubernetes; .ci/kubernetes installs and builds what it needs'

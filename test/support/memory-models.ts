@@ -14,7 +14,7 @@ import type {
 export interface StartedDownload {
   readonly wish: ModelWish
   progress(progress: DownloadProgress): void
-  /** It is there. */
+  /** The model exists. */
   done(): void
   fail(problem: ModelProblem): void
 }

@@ -7,15 +7,15 @@ import type { Probes } from '../../src/ports/probe.ts'
 export class MockProbes implements Probes {
   readonly #fleet: Pick<MockFleet, 'started' | 'running'>
   readonly #answers = new Map<WorkerId, HealthAnswer | (() => Promise<HealthAnswer>)>()
-  /** How many checks each worker has got. */
+  /** Number of checks of each worker. */
   readonly counts = new Map<WorkerId, number>()
-  /** Which path each worker was asked at last. */
+  /** Path of the last check of each worker. */
   readonly paths = new Map<WorkerId, string>()
   /** The requests to sleep and to wake, in their order. */
   readonly posts: { readonly worker: WorkerId; readonly path: string }[] = []
-  /** What workers answer to those. */
+  /** Answer of workers to those requests. */
   posted: (path: string) => HealthAnswer | Promise<HealthAnswer> = () => ({ status: 200 })
-  /** What workers answer of which nothing else was said. */
+  /** Answer of workers without an answer of their own. */
   usual: HealthAnswer = { status: 200 }
 
   constructor(fleet: Pick<MockFleet, 'started' | 'running'>) {

@@ -1,4 +1,7 @@
-/** A hub of models that speaks the API of Hugging Face as far as a cache needs it, with a second host for large files. Real sockets. */
+/**
+ * A hub of models that speaks the API of Hugging Face as far as a cache needs it, with a second host for
+ * large files. Real sockets.
+ */
 import { createHash } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -11,7 +14,7 @@ export interface HubModelFiles {
   readonly files: Readonly<Record<string, HubContent>>
   /** Tokens that may read it; everybody when left out. */
   readonly tokens?: readonly string[]
-  /** Whether its description is open, as of gated models; private unless given. */
+  /** True if its description is public, as that of gated models; private unless given. */
   readonly isGated?: boolean
 }
 
@@ -40,18 +43,18 @@ const BLOCK = 1024 * 1024
 /** A hub that runs. */
 export class ModelHub {
   readonly requests: HubRequest[] = []
-  /** What goes wrong; nothing unless set. */
+  /** Faults of the hub; all off by default. */
   readonly faults = {
     ignoresRanges: false,
     /** Ends the next responses of large files after so many bytes. */
     cuts: [] as number[],
     /** Statuses of the next responses. */
     statuses: [] as number[],
-    /** What a large file has in place of its content. */
+    /** True to send other bytes in place of a large file. */
     wrongContent: false,
     /** Names in lists that no file should have. */
     oddNames: [] as string[],
-    /** Waits before each part of a large file; null for none. */
+    /** Waits before each part of a large file; null to send at once. */
     slowly: null as (() => Promise<void>) | null,
   }
   pageSize = 100
@@ -102,7 +105,7 @@ export class ModelHub {
     return commit
   }
 
-  /** How many bytes of large files were asked for from their beginning on. */
+  /** Requests for large files. */
   fileRequests(): HubRequest[] {
     return this.requests.filter(({ to }) => to === 'files')
   }

@@ -133,7 +133,7 @@ function merged(document: Json, given: Json): Json {
   return whole
 }
 
-/** Whether a part only states which members belong together. */
+/** True if a part only states which members belong together. */
 function isRule(part: Json): boolean {
   const variants = (part.oneOf ?? part.anyOf) as Json[] | undefined
   return part.if !== undefined || variants?.every(variant => Object.keys(variant).join() === 'required') === true

@@ -7,8 +7,8 @@ const MAX_PATIENCE = 6
 const { RUNYARD_TEST_PATIENCE: given = '1' } = process.env
 
 /**
- * Factor of all waits of tests: 1 on a machine that does nothing, and one more for each process per processor. It is measured
- * at each call, over the last minute.
+ * Factor of all waits of tests: 1 on a machine that does nothing, and one more for each process per processor. It is
+ * measured at each call, over the last minute.
  */
 export function patience(): number {
   return Math.min(MAX_PATIENCE, Number(given) * (1 + loadavg()[0]! / availableParallelism()))

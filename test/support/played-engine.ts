@@ -10,7 +10,9 @@ import { patient } from './patience.ts'
 /** Times of a minute and more are pauses between two looks; shorter ones are deadlines, too. */
 const MINUTE_MS = 60_000
 
-/** Runs fifty times as fast, so that deadlines expire within a test, but gives a busy machine the time for an answer. */
+/**
+ * Runs fifty times as fast, so that deadlines expire within a test, but gives a busy machine the time for an answer.
+ */
 export const fastClock = {
   ...systemClock,
   after: (ms: number, callback: () => void) => systemClock.after((ms < MINUTE_MS ? patient(ms) : ms) / 50, callback),

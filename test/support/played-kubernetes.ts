@@ -1,4 +1,7 @@
-/** A Kubernetes in memory: it keeps objects and tells of them, and goes wrong where a test says so. Pods do what a test does to them. */
+/**
+ * A Kubernetes in memory: it keeps objects and tells of them, and goes wrong where a test says so. Pods
+ * do what a test does to them.
+ */
 import {
   type ByteStream,
   type KubernetesApi,
@@ -28,9 +31,9 @@ export class PlayedKubernetes implements KubernetesApi {
   /** All calls, as `POST pods`, in order. */
   readonly calls: string[] = []
   readonly asked: KubernetesCall[] = []
-  /** Why each call fails; null when it does not. */
+  /** Error of a call; null for success. */
   failure: (call: KubernetesCall) => KubernetesError | null = () => null
-  /** Whether watches are told nothing, as if events were lost. */
+  /** True if watches receive nothing, as if events were lost. */
   isMute = false
   /** Objects on a page of a list. */
   pageSize = 500
@@ -46,7 +49,7 @@ export class PlayedKubernetes implements KubernetesApi {
     return [...this.#objects].flatMap(([key, object]) => (key.startsWith(`${kind}/`) ? [object] : []))
   }
 
-  /** One object, if it is there. */
+  /** An object, if it exists. */
   find(kind: string, name: string): AnyObject | undefined {
     return this.#objects.get(`${kind}/${name}`)
   }
@@ -89,7 +92,7 @@ export class PlayedKubernetes implements KubernetesApi {
     this.status(name, { running: {} }, {}, node)
   }
 
-  /** The container of a pod has ended. A pod that was told to end is gone with that. */
+  /** Ends the container of a pod. A pod that is being deleted is removed with it. */
   end(name: string, terminated: object, status: object = {}): void {
     const { metadata } = this.status(name, { terminated }, { phase: 'Failed', ...status })
     if (metadata.deletionTimestamp !== undefined) this.remove('pods', name)
@@ -117,7 +120,7 @@ export class PlayedKubernetes implements KubernetesApi {
     for (const watcher of [...this.#watchers]) watcher.end(error)
   }
 
-  /** How many watches there are. */
+  /** Number of open watches. */
   get watches(): number {
     return this.#watchers.size
   }
@@ -201,7 +204,7 @@ export class PlayedKubernetes implements KubernetesApi {
     return this.put(kind, { ...found, metadata: { ...found.metadata, ...patch.metadata } })
   }
 
-  /** A pod with a node is told to end, and stays until its node has ended it; all else is gone at once. */
+  /** A pod with a node gets a stop signal and stays until its node ended it; other objects are removed at once. */
   #delete(kind: string, name: string, { gracePeriodSeconds = 30, preconditions }: DeleteOptions): AnyObject {
     const found = this.#get(kind, name)
     if (preconditions?.uid !== undefined && preconditions.uid !== found.metadata.uid) {

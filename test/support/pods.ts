@@ -23,7 +23,7 @@ import { nodeImage, type TestCluster } from './kubernetes.ts'
 import { patience } from './patience.ts'
 import { PLAIN_WORKER, POD_SETTINGS } from './worker-spec.ts'
 
-/** Where the pods of tests are. */
+/** Namespace of the pods of tests. */
 export const NAMESPACE = 'default'
 
 /** A pod, as far as tests look at it. */
@@ -44,7 +44,10 @@ export interface SeenPod {
 /** The GPUs that {@link giveGpus} gives. */
 export const GPU_TYPE = 'NVIDIA L4'
 
-/** Lets the node of a cluster say that it has GPUs. Pods that ask for some ask for nothing else, so that many have room. */
+/**
+ * Lets the node of a cluster say that it has GPUs. Pods that ask for some ask for nothing
+ * else, so that many have room.
+ */
 export async function giveGpus(cluster: TestCluster, number: number): Promise<void> {
   const node = `/api/v1/nodes/${cluster.node}`
   const labels = { 'nvidia.com/gpu.product': GPU_TYPE.replaceAll(' ', '-') }
@@ -60,7 +63,7 @@ export async function giveGpus(cluster: TestCluster, number: number): Promise<vo
   while ((await allocatable()) !== String(number)) await new Promise<void>(done => systemClock.after(100, done))
 }
 
-/** How long the kubelet may take to hear of a change of its node. */
+/** Longest delay until the kubelet receives a change of its node. */
 const KUBELET_MS = 1_000
 
 async function cordon(cluster: TestCluster, unschedulable: boolean): Promise<void> {
@@ -134,7 +137,9 @@ export function openPodMachine(cluster: TestCluster) {
       return driver
     },
     spec: specOf,
-    /** Number of SIGTERMs that a worker got, once it got one. The worker writes `asked` then, and `later` on SIGWINCH. */
+    /**
+     * Number of SIGTERMs that a worker got, once it got one. The worker writes `asked` then, and `later` on SIGWINCH.
+     */
     async asked(worker: WorkerId): Promise<number> {
       await said(worker, 'asked')
       const before = await told(worker, 'later')
@@ -149,7 +154,10 @@ export function openPodMachine(cluster: TestCluster) {
       await signal(worker, 'SIGWINCH')
       await said(worker, 'later', before + 1)
     },
-    /** The hand of the platform. A worker without room asks for a GPU, of which there are none until it is given room. */
+    /**
+     * Control of the platform. A worker without room requests a GPU; the cluster has no GPU
+     * until the test makes room.
+     */
     platform: {
       async homeless(kind: 'no_room' | 'no_such_node'): Promise<WorkerSpec> {
         await giveGpus(cluster, 0)
@@ -158,7 +166,7 @@ export function openPodMachine(cluster: TestCluster) {
         return specOf(words, { wish: { ...ANY_PLACE, gpuTypes: [type], gpuCount: 1 } })
       },
       async makeRoom(): Promise<void> {
-        // The kubelet hears of its own GPUs after the scheduler, and turns pods away until then.
+        // The kubelet receives its own GPUs after the scheduler, and rejects pods until then.
         await cordon(cluster, true)
         await giveGpus(cluster, 8)
         await new Promise<void>(done => systemClock.after(KUBELET_MS, done))

@@ -4,7 +4,7 @@ import { Client } from 'pg'
 /** The address of the database of the tests; empty when there is none. */
 export const postgresUrl = process.env.RUNYARD_TEST_POSTGRES ?? ''
 
-/** Why tests on PostgreSQL cannot run; false when they can. */
+/** Reason why tests on PostgreSQL cannot run; false if they can. */
 export const noPostgres: string | false =
   postgresUrl === '' ? 'set RUNYARD_TEST_POSTGRES to the address of a PostgreSQL to run the tests on it' : false
 

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 
 const program = process.env.RUNYARD_TEST_PROMTOOL ?? ''
 
-/** Why tests of rules cannot run; false when they can. */
+/** Reason why tests of rules cannot run; false if they can. */
 export const noPromtool: string | false =
   program === '' ? 'set RUNYARD_TEST_PROMTOOL to check the alert rules; .ci/prometheus fetch gets it' : false
 

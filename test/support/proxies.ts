@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 const folder = process.env.RUNYARD_TEST_PROXIES ?? ''
 
-/** Why tests with proxies cannot run; false when they can. */
+/** Reason why tests with proxies cannot run; false if they can. */
 export const noProxies = skipped()
 
 /** The programs. */

@@ -3,7 +3,7 @@ import type { OperationExample } from '../../src/api/rest/openapi.ts'
 
 const FILE = new URL('../../src/api/rest/examples.json', import.meta.url)
 
-/** Whether the examples of the OpenAPI document are written instead of compared. */
+/** True if the examples of the OpenAPI document are written instead of compared. */
 export const recordsExamples = process.env.RUNYARD_RECORD_EXAMPLES === '1'
 
 /** Writes the examples of the document. */

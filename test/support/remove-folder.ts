@@ -4,7 +4,10 @@ import { join } from 'node:path'
 
 const REMOVAL = { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }
 
-/** Removes a folder and what is in it, also where it has folders that their owner may not open or change, such as layers of images and models. */
+/**
+ * Removes a folder and what is in it, also where it has folders that their owner may not open or change, such as
+ * layers of images and models.
+ */
 export function removeFolder(folder: string): void {
   try {
     rmSync(folder, REMOVAL)

@@ -29,7 +29,7 @@ export function aTarget(name: string, fields: Partial<Target> = {}): Target {
 /** A request of a test and its current result. */
 export interface Asked {
   readonly name: string
-  /** Its worker; null while it has none. */
+  /** Its worker; null while it waits. */
   reservation: Reservation | null
   error: unknown
   readonly abort: () => void

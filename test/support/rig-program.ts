@@ -3,8 +3,8 @@ import type { EndpointId, JobId } from '../../src/core/ids.ts'
 import type { Rig, RigWorker } from './rig.ts'
 
 /**
- * Each worker of the rig takes jobs and finishes each after half a second, unless its release is broken: then it ends. With FAILS_EVERY every so many jobs that
- * its workers took fail, and with HANGS none is ever finished.
+ * Each worker of the rig takes jobs and finishes each after half a second, unless its release is broken: then it
+ * ends. With FAILS_EVERY every so many jobs that its workers took fail, and with HANGS they never finish.
  */
 export class RigProgram {
   readonly #rig: Rig
@@ -26,7 +26,7 @@ export class RigProgram {
     }
   }
 
-  /** Leaves out the jobs of before, whose results are not kept for ever. */
+  /** Leaves out earlier jobs, whose results are not kept for ever. */
   forget(): void {
     this.#jobs = []
   }

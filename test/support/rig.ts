@@ -79,57 +79,59 @@ export interface RigOptions extends MockFleetHooks {
   readonly rateWindows?: readonly RateWindow[]
   /** True when inputs and URLs are sealed in the store. */
   readonly sealPayloads?: boolean
-  /** Whether job operations are limited. */
+  /** True if job operations are limited. */
   readonly limitJobs?: boolean
-  /** Whether GraphQL deletes endpoints that may still have workers. */
+  /** True if GraphQL deletes endpoints that may still have workers. */
   readonly deleteRunningEndpoints?: boolean
-  /** The limits of accounts other than the operator's; none when left out. */
+  /** Limits of accounts other than the operator's; unlimited when left out. */
   readonly accountLimits?: GivenLimits
   readonly capacity?: (running: number) => Capacity
   readonly check?: (image: string, args: string) => StartFailure | null
   readonly drainTimeoutMs?: number
-  /** How workers share the machine. */
+  /** Rules by which workers share the machine. */
   readonly placing?: Partial<PlacementRules>
   /** True when releases that fail their jobs are stopped; true when left out. */
   readonly judgesRollouts?: boolean
   readonly metricsPublic?: boolean
   /** Origins of the pages that may call job operations. */
   readonly corsOrigins?: readonly string[]
-  /** What is kept of jobs when their results are removed. */
+  /** Rules for the records of jobs whose results were removed. */
   readonly jobRecords?: Partial<JobRecordRules>
-  /** Where backups are made by the server itself. */
+  /** Folder of the server's own backups. */
   readonly backupFolder?: BackupFolder
-  /** Maker of the backups that somebody asks for; none when left out. */
+  /** Maker of backups on request; no backups when left out. */
   readonly backups?: Backups
-  /** The note of the head of the audit log; none when left out. */
+  /** Note of the head of the audit log; not kept when left out. */
   readonly auditHead?: AuditHeadNote
-  /** Damage of the database that was met; none when left out. */
+  /** Damage found in the database; undamaged when left out. */
   readonly storeDamage?: StoreDamage
-  /** Whether the disk of the database is full; it has room when left out. */
+  /** Room on the disk of the database; enough when left out. */
   readonly storeRoom?: StoreRoom
-  /** How long the audit log is kept. */
+  /** Retention of the audit log. */
   readonly audit?: Partial<AuditRules>
-  /** What is found out about the host; nothing when left out. */
+  /** Findings about the host; nothing when left out. */
   readonly inspection?: HostInspection
   /** The prices of hardware. */
   readonly prices?: PriceList
   /** Maximum number of endpoints with separate metrics. */
   readonly metricEndpoints?: number
-  /** Whether the server has a time of its own, beside the machine's clock that `rig.clock.set` sets; not unless given. */
+  /**
+   * True if the server has a time of its own, beside the machine's clock that `rig.clock.set` sets; false by default.
+   */
   readonly serverTime?: boolean
   /** Names that no endpoint can have as its domain; empty by default. */
   readonly isServerName?: (name: string) => boolean
-  /** Called before each start of a worker, before the driver knows it. */
+  /** Called before each start of a worker, before the call of the driver. */
   readonly beforeStart?: () => Promise<void>
   /** Opens another store than SQLite in memory. The rig closes it. */
   readonly openStore?: () => Promise<Store>
-  /** Which traces are recorded; none unless given. */
+  /** Sampling of traces; no traces by default. */
   readonly tracing?: TraceSampling
-  /** The page of the console; none unless given. */
+  /** Page of the console; absent by default. */
   readonly consoleFiles?: ConsoleFiles
-  /** Models on the disk of the machine; none are kept unless given. */
+  /** Models on the disk of the machine; not kept by default. */
   readonly models?: ModelCache
-  /** The requests of load-balancing endpoints; none unless given. */
+  /** Requests of load-balancing endpoints; absent by default. */
   readonly requests?: (ports: Pick<Ports, 'clock' | 'notifier'>) => Targets & Traffic
 }
 
@@ -157,14 +159,14 @@ export interface Asking {
   readonly body?: unknown
   readonly key?: string | null
   readonly headers?: Record<string, string>
-  /** The content type of the body, JSON by default; null for none. */
+  /** Content type of the body, JSON by default; null to leave it out. */
   readonly type?: string | null
   readonly signal?: AbortSignal
   /** The origin that is asked; the public one unless given. */
   readonly at?: string
-  /** The address that it comes from; not known unless given. */
+  /** Address of the client; unknown by default. */
   readonly address?: string
-  /** Whether the response is delivered; false when it gets lost. */
+  /** True if the response is delivered; false if it is lost. */
   readonly delivered?: boolean
 }
 
@@ -183,7 +185,7 @@ export interface EndpointFields {
 /** A started control plane and the operations of a test on it. */
 export class Rig {
   readonly clock = new VirtualClock()
-  /** Which notifications are lost; none by default. */
+  /** True for notifications that are lost; no loss by default. */
   loses: (topic: Topic) => boolean = () => false
   readonly notifier: Notifier
   readonly vault: Vault = createVault(Buffer.alloc(32, 7))
@@ -193,9 +195,9 @@ export class Rig {
   readonly volumes = new MemoryVolumes()
   /** The use of its GPUs, by their keys. */
   readonly gpuUse = new Map<string, GpuUse>()
-  /** What is left of its memory; null while it does not show that. */
+  /** Free memory; null while the machine does not report it. */
   memory: MachineMemory | null = null
-  /** The disk of its data; null while it is not known. */
+  /** Disk of its data; null while it is unknown. */
   disk: MachineDisk | null = null
   /** The parts of the machine of the workers. */
   machine: MachineParts = aMachine([], { vcpus: 64, memoryGb: 512 })
@@ -209,7 +211,7 @@ export class Rig {
   readonly store: Store
   /** Names the run of the system of the machine; another one is another start of it. */
   boot = 'boot-1'
-  /** How often a start was asked for a new term. */
+  /** Number of requests for a start in a new term. */
   renewals = 0
   /** The ports of the last start of the control plane. */
   ports!: Ports
@@ -582,7 +584,7 @@ export class RigWorker {
     )
   }
 
-  /** Takes a queued job, and fails when there is none. */
+  /** Takes a queued job; fails if the queue is empty. */
   async takeJob(): Promise<JobId> {
     const { status, json, text } = await this.take()
     assert.equal(status, 200, text)

@@ -1,4 +1,4 @@
-/** What must be true of spans, whatever happened. */
+/** Invariants of spans, whatever happened. */
 import type { JobId } from '../../src/core/ids.ts'
 import { isFinal } from '../../src/core/jobs/job.ts'
 import type { Span } from '../../src/core/observing/span.ts'
@@ -7,7 +7,7 @@ import type { EventName, Events } from '../../src/events.ts'
 import { Tracer } from '../../src/system/observing/tracer.ts'
 import { createSeededRandom } from './seeded-random.ts'
 
-/** What is wrong with the spans of jobs that have all ended, as sentences; none when nothing is. */
+/** Problems of the spans of jobs that have all ended, as sentences. */
 export function spanProblems(spans: readonly Span[]): string[] {
   const known = new Set(spans.map(idOf))
   const counts = Map.groupBy(spans, idOf)
@@ -34,7 +34,10 @@ function idOf({ traceId, spanId }: Pick<Span, 'traceId' | 'spanId'>): string {
   return `${traceId} ${spanId}`
 }
 
-/** The spans below a parent as an indented list of names and outcomes, in the order of time. @param parentId null for the roots */
+/**
+ * The spans below a parent as an indented list of names and outcomes, in the order of time.
+ * @param parentId null for the roots
+ */
 export function treeOf(spans: readonly Span[], parentId: string | null = null, depth = 0): string[] {
   const children = spans.filter(span => span.parentId === parentId)
   return children
@@ -49,7 +52,7 @@ export function treeOf(spans: readonly Span[], parentId: string | null = null, d
 /** Makes spans of the events of a simulation. */
 export class SpanRecorder {
   readonly spans: Span[] = []
-  /** Jobs with an end that was told, and the number of their ends. A server that is killed does not tell of what it has just stored. */
+  /** Number of reported ends of each job. A killed server does not report its last changes. */
   readonly #ends = new Map<JobId, number>()
   #atMs = 0
   readonly #tracer = new Tracer(
@@ -67,7 +70,7 @@ export class SpanRecorder {
     this.#tracer.emit(name, fields as never)
   }
 
-  /** What is wrong with the spans of jobs whose ends were all told. */
+  /** Problems of the spans of jobs whose ends were all reported. */
   problems(): string[] {
     const roots = new Set(
       this.spans.flatMap(({ name, attributes }) => (name === 'job' ? [attributes['runyard.job.id']] : [])),

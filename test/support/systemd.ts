@@ -1,4 +1,7 @@
-/** Units of systemd, as its own checker reads them; `systemd-analyze` is in Debian's package systemd and needs no systemd that runs. */
+/**
+ * Units of systemd, as its own checker reads them; `systemd-analyze` is in Debian's package systemd and
+ * needs no systemd that runs.
+ */
 import { spawnSync } from 'node:child_process'
 
 /** Runs it. */
@@ -6,7 +9,7 @@ export function systemdAnalyze(words: readonly string[]) {
   return spawnSync('systemd-analyze', words, { encoding: 'utf8', env: { ...process.env, SYSTEMD_COLORS: '0' } })
 }
 
-/** Why tests of units cannot run; false when they can. Where no skip is allowed, they run and fail. */
+/** Reason why tests of units cannot run; false if they can. If skips are not allowed, they run and fail. */
 export const noSystemd: string | false =
   process.env.RUNYARD_NO_SKIP !== '1' && systemdAnalyze(['--version']).status !== 0
     ? 'install systemd to check the units; it need not run'

@@ -12,7 +12,7 @@ const TURNS = 3
 /** A clock that a test advances. Hours pass in milliseconds, and each run is the same. */
 export class VirtualClock implements Clock {
   readonly startMs: number
-  /** Number of operations that take real time; virtual time stops meanwhile. */
+  /** Number of operations that take real time; virtual time stops until they end. */
   busy = 0
   #nowMs: number
   #setByMs = 0
@@ -69,7 +69,10 @@ export class VirtualClock implements Clock {
     this.#nowMs = endMs
   }
 
-  /** Advances the time at once, like a machine that slept: timers that are due meanwhile fire late, at the end. */
+  /**
+   * Advances the time at once, like a machine that slept: timers that become due during the
+   * jump fire late, at its end.
+   */
   async leap(ms: number): Promise<void> {
     await this.settle()
     this.#nowMs += ms

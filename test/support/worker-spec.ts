@@ -1,4 +1,4 @@
-/** What tests of drivers give to workers where it does not matter. */
+/** Values for workers in tests of drivers that do not depend on them. */
 import { UNPLACED } from '../../src/core/workers/placement.ts'
 import { ANY_PLACE } from '../../src/core/workers/worker-wish.ts'
 import type { PodSettings } from '../../src/drivers/kubernetes/pod-spec.ts'
