@@ -11,7 +11,7 @@ const slugify = heading =>
     .replace(/[^\p{L}\p{N}\s_-]/gu, '')
     .replace(/\s/g, '-')
 
-const itemsOf = pages => pages.map(({ label, path }) => ({ text: label, link: path }))
+const itemsOf = pages => pages.map(({ title, path }) => ({ text: title, link: path }))
 
 export default {
   base,
@@ -41,9 +41,16 @@ export default {
       options: {
         miniSearch: {
           searchOptions: {
-            // Who searches for a word wants the guide before the decision, and the page before the list of changes.
-            boostDocument: id =>
-              /\/(?:adr|more\/files)\/|\/changelog|\/all\.html/.test(id) ? 0.3 : /\/guides\//.test(id) ? 1.5 : 1,
+            // A title counts more than the text below it; a similar word counts little.
+            boost: { title: 8, titles: 3, text: 1 },
+            weights: { fuzzy: 0.1, prefix: 0.6 },
+            // Reference, then guides, then what is inside, then decisions and files. VitePress sends the text of this
+            // function to the browser, so it uses nothing from outside.
+            boostDocument: id => {
+              if (/\/(?:adr|more\/files)\/|\/changelog|\/all\.html|\/benchmarks/.test(id)) return 0.3
+              if (/\/(?:internals|more)\//.test(id)) return 0.6
+              return /\/reference\/(?!api)/.test(id) ? 2.5 : /\/guides\/|\/start\.html/.test(id) ? 1.5 : 1
+            },
           },
         },
       },
@@ -60,6 +67,13 @@ export default {
       for (const rule of ['text', 'code_inline']) {
         const shown = markdown.renderer.rules[rule]
         markdown.renderer.rules[rule] = (...given) => literal(shown(...given))
+      }
+      // Settings are shown one below the other: a table of four columns leaves no room for their meaning.
+      const table = markdown.renderer.rules.table_open
+      markdown.renderer.rules.table_open = (tokens, at, ...rest) => {
+        const heads = tokens.slice(at, at + 10).filter(({ type }) => type === 'inline')
+        const isSettings = heads[0]?.content === 'option' && heads[1]?.content === 'variable'
+        return isSettings ? '<table class="settings" tabindex="0">\n' : table(tokens, at, ...rest)
       }
       // Nothing here colours the queries of Prometheus.
       const fence = markdown.renderer.rules.fence

@@ -1,24 +1,17 @@
 /** The five parts of the site of the documentation, and the pages of each in the order in which they are read. */
 
-/** A page of a part. */
-export interface Entry {
-  /** Its path from the root of the repository. */
-  readonly source: string
-  /** What the list beside the pages calls it; null for its title. */
-  readonly label: string | null
-}
-
 /** Pages that belong together. */
 export interface Group {
   /** Null where the part needs no groups. */
   readonly title: string | null
-  readonly pages: readonly Entry[]
+  /** Paths from the root of the repository. */
+  readonly pages: readonly string[]
 }
 
 /** A part of the site. */
 export interface Part {
   readonly title: string
-  /** What is in it, for the front page. */
+  /** Its contents, for the front page. */
   readonly about: string
   readonly groups: readonly Group[]
 }
@@ -34,7 +27,7 @@ const UNPLACED = ['docs/README.md']
 
 /** The paths of all pages of a part, in order. */
 export function pagesOf({ groups }: Part): string[] {
-  return groups.flatMap(({ pages }) => pages.map(({ source }) => source))
+  return groups.flatMap(({ pages }) => pages)
 }
 
 /** What is wrong with the parts of a repository with these files, as sentences. */
@@ -49,12 +42,9 @@ export function partMistakes(files: readonly string[]): string[] {
   ]
 }
 
-const page = (source: string, label: string | null = null): Entry => ({ source, label })
-/** Their titles are questions, so each has a label. */
-const guides = (labels: Readonly<Record<string, string>>) =>
-  Object.entries(labels).map(([name, label]) => page(`docs/guides/${name}.md`, label))
-const reference = (...names: string[]) => names.map(name => page(`docs/reference/${name}.md`))
-const internals = (...names: string[]) => names.map(name => page(`docs/internals/${name}.md`))
+const guides = (...names: string[]) => names.map(name => `docs/guides/${name}.md`)
+const reference = (...names: string[]) => names.map(name => `docs/reference/${name}.md`)
+const internals = (...names: string[]) => names.map(name => `docs/internals/${name}.md`)
 
 /** The parts, with each page of the documentation. */
 export const PARTS: readonly Part[] = [
@@ -64,109 +54,63 @@ export const PARTS: readonly Part[] = [
     groups: [
       {
         title: null,
-        pages: [
-          page('docs/start.md', 'The first job'),
-          ...guides({
-            'gpu-workstation': 'A workstation with GPUs',
-            'from-runpod': 'From RunPod, and back',
-            'ready-workers': 'vLLM, ComfyUI, Whisper',
-            console: 'The console',
-          }),
-        ],
+        pages: ['docs/start.md', ...guides('gpu-workstation', 'from-runpod', 'ready-workers', 'console')],
       },
     ],
   },
   {
-    title: 'Do',
+    title: 'Guides',
     about: 'Handlers, servers, images, GPUs, models, scaling, releases, clients.',
     groups: [
       {
         title: 'Workers',
-        pages: guides({
-          'python-worker': 'Python handlers',
-          'testing-workers': 'Testing a worker',
-          'load-balancing': 'HTTP servers',
-          images: 'Images from a folder',
-          containers: 'Containers',
-          'containers-network': 'The network of containers',
-          'private-registries': 'Private registries',
-        }),
+        pages: guides(
+          'python-worker',
+          'testing-workers',
+          'load-balancing',
+          'images',
+          'containers',
+          'containers-network',
+          'private-registries',
+        ),
       },
       {
-        title: 'What workers get',
-        pages: guides({ gpus: 'GPUs', models: 'Models', volumes: 'Volumes', secrets: 'Secrets' }),
+        title: 'Resources of workers',
+        pages: guides('gpus', 'models', 'volumes', 'secrets'),
       },
       {
-        title: 'How many, and which',
-        pages: guides({
-          scaling: 'Scaling',
-          'cold-starts': 'Cold starts',
-          'what-if': 'What another setting costs',
-          releases: 'Releases and rollback',
-        }),
+        title: 'Scaling and releases',
+        pages: guides('scaling', 'cold-starts', 'what-if', 'releases'),
       },
       {
         title: 'Clients',
-        pages: guides({
-          javascript: 'JavaScript',
-          browser: 'Web pages',
-          openai: 'OpenAI clients',
-          batch: 'Batches',
-          webhooks: 'Webhooks',
-          events: 'Events',
-        }),
+        pages: guides('javascript', 'browser', 'openai', 'batch', 'webhooks', 'events'),
       },
     ],
   },
   {
     title: 'Operate',
-    about: 'Install, HTTPS, users, backup, upgrade, monitor, and what to do about each cause of waiting.',
+    about: 'Install, HTTPS, users, backup, upgrade, monitor, troubleshoot.',
     groups: [
       {
         title: 'Install',
-        pages: guides({
-          install: 'As a service',
-          https: 'HTTPS',
-          'three-machines': 'Three machines',
-          kubernetes: 'On Kubernetes',
-          postgresql: 'On PostgreSQL',
-          standby: 'A second server',
-          production: 'Production checklist',
-        }),
+        pages: guides('install', 'https', 'three-machines', 'kubernetes', 'postgresql', 'standby', 'production'),
       },
       {
-        title: 'Users and safety',
-        pages: [
-          ...guides({
-            accounts: 'Users, keys, quotas',
-            audit: 'Who changed what',
-            isolation: 'Keeping workers apart',
-          }),
-          page('docs/security.md', 'Security'),
-        ],
+        title: 'Users and security',
+        pages: [...guides('accounts', 'audit', 'isolation'), 'docs/security.md'],
       },
       {
         title: 'Backup and upgrade',
-        pages: guides({
-          backup: 'Backup and restore',
-          upgrade: 'Upgrades',
-          restart: 'Restarts',
-          clocks: 'Steps of the clock',
-        }),
+        pages: guides('backup', 'upgrade', 'restart', 'clocks'),
       },
       {
         title: 'Monitor',
-        pages: guides({
-          metrics: 'Metrics and alerts',
-          tracing: 'Traces',
-          logs: 'Logs',
-          workers: 'Workers',
-          billing: 'Cost',
-        }),
+        pages: guides('metrics', 'tracing', 'logs', 'workers', 'billing'),
       },
       {
         title: 'Troubleshoot',
-        pages: guides({ troubleshooting: 'Causes and mends', why: 'How why answers', 'on-call': 'On call' }),
+        pages: guides('troubleshooting', 'why', 'on-call'),
       },
     ],
   },
@@ -178,25 +122,25 @@ export const PARTS: readonly Part[] = [
         title: null,
         pages: [
           ...reference('commands', 'settings', 'jobs', 'batches', 'management'),
-          page(API_PAGE),
+          API_PAGE,
           ...reference('metrics', 'limits', 'compatibility'),
-          page('packages/worker/README.md'),
-          page('docs/benchmarks.md'),
-          page('CHANGELOG.md'),
+          'packages/worker/README.md',
+          'docs/benchmarks.md',
+          'CHANGELOG.md',
         ],
       },
     ],
   },
   {
-    title: 'Inside',
+    title: 'Internals',
     about: 'How it is made, what is promised, how it is tested.',
     groups: [
       {
         title: null,
         pages: [
-          page('ARCHITECTURE.md'),
-          page('CONTRIBUTING.md'),
-          page('SECURITY.md'),
+          'ARCHITECTURE.md',
+          'CONTRIBUTING.md',
+          'SECURITY.md',
           ...internals('job-lifecycle', 'worker-protocol', 'usage', 'schema', 'isolation', 'doors', 'faults'),
           ...internals('performance', 'simulator', 'tests', 'gpu-proof'),
         ],

@@ -12,6 +12,7 @@ import { atEnd } from '../wire/support/cleanup.ts'
 
 /** As `.ci/run` builds it. */
 const BASE = '/docs/'
+const REPOSITORY = 'https://git.example/runyard'
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html',
   '.js': 'text/javascript',
@@ -118,12 +119,64 @@ describe('the site of the documentation', { skip, timeout: patient(120_000) }, (
     }
   })
 
-  test('the search finds the guide before the decision, and leads to it', async () => {
+  test('the front page shows picture, command and the link to the repository without scrolling', async () => {
+    for (const width of [1280, 390]) {
+      const { page, problems } = await open('', 'light', width)
+      for (const shown of [
+        page.locator('.front-command'),
+        page.locator('.VPHero .image-src:visible'),
+        page.locator(`.VPHero a[href="${REPOSITORY}"]`),
+      ]) {
+        const box = (await shown.boundingBox())!
+        assert.ok(box.y + box.height <= 800, `ends at ${box.y + box.height} in a window of ${width}`)
+        assert.ok(box.x >= 0 && box.x + box.width <= width)
+      }
+      assert.deepEqual(problems, [])
+      await page.context().close()
+    }
+  })
+
+  test('a block of code scrolls inside itself', async () => {
+    for (const width of [1280, 390])
+      for (const path of ['', 'start.html', 'guides/kubernetes.html']) {
+        const { page } = await open(path, 'light', width)
+        const stray = await page.evaluate(() =>
+          [...document.querySelectorAll('pre')]
+            .filter(block => {
+              const { left, right } = block.getBoundingClientRect()
+              const scrolls = block.scrollWidth <= block.clientWidth || getComputedStyle(block).overflowX === 'auto'
+              return left < 0 || right > innerWidth || !scrolls
+            })
+            .map(block => block.textContent),
+        )
+        assert.deepEqual(stray, [], `${path} in a window of ${width}`)
+        await page.context().close()
+      }
+  })
+
+  test('the meaning of a setting is as wide as the page', async () => {
+    for (const width of [1280, 390]) {
+      const { page } = await open('reference/settings.html', 'light', width)
+      const meaning = (await page.locator('table.settings td:nth-child(4)').first().boundingBox())!
+      const column = (await page.locator('.vp-doc > div > p').first().boundingBox())!
+      assert.ok(meaning.width > 0.8 * column.width, `${meaning.width} of ${column.width}`)
+      assert.ok(meaning.x + meaning.width <= width)
+      await page.context().close()
+    }
+  })
+
+  test('the search finds titles first, then references and guides, and leads to them', async () => {
     const { page, problems } = await open('')
     await page.locator('#local-search button').click()
-    await page.locator('.search-input').fill('back up the server')
     const first = page.locator('.results .result').first()
-    assert.match(await first.innerText(), /How do I back up the server/)
+    const found = async (words: string, title: RegExp) => {
+      await page.locator('.search-input').fill(words)
+      await first.filter({ hasText: title }).waitFor()
+    }
+    await found('timeout', /Limits/)
+    await found('autoscaling', /Autoscaling/)
+    await found('keyboard shortcuts', /Web console/)
+    await found('backup', /Backup and restore/)
     await first.click()
     await page.waitForURL(/\/docs\/guides\/backup\.html/)
     assert.deepEqual(problems, [])

@@ -32,18 +32,41 @@ test('each page has a title and says in a sentence what it is about', () => {
   )
 })
 
-test('the front page says what it is, shows the two commands, and leads into each part', () => {
-  const page = frontPage(site.pages.get('index.md')!.text, site)
+test('the front page begins with the picture, the command and the way to the first job and the repository', () => {
+  const page = frontPage(site.pages.get('index.md')!.text, site, 'https://git.example/runyard')
   const [, settings] = /^---\n(.+)\n---\n/.exec(page)!
-  const { hero, features } = JSON.parse(settings!)
+  const { hero, command } = JSON.parse(settings!)
   assert.match(hero.tagline, /Self-hosted serverless endpoints/)
+  assert.equal(command, 'git clone https://git.example/runyard runyard && cd runyard\nnpm ci && npm start')
+  for (const path of [hero.image.light, hero.image.dark]) assert.ok(site.pictures.has(path.slice(1)), path)
+  const [start, repository, all] = hero.actions
+  for (const { link } of [start, all]) assert.ok(site.pages.has(`${link.slice(1)}.md`), link)
+  assert.equal(repository.link, 'https://git.example/runyard')
+})
+
+test('the front page has no link to a repository whose address is not given', () => {
+  const page = frontPage(site.pages.get('index.md')!.text, site, null)
+  assert.ok(page.includes('git clone <repository> runyard'))
+  assert.ok(!page.includes('"Repository"'))
+})
+
+test('the front page shows the first call, and leads into each part', () => {
+  const page = frontPage(site.pages.get('index.md')!.text, site, null)
   assert.ok(page.includes('npm ci && npm start'))
   assert.ok(page.includes('curl -sS http://127.0.0.1:8080/v2/hellonode/runsync'))
+  const [, list = ''] = page.split('\n## Documentation\n')
+  const matches = list.matchAll(/^- \[(\w+)\]\(\/([^)]+)\): /gm)
+  const links = [...matches].map(([, title = '', path = '']) => ({ title, path }))
   assert.deepEqual(
-    features.map(({ title }: { title: string }) => title),
-    ['Start', 'Do', 'Operate', 'Reference', 'Inside'],
+    links.map(({ title }) => title),
+    ['Start', 'Guides', 'Operate', 'Reference', 'Internals'],
   )
-  for (const { link } of [...hero.actions, ...features]) assert.ok(site.pages.has(`${link.slice(1)}.md`), link)
+  for (const { path } of links) assert.ok(site.pages.has(path), path)
+})
+
+test('titles are names of things, which people search for', () => {
+  const titles = placed.map(source => titleOf(site.pages.get(sitePath(source))!.text))
+  assertNone(titles.filter(title => /\?|^(?:What|How|Whether|Which|Who|When|Where|Why) /.test(title)))
 })
 
 test('both forms of a picture are on the site', () => {
@@ -97,7 +120,7 @@ test('llms.txt names each page of the parts with its title, and each decision, b
   }
   assert.deepEqual(
     text.split('\n').filter(line => line.startsWith('## ')),
-    ['## Start', '## Do', '## Operate', '## Reference', '## Inside', '## Optional'],
+    ['## Start', '## Guides', '## Operate', '## Reference', '## Internals', '## Optional'],
   )
 })
 

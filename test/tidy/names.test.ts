@@ -126,6 +126,7 @@ const OTHER_OPTIONS = [
   '--ignore-daemonsets',
   '--grace-period',
   '--base',
+  '--repository',
   '--rate',
   '--kill-every',
   '--clock-step',
