@@ -39,7 +39,7 @@ export type RefusedRight =
 export type KeyFailure = 'unknown' | 'disabled' | 'expired' | 'worker_token'
 
 /** Facts of a certificate of the server. */
-export interface CertificateSaid {
+export interface CertificateSummary {
   readonly subject: string
   readonly names: readonly string[]
   /** An instant of RFC 3339. */
@@ -190,11 +190,11 @@ export interface Events {
   'schema.changing': { from: number; to: number; writtenBy: string; version: string; backup: string | null }
   'schema.changed': { from: number; to: number; tookMs: number }
   /** The server began to use HTTPS with this certificate. */
-  'tls.loaded': CertificateSaid
+  'tls.loaded': CertificateSummary
   /** Another certificate is in use from now on; open connections continue with the previous one. */
-  'tls.reloaded': CertificateSaid
+  'tls.reloaded': CertificateSummary
   /** The files contain no usable certificate; this one stays in use. */
-  'tls.problem': CertificateSaid & { problem: string }
+  'tls.problem': CertificateSummary & { problem: string }
   /**
    * The machine's clock was set: it shows another time than the server, whose time continues as before. Once for a
    * step.

@@ -1,4 +1,4 @@
-import { keyOfAuthorization } from '../core/accounts/authorization.ts'
+import { readAuthorizationKey } from '../core/accounts/authorization.ts'
 import type { Caller } from '../core/accounts/permission.ts'
 import { AppError, toAppError } from '../core/errors.ts'
 import { SLICE_CHARACTERS, slicesOf } from '../core/json/text-slices.ts'
@@ -97,7 +97,7 @@ export function reportFailure(emit: Emit, surface: SurfaceName, { request, env }
 
 /** The key of an Authorization header, with or without the word Bearer; null without a key. */
 export function authorizationKey(request: Request): string | null {
-  return keyOfAuthorization(request.headers.get('authorization'))
+  return readAuthorizationKey(request.headers.get('authorization'))
 }
 
 /**

@@ -1,4 +1,4 @@
-import { keyOfAuthorization } from '../core/accounts/authorization.ts'
+import { readAuthorizationKey } from '../core/accounts/authorization.ts'
 import { RESERVED_SEGMENTS } from '../core/ids.ts'
 import { REQUEST_ID } from '../core/request-id.ts'
 import type { Emit } from '../events.ts'
@@ -49,7 +49,7 @@ export function keepsReserved({ url = '', headers }: Head, isConsole: boolean): 
   if (isConsole) return headers[TOKEN_HEADER] !== undefined
   if (surface === 'ops') return true
   const { authorization } = headers
-  const key = typeof authorization === 'string' ? keyOfAuthorization(authorization) : null
+  const key = typeof authorization === 'string' ? readAuthorizationKey(authorization) : null
   return (key ?? parsed.searchParams.get('api_key') ?? '') !== ''
 }
 

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { keyOfAuthorization } from '../core/accounts/authorization.ts'
+import { readAuthorizationKey } from '../core/accounts/authorization.ts'
 import { RELAY_HEADERS } from '../core/workers/relay-headers.ts'
 import { HOLD_MS } from '../core/workers/worker-liveness.ts'
 import { endpointOf } from './calls.ts'
@@ -41,7 +41,7 @@ export class RelayAdmission {
 
   /** The caller of a request, if its token is known here. */
   known(request: IncomingMessage): Sharer | null {
-    const token = keyOfAuthorization(request.headers.authorization)
+    const token = readAuthorizationKey(request.headers.authorization)
     if (token === null) return null
     return this.#tokens.find(token) ?? this.#vouched.get(token) ?? null
   }
@@ -51,7 +51,7 @@ export class RelayAdmission {
    * earlier version. While the server is away, a relay that has the whole list refuses all others, and one without it waits.
    */
   async ask(request: IncomingMessage, gone: AbortSignal): Promise<Sharer | AdmissionRefusal> {
-    const token = keyOfAuthorization(request.headers.authorization)
+    const token = readAuthorizationKey(request.headers.authorization)
     if (token === null || token === '') return 'unauthorized'
     if (this.#unknown >= MAX_UNKNOWN) return 'away'
     this.#unknown += 1

@@ -1,7 +1,7 @@
 /** What a server answers while another one is active: health and status itself; all else is refused, or passed on to the active one. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { keyOfAuthorization } from '../core/accounts/authorization.ts'
+import { readAuthorizationKey } from '../core/accounts/authorization.ts'
 import { AppError } from '../core/errors.ts'
 import { withSingleSlashes } from '../core/request-path.ts'
 import { textBefore } from '../core/text-parts.ts'
@@ -109,7 +109,7 @@ export class Standby {
 
   /** Other keys are in the store, which a server that stands by does not read. */
   async #sayStatus(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-    const key = keyOfAuthorization(incoming.headers.authorization ?? null) ?? ''
+    const key = readAuthorizationKey(incoming.headers.authorization ?? null) ?? ''
     if (!this.#parts.keys().some(wanted => sameSecret(key, wanted))) {
       const error = 'a server that stands by tells its status to its own API key and RUNYARD_METRICS_KEY alone'
       respond(outgoing, 401, { error })

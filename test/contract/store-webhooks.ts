@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { EndpointId, OwnerId } from '../../src/core/ids.ts'
 import { MAX_LOST_ATTEMPTS } from '../../src/core/jobs/job.ts'
 import { jobView } from '../../src/core/jobs/job-view.ts'
-import { receiverOf, UNKNOWN_RECEIVER, WEBHOOK, type WebhookTry } from '../../src/core/jobs/webhook.ts'
+import { receiverNumber, UNKNOWN_RECEIVER, WEBHOOK, type WebhookTry } from '../../src/core/jobs/webhook.ts'
 import type { DueWebhooksRequest } from '../../src/ports/store/store.ts'
 import { BROKEN, type Cases, DONE, E1, E2, jobId, jobOf, OWNER, STRANGER, T0, W1, type World } from './store-world.ts'
 
@@ -38,7 +38,7 @@ export const webhookCases: Cases = {
     const move = await world.finish('a', W1, DONE, T0 + 500)
     const due = await onlyDue(world, T0 + 500)
     assert.deepEqual([due.owner, due.endpointId, due.dueAtMs], [OWNER, E1, T0 + 500])
-    assert.equal(due.receiver, receiverOf(webhook))
+    assert.equal(due.receiver, receiverNumber(webhook))
     const open = await world.store.webhooks.open(due.id)
     const payload = jobView(move!.job, T0 + 500)
     assert.deepEqual(open, {
@@ -211,7 +211,7 @@ export const webhookCases: Cases = {
       const found = await webhooks.due({ owner: OWNER, nowMs: T0 + 9, limit: 10, ...request })
       return found.map(({ id }) => id.replace(/^msg_(.*)_\d+$/, '$1'))
     }
-    const [first, second] = [receiverOf(webhook), receiverOf(other)]
+    const [first, second] = [receiverNumber(webhook), receiverNumber(other)]
     assert.deepEqual(await due(), ['a0', 'a1', 'b'])
     assert.deepEqual(await due({ nowMs: T0 }), ['a0'])
     assert.deepEqual(await due({ limit: 2 }), ['a0', 'a1'])

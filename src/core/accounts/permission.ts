@@ -89,12 +89,12 @@ export function callerOf(key: ApiKey): Caller {
 
 /** True if the caller has rights of `level` in management. */
 export function mayManage({ scope }: Pick<Caller, 'scope'>, level: 'read' | 'write'): boolean {
-  return covers(managementOf(scope), level)
+  return covers(managementLevel(scope), level)
 }
 
 /** True if the caller has rights of `level` on the jobs of this endpoint. */
 export function mayUseJobs({ scope }: Pick<Caller, 'scope'>, level: 'read' | 'write', endpoint: EndpointId): boolean {
-  return covers(jobsOf(scope, endpoint), level)
+  return covers(jobsLevel(scope, endpoint), level)
 }
 
 /** True if the caller may read the metrics and the status of the whole server, which show all accounts. */
@@ -122,9 +122,9 @@ export function endpointScope(endpoint: EndpointId): KeyScope {
 
 /** Endpoints whose jobs the caller may read; null for all of its account. */
 export function readableJobs({ scope }: Pick<Caller, 'scope'>): EndpointId[] | null {
-  const all = everywhere(scope)
+  const all = levelEverywhere(scope)
   if (all !== null) return covers(all, 'read') ? null : []
-  return scopeEndpoints(scope).filter(endpoint => covers(jobsOf(scope, endpoint), 'read'))
+  return scopeEndpoints(scope).filter(endpoint => covers(jobsLevel(scope, endpoint), 'read'))
 }
 
 /** The endpoints that a scope names. */
@@ -151,14 +151,14 @@ export function scopeProblems(owner: OwnerId, scope: KeyScope): FieldProblem[] {
 export function isWithin(scope: KeyScope, other: KeyScope): boolean {
   if (other.type === 'all') return true
   if (scope.type === 'all') return false
-  if (!atMost(managementOf(scope), managementOf(other))) return false
+  if (!atMost(managementLevel(scope), managementLevel(other))) return false
   if (readsMetrics(scope) && !readsMetrics(other)) return false
-  const jobs = everywhere(scope)
-  if (jobs !== null) return atMost(jobs, everywhere(other) ?? 'none')
-  return scopeEndpoints(scope).every(endpoint => atMost(jobsOf(scope, endpoint), jobsOf(other, endpoint)))
+  const jobs = levelEverywhere(scope)
+  if (jobs !== null) return atMost(jobs, levelEverywhere(other) ?? 'none')
+  return scopeEndpoints(scope).every(endpoint => atMost(jobsLevel(scope, endpoint), jobsLevel(other, endpoint)))
 }
 
-function managementOf(scope: KeyScope): AccessLevel {
+function managementLevel(scope: KeyScope): AccessLevel {
   if (scope.type === 'all') return 'write'
   return scope.type === 'read-only' ? 'read' : scope.management
 }
@@ -169,14 +169,14 @@ function readsMetrics(scope: KeyScope): boolean {
 }
 
 /** Level for all endpoints; null if it depends on the endpoint. */
-function everywhere(scope: KeyScope): AccessLevel | null {
+function levelEverywhere(scope: KeyScope): AccessLevel | null {
   if (scope.type === 'all') return 'write'
   if (scope.type === 'read-only') return 'read'
   return typeof scope.jobs === 'string' ? scope.jobs : null
 }
 
-function jobsOf(scope: KeyScope, endpoint: EndpointId): AccessLevel {
-  const all = everywhere(scope)
+function jobsLevel(scope: KeyScope, endpoint: EndpointId): AccessLevel {
+  const all = levelEverywhere(scope)
   if (all !== null) return all
   const { jobs } = scope as { jobs: Readonly<Record<EndpointId, AccessLevel>> }
   return Object.hasOwn(jobs, endpoint) ? jobs[endpoint]! : 'none'

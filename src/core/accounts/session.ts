@@ -57,16 +57,16 @@ export function isSecret(text: string): boolean {
  * @param mark of the token of the session, see {@link MARK_LENGTH}
  */
 export function consoleCookie(origin: string, mark: string): string {
-  return `${beginningOf(origin)}-${mark}`
+  return `${cookiePrefix(origin)}-${mark}`
 }
 
 /** True if the name is that of a cookie of some session of the console at an origin. */
 export function isCookieOf(origin: string, name: string): boolean {
-  const beginning = `${beginningOf(origin)}-`
+  const beginning = `${cookiePrefix(origin)}-`
   return name.startsWith(beginning) && name.length === beginning.length + MARK_LENGTH
 }
 
-function beginningOf(origin: string): string {
+function cookiePrefix(origin: string): string {
   const { protocol, port } = new URL(origin)
   return `${protocol === 'https:' ? HOST_PREFIX : ''}${COOKIE}${port === '' ? '' : `-${port}`}`
 }

@@ -21,9 +21,9 @@ const MAX_LENGTH = 512
 /** The parts of a reference; null for an invalid one. */
 export function parseReference(text: string): ImageReference | null {
   if (text.length > MAX_LENGTH) return null
-  const found = REFERENCE.exec(text)
-  if (found === null) return null
-  const [, name = '', host, tag = null, digest = null] = found
+  const parts = REFERENCE.exec(text)
+  if (parts === null) return null
+  const [, name = '', host, tag = null, digest = null] = parts
   // A first part without a dot, a colon or `localhost` is no host: `library/python` names no registry.
   const isHost = host !== undefined && (/[.:]/.test(host) || host === 'localhost')
   if (!isHost && /[A-Z]/.test(name)) return null

@@ -107,7 +107,7 @@ export function restoredTemplate({ template }: KeptConfiguration, exact: string 
  * appears as its reference.
  */
 export function configDiff(before: Configuration, after: Configuration): DiffEntry[] {
-  const [old, now] = [fieldsOf(before), fieldsOf(after)]
+  const [old, now] = [releaseFields(before), releaseFields(after)]
   const names = [...new Set([...Object.keys(old), ...Object.keys(now)])]
   return names.flatMap(field => {
     const [a, b] = [old[field] ?? null, now[field] ?? null]
@@ -141,7 +141,7 @@ export function workersOnLatest(version: number, versions: readonly number[]): W
   }
 }
 
-function fieldsOf({ endpoint, template }: Configuration): Record<string, DiffValue> {
+function releaseFields({ endpoint, template }: Configuration): Record<string, DiffValue> {
   const variables = Object.entries(savedEnv(endpoint, template)).map(([name, value]) => [`env.${name}`, value])
   return {
     // `type` is the first in the list.

@@ -43,7 +43,7 @@ type Environment = Readonly<Record<string, string>>
 export function servingOf(env: Environment): Serving {
   const port = integerIn(env.PORT, 65_535) ?? DEFAULT_PORT
   const path = env.HEALTH_CHECK_PATH
-  const sleepHooks = sleepHooksOf(env)
+  const sleepHooks = readSleepHooks(env)
   return {
     port,
     healthPort: integerIn(env.PORT_HEALTH, 65_535) ?? port,
@@ -53,7 +53,7 @@ export function servingOf(env: Environment): Serving {
   }
 }
 
-function sleepHooksOf(env: Environment): SleepHooks | null {
+function readSleepHooks(env: Environment): SleepHooks | null {
   const { RUNYARD_SLEEP_URL: sleepUrl, RUNYARD_WAKE_URL: wakeUrl } = env
   if (sleepUrl === undefined || wakeUrl === undefined) return null
   const isHook = (text: string) => hookTarget(text) !== null || secretNames({ text }).length > 0
@@ -132,7 +132,7 @@ export function servingProblem(env: Environment, saved: Environment = env): stri
 export function servingVariableProblems(env: Environment, known: Environment = {}): FieldProblem[] {
   const isSame = (name: string) => env[name] === known[name]
   const together = ['RUNYARD_SLEEP_URL', 'RUNYARD_WAKE_URL', 'PORT'].every(isSame) ? [] : wrongTogether(env)
-  return [...servingValueProblems(env, known), ...together.map(fieldProblemOf)]
+  return [...servingValueProblems(env, known), ...together.map(envProblem)]
 }
 
 /**
@@ -141,10 +141,10 @@ export function servingVariableProblems(env: Environment, known: Environment = {
  */
 export function servingValueProblems(env: Environment, known: Environment = {}): FieldProblem[] {
   const judged = wrongIn(env).filter(({ name, text }) => text !== known[name] && secretNames({ text }).length === 0)
-  return judged.map(fieldProblemOf)
+  return judged.map(envProblem)
 }
 
-function fieldProblemOf({ name, must }: Wrong): FieldProblem {
+function envProblem({ name, must }: Wrong): FieldProblem {
   return fieldProblem('env', `must ${must}`, `the variable ${name}`)
 }
 

@@ -1,6 +1,6 @@
 import { elementTexts, isJsonObject, memberTexts, readJson } from '../json/json-text.ts'
 import { BATCH } from './batch.ts'
-import { isGiven, isHttpUrl, type Submission, submissionOf } from './submission.ts'
+import { isGiven, isHttpUrl, readParsedSubmission, type Submission } from './submission.ts'
 
 /** A checked request for a new batch. */
 export interface NewBatch {
@@ -24,7 +24,7 @@ export function readNewBatch(body: string, name: string | undefined): BatchReadi
   const reading = readJson(body.trim() === '' ? '[]' : body)
   if (!reading.ok) return { failures: [`the body is not JSON: ${reading.problem}`] }
   const { value, text } = reading
-  if (Array.isArray(value)) return newBatch({ name }, requestsOf(value, text, ''))
+  if (Array.isArray(value)) return newBatch({ name }, readRequests(value, text, ''))
   if (!isJsonObject(value)) return { failures: ['the body must be an array of requests, or an object with "requests"'] }
   const requests = isGiven(value.requests)
     ? memberRequests(value.requests, text)
@@ -69,10 +69,10 @@ function newBatch(
 
 function memberRequests(value: unknown, text: string): BatchReading<readonly Submission[]> {
   if (!Array.isArray(value)) return { failures: ['"requests" must be an array'] }
-  return requestsOf(value, memberTexts(text).get('requests')!, 'requests')
+  return readRequests(value, memberTexts(text).get('requests')!, 'requests')
 }
 
-function requestsOf(values: readonly unknown[], text: string, name: string): BatchReading<readonly Submission[]> {
+function readRequests(values: readonly unknown[], text: string, name: string): BatchReading<readonly Submission[]> {
   if (values.length > BATCH.requests) {
     return { failures: [`there are ${values.length} requests; a batch may have ${BATCH.requests}`] }
   }
@@ -81,7 +81,7 @@ function requestsOf(values: readonly unknown[], text: string, name: string): Bat
   const failures: string[] = []
   for (const [index, value] of values.entries()) {
     const reading = isJsonObject(value)
-      ? submissionOf(value, texts[index]!)
+      ? readParsedSubmission(value, texts[index]!)
       : { failures: ['it must be a JSON object with an "input" object'] }
     if ('submission' in reading) requests.push(reading.submission)
     else failures.push(...reading.failures.map(failure => `${name}[${index}]: ${failure}`))

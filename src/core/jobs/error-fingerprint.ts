@@ -19,10 +19,10 @@ const PYTHON_FRAME = /File "(?:[^"]*\/)?([^"/]*)", line \d+, in ([^\n]*)/g
  * @param error the error of a job; only its first {@link ERROR_READ} characters count
  */
 export function errorFingerprint(error: string): string {
-  return hash(withoutVariables(essenceOf(error.slice(0, ERROR_READ)).slice(0, ESSENCE)))
+  return hash(withoutVariables(essentialText(error.slice(0, ERROR_READ)).slice(0, ESSENCE)))
 }
 
-function essenceOf(error: string): string {
+function essentialText(error: string): string {
   if (!error.startsWith('{')) return error.split('\n', 1)[0]!
   const reading = readJson(error)
   if (!reading.ok || !isJsonObject(reading.value)) return cutError(error)

@@ -36,7 +36,7 @@ export function planTurns(line: WaitingJobs, limit: number): FairQueueTurns {
   let last = Math.max(line.tail ?? 0, ...batches.map(({ position }) => position))
   let single = 0
   for (let turn = 0; turn < limit; turn += 1) {
-    const next = firstOf(batches.filter(({ take, waiting }) => take < waiting))
+    const next = earliestTurn(batches.filter(({ take, waiting }) => take < waiting))
     const head = line.heads[single]
     if (head !== undefined && (next === null || head <= next.position)) single += 1
     else if (next === null) break
@@ -50,7 +50,7 @@ export function planTurns(line: WaitingJobs, limit: number): FairQueueTurns {
   return { single, batches: served.map(({ id, take, position }) => ({ id, take, position })) }
 }
 
-function firstOf<Batch extends BatchTurn>(batches: readonly Batch[]): (Batch & { position: number }) | null {
+function earliestTurn<Batch extends BatchTurn>(batches: readonly Batch[]): (Batch & { position: number }) | null {
   let first: Batch | null = null
   for (const batch of batches) {
     if (first === null || batch.position < first.position || (batch.position === first.position && batch.id < first.id))

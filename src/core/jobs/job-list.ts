@@ -67,7 +67,7 @@ export function readJobFilter(query: JobFilterQuery): JobFilter | { readonly fai
     failures.push(`"error" must have 1 to ${MAX_ERROR_PART} characters`)
   if (fingerprint !== undefined && !FINGERPRINT.test(fingerprint))
     failures.push('"fingerprint" must be the errorFingerprint of a job, 16 hexadecimal digits')
-  const [fromMs, untilMs] = [instantOf(from), instantOf(to)]
+  const [fromMs, untilMs] = [readInstant(from), readInstant(to)]
   for (const [name, value] of Object.entries({ from: fromMs, to: untilMs })) {
     if (Number.isNaN(value))
       failures.push(`"${name}" must be a date and time as in 2026-01-31T12:00:00Z, or milliseconds since 1970`)
@@ -138,7 +138,7 @@ function memberProblems(name: string, value: unknown): string[] {
 }
 
 /** Null for no text, NaN for an invalid one. */
-function instantOf(text: string | undefined): number | null {
+function readInstant(text: string | undefined): number | null {
   if (text === undefined) return null
   return /^\d{1,15}$/.test(text) ? Number(text) : (parseInstant(text) ?? Number.NaN)
 }

@@ -75,15 +75,15 @@ export interface DroppedBody {
 
 /** The outcome of a job whose result killed servers. */
 export function droppedResult(body: DroppedBody): JobOutcome {
-  return failed(`the result was ${diedOf(body)}`).outcome
+  return failed(`the result was ${deathText(body)}`).outcome
 }
 
 /** The note on a chunk that killed servers. */
 export function droppedChunk(body: DroppedBody): string {
-  return `a chunk was ${diedOf(body)}`
+  return `a chunk was ${deathText(body)}`
 }
 
-function diedOf({ bytes, file }: DroppedBody): string {
+function deathText({ bytes, file }: DroppedBody): string {
   const why = `the server ended again and again while it had these ${bytes} bytes of the worker and nothing else`
   return file === null
     ? `dropped: ${why}, and there was no room to keep them`

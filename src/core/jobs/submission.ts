@@ -21,15 +21,15 @@ export function readSubmission(body: string): SubmissionReading {
   const reading = readJson(body)
   if (!reading.ok) return { failures: [`the body is not JSON: ${reading.problem}`] }
   if (!isJsonObject(reading.value)) return { failures: ['the body must be a JSON object with an "input" object'] }
-  return submissionOf(reading.value, reading.text)
+  return readParsedSubmission(reading.value, reading.text)
 }
 
 /** {@link readSubmission} of an object that is already parsed. @param text the object as it was received */
-export function submissionOf(value: Readonly<Record<string, unknown>>, text: string): SubmissionReading {
+export function readParsedSubmission(value: Readonly<Record<string, unknown>>, text: string): SubmissionReading {
   const { input, webhook, policy, s3Config } = value
   const failures: string[] = []
   if (input === undefined) failures.push('"input" is missing; it must be a JSON object')
-  else if (!isJsonObject(input)) failures.push(`"input" must be a JSON object, not ${kindOf(input)}`)
+  else if (!isJsonObject(input)) failures.push(`"input" must be a JSON object, not ${typeName(input)}`)
   if (isGiven(webhook) && !isHttpUrl(webhook)) failures.push('"webhook" must be an http or https URL')
   if (isGiven(s3Config) && !isJsonObject(s3Config)) failures.push('"s3Config" must be an object')
   if (isGiven(policy) && !isJsonObject(policy)) failures.push('"policy" must be an object')
@@ -91,7 +91,7 @@ function numberOrUndefined(value: unknown): number | undefined {
   return typeof value === 'number' ? value : undefined
 }
 
-function kindOf(value: unknown): string {
+function typeName(value: unknown): string {
   if (value === null) return 'null'
   return Array.isArray(value) ? 'an array' : `a ${typeof value}`
 }

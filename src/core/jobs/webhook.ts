@@ -26,7 +26,7 @@ const RECEIVERS = 65_536
  * Number of the receiver at a URL, from 0 to 65,535, from its host and port. Receivers with equal numbers share
  * their turns. The number is small so that it does not reveal the host of a sealed URL.
  */
-export function receiverOf(url: string): number {
+export function receiverNumber(url: string): number {
   const { protocol, hostname, port } = URL.parse(url) ?? { protocol: '', hostname: url, port: '' }
   const name = `${hostname.replace(/\.$/, '')}:${port === '' ? (protocol === 'https:' ? 443 : 80) : port}`
   // FNV-1a.
@@ -78,7 +78,7 @@ export interface WebhookDelivery {
  * @param payload a JSON object
  * @param input as it was sent; null omits it
  */
-export function messageOf(payload: string, { input, url }: { input: string | null; url: string }): string {
+export function messageBody(payload: string, { input, url }: { input: string | null; url: string }): string {
   const members = input === null ? '' : `,"input":${input}`
   return `${payload.slice(0, -1)}${members},"webhook":${JSON.stringify(withoutPassword(url))}}`
 }

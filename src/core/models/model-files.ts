@@ -28,7 +28,7 @@ const MAX_PART = 250
  * Reads one entry; null for a folder. @throws ModelError if the path could lead out of the model's folder, or the
  * hash is missing
  */
-export function modelFileOf(entry: ListedFile): ModelFile | null {
+export function readModelFile(entry: ListedFile): ModelFile | null {
   const { type, path, size, oid = '', lfs } = entry
   if (!isSafePath(path)) throw new ModelError({ kind: 'file_name_refused', file: String(path).slice(0, MAX_PATH) })
   if (type === 'directory') return null
@@ -45,7 +45,7 @@ export class ModelFileList {
   readonly #paths = new Set<string>()
 
   add(entry: ListedFile): void {
-    const file = modelFileOf(entry)
+    const file = readModelFile(entry)
     if (file === null) return
     if (this.#paths.has(file.path)) throw new ModelError({ kind: 'file_name_refused', file: file.path })
     this.#paths.add(file.path)

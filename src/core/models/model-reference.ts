@@ -40,7 +40,7 @@ export function modelFolder(name: string): string {
 }
 
 /** The model of a folder in a cache; null for any other folder. */
-export function modelOfFolder(folder: string): string | null {
+export function modelInFolder(folder: string): string | null {
   const [kind, owner = '', name = '', ...rest] = folder.split('--')
   const model = `${owner}/${name}`
   return kind === 'models' && rest.length === 0 && parseModelReference(model)?.name === model ? model : null

@@ -32,9 +32,9 @@ export function canaryViews({ snapshot, canary }: PlannedRelease, nowMs: number)
   const taking = others.filter(takesJobs)
   const busy = taking.filter(({ held }) => held > 0)
   const { desired } = desiredWorkers(loaded, nowMs)
-  const wanted = shareOf(percent, Math.max(desired, busy.length), workersMax)
+  const wanted = canaryWorkers(percent, Math.max(desired, busy.length), workersMax)
   // Idle workers of the base start no worker of the canary, and its existing workers end after their idle time.
-  const share = shareOf(percent, Math.max(desired, taking.length), workersMax)
+  const share = canaryWorkers(percent, Math.max(desired, taking.length), workersMax)
   const ready = own.filter(({ state }) => state === 'READY').length
   const ofBase = workersMax - Math.max(share, own.length)
   const baseMax = Math.max(0, Math.min(Math.max(1, ofBase), workersMax - own.length))
@@ -52,7 +52,7 @@ export function canaryViews({ snapshot, canary }: PlannedRelease, nowMs: number)
 }
 
 /** Number of workers of a canary. @param workers number that the load needs, or that exist */
-function shareOf(percent: number, workers: number, workersMax: number): number {
+function canaryWorkers(percent: number, workers: number, workersMax: number): number {
   if (workers === 0) return 0
   return Math.max(0, Math.min(Math.ceil((workers * percent) / 100), workersMax - 1))
 }

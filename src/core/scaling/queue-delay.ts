@@ -86,7 +86,7 @@ function forecast({ queue, delayMs, nowMs, startMs, typical }: Situation): Growi
   const sinceMs = queue.headQueuedAtMs ?? nowMs
   const { averageExecutionMs } = queue
   if (averageExecutionMs === null) {
-    const most = workersFor({ places: jobs, present: placesOf(queue.workers, typical), further: typical })
+    const most = workersFor({ slots: jobs, present: slotsPerWorker(queue.workers, typical), further: typical })
     return { from: 1, most, sinceMs }
   }
   const averageMs = Math.max(1, averageExecutionMs)
@@ -94,8 +94,8 @@ function forecast({ queue, delayMs, nowMs, startMs, typical }: Situation): Growi
   const share = (worker: WorkerLoad) =>
     (delayMs + startMs + averageMs - remainingStartMs(worker, startMs, nowMs)) / (delayMs + averageMs)
   const present = queue.workers.filter(takesJobs).map(worker => concurrencyOf(worker, typical) * share(worker))
-  const places = (jobs * averageMs) / (delayMs + averageMs)
-  const enough = workersFor({ places, present, further: typical })
+  const slots = (jobs * averageMs) / (delayMs + averageMs)
+  const enough = workersFor({ slots, present, further: typical })
   return { from: enough, most: enough, sinceMs }
 }
 
@@ -105,18 +105,18 @@ const TOLERANCE = 1e-9
 /**
  * The fewest workers that have these slots, at least one: the present ones with the most slots, then further ones.
  */
-function workersFor(need: { places: number; present: readonly number[]; further: number }): number {
-  let left = need.places - TOLERANCE
+function workersFor(need: { slots: number; present: readonly number[]; further: number }): number {
+  let left = need.slots - TOLERANCE
   let workers = 0
-  for (const places of [...need.present].sort((a, b) => b - a)) {
+  for (const slots of [...need.present].sort((a, b) => b - a)) {
     if (left <= 0) break
-    left -= places
+    left -= slots
     workers += 1
   }
   return Math.max(1, workers + Math.max(0, Math.ceil(left / need.further)))
 }
 
-function placesOf(workers: readonly WorkerLoad[], typical: number): number[] {
+function slotsPerWorker(workers: readonly WorkerLoad[], typical: number): number[] {
   return workers.filter(takesJobs).map(worker => concurrencyOf(worker, typical))
 }
 

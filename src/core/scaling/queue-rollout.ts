@@ -33,8 +33,8 @@ export function planQueueRollout(snapshot: EndpointSnapshot, nowMs: number): Que
   )
   drain.push(...over.map(worker => ({ worker, reason: isOld(worker) ? 'outdated' : 'scaled_down' }) as const))
 
-  const gone = new Set(drain.map(({ worker }) => worker.id))
-  const stay = taking.filter(({ id }) => !gone.has(id))
+  const ending = new Set(drain.map(({ worker }) => worker.id))
+  const stay = taking.filter(({ id }) => !ending.has(id))
   const old = stay.filter(isOld)
   const scale = desiredWorkers(snapshot, nowMs)
   const wakes = scale.wakeAtMs === null ? [] : [scale.wakeAtMs]

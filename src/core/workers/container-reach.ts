@@ -109,10 +109,10 @@ export function isWithin(address: string, networks: readonly string[]): boolean 
     const [base = '', length = '32'] = network.split('/')
     if (!isAddress(base) || !/^\d{1,2}$/.test(length)) return false
     const size = 2 ** (32 - Math.min(32, Number(length)))
-    return Math.floor(numberOf(plain) / size) === Math.floor(numberOf(base) / size)
+    return Math.floor(addressNumber(plain) / size) === Math.floor(addressNumber(base) / size)
   })
 }
 
-function numberOf(address: string): number {
+function addressNumber(address: string): number {
   return address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
 }

@@ -35,7 +35,7 @@ export function readStartReport(error: string): StartReport | null {
   if (report === null) return null
   const workerId = report.get('worker_id') ?? null
   if (report.get('event') === 'prestart_cancelled') return { failure: null, workerId }
-  const failure = failureOf(report)
+  const failure = readFailure(report)
   return failure === null ? null : { failure, workerId }
 }
 
@@ -59,7 +59,7 @@ export function readPrestartOutput(line: string): PrestartOutput | null {
   return failure === null ? null : { kind: 'failed', failure }
 }
 
-function failureOf(report: ReadonlyMap<string, string>): FailedStart | null {
+function readFailure(report: ReadonlyMap<string, string>): FailedStart | null {
   const text = (name: string, most: number) => clean(report.get(name) ?? '', most)
   const message = text('error_message', MAX_MESSAGE)
   if (report.get('error_type') === 'BootstrapError') return { kind: 'bootstrap_failed', message }
@@ -80,7 +80,7 @@ function readMembers(json: string): ReadonlyMap<string, string> | null {
     const name = json.slice(spaceBehind(json, at) + 1, nameEnd - 1)
     let end = endOfString(json, value)
     if (end === -1) end = json.startsWith('null', value) ? value + 4 : -1
-    else if (READ.has(name)) members.set(name, beginningOf(json.slice(value + 1, end - 1)))
+    else if (READ.has(name)) members.set(name, unescapedBeginning(json.slice(value + 1, end - 1)))
     if (json[end] === '}' && end === json.length - 1) return members
     if (json[end] !== ',') return null
     at = end + 1
@@ -110,7 +110,7 @@ function endOfString(json: string, at: number): number {
 }
 
 /** The beginning of an escaped string. */
-function beginningOf(escaped: string): string {
+function unescapedBeginning(escaped: string): string {
   const most = Math.min(escaped.length, 2 * MAX_MESSAGE * MAX_ESCAPED)
   // The cut may be in the middle of an escape.
   for (let length = most; length >= Math.max(0, most - MAX_ESCAPED); length -= 1) {

@@ -23,7 +23,7 @@ export function outputsToShrink(
   for (const [owner, own] of Map.groupBy(outputs, output => output.owner)) {
     const most = mostOf(owner)
     if (most === null) continue
-    let sum = bytesOf(own)
+    let sum = totalBytes(own)
     const ended = own.filter(({ exitedAtMs }) => exitedAtMs !== null)
     for (const { id, bytes } of ended.toSorted((a, b) => a.exitedAtMs! - b.exitedAtMs!)) {
       if (sum <= most) break
@@ -38,11 +38,11 @@ export function outputsToShrink(
   return shrunk
 }
 
-function bytesOf(outputs: readonly KeptOutput[]): number {
+function totalBytes(outputs: readonly KeptOutput[]): number {
   return outputs.reduce((sum, { bytes }) => sum + bytes, 0)
 }
 
 /** Bytes of output by account. */
 export function outputBytesByOwner(outputs: readonly KeptOutput[]): Map<OwnerId, number> {
-  return new Map([...Map.groupBy(outputs, ({ owner }) => owner)].map(([owner, own]) => [owner, bytesOf(own)]))
+  return new Map([...Map.groupBy(outputs, ({ owner }) => owner)].map(([owner, own]) => [owner, totalBytes(own)]))
 }

@@ -70,11 +70,11 @@ function remedy(advice: string, ...fixes: readonly Fix[]): Remedy {
 
 /** The remedy for a problem of a worker. */
 export function remedyForProblem(problem: WorkerProblem): Remedy {
-  return remedyOf(problem) ?? READ_OUTPUT
+  return remedyInProblem(problem) ?? READ_OUTPUT
 }
 
 /** Null if the problem alone does not determine a remedy. */
-function remedyOf(problem: WorkerProblem): Remedy | null {
+function remedyInProblem(problem: WorkerProblem): Remedy | null {
   switch (problem.kind) {
     case 'check_failed':
       return NO_DISK_SPACE.test(problem.reason)
@@ -373,7 +373,7 @@ export function remedyForExit(exit: WorkerExit, problem: WorkerProblem | null): 
   if ('failure' in cause) return startRemedy(cause.failure)
   const known =
     remedyForPort(suspicion, 'worker') ??
-    (problem === null ? null : remedyOf(problem)) ??
+    (problem === null ? null : remedyInProblem(problem)) ??
     remedyForCause(cause) ??
     remedyInOutput(lastLines.join('\n').slice(-MAX_READ)) ??
     remedyForPort(suspicion, 'program') ??

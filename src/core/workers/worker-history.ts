@@ -22,14 +22,14 @@ export function workerHistory(worker: Worker): WorkerHistoryEntry[] {
   if (worker.platform?.place != null) add(worker.placedAtMs, placedText(worker.platform.place))
   add(startedAtMs, `started after ${duration(createdAtMs, startedAtMs)}`)
   const first = worker.serves === null ? 'asked for its first job' : 'said that it is well'
-  add(readyAtMs, `${first} ${duration(createdAtMs, readyAtMs)} after it was created${sdkOf(worker)}`)
+  add(readyAtMs, `${first} ${duration(createdAtMs, readyAtMs)} after it was created${sdkText(worker)}`)
   add(worker.frozenAtMs, 'frozen: it keeps its memory and runs nothing')
   add(worker.thawedAtMs, `thawed after ${duration(worker.frozenAtMs ?? 0, worker.thawedAtMs)}`)
   if (worker.problem !== null) add(problemAtMs(worker), `problem: ${problemText(worker.problem)}`)
   if (stopRequestedAtMs !== stoppingAtMs)
-    add(stopRequestedAtMs, `gets no more ${worker.serves === null ? 'jobs' : 'requests'}: ${reasonOf(worker)}`)
-  add(stoppingAtMs, stopRequestedAtMs === stoppingAtMs ? `told to end: ${reasonOf(worker)}` : 'told to end')
-  add(exitedAtMs, endOf(worker))
+    add(stopRequestedAtMs, `gets no more ${worker.serves === null ? 'jobs' : 'requests'}: ${stopReasonText(worker)}`)
+  add(stoppingAtMs, stopRequestedAtMs === stoppingAtMs ? `told to end: ${stopReasonText(worker)}` : 'told to end')
+  add(exitedAtMs, endText(worker))
   // The sort is stable, so simultaneous events keep the order above.
   return lines.sort((a, b) => a.atMs - b.atMs)
 }
@@ -39,22 +39,22 @@ function problemAtMs({ problemAtMs: atMs, stopRequestedAtMs, exitedAtMs }: Worke
   return atMs ?? stopRequestedAtMs ?? exitedAtMs
 }
 
-function endOf(worker: Worker): string {
+function endText(worker: Worker): string {
   const cause = worker.exit === null ? 'ended' : exitText(worker, worker.exit)
   if (worker.exit?.cause.kind === 'reclaimed') return cause
   if (worker.startedAtMs === null) return `could not be started: ${cause}`
-  return worker.serves === null ? `${cause}, after ${jobsOf(worker)}` : cause
+  return worker.serves === null ? `${cause}, after ${finishedJobsText(worker)}` : cause
 }
 
 function placedText({ node, gpuType, gpuCount }: ReportedPlace): string {
   return `placed on node ${node}${gpuCount === 0 ? '' : ` with ${gpuCount} x ${gpuType ?? 'GPU'}`}`
 }
 
-function sdkOf({ sdk }: Worker): string {
+function sdkText({ sdk }: Worker): string {
   return sdk === null ? '' : `, with ${sdk}`
 }
 
-function jobsOf({ jobsFinished }: Worker): string {
+function finishedJobsText({ jobsFinished }: Worker): string {
   return jobsFinished === 1 ? '1 finished job' : `${jobsFinished} finished jobs`
 }
 
@@ -87,7 +87,7 @@ const REASONS: Readonly<Record<StopReason, string>> = {
   address_changed: 'the server is at another address',
 }
 
-function reasonOf({ stopReason, platform }: Worker): string {
+function stopReasonText({ stopReason, platform }: Worker): string {
   if (stopReason === 'reclaimed' && platform?.leaves != null) return `it ${reclaimText(platform.leaves)}`
   return stopReason === null ? 'it is to end' : REASONS[stopReason]
 }

@@ -49,7 +49,7 @@ export interface WorkerActivity {
   readonly openTakes: number
   readonly pingedAtMs: number | null
   /** Instant of its last request of any kind. */
-  readonly heardAtMs: number
+  readonly requestedAtMs: number
   /** Number of pings since {@link workedAtMs}. */
   readonly pingsSinceWork: number
   /** Number of its own jobs in its last ping; other jobs come from another worker's list. */
@@ -127,6 +127,7 @@ export function isSilent(
   holdsJobs: boolean,
   nowMs: number,
 ): boolean {
-  if (activity.pingedAtMs === null || nowMs - Math.max(activity.heardAtMs, activity.sinceMs) < SILENT_MS) return false
+  if (activity.pingedAtMs === null || nowMs - Math.max(activity.requestedAtMs, activity.sinceMs) < SILENT_MS)
+    return false
   return !holdsJobs || pingsWhileItWorks(worker.sdk)
 }

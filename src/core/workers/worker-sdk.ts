@@ -16,7 +16,7 @@ export type Omission = 'lost' | 'lost_when_idle' | 'lost_when_alone'
  * True if a worker on this SDK that reports no jobs has really forgotten all that it received: it sends one poll
  * after another, and reports a result before it releases the job. Older Python SDKs do not.
  */
-export function tellsWhatItHolds(sdk: string | null): boolean {
+export function reportsHeldJobs(sdk: string | null): boolean {
   return isOurs(sdk) || pythonVersion(sdk) >= 1_010_001
 }
 
@@ -51,7 +51,7 @@ export function asksForAllAtOnce(sdk: string | null): boolean {
 }
 
 /** True for an SDK that may take single jobs beside a running one, whose result it sends while the take is open. */
-export function sendsResultsMeanwhile(sdk: string | null): boolean {
+export function sendsResultsDuringTakes(sdk: string | null): boolean {
   const version = pythonVersion(sdk)
   return isOurs(sdk) || (version > 0 && version < 1_007_001)
 }

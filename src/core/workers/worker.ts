@@ -233,16 +233,16 @@ export interface CrashBackoff {
  */
 export function crashBackoff(exits: readonly Worker[], version: number, alive: readonly Worker[] = []): CrashBackoff {
   let crashes = 0
-  let inVain = 0
+  let fruitless = 0
   for (const worker of exits) {
     if (worker.version !== version || !crashed(worker)) break
     crashes += 1
     if (hasWorked(worker)) break
-    inVain += 1
+    fruitless += 1
   }
   const last = crashes === 0 ? null : (exits[0] ?? null)
-  if (last === null || inVain === 0) return { crashes, untilMs: 0, last }
+  if (last === null || fruitless === 0) return { crashes, untilMs: 0, last }
   const works = [...alive, ...exits].some(worker => worker.version === version && hasFinishedJobs(worker))
-  const delay = Math.min(BACKOFF_FIRST_MS * 2 ** (inVain - 1), works ? BACKOFF_WORKING_MS : BACKOFF_MAX_MS)
+  const delay = Math.min(BACKOFF_FIRST_MS * 2 ** (fruitless - 1), works ? BACKOFF_WORKING_MS : BACKOFF_MAX_MS)
   return { crashes, untilMs: (last.exitedAtMs ?? 0) + delay, last }
 }

@@ -2,7 +2,7 @@
  * API keys in requests for load-balancing endpoints, and their removal before the request is forwarded; and cookies
  * of the console, which browsers send to every port of its host.
  */
-import { keyOfAuthorization } from '../../core/accounts/authorization.ts'
+import { readAuthorizationKey } from '../../core/accounts/authorization.ts'
 import { isConsoleCookie } from '../../core/accounts/session.ts'
 
 /** The parts of a request that can carry a key. */
@@ -35,7 +35,7 @@ export function presentedKeys({ path, rawHeaders }: RequestFields): readonly str
   const found: string[] = []
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]!
-    if (isNamed(name, 'authorization')) addKey(found, keyOfAuthorization(rawHeaders[at + 1]))
+    if (isNamed(name, 'authorization')) addKey(found, readAuthorizationKey(rawHeaders[at + 1]))
     else if (isNamed(name, 'sec-websocket-protocol')) {
       for (const protocol of protocolsOf(rawHeaders[at + 1]!)) {
         if (protocol.startsWith(SUBPROTOCOL)) addKey(found, protocol.slice(SUBPROTOCOL.length))
@@ -63,7 +63,7 @@ export function withoutKeys({ path, rawHeaders }: RequestFields, keys: ReadonlyS
     const name = rawHeaders[at]!
     const value = rawHeaders[at + 1]!
     if (isNamed(name, 'authorization')) {
-      if (!isOneOf(keys, keyOfAuthorization(value))) kept.push(name, value)
+      if (!isOneOf(keys, readAuthorizationKey(value))) kept.push(name, value)
     } else if (isNamed(name, 'cookie')) {
       const others = withoutConsoleCookies(value)
       if (others !== '') kept.push(name, others)

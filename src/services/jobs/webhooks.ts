@@ -4,8 +4,8 @@ import {
   type DeliveryState,
   HIDDEN_PROBLEM,
   hasMessage,
-  messageOf,
-  receiverOf,
+  messageBody,
+  receiverNumber,
   WEBHOOK,
   type WebhookDelivery,
   type WebhookTry,
@@ -144,7 +144,7 @@ export class Webhooks {
     const { webhooks } = this.#ports.store
     const unnamed = await webhooks.unnamed(owner, nowMs, MAX_NAMED)
     if (unnamed.length > 0)
-      await webhooks.setReceivers(unnamed.map(({ id, url }) => ({ id, receiver: receiverOf(url) })))
+      await webhooks.setReceivers(unnamed.map(({ id, url }) => ({ id, receiver: receiverNumber(url) })))
   }
 
   async #call({ id }: DueWebhook, signal: AbortSignal): Promise<CallOutcome | null> {
@@ -215,7 +215,7 @@ export class Webhooks {
       isPublic = found
     }
     const { id, url } = delivery
-    const body = isOfJob(delivery) ? messageOf(delivery.payload, delivery) : delivery.payload
+    const body = isOfJob(delivery) ? messageBody(delivery.payload, delivery) : delivery.payload
     const traceparent =
       tracing !== undefined && isOfJob(delivery)
         ? tracing.webhook(triedOf(delivery, delivery.tries + 1))

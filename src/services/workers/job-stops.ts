@@ -28,7 +28,7 @@ export class JobStops {
 
   /**
    * The jobs that a worker should stop: at once when there are some, else held like a take. It is told again of those
-   * that it has not let go of, after growing pauses (core/workers/told-stop.ts).
+   * that it has not let go of, after growing pauses (core/workers/sent-stop.ts).
    */
   async next(worker: Worker, signal: AbortSignal): Promise<JobId[]> {
     const { store, clock } = this.#ports

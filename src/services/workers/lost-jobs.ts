@@ -1,6 +1,6 @@
 import type { JobId } from '../../core/ids.ts'
 import type { Worker } from '../../core/workers/worker.ts'
-import { mayRunHooks, tellsWhatItHolds } from '../../core/workers/worker-sdk.ts'
+import { mayRunHooks, reportsHeldJobs } from '../../core/workers/worker-sdk.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { Fleet } from './fleet.ts'
@@ -30,7 +30,7 @@ export class LostJobs {
    * delivered.
    */
   async afterIdleTake(worker: Worker, sdk: string | null): Promise<void> {
-    if (!tellsWhatItHolds(sdk)) return
+    if (!reportsHeldJobs(sdk)) return
     const held = await this.#ports.store.jobs.heldBy(worker.id)
     const running = this.#parts.running.of(worker)
     const forgotten = held.filter(jobId => !running.isOnItsWay(jobId))

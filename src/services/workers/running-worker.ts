@@ -2,7 +2,7 @@ import type { JobId, WorkerId } from '../../core/ids.ts'
 import type { SdkOutputReport } from '../../core/jobs/sdk-output.ts'
 import { type AskedConcurrency, afterAsking, concurrencyAsked } from '../../core/workers/asked-concurrency.ts'
 import type { FailedStart } from '../../core/workers/failed-start.ts'
-import { firstStop, isLetGoUnlisted, nextStop, type ToldStop } from '../../core/workers/told-stop.ts'
+import { firstStop, nextStop, type SentStop, showsRelease } from '../../core/workers/sent-stop.ts'
 import {
   afterPing,
   afterTake,
@@ -11,7 +11,7 @@ import {
   showsBlocking,
   type WorkerActivity,
 } from '../../core/workers/worker-liveness.ts'
-import { asksForAllAtOnce, omissionOf, sendsResultsMeanwhile } from '../../core/workers/worker-sdk.ts'
+import { asksForAllAtOnce, omissionOf, sendsResultsDuringTakes } from '../../core/workers/worker-sdk.ts'
 import type { Clock } from '../../ports/clock.ts'
 
 /** Content of a ping, and the facts of its worker in the store. */
@@ -120,7 +120,7 @@ export class RunningWorker {
   #asked: AskedConcurrency | null = null
   #isConcurrent = false
   #completedAtMs = 0
-  readonly #toldStops = new Map<JobId, ToldStop>()
+  readonly #toldStops = new Map<JobId, SentStop>()
   /** Position from which its output is read on; null before the first reading. */
   outputPosition: number | null = null
   /** Results that it could not send, as its output says. */
@@ -201,7 +201,7 @@ export class RunningWorker {
    */
   asks({ limit, idle, sdk }: { limit: number; idle: boolean | null; sdk: string | null }, noted: number): number {
     const wasConcurrent = this.#asked === null && noted > 1 && asksForAllAtOnce(sdk)
-    this.#isConcurrent ||= limit > 1 || wasConcurrent || sendsResultsMeanwhile(sdk)
+    this.#isConcurrent ||= limit > 1 || wasConcurrent || sendsResultsDuringTakes(sdk)
     const asked = this.#isSerial ? 1 : limit + (idle === true ? 0 : this.#jobs.size)
     this.#asked = afterAsking(this.#asked, asked, this.#clock.monotonic())
     return concurrencyAsked(this.#asked, noted)
@@ -242,12 +242,12 @@ export class RunningWorker {
   /** Notes a result or a chunk. */
   worked(): void {
     const nowMs = this.#clock.monotonic()
-    this.#activity = { ...this.#active(), workedAtMs: nowMs, heardAtMs: nowMs, pingsSinceWork: 0 }
+    this.#activity = { ...this.#active(), workedAtMs: nowMs, requestedAtMs: nowMs, pingsSinceWork: 0 }
   }
 
   /** Notes a call that asks which jobs to stop. */
   heard(): void {
-    this.#activity = { ...this.#active(), heardAtMs: this.#clock.monotonic() }
+    this.#activity = { ...this.#active(), requestedAtMs: this.#clock.monotonic() }
   }
 
   /** Notes that it has claimed jobs, which are on their way to it. */
@@ -325,7 +325,7 @@ export class RunningWorker {
     }
     const own = [...held, ...stopping].filter(jobId => listed.includes(jobId)).length
     const pingsSinceWork = active.pingsSinceWork + 1
-    this.#activity = { ...active, pingedAtMs: nowMs, heardAtMs: nowMs, pingsSinceWork, listed: own }
+    this.#activity = { ...active, pingedAtMs: nowMs, requestedAtMs: nowMs, pingsSinceWork, listed: own }
     this.#isSerial ||= [...this.#jobs.values()].some(showsBlocking)
     return [...this.#jobs].flatMap(([jobId, job]) => (isForgotten(job) ? [jobId] : []))
   }
@@ -341,7 +341,7 @@ export class RunningWorker {
    */
   hasLetGoUnlisted(jobId: JobId): boolean {
     const told = this.#toldStops.get(jobId)
-    return told !== undefined && isLetGoUnlisted(told, this.#clock.monotonic())
+    return told !== undefined && showsRelease(told, this.#clock.monotonic())
   }
 
   /** Number of jobs that it was told to stop and has not let go of. */
@@ -394,7 +394,7 @@ export class RunningWorker {
     if (this.#activity === null) {
       const nowMs = this.#clock.monotonic()
       const never = { workedAtMs: null, pingedAtMs: null, pingsSinceWork: 0, listed: 0 }
-      this.#activity = { sinceMs: nowMs, heardAtMs: nowMs, ...never }
+      this.#activity = { sinceMs: nowMs, requestedAtMs: nowMs, ...never }
     }
     return this.#activity
   }

@@ -8,7 +8,7 @@ import { chmodSync, existsSync, readdirSync, readFileSync, readlinkSync, rmSync,
 import { rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { ModelFile } from '../../core/models/model-files.ts'
-import { isCommit, modelFolder, modelOfFolder } from '../../core/models/model-reference.ts'
+import { isCommit, modelFolder, modelInFolder } from '../../core/models/model-reference.ts'
 import { ensureFolder, flushFolder, keepDurably, moveDurably, removeDurably } from '../../disk/durable-file.ts'
 import { INCOMPLETE } from './blob-download.ts'
 
@@ -35,7 +35,7 @@ export class ModelFolders {
 
   /** All models that have a folder. */
   models(): string[] {
-    return namesIn(this.hub).flatMap(name => modelOfFolder(name) ?? [])
+    return namesIn(this.hub).flatMap(name => modelInFolder(name) ?? [])
   }
 
   /** The commits that are there. */

@@ -6,7 +6,7 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { EndpointId } from '../../core/ids.ts'
 import type { EndpointLoad } from '../../core/scaling/scale.ts'
 import { COLD_START_PHASES } from '../../core/workers/worker-phase.ts'
-import type { CertificateSaid, Emit, EventName, Events } from '../../events.ts'
+import type { CertificateSummary, Emit, EventName, Events } from '../../events.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { GatewayLoad, Metrics } from '../../ports/metrics.ts'
 import { BackupMetrics } from './backup-metrics.ts'
@@ -287,7 +287,7 @@ class PrometheusMetrics implements CountingMetrics {
       help: 'When the certificate in use expires, in seconds since 1970; nothing without HTTPS',
       labelNames: ['subject'],
     })
-    const certified = ({ subject, expiresAt }: CertificateSaid) => {
+    const certified = ({ subject, expiresAt }: CertificateSummary) => {
       certificate.reset()
       certificate.set({ subject }, Date.parse(expiresAt) / 1_000)
     }

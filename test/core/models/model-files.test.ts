@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { downloadPercent, progressText, summedProgress } from '../../../src/core/models/download-progress.ts'
-import { type ListedFile, ModelFileList, modelFileOf } from '../../../src/core/models/model-files.ts'
+import { type ListedFile, ModelFileList, readModelFile } from '../../../src/core/models/model-files.ts'
 import { isPassing, MAX_MODEL_FILES, ModelError, sizeText } from '../../../src/core/models/model-problem.ts'
 import { firstToRemove } from '../../../src/core/models/model-removal.ts'
 
@@ -27,17 +27,17 @@ function refused(act: () => unknown): string {
 }
 
 test('a file has the hash of its content: of git, or SHA-256 where it is stored apart', () => {
-  assert.deepEqual(modelFileOf(file('a/b.json')), { path: 'a/b.json', bytes: 3, hash: GIT, algorithm: 'git' })
-  const large = modelFileOf(file('w', { lfs: { oid: SHA256, size: 9 } }))
+  assert.deepEqual(readModelFile(file('a/b.json')), { path: 'a/b.json', bytes: 3, hash: GIT, algorithm: 'git' })
+  const large = readModelFile(file('w', { lfs: { oid: SHA256, size: 9 } }))
   assert.deepEqual(large, { path: 'w', bytes: 9, hash: SHA256, algorithm: 'sha256' })
-  assert.equal(modelFileOf(file('a', { type: 'directory' })), null)
+  assert.equal(readModelFile(file('a', { type: 'directory' })), null)
 })
 
 test('a path that is taken stays in the folder of its model', () => {
   fc.assert(
     fc.property(fc.array(fc.oneof(fc.constantFrom('..', '.', '', 'a', 'b\\c', '\0'), fc.string())), parts => {
       const path = parts.join('/')
-      if (refused(() => modelFileOf(file(path))) !== 'nothing') return
+      if (refused(() => readModelFile(file(path))) !== 'nothing') return
       const end = new URL(path.split('/').map(encodeURIComponent).join('/'), 'file:///model/').pathname
       assert.ok(end.startsWith('/model/') && end !== '/model/', path)
       assert.ok(!path.includes('\\') && !path.split('/').includes('..'))
@@ -45,7 +45,7 @@ test('a path that is taken stays in the folder of its model', () => {
   )
   for (const path of ['../x', '/x', 'a/../../x', 'a//b', 'a/', './a', 'a\nb', 'x'.repeat(251), 'a/'.repeat(600)])
     assert.equal(
-      refused(() => modelFileOf(file(path))),
+      refused(() => readModelFile(file(path))),
       'file_name_refused',
       path,
     )
@@ -62,7 +62,7 @@ test('a hash that is none, a size that is none, and what is neither file nor fol
   ]
   for (const more of odd)
     assert.equal(
-      refused(() => modelFileOf(file('a', more as Partial<ListedFile>))),
+      refused(() => readModelFile(file('a', more as Partial<ListedFile>))),
       'answer_unreadable',
     )
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isCommit, modelFolder, modelOfFolder, parseModelReference } from '../../../src/core/models/model-reference.ts'
+import { isCommit, modelFolder, modelInFolder, parseModelReference } from '../../../src/core/models/model-reference.ts'
 
 const COMMIT = '317b7eb96312eda0c431d1dab1af958a308cb35e'
 
@@ -15,7 +15,7 @@ for (const [text, name, revision] of [
     assert.deepEqual(parseModelReference(text), { name, revision })
     const folder = modelFolder(name)
     assert.match(folder, /^models--[^/]+$/)
-    assert.equal(modelOfFolder(folder), name)
+    assert.equal(modelInFolder(folder), name)
   })
 }
 
@@ -42,7 +42,7 @@ test('no reference leads out of a cache, and no two names are one folder', () =>
 
 test('folders that are no models of a hub are none', () => {
   for (const folder of ['datasets--a--b', 'models--a', 'models--a--b--c', 'models--..--b', '.locks', 'version.txt'])
-    assert.equal(modelOfFolder(folder), null, folder)
+    assert.equal(modelInFolder(folder), null, folder)
 })
 
 test('a commit is forty hexadecimal digits', () => {

@@ -15,7 +15,7 @@ import {
   WEDGED_MS,
   type WorkerActivity,
 } from '../../../src/core/workers/worker-liveness.ts'
-import { omissionOf, pingsWhileItWorks, tellsWhatItHolds } from '../../../src/core/workers/worker-sdk.ts'
+import { omissionOf, pingsWhileItWorks, reportsHeldJobs } from '../../../src/core/workers/worker-sdk.ts'
 
 const python = (version: string) => `RunPod-Python-SDK/${version} (Linux; x86_64) Language/Python 3.11.2`
 const OURS = 'Runyard-Worker-SDK/0.1.0 (linux; x64) Language/Node 26.10.0'
@@ -37,7 +37,7 @@ test('what may be concluded from the words of a worker depends on its SDK', () =
     [null, false, false, 'lost_when_idle'],
   ]
   for (const [sdk, ...expected] of rows) {
-    assert.deepEqual([tellsWhatItHolds(sdk), pingsWhileItWorks(sdk), omissionOf(sdk)], expected, String(sdk))
+    assert.deepEqual([reportsHeldJobs(sdk), pingsWhileItWorks(sdk), omissionOf(sdk)], expected, String(sdk))
   }
 })
 
@@ -91,7 +91,7 @@ test('a job that is left out while the worker does not ask for more shows a work
 const NOW = 1_000_000
 
 function seen(fields: Partial<WorkerActivity> = {}): WorkerActivity {
-  const pinging = { pingedAtMs: NOW - 5_000, heardAtMs: NOW - 5_000, pingsSinceWork: 12, listed: 0, openTakes: 0 }
+  const pinging = { pingedAtMs: NOW - 5_000, requestedAtMs: NOW - 5_000, pingsSinceWork: 12, listed: 0, openTakes: 0 }
   return { sinceMs: NOW - 500_000, workedAtMs: NOW - WEDGED_MS - 1, ...pinging, ...fields }
 }
 
@@ -121,10 +121,10 @@ test('a worker that may list the jobs of another in its folder does not count as
 })
 
 test('a worker that has pinged and is silent for more than three pings is suspected, unless its handler may be the reason', () => {
-  const quiet = { pingedAtMs: NOW - SILENT_MS, heardAtMs: NOW - SILENT_MS }
+  const quiet = { pingedAtMs: NOW - SILENT_MS, requestedAtMs: NOW - SILENT_MS }
   const newer = { sdk: python('1.12.0') }
   assert.equal(isSilent(seen(quiet), newer, true, NOW), true)
-  assert.equal(isSilent(seen({ ...quiet, heardAtMs: NOW - SILENT_MS + 1 }), newer, true, NOW), false)
+  assert.equal(isSilent(seen({ ...quiet, requestedAtMs: NOW - SILENT_MS + 1 }), newer, true, NOW), false)
   assert.equal(isSilent(seen({ ...quiet, pingedAtMs: null }), newer, true, NOW), false, 'it never pinged')
   assert.equal(
     isSilent(seen({ ...quiet, sinceMs: NOW - 1_000 }), newer, true, NOW),

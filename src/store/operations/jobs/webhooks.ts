@@ -4,7 +4,7 @@ import { jobView } from '../../../core/jobs/job-view.ts'
 import {
   afterTry,
   type DeliveryState,
-  receiverOf,
+  receiverNumber,
   UNKNOWN_RECEIVER,
   WEBHOOK,
   type WebhookDelivery,
@@ -393,7 +393,7 @@ export function* addDelivery(
   // Numbers grow with time, so one is never given again after the deliveries before it were removed.
   const seq = Math.max(nowMs, (last?.seq ?? 0) + 1)
   const id = `msg_${about}_${seq}`
-  const receiver = isSealedPayload(webhook) ? UNKNOWN_RECEIVER : receiverOf(webhook)
+  const receiver = isSealedPayload(webhook) ? UNKNOWN_RECEIVER : receiverNumber(webhook)
   const of = [id, owner, endpointId, about, seq, status, webhook]
   yield* perform(insertDelivery, [...of, nowMs, payload, traceparent, receiver])
 }

@@ -17,7 +17,7 @@ const PAUSE_MS = 2_000
 const MAX_PAUSE_MS = 10_000
 
 /** A stop of a job that was sent to the worker. */
-export interface ToldStop {
+export interface SentStop {
   readonly firstAtMs: number
   /** True if the worker may not have begun the job at the first stop. */
   readonly isEarly: boolean
@@ -30,22 +30,22 @@ export interface ToldStop {
  * The first stop of a job. @param deliveredAtMs instant at which the worker received the job; null while it is on
  * its way, undefined if unknown
  */
-export function firstStop(deliveredAtMs: number | null | undefined, nowMs: number): ToldStop {
+export function firstStop(deliveredAtMs: number | null | undefined, nowMs: number): SentStop {
   const isEarly = deliveredAtMs === null || (deliveredAtMs !== undefined && nowMs - deliveredAtMs < UNBEGUN_MS)
   const pauseMs = isEarly ? EARLY_PAUSE_MS : PAUSE_MS
   return { firstAtMs: nowMs, isEarly, againAtMs: nowMs + pauseMs, pauseMs }
 }
 
 /** The stop of a job after it was sent once more. */
-export function nextStop(told: ToldStop, nowMs: number): ToldStop {
-  const pauseMs = Math.min(MAX_PAUSE_MS, 2 * told.pauseMs)
-  return { ...told, againAtMs: nowMs + pauseMs, pauseMs }
+export function nextStop(stop: SentStop, nowMs: number): SentStop {
+  const pauseMs = Math.min(MAX_PAUSE_MS, 2 * stop.pauseMs)
+  return { ...stop, againAtMs: nowMs + pauseMs, pauseMs }
 }
 
 /**
  * True if a ping without the job shows that the worker has released it. A ping soon after the delivery may have
  * been sent before the worker had the job.
  */
-export function isLetGoUnlisted(told: ToldStop, nowMs: number): boolean {
-  return !told.isEarly || nowMs - told.firstAtMs >= UNBEGUN_MS
+export function showsRelease(stop: SentStop, nowMs: number): boolean {
+  return !stop.isEarly || nowMs - stop.firstAtMs >= UNBEGUN_MS
 }
