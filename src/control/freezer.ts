@@ -1,6 +1,5 @@
 import type { EndpointId } from '../core/ids.ts'
-import type { FreezeRules } from '../core/scaling/frozen-plan.ts'
-import { frozenLongest, isMemoryShort } from '../core/scaling/memory-relief.ts'
+import { type FreezeRules, frozenLongest, isMemoryShort } from '../core/scaling/frozen-plan.ts'
 import { isFrozen, type Worker, type WorkerLoad } from '../core/workers/worker.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { LoadBalancer } from '../services/balancing/load-balancer.ts'

@@ -1,6 +1,11 @@
-/** Plan for frozen workers: they are thawed before any worker is started, and end when they are of no use. */
+/**
+ * Plan for frozen workers: they are thawed before any worker is started, and end when they are of no use or the
+ * memory of the machine gets short.
+ */
 import type { Endpoint } from '../endpoints/endpoint.ts'
-import { isFrozen, takesJobs, type WorkerLoad } from '../workers/worker.ts'
+import { availableShare, type MachineMemory } from '../hardware/machine-memory.ts'
+import type { EndpointId } from '../ids.ts'
+import { isFrozen, takesJobs, type Worker, type WorkerLoad } from '../workers/worker.ts'
 import type { Drain, EndpointSnapshot } from './scale.ts'
 
 /** Settings of frozen workers; times in milliseconds. */
@@ -84,4 +89,34 @@ export function planFrozen(
     else drain.push({ worker, reason: 'frozen_too_long' })
   }
   return { thaw, drain, wakeAtMs: wakes.length === 0 ? null : Math.min(...wakes) }
+}
+
+/** True if less memory is available than frozen workers must leave free. @param leastShare from 0 to 1 */
+export function isMemoryShort(memory: MachineMemory | null, leastShare: number): boolean {
+  return memory !== null && availableShare(memory) < leastShare
+}
+
+/**
+ * The worker that was frozen longest, those of PRIORITY_FLASHBOOT last; null if no worker is frozen, and while
+ * another one ends for this reason, since its memory is not free yet.
+ */
+export function frozenLongest(
+  workers: readonly Worker[],
+  hasPriority: (endpointId: EndpointId) => boolean,
+): Worker | null {
+  if (workers.some(({ state, stopReason }) => stopReason === 'memory_short' && state !== 'EXITED')) return null
+  const rank = ({ endpointId }: Worker) => Number(hasPriority(endpointId))
+  return workers
+    .filter(isFrozen)
+    .reduce<Worker | null>(
+      (first, worker) =>
+        first === null || rank(worker) - rank(first) < 0 || (rank(worker) === rank(first) && isLonger(worker, first))
+          ? worker
+          : first,
+      null,
+    )
+}
+
+function isLonger(a: Worker, b: Worker): boolean {
+  return (a.frozenAtMs ?? 0) < (b.frozenAtMs ?? 0)
 }
