@@ -1,7 +1,7 @@
 import { AppError } from '../../core/errors.ts'
 import type { ClaimedJob } from '../../core/jobs/job.ts'
-import { takeHoldMs } from '../../core/workers/take-hold.ts'
 import type { Worker } from '../../core/workers/worker.ts'
+import { takeHoldMs } from '../../core/workers/worker-liveness.ts'
 import { beginsJobsLate } from '../../core/workers/worker-sdk.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { QueueDemand } from '../../ports/store/store.ts'
