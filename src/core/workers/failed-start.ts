@@ -3,7 +3,7 @@
  * program run before its handler (prestart), and a runtime unpacks it before that (bootstrap). The handler did not
  * see the job.
  */
-import type { WorkerProblem } from './worker-problem.ts'
+import { printableLine, type WorkerProblem } from './worker-problem.ts'
 
 /** The failure of a start. */
 export type FailedStart = Extract<WorkerProblem, { readonly kind: 'prestart_failed' | 'bootstrap_failed' }>
@@ -53,14 +53,14 @@ const HOOK_LINE = 'INFO Prestart | running hook: '
 export function readPrestartOutput(line: string): PrestartOutput | null {
   if (line === 'INFO Prestart | phase started') return { kind: 'started' }
   if (line === 'INFO Prestart | ready') return { kind: 'ready' }
-  if (line.startsWith(HOOK_LINE)) return { kind: 'hook', hook: clean(line.slice(HOOK_LINE.length), MAX_NAME) }
+  if (line.startsWith(HOOK_LINE)) return { kind: 'hook', hook: printableLine(line.slice(HOOK_LINE.length), MAX_NAME) }
   if (!line.startsWith(FAILED_LINE)) return null
   const failure = readStartReport(line.slice(FAILED_LINE.length))?.failure ?? null
   return failure === null ? null : { kind: 'failed', failure }
 }
 
 function readFailure(report: ReadonlyMap<string, string>): FailedStart | null {
-  const text = (name: string, most: number) => clean(report.get(name) ?? '', most)
+  const text = (name: string, most: number) => printableLine(report.get(name) ?? '', most)
   const message = text('error_message', MAX_MESSAGE)
   if (report.get('error_type') === 'BootstrapError') return { kind: 'bootstrap_failed', message }
   if (report.get('event') !== 'prestart_failed') return null
@@ -119,16 +119,4 @@ function unescapedBeginning(escaped: string): string {
     } catch {}
   }
   return ''
-}
-
-/** The text with printable characters only, in one line, and of bounded length. */
-function clean(text: string, characters: number): string {
-  return [
-    ...text
-      .slice(0, 2 * characters)
-      .replace(/\p{C}+/gu, ' ')
-      .trim(),
-  ]
-    .slice(0, characters)
-    .join('')
 }

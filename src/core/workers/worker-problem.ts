@@ -91,9 +91,10 @@ const MAX_REASON = 500
 
 /** The problem of a worker that reports itself unhealthy. Both texts come from the worker and may be anything. */
 export function checkFailed(check: string, reason: string): WorkerProblem {
-  return { kind: 'check_failed', check: clean(check, MAX_CHECK), reason: clean(reason, MAX_REASON) }
+  return { kind: 'check_failed', check: printableLine(check, MAX_CHECK), reason: printableLine(reason, MAX_REASON) }
 }
 
-function clean(text: string, characters: number): string {
+/** A text of a worker as one printable line of at most this many characters. */
+export function printableLine(text: string, characters: number): string {
   return [...text.replace(/\p{C}+/gu, ' ').trim()].slice(0, characters).join('')
 }
