@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { keptConfiguration } from '../../../src/core/endpoints/release.ts'
+import { commandOf } from '../../../src/core/observing/action.ts'
 import { explainEndpoint } from '../../../src/core/observing/explain.ts'
 import { withRollout } from '../../../src/core/observing/explain-rollout.ts'
 import { canaryViews } from '../../../src/core/scaling/canary-plan.ts'
@@ -92,10 +93,10 @@ test('crashes of a canary do not hold back its base, and three of them end it', 
 
 test('why names the canary, its share and both ways on', () => {
   const snapshot = snapshotOf(10, { queue: { inProgress: 2 }, workers: [busy, own] })
-  const said = JSON.stringify(withRollout(explainEndpoint(snapshot, { nowMs: NOW } as never), snapshot, null))
-  assert.match(said, /release 2 is a canary with 10 % of the workers, 1 of 2 now/)
-  assert.match(said, /runyard endpoints promote \S+ 2/)
-  assert.match(said, /runyard endpoints rollback \S+ 1/)
+  const { notes } = withRollout(explainEndpoint(snapshot, { nowMs: NOW } as never), snapshot, null)
+  const note = notes.find(({ text }) => text === 'release 2 is a canary with 10 % of the workers, 1 of 2 now')
+  const commands = note?.actions.map(action => commandOf(action, snapshot.endpoint.id))
+  assert.match(`${commands}`, /^runyard endpoints promote \S+ 2,runyard endpoints rollback \S+ 1$/)
 })
 
 test('whatever the load, both together stay within max, the base serves, and the canary has no more than its share', () => {
