@@ -1,6 +1,7 @@
 /**
- * Builds `dist`, where it is missing or older than `src`. npm runs this (`prepare`) when it packs the package or links this folder, on any Node from
- * 20. The compiler is that of the clone; where `npm ci` was not run there, a temporary one is installed.
+ * Builds `dist` if it is missing or older than `src`. npm runs this (`prepare`) when it packs the package or
+ * links this folder, on Node 20 or newer. The compiler is that of the clone; if `npm ci` was not run there, a
+ * temporary one is installed.
  */
 import { execFileSync } from 'node:child_process'
 import {
@@ -40,7 +41,7 @@ function build() {
   const root = join(FOLDER, '../..')
   const tsc = join(root, 'node_modules/typescript/bin/tsc')
   if (existsSync(tsc)) return compile(tsc, [])
-  // As in `npm ci --omit=dev` of a clone, whose server runs the sources.
+  // So it is with `npm ci --omit=dev` in a clone, whose server runs the sources.
   if ((process.env.npm_config_omit ?? '').split(/[\s,]+/).includes('dev')) return
   const folder = mkdtempSync(join(tmpdir(), 'runyard-worker-build-'))
   try {
@@ -63,7 +64,7 @@ function build() {
   }
 }
 
-/** In another folder first, since workers may still read the old one. */
+/** Compiles into another folder first, since workers may still read the old one. */
 function compile(tsc, options) {
   mkdirSync(join(FOLDER, 'node_modules'), { recursive: true })
   const made = mkdtempSync(join(FOLDER, 'node_modules/.dist-'))
@@ -77,7 +78,7 @@ function compile(tsc, options) {
     writeFileSync(join(made, 'package.json'), '{"type":"commonjs"}\n')
     run('--module', 'esnext', '--declaration', 'false', '--outDir', join(made, 'bundled'))
     writeFileSync(join(made, 'bundled/package.json'), '{"type":"module"}\n')
-    // A temporary folder is its owner's alone.
+    // Only its owner can read a temporary folder.
     chmodSync(made, 0o755)
     rmSync(DIST, { recursive: true, force: true })
     renameSync(made, DIST)

@@ -1,5 +1,6 @@
-// The one entry of both module systems, so that both see the same worker. It awaits nothing: require() cannot wait.
-// The repository runs on its sources where Node strips types and can require() them; else, and packed, on what is built.
+// The one entry of both module systems, so that both see the same worker. It awaits nothing: require()
+// cannot wait. The repository runs on its sources where Node strips types and can require() them; else,
+// and packed, on what is built.
 const { existsSync } = require('node:fs')
 const { join } = require('node:path')
 

@@ -1,4 +1,4 @@
-/** As `preload.cjs`, for the imports of a Node that has no hooks in the thread of the program. */
+/** Does for imports what `preload.cjs` does, on a Node without hooks in the thread of the program. */
 const NAME = '@runyard/worker'
 
 export async function resolve(specifier, context, next) {

@@ -1,4 +1,5 @@
-// A server preloads this in its Node workers: it gives them this package where their folder has none. It is not part of the published package.
+// A server preloads this in its Node workers: it gives them this package where their folder has none. It is not
+// part of the published package.
 const module_ = require('node:module')
 const { join } = require('node:path')
 const { pathToFileURL } = require('node:url')

@@ -1,11 +1,11 @@
 import { parseArgs } from 'node:util'
 
-/** What the command line asks for, in the words of RunPod's SDK for Python. */
+/** Options of the command line, named as in RunPod's SDK for Python. */
 export type Arguments = {
   /** JSON of a job to run once. */
   testInput: string | undefined
   logLevel: string | undefined
-  /** Where to serve the job operations; undefined: do not. */
+  /** Address on which the job operations are served; undefined if they are not served. */
   api: { host: string; port: number; concurrency: number | undefined } | undefined
 }
 
@@ -19,7 +19,7 @@ const options = {
   rp_api_concurrency: text,
 } as const
 
-/** Reads the arguments; those that it does not know belong to the handler. Throws an `Error` for a value it cannot use. */
+/** Reads the arguments; unknown ones belong to the handler. Throws an `Error` for an invalid value. */
 export function readArguments(argv: string[]): Arguments {
   const { values } = parseArgs({ args: argv, options, strict: false, allowPositionals: true })
   const textOf = (name: keyof typeof options) => {

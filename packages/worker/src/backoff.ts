@@ -3,7 +3,7 @@ export class Backoff {
   #tries = 0
   readonly #capMs: number
 
-  /** `capMs`: the longest pause, in ms. */
+  /** @param capMs the longest pause, in ms */
   constructor(capMs: number) {
     this.#capMs = capMs
   }
@@ -35,7 +35,10 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
-/** What a Retry-After header (seconds or a date) asks for, in ms, five minutes at most; undefined when unreadable. */
+/**
+ * Pause that a Retry-After header (seconds or a date) asks for, in ms, five minutes at most;
+ * undefined if it is malformed.
+ */
 export function retryAfterMs(header: string | undefined): number | undefined {
   if (!header) return undefined
   const ms = /^\s*[\d.]+\s*$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now()

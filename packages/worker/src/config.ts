@@ -1,11 +1,11 @@
-/** Where and as whom this worker talks to the platform. All addresses are ready to use except for the job id. */
+/** Addresses of the platform and identity of this worker. Only the job id is still missing in the addresses. */
 export type Config = {
   workerId: string
-  /** The ids that error reports carry; `unknown` where the platform gave none. */
+  /** Ids in error reports; `unknown` if the platform gave none. */
   reported: { workerId: string; hostname: string }
   token: string | undefined
   takeUrl: string
-  /** Unset when the take address has no `/job-take/` part to replace: then jobs are taken one by one. */
+  /** Undefined if the take address has no `/job-take/` part to replace: jobs are then taken one by one. */
   batchUrl: string | undefined
   stopUrl: string | undefined
   outputUrl: string
@@ -14,7 +14,7 @@ export type Config = {
   pingMs: number
 }
 
-/** Reads the worker's environment. Throws an `Error` naming the variable when one that a worker needs is missing. */
+/** Reads the worker's environment. Throws an `Error` with the name of a required variable that is missing. */
 export function readConfig(env: Record<string, string | undefined>): Config {
   const workerId = env.RUNPOD_POD_ID || globalThis.crypto.randomUUID()
   const fill = (url: string | undefined) => url && substitute(url, '$RUNPOD_POD_ID', workerId)
@@ -39,12 +39,12 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   }
 }
 
-/** The address for one job's post. */
+/** Address of a post about a job. */
 export function jobUrl(template: string, jobId: string, isStream: boolean): string {
   return withQuery(substitute(template, '$ID', jobId), { isStream: String(isStream) })
 }
 
-/** Appends query parameters to an address, whether or not it has some already. */
+/** Appends query parameters to an address, which may have some already. */
 export function withQuery(url: string, query: Record<string, string>): string {
   const text = Object.entries(query)
     .map(([name, value]) => `${name}=${encodeURIComponent(value)}`)

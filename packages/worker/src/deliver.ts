@@ -2,18 +2,18 @@ import { Backoff, retryAfterMs, sleep } from './backoff.ts'
 import type { Client } from './http.ts'
 import { log } from './log.ts'
 
-/** Something to post about a job. */
+/** A message about a job, to be posted to the platform. */
 export type Post = { url: string; body: string; jobId: string; what: string }
 
-/** How long to insist. */
+/** Bounds of the attempts to deliver a post. */
 export type Patience = {
-  /** No attempt starts later than this after the first one, in ms. */
+  /** Time after the first attempt in which others may start, in ms. */
   retryMs: number
-  /** The longest pause between two attempts, in ms. */
+  /** Longest pause between two attempts, in ms. */
   pauseMs: number
-  /** Aborting it makes the post pointless: nothing more is sent or logged. */
+  /** Aborts when the post is obsolete: nothing more is sent or logged. */
   cancel: AbortSignal
-  /** Aborting it makes the attempt in flight the last one. */
+  /** Aborts when the attempt in flight must be the last one. */
   hurry?: AbortSignal
 }
 
@@ -21,7 +21,7 @@ const silenceMs = 60_000
 
 /**
  * Posts until the platform accepts, refuses for good (a 4xx other than 408 and 429) or patience runs out. Resolves to
- * whether it was accepted; never rejects. An unreachable platform counts as one that is just being restarted.
+ * true if it was accepted; never rejects. An unreachable platform counts as one that restarts.
  */
 export async function deliver(client: Client, post: Post, patience: Patience): Promise<boolean> {
   const { cancel, hurry = cancel, retryMs, pauseMs } = patience
@@ -55,7 +55,7 @@ async function tryOnce(client: Client, { url, body, jobId }: Post, cancel: Abort
   }
 }
 
-/** A short text for why a request got no answer. */
+/** The reason for which a request got no answer, as a short text. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { code } = error as NodeJS.ErrnoException

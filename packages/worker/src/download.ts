@@ -13,9 +13,9 @@ import { unzip } from './unzip.ts'
 
 /** Bounds of a download. */
 export type DownloadOptions = {
-  /** The most that one file may have. Default RUNPOD_MAX_DOWNLOAD_BYTES, else 5 GiB. */
+  /** Largest size of one file, in bytes. Default RUNPOD_MAX_DOWNLOAD_BYTES, else 5 GiB. */
   maxBytes?: number
-  /** How long a server may be silent, in ms. Default 30000. */
+  /** Longest silence of a server, in ms. Default 30000. */
   timeoutMs?: number
   /** Ends the downloads; the `signal` of the handler's context does so when the job is cancelled. */
   signal?: AbortSignal
@@ -23,16 +23,16 @@ export type DownloadOptions = {
 
 /** Bounds of one download and of what is unpacked from it; `maxBytes` holds for each unpacked file too. */
 export type DownloadFileOptions = DownloadOptions & {
-  /** The most files and folders that a zip file may have. Default 10000. */
+  /** Maximum number of files and folders in a zip file. Default 10000. */
   maxUnpackedEntries?: number
-  /** The most bytes that the files of a zip file may have together. Default RUNPOD_MAX_DOWNLOAD_BYTES, else 5 GiB. */
+  /** Largest size of all files of a zip file together, in bytes. Default RUNPOD_MAX_DOWNLOAD_BYTES, else 5 GiB. */
   maxUnpackedBytes?: number
 }
 
 /** A file that was downloaded. */
 export type DownloadedFile = {
   path: string
-  /** The extension of its original name, without the dot; empty where it has none. */
+  /** The extension of its original name, without the dot; empty if it has none. */
   type: string
   /** The name that the server or the address gives to it. It is the sender's text: use `path` to open the file. */
   originalName: string
@@ -47,15 +47,15 @@ const mostRedirects = 5
 const defaultBytes = 5 * 1024 ** 3
 const defaultEntries = 10_000
 
-/** A download that would not become better if it was tried again. */
+/** A failure of a download that another attempt cannot fix. */
 class FinalError extends Error {}
 
 /**
  * Downloads files that a job's input names into `jobs/<job>/downloaded_files` of the working folder and resolves to
  * their paths, in the order of the addresses; each has a random name with the extension it had. Addresses that are not
- * public are refused, in redirects too, unless RUNPOD_ALLOW_PRIVATE_DOWNLOAD_URLS is `true`: who sends a job must not
- * reach what the worker can reach. Rejects with the address and the reason when one file cannot be had, and leaves
- * none behind.
+ * public are refused, in redirects too, unless RUNPOD_ALLOW_PRIVATE_DOWNLOAD_URLS is `true`: the sender of a job must
+ * not reach the private network of the worker. Rejects with the address and the reason if one file cannot be
+ * downloaded, and then leaves no file.
  */
 export async function downloadFiles(
   job: Job | string,
@@ -87,9 +87,9 @@ export async function downloadFiles(
 }
 
 /**
- * Downloads one file as `downloadFiles` does, and unpacks it where its name ends in `.zip`, into a folder beside it: names
- * that lead out of that folder, links and encrypted files are refused. Unpacking needs the package `yauzl`. Rejects with
- * the address and the reason, and then leaves neither file nor folder.
+ * Downloads one file as `downloadFiles` does, and unpacks it if its name ends in `.zip`, into a folder beside it:
+ * names that lead out of that folder, links and encrypted files are refused. Unpacking needs the package `yauzl`.
+ * Rejects with the address and the reason, and then leaves neither file nor folder.
  */
 export async function downloadFile(
   job: Job | string,
@@ -117,14 +117,14 @@ export async function downloadFile(
   return { ...file, extractedPath: base }
 }
 
-/** Removes what `downloadFiles` and `downloadFile` have put into the working folder for this job. */
+/** Removes the files that `downloadFiles` and `downloadFile` wrote into the working folder for this job. */
 export async function removeDownloads(job: Job | string): Promise<void> {
   await rm(folderOf(job), { recursive: true, force: true })
 }
 
 function folderOf(job: Job | string): string {
   const id = typeof job === 'string' ? job : job.id
-  // An id is no path: what would leave the folder is written out.
+  // An id is not a path: characters that would lead out of the folder are encoded.
   return resolve('jobs', encodeURIComponent(id).replaceAll('.', '%2E'))
 }
 
@@ -215,7 +215,7 @@ function parse(url: string): URL {
   throw new FinalError('it is not an http or https address')
 }
 
-/** The name that the server gives, else that of the address that was asked for or of the one that it led to. */
+/** The name that the server gives, else that of the requested address or of the one that it redirects to. */
 function nameOf({ headers }: http.IncomingMessage, addresses: URL[]): string {
   const given = /filename="?([^";]*)/i.exec(headers['content-disposition'] ?? '')?.[1] ?? ''
   const names = [given, ...addresses.map(({ pathname }) => pathname)].map(text =>
@@ -230,7 +230,7 @@ function extensionOf(name: string): string {
   return /^\.\w{1,16}$/.test(extension) ? extension : ''
 }
 
-/** Without the query, in which a presigned address has its signature. */
+/** An address for messages: without its query, in which a presigned address has its signature. */
 function shown(url: string): string {
   return String(url).split(/[?#]/)[0]?.slice(0, 256) ?? ''
 }

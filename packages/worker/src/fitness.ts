@@ -4,7 +4,7 @@ import { createClient } from './http.ts'
 import { log } from './log.ts'
 import { version } from './version.ts'
 
-/** Looks at something that jobs need, and throws when it is not there. */
+/** Checks something that jobs need, and throws if it is missing. */
 export type FitnessCheck = () => unknown
 
 const reportMs = 2000
@@ -14,9 +14,9 @@ const checks: FitnessCheck[] = []
 let closed = false
 
 /**
- * Has `check` run before the first job is taken, after those that were registered earlier. When it throws or rejects,
- * the platform is told its name and the reason, and the worker exits with 1 without having taken a job. Not run without
- * a platform. Throws an `Error` once `start` was called.
+ * Registers `check` to run before the first job is taken, after the checks that were registered earlier. If it throws
+ * or rejects, the worker reports its name and the reason to the platform and exits with 1 without taking a job. It
+ * does not run without a platform. Throws an `Error` once `start` was called.
  */
 export function registerFitnessCheck(check: FitnessCheck): void {
   if (typeof check !== 'function') throw new TypeError('registerFitnessCheck needs a function')
@@ -24,12 +24,12 @@ export function registerFitnessCheck(check: FitnessCheck): void {
   checks.push(check)
 }
 
-/** No check can be registered from now on. */
+/** Refuses all later registrations. */
 export function closeFitnessChecks(): void {
   closed = true
 }
 
-/** Runs the checks one after another. Resolves to whether all passed; the first that fails is reported. */
+/** Runs the checks one after another. Resolves to true if all passed; the first that fails is reported. */
 export async function runFitnessChecks(config: Config): Promise<boolean> {
   for (const [index, check] of checks.entries()) {
     const name = check.name || `check ${index + 1}`
@@ -46,7 +46,7 @@ export async function runFitnessChecks(config: Config): Promise<boolean> {
   return true
 }
 
-/** Best effort: the exit says it too, only less well. */
+/** Reports a failed check as well as it can: the exit code shows the failure too, without its reason. */
 async function report(config: Config, check: string, reason: string): Promise<void> {
   if (!config.pingUrl || !config.token) return
   const about = { status: 'unhealthy', check, reason: reason.slice(0, longestReason), runpod_version: version }

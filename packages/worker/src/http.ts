@@ -5,34 +5,34 @@ import { version } from './version.ts'
 /** One request to the platform. */
 export type Ask = {
   url: string
-  /** Present for a POST: JSON text. */
+  /** JSON text of a POST; undefined for a GET. */
   body?: string
-  /** The job a POST is about. */
+  /** Job of a POST. */
   jobId?: string
-  /** How long the connection may be silent, in ms. */
+  /** Longest silence of the connection, in ms. */
   timeoutMs: number
-  /** Aborting it ends the request at once, whatever may be on its way. */
+  /** Ends the request at once, even if an answer is on its way. */
   cancel?: AbortSignal
-  /** Aborting it ends the request unless an answer has begun; see `hangUp`. */
+  /** Ends the request unless an answer has begun; see `hangUp`. */
   giveUp?: AbortSignal
 }
 
 /** The platform's answer, read to its end. */
 export type Reply = { status: number; retryAfter: string | undefined; body: string }
 
-/** Sends requests; rejects with the socket's error when no complete answer arrived. */
+/** Sends requests; rejects with the socket's error if no complete answer arrives. */
 export type Client = { send(ask: Ask): Promise<Reply> }
 
-/** A silent connection, as opposed to one that was refused or reset. */
+/** The error of a silent connection, as opposed to one that was refused or reset. */
 export class NoAnswer extends Error {}
 
-/** Makes a client that authenticates as this worker and keeps connections open between requests. */
+/** Creates a client that authenticates as this worker and keeps connections open between requests. */
 export async function createClient(config: Config): Promise<Client> {
   const urls = [config.takeUrl, config.outputUrl, config.streamUrl, config.pingUrl]
-  // TLS costs start-up time, so it is loaded only when an address needs it.
+  // TLS costs start-up time, so it is loaded only if an address needs it.
   const https = urls.some(url => url?.startsWith('https:')) ? await import('node:https') : undefined
   const pool = (limit: number) => {
-    // Idle connections are dropped early: a proxy that forgot one would swallow a result posted on it.
+    // Idle connections are closed early: a proxy that forgot one would swallow a result posted on it.
     const settings = { keepAlive: true, maxSockets: limit, timeout: 10_000 }
     return { plain: new http.Agent(settings), secure: https && new https.Agent(settings) }
   }
@@ -121,8 +121,8 @@ async function readReply(response: http.IncomingMessage): Promise<Reply> {
 }
 
 /**
- * Takes back a poll without losing a job that is being answered to it: closing only our half tells the server that
- * nobody waits any more, while an answer already on its way can still be read.
+ * Withdraws a poll without losing a job in its answer: the end of our half of the connection shows the server that
+ * nobody waits, and an answer already on its way can still be read.
  */
 function hangUp(request: http.ClientRequest): void {
   if (!request.socket || request.socket.connecting) {

@@ -8,7 +8,7 @@ import { encodeFailure, encodeResult, errorIn, type Final, failureText, isStream
 import type { Context, Job, StartOptions } from './types.ts'
 import { checkInput } from './validate.ts'
 
-/** What running a job needs: the worker's options and its way to the platform. */
+/** The worker's options and its connection to the platform, which each job needs. */
 export type Surroundings = { options: StartOptions; config: Config; client: Client }
 
 /** One job on this worker, from take to delivered result. */
@@ -21,24 +21,24 @@ export class JobRun {
   #streaming = false
   #warned = false
 
-  /** Prepares the job; nothing runs yet. */
+  /** Prepares the job; `run` starts it. */
   constructor(job: Job, around: Surroundings) {
     this.job = job
     this.#around = around
   }
 
-  /** Whether the platform has withdrawn the job. */
+  /** True if the platform withdrew the job. */
   get cancelled(): boolean {
     return this.#cancelled.signal.aborted
   }
 
-  /** The platform has finalised the job by itself: tell the handler, and post nothing more. */
+  /** Aborts the signal of the handler and posts nothing more, since the platform finalized the job itself. */
   cancel(): void {
     this.#cancelled.abort()
     this.#settled.abort()
   }
 
-  /** Runs the handler and delivers the result. Never rejects; resolves when the job has nothing left to do. */
+  /** Runs the handler and delivers the result. Never rejects; resolves when all is done. */
   async run(): Promise<void> {
     const final = await asJob(this.job.id, () => this.#handle())
     // From here on updates get no second attempt, and the result waits for the one in flight.
@@ -62,7 +62,7 @@ export class JobRun {
       this.#streaming = true
       return await this.#stream(value, stopPod)
     } catch (error) {
-      // An error that a handler throws because its job was withdrawn is of no use.
+      // An error that a handler throws because its job was withdrawn helps nobody.
       if (!this.cancelled) log.error(failureText(error), this.job)
       return encodeFailure(error, stopPod, config.reported)
     }
@@ -79,7 +79,7 @@ export class JobRun {
       if (keep) kept.push(value)
       const sent = await this.#chunk(value)
       if (this.cancelled) break
-      // A stream with a hole in it would pass for complete; with the whole list to come nothing is missing.
+      // A stream with a gap would pass for complete. If the whole list follows, nothing is missing.
       if (!sent && !keep) throw new Error('a stream chunk could not be delivered')
     }
     return encodeResult(kept, stopPod)

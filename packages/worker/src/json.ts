@@ -1,11 +1,11 @@
-/** A value that cannot be sent as JSON without losing something; the message says where and why. */
+/** The error of a value that cannot be sent as JSON without a loss; the message has the place and the reason. */
 export class NotJsonError extends TypeError {
   override name = 'NotJsonError'
 }
 
 /**
- * JSON text for `value`. Unlike `JSON.stringify` it writes BigInts with all digits and throws a `NotJsonError` for
- * what would silently vanish: functions, symbols, promises, maps and sets. `undefined` is left out of objects.
+ * JSON text of `value`. Unlike `JSON.stringify` it writes BigInts with all digits and throws a `NotJsonError` for
+ * values that would silently vanish: functions, symbols, promises, maps and sets. `undefined` is left out of objects.
  */
 export function toJson(value: unknown): string {
   const mark = `bigint${Math.random().toString(36).slice(2)}:`

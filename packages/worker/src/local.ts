@@ -8,8 +8,8 @@ const help = `No job to run. A platform sets RUNPOD_WEBHOOK_GET_JOB; to try the 
 or put the same JSON into test_input.json in this folder.`
 
 /**
- * Runs one job without a platform, the one of `--test_input` or of test_input.json, and prints its final post as JSON on
- * stdout (progress goes to stderr). Resolves to the exit code: 0, or 1 when the job failed or there is none.
+ * Runs one job without a platform, the one of `--test_input` or of test_input.json, and prints its final post as JSON
+ * on stdout (progress goes to stderr). Resolves to the exit code: 0, or 1 if the job failed or does not exist.
  */
 export async function runLocally(options: StartOptions, testInput: string | undefined): Promise<number> {
   let job: Job

@@ -2,13 +2,13 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { format } from 'node:util'
 import type { Job } from './types.ts'
 
-/** How much a log line matters, from the least to the most. */
+/** Levels of log lines, from the least important to the most important. */
 export type Level = 'TRACE' | 'DEBUG' | 'INFO' | 'WARN' | 'ERROR'
 
-/** A job or its id; null for a line about no job. By default the job whose handler is calling. */
+/** A job or its id; null for a line about no job. Default: the job of the calling handler. */
 type About = Job | string | null
 
-/** Writes one log line; its methods do so with a level of their own. */
+/** Writes one log line; each of its methods does so with its own level. */
 export type Log = {
   (message: string, about?: { job?: About; level?: Level }): void
   trace(message: string, job?: About): void
@@ -18,11 +18,11 @@ export type Log = {
   error(message: string, job?: About): void
 }
 
-/** In the order of RunPod's SDK for Python, whose numbers they have. NOTSET shows nothing at all. */
+/** Levels by the numbers of RunPod's SDK for Python. NOTSET shows nothing at all. */
 const levels = ['NOTSET', 'TRACE', 'DEBUG', 'INFO', 'WARN', 'ERROR']
 const fallback = 'DEBUG'
 
-/** The middle of a longer message is left out. */
+/** Length above which the middle of a message is left out. */
 const longest = 4096
 
 const current = new AsyncLocalStorage<string>()
@@ -30,8 +30,8 @@ const { RUNPOD_LOG_LEVEL, RUNPOD_DEBUG_LEVEL } = process.env
 let shownFrom = placeOf(RUNPOD_LOG_LEVEL || RUNPOD_DEBUG_LEVEL || fallback) ?? levels.indexOf(fallback)
 
 /**
- * Writes one log line to stdout, unless its level is below the one of RUNPOD_LOG_LEVEL. On a platform
- * (`RUNPOD_ENDPOINT_ID` is set) it is a JSON object that names the job, so that the line can be shown with it;
+ * Writes one log line to stdout, unless its level is below RUNPOD_LOG_LEVEL. On a platform
+ * (`RUNPOD_ENDPOINT_ID` is set) it is a JSON object with the id of the job, so that the line can be shown with it;
  * elsewhere it is plain text.
  */
 export const log: Log = Object.assign(write, {
@@ -58,8 +58,8 @@ function write(message: string, about: { job?: About; level?: Level } = {}): voi
 }
 
 /**
- * Shows lines of this level and above from now on: its name or number, from the command line; undefined leaves the one
- * of the environment. A level that does not exist is told, and changes nothing.
+ * Shows lines of this level and above from now on: its name or number, from the command line; undefined leaves the
+ * level of the environment. A level that does not exist is logged, and changes nothing.
  */
 export function setLevel(wanted: string | undefined): void {
   for (const [name, value] of Object.entries({ RUNPOD_LOG_LEVEL, RUNPOD_DEBUG_LEVEL, '--rp_log_level': wanted })) {
@@ -81,14 +81,14 @@ function shorten(message: string): string {
   return `${message.slice(0, longest / 2)}\n...TRUNCATED ${over} CHARACTERS...\n${message.slice(-longest / 2)}`
 }
 
-/** Runs `action` so that whatever it logs, also later on, is attributed to the job. */
+/** Runs `action` and attributes all its log lines, later ones too, to the job. */
 export function asJob<T>(jobId: string, action: () => T): T {
   return current.run(jobId, action)
 }
 
 /**
- * On a platform, makes `console.log` and its siblings write the same JSON lines as `log`. An output that cannot be written, as on a
- * full disk, costs its lines and does not end the process.
+ * Makes `console.log` and its siblings write the same JSON lines as `log` on a platform. If the output cannot be
+ * written, as on a full disk, its lines are lost and the process goes on.
  */
 export function captureConsole(): void {
   if (!process.env.RUNPOD_ENDPOINT_ID) return

@@ -1,6 +1,6 @@
 /**
- * The name among `names` that somebody most likely meant by `typed`, or undefined where none is near. Case and
- * underscores do not count, so that `return_aggregate_stream` is found too.
+ * The name among `names` that is most likely meant by `typed`; undefined if none is near. Case and underscores do not
+ * count, so that `return_aggregate_stream` is found too.
  */
 export function nearest(typed: string, names: readonly string[]): string | undefined {
   const bare = strip(typed)
@@ -13,7 +13,7 @@ function strip(name: string): string {
   return name.replaceAll(/[_-]/g, '').toLowerCase().slice(0, 64)
 }
 
-/** How many letters have to be put in, taken out or replaced. A name that has the other one in it is one away. */
+/** Number of letters to add, remove or replace; 1 if one name contains the other. */
 function distance(a: string, b: string): number {
   const [short, long] = a.length < b.length ? [a, b] : [b, a]
   if (short.length >= 4 && long.includes(short)) return Math.min(1, long.length - short.length)

@@ -1,7 +1,7 @@
 import { nearest } from './nearest.ts'
 import type { StartOptions } from './types.ts'
 
-/** Held by the compiler to be all options there are. */
+/** All options: the compiler checks that none is missing. */
 const known: Record<keyof StartOptions, true> = {
   handler: true,
   inputSchema: true,
@@ -11,7 +11,7 @@ const known: Record<keyof StartOptions, true> = {
   resultRetryMs: true,
 }
 
-/** Throws a `TypeError` that says what is wrong with the options of `start`, all unknown names at once. */
+/** Throws a `TypeError` for invalid options of `start`, with all unknown names at once. */
 export function checkOptions(options: StartOptions): void {
   if (typeof options !== 'object' || options === null) throw new TypeError('start needs { handler: a function }')
   const unknown = Object.keys(options).filter(name => !Object.hasOwn(known, name))

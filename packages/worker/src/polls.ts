@@ -7,12 +7,12 @@ import type { Job } from './types.ts'
 
 const holdMs = 90_000
 
-/** Asks the platform for jobs, with the pauses that its answers call for. */
+/** Polls the platform for jobs, with the pauses that its answers require. */
 export class Taker {
   readonly #client: Client
   readonly #errors = new Backoff(10_000)
   readonly #hasty = new Backoff(1000)
-  /** Whether the last answer was none, and came at once. */
+  /** True if the last answer had no job and came at once. */
   #wasHasty = false
 
   /** Takes through `client`. */
@@ -21,8 +21,8 @@ export class Taker {
   }
 
   /**
-   * One poll. Resolves to the jobs handed out, or to none after the pause that the answer called for, which `stop`
-   * cuts short. `giveUp` ends a poll that has no answer yet. Never rejects.
+   * Polls once. Resolves to the jobs of the answer, or to an empty list after the pause that the answer requires,
+   * which `stop` cuts short. `giveUp` ends a poll without an answer. Never rejects.
    */
   async take(url: string, stop: AbortSignal, giveUp: AbortSignal): Promise<Job[]> {
     const asked = performance.now()
@@ -32,8 +32,9 @@ export class Taker {
         this.#errors.reset()
         const jobs = reply.status === 204 ? [] : readJobs(reply.body)
         const isHasty = jobs.length === 0 && performance.now() - asked < 500
-        // A platform that answers "nothing" at once instead of holding the poll must not be asked in a busy loop. It may do so once: a
-        // worker that was thawed before it was frozen is told that its poll is over, and a job waits for the next one.
+        // A platform that answers without a job at once, instead of holding the poll, must not be polled in
+        // a busy loop. It may do so once: the poll of a worker that thaws before it was frozen ends, and a
+        // job waits for the next poll.
         if (isHasty && this.#wasHasty) await sleep(this.#hasty.next(), stop)
         if (!isHasty) this.#hasty.reset()
         this.#wasHasty = isHasty
@@ -52,7 +53,7 @@ export class Taker {
 }
 
 /**
- * Listens for cancelled jobs and hands their ids to `onStop`, which says whether that was news, until `over` aborts.
+ * Polls for cancelled jobs and passes their ids to `onStop`, which returns true for a new one, until `over` aborts.
  * Never rejects.
  */
 export async function listenForStops(
@@ -69,7 +70,7 @@ export async function listenForStops(
       if (reply.status === 200 || reply.status === 204) {
         errors.reset()
         const ids = reply.status === 200 ? readStops(reply.body) : []
-        // A platform may repeat the ids until the jobs are gone; that must not become a busy loop.
+        // A platform may repeat the ids until the jobs have ended; that must not become a busy loop.
         const news = ids.filter(onStop).length > 0
         if (!news) await sleep(Math.max(0, 1000 - (performance.now() - asked)), over)
         continue
@@ -81,7 +82,7 @@ export async function listenForStops(
   }
 }
 
-/** Tells the platform every `everyMs` that this worker lives and which jobs it has. The first call goes out now. */
+/** Sends a ping with the ids of the worker's jobs to the platform every `everyMs`, the first one now. */
 export function startPinging(client: Client, baseUrl: string, everyMs: number, version: string, ids: () => string[]) {
   let busy = false
   const ping = async () => {
@@ -89,7 +90,7 @@ export function startPinging(client: Client, baseUrl: string, everyMs: number, v
     busy = true
     const list = ids().join(',')
     const url = withQuery(baseUrl, { ...(list ? { job_id: list } : {}), runpod_version: version })
-    // A missed ping says nothing that the next one does not say better.
+    // A failed ping needs no second attempt: the next one has newer content.
     await client.send({ url, timeoutMs: 2 * everyMs }).catch(() => undefined)
     busy = false
   }

@@ -1,13 +1,13 @@
 import { lookup } from 'node:dns'
 import { BlockList, isIP, isIPv4, type LookupFunction } from 'node:net'
 
-/** Ranges of IPv4 that are not reached over the internet, such as private networks and the metadata of clouds. */
+/** Ranges of IPv4 outside the internet, such as private networks and the metadata of clouds. */
 const notPublic = [
   ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24'],
   ...['192.0.2.0/24', '192.88.99.0/24', '192.168.0.0/16', '198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24'],
   ...['224.0.0.0/4', '240.0.0.0/4'],
 ]
-/** Of IPv6 only this range is public, but for those that stand for addresses of IPv4 or for examples. */
+/** The only public range of IPv6; parts of it stand for addresses of IPv4 or for examples. */
 const publicV6 = ['2000::/3']
 const notPublicV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']
 
@@ -15,18 +15,18 @@ const blockedV4 = listOf(notPublic, 'ipv4')
 const allowedV6 = listOf(publicV6, 'ipv6')
 const blockedV6 = listOf(notPublicV6, 'ipv6')
 
-/** An address that a job must not have the worker call. */
+/** The error of an address that a worker must not call for a job. */
 export class AddressError extends Error {
   override name = 'AddressError'
 }
 
-/** Throws an `AddressError` when the host of the address is the number of a place that is not public. */
+/** Throws an `AddressError` if the host of the address is an IP address that is not public. */
 export function requirePublicHost({ hostname }: URL): void {
   const host = hostname.replace(/^\[|\]$/g, '')
   if (isIP(host) !== 0) requirePublic(host, host)
 }
 
-/** Resolves a name for a socket, and fails when any of its addresses is not public: they are those it connects to. */
+/** Resolves a name for a socket, and fails if any of its addresses is not public: the socket connects to these. */
 export const publicLookup: LookupFunction = (hostname, options, done) => {
   lookup(hostname, { ...options, all: true }, (error, found) => {
     if (error) return done(error, [])
@@ -41,7 +41,7 @@ export const publicLookup: LookupFunction = (hostname, options, done) => {
   })
 }
 
-/** Whether the address is reached over the internet. */
+/** True if the address is part of the internet. */
 export function isPublic(address: string): boolean {
   if (isIPv4(address)) return !blockedV4.check(address)
   return isIP(address) === 6 && allowedV6.check(address, 'ipv6') && !blockedV6.check(address, 'ipv6')

@@ -2,18 +2,18 @@ import type { Config } from './config.ts'
 import { toJson } from './json.ts'
 import { version } from './version.ts'
 
-/** The body of a final post, and whether it reports a failure. */
+/** The body of a final post; `failed` is true if it reports a failure. */
 export type Final = { text: string; failed: boolean }
 
 /**
- * The final post for what a handler returned. Its keys `error` and `refresh_worker` are instructions, not output.
- * Throws what the handler returned if that is an `Error`, and a `NotJsonError` if it cannot be sent.
+ * The final post for the value that a handler returned. Its keys `error` and `refresh_worker` are instructions, not
+ * output. Throws the value if it is an `Error`, and a `NotJsonError` if it cannot be sent.
  */
 export function encodeResult(value: unknown, stopPod: boolean): Final {
   if (value instanceof Error) throw value
   if (!isRecord(value)) return encode({ output: value ?? null }, stopPod)
   const { error, refresh_worker: refresh, ...rest } = value
-  // Only an object that carries instructions is copied: others may have a toJSON of their own.
+  // Only an object with instructions is copied: others may have their own toJSON.
   const carries = 'error' in value || 'refresh_worker' in value
   const output = carries ? rest : value
   const body: Record<string, unknown> = error
@@ -43,12 +43,12 @@ export function failureText(thrown: unknown): string {
   return traceback(thrown) || `${thrown.name}: ${thrown.message}`
 }
 
-/** The error in a value that stands for a failed job, or undefined. */
+/** The error in a value that fails the job; undefined for other values. */
 export function errorIn(value: unknown): unknown {
   return (isRecord(value) && value.error) || undefined
 }
 
-/** Whether a handler's return value is to be streamed. */
+/** True if a handler's return value is a stream. */
 export function isStream(value: unknown): value is AsyncIterable<unknown> | Iterable<unknown> {
   if (typeof value !== 'object' || value === null) return false
   if (Symbol.asyncIterator in value) return true
@@ -80,7 +80,7 @@ function describe(thrown: unknown): string {
 function traceback(error: Error): string {
   const lines: string[] = []
   let next: unknown = error
-  // Bounded, because causes can form a circle.
+  // The depth has a limit, because causes can form a circle.
   for (let depth = 0; next instanceof Error && depth < 8; depth += 1) {
     lines.push(`${depth === 0 ? '' : 'Caused by: '}${next.stack ?? next}`)
     next = next.cause

@@ -5,22 +5,25 @@ import { listing, openApi } from './served-description.ts'
 import { ServedJobs, type Submission, type View } from './served-jobs.ts'
 import type { StartOptions } from './types.ts'
 
-/** Where the job operations are served, and how many jobs run at once; undefined: as the options of `start` say. */
+/**
+ * Address of the job operations, and the number of jobs that run at once; undefined for that
+ * of the options of `start`.
+ */
 export type Api = { host: string; port: number; concurrency: number | undefined }
 
 type Answer = { status: number; body: unknown; location?: string }
 
 const mostBodyBytes = 20 * 1024 * 1024
 const syncWaitMs = 90_000
-/** As on Runyard: less than the 10 s after which RunPod's client for Python gives a request up. */
+/** Longest wait for a chunk, as on Runyard: RunPod's client for Python gives a request up after 10 s. */
 const streamWaitMs = 8000
-/** A realtime request has no later one that could ask for its job. */
+/** Longest wait of a realtime request, for whose job no later request can ask. */
 const realtimeWaitMs = 24 * 3600 * 1000
 const loopback = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/
 
 /**
- * Serves the job operations for one handler, for development: jobs run in this process and are gone with it. Resolves
- * never; rejects when the address cannot be had. SIGTERM and SIGINT end the process at once.
+ * Serves the job operations for one handler, for development: jobs run in this process and end with it. Never
+ * resolves; rejects if the address is not free. SIGTERM and SIGINT end the process at once.
  */
 export async function serveApi(options: StartOptions, { host, port, concurrency }: Api): Promise<never> {
   const jobs = new ServedJobs(concurrency === undefined ? options : { ...options, concurrency })
@@ -43,7 +46,7 @@ export async function serveApi(options: StartOptions, { host, port, concurrency 
   return new Promise(() => {})
 }
 
-/** A request that gets no other answer than why. */
+/** A refused request, with the status and the reason of the answer. */
 class Refusal extends Error {
   readonly status: number
 
@@ -81,14 +84,14 @@ async function respond(jobs: ServedJobs, request: IncomingMessage): Promise<Answ
   throw new Refusal(404, listing)
 }
 
-/** What there is, for a person who opens the address and for programs. */
+/** The description of the operations, for a person who opens the address and for programs. */
 function describe(pathname: string): Answer | undefined {
   if (pathname === '/') return { status: 200, body: listing }
   if (pathname === '/docs') return { status: 307, body: listing, location: '/' }
   return pathname === '/openapi.json' ? { status: 200, body: openApi() } : undefined
 }
 
-/** Runs a job under the id that it brings, and answers with no more than what came out. */
+/** Runs a job under the id in its body, and answers with its result alone. */
 async function realtime(jobs: ServedJobs, request: IncomingMessage): Promise<object> {
   const body = await readSubmission(request)
   if (typeof body.id !== 'string' || body.id === '') throw new Refusal(400, 'the body has no "id"')
@@ -106,7 +109,7 @@ async function about(jobs: ServedJobs, operation: string, { id, waitMs }: { id: 
   return 'unknown'
 }
 
-/** Other sites that a browser has open must not reach the handler: neither through another name for this machine nor by a form. */
+/** Refuses requests of other sites that a browser has open: through another name of this machine, or from a form. */
 function guard({ headers, method, socket }: IncomingMessage): void {
   const name = (headers.host ?? '').replace(/:\d+$/, '')
   const isLocal = /^(?:::ffff:)?127\.|^::1$/.test(socket.localAddress ?? '')

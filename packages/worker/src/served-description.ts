@@ -1,4 +1,6 @@
-/** An operation of the development server: its method, its path, what it does, and whether it takes a job. */
+/**
+ * An operation of the development server: its method, its path and its effect; `takesJob` is true if it takes a job.
+ */
 type Operation = { method: 'get' | 'post'; path: string; does: string; takesJob?: true }
 
 const operations: Operation[] = [
@@ -12,7 +14,7 @@ const operations: Operation[] = [
   { method: 'get', path: '/health', does: 'counts the jobs' },
 ]
 
-/** The operations for a person, one on each line. */
+/** The operations as a text with a line for each. */
 export const listing = `The development server of a worker. There are:
 ${operations.map(({ method, path, does }) => `  ${method.toUpperCase()} ${path.slice(1)}: ${does}`).join('\n')}
 /v2/<anything>/ may stand before them. openapi.json describes them for programs.`

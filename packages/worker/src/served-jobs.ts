@@ -7,7 +7,7 @@ import { Webhooks } from './webhooks.ts'
 
 type Status = 'IN_QUEUE' | 'IN_PROGRESS' | 'COMPLETED' | 'FAILED' | 'CANCELLED'
 
-/** What a job operation answers. */
+/** The answer of a job operation. */
 export type View = {
   id: string
   status: Status
@@ -17,10 +17,10 @@ export type View = {
   executionTime?: number
 }
 
-/** A job as it is submitted. */
+/** The body of a submitted job. */
 export type Submission = {
   input: unknown
-  /** An http or https address that is told the end of the job. */
+  /** An http or https address that receives the end of the job. */
   webhook?: string | null
 }
 
@@ -39,7 +39,7 @@ type Served = {
 
 type Signal = { promise: Promise<void>; resolve: () => void }
 
-/** Jobs that are kept, those that are over included: the oldest of these make room for new ones. */
+/** Maximum number of jobs in memory. The oldest ones that have ended make room for new ones. */
 const mostJobs = 1000
 const mostChunkBytes = 64 * 1024 * 1024
 
@@ -57,8 +57,8 @@ const config: Config = {
 }
 
 /**
- * Runs jobs in this process as a worker would, and keeps what becomes of them in memory. The worker's posts end here
- * instead of at a platform.
+ * Runs jobs in this process as a worker would, and keeps their results in memory. It receives the posts of the
+ * worker in place of a platform.
  */
 export class ServedJobs {
   readonly #options: StartOptions
@@ -70,15 +70,15 @@ export class ServedJobs {
   #limit: number
   #starting = false
 
-  /** Jobs of this handler, as many at once as its concurrency allows. */
+  /** @param options with the handler, and the number of its jobs that run at once */
   constructor(options: StartOptions) {
     this.#options = options
     this.#limit = typeof options.concurrency === 'number' ? options.concurrency : 1
   }
 
   /**
-   * Queues a job with this body, under an id of its own or under this one, which then names no other job any more;
-   * undefined where too many jobs are not over yet, or the one with this id.
+   * Queues a job with this body under a new id, or under `id` in place of an earlier job that has ended; undefined if
+   * that job has not ended, or if too many others have not.
    */
   submit(body: Submission, id = `test-${globalThis.crypto.randomUUID()}`): View | undefined {
     const before = this.#jobs.get(id)
@@ -103,19 +103,19 @@ export class ServedJobs {
     return { ...served.view }
   }
 
-  /** The job as it is, or undefined where there is none. */
+  /** The present state of the job; undefined if it does not exist. */
   view(id: string): View | undefined {
     const served = this.#jobs.get(id)
     return served && { ...served.view }
   }
 
-  /** The job once it is over, or as it is after `ms` milliseconds. */
+  /** The state of the job once it has ended, or after `ms` milliseconds. */
   async whenOver(id: string, ms: number): Promise<View | undefined> {
     await this.#wait(id, ms, served => isOver(served))
     return this.view(id)
   }
 
-  /** The chunks that nobody has read yet, as soon as there are some, the job is over or `ms` milliseconds have passed. */
+  /** The unread chunks, as soon as one exists, the job has ended or `ms` milliseconds have passed. */
   async chunks(id: string, ms: number): Promise<{ status: Status; stream: { output: unknown }[] } | undefined> {
     await this.#wait(id, ms, served => isOver(served) || served.read < served.chunks.length)
     const served = this.#jobs.get(id)
@@ -125,7 +125,7 @@ export class ServedJobs {
     return { status: served.view.status, stream }
   }
 
-  /** Ends the job, whether it waits or runs. One that is over stays as it is. */
+  /** Ends a queued or running job. A job that has ended does not change. */
   cancel(id: string): View | undefined {
     const served = this.#jobs.get(id)
     if (served && !isOver(served)) {
@@ -137,14 +137,14 @@ export class ServedJobs {
     return this.view(id)
   }
 
-  /** Cancels all jobs that wait; how many there were. */
+  /** Cancels all queued jobs. Returns their number. */
   purge(): number {
     const waiting = [...this.#waiting]
     for (const served of waiting) this.cancel(served.view.id)
     return waiting.length
   }
 
-  /** How many jobs are in which state. */
+  /** Number of jobs in each state. */
   health(): object {
     const count = (...wanted: Status[]) =>
       Array.from(this.#jobs.values()).filter(({ view }) => wanted.includes(view.status)).length

@@ -1,6 +1,6 @@
 /**
- * What a schema of any library that speaks Standard Schema 1 (zod, valibot, arktype and others) offers for checking a
- * value. `Output` is what a checked value is.
+ * A schema of any library that implements Standard Schema 1 (zod, valibot, arktype and others). `Output` is
+ * the type of a checked value.
  */
 export type StandardSchema<Output = unknown> = {
   readonly '~standard': {
@@ -11,12 +11,12 @@ export type StandardSchema<Output = unknown> = {
   }
 }
 
-/** The checked value, or what is wrong with it. */
+/** The checked value, or its faults. */
 export type SchemaResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly SchemaIssue[] }
 
-/** One thing that is wrong, and where: keys from the outside in. */
+/** One fault and its place: keys from the outside in. */
 export type SchemaIssue = {
   readonly message: string
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined

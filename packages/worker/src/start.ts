@@ -10,14 +10,14 @@ let started = false
 
 /**
  * Turns this process into a worker: runs the fitness checks, takes jobs, runs them through `handler`, delivers their
- * results. On SIGTERM or SIGINT it finishes what it has and exits with 0; a second signal exits at once. Without a
+ * results. On SIGTERM or SIGINT it finishes its jobs and exits with 0; a second signal exits at once. Without a
  * platform around it (`RUNPOD_WEBHOOK_GET_JOB` is unset) it runs one job from `--test_input '<json>'` or
- * `test_input.json`, prints the result and exits with 0, or with 1 if the job failed; with `--rp_serve_api` it serves the
- * job operations for development. Rejects with a `TypeError` for options it cannot use and with an `Error` when called
- * twice, for arguments it cannot use, or when the environment is incomplete.
+ * `test_input.json`, prints the result and exits with 0, or with 1 if the job failed; with `--rp_serve_api` it serves
+ * the job operations for development. Rejects with a `TypeError` for invalid options and with an `Error` if it is
+ * called twice, for invalid arguments, or if the environment is incomplete.
  */
 export async function start<Input = unknown, Output = unknown>(options: StartOptions<Input, Output>): Promise<void> {
-  // The platform decides what a job's input is; the type parameter is the caller's statement about it.
+  // The platform decides the input of a job; the type parameter is the caller's statement about it.
   const untyped = options as StartOptions
   checkOptions(untyped)
   if (started) throw new Error('start was already called')

@@ -5,13 +5,13 @@ import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import * as zlib from 'node:zlib'
 
-/** What an archive may hold at most. */
+/** Bounds of an archive, and the signal that ends its unpacking. */
 export type UnzipBounds = {
-  /** Files and folders. */
+  /** Maximum number of files and folders. */
   maxEntries: number
-  /** Unpacked bytes of one file. */
+  /** Largest size of one unpacked file, in bytes. */
   maxFileBytes: number
-  /** Unpacked bytes of all files. */
+  /** Largest size of all unpacked files together, in bytes. */
   maxTotalBytes: number
   /** Ends the unpacking. */
   signal: AbortSignal | undefined
@@ -20,19 +20,19 @@ export type UnzipBounds = {
 type Entry = import('yauzl').Entry
 
 const kindMask = 0o170000
-/** Regular file, folder, and what archives say that were not made on Unix. */
+/** Regular file, folder, and the kind in archives that were not made on Unix. */
 const usableKinds = [0o100000, 0o040000, 0]
 
 /**
  * Unpacks a zip file into a new folder. Names that lead out of it, links, devices and encrypted files are refused, and
- * bytes are counted as they are unpacked, whatever the archive says about them. Needs the package `yauzl`. Rejects with
- * the reason, and then leaves no folder.
+ * the size is that of the unpacked bytes, not the one in the archive. Needs the package `yauzl`. Rejects with the
+ * reason, and then leaves no folder.
  */
 export async function unzip(archive: string, folder: string, bounds: UnzipBounds): Promise<void> {
   const { openPromise } = await loadReader()
   // strictFileNames: a backslash is refused and not taken for a slash.
   const zip = await openPromise(archive, { lazyEntries: true, autoClose: false, strictFileNames: true })
-  // Its iterator stops listening when the loop is left, and an error that nobody listens to ends the process.
+  // Its iterator stops listening when the loop ends, and an error without a listener ends the process.
   zip.on('error', () => {})
   try {
     await mkdir(folder)
@@ -82,7 +82,7 @@ class Unpacking {
     return path
   }
 
-  /** Folders that only the names of files mention count too, or one name could make thousands. */
+  /** Creates a folder and those above it. Each of them counts, or one name could create thousands. */
   async #makeFolder(path: string): Promise<void> {
     const missing: string[] = []
     for (let at = path; !this.#folders.has(at); at = dirname(at)) missing.push(at)
@@ -101,7 +101,7 @@ class Unpacking {
 
   #counter({ fileName, crc32: wanted }: Entry): Transform {
     const { maxFileBytes, maxTotalBytes } = this.#bounds
-    // Node before 20.15 has none; sizes are checked there as well.
+    // Node before 20.15 has no `crc32`; it still checks sizes.
     const { crc32 } = zlib as { crc32?: typeof zlib.crc32 }
     let bytes = 0
     let checksum = 0

@@ -10,23 +10,25 @@ import { sleep } from './backoff.ts'
 import { log } from './log.ts'
 import type { Job } from './types.ts'
 
-/** A bucket that speaks S3, and who may write to it. */
+/** A bucket with the API of S3, and the keys for it. */
 export type Bucket = {
   endpointUrl: string
   accessId: string
   accessSecret: string
-  /** Default: the one of RunPod's SDK for Python, month and year as in `11-26`. */
+  /** Default: that of RunPod's SDK for Python, month and year as in `11-26`. */
   bucketName?: string
 }
 
-/** What is uploaded, and where to. */
+/** Options of an upload. */
 export type UploadOptions = {
-  /** The last part of its key. Default: the name of the file. */
+  /** Last part of its key. Default: the name of the file. */
   name?: string
-  /** Goes before the name, with a slash between them. */
+  /** First part of its key, before the name and a slash. */
   prefix?: string
   contentType?: string
-  /** Default: BUCKET_ENDPOINT_URL, BUCKET_ACCESS_KEY_ID and BUCKET_SECRET_ACCESS_KEY, with BUCKET_NAME where it is set. */
+  /**
+   * Default: BUCKET_ENDPOINT_URL, BUCKET_ACCESS_KEY_ID and BUCKET_SECRET_ACCESS_KEY, with BUCKET_NAME if it is set.
+   */
   bucket?: Bucket
   /** Ends the upload; the `signal` of the handler's context does so when the job is cancelled. */
   signal?: AbortSignal
@@ -36,15 +38,16 @@ type Content = { bytes: number; open(): Readable; save(path: string): Promise<vo
 
 const tries = 3
 const silenceMs = 60_000
-/** What S3 takes in one piece. */
+/** Largest size of an upload in one piece to S3, in bytes. */
 const mostBytes = 5 * 1024 ** 3
 const readableSeconds = 7 * 24 * 3600
 const folderWithoutBucket = 'local_upload'
 
 /**
- * Uploads a file and resolves to an address at which everybody can read it for seven days. It is streamed, up to 5 GiB.
- * Needs the package `aws4fetch`, which signs the requests. Without a bucket it is copied into `local_upload` of the
- * working folder, and its path returned, but on a platform that is an error. Rejects with the bucket's answer.
+ * Uploads a file and resolves to an address at which everybody can read it for seven days. It is streamed,
+ * up to 5 GiB. Needs the package `aws4fetch`, which signs the requests. Without a bucket the file is
+ * copied into `local_upload` of the working folder, and its path returned; on a platform that is an error.
+ * Rejects with the bucket's answer.
  */
 export async function uploadFile(path: string, options: UploadOptions = {}): Promise<string> {
   const { size } = await stat(path)
@@ -52,7 +55,7 @@ export async function uploadFile(path: string, options: UploadOptions = {}): Pro
   return upload(content, options.name ?? basename(path), options)
 }
 
-/** Uploads bytes or a text under this name; otherwise as `uploadFile`. */
+/** Uploads bytes or a text under this name, as `uploadFile` does. */
 export async function uploadBytes(
   name: string,
   data: Uint8Array | string,
@@ -63,7 +66,7 @@ export async function uploadBytes(
   return upload({ bytes: bytes.length, open, save: copy => writeFile(copy, bytes) }, name, options)
 }
 
-/** Uploads an image of a job under a random name with the extension it has; otherwise as `uploadFile`. */
+/** Uploads an image of a job under a random name with the extension of the file, as `uploadFile` does. */
 export async function uploadImage(job: Job | string, path: string, options: UploadOptions = {}): Promise<string> {
   const extension = extname(path).toLowerCase()
   const kind = extension.slice(1).replace(/^jpg$/, 'jpeg')
@@ -78,7 +81,7 @@ async function upload(content: Content, name: string, options: UploadOptions): P
   if (content.bytes > mostBytes)
     throw new RangeError(`${name} has more than the ${mostBytes} bytes that S3 takes in one piece`)
   const steps = [...(options.prefix ?? '').split('/').filter(Boolean), ...name.split('/').filter(Boolean)]
-  // In an address these two would leave the bucket.
+  // These two steps in an address lead out of the bucket.
   if (steps.length === 0 || steps.some(step => step === '.' || step === '..'))
     throw new RangeError(`${name} is no name of a file in a bucket`)
   const { AwsClient } = await loadSigner()
@@ -109,7 +112,7 @@ async function upload(content: Content, name: string, options: UploadOptions): P
 
 type Refused = { isFinal: boolean; reason: string }
 
-/** Undefined when the bucket has taken it. */
+/** Puts the content into the bucket. Resolves to undefined if the bucket accepts it. */
 async function put(
   url: string,
   headers: Record<string, string>,
@@ -129,7 +132,7 @@ async function put(
     request.on('response', response => readRefusal(response).then(resolve, reject))
   })
   try {
-    // An answer may come before all is sent, when the bucket refuses it.
+    // A bucket that refuses the content may answer before all of it is sent.
     const sent = pipeline(content.open(), request)
     sent.catch(() => {})
     return await Promise.race([answered, sent.then(() => answered)])

@@ -1,10 +1,10 @@
 import type { SchemaIssue } from './standard-schema.ts'
 import type { Job, StartOptions } from './types.ts'
 
-/** More than these are counted, not told. */
+/** Maximum number of faults in a message; further ones are only counted. */
 const MOST_ISSUES = 20
 
-/** A job whose input does not fit the schema; the message has a line for each thing that is wrong, with its path. */
+/** The error of an input that does not fit the schema; the message has a line with the path of each fault. */
 export class InputError extends Error {
   override name = 'InputError'
 
@@ -12,12 +12,12 @@ export class InputError extends Error {
     const lines = issues.slice(0, MOST_ISSUES).map(({ message, path = [] }) => `${pathText(path)}: ${message}`)
     const more = issues.length - lines.length
     super([...lines, ...(more > 0 ? [`and ${more} more`] : [])].join('\n'))
-    // Where the schema was called says nothing to the caller of the job.
+    // The stack is of no use to the caller of the job.
     this.stack = ''
   }
 }
 
-/** The job with what the schema made of its input. @throws InputError when it does not fit */
+/** The job with the value that the schema returns for its input. @throws InputError if the input does not fit */
 export async function checkInput(job: Job, schema: StartOptions['inputSchema']): Promise<Job> {
   if (!schema) return job
   const result = await schema['~standard'].validate(job.input)

@@ -1,14 +1,14 @@
 import { log } from './log.ts'
 
 const answerMs = 10_000
-/** Receivers that do not answer must not pile up. */
+/** Maximum number of requests at once, since a receiver may not answer. */
 const mostAtOnce = 100
 
-/** Tells the ends of jobs to the addresses that the jobs name: one POST each, without a second try. */
+/** Sends the ends of jobs to the addresses that the jobs name: one POST each, without a second attempt. */
 export class Webhooks {
   #onTheirWay = 0
 
-  /** Sends this as JSON, in the background. What goes wrong is logged. */
+  /** Sends the state of a job as JSON, in the background. A failure is logged. */
   send(url: string, view: { id: string }): void {
     if (this.#onTheirWay >= mostAtOnce) {
       complain(view.id, `${mostAtOnce} are on their way already`)
@@ -25,14 +25,14 @@ export class Webhooks {
   async #post(url: string, body: string): Promise<void> {
     const headers = { 'Content-Type': 'application/json' }
     const signal = AbortSignal.timeout(answerMs)
-    // A platform takes a redirect for a failure too.
+    // A redirect is a failure, as on a platform.
     const response = await fetch(url, { method: 'POST', headers, body, signal, redirect: 'manual' })
     await response.body?.cancel()
     if (!response.ok) throw new Error(`the receiver answered ${response.status}`)
   }
 }
 
-/** Without the address, whose query may have a secret. */
+/** Logs a failure without the address, whose query may have a secret. */
 function complain(jobId: string, reason: string): void {
   log(`the webhook was not delivered: ${reason}`, { job: jobId, level: 'WARN' })
 }

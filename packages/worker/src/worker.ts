@@ -8,7 +8,7 @@ import { version } from './version.ts'
 
 const graceMs = 2000
 
-/** Takes jobs, runs them and delivers their results until it is told to drain. */
+/** Takes jobs, runs them and delivers their results until it drains. */
 export class Worker {
   readonly #config: Config
   readonly #options: StartOptions
@@ -20,21 +20,21 @@ export class Worker {
   #limit: number
   #wake: () => void = () => {}
 
-  /** A worker for one platform; `run` makes it work. */
+  /** Prepares a worker of one platform; `run` starts it. */
   constructor(config: Config, options: StartOptions) {
     this.#config = config
     this.#options = options
     this.#limit = typeof options.concurrency === 'number' ? options.concurrency : 1
   }
 
-  /** Whether the worker has stopped taking jobs. */
+  /** True if the worker no longer takes jobs. */
   get draining(): boolean {
     return this.#draining.signal.aborted
   }
 
   /**
-   * Stops taking jobs. A take that is open gets a moment to be answered, because the platform may be handing out a
-   * job on it right now; such a job is run. Then it is withdrawn.
+   * Stops taking jobs. An open take is withdrawn after a moment, because its answer may already be on its way; a job
+   * in such an answer still runs.
    */
   drain(): void {
     if (this.draining) return
@@ -43,7 +43,7 @@ export class Worker {
     this.#wake()
   }
 
-  /** Works; resolves once drained, with every result delivered. */
+  /** Takes and runs jobs. Resolves once the worker is drained and every result is delivered. */
   async run(): Promise<void> {
     const client = await createClient(this.#config)
     const { pingUrl, pingMs, stopUrl } = this.#config
@@ -100,7 +100,7 @@ export class Worker {
     this.#runNext()
   }
 
-  // More jobs than were asked for wait here: the platform has marked them as ours.
+  // Jobs beyond the requested number wait here: the platform assigned them to this worker.
   #runNext(): void {
     while (this.#held.size - this.#backlog.length < this.#limit) {
       const run = this.#backlog.shift()
@@ -129,7 +129,7 @@ export class Worker {
     return true
   }
 
-  // A cancelled job may come back, retried by its caller, before its first handler has noticed.
+  // The caller may retry a cancelled job, so that it returns before its first handler ends.
   #find(jobId: string): JobRun | undefined {
     return Array.from(this.#held).find(run => run.job.id === jobId && !run.cancelled)
   }

@@ -40,13 +40,13 @@ after(() => {
 
 const kept = (job: string) => readdirSync(join('jobs', job, 'downloaded_files'))
 
-/** Offers this archive at /files.zip. */
+/** Serves this archive at /files.zip. */
 function offer(archive: Buffer): string {
   pages['/files.zip'] = { body: archive }
   return `${origin}/files.zip?X-Amz-Signature=secret`
 }
 
-/** That the archive is refused for this reason, and nothing of it is left. */
+/** Asserts that the archive is refused for this reason, and nothing of it is left. */
 async function refuses(archive: Buffer, reason: RegExp, options = {}) {
   await assert.rejects(downloadFile('bad', offer(archive), options), (error: Error) => {
     assert.match(error.message, reason)
@@ -86,7 +86,7 @@ describe('one download', () => {
       { name: 'images/deep/er/cat.png', data: 'a cat' },
       { name: 'images/large.bin', data: large },
       { name: 'empty.txt' },
-      // As an archive says that was not made on Unix.
+      // Archives that were not made on Unix have this kind.
       { name: 'ümlaut.txt', data: 'ü', mode: 0 },
     ]
     const { path, type, originalName, extractedPath } = await downloadFile('j3', offer(zipOf(...members)))

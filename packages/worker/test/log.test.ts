@@ -3,7 +3,7 @@ import { existsSync, openSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { atOnce, bench, final, until } from './support/bench.ts'
 
-/** The messages that a worker with these variables shows for one job that logs at each level. */
+/** Messages in the output of a worker with these variables, for one job that logs at each level. */
 async function shown(t: Parameters<typeof bench>[0], env: Record<string, string>): Promise<string[]> {
   const { stub, child } = await bench(t, { jobs: [{ do: 'levels' }], env: { RUNPOD_ENDPOINT_ID: 'ep1', ...env } })
   await final(stub, 'j1')

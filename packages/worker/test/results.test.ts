@@ -64,7 +64,7 @@ describe('results', atOnce, () => {
   })
 
   it('sends progress updates in order and all of them before the result', async t => {
-    // Each answer is quicker than the one before, so posts sent side by side would overtake each other.
+    // Each answer is faster than the previous one, so parallel posts would overtake each other.
     const slow = (_: unknown, count: number) => ({ status: 200, body: {}, afterMs: 70 - 10 * count })
     const { stub } = await bench(t, { jobs: [{ do: 'progress' }], rules: { 'job-done': slow } })
     await final(stub, 'j1')

@@ -8,7 +8,7 @@ describe('taking jobs', atOnce, () => {
     const { stub } = await bench(t, { jobs: Array(12).fill({ do: 'echo' }) })
     await final(stub, 'j12')
     const took = stub.of('job-done', 'j12')[0]!.at - stub.of('job-done', 'j1')[0]!.at
-    // With the shortest of its pauses between them it would be 1.65 s at least.
+    // The shortest pauses between them would take 1.65 s.
     assert.ok(took < 1600, `eleven jobs took ${took} ms`)
   })
 
@@ -74,7 +74,7 @@ describe('taking jobs', atOnce, () => {
     await final(stub, 'j8')
     const takes = stub.takes()
     const gaps = takes.flatMap(({ at }, index) => (index % 2 === 1 ? [at - takes[index - 1]!.at] : []))
-    // The shortest of its pauses is 150 ms; one of the gaps is short on a busy machine, too.
+    // The shortest pause is 150 ms; one of the gaps is shorter even on a busy machine.
     assert.ok(Math.min(...gaps) < 150, `waited ${gaps.join(', ')} ms`)
   })
 

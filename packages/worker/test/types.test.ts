@@ -34,7 +34,7 @@ const wrong: Record<string, string> = {
 const files = [...blocks, ...Object.values(right), ...Object.values(wrong)]
 let mistakes: string
 
-/** All of it is compiled at once: starting the compiler takes a busy machine longer than its work. */
+/** Compiles all samples at once: the start of the compiler takes longer than its work. */
 before(async () => {
   const folder = mkdtempSync(join(tmpdir(), 'worker-types-'))
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))

@@ -12,7 +12,7 @@ const config = readConfig({
   RUNPOD_WEBHOOK_POST_OUTPUT: 'http://stub/job-done/w-1/$ID',
 })
 
-/** What is posted for a job with this input, and whether the handler saw it. */
+/** The final post for a job with this input, its error report, and the input that the handler received. */
 async function run(inputSchema: StandardSchema, input: unknown) {
   const posts: { output?: unknown; error?: string }[] = []
   let seen: unknown

@@ -15,7 +15,7 @@ export class Child {
   stdout = ''
   stderr = ''
 
-  /** @param stdout a file for its output instead of a pipe */
+  /** @param stdout a file for its output in place of a pipe */
   constructor(args: string[], env: Record<string, string>, cwd?: string, stdout?: number) {
     const { PATH = '', HOME = '' } = process.env
     const began = performance.now()
@@ -32,7 +32,7 @@ export class Child {
     })
   }
 
-  /** Sends the signal and resolves to how the process ended and how many ms that took. */
+  /** Sends the signal and resolves to the exit of the process and the time until then, in ms. */
   async end(signal: NodeJS.Signals): Promise<Ended> {
     const began = performance.now()
     this.process.kill(signal)
@@ -65,7 +65,7 @@ export async function bench(t: Cleanup, { rules, options = {}, env = {}, jobs = 
   return { stub, child }
 }
 
-/** How many tests of a file run at once: each starts a process, which takes a busy machine a while. */
+/** Number of tests of a file that run at once: each starts a process, which is slow on a busy machine. */
 export const atOnce = { concurrency: 4 }
 
 /** Resolves to the first truthy value of `look`; rejects with a message after 30 s. */

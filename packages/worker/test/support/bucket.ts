@@ -1,4 +1,4 @@
-/** A bucket that checks signatures as S3 does (AWS Signature Version 4), with code of its own. */
+/** A bucket that checks signatures as S3 does (AWS Signature Version 4), with its own code. */
 import { createHash, createHmac } from 'node:crypto'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -10,7 +10,7 @@ export type Stored = { body: Buffer; contentType: string | undefined; region: st
 
 export class BucketServer {
   readonly stored = new Map<string, Stored>()
-  /** Answers that are given before a request is looked at, the first one first. */
+  /** Answers to the next requests, in order; the bucket does not read these requests. */
   readonly troubles: { status: number; code: string }[] = []
   readonly #server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
@@ -42,7 +42,7 @@ export class BucketServer {
   }
 }
 
-/** The region that the request is signed for, where its signature is right. */
+/** The region that the request is signed for; undefined if its signature is wrong. */
 function verify(request: IncomingMessage): string | undefined {
   const url = new URL(request.url ?? '', 'http://bucket')
   const given = url.searchParams.get('X-Amz-Signature')

@@ -1,4 +1,4 @@
-/** A platform reduced to the six worker calls, recording all it is asked. */
+/** A platform with the six worker calls alone, which records all requests. */
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
@@ -16,7 +16,7 @@ export type Call = {
 export type Answer = { status: number; headers?: Record<string, string>; body?: unknown; afterMs?: number }
 type Job = { id: string; input?: unknown }
 
-/** How the stub departs from a well-behaved platform: return an answer to give it, or undefined for the usual one. */
+/** Answers in place of those of a usual platform; a rule that returns undefined leaves the usual answer. */
 export type Rules = Partial<Record<Kind, (call: Call, count: number) => Answer | undefined>> & { holdMs?: number }
 
 export class Stub {

@@ -1,12 +1,12 @@
-/** Makes zip files, such as no packer would make too. */
+/** Creates zip files, also malformed ones that no packer creates. */
 import { crc32, deflateRawSync } from 'node:zlib'
 
 export type Member = {
   name: string
   data?: string | Buffer
-  /** Of Unix: its kind and rights. */
+  /** Kind and permissions of Unix. */
   mode?: number
-  /** What the archive says about it in place of the truth. */
+  /** False values in the archive, in place of the real ones. */
   says?: { bytes?: number; crc32?: number; flags?: number }
 }
 
@@ -32,7 +32,7 @@ export function zipOf(...members: Member[]): Buffer {
     const rest = Buffer.alloc(14)
     rest.writeUInt32LE((mode << 16) >>> 0, 6)
     rest.writeUInt32LE(offset, 10)
-    // Made by version 2.0 on Unix.
+    // Version 2.0 on Unix created it.
     central.push(Buffer.concat([Buffer.from('PK\x01\x02'), Buffer.from([20, 3]), common, rest, fileName]))
     locals.push(local)
     offset += local.length
