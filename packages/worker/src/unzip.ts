@@ -36,9 +36,9 @@ export async function unzip(archive: string, folder: string, bounds: UnzipBounds
   zip.on('error', () => {})
   try {
     await mkdir(folder)
-    const unpacking = new Unpacking(folder, bounds)
+    const unpacker = new Unpacker(folder, bounds)
     for await (const entry of zip.eachEntry()) {
-      await unpacking.add(entry, () => zip.openReadStreamPromise(entry))
+      await unpacker.add(entry, () => zip.openReadStreamPromise(entry))
     }
   } catch (error) {
     await rm(folder, { recursive: true, force: true })
@@ -48,7 +48,7 @@ export async function unzip(archive: string, folder: string, bounds: UnzipBounds
   }
 }
 
-class Unpacking {
+class Unpacker {
   readonly #folder: string
   readonly #bounds: UnzipBounds
   readonly #folders: Set<string>
