@@ -49,7 +49,12 @@ async function tryOnce(client: Client, { url, body, jobId }: Post, cancel: Abort
     const { status, retryAfter } = await client.send({ url, body, jobId, timeoutMs: silenceMs, cancel })
     const passing = status >= 500 || status === 408 || status === 429
     const waitMs = retryAfterMs(retryAfter) ?? (status === 429 ? 5000 : undefined)
-    return { accepted: status >= 200 && status < 300, final: !passing, reason: `the platform said ${status}`, waitMs }
+    return {
+      accepted: status >= 200 && status < 300,
+      final: !passing,
+      reason: `the platform answered ${status}`,
+      waitMs,
+    }
   } catch (error) {
     return { accepted: false, final: false, reason: reasonOf(error) }
   }

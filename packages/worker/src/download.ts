@@ -187,7 +187,7 @@ async function open(url: string, bounds: DownloadOptions): Promise<{ response: h
     response.destroy()
     const isRedirect = [301, 302, 303, 307, 308].includes(statusCode) && headers.location !== undefined
     const mayPass = statusCode >= 500 || statusCode === 408 || statusCode === 429
-    if (!isRedirect) throw new (mayPass ? Error : FinalError)(`the server said ${statusCode}`)
+    if (!isRedirect) throw new (mayPass ? Error : FinalError)(`the server answered ${statusCode}`)
     from = parse(new URL(headers.location ?? '', from).href)
   }
   throw new FinalError(`it was redirected more than ${mostRedirects} times`)

@@ -41,7 +41,7 @@ export class Taker {
         return jobs
       }
       const wait = retryAfterMs(reply.retryAfter) ?? (reply.status === 429 ? 5000 : this.#errors.next())
-      log(`taking a job failed: the platform said ${reply.status}`, { job: null, level: 'WARN' })
+      log(`taking a job failed: the platform answered ${reply.status}`, { job: null, level: 'WARN' })
       await sleep(Math.max(wait, 50), stop)
     } catch (error) {
       if (stop.aborted || error instanceof NoAnswer) return []

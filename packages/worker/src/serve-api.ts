@@ -77,7 +77,7 @@ async function respond(jobs: ServedJobs, request: IncomingMessage): Promise<Answ
   if (id !== '') {
     const found = await about(jobs, operation, { id, waitMs: waitOf(searchParams) })
     if (found !== 'unknown') {
-      if (found === undefined) throw new Refusal(404, `there is no job ${id.slice(0, 64)}`)
+      if (found === undefined) throw new Refusal(404, `job ${id.slice(0, 64)} does not exist`)
       return { status: 200, body: found }
     }
   }
@@ -125,7 +125,7 @@ async function submit(jobs: ServedJobs, request: IncomingMessage): Promise<View>
 }
 
 function accept(job: View | undefined): View {
-  if (!job) throw new Refusal(429, 'too many jobs wait, or the one with this id does')
+  if (!job) throw new Refusal(429, 'too many jobs have not ended, or the one with this id has not')
   return job
 }
 

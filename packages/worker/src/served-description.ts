@@ -8,14 +8,14 @@ const operations: Operation[] = [
   { method: 'post', path: '/runsync', does: 'queues a job and waits until it is over', takesJob: true },
   { method: 'get', path: '/status/{id}', does: 'shows a job' },
   { method: 'get', path: '/status-sync/{id}', does: 'shows a job once it is over' },
-  { method: 'get', path: '/stream/{id}', does: 'hands out the chunks that nobody has read yet' },
+  { method: 'get', path: '/stream/{id}', does: 'returns the unread chunks' },
   { method: 'post', path: '/cancel/{id}', does: 'cancels a job' },
-  { method: 'post', path: '/purge-queue', does: 'cancels the jobs that wait' },
+  { method: 'post', path: '/purge-queue', does: 'cancels the queued jobs' },
   { method: 'get', path: '/health', does: 'counts the jobs' },
 ]
 
 /** The operations as a text with a line for each. */
-export const listing = `The development server of a worker. There are:
+export const listing = `The development server of a worker. Its operations:
 ${operations.map(({ method, path, does }) => `  ${method.toUpperCase()} ${path.slice(1)}: ${does}`).join('\n')}
 /v2/<anything>/ may stand before them. openapi.json describes them for programs.`
 
@@ -23,11 +23,11 @@ const job = {
   type: 'object',
   required: ['input'],
   properties: {
-    input: { description: 'what the handler gets' },
+    input: { description: 'input of the handler' },
     webhook: {
       type: 'string',
       format: 'uri',
-      description: 'is told the end of the job by a POST of what status shows',
+      description: 'receives the end of the job: a POST with the answer of status',
     },
   },
 }

@@ -78,7 +78,7 @@ class Unpacker {
     if (!usableKinds.includes(kind)) throw new Error(`${shown(fileName)} is neither a file nor a folder`)
     const path = resolve(this.#folder, fileName)
     const isInside = path.startsWith(this.#folder + sep)
-    if (!isInside && fileName !== './') throw new Error(`${shown(fileName)} is no place in the folder`)
+    if (!isInside && fileName !== './') throw new Error(`${shown(fileName)} is not a path inside the folder`)
     return path
   }
 

@@ -83,7 +83,7 @@ async function upload(content: Content, name: string, options: UploadOptions): P
   const steps = [...(options.prefix ?? '').split('/').filter(Boolean), ...name.split('/').filter(Boolean)]
   // These two steps in an address lead out of the bucket.
   if (steps.length === 0 || steps.some(step => step === '.' || step === '..'))
-    throw new RangeError(`${name} is no name of a file in a bucket`)
+    throw new RangeError(`${name} is not a valid name of a file in a bucket`)
   const { AwsClient } = await loadSigner()
   const { accessId, accessSecret, endpointUrl, bucketName = monthAndYear() } = bucket
   const signer = new AwsClient({
@@ -151,7 +151,7 @@ async function readRefusal(response: http.IncomingMessage): Promise<Refused | un
   if (statusCode >= 200 && statusCode < 300) return undefined
   const said = /<Code>([^<]{1,64})<\/Code>(?:[\s\S]*?<Message>([^<]{1,256})<\/Message>)?/.exec(text)
   const words = said ? `: ${said[1]}${said[2] ? `, ${said[2]}` : ''}` : ''
-  return { isFinal: statusCode < 500 && statusCode !== 429, reason: `the bucket said ${statusCode}${words}` }
+  return { isFinal: statusCode < 500 && statusCode !== 429, reason: `the bucket answered ${statusCode}${words}` }
 }
 
 async function saveHere(content: Content, name: string): Promise<string> {

@@ -91,7 +91,7 @@ export class Worker {
 
   #accept(job: Job, client: Client): void {
     if (this.#find(job.id)) {
-      log('the platform handed out this job again while it is here; it is run once', { job, level: 'WARN' })
+      log('the platform sent this job again before its end; it runs once', { job, level: 'WARN' })
       return
     }
     const run = new JobRun(job, { options: this.#options, config: this.#config, client })

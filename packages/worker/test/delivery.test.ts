@@ -32,7 +32,7 @@ describe('delivering results', atOnce, () => {
     })
     await final(stub, 'j2')
     assert.equal(stub.of('job-done', 'j1').length, 1)
-    assert.match(child.stdout, /ERROR \| j1 \| the result was not delivered: the platform said 400/)
+    assert.match(child.stdout, /ERROR \| j1 \| the result was not delivered: the platform answered 400/)
   })
 
   it('stops offering a result after the time it was given for that', async t => {
@@ -43,6 +43,6 @@ describe('delivering results', atOnce, () => {
     })
     await final(stub, 'j2')
     assert.ok(stub.of('job-done', 'j1').length >= 2)
-    assert.match(child.stdout, /the result was not delivered: the platform said 500/)
+    assert.match(child.stdout, /the result was not delivered: the platform answered 500/)
   })
 })

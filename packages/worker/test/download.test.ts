@@ -75,7 +75,7 @@ describe('downloads', () => {
   it('fails with the address and the reason, and leaves nothing behind', async () => {
     const missing = `${origin}/missing?X-Amz-Signature=secret`
     await assert.rejects(downloadFiles('j2', [`${origin}/cat.png`, missing]), {
-      message: `${origin}/missing was not downloaded: the server said 404`,
+      message: `${origin}/missing was not downloaded: the server answered 404`,
     })
     await assert.rejects(downloadFiles('j2', `${origin}/round`), /redirected more than 5 times/)
     await assert.rejects(downloadFiles('j2', 'file:///etc/passwd'), /not an http or https address/)

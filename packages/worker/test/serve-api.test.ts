@@ -152,7 +152,7 @@ describe('the development server', () => {
       return [code, json.error]
     }
     assert.deepEqual(await wrong('POST', '/run', { name: 'x' }), [400, 'the body has no "input": send {"input": ...}'])
-    assert.deepEqual(await wrong('GET', '/status/nosuch'), [404, 'there is no job nosuch'])
+    assert.deepEqual(await wrong('GET', '/status/nosuch'), [404, 'job nosuch does not exist'])
     const [code, error] = await wrong('GET', '/elsewhere')
     assert.deepEqual([code, /POST runsync/.test(error!)], [404, true])
   })

@@ -54,9 +54,9 @@ describe('uploads', () => {
     server.troubles.push({ status: 503, code: 'SlowDown' })
     assert.equal(await read(await uploadBytes('again', 'x', { bucket })), 'x')
     const wrong = { ...bucket, accessSecret: 'nosuchsecret' }
-    const refused = /^Error: again was not uploaded: the bucket said 403: SignatureDoesNotMatch, no$/
+    const refused = /^Error: again was not uploaded: the bucket answered 403: SignatureDoesNotMatch, no$/
     await assert.rejects(uploadBytes('again', 'x', { bucket: wrong }), refused)
-    await assert.rejects(uploadBytes('../../other/x', 'x', { bucket }), /no name of a file/)
+    await assert.rejects(uploadBytes('../../other/x', 'x', { bucket }), /not a valid name of a file/)
     const signal = AbortSignal.abort(new Error('cancelled'))
     await assert.rejects(uploadBytes('again', 'x', { bucket, signal }), /cancelled/)
   })
