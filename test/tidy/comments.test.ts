@@ -9,7 +9,6 @@ const all = sources('src/', 'console/', 'packages/', 'sim/', 'bench/', 'scripts/
 const UNFINISHED: readonly string[] = [
   'bench/',
   'console/',
-  'packages/',
   'scripts/',
   'src/api/',
   'src/app/',
