@@ -1,4 +1,7 @@
-/** Logs in the console: no line is lost, doubled or out of order, whatever happens to the server or is done with the page. */
+/**
+ * Logs in the console: no line is lost, doubled or out of order, whatever happens to the
+ * server or is done with the page.
+ */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { before, describe, test } from 'node:test'
@@ -45,7 +48,7 @@ describe('logs in the console', { skip: browserSkip, timeout: patient(240_000) }
     await page.getByText('Not connected to the server').waitFor({ state: 'detached' })
     await page.getByText('● Following').waitFor()
     const next = await passes(page, last + 150)
-    // Where it was away is said between the lines.
+    // A gap is marked between the lines.
     const search = page.getByRole('searchbox', { name: /^Search/ })
     await search.fill('No connection to the server')
     await page.getByText('1 match', { exact: true }).waitFor()

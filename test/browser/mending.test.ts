@@ -1,4 +1,4 @@
-/** Somebody who has never seen the console finds out why a job waits, and mends it, in at most five clicks. */
+/** A new user of the console finds out why a job waits, and fixes it, in at most five clicks. */
 import assert from 'node:assert/strict'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -59,7 +59,7 @@ describe('mending in the console', { skip: browserSkip, timeout: patient(240_000
     assert.equal(changed.status, 200, changed.text)
     const { json: waiting } = await ask(server, '/v2/picky/run', { body: { input: { b: 2 } } })
     const { visitor, clicks, item } = await atHome()
-    // What is wrong is said in the words of the worker.
+    // The page shows the error in the words of the worker.
     await item('picky')
       .getByText('no such model: broken')
       .waitFor({ timeout: patient(60_000) })

@@ -1,4 +1,7 @@
-/** Every page of the console, for everybody: both themes, wide and narrow, by keyboard, by screen reader, with few rights. */
+/**
+ * Every page of the console, for everybody: both themes, wide and narrow, by keyboard, by
+ * screen reader, with few rights.
+ */
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { patient } from '../support/patience.ts'
@@ -55,7 +58,7 @@ describe('the pages of the console', { skip: browserSkip, timeout: patient(280_0
       const drawer = `/endpoints/hellonode/requests?job=${job}`
       for (const path of [...PAGES, drawer]) {
         await visitor.open(path)
-        // What the page reads is there.
+        // The data of the page has arrived.
         await visitor.page.waitForLoadState('domcontentloaded')
         await until('the page to be read', async () => (await visitor.page.locator('.loading').count()) === 0)
         assert.deepEqual(await visitor.axe(), [], path)

@@ -1,6 +1,7 @@
 /**
- * The pictures of the README and the guides, made from a real server in both themes. With RUNYARD_TEST_PICTURES=write they are written anew; else
- * each is compared with the one in the documentation, coarsely: numbers, times and ids may differ, what is where may not.
+ * The pictures of the README and the guides, made from a real server in both themes. With RUNYARD_TEST_PICTURES=write
+ * they are written again; else each is compared with the one in the documentation, coarsely: numbers, times and ids
+ * may differ, what is where may not.
  */
 import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -116,7 +117,7 @@ describe('the pictures of the documentation', { skip: browserSkip, timeout: pati
   })
 })
 
-/** What differs from machine to machine is the same in each picture: sizes, and what doctor finds. */
+/** Hides values that differ between machines: sizes, and the findings of doctor. */
 async function hideMachine({ page }: Visitor, server: Server): Promise<void> {
   const findings = [
     { check: 'data directory', state: 'ok', message: 'writable, with 812 GB free', action: null },

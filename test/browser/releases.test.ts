@@ -89,7 +89,7 @@ describe('releases in the console', { skip: browserSkip, timeout: patient(240_00
     await page.getByText('Saved', { exact: true }).waitFor()
     const { workers } = await settings('gated')
     assert.equal(workers.max, 2)
-    // What only they changed stays.
+    // Fields that only the other save changed stay.
     assert.equal(workers.idleTimeout, 120)
     visitor.assertClean()
   })

@@ -1,4 +1,7 @@
-/** Requests in the console: the runner in each mode, the list as it lives, the drawer of a job, and what is done with many. */
+/**
+ * Requests in the console: the runner in each mode, the list as it lives, the drawer of a job,
+ * and what is done with many.
+ */
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -51,7 +54,7 @@ describe('requests in the console', { skip: browserSkip, timeout: patient(240_00
       await result.getByText(`"by": "${mode}"`).waitFor()
       await result.getByText(/^took/).waitFor()
     }
-    // What was sent is there for the next time.
+    // The sent request is kept for the next visit.
     await page.reload()
     await page.getByLabel('Earlier inputs').selectOption({ index: 2 })
     assert.match(await page.getByLabel('Input (JSON)').inputValue(), /"by":"Run"/)
@@ -116,7 +119,7 @@ describe('requests in the console', { skip: browserSkip, timeout: patient(240_00
       .filter({ hasText: /executionTimeout/ })
       .waitFor()
     await result.getByText('Not run').waitFor()
-    // It is mended where it was typed.
+    // The user corrects it in its field.
     await page.getByLabel('Execution timeout (s)').fill('60')
     await send.click()
     await result.getByText('Completed').waitFor()
@@ -148,7 +151,7 @@ describe('requests in the console', { skip: browserSkip, timeout: patient(240_00
       return seen[job]! - (call as PerformanceResourceTiming).responseEnd
     }, id)
     assert.ok(seenAfterMs < patient(SEEN_WITHIN_MS), `seen after ${seenAfterMs} ms`)
-    // Another client's job is told of as well.
+    // A job of another client is listed, too.
     const others = await submit(server, 'gated', { gate: gate.path })
     await rowOf(page, others).getByText('Running').waitFor()
     gate.open()

@@ -39,7 +39,7 @@ describe('what an account has, in the console', { skip: browserSkip, timeout: pa
     await page.getByText('Some fields are not right yet.').waitFor()
     assert.match(await wrongAt(page, 'Name'), /\S/)
     assert.match(await wrongAt(page, 'Idle timeout, seconds'), />=1/)
-    // What is put right is not wrong any more, before it is sent.
+    // A corrected field loses its error before the form is sent.
     await page.getByLabel('Name', { exact: true }).fill('secretive')
     await page.getByLabel('Idle timeout, seconds').fill('60')
     assert.match(await wrongAt(page, 'Folder'), /nowhere/)

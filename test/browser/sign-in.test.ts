@@ -51,7 +51,7 @@ describe('signing in to the console', { skip: browserSkip, timeout: patient(180_
     await second.getByRole('link', { name: 'hello-node' }).waitFor()
     await second.getByRole('button', { name: 'Sign out' }).click()
     await second.getByLabel('API key').waitFor()
-    // The other tab hears of it.
+    // The other tab receives it.
     await visitor.page.getByLabel('API key').waitFor()
     await again.stop()
   })

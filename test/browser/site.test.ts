@@ -1,4 +1,4 @@
-/** The built site of the documentation, below a path of a server that knows files and nothing else. */
+/** The built site of the documentation, below a path of a server of static files. */
 import assert from 'node:assert/strict'
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs'
 import { createServer } from 'node:http'

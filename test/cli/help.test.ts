@@ -16,7 +16,7 @@ function nameOf(command: Command): string {
   return command.parent === null ? command.name() : `${nameOf(command.parent)} ${command.name()}`
 }
 
-/** What `--help` prints, with the text after the options. */
+/** Output of `--help`, with the text after the options. */
 function helpOf(command: Command): string {
   const parts: string[] = []
   command.configureOutput({ writeOut: part => void parts.push(part), getOutHelpWidth: () => 80 })

@@ -31,7 +31,7 @@ test('a secret that is typed is not echoed, by the terminal or by the command', 
   input.write('hunt')
   input.write('er3\u007f2\r')
   assert.equal(await asked, 'hunter2')
-  // Who sees the question may type at once.
+  // A user may type as soon as the question appears.
   assert.equal(shownBeforeRaw(), '')
   // In raw mode the terminal itself shows nothing; afterwards it is as before.
   assert.deepEqual(modes, [true, false])

@@ -1,4 +1,4 @@
-/** How `runyard jobs story` tells a story. */
+/** Output of `runyard jobs story`. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { storyText } from '../../src/cli/terminal/story-text.ts'

@@ -1,4 +1,4 @@
-/** What `runyard whatif` prints. */
+/** Output of `runyard whatif`. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { stripVTControlCharacters } from 'node:util'

@@ -590,7 +590,7 @@ const OTHER: Record<string, string> = {
   logLevel: 'warn',
 }
 
-/** What some settings need beside them. */
+/** Settings that others require beside them. */
 const BESIDE: Record<string, Given> = {
   tlsCert: { tlsKey: 'k' },
   tlsKey: { tlsCert: 'c' },

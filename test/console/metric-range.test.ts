@@ -1,4 +1,4 @@
-/** Which time the metrics of an endpoint are read for, and in which intervals. */
+/** Range and intervals in which the metrics of an endpoint are read. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {

@@ -1,4 +1,4 @@
-/** What the first tab of an endpoint and the first page decide. */
+/** Decisions of the first tab of an endpoint and of the first page. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointOverview } from '../../console/client/api-types.d.ts'

@@ -65,7 +65,7 @@ class Browser {
     return session
   }
 
-  /** The other tabs are told that the storage has changed. */
+  /** The other tabs receive the change of the storage. */
   async tell(of = 'storage'): Promise<void> {
     for (const [name, listener] of this.heard) if (name === of) listener()
     await settled()

@@ -1,4 +1,4 @@
-/** What endpoints used, summed up for people. */
+/** Usage of endpoints, summed up for people. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ServerlessBillingRecord } from '../../console/client/api-types.d.ts'

@@ -4,7 +4,7 @@ import { cursorOf, joinedPage, pageOf, sliceOf } from '../../src/core/pages.ts'
 
 const items = Array.from({ length: 5 }, (_, n) => ({ id: `i-${n}`, createdAtMs: 1_800_000_000_000 + (n >> 1) }))
 
-/** What a store would give. */
+/** Rows that a store would return. */
 function read(cursor: string | null, limit: number) {
   const slice = sliceOf({ cursor, limit })
   const { after } = slice

@@ -1,4 +1,7 @@
-/** The label by which a Service finds the active server: it is where the active one is, whatever happened to the others. */
+/**
+ * The label by which a Service finds the active server: it is where the active one is,
+ * whatever happened to the others.
+ */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import {

@@ -87,7 +87,7 @@ function only(objects: readonly KubernetesObject[], kind: string, name = 'runyar
   return found[0]!
 }
 
-/** Whether a selector, of which every label has to be there, chooses a pod. */
+/** True if a selector selects a pod: the pod has all its labels. */
 function selects(selector: Readonly<Record<string, string>>, labels: Readonly<Record<string, string>>): boolean {
   return Object.entries(selector).every(([name, value]) => labels[name] === value)
 }
@@ -96,7 +96,7 @@ function environmentOf(objects: readonly KubernetesObject[]): { name: string; va
   return only(objects, 'Deployment').spec.template.spec.containers[0].env
 }
 
-/** Why the chart is not rendered with these values. */
+/** Error of the chart for these values. */
 function refusal(values: Values): string {
   const { status, stderr } = template(values)
   assert.notEqual(status, 0, JSON.stringify(values))
@@ -109,7 +109,7 @@ function variablesOf(objects: readonly KubernetesObject[]): Record<string, strin
   return Object.fromEntries(env.map(({ name, value }) => [name, value]))
 }
 
-/** What Helm prints after an installation, which it does not render without a cluster. */
+/** Notes of Helm after an installation, which it does not render without a cluster. */
 function notesOf(values: Values): string {
   const chart = temporaryFolder()
   cpSync(CHART, chart, { recursive: true })
@@ -543,7 +543,7 @@ describe('the chart', { skip: noHelm }, () => {
         .filter(({ metadata }) => metadata.namespace === 'gpu-workers')
         .map(({ kind, metadata }) => `${kind} ${metadata.name}`)
     assert.deepEqual(ofWorkers({}, 'c', 'a-b'), ofWorkers({}, 'b-c', 'a'), 'they have other objects')
-    // Who gives it has two releases on one database, or in one namespace of workers.
+    // A user who sets it has two releases on one database, or in one namespace of workers.
     const given = { workers: { installation: 'gpus' } }
     const all = [...ofWorkers(given, 'c', 'a-b'), ...ofWorkers(given, 'b-c', 'a'), ...ofWorkers(given, 'c', 'a')]
     assert.equal(new Set(all).size, all.length)

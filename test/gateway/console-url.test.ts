@@ -1,4 +1,4 @@
-/** Where the console of a server is, by its settings and by where management listens. */
+/** Address of the console of a server, by its settings and by the address of management. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { consoleUrlFor, isReadableOnItsWay } from '../../src/main/listening/addresses.ts'

@@ -1,4 +1,4 @@
-/** What a load-balancing endpoint says about an origin or a domain stays within the endpoint. */
+/** Headers of a load-balancing endpoint about an origin or a domain stay within the endpoint. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId } from '../../src/core/ids.ts'

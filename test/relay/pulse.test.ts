@@ -4,7 +4,7 @@ import { ANSWER_MS, type Effort, EVERY_MS, Pulse } from '../../src/relay/pulse.t
 
 const STILL: Effort = { runnable: false, used: 7 }
 
-/** How many questions in a row it takes until the relay counts as hung; null for more than 200. */
+/** Number of questions in a row until the relay counts as hung; null for more than 200. */
 function questions(pulse: Pulse, from = 0, lateMs = 0, effort = (_: number): Effort | null => STILL): number | null {
   for (let n = 1; n <= 200; n += 1) {
     const askedAtMs = from + n * (ANSWER_MS + EVERY_MS)

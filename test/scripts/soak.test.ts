@@ -1,4 +1,4 @@
-/** What the soak (scripts/torture.ts --soak) takes for a fault, and what it allows. */
+/** Faults of the soak (scripts/torture.ts --soak), and values that it allows. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Attempt, Seen } from '../../scripts/torture/clients.ts'

@@ -1,4 +1,4 @@
-/** What somebody with the database can do to the audit log, and what of that is found. */
+/** Attacks on the audit log with access to the database, and their detection. */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -42,7 +42,7 @@ interface World {
   readonly store: Store
   /** Runs statements past the store. */
   readonly tamper: (statements: string) => Promise<unknown>
-  /** What `runyard check` does. */
+  /** Check of the log, as by `runyard check`. */
   readonly check: () => Promise<Pick<Audit, 'flaws'>>
 }
 

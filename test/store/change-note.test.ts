@@ -1,4 +1,7 @@
-/** The note of changes: what it finds of a write-ahead log that was cut or changed, and that it never speaks of a good database. */
+/**
+ * The note of changes: what it finds of a write-ahead log that was cut or changed, and that it never
+ * speaks of a good database.
+ */
 import assert from 'node:assert/strict'
 import {
   copyFileSync,

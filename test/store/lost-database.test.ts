@@ -1,4 +1,4 @@
-/** What a data directory says of a database that it has had, and what a full disk is called. */
+/** Messages of a data directory whose database is missing, and the error of a full disk. */
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

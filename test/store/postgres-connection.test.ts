@@ -1,4 +1,7 @@
-/** Connections to a PostgreSQL that are not made: each start says why, with the words of the other side and without the password. */
+/**
+ * Connections to a PostgreSQL that are not made: each start says why, with the words of the other
+ * side and without the password.
+ */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'

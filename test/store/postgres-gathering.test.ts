@@ -1,4 +1,4 @@
-/** How calls of one operation become statements of several calls. */
+/** Calls of one operation become statements of several calls. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CallGatherer } from '../../src/store/engines/postgres-gathering.ts'

@@ -1,4 +1,4 @@
-/** What the engine of the SQLite store promises beneath the port: shared commits, and nothing half done. */
+/** Guarantees of the engine of the SQLite store beneath the port: shared commits, and nothing half done. */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'

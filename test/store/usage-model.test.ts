@@ -63,7 +63,7 @@ const step = fc.record({
 })
 type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never
 
-/** What the model knows of a job. */
+/** State of a job in the model. */
 interface Known {
   state: 'waiting' | 'running' | 'ended'
   sinceMs: number

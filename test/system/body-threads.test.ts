@@ -83,6 +83,7 @@ test('an account whose bodies wait in too great a number is refused, and others 
   const read = (owner: OwnerId) => bodies.read(owner, 'result', piecesOf('{"output":1}'))
   const all = await Promise.allSettled([OTHER, OTHER, OTHER, OTHER, OTHER, OWNER, OWNER, OWNER].map(read))
   const codes = all.map(one => (one.status === 'fulfilled' ? 'read' : one.reason.code))
-  // Two are read for the other account and two wait; of this one, one is read and one waits, and then the room of all is used up.
+  // Two are read for the other account and two wait; of this one, one is read and one waits, and then
+  // the room of all is used up.
   assert.deepEqual(codes, ['read', 'read', 'read', 'read', 'rate_limited', 'read', 'read', 'unavailable'])
 })

@@ -1,4 +1,4 @@
-/** Which events get a line of the log each, and which share one a minute. */
+/** Events with a line of the log each, and events that share one a minute. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Logger } from 'pino'

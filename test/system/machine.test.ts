@@ -1,4 +1,4 @@
-/** The machine as the vendors' tools tell it: scripts stand for the tools. */
+/** The machine as the vendors' tools report it: scripts stand for the tools. */
 import assert from 'node:assert/strict'
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
@@ -13,7 +13,7 @@ import { createMachine, describeGpus, FRESH_MS, KEPT_MS, USE_KEPT_MS } from '../
 const CARD = (index: number, name: string, mib: number | string) =>
   `${index}, GPU-${index}aaa, ${name}, ${mib}, 550.54.15`
 
-/** What the script prints for each of the three questions; `run` comes first in each. */
+/** Output of the script for each of the three questions; `run` comes first in each. */
 interface Fake {
   readonly csv?: string
   readonly xml?: string
@@ -83,7 +83,7 @@ function open(context: TestContext, more: { env?: NodeJS.ProcessEnv; toolMs?: nu
       }
       throw new Error('the use was not measured')
     },
-    /** What is told after another look; the look itself is in the background. */
+    /** Result after another measurement; the measurement itself is in the background. */
     async later(ms = FRESH_MS) {
       aheadMs += ms
       const before = await machine.parts()

@@ -30,7 +30,10 @@ function batch(worker: string, ...lines: string[]): LogBatch {
   return { events, missed: 0 }
 }
 
-/** Shows readings, each of some batches, one after the other, and then nothing more. Resolves with the lines and the pauses between. */
+/**
+ * Shows readings, each of some batches, one after the other, and then nothing more. Resolves with the
+ * lines and the pauses between.
+ */
 async function shown(readings: readonly (readonly LogBatch[])[]): Promise<{ lines: string[]; pauses: number[] }> {
   const lines: string[] = []
   const pauses: number[] = []

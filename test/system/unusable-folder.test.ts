@@ -1,4 +1,4 @@
-/** What a start says of a data directory that it cannot use. */
+/** Error of a start with a data directory that it cannot use. */
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'

@@ -35,7 +35,7 @@ test('a sealed text that was changed, or sealed with another key, does not open'
   for (const changed of bad) assert.throws(() => vault.open(changed, HERE), { code: 'internal' }, changed)
 })
 
-/** What older versions sealed with the key of 32 times 1, bound to no place. */
+/** Texts that older versions sealed with the key of 32 times 1, bound to no place. */
 function olderTexts(plain: string): [v1: string, v2: string] {
   const key = Buffer.alloc(32, 1)
   const nonce = Buffer.alloc(12, 3)

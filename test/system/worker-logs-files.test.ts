@@ -170,7 +170,7 @@ test('a reader that resumes after any line gets the next ones, each once, across
       }
       try {
         for (const one of steps) {
-          // What is cut away unread is gone, which is another test.
+          // Output that is cut away unread is lost, which is another test.
           if (one === 'shrink') {
             await read(Number.POSITIVE_INFINITY)
             await logs.shrink(new Map([[worker, 9_000]]))
@@ -191,7 +191,7 @@ test('a reader that resumes after any line gets the next ones, each once, across
         await read(Number.POSITIVE_INFINITY)
         const numbers = seen.flatMap(({ line }) => /(?:^|half a |INFO )[ls](\d+)/.exec(line)?.[1] ?? [])
         const whole = Array.from({ length: count }, (_, n) => String(n))
-        // A message behind half a line is no message any more.
+        // A message behind half a line is not a message.
         const torn = seen.filter(({ line }) => line.includes('half a {"requestId"')).length
         assert.equal(numbers.length + torn, whole.length)
         assert.deepEqual(

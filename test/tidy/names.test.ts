@@ -6,7 +6,7 @@ import { commandLine } from '../../src/cli/program.ts'
 import { SETTINGS } from '../../src/config/config.ts'
 import { assertNone, files, read } from './files.ts'
 
-/** Decisions tell what was so when they were made. */
+/** Decisions describe the state at their time. */
 const texts = files
   .filter(path => /\.(?:md|ya?ml|sh|service|socket|conf|tpl|txt)$/.test(path) || /^deploy\/systemd\//.test(path))
   .filter(path => !/^docs\/adr\/|^test\/|^bench\/|^docs\/site\//.test(path))

@@ -1,4 +1,6 @@
-/** Each change that a caller makes is told with the account, the key that made it and what was changed, and without what was set. */
+/**
+ * Each change of a caller is published with the account, the key and the changed record, and without the new values.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DEFAULT_OWNER } from '../../../src/core/ids.ts'
@@ -6,7 +8,7 @@ import { openRig, type Rig } from '../../support/rig.ts'
 
 const TEXT = 'rpa_of_a_manager'
 
-/** The changes that were told since the last call, without what all of them have. */
+/** Changes published since the last call, without their common fields. */
 function changesOf(rig: Rig, by: string): unknown[] {
   const told = rig.happened('change.made').map(({ name: _, ...change }) => {
     assert.equal(change.account, DEFAULT_OWNER)

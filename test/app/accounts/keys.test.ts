@@ -108,7 +108,7 @@ test('a key that is disabled or revoked is refused from the next request on', as
   const rig = await openRig(t)
   const endpoint = await rig.endpoint()
   const caller = await callerWith(rig)
-  // The use cases of the control plane itself, since it is its cache that must be told.
+  // The use cases of the control plane itself, since its cache must receive the change.
   const { keys } = rig.services
   const { key, record } = await keys.create(caller, { name: 'k', scope: FULL_SCOPE })
   assert.equal(await statusOf(rig, key, endpoint), 200)

@@ -1,4 +1,4 @@
-/** What a key holds open ends with the key, or with the right that it needs. */
+/** Open connections of a key end with the key, or with the right that they need. */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { type Caller, callerOf, type KeyScope, mayUseJobs } from '../../../src/core/accounts/permission.ts'

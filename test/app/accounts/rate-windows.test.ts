@@ -21,7 +21,7 @@ async function openAtMinute(t: TestContext, openStore?: () => Promise<Store>): P
   return rig
 }
 
-/** What an answer says is left of the minute. */
+/** Requests left in the minute, by the headers of an answer. */
 const leftOf = (headers: Headers) => Number(/^"minute";r=(\d+);t=\d+$/.exec(headers.get('ratelimit') ?? '')?.[1])
 
 async function exactly(rig: Rig): Promise<void> {

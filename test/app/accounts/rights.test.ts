@@ -1,4 +1,7 @@
-/** Every operation of every surface against every kind of key: who may do it, who may not, and to whom it does not exist. */
+/**
+ * Every operation of every surface against every kind of key: who may do it, who may not, and
+ * to whom it does not exist.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { absentRoutes } from '../../../src/api/rest/routes/absent.ts'
@@ -51,7 +54,10 @@ const JOBS: readonly (readonly [method: string, path: string, needs: 'read' | 'w
   ['POST', 'batch', 'write'],
 ]
 
-/** Of each operation of both versions of REST: its method, a path with ids of things that are not there (and a query, for one with an endless response), its right. */
+/**
+ * Of each operation of both versions of REST: its method, a path with ids of things that are not there (and a query,
+ * for one with an endless response), its right.
+ */
 function managed(): { method: string; path: string; needs: Need }[] {
   const parts = {} as RouteParts
   return [...absentRoutes(parts), ...restRoutes(parts), ...v1Routes(parts)].flatMap(

@@ -1,4 +1,4 @@
-/** What follows from a second account: workers that must be kept apart, and webhooks that stay off private addresses. */
+/** Effects of a second account: workers that must be kept apart, and webhooks that stay off private addresses. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Account } from '../../../src/core/accounts/account.ts'

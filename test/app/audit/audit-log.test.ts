@@ -1,4 +1,4 @@
-/** What is in the audit log, who reads it, and what it does to changes. */
+/** Content of the audit log, its readers, and its effect on changes. */
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'

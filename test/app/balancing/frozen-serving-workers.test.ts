@@ -1,4 +1,7 @@
-/** Workers of load-balancing endpoints with FlashBoot: frozen when idle, and sent nothing before they have shown that they are well. */
+/**
+ * Workers of load-balancing endpoints with FlashBoot: frozen when idle, and sent nothing before they
+ * have shown that they are well.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type BalancedRig, balancedEndpoint, openBalancedRig } from '../../support/balanced.ts'
@@ -70,7 +73,7 @@ test('a worker that was sent a request while it was being frozen is not frozen',
   const worker = rig.worker(0)
   gateway.wait(id, 0)
   gateway.serve(id, worker.id, 0)
-  // The gateway sends it a request after the plan, and before it is told that the worker gets none.
+  // The gateway sends it a request after the plan, and before it receives the freeze.
   gateway.beforeKeep = targets => {
     if (targets.find(({ workerId }) => workerId === worker.id)?.state === 'starting') gateway.serve(id, worker.id, 1)
   }

@@ -1,4 +1,6 @@
-/** Workers of load-balancing endpoints that are not well: out of rotation and back, or ended, and what is said of it. */
+/**
+ * Workers of load-balancing endpoints that are not well: out of rotation and back, or ended, and what is said of it.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../../src/core/ids.ts'

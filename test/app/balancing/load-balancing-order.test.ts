@@ -1,4 +1,4 @@
-/** Looks at an endpoint overlap. Whatever order they end in, the gateway is told of it as it is now. */
+/** Refreshes of an endpoint overlap. In any order of their ends, the gateway receives the present state. */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { NO_TRAFFIC } from '../../../src/core/balancing/traffic.ts'

@@ -1,4 +1,7 @@
-/** Load-balancing endpoints: their workers come with requests and go without, and are told to the gateway when they are well. */
+/**
+ * Load-balancing endpoints: their workers start with requests and end without, and reach the
+ * gateway when they are healthy.
+ */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { DEFAULT_OWNER, type WorkerId } from '../../../src/core/ids.ts'

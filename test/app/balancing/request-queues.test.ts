@@ -48,7 +48,7 @@ test('from zero, all requests that come at once are served in order of arrival, 
   assert.equal((await rig.health(id)).jobs.inProgress, 80)
 })
 
-/** How the requests that come now are refused; empty for one that waits. */
+/** Refusals of the requests that arrive now; empty for one that waits. */
 async function refused(rig: Rig, id: EndpointId, wish: Partial<WorkerRequest> = {}): Promise<string[]> {
   const { signal } = new AbortController()
   const said: string[] = []

@@ -1,4 +1,4 @@
-/** What is true of lines whatever happens to requests and workers. */
+/** Invariants of queues, whatever happens to requests and workers. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

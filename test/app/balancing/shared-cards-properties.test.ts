@@ -1,4 +1,7 @@
-/** Models that share cards, with servers that sleep, fail to, or are slow, and crashes of the control plane at any moment. */
+/**
+ * Models that share cards, with servers that sleep, fail to, or are slow, and crashes of the
+ * control plane at any moment.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

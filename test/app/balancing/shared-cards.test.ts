@@ -1,4 +1,7 @@
-/** One card, several models in turn: a worker that sleeps gives its GPU to others of its account, and needs that very one to wake. */
+/**
+ * One card, several models in turn: a worker that sleeps gives its GPU to others of its account, and
+ * needs that very one to wake.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { HealthAnswer } from '../../../src/core/balancing/health-check.ts'
@@ -33,7 +36,10 @@ function doing(balanced: BalancedRig) {
     (await rig.store.workers.alive()).filter(({ state, asleepAtMs }) => state !== 'FROZEN' || asleepAtMs === null)
   return {
     alive,
-    /** Lets a request wait until a worker is ready, has it served, and leaves the worker idle. @returns how long it waited */
+    /**
+     * Lets a request wait until a worker is ready, has it served, and leaves the worker idle.
+     * @returns how long it waited
+     */
     async request(id: EndpointId, mostMs: number): Promise<number> {
       const { gateway } = balanced
       gateway.wait(id, 1)

@@ -1,4 +1,7 @@
-/** Workers with sleep hooks: they sleep before they are frozen, wake after they were thawed, and are sent nothing in between. */
+/**
+ * Workers with sleep hooks: they sleep before they are frozen, wake after they were thawed, and
+ * are sent nothing in between.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { HealthAnswer } from '../../../src/core/balancing/health-check.ts'

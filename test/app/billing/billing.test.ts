@@ -1,4 +1,4 @@
-/** What endpoints cost: the same sums through every surface, in any buckets, for their owner alone. */
+/** Costs of endpoints: the same sums through every surface, in any buckets, for their owner alone. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { NO_PRICES, type PriceList, readPrices } from '../../../src/core/billing/prices.ts'

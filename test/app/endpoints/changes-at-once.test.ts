@@ -15,7 +15,7 @@ interface Thing {
   readonly make: (rig: Rig) => Promise<string>
   /** Two requests that say different things about it. */
   readonly changes: readonly [Change, Change]
-  /** What is true after both. */
+  /** Value to compare after both changes. */
   readonly both: (shown: Shown, rig: Rig) => unknown
   readonly wanted: unknown
 }

@@ -14,7 +14,7 @@ const ENDPOINT = {
   env: { MODEL: 'base' },
 }
 
-/** What there is, as its owner sees it. */
+/** All records, as their owner sees them. */
 async function state(rig: Rig, key?: string): Promise<string> {
   const asking = key === undefined ? {} : { key }
   const parts = await Promise.all(

@@ -1,4 +1,7 @@
-/** The rules of an endpoint's and a template's fields, each on both surfaces: what is refused, in which words, and what is not. */
+/**
+ * The rules of an endpoint's and a template's fields, each on both surfaces: what is refused, in
+ * which words, and what is not.
+ */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { openRig, type Rig } from '../../support/rig.ts'

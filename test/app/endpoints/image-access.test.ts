@@ -1,4 +1,7 @@
-/** Images of accounts other than the operator's come from public registries, and these do not read what an engine says of one. */
+/**
+ * Images of accounts other than the operator's come from public registries, and these do not read
+ * what an engine says of one.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, OwnerId } from '../../../src/core/ids.ts'

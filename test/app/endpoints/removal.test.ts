@@ -1,4 +1,7 @@
-/** Deleting endpoints and purging lines that have many jobs: what was promised of them, and that others are not held up. */
+/**
+ * Deleting endpoints and purging lines that have many jobs: what was promised of them, and
+ * that others are not held up.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { hourOf } from '../../../src/core/billing/usage.ts'

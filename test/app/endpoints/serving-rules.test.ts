@@ -1,4 +1,7 @@
-/** What says how a worker serves is judged when it is saved, wherever it comes from; what only its start can tell is left to that. */
+/**
+ * Fields about serving are checked when they are saved, on every surface; mistakes that only a start can show are
+ * left to the start.
+ */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { EndpointId } from '../../../src/core/ids.ts'

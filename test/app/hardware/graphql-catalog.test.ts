@@ -37,7 +37,7 @@ for (const [gpus, gpuCount, stockStatus] of [
         stockStatus totalCount uninterruptablePrice minimumBidPrice minMemory minVcpu } } }`
     const price = { gpuCount, secureCloud: true, includeAiApi: true, allowedCudaVersions: [], compliance: [] }
     const [gpu] = (await rig.graphql(query, { id: RTX, price })).gpuTypes
-    // Tools take a type without minMemory for one that cannot be had.
+    // Tools take a type without minMemory for an unavailable one.
     const machine = stockStatus === null ? { minMemory: null, minVcpu: null } : { minMemory: 32, minVcpu: 8 }
     assert.deepEqual(gpu, {
       maxGpuCount: gpus,

@@ -4,7 +4,7 @@ import type { EndpointId, JobId } from '../../../src/core/ids.ts'
 import { RigBatches } from '../../support/batches.ts'
 import { openRig, type Rig, type RigWorker } from '../../support/rig.ts'
 
-/** How long every job takes. */
+/** Duration of every job. */
 const TAKES_MS = 1_000
 
 /** Workers that take a job, work for a second and finish it, for as long as they are asked to. */

@@ -284,7 +284,7 @@ test('a batch of OpenAI-sized numbers keeps them digit for digit', async t => {
   assert.ok(text.includes('"output":1.10'), text)
 })
 
-/** Starts anew over the same store, as after a kill. */
+/** Restarts over the same store, as after a kill. */
 async function restart(rig: Rig) {
   await rig.crash()
   await rig.start()

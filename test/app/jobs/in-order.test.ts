@@ -1,4 +1,4 @@
-/** What takes long to read keeps its place before what came behind it. */
+/** A body that takes long to read keeps its place before later ones. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { InOrder } from '../../../src/services/in-order.ts'

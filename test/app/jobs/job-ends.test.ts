@@ -1,4 +1,6 @@
-/** A caller that waits for a job gets its end from memory, and reads it only where something else may have ended it. */
+/**
+ * A caller that waits for a job gets its end from memory, and reads it only where something else may have ended it.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { JobId } from '../../../src/core/ids.ts'

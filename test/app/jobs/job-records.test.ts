@@ -1,4 +1,4 @@
-/** What became of jobs whose results are gone, and what can be done again with them. */
+/** Records of jobs whose results were removed, and actions on them. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openRig, type Rig } from '../../support/rig.ts'

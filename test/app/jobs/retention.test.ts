@@ -1,4 +1,6 @@
-/** Everything ends some day: rows, files and what workers leave behind, also when a server ended in the middle of it. */
+/**
+ * Everything ends some day: rows, files and what workers leave behind, also when a server ended in the middle of it.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { HOUR_MS, hourOf } from '../../../src/core/billing/usage.ts'
@@ -7,7 +9,7 @@ import { openRig, type Rig } from '../../support/rig.ts'
 
 const DAY_MS = 24 * HOUR_MS
 
-/** A worker that ran and that nobody wants any more. */
+/** A worker that ran and is no longer needed. */
 async function oneWorker(rig: Rig) {
   const { endpoint, worker } = await rig.endpointWithWorker()
   await worker.take({ signal: AbortSignal.abort() })

@@ -15,7 +15,7 @@ async function idleWorkers(rig: Rig, count: number) {
   return { endpoint, workers, polls }
 }
 
-/** The takes that are answered once nothing moves any more. */
+/** Takes that are answered once the rig is settled. */
 async function answered(rig: Rig, polls: readonly Promise<Answer>[]): Promise<Answer[]> {
   const answers: Answer[] = []
   for (const poll of polls) void poll.then(answer => answers.push(answer))
@@ -393,7 +393,7 @@ test('a job that is retried goes to no worker that has yet to stop its last atte
 
 const python = (version: string) => ({ 'user-agent': `RunPod-Python-SDK/${version} (Linux; x86_64)` })
 
-/** A worker for several jobs at once whose only one was cancelled, on an SDK that cannot be told to stop it. */
+/** A worker for several jobs at once whose only job was cancelled, on an SDK that cannot stop it. */
 async function withCancelled(rig: Rig, version: string) {
   const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
   const unwanted = await rig.submit(endpoint)

@@ -1,4 +1,4 @@
-/** What is left of attempts for questions about other settings. */
+/** Times of attempts that are kept for questions about other settings. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { timesOf } from '../../../src/core/jobs/attempt-times.ts'

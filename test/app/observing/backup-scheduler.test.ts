@@ -1,4 +1,4 @@
-/** When the server makes a backup by itself, what it says of it, and that it goes on when there is none. */
+/** Times of the server's own backups, their reports, and a server that continues without a backup. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { BackupScheduler } from '../../../src/control/backup-scheduler.ts'
@@ -19,7 +19,7 @@ class World {
   readonly said: { name: string; fields: Record<string, unknown> }[] = []
   readonly metrics = createMetrics({ clock: this.clock, ofProcess: false })
   problem: AppError | null = null
-  /** How long a backup takes; null for one that ends only when it is given up. */
+  /** Duration of a backup; null for one that ends only when it is aborted. */
   takesMs: number | null = 1_000
   readonly #emit: Emit = (name, fields) => {
     this.said.push({ name, fields: { ...fields } })

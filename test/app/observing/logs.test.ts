@@ -134,7 +134,7 @@ test('a reader that resumes after an event gets each later line once, also after
       let printed = 2
       await connect()
       for (const one of steps) {
-        // What happens at one instant has no order.
+        // Lines of one instant have no order.
         await rig.clock.advance(1)
         if (typeof one === 'object') {
           for (let n = 0; n < one.print; n += 1) rig.print(worker.id, `p${printed++}`)

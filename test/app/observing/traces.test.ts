@@ -1,4 +1,4 @@
-/** The traces that the server records: the spans of jobs and workers, and what workers and receivers are told of them. */
+/** The traces that the server records: the spans of jobs and workers, and their contexts for workers and receivers. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Span } from '../../../src/core/observing/span.ts'

@@ -1,4 +1,4 @@
-/** What other settings would have done, as the owner of an endpoint asks it, beside what happened. */
+/** Effects of other settings beside the recorded ones, as the owner of an endpoint requests them. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, OwnerId } from '../../../src/core/ids.ts'

@@ -1,4 +1,7 @@
-/** A platform that gives places, withholds them and takes workers away at any moment, and crashes of the control plane beside it. */
+/**
+ * A platform that gives places, withholds them and takes workers away at any moment, and crashes of
+ * the control plane beside it.
+ */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
@@ -33,12 +36,12 @@ const STEP = fc.oneof(
 )
 type Step = typeof STEP extends fc.Arbitrary<infer Of> ? Of : never
 
-/** One run: what the platform and the programs do, and what must be so meanwhile. */
+/** One run: the actions of the platform and the programs, and the invariants during them. */
 class Run {
   readonly #rig: Rig
   readonly #id: EndpointId
   readonly jobs: JobId[] = []
-  /** Which program runs which job: a program does not know what the server thinks. */
+  /** Job that each program runs: a program does not depend on the view of the server. */
   readonly #running = new Map<JobId, RigWorker>()
 
   constructor(rig: Rig, id: EndpointId) {

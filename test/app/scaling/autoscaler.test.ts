@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { EndpointId } from '../../../src/core/ids.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
-/** When workers were created, in milliseconds since `fromMs`. */
+/** Times at which workers were created, in milliseconds since `fromMs`. */
 function startsSince(rig: Rig, fromMs: number): Promise<number[]> {
   return Promise.all(rig.fleet.started.map(async (_, index) => (await rig.worker(index).record()).createdAtMs - fromMs))
 }

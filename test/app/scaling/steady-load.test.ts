@@ -12,7 +12,9 @@ import { Rig } from '../../support/rig.ts'
 
 const HOUR_MS = 3_600_000
 const DAYS = 5
-/** The tables that grow by design, to a known size, each with its rows an hour at most: for 400 days, or for 7 and 90. */
+/**
+ * The tables that grow by design, to a known size, each with its rows an hour at most: for 400 days, or for 7 and 90.
+ */
 const ROWS_AN_HOUR: Readonly<Record<string, number>> = { job_hours: 1, worker_hours: 1, metric_buckets: 61 }
 
 async function openOnFile(context: TestContext) {

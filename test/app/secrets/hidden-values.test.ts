@@ -1,4 +1,4 @@
-/** What is wrong with a request is said without the secrets in it. */
+/** Errors of a request never contain its secrets. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openRig } from '../../support/rig.ts'

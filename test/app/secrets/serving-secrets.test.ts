@@ -1,4 +1,7 @@
-/** Variables that say how a worker serves may come from secrets: what is used, when it is read again, and what is shown. */
+/**
+ * Variables that say how a worker serves may come from secrets: what is used, when it is
+ * read again, and what is shown.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId } from '../../../src/core/ids.ts'

@@ -1,4 +1,7 @@
-/** Every route of every surface, while the database is away and while its disk is full: when a call may be repeated is said each time. */
+/**
+ * Every route of every surface, while the database is away and while its disk is full: when a call may be
+ * repeated is said each time.
+ */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { JOB_ROUTES } from '../../../src/api/jobs/routes.ts'

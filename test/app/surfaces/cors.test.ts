@@ -1,4 +1,4 @@
-/** Which web pages may call the job operations. */
+/** Web pages that may call the job operations. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openRig } from '../../support/rig.ts'

@@ -34,7 +34,7 @@ interface Call {
   readonly params?: Readonly<Record<string, string>>
   readonly query?: Readonly<Record<string, string | number | boolean>>
   readonly body?: unknown
-  /** What happens while the response is awaited, where it waits for something. */
+  /** Action during the wait for the response, if the response waits for one. */
   readonly meanwhile?: () => Promise<unknown>
 }
 

@@ -1,4 +1,6 @@
-/** What GraphQL keeps: endpoints with a template of their own, templates, secrets, registries, volumes, the account. */
+/**
+ * Records of GraphQL: endpoints with a template of their own, templates, secrets, registries, volumes, the account.
+ */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,4 +1,6 @@
-/** Every operation of the public REST API: it is served, its list is empty, or one sentence says why it is not here. */
+/**
+ * Every operation of the public REST API: it is served, its list is empty, or one sentence says why it is not here.
+ */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'

@@ -1,4 +1,4 @@
-/** Every response names its request, and so does what is told of it. */
+/** Every response names its request, and so do its events and logs. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { readRequestId } from '../../../src/core/request-id.ts'

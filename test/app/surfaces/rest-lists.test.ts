@@ -1,4 +1,4 @@
-/** Lists and single endpoints are shown with what they run, whatever others do to both meanwhile. */
+/** Lists and single endpoints are shown with their templates, during any concurrent changes of both. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DEFAULT_OWNER } from '../../../src/core/ids.ts'

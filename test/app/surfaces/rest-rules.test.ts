@@ -1,4 +1,4 @@
-/** What REST answers to single requests on each kind of thing: statuses, sentences, and what is kept. */
+/** Answers of REST to single requests on each kind of record: statuses, sentences, and stored values. */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { type Answer, openRig, type Rig } from '../../support/rig.ts'

@@ -1,4 +1,4 @@
-/** How responses of the management API travel: compressed where that is asked for, and not at all where nothing has changed. */
+/** Transfer of responses of the management API: compressed on request, and left out if nothing changed. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gunzipSync } from 'node:zlib'

@@ -19,7 +19,7 @@ const list = (text: string | null) => (text === null || text === '' ? [] : text.
 const record = (env: readonly { key: string; value: string }[]) =>
   Object.fromEntries(env.map(({ key, value }) => [key, value]))
 
-/** What REST has to show of an endpoint that GraphQL shows like this; `requestUrls` aside. */
+/** REST view of an endpoint with this GraphQL view; `requestUrls` aside. */
 function asRest(seen: Shown): Shown {
   const [queue, byDelay] = [seen.type === 'QB', seen.scalerType === 'QUEUE_DELAY']
   const gpuIds = list(seen.gpuIds)
@@ -109,7 +109,7 @@ const modelReferences = fc.subarray(['a/b', 'a/b:main', 'https://huggingface.co/
 
 const pairs = (variables: Record<string, string>) => Object.entries(variables).map(([key, value]) => ({ key, value }))
 
-/** What a template has, in the words of GraphQL. */
+/** Fields of a template, with their names in GraphQL. */
 const templateFields = some({
   imageName: image,
   dockerArgs: args,
@@ -207,7 +207,7 @@ const changes = fc.array(
   { minLength: 1, maxLength: 8 },
 )
 
-/** What a change is about. */
+/** Target of a change. */
 interface World {
   readonly rig: Rig
   readonly id: EndpointId
@@ -248,7 +248,7 @@ async function make(world: World, change: Change): Promise<boolean> {
   return json.errors === undefined
 }
 
-/** What was accepted is there, on the surface that it came through. */
+/** Asserts that accepted values are stored, on the surface that received them. */
 function assertKept({ rest, graphql }: { rest: Shown; graphql: Shown }, change: Change): void {
   if (change.by === 'rest') {
     for (const field of [

@@ -1,4 +1,7 @@
-/** Stops of jobs that a worker holds: said again until the worker lets go, since the Python SDK ignores one for a job that it has not begun. */
+/**
+ * Stops of jobs that a worker holds: said again until the worker lets go, since the Python SDK ignores one for a
+ * job that it has not begun.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, JobId } from '../../../src/core/ids.ts'
@@ -19,7 +22,10 @@ function listens(rig: Rig, worker: RigWorker, sinceMs: number) {
 
 const cancel = (rig: Rig, endpoint: EndpointId, id: JobId) => rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)
 
-/** A worker with a job that was dispatched `agoMs` ago and is cancelled now, beside another that keeps the worker from being replaced. */
+/**
+ * A worker with a job that was dispatched `agoMs` ago and is cancelled now, beside another that keeps the
+ * worker from being replaced.
+ */
 async function cancelled(rig: Rig, agoMs: number) {
   const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
   const [id, other] = [await rig.submit(endpoint), await rig.submit(endpoint)]

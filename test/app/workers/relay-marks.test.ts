@@ -1,4 +1,4 @@
-/** What the relay says about calls that were cut off when a server ended. */
+/** Marks of the relay on calls that were cut off at the end of a server. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openRig } from '../../support/rig.ts'

@@ -1,4 +1,4 @@
-/** What is known in memory of a worker begins with its launch or first call and is forgotten with its end. */
+/** The entry of a worker in memory begins with its launch or first call and is removed at its end. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { JobId, WorkerId } from '../../../src/core/ids.ts'

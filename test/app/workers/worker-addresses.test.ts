@@ -1,4 +1,4 @@
-/** Which address a worker is told to call, by what it runs in. */
+/** Addresses that workers call, by the kind of their platform. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { AppError } from '../../../src/core/errors.ts'

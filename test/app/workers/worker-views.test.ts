@@ -7,7 +7,7 @@ import { createSeededRandom } from '../../support/seeded-random.ts'
 
 const UNFIT = '&status=unhealthy&check=gpu_check&reason=RuntimeError%3A%20no%20card'
 
-/** What every surface says about the workers of an endpoint. */
+/** Views of the workers of an endpoint on every surface. */
 async function looks(rig: Rig, id: EndpointId) {
   const ask = async (path: string) => (await rig.ask('GET', path)).json
   const pods = `{ myself { endpoint(id: "${id}") { pods { id desiredStatus } } } }`

@@ -8,10 +8,12 @@ import type { Server } from '../../wire/support/server.ts'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** Answers of the server that the console shows to people, and is not to be blamed for. 503 is a server that starts. */
+/**
+ * Answers of the server that the console shows to people, and is not to be blamed for. 503 is a server that starts.
+ */
 const SHOWN_TO_PEOPLE = /^Failed to load resource: .*status of (?:400|401|403|404|409|429|503)|net::ERR_/
 
-/** How a browser looks at the console. */
+/** Window and theme of a browser. */
 export interface Look {
   readonly width?: number
   readonly height?: number
@@ -23,7 +25,7 @@ export class Visitor {
   readonly origin: string
   readonly context: BrowserContext
   readonly page: Page
-  /** What went wrong in the page: errors of scripts, and what the Content Security Policy refused. */
+  /** Problems of the page: errors of scripts, and violations of the Content Security Policy. */
   readonly problems: string[] = []
   /** Requests to other places than the console. */
   readonly elsewhere: string[] = []
@@ -86,7 +88,7 @@ export class Visitor {
     }, rules)
   }
 
-  /** Whether the page is wider than the window. */
+  /** True if the page is wider than the window. */
   isTooWide(): Promise<boolean> {
     return this.page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth)
   }

@@ -2,7 +2,7 @@
 import { crc32, deflateSync } from 'node:zlib'
 import type { Page } from '../../wire/support/chromium.ts'
 
-/** How two pictures differ, by cells of 20 x 20 pixels, in steps of brightness from 0 to 255. */
+/** Difference of two pictures, by cells of 20 x 20 pixels, in steps of brightness from 0 to 255. */
 export interface Difference {
   readonly mean: number
   readonly largest: number
@@ -16,7 +16,7 @@ const CLEAR = 24
 const MAX_MEAN = 2
 const MAX_CHANGED = 60
 
-/** Whether the differences are those of numbers, times and ids. */
+/** True if the differences are those of numbers, times and ids. */
 export function isSamePage({ mean, changed }: Difference): boolean {
   return mean <= MAX_MEAN && changed <= MAX_CHANGED
 }

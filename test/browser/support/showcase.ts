@@ -58,7 +58,7 @@ start({ async handler() { return { dimensions: 1024 } } })
 
 const IDS = { whisper: 'whisperlarge', sdxl: 'sdxlturbo', llama: 'llama8b', bge: 'bgeembeddings' } as const
 
-/** A machine with three cards. Their use is told, too. */
+/** A machine with three cards, and their use. */
 const NVIDIA_SMI = `#!/bin/sh
 case $1 in
   --query-gpu=index,utilization*) printf '0, 83, 9120, 46068\\n1, 64, 17300, 46068\\n2, 0, 480, 46068\\n' ;;
@@ -154,7 +154,10 @@ function minuteOf(load: number, minutes: number) {
   return bucket
 }
 
-/** A release that crashes, so that the one before it goes on; an endpoint that may have no worker, and its jobs; jobs that run. */
+/**
+ * A release that crashes, so that the one before it goes on; an endpoint that may have no worker,
+ * and its jobs; jobs that run.
+ */
 async function makeTrouble(server: Server): Promise<void> {
   await submit(server, IDS.whisper, { audio: 'live/harbour.wav', language: 'en' })
   await submit(server, IDS.sdxl, { prompt: 'a harbour', steps: 100_000 })

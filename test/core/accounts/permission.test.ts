@@ -23,7 +23,7 @@ const MINE = 'mine' as EndpointId
 const OTHER = 'constructor' as EndpointId
 const READ_ONLY: KeyScope = { type: 'read-only' }
 
-/** What a level lets its holder do. */
+/** Rights of each level. */
 const MATRIX: [has: AccessLevel, read: boolean, write: boolean][] = [
   ['none', false, false],
   ['read', true, false],

@@ -119,7 +119,7 @@ test('a worker that is out gets nothing while another is in the rotation, even a
   assert.equal(chosen([out, aCandidate('b', { state: 'draining' })]), 'ejected')
 })
 
-/** What comes of a worker whose requests end like this, one after another, each sent as soon as it may be. */
+/** State of a worker after requests with these outcomes, each sent as soon as allowed. */
 const judged = (...outcomes: RequestOutcome[]) =>
   outcomes.reduce((trust, outcome) => ejectionAfter(ejectionWhenSent(trust), outcome), NOT_EJECTED)
 

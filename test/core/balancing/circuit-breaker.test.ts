@@ -32,7 +32,7 @@ const NO_PROGRAM: StartFailure = {
   architecture: 'x86_64',
 }
 
-/** Situations in which no worker is there, and after how many seconds who asks is told to come again; null where requests wait. */
+/** Situations without a worker, and the Retry-After of their refusals in seconds; null if requests wait. */
 const situations: [
   what: string,
   fields: Fields,

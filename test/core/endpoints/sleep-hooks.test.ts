@@ -1,4 +1,4 @@
-/** Which paths lead to the same place, as servers of any kind may understand them. */
+/** Paths that lead to the same place, as servers of any kind may read them. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { comparablePath } from '../../../src/core/endpoints/sleep-hooks.ts'

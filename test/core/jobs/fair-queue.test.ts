@@ -7,7 +7,7 @@ import { type BatchTurn, planTurns, type WaitingJobs } from '../../../src/core/j
 const batch = (id: string, position: number, waiting: number): BatchTurn => ({ id: id as BatchId, position, waiting })
 const lineOf = (heads: number[], batches: BatchTurn[]): WaitingJobs => ({ heads, tail: heads.at(-1) ?? null, batches })
 
-/** Who gets each turn, one claim after another: the number of the head, or the id of a batch. */
+/** Jobs of the turns, one claim after another: the number of the head, or the id of a batch. */
 function sequence(line: WaitingJobs): (number | string)[] {
   const order: (number | string)[] = []
   let rest = line

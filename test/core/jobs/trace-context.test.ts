@@ -1,4 +1,4 @@
-/** Which contexts of traces go with a job. */
+/** Contexts of traces that go with a job. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readTraceparent } from '../../../src/core/jobs/trace-context.ts'

@@ -1,4 +1,4 @@
-/** What is said of a machine, by what was found on it. */
+/** Diagnosis of a machine, by the findings on it. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as diagnosis from '../../../src/core/observing/diagnosis.ts'
@@ -45,7 +45,7 @@ const said = (...found: (diagnosis.Finding | diagnosis.Finding[])[]) =>
       ({ check, state, message, action }) => `${state} ${check}: ${message}${action === null ? '' : ` -> ${action}`}`,
     )
 
-/** What the lines begin with. */
+/** Asserts the beginnings of the lines. */
 function begins(lines: readonly string[], wanted: readonly string[]): void {
   assert.deepEqual(
     lines.map((line, index) => line.slice(0, wanted[index]?.length ?? 0)),

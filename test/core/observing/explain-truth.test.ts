@@ -83,7 +83,7 @@ function snapshotOf({ endpoint, queue, averageExecutionMs, workers, exits, queue
   return aSnapshot({ endpoint, queue, averageExecutionMs, workers, exits: ended, queuedWorkers: queued })
 }
 
-/** What must be so for a cause to be named, said anew here: what a person would find when looking. */
+/** Condition of a cause, written here a second time: true if a person would find the cause in the situation. */
 function truthOf({ cause }: Explanation, situation: Situation): boolean {
   const { workers, endpoint, queue, exits, queuedWorkers } = snapshotOf(situation)
   const current = workers.filter(worker => takesJobs(worker) && worker.version === endpoint.version)

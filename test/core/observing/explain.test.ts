@@ -57,7 +57,7 @@ function neverStarted(failure: StartFailure) {
   )
 }
 
-/** What the driver or the settings say before anything is started. */
+/** Failures of the driver or the settings before anything is started. */
 function startFailures(): [WaitCause, string, Fields, Partial<ExplainContext>][] {
   const failures: [WaitCause, StartFailure][] = [
     ['image_error', { kind: 'folder_missing', folder: '/srv/x' }],

@@ -1,4 +1,4 @@
-/** What is told of a job, in the order of time. */
+/** Story of a job, in the order of time. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {

@@ -1,4 +1,4 @@
-/** How often requests of an endpoint ended in the last hour. */
+/** Counts of the requests of an endpoint that ended in the last hour. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {

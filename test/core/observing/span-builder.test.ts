@@ -1,4 +1,4 @@
-/** What makes spans keeps a bounded memory, and makes them without it, too. */
+/** The builder of spans keeps a bounded memory, and also works beyond it. */
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { test } from 'node:test'

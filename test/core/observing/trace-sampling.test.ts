@@ -1,4 +1,4 @@
-/** Which traces are recorded. */
+/** Traces that are recorded. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { areStartsSampled, isSampled, TRACE_SAMPLING } from '../../../src/core/observing/trace-sampling.ts'

@@ -197,7 +197,7 @@ test('the reader of Python literals gives back every value, and never throws', (
   )
 })
 
-/** What a client sees of these outputs. */
+/** Events that a client receives for these outputs. */
 function events(outputs: readonly unknown[]): string {
   const reader = new PieceReader()
   const writer = new EventWriter()

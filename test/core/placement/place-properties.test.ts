@@ -1,4 +1,4 @@
-/** What is true of every sharing of a machine. */
+/** Invariants of every sharing of a machine. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

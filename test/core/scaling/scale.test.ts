@@ -14,7 +14,7 @@ type Fields = Parameters<typeof aSnapshot>[0]
 const TWENTY: Fields = { endpoint: { workersMax: 50 }, queue: { queued: 20 } }
 const MANY: Fields = { endpoint: { workersMax: 50 }, averageExecutionMs: 60_000 }
 
-/** How many workers a snapshot should have, and when that is to be looked at again, from now. */
+/** Desired number of workers for a snapshot, and the time until its next check, from now. */
 const decisions: [what: string, fields: Fields, desired: number, wakeInMs: number | null][] = [
   ['nothing to do', {}, 0, null],
   ['nothing to do but a minimum', { endpoint: { workersMin: 2 } }, 2, null],
@@ -324,7 +324,7 @@ const STARTS = (workers: NonNullable<Fields['workers']>): Fields => ({
 })
 const began = (agoMs: number) => ({ state: 'STARTING', placedAtMs: NOW - agoMs, readyAtMs: null }) as const
 
-/** What is wanted by default, and where the delay counts from when a further worker could be ready. */
+/** Desired number by default, and with a delay that counts from the time at which another worker could be ready. */
 const startAware: [what: string, fields: Fields, desired: number, aware: number][] = [
   ['no worker', STARTS([]), 15, 15],
   ['ready workers, which work while others start', STARTS([SLOW_START, SLOW_START]), 15, 10],

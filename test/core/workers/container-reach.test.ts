@@ -1,4 +1,4 @@
-/** Which way containers take to the server, as a table of engines. */
+/** Address by which containers reach the server, as a table of engines. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { containerReach, type EngineFacts, isWithin } from '../../../src/core/workers/container-reach.ts'

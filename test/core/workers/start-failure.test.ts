@@ -18,7 +18,7 @@ type Samples = {
   readonly [K in Kind]: readonly [failure: Omit<Extract<StartFailure, { kind: K }>, 'kind'>, text: string]
 }
 
-/** A failure of each kind, and what people are told of it. */
+/** A failure of each kind, and its message for people. */
 const SAMPLES: Samples = {
   template_missing: [{ template: 't1' }, 'its template t1 does not exist'],
   secrets_missing: [{ names: ['A', 'B'] }, 'the environment refers to secrets that do not exist: A, B'],
@@ -151,7 +151,7 @@ const MISLEADING =
 /** The facts that are no text for people, and those that are text of others. */
 const VALUES = new Set(['kind', 'how', 'why', 'during', 'code', 'said'])
 
-/** The same failure, told in other words. */
+/** The same failure, in other words. */
 function reworded(failure: StartFailure): StartFailure {
   const facts = Object.entries(failure).map(([name, value]) => {
     const isValue = VALUES.has(name) || (failure.kind === 'init_failed' && name === 'problem')

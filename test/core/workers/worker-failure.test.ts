@@ -171,7 +171,7 @@ test('output that was made to be slow to read does not hold the server up', () =
   }
 })
 
-/** What an engine's refusal becomes. */
+/** Failure for an engine's refusal. */
 function refused(said: string): StartFailure {
   return startFailureOf(startRefusal(new EngineError(said, 500, false)))
 }
@@ -252,7 +252,7 @@ for (const [given, cause, advice] of starts) {
   })
 }
 
-/** What the driver of containers says, in its own words. */
+/** Refusals of the driver of containers, in its own words. */
 const refusals: [thrown: object, cause: CrashCause, advice: RegExp][] = [
   [{ code: 'ENOENT' }, 'engine_away', /start the container engine/],
   [{ code: 'ECONNREFUSED' }, 'engine_away', /start the container engine/],
@@ -280,7 +280,7 @@ test('what the driver of containers says of a start is understood', () => {
   }
 })
 
-/** Why a download failed, what the engine said of it, what people are told, and what helps. */
+/** Cause of a failed download, the message of the engine, the message for people, and the remedy. */
 const pulls: [why: PullProblem, said: string, told: string, advice: RegExp][] = [
   [
     'credential_missing',

@@ -1,4 +1,4 @@
-/** Which files of a folder go to the engine for a build, and what a build that fails says. */
+/** Files of a folder that go to the engine for a build, and the errors of a build that fails. */
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

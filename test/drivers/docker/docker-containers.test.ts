@@ -1,4 +1,4 @@
-/** What a container of a worker may do, how its output is kept, and how its end is told. */
+/** Limits of a worker's container, the storage of its output, and the report of its end. */
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,10 @@ import { type DockerMachine, noDocker, onPodman, openDockerMachine } from '../..
 import { patient } from '../../support/patience.ts'
 import { everyEndpoint } from '../../support/worker-spec.ts'
 
-/** Ends well when the kernel lets it have exactly what CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, NET_BIND_SERVICE allow. */
+/**
+ * Ends well when the kernel lets it have exactly what CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID,
+ * SETUID, NET_BIND_SERVICE allow.
+ */
 const RIGHTS = 'grep -qx "CapBnd:.00000000000004fb" /proc/self/status && grep -qx "NoNewPrivs:.1" /proc/self/status'
 
 describe('a container of a worker', { skip: noDocker, timeout: patient(120_000) }, () => {

@@ -1,4 +1,4 @@
-/** How much a container may write: bounded by the engine where it can, watched where it cannot. */
+/** Limit of the disk of a container: set in the engine if it has one, else checked by polling. */
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'

@@ -9,7 +9,7 @@ import { systemClock } from '../../../src/system/clock.ts'
 import { patient } from '../../support/patience.ts'
 import { fastClock, type Played, playEngine } from '../../support/played-engine.ts'
 
-/** Why there is no engine, for people; null when there is one. */
+/** Reason why the engine is missing, for people; null if it exists. */
 async function absence(engine: Engine): Promise<string | null> {
   const found = await engine.absence()
   return found === null ? null : startFailureText({ kind: 'engine_away', ...found })

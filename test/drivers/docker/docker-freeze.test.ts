@@ -13,17 +13,19 @@ import { type PlayedAnswer, playEngine } from '../../support/played-engine.ts'
 
 const worker = 'w' as WorkerId
 const HANDLE = '{"container":"c","process":null}'
-/** Lists the containers each half second. Calls have as long to get a response, which is enough on a busy machine too. */
+/**
+ * Lists the containers each half second. Calls have as long to get a response, which is enough on a busy machine too.
+ */
 const clock = {
   ...systemClock,
   after: (ms: number, callback: () => void) => systemClock.after(ms === 10_000 ? 500 : ms, callback),
 }
 
-/** What an engine does about a paused container. */
+/** Behavior of an engine with a paused container. */
 interface Custom {
-  /** Whether it counts as running. */
+  /** True if the container counts as running. */
   readonly runs: boolean
-  /** Whether it takes signals for it. */
+  /** True if it accepts signals for the container. */
   readonly takesSignals: boolean
 }
 
@@ -33,7 +35,7 @@ const PODMAN: Custom = { runs: false, takesSignals: false }
 async function openPlayed(context: TestContext, { runs, takesSignals }: Custom) {
   const labels = { [LABELS.worker]: worker, [LABELS.installation]: 'i' }
   const container = { paused: false }
-  /** What was done, in order, and what was refused. */
+  /** Calls in order, done and refused. */
   const done: string[] = []
   const refusing = new Set<string>()
   const end = (response: Parameters<PlayedAnswer>[0], what: string, isPossible: boolean) => {

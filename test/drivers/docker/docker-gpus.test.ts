@@ -1,4 +1,4 @@
-/** How containers are given GPUs: what the engine is asked for, since the machines of the tests have none. */
+/** GPUs of containers: the requests to the engine, since the machines of the tests have no GPUs. */
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -26,7 +26,7 @@ const nvidia = (index: number, uuid: string | null = null): AssignedGpu => ({
   memoryGb: 24,
 })
 
-/** What a container with these GPUs is made with. */
+/** Request that creates a container with these GPUs. */
 function made(gpus: readonly AssignedGpu[], changes: Partial<GpuContext> = {}, env: Record<string, string> = {}) {
   const devices: GpuContext['amdDevices'] = list => ({
     paths: ['/dev/kfd', ...list.map(({ index }) => `/dev/dri/renderD${128 + index}`)],

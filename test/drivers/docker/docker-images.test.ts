@@ -1,4 +1,4 @@
-/** Where the images of workers come from, which one each gets, and when they go again. */
+/** Images of workers: their sources, the choice for each worker, and their removal. */
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

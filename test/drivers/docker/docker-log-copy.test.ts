@@ -19,11 +19,11 @@ const START_S = 1_700_000_000
 interface Piece {
   readonly stream: 1 | 2
   readonly ends: boolean
-  /** How long after the one before, in tenths of a second. */
+  /** Delay after the previous one, in tenths of a second. */
   readonly later: number
 }
 
-/** What an engine keeps of the pieces: entries in the order in which they came to be written. */
+/** Log of an engine with these pieces: entries in the order in which they were written. */
 function entriesOf(pieces: readonly Piece[]): LogEntry[] {
   const begun = new Map<number, string>()
   let tenths = START_S * 10

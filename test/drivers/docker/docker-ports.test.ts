@@ -1,4 +1,4 @@
-/** The ports of containers: which are told, which are opened, and to whom. */
+/** Ports of containers: those that are reported, those that are opened, and to whom. */
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'

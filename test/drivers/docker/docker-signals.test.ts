@@ -1,4 +1,7 @@
-/** A container that was asked to end is asked once, however often the engine is looked at, and as soon as the engine can. */
+/**
+ * A container that was asked to end is asked once, however often the engine is looked at, and
+ * as soon as the engine can.
+ */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { WorkerId } from '../../../src/core/ids.ts'
@@ -12,14 +15,17 @@ import { patient } from '../../support/patience.ts'
 import { type PlayedAnswer, playEngine } from '../../support/played-engine.ts'
 
 const worker = 'w' as WorkerId
-/** What should run is compared with what does without a pause, which is 10 s; all deadlines stay as they are. */
+/** The pause of 10 s takes 20 ms; all deadlines stay as they are. */
 const clock = {
   ...systemClock,
   after: (ms: number, callback: () => void) => systemClock.after(ms === 10_000 ? 20 : ms, callback),
 }
 const HANDLE = '{"container":"c","process":null}'
 
-/** A driver on an engine with one container that no signal ends. @param fails how many signals the engine refuses first */
+/**
+ * A driver on an engine with one container that no signal ends.
+ * @param fails how many signals the engine refuses first
+ */
 async function openPlayed(context: TestContext, fails = 0) {
   const labels = { [LABELS.worker]: worker, [LABELS.installation]: 'i' }
   const sent: string[] = []

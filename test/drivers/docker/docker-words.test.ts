@@ -1,4 +1,4 @@
-/** What is read from texts and facts about containers, without an engine. */
+/** Parsers of texts and facts about containers, without an engine. */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

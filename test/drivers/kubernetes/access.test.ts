@@ -1,4 +1,4 @@
-/** How a cluster is found: kubectl's configuration, the service account of a pod, a proxy. */
+/** Access to a cluster: kubectl's configuration, the service account of a pod, a proxy. */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

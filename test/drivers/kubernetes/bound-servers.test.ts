@@ -1,4 +1,4 @@
-/** Which servers have workers that are bound to their machine, so that no other machine can stand by for them. */
+/** Servers with workers that are bound to their machine, so that no other machine can stand by for them. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Config, readConfig } from '../../../src/config/config.ts'

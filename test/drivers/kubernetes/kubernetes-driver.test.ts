@@ -1,4 +1,7 @@
-/** The driver over a cluster in memory and in virtual time: starts, ends, takeovers and what goes wrong. The contract of drivers runs on a real one. */
+/**
+ * The driver over a cluster in memory and in virtual time: starts, ends, takeovers and what goes wrong. The contract
+ * of drivers runs on a real one.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../../src/core/ids.ts'
@@ -38,7 +41,7 @@ interface World {
   begin(changes?: Partial<WorkerSpec>, watch?: StartWatch): Promise<{ outcome: string | Error | null }>
   /** A worker that runs. */
   running(changes?: Partial<WorkerSpec>): Promise<string>
-  /** What is observed of the worker, in words. */
+  /** Observation of the worker, in words. */
   seen(driver?: KubernetesDriver): Promise<string>
 }
 

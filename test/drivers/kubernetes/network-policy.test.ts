@@ -1,4 +1,4 @@
-/** What the policy of the workers lets through, and whose policy is replaced. */
+/** Traffic that the network policy of the workers allows, and policies that the driver replaces. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { applyPolicy, type PolicyOptions, workerPolicy } from '../../../src/drivers/kubernetes/network-policy.ts'

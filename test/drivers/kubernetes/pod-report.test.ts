@@ -1,4 +1,7 @@
-/** What the statuses of pods mean for their workers: statuses that a real Kubernetes 1.34 gave, and some that it gives on other occasions. */
+/**
+ * Meaning of the statuses of pods for their workers: statuses that a real Kubernetes 1.34 gave, and some that it
+ * gives on other occasions.
+ */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** What pods are made of. Whole objects are recorded, so that a change of one is seen in a review. */
+/** Manifests of pods. Whole objects are recorded, so that a change of one is seen in a review. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, OwnerId, VolumeId, WorkerId } from '../../../src/core/ids.ts'

@@ -1,4 +1,4 @@
-/** What workers with networks of their own do not reach, from what `ip` says of the machine. */
+/** Addresses that workers with networks of their own cannot reach, from the output of `ip` on the machine. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { closedDestinations, closingCommands } from '../../../src/drivers/cage/closed-destinations.ts'

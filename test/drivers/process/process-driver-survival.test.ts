@@ -156,7 +156,7 @@ test('a worker goes on while its output cannot be written, and the output says h
   const machine = await openMachine()
   try {
     const driver = machine.driver()
-    // More than its pipe holds, so that the worker would wait before it tells that it lives.
+    // More than its pipe holds, so that the worker would block before its report.
     const spec = machine.spec('', {
       args: `sh -c 'head -c 300000 /dev/zero && exec "${process.execPath}" worker.mjs'`,
     })

@@ -15,7 +15,7 @@ import { type Machine, openMachine } from '../../contract/driver-machine.ts'
 import { patient } from '../../support/patience.ts'
 import { mountSmallDisk } from '../../support/small-disk.ts'
 
-/** Why the driver can never start this, for people; empty when it can. */
+/** Reason why the driver can never start this, for people; empty if it can. */
 async function problemOf(driver: Driver, ...asked: Parameters<Driver['check']>): Promise<string> {
   const failure = await driver.check(...asked)
   return failure === null ? '' : startFailureText(failure)
@@ -27,13 +27,13 @@ beforeEach(async () => {
 })
 afterEach(() => machine.close())
 
-/** Starts a worker that tells what it was started with. */
+/** Starts a worker that reports its arguments and variables. */
 async function report(spec: WorkerSpec, hostEnv = machine.options.hostEnv) {
   await machine.driver({ hostEnv }).start(spec)
   return (await machine.life(spec.workerId, 'report')).told
 }
 
-/** A program in the image that ends with the given code and is told from others by it. */
+/** A program in the image that ends with the given code, which identifies it. */
 async function program(path: string, code: number): Promise<void> {
   const file = join(machine.root, path)
   await mkdir(join(file, '..'), { recursive: true })

@@ -125,7 +125,7 @@ describe('a port that the variables of a process worker name', {
   })
   afterEach(() => machine.close())
 
-  /** How a worker whose variables name the port ends, and the first line of its output. */
+  /** Exit and first line of output of a worker whose variables name the port. */
   async function end(variable: string, port: number, driver = machine.driver()) {
     const spec = machine.spec('failing', { env: { [variable]: String(port), OTHER_PORT: 'none', PORTS: '1' } })
     await driver.start(spec)

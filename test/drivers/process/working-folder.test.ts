@@ -17,7 +17,7 @@ afterEach(() => machine.close())
 
 const IN_IMAGE = { RUNYARD_WORKING_FOLDER: 'image' }
 
-/** Starts a worker that goes on running, and tells where it started. */
+/** Starts a worker that stays up, and reports its folder. */
 async function folderOf(changes: Partial<WorkerSpec> = {}): Promise<string> {
   const spec = machine.spec('', changes)
   await machine.driver().start(spec)

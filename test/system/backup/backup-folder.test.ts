@@ -21,7 +21,7 @@ function folderOf(t: TestContext): string {
   return folder
 }
 
-/** What begins and ends as a backup. */
+/** File that begins and ends as a backup. */
 const WHOLE = `runyard backup 1\n{}\n{"sha256":"${'0'.repeat(64)}"}\n`
 
 test('the newest backups stay, older ones go, and other files are left alone', t => {

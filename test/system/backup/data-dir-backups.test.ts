@@ -1,4 +1,4 @@
-/** What is in a backup of a data directory, and what is not. */
+/** Files that a backup of a data directory contains or leaves out. */
 import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

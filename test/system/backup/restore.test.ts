@@ -26,7 +26,10 @@ function configOf(dataDir: string, newDatabase = false): Config {
   return reading.config
 }
 
-/** Makes a backup of a server with the output of workers. Its keys are left out: to seal and open them takes half a second each. */
+/**
+ * Makes a backup of a server with the output of workers. Its keys are left out: to seal and open
+ * them takes half a second each.
+ */
 async function backupFile(name: string, postgres: string | null): Promise<string> {
   const dataDir = join(root, `${name}-server`)
   mkdirSync(join(dataDir, 'logs/e'), { recursive: true })
@@ -66,7 +69,7 @@ function contentOf(folder: string): Record<string, string> {
   return Object.fromEntries(files.map(name => [name, digest(name).digest('hex')]))
 }
 
-/** Runs work whose process changes nothing on the disk any more from its n-th step on. @returns whether it came to that */
+/** Runs work whose process changes nothing on the disk from its n-th step on. @returns true if it reached that step */
 async function killedAt(step: number, work: () => Promise<unknown>): Promise<boolean> {
   const real = Object.fromEntries(STEPS.map(name => [name, fs[name]]))
   let steps = 0

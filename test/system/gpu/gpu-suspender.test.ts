@@ -29,7 +29,7 @@ async function usedMib(gpus: FakeGpus): Promise<number> {
   return cards[0]!.usedBytes / MIB
 }
 
-/** The worker goes on as if nothing had been. */
+/** The worker continues as before. */
 async function assertRuns(worker: FakeWorker): Promise<void> {
   assert.equal((await worker.ask('sum')).sum, worker.sum)
 }

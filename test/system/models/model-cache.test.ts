@@ -223,7 +223,7 @@ test('four files come at a time', async context => {
   }
   const fetched = cache.fetch(wish('org/parts'))
   await full
-  // A request that had been sent would have come by the time of a later one.
+  // An earlier request would have arrived before a later one.
   await cache.fetch(wish('org/parts', { revision: 'v9' })).catch(() => {})
   assert.equal(opened, 4)
   goOn()
@@ -342,7 +342,7 @@ test('what was used longest ago makes room, and never what a worker has', async 
   await cache.fetch(wish('org/c'))
   const names = async (one: DiskModelCache) => (await one.content()).models.map(({ name }) => name)
   assert.deepEqual(await names(cache), ['org/c', 'org/a'])
-  // What was just wanted waits for its worker.
+  // A model that was just requested waits for its worker.
   assert.equal((await problemOf(cache.fetch(wish('org/d')))).kind, 'cache_full')
   later()
   // Another server after a crash knows what workers have.

@@ -10,7 +10,7 @@ import { playServer, tellTokens } from '../support/played-server.ts'
 import { until } from '../support/until.ts'
 
 const POISON = 'poison'.padEnd(65_536, '!')
-/** How long a server has to be there before it gets a suspect. */
+/** Uptime of a server before it gets a suspect. */
 const CALM_MS = 300
 
 /** A relay, and servers that end when they get {@link POISON}; each is followed by another. */
@@ -24,7 +24,7 @@ async function openRelay() {
   const seen = {
     deaths: 0,
     bodies: [] as string[],
-    /** How the server was told of bodies that it does not get. */
+    /** Notes to the server about bodies that are withheld from it. */
     notes: [] as string[],
     held: [] as ServerResponse[],
     hold: false,

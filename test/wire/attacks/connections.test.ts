@@ -1,4 +1,7 @@
-/** Connections are shared: a flood to one endpoint, with one key or without any leaves management and workers reachable. */
+/**
+ * Connections are shared: a flood to one endpoint, with one key or without any leaves
+ * management and workers reachable.
+ */
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { balancedEndpoint, inNode } from '../support/balanced.ts'
@@ -34,7 +37,7 @@ describe('a flood of connections', () => {
     server.forgetHolds()
   })
 
-  /** What operators and workers do, which a flood must not keep them from. */
+  /** Calls of operators and workers, which must work during a flood. */
   async function assertReachable(): Promise<void> {
     const { status } = await ask(server, '/v2/serverless')
     assert.equal(status, 200)

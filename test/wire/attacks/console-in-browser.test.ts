@@ -1,4 +1,4 @@
-/** What a browser lets foreign pages do while somebody is signed in to the console: nothing. */
+/** Attacks of foreign pages in a browser that is signed in to the console: the browser stops all of them. */
 import assert from 'node:assert/strict'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'

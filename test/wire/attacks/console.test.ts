@@ -1,4 +1,7 @@
-/** Nobody acts in the name of who is signed in to the console: no page of an endpoint, no stranger, no worker on another port. */
+/**
+ * Nobody acts in the name of who is signed in to the console: no page of an endpoint, no stranger,
+ * no worker on another port.
+ */
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { type IncomingHttpHeaders, request } from 'node:http'
@@ -10,14 +13,14 @@ import { ask } from '../support/client.ts'
 import { rawClient } from '../support/gateway.ts'
 import { runCommand, type Server, startServer } from '../support/server.ts'
 
-/** What came of a request of a browser. */
+/** Response to a request of a browser. */
 interface Seen {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly text: string
 }
 
-/** What a browser sends besides. */
+/** Other parts of a browser's request. */
 interface Sent {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: unknown
@@ -49,7 +52,7 @@ describe('the console', () => {
     return { status: answer.statusCode ?? 0, headers: answer.headers, text: await text(answer) }
   }
 
-  /** What the page of the console sends. */
+  /** Headers that the page of the console sends. */
   const asPage = () => ({ origin, 'sec-fetch-site': 'same-origin', cookie: signedIn.cookie, [TOKEN]: signedIn.token })
 
   async function signIn(body: object): Promise<{ cookie: string; token: string }> {

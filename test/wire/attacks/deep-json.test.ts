@@ -19,7 +19,7 @@ const SHAPES: Readonly<Record<string, (levels: number) => string>> = {
   'lists after lists': levels => `${'[[],'.repeat(levels)}1${']'.repeat(levels)}`,
 }
 
-/** Where clients send JSON, with something of it. */
+/** Routes to which clients send JSON, each with a body around a value. */
 const ROUTES: Readonly<
   Record<string, (endpoint: string) => { path: string; body: (value: string) => string; levels?: number }>
 > = {
@@ -44,7 +44,7 @@ describe('JSON that is too deep', () => {
   let server: ProbedServer
   let endpoint: string
   let worker: RawWorker
-  /** Its jobs go on meanwhile. */
+  /** Its jobs run on in the meantime. */
   let other: string
 
   before(async () => {

@@ -1,4 +1,4 @@
-/** What a worker that is a container and means harm can reach: its own image and memory, and nothing of the server or of others. */
+/** Reach of a malicious worker in a container: its own image and memory, and nothing of the server or of others. */
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { ask, healthOf, runJob } from '../support/client.ts'
 import { containerEndpoint } from '../support/containers.ts'
 import { type ProbedServer, startProbedServer } from './probed-server.ts'
 
-/** Runs the shell command of its job and tells what became of it. */
+/** Runs the shell command of its job and reports the result. */
 const HANDLER = `
 import { spawnSync } from 'node:child_process'
 import { start } from '@runyard/worker'
@@ -19,7 +19,7 @@ start({ handler({ input }) {
 } })
 `
 
-/** Starts processes until it cannot, and tells how many there were. */
+/** Starts processes until it cannot, and reports their number. */
 const FORK_BOMB = `python3 -c '
 import os, signal
 pids = []

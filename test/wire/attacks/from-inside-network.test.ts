@@ -1,4 +1,7 @@
-/** What a worker in a cage reaches over the network: what workers call, and the outside; nothing else of this machine. */
+/**
+ * Reach of a worker in a cage over the network: the addresses that workers call and the outside; nothing else of this
+ * machine.
+ */
 import assert from 'node:assert/strict'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -23,7 +26,7 @@ const skipUnless = (open: boolean) => {
   return lack !== null && process.env.RUNYARD_NO_SKIP !== '1' ? lack.problem : false
 }
 
-/** Tries what its job says, and tells what became of it. */
+/** Tries the call in its job and reports the result. */
 const HANDLER = `
 import { connect } from 'node:net'
 import { start } from '@runyard/worker'

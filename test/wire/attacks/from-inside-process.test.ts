@@ -1,4 +1,7 @@
-/** What a worker that is a process in a cage and means harm can reach: its own image and folders, and nothing of the server or of others. */
+/**
+ * Reach of a malicious worker that is a process in a cage: its own image and folders, and nothing of the server or of
+ * others.
+ */
 import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -40,7 +43,7 @@ const REFUSED_CALLS: Readonly<Record<string, string>> = {
 const noCalls = process.arch !== 'x64' && 'the numbers of the calls are those of x64'
 const noPython = !existsSync('/usr/bin/python3') && !isRequired && 'there is no Python of the system'
 
-/** Runs the shell command of its job and tells what became of it. */
+/** Runs the shell command of its job and reports the result. */
 const HANDLER = `
 import { spawnSync } from 'node:child_process'
 import { start } from '@runyard/worker'

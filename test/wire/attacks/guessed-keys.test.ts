@@ -1,4 +1,4 @@
-/** Who guesses keys is slowed down and seen, and keeps out nobody who has one. */
+/** Guessing of keys: it is slowed down and reported, and never blocks a client with a key. */
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { type Answer, ask } from '../support/client.ts'

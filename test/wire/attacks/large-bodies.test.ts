@@ -11,7 +11,9 @@ import { type ProbedServer, startProbedServer } from './probed-server.ts'
 
 const BYTES = 20_000_000
 
-/** What takes a thread so long that a part of it does; the loop was held for 300 ms by these. */
+/**
+ * Kinds that take a thread so long that the thread takes over a part of them; these used to hold the loop for 300 ms.
+ */
 const SLOW = new Set(['many small members', 'empty lists'])
 
 /** Texts of JSON with so many bytes, each costly in a way of its own. */

@@ -1,4 +1,6 @@
-/** A page of a stranger does not act in the name of this server, nor does one that a load-balancing endpoint serves. */
+/**
+ * A page of a stranger does not act in the name of this server, nor does one that a load-balancing endpoint serves.
+ */
 import assert from 'node:assert/strict'
 import { hostname } from 'node:os'
 import { before, describe, test } from 'node:test'

@@ -6,18 +6,22 @@ import { temporaryFolder } from '../support/cleanup.ts'
 import { rootUrl, type Server, type ServerOptions, startServer } from '../support/server.ts'
 
 /**
- * The longest that one input may hold the loop, in ms of processor time. 50 hold on a quiet machine with the garbage collector and a
- * cold compiler; where the other tests share the processor and its caches, the same work takes several times as long.
+ * The longest that one input may hold the loop, in ms of processor time. 50 hold on a quiet machine with the
+ * garbage collector and a cold compiler; where the other tests share the processor and its caches, the same work
+ * takes several times as long.
  */
 const MOST_MS = Number(process.env.RUNYARD_TEST_MOST_HELD_MS ?? 200)
-/** What the server makes once, soon after its start or when somebody asks for it first. */
+/** Documents that the server makes once, soon after its start or at the first request. */
 const DOCUMENTS = ['/v2/openapi.json', '/v2/docs', '/graphql']
 
 /** A server with a prober in its process. */
 export interface ProbedServer extends Server {
-  /** The longest hold since the last call of {@link forgetHolds}, in ms of processor time; 0 where none was noteworthy. */
+  /**
+   * The longest hold since the last call of {@link forgetHolds}, in ms of processor time; 0
+   * where none was noteworthy.
+   */
   worstHoldMs(): number
-  /** What came before does not count: a server that starts compiles its code. */
+  /** Drops earlier holds: a server that starts compiles its code. */
   forgetHolds(): void
   /** Fails when the loop was held for longer than promised. */
   assertNeverHeld(): void

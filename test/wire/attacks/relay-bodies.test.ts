@@ -1,4 +1,4 @@
-/** What callers without a worker's token, and workers that mean harm, can do to the relay that all workers share. */
+/** Attacks on the relay that all workers share, by callers without a worker's token and by malicious workers. */
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'

@@ -1,4 +1,6 @@
-/** A key that is revoked, disabled, narrowed or expired holds nothing open: no stream, no socket, no call that waits. */
+/**
+ * A key that is revoked, disabled, narrowed or expired holds nothing open: no stream, no socket, no call that waits.
+ */
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { type Balanced, balancedEndpoint, inNode } from '../support/balanced.ts'
@@ -30,7 +32,10 @@ describe('what a key holds open', () => {
     return json
   }
 
-  /** Sends a request with the key, and waits until something of its answer has come, or until it is waiting for certain. */
+  /**
+   * Sends a request with the key, and waits until something of its answer has come, or until
+   * it is waiting for certain.
+   */
   async function hold({ key }: Key, line: string, more = ''): Promise<Wire> {
     const head = `${line} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\n${more}`
     const [wire] = await openWires(server, 1, `${head}${/^POST/.test(line) ? '' : '\r\n'}`)

@@ -1,4 +1,7 @@
-/** Whoever reads the database, a copy of it or a backup, reads no input, no variable and no URL of a webhook where payloads are sealed. */
+/**
+ * Whoever reads the database, a copy of it or a backup, reads no input, no variable and no URL of a webhook
+ * where payloads are sealed.
+ */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -10,7 +13,7 @@ import { temporaryFolder } from '../support/cleanup.ts'
 import { ask, changeEndpoint, makeEndpoint, runJob, submit, whenFinal } from '../support/client.ts'
 import { fixture, runCommand, type Server, startServer } from '../support/server.ts'
 
-/** What is looked for, by what it is. */
+/** Planted secrets, by their names. */
 type Planted = ReadonlyMap<string, string>
 /** The texts of all rows of a database. */
 type Dump = () => Promise<string>

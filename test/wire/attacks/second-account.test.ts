@@ -1,4 +1,4 @@
-/** What a second account may not do, and what changes for the installation when there is one. */
+/** Limits of a second account, and changes of the installation once it exists. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { temporaryFolder } from '../support/cleanup.ts'

@@ -32,8 +32,8 @@ export async function idleEndpoint(tenant: Tenant): Promise<string> {
 }
 
 /**
- * Gives an endpoint of the operator to another account, with the workers that it has: only the operator runs folders of this machine, and
- * whose a worker is matters here, not what it runs in.
+ * Gives an endpoint of the operator to another account, with the workers that it has: only the operator runs folders
+ * of this machine, and whose a worker is matters here, not what it runs in.
  */
 export function giveTo(tenant: Tenant, endpointId: string): void {
   const database = new DatabaseSync(join(tenant.dataDir, 'runyard.sqlite'), { timeout: 5_000 })

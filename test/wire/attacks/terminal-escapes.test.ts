@@ -1,4 +1,4 @@
-/** What a worker or a server prints or answers must not steer the terminal of whoever reads it. */
+/** Output of workers and servers, which must not control the terminal of a reader. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -36,7 +36,7 @@ const evil = createServer((request, response) => {
 before(() => new Promise<void>(resolve => evil.listen(0, '127.0.0.1', resolve)))
 after(() => void evil.close())
 
-/** What a command prints on a terminal, which `script` makes for it. */
+/** Output of a command on a terminal, which `script` makes for it. */
 function onTerminal(command: string): Promise<string> {
   const { port } = evil.address() as AddressInfo
   const words = `${root}/bin/node ${root}/src/cli/runyard.ts ${command} --url http://127.0.0.1:${port} --api-key x`

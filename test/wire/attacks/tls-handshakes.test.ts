@@ -1,4 +1,4 @@
-/** A listener that speaks HTTPS, and clients that mean it harm or know no better. */
+/** A listener that speaks HTTPS, and clients that are malicious or broken. */
 import assert from 'node:assert/strict'
 import { get } from 'node:https'
 import { connect, type Socket } from 'node:net'
@@ -18,7 +18,7 @@ const REQUEST = 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n'
 const BEGUN = Buffer.from([0x16, 3, 1, 2, 0, 1, 0, 1])
 
 /** A certificate that is changed by hand. */
-class Changing implements ListenerTls {
+class SettableTls implements ListenerTls {
   current: KeyAndCertificate = FIRST
   readonly #watchers = new Set<(pair: KeyAndCertificate) => void>()
 
@@ -35,8 +35,8 @@ class Changing implements ListenerTls {
 
 const answer: Fetch = async request => new Response(`answered ${new URL(request.url).pathname}`)
 
-async function open(options: Partial<ListenOptions> = {}, surface = answer): Promise<Listener & { tls: Changing }> {
-  const tls = new Changing()
+async function open(options: Partial<ListenOptions> = {}, surface = answer): Promise<Listener & { tls: SettableTls }> {
+  const tls = new SettableTls()
   const own = { host: '127.0.0.1', port: 0, maxConnections: 100, hosts: { names: [], domains: [] }, tls }
   const listener = await listen(surface, { ...own, ...options })
   after(() => listener.close(0))
@@ -68,7 +68,10 @@ function securely({ port }: Listener, options: ConnectionOptions = {}): Promise<
   })
 }
 
-/** The same, again and again: other connections may be on their way out, and a short time for handshakes is too short under load. */
+/**
+ * The same, again and again: other connections may be on their way out, and a short time for
+ * handshakes is too short under load.
+ */
 function retried(listener: Listener): Promise<TLSSocket> {
   return until('a connection', () => securely(listener).catch(() => null))
 }

@@ -1,4 +1,4 @@
-/** Webhooks must not be a way into the network of the server, nor tell what is in it. */
+/** Webhooks must not be a way into the network of the server, nor reveal its content. */
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import { type AddressInfo, createServer as createSocketServer } from 'node:net'
@@ -66,7 +66,7 @@ test("a stranger's webhooks reach no private address, and all failures there loo
   assert.equal(calls, 0)
 })
 
-/** What a stranger is told of the first tries, without their times, by a server that was started like this. */
+/** First tries as another account sees them, without their times, on a server with these arguments. */
 async function triesOn(args: readonly string[], targets: readonly string[]): Promise<object[]> {
   const server = await startProbedServer({ trusting: false, args: ['--processes', 'off', '--docker', 'off', ...args] })
   const account = await ask(server, '/v2/account/accounts', { body: { name: 'stranger' } })

@@ -1,4 +1,7 @@
-/** Batches over real sockets: their whole life with the official Python worker, and a server that is killed in the middle. */
+/**
+ * Batches over real sockets: their whole life with the official Python worker, and a server
+ * that is killed in the middle.
+ */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { noPostgres, testSchema } from '../../support/postgres-database.ts'
@@ -122,7 +125,9 @@ describe('batches with the official Python worker', { skip }, () => {
   })
 })
 
-/** Kills the server while it finalizes a batch of 5000; afterwards each request is there once, and all are worked on. */
+/**
+ * Kills the server while it finalizes a batch of 5000; afterwards each request is there once, and all are worked on.
+ */
 async function killedWhileFinalizing(env: Readonly<Record<string, string>>): Promise<void> {
   const dataDir = temporaryFolder()
   const first = await startServer({ dataDir, env })

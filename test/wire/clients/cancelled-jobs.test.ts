@@ -1,4 +1,4 @@
-/** Cancelled jobs on SDKs that cannot be told to stop one: what comes next must not wait for what nobody wants any more. */
+/** Cancelled jobs on SDKs that cannot stop one: the next job must not wait for a cancelled one. */
 import assert from 'node:assert/strict'
 import { cpSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { fixture, type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 const START_MS = 60_000
-/** How long the cancelled job goes on in its worker: longer than the test. */
+/** Duration of the cancelled job in its worker: longer than the test. */
 const FOR_LONG_S = 600
 /** These begin a job that they take while others run only when one of those has ended. */
 const LATE_STARTERS = OLD_SDKS.filter(version => /^1\.(7\.[1-9]|8\.)/.test(version))

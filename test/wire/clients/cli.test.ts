@@ -393,7 +393,10 @@ test('a command that changes something comes to its end and its exit code withou
   )
 })
 
-/** JSON that JSON.parse and JSON.stringify would change: odd numbers, their spelling, names that look like numbers, `__proto__`, a name twice. */
+/**
+ * JSON that JSON.parse and JSON.stringify would change: odd numbers, their spelling, names that look like numbers,
+ * `__proto__`, a name twice.
+ */
 const ODD =
   '{"n":18446744073709551615,"f":1.0,"e":1e400,"z":-0,"10":1,"9":2,"__proto__":{"x":1E5},"9":3,"s":"\\u00e9\\/ : [1, 2]"}'
 

@@ -16,7 +16,7 @@ describe('the clients of the examples', () => {
   let folder: string
   before(async () => {
     server = await startServer({ args: ['--sample', '--worker', `${root}/examples/openai-node`] })
-    // Where `npm install openai` was run.
+    // The folder of `npm install openai`.
     folder = temporaryFolder()
     cpSync(`${root}/examples/clients`, folder, { recursive: true })
     symlinkSync(`${root}/test/node_modules`, join(folder, 'node_modules'))

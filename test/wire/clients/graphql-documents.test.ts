@@ -1,4 +1,7 @@
-/** The GraphQL documents of RunPod's clients are valid for our schema, within all limits: those that are known, and all that the Python SDKs send. */
+/**
+ * The GraphQL documents of RunPod's clients are valid for our schema, within all limits: a collection of documents,
+ * and all that the Python SDKs send.
+ */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'

@@ -215,7 +215,7 @@ describe('plain HTTP beside HTTPS', () => {
     })
   })
 
-  /** Where a request is led, or what else it is answered. */
+  /** Target of the redirect of a request, or its status without a redirect. */
   async function led(head: string): Promise<string> {
     const { connect } = await import('node:net')
     const port = Number(new URL(server.redirectUrl!).port)

@@ -1,4 +1,4 @@
-/** What became of jobs, on the command line: in a pipe as on a terminal. */
+/** History of jobs on the command line: in a pipe as on a terminal. */
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -25,7 +25,7 @@ before(async () => {
   balancer = await makeEndpoint(server, { folder, settings: { type: 'LB', workersMax: 0 } })
 })
 
-/** The jobs that an endpoint has accepted so far, as the server's log tells. */
+/** Jobs that an endpoint accepted so far, by the server's log. */
 function jobsOf(endpoint: string): string[] {
   return server
     .events('job.accepted')

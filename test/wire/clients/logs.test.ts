@@ -1,4 +1,7 @@
-/** Logs as server-sent events over real sockets: bursts, slow and lost readers, restarts of the server, the command line. */
+/**
+ * Logs as server-sent events over real sockets: bursts, slow and lost readers, restarts of
+ * the server, the command line.
+ */
 import assert from 'node:assert/strict'
 import { connect, type Socket } from 'node:net'
 import { before, describe, test } from 'node:test'
@@ -15,7 +18,7 @@ interface Frame {
   readonly ts: string
   readonly source: string
   readonly line: string
-  /** When it came, on the clock of this process. */
+  /** Arrival, on the clock of this process. */
   readonly atMs: number
 }
 
@@ -87,7 +90,7 @@ describe('logs as events', () => {
     endpoint = await makeEndpoint(server, { folder: fixture('node-printing'), settings })
     workerId = (await print(3_000)).workerId!
     path = `/v2/serverless/${endpoint}/workers/${workerId}/logs`
-    // What a container has written is copied after a while.
+    // The output of a container is copied after a while.
     const copied = new SocketReader(server, `${path}?tail=1&source=container`)
     await copied.until(2_999)
     copied.socket.destroy()

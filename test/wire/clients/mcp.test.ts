@@ -1,4 +1,7 @@
-/** RunPod's MCP server against a real server: the tools that an assistant has, from a template to a job and to the end. */
+/**
+ * RunPod's MCP server against a real server: the tools that an assistant has, from a
+ * template to a job and to the end.
+ */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
@@ -42,7 +45,7 @@ class Tools {
     this.#send({ method: 'notifications/initialized' })
   }
 
-  /** What a tool answers; fails when it says that it could not. */
+  /** Result of a tool; fails if the tool reports an error. */
   // biome-ignore lint/suspicious/noExplicitAny: answers are compared with what the test expects
   async use(name: string, args: object = {}): Promise<any> {
     const { result } = await this.#call('tools/call', { name, arguments: args })

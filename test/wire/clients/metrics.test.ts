@@ -1,4 +1,4 @@
-/** What Prometheus reads from a real server. */
+/** Metrics that Prometheus reads from a real server. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ask, makeEndpoint, submit, whenFinal } from '../support/client.ts'

@@ -13,16 +13,21 @@ import { inContainers } from '../support/workers.ts'
 
 const START_MS = 60_000
 
-/** One of each generation: how they report, take several jobs, and know what they hold. */
+/** One of each generation; they differ in reports, in concurrent takes, and in the list of their jobs. */
 const GENERATIONS: readonly Version[] = ['1.6.2', '1.7.4', '1.7.13', '1.9.1']
 
 /** With these a worker takes another job while it works on one, and lets it wait inside. */
 const WITH_A_QUEUE: readonly Version[] = ['1.7.0', '1.7.4']
 
-/** These keep the list of their jobs in a file of their working folder, and read it again before each poll and ping. */
+/**
+ * These keep the list of their jobs in a file of their working folder, and read it again before each poll and ping.
+ */
 const WITH_A_FILE: readonly Version[] = ['1.7.13', '1.8.1', '1.9.1', '1.10.0']
 
-/** The first and the last of those that share a working folder in their own way: without a queue, with one, with a file. */
+/**
+ * The first and the last of those that share a working folder in their own way: without a
+ * queue, with one, with a file.
+ */
 const FOLDER_BORDERS: readonly Version[] = ['1.6.2', '1.7.0', '1.7.13', '1.10.0']
 
 /** A worker for each job, up to two. */

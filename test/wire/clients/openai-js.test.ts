@@ -1,4 +1,6 @@
-/** The official OpenAI client for JavaScript against a real server and a Node worker that answers in OpenAI's shapes. */
+/**
+ * The official OpenAI client for JavaScript against a real server and a Node worker that answers in OpenAI's shapes.
+ */
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import OpenAI from 'openai'

@@ -1,6 +1,6 @@
 /**
- * The requests of RunPod's REST tools, one after the other as they send them: each makes a template and an endpoint, runs a
- * job, changes what there is and deletes it all again.
+ * The requests of RunPod's REST tools, one after the other as they send them: each makes a template and an endpoint,
+ * runs a job, changes what there is and deletes it all again.
  */
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
@@ -15,16 +15,16 @@ before(async () => {
   server = await startServer()
 })
 
-/** What earlier steps have kept, by its name. */
+/** Values that earlier steps kept, by their names. */
 type Known = Map<string, string>
 
-/** A text or a body with what is known in the places of `<name>`. */
+/** A text or a body with kept values in the places of `<name>`. */
 function filled<Value>(value: Value, known: Known): Value {
   const text = JSON.stringify(value).replaceAll(/<(\w+)>/g, (place, name: string) => known.get(name) ?? place)
   return JSON.parse(text) as Value
 }
 
-/** What an answer has at a path such as `workers.max` or `endpoints[0].id`. */
+/** Value at a path of an answer, such as `workers.max` or `endpoints[0].id`. */
 function at(value: unknown, path: string): unknown {
   const names = path.split(/[.[\]]+/).filter(name => name !== '')
   return names.reduce<unknown>((inner, name) => (inner as Record<string, unknown> | undefined)?.[name], value)

@@ -1,4 +1,6 @@
-/** The served OpenAPI document against the server that serves it, by a tool that makes requests up from the document. */
+/**
+ * The served OpenAPI document against the server that serves it, by a tool that makes requests up from the document.
+ */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'

@@ -1,6 +1,6 @@
 /**
- * Each line of the job operations in docs/reference/jobs.md, request by request, as it stands on the wire: status line,
- * headers, members and types of the body, and nothing beside them.
+ * Each line of the job operations in docs/reference/jobs.md, request by request, as it stands on the wire: status
+ * line, headers, members and types of the body, and nothing beside them.
  */
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'

@@ -20,7 +20,7 @@ interface Message {
   readonly body: string
 }
 
-/** How a receiver answers: with a status, or never, or with a body that does not end. */
+/** Answer of a receiver: a status, or never, or a body that does not end. */
 type Behaviour = number | 'never' | 'endless'
 
 interface Receiver {

@@ -1,4 +1,7 @@
-/** What goes wrong around containers that run: full machines, pauses, checks that fail, workers that hang. No job is lost in any. */
+/**
+ * Faults around running containers: full machines, pauses, checks that fail, workers that hang. No job is lost in
+ * any.
+ */
 import assert from 'node:assert/strict'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** What can be reached from inside of a container: the calls of its own worker, and nothing else of this installation. */
+/** Reach of a container: the calls of its own worker, and nothing else of this installation. */
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
@@ -10,7 +10,7 @@ import { engine, openContainer, openedServer, probeSkip } from '../support/probe
 import { type RawWorker, silentEndpoint } from '../support/raw-worker.ts'
 import { until } from '../support/until.ts'
 
-/** What any other client asks of a server. */
+/** Calls of other clients of a server. */
 const OTHERS = [
   '/v2/serverless',
   '/v1/endpoints',

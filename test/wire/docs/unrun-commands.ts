@@ -1,4 +1,7 @@
-/** Commands of the documentation that its test does not run, each with the reason. A line is here as it is on the page. */
+/**
+ * Commands of the documentation that its test does not run, each with the reason. A line is
+ * here as it is on the page.
+ */
 export const UNRUN: Readonly<Record<string, string>> = {
   'npm ci': 'the clone of the test is installed already',
   'npm start': 'it runs serve --sample, which the other pages run',

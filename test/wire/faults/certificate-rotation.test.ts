@@ -80,7 +80,7 @@ test('a certificate is rotated under load without a failed request, also by way 
     assert.equal(await shownAt(server.port, trusted), certificates[round - 1]!.fingerprint)
     await served()
     rotate(round)
-    // Every other time nobody tells the server.
+    // Every other change happens without a signal to the server.
     if (round % 2 === 0) server.signal('SIGHUP')
     await until('the new pair', () => server.events('tls.reloaded').some(event => event.fingerprint === fingerprint))
     assert.equal(await shownAt(server.port, trusted), fingerprint)

@@ -1,4 +1,7 @@
-/** The clock of the machine is set while a server runs, and between two starts: no limit moves, and nothing is removed. */
+/**
+ * The clock of the machine is set while a server runs, and between two starts: no limit
+ * moves, and nothing is removed.
+ */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'

@@ -1,4 +1,6 @@
-/** Floods of connections: what the server holds stays within stated bounds, and others are served meanwhile. */
+/**
+ * Floods of connections: the memory of the server stays within stated bounds, and it serves others at the same time.
+ */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { patient } from '../../support/patience.ts'

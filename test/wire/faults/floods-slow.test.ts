@@ -1,4 +1,4 @@
-/** Clients that are slow or silent: they are cut off after a while, and others are served meanwhile. */
+/** Clients that are slow or silent: they are cut off after a while, and the server serves others at the same time. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { patient } from '../../support/patience.ts'

@@ -1,4 +1,7 @@
-/** Floods of bodies and results: what the server holds stays within stated bounds, and others are served meanwhile. */
+/**
+ * Floods of bodies and results: the memory of the server stays within stated bounds, and it
+ * serves others at the same time.
+ */
 import assert from 'node:assert/strict'
 import { readdirSync, statSync } from 'node:fs'
 import { before, describe, test } from 'node:test'

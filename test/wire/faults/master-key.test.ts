@@ -32,7 +32,7 @@ async function addSecrets(dataDir: string): Promise<void> {
   await store.close()
 }
 
-/** How many secrets are sealed with this key, and whether all open to what they were. */
+/** Number of secrets that are sealed with this key, and true as `whole` if all open to their values. */
 function look(dataDir: string, id: string): { sealedWith: number; whole: boolean } {
   const vault = vaultOf(dataDir)
   const database = new DatabaseSync(join(dataDir, 'runyard.sqlite'), { readOnly: true })

@@ -1,4 +1,4 @@
-/** What becomes of the work of an official Python worker while its server is away. */
+/** Work of an official Python worker while its server is down. */
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -14,18 +14,18 @@ import { ask, makeEndpoint, runJob, whenFinal } from '../support/client.ts'
 import { allProcesses, relayPid, workerProcesses } from '../support/processes.ts'
 import { fixture, type Server, startServer } from '../support/server.ts'
 
-/** What must not be found, by what it is. */
+/** Planted secrets, by their names. */
 type Planted = ReadonlyMap<string, Buffer>
 
 const random = () => `planted-${randomBytes(12).toString('hex')}`
 
-/** What is no secret, so it has to be found by the same search. */
+/** A value that is not a secret; the same search has to find it. */
 const SHOWN = 'shown in answers and kept in files'
 
 /** The files of the two keys, which have to be kept somewhere. */
 const KEY_FILES = ['api-key', 'encryption-key']
 
-/** Where a text shows one of the planted ones, also written in base64 or in hexadecimal. */
+/** Planted values in a text, also written in base64 or in hexadecimal. */
 function findings(planted: Planted, where: string, text: string): string[] {
   return [...planted].flatMap(([what, bytes]) => {
     const forms = [bytes.toString('latin1'), bytes.toString('base64').replace(/=+$/, ''), bytes.toString('hex')]
@@ -40,7 +40,7 @@ function filesBelow(folder: string): string[] {
   })
 }
 
-/** What is in a folder; nothing where that is removed meanwhile, as the folder of a worker that ends is. */
+/** Entries of a folder; empty if it was removed, as the folder of a worker that ends is. */
 function entriesOf(folder: string): Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true })
@@ -58,7 +58,7 @@ function contents(path: string): string {
   }
 }
 
-/** What a server has, with which it is asked. */
+/** A server with planted secrets, and the ids in its paths. */
 interface World {
   readonly server: Server
   readonly planted: Planted
@@ -141,7 +141,7 @@ async function plant(server: Server): Promise<World> {
   }
 }
 
-/** Requests to a worker that tells all that it was asked: it must not have been told a key. */
+/** Requests to a worker that returns all that it received: it must not receive a key. */
 async function throughGateway(server: Server, keys: readonly string[]): Promise<void> {
   const settings = { type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue: 4 }
   const balanced = await makeEndpoint(server, { folder: fixture('server-node'), settings })
@@ -216,7 +216,9 @@ const JOB_PATHS = [
   'webhooks/JOB',
 ]
 
-/** Queries that ask for every field that needs no argument, one for each field of the account and of the query itself. */
+/**
+ * Queries that ask for every field that needs no argument, one for each field of the account and of the query itself.
+ */
 function graphqlQueries(endpoint: string): string[] {
   const schema = buildASTSchema(parse(typeDefs.join('\n')))
   const fieldsOf = (type: GraphQLObjectType, depth: number): string =>
@@ -262,7 +264,7 @@ async function inAnswers(world: World): Promise<string[]> {
   return found
 }
 
-/** What the operating system shows of all processes. Only a worker's environment may have what was meant for it. */
+/** Secrets in the processes that the operating system shows. Only a worker's environment may have its own secrets. */
 function inProcesses({ server, planted }: World): string[] {
   const workers = new Set(allProcesses(server.dataDir).map(({ pid }) => pid))
   const all = readdirSync('/proc').filter(name => /^\d+$/.test(name))

@@ -25,7 +25,7 @@ async function termOn(url: string) {
   return { term, states }
 }
 
-/** A network to a database that can be cut: nothing passes, and nobody is told. */
+/** A network to a database that can be cut: nothing passes, without an error. */
 async function networkTo(url: string): Promise<{ url: string; cut(): void; heal(): void }> {
   const { hostname, port } = new URL(url)
   const sockets = new Set<Socket>()

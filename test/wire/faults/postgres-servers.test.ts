@@ -1,4 +1,4 @@
-/** Several servers on one PostgreSQL: one of them acts, and knows when it may not. */
+/** Several servers on one PostgreSQL: one of them acts, and stops when its lease is over. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { cpSync, existsSync, rmSync } from 'node:fs'
@@ -19,7 +19,7 @@ import { until } from '../support/until.ts'
 const masterKey = randomBytes(32).toString('base64')
 const LEASE_SESSION = `datname = current_database() AND application_name = 'runyard lease'`
 
-/** What servers of one database share. */
+/** Settings that servers of one database share. */
 function sharedBy(database: TestSchema): Record<string, string> {
   return { RUNYARD_DATABASE: database.url, RUNYARD_MASTER_KEY: masterKey }
 }

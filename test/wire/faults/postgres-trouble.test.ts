@@ -1,4 +1,7 @@
-/** A PostgreSQL that is slow, full, stalled, stopped or gone, each for a while: the server answers in time and goes on after. */
+/**
+ * A PostgreSQL that is slow, full, stalled, stopped or gone, each for a while: the server answers
+ * in time and goes on after.
+ */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { patient } from '../../support/patience.ts'
@@ -114,7 +117,8 @@ describe('a PostgreSQL in trouble', { skip: noPostgresPrograms, concurrency: 2 }
       others.push(other)
     }
     assert.ok(others.length > 0)
-    // More at once than it would like to have connections, and few enough that none waits for seconds on a busy machine.
+    // More at once than it would like to have connections, and few enough that none waits for
+    // seconds on a busy machine.
     const client = async () => {
       for (let n = 0; n < 5; n += 1) {
         const { status, text } = await ask(server, `/v2/${endpoint}/run`, { body: { input: {} } })

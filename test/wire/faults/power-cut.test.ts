@@ -1,4 +1,7 @@
-/** What a server has written beside its database when it says that it is up: all of it has to survive a power cut. */
+/**
+ * Files that a server wrote beside its database before it reports that it is up: all of them have to survive a power
+ * cut.
+ */
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -7,7 +10,10 @@ import { temporaryFolder } from '../support/cleanup.ts'
 import { digestOf, type Flush } from '../support/record-flushes.ts'
 import { rootUrl, type Server, startServer } from '../support/server.ts'
 
-/** Files that may be lost: locks, notes, drafts and sockets of a process, and logs. The database looks after its own content. */
+/**
+ * Files that may be lost: locks, notes, drafts and sockets of a process, and logs. The database
+ * looks after its own content.
+ */
 const MAY_BE_LOST = /^(?:lock\.sqlite.*|server\.json|runyard\.sqlite-.*|logs\/.*|relay(?:\/.*)?|workers\.sock|.*\.new)$/
 const OWN_CONTENT = /^runyard\.sqlite$/
 

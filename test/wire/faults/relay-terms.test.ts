@@ -1,4 +1,7 @@
-/** Servers of one database take the relay over from each other: a later term has it, whatever an earlier one still believes. */
+/**
+ * Servers of one database take the relay over from each other: a later term has it, whatever an
+ * earlier one still believes.
+ */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type IncomingMessage, request, type Server } from 'node:http'

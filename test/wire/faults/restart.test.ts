@@ -1,4 +1,7 @@
-/** Stopping, dying and starting again: what was accepted is kept, and no process is left over. Each test has its own servers, so some run beside each other. */
+/**
+ * Stopping, dying and starting again: what was accepted is kept, and no process is left over. Each test has its own
+ * servers, so some run beside each other.
+ */
 import assert from 'node:assert/strict'
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
@@ -391,7 +394,7 @@ function serverWith(stdio: StdioOptions, args: readonly string[] = []): { child:
   return { child, dataDir }
 }
 
-/** Where the server of a data directory answers. */
+/** Address and key of the server of a data directory. */
 async function addressIn(dataDir: string): Promise<{ url: string; apiKey: string }> {
   const file = `${dataDir}/server.json`
   await until('the server', () => existsSync(file), 30_000)
@@ -416,7 +419,8 @@ describe('a server whose log cannot be written', { concurrency: 2 }, () => {
   test('because its reader stays and does not read: it answers, and later says how many lines are missing', async () => {
     const { child, dataDir } = serverWith(['ignore', 'ignore', 'pipe'])
     const server = await addressIn(dataDir)
-    // The pipe, what this process reads without being asked, and what the server keeps are some 1.2 MB of lines of 110 bytes.
+    // The pipe, what this process reads without being asked, and what the server keeps are some
+    // 1.2 MB of lines of 110 bytes.
     await answered(server.url, 16_000)
     const metrics = await ask(server, '/metrics')
     const counted = Number(/^runyard_log_lines_dropped_total (\d+)$/m.exec(metrics.text)?.[1])

@@ -17,7 +17,7 @@ const skip = hasPython ? false : 'install python3: a program in it stands in for
 interface Unit {
   /** The pids of the servers so far that got ready. */
   pids(): number[]
-  /** What the servers said on standard error. */
+  /** Standard error of the servers. */
   said(): string
 }
 

@@ -1,6 +1,6 @@
 /**
- * Two servers on one PostgreSQL, as users start them, under load: the active one is killed, stopped for a while, or loses its network,
- * again and again. RUNYARD_TEST_TAKEOVERS is the number of rounds, 3 unless it is given.
+ * Two servers on one PostgreSQL, as users start them, under load: the active one is killed, stopped for a while, or
+ * loses its network, again and again. RUNYARD_TEST_TAKEOVERS is the number of rounds, 3 unless it is given.
  */
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ import { attemptsIn, TakeoverClients, watchWrites, writesOutOfTurn } from '../su
 import { sleep, until } from '../support/until.ts'
 
 const ROUNDS = Number(process.env.RUNYARD_TEST_TAKEOVERS ?? 3)
-/** How long a server is stopped, or without its network; long enough that it wakes up deposed. */
+/** Time for which a server is stopped, or without its network; long enough that it resumes deposed. */
 const AWAY_MS = ROUNDS > 3 ? 30_000 : 12_000
 const TAKEOVER_MS = 10_000
 const KINDS = ['kill', 'stop', 'cut'] as const

@@ -1,4 +1,7 @@
-/** Servers of two releases on one PostgreSQL: the schema changes when somebody says so, and no server writes into one that it does not know. */
+/**
+ * Servers of two releases on one PostgreSQL: the schema changes on a command, and no server writes into a
+ * schema of another release.
+ */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { chmodSync, readdirSync, statSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,7 @@
-/** A server of a later release takes over the data of an earlier one: it says so, copies it first, and changes it wholly or not at all. */
+/**
+ * A server of a later release takes over the data of an earlier one: it says so, copies it first, and
+ * changes it wholly or not at all.
+ */
 import assert from 'node:assert/strict'
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,7 @@
-/** Official Python workers that fail, block, crash, cannot be reached or have nothing to do. The tests run beside each other; most of it is waiting. */
+/**
+ * Official Python workers that fail, block, crash, cannot be reached or have nothing to do. The tests run beside each
+ * other; most of it is waiting.
+ */
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** The first hour of somebody with a folder: it becomes an endpoint, is changed, crashes, and is mended. */
+/** The first hour of a user with a folder: it becomes an endpoint, is changed, crashes, and is fixed. */
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'

@@ -38,7 +38,7 @@ describe('a page', { skip: browserSkip, timeout: patient(120_000) }, () => {
     return stdout
   }
 
-  /** What the page shows after a click, once it is no longer at work. */
+  /** Text of the page after a click, once it is no longer busy. */
   const answer = async (fields: Record<string, string>) => {
     for (const [name, value] of Object.entries(fields)) await page.fill(`input[name=${name}]`, value)
     await page.click('button')

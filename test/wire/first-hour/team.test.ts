@@ -1,4 +1,7 @@
-/** The first hour of somebody who runs Runyard for a team: two accounts, an image of a private registry, and a key that is replaced and taken back. */
+/**
+ * The first hour of somebody who runs Runyard for a team: two accounts, an image of a private registry, and a key
+ * that is replaced and taken back.
+ */
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** A job that waits, seen on a terminal: what is said meanwhile, and Ctrl-C. */
+/** A job that waits, seen on a terminal: the messages during the wait, and Ctrl-C. */
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** What streams through a load-balancing endpoint: events at once and in order, and large bodies in little memory. */
+/** Streams through a load-balancing endpoint: events at once and in order, and large bodies in little memory. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
@@ -13,7 +13,7 @@ const EVENTS = 10_000
 const STEPS = 200
 const UPLOAD_BYTES = 30_000_000
 const DOWNLOAD_BYTES = 2_000_000_000
-/** What the server may take more than before, in megabytes: the collector of garbage lets some lie. */
+/** Allowed growth of the server's memory, in megabytes, which includes uncollected garbage. */
 const MOST_MB = 160
 
 describe('streams', { timeout: patient(200_000) }, () => {
@@ -90,7 +90,7 @@ describe('streams', { timeout: patient(200_000) }, () => {
     assert.ok(watched < MOST_MB, `it grew by ${watched} MB`)
   })
 
-  /** How much the server's memory grows at most while something happens, in megabytes. */
+  /** Greatest growth of the server's memory during a run, in megabytes. */
   async function watching(run: () => Promise<void>): Promise<number> {
     const before = memoryOf(server.pid)
     let most = before

@@ -1,4 +1,4 @@
-/** What becomes of a request when its worker, or its client, goes: repeated, refused, or visibly broken off. */
+/** End of a request whose worker or client disappears: repeated, refused, or visibly broken off. */
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { describe, test } from 'node:test'

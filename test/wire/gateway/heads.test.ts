@@ -1,4 +1,4 @@
-/** What of the head of a request goes through the gateway, byte by byte, and what the gateway answers itself. */
+/** Heads of requests that pass the gateway, byte by byte, and the gateway's own answers. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { AppError } from '../../../src/core/errors.ts'

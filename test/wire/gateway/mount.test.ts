@@ -1,4 +1,7 @@
-/** The way in to load-balancing endpoints over real sockets: a listener as a server has it, and workers that tell what they were asked. */
+/**
+ * Admission to load-balancing endpoints over real sockets: the listener of a server, and workers
+ * that return their requests.
+ */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
@@ -35,7 +38,7 @@ interface Choice {
   readonly lbDomain?: string
   /** The domain that the endpoint has for itself at this moment. */
   readonly ownDomain?: () => string | null
-  /** What each worker says, given the head of the request. */
+  /** Answer of each worker, given the head of the request. */
   readonly serve?: (head: string) => string
 }
 

@@ -105,7 +105,7 @@ interface Echoed {
   readonly said: string
 }
 
-/** What all of them answer. */
+/** Answers of all chats to a message. */
 function sayAll(chats: readonly Chat[], message: string): Promise<Echoed[]> {
   return Promise.all(chats.map(async chat => JSON.parse(String(await chat.say(message))) as Echoed))
 }

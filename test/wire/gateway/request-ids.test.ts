@@ -1,4 +1,4 @@
-/** What has the id of a request that no surface answers: load-balanced requests, and refusals of the listener. */
+/** Ids of requests that no surface answers: load-balanced requests, and refusals of the listener. */
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import type { Entrance } from '../../../src/gateway/entrance/route.ts'

@@ -1,4 +1,4 @@
-/** What of the head of an answer goes through the gateway, byte by byte, and which answers do not. */
+/** Heads of answers that pass the gateway, byte by byte, and answers that do not pass. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import {

@@ -1,4 +1,7 @@
-/** Real servers as workers of load-balancing endpoints: their own paths behind one address, from zero, and who gets what. */
+/**
+ * Real servers as workers of load-balancing endpoints: their own paths behind one address,
+ * from zero, and who gets what.
+ */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'

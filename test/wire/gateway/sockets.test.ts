@@ -352,7 +352,7 @@ describe('a client that goes before its worker agreed', () => {
 })
 
 describe('a WebSocket', () => {
-  /** A server that echoes text, and closes with the code that it is told. */
+  /** A server that echoes text, and closes with the requested code. */
   async function echo(gateway: Gateway): Promise<{ closed: Buffer[] }> {
     const closed: Buffer[] = []
     const server = await startRawServer(socket => {

@@ -1,4 +1,7 @@
-/** A server that stands by passes requests on to an active one over TLS, where that shows a certificate that it believes. */
+/**
+ * A server that stands by passes requests on to an active one over TLS, where that shows a
+ * certificate that it believes.
+ */
 import assert from 'node:assert/strict'
 import { get as getPlainly } from 'node:http'
 import { createServer, get, type Server } from 'node:https'
@@ -13,7 +16,7 @@ import { makeCertificate, trustHere } from '../../support/certificates.ts'
 
 const OWN = makeCertificate()
 
-/** What a server with this certificate answers to a client that knows it. Nothing else in this process trusts it. */
+/** Answer of a server with this certificate to a client that trusts it. Nothing else in this process does. */
 function asked({ url }: Listener, path: string, ca = OWN.cert): Promise<{ status: number; json: Said }> {
   return new Promise((resolve, reject) => {
     const options = { ca, agent: false, servername: 'localhost' }

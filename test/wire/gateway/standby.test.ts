@@ -1,4 +1,4 @@
-/** What a server answers while another one is active. */
+/** Answers of a server while another server is active. */
 import assert from 'node:assert/strict'
 import { createServer, request, type Server } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'

@@ -22,7 +22,7 @@ import { sleep, until } from '../support/until.ts'
 const MiB = 1_048_576
 const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
 
-/** What a worker got, and its connections. */
+/** A worker that does not answer: its input and its connections. */
 async function silentWorker(gateway: Gateway, id = 'w1', onData: (text: string, socket: Socket) => void = () => {}) {
   const state = { text: '', ended: 0, closed: 0, socket: null as Socket | null, sockets: 0 }
   const worker = await startRawServer(socket => {
@@ -143,7 +143,7 @@ describe('the body of a request', () => {
     const client = chunked().send('1\r\nx\r\n')
     await client.until('"the request body is too large: the limit is 10 bytes')
     assert.match(client.text, /^HTTP\/1.1 413 /)
-    // What is left of it is thrown away, so that the connection goes on.
+    // The rest of the body is discarded, so that the connection stays open.
     await client
       .send('3\r\nyyy\r\n0\r\n\r\n')
       .send(post(['Content-Length: 10'], '0123456789'))

@@ -1,4 +1,7 @@
-/** The chart on a real Kubernetes: two servers on one PostgreSQL with the rights of the chart and no others, of which the Service follows the active one. */
+/**
+ * The chart on a real Kubernetes: two servers on one PostgreSQL with the rights of the chart and no others, of which
+ * the Service follows the active one.
+ */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { globSync, mkdirSync, readFileSync } from 'node:fs'
@@ -30,7 +33,7 @@ const START_MS = 60_000
 const TAKEOVER_MS = 12_000
 /** The first job of the SDK's client is in progress during a whole takeover. */
 const LONG_JOB_S = 12
-/** How late a node may learn where a Service leads. */
+/** Longest delay until a node uses the new target of a Service. */
 const FOLLOW_MS = 250
 
 interface Pod {
@@ -58,7 +61,7 @@ function kubectl(words: readonly string[]): string {
   return stdout
 }
 
-/** What a list of the cluster has. */
+/** Items of a list of the cluster. */
 async function listed<Item>(path: string, selector: string): Promise<readonly Item[]> {
   const { json } = await cluster.api('GET', `${path}?labelSelector=${encodeURIComponent(selector)}`)
   return (json as { readonly items: readonly Item[] }).items
@@ -185,9 +188,9 @@ describe('the chart', { skip: noKubernetes || noHelm || noPostgresPrograms, time
     await loadServer()
     // Workers that ask for a GPU ask for nothing else, so that two have room.
     await giveGpus(cluster, 2)
-    // It is needed last, and made meanwhile.
+    // It is needed last, and built during the other tests.
     if (noSdkInPods === false) sdkImage = loadSdkImage(cluster)
-    // What goes wrong with it is for the test that waits for it.
+    // Its error belongs to the test that waits for it.
     sdkImage?.catch(() => {})
     await install()
   })
@@ -200,7 +203,8 @@ describe('the chart', { skip: noKubernetes || noHelm || noPostgresPrograms, time
     assert.equal(status, 200)
     const scraped = await ask({ ...serverAt(leader), apiKey: METRICS_KEY }, '/metrics')
     assert.equal(scraped.status, 200)
-    // Whoever has an old address of the Service gets an answer all the same, if not at the first try of a busy machine.
+    // Whoever has an old address of the Service gets an answer all the same, if not at the
+    // first try of a busy machine.
     const passedOn = async () => (await ask(serverAt(standby!), '/v2/serverless')).status === 200
     await until('the one that stands by to pass calls on', passedOn, TAKEOVER_MS, 500)
     // So does a worker, whose token the active server looks up.
@@ -369,14 +373,14 @@ describe('the chart', { skip: noKubernetes || noHelm || noPostgresPrograms, time
   })
 })
 
-/** Ends a server as the loss of its machine does: nobody is told, and its pod does not start again. */
+/** Ends a server as the loss of its machine does: without a signal, and its pod does not restart. */
 function loseServer(server: Pod): void {
   const pid = processOf(server)
   kubectl(['delete', 'pod', server.metadata.name, '-n', 'serving', '--force', '--grace-period=0', '--wait=false'])
   process.kill(pid, 'SIGKILL')
 }
 
-/** How often a server has become active on the database, as this one knows. */
+/** Present epoch of the database, as this server reports it. */
 async function epochAt(pod: Pod): Promise<number> {
   return (await ask(serverAt(pod), '/ops/status')).json.active.epoch
 }

@@ -1,4 +1,7 @@
-/** The cluster of the tests itself: it takes pods, its programs can be killed, and it leaves nothing behind, however its test ends. */
+/**
+ * The cluster of the tests itself: it takes pods, its programs can be killed, and it leaves nothing
+ * behind, however its test ends.
+ */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { existsSync, globSync, readFileSync } from 'node:fs'

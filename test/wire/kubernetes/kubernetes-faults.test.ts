@@ -1,5 +1,6 @@
 /**
- * What goes wrong around workers in pods on a real cluster: images, memory, disks, evictions, drains, deleted pods and quotas. Each shows as its reason, and no job is lost.
+ * Faults around workers in pods on a real cluster: images, memory, disks, evictions, drains, deleted pods and quotas.
+ * Each shows as its reason, and no job is lost.
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'

@@ -1,4 +1,7 @@
-/** What goes wrong with a real cluster itself while pods work: its API server is away, and a node falls silent. Each shows as its reason, and no job is lost. */
+/**
+ * Faults of a real cluster itself while pods work: its API server is down, and a node falls silent. Each shows as its
+ * reason, and no job is lost.
+ */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { addFakeNodes } from '../../../scripts/kubernetes/fake-nodes.ts'

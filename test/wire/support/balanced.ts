@@ -5,12 +5,12 @@ import { ask } from './client.ts'
 import { python } from './python.ts'
 import { fixture, type Server } from './server.ts'
 
-/** What the workers of an endpoint run, and how many there are. */
+/** Program of the workers of an endpoint, and their number. */
 export interface BalancedWish {
   readonly image: string
   readonly args?: string
   readonly env?: Readonly<Record<string, string>>
-  /** How many requests in flight a worker should have. */
+  /** Target of requests in flight for a worker. */
   readonly requestCount?: number
   readonly workers?: { readonly min?: number; readonly max?: number; readonly idleTimeout?: number }
 }
@@ -72,11 +72,11 @@ export interface Call {
   readonly agent?: Agent
 }
 
-/** What came of it, whole. */
+/** Whole response of a call. */
 export interface Called {
   readonly status: number
   readonly headers: IncomingMessage['headers']
-  /** Who answered. */
+  /** Worker that answered. */
   readonly worker: string
   readonly text: string
   // biome-ignore lint/suspicious/noExplicitAny: answers are compared with what the test expects
@@ -130,10 +130,10 @@ export function workerOf({ headers }: IncomingMessage): string {
 /** A WebSocket to an endpoint. */
 export class Chat {
   readonly socket: WebSocket
-  /** What came and was not read. */
+  /** Messages that arrived and were not read yet. */
   readonly #come: (string | ArrayBuffer)[] = []
   #wake: () => void = () => {}
-  /** How it ended; null while it has not. */
+  /** Its end; null while it is open. */
   closed: { readonly code: number; readonly reason: string } | null = null
 
   constructor({ server, id }: Balanced, path: string) {

@@ -8,7 +8,10 @@ import { sleep, timed, until } from './until.ts'
 /** Time until the cause of the crashes has to be named. */
 const NAMED_MS = 10_000
 
-/** Calls until the returned function is called, which gives what was wrong. @param everyMs the interval between calls */
+/**
+ * Calls until the returned function is called, which gives what was wrong.
+ * @param everyMs the interval between calls
+ */
 export function steadily(call: () => Promise<void>, everyMs = 100): () => Promise<unknown[]> {
   let goesOn = true
   const wrong: unknown[] = []
@@ -33,7 +36,10 @@ export async function changeEndpoint(server: Server, id: string, body: object): 
   assert.equal(status, 200, text)
 }
 
-/** Releases a version that crashes, waits until its rollout has stopped with its cause named, and undoes it with one call. */
+/**
+ * Releases a version that crashes, waits until its rollout has stopped with its cause named,
+ * and undoes it with one call.
+ */
 export async function breaksAndMends(
   server: Server,
   id: string,

@@ -5,7 +5,7 @@ import { atEnd } from './cleanup.ts'
 
 const program = process.env.RUNYARD_TEST_CHROMIUM ?? ''
 
-/** Why there is no browser; false when there is one. */
+/** Reason why tests with a browser cannot run; false if they can. */
 export const browserSkip = missing()
 
 function missing(): string | false {

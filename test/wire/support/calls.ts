@@ -2,7 +2,10 @@
 import { get } from 'node:http'
 import { get as getSecurely } from 'node:https'
 
-/** One call: its status, or the code of the error that its client got. @param tls whether it speaks HTTPS, to a server with a certificate of its own */
+/**
+ * One call: its status, or the code of the error that its client got.
+ * @param tls whether it speaks HTTPS, to a server with a certificate of its own
+ */
 export function call(port: number, tls = false): Promise<string> {
   return new Promise(resolve => {
     const options = { port, host: '127.0.0.1', path: '/healthz', agent: false, rejectUnauthorized: false }
@@ -14,7 +17,7 @@ export function call(port: number, tls = false): Promise<string> {
   })
 }
 
-/** Calls one after another until it is told to end, in eight rows side by side. */
+/** Calls one after another until it is stopped, in eight concurrent rows. */
 export function callsWithoutEnd(port: number, tls = false): { end(): Promise<Map<string, number>> } {
   const answers = new Map<string, number>()
   let isOver = false

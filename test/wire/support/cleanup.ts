@@ -32,7 +32,7 @@ export function atExit(action: () => void): () => void {
   return () => lastResorts.delete(action)
 }
 
-/** Where all temporary folders of this test file are. */
+/** Folder of all temporary folders of this test file. */
 export const temporaryRoot = realpathSync(mkdtempSync(join(tmpdir(), 'runyard-wire-')))
 // Programs that run as another user have folders in it.
 chmodSync(temporaryRoot, 0o711)

@@ -13,7 +13,7 @@ export interface Answer {
   readonly json: any
 }
 
-/** What a request has beside its path. */
+/** Parts of a request beside its path. */
 export interface Ask {
   readonly method?: string
   /** Sent as it is when it is a string, else as JSON. */
@@ -53,7 +53,7 @@ export async function graphql(
   return json.data
 }
 
-/** What an endpoint runs and how; names are unique by themselves. */
+/** Program and settings of an endpoint; names are unique by themselves. */
 export interface EndpointWish {
   /** Absolute path of the worker's folder. */
   readonly folder: string
@@ -127,7 +127,7 @@ export async function submit(
   return json.id
 }
 
-/** What the status operation says of a job. */
+/** Answer of the status operation about a job. */
 export async function statusOf(server: Server, endpoint: string, job: string) {
   return (await ask(server, `/v2/${endpoint}/status/${job}`)).json as JobStatus
 }

@@ -1,4 +1,7 @@
-/** The receiver of the OpenTelemetry Collector, from the folder that `RUNYARD_TEST_COLLECTOR` names; see `.ci/collector`. */
+/**
+ * The receiver of the OpenTelemetry Collector, from the folder that `RUNYARD_TEST_COLLECTOR`
+ * names; see `.ci/collector`.
+ */
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { freePort } from '../../support/free-ports.ts'
@@ -7,7 +10,7 @@ import { until } from './until.ts'
 
 const folder = process.env.RUNYARD_TEST_COLLECTOR ?? ''
 
-/** Why tests with a collector cannot run; false when they can. */
+/** Reason why tests with a collector cannot run; false if they can. */
 export const noCollector: string | false =
   folder === '' ? 'set RUNYARD_TEST_COLLECTOR to run the tests of traces; .ci/collector build makes it' : false
 
@@ -32,9 +35,9 @@ export interface ReceivedSpan {
 
 /** A collector that runs. */
 export interface Collector {
-  /** What `OTEL_EXPORTER_OTLP_ENDPOINT` is to be. */
+  /** Value for `OTEL_EXPORTER_OTLP_ENDPOINT`. */
   readonly url: string
-  /** What has arrived so far. */
+  /** Spans that arrived so far. */
   spans(): ReceivedSpan[]
   /** The attributes that were sent with all spans of a service. */
   resource(service: string): Readonly<Record<string, unknown>> | undefined

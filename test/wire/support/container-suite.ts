@@ -1,6 +1,6 @@
 /**
- * Which of the tests here run a second time, with workers in containers, and why the others do not. Every file is in one of the
- * two tables, and every name is that of a test; test/tidy sees to both.
+ * Table of the tests here that run a second time, with workers in containers, and of the reasons why the others do
+ * not. Every file is in one of the two tables, and every name is that of a test; test/tidy checks both.
  */
 
 const NOTHING_RUNS = 'there are no workers'
@@ -93,8 +93,8 @@ export const WITH_CONTAINERS: Readonly<Record<string, Readonly<Record<string, st
 }
 
 /**
- * The files that run with containers in every whole run, each with those of its tests that run then only with `--workers container`. They
- * are what depends on a container: how it starts, calls, writes, is adopted and ends.
+ * The files that run with containers in every whole run, each with those of its tests that run then only with
+ * `--workers container`. They are what depends on a container: how it starts, calls, writes, is adopted and ends.
  */
 export const IN_EVERY_RUN: Readonly<Record<string, readonly string[]>> = {
   'faults/planted-secrets': [],
@@ -178,7 +178,10 @@ export const containerFiles: readonly string[] = Object.keys(WITH_CONTAINERS).ma
 /** Those of them that do in every whole run. */
 export const everyRunFiles: readonly string[] = Object.keys(IN_EVERY_RUN).map(pathOf)
 
-/** Patterns for the names of their tests that are left out, which no other name has. @param isWhole whether it is a whole run */
+/**
+ * Patterns for the names of their tests that are left out, which no other name has.
+ * @param isWhole whether it is a whole run
+ */
 export function leftOut(isWhole: boolean): RegExp[] {
   const names = Object.values(WITH_CONTAINERS).flatMap(Object.keys)
   const onlyAlone = isWhole ? Object.values(IN_EVERY_RUN).flat() : []

@@ -10,7 +10,7 @@ export function startContainerServer(options: ServerOptions = {}, engine = engin
   return startServer({ ...options, args: ['--docker', engine, ...(options.args ?? [])] })
 }
 
-/** What an endpoint of containers runs; all has a default. */
+/** Program of an endpoint of containers; all fields have a default. */
 export interface ContainerWish {
   readonly image?: string
   /** The command, instead of the image's own. */
@@ -58,7 +58,7 @@ export async function volumeWith(server: Server, name: string): Promise<{ id: st
   return { id: json.id, folder }
 }
 
-/** Why the jobs of an endpoint wait. */
+/** Explanation of the wait of an endpoint's jobs. */
 export async function explanationOf(server: Server, endpoint: string) {
   return (await ask(server, `/v2/${endpoint}/explain`)).json as {
     readonly cause: string

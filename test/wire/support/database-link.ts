@@ -1,8 +1,10 @@
-/** The network between servers and PostgreSQL: each server can be cut off from it, and what was on its way comes late. */
+/**
+ * The network between servers and PostgreSQL: each server can be cut off from it, and what was on its way comes late.
+ */
 import { connect, createServer, type Socket } from 'node:net'
 import { atEnd } from './cleanup.ts'
 
-/** The setting of the sessions of a server by which the link tells it from others. */
+/** Setting in the sessions of a server by which the link identifies it. */
 const TAG = 'torture.server'
 
 /** A link to a PostgreSQL. */

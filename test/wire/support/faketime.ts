@@ -7,12 +7,12 @@ const library = readdirSync('/usr/lib')
   .map(folder => `/usr/lib/${folder}/faketime/libfaketimeMT.so.1`)
   .find(path => existsSync(path))
 
-/** Why the clock of a process cannot be set here; false when it can. */
+/** Reason why the clock of a process cannot be set here; false if it can. */
 export const noFaketime = library === undefined ? 'needs libfaketime (apt-get install libfaketime)' : false
 
 /** The wall clock of one or more processes. */
 export interface SetClock {
-  /** What a process with this clock has in its environment. */
+  /** Environment of a process with this clock. */
   readonly env: Readonly<Record<string, string>>
   /** Sets it, from the right time, such as `-2h` or `+400d`. */
   set(offset: string): void

@@ -1,4 +1,4 @@
-/** Floods a server, and measures its memory and how fast it serves others meanwhile. */
+/** Floods a server, and measures its memory and its speed for others at the same time. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { connect, type Socket } from 'node:net'
@@ -8,11 +8,16 @@ import { sleep } from './until.ts'
 
 /** Bytes of a megabyte. */
 export const MB = 1024 * 1024
-/** Maximum time of an ordinary run and its status together during a flood, on a small busy machine, in milliseconds. */
+/**
+ * Maximum time of an ordinary run and its status together during a flood, on a small busy machine, in milliseconds.
+ */
 export const MAX_RESPONSE_MS = 8_000
 /** Maximum memory of a server of {@link startBounded}, in megabytes. */
 export const MAX_MEMORY_MB = 1_500
-/** Without it most of the memory would be what the garbage collector has not got round to. A heap that is full ends the server. */
+/**
+ * Without it most of the memory would be what the garbage collector has not got round to. A heap
+ * that is full ends the server.
+ */
 const HEAP = { NODE_OPTIONS: '--max-old-space-size=512' }
 
 /** A server with a small memory budget for bodies. */
@@ -32,12 +37,12 @@ export function memoryOf(pid: number): number {
   return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
 }
 
-/** How many files and connections a process has open. */
+/** Number of open files and connections of a process. */
 export function openFilesOf(pid: number): number {
   return readdirSync(`/proc/${pid}/fd`).length
 }
 
-/** What was seen during a flood. */
+/** Observations during a flood. */
 export interface Watched<Value> {
   readonly value: Value
   /** Peak of the memory, in megabytes. */
@@ -90,9 +95,9 @@ export interface LargeRequest {
   readonly path: string
   readonly authorization: string
   readonly bytes: number
-  /** Whether its length is told before. */
+  /** True if its length is announced. */
   readonly announced: boolean
-  /** What stands around the filling. */
+  /** Text around the filling. */
   readonly before?: string
   readonly after?: string
 }

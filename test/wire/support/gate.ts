@@ -11,7 +11,10 @@ export interface GateAnswer {
   readonly body: string
 }
 
-/** What a gate does with a request: answers it, sends it on under another path, or (undefined) sends it on as it is. */
+/**
+ * Action of a gate on a request: it answers the request, forwards it under another path, or (undefined) forwards it
+ * unchanged.
+ */
 export type GateRule = (line: string) => GateAnswer | { readonly path: string } | Promise<void> | undefined
 
 /** A gate that is open. */
@@ -19,7 +22,7 @@ export interface Gate {
   readonly url: string
   /** Method and path of all requests so far, in order. */
   readonly lines: string[]
-  /** What it does from now on; a promise holds a request until it resolves. */
+  /** Action from now on; a promise holds a request until it resolves. */
   rule: GateRule
 }
 

@@ -60,13 +60,13 @@ export interface Gateway {
   readonly server: Server
   readonly forwarder: Forwarder
   readonly reservations: FakeReservations
-  /** How the calls went, in the order of their ends. */
+  /** Access log of the calls, in the order of their ends. */
   readonly passed: AccessLogEntry[]
-  /** How the next call to end went. */
+  /** Access log of the next call that ends. */
   next(): Promise<AccessLogEntry>
 }
 
-/** What a gateway may have otherwise. */
+/** Changes of a gateway from its defaults. */
 export interface GatewayOptions extends ForwarderOptions {
   /** Changes what the way in found out about a call. */
   readonly call?: (call: ProxyRequest) => ProxyRequest
@@ -138,7 +138,10 @@ export interface RawServer {
   close(): Promise<void>
 }
 
-/** Starts a worker that is a bare socket; `serve` gets each connection. It ends each one whose client ends it, unless told. */
+/**
+ * Starts a worker that is a bare socket; `serve` gets each connection. It ends each one whose
+ * client ends it, by default.
+ */
 export async function startRawServer(
   serve: (socket: Socket, number: number) => void,
   halfOpen = false,
@@ -192,11 +195,11 @@ export function answering(answer: string | ((head: string) => string)): (socket:
 /** A client that is a bare socket. */
 export class RawClient {
   readonly socket: Socket
-  /** What came, in latin1. */
+  /** Received text, in latin1. */
   text = ''
   ended = false
   closed = false
-  /** How it ended, when it was not by an end. */
+  /** Error that ended it; null after a plain end. */
   error: NodeJS.ErrnoException | null = null
   #wake: (() => void)[] = []
 
@@ -278,7 +281,7 @@ function listening(server: {
 
 const MEBIBYTE = 1_048_576
 
-/** How much a source can send before nothing moves any more. */
+/** Number of bytes that a source can send until the flow stops. */
 export async function pumped(socket: Socket): Promise<number> {
   const piece = Buffer.alloc(MEBIBYTE)
   let sent = 0
@@ -297,7 +300,7 @@ export async function pumped(socket: Socket): Promise<number> {
   return sent - socket.writableLength
 }
 
-/** What an exchange with one worker showed. */
+/** Observations of an exchange with one worker. */
 export interface Through {
   /** The heads that the worker got. */
   readonly seen: string[]
@@ -334,7 +337,7 @@ export function linesOf(text: string): string[] {
   return (end < 0 ? text : text.slice(0, end)).split('\r\n')
 }
 
-/** What comes after a head. */
+/** Text after a head. */
 export function bodyOf(text: string): string {
   return text.slice(text.indexOf('\r\n\r\n') + 4)
 }

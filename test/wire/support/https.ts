@@ -4,14 +4,14 @@ import { text } from 'node:stream/consumers'
 import { connect, type TLSSocket } from 'node:tls'
 import type { Server } from './server.ts'
 
-/** What a request over TLS has beside its path. */
+/** Parts of a request over TLS beside its path. */
 export interface SecureCall {
   /** The connections to use; a new one unless given. */
   readonly agent?: Agent
   readonly headers?: Readonly<Record<string, string>>
   /** Sent as it is when it is a buffer, else as JSON. */
   readonly body?: unknown
-  /** Which certificates are trusted, besides those of the process. */
+  /** Trusted certificates, besides those of the process. */
   readonly ca?: string
   readonly port?: number
   /** The name that is asked for, in the handshake and in the request. */

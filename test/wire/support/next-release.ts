@@ -1,6 +1,6 @@
 /**
- * Makes a later release of the program that runs from the sources: more steps of the schema, and another version. Servers load it with `--import`,
- * so the product needs no way to be given steps.
+ * Makes a later release of the program that runs from the sources: more steps of the schema, and another version.
+ * Servers load it with `--import`, so the product needs no way to be given steps.
  */
 import { readFileSync } from 'node:fs'
 import { registerHooks } from 'node:module'

@@ -6,10 +6,10 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { atEnd } from './cleanup.ts'
 
-/** What lets a server command the relays of these tests. */
+/** Headers that allow a server to command the relays of these tests. */
 export const RELAY_COMMAND = { authorization: 'secret' }
 
-/** Which tokens of workers are live; all of them at once unless `first` and `last` say otherwise. */
+/** Tokens of workers that are live; sent in one message unless `first` and `last` are set. */
 export interface ToldTokens {
   readonly first?: boolean
   readonly last?: boolean

@@ -2,7 +2,7 @@
 import { connect, createServer, type Socket } from 'node:net'
 import { atEnd } from './cleanup.ts'
 
-/** Where a connection leads. */
+/** Target of a connection. */
 export interface Target {
   readonly host: string
   readonly port: number

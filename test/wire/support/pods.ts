@@ -34,7 +34,7 @@ await start({ handler })`
 /** The command of the worker of these tests. */
 export const nodeWords = ['node', '--input-type=module', '-e', WORKER]
 
-/** How long a pod may take to start while the machine is busy. */
+/** Longest start of a pod while the machine is busy. */
 export const POD_MS = 60_000
 
 /** A server whose workers are pods. */
@@ -65,7 +65,7 @@ export async function startPodServer(
   return Object.assign(server, { workerPort })
 }
 
-/** Makes an endpoint whose workers ask for one of these GPUs; that of {@link nodeWords} unless told. */
+/** Makes an endpoint whose workers request one of these GPUs; that of {@link nodeWords} by default. */
 export function podEndpoint(server: Server, wish: ContainerWish = {}): Promise<string> {
   const { settings = {}, ...rest } = wish
   const gpu = { instanceIds: undefined, gpuIds: POOL, gpuCount: 1, idleTimeout: 3600 }
@@ -107,7 +107,11 @@ export function guideOptions(): string[] {
   return options.split(' ')
 }
 
-/** Drains the node of a cluster. @param onText receives what the command says @returns how it ended, and all that it said */
+/**
+ * Drains the node of a cluster.
+ * @param onText receives what the command says
+ * @returns how it ended, and all that it said
+ */
 export async function drain(
   cluster: TestCluster,
   options: readonly string[],
@@ -128,9 +132,9 @@ export async function drain(
 export interface Gates {
   /** The address of a gate. */
   url(name: string): string
-  /** Waits until a job has come to a gate. */
+  /** Waits until a job reached a gate. */
   reached(name: string): Promise<void>
-  /** Lets all jobs pass that come to a gate. */
+  /** Lets all jobs at a gate pass. */
   open(name: string): void
 }
 
@@ -156,7 +160,7 @@ export async function openGates(cluster: TestCluster): Promise<Gates> {
   }
 }
 
-/** Waits until the reason why jobs of an endpoint wait is told in such words. */
+/** Waits until the explanation of an endpoint's waiting jobs matches. */
 export async function explained(server: Server, endpoint: string, pattern: RegExp, forMs = POD_MS) {
   let last = ''
   const look = async () => {
@@ -177,7 +181,7 @@ export interface GatedJob {
   readonly worker: string
 }
 
-/** Makes an endpoint with a job, and waits until that has come to its gate. */
+/** Makes an endpoint with a job, and waits until the job reached its gate. */
 export async function jobAtGate(
   server: Server,
   gates: Gates,

@@ -10,7 +10,7 @@ import { until } from './until.ts'
 
 const programs = process.env.RUNYARD_TEST_POSTGRES_BIN ?? ''
 
-/** Why tests cannot start a PostgreSQL; false when they can. */
+/** Reason why tests cannot start a PostgreSQL; false if they can. */
 export const noPostgresPrograms: string | false =
   programs === '' ? 'set RUNYARD_TEST_POSTGRES_BIN to the folder with initdb and postgres to run it' : false
 
@@ -19,7 +19,7 @@ export interface Postgres {
   readonly url: string
   /** Kills all of its processes at once. */
   kill9(): Promise<void>
-  /** Stops it in order at once: connections are told so and closed. */
+  /** Stops it in order at once: connections receive the reason and are closed. */
   stopFast(): Promise<void>
   /** Starts it again on the same data and port, and waits until it answers. */
   start(): Promise<void>
@@ -32,7 +32,8 @@ export interface Postgres {
 }
 
 /**
- * Starts a PostgreSQL with an empty database, and these settings such as `max_connections=9`. It ends with the test file.
+ * Starts a PostgreSQL with an empty database, and these settings such as `max_connections=9`.
+ * It ends with the test file.
  * @param tls its certificate; without one it speaks no TLS
  */
 export async function startPostgres(more: readonly string[] = [], tls?: MadeCertificate): Promise<Postgres> {

@@ -8,7 +8,7 @@ import { until } from './until.ts'
 const address = process.env.RUNYARD_TEST_DOCKER ?? ''
 const image = process.env.RUNYARD_TEST_DOCKER_IMAGE ?? ''
 
-/** Why tests with containers cannot run; false when they can. */
+/** Reason why tests with containers cannot run; false if they can. */
 export const probeSkip = missing()
 
 /** The engine, and how a server that is started finds it. */
@@ -23,7 +23,7 @@ function missing(): string | false {
   return problem
 }
 
-/** What one attempt from inside of a container came to: a status with its body, or `no connection`. */
+/** One attempt from inside of a container. Its result is a status with its body, or `no connection`. */
 export interface Attempt {
   readonly method?: string
   readonly url: string
@@ -49,7 +49,7 @@ with ThreadPoolExecutor(16) as pool:
     print(json.dumps(list(pool.map(attempt, json.loads(os.environ["ATTEMPTS"])))))
 `
 
-/** What a container runs; a shell command that waits, in the test's image, unless given. */
+/** Program of a container; by default a shell command that waits, in the test's image. */
 export interface ContainerWish {
   readonly image?: string
   /** Null for the command of the image. */

@@ -4,12 +4,12 @@ import type { AddressInfo } from 'node:net'
 import { atEnd } from './cleanup.ts'
 import { inContainers } from './workers.ts'
 
-/** What becomes of a call: it is passed on, passed on with its answer replaced, or answered without the server. */
+/** Treatment of a call: it is passed on, passed on with its answer replaced, or answered without the server. */
 export type Treatment = 'pass' | { readonly status: number; readonly pass: boolean }
 
 /** A proxy that listens. */
 export interface Proxy {
-  /** Its address on this machine; the fixture workers know that it is another one from within a container. */
+  /** Its address on this machine; the fixture workers use another address from within a container. */
   readonly url: string
   /** The calls so far, as `POST job-done`. */
   readonly calls: readonly string[]

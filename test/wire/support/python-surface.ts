@@ -4,7 +4,7 @@ import { temporaryFolder } from './cleanup.ts'
 import { python } from './python.ts'
 import { fixture } from './server.ts'
 
-/** Where the official Python client is pointed. */
+/** Target of the official Python client. */
 export interface Surface {
   readonly url: string
   readonly key: string

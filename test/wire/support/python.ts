@@ -12,13 +12,13 @@ const TRACES_WANTED = '1.45.2'
 /** The path of a Python that has the SDK, or why there is none. */
 export const { python, skip } = findPython()
 
-/** Why the Python cannot run tests with the OpenAI client; false when it can. */
+/** Reason why tests with the OpenAI client cannot run; false if they can. */
 export const openAiSkip = skip === false ? packageProblem('openai', OPENAI_WANTED) : skip
 
-/** Why the Python cannot run tests with the client of Hugging Face; false when it can. */
+/** Reason why tests with the client of Hugging Face cannot run; false if they can. */
 export const hubSkip = skip === false ? packageProblem('huggingface_hub', HUB_WANTED) : skip
 
-/** Why the Python cannot run tests that send traces; false when it can. */
+/** Reason why tests that send traces cannot run; false if they can. */
 export const tracesSkip =
   skip === false ? packageProblem('opentelemetry-exporter-otlp-proto-http', TRACES_WANTED) : skip
 
@@ -28,10 +28,10 @@ export const OLD_SDKS = [
   ...(['1.7.13', '1.8.1', '1.9.1', '1.10.0', '1.11.0'] as const),
 ]
 
-/** Why the tests with older SDKs cannot run; false when they can. */
+/** Reason why the tests with older SDKs cannot run; false if they can. */
 export const oldSdksSkip = skip === false ? oldSdksProblem() : skip
 
-/** What goes before all else in the PYTHONPATH of a worker with an older SDK. */
+/** First entry in the PYTHONPATH of a worker with an older SDK. */
 export function oldSdk(version: (typeof OLD_SDKS)[number]): string {
   return join(process.env.RUNYARD_TEST_SDKS ?? '', version)
 }
@@ -39,7 +39,7 @@ export function oldSdk(version: (typeof OLD_SDKS)[number]): string {
 /** The path of a Python with SDK 2.0; it is no Python for other tests. */
 export const sdk2 = process.env.RUNYARD_TEST_SDK2 ?? ''
 
-/** Why tests with SDK 2.0 cannot run; false when they can. */
+/** Reason why tests with SDK 2.0 cannot run; false if they can. */
 export const sdk2Skip = sdk2Problem()
 
 function sdk2Problem(): string | false {

@@ -1,4 +1,6 @@
-/** HTTP/1.1 over a plain socket, so that a test sees each byte of a response, also those that a client library hides. */
+/**
+ * HTTP/1.1 over a plain socket, so that a test sees each byte of a response, also those that a client library hides.
+ */
 import { connect, type Socket } from 'node:net'
 import { patient } from '../../support/patience.ts'
 
@@ -11,7 +13,7 @@ export interface RawAnswer {
   readonly body: string
 }
 
-/** What a request has beside its first line; Host, Connection and the length of the body are added. */
+/** Parts of a request beside its first line; Host, Connection and the length of the body are added. */
 export interface RawRequest {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string

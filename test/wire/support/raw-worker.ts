@@ -19,7 +19,7 @@ export interface SilentEndpoint {
   worker(): Promise<RawWorker>
 }
 
-/** Makes an endpoint with this many silent workers, which stay until they are told to end. */
+/** Makes an endpoint with this many silent workers, which stay until their stop signal. */
 export async function silentEndpoint(
   server: Server,
   workers = 1,

@@ -1,13 +1,13 @@
 /**
- * Loaded into a server before all else (`--import`): each time it flushes a file or folder, a line of RUNYARD_TEST_FLUSHES says what is on
- * stable storage then.
+ * Loaded into a server before all else (`--import`): each time it flushes a file or folder, a line of
+ * RUNYARD_TEST_FLUSHES says what is on stable storage then.
  */
 import { createHash } from 'node:crypto'
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 
-/** What was flushed: a folder with its names and their inodes, or a file with a digest of its content. */
+/** A flush: a folder with its names and their inodes, or a file with a digest of its content. */
 export interface Flush {
   readonly inode: number
   readonly names?: Readonly<Record<string, number>>

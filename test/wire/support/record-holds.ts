@@ -1,8 +1,8 @@
 /**
- * Preloaded into a server (`--import`): looks every 10 ms how much processor time the thread of the event loop took since
- * the last look. One turn that takes long is one look that comes late. Processor time, because a busy machine makes every
- * look late, whatever the server does. Each hold above RECORD_MS is a line `<epoch ms> <ms of processor time>` of the file
- * that RUNYARD_TEST_HOLDS names.
+ * Preloaded into a server (`--import`): looks every 10 ms how much processor time the thread of the event loop took
+ * since the last look. One turn that takes long is one look that comes late. Processor time, because a busy machine
+ * makes every look late, whatever the server does. Each hold above RECORD_MS is a line `<epoch ms> <ms of processor
+ * time>` of the file that RUNYARD_TEST_HOLDS names.
  */
 import { appendFileSync } from 'node:fs'
 import { isMainThread } from 'node:worker_threads'

@@ -1,4 +1,7 @@
-/** RunPod's Python SDK in pods of a cluster: its image, a worker, and the official client that submits jobs through a takeover. */
+/**
+ * RunPod's Python SDK in pods of a cluster: its image, a worker, and the official client that
+ * submits jobs through a takeover.
+ */
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { rmSync } from 'node:fs'
@@ -10,10 +13,13 @@ import { atExit, temporaryFolder } from './cleanup.ts'
 import { python, skip } from './python.ts'
 import { fixture } from './server.ts'
 
-/** Why tests with the SDK in pods cannot run; false when they can. */
+/** Reason why tests with the SDK in pods cannot run; false if they can. */
 export const noSdkInPods: string | false = noDocker || skip
 
-/** The image of the tests' containers, under a name with a tag: a node pulls one with the tag `latest` although it has it. */
+/**
+ * The image of the tests' containers, under a name with a tag: a node pulls one with the tag
+ * `latest` although it has it.
+ */
 export const SDK_IMAGE = 'runyard-test-sdk:1'
 
 /** Gives the node of a cluster {@link SDK_IMAGE}, without a registry. */
@@ -26,7 +32,10 @@ export async function loadSdkImage(cluster: TestCluster): Promise<void> {
   rmSync(archive)
 }
 
-/** Each attempt at a job has the same result. The cluster of the tests has no names of Services, so the worker gets an address for one. */
+/**
+ * Each attempt at a job has the same result. The cluster of the tests has no names of Services, so the
+ * worker gets an address for one.
+ */
 const WORKER = `import os, time
 for name in os.environ:
     if name.startswith("RUNPOD_WEBHOOK_"):
@@ -48,7 +57,7 @@ export function sdkWorker(service: string, address: string) {
   return { image: SDK_IMAGE, words: ['python3', '-u', '-c', WORKER], env }
 }
 
-/** What became of a job. */
+/** Outcome of a job. */
 export interface Outcome {
   readonly n: number
   readonly id: string
@@ -57,7 +66,8 @@ export interface Outcome {
 }
 
 /**
- * Starts the official client, which submits jobs until its outcomes are asked for, each again until it is acknowledged.
+ * Starts the official client, which submits jobs until its outcomes are asked for, each
+ * again until it is acknowledged.
  * @param longJobS how long the first job takes; each further one takes 0.2 s
  */
 export function startSdkClient(server: { url: string; apiKey: string }, endpoint: string, longJobS: number) {

@@ -30,7 +30,7 @@ export function programFile(): string {
   return file
 }
 
-/** What makes a server one of a later release, with these steps of the schema behind the present ones. @returns its environment */
+/** Environment that makes a server one of a later release, with these steps of the schema after the present ones. */
 export function nextRelease(version: string, steps: readonly object[]): Record<string, string> {
   const hook = new URL('next-release.ts', import.meta.url).href
   // Threads do not load it.
@@ -43,21 +43,21 @@ export function fixture(name: string): string {
   return `${root}/test/wire/fixtures/${name}`
 }
 
-/** How a process ended. */
+/** End of a process. */
 export interface Exit {
   readonly code: number | null
   readonly signal: string | null
 }
 
-/** How a server is started; all has a default. */
+/** Options of a server; all have a default. */
 export interface ServerOptions {
   readonly args?: readonly string[]
   readonly dataDir?: string
   readonly port?: number
   readonly env?: Readonly<Record<string, string>>
-  /** Whether it is enough that it stands by for another server. */
+  /** True to return also for a server that stands by for another one. */
   readonly mayStandBy?: boolean
-  /** Whether it runs folders of the repository and lets accounts share the machine, as most tests need; it does unless told. */
+  /** True to run folders of the repository and let accounts share the machine, as most tests need; true by default. */
   readonly trusting?: boolean
 }
 
@@ -73,13 +73,13 @@ export interface Server {
   readonly url: string
   /** Of management; the same unless `--admin-port` is given. */
   readonly managementUrl: string
-  /** Where plain HTTP is led to HTTPS; null for nowhere. */
+  /** Address whose requests are redirected from plain HTTP to HTTPS; null without one. */
   readonly redirectUrl: string | null
   readonly port: number
   readonly apiKey: string
   readonly dataDir: string
   readonly pid: number
-  /** What it wrote to standard error, line by line. */
+  /** Its standard error, line by line. */
   readonly lines: readonly string[]
   /** The log records with this message so far. */
   events(message: string): LogRecord[]
@@ -91,7 +91,7 @@ export interface Server {
   kill9(): Promise<void>
 }
 
-/** What `serve --json` prints. */
+/** Output of `serve --json`. */
 interface Ready {
   readonly url: string
   readonly managementUrl: string
@@ -164,7 +164,7 @@ function withTrust(args: readonly string[]): string[] {
   return [...roots, '--accept-shared-host', ...args]
 }
 
-/** A command of the command line that is to be killed before its end. */
+/** A command of the command line that the test kills before its end. */
 export function startCommand(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
@@ -195,8 +195,9 @@ export async function runCommand(
 }
 
 /**
- * Workers without cages, which start faster; or with them, as `RUNYARD_TEST_WORKER_SANDBOX` wants them, where many handlers of tests leave
- * notes in folders of the test. An empty `RUNYARD_WORKER_SANDBOX` leaves the setting to the server.
+ * Workers without cages, which start faster; or with them, as `RUNYARD_TEST_WORKER_SANDBOX` wants them,
+ * where many handlers of tests leave notes in folders of the test. An empty `RUNYARD_WORKER_SANDBOX` leaves
+ * the setting to the server.
  */
 function sandboxed(sandbox: string | undefined): Readonly<Record<string, string>> {
   if (sandbox === undefined) return { RUNYARD_WORKER_SANDBOX: 'off' }

@@ -1,4 +1,7 @@
-/** A systemd that runs: process 1 of a copy of this machine, with processes, mounts and control groups of its own. The network is that of the machine. */
+/**
+ * A systemd that runs: process 1 of a copy of this machine, with processes, mounts and control groups of its own. The
+ * network is that of the machine.
+ */
 import { execFile, spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -14,7 +17,7 @@ export const REPOSITORY = '/repository'
 const NAMESPACES = ['--pid', '--mount', '--uts', '--ipc', '--cgroup', '--fork', '--kill-child']
 const run = promisify(execFile)
 
-/** Why no systemd can run here; false when one can. */
+/** Reason why no systemd can run here; false if one can. */
 export const noSystemdMachine = missing()
 
 function missing(): string | false {
@@ -28,12 +31,12 @@ function missing(): string | false {
   return problem
 }
 
-/** Where the tree of version 2 is. */
+/** Folder of the tree of version 2. */
 function cgroupTree(): string | undefined {
   return /^\S+ (\S+) cgroup2 /m.exec(readFileSync('/proc/mounts', 'utf8'))?.[1]
 }
 
-/** What a command printed, and how it ended. */
+/** Output and exit of a command. */
 export interface Ended {
   readonly status: number
   readonly stdout: string

@@ -1,4 +1,7 @@
-/** What a run with two servers on one PostgreSQL needs: clients that go on, what handlers wrote down, and what the database knows of writes. */
+/**
+ * Parts of a run with two servers on one PostgreSQL: clients that retry, the journal of handlers, and the writes in
+ * the database.
+ */
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import type { Client } from 'pg'
@@ -7,10 +10,10 @@ import { ask } from './client.ts'
 import type { Server } from './server.ts'
 import { sleep, until } from './until.ts'
 
-/** How long a client waits for an answer before it asks the other server: one that is stopped gives none. */
+/** Wait of a client for an answer before it calls the other server: a stopped server never answers. */
 const ANSWER_MS = 3_000
 
-/** Clients of two servers, which submit jobs and ask whichever server answers. */
+/** Clients of two servers, which submit jobs and poll the server that answers. */
 export class TakeoverClients {
   readonly #servers: () => readonly Server[]
   readonly #endpoint: string
@@ -80,7 +83,7 @@ export class TakeoverClients {
     await Promise.all(this.#clients)
   }
 
-  /** Each job has the same key until it is acknowledged, as clients that do not know what became of a call send it. */
+  /** Each job has the same key until it is acknowledged, as clients repeat a call with an unknown result. */
   async #submitOn(everyMs: number): Promise<void> {
     while (!this.#isOver) {
       const n = this.#submitted++
@@ -103,7 +106,7 @@ interface Note {
   readonly atNs: string
 }
 
-/** What handlers wrote down about all attempts. */
+/** Attempts in the journal of the handlers. */
 export function attemptsIn(journal: string): { attempts: number; jobs: number; again: number; together: string[] } {
   const text = existsSync(journal) ? readFileSync(journal, 'utf8') : ''
   const notes = text.split('\n').flatMap(line => (line === '' ? [] : [JSON.parse(line) as Note]))
@@ -123,7 +126,10 @@ export function attemptsIn(journal: string): { attempts: number; jobs: number; a
   return { attempts: spans.size, jobs: byJob.size, again, together }
 }
 
-/** Notes each change of a table, with the server whose session made it. PostgreSQL itself knows when each was committed. */
+/**
+ * Records each change of a table, with the server whose session made it. PostgreSQL itself
+ * adds the time of each commit.
+ */
 export async function watchWrites(client: Client): Promise<void> {
   await client.query(`
     CREATE TABLE torture_servers (tag TEXT, pid INTEGER);

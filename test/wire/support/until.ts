@@ -34,7 +34,7 @@ export async function until<Value>(
   }
 }
 
-/** How long something takes, in milliseconds, with its result. */
+/** Duration of a run, in milliseconds, with its result. */
 export async function timed<Value>(run: () => Promise<Value>): Promise<{ value: Value; ms: number }> {
   const began = performance.now()
   const value = await run()

@@ -1,6 +1,7 @@
 /**
- * What the workers of a run of these tests are: process groups, or containers of the engine of the tests with
- * RUNYARD_TEST_WORKERS=container. A test asks for a folder of a worker either way; for containers its image is built here.
+ * Workers of a run of these tests: process groups, or containers of the engine of the tests with
+ * RUNYARD_TEST_WORKERS=container. A test asks for a folder of a worker either way; for containers its image is built
+ * here.
  */
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -10,7 +11,7 @@ import { INSTALLATION_LABEL } from '../../../src/drivers/docker/network.ts'
 import { engineAt, engineUrl, noDocker, workerImage } from '../../support/docker.ts'
 import { atEnd, atExit, temporaryFolder } from './cleanup.ts'
 
-/** Whether workers are containers in this run. */
+/** True if workers are containers in this run. */
 export const inContainers = process.env.RUNYARD_TEST_WORKERS === 'container'
 
 if (inContainers && noDocker !== false) throw new Error(noDocker)
@@ -19,14 +20,14 @@ const VOLUME = '/runpod-volume'
 /** The variable whose folder is the test's and the worker's. */
 const SHARED = 'WIRE_FOLDER'
 
-/** What a test wants to run: a folder, with the words and the variables for a process of this machine. */
+/** Program that a test wants to run: a folder, with the words and the variables for a process of this machine. */
 export interface WorkerWish {
   readonly folder: string
   readonly args?: string
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** The same as fields of a template; `shared` is the folder that is to be the endpoint's network volume. */
+/** The same as fields of a template; `shared` is the folder for the endpoint's network volume. */
 export interface WorkerFields {
   readonly image: string
   readonly args: string
@@ -34,7 +35,7 @@ export interface WorkerFields {
   readonly shared: string | null
 }
 
-/** How a wish is told to a server. */
+/** Template fields for a wish. */
 export async function workerFields(wish: WorkerWish): Promise<WorkerFields> {
   const { folder, args = '', env = {} } = wish
   if (!inContainers) return { image: `dir:${folder}`, args, env, shared: null }
@@ -74,7 +75,10 @@ export function serverArgs(args: readonly string[]): string[] {
   return ['--docker', engineUrl, '--cpu-overcommit', '100', '--memory-overcommit', '100', ...folders]
 }
 
-/** What the environment of each worker of the server with this data directory has, with a NUL before; null while there are none. */
+/**
+ * Part of the environment that marks each worker of the server with this data directory, with a NUL before; null
+ * before the first worker.
+ */
 export function signOf(dataDir: string): string | null {
   if (!inContainers) return `\0HOME=${dataDir}/workers/`
   try {
@@ -89,7 +93,10 @@ export function signOf(dataDir: string): string | null {
 /** The engines with the data directories whose installations are removed from them. */
 const cleaned = new Set<string>()
 
-/** Removes all that a server has on its engine when the test file ends, also when a test failed or the file is ended from outside. */
+/**
+ * Removes all that a server has on its engine when the test file ends, also when a test failed or the
+ * file is ended from outside.
+ */
 export function cleanEngine(engine: string, dataDir: string): void {
   const both = `${engine} ${dataDir}`
   if (cleaned.has(both)) return
@@ -144,13 +151,13 @@ function removeImages(): void {
 }
 
 const takeBackImages = atExit(removeImages)
-// The first action is the last one at the end, when there are no containers any more.
+// The first action runs last at the end, after all containers were removed.
 atEnd(() => {
   removeImages()
   takeBackImages()
 })
 
-/** What a template names as its image to run this folder; an image is built once for a test file. */
+/** Image in a template that runs this folder; an image is built once for a test file. */
 export function imageFor(folder: string): Promise<string> {
   if (!inContainers) return Promise.resolve(`dir:${folder}`)
   const known = images.get(folder)
@@ -162,7 +169,7 @@ export function imageFor(folder: string): Promise<string> {
   return built
 }
 
-/** To be called when a folder was changed that was run before: an image is built anew. */
+/** Called after a change of a folder that ran before: its image is built again. */
 export async function folderChanged(folder: string): Promise<void> {
   if (inContainers) await build(folder, await imageFor(folder))
 }

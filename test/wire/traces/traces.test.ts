@@ -1,4 +1,7 @@
-/** Traces at the receiver of the OpenTelemetry Collector: from a client over the server to a worker, a server and a webhook. */
+/**
+ * Traces at the receiver of the OpenTelemetry Collector: from a client over the server to a
+ * worker, a server and a webhook.
+ */
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'

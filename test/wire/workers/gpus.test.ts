@@ -1,4 +1,4 @@
-/** Real processes on a machine whose GPU is told by a script in place of `nvidia-smi`. */
+/** Real processes on a machine whose GPU is reported by a script in place of `nvidia-smi`. */
 import assert from 'node:assert/strict'
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

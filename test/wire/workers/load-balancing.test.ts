@@ -10,7 +10,7 @@ import { until } from '../support/until.ts'
 
 const BALANCED = { type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue: 4 }
 
-/** What a worker says it was asked. */
+/** Request as a worker reports it. */
 interface Told {
   readonly url: string
   readonly method: string

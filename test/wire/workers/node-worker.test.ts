@@ -1,4 +1,4 @@
-/** Workers on our own SDK, and what a person is told when one does not work. */
+/** Workers on our own SDK, and the messages to people about a broken one. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'

@@ -264,7 +264,7 @@ for (const [name, isOwn, lack] of [
         const spec = await begin('tick', first)
         const ticks = () => output(spec).length
         const holds = async () => {
-          // What it printed before has to reach its output first.
+          // Its earlier output has to arrive first.
           for (let look = 0; look < 20; look += 1) {
             const before = ticks()
             await sleep(100)

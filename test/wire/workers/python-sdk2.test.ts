@@ -1,4 +1,7 @@
-/** RunPod's SDK 2.0 as a worker: hooks that run before its handler, and takes that must not get more than they ask for. And its apps. */
+/**
+ * RunPod's SDK 2.0 as a worker: hooks that run before its handler, and takes that must not get more than
+ * they ask for. And its apps.
+ */
 import assert from 'node:assert/strict'
 import { type ChildProcessWithoutNullStreams, execFile, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'

@@ -132,7 +132,7 @@ describe('the official Python worker', { skip, concurrency: 5 }, () => {
     const files = createServer((_request, answer) => answer.end('wörld')).listen(0, '127.0.0.1')
     await once(files, 'listening')
     const { port } = files.address() as AddressInfo
-    // The SDK downloads nothing from private addresses unless it is told to.
+    // The SDK downloads nothing from private addresses by default.
     const id = await pythonEndpoint({ RUNPOD_ALLOW_PRIVATE_DOWNLOAD_URLS: '1' })
     const { output, workerId = '', error } = await run(id, { download: `http://127.0.0.1:${port}/file.txt` })
     files.close()

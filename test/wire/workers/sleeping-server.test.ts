@@ -1,4 +1,7 @@
-/** A real server with sleep hooks, as its caller has it: it has given its memory back while it is frozen, and has it again for its next request. */
+/**
+ * A real server with sleep hooks, as its caller has it: it has given its memory back while it is frozen, and has it
+ * again for its next request.
+ */
 import assert from 'node:assert/strict'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

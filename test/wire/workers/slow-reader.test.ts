@@ -1,4 +1,7 @@
-/** Clients that read a long stream at a trickle: what they have not taken yet waits on disk, not in the server's memory. */
+/**
+ * Clients that read a long stream at a trickle: what they have not taken yet waits on disk,
+ * not in the server's memory.
+ */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -12,13 +15,16 @@ import { sleep, timed } from '../support/until.ts'
 
 const CHUNK_BYTES = 1_000_000
 const CHUNKS = 70
-/** What each client reads. Events are one answer for all chunks, so they show whether the socket holds the server back. */
+/**
+ * Form in which each client reads. Events are one answer for all chunks, so they show whether the socket slows the
+ * server down.
+ */
 const READERS = ['envelope', 'array', 'events', 'events', 'events', 'events'] as const
-/** What they take while the server is watched. */
+/** Rate of the clients while the server is watched. */
 const TRICKLE = { bytes: 16_384, everyMs: 50, forMs: 6_000 }
 /**
- * The server may have so much more than before the readers came: a part of 4 MB for each of them, as it was read, as text
- * and as bytes for the socket, and what the collector of garbage has not come to yet.
+ * The server may have so much more than before the readers came: a part of 4 MB for each of them, as it was read, as
+ * text and as bytes for the socket, and uncollected garbage.
  */
 const MOST_BYTES = READERS.length * 3 * 4_194_304 + 64 * 1_048_576
 

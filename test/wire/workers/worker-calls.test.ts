@@ -350,7 +350,7 @@ for (const to of ['the relay', 'the server'] as const) {
         const id = await submission
         await sleep(20)
         const answer = await worker.takeAnswer()
-        // One that was handed the job and knows nothing of it is replaced.
+        // A worker that received the job and does not hold it is replaced.
         if (answer.status === 204) worker = await workers.worker()
         const taken = answer.status === 204 ? await worker.take() : answer.json
         assert.equal(taken.id, id, `round ${round}`)

@@ -1,4 +1,7 @@
-/** The apps SDK, which saves through REST what REST can say and through GraphQL the rest; and what flash sends beside GraphQL. */
+/**
+ * The apps SDK, which saves through REST what REST can say and through GraphQL the rest; and what
+ * flash sends beside GraphQL.
+ */
 
 import { job } from './jobs.ts'
 import type { Script } from './scripts.ts'

@@ -1,4 +1,4 @@
-/** What each tool sends, and what it needs back. `<name>` stands for what an earlier step has kept. */
+/** Requests of each tool, and the expected answers. `<name>` stands for a value that an earlier step kept. */
 import { APPS, FLASH } from './apps.ts'
 import { PYTHON, TERRAFORM_V1, TERRAFORM_V2 } from './others.ts'
 import { RUNPODCTL_2_7, RUNPODCTL_2_14 } from './runpodctl.ts'
@@ -13,11 +13,11 @@ export interface Step {
   readonly status?: number
   /** Members of the answer, by their paths. */
   readonly shows?: Readonly<Record<string, unknown>>
-  /** What later steps need, by its name and where it is in the answer. */
+  /** Values that later steps need, by name, with their paths in the answer. */
   readonly keeps?: Readonly<Record<string, string>>
   /** Sent again until the job that it asks for has ended. */
   readonly ends?: true
-  /** What was kept as the key that it is sent with, in place of the user's. */
+  /** Name of the kept key that it is sent with, in place of the user's. */
   readonly key?: string
 }
 

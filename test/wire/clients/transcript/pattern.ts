@@ -1,4 +1,4 @@
-/** Bodies that are known but for some values: JSON with words such as `<int>` in their place. */
+/** Patterns of bodies: JSON with words such as `<int>` in place of some values. */
 
 const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'
 
@@ -16,7 +16,7 @@ const WORDS: Readonly<Record<string, (value: unknown) => boolean>> = {
   instant: value => typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(value),
 }
 
-/** Where a JSON text is not what the pattern says, as a sentence; null when it is. */
+/** First difference of a JSON text from the pattern, as a sentence; null if it matches. */
 export function mismatch(pattern: string, text: string): string | null {
   let found: unknown
   try {

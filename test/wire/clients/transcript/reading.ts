@@ -1,6 +1,6 @@
 import type { Row, Situation } from './row.ts'
 
-/** What status shows of a job in each situation. */
+/** Status of a job in each situation. */
 const VIEWS: readonly (readonly [Situation, string])[] = [
   ['queued', '{"delayTime": <int>, "id": "{job}", "status": "IN_QUEUE"}'],
   [

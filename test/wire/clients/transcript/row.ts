@@ -1,6 +1,6 @@
 /** One line of docs/reference/jobs.md as a request and the whole answer that it must get. */
 
-/** How the job of a row came to be where it is. */
+/** History of the job of a row before its request. */
 export type Situation =
   | 'queued'
   | 'running'
@@ -20,7 +20,7 @@ export type Situation =
   | 'expired'
   | 'foreign'
 
-/** What the worker or another client does while the request is held. */
+/** Action of the worker or another client while the request is held. */
 export type Meanwhile = 'takes it' | 'finishes it' | 'fails it' | 'takes it, then it is cancelled' | 'yields a chunk'
 
 /** A request and its answer. In all texts `{job}` stands for the job of the row and `{endpoint}` for its endpoint. */
@@ -39,8 +39,10 @@ export interface Row {
   readonly answers: string
   /** Headers beside Content-Type: application/json, Date, Connection and the length. */
   readonly with?: Readonly<Record<string, string>>
-  /** JSON whose members, and no others, the body must have, with `<int>` and the like for values; or the text itself. */
+  /**
+   * JSON whose members, and no others, the body must have, with `<int>` and the like for values; or the text itself.
+   */
   readonly body: string | RegExp
-  /** How long the answer must be held at least, and at most, in milliseconds. */
+  /** Shortest and longest time for which the answer must be held, in milliseconds. */
   readonly held?: readonly [min: number, max: number]
 }

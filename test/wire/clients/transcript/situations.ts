@@ -7,7 +7,7 @@ import type { Meanwhile, Situation } from './row.ts'
 
 /** Those that time makes are made beforehand, as many as rows want at most. */
 const MADE_BEFORE = 12
-/** What is done meanwhile waits so long, so that the request is held by then. */
+/** Delay of such an action, so that the request is held by then. */
 const PAUSE_MS = 200
 
 const CHUNKS = [{ output: 'one' }, { output: { n: 2 }, metrics: { tokens: 3 } }]
