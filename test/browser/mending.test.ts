@@ -29,7 +29,7 @@ class Clicks {
   }
 }
 
-describe('mending in the console', { skip: browserSkip, timeout: patient(240_000) }, () => {
+describe('fixes in the console', { skip: browserSkip, timeout: patient(240_000) }, () => {
   let server: Server
   let browser: Browser
   before(async () => {
@@ -52,7 +52,7 @@ describe('mending in the console', { skip: browserSkip, timeout: patient(240_000
     return { visitor, clicks, item }
   }
 
-  test('a release whose workers crash is taken back by the button beside its cause', async () => {
+  test('a release whose workers crash is rolled back by the button beside its cause', async () => {
     const good = await ask(server, '/v2/picky/runsync?wait=60000', { body: { input: { a: 1 } } })
     assert.equal(good.json.status, 'COMPLETED', good.text)
     const changed = await ask(server, '/v2/serverless/picky', { method: 'PATCH', body: { env: { MODEL: 'broken' } } })

@@ -70,7 +70,7 @@ describe('releases in the console', { skip: browserSkip, timeout: patient(240_00
     visitor.assertClean()
   })
 
-  test('what somebody else saved meanwhile is shown, and is not overwritten', async () => {
+  test('a concurrent change of somebody else is shown, and is not overwritten', async () => {
     await change('gated', { workers: { max: 3, idleTimeout: 60 } })
     const visitor = await (await Visitor.at(browser, server)).signIn(server.apiKey, '/endpoints/gated/settings')
     const { page } = visitor

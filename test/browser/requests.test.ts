@@ -160,7 +160,7 @@ describe('requests in the console', { skip: browserSkip, timeout: patient(240_00
     visitor.assertClean()
   })
 
-  test('tell in a drawer what went in, what went wrong and how it went, and are run again with other inputs', async () => {
+  test('show their input, error and story in a drawer, and are run again with other inputs', async () => {
     const needs = newGate()
     const failed = await submit(server, 'gated', { needs: needs.path, who: 'Ada' })
     assert.equal((await whenFinal(server, 'gated', failed)).status, 'FAILED')

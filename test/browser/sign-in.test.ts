@@ -17,7 +17,7 @@ describe('signing in to the console', { skip: browserSkip, timeout: patient(180_
     browser = await openBrowser()
   })
 
-  test('takes a key, says why another is none, and keeps the key nowhere in the browser', async () => {
+  test('takes a key, explains why another is invalid, and stores the key nowhere in the browser', async () => {
     const visitor = await Visitor.at(browser, server)
     const { page } = visitor
     await page.goto(`${visitor.origin}/endpoints/hellonode`)

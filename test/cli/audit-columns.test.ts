@@ -37,7 +37,7 @@ test('an entry is a line with who, what, and what was different', () => {
   assert.match(shown({ outcome: 'refused', problem: 'not_found', object: null }), / - +refused +not_found$/)
 })
 
-test('the server, an account that it acts for, and a stranger are told apart', () => {
+test('the server, an account that it acts for, and a stranger are distinguished', () => {
   const server = { surface: 'server', keyId: null, account: null, address: null }
   assert.match(shown(server), /00 {2}server +updateEndpoint/)
   assert.match(shown({ ...server, address: '203.0.113.9' }), /00 {2}203\.0\.113\.9 +updateEndpoint/)

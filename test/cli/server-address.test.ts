@@ -17,7 +17,7 @@ function mistake(text: string): string {
   }
 }
 
-test('an address that is none of a server is refused with the one that was meant', () => {
+test('an address that is not of a server is refused with the likely one', () => {
   const begins = '--url must begin with http:// or https://, '
   const names = '--url names the server, and commands add the path: give '
   const meant = {

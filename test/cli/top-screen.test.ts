@@ -128,7 +128,7 @@ test('where workers run on a platform their nodes are shown', () => {
   assert.match(second!, /2x GPU +- +-/)
 })
 
-test('whatever the size of the terminal, no line is longer than it is wide and none is too many', () => {
+test('at any size of the terminal, no line is wider and the lines are no more than fit', () => {
   const workers = Array.from({ length: 30 }, (_, index) => worker({ id: `worker${index}`, reason: 'x'.repeat(200) }))
   const all = Array.from({ length: 5 }, (_, index) => endpoint({ id: `e${index}`, name: 'n'.repeat(90), workers }))
   for (let columns = 1; columns <= 140; columns += 3) {
@@ -155,7 +155,7 @@ test('an unavailable server is reported, with the last known state', () => {
   assert.ok(lines.some(line => line.includes('8g3n5t6r')))
 })
 
-test('jobs a second are counted over the last ten seconds, and not across a server that starts to count anew', () => {
+test('jobs a second are counted over the last ten seconds, and not across a server that starts to count again', () => {
   const rates = new Rates()
   const at = (second: number, finished: number) =>
     rates.add({ atMs: NOW + second * 1_000, endpoints: [endpoint({ finished })], more: false }).get('4m7x2k9q')

@@ -56,7 +56,7 @@ test('both replays are side by side beside what happened, with the settings in w
   assert.deepEqual(row(ANSWER, 'cold starts'), ['cold starts', '13950', '14047', '51'])
 })
 
-test('without a question there is one column, with all settings, and without workers today none of it', () => {
+test('without a question one column has all settings, and without workers today their column is empty', () => {
   assert.deepEqual(row({ ...ANSWER, other: null }, 'scaler'), ['scaler', '-', 'QUEUE_DELAY 4'])
   assert.deepEqual(row({ ...ANSWER, today: null }, 'cold starts'), ['cold starts', '13950', '-', '51'])
 })

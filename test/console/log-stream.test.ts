@@ -21,7 +21,7 @@ test('a stream that is cut goes on behind the last line: none is lost, none come
   assert.equal(page.state.is, 'open')
 })
 
-test('a stream that was cut before its first line goes on from the place that the server told', async () => {
+test('a stream that was cut before its first line resumes from the position that the server sent', async () => {
   await using page = pageOf()
   const first = await page.opened(0)
   first.send('id: start\n\n')

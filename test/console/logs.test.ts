@@ -165,7 +165,7 @@ test('the frames of a traceback have its level, each worker for itself', () => {
   assert.equal(read('a', '  indented'), null)
 })
 
-test('lines of the server about a worker are told apart, and a crash is an error', () => {
+test('lines of the server about a worker are marked, and a crash is an error', () => {
   const reader = new LineReader()
   const read = (text: string) =>
     reader.read({ workerId: 'a', jobId: null, source: 'system', ts: '2026-01-01T00:00:00Z', line: text })

@@ -15,7 +15,7 @@ test('a list that grows has each row once: new ones push others out of the first
   assert.equal(join(page('edc', 'c'), page('cba987', '7')), 'edcba987 7')
 })
 
-test('a list that grew by more than a page has no gap: its later pages are read anew', () => {
+test('a list that grew by more than a page has no gap: its later pages are read again', () => {
   assert.equal(join(page('hgf', 'f'), page('cba987', '7')), 'hgf f')
   assert.equal(join(page('', null), page('cba', null)), ' null')
 })

@@ -149,7 +149,7 @@ const why = (cause: NonNullable<EndpointOverview['why']>['cause'], sinceMs: numb
 
 const NOW = 1_000_000
 
-test('what has to be mended comes before what waits, and what waits longest first; work under way and short waits need nobody', () => {
+test('problems to fix come before waits, the longest wait first; work under way and short waits need no one', () => {
   const rows = [
     row('fine'),
     row('starts', why('worker_starting', 1)),

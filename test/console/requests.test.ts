@@ -45,7 +45,7 @@ describe('the filter of the list', () => {
   })
 })
 
-test('a row follows the events of its job, and leaves a list that does not mean it any more', () => {
+test('a row follows the events of its job, and leaves a list whose filter it no longer matches', () => {
   const row = { status: 'IN_QUEUE', createdAt: 1_000, startedAt: null, workerId: null } as JobSummary
   const runs = movedRow(row, { status: 'IN_PROGRESS', atMs: 3_000, workerId: 'w' })
   assert.deepEqual([runs.delayTime, runs.startedAt, runs.workerId], [2_000, 3_000, 'w'])

@@ -23,7 +23,7 @@ test('a state says health first, then the phase with its progress, then whether 
   assert.equal(state({ phase: 'exited', status: 'EXITED' }).text, 'ended')
 })
 
-test('a worker that was told to end did not fail, whatever its code; one that ended by itself did', () => {
+test('a worker that was stopped did not fail, whatever its exit code; one that ended by itself did', () => {
   const exit = (code: number | null) => ({ code, signal: null, cause: `exited with code ${code}` })
   assert.deepEqual(endOf({ exit: exit(3), stopReason: null }), { tone: 'bad', text: 'exited with code 3' })
   assert.deepEqual(endOf({ exit: exit(143), stopReason: 'scaled_down' }), {

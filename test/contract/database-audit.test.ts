@@ -90,7 +90,7 @@ for (const [engine, open, skip] of [
     assert.match(schema?.writtenBy ?? '', /^\d+\.\d+\.\d+/)
   })
 
-  test(`${engine}: each flaw is named, a check changes nothing, and a repair mends what it can`, {
+  test(`${engine}: each flaw is named, a check changes nothing, and a repair fixes what it can`, {
     skip,
   }, async context => {
     const { store, check, run } = await open(context)

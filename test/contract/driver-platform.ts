@@ -56,7 +56,7 @@ export function platformContract(harness: () => DriverHarness): void {
     await harness().driver.kill(worker)
   })
 
-  test('a kind of node that is not there is told from a lack of room', async () => {
+  test('a kind of node that does not exist is distinguished from a lack of room', async () => {
     const { worker, over, reason } = await startHomeless('no_such_node')
     assert.equal(reason.kind, 'no_such_node')
     await harness().driver.kill(worker)

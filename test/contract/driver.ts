@@ -142,7 +142,7 @@ async function startReady(harness: DriverHarness, behaviour: Behaviour) {
 
 /** Workers that end by themselves, when they are asked, and when they are killed. */
 function endContract(harness: () => DriverHarness): void {
-  test('a started worker runs until it is told to end, and its exit is reported', async () => {
+  test('a started worker runs until it is stopped, and its exit is reported', async () => {
     const { worker, handle } = await startReady(harness(), 'obedient')
     assert.notEqual(handle, '')
     assert.equal((await harness().driver.observe(worker)).state, 'running')
@@ -170,7 +170,7 @@ function endContract(harness: () => DriverHarness): void {
     assert.match(observedExitText(exit), /SIGKILL/)
   })
 
-  test('a worker that is asked to end again hears of it once', async () => {
+  test('a worker that is stopped twice receives one signal', async () => {
     const { worker } = await startReady(harness(), 'stubborn')
     await Promise.all([harness().driver.terminate(worker), harness().driver.terminate(worker)])
     assert.equal(await harness().asked(worker), 1)
@@ -243,7 +243,7 @@ function startContract(harness: () => DriverHarness): void {
     await exitOf(harness().notifier, next, worker)
   })
 
-  test('a worker that has ended is not adopted, nor by a handle that is none', async () => {
+  test('a worker that has ended is not adopted, and neither is an invalid handle', async () => {
     const ended = await startReady(harness(), 'obedient')
     await harness().driver.kill(ended.worker)
     await exitOf(harness().notifier, harness().driver, ended.worker)
@@ -383,7 +383,7 @@ function freezeContract(harness: () => DriverHarness): void {
 
 /** Workers of a driver that cannot freeze any. */
 function withoutFreezes(harness: () => DriverHarness): void {
-  test('a worker that cannot be frozen runs on, and the caller is told', async () => {
+  test('a worker that cannot be frozen runs on, and the caller receives an error', async () => {
     const { driver, responds } = harness()
     const { worker } = await startReady(harness(), 'stubborn')
     await assert.rejects(driver.freeze(worker), { code: 'unavailable' })

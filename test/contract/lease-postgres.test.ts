@@ -239,7 +239,7 @@ describe('servers whose workers are bound to their machine', { skip: noPostgres,
     await assert.rejects(candidate.lead(never), { code: 'invalid' })
   })
 
-  test('one of another machine is refused, also when the lease has run out, and told how to take over', async context => {
+  test('one of another machine is refused, also after the lease expired, with the way to take over', async context => {
     const schema = await holding(context, there)
     const candidate = await candidateOn(context, schema, here)
     await assert.rejects(candidate.lead(never), {

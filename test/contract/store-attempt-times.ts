@@ -32,7 +32,7 @@ export const attemptTimesCases: Cases = {
     assert.deepEqual(await attemptTimes.read(E1, T + 8, EVER, 10), blocks.slice(0, 1))
   },
 
-  'times are those of one endpoint, and none are kept of one that is gone': async ({ store }) => {
+  'times are those of one endpoint, and those of a deleted endpoint are removed': async ({ store }) => {
     const gone = 'gone' as EndpointId
     await store.endpoints.insert(endpointOf(E2, { owner: STRANGER }))
     await store.attemptTimes.add([E2, gone].map(endpointId => ({ endpointId, times: [endedAt(T)] })))

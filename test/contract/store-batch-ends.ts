@@ -106,7 +106,7 @@ export const batchEndCases: Cases = {
     assert.equal(refusal(await batches.cancel(E1, batchId('b'), T0)), 'conflict')
   },
 
-  'a batch that names a receiver tells it about its end': async world => {
+  'a batch that names a receiver reports its end to it': async world => {
     const { webhooks, batches } = world.store
     await running(world, 'b', ['x'], T0, 'https://x.example/b')
     await draft(world, 'c', ['y'], T0, 'https://x.example/c')

@@ -113,7 +113,7 @@ export const batchCases: Cases = {
     await draft(world, 'after the drafts have expired', [], T0 + BATCH.draftMs)
   },
 
-  'requests are added all or none, up to the limit, and lengthen the life of a draft': async world => {
+  'requests are added all or not at all, up to the limit, and lengthen the life of a draft': async world => {
     const { batches } = world.store
     await draft(world, 'b', idsOf('first', 2_000))
     const add = (name: string, count: number, nowMs = T0) => {
@@ -201,7 +201,7 @@ export const batchCases: Cases = {
     assert.equal(await batches.rename(E2, batchId('b'), 'x', T0), null)
   },
 
-  'a draft with requests is finalized once; nothing is added to it any more': async world => {
+  'a draft with requests is finalized once; nothing is added to it afterwards': async world => {
     const { batches } = world.store
     await draft(world, 'empty')
     assert.equal(refusal(await batches.finalize(E1, batchId('empty'), T0)), 'conflict')

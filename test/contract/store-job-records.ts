@@ -148,7 +148,7 @@ export const jobRecordCases: Cases = {
       assert.deepEqual((await listed(world, {}, {}, T0 + 200)).sort(), all.slice(0, 4))
     },
 
-  'no record is left where none are to be kept, and those that are there are not shown': async world => {
+  'without retention no record is left, and existing ones are not shown': async world => {
     await world.jobs('a', 'b')
     await world.store.jobOutcomes.removeExpired(LATER, 1, JOB_RECORD_RULES)
     await world.store.jobOutcomes.removeExpired(LATER, 1)

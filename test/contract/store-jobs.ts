@@ -246,7 +246,7 @@ export const jobCases: Cases = {
     assert.equal(await jobs.insertOnce(jobOf('g', { endpointId: 'none' as EndpointId }), 'key', T0 + 1), null)
   },
 
-  'diagnostics can be added to any job, however many, and to none; the first 20 are kept': async world => {
+  'any number of diagnostics can be added to any job, also to a missing one; the first 20 are kept': async world => {
     const { jobs } = world.store
     await world.job('a')
     for (let n = 0; n < 25; n += 1) await jobs.addDiagnostic(jobId('a'), T0 + n, W1, `number ${n}`)

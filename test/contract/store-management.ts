@@ -371,7 +371,7 @@ export const managementCases: Cases = {
     assert.deepEqual(await kept(), [true, true, false, false, false, false])
   },
 
-  'which image a release runs is settled once, and settled anew only by who knows what it was': async ({ store }) => {
+  'the image of a release is set once, and changed only by a caller with its present value': async ({ store }) => {
     const { endpoints, templates, releases } = store
     const pin = (version: number, image: string, replaced: string | null = null) =>
       releases.pinImage(E1, version, { image, replaced })

@@ -59,7 +59,7 @@ export const metricCases: Cases = {
     assert.equal((await store.metrics.results(T, T + 180_000, 1)).length, 1)
   },
 
-  'buckets are those of one endpoint, and none are made for one that is gone': async ({ store }) => {
+  'buckets are those of one endpoint, and a deleted endpoint gets no new ones': async ({ store }) => {
     const gone = 'gone' as EndpointId
     await store.endpoints.insert(endpointOf(E2, { owner: STRANGER }))
     await store.metrics.add([

@@ -293,7 +293,7 @@ export const outcomeCases: Cases = {
     assert.equal(await jobOutcomes.nextDeadline(), T0 + 60_000)
   },
 
-  'a worker lets go of what it was told to stop, one by one or all': async world => {
+  'a worker releases the jobs that it was ordered to stop, one by one or all': async world => {
     const { jobOutcomes, stops } = world.store
     await world.holder(W1, 'a', 'b', 'c')
     await world.holder(W2, 'd')

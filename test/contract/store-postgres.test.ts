@@ -148,7 +148,7 @@ describe('the store on PostgreSQL', { skip: noPostgres }, () => {
     )
   })
 
-  test('templates, endpoints and registries that change at once come to an end, each version with its release', async context => {
+  test('concurrent changes of templates, endpoints and registries finish, each version with its release', async context => {
     const { store } = await opened(context)
     const { endpoints, templates, registries, releases, volumes } = store
     await volumes.insert(volumeOf('v1'))

@@ -37,7 +37,7 @@ function queuedOf(id: string, changes: Partial<QueuedWorker> = {}): QueuedWorker
 
 /** Workers that wait for a place, those that get one, and those that make room. */
 export const queuedWorkerCases: Cases = {
-  'workers that wait for a place are those that were told last, with their reasons': async ({ store }) => {
+  'workers that wait for a place are those of the last report, with their reasons': async ({ store }) => {
     const waiting = async () => (await store.endpoints.snapshot(E1))?.queuedWorkers
     assert.deepEqual(await waiting(), [])
     const [b, a] = [queuedOf('b', { queuedAtMs: T0 + 1 }), queuedOf('a')]
@@ -162,7 +162,7 @@ export const queuedWorkerCases: Cases = {
     assert.equal(await workers.evict('gone' as WorkerId, T0), null)
   },
 
-  'the loads of all workers that have not ended are told at once': async world => {
+  'the loads of all workers that have not ended are read at once': async world => {
     const { store } = world
     await store.endpoints.insert(endpointOf(E2))
     await world.holder(W1, 'job')

@@ -117,16 +117,17 @@ export const suspectCases: Cases = {
     assert.deepEqual(ids(await world.claim(W1)), ['e'])
   },
 
-  'where a worker may come for a suspect, none is let run empty for it before it has waited for long': async world => {
-    await busy(world, W1, 'a')
-    await suspects(world, 'poison')
-    await world.jobs('b', 'c')
-    assert.deepEqual(ids(await world.claim(W1, 1, T0 + PATIENCE_MS - 1)), ['b'])
-    assert.deepEqual(await refused(world, W1, T0 + PATIENCE_MS), { holdsBack: true, leavesSuspect: true })
-    await setMax(world, 2)
-    await world.store.workers.insert(workerOf(W2), 'a worker that starts')
-    assert.deepEqual(ids(await world.claim(W1, 1, T0)), ['c'], 'the one that starts will have it')
-  },
+  'a worker runs empty for a suspect only after a long wait, and not while another worker may come for it':
+    async world => {
+      await busy(world, W1, 'a')
+      await suspects(world, 'poison')
+      await world.jobs('b', 'c')
+      assert.deepEqual(ids(await world.claim(W1, 1, T0 + PATIENCE_MS - 1)), ['b'])
+      assert.deepEqual(await refused(world, W1, T0 + PATIENCE_MS), { holdsBack: true, leavesSuspect: true })
+      await setMax(world, 2)
+      await world.store.workers.insert(workerOf(W2), 'a worker that starts')
+      assert.deepEqual(ids(await world.claim(W1, 1, T0)), ['c'], 'the one that starts will have it')
+    },
 
   'a suspect of low priority comes after all others but those of low priority': async world => {
     await world.job('low', { lowPriority: true, position: T0 - 9 })

@@ -157,7 +157,7 @@ export const turnCases: Cases = {
     assert.deepEqual(claimed.sort(), all.sort())
   },
 
-  'claims, results, cancels and adds at once come to right counts': async world => {
+  'concurrent claims, results, cancels and adds leave correct counts': async world => {
     const { jobOutcomes } = world.store
     const workerIds = Array.from({ length: 4 }, (_, n) => `worker-${n}` as WorkerId)
     for (const id of workerIds) await world.worker(id)

@@ -283,7 +283,7 @@ const workerUsageCases: Cases = {
       assert.deepEqual(await time(world, T0 + 12_000), [1_000, 4_500, 4_500])
     },
 
-  'a late result of an idle worker loses none of its idle time': async world => {
+  'a late result of an idle worker loses no idle time': async world => {
     await world.holder(W1, 'a')
     await world.store.jobOutcomes.requeueLost(W1, 'it was lost', T0 + 100)
     await world.finish('a', W1, DONE, T0 + 900)

@@ -96,7 +96,7 @@ export const webhookCases: Cases = {
       assert.deepEqual([bounded.deliveries, bounded.readUntil?.createdAtMs], [[], T0 + 1])
     },
 
-  'a job without a webhook, and one that is not final, leaves none': async world => {
+  'a job without a webhook, and one that is not final, leave no delivery': async world => {
     await world.holder(W1, 'a')
     await world.job('b', { webhook })
     await world.finish('a')

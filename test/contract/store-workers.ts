@@ -305,7 +305,7 @@ export const workerCases: Cases = {
     assert.deepEqual([exit, exitedAtMs, stopReason, stopRequestedAtMs], [EXIT, T0 + 1, null, null])
   },
 
-  'the first problem of a worker stays, and one that has ended gets none': async world => {
+  'the first problem of a worker stays, and a worker that has ended gets no problem': async world => {
     const { workers } = world.store
     await world.worker()
     await world.worker(W2)

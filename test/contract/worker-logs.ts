@@ -168,7 +168,7 @@ function sinceContract(harness: () => WorkerLogsHarness): void {
     assert.deepEqual(await since(second.position), { lines: [], position: second.position })
   })
 
-  test('of an output that grows too fast the last lines are read, and none that is cut in two', async () => {
+  test('of an output that grows too fast the last lines are read, each whole', async () => {
     const { position } = await since(null)
     const lines = Array.from({ length: 40_000 }, (_, index) => `line ${index}`)
     await harness().write(a, `${lines.join('\n')}\n`)
@@ -177,7 +177,7 @@ function sinceContract(harness: () => WorkerLogsHarness): void {
     assert.deepEqual(read, plain(...lines.slice(-read.length)))
   })
 
-  test('an output that was cut meanwhile is read on', async () => {
+  test('an output that was truncated between two reads is read further', async () => {
     await harness().write(a, `${'x'.repeat(99)}\n`.repeat(6_000))
     const { position } = await since(null)
     await harness().write(a, 'before\n')

@@ -101,7 +101,7 @@ describe('the label of the active server', () => {
     assert.deepEqual(pods.roles(), { one: 'standby', two: 'active', 'other-release': 'active' })
   })
 
-  test('is tried again while the API is away, and the trouble is told once', async () => {
+  test('is tried again while the API is down, and the problem is logged once', async () => {
     const { pods, clock, troubles, labelOf } = setUp()
     pods.before = () => {
       throw new KubernetesError('nobody listens at its address', null)
@@ -116,7 +116,7 @@ describe('the label of the active server', () => {
     assert.deepEqual(troubles, ['active: nobody listens at its address'])
   })
 
-  test('is not set for a role that has been lost meanwhile', async () => {
+  test('is not set for a role that was lost in the meantime', async () => {
     const { pods, labelOf } = setUp()
     const one = labelOf('one')
     let patches = 0

@@ -329,7 +329,7 @@ describe('the chart', { skip: noHelm }, () => {
     assert.deepEqual([monitor.scheme, monitor.tlsConfig], ['https', { serverName: 'runyard.serving.svc' }])
   })
 
-  test('the server has the files of network volumes where it is told to, beside its workers', () => {
+  test('the server has the files of network volumes at the configured path, beside its workers', () => {
     const mounts = (values: Values) =>
       only(render(values), 'Deployment').spec.template.spec.containers[0].volumeMounts.map(
         ({ mountPath }: { mountPath: string }) => mountPath,
@@ -575,7 +575,7 @@ describe('the chart', { skip: noHelm }, () => {
       assert.ok(types.includes(name), name)
   })
 
-  test('all mistakes of values that do not go together are told at once', () => {
+  test('all mistakes of values that contradict each other are reported at once', () => {
     const told = refusal({
       settings: { RUNYARD_PORT: '1', RUNYARD_KUBERNETES: 'off', RUNYARD_A: '1' },
       certificateAuthorities: { secret: 'a' },
@@ -600,7 +600,7 @@ describe('the chart', { skip: noHelm }, () => {
       assert.ok(told.includes(mistake), `${mistake} is not in ${told}`)
   })
 
-  test('a value of another type is refused, whichever it is', () => {
+  test('any value of a wrong type is refused', () => {
     const schema = JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8'))
     const defaults = parse(readFileSync(join(CHART, 'values.yaml'), 'utf8'))
     assert.deepEqual(placesWithoutType(schema, defaults), [])

@@ -80,7 +80,7 @@ test('after a restart each worker is found again by the driver that was recorded
   assert.deepEqual(fleets.docker.left(), [])
 })
 
-test('a worker of an earlier run is released by whichever driver had it', async () => {
+test('a worker of an earlier run is released by the driver that started it', async () => {
   const { fleets, open } = machine()
   const driver = open()
   await driver.start(spec('a', 'dir:app'))

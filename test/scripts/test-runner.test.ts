@@ -91,7 +91,7 @@ test('more than a handful of unsteady files are said to be of a busy machine, an
   assert.equal(status, 0)
 })
 
-test('after three files that fail alone, too, none runs again', () => {
+test('after three files that fail alone, too, no file runs again', () => {
   const names = ['a', 'b', 'c', 'd'].map(name => `test/wire/${name}.test.ts`)
   const { status, stdout } = runTests(Object.fromEntries(names.map(name => [name, FAILS])))
   assert.equal(stdout.match(/^once more, alone: /gm)?.length, 3)
@@ -106,7 +106,7 @@ test('--grep runs the tests of that name alone', () => {
   assert.equal(status, 0)
 })
 
-test('files in which --grep finds no test count for nothing, and where none does the run fails', () => {
+test('files in which --grep finds no test are ignored, and a run without any test fails', () => {
   const files = { 'test/core/a.test.ts': PASSES, 'test/core/b.test.ts': FAILS }
   assert.equal(runTests(files, '--grep', '^it holds').lastLine, '1 passed, 0 failed, 0 skipped')
   const none = runTests(files, '--grep', 'it might hold')
@@ -138,7 +138,7 @@ test('a process that ends in the middle of its tests fails', () => {
   assert.equal(status, 1)
 })
 
-test('--list names the files and runs none', () => {
+test('--list names the files and runs nothing', () => {
   const { status, stdout } = runTests({ 'test/core/a.test.ts': FAILS, 'test/wire/b.test.ts': FAILS }, '--list')
   assert.equal(stdout, 'wire:\n  test/wire/b.test.ts\npure:\n  test/core/a.test.ts\n')
   assert.equal(status, 0)

@@ -37,7 +37,7 @@ test('a database that is whole has no flaws', async () => {
   assert.deepEqual(problems(file), [])
 })
 
-test('wrong counts, orphans and jobs of ended workers are named, and mended only on request', async () => {
+test('wrong counts, orphans and jobs of ended workers are named, and repaired only on request', async () => {
   const { file, change } = await databaseOf('flawed')
   {
     using database = new DatabaseSync(file)

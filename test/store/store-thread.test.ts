@@ -155,7 +155,7 @@ test('a thread that ends in a write takes its open calls with it, and the next o
   await store.close()
 })
 
-test('calls are answered while each thread ends as soon as it has begun, and a closed store opens none', async () => {
+test('calls are answered while each thread ends as soon as it has begun, and a closed store opens no thread', async () => {
   const program = programOf(`
     import { parentPort } from 'node:worker_threads'
     parentPort.once('message', () => process.exit(1))

@@ -242,7 +242,7 @@ describe('a certificate that a server makes for itself', () => {
     assert.equal((await ensureSelfSigned(dataDir, names, NOW)).about.fingerprint, first.about.fingerprint)
   })
 
-  test('is made anew where its key was damaged, and told again where its certificate was', async () => {
+  test('is made again if its key was damaged, and reported again if its certificate was', async () => {
     const dataDir = newFolder()
     const first = await ensureSelfSigned(dataDir, ['localhost'], NOW)
     const { pair, certificate } = selfSignedFiles(dataDir)

@@ -95,7 +95,7 @@ test('a reader that reads slowly gets whole lines with one note for a gap, not o
   )
 })
 
-test('what cannot be written is tried again more and more rarely, never at each line, and never in vain for ever', () => {
+test('a failed write is retried more and more rarely, never at each line, and not for ever', () => {
   const { destination, state, timers, pass } = opened()
   state.room = 0
   for (let n = 0; n < 100; n += 1) destination.write(line(n))

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { machineIdentity } from '../../src/system/coordination/machine-identity.ts'
 
-test('a machine has one name, which does not tell its id; the first file that has one counts', context => {
+test('a machine has one name, which does not reveal its id; the first file that has one counts', context => {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-machine-'))
   context.after(() => rmSync(folder, { recursive: true }))
   const fileOf = (name: string, text: string) => {

@@ -66,7 +66,7 @@ test('a small difference is made up for slowly, and the time never goes back', (
   assert.equal(clock.read().step, null)
 })
 
-test('a machine that sleeps has no step, and one whose clock is set meanwhile has', () => {
+test('a machine that sleeps has no step, and one whose clock is set during sleep has', () => {
   const { machine, clock } = started()
   machine.sleep(8 * HOUR_MS)
   assert.deepEqual([clock.now(), clock.read().step], [START_MS + 8 * HOUR_MS, null])

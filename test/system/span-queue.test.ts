@@ -46,7 +46,7 @@ test('a few spans wait for others, and a group goes at once', async () => {
   assert.deepEqual([seen.sent, seen.dropped], [10, 0])
 })
 
-test('while the collector hangs spans wait up to the limit, further ones are dropped, and one line a minute tells of it', async () => {
+test('while the collector hangs spans wait up to the limit, further ones are dropped, and one line a minute reports it', async () => {
   const { clock, queue, seen } = open(() => new Promise(() => {}))
   queue.add(spans(30))
   await clock.settle()

@@ -45,7 +45,7 @@ function olderTexts(plain: string): [v1: string, v2: string] {
   return [`v1.${text}`, `v2.${keyId(key)}.${text}`]
 }
 
-test('texts of older forms open with whichever key it was, until all were sealed anew', () => {
+test('texts of older forms open with any of the keys, until all were resealed', () => {
   for (const former of olderTexts('secret')) {
     assert.equal(vault.open(former, HERE), 'secret')
     const both = createVault(Buffer.alloc(32, 9), Buffer.alloc(32, 1))

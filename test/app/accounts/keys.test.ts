@@ -184,7 +184,7 @@ test('of all keys of the operator that are taken away at once, one stays', async
   assert.equal(left.length, 1)
 })
 
-test('a key for metrics that a server is started with reads them and nothing else, and ends when it is not given any more', async t => {
+test('a key for metrics in the settings of a server reads them and nothing else, and ends when it leaves the settings', async t => {
   const rig = await openRig(t)
   const { access } = rig.services
   const main = { name: 'test', key: KEY, scope: FULL_SCOPE }

@@ -37,7 +37,7 @@ async function signedInWith(t: TestContext, scope: KeyScope, expiresAtMs: number
   return { rig, record: await recordOf(rig, 'rpa_of_somebody'), session: await signIn(rig, { key: 'rpa_of_somebody' }) }
 }
 
-test('a key signs in, and the page is told who is signed in and where the APIs are', async t => {
+test('a key signs in, and the page receives its account and the addresses of the APIs', async t => {
   const rig = await openRig(t)
   const answer = await trySignIn(rig, { key: ` ${KEY}\n` })
   assert.equal(answer.status, 200)
@@ -70,7 +70,7 @@ test('a key signs in, and the page is told who is signed in and where the APIs a
   )
 })
 
-test('who is signed in calls every API as with the key, and changes are told with that key', async t => {
+test('a session calls every API as its key, and its changes are published with that key', async t => {
   const rig = await openRig(t)
   const session = await signIn(rig)
   const endpoint = await rig.endpoint()

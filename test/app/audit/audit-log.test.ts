@@ -404,7 +404,7 @@ test('an export has everything, and its hashes can be checked with nothing but S
   assert.equal((await rig.ask('GET', '/v2/audit?format=jsonl&account=owner')).status, 400)
 })
 
-test('pages follow each other without a gap, whatever is added meanwhile', async t => {
+test('pages follow each other without a gap, also while entries are added', async t => {
   const rig = await openRig(t)
   for (let at = 0; at < 7; at += 1) {
     await rig.ask('POST', '/v2/account/secrets', { body: { name: `s${at}`, value: 'b' } })

@@ -58,7 +58,7 @@ test('where max leaves no room for both, workers are replaced one at a time and 
   )
 })
 
-test('the only worker that there may be ends first, and requests wait meanwhile', async t => {
+test('at a maximum of one, the old worker ends first, and requests wait until the new one is ready', async t => {
   const { rig, gateway } = await openBalancedRig(t)
   const id = await balancedEndpoint(rig, { workersMin: 1, workersMax: 1 })
   await rig.clock.advance(500)

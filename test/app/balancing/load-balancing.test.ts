@@ -206,7 +206,7 @@ async function openWithRequest(t: TestContext) {
   return { rig, endpointId, reservation }
 }
 
-test('the request that a deleted endpoint has in flight is finished before its worker is told to end', async t => {
+test('the request that a deleted endpoint has in flight is finished before its worker is stopped', async t => {
   const { rig, endpointId, reservation } = await openWithRequest(t)
   assert.equal((await rig.ask('DELETE', `/v2/serverless/${endpointId}`)).status, 204)
   await rig.clock.advance(20_000)
@@ -244,7 +244,7 @@ test('a server that stops lets workers finish their requests, for as long as it 
   await stopped
 })
 
-test('workers that a restarted server adopts get requests after a health check, and none is started anew', async t => {
+test('workers that a restarted server adopts get requests after a health check, and no new one is started', async t => {
   const opened = await openBalancedRig(t)
   const { rig } = opened
   const id = await balancedEndpoint(rig, { workersMin: 2 })

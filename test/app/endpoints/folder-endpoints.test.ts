@@ -38,7 +38,7 @@ test('a folder that has nothing to run for its kind of endpoint is refused, and 
   await rig.services.folderEndpoint(folder)
 })
 
-test('an image that was built anew is a new version, and the same image is none', async t => {
+test('a rebuilt image that differs is a new version, and the same image is not', async t => {
   const rig = await openRig(t)
   const first = await rig.services.folderEndpoint({ ...folder, tag: 'aaaaaaaaaaaa' })
   assert.equal(await imageOf(rig, first.templateId), `${folder.repository}:aaaaaaaaaaaa`)

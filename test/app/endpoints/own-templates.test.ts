@@ -84,7 +84,7 @@ test('an unlisted template that a second endpoint was linked to is copied, too',
   assert.equal((await endpoints.withTemplate(ME, first.id)).template.image, 'image:1')
 })
 
-test('a change that is made of what there is sees what others have changed meanwhile', async t => {
+test('a change that is computed from the present state includes concurrent changes of others', async t => {
   const rig = await openRig(t)
   const { endpoints } = servicesOf(rig)
   const { id } = (await endpoints.save(ME, { config: CONFIG, runs: { image: 'image:1', env: { N: '0' } } })).endpoint

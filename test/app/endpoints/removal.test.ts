@@ -143,7 +143,7 @@ test('a purge takes what waited when it was asked for, and no job that came whil
   for (const id of early) assert.equal((await rig.job(endpoint, id)).status, 'CANCELLED')
 })
 
-test('what a purge has not come to when the server ends waits on', async t => {
+test('jobs that a purge has not reached at the end of the server stay queued', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint({ workersMax: 0 })
   const ids = await fill(rig, endpoint, 250)

@@ -160,7 +160,7 @@ test('a rollback to another type waits for unfinished jobs, and brings the scale
   assert.deepEqual([type, scaling], ['LOAD_BALANCER', { type: 'REQUEST_COUNT', requestCount: 3 }])
 })
 
-test('a release whose configuration is not kept any more says so', async t => {
+test('a release whose configuration was removed says so', async t => {
   const rig = await openRig(t)
   const id = await made(rig)
   for (const letter of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']) {

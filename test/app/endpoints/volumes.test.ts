@@ -103,7 +103,7 @@ test('an endpoint takes only volumes of its owner, and they stay while it uses t
   await volumes.remove(ME, id)
 })
 
-test('a worker is told where the first volume of its endpoint is', async t => {
+test('a worker receives the path of the first volume of its endpoint', async t => {
   const rig = await openRig(t)
   const { volumes } = servicesOf(rig)
   const { id } = await volumes.create(ME, VOLUME)

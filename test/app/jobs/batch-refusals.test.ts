@@ -134,7 +134,7 @@ test('an operation that the state of a batch does not allow is 409 with the stat
   }
 })
 
-test('a batch that is done cannot be cancelled any more', async t => {
+test('a batch that is done cannot be cancelled', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
   const batches = new RigBatches(rig, endpoint)

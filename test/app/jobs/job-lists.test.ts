@@ -128,7 +128,7 @@ test('a job that is retried is among the newest again', async t => {
   assert.deepEqual(await order(), [failed, other])
 })
 
-test('a worker that is told to end finishes its job first, and is replaced', async t => {
+test('a stopping worker finishes its job first, and is replaced', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
   const job = await rig.submit(endpoint)

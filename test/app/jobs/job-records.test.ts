@@ -43,7 +43,7 @@ test('a job whose result is gone is still in the list, with what became of it', 
   assert.deepEqual([json.input, json.output, json.inputBytes], [{ n: 2 }, null, 7])
 })
 
-test('records go after their time, and none are kept where the server was told so', async t => {
+test('records are removed after their retention, and without retention none are kept', async t => {
   const { rig, endpoint } = await withPast(t, { jobRecords: { keptMs: 2 * HOUR_MS } })
   assert.equal((await listed(rig, endpoint)).length, 2)
   await rig.clock.leap(HOUR_MS - 10_000)

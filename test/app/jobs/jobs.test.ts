@@ -107,7 +107,7 @@ test('a queued job that is cancelled is CANCELLED at once, and cancelling it aga
   assert.deepEqual(view, { delayTime: 0, executionTime: 0, id, status: 'CANCELLED', workerId: '' })
 })
 
-test('a running job that is cancelled is final at once, and its worker is told', async t => {
+test('a running job that is cancelled is final at once, and its worker is ordered to stop it', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
   const id = await rig.submit(endpoint)
@@ -212,7 +212,7 @@ test('a wait is answered when another call shortens the life of the job', async 
   assert.equal((await answer).json.status, 'TIMED_OUT')
 })
 
-test('a wait is answered with the result of a job whose life was extended meanwhile', async t => {
+test('a wait is answered with the result of a job whose life was extended during it', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
   const body = { input: {}, policy: { ttl: 10_000 } }
@@ -238,7 +238,7 @@ test('a client that disconnects cancels nothing', async t => {
   assert.equal((await rig.status(endpoint, id)).json.status, 'COMPLETED')
 })
 
-test('a job past its ttl is gone in every state, and the worker that runs it is told to stop', async t => {
+test('a job past its ttl is removed in every state, and the worker that runs it is ordered to stop', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
   const body = { input: {}, policy: { ttl: 10_000 } }

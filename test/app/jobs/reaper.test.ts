@@ -9,7 +9,7 @@ async function oneRunning(rig: Rig, policy: object = {}) {
   return { endpoint, worker, id }
 }
 
-test('a job that runs longer than its execution timeout is TIMED_OUT, and its worker is told', async t => {
+test('a job that runs longer than its execution timeout is TIMED_OUT, and its worker is ordered to stop it', async t => {
   const rig = await openRig(t)
   const { endpoint, worker, id } = await oneRunning(rig, { executionTimeout: 5_000 })
   const stops = worker.stops()
@@ -84,7 +84,7 @@ test('a worker that stops a cancelled job is kept', async t => {
   assert.equal((await worker.record()).state, 'READY')
 })
 
-test('a ping that still lists the job, or came before the worker was told, does not count as stopped', async t => {
+test('a ping that still lists the job, or arrived before the order to stop, does not count as stopped', async t => {
   const rig = await openRig(t)
   const { endpoint, worker, id } = await oneRunning(rig)
   await rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)
@@ -120,7 +120,7 @@ test('a worker with other jobs is left alone when one of them is cancelled', asy
   assert.ok(rig.fleet.killed.has(worker.id), 'and replaced when it holds nothing but the cancelled one')
 })
 
-test('a worker that is told to end and does not is killed after 10 seconds', async t => {
+test('a worker that ignores its stop signal is killed after 10 seconds', async t => {
   const rig = await openRig(t, { onTerminate: () => {} })
   const { endpoint, worker } = await rig.endpointWithWorker()
   await rig.change(endpoint, { workersMin: 0, workersMax: 0 })

@@ -309,7 +309,7 @@ test('a worker that is drained while its take is first in the poll queue keeps n
   await oldPoll
 })
 
-test('the take of a worker that is told to end is answered at once', async t => {
+test('the take of a stopping worker is answered at once', async t => {
   const rig = await openRig(t, { onTerminate: () => {} })
   const { endpoint, polls } = await idleWorkers(rig, 1)
   await rig.change(endpoint, { workersMin: 0, workersMax: 0 })

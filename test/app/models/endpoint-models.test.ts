@@ -113,7 +113,7 @@ test('a GPU does not wait for a download: an endpoint whose models are there get
   assert.equal((await rig.why(late)).cause, 'no_capacity')
 })
 
-test('what cannot be had is a cause with a remedy, is tried again, and a new token counts at once', async context => {
+test('an unavailable model is a cause with a remedy, is tried again, and a new token counts at once', async context => {
   const { models, rig } = await open(context)
   const { json: secret } = await rig.ask('POST', '/v2/account/secrets', { body: { name: 'hub', value: 'hf_old' } })
   const env = [{ key: 'HF_TOKEN', value: '{{ RUNPOD_SECRET_hub }}' }]

@@ -108,7 +108,7 @@ test('a restart neither makes one early nor skips one', async () => {
   await stop()
 })
 
-test('one that fails is told, and tried again each quarter of an hour', async () => {
+test('a failed one is reported, and tried again each quarter of an hour', async () => {
   const world = new World()
   world.problem = new AppError('unavailable', 'there is no folder /backups')
   const stop = world.start()
@@ -142,7 +142,7 @@ test('a stop gives up the one that is being made, which is no failure', async ()
   assert.deepEqual([world.names(), world.kept], [['backup.scheduled'], []])
 })
 
-test('a server that another one has deposed shows no backups any more', async () => {
+test('a deposed server shows no backups', async () => {
   const world = new World()
   const stop = world.start()
   await world.clock.advance(HOUR_MS)
@@ -153,7 +153,7 @@ test('a server that another one has deposed shows no backups any more', async ()
   }
 })
 
-test('a newest backup that is cut off is made anew within an hour, and the metric goes back to the one before until then', async () => {
+test('a truncated newest backup is made again within an hour, and the metric shows the previous one until then', async () => {
   const world = new World()
   const stop = world.start()
   await world.clock.advance(DAY_MS + 10 * HOUR_MS)

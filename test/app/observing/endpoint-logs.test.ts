@@ -39,7 +39,7 @@ test('the lines of all workers come as events, and a reader resumes after a rest
   await second.leave()
 })
 
-test('one worker or one job can be chosen, and what is kept can be had without following it', async t => {
+test('one worker or one job can be selected, and stored lines can be read without following', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
   rig.print(worker.id, 'loading')
@@ -72,7 +72,7 @@ test('one worker or one job can be chosen, and what is kept can be had without f
   assert.equal((await lines(`&since=${later}`)).text, '')
 })
 
-test('more lines than any tail has can be had at once', async t => {
+test('more lines than any tail can be read at once', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
   rig.print(worker.id, ...Array.from({ length: 6_000 }, (_, n) => `line ${n}`))

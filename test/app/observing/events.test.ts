@@ -71,7 +71,7 @@ test('a reader that comes back gets what it missed, once', async t => {
   await second.leave()
 })
 
-test('a reader is told when events are lost: after a restart, and when it was away for too long', async t => {
+test('a reader is notified of lost events: after a restart, and after too long an absence', async t => {
   const rig = await openRig(t)
   const { endpoint } = await rig.endpointWithWorker()
   const first = await follow(rig)
@@ -160,7 +160,7 @@ test('a quiet stream has a comment every 15 s', async t => {
   await events.leave()
 })
 
-test('a change of what is no endpoint is told to its account alone, and without its content', async t => {
+test('a change of a record other than an endpoint is sent to its account alone, and without its content', async t => {
   const rig = await openRig(t)
   const stranger = await rig.addKey('rpa_stranger', { owner: 'stranger' as OwnerId })
   const endpoint = await rig.endpoint()
@@ -186,7 +186,7 @@ test('a change of what is no endpoint is told to its account alone, and without 
   for (const reader of [own, theirs, ofEndpoint]) await reader.leave()
 })
 
-test('a job that is cancelled is told once, by the event of the job', async t => {
+test('a cancelled job is reported once, by the event of the job', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint({ workersMax: 0 })
   const job = await rig.submit(endpoint)

@@ -118,7 +118,7 @@ test('why a worker could not be started is kept as a value, and explained alike 
   assert.deepEqual([cause, action], [before.cause, before.action])
 })
 
-test('each cause that a setting mends comes with the command that mends it', async t => {
+test('each cause that a setting fixes has the command that fixes it', async t => {
   const rig = await openRig(t)
   const commands = async (id: EndpointId) => (await rig.ask('GET', `/v2/${id}/explain`)).json.commands
   const paused = await rig.endpoint({ workersMax: 0 })

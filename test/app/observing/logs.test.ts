@@ -330,7 +330,7 @@ test('the logs of a job are the lines that say so, of all workers that held it, 
   assert.deepEqual((await ops(id, '?tail=1')).lines, ['INFO Finished.'])
 })
 
-test('what a worker with one job at a time prints meanwhile belongs to the job, and nothing of before and after', async t => {
+test('the output of a worker during its only job belongs to the job, and output before and after does not', async t => {
   const { rig, endpoint, worker, ops } = await reading(t, 'loading')
   await rig.clock.advance(10)
   const [first, second] = [await rig.submit(endpoint), await rig.submit(endpoint)]
@@ -349,7 +349,7 @@ test('what a worker with one job at a time prints meanwhile belongs to the job, 
   assert.deepEqual((await ops(second, '?text=between')).lines, [])
 })
 
-test('what a worker with several jobs at a time prints belongs to none of them, and the reader is told', async t => {
+test('the output of a worker with concurrent jobs belongs to no job, and the reader receives a note', async t => {
   const { rig, endpoint, worker, ops } = await reading(t)
   const job = await rig.submit(endpoint)
   await worker.take({ batch: 4 })

@@ -136,7 +136,7 @@ test('all accounts together have a limit of questions at work', async t => {
   assert.equal((await whatIf(rig, fourth!.id, '', fourth!.key)).status, 200)
 })
 
-test('an account has one question at work, another account is answered meanwhile, and the server goes on', async t => {
+test('an account has one question at a time, another account is answered beside it, and the server stays responsive', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint()
   const { key, id } = await otherEndpoint(rig, 'second')

@@ -134,7 +134,7 @@ test('nothing on this machine ends for a worker of a platform', async t => {
   assert.deepEqual(rig.happened('worker.evicted'), [])
 })
 
-test('a worker that is not wanted any more does not wait on for a place', async t => {
+test('a worker that is no longer needed stops waiting for a place', async t => {
   const rig = await openRig(t, { arrival: () => NO_ROOM })
   const id = await rig.endpoint({ ...GPU, workersMax: 9 })
   const jobs = [await rig.submit(id), await rig.submit(id), await rig.submit(id)]
@@ -242,7 +242,7 @@ test('a platform freezes nothing: with FlashBoot idle workers end as without, an
   }
 })
 
-test('a worker that serves leaves the rotation as soon as it is to be taken away', async t => {
+test('a serving worker leaves the rotation as soon as its platform announces its removal', async t => {
   const rig = await openRig(t, { arrival: () => NODE })
   const id = await rig.endpoint({ ...GPU, type: 'LB', workersMin: 1 })
   await rig.clock.advance(2_000)

@@ -359,7 +359,7 @@ test('a worker that cannot be started counts as a crash, with the reason', async
   assert.equal(rig.fleet.running().length, 1)
 })
 
-test('a missing secret keeps workers from starting, says so, and a new secret mends it at once', async t => {
+test('a missing secret keeps workers from starting, is named, and a new secret fixes it at once', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint({ env: [{ key: 'T', value: '{{ RUNPOD_SECRET_hf }}' }] })
   await rig.submit(endpoint)

@@ -31,7 +31,7 @@ async function loaded(t: Parameters<typeof openRig>[0]) {
   return { rig, program, endpoint }
 }
 
-test('a canary runs on its share of the workers beside those of before, and replaces them once it is promoted', async t => {
+test('a canary runs on its share of the workers beside the old ones, and replaces them once it is promoted', async t => {
   const { rig, program, endpoint } = await loaded(t)
   const { status, json } = await patch(rig, endpoint, { env: { RELEASE: 'next' }, rollout: { canary: 10 } })
   assert.equal(status, 200, JSON.stringify(json))
@@ -86,7 +86,7 @@ test('a rollback ends a canary', async t => {
   assert.deepEqual(await program.outcome(endpoint), { statuses: ['COMPLETED'], retried: 0 })
 })
 
-test('a change during a canary is a release of its own: without a share it replaces all, with one its base is that of before', async t => {
+test('a change during a canary is a release of its own: without a share it replaces all, with one it keeps the previous base', async t => {
   const { rig, program, endpoint } = await loaded(t)
   await patch(rig, endpoint, { env: { RELEASE: 'second' }, rollout: { canary: 10 } })
   await program.load(endpoint, 4_000)

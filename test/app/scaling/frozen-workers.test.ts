@@ -91,7 +91,7 @@ test('surfaces show a frozen worker as idle, not ready, and by its phase', async
   assert.deepEqual(myself.endpoints[0].pods, [{ id: worker.id, desiredStatus: 'RUNNING' }])
 })
 
-test('a frozen worker ends after an hour, and is told to end before it is thawed', async t => {
+test('a frozen worker ends after an hour, and gets its stop signal before it is thawed', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await withFrozen(rig)
   await rig.clock.leap(HOUR - 10_000)

@@ -100,7 +100,7 @@ test('a release that becomes ready and fails its jobs is stopped, is named with 
   assert.deepEqual(await versions(rig, endpoint), [1])
 })
 
-test('a stop for failures outlives a restart of the server, and so do the results of before', async t => {
+test('a stop for failures survives a restart of the server, and so do earlier results', async t => {
   const { rig, program, endpoint } = await loaded(t)
   await rig.crash()
   await rig.start()

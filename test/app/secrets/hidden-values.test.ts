@@ -68,7 +68,7 @@ test('a secret that exists already is refused without repeating the value', asyn
   assert.deepEqual([again.status, again.text.includes('planted')], [409, false])
 })
 
-test('a mistake among very many secrets is told without them', async t => {
+test('a mistake among very many secrets is reported without them', async t => {
   const rig = await openRig(t)
   const env = Array.from({ length: 5_000 }, (_, n) => ({ value: `${PLANTED}${n}` }))
   const { json, text } = await rig.ask('POST', '/graphql', { body: { query: TEMPLATE, variables: { input: { env } } } })

@@ -42,7 +42,7 @@ test('a variable that looks sealed is kept as it was given', () => {
   }
 })
 
-test('a release keeps sealed variables sealed, opens them for a rollback, and is sealed anew with another key', async t => {
+test('a release keeps sealed variables sealed, opens them for a rollback, and is resealed with another key', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint({ env: [{ key: 'TOKEN', value: 'hidden' }] })
   await rig.change(endpoint, { env: [{ key: 'TOKEN', value: 'other' }] })
@@ -61,7 +61,7 @@ test('a release keeps sealed variables sealed, opens them for a rollback, and is
   assert.match(stored.configuration!.endpoint.env.TOKEN!, /^sealed:/)
 })
 
-test('plain variables and URLs are sealed in the store, inputs are not, and all is sealed anew with another key', async t => {
+test('plain variables and URLs are sealed in the store, inputs are not, and all is resealed with another key', async t => {
   const rig = await openRig(t)
   const template = await rig.template({ env: [{ key: 'TOKEN', value: 'hidden' }] })
   const endpoint = await rig.endpoint()

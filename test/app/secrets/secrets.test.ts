@@ -11,7 +11,7 @@ const ME = DEFAULT_OWNER
 const STRANGER = 'stranger' as OwnerId
 const ENV = { env: [{ key: 'TOKEN', value: '{{ RUNPOD_SECRET_token }}' }] }
 
-test('a secret is found without its value, described anew, and removed by its owner alone', async t => {
+test('a secret is read without its value, gets another description, and is deleted by its owner alone', async t => {
   const rig = await openRig(t)
   const { secrets } = servicesOf(rig)
   const { id } = await secrets.create(ME, 'token', 'one', 'for tests')
@@ -90,7 +90,7 @@ test('everything sealed is sealed with a new key, and opens to the same', async 
   assert.deepEqual([again.resealed, again.current], [0, plain.length])
 })
 
-test('wherever sealing anew is interrupted, all opens with both keys, and the next time finishes it', async t => {
+test('if resealing is interrupted at any step, all opens with both keys, and the next run finishes it', async t => {
   for (const fault of ['before', 'after'] as const) {
     for (let step = 0; step < 11; step += 1) {
       const rig = await openRig(t)

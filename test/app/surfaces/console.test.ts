@@ -212,7 +212,7 @@ test('only the page of the console is answered: by its origin, and by what brows
   assert.equal((await askAs(rig, session, 'GET /console/session', { headers: OF_PAGE })).status, 200)
 })
 
-test('a page at another address of the console is told where it has to be', async t => {
+test('a page at another address of the console receives the right address', async t => {
   const rig = await openRig(t)
   const { json } = await trySignIn(rig, { key: KEY }, { headers: { origin: 'http://console.localhost:9000' } })
   assert.match(

@@ -43,7 +43,7 @@ test('a list leaves out what is deleted while it is read', async t => {
   }
 })
 
-test('an endpoint that is linked to another template meanwhile is shown, and changed, all the same', async t => {
+test('an endpoint that is concurrently linked to another template is still shown and changed', async t => {
   const rig = await openRig(t, { rateWindows: [] })
   const { endpoints } = servicesOf(rig)
   const templateId = await rig.template({ imageName: 'shared:1' })

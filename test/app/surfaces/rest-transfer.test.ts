@@ -27,7 +27,7 @@ test('a long response is compressed for a client that asks for it, a short one i
   assert.equal(short.answer.headers.get('content-encoding'), null)
 })
 
-test('a client that has the newest state is told so, until something changes', async t => {
+test('a client that has the newest state gets 304, until something changes', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint()
   const path = `/v2/serverless/${endpoint}`

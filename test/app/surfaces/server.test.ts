@@ -236,7 +236,7 @@ test('a job accepted before a crash is there after it', async t => {
   assert.deepEqual((await rig.worker(-1).take()).json, { id: accepted.json.id, input: { a: 1 } })
 })
 
-test('a worker that was told to stop a job before a restart is told again, and killed if it does not', async t => {
+test('a worker that was ordered to stop a job before a restart gets the order again, and is killed if it ignores it', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
   const id = await rig.submit(endpoint)

@@ -183,7 +183,7 @@ test('without a relay that can do it the server listens there itself', async t =
   assert.deepEqual(world.closed, [`172.18.0.1:${RELAY_PORT}`])
 })
 
-test('a gateway that is gone when it is to be bound is said with the address', async t => {
+test('an address that disappears before it is bound is named in the error', async t => {
   const world = new World(t)
   world.relay = null
   world.missing = true

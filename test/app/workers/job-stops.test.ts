@@ -62,7 +62,7 @@ test('a job that has begun is stopped again after two seconds, so that its handl
   )
 })
 
-test('a worker that lets go is not told again, by whatever shows that it has', async t => {
+test('a worker that released a job gets no second order, however it shows the release', async t => {
   for (const letsGo of [
     (worker: RigWorker, id: JobId) => worker.done(id, { output: 'late' }),
     (worker: RigWorker, _id: JobId, other: JobId) => worker.ping([other]),

@@ -65,7 +65,7 @@ test('a worker whose end is recorded is forgotten', async t => {
   assert.equal(running.size, 0)
 })
 
-test('what a worker was seen to do begins anew, and a take that was open before does not begin it', () => {
+test('the observed activity of a worker restarts, and a take that was open before does not start it', () => {
   const { worker } = aWorker()
   const take = worker.beginTake()
   assert.equal(worker.activity?.openTakes, 1)
@@ -88,7 +88,7 @@ test('a worker may claim more when it holds less, while one of its takes waits f
   assert.equal(worker.mayClaimMore, false)
 })
 
-test('a worker is told to stop a job only until it stops it or gets it again', () => {
+test('a worker is ordered to stop a job only until it stops it or gets it again', () => {
   const { worker } = aWorker()
   for (const name of ['a', 'b', 'c']) worker.tellStop(job(name))
   worker.letGo(job('a'))

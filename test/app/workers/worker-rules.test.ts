@@ -285,7 +285,7 @@ test('nothing is concluded from the silence of a server that was away', async t 
   )
 })
 
-test('after a restart a job of before it is given back as any other, once the worker asked for more', async t => {
+test('after a restart an earlier job is given back as any other, once the worker takes again', async t => {
   const rig = await openRig(t)
   const { endpoint, worker, ids } = await holding(rig, 2)
   await rig.crash()

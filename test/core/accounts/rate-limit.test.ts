@@ -55,7 +55,7 @@ test('a refused request is not counted', () => {
   assert.deepEqual(decisions[3]!.counts, decisions[2]!.counts)
 })
 
-test('the window that refuses says in whole seconds when it begins anew', () => {
+test('the window that refuses states in whole seconds when it restarts', () => {
   const full = count([MINUTE], [START, START, START])[2]!.counts
   const waits: [afterMs: number, seconds: number][] = [
     [0, 60],

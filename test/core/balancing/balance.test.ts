@@ -102,7 +102,7 @@ test('strict affinity takes that worker, waits for it, or is refused when it is 
   assert.equal(chosen([aCandidate('a', { state: 'draining' })], {}, insists('a', 'strict-resume')), 'ended')
 })
 
-test('a worker to which the request was sent in vain is taken only when no other is in the rotation', () => {
+test('a worker that already failed the request is chosen only if no other is in the rotation', () => {
   const avoid = { avoid: [idOf('a')] }
   const full = aCandidate('b', { inFlight: 3 })
   assert.equal(chosen([aCandidate('a'), full], {}, avoid), 'b')

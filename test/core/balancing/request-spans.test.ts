@@ -31,7 +31,7 @@ const ENTRY: AccessLogEntry = {
   bytesOut: 1,
 }
 
-test('a request is its wait and the part of its worker, which is told of that part', () => {
+test('a request has spans for its wait and its worker, and the worker receives its own as context', () => {
   const trace = requestTraceOf(`00-${TRACE}-${CLIENT}-01`, 'one', rules)
   const spans = requestSpans(ENTRY, trace, 1_000)
   assert.deepEqual(treeOf(spans, CLIENT), ['POST', '  queue', '  worker'])
@@ -57,7 +57,7 @@ test('a request that no worker had is a wait, and an answer of the server itself
   assert.equal(spans[0]!.error, '503')
 })
 
-test('a client that does not record has no spans, and its worker is told so', () => {
+test('a client that does not record has no spans, and its worker receives that flag', () => {
   const trace = requestTraceOf(`00-${TRACE}-${CLIENT}-00`, 'three', rules)
   assert.deepEqual(requestSpans(ENTRY, trace, 1_000), [])
   assert.match(trace.traceparent, /^00-4bf92f3577b34da6a3ce929d0e0e4736-[0-9a-f]{16}-00$/)

@@ -24,7 +24,7 @@ for (const [words, types, pools, excludedTypes] of cases)
     assert.deepEqual(gpuChoice(words, types), { pools, excludedTypes })
   })
 
-test('a type without a pool can be had where the machine has it', () => {
+test('a type without a pool is available if the machine has it', () => {
   assert.match(
     String(gpuChoice('RTX 3080', [])),
     /^names 'RTX 3080', which is no GPU that endpoints can have; did you mean /,

@@ -102,7 +102,7 @@ test('sizes and progress are for people', () => {
   assert.equal(summedProgress([]), null)
 })
 
-test('what only people can mend is not tried as often as what passes', () => {
+test('failures that only people can fix are retried less often than transient ones', () => {
   assert.equal(isPassing({ kind: 'hub_unreachable', host: 'h', said: '' }), true)
   assert.equal(isPassing({ kind: 'disk_full', neededBytes: 1 }), true)
   assert.equal(isPassing({ kind: 'access_refused' }), false)

@@ -143,7 +143,7 @@ test('a port is free, belongs to this server, or its holder is named', () => {
   assert.match(line({ problem: 'EWEIRD' }), /cannot listen .*EWEIRD/)
 })
 
-test('a certificate is good for two weeks and more, or is to be renewed, or cannot be used', () => {
+test('a certificate is valid for two weeks or more, or should be renewed, or cannot be used', () => {
   const DAY_MS = 86_400_000
   const line = (days: number) =>
     said(diagnosis.ofCertificate({ subject: 'CN=a.example', expiresAtMs: days * DAY_MS }, 0))[0]!

@@ -24,7 +24,7 @@ test('a worker that works or waits for work makes it ready, also beside others t
   assert.equal(stateOf({ counts: { idle: 1, ready: 1, unhealthy: 1, initializing: 1 } }), 'READY')
 })
 
-test('what somebody has to mend comes before everything else', () => {
+test('problems that somebody has to fix come before everything else', () => {
   assert.equal(stateOf({ counts: { unhealthy: 1, initializing: 1 } }), 'PROBLEM')
   assert.equal(stateOf({ waiting: 1, cause: 'image_error' }), 'PROBLEM')
   assert.equal(stateOf({ rollout: 'STOPPED', counts: { running: 1, ready: 1 } }), 'PROBLEM')

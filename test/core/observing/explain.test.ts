@@ -494,7 +494,7 @@ test('a request of a batch waits for the turn of its batch where workers work, a
   )
 })
 
-test('of several causes the one is named whose mending would change something', () => {
+test('of several causes the one is named whose fix would change something', () => {
   const exits = [anExit()]
   const cause = (fields: Fields, around?: Partial<ExplainContext>) =>
     explainEndpoint(aSnapshot({ queue: one, ...fields }), context(around)).cause

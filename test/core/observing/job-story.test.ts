@@ -104,7 +104,7 @@ test('a job that waits says why, and until when it may', () => {
   assert.equal(events.at(-1)?.text, 'its ttl ends: it times out unless it is done by then')
 })
 
-test('a lost attempt is told with its cause, and the wait begins again', () => {
+test('a lost attempt is shown with its cause, and the wait begins again', () => {
   const notes = [
     { atMs: T0 + 50, workerId: 'w0' as WorkerId, text: lossNote(1, 'it was killed') },
     { atMs: T0 + 60, workerId: 'w0' as WorkerId, text: 'a COMPLETED result came when it was late' },
@@ -125,7 +125,7 @@ test('a lost attempt is told with its cause, and the wait begins again', () => {
   assert.deepEqual(events.find(({ kind }) => kind === 'attempt')?.untilMs, null)
 })
 
-test('a retried job tells of its first end by the message about it, and of each try of that', () => {
+test('a retried job shows its first end by its webhook, and each try of that', () => {
   const delivery: WebhookDelivery = {
     id: 'd' as DeliveryId,
     endpointId: E1,

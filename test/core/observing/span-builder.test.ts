@@ -30,7 +30,7 @@ test('an attempt that is given back has its own times while few go on, and is le
   assert.deepEqual(builder.moved(move('first', givenBack), false, 4_000), [])
 })
 
-test('a job whose begin was not seen has the same spans, without what only its begin tells', () => {
+test('a job whose begin was not seen has the same spans, without the values of its begin', () => {
   const seen = new SpanBuilder(rules)
   seen.created(workerId, 7, 900)
   const end = { transition: 'finish', from: 'IN_PROGRESS', to: 'COMPLETED', ranMs: 500 } as const

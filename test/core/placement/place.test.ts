@@ -100,7 +100,7 @@ describe('GPUs', () => {
     )
   })
 
-  test('a worker keeps its GPU when cards are counted anew, since its id says which one it is', () => {
+  test('a worker keeps its GPU when cards are renumbered, since its id identifies the card', () => {
     const parts = aMachine([aGpu(0, undefined, { uuid: 'GPU-1' }), aGpu(1, undefined, { uuid: 'GPU-7' })])
     const occupants = [anOccupant('w', 'b', { placement: given(1) })]
     assert.deepEqual(placed({ parts, occupants, tenants: [aTenant('a')] }).placed, ['a: 1'])
@@ -481,7 +481,7 @@ describe('sleeping workers', () => {
     assert.deepEqual(placed({ ...one, occupants: [able('x', 'a')], tenants: tenants({ owner }) }).evicted, ['x for b'])
   })
 
-  test('one that falls asleep is waited for, and no other worker makes room meanwhile', () => {
+  test('one that falls asleep is waited for, and no other worker makes room in the meantime', () => {
     const falling = able('x', 'a', { phase: 'frozen', frozen: { sinceMs: NOW, hasPriority: false }, sleep: 'falling' })
     const occupants = [falling, asleep('y', 'b'), anIdle('z', 'c', { placement: given(1) })]
     const tenants = [

@@ -131,7 +131,7 @@ const aSituation: fc.Arbitrary<EndpointSnapshot> = fc
     return isServing ? { ...snapshot, requests } : snapshot
   })
 
-test('whatever the workers: only idle ones of the version are frozen and only frozen ones of it are thawed, each worker is told one thing, and max holds', () => {
+test('whatever the workers: only idle ones of the version are frozen and only frozen ones of it are thawed, each worker gets one order, and max holds', () => {
   fc.assert(
     fc.property(aSituation, snapshot => {
       const { endpoint, workers } = snapshot

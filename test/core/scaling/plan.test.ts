@@ -54,7 +54,7 @@ test('idle workers leave the longest idle first, down to the minimum', () => {
   assert.deepEqual(plan({ endpoint: { workersMin: 3 }, workers }).drain, [])
 })
 
-test('a worker that waits for a place on its platform and is not wanted any more ends at once, the last one first', () => {
+test('a worker that waits for a place on its platform and is no longer needed ends at once, the last one first', () => {
   const platform = { place: null, waits: { kind: 'no_room', said: '' }, leaves: null } as const
   const waiting = (ageMs: number) =>
     ({ state: 'STARTING', readyAtMs: null, idleSinceMs: null, createdAtMs: NOW - ageMs, platform }) as const

@@ -441,7 +441,7 @@ for (const [what, exits, crashes, delayMs] of backoffs) {
   })
 }
 
-test('where another worker of the version has finished jobs, crashes in vain do not hold new ones back for long', () => {
+test('if another worker of the version finished jobs, crashes before the first job do not delay new ones for long', () => {
   const exits = crashes(9)
   assert.equal(backoffOf(aSnapshot({ exits, workers: [{ jobsFinished: 3 }] })).untilMs, NOW + 8_000)
   assert.equal(backoffOf(aSnapshot({ exits, workers: [{ jobsFinished: 0 }] })).untilMs, NOW + 256_000)

@@ -145,7 +145,7 @@ describe('a container of a worker', { skip: noDocker, timeout: patient(120_000) 
     )
   })
 
-  test('its output is in the log once and whole, however often the server is replaced meanwhile', async () => {
+  test('its output is in the log once and whole, however often the server is replaced', async () => {
     const lines = 3_000
     const script = `i=0; while [ $i -lt ${lines} ]; do i=$((i+1)); echo "line $i"; [ $((i%20)) = 0 ] && sleep 0.01; done
       head -c 40000 /dev/zero | tr '\\0' x; echo; sleep 0.1; echo last >&2; sleep 0.1; printf 'no end'`

@@ -89,7 +89,7 @@ test('Podman is asked for them by the names of CDI, and one that would leave the
   assert.doesNotThrow(() => made([amd(0)], { podman: '4.3.1' }))
 })
 
-test('a container without GPUs has none, whatever its variables say', () => {
+test('a container without GPUs sees no GPU, whatever its variables', () => {
   const { host, variables } = made([], {}, { NVIDIA_VISIBLE_DEVICES: 'all' })
   assert.deepEqual([host.Devices, host.DeviceRequests, host.Ulimits, host.GroupAdd], Array(4).fill(undefined))
   assert.equal(variables.NVIDIA_VISIBLE_DEVICES, 'void')

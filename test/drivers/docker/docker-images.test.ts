@@ -125,7 +125,7 @@ describe('the images of containers', { skip: noDocker, timeout: patient(120_000)
     assert.deepEqual(await outputOf(image, { pins: old }), ['one'])
   })
 
-  test('a start that finds another image settled meanwhile runs that one', async () => {
+  test('a start during which another image was set runs that image', async () => {
     const image = `${named('raced')}:1`
     const first = depot.publish('raced', '1', 'first')
     const winner = { ...pins(), pin: async () => `${named('raced')}@${first}` }
@@ -244,7 +244,7 @@ describe('the images of containers', { skip: noDocker, timeout: patient(120_000)
     assert.deepEqual([...folders], [DockerRootDir], 'it is the disk of the engine that is looked at')
   })
 
-  test('notes about images that cannot be read are begun anew', async () => {
+  test('notes about images that cannot be read are replaced', async () => {
     writeFileSync(join(machine.folder, 'images.json'), '[{"id":')
     await driver.close()
     driver = machine.driver()

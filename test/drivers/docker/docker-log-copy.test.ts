@@ -160,7 +160,7 @@ test('what was written after the last note is not written again', async context 
   assert.equal(machine.text(), whole())
 })
 
-test('a log that was cut meanwhile is gone on with', async context => {
+test('a log that was truncated between two copies is copied further', async context => {
   const machine = copying(context, LINES)
   await machine.copy(30)
   truncateSync(machine.logFile)

@@ -87,7 +87,7 @@ test('a refusal has the words of the API, and nothing of a token', async context
   assert.doesNotMatch(JSON.stringify(error), /secret-token/)
 })
 
-test('a token that is refused is read anew, once', async context => {
+test('a token that is refused is read again, once', async context => {
   let calls = 0
   const { api } = await serving(
     context,

@@ -151,7 +151,7 @@ test('a pod goes from asked for to placed, running and ended, and nothing of it 
   await driver.close()
 })
 
-test('the progress of a download is told, and which exact image it was', async () => {
+test('the progress of a download is reported, with the exact image', async () => {
   const { api, clock, begin } = await world()
   const told: string[] = []
   const exact = `docker.io/library/app@sha256:${'b'.repeat(64)}`
@@ -290,7 +290,7 @@ test('the objects of others are left alone', async () => {
   assert.deepEqual([api.all('pods').length, api.all('secrets').length], [1, 1])
 })
 
-test('an image that cannot be had ends a start: at once where nothing can help, else after a minute', async () => {
+test('an image that cannot be pulled ends a start: at once if no retry can help, else after a minute', async () => {
   const missing = await world()
   const started = await missing.begin()
   missing.api.status(POD, { waiting: { reason: 'ErrImagePull', message: 'app:1: not found' } }, { phase: 'Pending' })
@@ -451,7 +451,7 @@ test('the next server adopts by name, with and without a handle, and knows how t
   assert.equal(await another().adopt(W, handle), false)
 })
 
-test('a pod that has ended before a server starts is adopted by none, and can be released at once', async () => {
+test('a pod that ended before a server starts is not adopted, and can be released at once', async () => {
   const { api, clock, driver, running, another } = await world(new PlayedKubernetes(), 2_000)
   const handle = await running()
   await driver.close()
@@ -589,7 +589,7 @@ test('a node that answers again before the limit keeps its workers', async () =>
   }
 })
 
-test('a pod that was told to end by a node that says nothing counts as lost after its time and the limit', async () => {
+test('a pod that was stopped on a silent node counts as lost after its time and the limit', async () => {
   const { clock, driver, running, seen } = await world()
   await running()
   await driver.kill(W)
@@ -599,7 +599,7 @@ test('a pod that was told to end by a node that says nothing counts as lost afte
   assert.match(await seen(), /^exited/)
 })
 
-test('what no worker needs any more is removed, unless it is young or of others', async () => {
+test('objects that no worker needs are removed, unless they are young or of others', async () => {
   const { api, clock, driver, running } = await world()
   await running()
   const labels = (worker: string) => ({

@@ -35,7 +35,7 @@ async function watching(api = new PlayedKubernetes(), from: 'all' | 'new' = 'all
   return { api, clock, known, away, watch, lists: () => lists }
 }
 
-test('what is there is listed in pages, and what comes is told', async () => {
+test('existing objects are listed in pages, and changes are reported', async () => {
   const api = new PlayedKubernetes()
   api.pageSize = 2
   for (const name of ['a', 'b', 'c', 'd', 'e']) api.put('pods', pod(name))
@@ -134,7 +134,7 @@ test('an API that ends each watch at once is not asked in a circle', async () =>
   watch.close()
 })
 
-test('of what is only told, what was there before is not', async () => {
+test('a watch of new objects leaves out existing ones', async () => {
   const api = new PlayedKubernetes()
   api.put('pods', pod('old'))
   const { known, clock, watch } = await watching(api, 'new')

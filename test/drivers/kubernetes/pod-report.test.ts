@@ -95,7 +95,7 @@ for (const [name, words] of WAITS) {
   })
 }
 
-test('a start that the next attempt may mend is not given up at once, and one that nothing mends is', () => {
+test('a start that the next attempt may fix is not aborted at once, and a hopeless one is', () => {
   assert.match(
     text(report({ status: recorded('missing-tag'), image: 'nothing:1' }).life),
     /^does not start yet: image 'nothing:1' cannot be downloaded: docker.io cannot be reached/,
@@ -116,7 +116,7 @@ const waiting = (reason: string, message: string): Status => ({
   containerStatuses: [{ name: 'worker', state: { waiting: { reason, message } } }],
 })
 
-test('what registries say is told apart, with and without a credential, whatever the image is called', () => {
+test('errors of registries are distinguished, with and without a credential, whatever the image is called', () => {
   const image = 'registry.example/unauthorized/app:1'
   const said = (words: string) =>
     `failed to pull and unpack image "${image}": failed to resolve reference "${image}": ${words}`

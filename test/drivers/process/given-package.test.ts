@@ -45,7 +45,7 @@ async function variablesOf(folder: string, words: readonly string[], env = {}, p
 }
 
 describe('a worker in JavaScript', () => {
-  test('gets the package of the server where its folder has none, on each Node and in both module systems', async () => {
+  test('gets the package of the server if its folder lacks it, on each Node and in both module systems', async () => {
     const folder = folderWith({ ...IMPORTS, 'node_modules/another/package.json': '{}' })
     const copied = join(folder, 'a "copy" of it')
     symlinkSync(PACKAGE, copied)

@@ -93,7 +93,7 @@ describe('a frozen process worker', { timeout: patient(60_000) }, () => {
     await driver.kill(workerId)
   })
 
-  test('is told from the next process with its number', async () => {
+  test('is distinguished from the next process with its number', async () => {
     const { workerId } = await start('parent')
     const { pid } = (await machine.life(workerId, 'child')).told
     await driver.freeze(workerId)

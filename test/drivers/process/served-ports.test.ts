@@ -50,7 +50,7 @@ describe('the ports of a process worker', { timeout: patient(60_000) }, () => {
     assert.deepEqual([env.PORT, env.PORT_HEALTH], ['80', undefined])
   })
 
-  test('are none that another program has', async () => {
+  test('are not those of other programs', async () => {
     const { first } = PORT_RANGE
     const other = await listen(first)
     try {
@@ -86,7 +86,7 @@ describe('the ports of a process worker', { timeout: patient(60_000) }, () => {
     }
   })
 
-  test('are reused in turn, and refused with a message when none is left', async () => {
+  test('are reused in turn, and refused with a message when all are in use', async () => {
     const { first, last } = PORT_RANGE
     const ports = new FreePorts(last)
     for (let port = first; port <= last; port += 1) ports.hold({ port, healthPort: port })
@@ -238,7 +238,7 @@ describe('a fixed port that two process workers without networks of their own wa
   })
 })
 
-test('a handle without ports names none', () => {
+test('a handle without ports names no port', () => {
   for (const text of [
     '',
     'null',

@@ -127,7 +127,7 @@ describe('the link to the network volume of process workers', { timeout: patient
     await isGone()
   })
 
-  test('is held by a worker that the next server takes over, and removed where none needs it', async () => {
+  test('is held by a worker that the next server takes over, and removed when no worker needs it', async () => {
     const worker = await started('one')
     const next = machine.driver()
     assert.ok(await next.adopt(worker.workerId, null))

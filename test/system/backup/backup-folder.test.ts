@@ -67,7 +67,7 @@ test('where the clock was set back, the backup that was made now stays, and the 
   assert.deepEqual(readdirSync(folder).sort(), [now, later].sort())
 })
 
-test('copies from before a change stay by their time, whichever version they are of', t => {
+test('copies from before a change stay by their time, whatever their version', t => {
   const folder = folderOf(t)
   const names = [
     beforeChangeName('10.0.0', 3, 'dump', T0),

@@ -233,7 +233,7 @@ describe('a resume', { skip: noFakeGpus, timeout: patient(240_000) }, () => {
     assert.equal(outcome.outcome, 'lost')
   })
 
-  test('of a process that was killed meanwhile says so, and its memory is free', async t => {
+  test('of a process that was killed during it says so, and its memory is free', async t => {
     const gpus = new FakeGpus(t)
     const worker = await gpus.worker(100)
     const { card, processes } = await suspended(gpus, worker)

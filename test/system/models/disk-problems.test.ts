@@ -5,7 +5,7 @@ import { diskProblem } from '../../../src/system/models/blob-download.ts'
 
 const thrown = (code: string) => Object.assign(new Error(code), { code, syscall: 'write' })
 
-test('a disk without room is told from one that cannot be written, and from all else', () => {
+test('a disk without room is distinguished from one that cannot be written, and from other problems', () => {
   for (const code of ['ENOSPC', 'EDQUOT']) {
     const found = diskProblem(thrown(code), 7)
     assert.ok(found instanceof ModelError)

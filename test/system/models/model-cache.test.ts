@@ -125,7 +125,7 @@ test('one that is cut again and again is whole at last, as long as it gets on', 
   await cache.fetch(wish('org/tiny'))
 })
 
-test('a hub that ignores ranges sends the file anew, and it is right', async context => {
+test('a hub that ignores ranges sends the whole file again, and the result is right', async context => {
   const { hub, cache } = await open(context)
   hub.push('org/tiny', TINY)
   hub.faults.ignoresRanges = true
@@ -133,7 +133,7 @@ test('a hub that ignores ranges sends the file anew, and it is right', async con
   await cache.fetch(wish('org/tiny'))
 })
 
-test('what a power cut has spoiled is downloaded anew', async context => {
+test('a file that a power cut damaged is downloaded again', async context => {
   const { hub, cache } = await open(context)
   const commit = hub.push('org/tiny', TINY)
   hub.faults.cuts.push(...[2_000_000, 0, 0, 0, 0, 0])
@@ -194,7 +194,7 @@ test('failures that pass are tried again', async context => {
   await cache.fetch(wish('org/tiny'))
 })
 
-test('a hub that sends nothing any more is given up, and what has come stays', async context => {
+test('the download from a silent hub is aborted, and the received part stays', async context => {
   const { hub, cache, again } = await open(context, { stallMs: 50 })
   hub.push('org/tiny', TINY)
   let parts = 0

@@ -181,7 +181,7 @@ describe('the console', () => {
     assert.equal((await ask(server, '/v2/console/health')).status, 404)
   })
 
-  test('a worker gets no cookie of the console, and sets none', async () => {
+  test('a worker gets no cookie of the console, and cannot set one', async () => {
     const others = { cookie: `theme=dark; ${signedIn.cookie}; runyard-consoles=1; __Host-runyard-console=x` }
     for (const byHost of [true, false]) {
       const { json } = await call(endpoint, '/seen', { byHost, headers: others })

@@ -131,7 +131,7 @@ describe('the network of a caged process', { skip: skipUnless(true), timeout: pa
     for (const outcome of await reach(...METADATA)) assert.match(outcome, NO_WAY)
   })
 
-  test('what listens on this machine is not reached, at none of its addresses', async () => {
+  test('listeners of this machine are not reached, at any of its addresses', async () => {
     const own = ['127.0.0.1', '::1', '0.0.0.0', '198.18.0.2', ...addressesOfThisMachine()]
     const reached = async (hosts: readonly string[]) => {
       const outcomes = await reach(...hosts.map(host => ({ host, port })))

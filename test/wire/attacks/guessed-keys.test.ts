@@ -54,7 +54,7 @@ describe('guessed keys', () => {
     })
   }
 
-  test('a guesser is answered 429 at every door, whichever address he claims, while a valid key works', async () => {
+  test('a guesser is answered 429 at every door, from any claimed address, while a valid key works', async () => {
     for (let failed = 0; failed < MOST_FAILURES; failed += 1) {
       assert.equal((await guess(server, SURFACES[failed % SURFACES.length]!)).status, 401)
     }
@@ -111,5 +111,5 @@ describe('guessed keys', () => {
     }
   })
 
-  test('none of it holds up the server', () => server.assertNeverHeld())
+  test('no attempt blocks the server', () => server.assertNeverHeld())
 })

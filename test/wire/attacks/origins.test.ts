@@ -66,7 +66,7 @@ describe('origins', () => {
     for (const name of [...names, 'host.docker.internal']) assert.match(await asked(name), /^HTTP\/1.1 200 /, name)
   })
 
-  test('a Host that is none, and a request about no path, are refused with 400', async () => {
+  test('an invalid Host, and a request without a path, are refused with 400', async () => {
     for (const host of ['a b', 'a/b', 'user@localhost', '[::1', '%00', 'localhost:x']) {
       assert.match(await asked(host), /^HTTP\/1.1 400 /, host)
     }
@@ -152,5 +152,5 @@ describe('origins', () => {
     assert.deepEqual(headers['set-cookie'], [`a=1; Path=${path}`, `b=2; Path=${path}`])
   })
 
-  test('none of this holds the event loop', () => server.assertNeverHeld())
+  test('no attempt holds the event loop', () => server.assertNeverHeld())
 })

@@ -24,7 +24,7 @@ function sealedUnbound(key: Buffer, plain: string): string {
   return ['v2', keyId(key), nonce.toString('base64url'), sealed.toString('base64url')].join('.')
 }
 
-test('an older database is sealed anew at its first start, its workers get what they got, and old texts are refused from then on', {
+test('an older database is resealed at its first start, its workers get the same values, and old texts are refused from then on', {
   skip,
 }, async () => {
   const dataDir = temporaryFolder()

@@ -52,7 +52,7 @@ describe('a server with a certificate of its own', () => {
     assert.equal(Number(expiry) * 1000, Date.parse(String(loaded?.expiresAt)))
   })
 
-  test('tells browsers to use HTTPS alone, in every answer, and no other server does', async () => {
+  test('orders browsers to use HTTPS alone, in every answer, and no other server does', async () => {
     for (const path of ['/healthz', `/v2/${queue}/health`, `/lb/${balanced.id}/`, '/nothing']) {
       const { headers } = await ask(server, path)
       assert.equal(headers.get('strict-transport-security'), 'max-age=300', path)
@@ -61,7 +61,7 @@ describe('a server with a certificate of its own', () => {
     assert.equal(headers.get('strict-transport-security'), null)
   })
 
-  test('tells servers of endpoints that their clients speak HTTPS, at their paths and their hosts', async () => {
+  test('reports to servers of endpoints that their clients speak HTTPS, at their paths and their hosts', async () => {
     const host = `${balanced.id}.lb.localhost`
     for (const seen of [
       await secureCall(server, `/lb/${balanced.id}/seen`, { headers: { 'x-forwarded-proto': 'http' } }),

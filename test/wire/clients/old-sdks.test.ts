@@ -147,7 +147,7 @@ describe('workers on older SDKs', { skip: oldSdksSkip, concurrency: 6 }, () => {
     })
   }
 
-  test('1.9.1: a worker does not take the jobs of a killed one for its own, and two in one folder lose none', async () => {
+  test('1.9.1: a worker does not take the jobs of a killed one for its own, and two in one folder lose no job', async () => {
     const { id, folder } = await endpointOn('1.9.1', 'python-worker', {}, PER_JOB)
     const first = await submit(server, id, { sleepOnce: 60 })
     const { workerId } = await until(

@@ -11,7 +11,7 @@ before(async () => {
   server = await startServer()
 })
 
-test('a template and an endpoint are created, listed, changed and deleted, and jobs run meanwhile', async () => {
+test('a template and an endpoint are created, listed, changed and deleted, while jobs run', async () => {
   const v1 = (method: string, path: string, body?: object) => ask(server, `/v1${path}`, { method, body })
   const image = await imageFor(fixture('node-everyday'))
   const template = await v1('POST', '/templates', { name: 't1', imageName: image, isServerless: true, env: { A: '1' } })

@@ -49,7 +49,7 @@ describe('a ready worker', { skip: probeSkip, timeout: patient(180_000) }, () =>
     assert.deepEqual([given.GREETING, given.GREETNG, disk, timeout], ['Hello', 'Hi', 5, 60_000])
   })
 
-  test('that needs a GPU is not deployed by chance where there is none', async () => {
+  test('that needs a GPU is not deployed by chance on a machine without one', async () => {
     const refused = await deploy('vllm')
     assert.equal(refused.code, 65)
     assert.match(refused.stderr, /^runyard: vLLM needs a GPU with 16 GB, and this machine has no GPU; .*--gpu none/)

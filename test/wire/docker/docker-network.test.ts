@@ -75,7 +75,7 @@ test('a chosen network is used as it is, and those that workers must not be in a
   }
 })
 
-test('a network that is known is asked for with one call, and all is asked anew when it is gone', async () => {
+test('a cached network costs one call, and everything is read again when it was removed', async () => {
   const calls: string[] = []
   const networks = ['one']
   const inspect = async (id: string) => {

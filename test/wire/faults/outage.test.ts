@@ -42,7 +42,7 @@ async function killedWhileRunning(seconds: number, args: readonly string[] = [])
 }
 
 describe('an official Python worker whose server is away for 5 s', { skip, concurrency: 2 }, () => {
-  test('a result that comes meanwhile is kept, its worker stays calm, and the job runs once', async () => {
+  test('a result during the outage is kept, its worker stays calm, and the job runs once', async () => {
     const { dataDir, restart, endpoint, id, workerId, before, spent, runs } = await killedWhileRunning(2)
     const second = await restart()
     const done = await whenFinal(second, endpoint, id, START_MS)

@@ -64,7 +64,7 @@ async function atHost(server: Server, host: string): Promise<number> {
 const NO_WORKERS = 400
 
 describe('servers on one PostgreSQL', { skip: noPostgres, concurrency: 2 }, () => {
-  test('a second one stands by: it is alive, refuses calls with the address of the first, and tells who is active', async () => {
+  test('a second one stands by: it is alive, refuses calls with the address of the first, and reports the active server', async () => {
     const { database, server } = await startBoth()
     const standby = await startServer({ dataDir: server.dataDir, env: sharedBy(database), mayStandBy: true })
     assert.deepEqual((await ask(standby, '/healthz')).json, { status: 'ok', role: 'standby' })

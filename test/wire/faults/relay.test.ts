@@ -58,7 +58,7 @@ describe('a call that was cut off by the end of its server', () => {
     )
   })
 
-  test('it goes there also when its worker has gone meanwhile', async () => {
+  test('it goes there also if its worker ended since', async () => {
     const { path, seen, server } = await openRelay()
     const post = request(path('job-done', '/job?a'), { method: 'POST', headers: HEADERS }).end('{"output":1}')
     post.on('error', () => {})

@@ -358,7 +358,7 @@ class PipedServer {
   }
 }
 
-describe('a server whose output nobody reads any more', { concurrency: 3 }, () => {
+describe('a server whose output has no reader', { concurrency: 3 }, () => {
   for (const [when, reader] of [
     ['from the start', 'true'],
     ['after some lines', 'head -n 3'],

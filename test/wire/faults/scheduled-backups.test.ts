@@ -23,7 +23,7 @@ const madeBy = (server: Server, count = 1) =>
     return made.length >= count ? String(made.at(-1)!.file) : undefined
   })
 
-test('a server makes a backup at once, none at a restart, and the next one when it is due; what a crash left goes', async () => {
+test('a server makes a backup at once, no backup at a restart, and the next one when it is due; remains of a crash are removed', async () => {
   const dataDir = temporaryFolder()
   const folder = temporaryFolder()
   const args = ['--backup-folder', folder, '--backup-every', '1', '--backup-keep', '1']
@@ -169,7 +169,7 @@ describe('backups of a PostgreSQL', { skip: noPostgresPrograms, concurrency: 2 }
     await drill(file, restore, endpoint, acknowledged)
   })
 
-  test('without pg_dump the server says that the database is in none of them, and prints the command', async () => {
+  test('without pg_dump the server reports that no backup has the database, and prints the command', async () => {
     const postgres = await startPostgres()
     const folder = temporaryFolder()
     const args = ['--backup-folder', folder, '--backup-without-keys']

@@ -74,7 +74,7 @@ async function startPair() {
 }
 
 describe('two servers on one PostgreSQL', { skip: noPostgresPrograms, concurrency: 2 }, () => {
-  test('the active one goes away: the other one takes over in time, no acknowledged job is lost, none runs twice at once, and no late write counts', {
+  test('the active one disappears: the other one takes over in time, no acknowledged job is lost, no job runs twice at once, and no late write counts', {
     timeout: 7_200_000,
   }, async () => {
     const { link, clients, start, enroll, judge, ...pair } = await startPair()

@@ -130,7 +130,7 @@ describe('releases on one PostgreSQL', { skip: noPostgres, concurrency: 2 }, () 
     assert.ok(statSync(backup).size > 10_000)
   })
 
-  test('runyard check looks at it beside a server, mends it when none is active, and says what PostgreSQL finds', async () => {
+  test('runyard check checks it beside a server, repairs it when no server is active, and reports the findings of PostgreSQL', async () => {
     const { database, shared, server, dataDir } = await begin()
     const check = (...args: string[]) => runCommand(['check', '--data-dir', dataDir, ...args], shared)
     await silentEndpoint(server)

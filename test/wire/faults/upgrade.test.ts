@@ -44,7 +44,7 @@ async function ofPresent(): Promise<{ server: Server; dataDir: string; endpoint:
   return { server, dataDir: server.dataDir, endpoint, job }
 }
 
-test('a database of an earlier release is copied, then changed, and both are told; the copy brings it back', async () => {
+test('a database of an earlier release is copied, then changed, and both are reported; the copy restores it', async () => {
   const { server, dataDir, endpoint, job } = await ofPresent()
   await server.kill9()
   const upgraded = await startServer({ dataDir, env: later })

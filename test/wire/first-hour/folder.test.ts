@@ -55,7 +55,7 @@ describe('a folder', () => {
     assert.equal(JSON.parse(shown).workers.max, 2)
   })
 
-  test('that crashes is mended with a restart, without the wait for the next try', async () => {
+  test('that crashes is fixed with a restart, without the wait for the next try', async () => {
     const folder = makeFolder('first')
     writeFileSync(join(folder, 'handler.mjs'), "throw new Error('no weights')\n")
     const server = await startServer({ args: ['--worker', folder] })

@@ -239,7 +239,7 @@ test('a data directory of the embedded database is refused where a PostgreSQL is
   assert.equal(await saidOf(dataDir, env), said)
 })
 
-test('a data directory of a PostgreSQL is refused where none is given, by all that look at it', async () => {
+test('a data directory of a PostgreSQL is refused without its address, by all commands that read it', async () => {
   const dataDir = temporaryFolder()
   writeFileSync(join(dataDir, 'store'), 'PostgreSQL at db.example:5432/runyard\nid 1\n')
   assert.match(

@@ -25,7 +25,7 @@ describe('streams', { timeout: patient(200_000) }, () => {
     await call(node, '/')
   })
 
-  test('ten thousand events arrive in order, and none waits for the next', async t => {
+  test('ten thousand events arrive in order, and no event waits for the next', async t => {
     const gaps: number[] = []
     const opened = open(node, `/events?n=${EVENTS}`)
     opened.end()

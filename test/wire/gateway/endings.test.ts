@@ -159,7 +159,7 @@ describe('a worker that cannot be reached', () => {
   })
 })
 
-describe('a connection that a worker gave up meanwhile', () => {
+describe('a connection that a worker has closed since', () => {
   /** The first request of a connection is answered, a second one finds it closed. */
   const answersOnce = (socket: Socket, number: number) => {
     let count = 0
@@ -170,7 +170,7 @@ describe('a connection that a worker gave up meanwhile', () => {
     })
   }
 
-  test('is made anew, to the same worker', async () => {
+  test('is opened again, to the same worker', async () => {
     const gateway = await startGateway()
     const worker = await add(gateway, 'w1', answersOnce)
     await rawClient(gateway.port).send(get([])).untilEnd()
@@ -301,7 +301,7 @@ describe('an answer that breaks off', () => {
     assert.equal(client.error?.code, 'ECONNRESET')
   })
 
-  test('because its chunks are none never looks whole', async () => {
+  test('because its chunks are invalid never looks whole', async () => {
     const gateway = await startGateway()
     let worker: Socket | null = null
     await add(gateway, 'w1', socket => {
@@ -342,8 +342,8 @@ describe('a line that is asked for a worker', () => {
   }
 })
 
-describe('how long a request has waited in vain', () => {
-  test('is told when it is refused', async () => {
+describe('the wait of a request that was never served', () => {
+  test('is reported when it is refused', async () => {
     const gateway = await startGateway()
     gateway.reservations.refusal = new AppError('invalid', 'no workers available')
     let refuse = () => {}
@@ -360,7 +360,7 @@ describe('how long a request has waited in vain', () => {
     assert.ok(waitMs >= 50 && waitMs <= totalMs, `${waitMs} of ${totalMs} ms`)
   })
 
-  test('is told when its client goes', async () => {
+  test('is reported when its client disconnects', async () => {
     const gateway = await startGateway()
     gateway.reservations.gate = new Promise(() => {})
     const next = gateway.next()

@@ -114,7 +114,7 @@ describe('the head of a request', () => {
     assert.deepEqual(via, ['Via: 1.0 fred, 1.1 p.example', 'Via: 1.1 runyard'])
   })
 
-  test('gets a Host where HTTP/1.0 had none', async () => {
+  test('gets a Host if HTTP/1.0 had no Host', async () => {
     const { seen } = await through('GET /a HTTP/1.0\r\n\r\n', PLAIN)
     assert.equal(linesOf(seen[0]!)[1], 'Host: nowhere')
   })

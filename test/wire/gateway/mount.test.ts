@@ -318,7 +318,7 @@ test('the sender of a request is the peer of its connection, unless a trusted pr
   assert.match(text, /^X-Forwarded-Host: chat\.example\r$/m)
 })
 
-test('a preflight without a key is answered, and no worker hears of it', async t => {
+test('a preflight without a key is answered, and no worker receives it', async t => {
   const { ask, worker } = await openWorld(t)
   const asks = 'Origin: https://page.example\r\nAccess-Control-Request-Method: PUT\r\n'
   const text = await ask('OPTIONS /a', asks).until('\r\n\r\n')

@@ -12,7 +12,7 @@ const SOCKETS = 1_000
 const PATIENCE_MS = 100_000
 
 describe('WebSockets and the end of their workers', { skip, timeout: patient(200_000) }, () => {
-  test('a thousand keep their workers while all are replaced, new ones get new workers, and none is closed', async () => {
+  test('a thousand keep their workers while all are replaced, new ones get new workers, and no socket is closed', async () => {
     const server = await startServer()
     const endpoint = await balancedEndpoint(server, {
       ...ofSockets,

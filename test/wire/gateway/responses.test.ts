@@ -102,7 +102,7 @@ describe('the head of an answer', () => {
     )
   })
 
-  test('gets a Date where the worker gave none', async () => {
+  test('gets a Date if the worker gave no Date', async () => {
     const { got } = await through(get([]), PLAIN)
     assert.match(got, /\r\nDate: \w{3}, \d\d \w{3} \d{4} /)
   })
@@ -179,7 +179,7 @@ describe('interim answers', () => {
     assert.match(got, /^HTTP\/1.1 200 OK\r\n/)
   })
 
-  test('none goes to HTTP/1.0', async () => {
+  test('never go to HTTP/1.0', async () => {
     const { got } = await through('GET /a HTTP/1.0\r\nHost: here\r\n\r\n', `${hints}${PLAIN}`)
     assert.match(got, /^HTTP\/1.1 200 OK\r\n/)
   })

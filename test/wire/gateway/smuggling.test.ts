@@ -50,7 +50,7 @@ describe('a request that could be read in two ways', () => {
     ['chunks with an Upgrade', post(['Connection: Upgrade', 'Upgrade: x', 'Transfer-Encoding: chunked'], chunk)],
   ]
   for (const [what, sent] of rows) {
-    test(`${what}: 400, and no worker hears of it`, async () => {
+    test(`${what}: 400, and no worker receives it`, async () => {
       const gateway = await startGateway()
       const worker = await startRawServer(() => {})
       gateway.reservations.add('w1', worker.port)

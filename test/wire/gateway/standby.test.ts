@@ -96,7 +96,7 @@ describe('a server that stands by', () => {
     assert.match(text, /this server stands by; no active server is known/)
   })
 
-  test('tells its status to the keys that it was started with alone', async () => {
+  test('reports its status to the keys that it was started with alone', async () => {
     const { url } = await standBy()
     for (const key of [KEY, METRICS_KEY]) {
       const told = await fetch(`${url}/ops/status`, { headers: { authorization: `Bearer ${key}` } })
@@ -124,7 +124,7 @@ describe('a server that stands by and passes requests on', () => {
     assert.equal(asked.headers['x-forwarded-for'], '127.0.0.1')
   })
 
-  test('passes names on that it does not know, which may be domains of endpoints, and answers none of them itself', async () => {
+  test('forwards unknown names, which may be domains of endpoints, and never answers them itself', async () => {
     const seen: string[] = []
     const active = await activeServer(server => {
       server.on('upgrade', ({ headers }, socket) => {
@@ -206,7 +206,7 @@ describe('a server that stands by and passes requests on', () => {
     await left.promise
   })
 
-  test('a client that waits before it sends its body is told to go on', async () => {
+  test('a client that waits before it sends its body gets 100 Continue', async () => {
     const { port } = await standBy({ active: await activeServer(), forwards: true })
     const headers = { expect: '100-continue', 'content-length': '4' }
     const sent = request({ host: '127.0.0.1', port, method: 'POST', path: '/lb/abcdefgh/x', headers })

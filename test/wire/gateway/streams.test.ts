@@ -290,7 +290,7 @@ describe('the body of an answer', () => {
     assert.equal((await next).complete, true)
   })
 
-  test('goes on event by event: none waits for the next, ten thousand times in order', async () => {
+  test('is forwarded event by event: no event waits for the next, ten thousand times in order', async () => {
     const gateway = await startGateway()
     let worker: Socket | null = null
     await silentWorker(gateway, 'w1', (_, socket) => {

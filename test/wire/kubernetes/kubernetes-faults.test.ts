@@ -60,7 +60,7 @@ describe('faults around pods', { skip: noKubernetes, timeout: patient(295_000) }
     await dropEndpoint(server, endpoint)
     return reason.cause
   }
-  test('an image that is nowhere, a wrong credential and none each show as the reason', async () => {
+  test('a missing image, a wrong credential and a missing credential each show as the reason', async () => {
     const depot = await openRegistry(false, cluster.hostAddress)
     const open = await openRegistry(true, cluster.hostAddress)
     for (const { host, close } of [depot, open]) {

@@ -46,7 +46,7 @@ describe('runyard doctor', { concurrency: 2 }, () => {
     await server.stop()
   })
 
-  test('a server tells its operator the same, with its own settings', async () => {
+  test('a server reports the same to its operator, with its own settings', async () => {
     const server = await startServer()
     const { status, json } = await ask(server, '/v2/machine/diagnosis')
     assert.equal(status, 200, JSON.stringify(json))

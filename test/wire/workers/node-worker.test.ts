@@ -182,7 +182,7 @@ describe('why a job waits', () => {
     assert.equal((await statusOf(server, endpoint, job)).status, 'IN_QUEUE')
   })
 
-  test('mending the handler and saving the endpoint ends the crash loop at once', async () => {
+  test('a fix of the handler and a save of the endpoint end the crash loop at once', async () => {
     const folder = image('mended', 'handler.mjs', 'process.exit(1)')
     const endpoint = await makeEndpoint(server, { folder, settings: one })
     const job = await submit(server, endpoint, {})

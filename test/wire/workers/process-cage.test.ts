@@ -126,7 +126,7 @@ test('a machine without slirp4netns has networks that lead to the server alone, 
   })
 })
 
-test('a machine without bubblewrap is told all that its workers need for networks of their own', () => {
+test('a machine without bubblewrap gets the list of all that its workers need for networks of their own', () => {
   const cage = { problem: NO_BUBBLEWRAP, action: 'install the package bubblewrap' }
   assert.match(lackWithoutCage(cage, 'open').action, /^install the packages? bubblewrap/)
   assert.deepEqual(lackWithoutCage(cage, 'server'), cage)
@@ -227,7 +227,7 @@ for (const [name, isOwn, lack] of [
       }
     }
 
-    test('it hears that it is asked to end, and ends in its own way', async () => {
+    test('it receives the stop signal, and ends in its own way', async () => {
       const spec = await begin()
       await driver.terminate(spec.workerId)
       assert.equal((await exitOf(driver, spec)).code, 7)

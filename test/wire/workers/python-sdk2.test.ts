@@ -71,7 +71,7 @@ describe('a worker on SDK 2.0', {
       START_MS,
     )
 
-  test('the time of its hook is initializing, and none of the execution', async () => {
+  test('the time of its hook counts as initializing, not as execution', async () => {
     const endpoint = await endpointWith({ WIRE_HOOK_SECONDS: '3' })
     const id = await submit(server, endpoint, {}, { policy: { executionTimeout: 5_000 } })
     await whenHookRuns(endpoint)

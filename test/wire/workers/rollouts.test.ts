@@ -49,7 +49,7 @@ test('a release that is ready and answers requests with 500 is stopped, and they
   for (let request = 0; request < 40; request += 1) assert.equal(await status(), 200)
 })
 
-test('a canary gets a part of the requests, and all once it is promoted, while none fails', async () => {
+test('a canary gets a part of the requests, and all once it is promoted, and no request fails', async () => {
   const server = await startServer()
   const workers = { min: 2, max: 4, idleTimeout: 60 }
   const endpoint = await balancedEndpoint(server, { ...inNode, env: { WIRE_VERSION: 'old' }, workers })

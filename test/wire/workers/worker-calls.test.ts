@@ -370,7 +370,7 @@ for (const to of ['the relay', 'the server'] as const) {
 }
 
 describe('a relay that is held up', () => {
-  test('a job for a poll that has ended meanwhile goes to the next one, uncounted', async () => {
+  test('a job for a poll that ended in the meantime goes to the next one, uncounted', async () => {
     const relay = relayPid(server.dataDir)!
     for (let round = 0; round < 3; round += 1) {
       const poll = connect(Number(new URL(worker.url).port), new URL(worker.url).hostname)
