@@ -398,7 +398,7 @@ export function Next({ id, isAlone = false }: { readonly id: string; readonly is
   return (
     <div class={isAlone ? 'why good' : 'why-next'}>
       <header>
-        <Heading>{told.hasMoved ? 'Mended' : 'What happens now'}</Heading>
+        <Heading>{told.hasMoved ? 'Fixed' : 'What happens now'}</Heading>
         <Button kind="quiet" onPress={dismiss} aria-label="Dismiss what happened">
           ✕
         </Button>
