@@ -27,7 +27,7 @@ export const systemClock: Clock = {
 }
 
 /**
- * A clock that goes on from no other server: for what compares two instants of this process, before
+ * A clock that continues no other server's time: for comparisons of two times of this process, before
  * and after it becomes active.
  */
 export function separateClock(): Clock {

@@ -7,7 +7,7 @@ export interface MachineClocks {
   wall(): number
   /** Milliseconds; may stand still while the machine sleeps. */
   monotonic(): number
-  /** Milliseconds since the system started, sleep included; null where that is not known. */
+  /** Milliseconds since the system started, sleep included; null if unknown. */
   sinceBoot(): number | null
   /** Names this start of the system; empty where it has no name. */
   readonly boot: string

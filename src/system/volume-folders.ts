@@ -22,13 +22,13 @@ export interface VolumeFoldersOptions {
 
 /** Folders of volumes, with the removal of their content in the background. */
 export interface DiskVolumeFolders extends VolumeFolders {
-  /** Empties what is left, of an earlier run, too; resolves when that is done, never fails. */
+  /** Empties the remaining folders, also those of an earlier run; resolves when that is done, never fails. */
   sweep(): Promise<void>
 }
 
 /**
- * Volumes as folders `<root>/<id>`. One that is removed is first renamed, so that nothing can be put into it by its
- * path any more, and then emptied in the background, entry by entry: links are unlinked and never followed.
+ * Volumes as folders `<root>/<id>`. A removed folder is first renamed, so that nothing can be put into it by its
+ * old path, and then emptied in the background, entry by entry: links are unlinked and never followed.
  */
 export function createVolumeFolders({ root, unique, onError }: VolumeFoldersOptions): DiskVolumeFolders {
   const removed = join(root, REMOVED)

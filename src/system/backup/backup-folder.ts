@@ -28,7 +28,7 @@ export interface NamedBackup {
 
 /** Files of a folder of backups. */
 export interface FoundBackups {
-  /** The newest one that is whole; null for none. */
+  /** The newest complete backup; null without one. */
   readonly newest: NamedBackup | null
   /** Names of files after it that are no whole backups, the newest first. */
   readonly broken: readonly string[]

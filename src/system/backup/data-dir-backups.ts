@@ -1,4 +1,4 @@
-/** Backups of a data directory: what is in them, and how it is read while the server goes on. */
+/** Backups of a data directory: their content, and its reading while the server runs. */
 import { existsSync, readFileSync } from 'node:fs'
 import { type FileHandle, open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -126,7 +126,7 @@ async function openLogs(dataDir: string, opened: OpenFile[]): Promise<void> {
     const path = join(entry.parentPath, entry.name)
     const name = path.slice(dataDir.length).replace(/^\/+/, '')
     if (!entry.isFile() || !LOG_NAME.test(name)) continue
-    // The log of a worker may be removed meanwhile.
+    // The log of a worker may be removed in the meantime.
     const bytes = (await stat(path).catch(() => null))?.size ?? 0
     opened.push({ name, bytes, file: path })
   }
@@ -164,7 +164,7 @@ async function* read(name: string, file: FileHandle, bytes: number): AsyncGenera
   for (let at = 0; at < bytes; ) {
     const piece = Buffer.alloc(Math.min(PIECE_BYTES, bytes - at))
     const { bytesRead } = await file.read(piece, 0, piece.length, at)
-    // A log that has been cut meanwhile is shorter.
+    // A log that was cut in the meantime is shorter.
     if (bytesRead === 0) return
     yield { name, bytes: piece.subarray(0, bytesRead) }
     at += bytesRead

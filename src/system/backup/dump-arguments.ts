@@ -1,4 +1,4 @@
-/** Arguments of `pg_dump`: those of the server's own copies, and of the command that people are told. */
+/** Arguments of `pg_dump`: those of the server's own copies, and of the command in messages to people. */
 
 /**
  * The table that no copy has the rows of: who is active now means nothing to a server on the copy, which

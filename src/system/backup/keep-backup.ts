@@ -2,10 +2,10 @@ import { streamDurably } from '../../disk/durable-file.ts'
 import { type BackupHeader, readBackup } from './backup-format.ts'
 
 /**
- * Writes a backup that comes from a server into a file, and reads it on the way: the file is there
- * only if the backup is whole.
+ * Writes a backup from a server into a file, and checks it on the way: the file exists
+ * only if the backup is complete.
  * @param report called with the bytes so far
- * @param draft the file that it is before, in the same folder
+ * @param draft path of the unfinished file, in the same folder
  * @throws AppError `invalid` when the backup was cut off or changed
  */
 export async function keepBackup(

@@ -30,7 +30,7 @@ export async function sealKeys(keys: KeyFiles, passphrase: string): Promise<stri
   })
 }
 
-/** Opens what {@link sealKeys} made. @throws AppError `invalid` when the passphrase is another one */
+/** Opens the result of {@link sealKeys}. @throws AppError `invalid` if the passphrase is another one */
 export async function openKeys(text: string, passphrase: string): Promise<KeyFiles> {
   try {
     const { salt, nonce, sealed } = JSON.parse(text) as Record<string, string>

@@ -55,7 +55,7 @@ async function make(options: ScheduledFolderOptions, signal: AbortSignal): Promi
   const draft = join(path, `${UNDONE}${unique()}${DRAFT}`)
   const backup = await backups.make(wish)
   try {
-    // First, so that a backup that is there has it.
+    // First, so that every existing backup has it.
     if (dump !== null) await dumpPostgres({ ...dump, file: `${file}${DUMP_END}`, draft, signal })
     await keepBackup(until(signal, backup.pieces), file, () => {}, draft)
   } catch (error) {

@@ -1,5 +1,5 @@
 /**
- * The note of a restore in the data directory that it makes: it is there from before the first file is written until
+ * The note of a restore in its new data directory: it exists from before the first file is written until
  * after the last one is in place. So a restore that was killed at any moment is known as unfinished, can be repeated,
  * and is not taken for a server's directory.
  */
@@ -52,7 +52,7 @@ export function notePlaced(dataDir: string, names: ReadonlySet<string>): void {
   writeDurably(join(dataDir, NOTE), [...names].map(name => `${name}\n`).join(''))
 }
 
-/** Ends a restore. @param isWhole whether everything is in place; otherwise what it has put there goes */
+/** Ends a restore. @param isWhole true if everything is in place; otherwise its files are removed */
 export function endRestore(dataDir: string, isWhole: boolean): void {
   if (isWhole) removeDurably(join(dataDir, DRAFT))
   else removeRestored(dataDir)

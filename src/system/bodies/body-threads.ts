@@ -15,7 +15,7 @@ export interface Reading {
   readonly rest: readonly unknown[]
 }
 
-/** A message to a thread: the pieces of a body, and then what to do with them, or with a text. */
+/** A message to a thread: the pieces of a body, and then the task with them, or with a text. */
 export type ReadingRequest =
   | { readonly kind: 'piece'; readonly bytes: Uint8Array }
   | (Reading & { readonly kind: 'read'; readonly text?: string })
@@ -31,7 +31,7 @@ export type ReadingAnswer =
  * number, unless bodies are small.
  */
 const LIMITS = { threads: 3, waiting: 2_048, waitingOfAll: 8_192 } as const
-/** Bytes that wait for the threads unless options say so. */
+/** Default of the bytes that wait for the threads. */
 const WAITING_BYTES = 256 * 1024 * 1024
 /** A body of 20 MB makes at most some 500 MB of values. */
 const HEAP_MB = 1_024
@@ -112,7 +112,7 @@ export class BodyThreads implements BodyParser {
       this.#threads.set(thread, null)
       thread.unref()
       if (reading) this.#turns.leave(reading.account)
-      // Taking the answer over took its time; what is done with it comes in another turn of the loop.
+      // The transfer of the answer took its time; its use comes in another turn of the loop.
       void nextTurn().then(() => {
         if (answer.ok) reading?.resolve(answer.value)
         else reading?.reject(unpackError(answer.error))

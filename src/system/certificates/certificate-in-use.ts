@@ -1,4 +1,4 @@
-/** The certificate of a server, which follows its files: those who renew certificates write them and tell nobody. */
+/** The certificate of a server, which follows its files: programs that renew certificates only write them. */
 import { toAppError } from '../../core/errors.ts'
 import type { Emit } from '../../events.ts'
 import type { CertificateFacts, KeyPair } from './key-pair.ts'
@@ -6,14 +6,14 @@ import type { CertificateFacts, KeyPair } from './key-pair.ts'
 /** Interval between readings of the files, in milliseconds. */
 const LOOK_MS = 2_000
 
-/** Reads the pair that is to be used now. @throws AppError with a sentence when there is none */
+/** Reads the pair for new connections. @throws AppError with a sentence without a usable pair */
 export type ReadPair = () => Promise<KeyPair>
 
 /** A certificate that is replaced without a pause. */
 export class CertificateInUse {
   readonly #read: ReadPair
   readonly #watchers = new Set<(pair: KeyPair) => void>()
-  /** Watchers that were not told of the current pair, or could not take it, as on a full disk. */
+  /** Watchers that did not receive the current pair, or could not take it, as on a full disk. */
   #untold: readonly ((pair: KeyPair) => void)[] = []
   #current: KeyPair
   #emit: Emit = () => {}
@@ -85,7 +85,7 @@ export class CertificateInUse {
 
   /**
    * One that cannot take the pair keeps it from no other, and is called again at the next look.
-   * @throws what the first such one threw
+   * @throws the first error of a watcher
    */
   #tell(): void {
     const problems: unknown[] = []

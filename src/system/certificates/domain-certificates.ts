@@ -54,7 +54,7 @@ export class DomainCertificates {
     return made
   }
 
-  /** Removes the files of domains that no endpoint has any more, so that there are no more files than domains. */
+  /** Removes the files of domains without an endpoint, so that the number of files is limited. */
   async #removeOthers(): Promise<void> {
     const folder = join(this.#parts.dataDir, FOLDER)
     const files = await readdir(folder).catch(() => [])

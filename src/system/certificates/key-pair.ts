@@ -1,11 +1,11 @@
-/** A certificate and its private key as files have them, and whether a server can use them. */
+/** A certificate and its private key in files, and the test that a server can use them. */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createSecureContext } from 'node:tls'
 import { AppError } from '../../core/errors.ts'
 import { errorText } from '../../disk/access-problem.ts'
 
-/** A certificate with its chain and its private key, in PEM, and what people want to know of it. */
+/** A certificate with its chain and its private key, in PEM, and its facts for people. */
 export interface KeyPair {
   readonly cert: string
   readonly key: string
@@ -52,7 +52,7 @@ export function checkedPair(cert: string, key: string, { certFile, keyFile }: Pa
   if (validFromDate.getTime() > nowMs)
     throw refused(`the certificate in ${certFile} is not valid before ${validFromDate.toISOString()}`)
   try {
-    // It refuses what clients would refuse, too: short keys, and signatures that nobody trusts any more.
+    // It refuses the same as clients do: short keys, and outdated signatures.
     createSecureContext({ cert, key })
   } catch (error) {
     throw refused(`the certificate in ${certFile} cannot be used: ${(error as Error).message}`)

@@ -82,7 +82,7 @@ export class LeasedCandidate implements LeaseCandidate {
   }
 
   /**
-   * Takes the lease and makes sure that nothing of an older epoch is written any more.
+   * Takes the lease and makes sure that no server of an older epoch can write.
    * @returns null when another server was faster
    */
   async #take(signal: AbortSignal): Promise<FencedTerm | null> {

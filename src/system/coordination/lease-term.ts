@@ -5,14 +5,14 @@ import type { DatabaseLease, LeaseHolder, LeaseRow, LeaseServer } from '../../st
 
 export type { LeaseHolder, LeaseRow, LeaseServer } from '../../store/engines/postgres-lease.ts'
 
-/** The row of a lease, and what is done with it. All methods throw `unavailable` when the store is away. */
+/** The row of a lease. All methods throw `unavailable` when the store is away. */
 export type LeaseTable = Pick<DatabaseLease, 'read' | 'take' | 'renew' | 'passWriters' | 'release'>
 
 /** A term whose changes of the store assert its epoch. */
 export interface FencedTerm extends Term {
   /** Condition that the store of this term asserts with every write. */
   readonly fence: EpochFence
-  /** @param leavesWorkers whether workers that are bound to its machine may go on; not unless given */
+  /** @param leavesWorkers true if workers that are bound to its machine may go on; false by default */
   close(leavesWorkers?: boolean): Promise<void>
 }
 
@@ -66,8 +66,8 @@ const RELEASE_MS = 2_000
 const PAUSE_MS = 200
 
 /**
- * Holds the lease: renews it, knows for how long it is held for certain, and notices that
- * another server has taken it.
+ * Holds the lease: renews it, computes the time for which it is certain, and detects that
+ * another server took it.
  */
 export class LeasedTerm implements FencedTerm {
   readonly fence: EpochFence
@@ -143,7 +143,7 @@ export class LeasedTerm implements FencedTerm {
     return this.#parts.leaseMs / 3
   }
 
-  /** Well before the lease runs out, a server that hears nothing from PostgreSQL stops acting. */
+  /** Age of the last confirmation at which a server stops acting, well before its lease runs out. */
   get #sureMs(): number {
     return (this.#parts.leaseMs * 5) / 6
   }
@@ -164,7 +164,7 @@ export class LeasedTerm implements FencedTerm {
     await this.#renew()
   }
 
-  /** Never throws: what PostgreSQL does not confirm counts as not renewed. */
+  /** Never throws: without confirmation of PostgreSQL the lease counts as not renewed. */
   #renew(): Promise<void> {
     this.#renewing ??= this.#renewOrNotice().finally(() => {
       this.#renewing = null
@@ -202,7 +202,7 @@ export class LeasedTerm implements FencedTerm {
     this.#become('deposed', deposition(row, this.epoch))
   }
 
-  /** PostgreSQL has refused a write of this epoch; the row says why. */
+  /** Handles a write of this epoch that PostgreSQL refused; the row has the reason. */
   #refused(): void {
     if (this.#closed || this.#state !== 'active') return
     this.#become('unsure', 'PostgreSQL refused a change, because the lease of this server is over')

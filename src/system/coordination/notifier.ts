@@ -2,7 +2,7 @@ import type { Notifier, Topic } from '../../ports/notifier.ts'
 
 /** Options of {@link createNotifier}. */
 export interface NotifierOptions {
-  /** Called with what a listener has thrown; without it the error is dropped. */
+  /** Receives the error of a listener; without it the error is dropped. */
   readonly onError?: (thrown: unknown) => void
 }
 
@@ -41,7 +41,7 @@ export function createNotifier({ onError }: NotifierOptions = {}): Notifier {
       listeners.set(topic, entries)
       return () => {
         entries.delete(entry)
-        // A set may keep what it had (core/slots).
+        // A set may keep its old capacity (core/slots).
         entry.call = () => {}
         if (entries.size === 0 && listeners.get(topic) === entries) listeners.delete(topic)
       }

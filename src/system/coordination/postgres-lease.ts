@@ -18,8 +18,8 @@ export interface PostgresLeaseOptions {
   /** True if its workers end with that machine. */
   readonly boundToMachine: boolean
   /**
-   * Names what only one process can have at a time and this one has, such as the data directory that it has locked: a
-   * server before it with the same has ended, and its lease need not run out. Null for nothing like that.
+   * Name of a resource that only one process can have at a time and this one has, such as its locked data directory: a
+   * previous server with the same name ended, and its lease need not run out. Null without such a resource.
    */
   readonly instance: string | null
   /** Its keys and settings; without them servers are not compared. */
@@ -71,7 +71,7 @@ export async function openPostgresLease(options: PostgresLeaseOptions): Promise<
   }
 }
 
-/** The clock of the process, which shows what it is given. */
+/** The timers of a clock, with the given times. */
 function withClocks({ after }: Clock, clocks: () => Clocks): Clock {
   return { after, now: () => clocks().wallMs, monotonic: () => clocks().monotonicMs }
 }

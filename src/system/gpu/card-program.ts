@@ -16,7 +16,7 @@ const SEED = 4711
 const LONGEST_LAUNCH_MS = 100
 const LOW = 0xffffffffn
 const FACTOR = 0x9e3779b1
-/** Words at the start of a part whose contents are compared with what they have to be. */
+/** Words at the start of a part whose contents are compared with the expected ones. */
 const COMPARED_WORDS = 4096
 /**
  * Offsets of the arena: results of calls, the arguments of a launch and pointers to them, the text of
@@ -53,7 +53,7 @@ export class CardProgram {
     this.#library = library
   }
 
-  /** Does what a request asks. @param progress called after each launch of `work` */
+  /** Executes a request. @param progress called after each launch of `work` */
   answer(request: CardRequest, progress: (launches: number) => void): HelperAnswer {
     const begunMs = performance.now()
     try {
@@ -119,7 +119,7 @@ export class CardProgram {
   }
 
   /**
-   * A sum over all words by the card, and whether the first words of each part are right as this process reads them.
+   * A sum over all words by the card, and a comparison of the first words of each part as this process reads them.
    */
   #checksum(): CardAnswer {
     if (this.#kernels.size > 0) {
@@ -131,7 +131,7 @@ export class CardProgram {
     return { checksum: this.#kernels.size > 0 ? String(this.#readOut()) : 'none', isRight }
   }
 
-  /** Advances a word on the card by launches, and compares it with what it has to be. */
+  /** Advances a word on the card by launches, and compares it with the expected value. */
   #work(forMs: number, progress: (launches: number) => void): CardAnswer {
     this.#writeOut(BigInt(SEED))
     let launches = 0

@@ -37,7 +37,7 @@ export class CheckpointCalls {
     this.#library = library
   }
 
-  /** Does what a request asks. */
+  /** Executes a request. */
   answer(request: OwnRequest): HelperAnswer {
     if (request.op === 'about') return { about: this.#about() }
     const call = this.#call(request.op)

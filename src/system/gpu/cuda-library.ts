@@ -7,10 +7,10 @@ import { LIBRARIES } from './library-folders.ts'
 
 /** A type of an argument as `node:ffi` names it. */
 type Type = 'i32' | 'u32' | 'u64' | 'pointer'
-/** A function of the library: takes what {@link Type} says and returns a result code. */
+/** A function of the library: takes arguments of the {@link Type}s and returns a result code. */
 export type CudaCall = (...args: (number | bigint)[]) => number
 
-/** The result code of a call that did what it was asked. */
+/** The result code of a successful call. */
 export const SUCCESS = 0
 
 /**

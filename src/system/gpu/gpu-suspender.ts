@@ -26,7 +26,7 @@ import { familyLack, isHeld, readReadiness } from './suspend-readiness.ts'
 
 /** Time for calls that do not copy. A helper takes tenths of a second to start, more on a busy machine. */
 const CALL_MS = 10_000
-/** Time for a copy: this and what the slowest known machine takes for each byte, thrice. */
+/** Fixed part of the time for a copy; the rest is three times that of the slowest known machine for each byte. */
 const COPY_MS = 30_000
 const SLOWEST_BYTES_PER_MS = 300_000
 /** Time within which the driver has to list no memory of suspended processes. */
@@ -65,7 +65,7 @@ interface Work {
   readonly times: { lockMs: number; checkpointMs: number }
 }
 
-/** A step failed. `undone`: whether the processes are as they were before the suspend. */
+/** A step that failed. `undone`: true if the processes are as they were before the suspend. */
 interface Failure {
   readonly problem: string
   readonly undone: boolean
@@ -149,7 +149,7 @@ class DriverSuspender implements GpuSuspender {
     return { outcome: 'resumed', restoreMs, unlockMs: this.#clock.monotonic() - begunMs - restoreMs }
   }
 
-  /** Locks all, looks again, and checkpoints all; what is suspended is added to the work. */
+  /** Locks all processes, looks for new ones, and checkpoints all; adds suspended processes to the work. */
   async #suspendAll(work: Work, found: readonly ProcessStart[]): Promise<Failure | null> {
     const { family, cards, helpers, suspended, times } = work
     const begunMs = this.#clock.monotonic()
@@ -170,7 +170,7 @@ class DriverSuspender implements GpuSuspender {
     return failed == null ? null : { problem: failed, undone: false }
   }
 
-  /** Takes back what a failure has left: those that are suspended already, where the others are as before. */
+  /** Resumes the suspended processes after a failure, if the others are as before. */
   async #givenUp({ problem, undone }: Failure, { suspended, cards }: Work): Promise<SuspendOutcome> {
     if (!undone) return { outcome: 'lost', problem }
     if (suspended.length === 0) return { outcome: 'undone', problem }
@@ -178,13 +178,13 @@ class DriverSuspender implements GpuSuspender {
     return { outcome: outcome === 'resumed' ? 'undone' : 'lost', problem }
   }
 
-  /** Unlocks what is locked of some processes after a failure, by asking each for its state. */
+  /** Unlocks the locked ones of some processes after a failure, by the state of each. */
   async #unlocked(helpers: Helpers, found: readonly ProcessStart[], problem: string): Promise<Failure> {
     const undone = await Promise.all(found.map(one => this.#unlock(helpers, one)))
     return { problem, undone: undone.every(Boolean) }
   }
 
-  /** @returns whether the process runs on */
+  /** @returns true if the process runs on */
   async #unlock(helpers: Helpers, one: ProcessStart): Promise<boolean> {
     if (!lives(one)) return false
     const state = await this.#state(helpers, one.pid)
@@ -200,7 +200,7 @@ class DriverSuspender implements GpuSuspender {
     return problem === null || lives(one) ? problem : `the lock ended process ${one.pid}`
   }
 
-  /** One that answers an error, or none at all, may have been carried out: then the state says so. */
+  /** A call with an error, or without an answer, may have succeeded: then the state shows it. */
   async #checkpoint({ helpers, cards }: Work, one: ProcessStart): Promise<string | null> {
     const withinMs = this.#timeToCopy(bytesOf(one, cards))
     const problem = await this.#step(helpers, { op: 'checkpoint', pid: one.pid }, withinMs)

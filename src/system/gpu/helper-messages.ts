@@ -10,7 +10,7 @@ export type HelperRequest =
   | { readonly op: 'find'; readonly pids: readonly number[] }
   | { readonly op: 'state' | 'checkpoint' | 'unlock'; readonly pid: number }
   | { readonly op: 'lock'; readonly pid: number; readonly timeoutMs: number }
-  /** `init`: whether the library is initialized first, which a restore needs where persistence mode is off. */
+  /** `init`: true to initialize the library first, which a restore needs without persistence mode. */
   | { readonly op: 'restore'; readonly pid: number; readonly init: boolean }
   | CardRequest
 

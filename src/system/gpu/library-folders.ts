@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { delimiter, dirname } from 'node:path'
 
 /**
- * The library by the name that the loader of the system knows, and in folders that it may not know: of
+ * The library by its name for the loader of the system, and in folders that the loader may not search: of
  * containers, WSL and NixOS.
  */
 export const LIBRARIES = [

@@ -17,7 +17,7 @@ import { askHelper, problemOfReply } from './helper-process.ts'
 
 const QUERY = ['--query-gpu=index,driver_version,mig.mode.current', '--format=csv,noheader,nounits']
 const ABOUT_MS = 10_000
-/** Memory that the host keeps beside the copies: the driver's own for each process, and what others need. */
+/** Memory that the host keeps beside the copies: the driver's own for each process, and a reserve for others. */
 const SPARE_BYTES = 2 ** 30
 /** Memory that a copy takes beyond the memory that the driver lists for the process. */
 const EXTRA_BYTES = 512 * 2 ** 20

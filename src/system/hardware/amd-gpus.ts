@@ -3,7 +3,7 @@ import type { MachineGpu } from '../../core/hardware/inventory.ts'
 import { type GpuReading, NO_TOOL } from './nvidia-gpus.ts'
 import { runTool, said, type ToolOptions } from './vendor-tool.ts'
 
-/** The members of an object of which nothing is known. */
+/** The members of an unchecked object. */
 export type Fields = Readonly<Record<string, unknown>>
 
 /** Asks the newer tool, and the older one where there is no newer. */
@@ -60,7 +60,7 @@ export function parseRocm(text: string): MachineGpu[] {
 
 function gpuOf(index: number, uuid: unknown, name: unknown, memoryGb: number, driver: unknown): MachineGpu[] {
   if (!Number.isInteger(index) || typeof name !== 'string' || !(memoryGb > 0)) return []
-  // Some versions leave the vendor out, by which a type is known to be one of AMD.
+  // Some versions leave out the vendor, which marks a type as one of AMD.
   const full = /^\s*AMD\b/i.test(name) ? name : `AMD ${name}`
   return [
     {

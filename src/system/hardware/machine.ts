@@ -22,7 +22,7 @@ export const FRESH_MS = 30_000
 const LATER_MS = 200
 /** Time for which GPUs stay listed that cannot be read. */
 export const KEPT_MS = 600_000
-/** Age from which a measurement of the use of GPUs says nothing about now. */
+/** Age from which a measurement of the use of GPUs is outdated. */
 export const USE_KEPT_MS = 60_000
 
 /** Parts and settings of {@link createMachine}. */
@@ -54,7 +54,7 @@ interface KnownGpus {
 /** Maximum duration of {@link describeGpus}. */
 const SHOWN_WITHIN_MS = 2_000
 
-/** A line for people: the GPUs and what they mean for workers. Resolves within two seconds. */
+/** A line for people: the GPUs and their use by workers. Resolves within two seconds. */
 export async function describeGpus(
   machine: Machine,
   clock: Clock,
@@ -206,7 +206,7 @@ class ThisMachine implements Machine {
   }
 }
 
-/** The use of the whole cards among these. What a tool tells of a card that is parted is that of no part of it. */
+/** The use of the whole cards among these. The use of a partitioned card is not that of any of its parts. */
 function usesOf(gpus: readonly MachineGpu[], readings: UseByIndex): [string, GpuUse][] {
   return gpus.flatMap(gpu => {
     const use = gpu.mig === null ? readings.get(gpu.index) : undefined

@@ -70,7 +70,7 @@ function groupsOf(list: string): GroupFiles[] {
 
 function ofGroup({ folder, limit, used, cached }: GroupFiles): MachineMemory | null {
   const [max, now] = [limit, used].map(file => textOf(join(folder, file)).trim())
-  // Without a limit it says "max".
+  // Without a limit the file has "max".
   if (!/^\d+$/.test(max ?? '') || !/^\d+$/.test(now ?? '')) return null
   const totalBytes = Number(max)
   if (totalBytes === 0) return null

@@ -5,7 +5,7 @@ import { runTool, said, type ToolOptions } from './vendor-tool.ts'
 
 /** The output of a vendor's tool. */
 export interface GpuReading {
-  /** `missing` where there is no such tool; `failed` where nothing can be known from what it says. */
+  /** `missing` if the tool does not exist; `failed` if its output cannot be read. */
   readonly state: 'missing' | 'failed' | 'read'
   readonly gpus: readonly MachineGpu[]
   /** GPUs that it lists and cannot read, by the index or id that it gives. */
@@ -76,7 +76,7 @@ function wordsOf(line: string): readonly string[] | null {
   return parts.length < 5 || words.includes('') || !/^\d+$/.test(words[0]!) ? null : words
 }
 
-/** Adds what the long report says: CUDA, and what is wrong with a card. */
+/** Adds facts of the long report: CUDA, and the problem of a card. */
 export function withDetails(gpus: readonly MachineGpu[], xml: string): MachineGpu[] {
   const cuda = /<cuda_version>\s*(\d+\.\d+)/.exec(xml)?.[1] ?? null
   const cards = xml.split(/<gpu id=/).slice(1)
@@ -90,7 +90,7 @@ export function withDetails(gpus: readonly MachineGpu[], xml: string): MachineGp
         : /^(Reset|Reboot|Drain and Reset)$/i.test(recovery)
           ? `its driver asks for a ${recovery.toLowerCase()}`
           : null
-    // Only for what follows: a card in this mode is no GPU, its parts are.
+    // Only for the next lines: a card in this mode is no GPU, its parts are.
     const mig = tag('current_mig') === 'Enabled' ? 'on' : null
     return { ...gpu, cuda, problem, mig }
   })

@@ -75,7 +75,7 @@ export function runTool(name: string, args: readonly string[], options: ToolOpti
   })
 }
 
-/** The first line that says something, for a problem's sentence. */
+/** The first line with text, for a problem's sentence. */
 export function said(...texts: readonly string[]): string {
   const lines = texts.flatMap(text => text.split('\n')).map(line => line.replace(/\p{C}+/gu, ' ').trim())
   const first = lines.find(line => line !== '')
@@ -91,6 +91,6 @@ function killGroup(child: ChildProcess): void {
   try {
     process.kill(-child.pid, 'SIGKILL')
   } catch {
-    // It has ended meanwhile.
+    // It ended in the meantime.
   }
 }

@@ -35,9 +35,9 @@ export interface OutboundAddress {
 export interface AddressRules {
   /** Private networks and this machine. */
   readonly publicOnly: boolean
-  /** This machine, at whichever of its addresses. */
+  /** This machine, at any of its addresses. */
   readonly notThisMachine: boolean
-  /** Addresses of the interfaces of this machine; those of the system unless a test says otherwise. */
+  /** Addresses of the interfaces of this machine; by default those of the system. */
   readonly interfaces?: () => readonly string[]
 }
 

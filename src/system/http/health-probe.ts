@@ -8,7 +8,7 @@ const MAX_BODY_BYTES = 64 * 1024
 
 /**
  * Health checks over HTTP/1.1. Each has a connection of its own, so that none is answered
- * by what an earlier one left.
+ * by data of an earlier one.
  */
 export function createHealthProbes(): Probes {
   const agent = new Agent({ keepAlive: false, maxSockets: Number.POSITIVE_INFINITY })

@@ -5,7 +5,7 @@ import { resolveName } from './outbound.ts'
 
 /** Registry of the images whose name has none. It may be a mirror that the operator has set in the engine. */
 const DEFAULT_REGISTRY = 'docker.io'
-/** Ends of names that no public resolver knows. */
+/** Suffixes of names that no public resolver has. */
 const PRIVATE_NAMES =
   /(?:^|\.)(?:localhost|localdomain|local|internal|intranet|private|corp|home|lan|home\.arpa|svc|test|invalid)$/
 const RESOLVE_MS = 5_000
@@ -14,9 +14,9 @@ const RESOLVE_MS = 5_000
 export interface ImageRegistriesOptions {
   /** Registries with private addresses that everybody may use, each a host, with a port or for all ports. */
   readonly allowed: readonly string[]
-  /** Finds the addresses of a name; the system's resolver unless a test says otherwise. */
+  /** Finds the addresses of a name; by default the system's resolver. */
   readonly resolve?: (name: string) => Promise<readonly OutboundAddress[]>
-  /** Addresses of the interfaces of this machine; those of the system unless a test says otherwise. */
+  /** Addresses of the interfaces of this machine; by default those of the system. */
   readonly interfaces?: () => readonly string[]
 }
 
@@ -49,7 +49,7 @@ export function createImageRegistries(options: ImageRegistriesOptions): ImageReg
   }
 }
 
-/** The host of a registry as a resolver reads it: `0x7f.1` is 127.0.0.1. Null for what is none. */
+/** The host of a registry as a resolver reads it: `0x7f.1` is 127.0.0.1. Null for other texts. */
 function hostOf(registry: string): string | null {
   const url = URL.parse(`http://${registry}`)
   if (url === null || url.hostname === '') return null

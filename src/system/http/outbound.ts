@@ -14,9 +14,9 @@ const MAX_BODY_BYTES = 64 * 1024
 export interface OutboundOptions {
   /** True to refuse private addresses too. */
   readonly publicOnly: boolean
-  /** Addresses of the interfaces of this machine; those of the system unless a test says otherwise. */
+  /** Addresses of the interfaces of this machine; by default those of the system. */
   readonly interfaces?: () => readonly string[]
-  /** Finds the addresses of a name; the system's resolver unless a test says otherwise. */
+  /** Finds the addresses of a name; by default the system's resolver. */
   readonly resolve?: (name: string) => Promise<readonly OutboundAddress[]>
 }
 
@@ -86,7 +86,7 @@ function send(url: URL, request: OutboundRequest, allowed: readonly OutboundAddr
       bytes += part.length
       if (bytes > MAX_BODY_BYTES) end()
     })
-    // Whatever happens to the body, the status is there.
+    // The status counts, even if the body fails.
     answer.on('end', end).on('error', end).on('close', end)
   })
   const { body } = request

@@ -4,16 +4,19 @@ import { givenKeyProblems } from '../../core/accounts/given-key.ts'
 import { AppError } from '../../core/errors.ts'
 import { writeDurably } from '../../disk/durable-file.ts'
 
-/** The server's own API key: the given one, else that of the file; null for none yet. @param given null for none */
+/**
+ * The server's own API key: the given one, else that of the file; null before it is made.
+ * @param given null without one
+ */
 export function knownApiKey(file: string, given: string | null): string | null {
   const known = existsSync(file) ? readFileSync(file, 'utf8').trim() : ''
   return given ?? (known === '' ? null : known)
 }
 
 /**
- * The server's own API key: the given one, else that of the file, else a new one. The file has it afterwards,
- * whatever happens to the machine, so that only then a database may know it.
- * @param given null for none
+ * The server's own API key: the given one, else that of the file, else a new one. The key is flushed to the file,
+ * even if the machine fails, before a database may have it.
+ * @param given null without one
  * @throws AppError `invalid` when the file has one that is too easy to guess
  */
 export function keepApiKey(file: string, given: string | null): string {

@@ -8,8 +8,8 @@ import { KEY_BYTES } from './vault.ts'
 export type MasterKeys = readonly [Buffer, ...Buffer[]]
 
 /**
- * The keys that a server uses: those that it was given and then those of the file, which is made when there are none.
- * A file with two keys is that of a rotation that is not over.
+ * The keys of a server: the given ones, then those of the file, which is made if there are no keys.
+ * A file with two keys belongs to an unfinished rotation.
  * @param given in base64, from the environment
  * @throws AppError `internal` when the file does not hold keys
  */
@@ -20,8 +20,8 @@ export function loadMasterKeys(file: string, given: readonly string[]): MasterKe
 }
 
 /**
- * Puts a new key in front of the file's own, so that what is sealed from now on is sealed with it. Where a rotation
- * was begun before, that one goes on.
+ * Puts a new key in front of the file's own, so that it seals all new texts. An unfinished
+ * rotation continues.
  */
 export function beginRotation(file: string): MasterKeys {
   const keys = readOrCreate(file)

@@ -32,7 +32,7 @@ interface Key {
 /**
  * SHA-256 for hashes and signatures; AES-256-GCM for secrets, as the text `v3.<key>.<nonce>.<ciphertext and tag>`:
  * the id of the key, which is the beginning of its hash, and both parts in base64url.
- * @param current 32 bytes; what is sealed is sealed with it
+ * @param current 32 bytes; seals all new texts
  * @param others older keys, with which texts can still be opened
  */
 export function createVault(current: Buffer, ...others: Buffer[]): Vault {
@@ -118,7 +118,7 @@ function placeBytes({ kind, row }: SealPlace): Buffer {
 }
 
 /**
- * A vault that opens no text of an older form, once all were sealed anew: an attacker who can write to the
+ * A vault that opens no text of an older form, after all were sealed again: an attacker who can write to the
  * database could put one anywhere.
  */
 export function boundVault(vault: Vault): Vault {

@@ -1,5 +1,5 @@
 /**
- * The download of one file of a model into its blob: what is there of it is used again, and it
+ * The download of one file of a model into its blob: it continues a part on disk, and the blob
  * counts only once it was checked.
  */
 import { createHash, type Hash } from 'node:crypto'
@@ -30,7 +30,7 @@ export interface BlobDownload {
 
 /**
  * Downloads a file once, from where an earlier download ended.
- * @throws ModelError when it ends early or with another content; what is there is used by the
+ * @throws ModelError when it ends early or with another content; the received part is used by the
  * next call, unless it is wrong
  */
 export async function downloadBlob(download: BlobDownload): Promise<void> {
@@ -72,7 +72,7 @@ async function openPart(part: string): Promise<FileHandle> {
   }
 }
 
-/** Reads what is there already. */
+/** Reads the part that is on disk. */
 async function resume(
   handle: FileHandle,
   part: string,

@@ -1,6 +1,6 @@
 /**
- * HTTP to a hub and to where it redirects. A token goes to the hub alone: what it redirects to has addresses that are
- * signed. HTTP/1.1 on purpose: the windows of HTTP/2 in Node are too small for large files over long ways.
+ * HTTP to a hub and to the targets of its redirects. A token goes to the hub alone: the targets have addresses that
+ * are signed. HTTP/1.1 on purpose: the windows of HTTP/2 in Node are too small for large files over long ways.
  */
 import {
   Agent as HttpAgent,

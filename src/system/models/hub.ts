@@ -4,7 +4,7 @@ import { type ModelFile, ModelFileList } from '../../core/models/model-files.ts'
 import { ModelError, type ModelProblem } from '../../core/models/model-problem.ts'
 import { type HubConnection, type HubResponse, problemOf } from './hub-connection.ts'
 
-/** A model as its hub knows it. */
+/** A model as its hub describes it. */
 export interface HubModel {
   /** The commit that the revision means. */
   readonly commit: string
@@ -78,7 +78,7 @@ export class Hub {
     if (status >= 400) throw refusal(response, question)
   }
 
-  /** Opens a file. @param offset how much of it is there already */
+  /** Opens a file. @param offset bytes of it that are on disk */
   async open(question: HubQuestion, path: string, offset: number): Promise<OpenedFile> {
     const { token, signal } = question
     const headers: Record<string, string> = offset === 0 ? {} : { range: `bytes=${offset}-` }
@@ -107,7 +107,7 @@ export class Hub {
     return `${this.#connection.hub}/${name}/resolve/${encodeURIComponent(revision)}/${parts}`
   }
 
-  /** The package knows paths and fields; tokens, redirects, limits and refusals are ours. */
+  /** The package has the paths and fields; tokens, redirects, limits and refusals are handled here. */
   #fetch(question: HubQuestion): typeof fetch {
     const { token, signal } = question
     let calls = 0

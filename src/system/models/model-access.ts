@@ -68,7 +68,7 @@ export class ModelAccess {
     this.#write(model, { ...note, isRestricted: true, grants })
   }
 
-  /** The hub does not let an account read a model any more. */
+  /** Removes the right of an account to a model, after a refusal of the hub. */
   refuse(model: string, { owner }: ModelReader): void {
     const note = this.#note(model)
     const grants = note.grants.filter(grant => grant.owner !== owner)

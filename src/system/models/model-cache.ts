@@ -34,7 +34,7 @@ const PARALLEL_FILES = 4
 const RESERVED_MS = 10 * 60_000
 /** Time after which the parts of a download that nobody continued are removed. */
 const ABANDONED_MS = 3 * 24 * 60 * 60_000
-/** The limit of the cache where none is given: half of what could be free, and at most this. */
+/** Greatest default limit of the cache; otherwise half of the disk that could be free. */
 const MAX_DEFAULT_BYTES = 200e9
 /** Bytes that stay free on the disk of the cache. */
 const SPARE_BYTES = 1e9
@@ -52,7 +52,7 @@ export interface ModelCacheOptions {
   readonly clock: Clock
   /** Variables of the server, for HTTPS_PROXY and its like. */
   readonly env: Readonly<Record<string, string | undefined>>
-  /** The wait before a second attempt; a second unless given. */
+  /** The wait before a second attempt; a second by default. */
   readonly backoffMs?: number
   /** Longest silence of a hub, in milliseconds; 30 seconds by default. */
   readonly stallMs?: number
@@ -131,7 +131,7 @@ class FolderCache implements DiskModelCache {
   }
 
   async tidy(alive: () => Promise<ReadonlySet<WorkerId>>): Promise<void> {
-    // Before the others are read: a worker that starts meanwhile is not among them.
+    // Before the others are read: a worker that starts in the meantime is not among them.
     const held = [...this.#held.keys()]
     const living = await alive()
     for (const worker of held) if (!living.has(worker)) await this.letGo(worker)
@@ -185,7 +185,7 @@ class FolderCache implements DiskModelCache {
     return { name, commit }
   }
 
-  /** Asks the hub, and downloads what is missing. @returns the commit, which is there then */
+  /** Asks the hub, and downloads the missing files. @returns the commit, complete in the cache */
   async #obtain(wish: ModelWish, watch: ModelWatch): Promise<string> {
     const { name, revision, reader } = wish
     const known = commitOf(wish)
@@ -197,7 +197,7 @@ class FolderCache implements DiskModelCache {
     } catch (thrown) {
       const problem = thrown instanceof ModelError ? thrown.problem.kind : 'other'
       if (REFUSALS.has(problem)) this.#access.refuse(name, reader)
-      // Without a hub, what is there counts for those who were let read it before.
+      // Without a hub, the cached model is for accounts that had the right to read it before.
       const local = known ?? this.#folders.ref(name, revision)
       const isReadable = local !== null && this.#isWhole(name, local) && this.#access.mayRead(name, reader, 'any')
       if (isReadable && ABSENCES.has(problem)) return local
@@ -206,8 +206,8 @@ class FolderCache implements DiskModelCache {
   }
 
   /**
-   * Finds out what a wish means and whether its reader may have it.
-   * @returns the files to download; null when they are there
+   * Finds the commit of a wish and checks the right of its reader.
+   * @returns the files to download; null if the cache has them
    */
   async #ask(
     wish: ModelWish,
@@ -287,7 +287,7 @@ class FolderCache implements DiskModelCache {
     return entry
   }
 
-  /** Removes what was used longest ago until a download fits. */
+  /** Removes the least recently used models until a download fits. */
   #makeRoom(download: RunningDownload): Promise<void> {
     const turn = this.#room.then(async () => {
       let isSwept = false
@@ -316,7 +316,7 @@ class FolderCache implements DiskModelCache {
     return this.#folders.remove(model, commit, hash => !this.#isComing(model, hash))
   }
 
-  /** Removes what downloads have left. @param isAbandoned by when it was written last */
+  /** Removes parts of abandoned downloads. @param isAbandoned decides by the time of the last write */
   async #sweepAll(isAbandoned: (writtenAtMs: number) => boolean): Promise<void> {
     for (const model of this.#folders.models()) {
       await this.#folders.sweep(model, (hash, atMs) => isAbandoned(atMs) && !this.#isComing(model, hash))
@@ -372,7 +372,7 @@ class FolderCache implements DiskModelCache {
 
 /** After these the account's right to read a model is forgotten. */
 const REFUSALS = new Set<string>(['token_missing', 'token_refused', 'access_refused', 'not_found'])
-/** The hub has said nothing about the model. */
+/** Problems that are no answer of the hub about the model. */
 const ABSENCES = new Set<string>(['hub_unreachable', 'hub_failed', 'download_stalled', 'answer_unreadable'])
 
 /** The commit that a wish names; null for a branch or tag. */

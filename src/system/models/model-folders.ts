@@ -1,8 +1,8 @@
 /**
  * The folders of a cache of models on disk, in the layout of the cache of Hugging Face: `blobs` by their hashes,
- * `snapshots/<commit>` of relative links to them, and `refs` that say which commit a branch means. A snapshot has its
- * name only once it is whole. Beside them lies what that layout has no place for: who may read a model, when it was
- * used, and which workers have it.
+ * `snapshots/<commit>` of relative links to them, and `refs` with the commits of branches. A snapshot has its
+ * name only once it is whole. Beside them are facts outside of that layout: the accounts that may read a model, when
+ * it was used, and the workers that have it.
  */
 import { chmodSync, existsSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -38,7 +38,7 @@ export class ModelFolders {
     return namesIn(this.hub).flatMap(name => modelInFolder(name) ?? [])
   }
 
-  /** The commits that are there. */
+  /** The commits in the cache. */
   commits(model: string): string[] {
     return namesIn(join(this.#folder(model), 'snapshots')).filter(isCommit)
   }
@@ -92,7 +92,7 @@ export class ModelFolders {
     return blobs.flatMap(folder => namesIn(folder).map(name => sizeOf(join(folder, name)))).reduce((a, b) => a + b, 0)
   }
 
-  /** The commit of a branch or tag; null when it is not known. */
+  /** The commit of a branch or tag; null if unknown. */
   ref(model: string, revision: string): string | null {
     const text = textOf(join(this.#folder(model), 'refs', ...revision.split('/')))?.trim() ?? ''
     return isCommit(text) ? text : null
@@ -125,7 +125,7 @@ export class ModelFolders {
 
   /**
    * Removes blobs that no snapshot has, whole or not, and the folder of a model without any.
-   * @param mayGo whether such a blob may go
+   * @param mayGo returns true if such a blob may be removed
    */
   async sweep(model: string, mayGo: BlobRule): Promise<void> {
     const folder = this.#folder(model)

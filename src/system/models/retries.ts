@@ -6,7 +6,7 @@ import type { Clock } from '../../ports/clock.ts'
 const MAX_FRUITLESS = 5
 /** Attempts in all, those included that got a part. */
 const MAX_ATTEMPTS = 50
-/** Downloads of a file whose content was wrong: the first may have begun with what a power cut left. */
+/** Downloads of a file whose content was wrong: the first may have begun with a part that a power cut left. */
 const MAX_WRONG = 2
 
 /** Parts and limits of {@link withRetries}. */
@@ -20,7 +20,7 @@ export interface Retries {
 /**
  * Tries again where that can help, after longer and longer waits.
  * @param attempt one attempt
- * @param got what was got so far; one that got more begins the waits anew
+ * @param got bytes received so far; an attempt that received more starts the waits again
  * @throws ModelError of the last attempt
  */
 export async function withRetries<T>(

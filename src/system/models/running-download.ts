@@ -119,7 +119,7 @@ export class RunningDownload {
     folders.publish(name, commit, files)
   }
 
-  /** One download of a blob at a time; the next one finds what it has left. */
+  /** One download of a blob at a time; the next one continues its part. */
   #inTurn(file: ModelFile, fetch: () => Promise<void>): Promise<void> {
     const { blobs, folders } = this.#parts
     const path = folders.blobPath(this.wanted.name, file.hash)

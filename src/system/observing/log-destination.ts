@@ -6,8 +6,8 @@ import type { Timer } from './log-rate-limit.ts'
 /** Bytes that wait while nothing can be written; later lines are dropped. */
 const MAX_WAITING_BYTES = 1_048_576
 /**
- * Dropping ends when so many bytes wait, so that one line says how many are missing, and not
- * one for each that finds room.
+ * Dropping ends at this number of waiting bytes, so that one line reports all missing ones, and not
+ * one line for each.
  */
 const RESUME_BYTES = MAX_WAITING_BYTES / 2
 /** Pause before the next attempt to write; it doubles while none succeeds. */
@@ -25,12 +25,12 @@ export interface MissingLines {
 
 /** Parts and limits of {@link LogDestination}. */
 export interface LogDestinationOptions {
-  /** Writes what can be written at once. @returns how many bytes @throws the system's error */
+  /** Writes as much as the system takes at once. @returns the number of bytes @throws the system's error */
   readonly write: (bytes: Uint8Array) => number
   readonly after: Timer
   /** Monotonic, in ms. */
   readonly now: () => number
-  /** Called when lines are written again after some were dropped; what it writes stands where they are missing. */
+  /** Called when lines are written again after some were dropped; its line replaces the missing ones. */
   readonly resumed: (missing: MissingLines) => void
 }
 
@@ -45,7 +45,7 @@ export class LogDestination {
   #waitingBytes = 0
   #pauseMs = PAUSE_MS.first
   #problem = ''
-  /** The first line that was dropped since the last that were said to be missing. */
+  /** The first dropped line since the last report of missing lines. */
   #missing: { readonly sinceMs: number; lines: number } | null = null
   #isResuming = false
   #dropped = 0
@@ -73,7 +73,7 @@ export class LogDestination {
     this.#options.after(this.#pauseMs, this.#retry)
   }
 
-  /** Writes what waits, as far as that is possible now: for the end of the process. */
+  /** Writes the waiting lines, as far as the system takes them: for the end of the process. */
   end(): void {
     const rest = this.#write(this.#take())
     if (rest.byteLength > 0) this.#hold(rest)
@@ -120,7 +120,7 @@ export class LogDestination {
     this.#isResuming = false
   }
 
-  /** @returns what could not be written */
+  /** @returns the part that could not be written */
   #write(bytes: Buffer): Buffer {
     let rest = bytes
     try {

@@ -30,7 +30,7 @@ export class LogRateLimit<Name extends string> {
     this.#maxSubjects = maxSubjects
   }
 
-  /** @param fields those of the line; a `count` among them is how many it stands for, 1 unless given */
+  /** @param fields those of the line; a `count` among them is the number of events of the line, 1 by default */
   add(name: Name, subject: string, fields: object): void {
     const count = 'count' in fields ? Number(fields.count) : 1
     const own = `${name} ${subject}`

@@ -62,9 +62,9 @@ export function writeBesideLog(text: string): void {
 export type Log = Logger
 
 /**
- * The log on standard error: JSON lines for programs, or a readable line an event for people. Where it cannot be
- * written, lines are dropped, and an error says how many once it can be written again.
- * @param readable whether people read it
+ * The log on standard error: JSON lines for programs, or a readable line for each event. While it cannot be
+ * written, lines are dropped; an error with their number follows when it can be written again.
+ * @param readable true for lines that people read
  */
 export function createLog(level: Level, readable: boolean): Log {
   const options = {

@@ -279,7 +279,7 @@ class PrometheusMetrics implements CountingMetrics {
       name: 'runyard_leader',
       help: 'Whether this server is the active one of its database',
     })
-    // On the embedded database it always is, and nothing says so.
+    // On the embedded database it always is, without an event.
     leads.set(1)
     const certificate = new Gauge({
       registers,

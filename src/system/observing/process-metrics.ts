@@ -31,7 +31,7 @@ export function addProcessMetrics(registry: Registry): void {
       collect() {
         const seconds = read() * NS - INTERVAL_MS / 1_000
         this.set(Number.isFinite(seconds) ? Math.max(0, seconds) : 0)
-        // The last one: what comes next belongs to the next scrape.
+        // The last one: later events belong to the next scrape.
         if (figure === 'max') delay.reset()
       },
     })

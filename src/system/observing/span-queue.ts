@@ -63,7 +63,7 @@ export class SpanQueue {
     else if (this.#waiting.length > 0) this.#arm()
   }
 
-  /** Sends what waits, and then nothing more. @param forMs how long that may take; the rest is dropped */
+  /** Sends the waiting spans, then no more. @param forMs longest duration in milliseconds; the rest is dropped */
   async close(forMs: number): Promise<void> {
     this.#isClosed = true
     let isLate = false

@@ -8,7 +8,7 @@ import { type FullStore, StoreFull, type StoreRoom } from '../../ports/store/sto
  */
 const OVER_MS = 15_000
 
-/** Keeps whether the store has refused changes lately, and reports the first refusal of each time that it is full. */
+/** Records refused changes of a full store, and reports the first one of each time that it is full. */
 export class StoreRoomWatch implements StoreRoom {
   readonly #emit: Emit
   readonly #clock: Pick<Clock, 'now' | 'monotonic'>

@@ -22,7 +22,7 @@ import type { Tracing } from '../../ports/tracing.ts'
 
 type Readers = { readonly [Name in EventName]?: (fields: Events[Name]) => readonly Span[] }
 
-/** Makes spans of the stream of events, and says what workers and receivers are told of traces. */
+/** Makes spans of the stream of events, and the trace contexts for workers and receivers. */
 export class Tracer implements Tracing {
   readonly #clock: Pick<Clock, 'now'>
   readonly #random: Random

@@ -65,7 +65,7 @@ export class WorkerLogJournal {
     this.#times.push(ms)
   }
 
-  /** Drops marks in front of what is kept, and every second one of the older half. */
+  /** Drops marks in front of the stored output, and every second mark of the older half. */
   #thin(oldest: number): void {
     const gone = firstIndex(this.#positions, found => found > oldest)
     this.#positions.splice(0, gone)

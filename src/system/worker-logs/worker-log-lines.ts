@@ -145,7 +145,7 @@ export class LineAssembler {
     return lines
   }
 
-  /** The unfinished line, if there is one, which nothing will follow any more. @param end the end of the output */
+  /** The unfinished line, if any, at the final end of the output. @param end the end of the output */
   finish(end: number): EndedLine[] {
     const lines: EndedLine[] = []
     if (this.#text.length + this.#rest.length > 0) this.#complete(end, lines)
@@ -181,7 +181,7 @@ export class LineAssembler {
     }
   }
 
-  /** Adds what is no part of a message to the unfinished line. */
+  /** Adds text outside of messages to the unfinished line. */
   #see(bytes: Buffer): void {
     if (bytes.length === 0) return
     this.#visibility.see(bytes)

@@ -83,8 +83,8 @@ export class LogOutput {
   }
 
   /**
-   * Notes the time of what was written, and that what comes is later; of what arrives soon after the end of a job,
-   * that it was written before. A file that cannot be read has its times by the next reader.
+   * Notes the time of the output so far; later output has a later time. Output soon after the end of a job
+   * counts as written before that end. The next reader notes the times of a file that cannot be read.
    */
   mark(moment: 'begin' | 'end'): void {
     try {
@@ -124,7 +124,7 @@ export class LogOutput {
     } finally {
       await handle?.close()
     }
-    // It was emptied, or removed with what was before its end.
+    // It was emptied, or removed with the output before its end.
     if (handle !== null) return await this.read(part.end, most)
     this.#list()
     return await this.read(position, most)
@@ -132,7 +132,7 @@ export class LogOutput {
 
   /**
    * Makes the output smaller, so that its files have at most this many bytes, as far as its
-   * worker does not print meanwhile.
+   * worker does not print in the meantime.
    */
   async cut(maxBytes: number): Promise<void> {
     this.refresh()

@@ -34,7 +34,7 @@ export interface WorkerLogsOptions {
   /** The folder of the outputs; it is made if it is missing. */
   readonly folder: string
   readonly clock: Clock
-  /** The limit that those who append to the outputs keep; the usual one unless given. */
+  /** The limit that writers of the outputs keep; the usual one by default. */
   readonly maxBytes?: number
 }
 
@@ -149,7 +149,7 @@ class Outputs {
     return sizeOf(file) === size && stampOf(this.folderOf(worker), this.#clock.now()) === stamp
   }
 
-  /** Cuts an output so that its files have at most this many bytes, as far as it does not grow meanwhile. */
+  /** Cuts an output so that its files have at most this many bytes, unless it grows in the meantime. */
   async cut(worker: WorkerId, most: number): Promise<void> {
     const output = this.of(worker)
     await output.cut(most)
@@ -236,7 +236,7 @@ class FileReader implements LogReader {
 
   async next(how: 'open' | 'over' = 'open'): Promise<LogPage> {
     const output = this.#outputs.of(this.#worker)
-    // A reader that goes on comes often, and sees what is new at the next poll of a watch.
+    // A reader that continues comes often, and sees new output at the next poll of a watch.
     const goesOn = this.#position !== null && how === 'open'
     const end = goesOn ? output.recentEnd(this.#position!) : output.refresh()
     let missed = 0
