@@ -4,8 +4,8 @@ import type { IncomingMessage } from 'node:http'
 const TURN_BYTES = 8_192
 
 /**
- * Lets bodies through one by one, each in a turn of the event loop of its own, and accounts after each other. Many that came in at once would
- * else be parsed in one turn, and nobody would be answered meanwhile.
+ * Lets bodies through one by one, each in a turn of the event loop of its own, and accounts after each other. Many
+ * that came in at once would else be parsed in one turn, and nobody would get an answer in that time.
  */
 export class BodyTurns {
   /** In the order of the next turns of accounts. One without a waiting body has no entry. */
@@ -13,7 +13,7 @@ export class BodyTurns {
 
   /**
    * The pieces of a body; behind the last one of a larger body is its turn.
-   * @param owner the account that sends it, once it is known; empty for nobody that is known. Called when the turn begins to wait
+   * @param owner returns the account of the sender; empty while unknown. Called when the turn begins to wait
    */
   pieces(incoming: IncomingMessage, owner: () => string): AsyncIterable<Uint8Array> {
     const pieces = incoming.iterator({ destroyOnReturn: false })

@@ -2,10 +2,10 @@
 import { STATUS_CODES } from 'node:http'
 import { REQUEST_ID } from '../core/request-id.ts'
 
-/** What the parser of requests says; see `clientError` of `node:http`. */
+/** Error of the parser of requests; see `clientError` of `node:http`. */
 export interface ReadingError extends Error {
   readonly code?: string
-  /** What its parser did not like, in a few words. */
+  /** The parser's reason, in a few words. */
   readonly reason?: string
 }
 

@@ -1,5 +1,5 @@
 /**
- * Keeps what clients can make the server hold within bounds: how many connections there are, how slowly a body may come in,
+ * Limits the resources that clients can make the server hold: the number of connections, the time of a slow body,
  * how long an answer may lie unread, and how much of answers in all.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
@@ -18,19 +18,19 @@ export interface ConnectionLimits {
   /** Additional connections for management and workers. */
   readonly reserved: number
   readonly perAddress: number
-  /** Whether many people come from this address, which has no bound then. */
+  /** True if many people share this address, which has no limit then. */
   readonly isShared: (address: string) => boolean
   readonly perAccount: number
   readonly perEndpoint: number
   /** For this long a body may come in as slowly as it likes; see {@link bodyBytesPerSecond}. */
   readonly bodyGraceMs: number
-  /** What a body must have brought on average for the time after its grace. */
+  /** Average rate that a body must reach in the time after its grace. */
   readonly bodyBytesPerSecond: number
-  /** In each time like this, a body that holds room has to bring what it would if its bytes took {@link bodyMs}. */
+  /** Interval in which a body that holds room must reach the rate of a body that takes {@link bodyMs}. */
   readonly bodyPaceMs: number
-  /** How long a body may take in all. */
+  /** Longest duration of a body, in milliseconds. */
   readonly bodyMs: number
-  /** How long a client may leave a waiting response unread. */
+  /** Time for which a client may leave a waiting response unread, in milliseconds. */
   readonly unreadMs: number
   /** Limit of bytes of responses that wait for their clients, on all connections together. */
   readonly unreadBytes: number
@@ -146,7 +146,7 @@ export class Connections {
     this.#onFull = onFull
     this.#shares = new ConnectionShares({ ...limits, all: limits.maxConnections })
     server.on('connection', socket => {
-      // What comes decrypted has come before.
+      // A socket with decrypted data is not new: its connection was opened before.
       if (!this.#open.has(socket)) this.#opened(socket, refusalText)
     })
     // Before the listener that responds, which needs the place.
@@ -164,7 +164,7 @@ export class Connections {
     return this.#opened(socket, null)
   }
 
-  /** What TLS has decrypted takes the place of its connection, and has sent nothing since that came. */
+  /** Replaces a connection by the socket of its decrypted data, and keeps the time of its silence. */
   secured(socket: Socket, secure: Socket): void {
     const sinceMs = this.#silent.get(socket) ?? performance.now()
     this.#forget(socket)
@@ -182,7 +182,7 @@ export class Connections {
   /**
    * Gives a request its place. False when there is none: refuse it with {@link refuse}.
    * @param endpointId the load-balancing endpoint of the request; null for others
-   * @param mayBeReserved whether management or a worker sends it
+   * @param mayBeReserved true if management or a worker sends it
    */
   enters(incoming: IncomingMessage, endpointId: EndpointId | null, mayBeReserved: () => boolean): boolean {
     const place = this.#shares.enter(endpointId, mayBeReserved, () => incoming.socket.destroy())
@@ -204,7 +204,7 @@ export class Connections {
     return false
   }
 
-  /** The account of a request; empty while it is not known, as for all requests without a key. */
+  /** The account of a request; empty while unknown, as for all requests without a key. */
   accountOf(incoming: IncomingMessage): string {
     return exchangeOf(incoming)?.place?.account ?? ''
   }
@@ -223,12 +223,12 @@ export class Connections {
     outgoing.end(FULL)
   }
 
-  /** Whether a request on it has no whole response yet, or it was upgraded. */
+  /** True if a request on it has no complete response yet, or it was upgraded. */
   isBusy(socket: Socket): boolean {
     return (this.#open.get(socket) ?? 0) > 0
   }
 
-  /** Whether the last request on it has no response yet. */
+  /** True if the last request on it has no response yet. */
   isUnanswered(socket: Socket): boolean {
     if (!this.isBusy(socket)) return this.#open.has(socket)
     const exchanges = [...this.#exchanges].filter(exchange => exchange.socket === socket)
@@ -255,9 +255,10 @@ export class Connections {
   }
 
   /**
-   * A connection above the limit replaces one that is silent or idle, else one whose request has a reserved place without an account.
-   * @param refusal what is said to one for which there is no place; null for nothing
-   * @returns whether it has a place
+   * A connection above the limit replaces one that is silent or idle, else one whose request has a
+   * reserved place without an account.
+   * @param refusal response to a connection without a place; null for no response
+   * @returns true if it has a place
    */
   #opened(socket: Socket, refusal: (() => string) | null): boolean {
     const nowMs = performance.now()
@@ -286,8 +287,9 @@ export class Connections {
   }
 
   /**
-   * The connection that is closed to make room: the longest silent one, then the longest idle one. New connections and those that had
-   * a request a moment ago are spared: the Python SDK loses a result when its connection closes under it.
+   * The connection that is closed to make room: the longest silent one, then the longest idle one. New
+   * connections and those that had a request a moment ago are spared: the Python SDK loses a result when its
+   * connection closes under it.
    */
   #victim(nowMs: number): Socket | null {
     const [silent] = this.#silent
@@ -357,7 +359,7 @@ export class Connections {
     if (before === 1) this.#idle.set(socket, performance.now())
   }
 
-  /** Reads the rest of a body: a client that is cut off while it sends may never read the response that says why. */
+  /** Reads the rest of a body: a client that is cut off while it sends may never read the response with the reason. */
   #discardRest({ incoming, socket }: Exchange): void {
     if (incoming.complete) return
     const { discardBytes, discardMs } = this.#limits
@@ -375,7 +377,7 @@ export class Connections {
     this.#cutUnread(nowMs)
   }
 
-  /** Whether a body comes too slowly. A full buffer waits for us, not for the client. */
+  /** True if a body is too slow. A full buffer waits for this server, not for the client. */
   #isTooSlow(exchange: Exchange, nowMs: number): boolean {
     const { incoming, socket, sinceMs, bytesBefore, pace } = exchange
     if (incoming.complete) return false
@@ -403,7 +405,7 @@ export class Connections {
         exchange.unreadSinceMs = null
         continue
       }
-      // The socket's timer checks whether the system still takes bytes.
+      // The socket's timer checks that the system still takes bytes.
       if (exchange.unreadSinceMs === null) socket.setTimeout(unreadMs)
       exchange.unreadSinceMs ??= nowMs
       bytes += held
@@ -441,7 +443,7 @@ function sum(exchanges: readonly Exchange[]): number {
   return exchanges.reduce((bytes, exchange) => bytes + heldBytes(exchange), 0)
 }
 
-/** Whether a request announces a body. */
+/** True if a request announces a body. */
 export function hasBody({ headers }: IncomingMessage): boolean {
   return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
 }

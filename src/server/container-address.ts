@@ -1,6 +1,7 @@
 /**
- * The address at which workers in containers reach this server: a listener with the worker surface alone, on the gateway of their network
- * or another address that fits their engine (docs/adr/0018). The relay listens there, so that it exists while the server is away.
+ * The address at which workers in containers reach this server: a listener with the worker surface alone, on the
+ * gateway of their network or another address that fits their engine (docs/adr/0018). The relay listens there, so
+ * that it exists while the server is away.
  */
 import { readFileSync } from 'node:fs'
 import { AppError, toAppError } from '../core/errors.ts'
@@ -13,20 +14,20 @@ import { type Listener, originOf } from './listener.ts'
 export interface ContainerRelay {
   /** The port of its loopback address. */
   readonly port: number
-  /** Its other address; null for none. */
+  /** Its other address; null without one. */
   readonly outer: { readonly host: string; readonly port: number } | null
   /** Lets it listen on another address, too. @returns its port */
   listenToo(wanted: { host: string; port: number }): Promise<number>
 }
 
-/** What a {@link ContainerAddress} needs. */
+/** Parts of a {@link ContainerAddress}. */
 export interface ContainerAddressParts {
   readonly network: ContainerNetwork
   /** The address or name of a setting; null to find one. */
   readonly given: string | null
   /** The file that keeps the address for the next run. */
   readonly file: string
-  /** The relay, as soon as it has started; null for none. */
+  /** The relay after its start; null without one. */
   readonly relay: () => Promise<ContainerRelay | null>
   /** Listens with the worker surface. */
   readonly listen: (host: string, port: number) => Promise<Listener>
@@ -34,7 +35,7 @@ export interface ContainerAddressParts {
   readonly note: (what: 'containers.reachable' | 'containers.unreachable', fields: object) => void
 }
 
-/** What a container needs to call this server. */
+/** Network and addresses with which a container calls this server. */
 export interface Attached extends Pick<ContainerWay, 'extraHosts' | 'serving'> {
   readonly network: string
   /** Origin of the worker surface. */
@@ -68,7 +69,7 @@ export class ContainerAddress {
 
   /**
    * Makes sure that the network exists and that this server can be reached from it.
-   * @throws AppError `unavailable` with the reason and what to do
+   * @throws AppError `unavailable` with the reason and the remedy
    */
   attach(): Promise<Attached> {
     this.#attaching ??= this.#attach()
@@ -90,13 +91,17 @@ export class ContainerAddress {
     return this.#attaching
   }
 
-  /** After a start: listens again at the address that containers of an earlier run may call. A failure is repeated with the next container. */
+  /**
+   * After a start: listens again at the address that containers of an earlier run may call. A failure is
+   * repeated with the next container.
+   */
   async resume(): Promise<void> {
     if (this.#known !== null) await this.attach().catch(() => {})
   }
 
   /**
-   * The network of a container whose worker got its address a moment ago, as it was found then: the engine is asked once for each start.
+   * The network of a container whose worker got its address a moment ago, as it was found then: the engine is
+   * asked once for each start.
    * @throws as {@link attach}
    */
   async connection(): Promise<Attached> {
@@ -113,7 +118,7 @@ export class ContainerAddress {
     return this.#known?.url ?? null
   }
 
-  /** Whether a connection from this address is a container's. */
+  /** True if a connection from this address is a container's. */
   isContainer(address: string | undefined): boolean {
     return address !== undefined && isWithin(address, this.#known?.subnets ?? [])
   }

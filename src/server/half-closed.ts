@@ -1,8 +1,9 @@
 /**
- * Clients that send their request and shut their writing side: they get their answer all the same. A client that has gone looks like
- * them until something is written to it, so the first characters of the answer, which are always the same, are written early, one at
- * a time: the system of a client that has gone refuses the first, and the next one finds the connection ended. Of an answer in chunks
- * that has begun, zeros before the size of the next chunk are written.
+ * Clients that send their request and shut their writing side: they get their answer all the same. A client
+ * that has gone looks like them until something is written to it, so the first characters of the answer, which
+ * are always the same, are written early, one at a time: the system of a client that has gone refuses the
+ * first, and the next one finds the connection ended. Of an answer in chunks that has begun, zeros before the
+ * size of the next chunk are written.
  */
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -15,9 +16,12 @@ const PAUSES_MS = [0, 50, 250, 2_000, 10_000, 30_000, 60_000, 90_000, 150_000]
 const LATEST = Symbol('latest')
 type KnownSocket = Socket & { [LATEST]?: ServerResponse }
 
-/** Answers clients that have shut their writing side, and notices those that have gone. To be called before the server has connections. */
+/**
+ * Answers clients that have shut their writing side, and notices those that have gone. To be called before
+ * the server has connections.
+ */
 export function answerHalfClosed(server: Server): void {
-  // An option of Node's server without documentation; otherwise the end of what a client sends ends its requests.
+  // An option of Node's server without documentation; otherwise the end of a client's data ends its requests.
   Object.assign(server, { httpAllowHalfOpen: true })
   server.prependListener('request', ({ socket }, outgoing) => {
     ;(socket as KnownSocket)[LATEST] = outgoing
@@ -42,11 +46,14 @@ function hasBegun(outgoing: ServerResponse): boolean {
   return (outgoing as ServerResponse & { readonly _headerSent?: boolean })._headerSent !== false
 }
 
-/** Writes a zero before the size of the next chunk unless something waits to be written, and others later, while no chunk comes. */
+/**
+ * Writes a zero before the size of the next chunk unless something waits to be written, and others
+ * later, while no chunk comes.
+ */
 function writeZeros(socket: Socket, outgoing: ServerResponse, written: number): void {
   const hasChunks = outgoing.chunkedEncoding && outgoing.req.method !== 'HEAD' && !outgoing.writableEnded
   if (!hasChunks || outgoing.socket !== socket || !socket.writable) return
-  // What waits is refused as a zero is, and that is noticed at the next write.
+  // The system refuses waiting bytes as it refuses a zero, and the next write fails.
   if (socket.writableLength === 0) socket.write('0', 'latin1')
   const bytes = socket.bytesWritten
   const pauseMs = PAUSES_MS[written + 1]

@@ -1,12 +1,12 @@
 /**
- * The host names of this server. A foreign page whose host name points at this machine (DNS rebinding) calls the server
- * by that name, and the browser takes both for one origin; so unknown names get no response.
+ * The host names of this server. A foreign page whose host name points at this machine (DNS rebinding) calls the
+ * server by that name, and the browser takes both for one origin; so unknown names get no response.
  */
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import { absoluteTarget } from '../core/request-path.ts'
 
-/** Why a request gets no answer for the host that it names. */
+/** The reason why a request is refused for the host that it names. */
 export interface HostRefusal {
   readonly status: 400 | 421
   readonly error: string
@@ -15,9 +15,12 @@ export interface HostRefusal {
 /** Names that a server has. All are compared without case, port and a dot at the end. */
 export interface KnownHosts {
   readonly names: readonly string[]
-  /** Domains of which every name below is known, and the domain itself. */
+  /** Domains that are known with every name below them. */
   readonly domains: readonly string[]
-  /** True for a further name that is valid at this moment: a domain of an endpoint. By default no further name is valid. */
+  /**
+   * True for a further name that is valid at this moment: a domain of an endpoint. By
+   * default no further name is valid.
+   */
   readonly also?: (name: string) => boolean
 }
 
@@ -35,7 +38,8 @@ const MACHINE_IN_CONTAINERS = ['host.docker.internal', 'host.containers.internal
 const HOST = /^(?:\[[0-9a-f:.]+\]|[a-z0-9_](?:[a-z0-9_.-]{0,253}))(?::\d{0,5})?$/i
 
 /**
- * Judges requests by the host that they name. One client names the same host again and again, so the latest is remembered.
+ * Judges requests by the host that they name. One client names the same host again and again, so the latest is
+ * remembered.
  * @param known besides loopback names, addresses as numbers, and names that containers have for their machine
  * @returns null for a request that may go on, and for one that names no host
  */
@@ -58,9 +62,9 @@ export function hostCheck(known: KnownHosts): (asked: Pick<IncomingMessage, 'url
   }
 }
 
-/** The host that a request names, as it came; null for none. */
+/** The host that a request names, unchanged; null without one. */
 export function namedHost({ url = '/', headers }: Pick<IncomingMessage, 'url' | 'headers'>): string | null {
-  // The authority of an absolute target is the host, whatever the header says (RFC 9112, 3.2.2).
+  // The authority of an absolute target is the host, and the header does not count (RFC 9112, 3.2.2).
   return absoluteTarget(url)?.host ?? headers.host ?? null
 }
 

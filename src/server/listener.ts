@@ -30,7 +30,7 @@ const HEADERS_MS = 30_000
 /** Limit of bytes of the line and the headers of a request; above it the response is 431. */
 const HEADER_BYTES = 16_384
 const CHECK_MS = 5_000
-/** How long new connections may be silent when the listener is closed. */
+/** Time for which new connections may be silent when the listener is closed, in milliseconds. */
 const SILENT_MS = 1_000
 
 /** Options of a listener. */
@@ -44,27 +44,27 @@ export interface ListenOptions {
   readonly maxConnections: number
   /** Called for each connection that is refused because there are too many. */
   readonly onFull?: () => void
-  /** Whether all requests from an address are refused; none unless given. */
+  /** True to refuse all requests from an address; by default none are refused. */
   readonly refuses?: (address: string | undefined) => boolean
-  /** The host names of the server; requests for others are refused. All are accepted unless given. */
+  /** The host names of the server; requests for others are refused. By default all are accepted. */
   readonly hosts?: KnownHosts
-  /** Whether a peer is a trusted proxy, whose fields about the client count; none unless given. */
+  /** True if a peer is a trusted proxy, whose fields about the client count; by default no peer is trusted. */
   readonly trusts?: (address: string) => boolean
-  /** The host name of the console besides its name below localhost; none unless given. */
+  /** The host name of the console besides its name below localhost; none by default. */
   readonly consoleHost?: string | null
-  /** Load-balancing endpoints; none unless given. */
+  /** Load-balancing endpoints; none by default. */
   readonly mount?: Mount
-  /** New connections wait, unread, until it resolves; they do not wait unless given. */
+  /** New connections wait, unread, until it resolves; by default they do not wait. */
   readonly opening?: Promise<void>
-  /** What answers in place of surfaces and endpoints now; null for nothing, which is so unless given. */
+  /** Handler in place of surfaces and endpoints at this time; null without one, as by default. */
   readonly standIn?: () => StandIn | null
   /** Limits that differ from the defaults. */
   readonly limits?: Partial<ConnectionLimits>
-  /** The certificate of a listener that speaks HTTPS alone; plain HTTP unless given. */
+  /** The certificate of a listener that speaks HTTPS alone; plain HTTP by default. */
   readonly tls?: ListenerTls
-  /** How long a handshake of TLS may take, in place of the default. */
+  /** Longest handshake of TLS in milliseconds, in place of the default. */
   readonly handshakeMs?: number
-  /** A field that every response has, as a name and a value; none unless given. */
+  /** A field that every response has, as a name and a value; none by default. */
   readonly field?: readonly [name: string, value: string]
 }
 
@@ -206,7 +206,7 @@ async function bind(server: Server, { host, port, file, inherited }: ListenOptio
   return (server.address() as AddressInfo).port
 }
 
-/** The settings say who reaches the server, so a socket that says something else is refused. */
+/** The settings decide who reaches the server, so a socket with another rule is refused. */
 function checkAddress(server: Server, host: string, port: number): void {
   const bound = server.address()
   const at = bound === null || typeof bound === 'string' ? null : bound
@@ -226,7 +226,10 @@ function lengthProblem({ headers }: IncomingMessage): HostRefusal | null {
   return length === undefined || isContentLength(length) ? null : NO_LENGTH
 }
 
-/** Gives a host as URLs have it: `[::ffff:127.0.0.1]` and `localhost:` are well-formed, and have another form there. The latest is remembered. */
+/**
+ * Gives a host as URLs have it: `[::ffff:127.0.0.1]` and `localhost:` are well-formed, and have another form
+ * there. The latest is remembered.
+ */
 function urlHosts(): (host: string) => string {
   let latest = { given: '', host: '' }
   return given => {
@@ -257,7 +260,7 @@ export function originOf(host: string, port: number, scheme: 'http' | 'https' = 
   return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
-/** Whether only programs on this machine can reach the address. */
+/** True if only programs on this machine can reach the address. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host)
 }
@@ -272,7 +275,7 @@ const turns = new BodyTurns()
 
 /**
  * The body of a request without the web stream that the request would make of it, which takes a sixth of a short call.
- * @param owner its account, as far as it is known
+ * @param owner its account; empty while unknown
  */
 function bodyOf(incoming: IncomingMessage, owner: () => string): IncomingBody | null {
   if (!hasBody(incoming)) return null
@@ -282,7 +285,9 @@ function bodyOf(incoming: IncomingMessage, owner: () => string): IncomingBody | 
   }
 }
 
-/** Whether a response went out: `finish` means that the system has its last byte, an earlier `close` that it was cut off. */
+/**
+ * Outcome of a response: `finish` means that the system has its last byte, an earlier `close` that it was cut off.
+ */
 function deliveryOf(outgoing: ServerResponse): Delivery {
   return {
     onSettled(callback) {
@@ -299,7 +304,7 @@ function deliveryOf(outgoing: ServerResponse): Delivery {
   }
 }
 
-/** Aborts at the end of what the client sends, or of its connection. */
+/** Aborts at the end of the client's data, or of its connection. */
 function endingOf(outgoing: ServerResponse, socket: Socket): AbortSignal {
   const ended = new AbortController()
   const end = () => ended.abort()
@@ -336,10 +341,11 @@ function holdConnections(server: Server, opening: Promise<void>): () => void {
 }
 
 async function closeServer(server: Server, graceMs: number, connections: Connections): Promise<void> {
-  // That of HTTP also ends new connections, whose first request may be on its way: with a socket that outlives the server it is answered.
+  // That of HTTP also ends new connections, whose first request may be on its way: with a socket that outlives
+  // the server it is answered.
   const closed = new Promise<void>(resolve => void NetServer.prototype.close.call(server, () => resolve()))
   connections.endIdle()
-  // What came while this process was kept from running is read before: timers go first, immediates after reading.
+  // Data that came while this process was suspended is read first: timers run before reads, immediates after them.
   const endSilent = () => setImmediate(() => setImmediate(() => server.closeIdleConnections()))
   const ofSilent = setTimeout(endSilent, Math.min(SILENT_MS, graceMs))
   const timer = setTimeout(() => {

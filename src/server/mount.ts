@@ -1,4 +1,4 @@
-/** Where load-balancing endpoints hang in a listener: names of hosts, and paths below `/lb/`. */
+/** Places of load-balancing endpoints in a listener: names of hosts, and paths below `/lb/`. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { LOCAL_CONSOLE } from '../api/console/origin.ts'
@@ -11,22 +11,27 @@ import { plainHost } from './hosts.ts'
 import { requestIdOf } from './request-ids.ts'
 import type { StandIn } from './stand-in.ts'
 
-/** What a listener needs to serve load-balancing endpoints. */
+/** Parts with which a listener serves load-balancing endpoints. */
 export interface Mount {
   readonly entrance: Entrance
   /** Endpoints are hosts below this domain; null for those below `localhost` alone. */
   readonly domain: string | null
-  /** The endpoint that has a name as its domain; by default no endpoint has one. @param name in lower case, without a port and a dot at the end */
+  /**
+   * The endpoint that has a name as its domain; by default no endpoint has one.
+   * @param name in lower case, without a port and a dot at the end
+   */
   readonly endpointOf?: (name: string) => EndpointId | null
   /** Hosts that are never endpoints, although they lie below the domain. */
   readonly ownHosts: readonly string[]
-  /** Hosts at which there is no endpoint, below whatever path: that of the console, besides its name below localhost. */
+  /**
+   * Hosts at which there is no endpoint, below whatever path: that of the console, besides its name below localhost.
+   */
   readonly closedHosts: readonly string[]
 }
 
 const PREFIX = '/lb/'
 
-/** What a request says about where it goes. */
+/** Parts of a request that name its destination. */
 export type Asked = Pick<IncomingMessage, 'url' | 'headers'>
 
 /**
@@ -55,7 +60,7 @@ export function routing({
   })
   return ({ url = '/', headers: { host } }) => {
     const target = absoluteTarget(url)
-    // The authority of an absolute target is the host, whatever the header says (RFC 9112, 3.2.2).
+    // The authority of an absolute target is the host, and the header does not count (RFC 9112, 3.2.2).
     const named = ofHost(target?.host ?? host ?? '')
     if (named === null) return null
     const { other } = named
@@ -74,7 +79,7 @@ interface Named {
   readonly other: string | null
 }
 
-/** Slashes may be repeated up to the id; what follows is the worker's own. */
+/** Slashes may be repeated up to the id; the rest of the path is the worker's own. */
 function ofPath(path: string): Omit<GatewayRoute, 'host'> | null {
   const [start] = /^\/+lb\/+/.exec(path) ?? []
   if (start === undefined) return null
@@ -97,13 +102,13 @@ function remembered<Found>(find: (host: string) => Found): (host: string) => Fou
   }
 }
 
-/** What else becomes of requests. */
+/** Handling of requests that are not for an endpoint. */
 export interface Others {
-  /** Whether the caller, or the host that it names, is refused, whatever it asks. */
+  /** True to refuse the caller, or the host that it names, for any request. */
   readonly refuses: (incoming: IncomingMessage) => boolean
   /** True for a request that another server gets, because its host is unknown here. */
   readonly isPassedOn: (incoming: IncomingMessage) => boolean
-  /** Whether requests that came before on this connection have no answer yet. */
+  /** True if earlier requests on this connection have no answer yet. */
   readonly isBusy: (socket: Duplex) => boolean
   /** Gives a request its place; false when there is none for it. */
   readonly enters: (incoming: IncomingMessage, endpointId: EndpointId | null) => boolean
@@ -111,7 +116,7 @@ export interface Others {
   readonly refuse: (outgoing: ServerResponse, requestId: string) => void
   /** A socket has left HTTP. */
   readonly upgraded: (socket: Duplex) => void
-  /** What answers in place of the endpoints now; null for nothing. */
+  /** Handler in place of the endpoints at this time; null without one. */
   readonly standIn: () => StandIn | null
 }
 
@@ -119,9 +124,9 @@ export interface Others {
 export interface Mounted {
   /** For the options of the server: upgrades of all others are answered as if they were none. */
   shouldUpgrade(incoming: IncomingMessage): boolean
-  /** Whether the request was for an endpoint, and is taken care of. */
+  /** Handles a request for an endpoint; false for other requests. */
   takes(incoming: IncomingMessage, outgoing: ServerResponse): boolean
-  /** Listens to what the server says besides of `request`. */
+  /** Handles the events of the server other than `request`. */
   attach(server: Server): void
 }
 
@@ -133,8 +138,8 @@ export function mounted(mount: Mount, others: Others): Mounted {
   const isFor = (incoming: IncomingMessage) =>
     !refuses(incoming) && (routeOf(incoming) !== null || isPassedOn(incoming))
   return {
-    // Clients offer the upgrade to HTTP/2 unasked, with requests that they want answered in any case. And what is not HTTP any
-    // more would come before the answers that are still to come.
+    // Clients offer the upgrade to HTTP/2 unasked, with requests that need an answer in any case. And data of another
+    // protocol would come before the answers that are still due.
     shouldUpgrade: incoming =>
       !/\bh2c?\b/i.test(incoming.headers.upgrade ?? '') && !isBusy(incoming.socket) && isFor(incoming),
     takes(incoming, outgoing) {
@@ -146,12 +151,12 @@ export function mounted(mount: Mount, others: Others): Mounted {
     },
     attach(server) {
       server.on('checkContinue', (incoming, outgoing) => {
-        // The entrance says it once it knows that it wants the body.
+        // The entrance sends it when it needs the body.
         if (standIn() !== null || !isFor(incoming)) outgoing.writeContinue()
         server.emit('request', incoming, outgoing)
       })
       server.on('upgrade', (incoming, socket, head) => {
-        // What goes wrong with it ends it, and who has it then hears of that.
+        // An error ends it, and its owner receives the end.
         socket.on('error', () => {})
         upgraded(socket)
         const route = routeOf(incoming)

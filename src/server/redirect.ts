@@ -1,4 +1,4 @@
-/** What a listener for plain HTTP answers in place of all else: where HTTPS is. */
+/** Answers of a listener for plain HTTP: redirects to HTTPS. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AppError } from '../core/errors.ts'
 import { refuseUpgrade } from '../gateway/entrance/error-response.ts'
@@ -7,7 +7,8 @@ import { requestIdOf } from './request-ids.ts'
 import type { StandIn } from './stand-in.ts'
 
 /**
- * Leads every request to its host in HTTPS. The listener has refused hosts that the server does not go by, so nobody is led elsewhere.
+ * Leads every request to its host in HTTPS. The listener has refused hosts that the server does not go by,
+ * so nobody is led elsewhere.
  * @param port the port of HTTPS, as clients reach it
  */
 export function redirectToHttps(port: () => number): StandIn {
@@ -26,7 +27,7 @@ export function redirectToHttps(port: () => number): StandIn {
 
 /** The address of a request in HTTPS; null where it names no host. */
 function secured({ url = '/', headers }: IncomingMessage, port: number): string | null {
-  // The authority of an absolute target is the host, whatever the header says (RFC 9112, 3.2.2).
+  // The authority of an absolute target is the host, and the header does not count (RFC 9112, 3.2.2).
   const [, authority, rest] = /^https?:\/\/([^/?#]*)(.*)/is.exec(url) ?? []
   const host = plainHost(authority ?? headers.host ?? '')
   if (host === '') return null

@@ -2,7 +2,8 @@
 import { BlockList, isIPv6 } from 'node:net'
 
 /**
- * Whether an address is one of this machine, behind which everybody may be whom a proxy hands on, or of a proxy that is trusted.
+ * Returns a test that is true for addresses of this machine, which a proxy may use for any client, and for
+ * addresses of trusted proxies.
  * @param proxies addresses, and networks such as 10.0.0.0/8
  */
 export function sharedAddresses(proxies: readonly string[]): (address: string) => boolean {

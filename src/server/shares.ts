@@ -16,14 +16,17 @@ export interface ShareLimits {
 /** The place of one request. */
 export interface ConnectionPlace {
   readonly endpointId: EndpointId | null
-  /** Whether it has one of those that are kept for management and workers. */
+  /** True if it has one of the reserved places for management and workers. */
   readonly reserved: boolean
   account: string | null
   /** Ends the request, so that another one gets its place. */
   readonly end: () => void
 }
 
-/** The parts that are left to others: of all places by all load-balancing endpoints together, of the reserved ones by one account. */
+/**
+ * The parts that are left to others: of all places by all load-balancing endpoints together, of the
+ * reserved ones by one account.
+ */
 const LEFT = { balanced: 1 / 4, reserved: 3 / 4 } as const
 
 /** Counts the places that are taken. */
@@ -32,7 +35,10 @@ export class ConnectionShares {
   readonly #accounts = new Holdings<string>()
   readonly #reservedOf = new Holdings<string>()
   readonly #endpoints = new Holdings<EndpointId>()
-  /** The reserved places without an account so far, the oldest first: a stranger may have them, who only looks like management. */
+  /**
+   * The reserved places without an account so far, the oldest first: a stranger may have them, who
+   * only looks like management.
+   */
   readonly #unowned = new Set<ConnectionPlace>()
   #all = 0
   #balanced = 0
@@ -44,7 +50,7 @@ export class ConnectionShares {
   /**
    * A place for a request, which {@link leave} gives back; null when it is refused.
    * @param endpointId the load-balancing endpoint that it is for; null for others
-   * @param mayBeReserved whether it is of management or a worker, asked only when there is no other place
+   * @param mayBeReserved returns true if it is of management or a worker; called only without any other place
    * @param end ends the request; called when it has a reserved place, no account yet, and others need the place
    */
   enter(endpointId: EndpointId | null, mayBeReserved: () => boolean, end: () => void): ConnectionPlace | null {
@@ -62,7 +68,9 @@ export class ConnectionShares {
     return place
   }
 
-  /** Ends the request that has had a reserved place without an account for the longest time. False when there is none. */
+  /**
+   * Ends the request that has had a reserved place without an account for the longest time. False when there is none.
+   */
   endUnowned(): boolean {
     const [oldest] = this.#unowned
     if (oldest === undefined) return false
@@ -71,7 +79,7 @@ export class ConnectionShares {
     return true
   }
 
-  /** Records the account of the request once it is known. False: the account has too many, so the request is to be refused. */
+  /** Records the account of a request. False if the account has too many, so that the request must be refused. */
   own(place: ConnectionPlace, account: string): boolean {
     if (place.account !== null) return true
     const { perAccount, reserved } = this.#limits

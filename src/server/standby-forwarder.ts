@@ -21,7 +21,7 @@ import type { ListenerTls } from './tls.ts'
 
 /** Says that a server that stands by has passed a request on, so that another one does not do it again. */
 export const PASSED_ON = 'x-runyard-passed-on'
-/** How long the other server may take to accept a connection. */
+/** Time for the other server to accept a connection, in milliseconds. */
 const CONNECT_MS = 3_000
 const RETRY_AFTER_S = 2
 
@@ -32,15 +32,18 @@ export class StandbyForwarder {
   readonly #trusts: (address: string) => boolean
 
   /**
-   * @param trusts whether a peer is a trusted proxy, whose fields about the client are passed on
-   * @param tls the own certificate, which the other server may have, too; null for none
+   * @param trusts returns true if a peer is a trusted proxy, whose fields about the client are passed on
+   * @param tls the own certificate, which the other server may have, too; null without one
    */
   constructor(trusts: (address: string) => boolean, tls: ListenerTls | null) {
     this.#trusts = trusts
     this.#secure = peerAgents(tls)
   }
 
-  /** Passes a request on, and its response back. @param isNamed whether the caller may learn where the other server is */
+  /**
+   * Passes a request on, and its response back.
+   * @param isNamed true if the caller may see the address of the other server
+   */
   forward(incoming: IncomingMessage, outgoing: ServerResponse, { to, isNamed }: { to: URL; isNamed: boolean }): void {
     const sent = this.#send(incoming, to, [])
     sent.on('response', answer => {
@@ -117,7 +120,7 @@ export class StandbyForwarder {
   }
 }
 
-/** What a connection says once it can be used. */
+/** Name of the event at which a connection can be used. */
 function readyOf({ protocol }: URL): 'connect' | 'secureConnect' {
   return protocol === 'https:' ? 'secureConnect' : 'connect'
 }
@@ -139,7 +142,10 @@ function passedFields({ rawHeaders, headers }: IncomingMessage): string[] {
   return keptFields(rawHeaders, headers.connection)
 }
 
-/** The fields that are not of one connection only, and not the mark of {@link PASSED_ON}. @param but the name of one that is left out, too */
+/**
+ * The fields that are not of one connection only, and not the mark of {@link PASSED_ON}.
+ * @param but the name of one that is left out, too
+ */
 function keptFields(raw: readonly string[], connection = '', but = ''): string[] {
   const named = namedByConnection(connection)
   const kept: string[] = []

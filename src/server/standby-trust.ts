@@ -1,6 +1,6 @@
 /**
- * Which certificate of the active server is believed by one that stands by: its own, or one that an authority known to Node has signed
- * for the address of the other or for a name in its own (docs/adr/0063-tls-by-itself.md).
+ * Certificates of the active server that a standby server trusts: its own, or one that an authority known to Node
+ * signed for the address of the active server or for a name in its own (docs/adr/0063-tls-by-itself.md).
  */
 import { X509Certificate } from 'node:crypto'
 import { Agent } from 'node:https'
@@ -17,7 +17,7 @@ export interface PeerAgents {
   close(): void
 }
 
-/** @param tls the own certificate; null for none */
+/** @param tls the own certificate; null without one */
 export function peerAgents(tls: ListenerTls | null): PeerAgents {
   let agents: { readonly kept: Agent; readonly once: Agent } | null = null
   const unfollow = tls?.watch(() => {
@@ -43,7 +43,7 @@ export function peerAgents(tls: ListenerTls | null): PeerAgents {
   }
 }
 
-/** Whether a connection failed because its certificate is not believed. */
+/** True if a connection failed because its certificate is not trusted. */
 export function isDistrusted(cause: unknown): boolean {
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   return /CERT|SELF_SIGNED|UNABLE_TO_(?:VERIFY|GET)/.test(code)

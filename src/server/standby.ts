@@ -1,4 +1,7 @@
-/** What a server answers while another one is active: health and status itself; all else is refused, or passed on to the active one. */
+/**
+ * Answers of a server while another one is active: its own health and status; it refuses all other requests, or
+ * passes them on to the active server.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { readAuthorizationKey } from '../core/accounts/authorization.ts'
@@ -12,7 +15,7 @@ import type { StandIn } from './stand-in.ts'
 import { PASSED_ON, StandbyForwarder } from './standby-forwarder.ts'
 import type { ListenerTls } from './tls.ts'
 
-/** Where the active server is reached, as origins; null for each that is not known. */
+/** Origins of the active server; null for each that is unknown. */
 export interface ActiveAddresses {
   /** For job operations, workers and load-balancing endpoints. */
   readonly open: URL | null
@@ -22,15 +25,15 @@ export interface ActiveAddresses {
   readonly workers: URL | null
 }
 
-/** What a {@link Standby} needs. */
+/** Parts of a {@link Standby}. */
 export interface StandbyParts {
-  /** The active server as far as it is known now. */
+  /** The active server as last read. */
   readonly active: () => ActiveAddresses
-  /** Whether requests are passed on to it. */
+  /** True to pass requests on to it. */
   readonly forwards: boolean
-  /** Whether a peer is a trusted proxy, whose fields about the client are passed on. */
+  /** True if a peer is a trusted proxy, whose fields about the client are passed on. */
   readonly trusts: (address: string) => boolean
-  /** The own certificate; null for none. */
+  /** The own certificate; null without one. */
   readonly tls: ListenerTls | null
   /** The keys that the server has now, with which its status can be read; none where it has none yet. */
   readonly keys: () => readonly string[]
@@ -54,8 +57,8 @@ export class Standby {
 
   /**
    * For one listener.
-   * @param kind what it is for: all, or all but management, management alone, calls of workers alone. These go to a port of the active
-   *   server that has nothing else, so that workers reach no more there than here
+   * @param kind its requests: all, or all but management, management alone, calls of workers alone. These go to a
+   * port of the active server that has nothing else, so that workers reach no more there than here
    */
   for(kind: 'all' | 'open' | 'management' | 'workers'): StandIn {
     const ofWorkers = kind === 'workers'
@@ -90,7 +93,7 @@ export class Standby {
     this.#forwarder.close()
   }
 
-  /** Whether the request was for this server itself, and is answered. */
+  /** Answers a request for this server itself; false for other requests. */
   #answers(incoming: IncomingMessage, outgoing: ServerResponse, active: URL | null): boolean {
     if (incoming.method !== 'GET' && incoming.method !== 'HEAD') return false
     const path = textBefore(withSingleSlashes(incoming.url ?? ''), '?')

@@ -1,6 +1,6 @@
 /**
- * TLS in front of a listener for HTTP/1.1. A connection is counted before its handshake and has to finish that in time, and gets the
- * certificate that is in use when it comes; see docs/adr/0063-tls-by-itself.md.
+ * TLS in front of a listener for HTTP/1.1. A connection is counted before its handshake and has to finish that in
+ * time, and gets the certificate that is in use when it comes; see docs/adr/0063-tls-by-itself.md.
  */
 import { constants } from 'node:crypto'
 import type { Server } from 'node:http'
@@ -28,23 +28,31 @@ export interface ListenerTls {
   readonly current: KeyAndCertificate
   /** Calls back with each pair that takes its place. @returns ends that */
   watch(changed: (pair: KeyAndCertificate) => void): () => void
-  /** The pair for clients that ask for a name; null for {@link current}, which all names have by default. @param name in lower case */
+  /**
+   * The pair for clients that ask for a name; null for {@link current}, which all names have by default.
+   * @param name in lower case
+   */
   pairFor?(name: string): Promise<KeyAndCertificate | null>
 }
 
-/** How long a handshake may take from the first byte of the connection, and a client that says nothing. */
+/**
+ * Longest handshake from the first byte of the connection, and longest silence of a client before it, in milliseconds.
+ */
 export const HANDSHAKE_MS = 10_000
-/** How long a client that speaks plain HTTP may take to read why that is wrong. */
+/** Time for a client of plain HTTP to read its refusal, in milliseconds. */
 const REFUSAL_MS = 1_000
 
-/** TLS 1.2 at least. A client that asks for another handshake in the middle gets none: that costs it little and the server much. */
+/**
+ * TLS 1.2 at least. A client that asks for another handshake in the middle gets none: that costs it
+ * little and the server much.
+ */
 export const TLS_RULES = {
   minVersion: 'TLSv1.2',
   secureOptions: constants.SSL_OP_NO_RENEGOTIATION | constants.SSL_OP_CIPHER_SERVER_PREFERENCE,
 } as const
 
 /**
- * Lets a server of HTTP answer what TLS has decrypted, and nothing else. To be called before it listens.
+ * Lets a server of HTTP answer decrypted connections alone. For a call before it listens.
  * @param url the address of the listener, for those who speak plain HTTP
  * @param handshakeMs in place of {@link HANDSHAKE_MS}
  * @returns ends following the certificate
@@ -56,7 +64,7 @@ export function overTls(
   url: () => string,
   handshakeMs = HANDSHAKE_MS,
 ): () => void {
-  // What a server of HTTP does with a connection, it does from now on with one that is decrypted.
+  // The HTTP server's handler of connections now handles the decrypted ones.
   const listeners = server.listeners('connection') as ((socket: Socket) => void)[]
   server.removeAllListeners('connection')
   const named = tls.pairFor === undefined ? {} : { SNICallback: contexts(name => tls.pairFor!(name)) }
@@ -130,13 +138,14 @@ class Handshakes {
       if (isPlain(first)) return refuse(first)
       socket.pause()
       socket.unshift(first)
-      // A client that ends its side before the handshake is over has gone. After it a server of HTTP wants to know of that by itself.
+      // A client that ends its side before the handshake is over has gone. After it the HTTP
+      // server handles that itself.
       socket.allowHalfOpen = false
       this.#server.emit('connection', socket)
     })
   }
 
-  /** Its place goes over to what is decrypted. False when the connection is gone. */
+  /** Gives the place of a connection to its decrypted socket. False if the connection is closed. */
   end(secure: TLSSocket): boolean {
     const ends = endsOf(secure)
     const begun = ends === null ? undefined : this.#unfinished.get(ends)
@@ -152,18 +161,18 @@ class Handshakes {
   }
 }
 
-/** What tells a connection from all others; null for one that is gone. */
+/** Key of a connection, from its two ends; null for a closed one. */
 function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string | null {
   if (remoteAddress === undefined || localAddress === undefined) return null
   return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`
 }
 
-/** Whether a client speaks HTTP without TLS: its line begins with a method. A record of TLS begins with a number. */
+/** True if a client speaks HTTP without TLS: its line begins with a method. A record of TLS begins with a number. */
 function isPlain(first: Buffer): boolean {
   return /^[A-Z]/.test(first.subarray(0, 1).toString('latin1'))
 }
 
-/** Says what is wrong in a way that people read. What else the client sends is read, or it would lose the answer. */
+/** Answers with the problem as a readable text. Reads the rest of the client's data, or it would lose the answer. */
 function refusePlain(socket: Socket, first: Buffer, url: string): void {
   const text = `This port speaks HTTPS, and the request came in plain HTTP. Use ${url}\n`
   const isHead = first.subarray(0, 5).toString('latin1') === 'HEAD '
