@@ -24,7 +24,7 @@ export function questionOf(request: IncomingMessage, sharer: Sharer): UpstreamRe
   return { method: 'GET', path, headers, added, body: null, signal: AbortSignal.timeout(HOLD_MS), sharer }
 }
 
-/** Why a call is not admitted; `away` when the server cannot be asked now. */
+/** The reason why a call is not admitted; `away` while the server cannot be asked. */
 export type AdmissionRefusal = 'unauthorized' | 'away'
 
 /** Admits workers before their bodies are read. */
@@ -47,8 +47,9 @@ export class RelayAdmission {
   }
 
   /**
-   * The caller of a request with an unknown token, confirmed by the server: a worker that was started a moment ago, or by a server of an
-   * earlier version. While the server is away, a relay that has the whole list refuses all others, and one without it waits.
+   * The caller of a request with an unknown token, confirmed by the server: a worker that was started a moment ago,
+   * or by a server of an earlier version. While the server is away, a relay that has the whole list refuses all
+   * others, and one without it waits.
    */
   async ask(request: IncomingMessage, gone: AbortSignal): Promise<Sharer | AdmissionRefusal> {
     const token = readAuthorizationKey(request.headers.authorization)

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { RelayShares, type Sharer } from './shares.ts'
 
-/** Connections of workers that are known, and calls that are open. */
+/** Connections of known workers, and open calls. */
 const MAX_CONNECTIONS = 16_000
 const MAX_CALLS = 16_000
 /** Limit of connections without a known token; the oldest are closed first. */
@@ -27,7 +27,7 @@ export class Callers {
     this.#new.delete(socket)
   }
 
-  /** Whether a worker may begin a call on this connection; then it has to {@link leave}. */
+  /** Begins a call of a worker on this connection, which must {@link leave} then; false if there is no room. */
   enter(sharer: Sharer, socket: Socket): boolean {
     if (!this.#calls.take(sharer, 1)) return false
     if (this.#known.has(socket)) return true

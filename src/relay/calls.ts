@@ -1,7 +1,7 @@
 /** Classifies requests: only the six calls of the worker protocol are passed on. */
 import { withSingleSlashes } from '../core/request-path.ts'
 
-/** How a call is treated while the server is away. */
+/** Treatment of a call while the server is away. */
 export type Kind =
   /** Held, then answered with nothing. */
   | 'take'
@@ -38,7 +38,7 @@ function partsOf(url: string | undefined): RegExpExecArray | null {
   return /^\/v2\/([^/]+)\/([a-z-]+)\//.exec(path)
 }
 
-/** Of one connection only, or made anew. */
+/** Headers of one connection only, or made again for the next one. */
 const HOPS =
   /^(?:connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|host|content-length|x-runyard-.*)$/i
 

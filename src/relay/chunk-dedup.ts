@@ -4,8 +4,8 @@ import { MAX_COPIES } from '../core/workers/relay-headers.ts'
 const MAX_STREAMS = 10_000
 
 /**
- * How often the last chunk of each stream was kept in a row. Chunks have no numbers, and language models say the same thing twice; so
- * only the count shows whether a chunk that is sent again was stored.
+ * Counts of the last chunk of each stream, stored in a row. Chunks have no numbers, and language models repeat texts;
+ * so only the count shows if a repeated chunk was stored.
  */
 export class ChunkDedup {
   readonly #last = new Map<string, { digest: string; count: number }>()

@@ -4,7 +4,7 @@ import { writeDurably } from '../disk/durable-file.ts'
 import { relayNow } from './relay-clock.ts'
 import type { Sharer } from './shares.ts'
 
-/** How long calls of an ended worker are accepted: as long as its results are passed on. */
+/** Time for which calls of an ended worker are accepted, in milliseconds: as long as its results are passed on. */
 const ENDED_MS = 600_000
 /** Limit of workers that a relay knows; the oldest are forgotten. */
 const MAX_TOKENS = 100_000
@@ -13,18 +13,18 @@ const WRITE_PAUSE_MS = 1_000
 
 /** One part of a server's list of the tokens of workers, as SHA-256 in hexadecimal digits. */
 export interface TokenUpdate {
-  /** Whether it begins a whole list. Tokens that the whole list does not have are of ended workers. */
+  /** True if it begins a complete list. Tokens that are not in the complete list are of ended workers. */
   readonly first: boolean
   readonly last: boolean
   /** Hash and account of running workers. */
   readonly live: readonly (readonly [hash: string, owner: string])[]
-  /** Hashes of workers that have ended. */
+  /** Hashes of workers that ended. */
   readonly ended: readonly string[]
 }
 
 interface Known {
   readonly owner: string
-  /** When the worker ended, by {@link relayNow}; null while it lives. */
+  /** End of the worker, by {@link relayNow}; null while it lives. */
   endedAtMs: number | null
 }
 
@@ -39,13 +39,13 @@ export class KnownTokens {
   #writing: NodeJS.Timeout | null = null
   #isComplete: boolean
 
-  /** @param file where the tokens are kept */
+  /** @param file path of the file of tokens */
   constructor(file: string) {
     this.#file = file
     this.#isComplete = this.#read()
   }
 
-  /** Whether a server has ever sent a whole list. */
+  /** True after a server sent a complete list. */
   get isComplete(): boolean {
     return this.#isComplete
   }
@@ -90,7 +90,7 @@ export class KnownTokens {
   #read(): boolean {
     try {
       for (const [digest, owner, endedAtMs] of JSON.parse(readFileSync(this.#file, 'utf8')) as Entry[]) {
-        // The clock of this relay is another one: it counts from its start.
+        // Each relay has its own clock, which counts from its start.
         this.#known.set(digest, { owner, endedAtMs: endedAtMs === null ? null : relayNow() })
       }
       return true

@@ -14,9 +14,9 @@ import { type Kept, type Spool, SpoolFull } from './spool.ts'
 import { UndeliveredTakes } from './undelivered-takes.ts'
 import type { Upstream, UpstreamAnswer } from './upstream.ts'
 
-/** What each caller is told that is turned away, or for which the server is away. */
+/** Headers of the response to callers that are refused, or for which the server is away. */
 const RETRY = { 'Retry-After': '5' }
-/** How long a call is passed on after its worker may have gone. */
+/** Time for which a call is passed on after its worker may have ended, in milliseconds. */
 const ORPHAN_MS = 600_000
 /** Interval between attempts while the server seems to be up. */
 const PAUSE_MS = 100
@@ -34,18 +34,18 @@ interface Call {
   readonly gone: AbortSignal
 }
 
-/** What {@link CallPassing} uses. */
+/** Parts of {@link CallPassing}. */
 export interface PassingParts {
   readonly spool: Spool
   readonly upstream: Upstream
   readonly admission: RelayAdmission
   readonly callers: Callers
   readonly setAside: SetAside
-  /** How long a server has to be there before a suspect is passed on to it. */
+  /** Time for which a server must run before a suspect is passed on to it, in milliseconds. */
   readonly calmMs: number
 }
 
-/** Passes calls of workers on to whatever server is there. */
+/** Passes calls of workers on to the server that runs at that time. */
 export class CallPassing {
   readonly #spool: Spool
   readonly #upstream: Upstream
@@ -66,12 +66,13 @@ export class CallPassing {
     this.#calmMs = calmMs
   }
 
-  /** A call, to its end. Nothing of its body is read before it is known that a worker sends it. */
+  /** Handles a call to its end. Reads nothing of its body before the caller is known as a worker. */
   async pass(kind: Kind, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const gone = new AbortController()
     const leave = () => gone.abort()
     response.on('close', leave)
-    // A worker that sends no more may have gone. Its results and pings count in any case, so their answers wait for nothing else.
+    // A worker that sends no more may have gone. Its results and pings count in any case, so their
+    // answers wait for nothing else.
     if (kind !== 'result' && kind !== 'ping') request.socket.once('end', leave)
     try {
       const sharer = this.#admission.known(request) ?? (await this.#admission.ask(request, gone.signal))
@@ -129,7 +130,7 @@ export class CallPassing {
       } catch (error) {
         if (error instanceof SpoolFull) throw error
       } finally {
-        // At once: the next take of the worker is not passed on before what this one had is reported.
+        // At once: the next take of the worker waits until the jobs of this one are reported.
         this.#takes.end(take, outcome, relayNow())
         if (outcome === 'lost' && gone.aborted) void this.#insist(call, token)
       }
@@ -230,8 +231,8 @@ export class CallPassing {
   }
 
   /**
-   * Passes on a suspect alone, to a server that has been up for a while and responds: a server that ends at its start, or is killed again
-   * and again, says nothing about bodies.
+   * Passes on a suspect alone, to a server that has been up for a while and responds: a server that ends at its
+   * start, or is killed again and again, says nothing about bodies.
    */
   async #tryAlone(call: Call, added: readonly string[]): Promise<UpstreamAnswer | 'failed' | 'died'> {
     const waitMs = this.#calmMs - this.#upstream.upMs
@@ -304,7 +305,7 @@ export class CallPassing {
     return this.#upstream.ask({ method, path: url, headers: rawHeaders, added, body, signal, sharer })
   }
 
-  /** Whether the whole response was given to the network. */
+  /** Writes the answer; true if the whole response was given to the network. */
   async #answer({ kind, response, gone }: Call, answer: UpstreamAnswer): Promise<boolean> {
     try {
       if ((kind === 'take' && gone.aborted) || response.destroyed) return false
@@ -325,7 +326,10 @@ export class CallPassing {
   }
 }
 
-/** Refuses a call so that a worker retries it. The rest of a worker's body is discarded; the body of an unknown caller is not read. */
+/**
+ * Refuses a call so that a worker retries it. The rest of a worker's body is discarded; the body of an
+ * unknown caller is not read.
+ */
 function turnAway(
   kind: Kind,
   request: IncomingMessage,

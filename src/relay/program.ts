@@ -1,6 +1,7 @@
 /**
- * The program of the relay: `program.ts <data directory> <port> [beside]`, 0 for any port; `beside` another that hangs on that port.
- * It writes relay.json, then one line. It ends on the command of a server, when its file is gone or another's, or after ten minutes without use.
+ * The program of the relay: `program.ts <data directory> <port> [beside]`, 0 for any port; `beside` another that
+ * hangs on that port. It writes relay.json, then one line. It ends on the command of a server, when its file is gone
+ * or another's, or after ten minutes without use.
  */
 import { randomBytes } from 'node:crypto'
 import { readBootId, readProcess } from '../drivers/base/process-table.ts'
@@ -26,7 +27,7 @@ const identity = { pid: process.pid, startTime: readProcess(process.pid)?.startT
 const secret = randomBytes(32).toString('base64url')
 const relay = new Relay({ folder: relayFolder(dataDir), setAside: setAsideFolder(dataDir), secret, onEnd: end })
 const port = beside === 'beside' ? await relay.listen(Number(wantedPort), true) : await listen(Number(wantedPort))
-// Where there can be none, only workers in networks of their own miss it.
+// If the system has no such socket, only workers in networks of their own miss it.
 await relay.listenAt(workerSocket(dataDir)).catch(error => console.error(`no socket for workers: ${error}`))
 writeRelayInfo(dataDir, { identity, port, secret, version: RELAY_VERSION })
 // Its reader may be gone.
@@ -41,7 +42,8 @@ setInterval(() => {
   if (nowMs - neededAtMs > IDLE_MS) end()
 }, LOOK_MS)
 
-// Service managers signal every process of a service at once, and workers have yet to deliver what they finish. The server ends it.
+// Service managers signal every process of a service at once, and workers have yet to deliver what they
+// finish. The server ends it.
 for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(name, () => relay.hasServer || end())
 
 function end(): never {
@@ -50,7 +52,7 @@ function end(): never {
   process.exit(0)
 }
 
-/** The port that workers know already, if it can be had at all. */
+/** The port that workers already use, if it is free. */
 async function listen(wanted: number): Promise<number> {
   const deadline = performance.now() + PORT_MS
   for (;;) {

@@ -1,4 +1,7 @@
-/** Decides when a relay that does not respond hangs, and is not slow or on a slow machine. All times are of a monotonic clock, in ms. */
+/**
+ * Decides when a relay that does not respond hangs, and is not slow or on a slow machine. All times are
+ * of a monotonic clock, in ms.
+ */
 
 /** Timeout of a health check of the relay. */
 export const ANSWER_MS = 2_000
@@ -10,11 +13,11 @@ const LATE_MS = 500
 const MISSES = 3
 /** The same for a relay that works or waits for a processor. */
 const BUSY_MISSES = 20
-/** Uptime after which a relay counts as recovered from what made the one before it hang. */
+/** Uptime after which a relay counts as recovered from the cause of its predecessor's hang. */
 const CALM_MS = 600_000
 const MAX_DOUBLINGS = 4
 
-/** What the process of a relay did during a check; null where the system does not show it. */
+/** Activity of the process of a relay during a check; null if the system does not show it. */
 export interface Effort {
   /** It waits for a processor. */
   readonly runnable: boolean
@@ -39,7 +42,7 @@ export class Pulse {
   /**
    * Records a check without a response.
    * @param askedAtMs when the check began
-   * @returns whether it is to be replaced
+   * @returns true if it should be replaced
    */
   missed(askedAtMs: number, nowMs: number, before: Effort | null, after: Effort | null): boolean {
     if (nowMs - askedAtMs > ANSWER_MS + LATE_MS) return false

@@ -4,15 +4,18 @@
 const MAX_SUSPECTS = 10_000
 /** Limit of ends of a server while it has a body alone. */
 const ALONE_DEATHS = 3
-/** Minimum size of a body that is a suspect at once. A server that is killed by hand has many smaller ones, each for a moment only. */
+/**
+ * Minimum size of a body that is a suspect at once. A server that is killed by hand has many smaller
+ * ones, each for a moment only.
+ */
 const LARGE_BYTES = 65_536
 const SMALL_DEATHS = 3
 
-/** What is known of one body: how often a server has ended while it had it. */
+/** Record of one body: the number of servers that ended while they had it. */
 export interface Trial {
-  /** Whether it is to be passed on alone. */
+  /** True to pass it on alone. */
   readonly isSuspect: boolean
-  /** Whether servers have ended of it so often that it is not passed on again. */
+  /** True if so many servers ended that it is not passed on again. */
   readonly isOver: boolean
   /** A server ended while it had it. */
   died(): void
@@ -43,8 +46,8 @@ export class Quarantine {
   }
 
   /**
-   * A body of this worker. It is a suspect from the start when a server has ended with an earlier one whose connection the worker gave up, and needs only
-   * one more death when an earlier one was convicted.
+   * A body of this worker. It is a suspect from the start when a server has ended with an earlier one whose
+   * connection the worker gave up, and needs only one more death when an earlier one was convicted.
    */
   trialOf(token: string, bytes: number): Trial {
     const known = this.#suspects.get(token)
@@ -71,7 +74,7 @@ export class Quarantine {
     this.#note(token, this.#suspects.get(token) ?? 'suspect')
   }
 
-  /** A body of this worker was what servers ended of. */
+  /** Records that a body of this worker ended servers. */
   convicted(token: string): void {
     this.#note(token, 'guilty')
   }

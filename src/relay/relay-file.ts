@@ -6,7 +6,7 @@ import { type ProcessIdentity, parseIdentity } from '../drivers/base/process-tab
 /** Changes when a server and a relay of another version could not work together. */
 export const RELAY_VERSION = 3
 
-/** What a relay says of itself in its data directory. */
+/** Description of a relay in its data directory. */
 export interface RelayInfo {
   readonly identity: ProcessIdentity
   readonly port: number
@@ -20,17 +20,20 @@ export function relayFolder(dataDir: string): string {
   return join(dataDir, 'relay')
 }
 
-/** Where its relays keep bodies that servers end of, for good. */
+/** Folder in which its relays keep bodies that crash servers, for good. */
 export function setAsideFolder(dataDir: string): string {
   return join(dataDir, 'set-aside')
 }
 
-/** The socket of the worker surface, for workers in networks of their own. A server listens there where it has no relay. */
+/**
+ * The socket of the worker surface, for workers in networks of their own. A server listens
+ * there where it has no relay.
+ */
 export function workerSocket(dataDir: string): string {
   return join(dataDir, 'workers.sock')
 }
 
-/** What the last relay of a data directory said; null when there was none. */
+/** Description of the last relay of a data directory; null without one. */
 export function readRelayInfo(dataDir: string): RelayInfo | null {
   let text: string
   try {

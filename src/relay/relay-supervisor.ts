@@ -1,4 +1,7 @@
-/** The server's side of the relay: finds or starts it, connects the server to it, and replaces it when it dies or hangs. */
+/**
+ * The server's side of the relay: finds or starts it, connects the server to it, and
+ * replaces it when it dies or hangs.
+ */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, existsSync, openSync, readdirSync } from 'node:fs'
@@ -25,7 +28,9 @@ import {
 import { RELAY_VERSION, type RelayInfo, readRelayInfo, relayFolder, removeRelayInfo } from './relay-file.ts'
 import type { UpstreamAddress } from './upstream.ts'
 
-/** Maximum duration of a start, long enough for the boot of a busy machine; a program that cannot start ends earlier. */
+/**
+ * Maximum duration of a start, long enough for the boot of a busy machine; a program that cannot start ends earlier.
+ */
 const START_MS = 60_000
 const END_MS = 2_000
 /** Timeout of a command, long enough for a busy machine. */
@@ -43,7 +48,7 @@ export type RelayNote =
   | 'relay.failed'
   | 'relay.taken'
 
-/** What {@link superviseRelay} needs. */
+/** Parts and settings of {@link superviseRelay}. */
 export interface SupervisorOptions {
   readonly dataDir: string
   /** Identifies this boot of the machine. */
@@ -80,7 +85,7 @@ export class RelaySupervisor {
   #closed = false
   #pulse = new Pulse()
   #isSilent = false
-  /** When the last successful health check began, of a monotonic clock. */
+  /** Start of the last successful health check, by a monotonic clock. */
   #wellAtMs = performance.now()
 
   constructor(options: SupervisorOptions) {
@@ -92,7 +97,7 @@ export class RelaySupervisor {
     return `http://127.0.0.1:${this.#info?.port ?? 0}`
   }
 
-  /** Adopts a running relay, or starts one on the port that workers know. */
+  /** Adopts a running relay, or starts one on the port that workers already use. */
   async find(): Promise<void> {
     const { dataDir, bootId, note } = this.#options
     const known = readRelayInfo(dataDir)
@@ -120,8 +125,8 @@ export class RelaySupervisor {
 
   /**
    * Connects the relay to the server for the life of this process.
-   * @param replaced called each time that another relay has replaced one that died or hung, with the time in ms since the last sign of life of
-   *   that one: responses to workers since then may be lost
+   * @param replaced called each time that another relay has replaced one that died or hung, with the time in ms since
+   * the last sign of life of that one: responses to workers since then may be lost
    * @throws when the relay does not respond
    */
   async connect(server: UpstreamAddress, replaced: (silentMs: number) => void = () => {}): Promise<void> {
@@ -177,12 +182,12 @@ export class RelaySupervisor {
     if (status >= 500) throw new Error(`the relay answers ${status}`)
   }
 
-  /** Its address besides the loopback one; null for none that this server knows of. */
+  /** Its address besides the loopback one; null if unknown to this server. */
   get outer(): UpstreamAddress | null {
     return this.#outer
   }
 
-  /** Whether the relay has the socket of the worker surface; one of an earlier version does not. */
+  /** True if the relay has the socket of the worker surface; a relay of an earlier version does not. */
   get hasSocket(): boolean {
     return this.#info?.version === RELAY_VERSION
   }
@@ -247,7 +252,10 @@ export class RelaySupervisor {
     return this.#pulse.missed(askedAtMs, performance.now(), before, readEffort(pid)) ? 'hangs' : 'unknown'
   }
 
-  /** Starts the next relay on the same port before this one ends, so that no call of a worker is refused. The end of the tether does the rest. */
+  /**
+   * Starts the next relay on the same port before this one ends, so that no call of a worker is refused. The end
+   * of the tether does the rest.
+   */
   async #replace(info: RelayInfo): Promise<void> {
     const { dataDir, bootId, note } = this.#options
     const { identity, port } = info
@@ -350,7 +358,10 @@ function answersInTime(info: RelayInfo): Promise<boolean> {
   })
 }
 
-/** Whether workers may be left: each process has a private folder until its release, and a file exists while containers may call. */
+/**
+ * True if workers may exist: each process has a private folder until its release, and a file exists
+ * while containers may call.
+ */
 function hasWorkers(dataDir: string): boolean {
   if (existsSync(join(dataDir, 'container-address.json'))) return true
   try {
@@ -362,7 +373,7 @@ function hasWorkers(dataDir: string): boolean {
 
 /**
  * Starts a relay that gets no signals of this terminal, and waits until it listens.
- * @param beside whether a hanging relay still has the port
+ * @param beside true if a hanging relay still has the port
  */
 async function start(dataDir: string, port: number, beside = false): Promise<void> {
   ensureFolder(relayFolder(dataDir))

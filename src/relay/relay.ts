@@ -1,6 +1,7 @@
 /**
- * The relay: a small process that listens at the address of workers, so that they do not notice when their server is away
- * (docs/adr/0012). It receives each call wholly, passes it on, and passes it on again if the server ended before it responded.
+ * The relay: a small process that listens at the address of workers, so that they do not notice when their
+ * server is away (docs/adr/0012). It receives each call wholly, passes it on, and passes it on again if the
+ * server ended before it responded.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -43,14 +44,14 @@ export const SERVER_HEADER = 'x-runyard-server'
 /** The header with the term of the server of a tether: its database and its epoch. */
 export const TERM_HEADER = 'x-runyard-term'
 
-/** What a {@link Relay} needs. */
+/** Parts and settings of a {@link Relay}. */
 export interface RelayOptions {
   /** The folder of bodies and the hashes of tokens. */
   readonly folder: string
   readonly secret: string
   /** The folder of bodies that end servers. */
   readonly setAside: string
-  /** Uptime of a server before it gets a body that may have ended others, in ms; 3,000 unless given. */
+  /** Uptime of a server before it gets a body that may have ended others, in ms; 3,000 by default. */
   readonly calmMs?: number
   /** Called when a server ends the relay. */
   readonly onEnd: () => void
@@ -100,7 +101,7 @@ export class Relay {
 
   /**
    * Begins to listen; 0 for any port. Another relay may share the port later, to replace this one.
-   * @param beside whether it shares the port now, with a relay that hangs and will be ended
+   * @param beside true to share the port with a relay that hangs and will be ended
    * @throws the system's error
    */
   async listen(port: number, beside = false): Promise<number> {
@@ -138,12 +139,12 @@ export class Relay {
     this.#socket = server
   }
 
-  /** Whether a server is connected. */
+  /** True while a server is connected. */
   get hasServer(): boolean {
     return this.#tether !== null
   }
 
-  /** Whether it is not needed now: no server is connected and no call is held. */
+  /** True while no server is connected and no call is held. */
   get idle(): boolean {
     return this.#tether === null && this.#calls === 0
   }
@@ -257,7 +258,7 @@ function termIn(header: string | string[] | undefined): ServerTerm | null {
   return database === undefined ? null : { database, epoch: Number(epoch) }
 }
 
-/** Whether a later term of the same database has begun. */
+/** True if a later term of the same database began. */
 function isOver(term: ServerTerm | null, latest: ServerTerm | null): boolean {
   return term !== null && latest !== null && term.database === latest.database && term.epoch < latest.epoch
 }

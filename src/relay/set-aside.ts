@@ -17,7 +17,7 @@ export interface SetAsideHead {
   readonly owner: string
   /** Path and query of the call. */
   readonly url: string
-  /** How long the body is. */
+  /** Length of the body. */
   readonly bytes: number
   /** Unix time in ms. */
   readonly atMs: number
@@ -61,7 +61,7 @@ export class SetAside {
     return name
   }
 
-  /** What is left: the operator may have removed files. Those of a relay that ended meanwhile are removed here. */
+  /** Free room: the operator may have removed files. Bodies of a relay that ended are removed here. */
   async #room(): Promise<RelayShares> {
     const shares = new RelayShares(ROOM_BYTES)
     for (const name of await readdir(this.#folder)) {

@@ -7,10 +7,10 @@ export interface Sharer {
   readonly owner: string
 }
 
-/** The parts of what others have not taken that one worker leaves, and one account. */
+/** The part of the free room that one worker leaves to others, and one account. */
 const LEFT = { token: 1 / 2, owner: 1 / 4 } as const
 
-/** A room that no user can take whole, since nobody yields what it has: each share is one of what others have not taken. */
+/** A room that no user can fill alone, since nobody gives room back early: each share is a part of the free room. */
 export class RelayShares {
   readonly #total: number
   readonly #ofTokens = new Holdings<string>()
@@ -39,7 +39,7 @@ export class RelayShares {
     this.#ofOwners.add(owner, amount)
   }
 
-  /** Gives back what was taken. */
+  /** Gives taken room back. */
   give(sharer: Sharer, amount: number): void {
     this.add(sharer, -amount)
   }

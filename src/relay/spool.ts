@@ -38,7 +38,7 @@ export class Spool {
   /**
    * Receives a body to its end, of which no more than `maxBytes` are kept.
    * @param sharer whose share it takes
-   * @throws SpoolFull, or what the body threw because its connection ended
+   * @throws SpoolFull, or the error of the body if its connection ended
    */
   async receive(body: AsyncIterable<Buffer>, maxBytes: number, digested: boolean, sharer: Sharer): Promise<Kept> {
     const hash = digested ? createHash('sha256') : null

@@ -8,7 +8,7 @@ const MAX_CHANGES = 10_000
 /** Interval between attempts. */
 const PAUSE_MS = 1_000
 
-/** What a relay has to know of a worker. */
+/** A worker as a relay knows it. */
 export interface TokenOf {
   readonly id: string
   readonly owner: string

@@ -1,7 +1,7 @@
 /** A take that was passed on and not answered yet. */
 export interface OpenTake {
   readonly token: string
-  /** What the worker was given has been claimed before this instant, in ms. */
+  /** The jobs for the worker were claimed before this time, in ms. */
   sinceMs: number
 }
 
@@ -12,8 +12,8 @@ interface Taker {
 }
 
 /**
- * Which answers to takes got lost between the server and a worker, by the tokens of workers: what the server claimed for them has
- * to be given back. The server knows only that it wrote an answer, or does not know it any more.
+ * Answers to takes that were lost between the server and a worker, by the tokens of workers: the server must take
+ * back the jobs that it claimed for them. The server itself knows at most that it wrote an answer.
  */
 export class UndeliveredTakes {
   readonly #takers = new Map<string, Taker>()
@@ -30,7 +30,7 @@ export class UndeliveredTakes {
     const taker = this.#of(take.token)
     taker.open.delete(take)
     if (outcome === 'delivered') {
-      // What came with it was claimed before now, and must not be taken for lost together with another.
+      // Jobs of this answer were claimed before now, and must not count as lost together with another answer.
       for (const other of taker.open) other.sinceMs = Math.max(other.sinceMs, nowMs)
       if (taker.undeliveredSinceMs !== null) taker.undeliveredSinceMs = Math.max(taker.undeliveredSinceMs, nowMs)
     }
@@ -41,8 +41,8 @@ export class UndeliveredTakes {
   }
 
   /**
-   * Begins a report of what was lost, from the instant that is returned. Null when there is nothing to report, or not now: while other
-   * takes are open it is not known which of them a job belongs to.
+   * Begins a report of lost jobs, from the returned time on. Null without any to report, and while other
+   * takes are open, since a job could belong to any of them.
    */
   beginReport(token: string): number | null {
     const taker = this.#takers.get(token)
@@ -59,17 +59,17 @@ export class UndeliveredTakes {
     this.#forget(token, taker)
   }
 
-  /** Whether something was lost that the server has not heard of. */
+  /** True if an answer was lost and the server has no report of it. */
   isLost(token: string): boolean {
     return (this.#takers.get(token)?.undeliveredSinceMs ?? null) !== null
   }
 
-  /** Whether a report is under way. A take that is passed on meanwhile could have its jobs taken for the lost ones. */
+  /** True while a report is sent. A take that is passed on in the meantime could have its jobs counted as lost. */
   isReporting(token: string): boolean {
     return this.#takers.get(token)?.reporting === true
   }
 
-  /** How many workers something is known of. */
+  /** Number of workers with a record here. */
   get size(): number {
     return this.#takers.size
   }

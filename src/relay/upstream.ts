@@ -4,7 +4,7 @@ import { passedOn } from './calls.ts'
 import type { Sharer } from './shares.ts'
 import type { Kept, Spool } from './spool.ts'
 
-/** Where the server listens. */
+/** Address of the server. */
 export interface UpstreamAddress {
   readonly host: string
   readonly port: number
@@ -50,7 +50,10 @@ export class Upstream {
     return this.#address
   }
 
-  /** The server is there, or (null) is away. What one before still has is cut off: it may be stopped, and may not answer any more. */
+  /**
+   * Sets the address of the running server; null while it is away. Cuts off calls to the previous
+   * server, which may never answer.
+   */
   set address(address: UpstreamAddress | null) {
     if (address === null && this.#address !== null) this.#losses += 1
     if (address !== null && !isSame(address, this.#address)) this.#sinceMs = performance.now()
@@ -60,17 +63,19 @@ export class Upstream {
     for (const wake of [...this.#waiting]) wake()
   }
 
-  /** How many servers have ended so far. */
+  /** Number of servers that ended so far. */
   get losses(): number {
     return this.#losses
   }
 
-  /** How long the server has been there, in ms; 0 while it is away. */
+  /** Time since the server came up, in ms; 0 while it is away. */
   get upMs(): number {
     return this.#address === null ? 0 : performance.now() - this.#sinceMs
   }
 
-  /** Waits until the server is there. False when that is given up: at `endMs` of the monotonic clock, or by the signal. */
+  /**
+   * Waits until the server is up. False if the wait ends first: at `endMs` of the monotonic clock, or by the signal.
+   */
   async present(endMs: number, signal: AbortSignal | null): Promise<boolean> {
     for (;;) {
       const leftMs = endMs - performance.now()
