@@ -11,10 +11,10 @@ import { isContentLength } from '../core/content-length.ts'
 import { sameSecret } from '../crypto/same-secret.ts'
 import { listenAtFile } from '../disk/socket-file.ts'
 import { RelayAdmission } from './admission.ts'
+import { CallForwarder } from './call-forwarder.ts'
 import { Callers } from './callers.ts'
 import { kindOf } from './calls.ts'
 import { KnownTokens, readTokenUpdate } from './known-tokens.ts'
-import { CallPassing } from './passing.ts'
 import { respond } from './respond.ts'
 import { SetAside } from './set-aside.ts'
 import { Spool } from './spool.ts'
@@ -77,7 +77,7 @@ export class Relay {
   readonly #upstream: Upstream
   readonly #tokens: KnownTokens
   readonly #callers = new Callers()
-  readonly #passing: CallPassing
+  readonly #forwarder: CallForwarder
   readonly #server: Server
   #outer: Outer | null = null
   #socket: Server | null = null
@@ -95,7 +95,7 @@ export class Relay {
     const admission = new RelayAdmission(this.#tokens, upstream)
     const { setAside, calmMs = CALM_MS } = options
     const parts = { spool, upstream, admission, callers: this.#callers, setAside: new SetAside(setAside), calmMs }
-    this.#passing = new CallPassing(parts)
+    this.#forwarder = new CallForwarder(parts)
     this.#server = this.#createServer(true)
   }
 
@@ -164,7 +164,7 @@ export class Relay {
       this.#receive(request, response, commanded),
     )
     server.maxConnections = MAX_CONNECTIONS
-    // A worker that has sent its call and shut its writing side gets its answer; see CallPassing.
+    // A worker that has sent its call and shut its writing side gets its answer; see CallForwarder.
     Object.assign(server, { httpAllowHalfOpen: true })
     server.on('connection', socket => this.#callers.connected(socket))
     return server
@@ -179,7 +179,7 @@ export class Relay {
       respond(response, 400, '{"error":"the Content-Length is no number, or begins with 0"}', { Connection: 'close' })
     } else if (kind !== null) {
       this.#calls += 1
-      const handled = this.#passing.pass(kind, request, response).catch(() => response.destroy())
+      const handled = this.#forwarder.pass(kind, request, response).catch(() => response.destroy())
       void handled.finally(() => {
         this.#calls -= 1
       })

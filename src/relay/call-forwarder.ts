@@ -34,8 +34,8 @@ interface Call {
   readonly gone: AbortSignal
 }
 
-/** Parts of {@link CallPassing}. */
-export interface PassingParts {
+/** Parts of {@link CallForwarder}. */
+export interface CallForwarderParts {
   readonly spool: Spool
   readonly upstream: Upstream
   readonly admission: RelayAdmission
@@ -46,7 +46,7 @@ export interface PassingParts {
 }
 
 /** Passes calls of workers on to the server that runs at that time. */
-export class CallPassing {
+export class CallForwarder {
   readonly #spool: Spool
   readonly #upstream: Upstream
   readonly #admission: RelayAdmission
@@ -57,7 +57,7 @@ export class CallPassing {
   readonly #copies = new ChunkDedup()
   readonly #quarantine = new Quarantine()
 
-  constructor({ spool, upstream, admission, callers, setAside, calmMs }: PassingParts) {
+  constructor({ spool, upstream, admission, callers, setAside, calmMs }: CallForwarderParts) {
     this.#spool = spool
     this.#upstream = upstream
     this.#admission = admission
