@@ -26,8 +26,8 @@ import { TargetClaim } from './claim.ts'
 import { LoadNotifier } from './load-notifier.ts'
 import { QueuedRequest, RequestList } from './queued-request.ts'
 import type { Affinity, Reservation, WorkerRequest } from './reservation.ts'
-import { Resuming } from './resuming.ts'
 import { TrackedTarget } from './tracked-target.ts'
+import { WorkerResumer } from './worker-resumer.ts'
 
 /** Limits of request queues. */
 export interface RequestQueueLimits {
@@ -81,7 +81,7 @@ export class RequestQueue {
   readonly #anyone = new RequestList()
   /** Requests that insist on a worker. They hold up no other requests, and no others hold them up. */
   readonly #named = new Map<WorkerId, RequestList>()
-  readonly #resuming: Resuming
+  readonly #resumer: WorkerResumer
   readonly #breaker: CircuitBreaker
   #throughput: QueueThroughput = NO_THROUGHPUT
   #freedMs: number | null = null
@@ -91,7 +91,7 @@ export class RequestQueue {
     this.#shared = shared
     this.#loadNotifier = new LoadNotifier(shared.ports, id)
     this.#breaker = new CircuitBreaker(shared.ports.clock)
-    this.#resuming = new Resuming({
+    this.#resumer = new WorkerResumer({
       misses: workerId => this.#named.has(workerId) && this.#targetOf(workerId) === undefined,
       canResume: workerId => shared.canResume(id, workerId),
       resumes: () => this.#loadNotifier.notify(),
@@ -162,7 +162,7 @@ export class RequestQueue {
     })
     const waitingSinceMs = this.#anyone.first?.sinceWallMs ?? null
     const named = this.#named.size === 0 ? NOBODY : [...this.#named.keys()]
-    return { waiting: this.#anyone.size, waitingSinceMs, workers, resumed: this.#resuming.workers, named }
+    return { waiting: this.#anyone.size, waitingSinceMs, workers, resumed: this.#resumer.workers, named }
   }
 
   /** See {@link Traffic.busyMs}. */
@@ -262,7 +262,7 @@ export class RequestQueue {
       cancelTimer()
       signal.removeEventListener('abort', leave)
     }
-    if (found === 'ended') this.#resuming.ask(affinity!.workerId)
+    if (found === 'ended') this.#resumer.ask(affinity!.workerId)
     this.#loadNotifier.notify()
     return queued.promise
   }
@@ -311,7 +311,7 @@ export class RequestQueue {
     const workerId = insistsOn(request)?.workerId
     if (workerId === undefined || queue!.size > 0) return
     this.#named.delete(workerId)
-    this.#resuming.drop(workerId)
+    this.#resumer.drop(workerId)
   }
 
   #refuse(queued: QueuedRequest, reason: unknown): void {
@@ -362,12 +362,12 @@ export class RequestQueue {
   #checkNamed(): void {
     for (const [workerId, queue] of [...this.#named]) {
       const target = this.#targetOf(workerId)
-      if (target !== undefined) this.#resuming.drop(workerId)
+      if (target !== undefined) this.#resumer.drop(workerId)
       if (target !== undefined && target.state !== 'draining') continue
       for (const queued of queue.all()) {
         if (insistsOn(queued.request)?.kind === 'strict') this.#refuse(queued, refusal.workerGone())
       }
-      this.#resuming.ask(workerId)
+      this.#resumer.ask(workerId)
     }
   }
 

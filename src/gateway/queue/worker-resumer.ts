@@ -13,7 +13,7 @@ export interface ResumableQueue {
 }
 
 /** Ended workers of one endpoint that should start again, because requests insist on them. */
-export class Resuming {
+export class WorkerResumer {
   readonly #queue: ResumableQueue
   readonly #asked = new Set<WorkerId>()
   readonly #resumed = new Set<WorkerId>()
