@@ -1,6 +1,6 @@
 /**
- * Loaded before a worker's program: records in a file when its process began and when its calls are sent and get a response.
- * Milliseconds of Unix time.
+ * Records in a file the begin of a worker's process, and of each of its calls the request and the response, in
+ * milliseconds of Unix time. It is loaded before the worker's program.
  */
 import { subscribe } from 'node:diagnostics_channel'
 import { appendFileSync } from 'node:fs'
@@ -14,7 +14,7 @@ if (file !== undefined) {
   subscribe('http.client.request.created', ({ request }) => {
     const kind = kindOf(request.path)
     if (kind === null) return
-    // The time to connect belongs to the worker; the request is sent right after this.
+    // The time of the connect belongs to the worker; the request is sent right after it.
     const called = () => record(`${kind}-sent`)
     request.once('socket', socket => (socket.connecting ? socket.prependOnceListener('connect', called) : called()))
   })

@@ -1,6 +1,6 @@
 /** The report of `bench/cold-start.ts`: the phases of a cold start, and the shares of server, engine and worker. */
 
-/** A call of the container engine by the server, or the start of a process; Unix times in ms. */
+/** A call of the server to the container engine, or the start of a process; Unix times in ms. */
 export interface Traced {
   readonly what: string
   readonly called: number
@@ -9,12 +9,12 @@ export interface Traced {
 
 /** One cold start; Unix times in ms. */
 export interface Round {
-  /** When the client sent its request, and when the response arrived. */
+  /** Times at which the client sent its request and received the response. */
   readonly sent: number
   readonly responded: number
-  /** When the server decided to start the worker, by its record in whole ms. */
+  /** Time at which the server decided to start the worker, by its record in whole ms. */
   readonly decided: number
-  /** When the program of the worker began, took a job, got it, and sent the result. */
+  /** Times at which the program of the worker began, asked for a job, received it, and sent the result. */
   readonly began: number
   readonly called: number
   readonly taken: number
@@ -23,16 +23,19 @@ export interface Round {
   readonly disturbance: Disturbance
 }
 
-/** How much other processes delayed the server. */
+/** Delay of the server by other processes. */
 export interface Disturbance {
   /** Duration of a fixed loop right before the round, in ms. */
   readonly loop: number
-  /** Processor time of server and relay during the round, and how long they waited for a processor, in ms; null when the system does not report it. */
+  /**
+   * Processor time of server and relay during the round, and their wait for a processor, in ms; null if the
+   * system does not report it.
+   */
   readonly busy: number | null
   readonly waited: number | null
 }
 
-/** The same worker with a server that responds at once: all its time belongs to the worker and the system. */
+/** Times of the same worker with a server that responds at once: they belong to the worker and the system alone. */
 export interface Alone {
   /** From the start of a process to the begin of its program. */
   readonly start: number
@@ -46,7 +49,7 @@ const STARTS = /^(?:spawn|POST \/containers\/[^/]*\/start)$/
 
 /** Prints the phases of a cold start, the shares of server, engine and worker, and how busy the machine was. */
 export function printReport(what: string, rounds: readonly Round[], alone: readonly Alone[]): void {
-  // The minimum: no more may be subtracted from the server's share than belongs to the worker.
+  // The minimum is used: only the time that surely belongs to the worker may be subtracted from the server's share.
   const bare = { take: Math.min(...alone.map(({ take }) => take)), done: Math.min(...alone.map(({ done }) => done)) }
   const shares = rounds.map(round => sharesOf(round, bare))
   console.log(
@@ -157,7 +160,7 @@ function callsOf(rounds: readonly Round[]): { name: string; took: number[] }[] {
   return [...took].map(([name, values]) => ({ name, took: values }))
 }
 
-/** How much of a period is covered by calls; several may be under way at once. */
+/** Part of a period in which calls were under way, perhaps several at once. */
 function covered(calls: readonly Traced[], from: number, to: number): number {
   let sum = 0
   let at = from

@@ -1,6 +1,7 @@
 /**
- * Loaded before a server's program: records when it calls its container engine, how long each call takes, and when it starts
- * processes. The records are written later, so that the writing is not measured. Milliseconds of Unix time.
+ * Records the calls of a server to its container engine with their durations, and the starts of its
+ * processes, in milliseconds of Unix time. It is loaded before the server's program, and writes later, so
+ * that the write is not measured.
  */
 import { subscribe } from 'node:diagnostics_channel'
 import { appendFileSync } from 'node:fs'
@@ -10,7 +11,7 @@ const file = process.env.BENCH_TRACE
 const WRITE_MS = 200
 /** Streamed responses and calls that are not part of a start. */
 const BESIDE = /\/(?:events|logs|stats|_ping)\b/
-/** Ids and names of single things. */
+/** Ids and names in the paths of calls. */
 const SINGLE = /\/v1\.\d+|(?<=\/(?:containers|networks|images)\/)[^/?]{9,}|\?.*/g
 
 let records = []

@@ -1,20 +1,22 @@
 /**
- * Cold start of a TypeScript worker, from `run` to COMPLETED, by share: the engine that starts its process or
- * container, the worker itself, and the server with its relay and all socket traffic.
+ * Cold start of a TypeScript worker, from `run` to COMPLETED, by share: the engine that starts its process
+ * or container, the worker itself, and the server with its relay and all socket traffic.
  *
  *     ./bin/node bench/cold-start.ts [rounds]
  *
- * With RUNYARD_TEST_DOCKER (address of an engine) and RUNYARD_TEST_DOCKER_IMAGE (built by `.ci/docker image`) also in a container.
+ * With RUNYARD_TEST_DOCKER (address of an engine) and RUNYARD_TEST_DOCKER_IMAGE (built by `.ci/docker
+ * image`) also in a container.
  *
- * How it is counted. The worker records when its process began and when it calls, the server when it calls its engine or starts a
- * process. The share of the engine is the time in which the server waits for one of its calls, and all time from the call that starts the worker
- * to the begin of its program. The share of the worker is the time from there until it sends its first take, from the job until it sends the
- * result, and the minimum that these calls take with a server that responds at once. The rest is the share of the server. It includes
- * the client's part of the request and the time in which other processes use the processor.
+ * Method: the worker records the begin of its process and its calls, the server its calls to the engine and
+ * the starts of processes. The share of the engine is the time in which the server waits for one of its
+ * calls, and all time from the call that starts the worker to the begin of its program. The share of the
+ * worker is the time from there to its first take, from the job to its result, and the minimum of these
+ * calls with a server that responds at once. The rest is the share of the server. It includes the client's
+ * part of the request and the time in which other processes use the processor.
  *
- * How to read it. On a busy machine use the minimum, and the other load: how long server and relay
- * waited for a processor (if the system reports it), and how long a fixed loop took. The
- * processor time of server and relay hardly depends on other load.
+ * Reading: on a busy machine use the minimum, and consider the other load: the wait of server and relay for
+ * a processor (if the system reports it), and the duration of a fixed loop. The processor time of server and
+ * relay hardly depends on other load.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -86,7 +88,10 @@ function processSubject(image: string): Subject {
   }
 }
 
-/** A container gets the files of the worker from a network volume, and writes its records there. Null when there is no engine. */
+/**
+ * A worker in a container, which gets its files from a network volume and writes its records
+ * there; null without an engine.
+ */
 function containerSubject(image: string): Subject | null {
   const { RUNYARD_TEST_DOCKER: engine = '', RUNYARD_TEST_DOCKER_IMAGE: reference = '' } = process.env
   if (engine === '' || reference === '') return null
@@ -103,8 +108,8 @@ function containerSubject(image: string): Subject | null {
 }
 
 /**
- * The same worker with a server that responds at once: how long it takes to start its process, to get a job and to send a result
- * without any work in between.
+ * Measures the same worker with a server that responds at once: the start of its process, the take of a job and the
+ * post of a result without any work in between.
  */
 async function measureAlone(image: string): Promise<Alone[]> {
   const rows: Alone[] = []
@@ -202,13 +207,16 @@ function roundOf(measured: Measured, records: ReadonlyMap<string, number>, trace
   return { ...measured, began, called, taken: at(records, 'take-responded'), posted: at(records, 'done-sent'), traced }
 }
 
-/** The process of the relay; null when workers call the server directly. */
+/** Pid of the relay; null if workers call the server directly. */
 function relayOf(data: string): number | null {
   const file = join(data, 'relay', 'relay.json')
   return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as { pid: number }).pid : null
 }
 
-/** Processor time of processes, and how long their main threads waited for a processor, in ms; null when the system does not report it. */
+/**
+ * Processor time of processes, and the wait of their main threads for a processor, in ms; null if the
+ * system does not report it.
+ */
 function scheduled(pids: readonly (number | null)[]): { busy: number; waited: number } | null {
   const sum = { busy: 0, waited: 0 }
   try {
@@ -286,7 +294,7 @@ class Api {
   async untilNoWorkers(id: string): Promise<void> {
     for (let tries = 0; tries < 400; tries += 1) {
       const { workers } = await this.ask<{ workers: unknown[] }>('GET', `/v2/serverless/${id}/workers`)
-      // Work that is left after its end must not count for the next start.
+      // The work after its end must not count for the next start.
       if (workers.length === 0) return void (await new Promise(resolve => setTimeout(resolve, REST_MS)))
       await new Promise(resolve => setTimeout(resolve, 50))
     }

@@ -1,8 +1,10 @@
 /**
- * How fast the console is, in Chromium: `./bin/node bench/console.ts [rounds, 5 unless given]`, with the program of Chromium in RUNYARD_TEST_CHROMIUM.
+ * Speed of the console in Chromium: `./bin/node bench/console.ts [rounds, 5 unless given]`, with the program of
+ * Chromium in RUNYARD_TEST_CHROMIUM.
  *
- * Measures, beside a plain HTML page with the same rows that the same browser loads and scrolls in the same rounds: the first contentful paint,
- * the time until a list of 1,000 endpoints can be used, how long a new job takes to be on the screen, and the frames while 1,000 endpoints, 100,000 requests and 50,000 log lines scroll.
+ * Measures, beside a plain HTML page with the same rows that the same browser loads and scrolls in the same rounds:
+ * the first contentful paint, the time until a list of 1,000 endpoints is usable, the time until a new job is on the
+ * screen, and the frames while 1,000 endpoints, 100,000 requests and 50,000 log lines scroll.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -19,7 +21,7 @@ const ENDPOINTS = 1_000
 const REQUESTS = 100_000
 const LINES = 50_000
 const FRAMES = 180
-/** Pixels that a frame scrolls: as fast as a wheel that is turned without a pause. */
+/** Distance that a frame scrolls, in pixels, as with a wheel that turns without a pause. */
 const STEP_PX = 240
 const SENDERS = 16
 
@@ -59,7 +61,7 @@ function listsAt(origin: string, plain: string): readonly List[] {
   ]
 }
 
-/** Numbers by their names, of all rounds. */
+/** Collects the numbers of all rounds by their names. */
 class Figures {
   readonly #rounds = new Map<string, number[]>()
 
@@ -89,7 +91,7 @@ async function measureLoad(context: BrowserContext, url: string, row: string, na
   const page = await context.newPage()
   await page.goto(url)
   const usableMs = await page.evaluate(async row => {
-    // Usable: the rows are there, and the browser has handled what came before.
+    // The list is usable once its rows exist and the browser has handled all earlier events.
     while (document.querySelector(row) === null) await new Promise(requestAnimationFrame)
     await new Promise(done => setTimeout(done))
     return performance.now()
@@ -104,10 +106,10 @@ async function measureLoad(context: BrowserContext, url: string, row: string, na
   await page.close()
 }
 
-/** Jobs of a round whose way to the screen is measured. */
+/** Number of new jobs of a round that are measured. */
 const NEWS = 20
 
-/** How long after its acceptance a job is on the screen. */
+/** Measures the time from the acceptance of a job until it is on the screen. */
 async function measureNews(context: BrowserContext, url: string, server: ReadyServer, figures: Figures) {
   const page = await context.newPage()
   await page.goto(url)
@@ -121,15 +123,15 @@ async function measureNews(context: BrowserContext, url: string, server: ReadySe
   await page.close()
 }
 
-/** Least height of a row, in pixels: all rows are there once the list is as high. */
+/** Smallest height of a row, in pixels: a list of at least that height for each row has all rows. */
 const ROW_PX = 15
-/** Time for reading all rows of a list. */
+/** Longest time in which a list loads all rows. */
 const READ_MS = 180_000
 
 /** A list to scroll. */
 interface List {
   readonly url: string
-  /** What scrolls. */
+  /** Selector of the element that scrolls. */
   readonly element: string
   readonly rows: number
   readonly name: string
@@ -138,7 +140,7 @@ interface List {
 async function measureScroll(context: BrowserContext, { url, element, rows, name }: List, figures: Figures) {
   const page: Page = await context.newPage()
   await page.goto(url)
-  // Some lists read more when their end comes into sight.
+  // Some lists load more rows when their end is visible.
   await page.waitForFunction(
     ([element, least]) => {
       const scrolled = document.querySelector(element as string)
@@ -217,7 +219,7 @@ async function ask({ url, key }: ReadyServer, method: string, path: string, body
   return JSON.parse(text)
 }
 
-/** The other side: rows that are all there at once, without a script. */
+/** Starts the page to compare with, which has all rows at once and no script. */
 async function startPlainPage(): Promise<string> {
   const server = createServer(({ url = '' }, response) => {
     const [path, number] = url.split('?')

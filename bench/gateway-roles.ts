@@ -14,7 +14,7 @@ export interface Task {
   readonly path: string
   readonly connections: number
   readonly ms: number
-  /** `get` and `echo` one after another on each connection; `idle` opens sockets and holds them. */
+  /** `get` and `echo` send one request after another on each connection; `idle` opens sockets and holds them. */
   readonly kind: 'get' | 'echo' | 'idle'
   readonly headers: string
 }

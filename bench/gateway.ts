@@ -1,6 +1,7 @@
 /**
- * The cost of the gateway compared with one worker of nginx and a plain proxy with undici, with the same backend; each is a
- * process, and so is the client. A round measures all of them one after another; the best figures of all rounds count.
+ * The cost of the gateway compared with one worker of nginx and a plain proxy with undici, with the same
+ * backend; each is a process, and so is the client. A round measures all of them one after another; the best
+ * figures of all rounds count.
  *
  *     ./bin/node bench/gateway.ts [rounds] [milliseconds of each]
  *
@@ -19,7 +20,7 @@ import { startNginx } from './harness/nginx.ts'
 const ROUNDS = Number(process.argv[2] ?? 3)
 const MS = Number(process.argv[3] ?? 2_000)
 const IDLE_SOCKETS = 5_000
-/** Warm-up, in milliseconds: before it the compiler would be measured. */
+/** Warm-up, in milliseconds, so that the compiler is not measured. */
 const WARM_MS = 5_000
 /** Options of Node for every process, as in production. */
 const EXTRA = (process.env.BENCH_NODE_OPTIONS ?? '').split(' ').filter(option => option !== '')
@@ -29,7 +30,7 @@ const TICK_US = 10_000
 interface Subject {
   readonly name: string
   readonly port: number
-  /** The processes whose time and memory count; null when they cannot be measured. */
+  /** Process whose time and memory count; null if it cannot be measured. */
   readonly pid: number | null
   readonly path: string
   readonly headers: string
@@ -146,7 +147,7 @@ async function measure({ pid }: Subject, task: Task): Promise<Measured> {
   return { perSecond: (count * 1000) / task.ms, p50, p99, cpuUs }
 }
 
-/** How much the memory of a subject grows with idle sockets. */
+/** Memory that the idle sockets add to a subject, in bytes; null if it cannot be measured. */
 async function idleBytes({ pid, port, path, headers }: Subject): Promise<number | null> {
   const before = memoryOf(pid)
   if (before === null) return null
@@ -180,7 +181,7 @@ async function start(name: string, target = 0): Promise<Subject> {
   return { name, port, pid: child.pid ?? null, path: '/v1/things?x=1', headers: '' }
 }
 
-/** None when nginx is not installed. */
+/** Starts nginx in front of the backend; an empty list if nginx is not installed. */
 async function nginx(target: number): Promise<Subject[]> {
   if (spawnSync('nginx', ['-v']).status !== 0) {
     console.log('nginx is left out: it is not installed')
@@ -191,7 +192,9 @@ async function nginx(target: number): Promise<Subject[]> {
   return [{ name: 'nginx', port, pid, path: '/v1/things?x=1', headers: '' }]
 }
 
-/** A complete server with store, key check, claims, metrics and access log, and the backend as its only worker. */
+/**
+ * Starts a complete server with store, key check, claims, metrics and access log, and the backend as its only worker.
+ */
 async function runyard(): Promise<Subject> {
   const out = openSync(join(folder, 'server.jsonl'), 'w')
   const data = join(folder, 'data')
@@ -249,7 +252,7 @@ async function poll<Value>(read: () => Value | null): Promise<Value> {
   }
 }
 
-/** Processor time of all threads of a process, in microseconds; null when the system does not report it. */
+/** Processor time of all threads of a process, in microseconds; null if the system does not report it. */
 function cpuOf(pid: number | null): number | null {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')

@@ -1,6 +1,7 @@
 /**
- * How long the transitions of a job take on the SQLite store, one after another, with inputs of 1 KB and of 1 MB:
- * `bin/node bench/job-payloads.ts [folder on the disk to measure]`. To compare two versions, run it alternately in a checkout of each.
+ * Durations of the transitions of a job on the SQLite store, one after another, with inputs of 1 KB and of 1
+ * MB: `bin/node bench/job-payloads.ts [folder on the disk to measure]`. To compare two versions, run it
+ * alternately in a checkout of each.
  */
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** The baseline of bench/jobs.ts: the same calls on a bare node:http server that keeps jobs only in memory. */
+/** The baseline of bench/jobs.ts: the same calls on a bare node:http server that stores jobs only in memory. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 

@@ -1,6 +1,6 @@
 /**
- * The whole path of a job over HTTP, run, take, done and status, with 32 clients at once: on Runyard, where each job is on
- * stable storage before the response, and on a bare node:http server that does the same in memory.
+ * The whole path of a job over HTTP, run, take, done and status, with 32 clients at once: on Runyard, which writes
+ * each job to stable storage before the response, and on a bare node:http server that does the same in memory.
  *
  *     ./bin/node bench/jobs.ts [seconds]
  *
@@ -21,7 +21,7 @@ const CLIENTS = 32
 const WORKERS = 4
 const INPUT = { input: { prompt: 'x'.repeat(1_000) } }
 
-/** The target of the calls, and the worker that they name. */
+/** The target of the calls, and the worker in them. */
 interface Target {
   readonly url: string
   readonly endpoint: string
@@ -91,7 +91,7 @@ async function onStub(): Promise<Measured> {
   }
 }
 
-/** The workers are idle; this program calls in their names. */
+/** Measures Runyard. Its workers are idle; this program calls in their names. */
 async function onRunyard(database: string | null): Promise<Measured> {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-bench-'))
   const records = join(folder, 'records')

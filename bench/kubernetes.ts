@@ -1,11 +1,14 @@
 /**
- * What workers in pods cost a server and the API server of their cluster, when an endpoint goes from none to many and back:
+ * Costs of workers in pods for a server and the API server of their cluster, while an endpoint scales
+ * from zero to many and back:
  *
  *     ./bin/node bench/kubernetes.ts [workers, 1000 unless given]
  *
- * The cluster is a real one of `scripts/kubernetes`, on this machine; its nodes are fake and run nothing, and the workers take jobs from this process. It prints the
- * durations, the memory of the server at each stage, and the calls of the server by verb and kind of object, as the API server has noted them. Nodes without a
- * kubelet have no output to read: each `get pods/log` is refused, so there are more of them than on a real node, where most are one stream a pod.
+ * The cluster is a real one of `scripts/kubernetes`, on this machine; its nodes are fake and run nothing,
+ * and the workers take jobs from this process. It prints the durations, the memory of the server at each
+ * stage, and the calls of the server by verb and kind of object, from the audit log of the API server.
+ * Nodes without a kubelet have no output to read: each `get pods/log` is refused, so they are more
+ * frequent than on a real node, where most pods have one stream.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -64,7 +67,7 @@ function memoryMb({ pid }: ReadyServer): number {
   return Math.round(Number(kb) / 1024)
 }
 
-/** The calls of the server since the last time that this was asked. */
+/** A function that returns the calls of the server since its previous call. */
 function callCounter(cluster: Cluster): () => string {
   let read = 0
   return () => {
@@ -72,7 +75,7 @@ function callCounter(cluster: Cluster): () => string {
     const counts = new Map<string, number>()
     for (const line of lines.slice(read)) {
       const { user, userAgent, verb, stage, objectRef } = JSON.parse(line) as Note
-      // Others have other names; a watch is noted when it begins, and again when it ends.
+      // Other callers have other names; the log has a watch when it begins, and again when it ends.
       if (user.username !== 'admin' || userAgent !== 'runyard' || (verb === 'watch' && stage !== 'ResponseStarted'))
         continue
       const name = `${verb} ${objectRef?.resource ?? ''}${objectRef?.subresource === undefined ? '' : `/${objectRef.subresource}`}`

@@ -1,6 +1,6 @@
 /**
- * How long bodies of 20 MB block the event loop while they are parsed, and the throughput: in the loop, and in threads. One turn of
- * the loop is one block. Its processor time counts, since every turn is late on a busy machine.
+ * Time for which bodies of 20 MB block the event loop while they are parsed, and the throughput: in the loop, and in
+ * threads. One turn of the loop is one block. Its processor time counts, since every turn is late on a busy machine.
  *
  *     ./bin/node bench/large-bodies.ts [bodies of each kind]
  */

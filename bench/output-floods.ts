@@ -1,8 +1,10 @@
 /**
- * How long neighbors wait while workers print without end: `./bin/node bench/output-floods.ts [workers, 50 unless given] [seconds, 30 unless given]`.
+ * Wait of neighbors while workers print without end: `./bin/node bench/output-floods.ts [workers, 50 unless
+ * given] [seconds, 30 unless given]`.
  *
- * One client calls `/healthz`, `run` and `runsync` of another endpoint, one call after the other, first alone and then beside the workers, half of which
- * never end their line. Prints the percentiles, and the most that one worker had on the disk.
+ * One client calls `/healthz`, `run` and `runsync` of another endpoint, one call after the other, first alone
+ * and then beside the workers, half of which never end their line. Prints the percentiles, and the largest
+ * output of one worker on the disk.
  */
 import { readdirSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -15,7 +17,7 @@ const WORKERS = Number(process.argv[2] ?? 50)
 const SECONDS = Number(process.argv[3] ?? 30)
 const JOB = { input: { name: 'neighbor' } }
 
-/** Bytes of the output of the worker that has most. */
+/** Largest output of a worker on the disk, in bytes. */
 function mostOnDisk(dataDir: string): number {
   const folder = join(dataDir, 'logs')
   const bytesOf = (worker: string) =>
@@ -25,7 +27,7 @@ function mostOnDisk(dataDir: string): number {
   return Math.max(0, ...readdirSync(folder).map(bytesOf))
 }
 
-/** Calls for some seconds, and prints how long each kind of call took. */
+/** Calls for some seconds, and prints the durations of each kind of call. */
 async function measure(what: string, server: RunyardServer, endpoint: string): Promise<void> {
   const calls: Readonly<Record<string, () => Promise<unknown>>> = {
     healthz: () => ask(server, '/healthz'),

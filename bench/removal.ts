@@ -1,10 +1,11 @@
 /**
- * How other endpoints are affected when an endpoint with many jobs is deleted, its queue is purged, or its jobs expire:
+ * Effect on other endpoints when an endpoint with many jobs is deleted, its queue is purged, or its jobs expire:
  *
  *     ./bin/node bench/removal.ts [jobs, 10000 unless given] [delete|purge|expire, all three unless given]
  *
- * For each: the time until the response and until no row is left, the latency of `run` for another endpoint meanwhile, and the maximum memory of the
- * server. It uses the embedded store on the disk of the temporary folder. The jobs are inserted into the database while no server runs.
+ * For each: the time until the response and until no row is left, the latency of `run` for another endpoint in that
+ * time, and the maximum memory of the server. It uses the embedded store on the disk of the temporary folder. The
+ * jobs are inserted into the database while no server runs.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'

@@ -1,9 +1,11 @@
 /**
- * Runs benchmarks: `npm run bench -- [names] [--quick] [--rounds <number>] [--only <side>] [--json <file>] [--page] [--keep-ratios]`.
+ * Runs benchmarks: `npm run bench -- [names] [--quick] [--rounds <number>] [--only <side>] [--json <file>]
+ * [--page] [--keep-ratios]`.
  *
- * Each measures Runyard and others in turn, in the same rounds, so that ratios hold on a busy machine too. Peers are installed at their
- * first use (npm, apt). `--page` writes the sections of docs/benchmarks.md. `--quick` measures a part for a moment, and fails
- * where a ratio is less than a quarter of the one in bench/ratios.json, which `--keep-ratios` writes.
+ * Each measures Runyard and others in turn, in the same rounds, so that ratios hold on a busy machine too. Peers
+ * are installed at their first use (npm, apt). `--page` writes the sections of docs/benchmarks.md. `--quick`
+ * measures a part for a moment, and fails where a ratio is less than a quarter of the one in bench/ratios.json,
+ * which `--keep-ratios` writes.
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -81,7 +83,7 @@ async function runSuite(suite: Suite): Promise<SuiteResult> {
   const bench = new Bench()
   try {
     console.log(`\n${suite.title}`)
-    // A short run is about Runyard and its baseline.
+    // A short run has only Runyard and its baseline.
     const wants = (side: string) =>
       values.only === undefined ? !isQuick || side.startsWith('Runyard') : values.only.some(text => side.includes(text))
     const tables = await suite.run(bench, effort, wants)
@@ -91,7 +93,7 @@ async function runSuite(suite: Suite): Promise<SuiteResult> {
   }
 }
 
-/** Measures what has collapsed once more, since another program may have had the machine for a moment. */
+/** Measures collapsed sides once more, since another program may have used the machine for a moment. */
 async function check(first: readonly SuiteResult[]): Promise<void> {
   let all = ratiosOf(first)
   for (const suite of wanted) {

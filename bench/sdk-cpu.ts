@@ -1,11 +1,12 @@
 /**
- * Processor use of a worker with each version of RunPod's SDK for Python, and of the server with its relay: idle,
- * with one job that only waits, and with such a job and a concurrency of three.
+ * Processor use of a worker with each version of RunPod's SDK for Python, and of the server with its relay: without a
+ * job, with one job that only waits, and with such a job and a concurrency of three.
  *
  *     RUNYARD_TEST_PYTHON=... RUNYARD_TEST_SDKS=... ./bin/node bench/sdk-cpu.ts [seconds]
  *
- * RUNYARD_TEST_PYTHON is a Python with the current SDK, RUNYARD_TEST_SDKS a folder with older ones, each in a folder named after its version (README).
- * The versions are measured one after another. It counts the processor time that Linux reports for the whole process group of a worker.
+ * RUNYARD_TEST_PYTHON is a Python with the current SDK, RUNYARD_TEST_SDKS a folder with older ones, each in a folder
+ * named after its version (README). The versions are measured one after another. It counts the processor time that
+ * Linux reports for the whole process group of a worker.
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,7 +1,7 @@
 /**
- * How the server copes with many workers that a platform places, under virtual time: none, then as many as given, each with a job, then none
- * again. Prints how long each of these took in virtual and in real time, and the memory of the process, which holds the workers and the
- * database too: `./bin/node bench/simulated-fleet.ts [workers]`, 10,000 unless given.
+ * Costs of many workers that a platform places, under virtual time: zero workers, then as many as given, each with a
+ * job, then zero again. Prints the duration of each stage in virtual and in real time, and the memory of the process,
+ * which holds the workers and the database too: `./bin/node bench/simulated-fleet.ts [workers]`, 10,000 unless given.
  */
 import { openAppRun, startApp } from '../sim/app-run.ts'
 import { RequestQueueChecker } from '../sim/checks/request-queue-checker.ts'
@@ -26,7 +26,7 @@ import type { WorkerSpec } from '../src/ports/driver.ts'
 import { singleLeader } from '../src/system/coordination/leader.ts'
 import { ServerClock } from '../src/system/server-clock.ts'
 
-/** Duration of each job: long enough for all workers to be there at once. */
+/** Duration of each job, so long that all workers exist at once. */
 const JOB_MS = 120_000
 const IDLE_S = 5
 /** Limit of a stage, in virtual time. */
@@ -41,7 +41,7 @@ interface Rig {
   readonly life: Life
 }
 
-/** A worker that does nothing but its protocol, so that a run of many is about the server. */
+/** A worker with its protocol alone, so that the costs are those of the server. */
 class Poller {
   readonly #life: Life
   readonly #protocol: Protocol
@@ -60,12 +60,12 @@ class Poller {
     void this.#pings()
   }
 
-  /** It ends when its job is done and its poll has returned. */
+  /** Ends the worker once its job is done and its poll has returned. */
   terminate(): void {
     this.#isTerminated = true
   }
 
-  /** It is killed. */
+  /** Kills the worker. */
   die(): void {
     this.#life.end()
   }
@@ -95,7 +95,7 @@ class Poller {
   }
 }
 
-/** A server on a platform that has room for everything. A new worker waits for its node for some seconds. */
+/** A server on a platform with room for all workers. A new worker waits for its node for some seconds. */
 async function openRig(maxWorkers: number): Promise<Rig> {
   const world = new World(1)
   const database = openDatabase(world)
@@ -161,7 +161,7 @@ async function openRig(maxWorkers: number): Promise<Rig> {
   return { world, database, fleet, network, workers, life }
 }
 
-/** Advances the time until something is so, and says how long that took. */
+/** Advances the time until the condition holds, and prints the duration. */
 async function stage({ world, database, workers }: Rig, name: string, isOver: () => boolean): Promise<void> {
   const { clock } = world
   const activity = () => world.activity + clock.timers

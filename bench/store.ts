@@ -1,8 +1,8 @@
 /**
- * Writes per second of the SQLite store, inline and in a thread, on this disk and on an emulated slow one, and how long
- * an unrelated timer waits meanwhile: `bin/node bench/store.ts [folder on the disk to measure]`. With RUNYARD_TEST_POSTGRES, the
- * address of a PostgreSQL, also those of the store on PostgreSQL, in a schema that is dropped afterwards: without a lease, and as a server does
- * that asserts its epoch with each write.
+ * Writes per second of the SQLite store, inline and in a thread, on this disk and on an emulated slow one, and the
+ * delay of an unrelated timer in that time: `bin/node bench/store.ts [folder on the disk to measure]`. With
+ * RUNYARD_TEST_POSTGRES, the address of a PostgreSQL, also those of the store on PostgreSQL, in a schema that is
+ * dropped afterwards: without a lease, and as a server does that asserts its epoch with each write.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
@@ -70,13 +70,13 @@ function jobOf(n: number): Job {
 
 interface Measured {
   readonly perSecond: number
-  /** How late a timer of 1 ms fires: median and 99th percentile. */
+  /** Delay of a timer of 1 ms: median and 99th percentile. */
   readonly lateMs: readonly [number, number]
 }
 
 /**
- * Runs `step` in several loops at once for a while; each step counts as one operation. Each step begins in its own turn
- * of the event loop, like requests on different sockets.
+ * Runs `step` in several loops at once for a while; each step counts as one operation. Each step begins in its own
+ * turn of the event loop, like requests on different sockets.
  */
 async function measure(loops: number, step: (loop: number) => Promise<void>): Promise<Measured> {
   const late: number[] = []
@@ -130,7 +130,7 @@ async function claimAndFinish(store: Store, loop: number): Promise<void> {
   await store.jobOutcomes.finish({ jobId: job.id, workerId, outcome, nowMs: 2 })
 }
 
-/** Inserts jobs for the claims, many at once: each commit on the emulated disk is slow. */
+/** Inserts jobs for the claims, many in one commit, since each commit on the emulated disk is slow. */
 async function stock(store: Store, count: number): Promise<void> {
   await Promise.all(Array.from({ length: count }, () => insert(store)))
 }

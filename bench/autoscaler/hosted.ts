@@ -1,12 +1,13 @@
 /**
- * The scalers of the hosted service, as its documentation describes them: QUEUE_DELAY adds a worker when jobs wait longer than the delay, REQUEST_COUNT wants the waiting
- * and running jobs divided by the count. A worker ends after an idle timeout of 5 s.
+ * The scalers of the hosted service, as its documentation describes them: QUEUE_DELAY adds a worker if jobs wait
+ * longer than the delay, REQUEST_COUNT wants the queued and running jobs divided by the count. A worker ends
+ * after an idle timeout of 5 s.
  */
 import type { Autoscaler } from './pool.ts'
 
 const IDLE_MS = 5_000
 
-/** One more worker each time the first job has waited for another delay. */
+/** Adds a worker each time that the wait of the first job grows by the delay. */
 export function hostedQueueDelay(delayMs: number): Autoscaler {
   let addedAtMs = Number.NEGATIVE_INFINITY
   return {
@@ -29,7 +30,7 @@ export function hostedQueueDelay(delayMs: number): Autoscaler {
   }
 }
 
-/** A worker for as many jobs as the count. */
+/** Wants a worker for each `count` jobs. */
 export function hostedRequestCount(count: number): Autoscaler {
   return {
     everyMs: 500,

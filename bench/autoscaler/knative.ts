@@ -1,8 +1,10 @@
 /**
- * The pod autoscaler of Knative Serving, as its documentation describes it (knative.dev/docs/serving/autoscaling/kpa-specific), with its defaults: a
- * decision every 2 s from the average concurrency of a stable window of 60 s and of a panic window of a tenth of it, divided by the target. It panics where the panic
- * window wants twice as many as there are ready, and then goes up only until that has not been so for a stable window. At most a thousand times as many at once, at
- * least half. Zero only after a stable window without requests; the grace period is left out, in its favour.
+ * The pod autoscaler of Knative Serving, as its documentation describes it
+ * (knative.dev/docs/serving/autoscaling/kpa-specific), with its defaults: a decision every 2 s from the average
+ * concurrency of a stable window of 60 s and of a panic window of a tenth of it, divided by the target. It panics if
+ * the panic window wants twice the number of ready pods, and then only adds pods until a stable window passes without
+ * such a want. One decision multiplies the pods by a thousand at most and by a half at least. Zero only after a
+ * stable window without requests; the grace period is left out, in its favor.
  */
 import type { Autoscaler, Seen } from './pool.ts'
 

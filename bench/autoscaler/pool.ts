@@ -1,30 +1,30 @@
-/** Workers of a made-up server in virtual time, for autoscalers that are no part of Runyard. */
+/** Simulated workers in virtual time, for autoscalers of other servers. */
 import type { Trace } from './traces.ts'
 
-/** What an autoscaler sees. Instants and times in milliseconds. */
+/** Input of a decision of an autoscaler. Instants and times in milliseconds. */
 export interface Seen {
   readonly nowMs: number
   readonly queued: number
   readonly inFlight: number
   readonly ready: number
   readonly starting: number
-  /** Since when the first job of the queue waits; null for an empty queue. */
+  /** Instant at which the first job of the queue was queued; null for an empty queue. */
   readonly headQueuedAtMs: number | null
 }
 
 /** An autoscaler. */
 export interface Autoscaler {
-  /** Between two decisions; it also decides when a job comes and there is no worker. */
+  /** Time between two decisions; it also decides when a job arrives and no worker exists. */
   readonly everyMs: number
-  /** Time goes on with this many jobs waiting and running. */
+  /** Reports a period with this number of queued and running jobs. */
   passes(ms: number, jobs: number): void
-  /** How many workers there should be. */
+  /** Number of workers that should exist. */
   decide(seen: Seen): number
-  /** How long a worker has been idle when it may end. */
+  /** Idle time after which a worker may end. */
   readonly idleMs: number
 }
 
-/** What came of it. */
+/** The outcome of a trace. */
 export interface PoolResult {
   readonly waitsMs: Float64Array
   readonly workerMs: number
@@ -38,8 +38,8 @@ interface PoolWorker {
 }
 
 /**
- * Plays a trace. Jobs begin in the order in which they came, each at the worker that was idle last. Of too many workers those that start end first, then
- * idle ones, the one that is idle longest first; busy ones never.
+ * Plays a trace. Jobs begin in the order of their arrival, each on the worker that became idle last. Of too many
+ * workers those that start end first, then idle ones in the order in which they became idle; busy ones never end.
  */
 export function playPool({ jobs, untilMs, startMs, concurrency }: Trace, autoscaler: Autoscaler): PoolResult {
   const waitsMs = new Float64Array(jobs.length)

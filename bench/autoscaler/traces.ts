@@ -1,9 +1,10 @@
 /**
- * Arrivals of jobs with the time that each runs.
+ * Arrivals of jobs with the duration of each.
  *
- * Two are modelled on the Azure LLM inference trace of 2023 (CC-BY, github.com/Azure/AzurePublicDataset; Patel et al., "Splitwise", ISCA 2024), which is not part
- * of this repository: as many rows in as much time, with the medians and means of tokens that are published of it. Code comes in bursts with pauses
- * between them, conversations evenly. The rows themselves are used where the files are in bench/autoscaler/azure, by the names that they have there.
+ * Two are modelled on the Azure LLM inference trace of 2023 (CC-BY, github.com/Azure/AzurePublicDataset; Patel et
+ * al., "Splitwise", ISCA 2024), which is not part of this repository: the same number of rows in the same time, with
+ * its published medians and means of tokens. Code arrives in bursts with pauses between them, conversations evenly.
+ * The rows themselves are used if the files are in bench/autoscaler/azure under their original names.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,20 +15,20 @@ export interface Trace {
   readonly name: string
   readonly jobs: readonly ReplayedJob[]
   readonly untilMs: number
-  /** How long a worker takes to start. */
+  /** Time in which a worker starts. */
   readonly startMs: number
-  /** How many jobs a worker runs at once. */
+  /** Number of jobs that a worker runs at once. */
   readonly concurrency: number
 }
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
-/** What a large model takes on one card: about 5,000 tokens of a prompt a second, and 33 tokens of a response. */
+/** Times of a large model on one card: about 5,000 tokens of a prompt a second, and 33 tokens of a response. */
 const PROMPT_TOKEN_MS = 0.2
 const TOKEN_MS = 30
 
-/** The same numbers from 0 to 1 in each run (mulberry32). */
+/** Generates the same numbers from 0 to 1 in each run (mulberry32). */
 class Numbers {
   #state: number
 
@@ -42,12 +43,12 @@ class Numbers {
     return (((mixed ^ (mixed >>> 14)) >>> 0) + 0.5) / 2 ** 32
   }
 
-  /** Times between events that happen by chance. */
+  /** A time between random events. */
   exponential(mean: number): number {
     return -Math.log(this.next()) * mean
   }
 
-  /** Many small ones and few large ones. */
+  /** A number of a distribution with many small numbers and few large ones. */
   logNormal({ median, mean }: { median: number; mean: number }): number {
     const normal = Math.sqrt(-2 * Math.log(this.next())) * Math.cos(2 * Math.PI * this.next())
     return median * Math.exp(normal * Math.sqrt(2 * Math.log(mean / median)))
@@ -72,7 +73,7 @@ function tokenTime(prompt: number, response: number): number {
   return Math.round(prompt * PROMPT_TOKEN_MS + response * TOKEN_MS)
 }
 
-/** Jobs at the rate of each instant, in jobs a second. */
+/** Arrivals of jobs at the rate of each instant, in jobs a second. */
 function arrivals(
   numbers: Numbers,
   untilMs: number,
@@ -87,7 +88,7 @@ function arrivals(
   return jobs
 }
 
-/** Rates that change between bursts and pauses, both of a length by chance. */
+/** Rates that change between bursts and pauses, both of random length. */
 function onAndOff(
   numbers: Numbers,
   untilMs: number,
@@ -130,7 +131,7 @@ function azure(
   return { name: `${name}, modelled`, jobs, untilMs: shape.untilMs, ...worker }
 }
 
-/** The rows of a file of the trace: its time, tokens of the prompt and of the response. */
+/** Rows of a file of the trace: time, tokens of the prompt and of the response. */
 export function azureRows(csv: string): ReplayedJob[] {
   const rows = csv.trim().split('\n').slice(1)
   const times = rows.map(row => Date.parse(`${row.slice(0, 23).replace(' ', 'T')}Z`))

@@ -1,6 +1,6 @@
 /**
- * The backend of proxies: sends a constant response, and echoes all bytes after an upgrade. It does as little as possible. As a program it
- * listens on the port of `PORT`, or a free one that it prints.
+ * The backend of proxies: sends a constant response, and echoes all bytes after an upgrade. It does as little as
+ * possible. As a program it listens on the port of `PORT`, or a free one that it prints.
  */
 import { type AddressInfo, createServer, type Server } from 'node:net'
 

@@ -15,7 +15,7 @@ export class EventFeed {
   readonly #events: FedEvent[] = []
   readonly #over = new AbortController()
 
-  /** Begins to read: what happens from now on is in it. */
+  /** Opens a feed with all events from now on. */
   static async open({ url, key }: RunyardServer, endpoint: string): Promise<EventFeed> {
     const feed = new EventFeed()
     const { body } = await fetch(`${url}/v2/events?endpoint=${endpoint}`, {
@@ -27,12 +27,12 @@ export class EventFeed {
     return feed
   }
 
-  /** The events so far that a test holds for. */
+  /** The wanted events so far. */
   of(isWanted: (event: FedEvent) => boolean): FedEvent[] {
     return this.#events.filter(isWanted)
   }
 
-  /** Waits for this many of them. */
+  /** Waits for this number of wanted events. */
   async whenThere(isWanted: (event: FedEvent) => boolean, count: number): Promise<FedEvent[]> {
     for (;;) {
       const found = this.of(isWanted)

@@ -1,6 +1,6 @@
 /**
- * The process that holds connections open: long polls, each sent again when it is answered, or upgraded sockets on which nothing is sent. It says
- * `{ open }` once all are open, or `{ error }`, and ends when it is killed.
+ * The process that holds connections open: long polls, each sent again when it is answered, or upgraded sockets
+ * without traffic. It sends `{ open }` once all are open, or `{ error }`, and ends when it is killed.
  */
 import { connect } from 'node:net'
 
@@ -9,7 +9,7 @@ export interface HoldTask {
   readonly port: number
   /** The whole request of each connection. */
   readonly requests: readonly string[]
-  /** Time after which a poll counts as held, in milliseconds; null for sockets, which are open when they are upgraded. */
+  /** Time after which a poll counts as held, in milliseconds; null for sockets, which are open after their upgrade. */
   readonly heldMs: number | null
 }
 

@@ -1,14 +1,14 @@
-/** Servers that keep jobs: Runyard and its peers, with the same request. */
+/** Servers that store jobs: Runyard and its peers, with the same request. */
 import { join } from 'node:path'
 import { endpointOfFolder, makeEndpoint, requestTo, SMALL_JOB, startRunyard, workerFolder } from './runyard.ts'
 import { type Bench, requestText, type Side } from './sides.ts'
 
-/** What is called, and on which sides. */
+/** The call of a benchmark, and its sides. */
 export interface JobSides {
   /** `run` without workers, or `runsync` with a worker that takes 16 jobs at a time. */
   readonly call: 'run' | 'runsync'
   readonly sides: readonly SideName[]
-  /** Sides beside these, by their names. */
+  /** Further sides, by their names. */
   readonly more?: Readonly<Record<string, () => Promise<Omit<Side, 'name'>>>>
 }
 
@@ -19,7 +19,7 @@ export const ECHO_HANDLER = `import { start } from '@runyard/worker'
 start({ concurrency: 16, handler: ({ input }) => ({ length: input.prompt.length }) })
 `
 
-/** Starts the sides that are wanted. */
+/** Starts the wanted sides. */
 export async function jobSides(bench: Bench, wants: (side: string) => boolean, asked: JobSides): Promise<Side[]> {
   const { call, sides, more = {} } = asked
   let started: { url: string; pid: number } | null = null

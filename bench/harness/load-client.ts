@@ -1,6 +1,7 @@
 /**
- * The process that sends the load. With a rate, requests are due at fixed times, and a latency counts from when its request was due: a server
- * that stalls is charged for all requests of that time. Without one, each connection sends its next request after a response.
+ * The process that sends the load. With a rate, requests are due at fixed times, and a latency counts from the time
+ * at which its request was due: a server that stalls is charged for all requests of that time. Without one, each
+ * connection sends its next request after a response.
  */
 import { connect, type Socket } from 'node:net'
 
@@ -10,18 +11,18 @@ export interface LoadTask {
   /** The whole request, head and body. */
   readonly request: string
   readonly connections: number
-  /** Requests a second in all; null for as many as are answered. */
+  /** Requests a second on all connections; null for as many as are answered. */
   readonly perSecond: number | null
-  /** Milliseconds before the measurement, and of it. */
+  /** Durations of the warm-up and of the measurement, in milliseconds. */
   readonly warmMs: number
   readonly ms: number
 }
 
-/** What was measured. Latencies are in microseconds. */
+/** The measurements of a load. Latencies are in microseconds. */
 export interface LoadResult {
   /** Successful responses in the measured time. */
   readonly count: number
-  /** Responses 429 and 503 that say when to try again. */
+  /** Responses 429 and 503 with a Retry-After header. */
   readonly refused: number
   readonly failed: number
   readonly p50: number
@@ -43,7 +44,7 @@ class Load {
   readonly #task: LoadTask
   readonly #bytes: Buffer
   readonly #begin = performance.now()
-  /** Times at which requests were due that wait for a connection. */
+  /** Due times of the requests that wait for a connection. */
   readonly #due: number[] = []
   readonly #idle: Connection[] = []
   readonly #took: number[] = []
@@ -76,8 +77,9 @@ class Load {
   #made = 0
 
   /**
-   * Sends the requests that have become due. One that gets a connection at once counts from now: that it is up to a millisecond late is
-   * the timer of this process. One that waits for a connection counts from when it was due.
+   * Sends the requests that are due. The latency of one that gets a connection at once counts from
+   * now, since the timer of this process may be a millisecond late. That of one that waits for a
+   * connection counts from its due time.
    */
   #makeDue(perSecond: number): void {
     const now = performance.now()

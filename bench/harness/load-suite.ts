@@ -9,11 +9,14 @@ export interface LoadSuite {
   readonly title: string
   readonly notes?: string
   readonly loads: readonly LoadCase[]
-  /** Names of the loads of a short run. Without them the suite is not part of one, unless it is asked for, with all its loads. */
+  /**
+   * Names of the loads of a short run. Without them a short run has the suite only if it is named,
+   * and then with all its loads.
+   */
   readonly quick?: readonly string[]
   /** Name of the side that others are compared with. */
   readonly baseline: string
-  /** Whether its ratios are those of throughput: with a given rate all sides have the same. */
+  /** Figure of its ratios. With a given rate all sides have the same throughput, so p50 is compared. */
   readonly compares: 'throughput' | 'p50'
   /** Starts the sides. */
   start(bench: Bench, wants: (side: string) => boolean): Promise<readonly Side[]>

@@ -11,7 +11,7 @@ export interface Nginx {
   readonly pid: number
 }
 
-/** Starts it. @param folder for its files @param port a free one @param target port of the backend */
+/** Starts nginx. @param folder for its files @param port a free one @param target port of the backend */
 export async function startNginx(folder: string, port: number, target: number): Promise<Nginx> {
   const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(kind => `${kind}_temp_path ${folder}/${kind};`)
   const file = join(folder, 'nginx.conf')

@@ -1,4 +1,4 @@
-/** The page `docs/benchmarks.md` and its charts, made of the results of a run. */
+/** The page `docs/benchmarks.md` and its charts, from the results of a run. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RunResult, SuiteResult } from './report.ts'
@@ -15,7 +15,10 @@ connection sends its next request when the last one is answered. With a rate, a 
 rounds, ratios medians of the ratios of a round. Processor time is that of the server, its workers and the database that only it uses, for each request.
 `
 
-/** Writes the sections and charts of the suites of a run into the page; the sections of others stay. @param docs the folder of the documents */
+/**
+ * Writes the sections and charts of the suites of a run into the page; the sections of others stay.
+ * @param docs the folder of the documents
+ */
 export function writePage(run: RunResult, docs: string): void {
   mkdirSync(join(docs, 'benchmarks'), { recursive: true })
   const file = join(docs, 'benchmarks.md')
@@ -51,7 +54,7 @@ function markdown({ title, columns, rows }: Table): string {
   return [head, ...lines].join('\n')
 }
 
-/** Bars of one column of each table, each table with a scale of its own. */
+/** Chart with bars of one column of each table, each table with its own scale. */
 function chart({ title, tables }: SuiteResult): string {
   const parts: string[] = []
   let y = 4

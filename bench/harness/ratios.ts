@@ -1,10 +1,13 @@
-/** The ratios of results, beside those that are kept in bench/ratios.json. */
+/** The ratios of results, beside the stored ones in bench/ratios.json. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { SuiteResult } from './report.ts'
 
 const FILE = join(import.meta.dirname, '..', 'ratios.json')
-/** Below this share of the kept ratio, something has collapsed. The same code has had ratios that differ by 2.7 on machines of one kind. */
+/**
+ * Share of the stored ratio below which a side has collapsed. Ratios of the same code differed by
+ * 2.7 on machines of one kind.
+ */
 const COLLAPSE = 0.25
 
 /** Ratios by suite, load and side. */
@@ -20,13 +23,13 @@ export function ratiosOf(results: readonly SuiteResult[]): Ratios {
   return Object.fromEntries(all)
 }
 
-/** Names of the ratios that are far below the kept ones. */
+/** Names of the ratios that are far below the stored ones. */
 export function collapsed(ratios: Ratios): string[] {
   const kept = keptRatios()
   return Object.keys(ratios).filter(name => ratios[name]! < (kept[name] ?? 0) * COLLAPSE)
 }
 
-/** Each ratio beside the kept one. */
+/** A line for each ratio with the stored one. */
 export function ratioLines(ratios: Ratios): string {
   const kept = keptRatios()
   const fallen = new Set(collapsed(ratios))
@@ -37,7 +40,7 @@ export function ratioLines(ratios: Ratios): string {
   return ['ratio', ...lines].join('\n')
 }
 
-/** Keeps the ratios of results in place of those of the same names. */
+/** Stores the ratios of results in place of those with the same names. */
 export function keepRatios(results: readonly SuiteResult[]): void {
   const all = { ...keptRatios(), ...ratiosOf(results) }
   const rounded = Object.entries(all).map(([name, value]) => [name, Number(value.toPrecision(3))] as const)

@@ -14,7 +14,7 @@ export interface SuiteResult {
   readonly tables: readonly Table[]
 }
 
-/** A whole run: what it ran on, how long, and its results. */
+/** A whole run: its machine, its duration and its results. */
 export interface RunResult {
   readonly date: string
   readonly machine: Readonly<Record<string, string>>
@@ -22,7 +22,7 @@ export interface RunResult {
   readonly results: readonly SuiteResult[]
 }
 
-/** The machine and the versions of what was measured. */
+/** The machine and the versions of the measured programs. */
 export function machineOf(): Record<string, string> {
   const peers = JSON.parse(readFileSync(join(import.meta.dirname, '../peers/package.json'), 'utf8')) as {
     dependencies: Record<string, string>

@@ -1,17 +1,17 @@
-/** Measures sides one after another, round by round, so that other load of the machine meets all of them. */
+/** Measures sides one after another, round by round, so that other load of the machine affects all of them. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import type { LoadResult, LoadTask } from './load-client.ts'
 import { processorSeconds, type Side } from './sides.ts'
 
-/** How much is measured. */
+/** Extent of a measurement. */
 export interface Effort {
   readonly rounds: number
-  /** Milliseconds of each measurement, and before it. */
+  /** Durations of each measurement and of its warm-up, in milliseconds. */
   readonly ms: number
   readonly warmMs: number
-  /** A short run, which looks for a collapse only. */
+  /** True for a short run, which only looks for a collapse. */
   readonly isQuick: boolean
 }
 
@@ -21,7 +21,7 @@ export interface LoadCase {
   readonly connections: number
   /** Requests a second; null for as many as are answered. */
   readonly perSecond: number | null
-  /** Milliseconds of a measurement, for rates at which the usual time has too few requests. */
+  /** Duration of a measurement in milliseconds, for rates at which the usual duration has too few requests. */
   readonly ms?: number
 }
 
@@ -43,12 +43,12 @@ export async function measureRounds(sides: readonly Side[], load: LoadCase, effo
   return rounds
 }
 
-/** The number below which this share of some numbers lies. */
+/** Number below which this share of the values lies. */
 export function percentile(values: readonly number[], share: number): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length * share)] ?? Number.NaN
 }
 
-/** The middle one of some numbers. */
+/** The middle one of the values. */
 export function median(values: readonly number[]): number {
   return percentile(values, 0.5)
 }
@@ -78,7 +78,7 @@ async function measure({ port, request, pids, isAlone }: Side, load: LoadCase, e
     const [result] = (await once(client, 'message')) as [LoadResult | { error: string }]
     if ('error' in result) throw new Error(result.error)
     const spent = processorSeconds(pids, isAlone) - before
-    // The requests before the measurement cost as much as those in it.
+    // The requests of the warm-up cost as much as those of the measurement.
     const requests = (result.count * (ms + warmMs)) / ms
     const perSecond = (result.count * 1_000) / ms
     const refusedPerSecond = (result.refused * 1_000) / ms

@@ -17,7 +17,7 @@ export const SMALL_JOB = { input: { prompt: 'x'.repeat(400) } }
 
 /** Settings of a server. */
 export interface ServerSettings {
-  /** What it logs; `warn` unless given. The access log is `debug`. */
+  /** Level of its log; `warn` unless given. The access log is `debug`. */
   readonly logLevel?: 'warn' | 'debug'
   /** Its data folder; a new one unless given. */
   readonly dataDir?: string
@@ -44,7 +44,7 @@ export async function startRunyard(
     folder,
     '--process-root',
     '/',
-    // The programs that it is compared with have no cages either.
+    // The compared programs have no sandboxes either.
     ...['--worker-sandbox', 'off'],
     ...more,
   ]
@@ -82,16 +82,16 @@ export interface EndpointSettings {
   readonly idleTimeout?: number
   /** Jobs for each worker; by the delay of the queue unless given. */
   readonly requestCount?: number
-  /** The folder that its workers run; one whose workers do nothing unless given. */
+  /** Folder of its workers; one whose workers do nothing unless given. */
   readonly folder?: string
-  /** The image that its workers run instead. */
+  /** Image of its workers in place of a folder. */
   readonly image?: string
-  /** The command of its workers; what the folder or image says unless given. */
+  /** Command of its workers; that of the folder or image unless given. */
   readonly args?: string
   readonly env?: Readonly<Record<string, string>>
-  /** What becomes of idle workers; they end unless given. */
+  /** Treatment of idle workers; they end unless given. */
   readonly flashBootType?: 'OFF' | 'FLASHBOOT'
-  /** A queue unless given. */
+  /** Type of the endpoint; a queue unless given. */
   readonly type?: 'QB' | 'LB'
 }
 
@@ -136,7 +136,7 @@ export async function makeEndpoint(server: RunyardServer, settings: EndpointSett
   })
 }
 
-/** Makes an endpoint with one worker of a folder, and waits until that has done a job. @returns its id */
+/** Makes an endpoint with one worker of a folder, and waits until the worker has done a job. @returns its id */
 export async function endpointOfFolder(server: RunyardServer, folder: string, job: object, args = ''): Promise<string> {
   const endpoint = await makeEndpoint(server, { workersMin: 1, workersMax: 1, folder, args })
   const first = (await ask(server, `/v2/${endpoint}/runsync?wait=60000`, job)) as { status: string }

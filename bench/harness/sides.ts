@@ -1,4 +1,4 @@
-/** The sides of a comparison: servers that are started for a benchmark, and what they need. */
+/** The sides of a comparison: servers that are started for a benchmark, and the programs that they need. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -21,17 +21,20 @@ export interface Side {
   readonly request: string
   /** Processes whose processor time counts: the server, and the database that only this side uses. */
   readonly pids: readonly number[]
-  /** Whether that of their children does not count. */
+  /** True if the processor time of their children does not count. */
   readonly isAlone?: boolean
 }
 
-/** Starts sides and what they need, and stops all of it. */
+/** Starts sides and the programs that they need, and stops all of them. */
 export class Bench {
   readonly folder = mkdtempSync(join(tmpdir(), 'runyard-bench-'))
   readonly #children: ChildProcess[] = []
   readonly #atEnd: (() => void)[] = []
 
-  /** Starts a program that prints one line when it is ready. @param log file for its errors; those of this process unless given */
+  /**
+   * Starts a program that prints one line when it is ready.
+   * @param log file for its errors; they go to stderr of this process unless given
+   */
   async start(
     command: string,
     args: readonly string[],
@@ -65,7 +68,7 @@ export class Bench {
     return { ...started, port: Number(started.line) }
   }
 
-  /** Starts a Redis that has each change on stable storage before it answers. */
+  /** Starts a Redis that writes each change to stable storage before it answers. */
   async redis(): Promise<{ port: number; pid: number }> {
     installed('redis-server', 'redis-server')
     const port = await freePort()
@@ -104,7 +107,7 @@ export class Bench {
     return url.href
   }
 
-  /** Stops one program that was started here, before the others. */
+  /** Stops one started program before the others. */
   async stopOne(pid: number): Promise<void> {
     const child = this.#children.find(child => child.pid === pid)
     if (child === undefined || child.exitCode !== null) return
@@ -161,7 +164,7 @@ export function processorSeconds(pids: readonly number[], isAlone = false): numb
   }, 0)
 }
 
-/** The fields of `/proc/<pid>/stat` behind the name; none when the process has ended. */
+/** Fields of `/proc/<pid>/stat` behind the name; an empty list if the process has ended. */
 function statOf(pid: number): string[] {
   try {
     return readFileSync(`/proc/${pid}/stat`, 'latin1')

@@ -4,11 +4,11 @@ import type { Bench } from './sides.ts'
 /** A benchmark. */
 export interface Suite {
   readonly name: string
-  /** What is measured, as a heading. */
+  /** Heading of its section. */
   readonly title: string
-  /** What the reader of its tables has to know. */
+  /** Explanation for the reader of its tables. */
   readonly notes?: string
-  /** Whether it belongs to the short run that each submission gets. */
+  /** True if it belongs to the short run of each submission. */
   readonly quick: boolean
   /** Starts the sides, and measures them. */
   run(bench: Bench, effort: Effort, wants: (side: string) => boolean): Promise<readonly Table[]>
@@ -21,7 +21,10 @@ export interface Table {
   /** Index of the column that the chart shows; null for no chart. */
   readonly bars: number | null
   readonly rows: readonly TableRow[]
-  /** Figures by their names that hold on any machine, such as the throughput of one side by that of another. Larger is better. */
+  /**
+   * Figures by their names that depend on no machine, such as the throughput of one side by that of
+   * another. Larger is better.
+   */
   readonly ratios: Readonly<Record<string, number>>
 }
 
@@ -31,13 +34,13 @@ export interface Column {
   readonly decimals: number
 }
 
-/** A row; null for what was not measured. */
+/** A row; null for a figure that was not measured. */
 export interface TableRow {
   readonly name: string
   readonly cells: readonly (number | null)[]
 }
 
-/** A cell as it is printed. */
+/** Text of a cell. */
 export function cellText(cell: number | null | undefined, { decimals }: Column): string {
   return cell === null || cell === undefined || Number.isNaN(cell) ? '-' : cell.toFixed(decimals)
 }

@@ -1,6 +1,6 @@
 /**
- * Fastify with a BullMQ queue on Redis: `POST /run` keeps a job and returns its id, `POST /runsync` waits for its result, which
- * bullmq-workers.mjs makes. Prints its port.
+ * Fastify with a BullMQ queue on Redis: `POST /run` stores a job and returns its id, `POST /runsync` waits for its
+ * result from bullmq-workers.mjs. Prints its port.
  */
 import { Queue, QueueEvents } from 'bullmq'
 import Fastify from 'fastify'
@@ -8,7 +8,7 @@ import Fastify from 'fastify'
 const connection = { host: '127.0.0.1', port: Number(process.env.REDIS_PORT) }
 const queue = new Queue('bench', { connection })
 const events = new QueueEvents('bench', { connection })
-// Each job that is waited for listens to both.
+// Each request that waits for a job listens to both.
 events.setMaxListeners(0)
 queue.setMaxListeners(0)
 await queue.waitUntilReady()

@@ -1,4 +1,4 @@
-/** A graphile-worker that takes 16 jobs at a time, and keeps their results in a table. Prints 0 when it is ready. */
+/** A graphile-worker that takes 16 jobs at a time, and stores their results in a table. Prints 0 when it is ready. */
 import { Logger, run } from 'graphile-worker'
 
 await run({

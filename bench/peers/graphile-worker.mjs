@@ -1,6 +1,6 @@
 /**
- * Fastify with graphile-worker on PostgreSQL: `POST /run` keeps a job and returns its id, `POST /runsync` waits for its result, which
- * graphile-worker-workers.mjs makes. Prints its port.
+ * Fastify with graphile-worker on PostgreSQL: `POST /run` stores a job and returns its id, `POST /runsync` waits for
+ * its result from graphile-worker-workers.mjs. Prints its port.
  */
 import Fastify from 'fastify'
 import { makeWorkerUtils } from 'graphile-worker'

@@ -1,4 +1,4 @@
-/** Fastify with pg-boss on PostgreSQL: `POST /run` keeps a job and returns its id. Prints its port. */
+/** Fastify with pg-boss on PostgreSQL: `POST /run` stores a job and returns its id. Prints its port. */
 import Fastify from 'fastify'
 import { PgBoss } from 'pg-boss'
 

@@ -1,4 +1,4 @@
-/** How many worker seconds autoscalers need for the same waits: traces in virtual time. */
+/** Worker seconds that autoscalers need for the same waits: traces in virtual time. */
 import type { Endpoint } from '../../src/core/endpoints/endpoint.ts'
 import { ASSUMED_THAW_MS } from '../../src/core/observing/what-if.ts'
 import { FREEZE_RULES } from '../../src/core/scaling/frozen-plan.ts'
@@ -10,19 +10,20 @@ import { type PoolResult, playPool } from '../autoscaler/pool.ts'
 import { type Trace, traces } from '../autoscaler/traces.ts'
 import { type Suite, type Table, type TableRow, tableText } from '../harness/suite.ts'
 
-/** The part of the concurrency that Knative has as its target; the middle one is its default. */
+/** Parts of the concurrency that are targets of Knative; 0.7 is its default. */
 const TARGETS = [0.5, 0.7, 0.85, 1]
 const DEFAULT_TARGET = 0.7
 const IDLE_TIMEOUTS_S = [1, 2, 5, 10, 15, 20, 30, 40, 60, 90, 120, 180, 300]
-/** The queue delays with which idle timeouts are tried. */
+/** Queue delays that are tried with each idle timeout. */
 const DELAYS_S = [0.5, 1, 2, 4]
 
-/** The idle timeouts and times of frozen workers that are tried with FlashBoot. */
+/** Idle timeouts, and times of frozen workers, that are tried with FlashBoot. */
 const FREEZE_AFTER_S = [1, 2, 5, 10, 20, 60]
 const KEEPS_S = [60, 300, 900, 3_600]
 /**
- * A second of a frozen worker in seconds of a running one, at the price of its memory: 24 GB of main memory at half a US cent for an hour of each,
- * about what clouds ask for memory by itself, beside the 1.116 dollars of an ADA_24 in our catalogue.
+ * Price of a second of a frozen worker in seconds of a running one, which is that of its memory: 24 GB of main memory
+ * at half a US cent an hour for each GB, about the price of memory alone in clouds, compared with the 1.116 dollars
+ * of an ADA_24 in our catalog.
  */
 const FROZEN_PART = (24 * 0.005) / 1.116
 
@@ -52,7 +53,7 @@ export const autoscaler: Suite = {
 
 interface Outcome {
   readonly row: TableRow
-  /** Worker time, of frozen ones the part that their memory costs. */
+  /** Time of all workers; that of frozen ones counts at the price of their memory. */
   readonly workerMs: number
   readonly p95Ms: number
 }

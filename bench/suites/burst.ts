@@ -1,4 +1,4 @@
-/** How quickly workers come and go with the load of an endpoint. */
+/** Speed at which workers start and end with the load of an endpoint. */
 
 import { median } from '../harness/rounds.ts'
 import { ask, makeEndpoint, type RunyardServer, startRunyard, workerFolder } from '../harness/runyard.ts'
@@ -8,7 +8,7 @@ import { type Suite, type Table, type TableRow, tableText } from '../harness/sui
 const IDLE_S = 1
 const JOB_MS = 500
 const POLL_MS = 10
-/** A job that takes a while, so that each worker of a burst gets one. */
+/** Handler of jobs that are so long that each worker of a burst gets one. */
 const HANDLER = `import { start } from '@runyard/worker'
 start({ handler: () => new Promise(resolve => setTimeout(() => resolve(null), ${JOB_MS})) })
 `

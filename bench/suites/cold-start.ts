@@ -1,4 +1,4 @@
-/** How long the first job of an endpoint without workers takes, beside a start of the same program without any server. */
+/** Duration of the first job of an endpoint without workers, beside a start of the same program without any server. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -16,7 +16,7 @@ const PYTHON_HANDLER = `import runpod
 
 runpod.serverless.start({"handler": lambda job: {"length": len(job["input"]["prompt"])}})
 `
-/** The programs without a server: they end once they have loaded what a worker needs. */
+/** Program without a server: it ends once it has loaded the SDK of a worker. */
 const ALONE = `import '@runyard/worker'
 process.exit(0)
 `
@@ -29,7 +29,9 @@ interface Program {
   readonly args: string
 }
 
-/** See the head of this file. A Python with RunPod's SDK is named by RUNYARD_TEST_PYTHON; without one it is left out. */
+/**
+ * See the head of this file. A Python with RunPod's SDK is named by RUNYARD_TEST_PYTHON; without one it is left out.
+ */
 export const coldStart: Suite = {
   name: 'cold-start',
   title: 'The first job of an endpoint without workers: POST /runsync until its result',

@@ -1,4 +1,4 @@
-/** How the cost of calls grows with the queue of an endpoint and with its finished jobs, and with the size of inputs. */
+/** Growth of the cost of calls with the queue of an endpoint and its finished jobs, and with the size of inputs. */
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -10,7 +10,7 @@ import { type Column, type Suite, type Table, type TableRow, tableText } from '.
 const CALLS = 60
 const MB = 1_000_000
 
-/** A worker that does nothing by itself: the benchmark calls in its name. */
+/** A worker that does nothing itself: the benchmark calls in its name. */
 interface Worker {
   readonly id: string
   readonly token: string
@@ -75,7 +75,7 @@ export const payload: Suite = {
   },
 }
 
-/** How much less a call costs with the shortest queue, by calls: 1 where the cost does not grow. */
+/** Cost of each call with the shortest queue, divided by that with the longest one: 1 if the cost does not grow. */
 function growthOf(rows: readonly TableRow[], columns: readonly Column[]): Record<string, number> {
   const [first, last] = [rows[0]!.cells, rows.at(-1)!.cells]
   const medians = columns.flatMap(({ heading }, index) =>

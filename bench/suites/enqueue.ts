@@ -1,4 +1,4 @@
-/** Jobs a second that are kept: each response says that its job is on stable storage. Workers take none of them. */
+/** Jobs a second that are stored: each is on stable storage before its response. No worker takes them. */
 import { ceilingSide, jobSides } from '../harness/job-sides.ts'
 import { loadSuite, ofConnections } from '../harness/load-suite.ts'
 

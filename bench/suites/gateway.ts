@@ -1,4 +1,7 @@
-/** What the gateway adds to a request of a load-balancing endpoint, beside one worker of nginx with the same backend. */
+/**
+ * Cost that the gateway adds to a request of a load-balancing endpoint, beside one worker of
+ * nginx with the same backend.
+ */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { loadSuite, ofConnections } from '../harness/load-suite.ts'
@@ -41,7 +44,10 @@ export async function startBackend(bench: Bench): Promise<number> {
   return Number(line)
 }
 
-/** Starts a server with a load-balancing endpoint whose only worker is the backend. @returns it, and the path of a request to the worker */
+/**
+ * Starts a server with a load-balancing endpoint whose only worker is the backend.
+ * @returns it, and the path of a request to the worker
+ */
 export async function balancedServer(bench: Bench): Promise<{ server: RunyardServer; path: string }> {
   const server = await startRunyard(bench, null, { logLevel: 'debug' })
   const folder = join(bench.folder, `gateway-worker-${server.port}`)
@@ -59,7 +65,7 @@ export async function balancedServer(bench: Bench): Promise<{ server: RunyardSer
   return { server, path: `/lb/${id}${GATEWAY_PATH}` }
 }
 
-/** The processor time of the worker does not count. */
+/** Starts the side of the gateway. The processor time of the worker does not count. */
 async function gatewaySide(bench: Bench): Promise<Omit<Side, 'name'>> {
   const { server, path } = await balancedServer(bench)
   return { port: server.port, request: requestTo(server, path, null), pids: [server.pid], isAlone: true }

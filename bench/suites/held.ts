@@ -1,4 +1,4 @@
-/** What a server costs that holds connections open on which nothing happens: polls of workers for jobs, and sockets through the gateway. */
+/** Costs of open connections without traffic: polls of workers for jobs, and sockets through the gateway. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
@@ -11,16 +11,16 @@ import { type Suite, type Table, type TableRow, tableText } from '../harness/sui
 import { balancedServer, GATEWAY_PATH, startBackend } from './gateway.ts'
 
 const POLLS = 2_000
-/** One machine has room for few workers, so each of these holds many polls; a poll costs the same. */
+/** Number of workers, each with many polls, since one machine has room for few workers; a poll costs the same. */
 const POLLING_WORKERS = 40
 const SOCKETS = 5_000
-/** Pause after all are open, and how long they are watched then. */
+/** Pause after all connections are open, and duration of the measurement after it. */
 const SETTLE_MS = 5_000
 const WATCH_MS = 30_000
-/** A poll that is not refused by then is held. */
+/** Time after which a poll that was not refused counts as held. */
 const HELD_MS = 300
 
-/** What holds connections, and the processes whose time and memory count. */
+/** A holder of connections, and the processes whose time and memory count. */
 interface Holder extends HoldTask {
   readonly pids: readonly number[]
 }

@@ -1,4 +1,4 @@
-/** What a server costs that does nothing: processor time and memory, and how long a start takes. */
+/** Costs of an idle server: processor time, memory, and the duration of a start. */
 import { median } from '../harness/rounds.ts'
 import { makeEndpoint, startRunyard } from '../harness/runyard.ts'
 import { type Bench, memoryMb, processorSeconds } from '../harness/sides.ts'

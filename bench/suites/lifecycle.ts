@@ -1,4 +1,4 @@
-/** Jobs a second through their whole life: kept, taken by a worker, done, and the result given to the client. */
+/** Jobs a second through their whole life: stored, taken by a worker, done, and the result returned to the client. */
 import { jobSides } from '../harness/job-sides.ts'
 import { loadSuite, ofConnections } from '../harness/load-suite.ts'
 

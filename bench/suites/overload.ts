@@ -1,4 +1,4 @@
-/** What becomes of requests at twice the capacity: how many are accepted, how soon, and whether other calls still get through. */
+/** Requests at twice the capacity: the number of accepted ones, their latency, and the latency of other calls. */
 import { measureRounds, medianOf } from '../harness/rounds.ts'
 import { ask, makeEndpoint, requestTo, SMALL_JOB, startRunyard } from '../harness/runyard.ts'
 import type { Side } from '../harness/sides.ts'

@@ -1,4 +1,4 @@
-/** How long a job takes with a warm worker, beside a plain HTTP call to the same handler. */
+/** Duration of a job on a warm worker, beside a plain HTTP call to the same handler. */
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -9,7 +9,7 @@ import { loadSuite } from '../harness/load-suite.ts'
 import { endpointOfFolder, requestTo, SMALL_JOB, startRunyard, workerFolder } from '../harness/runyard.ts'
 import { type Bench, requestText, type Side } from '../harness/sides.ts'
 
-/** RunPod's SDK looks for jobs once a second while it has as many as it may, so it may have many. */
+/** Handler with a high concurrency, since RunPod's SDK polls only once a second while it is full. */
 const PYTHON_HANDLER = `import runpod
 
 
@@ -20,7 +20,10 @@ async def handler(job):
 runpod.serverless.start({"handler": handler, "concurrency_modifier": lambda _: 500})
 `
 
-/** See the head of this file. A Python with RunPod's SDK is named by RUNYARD_TEST_PYTHON; without one that side is left out. */
+/**
+ * See the head of this file. A Python with RunPod's SDK is named by RUNYARD_TEST_PYTHON; without
+ * one that side is left out.
+ */
 export const runsync = loadSuite({
   name: 'runsync',
   title: 'A job with a warm worker: POST /runsync at a given rate',
@@ -63,7 +66,7 @@ async function plainSide(bench: Bench): Promise<Omit<Side, 'name'>> {
   return { port, request: requestText(port, '/', {}, SMALL_JOB), pids: [pid] }
 }
 
-/** The plain server, when this file is the program. */
+/** Runs the plain server if this file is the program. */
 if (import.meta.main) {
   const server = createServer(async (request, response) => {
     let text = ''

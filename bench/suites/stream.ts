@@ -1,6 +1,6 @@
 /**
- * From a worker's yield to the event at the client: the same worker and the same reader of server-sent events, with Runyard between
- * them, which keeps every chunk, and with a bare HTTP server that only forwards each chunk.
+ * Time from a worker's yield to the event at the client: the same worker and the same reader of server-sent events,
+ * with Runyard between them, which stores every chunk, and with a bare HTTP server that only forwards each chunk.
  */
 import { spawn } from 'node:child_process'
 import { createServer, type ServerResponse } from 'node:http'
@@ -24,13 +24,16 @@ start({
 })
 `
 
-/** What a job yields. */
+/** Chunks that a job yields. */
 interface Plan {
   readonly chunks: number
   readonly pauseMs: number
 }
 
-/** What a client saw: delays of the chunks in milliseconds, and chunks a second from the first yield to the last event. */
+/**
+ * Measurements of a client: delays of the chunks in milliseconds, and chunks a second from the
+ * first yield to the last event.
+ */
 interface Seen {
   readonly delays: readonly number[]
   readonly perSecond: number

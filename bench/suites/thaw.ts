@@ -1,4 +1,4 @@
-/** How long a job or a request takes on a worker that is warm, on one that is frozen, and where there is none. */
+/** Duration of a job or a request with a warm worker, with a frozen one, and without a worker. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EventFeed } from '../harness/event-feed.ts'
 import { median, percentile } from '../harness/rounds.ts'
@@ -6,7 +6,7 @@ import { ask, makeEndpoint, type RunyardServer, SMALL_JOB, startRunyard, workerF
 import type { Bench } from '../harness/sides.ts'
 import { type Suite, type Table, type TableRow, tableText } from '../harness/suite.ts'
 
-/** Time from the state FROZEN to the call: until then the driver has frozen the worker. */
+/** Pause between the state FROZEN and the call, in which the driver freezes the worker. */
 const SETTLE_MS = 300
 /** Cold starts take longest and vary least. */
 const COUNTS = { long: { calls: 60, cold: 10 }, quick: { calls: 5, cold: 2 } } as const
@@ -31,7 +31,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 http.server.ThreadingHTTPServer(("", int(os.environ["PORT"])), Handler).serve_forever()
 `
 
-/** What the workers of an endpoint are. */
+/** Program of the workers of an endpoint. */
 interface Program {
   readonly name: string
   readonly type: 'QB' | 'LB'
@@ -39,16 +39,16 @@ interface Program {
   readonly args: string
 }
 
-/** Where workers run, and the interpreters there. */
+/** A kind of place where workers run, and its interpreters. */
 interface Place {
   readonly name: string
   readonly image: string
   readonly node: string
-  /** Null where there is none with RunPod's SDK. */
+  /** Python with RunPod's SDK; null if none exists. */
   readonly python: string | null
 }
 
-/** What the three kinds of worker took, in milliseconds. */
+/** Durations with the three kinds of worker, in milliseconds. */
 interface Times {
   readonly warm: number[]
   readonly frozen: number[]
@@ -57,7 +57,10 @@ interface Times {
   readonly nextTake: number[]
 }
 
-/** Containers run on the engine of RUNYARD_TEST_DOCKER, with the image of RUNYARD_TEST_DOCKER_IMAGE, which .ci/docker makes. */
+/**
+ * Containers run on the engine of RUNYARD_TEST_DOCKER, with the image of
+ * RUNYARD_TEST_DOCKER_IMAGE, which .ci/docker makes.
+ */
 export const thaw: Suite = {
   name: 'thaw',
   title: 'A call on a frozen worker: from the call until its result',
@@ -101,7 +104,7 @@ async function measure(server: RunyardServer, program: Program, { calls, cold }:
       type: program.type,
       idleTimeout,
       flashBootType,
-      // Its fitness checks look for what a GPU needs.
+      // Its fitness checks expect a GPU.
       env: { RUNPOD_SKIP_AUTO_SYSTEM_CHECKS: 'true' },
     })
   const endpoints = { warm: await make(3_600, 'OFF'), frozen: await make(1, 'FLASHBOOT'), cold: await make(1, 'OFF') }
@@ -123,11 +126,11 @@ async function measure(server: RunyardServer, program: Program, { calls, cold }:
   return times
 }
 
-/** How long after each thaw the worker took a job. */
+/** Time from each thaw until the worker took a job. */
 async function nextTakes(feed: EventFeed, thaws: number): Promise<number[]> {
   const ends = await feed.whenThere(
     ({ type, to }) => type === 'job.moved' && to === 'IN_PROGRESS',
-    // The first job began on a new worker.
+    // A new worker ran the first job, without a thaw.
     thaws + 1,
   )
   const begins = feed.of(({ type, from, to }) => type === 'worker.moved' && from === 'FROZEN' && to === 'READY')
