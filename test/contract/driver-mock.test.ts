@@ -95,7 +95,7 @@ test('the next start of the mock fails on request, and only that', async () => {
   driver.fleet.failNextStart({ kind: 'image_vanished', image: 'a' })
   await assert.rejects(driver.start(spec('a', '')), {
     code: 'invalid',
-    message: "image 'a' was downloaded and is not there",
+    message: "image 'a' was downloaded but does not exist",
   })
   await driver.start(spec('a', ''))
   assert.deepEqual(driver.fleet.running(), ['a'])

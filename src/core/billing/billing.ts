@@ -71,7 +71,7 @@ export function billingBounds(
   if (time.startMs !== undefined && time.startMs < 0) problems.push(fieldProblem('startMs', 'must not be before 1970'))
   if (endMs > LAST_MS) problems.push(fieldProblem('endMs', 'must not be after the year 9998'))
   if (startMs >= endMs) {
-    problems.push(pairProblem('startMs', 'endMs', 'must be before {other}, which is now where it is not given'))
+    problems.push(pairProblem('startMs', 'endMs', 'must be before {other}, which defaults to the present time'))
   }
   if (problems.length > 0) return { problems }
   const end = bucketsAfter(bucketStart(endMs - 1, size), size)

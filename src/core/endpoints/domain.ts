@@ -42,7 +42,7 @@ export function domainProblem(domain: string, isServerName: IsServerName): strin
   if (/^\d+(?:\.\d+){3}$/.test(domain) || domain.startsWith('[')) return `is an address; ${FORM}`
   const isName = domain.length <= MAX_DOMAIN && labels.every(label => LABEL.test(label))
   // Clients parse a name whose last label is a number as an address.
-  if (!isName || URL.parse(`http://${domain}/`)?.hostname !== domain) return `is no domain; ${FORM}`
+  if (!isName || URL.parse(`http://${domain}/`)?.hostname !== domain) return `is not a domain; ${FORM}`
   if (domain === 'localhost' || domain.endsWith('.localhost')) {
     return `is of loopback, where an endpoint has its name already (<endpoint>.localhost); ${FORM}`
   }

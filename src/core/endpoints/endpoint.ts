@@ -342,7 +342,7 @@ export function isPageOrigin(text: string): boolean {
   return /^https?:\/\//.test(text) && URL.canParse(text) && new URL(text).origin === text
 }
 
-const ORIGIN_FORM = 'is no origin of web pages such as https://app.example, without a path, or * for all'
+const ORIGIN_FORM = 'is not an origin of web pages such as https://app.example, without a path, or * for all'
 
 const REFERENCE_FORM =
   'is not of the form owner/name or owner/name:revision, as it is or behind https://huggingface.co/'

@@ -123,7 +123,7 @@ export function failedInputBytes(status: JobStatus, inputBytes: number, rules: J
 /** The refusal of a replay without a kept input, with the remedy. */
 export function inputGone(jobId: JobId): string {
   const kept = 'inputs of failed jobs are kept for --failed-input-hours, all of later jobs with --keep-payloads'
-  return `the input of job ${jobId} is not kept any more; give one, as with runyard jobs replay --input (${kept})`
+  return `the input of job ${jobId} is no longer kept; give one, as with runyard jobs replay --input (${kept})`
 }
 
 /** The refusal of a retry of a job with nothing left but its record, with the remedy. */
@@ -132,7 +132,7 @@ export function onlyRecordLeft({ id, input }: Pick<JobRecord, 'id' | 'input'>): 
     input === null
       ? inputGone(id)
       : `submit its input as a new job: runyard jobs replay ${id} (POST /requests/${id}/replay)`
-  return `the result of job ${id} is gone, so it cannot be retried; ${instead}`
+  return `the result of job ${id} was deleted, so it cannot be retried; ${instead}`
 }
 
 /**

@@ -9,7 +9,7 @@ export interface DownloadProgress {
 
 /** Progress of a download, for people. */
 export function progressText({ receivedBytes, totalBytes }: DownloadProgress): string {
-  if (totalBytes === null) return 'the hub is asked'
+  if (totalBytes === null) return 'the list of its files is requested'
   return `${sizeText(receivedBytes)} of ${sizeText(totalBytes)} (${downloadPercent({ receivedBytes, totalBytes })} %)`
 }
 

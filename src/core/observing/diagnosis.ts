@@ -255,7 +255,8 @@ export function ofPort({ host, port, serverUrl, problem, holder }: PortFacts): F
       'end that, or give another --port',
     )
   if (problem === 'EACCES') return fail('port', `this user may not listen on port ${port}`, 'give a --port above 1023')
-  if (problem === 'EADDRNOTAVAIL') return fail('port', `${host} is no address of this machine`, 'give another --host')
+  if (problem === 'EADDRNOTAVAIL')
+    return fail('port', `${host} is not an address of this machine`, 'give another --host')
   return fail('port', `cannot listen on ${host} port ${port}: ${problem}`, 'give another --host or --port')
 }
 

@@ -75,7 +75,7 @@ export function containerReach(facts: EngineFacts, given: string | null): Contai
 function givenWay({ rootless, local, platform, gateway, addresses }: EngineFacts, given: string): ContainerReach {
   if (!isAddress(given)) return throughVirtualMachine(given)
   if (!addresses.includes(given)) {
-    return { how: 'none', problem: `--docker-worker-address ${given} is no address of this machine`, action: null }
+    return { how: 'none', problem: `--docker-worker-address ${given} is not an address of this machine`, action: null }
   }
   if (given.startsWith('127.')) {
     return { how: 'none', problem: `--docker-worker-address ${given} leads containers to themselves`, action: null }

@@ -16,7 +16,7 @@ export const OPERATOR_FOLDERS =
 
 /** The refusal for a key with fewer rights. */
 export const OPERATOR_KEYS =
-  "what a folder of this machine (an image dir:...) runs is chosen only with a key of the operator's account that has all rights"
+  "only a key of the operator's account that has all rights may choose what a folder of this machine (an image dir:...) runs"
 
 /** True if workers of this image are not started for this account. */
 export function isFolderReserved(owner: OwnerId, image: string): boolean {

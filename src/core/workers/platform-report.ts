@@ -95,13 +95,13 @@ const WAITS: Readonly<Record<WaitForPlace['kind'], string>> = {
   no_such_node: 'no node of the cluster is of the kind that it asks for',
   platform_quota: 'a quota of the cluster refuses it',
   platform_away: 'the cluster does not respond',
-  volume_pending: 'its network volume is not there yet',
+  volume_pending: 'its network volume is not ready yet',
 }
 
 /** The reason as a clause without its subject: "was evicted from node a: The node was low on memory". */
 export function reclaimText(reclaim: Reclaim): string {
   const tail = reclaim.said === '' ? '' : `: ${reclaim.said}`
-  if (reclaim.kind === 'deleted') return `was deleted by somebody other than this server${tail}`
+  if (reclaim.kind === 'deleted') return `was deleted by another client of the cluster${tail}`
   const node = reclaim.node === null ? 'its node' : `node ${reclaim.node}`
   return `${LOSSES[reclaim.kind](node)}${tail}`
 }

@@ -167,7 +167,7 @@ const RULES: Rules = {
   volume_missing: [({ volume }) => `its network volume ${volume} does not exist`, 'volume'],
   settings_invalid: [({ problem }) => problem, 'settings'],
   args_invalid: [({ problem }) => problem, 'other'],
-  image_invalid: [({ image }) => `'${image}' is no reference of a container image`, 'other'],
+  image_invalid: [({ image }) => `'${image}' is not a reference of a container image`, 'other'],
   folder_reserved: [() => OPERATOR_FOLDERS, 'other'],
   containers_off: [() => 'containers are off (--docker off)', 'engine_setting'],
   processes_off: [() => 'processes are off (--processes off)', 'processes'],
@@ -200,7 +200,7 @@ const RULES: Rules = {
   ],
   python_environment_broken: [
     ({ environment }) =>
-      `the Python of '${environment}' does not run, because the folder was moved or its Python is gone; make it anew, as with python3 -m venv --clear '${environment}'`,
+      `the Python of '${environment}' does not run, because the folder was moved or its Python is gone; recreate it, as with python3 -m venv --clear '${environment}'`,
     'folder',
   ],
   program_missing: [({ name, path }) => `cannot start '${name}': ${path} does not exist`, 'command'],
@@ -237,7 +237,7 @@ const RULES: Rules = {
   ],
   engine_disk_full: [() => NO_SPACE, 'disk'],
   network_refused: [({ said }) => `the engine makes no network for containers: ${said}`, foreign],
-  network_gone: [({ said }) => `the network of the containers is gone (${said})`, 'again'],
+  network_gone: [({ said }) => `the network of the containers was removed (${said})`, 'again'],
   volume_unseen: [
     () => 'the engine does not see the folder of the network volume or of a model; it has to run on this machine',
     'machine',
@@ -277,7 +277,7 @@ const RULES: Rules = {
     'cluster_network',
   ],
   model_failed: [
-    ({ model, problem }) => `model ${model} cannot be had: ${modelProblemText(problem)}`,
+    ({ model, problem }) => `model ${model} is not available: ${modelProblemText(problem)}`,
     ({ problem }) => MODEL_REMEDIES[problem.kind] ?? 'model_hub',
   ],
   model_gone: [({ model }) => `model ${model} was removed before a worker could get it`, 'again'],
@@ -288,7 +288,7 @@ const RULES: Rules = {
   ],
   pull_failed: [pullText, ({ why, said }) => PULL_REMEDIES[why] ?? remedyInForeignText(said)],
   image_gone: [({ image }) => `image '${image}', which this release runs, is no longer there`, 'image_name'],
-  image_vanished: [({ image }) => `image '${image}' was downloaded and is not there`, 'image_name'],
+  image_vanished: [({ image }) => `image '${image}' was downloaded but does not exist`, 'image_name'],
   image_without_command: [() => 'the image names no command, and args gives none', 'command'],
   image_program_missing: [({ said }) => `its program does not exist in the image (${said})`, 'command'],
   image_program_not_executable: [({ said }) => `its program is not executable (${said})`, 'entry_point'],
@@ -358,7 +358,7 @@ function pullText({ image, host, why, said }: StartFailures['pull_failed']): str
   return `image '${image}' cannot be downloaded: ${words.length === 0 ? NO_WORDS : words.join(' ')}`
 }
 
-const NO_WORDS = 'the log of the server says why'
+const NO_WORDS = 'the log of the server has the reason'
 
 /** Null if the foreign text is the only known fact. */
 function pullReason(why: PullProblem, host: string): string | null {
@@ -370,7 +370,7 @@ function pullReason(why: PullProblem, host: string): string | null {
     case 'other_processor':
       return 'it was not built for a machine of this kind'
     case 'credential_missing':
-      return `${host} wants a credential, and the template names none`
+      return `${host} requires a credential, and the template has none`
     case 'credential_refused':
       return `${host} does not accept the credential of the template`
     case 'not_found':
@@ -414,7 +414,7 @@ function initText({ program: name, problem, said, architecture }: StartFailures[
     case 'not_executable':
       return `${program} is not executable`
     case 'other_processor':
-      return `${program} is no program for this machine (${architecture})`
+      return `${program} is not a program for this machine (${architecture})`
     case 'unknown':
       return `${program} could not be started: ${said}`
   }

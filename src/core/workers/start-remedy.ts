@@ -67,17 +67,17 @@ const WITH_FOLDERS: Fix = { serve: ['--process-root', '<folder>'], title: 'Start
 /** Remedies by the object to correct. */
 export const START_REMEDIES = {
   engine: passing(
-    'start the container engine (systemctl start docker) and see that this server may use its socket',
+    'start the container engine (systemctl start docker) and check that this server may use its socket',
     ['machine'],
     'engine_away',
   ),
   cluster: passing(
-    'see that the API of the cluster runs and that this server reaches it (kubectl get pods with the same configuration)',
+    'check that the API of the cluster runs and that this server reaches it (kubectl get pods with the same configuration)',
     ['machine'],
     'cluster_away',
   ),
   cluster_volume: passing(
-    'make a claim that many nodes can mount (ReadWriteMany) and start the server with --kubernetes-volume-claim <name>',
+    'create a claim that many nodes can mount (ReadWriteMany) and start the server with --kubernetes-volume-claim <name>',
     [
       { serve: ['--kubernetes-volume-claim', '<name>'], title: 'Start the server with a claim for volumes' },
       'no_volume',
@@ -89,7 +89,7 @@ export const START_REMEDIES = {
     [{ serve: ['--kubernetes-pods-reachable'], title: 'Start the server where it reaches the pods' }],
   ),
   secrets: passing(
-    'create the secrets (runyard secrets create), or take them out of the environment',
+    'create the secrets (runyard secrets create), or remove them from the environment',
     ['secrets', 'environment'],
     'secret_missing',
   ),
@@ -107,7 +107,7 @@ export const START_REMEDIES = {
     'start the server with a container engine (--docker auto), or run a folder without a container (image dir:<folder>)',
     [WITH_ENGINE, 'folder'],
   ),
-  amd_driver: passing("load the driver amdgpu on the engine's machine, and see that /dev/kfd is there", ['machine']),
+  amd_driver: passing("load the driver amdgpu on the engine's machine, and check that /dev/kfd exists", ['machine']),
   podman: passing('use a newer Podman, or Docker (--docker names the engine)', ['machine']),
   container_init: passing('install catatonit where the engine runs', ['machine']),
   local_engine: passing(
@@ -127,7 +127,7 @@ export const START_REMEDIES = {
     ['image'],
   ),
   registry: passing(
-    'see that this machine reaches the registry (name, network, proxy, certificate), or load the image by hand (docker load)',
+    'check that this machine reaches the registry (name, network, proxy, certificate), or load the image by hand (docker load)',
     ['machine'],
   ),
   model_name: lasting('check the name and the revision in modelReferences of the endpoint', ['models'], 'model_error'),
@@ -143,12 +143,12 @@ export const START_REMEDIES = {
     'model_error',
   ),
   model_hub: passing(
-    'see that this machine reaches the hub (network, proxy, --hf-endpoint)',
+    'check that this machine reaches the hub (network, proxy, --hf-endpoint)',
     ['machine'],
     'model_error',
   ),
   access: passing('give the user of the server access (chown or chmod), or start the server as the owner', ['machine']),
-  handler: lasting('put such a file into the folder, or name a command: in args, or behind -- of runyard serve', [
+  handler: lasting('add such a file to the folder, or name a command: in args, or behind -- of runyard serve', [
     'command',
   ]),
   command: lasting('name a command in args that exists in the image', ['command']),
@@ -159,7 +159,7 @@ export const START_REMEDIES = {
     'make the entry point executable (chmod +x, and a first line #! that names its interpreter), or name another command in args',
     ['command'],
   ),
-  disk: passing('free disk space where images and containers are kept (docker system df shows what takes it)', [
+  disk: passing('free disk space where images and containers are stored (docker system df shows their sizes)', [
     'machine',
   ]),
   gpu_toolkit: passing("install the GPU vendor's container toolkit for the engine (runyard doctor checks it)", [
@@ -174,8 +174,8 @@ export const START_REMEDIES = {
     { serve: ['--processes', 'auto'], title: 'Start the server with folders as processes' },
     'image',
   ]),
-  machine: passing('see what is wrong with the machine (runyard doctor); the next start tries again', ['machine']),
-  folder: passing('put it right in the folder; the next start tries again', ['program']),
+  machine: passing('check the machine (runyard doctor); the next start tries again', ['machine']),
+  folder: passing('fix it in the folder; the next start tries again', ['program']),
   again: passing('nothing; the next start tries again', []),
   other: passing('correct it and save the template or the endpoint again', ['image']),
 } as const satisfies Record<string, StartRemedyRule>

@@ -85,7 +85,7 @@ export function observedExitText({ code, signal, cause }: Pick<ObservedExit, 'co
     case 'engine_stopped':
       return `${plain} when the container engine was stopped or restarted`
     case 'container_removed':
-      return 'was removed from the container engine by somebody'
+      return 'was removed from the container engine by another program'
     case 'server_stopped':
       return 'was ended because the server stopped'
     case 'reclaimed':
@@ -104,7 +104,7 @@ const UNSEEN: Readonly<Record<Extract<ExitCause, { readonly kind: 'unseen' }>['w
 
 /** A conflict as a clause: "port 8001, which its variable VLLM_PORT names, is in use by another worker". */
 export function portConflictText({ port, variable, with: other, worker }: PortConflict): string {
-  const named = variable === null ? 'on which it wanted to listen' : `which its variable ${variable} names`
+  const named = variable === null ? 'on which it tried to listen' : `which its variable ${variable} names`
   const by = worker === undefined ? `another ${other}` : `worker ${worker} of the same endpoint`
   return `port ${port}, ${named}, is in use by ${by}`
 }

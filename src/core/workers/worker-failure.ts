@@ -83,7 +83,7 @@ function remedyInProblem(problem: WorkerProblem): Remedy | null {
             'machine',
             'environment',
           )
-        : remedy('repair what the fitness check of the worker has found', 'unknown')
+        : remedy('fix the problem that the fitness check of the worker found', 'unknown')
     case 'loop_stuck':
       return remedy(
         'look at the last lines of its output; often concurrency_modifier does not return a number',
@@ -91,7 +91,7 @@ function remedyInProblem(problem: WorkerProblem): Remedy | null {
       )
     case 'silent':
       return remedy(
-        'see what it does (runyard logs <worker>): its process is there, but neither works nor answers; a full machine does that too',
+        'read its output (runyard logs <worker>): its process exists, but neither works nor responds; an overloaded machine has the same effect',
         'unknown',
       )
     case 'hung_start':
@@ -144,7 +144,7 @@ function remedyForHealth(problem: HealthProblem): Remedy {
 
 function remedyForStatus(status: number): Remedy {
   if (status === 404)
-    return remedy('set HEALTH_CHECK_PATH to a path of the program that answers 200 when it is well', 'health')
+    return remedy('set HEALTH_CHECK_PATH to a path of the program that answers 200 when it is healthy', 'health')
   if (status === 401 || status === 403)
     return remedy('let the path in HEALTH_CHECK_PATH answer 200 without credentials', 'health')
   if (status === 204) {
@@ -157,7 +157,7 @@ function remedyForStatus(status: number): Remedy {
     return remedy('set HEALTH_CHECK_PATH to the path that answers 200 itself; redirects are not followed', 'health')
   }
   return remedy(
-    'look at its output (runyard logs <worker>): the path in HEALTH_CHECK_PATH has to answer 200 when it is well',
+    'look at its output (runyard logs <worker>): the path in HEALTH_CHECK_PATH must answer 200 when it is healthy',
     'health',
   )
 }
@@ -232,7 +232,7 @@ export function sharedPortsAdvice({ variable }: Pick<PortConflict, 'variable'>):
   const instead = variable === null ? '' : ` instead of the one in ${variable}`
   return (
     'workers of folders share the ports of this machine unless each has a network of its own ' +
-    '(--worker-sandbox auto with --worker-network open; runyard doctor says what is missing): ' +
+    '(--worker-sandbox auto with --worker-network open; runyard doctor shows what is missing): ' +
     `set workersMax to 1, let the program take a free port${instead}, or run it in a container, which has ports of its own`
   )
 }
@@ -363,7 +363,10 @@ const CODE_RULES: Readonly<Record<number, Remedy>> = {
     'it crashed in native code (SIGSEGV), often since CUDA, driver and a library do not fit together: pin their versions in the image',
     'program',
   ),
-  143: remedy('it was asked to end from outside (SIGTERM) and not by Runyard: find out who does that', 'machine'),
+  143: remedy(
+    'it was asked to end from outside (SIGTERM) and not by Runyard: find the program that does it',
+    'machine',
+  ),
 }
 const SIGNAL_CODES: Readonly<Record<string, number>> = { SIGABRT: 134, SIGKILL: 137, SIGSEGV: 139, SIGTERM: 143 }
 

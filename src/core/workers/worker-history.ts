@@ -21,14 +21,14 @@ export function workerHistory(worker: Worker): WorkerHistoryEntry[] {
   add(createdAtMs, `created for version ${worker.version} of endpoint ${worker.endpointId}, driver ${worker.driver}`)
   if (worker.platform?.place != null) add(worker.placedAtMs, placedText(worker.platform.place))
   add(startedAtMs, `started after ${duration(createdAtMs, startedAtMs)}`)
-  const first = worker.serves === null ? 'asked for its first job' : 'said that it is well'
+  const first = worker.serves === null ? 'asked for its first job' : 'passed its first health check'
   add(readyAtMs, `${first} ${duration(createdAtMs, readyAtMs)} after it was created${sdkText(worker)}`)
   add(worker.frozenAtMs, 'frozen: it keeps its memory and runs nothing')
   add(worker.thawedAtMs, `thawed after ${duration(worker.frozenAtMs ?? 0, worker.thawedAtMs)}`)
   if (worker.problem !== null) add(problemAtMs(worker), `problem: ${problemText(worker.problem)}`)
   if (stopRequestedAtMs !== stoppingAtMs)
     add(stopRequestedAtMs, `gets no more ${worker.serves === null ? 'jobs' : 'requests'}: ${stopReasonText(worker)}`)
-  add(stoppingAtMs, stopRequestedAtMs === stoppingAtMs ? `told to end: ${stopReasonText(worker)}` : 'told to end')
+  add(stoppingAtMs, stopRequestedAtMs === stoppingAtMs ? `asked to end: ${stopReasonText(worker)}` : 'asked to end')
   add(exitedAtMs, endText(worker))
   // The sort is stable, so simultaneous events keep the order above.
   return lines.sort((a, b) => a.atMs - b.atMs)
@@ -65,22 +65,22 @@ function duration(fromMs: number, toMs: number | null): string {
 
 const REASONS: Readonly<Record<StopReason, string>> = {
   idle: 'it was idle for the idle timeout',
-  scaled_down: 'fewer workers are wanted',
+  scaled_down: 'fewer workers are needed',
   outdated: 'its endpoint has a newer version',
   refresh: 'it asked for a fresh worker',
-  cancelled_job: 'it did not let go of a job that was cancelled or timed out',
-  timed_out_job: 'it did not let go of a job that timed out',
+  cancelled_job: 'it did not release a job that was cancelled or timed out',
+  timed_out_job: 'it did not release a job that timed out',
   lost_lease: 'it lost a job',
   reclaimed: 'its platform takes it away',
   unhealthy: 'it is unhealthy',
   wedged: 'its loop is stuck',
-  silent: 'nothing was heard of it',
+  silent: 'it sent nothing',
   hung_start: 'it never asked for a job',
   failed_start: 'it could not start',
   never_healthy: 'it was never healthy',
   endpoint_deleted: 'its endpoint was deleted',
   server_stopped: 'the server stops',
-  requested: 'somebody asked for it',
+  requested: 'a user requested it',
   evicted: 'another endpoint needs its place',
   frozen_too_long: 'it was frozen as long as frozen workers are kept',
   memory_short: 'the memory of the machine is short, and it was frozen the longest',

@@ -51,7 +51,7 @@ export function problemText(problem: WorkerProblem): string {
     case 'loop_stuck':
       return `it pinged for ${problem.forS} s without asking for a job, so its loop is stuck`
     case 'silent':
-      return `nothing was heard from it for ${problem.forS} s`
+      return `it sent nothing for ${problem.forS} s`
     case 'hung_start':
       return `it did not ask for a job within ${problem.limitS} s of its start`
     case 'wake_failed':
@@ -74,7 +74,7 @@ function hookText(hook: string): string {
 function healthText(problem: HealthProblem | null): string {
   switch (problem?.kind) {
     case undefined:
-      return 'it was not asked yet'
+      return 'it had no health check yet'
     case 'health_status': {
       const { status, path } = problem
       return `it answers ${status} at ${path}${status === 204 ? ', so it initializes' : ''}`

@@ -172,7 +172,7 @@ export class EndpointModels {
       return null
     } catch (thrown) {
       if (thrown instanceof ModelError) return { kind: 'model_failed', model: wish.name, problem: thrown.problem }
-      return { kind: 'other', problem: `model ${wish.name} cannot be had: ${String(thrown)}` }
+      return { kind: 'other', problem: `model ${wish.name} is not available: ${String(thrown)}` }
     }
   }
 

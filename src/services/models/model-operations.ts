@@ -66,7 +66,7 @@ export class ModelOperations {
       this.#pulls.delete(key)
       if (!(thrown instanceof ModelError)) throw thrown
       const problem = modelProblemText(thrown.problem)
-      throw new AppError('invalid', `model ${reference.name} cannot be had: ${problem}`, { cause: thrown })
+      throw new AppError('invalid', `model ${reference.name} is not available: ${problem}`, { cause: thrown })
     } finally {
       cancel()
     }

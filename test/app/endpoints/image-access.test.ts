@@ -105,7 +105,7 @@ test('what an engine says of a registry is in the log of the server and nowhere 
     liveEventOf('worker.start_failed', started!, 0),
   ])
   assert.doesNotMatch(shown, /secret of an internal service/)
-  assert.match(shown, /cannot be downloaded: the log of the server says why/)
+  assert.match(shown, /cannot be downloaded: the log of the server has the reason/)
   assert.match(rig.happened('image.download_failed')[0]!.problem, /secret of an internal service/)
   assert.equal(liveEventOf('image.download_failed', rig.happened('image.download_failed')[0]!, 0), null)
   rig.fleet.failNextStart(failure)

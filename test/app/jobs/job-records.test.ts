@@ -76,7 +76,7 @@ test('a replay with another input is a new job; without a kept input it needs on
   assert.equal(refused.status, 409)
   assert.match(
     refused.json.error,
-    /input of job .* is not kept any more; .*jobs replay --input .*--failed-input-hours, .*--keep-payloads/,
+    /input of job .* is no longer kept; .*jobs replay --input .*--failed-input-hours, .*--keep-payloads/,
   )
   const path = `/v2/${endpoint}/requests/${done}/replay`
   const { json } = await rig.ask('POST', path, { body: { input: { n: 9 } } })
@@ -114,14 +114,12 @@ test('a retry of a job whose result is gone says what can be done instead', asyn
     const { status, json } = await rig.ask('POST', `/v2/${endpoint}/retry/${id}`)
     return [status, json.error] as const
   }
-  const gone = (id: string) => `the result of job ${id} is gone, so it cannot be retried; `
+  const gone = (id: string) => `the result of job ${id} was deleted, so it cannot be retried; `
   const again = `submit its input as a new job: runyard jobs replay ${failed} (POST /requests/${failed}/replay)`
   assert.deepEqual(await refusal(failed), [404, gone(failed) + again])
   const [status, error] = await refusal(done)
   assert.equal(status, 404)
-  assert.ok(
-    error.startsWith(`${gone(done)}the input of job ${done} is not kept any more; give one, as with runyard jobs`),
-  )
+  assert.ok(error.startsWith(`${gone(done)}the input of job ${done} is no longer kept; give one, as with runyard jobs`))
   const unknown = '00000000-0000-4000-8000-000000000000-u1'
   assert.deepEqual(await refusal(unknown), [404, `job ${unknown} not found`])
 })

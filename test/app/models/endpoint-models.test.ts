@@ -125,7 +125,7 @@ test('an unavailable model is a cause with a remedy, is tried again, and a new t
   await rig.clock.advance(40)
   const why = await rig.why(endpoint)
   assert.equal(why.cause, 'model_error')
-  assert.match(why.summary, /^no worker can be started: model org\/tiny cannot be had: the account of the token/)
+  assert.match(why.summary, /^no worker can be started: model org\/tiny is not available: the account of the token/)
   assert.match(why.action ?? '', /save a token that may read the model as a secret/)
   await rig.clock.advance(60_000)
   assert.equal(models.downloads.length, 0, 'only a person can help, so it is not tried every half minute')

@@ -52,7 +52,7 @@ test('a pull that fails says why, and the next one tries again', async context =
   models.downloads[0]!.fail({ kind: 'access_refused' })
   const { status, json } = await pulling
   assert.equal(status, 400)
-  assert.match(json.error, /^model org\/gated cannot be had: the account of the token in HF_TOKEN may not read it/)
+  assert.match(json.error, /^model org\/gated is not available: the account of the token in HF_TOKEN may not read it/)
   void rig.ask('POST', '/ops/models/org/gated')
   await rig.clock.settle()
   assert.equal(models.downloads.length, 1)

@@ -59,7 +59,7 @@ test('a worker that goes on although another one has its port is named, also whi
   assert.equal(found.notes.length, 1)
   assert.ok(
     found.notes[0].startsWith(
-      `worker ${worker.id}: port 8000, on which it wanted to listen, is in use by another worker; `,
+      `worker ${worker.id}: port 8000, on which it tried to listen, is in use by another worker; `,
     ),
   )
 })

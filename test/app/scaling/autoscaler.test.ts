@@ -354,7 +354,7 @@ test('a worker that cannot be started counts as a crash, with the reason', async
   rig.fleet.failNextStart({ kind: 'image_vanished', image: 'a' })
   await rig.submit(endpoint)
   await rig.clock.advance(500)
-  assert.match((await rig.why(endpoint)).summary, /could not be started: image 'a' was downloaded and is not there/)
+  assert.match((await rig.why(endpoint)).summary, /could not be started: image 'a' was downloaded but does not exist/)
   await rig.clock.advance(1_000)
   assert.equal(rig.fleet.running().length, 1)
 })
@@ -378,7 +378,7 @@ test('an image that can never be started is tried again when the endpoint is cha
   const endpoint = await rig.endpoint({ template: { imageName: 'broken' } })
   await rig.submit(endpoint)
   await rig.clock.advance(1_000)
-  assert.match((await rig.why(endpoint)).summary, /'broken' is no reference of a container image/)
+  assert.match((await rig.why(endpoint)).summary, /'broken' is not a reference of a container image/)
   assert.equal(rig.fleet.started.length, 0)
   const query = 'query ($id: String!) { myself { endpoint(id: $id) { templateId } } }'
   const { templateId } = (await rig.graphql(query, { id: endpoint })).myself.endpoint

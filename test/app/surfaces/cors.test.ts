@@ -97,7 +97,7 @@ test('what is no origin is refused with its form', async t => {
   ]) {
     const { status, text } = await rig.ask('PATCH', `/v2/serverless/${mine}`, { body: { corsOrigins: [origin] } })
     assert.equal(status, 400, origin)
-    assert.match(text, /corsOrigins: .*is no origin of web pages such as https:\/\/app\.example/)
+    assert.match(text, /corsOrigins: .*is not an origin of web pages such as https:\/\/app\.example/)
   }
 })
 

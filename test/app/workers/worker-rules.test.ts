@@ -246,7 +246,7 @@ test('a silent worker is ended first, and only then its job is given to another'
   assert.ok(!rig.fleet.killed.has(worker.id))
   await rig.clock.advance(4_000)
   assert.ok(rig.fleet.killed.has(worker.id))
-  assert.equal(endOf(await worker.record()), 'was ended because nothing was heard from it for 35 s')
+  assert.equal(endOf(await worker.record()), 'was ended because it sent nothing for 35 s')
   assert.deepEqual(
     [await statusOf(rig, endpoint, ids[0]!), (await rig.job(endpoint, ids[0]!)).lostAttempts],
     ['IN_QUEUE', 1],

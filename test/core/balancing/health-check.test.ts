@@ -86,7 +86,7 @@ test('a worker that never becomes healthy is ended after 8 minutes, with what it
   const { problem } = verdictOn(answering(times(5, { status: 404 })), judged(), 0)!
   assert.equal(problemText(problem), 'it was not healthy within 480 s of its start: it answers 404 at /ping')
   const unknown = verdictOn(unasked(0, false), judged(), 0)!.problem
-  assert.equal(problemText(unknown), 'it was not healthy within 480 s of its start: it was not asked yet')
+  assert.equal(problemText(unknown), 'it was not healthy within 480 s of its start: it had no health check yet')
 })
 
 test('the time of a worker that was not started yet does not count', () => {

@@ -87,10 +87,10 @@ test('all mistakes of the period are reported at once', () => {
   assert.deepEqual(failuresOf({ size: 'day', startMs, endMs: startMs, lastN: 2_000 }), [
     'query.lastN: excludes a start and an end',
     `query.lastN: must be at most ${MAX_BUCKETS}`,
-    'query.startTime: must be before endTime, which is now where it is not given',
+    'query.startTime: must be before endTime, which defaults to the present time',
   ])
   assert.deepEqual(failuresOf({ size: 'day', startMs }), [
-    'query.startTime: must be before endTime, which is now where it is not given',
+    'query.startTime: must be before endTime, which defaults to the present time',
   ])
   assert.deepEqual(failuresOf({ size: 'hour', startMs: 0 }), [
     'query.bucketSize: makes more than 1000 buckets of this time; ask for less time or larger buckets',

@@ -39,15 +39,15 @@ test('what is no name of a host is refused, with a name that would do', () => {
     ],
     ...[`${'a.'.repeat(150)}example`, 'x.1'],
   ]) {
-    assert.match(refusal(text) ?? '', /is no domain; give a name such as chat\.example\.org/, JSON.stringify(text))
+    assert.match(refusal(text) ?? '', /is not a domain; give a name such as chat\.example\.org/, JSON.stringify(text))
   }
   assert.match(refusal('chat') ?? '', /has no dot/)
 })
 
-test('an address is no domain, in whatever form it is written', () => {
+test('an address is not a domain, in whatever form it is written', () => {
   for (const text of ['10.0.0.1', '0x7f.1', '127.1', '256.256.256.256', '１２７.0.0.1'])
     assert.match(refusal(text) ?? '', /is an address/, text)
-  assert.match(refusal('[::1]') ?? '', /is no domain|is an address/)
+  assert.match(refusal('[::1]') ?? '', /is not a domain|is an address/)
 })
 
 test('names of the server, of its endpoints and of loopback are refused', () => {

@@ -139,7 +139,10 @@ test('a port is free, belongs to this server, or its holder is named', () => {
   assert.equal(line({ serverUrl: 'http://127.0.0.1:8080' }), 'ok server: it runs and answers at http://127.0.0.1:8080')
   assert.match(line({ problem: 'EADDRINUSE', holder: 'pid 7 (nginx)' }), /port 8080 is in use by pid 7 \(nginx\)/)
   assert.match(line({ problem: 'EACCES', port: 80 }), /may not listen on port 80 -> give a --port above 1023/)
-  assert.match(line({ problem: 'EADDRNOTAVAIL', host: '203.0.113.9' }), /203\.0\.113\.9 is no address of this machine/)
+  assert.match(
+    line({ problem: 'EADDRNOTAVAIL', host: '203.0.113.9' }),
+    /203\.0\.113\.9 is not an address of this machine/,
+  )
   assert.match(line({ problem: 'EWEIRD' }), /cannot listen .*EWEIRD/)
 })
 

@@ -132,7 +132,7 @@ const situations: [cause: WaitCause, summary: string, fields: Fields, around?: P
   ],
   [
     'unhealthy',
-    'worker w1 is unhealthy, gets no job and is replaced: nothing was heard from it for 35 s',
+    'worker w1 is unhealthy, gets no job and is replaced: it sent nothing for 35 s',
     { queue: one, workers: [{ problem: { kind: 'silent', forS: 35 } }] },
   ],
   [
@@ -210,7 +210,7 @@ const situations: [cause: WaitCause, summary: string, fields: Fields, around?: P
   ],
   [
     'models_downloading',
-    'model org/tiny is downloaded before another worker is started: the hub is asked',
+    'model org/tiny is downloaded before another worker is started: the list of its files is requested',
     {
       queue: { ...one, inProgress: 1 },
       workers: [{ held: 1 }],
@@ -275,12 +275,12 @@ const situations: [cause: WaitCause, summary: string, fields: Fields, around?: P
   ],
   [
     'volume_pending',
-    'worker w1 waits for a place on the cluster: its network volume is not there yet: claim models is not bound',
+    'worker w1 waits for a place on the cluster: its network volume is not ready yet: claim models is not bound',
     { queue: one, workers: [onPlatform({ waits: { kind: 'volume_pending', said: 'claim models is not bound' } })] },
   ],
   [
     'volume_pending',
-    'worker w1 waits for a place on the cluster: its network volume is not there yet: not mounted',
+    'worker w1 waits for a place on the cluster: its network volume is not ready yet: not mounted',
     {
       queue: one,
       workers: [
@@ -458,7 +458,7 @@ test('a worker that goes on without its port is named with the one that has it, 
   assert.equal(cause, 'nothing_waits')
   assert.match(
     notes[0]?.text ?? '',
-    /^worker w2: port 8000, on which it wanted to listen, is in use by worker w1 of the same endpoint; .*--worker-network open/,
+    /^worker w2: port 8000, on which it tried to listen, is in use by worker w1 of the same endpoint; .*--worker-network open/,
   )
 })
 

@@ -70,7 +70,12 @@ const ways: [name: string, facts: Partial<EngineFacts>, given: string | null, wa
   ],
   ['a network without gateway', { gateway: null }, null, 'none: the network has no gateway'],
   ['an address of this machine is chosen', {}, '192.0.2.7', 'given 192.0.2.7 as 192.0.2.7'],
-  ['an address of another machine is chosen', {}, '192.0.2.8', 'none: --docker-worker-address 192.0.2.8 is no address'],
+  [
+    'an address of another machine is chosen',
+    {},
+    '192.0.2.8',
+    'none: --docker-worker-address 192.0.2.8 is not an address',
+  ],
   ['loopback is chosen', {}, '127.0.0.1', 'none: --docker-worker-address 127.0.0.1 leads containers to themselves'],
   ['a name is chosen', {}, 'host.lima.internal', 'virtual_machine 127.0.0.1 as host.lima.internal, published'],
 ]

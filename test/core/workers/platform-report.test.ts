@@ -43,7 +43,7 @@ test('why a platform takes a worker away is said in a clause', () => {
     reclaimText({ kind: 'node_drained', node: null, said: '' }),
     'had to leave its node, which is drained or shut down',
   )
-  assert.equal(reclaimText({ kind: 'deleted', said: '' }), 'was deleted by somebody other than this server')
+  assert.equal(reclaimText({ kind: 'deleted', said: '' }), 'was deleted by another client of the cluster')
 })
 
 test('a worker that its platform took away has not crashed, and its jobs lose no attempt, unless it was faulty before', () => {

@@ -40,11 +40,11 @@ const SAMPLES: Samples = {
   ],
   model_failed: [
     { model: 'org/tiny', problem: { kind: 'not_found', revision: 'v9' } },
-    "model org/tiny cannot be had: the hub has no such model, or no revision 'v9' of it",
+    "model org/tiny is not available: the hub has no such model, or no revision 'v9' of it",
   ],
   model_gone: [{ model: 'org/tiny' }, 'model org/tiny was removed before a worker could get it'],
   args_invalid: [{ problem: 'args is odd' }, 'args is odd'],
-  image_invalid: [{ image: 'A' }, "'A' is no reference of a container image"],
+  image_invalid: [{ image: 'A' }, "'A' is not a reference of a container image"],
   folder_reserved: [
     {},
     "folders of this machine (images dir:...) are run only for the operator's account; use the image of a container",
@@ -75,7 +75,7 @@ const SAMPLES: Samples = {
   ],
   python_environment_broken: [
     { environment: '/a/.venv' },
-    "the Python of '/a/.venv' does not run, because the folder was moved or its Python is gone; make it anew, as with python3 -m venv --clear '/a/.venv'",
+    "the Python of '/a/.venv' does not run, because the folder was moved or its Python is gone; recreate it, as with python3 -m venv --clear '/a/.venv'",
   ],
   program_missing: [{ name: 'a', path: '/a' }, "cannot start 'a': /a does not exist"],
   program_not_executable: [{ name: 'a', path: '/a' }, "cannot start 'a': /a is not an executable file"],
@@ -98,7 +98,7 @@ const SAMPLES: Samples = {
   ],
   engine_disk_full: [{}, 'there is no space left on the disk of the container engine'],
   network_refused: [{ said: 'no' }, 'the engine makes no network for containers: no'],
-  network_gone: [{ said: 'no' }, 'the network of the containers is gone (no)'],
+  network_gone: [{ said: 'no' }, 'the network of the containers was removed (no)'],
   volume_unseen: [
     {},
     'the engine does not see the folder of the network volume or of a model; it has to run on this machine',
@@ -127,14 +127,14 @@ const SAMPLES: Samples = {
     "image 'r/a' cannot be downloaded: r cannot be reached (no)",
   ],
   image_gone: [{ image: 'a' }, "image 'a', which this release runs, is no longer there"],
-  image_vanished: [{ image: 'a' }, "image 'a' was downloaded and is not there"],
+  image_vanished: [{ image: 'a' }, "image 'a' was downloaded but does not exist"],
   image_without_command: [{}, 'the image names no command, and args gives none'],
   image_program_missing: [{ said: 'no' }, 'its program does not exist in the image (no)'],
   image_program_not_executable: [{ said: 'no' }, 'its program is not executable (no)'],
   image_of_other_processor: [{}, 'its program is built for another kind of processor than this machine has'],
   init_failed: [
     { program: 'a', problem: 'other_processor', said: 'no', architecture: 'x86_64' },
-    "its program 'a' is no program for this machine (x86_64)",
+    "its program 'a' is not a program for this machine (x86_64)",
   ],
   stopped: [{ during: 'start' }, 'it was stopped before its container was started'],
   other: [{ problem: 'an internal error' }, 'an internal error'],
@@ -191,7 +191,7 @@ test('what was wrong with a worker is known by its kind, whatever the worker say
   const health = { kind: 'health_status', status: 500, path: '/?it answers 404 at' } as const
   const ill = anExit({ problem: { kind: 'unhealthy', forS: 60, health } })
   assert.equal(crashCauseOf(ill), 'crash_loop')
-  assert.match(remedyForExit(ill.exit!, ill.problem).advice, /has to answer 200 when it is well/)
+  assert.match(remedyForExit(ill.exit!, ill.problem).advice, /must answer 200 when it is healthy/)
   const memory = anExit({}, { cause: { kind: 'out_of_memory', limitMb: null } })
   assert.deepEqual([crashCauseOf(memory), crashCauseOf(anExit())], ['out_of_memory', 'crash_loop'])
 })

@@ -135,11 +135,11 @@ const ends: [what: string, exit: Partial<WorkerExit>, advice: RegExp, problem?: 
   [
     'a failed check',
     { lastLines: [CUDA] },
-    /repair what the fitness check/,
+    /fix the problem that the fitness check/,
     { kind: 'check_failed', check: 'gpu', reason: 'out of memory' },
   ],
   ['a stuck loop', { signal: 'SIGKILL' }, /concurrency_modifier/, { kind: 'loop_stuck', forS: 115 }],
-  ['silence', { signal: 'SIGKILL' }, /neither works nor answers/, { kind: 'silent', forS: 35 }],
+  ['silence', { signal: 'SIGKILL' }, /neither works nor responds/, { kind: 'silent', forS: 35 }],
   ['an end without an error', { code: 0 }, /must call start\(\) and keep running/],
   ['anything else', { code: 3, lastLines: ['ValueError: x'] }, /read its output/],
 ]
@@ -233,7 +233,7 @@ const starts: [failure: StartFailure | string, cause: CrashCause, advice: RegExp
   [
     { kind: 'handler_missing', folder: '/x', files: ['server.py', 'server.js'], other: null },
     'image_error',
-    /put such a file into the folder/,
+    /add such a file to the folder/,
   ],
   ['something else', 'image_error', /save the template/],
 ]
@@ -285,7 +285,7 @@ const pulls: [why: PullProblem, said: string, told: string, advice: RegExp][] = 
   [
     'credential_missing',
     'unauthorized',
-    'r.io wants a credential, and the template names none (unauthorized)',
+    'r.io requires a credential, and the template has none (unauthorized)',
     /registry credential/,
   ],
   [

@@ -17,7 +17,7 @@ test('the story of a worker has each thing that was done with it, at its instant
     '40 started after 40 ms',
     '1250 asked for its first job 1250 ms after it was created, with sdk/1',
     '20000 gets no more jobs: it was idle for the idle timeout',
-    '30000 told to end',
+    '30000 asked to end',
     '31000 exited with code 0, after 3 finished jobs',
   ])
 })
@@ -31,7 +31,7 @@ test('a worker that could not be started says why, and one that was ended becaus
   const problem = { problem: { kind: 'loop_stuck', forS: 115 }, problemAtMs: NOW + 7, stopReason: 'wedged' } as const
   assert.deepEqual(told({ ...problem, stopRequestedAtMs: NOW + 8, stoppingAtMs: NOW + 8 }).slice(1), [
     '7 problem: it pinged for 115 s without asking for a job, so its loop is stuck',
-    '8 told to end: its loop is stuck',
+    '8 asked to end: its loop is stuck',
   ])
 })
 

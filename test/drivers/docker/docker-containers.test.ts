@@ -141,7 +141,7 @@ describe('a container of a worker', { skip: noDocker, timeout: patient(120_000) 
     await machine.engine.getContainer(`runyard-${worker}`).remove({ force: true })
     assert.match(
       observedExitText(await exit(worker)),
-      /was killed by SIGKILL|removed from the container engine by somebody/,
+      /was killed by SIGKILL|removed from the container engine by another program/,
     )
   })
 

@@ -105,10 +105,10 @@ describe('the images of containers', { skip: noDocker, timeout: patient(120_000)
     const wrong = { username: 'me', password: 'let me in' }
     assert.match(await refusalOf(image, wrong), /^invalid: image '.*private:1' .* does not accept the credential/)
     assert.doesNotMatch(await refusalOf(image, wrong), /let me in/)
-    assert.match(await refusalOf(image, null), /wants a credential, and the template names none/)
+    assert.match(await refusalOf(image, null), /requires a credential, and the template has none/)
     assert.match(await refusalOf(`${depot.host}/nothing:1`, depot.user), /has no such image/)
     assert.match(await refusalOf('127.0.0.1:1/any:1', null), /127\.0\.0\.1:1 cannot be reached/)
-    assert.match(await refusalOf('No Image', null), /^invalid: 'No Image' is no reference of a container image/)
+    assert.match(await refusalOf('No Image', null), /^invalid: 'No Image' is not a reference of a container image/)
   })
 
   test('all workers of a release run the image that its name meant at first, the next release what it means then', {

@@ -86,7 +86,7 @@ test('the end of a container is explained in a message', () => {
   assert.deepEqual(end({ code: 143, withEngine: true })[2], `was killed by SIGTERM ${engine}`)
   assert.deepEqual(end({ code: 143, withEngine: true, asked: true })[2], 'was killed by SIGTERM')
   const tini = (reason: string) => end({ code: 127, tail: `[FATAL tini (7)] exec start failed: ${reason}\n` })[2]
-  assert.match(String(tini('Exec format error')), /'start' is no program for this machine \(x86_64\)$/)
+  assert.match(String(tini('Exec format error')), /'start' is not a program for this machine \(x86_64\)$/)
   assert.match(String(tini('Too many levels')), /could not be started: Too many levels$/)
   assert.match(
     String(end({ code: 127, tail: 'ERROR (catatonit:6): failed to exec pid1: No such file or directory\n' })[2]),

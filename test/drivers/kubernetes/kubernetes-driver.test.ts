@@ -363,14 +363,14 @@ test('a pod that somebody deletes by hand is known as such, also before it ran',
   await running()
   api.remove('pods', POD)
   await clock.settle()
-  assert.equal(await seen(), 'exited: was deleted by somebody other than this server')
+  assert.equal(await seen(), 'exited: was deleted by another client of the cluster')
 
   const other = await world()
   const started = await other.begin()
   other.api.remove('pods', POD)
   await other.clock.settle()
   assert.match(String(started.outcome), /was deleted by somebody/)
-  assert.equal(await other.seen(), 'exited: was deleted by somebody other than this server')
+  assert.equal(await other.seen(), 'exited: was deleted by another client of the cluster')
 })
 
 test('events that are repeated, old or of another pod of that name change nothing', async () => {
@@ -475,7 +475,7 @@ test('a pod that cannot be seen when a server starts counts as running until the
   api.remove('pods', POD)
   api.failure = () => null
   await clock.advance(30_000)
-  assert.equal(await seen(next), 'exited: was deleted by somebody other than this server', 'its pod would have stayed')
+  assert.equal(await seen(next), 'exited: was deleted by another client of the cluster', 'its pod would have stayed')
 })
 
 test('a server that becomes active asks for no pod that the list had, and waits for no cluster that does not answer', async () => {
@@ -513,7 +513,7 @@ test('what became of a pod while no server ran is known to the next one at once'
   api.remove('pods', POD)
   const next = another()
   assert.equal(await next.adopt(W, handle), false)
-  assert.equal(await seen(next), 'exited: was deleted by somebody other than this server')
+  assert.equal(await seen(next), 'exited: was deleted by another client of the cluster')
 })
 
 test('the pod of a start that was given up is removed once the cluster takes that', async () => {

@@ -106,7 +106,7 @@ test('a start that the next attempt may fix is not aborted at once, and a hopele
   )
   assert.match(
     text(report({ status: recorded('invalid-name'), image: 'Not an image' }).life),
-    /^will never start: 'Not an image' is no reference/,
+    /^will never start: 'Not an image' is not a reference/,
   )
 })
 
@@ -129,7 +129,7 @@ test('errors of registries are distinguished, with and without a credential, wha
   )
   assert.match(life('pull access denied, insufficient_scope: authorization failed', true), /or not for the credential/)
   assert.match(life('unexpected status from HEAD request: 401 Unauthorized', true), /does not accept the credential/)
-  assert.match(life('unexpected status from HEAD request: 401 Unauthorized', false), /wants a credential/)
+  assert.match(life('unexpected status from HEAD request: 401 Unauthorized', false), /requires a credential/)
   assert.match(life('429 Too Many Requests - toomanyrequests', false), /^does not start yet: .*no more downloads/)
   assert.match(life('dial tcp 10.0.0.1:443: i/o timeout', false), /^does not start yet: .*cannot be reached/)
   assert.match(life('no match for platform in manifest: not found', false), /not built for a machine of this kind/)

@@ -214,7 +214,7 @@ describe('a fixed port that two process workers without networks of their own wa
     const first = await start('stay')
     await said(first, 'listens')
     const conflict = { port, variable: null, with: 'worker', worker: first } as const
-    const sentence = `runyard: port ${port}, on which it wanted to listen, is in use by worker ${first} of the same endpoint: `
+    const sentence = `runyard: port ${port}, on which it tried to listen, is in use by worker ${first} of the same endpoint: `
     const second = await start('stay')
     await said(second, sentence)
     assert.deepEqual(await driver.observe(second), { state: 'running', suspicion: conflict })

@@ -127,7 +127,7 @@ describe('workers in containers', { skip: noDocker, timeout: patient(280_000) },
     const reason = await causeOf({ image, registry: saveRegistryAuth.id }, /does not accept the credential/)
     assert.match(String(reason.action), /registry credential/)
     assert.doesNotMatch(JSON.stringify(reason), /let me in/)
-    await causeOf({ image }, /wants a credential, and the template names none/)
+    await causeOf({ image }, /requires a credential, and the template has none/)
     await causeOf({ image: '127.0.0.1:1/away:1' }, /127\.0\.0\.1:1 cannot be reached/)
     const open = await openRegistry(true)
     atEnd(open.close)

@@ -76,7 +76,7 @@ describe('faults around pods', { skip: noKubernetes, timeout: patient(295_000) }
     const image = `${depot.host}/private:1`
     const causes = [
       await causeOf({ image, registry: saveRegistryAuth.id }, /does not accept the credential/),
-      await causeOf({ image }, /wants a credential/),
+      await causeOf({ image }, /requires a credential/),
       await causeOf({ image: `${open.host}/nothing:1` }, /has no such image/),
     ]
     assert.deepEqual(causes, ['image_error', 'image_error', 'image_error'])

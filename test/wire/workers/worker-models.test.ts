@@ -91,7 +91,7 @@ describe('a worker that is a process', () => {
     await submit(server, endpoint, {})
     await until('the cause', async () => (await explanationOf(server, endpoint)).cause === 'model_error', START_MS)
     const { summary, action } = await explanationOf(server, endpoint)
-    assert.match(summary, /model org\/gated cannot be had: the account of the token in HF_TOKEN may not read it/)
+    assert.match(summary, /model org\/gated is not available: the account of the token in HF_TOKEN may not read it/)
     assert.match(action ?? '', /HF_TOKEN/)
     const told = [...server.lines, JSON.stringify((await ask(server, '/ops/why')).json)].join('\n')
     assert.ok(!told.includes('hf_wrong'))
