@@ -1,6 +1,6 @@
 /**
- * The bill of materials of what is published, in the form of CycloneDX: the packages that npm installs beside the program, and those whose files
- * are part of it.
+ * The bill of materials of the published program in the form of CycloneDX: the packages that npm installs beside it,
+ * and those whose files are part of it.
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path'
 import { licenseMistake } from './licenses.ts'
 
 const ROOT = dirname(import.meta.dirname)
-/** How npm marks packages of development. */
+/** Property with which npm marks packages of development. */
 const DEVELOPMENT = 'cdx:npm:package:development'
 
 interface Component {
@@ -27,7 +27,7 @@ interface Dependency {
   readonly dependsOn?: readonly string[]
 }
 
-/** A CycloneDX document, as far as it is read here. */
+/** The fields of a CycloneDX document that this file reads. */
 export interface Bill {
   readonly bomFormat: string
   readonly specVersion: string
@@ -47,7 +47,7 @@ export function billOfMaterials(bundled: readonly string[]): Bill {
   return publishedBill(all, new Set(bundled.map(refOf)), refOf('packages/worker'))
 }
 
-/** The part of a bill of everything that is about what is published. */
+/** The part of a complete bill that is about the published program. */
 export function publishedBill(all: Bill, bundled: ReadonlySet<string>, worker: string): Bill {
   const { component } = all.metadata
   const kept = all.components.filter(one => bundled.has(one['bom-ref']) || !isDevelopment(one)).map(asPublished)
@@ -63,7 +63,7 @@ export function publishedBill(all: Bill, bundled: ReadonlySet<string>, worker: s
   return {
     bomFormat: all.bomFormat,
     specVersion: all.specVersion,
-    // Neither a number nor a time: the same sources make the same file.
+    // The file has no serial number and no time, so that the same sources make the same file.
     metadata: { component: { ...component, name: 'runyard', type: 'application' } },
     components,
     dependencies: all.dependencies
@@ -72,7 +72,7 @@ export function publishedBill(all: Bill, bundled: ReadonlySet<string>, worker: s
   }
 }
 
-/** In the published program, whoever reads the bill does not care that it is a package of development here. */
+/** The component without its mark as a package of development, which it is only in this repository. */
 function asPublished({ properties = [], ...rest }: Component): Component {
   return { ...rest, properties: properties.filter(({ name }) => name !== DEVELOPMENT) }
 }

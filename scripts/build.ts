@@ -1,6 +1,6 @@
 /**
- * Builds the program that is published: `scripts/build.ts [folder]`, `dist` by default. All code that a server loads is in a few files,
- * packages included: a server that reads a thousand files takes a second longer to start.
+ * Builds the published program: `scripts/build.ts [folder]`, `dist` by default. All code that a server loads is in a
+ * few files, packages included: a server that reads a thousand files takes a second longer to start.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -12,15 +12,15 @@ import { billOfMaterials } from './bill-of-materials.ts'
 import { buildConsole } from './console.ts'
 import { licenseText, type Manifest } from './licenses.ts'
 
-/** Packages that stay packages: they are large and few servers need them. */
+/** Packages that are not bundled, since they are large and few servers need them. */
 const EXTERNAL = ['@graphql-yoga/render-graphiql', '@opentelemetry/exporter-trace-*']
-/** Packages of CommonJS call `require` for modules of Node. */
+/** Defines `require`, which packages of CommonJS call for modules of Node. */
 const REQUIRE =
   "import { createRequire as requireFrom } from 'node:module'\nconst require = requireFrom(import.meta.url)"
 
 /**
- * An import of `node:http` reads all that it exports, also what loads the client of `fetch`: two thirds of the processor time of a start of
- * Node. Taken as a module of CommonJS it does not.
+ * Loads `node:http` as a module of CommonJS. An import of it reads all exports, also those that load the client of
+ * `fetch`: two thirds of the processor time of a start of Node.
  */
 const HTTP_WITHOUT_FETCH: Plugin = {
   name: 'http-without-fetch',
@@ -36,7 +36,7 @@ const HTTP_WITHOUT_FETCH: Plugin = {
 }
 
 const ROOT = dirname(import.meta.dirname)
-/** Files that load the worker SDK in workers whose folder lacks it. */
+/** Files that load the worker SDK in workers whose folder does not have it. */
 const WORKER_PRELOADS = ['preload.cjs', 'preload-hooks.mjs']
 
 if (import.meta.main) {
@@ -45,7 +45,10 @@ if (import.meta.main) {
   writeFiles(await publishedFiles(), folder)
 }
 
-/** Writes a built program, whose entry is `cli/runyard.js`. The folder is named `dist`: by that name the program finds its parts. */
+/**
+ * Writes a built program, whose entry is `cli/runyard.js`. The folder is named `dist`: by that name
+ * the program finds its parts.
+ */
 export function writeFiles(files: readonly BuiltFile[], folder: string): void {
   for (const { path, contents } of files) {
     mkdirSync(dirname(join(folder, path)), { recursive: true })
@@ -102,7 +105,7 @@ async function built(): Promise<{ readonly files: BuiltFile[]; readonly packages
   return { files, packages }
 }
 
-/** The worker SDK for JavaScript, which servers give to their workers. */
+/** The files of the worker SDK for JavaScript, which servers give to their workers. */
 function workerFiles(): BuiltFile[] {
   const folder = join(ROOT, 'packages/worker')
   execFileSync(process.execPath, [join(folder, 'build.mjs')], { stdio: ['ignore', 'ignore', 'inherit'] })
@@ -111,7 +114,7 @@ function workerFiles(): BuiltFile[] {
   const built = readdirSync(join(folder, 'dist'), { recursive: true, encoding: 'utf8' })
   const paths = [...names, ...built.map(name => join('dist', name)).filter(path => /\.(?:js|d\.ts|json)$/.test(path))]
   const files = paths.map(path => ({ path: join('worker', path), contents: readFileSync(join(folder, path)) }))
-  // npm runs the scripts of a package that is linked.
+  // npm runs the scripts of a linked package, so it has none.
   const linkable = { ...manifest, scripts: undefined, devDependencies: undefined }
   return [...files, { path: 'worker/package.json', contents: `${JSON.stringify(linkable, null, 2)}\n` }]
 }
@@ -121,7 +124,10 @@ function packagesOf(files: readonly string[]): string[] {
   return [...new Set(folders)].sort()
 }
 
-/** Licenses of the packages whose files are in the built program. @throws where a package has no text of its license */
+/**
+ * Licenses of the packages whose files are in the built program.
+ * @throws where a package has no text of its license
+ */
 function licensesOf(packages: readonly string[]): string {
   const texts = packages.map(folder => {
     const place = join(ROOT, folder)

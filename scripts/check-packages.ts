@@ -1,8 +1,9 @@
 /**
- * The packed program, installed in an empty folder and used as a new user does: `scripts/check-packages.ts [folder with both packages]`, which packs them
- * unless a folder is given. `npx runyard serve --sample` responds, and a handler in that folder that imports @runyard/worker, which the server gives it, runs
- * a job on the Node of this machine. So does one in TypeScript that is compiled to CommonJS, the former default of `tsc --init`, with the second package
- * installed. Without the package for traces a server says how to install it, and sends traces once it is there.
+ * Checks the packed program, installed in an empty folder and used as a new user does: `scripts/check-packages.ts
+ * [folder with both packages]`, which packs them unless a folder is given. `npx runyard serve --sample` responds, and
+ * a handler in that folder that imports @runyard/worker from the server runs a job on the Node of this machine. So
+ * does one in TypeScript that is compiled to CommonJS, the former default of `tsc --init`, with the second package
+ * installed. Without the package for traces a server prints how to install it, and sends traces once it is installed.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -32,10 +33,10 @@ const env = {
     .join(':'),
 }
 
-/** Newer than the one of package.json: whoever installs it gets the newest. */
+/** A newer version than that of package.json, since users install the newest. */
 const TRACES = '@opentelemetry/exporter-trace-otlp-proto@0.301.1'
 
-/** No registry: each request to it fails at once. */
+/** Options of npm without a registry: each request to it fails at once. */
 const OFFLINE = ['--registry', 'http://127.0.0.1:9', '--fetch-retries', '0', '--silent', '--no-audit', '--no-fund']
 
 const folder = mkdtempSync(join(tmpdir(), 'runyard-packages-'))
@@ -71,7 +72,10 @@ async function check(folder: string): Promise<void> {
   }
 }
 
-/** Runs the sample and two own handlers on a server without the package for traces, which names that package and sends none. */
+/**
+ * Runs the sample and two own handlers on a server without the package for traces, which names that
+ * package and sends no traces.
+ */
 async function checkServer(project: string, handler: string, commonjs: string, collector: Collector): Promise<void> {
   const { server, log } = serve(project, collector, ['--worker', handler, '--worker', commonjs])
   const { url, key, pid } = await ready(server)
@@ -136,7 +140,9 @@ async function startCollector(): Promise<Collector> {
   return { port: (server.address() as AddressInfo).port, paths, close: () => void server.close() }
 }
 
-/** Starts a server with the sample that sends traces. Its log, which this process prints too, is complete when it has ended. */
+/**
+ * Starts a server with the sample that sends traces. Its log, which this process prints too, is complete at its end.
+ */
 function serve(
   project: string,
   { port }: Collector,
@@ -164,7 +170,7 @@ function compileToCommonJs(project: string, packed: string): string {
   writeFileSync(join(folder, 'src/handler.ts'), COMMONJS_HANDLER)
   const shared = { strict: true, target: 'es2022', types: ['node'], typeRoots: [resolve('node_modules/@types')] }
   const outDir = { outDir: '..', rootDir: '.' }
-  // The newest form, and the form of most existing projects. The latter one runs.
+  // The newest form, and the form of most existing projects, which runs.
   for (const form of [{ module: 'node16' }, { module: 'commonjs', moduleResolution: 'bundler' }]) {
     const compilerOptions = { ...shared, ...outDir, ...form }
     writeFileSync(join(folder, 'src/tsconfig.json'), JSON.stringify({ compilerOptions, files: ['handler.ts'] }))
@@ -196,7 +202,7 @@ function checkLink(folder: string): void {
   mkdirSync(project)
   writeFileSync(join(project, 'package.json'), '{"private":true}\n')
   writeFileSync(join(project, 'handler.mjs'), HANDLER)
-  // Its build would take the files from under others. Packing it ran the same script.
+  // Its build would delete files that others use. The pack ran the same script.
   npm(['install', '--silent', '--no-audit', '--no-fund', '--ignore-scripts', resolve('packages/worker')], project)
   const args = ['handler.mjs', '--test_input', '{"input": {"a": 1}}']
   const printed = execFileSync('node', args, { cwd: project, env, encoding: 'utf8' })
@@ -228,7 +234,7 @@ async function checkConsole(port: string): Promise<void> {
   if (!(await consoleFile(port, script)).includes('Sign in')) throw new Error(`${script} is no script of the console`)
 }
 
-/** Not every system knows that names below localhost mean this machine. */
+/** Fetches a file of the console. Not every system resolves names below localhost to this machine. */
 function consoleFile(port: string, path: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const headers = { host: `console.localhost:${port}` }

@@ -4,7 +4,7 @@ import { JOB_OPERATIONS } from '../src/api/jobs/operations.ts'
 import { openApiDocument } from '../src/api/rest/openapi.ts'
 import { type RouteParts, restRoutes } from '../src/api/rest/routes.ts'
 
-/** The file that is written. */
+/** The written file. */
 export const TYPES_FILE = new URL('../console/client/api-types.d.ts', import.meta.url)
 
 type Json = { readonly [key: string]: unknown }
@@ -86,7 +86,7 @@ function plainType(type: string, schema: Json): string {
   return `{ ${members.join('; ')} }${rest === null ? '' : ` & { [key: string]: ${rest} }`}`
 }
 
-/** The types as they should be now. */
+/** The types of the present routes. */
 export function consoleTypes(): string {
   // The routes are only described, not called.
   const parts = { addresses: () => ({}) } as unknown as RouteParts

@@ -1,4 +1,7 @@
-/** Bundles the console: `console/` becomes a page, one script with its chunks, and one style sheet, all with hashes in their names. */
+/**
+ * Bundles the console: `console/` becomes a page, one script with its chunks, and one style sheet, all
+ * with hashes in their names.
+ */
 import { readFileSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { build } from 'esbuild'
@@ -10,7 +13,7 @@ const OUT = join(ROOT, 'out')
 
 /** A bundled console, and the source files that are part of it. */
 export interface BuiltConsole {
-  /** By their paths below the console's origin; `index.html` and `icon.svg` have no hash in their names. */
+  /** Files by their paths below the console's origin; `index.html` and `icon.svg` have no hash in their names. */
   readonly files: readonly BuiltFile[]
   readonly inputs: readonly string[]
 }

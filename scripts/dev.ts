@@ -1,6 +1,7 @@
 /**
- * Runs the server for development: `npm run dev [-- <options of runyard serve>]`. It starts `runyard serve --sample`, restarts it when a file
- * of `src` changes, and stops it with this program. `--inspect` and `--inspect-brk` go to Node instead of the server.
+ * Runs the server for development: `npm run dev [-- <options of runyard serve>]`. It starts `runyard serve --sample`,
+ * restarts it when a file of `src` changes, and stops it with this program. `--inspect` and `--inspect-brk` go to
+ * Node instead of the server.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { watch } from 'node:fs'
@@ -9,16 +10,16 @@ import { fileURLToPath } from 'node:url'
 
 const SOURCES = fileURLToPath(new URL('../src', import.meta.url))
 const ENTRY = fileURLToPath(new URL('../src/cli/runyard.ts', import.meta.url))
-/** How long to wait for further changed files before a restart, in milliseconds. */
+/** Pause before a restart in which further files may change, in milliseconds. */
 const SETTLE_MS = 150
-/** How long a server may take to stop before it is killed, in milliseconds. */
+/** Time after which a server that does not stop is killed, in milliseconds. */
 const STOP_MS = 10_000
-/** Interval of the checks whether npm still runs, in milliseconds. */
+/** Interval of the checks that npm still runs, in milliseconds. */
 const PARENT_MS = 500
 
 const given = process.argv.slice(2)
 const isForNode = (argument: string) => argument.startsWith('--inspect')
-// Workers get a short time to finish, and call the server directly: a relay would still run the code of before the change.
+// Workers get a short time to finish, and call the server directly: a relay would still run the previous code.
 const options = ['--sample', '--direct-workers', '--drain-timeout', '2', ...given.filter(text => !isForNode(text))]
 const nodeOptions = ['--max-semi-space-size=32', ...given.filter(isForNode)]
 
@@ -39,7 +40,7 @@ function start(): void {
   })
 }
 
-/** Stops the server and waits until it has ended: only then are its port and its data directory free. */
+/** Stops the server and waits for its end, after which its port and its data directory are free. */
 async function stop(): Promise<void> {
   const child = server
   if (child === null) return
@@ -80,7 +81,7 @@ watch(SOURCES, { recursive: true }, (_event, file) => {
   say(`src/${file} changed, restarting`)
   restart = startAgain()
 })
-// npm may end without passing its signal on.
+// npm may end without a signal to this process.
 const parent = process.ppid
 setInterval(() => process.ppid !== parent && void end('SIGHUP'), PARENT_MS)
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void end(signal))

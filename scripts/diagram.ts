@@ -1,6 +1,7 @@
 /**
- * Draws the diagrams of the documentation, each as an SVG for both themes in docs/diagrams: those whose text is there (`<name>.dot`), and those that
- * come from the code. `scripts/diagram.ts` writes them; a test checks that they are up to date.
+ * Draws the diagrams of the documentation, each as an SVG for both themes in docs/diagrams: those with a
+ * text in that folder (`<name>.dot`), and those from the code. `scripts/diagram.ts` writes them; a test
+ * checks that they are up to date.
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -10,7 +11,7 @@ import { drawReferences } from './schema-diagram.ts'
 
 const FOLDER = join(import.meta.dirname, '../docs/diagrams')
 
-/** What all diagrams have. Widths of letters are estimated for this font; others are about as wide. */
+/** Attributes of all diagrams. Widths of letters are estimated for this font; others are about as wide. */
 const SHARED = `graph [bgcolor=transparent fontname=Arial fontsize=13 nodesep=0.35 ranksep=0.55 pad=0.1]
 node [shape=box style=rounded fontname=Arial fontsize=13 margin="0.28,0.1" height=0.3]
 edge [fontname=Arial fontsize=11 arrowsize=0.7]`
@@ -62,7 +63,7 @@ export async function drawDiagrams(): Promise<ReadonlyMap<string, string>> {
   return new Map(drawn)
 }
 
-/** What Graphviz has drawn, without what it says of itself, in the colours of the theme. */
+/** The drawing of Graphviz without its comments, in the colors of the theme. */
 function finished(svg: string): string {
   const [, title = ''] = /<title>([^<]*)<\/title>/.exec(svg) ?? []
   return svg
@@ -73,7 +74,7 @@ function finished(svg: string): string {
     .replaceAll(/<path /g, '<path fill="none" ')
 }
 
-/** Where diagrams are. */
+/** File of a diagram. */
 export function diagramFile(name: string): string {
   return join(FOLDER, name)
 }

@@ -1,12 +1,14 @@
 /**
  * Runyard on a real GPU, on a machine that may have no network, in two halves:
  *
- *   ./bin/node scripts/gpu-story.ts pack <folder>                      here: packs the program with its Node, for a machine of the same kind
- *   tar xzf <folder>/runyard.tar.gz -C <place>                         there
- *   OUT=<results> <place>/bin/node scripts/gpu-story.ts run <place>    there: `runyard doctor --gpu`, then a story with a server and PyTorch
+ *   ./bin/node scripts/gpu-story.ts pack <folder>                      here: packs the program with its Node, for
+ *   a machine of the same kind tar xzf <folder>/runyard.tar.gz -C <place>                         there
+ *   OUT=<results> <place>/bin/node scripts/gpu-story.ts run <place>    there: `runyard doctor --gpu`, then a
+ *   story with a server and PyTorch
  *
- * The second half needs this repository, `python3` with PyTorch and a card. It prints a line for each step, and writes `gpu-story.json` after each.
- * Exit 0 when all steps went well. With FAKE_CUDA_DIR in its environment it runs against the fake driver of the tests, without PyTorch.
+ * The second half needs this repository, `python3` with PyTorch and a card. It prints a line for each step, and
+ * writes `gpu-story.json` after each. Exit 0 when all steps went well. With FAKE_CUDA_DIR in its environment it
+ * runs against the fake driver of the tests, without PyTorch.
  */
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
@@ -25,20 +27,20 @@ import { askHelper, HelperProcess, problemOfReply } from '../src/system/gpu/help
 
 const run = promisify(execFile)
 const MIB = 2 ** 20
-/** The most that may be carried. */
+/** Largest size of the packed program, in bytes. */
 const PACKED_BYTES = 60 * MIB
 const IS_FAKE = process.env.FAKE_CUDA_DIR !== undefined
 const BUDGET_MS = Number(process.env.STORY_SECONDS ?? 190) * 1000
 const DOCTOR_MS = 70_000
-/** Memory that the first worker holds on the card, and what the second one leaves of it. */
+/** Memory that the first worker holds on the card, and memory that the second one leaves free. */
 const HELD_GIB = 8
 const LEFT_GIB = 2
-/** An idle worker is frozen after this; a suspend of 8 GiB has to end before. */
+/** Idle time after which a worker is frozen, in seconds; a suspend of 8 GiB has to end before. */
 const IDLE_S = 10
-/** Some seconds of work. */
+/** Turns of a job that takes some seconds. */
 const TURNS = IS_FAKE ? 3_000 : 9_000
 
-/** Packs what the image of the server holds, with a Node without its symbols. */
+/** Packs the files of the image of the server, with a Node without its symbols. */
 async function pack(folder: string): Promise<void> {
   const { writeContext } = await import('./image.ts')
   const context = mkdtempSync(join(tmpdir(), 'gpu-story-'))
@@ -65,7 +67,7 @@ interface Step {
   readonly figures: Readonly<Record<string, unknown>>
 }
 
-/** What a job answered. */
+/** The answer of a job. */
 interface Answer {
   readonly pid: number
   readonly sum: string
@@ -178,7 +180,7 @@ class Story {
     }
   }
 
-  /** No step outlasts the time of the whole. */
+  /** Waits for a step, until the time of all steps is over. */
   async #within<T>(act: Promise<T>): Promise<T> {
     const { promise, reject } = Promise.withResolvers<never>()
     const timer = setTimeout(() => reject(new Error('there is no time left')), BUDGET_MS - 1000 * this.#now())
@@ -217,7 +219,7 @@ class Story {
   async #serve(): Promise<[null, Record<string, unknown>]> {
     const handlers = join(import.meta.dirname, 'gpu-story')
     const log = openSync(join(this.#folder, 'server.log'), 'w')
-    // Workers say their pids as the machine has them, which those in cages do not know.
+    // Workers report their pids on the machine, which workers in sandboxes cannot see.
     const trust = ['--worker-sandbox', 'off', '--accept-shared-host', '--process-root', handlers]
     const words = ['serve', '--port', '0', '--json', '--docker', 'off', '--dwell', '1', ...trust]
     const child = spawn(join(this.#program, 'bin/runyard'), [...words, '--data-dir', join(this.#folder, 'data')], {
@@ -242,7 +244,10 @@ class Story {
     return [null, { pid: child.pid, isolation }]
   }
 
-  /** The first has the card by its placement. The second takes it by itself, since a suspended worker's card is not placed again yet. */
+  /**
+   * Makes both endpoints. The first gets the card by its placement. The second takes it itself, since a suspended
+   * worker's card is not placed again yet.
+   */
   async #makeEndpoints(): Promise<[[string, string], Record<string, unknown>]> {
     const { cards } = await this.#meter.measure(new Set())
     const fake = IS_FAKE ? ['--env', `FAKE_CUDA_DIR=${process.env.FAKE_CUDA_DIR}`] : []
@@ -261,7 +266,7 @@ class Story {
     return [[ids[0]!, ids[1]!], { ids }]
   }
 
-  /** A job is suspended and stopped while it runs, and ends as if nothing had been. */
+  /** Suspends and stops a job while it runs; its result is the same. */
   async #pausedJob(endpoint: string, pid: number, value: string): Promise<[null, Record<string, unknown>]> {
     const id = await this.#submit(endpoint, { turns: TURNS })
     await until(
@@ -320,7 +325,7 @@ class Story {
     return [null, await this.#card(0)]
   }
 
-  /** What FlashBoot does today: the worker is frozen with its memory on the card, and thaws for its next job. */
+  /** FlashBoot without a suspend: the worker is frozen with its memory on the card, and thaws for its next job. */
   async #flashBoot(endpoint: string, pid: number, sum: string): Promise<[null, Record<string, unknown>]> {
     const [, frozen] = await this.#frozen(endpoint, pid)
     const begunMs = performance.now()
@@ -329,7 +334,10 @@ class Story {
     return [null, { ...frozen, jobMs: Math.round(performance.now() - begunMs) }]
   }
 
-  /** What becomes of a copy whose caller is killed, as a server may be: whether it goes on, and how the process stands afterwards. */
+  /**
+   * Kills the caller of a copy, as may happen to a server, and reports the end of the copy
+   * and the state of the process.
+   */
   async #killedHelper(op: 'checkpoint' | 'restore', afterMs: number): Promise<[null, Record<string, unknown>]> {
     const { cards } = await this.#meter.measure(new Set())
     const worker = await CardWorker.start(systemClock, process.env, cards[0]?.uuid ?? '')
@@ -376,7 +384,7 @@ class Story {
     }))
   }
 
-  /** MiB of the first card, and of a process on it. */
+  /** Used memory of the first card, and of a process on it, in MiB. */
   async #card(pid: number): Promise<Record<string, unknown>> {
     const { cards } = await this.#meter.measure(new Set([pid]))
     return { cardUsedMib: (cards[0]?.usedBytes ?? 0) / MIB, workerMib: (cards[0]?.ownBytes ?? 0) / MIB }
@@ -419,13 +427,13 @@ class Story {
   }
 }
 
-/** Lets a stopped process go on, and waits until it does. */
+/** Continues a stopped process, and waits until it runs. */
 async function goOn(pid: number): Promise<void> {
   process.kill(pid, 'SIGCONT')
   await until(`process ${pid} to go on`, 2_000, () => (readProcess(pid)?.stopped === false ? true : null))
 }
 
-/** A process and all that descend from it. */
+/** A process and all its descendants. */
 async function familyOf(pid: number) {
   const all = (await listProcesses()).filter(({ living }) => living)
   const family = all.filter(each => each.pid === pid)

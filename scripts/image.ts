@@ -1,6 +1,6 @@
 /**
- * Builds the image of the server: `npm run image -- [options]`. The image has the architecture of this machine, since npm installs the pinned
- * Node for no other.
+ * Builds the image of the server: `npm run image -- [options]`. The image has the architecture of this machine, since
+ * npm installs the pinned Node for this one alone.
  */
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -56,17 +56,23 @@ async function main(): Promise<void> {
   }
 }
 
-/** Writes what the image holds: what is published, and the packages that it imports, as npm has installed them here. */
+/**
+ * Writes the content of the image: the published program, and the packages that it imports,
+ * as npm installed them here.
+ */
 export async function writeContext(folder: string): Promise<void> {
   const { files } = manifest()
   for (const name of ['package.json', 'LICENSE', ...files.filter(file => file !== 'dist')]) take(name, folder)
   writeFiles(await publishedFiles(), join(folder, 'dist'))
   for (const path of installedPackages().filter(path => path !== WORKER)) take(path, folder)
-  // The user of the image is nobody's here, and may see none of what is private to whoever builds it.
+  // The user of the image is not the owner of these files, and has to read them.
   execFileSync('chmod', ['-R', 'a+rX', folder])
 }
 
-/** Copies a file or folder to the same place in another folder, without the packages inside of it, which are named themselves. */
+/**
+ * Copies a file or folder to the same place in another folder, without the packages in it, which are
+ * copied by their own names.
+ */
 function take(path: string, folder: string): void {
   const from = join(ROOT, path)
   const isNode = /^node(?:-bin)?-(?:linux|darwin)-/.test(basename(path))
@@ -78,7 +84,10 @@ function take(path: string, folder: string): void {
   cpSync(from, join(folder, path), { recursive: true, filter: wanted })
 }
 
-/** The folders of the packages of an installation without packages of development, relative to the root of the repository. */
+/**
+ * The folders of the packages of an installation without packages of development, relative to
+ * the root of the repository.
+ */
 function installedPackages(): string[] {
   const npm = ['ls', '--omit=dev', '--all', '--parseable', '--loglevel=error']
   const lines = execFileSync('npm', npm, { cwd: ROOT, encoding: 'utf8' }).trim().split('\n')

@@ -1,6 +1,6 @@
 /**
- * Installs the packages of `test/package.json`. They may need a newer Node than the one that runs `npm ci`, so npm runs on the pinned Node for
- * them. npm calls this after it has installed everything else (`prepare`).
+ * Installs the packages of `test/package.json`. They may need a newer Node than the one that runs `npm ci`, so npm
+ * runs on the pinned Node for them. npm calls this after it has installed all other packages (`prepare`).
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
@@ -18,7 +18,7 @@ if (npm !== undefined && !leavesOut && existsSync(`${folder}/package.json`) && !
   process.exitCode = status ?? 1
 }
 
-/** Whether all packages are installed in the version of package.json. */
+/** True if all packages are installed in the version of package.json. */
 function isInstalled(): boolean {
   const { devDependencies } = readJson(`${folder}/package.json`) as { devDependencies: Record<string, string> }
   return Object.entries(devDependencies).every(([name, version]) => {

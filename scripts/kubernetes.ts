@@ -1,6 +1,6 @@
 /**
- * A real Kubernetes with one node, by hand: `scripts/kubernetes.ts build` builds its programs where they are not, `scripts/kubernetes.ts up [folder]`
- * runs a cluster until it is interrupted, with an image of workers in it.
+ * Runs a real Kubernetes with one node: `scripts/kubernetes.ts build` builds its programs if they are missing,
+ * `scripts/kubernetes.ts up [folder]` runs a cluster with an image of workers until it is interrupted.
  */
 import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'

@@ -1,42 +1,42 @@
-/** Which licenses the packages that Runyard uses may have. */
+/** The permitted licenses of the packages that Runyard uses. */
 
-/** Licenses that ask for no more than their text beside the program. */
+/** Licenses that only require their text beside the program. */
 const PERMITTED = new Set(['MIT', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'ISC', '0BSD', 'Unlicense', 'CC0-1.0'])
 
-/** Packages with another license, or none, which are on the machines of those who work on Runyard alone. */
+/** Packages with another license or without one, which only developers of Runyard install. */
 const ONLY_FOR_TESTS: Readonly<Record<string, string>> = {
   argparse: 'Python-2.0, which is permissive: a server that benchmarks compare with loads it',
   'axe-core': 'MPL-2.0: the tests load it into a browser, unchanged',
   'runpod-sdk': 'its package names no license: the tests call a server with it',
 }
 
-/** A package as it is installed. */
+/** An installed package. */
 export interface LicensedPackage {
   readonly name: string
-  /** What its manifest says, an SPDX expression. */
+  /** SPDX expression in its manifest. */
   readonly license: string | undefined
-  /** Whether it is part of nothing that is published. */
+  /** True if it is not part of the published program. */
   readonly onlyForTests: boolean
 }
 
-/** @returns what is wrong with the license of a package, or undefined where nothing is */
+/** @returns the problem with the license of a package; undefined for a permitted one */
 export function licenseMistake({ name, license, onlyForTests }: LicensedPackage): string | undefined {
   if (license !== undefined && isPermitted(license)) return undefined
   if (onlyForTests && Object.hasOwn(ONLY_FOR_TESTS, name)) return undefined
   return `${name} has ${license === undefined ? 'no known license' : `the license ${license}`}`
 }
 
-/** The packages that have a line of their own in this file. */
+/** The packages with their own line in this file. */
 export const EXCEPTIONS: readonly string[] = Object.keys(ONLY_FOR_TESTS)
 
-/** Of `A OR B` one is enough; of `A AND B` both have to be permitted. Anything else is looked at by a person. */
+/** True for `A OR B` if one is permitted, and for `A AND B` if both are. Other expressions need a person. */
 function isPermitted(expression: string): boolean {
   const words = expression.replace(/^\((.*)\)$/, '$1')
   if (words.includes(' AND ')) return words.split(' AND ').every(part => PERMITTED.has(part))
   return words.split(' OR ').some(part => PERMITTED.has(part))
 }
 
-/** The manifest of a package, as far as it is about its license. */
+/** The fields of the manifest of a package about its license. */
 export interface Manifest {
   readonly name: string
   readonly version: string
@@ -45,10 +45,10 @@ export interface Manifest {
 }
 
 /**
- * The text of the license of a package, which has to be beside what is made of its files.
- * @param file its file of the license, where it has one
+ * The text of the license of a package, which has to be beside each program that has its files.
+ * @param file its file of the license, if it has one
  * @param readme its README, which may have the text instead
- * @throws where the text cannot be known
+ * @throws if the package has no text
  */
 export function licenseText(manifest: Manifest, file: string | undefined, readme: string | undefined): string {
   if (file !== undefined) return file.trim()

@@ -1,6 +1,6 @@
 /**
- * Makes a release and publishes nothing: `./bin/node scripts/release.ts <version>`. Everything is made before anything is committed; what is
- * left to do by a person is printed at the end.
+ * Makes a release and publishes nothing: `./bin/node scripts/release.ts <version>`. It makes all files before it
+ * commits, and prints the remaining steps for a person at the end.
  */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -28,7 +28,7 @@ const ROOT = dirname(import.meta.dirname)
 interface Release {
   readonly version: string
   readonly folder: string
-  /** How the image is made; undefined for none. */
+  /** Builder and base of the image; undefined for a release without one. */
   readonly image: { readonly builder: string; readonly base: string | undefined } | undefined
   readonly date: string
 }
@@ -68,7 +68,7 @@ function main(): void {
   }
 }
 
-/** Refuses what would have to be taken back by hand. */
+/** Refuses a release that would have to be undone by hand. */
 function assertReleasable(version: string, folder: string): void {
   if (!isVersion(version)) throw new Error(`${version} is no version, such as 1.2.3 or 1.2.3-rc.1`)
   const present = (JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string }).version
@@ -99,7 +99,7 @@ function make({ version, folder, image, date }: Release): void {
   process.stdout.write(remaining(version, folder))
 }
 
-/** The packages as npm publishes them, and the bill of materials that is in the first. */
+/** Writes the packages as npm publishes them, and the bill of materials that is in the first. */
 function pack(folder: string): void {
   const npm = ['pack', '--silent', '--pack-destination', folder]
   execFileSync('npm', npm, { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit'] })
@@ -148,7 +148,10 @@ function sums(folder: string): string {
   return names.map(name => `${hash(name)}  ${name}\n`).join('')
 }
 
-/** npm proves where a package was built only where it was built by a service that it trusts; `publishConfig` insists on that. */
+/**
+ * The remaining steps. `publishConfig` requires a proof of the build, which npm gives only to builds
+ * of services that it trusts.
+ */
 function remaining(version: string, folder: string): string {
   const label = version.includes('-') ? ' --tag next' : ''
   return `

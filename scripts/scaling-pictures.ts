@@ -1,5 +1,5 @@
 /**
- * Draws how many workers the rules of the scaler want, as they are in src/core/scaling, into docs/guides/pictures.
+ * Draws the number of workers that the rules of the scaler in src/core/scaling want, into docs/guides/pictures.
  * `scripts/scaling-pictures.ts` writes the files; a test checks that they are up to date.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -33,7 +33,7 @@ interface Picture {
   readonly stepX: number
   readonly mostY: number
   readonly curves: readonly Curve[]
-  /** Points that stand out. */
+  /** Highlighted points. */
   readonly corners: readonly number[]
 }
 

@@ -1,6 +1,7 @@
 /**
  * Lists the tables of the database, as the migrations create them, in docs/internals/schema.md, between two markers.
- * `scripts/schema-diagram.ts` writes the page; a test checks that it is up to date. `scripts/diagram.ts` draws which tables refer to which.
+ * `scripts/schema-diagram.ts` writes the page; a test checks that it is up to date. `scripts/diagram.ts` draws the
+ * references between tables.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { SqliteEngine } from '../src/store/engines/sqlite-engine.ts'
@@ -49,7 +50,7 @@ function tables(): Table[] {
   return found
 }
 
-/** Which tables refer to which, in the language of Graphviz. */
+/** References between tables, in the language of Graphviz. */
 export function drawReferences(): string {
   const arrows = tables().flatMap(({ name, references }) =>
     references.map(({ column, target }) => `${name} -> ${target} [label="${column}"]`),

@@ -1,4 +1,7 @@
-/** The GraphQL schema as one document for tools: `./bin/node scripts/schema.ts` prints it, releases and the site have it as `schema.graphql`. */
+/**
+ * The GraphQL schema as one document for tools: `./bin/node scripts/schema.ts` prints it, releases and the site
+ * have it as `schema.graphql`.
+ */
 import { typeDefs } from '../src/api/graphql/sdl/schema.ts'
 
 /** The schema that a server of this source serves. */

@@ -1,7 +1,7 @@
 /**
- * Builds the site of the documentation: `./bin/node scripts/site.ts [folder] [--base /path/] [--repository https://...]`,
- * `docs/site/dist` by default. It installs VitePress in `docs/site` if it is missing. The front page links to the
- * repository if its address is given. Links that lead nowhere, and pages without a part, end it.
+ * Builds the site of the documentation: `./bin/node scripts/site.ts [folder] [--base /path/] [--repository
+ * https://...]`, `docs/site/dist` by default. It installs VitePress in `docs/site` if it is missing. The front page
+ * links to the repository if its address is given. Broken links, and pages without a part, end it.
  */
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -15,7 +15,7 @@ import { llmsFullText, llmsText, makeSite, type Site, sitePath, summaryOf, title
 
 const ROOT = dirname(import.meta.dirname)
 const HOME = join(ROOT, 'docs/site')
-/** In the folder of the site: pages find the packages of the site from where they are. */
+/** Folder of the pages, in that of the site, since pages import its packages. */
 const SOURCE = join(HOME, 'source')
 
 if (import.meta.main) main()
@@ -53,7 +53,7 @@ function buildSite(folder: string, { base, repository }: SiteOptions): void {
   write(join(SOURCE, '.vitepress/theme/index.mjs'), "export { default } from '../../../theme.mjs'\n")
   if (!existsSync(join(HOME, 'node_modules/vitepress'))) run('npm', 'ci', '--silent', '--no-audit', '--no-fund')
   run(join(HOME, 'node_modules/.bin/vitepress'), 'build', 'source', '--outDir', folder)
-  // What llms.txt leads to lies beside the pages.
+  // The texts that llms.txt links to are beside the pages.
   for (const [path, { text }] of site.pages) write(join(folder, path), text)
   write(join(folder, 'reference/schema.graphql'), schemaText())
   write(join(folder, 'llms.txt'), llmsText(site, base))

@@ -1,9 +1,10 @@
 /**
- * Runs tests with the runner of the pinned Node and ends with a count: `scripts/test.ts [options] [file or folder ...]`, by
- * default all tests, and some of test/wire a second time with workers in containers; `--help` lists the options.
+ * Runs tests with the runner of the pinned Node and ends with a count: `scripts/test.ts [options] [file or
+ * folder ...]`, by default all tests, and some of test/wire a second time with workers in containers;
+ * `--help` lists the options.
  *
- * A file that fails runs once more, alone, unless its tests depend neither on time nor on the machine. A file that then passes is unsteady, with the
- * output of its first run, and counts as passed.
+ * A file that fails runs once more, alone, unless its tests depend neither on time nor on the machine. A file
+ * that then passes counts as passed; it is reported as unsteady, with the output of its first run.
  */
 import { availableParallelism, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -25,7 +26,7 @@ const LONGEST_TMPDIR = 60
 /** Number of slow files in the summary. */
 const SLOWEST = 10
 
-// The path of a socket has 107 bytes at most, and tests make some in folders of theirs.
+// The path of a socket has 107 bytes at most, and tests create sockets in their temporary folders.
 if (tmpdir().length > LONGEST_TMPDIR) process.env.TMPDIR = '/tmp'
 // Each file is a separate process, and most of them load the same modules.
 process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'runyard-test-compile-cache')

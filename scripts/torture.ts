@@ -1,21 +1,23 @@
 /**
- * Shows that no accepted job is lost: submits jobs while the server is killed with kill -9 every second and started again at
- * once, and then checks every acknowledged job. Exits with 0 when all of them have one correct outcome, and otherwise
- * with 1 and the ids of the faulty jobs.
+ * Shows that no accepted job is lost: submits jobs while the server is killed with kill -9 every second and started
+ * again at once, and then checks every acknowledged job. Exits with 0 when all of them have one correct outcome, and
+ * otherwise with 1 and the ids of the faulty jobs.
  *
  *     ./bin/node scripts/torture.ts [--jobs 1000] [--kills 10] [--worker python|node] [--database postgres://...]
  *     ./bin/node scripts/torture.ts --freezes 200 [--workers 12] [--worker python|node] [--database postgres://...]
  *     ./bin/node scripts/torture.ts --soak 60 [--rate 7] [--kill-every 60] [--clock-step 3600]
  *
- * With `--freezes` its workers are frozen when they are idle and thawed for the next wave of jobs, so many times, while the server is
- * killed at random moments and new versions are released. No worker may be frozen for ever or be thawed after a newer release.
+ * With `--freezes` its workers are frozen when they are idle and thawed for the next wave of jobs, this number of
+ * times, while the server is killed at random moments and new versions are released. No worker may be frozen for ever
+ * or be thawed after a newer release.
  *
- * With `--soak` there is mixed load for so many minutes: `rate` jobs, batches and load-balanced requests begin in a second, a kill comes every
- * `kill-every` seconds, the disk is full for 20 seconds in the middle (only where this process may mount one), and then the clock of the server is
- * stepped by `clock-step` seconds (only where libfaketime is installed).
+ * With `--soak` it sends mixed load for this number of minutes: `rate` jobs, batches and load-balanced requests begin
+ * in a second, a kill comes every `kill-every` seconds, the disk is full for 20 seconds in the middle (only where
+ * this process may mount one), and then the clock of the server is stepped by `clock-step` seconds (only where
+ * libfaketime is installed).
  *
- * The Python interpreter is `--python`, else RUNYARD_TEST_PYTHON, else `python3`; it needs the package runpod. A database
- * gets its own schema, which is dropped at the end.
+ * The Python interpreter is `--python`, else RUNYARD_TEST_PYTHON, else `python3`; it needs the package runpod. A
+ * database gets its own schema, which is dropped at the end.
  */
 import { execFileSync } from 'node:child_process'
 import { parseArgs } from 'node:util'

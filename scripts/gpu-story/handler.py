@@ -10,7 +10,7 @@ import urllib.request
 
 CARD = os.environ.get("STORY_CARD")
 if CARD:
-    # A CPU endpoint's worker that takes a card by itself: placement does not know of suspended workers yet.
+    # A worker of a CPU endpoint that takes a card itself, since placement ignores suspended workers.
     os.environ["CUDA_VISIBLE_DEVICES"] = CARD
 GIB = 1 << 30
 TOKEN = os.environ["RUNPOD_AI_API_KEY"]
@@ -168,7 +168,7 @@ while True:
     current.append(job["id"])
     try:
         answer = {"output": handle(job)}
-    except Exception as error:  # the job fails, the worker goes on
+    except Exception as error:  # the job fails, the worker continues
         answer = {"error": f"{type(error).__name__}: {error}"}
     call(post.replace("$ID", job["id"]) + "&isStream=false", json.dumps(answer).encode())
     current.clear()

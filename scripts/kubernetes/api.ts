@@ -5,23 +5,23 @@ import { Agent, request } from 'node:https'
 /** A response of the API server. */
 export interface ApiAnswer {
   readonly status: number
-  /** The body, when it is JSON. */
+  /** The body, if it is JSON. */
   readonly json: unknown
   readonly text: string
 }
 
 /** The API of a cluster as an administrator. */
 export interface Api {
-  /** Makes one call. @param type of the body, where it is not JSON: that of a patch */
+  /** Makes one call. @param type content type of the body; JSON unless given, as it is for a patch */
   (method: string, path: string, body?: unknown, type?: string): Promise<ApiAnswer>
-  /** Passes on each line of a response that goes on, such as that of a watch, until it is closed. */
+  /** Passes each line of a response without an end, such as that of a watch, to `onLine` until it is closed. */
   follow(path: string, onLine: (line: string) => void, onEnd?: () => void): { close(): void }
 }
 
 /** Calls an API server with a token. */
 export function openApi(url: string, authority: string, token: string): Api {
   const agent = new Agent({ ca: readFileSync(authority), keepAlive: true, maxSockets: 64 })
-  // Tells these calls from those of a server in the notes of the API server.
+  // Distinguishes these calls from those of a server in the audit log of the API server.
   const identity = { authorization: `Bearer ${token}`, 'user-agent': 'runyard-tests' }
   const call = (method: string, path: string, body?: unknown, type = 'application/json') =>
     new Promise<ApiAnswer>((resolve, reject) => {

@@ -4,7 +4,10 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Makes the authority of a cluster in a folder. @returns a function that signs a certificate for `<name>.key` there, as `<name>.crt` */
+/**
+ * Makes the authority of a cluster in a folder.
+ * @returns a function that signs a certificate for `<name>.key` there, as `<name>.crt`
+ */
 export function createAuthority(folder: string) {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const openssl = (...words: string[]) => execFileSync('openssl', words, { cwd: folder, stdio: 'pipe' })
@@ -30,21 +33,22 @@ export function createAuthority(folder: string) {
   }
 }
 
-/** Makes the pair of keys for the tokens of service accounts. */
+/** Creates the key pair for the tokens of service accounts. */
 export function createAccountKeys(folder: string): void {
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   writeFileSync(join(folder, 'accounts.key'), privateKey.export({ type: 'pkcs1', format: 'pem' }), { mode: 0o600 })
   writeFileSync(join(folder, 'accounts.pub'), publicKey.export({ type: 'spki', format: 'pem' }))
 }
 
-/** Somebody who may call the API server. */
+/** An identity that may call the API server. */
 export interface Caller {
   readonly name: string
   readonly groups: readonly string[]
 }
 
 /**
- * Gives each caller a token, in the table that the API server reads, and a kubeconfig at `<file>.kubeconfig`. It has the form of JSON, which is YAML, too.
+ * Gives each caller a token, in the table that the API server reads, and a kubeconfig at `<file>.kubeconfig`. Its
+ * format is JSON, which is also YAML.
  * @returns the tokens by file
  */
 export function createCallers(

@@ -1,4 +1,7 @@
-/** A real Kubernetes with one node, on a machine of its own: etcd, API server, controllers, scheduler, containerd and kubelet. */
+/**
+ * A real Kubernetes with one node, on a machine of its own: etcd, API server, controllers,
+ * scheduler, containerd and kubelet.
+ */
 import { execFile } from 'node:child_process'
 import { copyFileSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -20,18 +23,18 @@ const PAUSE_IMAGE = 'localhost/pause:1'
 /** The programs of a cluster, in the order in which they start. */
 export type ClusterProgram = 'etcd' | 'containerd' | 'apiserver' | 'controllers' | 'scheduler' | 'kubelet'
 
-/** A cluster that takes pods. */
+/** A cluster that runs pods. */
 export interface Cluster {
   readonly folder: string
   /** A kubeconfig of an administrator; `kubectl` is among the programs. */
   readonly kubeconfig: string
   /** Name of the only node. */
   readonly node: string
-  /** This host, as pods reach it. */
+  /** Address at which pods reach this host. */
   readonly hostAddress: string
   /** Calls the API server as an administrator. */
   readonly api: Api
-  /** Loads an archive, as `docker save` writes it. Its images are then there without a registry. */
+  /** Loads an archive of `docker save`, whose images then need no registry. */
   load(archive: string): Promise<void>
   /** Lets the node pull from a registry without TLS. @param host its host and port, as in the names of images */
   trustRegistry(host: string): void
@@ -39,27 +42,27 @@ export interface Cluster {
   kill(program: ClusterProgram): Promise<void>
   /** Starts a program that was killed. */
   start(program: ClusterProgram): Promise<void>
-  /** Waits until the node is ready, and takes pods. */
+  /** Waits until the node is ready and runs pods. */
   ready(): Promise<void>
   /** The last lines that a program wrote. */
   output(program: ClusterProgram): string
-  /** Ends it and removes all of it. */
+  /** Ends the cluster and removes all of it. */
   stop(): Promise<void>
 }
 
-/** How a cluster is made. */
+/** Options of a cluster. */
 export interface ClusterOptions {
   /** The folder of the programs of Kubernetes. */
   readonly programs: string
   /** An empty folder for its files; a temporary one unless given. */
   readonly folder?: string
-  /** Whether the API server notes each request in `audit.log` in the folder of the cluster; not unless told. */
+  /** True if the API server logs each request in `audit.log` in the folder of the cluster; false unless given. */
   readonly audits?: boolean
-  /** Receives what was done. */
+  /** Receives a text about each finished step. */
   readonly say?: (text: string) => void
 }
 
-/** Starts a cluster. It ends with this process, whatever ends that. */
+/** Starts a cluster. It ends with this process, also if that is killed. */
 export async function startCluster({
   programs,
   audits = false,
@@ -71,7 +74,7 @@ export async function startCluster({
   mkdirSync(folder, { recursive: true })
   const machine = await openMachine(folder)
   try {
-    // Where pods look for the API server. Nothing passes other addresses of services on.
+    // Pods call the API server at this address. No proxy forwards other addresses of services.
     await machine.run(`ip addr add ${SERVICES}.1/32 dev lo`)
     const api = writeFiles(machine)
     const commands = programCommands(machine, programs)
@@ -170,7 +173,7 @@ function writeFiles(machine: Machine): Api {
   writeFileSync(join(folder, 'containerd.toml'), containerdSettings(folder))
   writeFileSync(join(folder, 'cni', '10-pods.conflist'), JSON.stringify(podNetwork(machine)))
   writeFileSync(join(folder, 'kubelet.json'), JSON.stringify(kubeletSettings(machine)))
-  // Names of other machines would be looked up in vain.
+  // Lookups of names of other machines would only fail later.
   writeFileSync(join(folder, 'resolv.conf'), 'nameserver 127.0.0.1\noptions attempts:1 timeout:1\n')
   return openApi(url, join(keys, 'ca.crt'), tokens.admin!)
 }
@@ -223,7 +226,7 @@ function kubeletSettings({ folder, addresses, controlGroup }: Machine): object {
     containerRuntimeEndpoint: `unix://${folder}/containerd.sock`,
     cgroupDriver: 'cgroupfs',
     cgroupRoot: controlGroup,
-    // Machines of tests still have version 1 of control groups.
+    // Test machines still have version 1 of control groups.
     failCgroupV1: false,
     failSwapOn: false,
     podLogsDir: join(folder, 'pod-logs'),
@@ -231,10 +234,10 @@ function kubeletSettings({ folder, addresses, controlGroup }: Machine): object {
     resolvConf: join(folder, 'resolv.conf'),
     makeIPTablesUtilChains: false,
     oomScoreAdj: 0,
-    // Images that were loaded cannot be had again.
+    // Loaded images cannot be pulled again.
     imageGCHighThresholdPercent: 100,
     evictionHard: { 'memory.available': '50Mi', 'nodefs.available': '1%', 'imagefs.available': '1%' },
-    // A node that is lost is noticed in seconds.
+    // A lost node is detected in seconds.
     nodeStatusUpdateFrequency: '2s',
     nodeLeaseDurationSeconds: 8,
     syncFrequency: '10s',
@@ -317,7 +320,7 @@ function programCommands(machine: Machine, programs: string): Record<ClusterProg
   }
 }
 
-/** Makes the API server note who asked for what, without bodies. */
+/** Options with which the API server logs the caller and the target of each request, without bodies. */
 function auditWords({ folder }: Machine): string[] {
   const policy = {
     apiVersion: 'audit.k8s.io/v1',
@@ -345,7 +348,7 @@ async function containerd({ folder }: Machine, ...words: readonly string[]): Pro
 function trustRegistry({ folder }: Machine, host: string): void {
   const registry = join(folder, 'registries', host)
   mkdirSync(registry, { recursive: true })
-  // Without the table of the host it is called with TLS.
+  // Without this table of the host, the registry is called with TLS.
   writeFileSync(
     join(registry, 'hosts.toml'),
     `server = "http://${host}"\n[host."http://${host}"]\n  capabilities = ["pull", "resolve"]\n`,

@@ -1,20 +1,21 @@
 /**
- * Nodes of a cluster that run nothing: they are ready, set the pods that the scheduler gives them to Running, and take them away when they are deleted. Each
- * pod takes jobs as a worker of a queue would and gives an empty result, all in this process.
+ * Nodes of a cluster that run nothing: they are ready, set the pods that the scheduler gives them to Running,
+ * and remove them after their deletion. Each pod takes jobs as a worker of a queue does and returns an empty
+ * result, all in this process.
  */
 import { Agent, request } from 'node:http'
 import type { Api } from './api.ts'
 
 const MERGE = 'application/strategic-merge-patch+json'
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases'
-/** How often a node says that it lives: well within what the controllers of the tests' clusters grant. */
+/** Interval at which a node renews its lease, well below the limit of the controllers of the tests' clusters. */
 const RENEWAL_MS = 3_000
 
-/** Fake nodes that run. */
+/** Running fake nodes. */
 export interface FakeNodes {
-  /** Pods that run on them now. */
+  /** Number of pods that run on them now. */
   running(): number
-  /** Jobs that their workers have done. */
+  /** Number of jobs that their workers have done. */
   done(): number
   close(): void
 }
@@ -43,7 +44,7 @@ interface Variable {
   readonly value?: string
 }
 
-/** Adds nodes to a cluster. @param each how many pods a node takes */
+/** Adds nodes to a cluster. @param each maximum number of pods of a node */
 export async function addFakeNodes(api: Api, count: number, each: number): Promise<FakeNodes> {
   const names = Array.from({ length: count }, (_, at) => `fake${at}`)
   await Promise.all(names.map(name => addNode(api, name, each)))
@@ -94,7 +95,10 @@ async function addNode(api: Api, name: string, pods: number): Promise<void> {
   await renew(api, name)
 }
 
-/** Says that a node lives. One that was taken for lost meanwhile, such as while the API server was away, is ready only when it says so itself. */
+/**
+ * Renews the lease of a node, and sets it ready again: the controllers may take it for lost, such as
+ * while the API server is down.
+ */
 async function renew(api: Api, name: string): Promise<void> {
   const now = new Date().toISOString()
   const spec = { holderIdentity: name, leaseDurationSeconds: 40, renewTime: now.replace('Z', '000Z') }
@@ -104,7 +108,7 @@ async function renew(api: Api, name: string): Promise<void> {
   await api('PATCH', `/api/v1/nodes/${name}/status`, { status: { conditions: [ready] } }, MERGE)
 }
 
-/** Shows each pod of the cluster and its changes; after the watch has ended, all again. */
+/** Passes each pod of the cluster and its changes to `seen`; after the end of a watch, all pods again. */
 async function followPods(api: Api, seen: (type: string, pod: Pod) => void): Promise<{ close(): void }> {
   let current: { close(): void } | null = null
   let isClosed = false

@@ -13,13 +13,13 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
-/** What an image is made of. */
+/** Parts of an image. */
 export interface ImageParts {
   /** Its name and tag. */
   readonly name: string
-  /** A folder whose content is its file system. */
+  /** Folder with the content of its file system. */
   readonly files: string
-  /** What runs before the command; nothing unless given. */
+  /** Words before the command; none unless given. */
   readonly entrypoint?: readonly string[]
   readonly command: readonly string[]
   readonly env?: readonly string[]
@@ -58,8 +58,8 @@ export function packImage(
 }
 
 /**
- * Makes the file system of an image that runs workers of the tests: a shell, a few programs of this machine with the libraries that they need, the pinned Node, and
- * `@runyard/worker` where handlers in `/app` find it.
+ * Writes the file system of an image for workers of the tests: a shell, a few programs of this machine with the
+ * libraries that they need, the pinned Node, and `@runyard/worker` in a folder where handlers in `/app` find it.
  */
 export function workerFiles(repository: string, folder: string): void {
   for (const path of ['app/node_modules/@runyard', 'bin', 'usr/bin', 'usr/local/bin', 'etc', 'opt', 'root', 'tmp'])

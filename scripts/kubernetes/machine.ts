@@ -1,6 +1,7 @@
 /**
- * A machine of our own for a cluster: namespaces for processes, mounts and the network, so that nothing of it is seen outside, and all of it ends
- * with the process that made it, whatever ends that. Only empty control groups and files stay, which {@link removeRemains} removes.
+ * A machine for a cluster: namespaces for processes, mounts and the network, so that nothing of it is visible
+ * outside, and all of it ends with the process that made it, even if that is killed. Only empty control groups and
+ * files stay, which {@link removeRemains} removes.
  */
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -10,7 +11,10 @@ import { shellWord } from '../../src/core/shell-word.ts'
 
 const execute = promisify(execFile)
 
-/** Settings of the kernel that a kubelet changes. Files of the machine lie over them, so that it changes those. */
+/**
+ * Settings of the kernel that a kubelet changes. Files of the machine are mounted over them, so
+ * that it changes the files.
+ */
 const KERNEL_SETTINGS = [
   'vm/overcommit_memory',
   'kernel/panic',
@@ -18,7 +22,7 @@ const KERNEL_SETTINGS = [
   'kernel/keys/root_maxkeys',
   'kernel/keys/root_maxbytes',
 ]
-/** Folders in which programs of the cluster keep things at fixed places. */
+/** Folders in which programs of the cluster store files at fixed places. */
 const OWN_FOLDERS = ['/run', '/var/lib', '/var/log']
 const CONTROL_GROUPS = '/sys/fs/cgroup'
 /** Second byte of the addresses between this host and its machines, and of the pods of each. */
@@ -34,19 +38,19 @@ export interface MachineAddresses {
   readonly pods: string
 }
 
-/** A machine that runs. */
+/** A running machine. */
 export interface Machine {
   readonly folder: string
   readonly addresses: MachineAddresses
-  /** Where its control groups are, below the root of each hierarchy. */
+  /** Path of its control groups below the root of each hierarchy. */
   readonly controlGroup: string
-  /** Runs shell commands to their end. @returns what they print @throws when the last one fails */
+  /** Runs shell commands to their end. @returns their output @throws if the last one fails */
   run(commands: string): Promise<string>
   /** Starts a program in the background, whose output goes to `log/<name>.log`. */
   start(name: string, words: readonly string[]): Promise<void>
   /** Sends a signal to a started program. */
   signal(name: string, signal: NodeJS.Signals): Promise<void>
-  /** Ends a started program at once, and waits until it is gone. */
+  /** Kills a started program, and waits until it has ended. */
   kill(name: string): Promise<void>
   /** The last lines of a program's output. */
   output(name: string): string
@@ -54,7 +58,7 @@ export interface Machine {
   close(): Promise<void>
 }
 
-/** How many machines this process has made. */
+/** Number of machines that this process made. */
 let opened = 0
 
 /** Makes a machine whose files are in an empty folder. */
@@ -107,7 +111,10 @@ export async function openMachine(folder: string): Promise<Machine> {
   }
 }
 
-/** Removes what machines left behind whose process was killed: folders of this kind that nobody owns, and their control groups. */
+/**
+ * Removes the remains of machines whose process was killed: folders of this kind without an
+ * owner, and their control groups.
+ */
 export function removeRemains(parent: string, prefix: string): void {
   for (const name of readdirSync(parent).filter(name => name.startsWith(prefix))) {
     const folder = join(parent, name)
@@ -121,8 +128,8 @@ export function removeRemains(parent: string, prefix: string): void {
 }
 
 /**
- * The first process of the machine: a shell that runs what is written to it. When its input ends, since this process has ended, it ends too, and
- * the kernel with it everything else on the machine.
+ * Starts the first process of the machine: a shell that runs the commands on its input. When its input ends, since
+ * this process has ended, it ends too, and the kernel ends all other processes of the machine with it.
  */
 function openShell(): { child: ChildProcess; run: Machine['run']; ended: Promise<void> } {
   const spaces = ['--pid', '--fork', '--kill-child=SIGKILL', '--mount-proc', '--mount', '--net', '--uts', '--ipc']
@@ -162,7 +169,7 @@ function openShell(): { child: ChildProcess; run: Machine['run']; ended: Promise
   return { child, run, ended }
 }
 
-/** What has to be there before any program runs. */
+/** Commands that prepare the machine before any program runs. */
 function preparation(folder: string, { machine, pods }: MachineAddresses): string {
   const settings = KERNEL_SETTINGS.map(setting => {
     const file = shellWord(join(folder, 'kernel', setting.replaceAll('/', '.')))
@@ -185,7 +192,7 @@ function preparation(folder: string, { machine, pods }: MachineAddresses): strin
   ].join('\n')
 }
 
-/** Joins the network of a process with this host, at addresses that nobody uses: the name of the link is the claim. */
+/** Connects the network of a process with this host, at unused addresses, which the name of the link claims. */
 async function connect(pid: number): Promise<MachineAddresses> {
   for (let number = 1; number <= 250; number += 1) {
     const name = `runyard-k${number}`
@@ -210,7 +217,7 @@ async function isUsed(...subnets: readonly string[]): Promise<boolean> {
   return subnets.some(subnet => stdout.includes(subnet))
 }
 
-/** The first process of the machine, as this host numbers it. */
+/** Pid of the first process of the machine on this host. */
 function childOf(pid: number): number {
   const [child] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')
   return Number(child)
@@ -240,11 +247,11 @@ function removeControlGroup(path: string): void {
   try {
     rmdirSync(path)
   } catch {
-    // A process that was killed just now may still be in it; the next cluster tries again.
+    // A process that was just killed may still be in it; the next cluster tries again.
   }
 }
 
-/** Whether this user may make machines: only root, where the kernel lets it. */
+/** True if this user may make machines: only root, and only if the kernel permits it. */
 export function canMakeMachines(): boolean {
   try {
     execFileSync('unshare', ['--pid', '--fork', '--mount', '--net', 'true'], { stdio: 'ignore' })

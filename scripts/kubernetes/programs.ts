@@ -13,20 +13,20 @@ const SOURCES = join(import.meta.dirname, 'programs')
 const NAMES = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubelet', 'kubectl']
 const VERSION_PACKAGE = 'k8s.io/component-base/version'
 
-/** Where the programs are kept, unless `RUNYARD_TEST_KUBERNETES` names a folder. */
+/** Folder of the programs, unless `RUNYARD_TEST_KUBERNETES` names one. */
 export function usualFolder(): string {
   return join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'runyard-test', 'kubernetes')
 }
 
-/** Whether a folder has all programs, built from these sources. */
+/** True if a folder has all programs, built from these sources. */
 export function hasPrograms(folder: string): boolean {
   const stamp = join(folder, 'stamp')
   return existsSync(stamp) && readFileSync(stamp, 'utf8') === sourcesStamp()
 }
 
 /**
- * Builds the programs into a folder that does not have them: six minutes on two processors, with an empty cache of Go. When another process does so,
- * it waits for that.
+ * Builds the programs into a folder that does not have them: six minutes on two processors, with an empty cache of
+ * Go. If another process builds them, it waits for that.
  */
 export async function buildPrograms(folder: string): Promise<void> {
   mkdirSync(dirname(folder), { recursive: true })
@@ -37,7 +37,7 @@ export async function buildPrograms(folder: string): Promise<void> {
   }
 }
 
-/** Whether a process that lives builds. When none does, this one has the lock now. */
+/** True if a living process builds. If none does, this process gets the lock. */
 function isTaken(lock: string): boolean {
   try {
     writeFileSync(lock, String(process.pid), { flag: 'wx' })
@@ -65,7 +65,7 @@ async function build(folder: string, lock: string): Promise<void> {
       `${unfinished}/`,
       ...NAMES.map(name => `k8s.io/kubernetes/cmd/${name}`),
     ])
-    // It runs in an image with nothing else.
+    // It runs in an image without any libraries.
     await go(['build', '-o', join(unfinished, 'pause'), './pause'], { CGO_ENABLED: '0' })
     writeFileSync(join(unfinished, 'stamp'), sourcesStamp())
     rmSync(folder, { recursive: true, force: true })

@@ -1,4 +1,4 @@
-/** Where the version of Runyard is written, and what a release changes there. */
+/** The places of the version of Runyard, and the changes of a release to them. */
 
 /** The files of a release: package manifests and the lock file are changed as JSON, the others by these patterns. */
 const TEXTS: readonly (readonly [path: string, before: RegExp])[] = [
@@ -12,12 +12,12 @@ const TEXTS: readonly (readonly [path: string, before: RegExp])[] = [
 const MANIFESTS = ['package.json', 'packages/worker/package.json']
 const VERSION = /^(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+))?$/
 
-/** Whether a text is a version as npm takes it. */
+/** True if npm accepts the text as a version. */
 export function isVersion(text: string): boolean {
   return VERSION.test(text)
 }
 
-/** Negative where `a` is older. A version with a label, such as `1.0.0-rc.1`, is older than the one without. */
+/** Negative if `a` is older. A version with a label, such as `1.0.0-rc.1`, is older than the one without. */
 export function compareVersions(a: string, b: string): number {
   const [left, right] = [VERSION.exec(a)!, VERSION.exec(b)!]
   for (const part of [1, 2, 3]) if (left[part] !== right[part]) return Number(left[part]) - Number(right[part])
@@ -26,7 +26,7 @@ export function compareVersions(a: string, b: string): number {
   return left[4].localeCompare(right[4], 'en', { numeric: true })
 }
 
-/** What a release writes, and what is new in it. */
+/** The files and the notes of a release. */
 export interface ReleaseChanges {
   /** The new texts by their paths from the root. */
   readonly files: Readonly<Record<string, string>>
@@ -34,7 +34,7 @@ export interface ReleaseChanges {
   readonly notes: string
 }
 
-/** The changes of a release, from the present texts. @throws where a place of the version is gone */
+/** The changes of a release to the present texts. @throws if a place of the version is missing */
 export function changedFiles(read: (path: string) => string, version: string, date: string): ReleaseChanges {
   const { text, notes } = releasedChangelog(read('CHANGELOG.md'), version, date)
   const files: Record<string, string> = { 'CHANGELOG.md': text }
@@ -42,14 +42,14 @@ export function changedFiles(read: (path: string) => string, version: string, da
   files['package-lock.json'] = lockWithVersion(read('package-lock.json'), version)
   for (const [path, before] of TEXTS) {
     const old = files[path] ?? read(path)
-    // A pattern with `g` remembers where it was.
+    // A pattern with `g` keeps its position between calls.
     if (old.search(before) < 0) throw new Error(`${path} has no version any more (${before})`)
     files[path] = old.replace(before, version)
   }
   return { files, notes }
 }
 
-/** The changelog with what is unreleased under a version, and that section. */
+/** The changelog with its unreleased section under the version, and that section. */
 export function releasedChangelog(
   changelog: string,
   version: string,

@@ -1,4 +1,6 @@
-/** Makes the front page of the site from the README: picture, command and links first, then the text, then the parts. */
+/**
+ * Makes the front page of the site from the README: picture, command and links first, then the text, then the parts.
+ */
 
 import { type Site, SUMMARY, sitePath, titleOf } from './pages.ts'
 import { pagesOf } from './parts.ts'

@@ -1,8 +1,10 @@
-/** The pages of the site, from the files of the repository: where each lies, and links that lead to what lies elsewhere. */
+/**
+ * The pages of the site, from the files of the repository, with their places on the site and the links between them.
+ */
 import { basename, dirname, extname, join, relative } from 'node:path/posix'
 import { API_PAGE, PARTS, type Part, pagesOf, partMistakes } from './parts.ts'
 
-/** What the pages are made of. */
+/** Sources of the pages. */
 export interface SiteSources {
   /** All files of the repository, by their paths from the root. */
   readonly files: readonly string[]
@@ -13,7 +15,7 @@ export interface SiteSources {
 
 /** A page or a picture of the site. */
 export interface SitePage {
-  /** Where it comes from, a path from the root. */
+  /** Path of its source from the root. */
   readonly source: string
   readonly text: string
 }
@@ -21,24 +23,24 @@ export interface SitePage {
 /** A finished site, before it is turned into HTML. */
 export interface Site {
   readonly parts: readonly Part[]
-  /** By their paths on the site. */
+  /** Pages by their paths on the site. */
   readonly pages: ReadonlyMap<string, SitePage>
-  /** Pictures that pages show: where they lie in the repository, by their paths on the site. */
+  /** Paths of the pictures of pages in the repository, by their paths on the site. */
   readonly pictures: ReadonlyMap<string, string>
-  /** Links that lead nowhere, and pages without a part, as sentences. */
+  /** Broken links, and pages without a part, as sentences. */
   readonly mistakes: readonly string[]
 }
 
 /** The front page. */
 const HOME = 'README.md'
-/** The records of decisions, which are on the site without being in a part. */
+/** Folder of the records of decisions, which are on the site but in no part. */
 const DECISIONS = 'docs/adr/'
 const PICTURES = new Set(['.png', '.svg'])
-/** How a picture is called that has another form for the dark theme. */
+/** Name of a picture that has another form for the dark theme. */
 const LIGHT = /-light(\.(?:png|svg))$/
 const LINK = /\]\(([^\s()]+)\)/g
 
-/** Where a page, picture or other file of the repository lies on the site. */
+/** Path of a page, picture or other file of the repository on the site. */
 export function sitePath(source: string): string {
   if (source === HOME) return 'index.md'
   if (source === 'docs/README.md') return 'all.md'
@@ -48,7 +50,7 @@ export function sitePath(source: string): string {
   return `more/files/${source.replaceAll('.', '-')}.md`
 }
 
-/** Makes all pages: those of the parts, and from there whatever they link to. */
+/** Makes all pages: those of the parts, and those that they link to. */
 export function makeSite({ files, read, api }: SiteSources): Site {
   const known = new Set(files)
   const pages = new Map<string, SitePage>()
@@ -86,7 +88,7 @@ export function makeSite({ files, read, api }: SiteSources): Site {
   return { parts: PARTS, pages, pictures, mistakes }
 }
 
-/** A folder stands for the page in it. */
+/** File of a path; for a folder, the page in it. */
 function fileOf(path: string, known: ReadonlySet<string>): string | undefined {
   if (known.has(path)) return path
   const folder = path.replace(/\/$/, '')
@@ -95,8 +97,8 @@ function fileOf(path: string, known: ReadonlySet<string>): string | undefined {
 }
 
 /**
- * Rewrites the links of a page outside of its fenced blocks. A picture with a form for each theme becomes its light form; the site shows the dark
- * one, which has to be beside it, in its place.
+ * Rewrites the links of a page outside of its fenced blocks. A picture with a form for each theme becomes its light
+ * form; the site shows the dark one, which has to be beside it, in its place.
  */
 function withLinks(text: string, follow: (link: string) => string): string {
   const plain = text
@@ -164,7 +166,7 @@ export function titleOf(text: string): string {
   return /^# (.+)$/m.exec(text)?.[1]?.replaceAll('`', '') ?? ''
 }
 
-/** What a page is about: its first sentence. Empty where it begins with something else. */
+/** Summary of a page: its first sentence; empty if it begins with something else. */
 export function summaryOf(text: string): string {
   const paragraphs = text
     .replace(/^(`{3,})[^`]*?^\1$/gm, '')
@@ -181,11 +183,14 @@ export function summaryOf(text: string): string {
   return /^.*?[.!?](?= |$)/.exec(words)?.[0] ?? words.replace(/:$/, '.')
 }
 
-/** What Runyard is, in a sentence. */
+/** Description of Runyard in a sentence. */
 export const SUMMARY =
   'Self-hosted serverless endpoints for containers and GPUs, compatible with RunPod Serverless clients and workers.'
 
-/** The list of pages for language models (llms.txt): each with its title and its first sentence. @param base where the site lies */
+/**
+ * The list of pages for language models (llms.txt): each with its title and its first sentence.
+ * @param base path of the site
+ */
 export function llmsText({ parts, pages }: Site, base: string): string {
   const entry = (source: string) => {
     const { text } = pages.get(sitePath(source))!

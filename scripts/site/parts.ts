@@ -2,7 +2,7 @@
 
 /** Pages that belong together. */
 export interface Group {
-  /** Null where the part needs no groups. */
+  /** Title of the group; null in a part without groups. */
   readonly title: string | null
   /** Paths from the root of the repository. */
   readonly pages: readonly string[]
@@ -16,13 +16,13 @@ export interface Part {
   readonly groups: readonly Group[]
 }
 
-/** The page that is made of the OpenAPI document, which is no file of the repository. */
+/** The page of the OpenAPI document, which is not a file of the repository. */
 export const API_PAGE = 'docs/reference/api.md'
 
-/** Where pages lie of which each has to be in a part. */
+/** Paths of pages that must be in a part. */
 const PLACED = /^docs\/(?:(?:guides|reference|internals)\/)?[^/]+\.md$/
 
-/** Pages that are no part's: the list of all. */
+/** Pages in no part: the list of all pages. */
 const UNPLACED = ['docs/README.md']
 
 /** The paths of all pages of a part, in order. */
@@ -30,7 +30,7 @@ export function pagesOf({ groups }: Part): string[] {
   return groups.flatMap(({ pages }) => pages)
 }
 
-/** What is wrong with the parts of a repository with these files, as sentences. */
+/** Mistakes in the parts of a repository with these files, as sentences. */
 export function partMistakes(files: readonly string[]): string[] {
   const placed = PARTS.flatMap(pagesOf)
   const missing = files.filter(path => PLACED.test(path) && !placed.includes(path) && !UNPLACED.includes(path))

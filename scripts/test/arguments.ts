@@ -21,7 +21,7 @@ RUNYARD_TEST_PATIENCE=3 makes them three times as long. A file that fails runs o
 export interface Arguments {
   /** The files to run, as paths from the working directory, each once and in order. */
   readonly files: readonly string[]
-  /** Whether the run has all files, because no file or folder was named. */
+  /** True if the run has all files, because no file or folder was named. */
   readonly isWhole: boolean
   readonly onlyContainers: boolean
   readonly grep: readonly RegExp[]

@@ -4,14 +4,14 @@ import { accessSync, constants, existsSync, globSync, mkdirSync, renameSync, rmS
 import { join, resolve } from 'node:path'
 import { buildFiles, writeFiles } from '../build.ts'
 
-/** In the repository, since the program finds its packages and examples from where it is. */
+/** Folder of built programs. It is in the repository, where the program finds its packages and examples. */
 const CACHE = resolve('node_modules/.cache/runyard')
 /** Age at which a program of other sources is removed; a run may still use a younger one. */
 const MAX_AGE_MS = 86_400_000
 
 /**
  * Builds the program from the present sources, unless it is built already.
- * @returns its entry; undefined where this user may not write into the repository: the sources run then
+ * @returns its entry; undefined if this user may not write into the repository: the sources run then
  */
 export async function builtProgram(): Promise<string | undefined> {
   try {

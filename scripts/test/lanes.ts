@@ -1,4 +1,4 @@
-/** Which test files run at the same time. */
+/** The order of test files, and the lanes that run at the same time. */
 import { containerFiles, everyRunFiles } from '../../test/wire/support/container-suite.ts'
 import type { Arguments } from './arguments.ts'
 
@@ -7,13 +7,13 @@ export interface Task {
   readonly file: string
   /** The files that run after it in the same process. */
   readonly others: readonly string[]
-  /** Which of its tests run with workers in containers: none, those of every full run, or all. */
+  /** Its tests with workers in containers that run: none, those of every full run, or all. */
   readonly containers: 'none' | 'main' | 'all'
 }
 
 /**
- * The slowest files, the slowest first: the last file to start decides when the run ends. Those that mostly wait have their own
- * lane, since they use little processor time.
+ * The slowest files, the slowest first: the last file to start decides when the run ends. Those that mostly wait have
+ * their own lane, since they use little processor time.
  */
 const WAITING = [
   'faults/worker-faults',
@@ -49,7 +49,7 @@ const SLOW = [
 ]
 const ORDER = [...WAITING, ...SLOW]
 
-/** Starts and stops a container engine, so no other test may use containers meanwhile. */
+/** Tests that start and stop a container engine: no other test may use containers at that time. */
 const stopsEngine = (file: string) => /^test\/(?:wire\/docker\/|drivers\/docker\/|contract\/driver-docker)/.test(file)
 /** Tests that measure throughput: only one at a time. */
 const isGateway = (file: string) => /^test\/wire\/gateway\//.test(file)
@@ -67,16 +67,16 @@ export function isOverSockets(file: string): boolean {
 }
 
 /**
- * True for a file whose tests depend neither on time nor on the machine. A failure there has found something, perhaps with a random seed
- * that does not recur, so no second run decides.
+ * True for a file whose tests depend neither on time nor on the machine. A failure there is a fault, perhaps with a
+ * random seed that does not recur, so that a second run would prove nothing.
  */
 export function isPure(file: string): boolean {
   return /^test\/(?:app|cli|config|console|core|model|sim|tidy)\//.test(file)
 }
 
 /**
- * Tests that open no socket, start no server and change no global state, so that several of them share a process. Each process needs
- * more than a second to load the application.
+ * Tests that open no socket, start no server and change no global state, so that several of them share a process.
+ * Each process needs more than a second to load the application.
  */
 const sharesProcess = (file: string) =>
   /^test\/(?:app|core|relay|gateway|cli|config|tidy)\//.test(file) && !ORDER.includes(file)
@@ -90,13 +90,13 @@ export type Queues = Record<Started | 'rest' | 'pure', Task[]>
 /** Files that run one after another, while those of other lanes run. */
 export interface Lane {
   readonly queues: readonly (keyof Queues)[]
-  /** True where they get the processor time that the others leave. */
+  /** True if its files get the processor time that the other lanes leave. */
   readonly isLow?: boolean
 }
 
 /**
- * Wire tests wait about as long as they compute, so three lanes keep two processors nearly busy; pure tests, which do nothing but compute, take the
- * rest. The tasks that remain come last, so that all lanes end together.
+ * The lanes of a run. Wire tests wait about as long as they compute, so three lanes keep two processors nearly busy;
+ * pure tests, which only compute, take the rest. The remaining tasks come last, so that all lanes end together.
  */
 export const LANES: readonly Lane[] = [
   { queues: ['engine', 'gateway', 'containers', 'wire', 'rest', 'pure'] },
@@ -106,7 +106,7 @@ export const LANES: readonly Lane[] = [
   { queues: ['pure'], isLow: true },
 ]
 
-/** The tasks of a run, and why tests with workers in containers are skipped; null when they are not. */
+/** The tasks of a run, and the reason to skip tests with workers in containers; null if they run. */
 export function planTasks({ files, isWhole, onlyContainers, list }: Arguments): {
   queues: Queues
   skipped: string | null

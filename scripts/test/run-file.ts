@@ -20,7 +20,10 @@ const NO_TESTS: Counts = { tests: 0, passed: 0, skipped: 0, todo: 0 }
 /** The result of a file. */
 export interface FileResult {
   readonly task: Task
-  /** The file and its kind of workers. For several files: those that failed, or the slowest and the number of the others. */
+  /**
+   * The file and its kind of workers. For several files: those that failed, or the slowest
+   * and the number of the others.
+   */
   readonly name: string
   readonly counts: Counts
   readonly hasPassed: boolean
@@ -31,9 +34,15 @@ export interface FileResult {
   readonly output: string
 }
 
-/** Timeout of a test on a machine that does nothing else, in milliseconds: longer than any test takes, so that a hanging test fails. */
+/**
+ * Timeout of a test on a machine that does nothing else, in milliseconds: longer than any test takes, so
+ * that a hanging test fails.
+ */
 const TEST_TIMEOUT_MS = 300_000
-/** The same of a file. A failed test may leave processes that keep its file from ending. */
+/**
+ * Timeout of a file on such a machine, in milliseconds. A failed test may leave processes that
+ * prevent the end of its file.
+ */
 const FILE_TIMEOUT_MS = 600_000
 /** The summary of the runner at the end of each file. */
 const SUMMARY = /^\u2139 (?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) .*\n/gm
@@ -45,7 +54,7 @@ const BATCH = join(import.meta.dirname, 'batch.ts')
 
 /**
  * Runs a task.
- * @param grep pattern of the names of the tests to run; empty for all, and then a file without a test has failed
+ * @param grep patterns of the names of the tests to run; empty for all, and then a file without a test has failed
  * @param isLow true for the processor time that others leave
  */
 export async function runFile(task: Task, grep: readonly RegExp[], isLow = false): Promise<FileResult> {
@@ -90,7 +99,7 @@ export async function runFile(task: Task, grep: readonly RegExp[], isLow = false
       if (summary.file === undefined) resolve(summary.counts)
     })
   })
-  // Collected until the file is over: otherwise the output of lanes would mix.
+  // The output is collected until the end of the file: otherwise that of several lanes would mix.
   const printed = await text(stream.compose(spec))
   const counts = isEmpty ? NO_TESTS : await counted
   const timeOf = (file: string) => times.get(resolve(file))

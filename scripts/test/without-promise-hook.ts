@@ -1,7 +1,8 @@
 /**
- * Loaded before the runner of Node in processes of tests without sockets: takes from it the hook that follows each promise, a quarter of
- * their processor time. The runner needs it to know which test declares another one and which one an error is of. Of tests, which are
- * resources too, it still hears; an error that comes later fails the file and is reported without the name of its test.
+ * Removes the hook of Node's test runner that follows each promise, a quarter of the processor time of tests without
+ * sockets, whose processes load this first. The runner uses it to find the test that declares another one, or that an
+ * error belongs to. It still follows tests, which are resources too; a late error fails the file and is reported
+ * without the name of its test.
  */
 import asyncHooks, { type HookCallbacks } from 'node:async_hooks'
 
@@ -15,7 +16,7 @@ asyncHooks.AsyncResource = class extends AsyncResource {
   }
 }
 
-// The runner makes one hook, when the first test is declared.
+// The runner makes its only hook when the first test is declared.
 asyncHooks.createHook = ({ init }) => {
   noteTest = init
   asyncHooks.createHook = createHook

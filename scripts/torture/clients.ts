@@ -40,12 +40,12 @@ export interface Fault {
 
 const FINAL: ReadonlySet<string> = new Set(['COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT'])
 
-/** Whether a job with this status never changes again. */
+/** True if a job with this status never changes again. */
 export function isFinal(status: string): boolean {
   return FINAL.has(status)
 }
 
-/** Sends one request. Null when the server was down or unavailable. */
+/** Sends one request. Resolves to null if the server was down or unavailable. */
 export async function request(
   server: RestartableServer,
   path: string,
@@ -63,7 +63,7 @@ export async function request(
     const json = (await response.json()) as Record<string, unknown>
     return response.status === 429 || response.status === 503 ? null : { status: response.status, json }
   } catch {
-    // Refused, reset or cut off: the caller sends it again.
+    // The connection was refused, reset or cut off: the caller sends the request again.
     return null
   }
 }
@@ -98,13 +98,13 @@ export async function submitAll(server: RestartableServer, how: Submitting): Pro
   return acknowledged
 }
 
-/** Submits one job until it is acknowledged. @throws Error when that is not in time, or it is refused */
+/** Submits one job until it is acknowledged. @throws Error if it is refused or not acknowledged in time */
 export async function submit(
   server: RestartableServer,
   how: Pick<Submitting, 'endpoint' | 'webhook' | 'deadline'>,
   n: number,
 ): Promise<Acknowledged> {
-  // Short and long jobs, so that the server is killed in all phases of a job.
+  // Short and long jobs alternate, so that the server is killed in all phases of a job.
   const body = { input: { n, ms: (n * 37) % 400 }, webhook: how.webhook }
   for (let sent = 1; performance.now() < how.deadline; sent += 1) {
     const response = await request(server, `/v2/${how.endpoint}/run`, body, 'POST', {
@@ -134,7 +134,7 @@ export class Watcher {
     return this.#finals
   }
 
-  /** Reads a job once. @returns whether the server responded */
+  /** Reads a job once. @returns true if the server responded */
   async read(id: string): Promise<boolean> {
     const response = await request(this.#server, `/v2/${this.#endpoint}/status/${id}`)
     if (response === null) return false

@@ -1,4 +1,4 @@
-/** A separate schema for the torture run, so that it can use any database. */
+/** The schema of the torture run, so that it can use any database. */
 import { Client } from 'pg'
 
 /** Runs `use` with the address of an empty schema, which is dropped afterwards; null stays null. */

@@ -7,7 +7,7 @@ import type { RestartableServer } from './server.ts'
 
 const WORKERS_MS = 60_000
 
-/** What its workers are. */
+/** Program and settings of its workers. */
 export interface EndpointWish {
   /** The Python with the official SDK, or null for `@runyard/worker`. */
   readonly python: string | null
@@ -16,7 +16,7 @@ export interface EndpointWish {
   readonly atOnce: number
   /** The file that records attempts. */
   readonly journal: string
-  /** Whether idle workers are frozen; else they are kept ready. */
+  /** True if idle workers are frozen; otherwise they stay ready. */
   readonly freezes: boolean
 }
 
@@ -58,7 +58,7 @@ export async function workersReady(server: RestartableServer, endpoint: string, 
   throw new Error(`the workers did not start within ${WORKERS_MS / 1000} s`)
 }
 
-/** Releases a new version of the workers, unless the server is down. @returns whether it was acknowledged */
+/** Releases a new version of the workers, unless the server is down. @returns true if it was acknowledged */
 export async function release(server: RestartableServer, endpoint: string, wish: EndpointWish, number: number) {
   const response = await request(server, `/v2/serverless/${endpoint}`, { env: environment(wish, number) }, 'PATCH')
   if (response !== null && response.status !== 200)

@@ -21,17 +21,17 @@ export interface Evidence {
   readonly exitCode: number | null
   readonly leftOver: number
   readonly seconds: number
-  /** What was found besides. */
+  /** Violations found during the run. */
   readonly faults: readonly Fault[]
   readonly freezes: Freezes
 }
 
-/** What was done with frozen workers; all 0 where none was frozen. */
+/** Numbers of actions on frozen workers; all 0 if no worker was frozen. */
 export interface Freezes {
   readonly freezes: number
   readonly thaws: number
   readonly releases: number
-  /** Number of times that the process table showed that a worker stopped. */
+  /** Number of stops of workers in the process table. */
   readonly stops: number
   /** Number of kills after the store had changed and before the processes had. */
   readonly killsBetween: number
@@ -64,7 +64,7 @@ export function judge(jobs: number, evidence: Evidence): Findings {
   return { rows: rowsOf(evidence, byJob), faults }
 }
 
-/** The violated guarantee of an acknowledged job; null when there is none. */
+/** The violated guarantee of an acknowledged job; null if none is. */
 function faultOf(
   { n, id }: Acknowledged,
   seen: Seen | undefined,
@@ -82,7 +82,7 @@ function faultOf(
   return null
 }
 
-/** Whether a failure is allowed: the worker of the job was lost too often, the job names that reason, and it ran. */
+/** True if a failure is allowed: the worker of the job was lost too often, the job names that reason, and it ran. */
 function failedFairly({ status, error }: Seen, attempts: readonly Attempt[]): boolean {
   return status === 'FAILED' && attempts.length > 0 && error?.includes(`lost ${MAX_LOST_ATTEMPTS} times`) === true
 }

@@ -1,4 +1,7 @@
-/** The part of the torture run about frozen workers: waves of jobs with pauses in which the workers are frozen, and new releases. */
+/**
+ * The part of the torture run about frozen workers: waves of jobs with pauses in which the workers
+ * are frozen, and new releases.
+ */
 import { openSync, readSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { patient } from '../../test/support/patience.ts'
@@ -7,25 +10,28 @@ import { type Acknowledged, type Attempt, type Fault, type Submitting, submit } 
 import { type EndpointWish, release } from './endpoint.ts'
 import type { RestartableServer } from './server.ts'
 
-/** How long a worker stays frozen before it ends, in seconds. */
+/** Time for which a worker stays frozen before it ends, in seconds. */
 const FROZEN_KEEP_S = 10
 /** Arguments of the server. */
 export const FREEZE_ARGS: readonly string[] = ['--frozen-keep', String(FROZEN_KEEP_S)]
-/** How long all workers may take to end after that. */
+/** Time in which all workers must end, in milliseconds. */
 const GONE_MS = FROZEN_KEEP_S * 1_000 + 20_000
-/** How long a wave waits at most until all workers are frozen. */
+/** Longest wait of a wave until all workers are frozen, in milliseconds. */
 const FROZEN_MS = 8_000
-/** Share of waves that do not wait for that: their jobs come while workers are being frozen. */
+/** Share of waves that do not wait for frozen workers: their jobs arrive while workers are being frozen. */
 const EARLY = 0.25
-/** Limits of the pause of these. Workers are frozen after five seconds without a job: REQUEST_COUNT has no idle timeout of its own. */
+/**
+ * Limits of the pause of early waves. Workers are frozen after five seconds without a job: REQUEST_COUNT has
+ * no idle timeout of its own.
+ */
 const EARLY_MS = { least: 4_800, most: 5_500 }
-/** Limits of the time from a start of the server to its kill, which waits for the next freeze or thaw then, but not for long. */
+/** Limits of the time from a start of the server to its kill, and of the wait for the next freeze or thaw then. */
 const KILL_MS = { least: 500, most: 6_000, atMove: 3_000 }
-/** Share of kills at once after a freeze or thaw. */
+/** Share of kills immediately after a freeze or thaw. */
 const AT_ONCE = 0.5
 /** Maximum time from the freeze or thaw to the other kills. */
 const AFTER_MOVE_MS = 10
-/** Interval between looks at the log. */
+/** Interval between reads of the log, in milliseconds. */
 const LOOK_MS = 1
 /** Interval between releases. */
 const RELEASE_MS = 45_000
@@ -56,7 +62,7 @@ export class FreezeLog {
     this.#file = openSync(file, 'r')
   }
 
-  /** Reads what was logged since the last call. */
+  /** Reads the lines since the previous call. */
   read(): void {
     for (let size = this.#readMore(); size > 0; size = this.#readMore()) {
       const lines = (this.#rest + this.#bytes.toString('utf8', 0, size)).split('\n')
@@ -79,7 +85,7 @@ export class FreezeLog {
   }
 }
 
-/** Submits waves of jobs, as many as there are workers, until so many workers were thawed. */
+/** Submits waves of jobs, one for each worker, until the wanted number of workers was thawed. */
 export async function submitWaves(
   server: RestartableServer,
   how: Omit<Submitting, 'jobs' | 'forMs' | 'clients'> & { readonly workers: number; readonly rounds: number },
@@ -97,7 +103,10 @@ export async function submitWaves(
   return acknowledged
 }
 
-/** Waits for a moment to kill the server: often just after the store says that a worker is frozen or thawed, before the driver acts. */
+/**
+ * Waits for a moment to kill the server: often just after the store says that a worker is frozen or
+ * thawed, before the driver acts.
+ */
 export async function killMoment(log: FreezeLog): Promise<void> {
   await sleep(between(KILL_MS))
   log.read()
@@ -116,7 +125,7 @@ function between({ least, most }: { readonly least: number; readonly most: numbe
   return least + Math.random() * (most - least)
 }
 
-/** Releases a new version now and then. */
+/** Releases a new version in each interval. */
 export async function releaseOften(
   server: RestartableServer,
   endpoint: string,
@@ -135,7 +144,7 @@ export async function releaseOften(
   return released
 }
 
-/** Waits until each frozen worker has ended, since it was frozen for its time. @returns a fault for each one that has not */
+/** Waits until the time of each frozen worker is over and it has ended. @returns a fault for each one that has not */
 export async function untilAllEnded(dataDir: string): Promise<Fault[]> {
   const deadline = performance.now() + patient(GONE_MS)
   while (workerProcesses(dataDir).length > 0 && performance.now() < deadline) await sleep(100)
@@ -159,7 +168,7 @@ export function outdatedThaws(
   })
 }
 
-/** A fault when a worker was stopped for longer than it may be frozen, whatever the server said of it. */
+/** A fault if a worker was stopped for longer than it may be frozen, even if the server reported otherwise. */
 export function frozenTooLong(longestMs: number): Fault[] {
   if (longestMs <= GONE_MS) return []
   return [
@@ -170,7 +179,7 @@ export function frozenTooLong(longestMs: number): Fault[] {
   ]
 }
 
-/** A fault for each worker that stayed stopped under a server that took it for ready. */
+/** A fault for each worker that stayed stopped although its server recorded it as ready. */
 export function notThawed(stuck: readonly string[]): Fault[] {
   return stuck.map(id => ({
     id,

@@ -26,11 +26,11 @@ import { Receiver } from './webhooks.ts'
 
 /** Options of a torture run. */
 export interface TortureOptions {
-  /** Number of jobs; as many as it takes where workers are frozen. */
+  /** Number of jobs; with frozen workers as many as the freezes need. */
   readonly jobs: number
-  /** Number of kills of the server; at most where workers are frozen. */
+  /** Number of kills of the server; with frozen workers the maximum. */
   readonly kills: number
-  /** Number of times that a worker is frozen and thawed; 0 where none is. */
+  /** Number of times that a worker is frozen and thawed; 0 for a run without freezes. */
   readonly freezes: number
   /** The Python with the official SDK, or null for `@runyard/worker`. */
   readonly python: string | null
@@ -45,11 +45,11 @@ export interface TortureOptions {
 
 const CLIENTS = 8
 const KILL_EVERY_MS = 1_000
-/** Minimum time between the kills of a server after its start, so that it makes progress. */
+/** Minimum time between a start of the server and its kill, so that it makes progress. */
 const MIN_UP_MS = 250
 const WEBHOOKS_MS = 30_000
 
-/** Runs it. Only a run that found faults leaves its folder. */
+/** Runs the torture. Its folder stays only if the run found faults. */
 export async function torture(options: TortureOptions): Promise<Findings> {
   const began = performance.now()
   const deadline = began + patient(options.limitMs)
@@ -100,7 +100,7 @@ export async function torture(options: TortureOptions): Promise<Findings> {
     const faults: Fault[] = isFreezing ? await untilAllEnded(dataDir) : []
     stopWatch.end()
     await watching
-    // Read all jobs again after a restart.
+    // All jobs are read again after a restart.
     await server.kill()
     await server.start()
     await watcher.untilFinal(ids, deadline)
@@ -158,7 +158,7 @@ async function killAtFreezes(
   }
 }
 
-/** @param look what is counted while the server is down */
+/** Kills the server and starts it again. @param look counts workers while the server is down */
 async function killOnce(server: RestartableServer, look = () => 0): Promise<ServerKill> {
   const atMs = performance.now()
   await server.kill()
@@ -167,7 +167,7 @@ async function killOnce(server: RestartableServer, look = () => 0): Promise<Serv
   return { downMs: performance.now() - atMs, outOfStep: workersOutOfStep }
 }
 
-/** Reads jobs during the run, so that a later kill must not undo their states; webhooks name the jobs. */
+/** Reads jobs during the run, whose states later kills must not undo. Webhooks name the jobs. */
 async function watchWhile(watcher: Watcher, receiver: Receiver, goesOn: () => boolean): Promise<void> {
   while (goesOn()) {
     const known = [...receiver.ends.keys()]

@@ -8,7 +8,7 @@ import { ready } from '../../bench/ready.ts'
 import { patient } from '../../test/support/patience.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-/** A machine with other work needs long, and a server that looks for lost jobs first. */
+/** Longest start, in milliseconds: a busy machine is slow, and a server first looks for lost jobs. */
 const START_MS = 120_000
 
 /** Options of the server. */
@@ -35,7 +35,7 @@ export class RestartableServer {
     this.#options = options
   }
 
-  /** Its address, also while it is down. */
+  /** Its address, even while it is down. */
   get url(): string {
     return `http://127.0.0.1:${this.#port}`
   }
@@ -45,7 +45,7 @@ export class RestartableServer {
     return this.#key
   }
 
-  /** When it was started, by the monotonic clock; null while it is down. */
+  /** Time of its start, by the monotonic clock; null while it is down. */
   get startedAtMs(): number | null {
     return this.#startedAtMs
   }
@@ -112,7 +112,7 @@ export class RestartableServer {
     await this.#ended
   }
 
-  /** Stops it gracefully. @returns its exit code; null when it had to be killed */
+  /** Stops it gracefully. @returns its exit code; null if it had to be killed */
   async stop(): Promise<number | null> {
     this.#startedAtMs = null
     this.#child?.kill('SIGTERM')

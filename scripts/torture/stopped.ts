@@ -1,4 +1,4 @@
-/** Which workers do not run, as the operating system has it, whatever the server says. */
+/** Stopped workers by the process table of the operating system, which may differ from the server's records. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -12,15 +12,18 @@ const LOOK_EVERY_MS = 50
 const LOOKS_EACH_LIST = 5
 /** Number of looks between readings of the store. */
 const LOOKS_EACH_STORE = 10
-/** How long a worker may be stopped while the store of a running server says that it is ready. */
+/**
+ * Longest time for which a worker may be stopped while the store of a running server has it
+ * as ready, in milliseconds.
+ */
 const STUCK_MS = 3_000
 
-/** Sees which workers are stopped, how often and for how long. */
+/** Watches for stopped workers, and counts and times the stops. */
 export class StopWatch {
   readonly #dataDir: string
-  /** Since when they are, by worker. */
+  /** Begin of the present stop, by worker. */
   readonly #since = new Map<string, number>()
-  /** Since when they are stopped although they are ready, by worker. */
+  /** Begin of the present stop of a worker that the store has as ready, by worker. */
   readonly #stuckSince = new Map<string, number>()
   readonly #stuck = new Set<string>()
   readonly #startedAtMs: () => number | null
@@ -28,13 +31,13 @@ export class StopWatch {
   #stops = 0
   #longestMs = 0
 
-  /** @param startedAtMs when the server was started that runs; null while none runs or its store cannot be read */
+  /** @param startedAtMs start of the running server; null while none runs or its store cannot be read */
   constructor(dataDir: string, startedAtMs: () => number | null) {
     this.#dataDir = dataDir
     this.#startedAtMs = startedAtMs
   }
 
-  /** Number of times that a worker was seen to be stopped after it was seen to run. */
+  /** Number of observed stops of workers that ran before. */
   get stops(): number {
     return this.#stops
   }
@@ -49,7 +52,7 @@ export class StopWatch {
     return [...this.#stuck]
   }
 
-  /** Looks again and again until it is ended. */
+  /** Looks again and again until {@link end}. */
   async watch(): Promise<void> {
     let isOver = false
     this.#ended = () => (isOver = true)
@@ -63,7 +66,7 @@ export class StopWatch {
     }
   }
 
-  /** Ends it. */
+  /** Ends the watch. */
   end(): void {
     this.#ended?.()
   }
@@ -96,7 +99,10 @@ export class StopWatch {
   }
 }
 
-/** Number of living workers that run although the embedded store says that they are frozen, or the other way round. Only while no server runs. */
+/**
+ * Number of living workers that run although the embedded store has them as frozen, or the other way round. Only
+ * valid while no server runs.
+ */
 export function outOfStep(dataDir: string): number {
   const stops = stopsOf(workerProcesses(dataDir))
   return [...statesIn(dataDir)].filter(([id, state]) => {
@@ -116,7 +122,7 @@ function statesIn(dataDir: string): ReadonlyMap<string, string> {
   }
 }
 
-/** Living workers, each with whether a process of it is stopped. */
+/** Living workers; true for each with a stopped process. */
 function stopsOf(processes: readonly WorkerProcess[]): ReadonlyMap<string, boolean> {
   const stops = new Map<string, boolean>()
   for (const { pid, workerId } of processes) {

@@ -33,7 +33,10 @@ export class Receiver {
     })
   }
 
-  /** Starts a receiver on a free port. @param refusesFirst whether the first request of a delivery gets 500; none by default */
+  /**
+   * Starts a receiver on a free port.
+   * @param refusesFirst true if the first request of a delivery gets 500; never by default
+   */
   static async start(refusesFirst: (delivery: string) => boolean = () => false): Promise<Receiver> {
     const receiver = new Receiver(refusesFirst)
     await new Promise<void>(resolve => receiver.#server.listen(0, '127.0.0.1', resolve))

@@ -1,13 +1,13 @@
-/** The calls of the soak: each one is sent until the server answers it, and what was refused is counted. */
+/** The calls of the soak: each one is sent until the server answers it, and refusals are counted. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RestartableServer } from '../server.ts'
 import type { Ledger } from './ledger.ts'
 
 const ANSWER_MS = 30_000
-/** The pause before a call is sent again doubles up to the most. */
+/** Pause before a call is sent again, which doubles from the least to the most. */
 const PAUSE_MS = { least: 200, most: 3_200 }
 
-/** A response. `text` is the body, `json` the same if it is JSON. */
+/** A response. `text` is the body, `json` its value if it is JSON. */
 export interface Answer {
   readonly status: number
   readonly text: string
@@ -36,7 +36,7 @@ export class Calls {
     this.#ledger = ledger
   }
 
-  /** Sends it until it is answered by something else than 429, 502, 503 or 504. @throws Error when that is not in time */
+  /** Sends a call until its answer has another status than 429, 502, 503 or 504. @throws Error after the deadline */
   async untilAnswered(call: Call, deadline: number): Promise<Answer> {
     for (let pauseMs = PAUSE_MS.least; performance.now() < deadline; pauseMs = Math.min(2 * pauseMs, PAUSE_MS.most)) {
       const answer = await this.once(call)
@@ -46,7 +46,7 @@ export class Calls {
     throw new Error(`${call.name} ${call.path} was not answered in time`)
   }
 
-  /** Sends it once. Null when the server was down or refused it for now. */
+  /** Sends a call once. Resolves to null if the server was down or refused it for now. */
   async once(call: Call): Promise<Answer | null> {
     const { body, idempotencyKey: key, method = body === undefined ? 'GET' : 'POST', waitMs = 0 } = call
     const isDown = this.#server.startedAtMs === null

@@ -1,9 +1,9 @@
-/** The wall clock of the server, which the soak steps: libfaketime shows it another time than the machine has. */
+/** The wall clock of the server, which the soak steps: libfaketime gives it another time than that of the machine. */
 import { existsSync, globSync, writeFileSync } from 'node:fs'
 
 const PLACES = ['/usr/lib/*/faketime/libfaketimeMT.so.1', '/usr/lib*/faketime/libfaketimeMT.so.1']
 
-/** A clock that can be stepped where libfaketime is installed. */
+/** A clock that can be stepped if libfaketime is installed. */
 export class SteppedClock {
   readonly #file: string
   readonly #library: string | null
@@ -15,12 +15,12 @@ export class SteppedClock {
     this.step(0)
   }
 
-  /** True when the library was found. */
+  /** True if the library exists. */
   get isThere(): boolean {
     return this.#library !== null
   }
 
-  /** The variables with which a process has this clock. Monotonic time is that of the machine. */
+  /** Environment variables that give this clock to a process. Monotonic time is that of the machine. */
   get env(): Readonly<Record<string, string>> {
     if (this.#library === null) return {}
     return {

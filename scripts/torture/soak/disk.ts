@@ -6,10 +6,10 @@ import { join } from 'node:path'
 const SIZE_MB = 1_024
 const PIECES = [1 << 20, 1 << 12, 1 << 6, 1] as const
 
-/** A folder, on a disk of its own where this process may mount one. */
+/** A folder, on its own disk if this process may mount one. */
 export class BoundedDisk {
   readonly folder: string
-  /** Why the folder is not bounded; null where it is. */
+  /** Reason for which the folder is not bounded; null if it is. */
   readonly unbounded: string | null
 
   /** Makes the folder, and mounts a disk there. */
@@ -34,17 +34,17 @@ export class BoundedDisk {
     closeSync(file)
   }
 
-  /** Frees what {@link fill} took. */
+  /** Frees the space that {@link fill} took. */
   empty(): void {
     rmSync(this.#filler, { force: true })
   }
 
-  /** Copies what is on it, so that it can be looked at after {@link unmount}. */
+  /** Copies its content, which {@link unmount} removes. */
   copyTo(folder: string): void {
     spawnSync('cp', ['--archive', this.folder, folder])
   }
 
-  /** Takes the disk away, with all that is on it. */
+  /** Removes the disk with its content. */
   unmount(): void {
     if (this.unbounded === null) spawnSync('umount', ['--lazy', this.folder])
   }

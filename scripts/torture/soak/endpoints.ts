@@ -1,4 +1,7 @@
-/** The endpoints of the soak: two queues with RunPod's SDK and `@runyard/worker`, one of streams, one that is load balanced. */
+/**
+ * The endpoints of the soak: two queues with RunPod's SDK and `@runyard/worker`, one of
+ * streams, and a load-balanced one.
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { request } from '../clients.ts'
@@ -10,7 +13,7 @@ const AT_ONCE = 8
 
 /** The ids of the endpoints. */
 export interface SoakEndpoints {
-  /** Workers on RunPod's SDK, or on `@runyard/worker` where no Python has it. */
+  /** Endpoint on RunPod's SDK, or on `@runyard/worker` without a Python that has it. */
   readonly python: string
   readonly node: string
   readonly streams: string
@@ -27,7 +30,7 @@ interface Wish {
   readonly workersMax: number
 }
 
-/** Makes them and waits until each has a ready worker. @throws Error after two minutes */
+/** Makes the endpoints and waits until each has a ready worker. @throws Error after two minutes */
 export async function makeEndpoints(
   server: RestartableServer,
   python: string | null,
@@ -38,7 +41,7 @@ export async function makeEndpoints(
   const make = (wish: Wish) => makeOne(server, wish, journal)
   const endpoints = {
     python: await make({ name: 'soak-python', ...sdk, workersMin: 2, workersMax: 4 }),
-    // It grows and shrinks with its load.
+    // This endpoint scales up and down with its load.
     node: await make({ name: 'soak-node', ...node, workersMin: 1, workersMax: 3 }),
     streams: await make({ name: 'soak-streams', ...sdk, streams: true, workersMin: 1, workersMax: 1 }),
     balanced: await make({

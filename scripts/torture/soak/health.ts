@@ -8,13 +8,13 @@ const PROBE_MS = 200
 const PROBE_LIMIT_MS = 120_000
 const MEMORY_MS = 5_000
 
-/** Megabytes of resident memory at one time; null where there was no process. */
+/** Resident memory at one time, in megabytes; null without a process. */
 export interface Memory {
   readonly server: number | null
   readonly relay: number | null
 }
 
-/** Time without an answer, in milliseconds, and when it ended, in seconds since the soak began. */
+/** Time without an answer, in milliseconds, and its end, in seconds since the soak began. */
 export interface Silence {
   readonly ms: number
   readonly atS: number
@@ -75,7 +75,7 @@ export class Health {
 function residentMb(pid: number | null): number | null {
   try {
     const kilobytes = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
-    // A process that has ended and was not waited for has no memory.
+    // A process that has ended, but whose exit its parent did not read yet, has no memory.
     return kilobytes === undefined ? null : Math.round(Number(kilobytes) / 1_024)
   } catch {
     return null

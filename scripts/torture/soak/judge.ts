@@ -1,4 +1,4 @@
-/** Compares what the soak was promised with what it saw, and writes the report. */
+/** Compares the promises to the soak with its observations, and writes the report. */
 import { MAX_LOST_ATTEMPTS } from '../../../src/core/jobs/job.ts'
 import { type Attempt, outcome, type Seen } from '../clients.ts'
 import type { Memory, Silence } from './health.ts'
@@ -20,13 +20,13 @@ export interface SoakEvidence {
   readonly silence: Readonly<Record<'running' | 'killed', Silence>>
   readonly exitCode: number | null
   readonly leftOver: number
-  /** Troubles that were made with the disk and with the clock. */
+  /** Troubles that were caused with the disk and with the clock. */
   readonly disk: string
   readonly clock: string
   readonly diskMb: { readonly start: number; readonly end: number }
 }
 
-/** Compares them. Faults go to the ledger. */
+/** Compares promises and observations. Faults go to the ledger. */
 export function judgeSoak(evidence: SoakEvidence): void {
   const { ledger, attempts, records, ends } = evidence
   const byJob = Map.groupBy(attempts, ({ job }) => job)
@@ -34,7 +34,7 @@ export function judgeSoak(evidence: SoakEvidence): void {
     const seen = ledger.finals.get(job.id)
     const record = records.get(job.id)
     if (record === undefined) ledger.fault('lost', job.id, `(${job.kind}) has no record at the end`)
-    // A job whose end nobody saw has a fault already, or its time was over.
+    // A job without an observed end has a fault already, or its result expired.
     if (seen === undefined) continue
     const what = faultOf(job, seen, byJob.get(job.id) ?? [])
     if (what !== null) ledger.fault('wrong', job.id, `(${job.kind}) ${what}`)
@@ -53,7 +53,7 @@ export function judgeSoak(evidence: SoakEvidence): void {
   if (evidence.leftOver > 0) ledger.fault('server', '-', `${evidence.leftOver} processes of workers are left over`)
 }
 
-/** The violated guarantee of a job that has ended; null when there is none. */
+/** The violated guarantee of a job that has ended; null if none is. */
 function faultOf({ n, id, expected }: SoakJob, seen: Seen, attempts: readonly Attempt[]): string | null {
   if (failedFairly(seen, attempts)) return null
   if (expected !== 'any' && seen.status !== expected)
@@ -70,7 +70,7 @@ function faultOf({ n, id, expected }: SoakJob, seen: Seen, attempts: readonly At
     : null
 }
 
-/** True when the worker of the job was lost too often, which is a failure that is allowed. */
+/** True if the worker of the job was lost too often, which is an allowed failure. */
 function failedFairly({ status, error }: Seen, attempts: readonly Attempt[]): boolean {
   return status === 'FAILED' && attempts.length > 0 && error?.includes(`lost ${MAX_LOST_ATTEMPTS} times`) === true
 }
@@ -144,7 +144,7 @@ function silenceText({ ms: longest, atS }: Silence): string {
   return `${ms(longest)}, which ended at ${Math.round(atS)} s`
 }
 
-/** The first minute is the start, the last one the end: the mean of each. */
+/** Mean memory of the first and of the last minute. */
 function memoryText(samples: readonly (number | null)[]): string {
   const known = samples.filter(sample => sample !== null)
   const mean = (some: readonly number[]) => Math.round(some.reduce((sum, one) => sum + one, 0) / some.length)

@@ -37,7 +37,10 @@ export interface SoakBatch {
   readonly requests: number
 }
 
-/** Which guarantee a fault violates: a job is not found or has no end, ran or ended twice, or is not as it was promised. */
+/**
+ * Guarantee that a fault violates: a job is not found or has no end, ran or ended twice, or
+ * is not as it was promised.
+ */
 export type FaultKind = 'lost' | 'twice' | 'wrong' | 'server'
 
 /** A violated guarantee. */
@@ -50,7 +53,7 @@ export interface SoakFault {
   readonly atS: number
 }
 
-/** Keeps all of it. */
+/** Records jobs, their ends, refusals and faults. */
 export class Ledger {
   readonly #beganAtMs = performance.now()
   readonly jobs = new Map<string, SoakJob>()

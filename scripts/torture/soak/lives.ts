@@ -5,14 +5,17 @@ import type { Answer, Calls } from './calls.ts'
 import type { SoakEndpoints } from './endpoints.ts'
 import type { ExpectedEnd, Ledger, LoadKind, SoakJob } from './ledger.ts'
 
-/** Time in which a call has to be answered, and then a job to end: the server is away for parts of it, and jobs of low priority come last. */
+/**
+ * Time in which a call has to be answered, and then a job to end: the server is down for parts of it, and
+ * jobs of low priority run last.
+ */
 const PATIENCE_MS = 900_000
 const POLL_MS = 400
-/** Every so many jobs have a webhook, and every so many are submitted again with the same key. */
+/** Number of jobs of which one has a webhook, and of which one is submitted again with the same key. */
 const EACH = { webhook: 3, submittedAgain: 10 }
 /** Time at which a final state is read again. */
 const READ_AGAIN_MS = { run: 600_000, runsync: 30_000 }
-/** The result of `runsync` is kept for a minute: it may be over when no server ran meanwhile. */
+/** Time for which the result of `runsync` surely exists; the server deletes it after a minute. */
 const KEPT_MS = 55_000
 const TIMEOUT_MS = 5_000
 const BATCH = { draft: 4, added: 3 }
@@ -24,13 +27,13 @@ export interface Soak {
   readonly endpoints: SoakEndpoints
   /** Address of the receiver of webhooks. */
   readonly webhook: string
-  /** Aborted when no more load comes: waits for the next reading end. */
+  /** Aborts at the end of the load, which ends the waits for the next read. */
   readonly over: AbortSignal
   /** The next number of a job. */
   readonly next: () => number
 }
 
-/** A life: resolves when it is over. */
+/** The life of a job or request; resolves at its end. */
 export type Life = (soak: Soak) => Promise<void>
 
 /** Submission of a job. */
@@ -120,7 +123,9 @@ async function streamed(soak: Soak): Promise<void> {
   await watch(soak, job)
 }
 
-/** Each chunk of the last attempt has to be there. One that was in a response which the kill cut off may come twice. */
+/**
+ * Checks that each chunk of the last attempt was read. A chunk of a response that the kill cut off may arrive twice.
+ */
 function checkChunks({ ledger }: Soak, { id }: SoakJob, chunks: number, read: { nonce: string; index: number }[]) {
   const nonce = read.at(-1)?.nonce
   const last = read.filter(chunk => chunk.nonce === nonce).map(({ index }) => index)
@@ -152,7 +157,7 @@ async function batched(soak: Soak): Promise<void> {
   if (added.status !== 200 || added.json.requestTotal !== numbers.length)
     return soak.ledger.fault('wrong', id, `adding to a batch ${sentenceOf(added)}`)
   const finalized = await untilAnswered(soak, { name: 'batch', path: `${base}/${id}/finalize`, method: 'POST' })
-  // 409 says that a finalization whose response was cut off had come.
+  // 409 means that the server received an earlier finalization, whose response was cut off.
   if (![200, 409].includes(finalized.status)) return soak.ledger.fault('wrong', id, `finalize ${sentenceOf(finalized)}`)
   soak.ledger.batches.set(id, { id, requests: numbers.length })
   await watchBatch(soak, endpoint, id, numbers)
@@ -191,7 +196,7 @@ async function balanced({ calls, ledger, endpoints, next }: Soak): Promise<void>
   ledger.count('load-balanced requests')
 }
 
-/** Submits a job until it is acknowledged, and some of them again, which has to give the same job. */
+/** Submits a job until it is acknowledged. Some jobs are submitted again, which has to return the same job. */
 async function submit(soak: Soak, how: Submission): Promise<{ job: SoakJob; seen: Seen }> {
   const n = soak.next()
   const hasWebhook = n % EACH.webhook === 0
@@ -243,7 +248,7 @@ async function untilFinal(soak: Soak, job: SoakJob): Promise<Seen | null> {
   return null
 }
 
-/** The status of a job; null where the server does not know it, which is a fault unless its time is over. */
+/** The status of a job; null if it does not exist, which is a fault unless its result expired. */
 async function read(soak: Soak, job: SoakJob): Promise<Seen | null> {
   const answer = await status(soak, job)
   const nowMs = performance.now()
@@ -257,7 +262,7 @@ async function read(soak: Soak, job: SoakJob): Promise<Seen | null> {
   return null
 }
 
-/** Half of the jobs are read by `status-sync`. */
+/** Reads the status of a job, for half of the jobs by `status-sync`. */
 function status(soak: Soak, { endpoint, id, n }: SoakJob): Promise<Answer> {
   const path = n % 2 === 0 ? `status/${id}` : `status-sync/${id}?wait=5000`
   return untilAnswered(soak, { name: 'status', path: `/v2/${endpoint}/${path}`, waitMs: n % 2 === 0 ? 0 : 5_000 })

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { LoadKind } from './ledger.ts'
 import { LIVES, type Soak } from './lives.ts'
 
-/** Parts of a hundred. */
+/** Shares of the kinds of load, in percent. */
 const SHARES: Readonly<Record<LoadKind, number>> = {
   run: 44,
   runsync: 14,
@@ -16,10 +16,10 @@ const SHARES: Readonly<Record<LoadKind, number>> = {
   batch: 2,
   balanced: 15,
 }
-/** Maximum number of lives whose jobs have not ended: no more load begins while there are so many. */
+/** Maximum number of lives whose jobs have not ended: no more load begins at that number. */
 const MAX_UNENDED = 500
 
-/** Puts load on the server for so many minutes, and waits until each job has ended and was read again. */
+/** Puts load on the server for a number of minutes, and waits until each job has ended and was read again. */
 export async function putLoad(
   shared: Omit<Soak, 'over' | 'next'>,
   { minutes, rate }: { readonly minutes: number; readonly rate: number },

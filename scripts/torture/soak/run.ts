@@ -1,4 +1,6 @@
-/** The soak: mixed load for minutes or hours while the server is killed, its disk gets full and its clock is stepped. */
+/**
+ * The soak: mixed load for minutes or hours while the server is killed, its disk gets full and its clock is stepped.
+ */
 import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -41,7 +43,7 @@ export interface SoakFindings {
 const WEBHOOKS_MS = 120_000
 const PAGE = 1_000
 
-/** Runs it. Only a soak that found faults leaves its folder. */
+/** Runs the soak. Its folder stays only if the soak found faults. */
 export async function soak(options: SoakOptions): Promise<SoakFindings> {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'runyard-soak-')))
   const disk = new BoundedDisk(join(folder, 'data'))

@@ -12,7 +12,7 @@ const AT = { disk: 0.5, clock: 0.7 }
 /** Time after a start without a trouble, so that each one meets a server that makes progress. */
 const MIN_UP_MS = 10_000
 
-/** Parts that the troubles need. */
+/** Parts of the soak that the troubles use. */
 interface Tools {
   readonly server: RestartableServer
   readonly disk: BoundedDisk
@@ -24,12 +24,12 @@ interface Tools {
   readonly progress: (line: string) => void
 }
 
-/** Causes them, and starts a server again that ended by itself, which is a fault. */
+/** Causes the troubles, and restarts a server that ended by itself, which is a fault. */
 export class Troubles {
   readonly #tools: Tools
   /** Time from each kill until the server responded again, in milliseconds. */
   readonly downMs: number[] = []
-  /** Troubles that were made with the disk and with the clock, for the report. */
+  /** Troubles that were caused with the disk and with the clock, for the report. */
   disk = 'none: the soak was too short'
   clock = 'none: the soak was too short'
 
@@ -37,7 +37,7 @@ export class Troubles {
     this.#tools = tools
   }
 
-  /** Causes them until the signal. */
+  /** Causes troubles until the signal. */
   async cause(over: AbortSignal): Promise<void> {
     const { minutes, killEveryS } = this.#tools
     const beganAtMs = performance.now()

@@ -1,4 +1,6 @@
-/** A load-balanced worker of the soak: returns the body that it was sent, after as many milliseconds as the query says. */
+/**
+ * A load-balanced worker of the soak: returns the body of the request after the number of milliseconds in the query.
+ */
 import { createServer } from 'node:http'
 
 const { HOST = '127.0.0.1', PORT } = process.env

@@ -1,4 +1,7 @@
-/** A worker of the soak on `@runyard/worker`: records each attempt in a file before it runs, and returns or yields the record. */
+/**
+ * A worker of the soak on `@runyard/worker`: records each attempt in a file before it runs, and
+ * returns or yields the record.
+ */
 import { randomUUID } from 'node:crypto'
 import { appendFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
