@@ -8,7 +8,6 @@ const all = sources('src/', 'console/', 'packages/', 'sim/', 'bench/', 'scripts/
 /** Folders that were written before these rules. Each one leaves this list for good. */
 const UNFINISHED: readonly string[] = [
   'console/',
-  'scripts/',
   'src/api/',
   'src/app/',
   'src/app.ts',
