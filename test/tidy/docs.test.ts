@@ -31,6 +31,19 @@ test('every test that the page of faults names is there', () => {
   assertNone(missing)
 })
 
+test('the way into the code stays short, and the paths that it names exist', () => {
+  const size = Buffer.byteLength(readIfThere('ARCHITECTURE.md') ?? '')
+  assert.ok(size < 20_000, `ARCHITECTURE.md has ${size} bytes: pages of docs/internals have room for details`)
+  const pages = ['ARCHITECTURE.md', ...['places', 'terms', 'walls'].map(name => `docs/internals/${name}.md`)]
+  const named = pages.flatMap(page =>
+    [...(readIfThere(page) ?? '').matchAll(/`((?:src|sim|bench|test|scripts|console|packages)\/[\w./-]+)`/g)].map(
+      ([, path]) => [page, path!] as const,
+    ),
+  )
+  assert.ok(named.length > 100, String(named.length))
+  assertNone(named.filter(([, path]) => !existsSync(join(root, path))).map(([page, path]) => `${page}: ${path}`))
+})
+
 test('a page without a title and a page with two are found', () => {
   assert.equal(findTitleMistakes('## Part\n').length, 1)
   assert.deepEqual(
