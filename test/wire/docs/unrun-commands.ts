@@ -6,6 +6,7 @@ export const UNRUN: Readonly<Record<string, string>> = {
   'npm ci': 'the clone of the test is installed already',
   'npm start': 'it runs serve --sample, which the other pages run',
   'npm ci && npm start': 'as above',
+  'npm ci && npm test': 'this test is one of its tests',
   'npm link': 'it changes the commands of this machine; scripts/check-packages installs the clone elsewhere',
   'runyard init my-model': 'the folder of the test has one; test/wire/first-hour/init makes another',
   'runyard init my-api --lb': 'as above',
