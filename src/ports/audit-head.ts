@@ -5,7 +5,7 @@ import type { ChainPlace } from '../core/audit/entry.ts'
  * end of the log was cut off.
  */
 export interface AuditHeadNote {
-  /** Null where nothing is noted yet. @throws when it is there and cannot be read */
+  /** Null before the first note. @throws if it exists and cannot be read */
   read(): ChainPlace | null
   /** Puts a place in the place of the one before, durably. */
   keep(place: ChainPlace): void

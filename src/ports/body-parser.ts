@@ -6,7 +6,7 @@ export interface BodyParser {
   /**
    * Runs a reading of core/bodies/body-readings.ts on the bytes of a body, or on a long text.
    * @param account whose turn it is: the owner of the endpoint or of the key; null without a key
-   * @throws AppError what the reading throws, `rate_limited` when too much of this account waits already, and
+   * @throws AppError the error of the reading, `rate_limited` when too much of this account waits already, and
    * `unavailable` when too much of all accounts waits, or it could not be done
    */
   read<Name extends ReadingName>(

@@ -20,7 +20,7 @@ export interface AddressRange {
 export interface ContainerNetwork {
   /**
    * Finds the network, and creates the installation's own where it is missing.
-   * @param wanted range that a new one is to have where that is free; null for any
+   * @param wanted range for a new network, if it is free; null for any
    * @throws AppError `unavailable` with the reason, when there is no engine or no network
    */
   ensure(wanted: AddressRange | null): Promise<FoundNetwork>

@@ -34,7 +34,7 @@ export interface WorkerSpec {
    * driver sets both variables, to others where workers share the ports of the machine.
    */
   readonly serves: { readonly port: number; readonly healthPort: number } | null
-  /** The endpoint's network volume as a folder of this machine; null for none. */
+  /** The endpoint's network volume as a folder of this machine; null without one. */
   readonly volume: { readonly id: VolumeId; readonly path: string } | null
   /** Models that it finds on its disk, which it may read and not change. */
   readonly models: readonly MountedModel[]
@@ -66,8 +66,8 @@ export interface ImagePins {
   current(): Promise<string | null>
   /**
    * Records it, unless another start was faster.
-   * @param replaced what {@link current} gave, when that no longer exists; null for none
-   * @returns what all workers of the release run
+   * @param replaced result of {@link current} that no longer exists; null without one
+   * @returns the image of all workers of the release
    */
   pin(image: string, replaced: string | null): Promise<string>
 }
@@ -78,7 +78,7 @@ export interface StartWatch {
   readonly pins?: ImagePins
   /** The image is being downloaded. @param percent 0 to 100; null while its size is not known */
   pulling(percent: number | null): void
-  /** The image is there. Called only after `pulling`. */
+  /** The image was downloaded. Called only after `pulling`. */
   pulled(): void
 }
 
@@ -86,7 +86,7 @@ export interface StartWatch {
  * One worker, as the driver sees it. `unplaced` waits for a place on its platform; `placed` has one there, and its
  * program does not run yet, such as while its image is downloaded. `leaving` runs or is about to, and its platform is
  * about to take it away. `place` is left out where the platform is this machine. A worker that is being started is
- * observed, too. `suspicion` is a port that its output says is in use.
+ * observed, too. `suspicion` is a port that its output reports as in use.
  */
 export type Observation =
   | { readonly state: 'unplaced'; readonly reason: WaitForPlace }
@@ -121,12 +121,12 @@ export interface Driver {
   savedImage(image: string): string
   /**
    * The reason why this image and command line can never be started here; null when they can.
-   * @param type of the endpoint whose workers they are for; those of one or the other unless given
+   * @param type of the endpoint of the workers; by default for both types
    */
   check(image: string, args: string, type?: EndpointType): Promise<StartFailure | null>
   /**
    * Starts a worker whose output goes to its log. After a crash of the server in the middle of it, {@link adopt} with
-   * a null handle finds what was started. May take minutes while an image is downloaded; {@link terminate} and
+   * a null handle finds the started worker. May take minutes while an image is downloaded; {@link terminate} and
    * {@link kill} end it early, and it then rejects. It rejects, too, when its platform takes the worker away during
    * the start; {@link observe} then reports that. The wait for a place on a platform has no limit.
    * @param watch receives the progress
@@ -136,7 +136,7 @@ export interface Driver {
   start(spec: WorkerSpec, watch?: StartWatch): Promise<string>
   /**
    * Takes over a worker that an earlier run of the server started. False when it no longer runs.
-   * @param recorded what {@link nameOf} gave when it was started; the driver's own name unless given
+   * @param recorded result of {@link nameOf} at its start; by default the driver's own name
    */
   adopt(worker: WorkerId, handle: string | null, recorded?: string): Promise<boolean>
   /** The state of a worker that was started or adopted; exited when it is unknown. */
@@ -147,7 +147,7 @@ export interface Driver {
    */
   address(worker: WorkerId): Promise<ServedAt | null>
   /**
-   * Freezes the worker: when it resolves, nothing of it runs any more, and it keeps its memory, its GPUs and its
+   * Freezes the worker: when it resolves, all its processes stand still, and it keeps its memory, its GPUs and its
    * connections. It is still observed as running. Does nothing about a frozen worker, one that was asked to end, and
    * one that is not there or has ended.
    * @throws AppError `unavailable` when it cannot be frozen, such as while the container engine is away; it then runs
@@ -177,17 +177,17 @@ export interface Driver {
   /**
    * The isolation of a worker, also of one that has ended; null when it is unknown.
    * @param handle as {@link start} gave it
-   * @param recorded what {@link nameOf} gave when it was started
+   * @param recorded result of {@link nameOf} at its start
    */
   isolation(handle: string, recorded: string): Isolation | null
   /** Room for more workers. */
   capacity(): Promise<Capacity>
   /**
-   * Removes what is no longer needed. Called from time to time, after all workers of earlier runs were adopted.
+   * Removes unneeded resources. Called from time to time, after all workers of earlier runs were adopted.
    * @param alive all workers that have not ended
    * @param images references of images that endpoints run now or ran in the release before, as templates name them or
    * exact
-   * @param exists whether there is an endpoint of this id, which was not deleted
+   * @param exists returns true if an endpoint of this id exists and was not deleted
    */
   tidy(
     alive: ReadonlySet<WorkerId>,

@@ -4,7 +4,7 @@
  */
 export interface ImageRegistries {
   /**
-   * True when a registry may be named, as far as its name says it.
+   * True if a registry may be named, by its name alone.
    * @param registry host and port as the image has them
    */
   isAllowed(registry: string): boolean

@@ -8,8 +8,8 @@ import type { GpuUse } from '../core/observing/gpu-use.ts'
  */
 export interface Machine {
   /**
-   * Its hardware, as far as it can be seen. The first answer may take some seconds; later ones come at once, with what
-   * was read last, and lead to another read where that is old. Never rejects: the result has the problem.
+   * Its visible hardware. The first answer may take some seconds; later ones come at once, with the
+   * last reading, and start another reading if that is old. Never rejects: the result has the problem.
    */
   parts(): Promise<MachineParts>
   /**

@@ -24,7 +24,7 @@ export interface OutputPipes {
    * All processes of a worker have ended: resolves when all that they printed is in its output, or after some seconds.
    */
   drained(worker: WorkerId): Promise<void>
-  /** Removes what is left of the pipe of a worker that has ended. */
+  /** Removes the rest of the pipe of an ended worker. */
   forget(worker: WorkerId): void
   /** Lets go of all pipes, whose workers go on. */
   close(): void

@@ -5,7 +5,7 @@ import type { SocketAddress } from '../core/workers/socket-address.ts'
 export interface Probes {
   /**
    * One GET of a path over a connection of its own; only the status of the response counts.
-   * @param timeoutMs how long it may take until the status is there
+   * @param timeoutMs longest wait for the status, in milliseconds
    * @returns never rejects; see {@link HealthAnswer}
    */
   probe(address: SocketAddress, path: string, timeoutMs: number): Promise<HealthAnswer>

@@ -3,7 +3,7 @@ import type { TracedAttempt, TracedJob, TracedTry } from '../core/observing/job-
 import type { RequestTrace } from '../core/observing/request-trace.ts'
 
 /**
- * Traces that the server records; what it tells others of them. Without it, contexts of clients
+ * Traces that the server records, and the contexts that it sends to others. Without it, contexts of clients
  * are passed on as they came.
  */
 export interface Tracing {

@@ -3,7 +3,7 @@ import type { WorkerId } from '../core/ids.ts'
 /** One line of a worker's output. */
 export interface LogLine {
   readonly line: string
-  /** The job that the line says it belongs to; null when it says nothing. */
+  /** The job that the line names as its own; null without one. */
   readonly jobId: string | null
   /** True when other text stood before it, which somebody printed without a line break. Left out otherwise. */
   readonly isMidLine?: boolean
@@ -71,7 +71,7 @@ export interface WorkerLogs {
   watch(worker: WorkerId, listener: () => void): () => void
   /**
    * Finished lines behind a position of the output, at most those of the last 256 KiB, and the position behind them.
-   * @param from what an earlier call gave; null for all that is in reach
+   * @param from result of an earlier call; null for all available lines
    */
   since(worker: WorkerId, from: number | null): Promise<{ lines: LogLine[]; position: number }>
   /**

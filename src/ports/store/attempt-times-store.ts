@@ -10,7 +10,7 @@ export interface NewTimes {
 /** Times of attempts, see core/jobs/attempt-times.ts, in blocks. */
 export interface AttemptTimesStore {
   /**
-   * Adds times behind those that are there, and removes the oldest blocks past the limits. Those of an endpoint that
+   * Adds times behind the stored ones, and removes the oldest blocks past the limits. Those of an endpoint that
    * is gone are dropped.
    */
   add(added: readonly NewTimes[]): Promise<void>

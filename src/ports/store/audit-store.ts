@@ -23,7 +23,7 @@ export interface AuditStore {
    */
   append(entries: readonly AuditEntry[]): Promise<number[]>
   /**
-   * Entries that fit a filter and are before `before`, without those that only say that something began, newest
+   * Entries that fit a filter and are before `before`, without those that only record a begin, newest
    * first.
    */
   list(filter: AuditFilter, before: number, limit: number): Promise<KeptEntry[]>
@@ -32,7 +32,7 @@ export interface AuditStore {
   ends(): Promise<ChainEnds>
   /**
    * Checks the entries behind a place against it, at most `limit`.
-   * @returns the last one that fits, and what does not
+   * @returns the place of the last entry that fits, and the broken entry after it
    */
   verify(after: ChainPlace, limit: number): Promise<{ readonly last: ChainPlace; readonly broken: BrokenEntry | null }>
   /** Entries of operations that have begun and not ended, oldest first. */

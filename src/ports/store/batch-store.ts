@@ -91,7 +91,7 @@ export interface BatchStore {
   rename(endpointId: EndpointId, batchId: BatchId, name: string | null, nowMs: number): Promise<Batch | null>
   /** Makes a draft FINALIZED; its requests wait for {@link release}. */
   finalize(endpointId: EndpointId, batchId: BatchId, nowMs: number): Promise<BatchAnswer>
-  /** Makes a batch CANCELLED; what waits of it waits for {@link cancelWaiting}, what runs goes on. */
+  /** Makes a batch CANCELLED; its waiting jobs stay until {@link cancelWaiting}, its running ones continue. */
   cancel(endpointId: EndpointId, batchId: BatchId, nowMs: number): Promise<BatchAnswer>
   find(endpointId: EndpointId, batchId: BatchId, nowMs: number): Promise<Batch | null>
   /** Batches of an endpoint, newest first. */

@@ -16,8 +16,8 @@ export interface ClaimRequest {
 export interface Claim {
   readonly jobs: ClaimedJob[]
   /**
-   * The worker is to get nothing before it holds less: it runs a suspect, is let run empty for one, or has yet to let
-   * go of jobs.
+   * The worker must get nothing before it holds less: it runs a suspect, runs empty for one, or must still stop
+   * jobs.
    */
   readonly holdsBack: boolean
   /** A suspect waits that this worker cannot have now; another one may. */

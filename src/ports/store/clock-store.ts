@@ -27,8 +27,8 @@ export interface ClockStore {
   /** The next start takes the time of the machine's clock, or not. */
   accept(accepted: boolean): Promise<void>
   /**
-   * The time of the machine's clock is taken: moves everything that waits or runs, and all workers, so that what is
-   * left of each limit stays as it is, and keeps the mark. Finished jobs are moved back with the time, and not
+   * Takes the time of the machine's clock: moves everything that waits or runs, and all workers, so that the rest
+   * of each limit stays as it is, and stores the mark. Finished jobs are moved back with the time, and not
    * forward: their retention applies.
    * @param byMs how far the time moves, below zero for back
    * @param mark of the new time

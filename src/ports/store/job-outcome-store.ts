@@ -35,7 +35,7 @@ export interface FinishRequest {
   readonly nowMs: number
 }
 
-/** Ends and steps back of jobs: each a guarded change that returns what moved. */
+/** Ends of jobs and their returns to the queue: each a guarded change that returns the moved jobs. */
 export interface JobOutcomeStore {
   /**
    * Takes a result from the holder, or from the last holder while no other worker has claimed the job since; else
@@ -67,11 +67,11 @@ export interface JobOutcomeStore {
   purge(endpointId: EndpointId, nowMs: number, limit: number, parts: readonly QueuePart[]): Promise<PurgedPart>
   /**
    * Removes jobs and idempotency keys past their expiry: at most `limit` of each, and of large jobs only a few. Jobs
-   * that wait for their removal with their endpoint are removed as removal-store.ts says.
-   * @param records how records are kept of those whose endpoint is there; none when left out
+   * that wait for their removal with their endpoint are removed as described in removal-store.ts.
+   * @param records rules of the records of jobs whose endpoint exists; by default no records
    */
   removeExpired(nowMs: number, limit: number, records?: JobRecordRules): Promise<RemovedJobs>
-  /** The instant at which the next job times out or expires; null for none. */
+  /** The time at which the next job times out or expires; null without one. */
   nextDeadline(): Promise<number | null>
 }
 

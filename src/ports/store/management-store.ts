@@ -20,7 +20,7 @@ export interface RegistryChanges {
 /** Credentials for private images, with their sealed passwords. */
 export interface RegistryStore {
   insert(registry: Registry, sealed: string): Promise<void>
-  /** Replaces what is given; null when it is gone. */
+  /** Replaces the given fields; null if it was deleted. */
   update(owner: OwnerId, id: RegistryId, changes: RegistryChanges): Promise<Registry | null>
   find(owner: OwnerId, id: RegistryId): Promise<Registry | null>
   sealedPassword(owner: OwnerId, id: RegistryId): Promise<string | null>
@@ -42,7 +42,7 @@ export interface VolumeChanges {
 /** Network volumes. */
 export interface VolumeStore {
   insert(volume: NetworkVolume): Promise<void>
-  /** Replaces what is given; null when it is gone, or larger already than the size that is given. */
+  /** Replaces the given fields; null if it was deleted, or is larger than the given size already. */
   update(owner: OwnerId, id: VolumeId, changes: VolumeChanges): Promise<NetworkVolume | null>
   find(owner: OwnerId, id: VolumeId): Promise<NetworkVolume | null>
   /** Those of an owner, oldest first; the first 10,000 unless a slice is given. */
@@ -65,7 +65,7 @@ export interface ReleaseOptions {
 /** Results of the jobs and requests of a worker since the previous report. */
 export interface WorkerResults extends ResultCount {
   readonly workerId: WorkerId
-  /** True when it ended while it had jobs. That is one more failure, if its release is to blame for its end. */
+  /** True if it ended while it had jobs. That counts as one more failure if its release caused its end. */
   readonly lostJobs: boolean
 }
 
@@ -88,21 +88,21 @@ export interface ReleaseStore {
   /** Facts of the rollout of a version. */
   rollout(endpointId: EndpointId, version: number): Promise<RolloutFacts>
   /**
-   * Adds results of workers to those of their releases; workers that are not known any more are left out. They may be
+   * Adds results of workers to those of their releases; removed workers are left out. They may be
    * lost when the machine fails.
    * @param results at most 500 workers
    * @returns of the endpoints of these workers the newest releases that are judged
    */
   addResults(results: readonly WorkerResults[]): Promise<JudgedRelease[]>
-  /** A release is judged no more. */
+  /** Ends the trial of a release. */
   endTrial(endpointId: EndpointId, version: number): Promise<void>
   /**
-   * Stops a release that fails its jobs. False where it is not judged any more, or not the newest release.
+   * Stops a release that fails its jobs. False if its trial is over, or it is not the newest release.
    * @param working the version that goes on
    */
   stop(endpointId: EndpointId, version: number, working: number, stop: FailureStop): Promise<boolean>
   /**
-   * Makes a canary an ordinary release, and lets one go on that was stopped because it failed. False where it is
+   * Makes a canary an ordinary release, and resumes one that was stopped for its failures. False if it is
    * neither, or not the newest release.
    */
   promote(endpointId: EndpointId, version: number): Promise<boolean>
@@ -110,8 +110,8 @@ export interface ReleaseStore {
   image(endpointId: EndpointId, version: number): Promise<string | null>
   /**
    * Settles which image the workers of a version run, unless another call was faster.
-   * @param replaced what {@link image} gave, when that no longer exists; null when it gave nothing
-   * @returns what is settled now; null when there is no such release
+   * @param replaced result of {@link image} that no longer exists; null if it was null
+   * @returns the present image; null if the release does not exist
    */
   pinImage(
     endpointId: EndpointId,
@@ -122,7 +122,7 @@ export interface ReleaseStore {
   models(endpointId: EndpointId, version: number): Promise<Record<string, string>>
   /**
    * Settles which commit a model of a version means, unless another call was faster.
-   * @returns what is settled now; null when there is no such release
+   * @returns the present commit; null if the release does not exist
    */
   pinModel(
     endpointId: EndpointId,
@@ -138,7 +138,7 @@ export interface AccountStore {
   /** False when there is one of that id. */
   insert(account: Account): Promise<boolean>
   find(id: OwnerId): Promise<Account | null>
-  /** Changes what is given; null when it is gone. */
+  /** Changes the given fields; null if it was deleted. */
   update(id: OwnerId, changes: AccountChanges): Promise<Account | null>
   /** All, oldest first; the first 10,000 unless a slice is given. */
   list(slice?: Slice): Promise<Account[]>
@@ -159,7 +159,7 @@ export const SEAL_KINDS = [
 /** One of {@link SEAL_KINDS}. */
 export type SealKind = (typeof SEAL_KINDS)[number]
 
-/** A sealed text and what has it. */
+/** A sealed text and its owner. */
 export interface SealedText {
   readonly id: string
   /** The row that it is bound to; see core/secrets/seal-place.ts. */
@@ -178,7 +178,7 @@ export interface SealChange {
 export interface SealStore {
   /** Those of one kind behind an id, in the order of the ids; from the first one behind ''. */
   list(kind: SealKind, after: string, limit: number): Promise<SealedText[]>
-  /** Texts of one kind that may be sealed whether or not they are, likewise. */
+  /** Texts of one kind that may be sealed, sealed or not, likewise. */
   listPayloads(kind: PayloadKind, after: string, limit: number): Promise<SealedText[]>
   /** Replaces those that are still as they were; returns how many. */
   replace(kind: SealKind, changes: readonly SealChange[]): Promise<number>
@@ -196,7 +196,7 @@ export interface TemplateStore {
   /**
    * Replaces one, and makes a new version, with its release, of each endpoint that uses it. Null when the name is
    * taken by another, or the template is gone.
-   * @param before what it was when the change was made up; `changed` when it is not that any more
+   * @param before its state when the change was made; `changed` if it changed since
    */
   replace(template: Template, before: Template, nowMs: number): Promise<EndpointId[] | 'changed' | null>
   find(owner: OwnerId, id: TemplateId): Promise<Template | null>
@@ -226,7 +226,7 @@ export interface SecretChanges {
 export interface SecretStore {
   /** False when the owner has a secret of that name. */
   insert(secret: Secret, sealed: string): Promise<boolean>
-  /** Replaces what is given; null when it is gone. */
+  /** Replaces the given fields; null if it was deleted. */
   update(owner: OwnerId, id: SecretId, changes: SecretChanges): Promise<Secret | null>
   find(owner: OwnerId, id: SecretId): Promise<Secret | null>
   findByName(owner: OwnerId, name: string): Promise<Secret | null>

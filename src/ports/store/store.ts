@@ -293,13 +293,13 @@ export interface WebhookStore {
   unnamed(owner: OwnerId, nowMs: number, limit: number): Promise<DeliveryUrl[]>
   /** Says to which receivers deliveries go. */
   setReceivers(receivers: readonly DeliveryReceiver[]): Promise<void>
-  /** The instant at which the next delivery is due, of those that are not due at `nowMs`; null for none. */
+  /** The time at which the next delivery is due, of those that are not due at `nowMs`; null without one. */
   nextDue(nowMs: number): Promise<number | null>
   /** Null when it is over or gone. */
   open(id: DeliveryId): Promise<OpenWebhook | null>
   /**
-   * Keeps a try, and with it what becomes of the delivery, as core/webhook says. True, too, when this very try was
-   * kept before; false when another one was, or when the delivery is over or gone.
+   * Records an attempt and the next state of the delivery, as core/webhook decides. True, too, if this very attempt
+   * was kept before; false when another one was, or when the delivery is over or gone.
    */
   recordTry(id: DeliveryId, entry: WebhookTry): Promise<boolean>
   /** The deliveries of a job that are kept, oldest first. */
@@ -326,7 +326,7 @@ export interface DeletedEndpoint {
   readonly workers: readonly Worker[]
 }
 
-/** An endpoint in a list of many, with what is known of it. */
+/** An endpoint in a list of many, with its facts. */
 export interface ListedEndpoint {
   /** Of `exits` it has only the worker that ended last. */
   readonly snapshot: EndpointSnapshot
@@ -334,7 +334,7 @@ export interface ListedEndpoint {
   readonly image: string | null
 }
 
-/** Endpoints and what is known of them. */
+/** Endpoints and their facts. */
 export interface EndpointStore {
   /**
    * Adds an endpoint.
@@ -343,8 +343,8 @@ export interface EndpointStore {
    */
   insert(endpoint: Endpoint, own?: Template): Promise<void>
   /**
-   * Replaces what there is when that is still `before`; false when another call was faster. An unlisted template that
-   * no endpoint has any more goes. A new version gets its release.
+   * Replaces an endpoint that is still `before`; false if another call was faster. An unlisted template that
+   * no endpoint has is removed. A new version gets its release.
    * @param own the endpoint's template: a new one, or the changed one that it has
    * @param release rarer properties of the release of a new version
    * @throws AppError `conflict` when its new domain is not free
@@ -359,7 +359,7 @@ export interface EndpointStore {
   find(id: EndpointId): Promise<Endpoint | null>
   /** Those of an owner, oldest first; the first 10,000 unless a slice is given. */
   list(owner: OwnerId, slice?: Slice): Promise<Endpoint[]>
-  /** As {@link list}, with what is known of each: one consistent picture, for the cost of few statements. */
+  /** As {@link list}, with the facts of each: one consistent picture, for the cost of few statements. */
   listed(owner: OwnerId, slice: Slice): Promise<ListedEndpoint[]>
   /**
    * Number of its jobs that wait for a worker, number of workers that may take them, and the state of one that asks.
@@ -383,7 +383,7 @@ export interface EndpointStore {
   /** True where an endpoint can have this id: no other has it, and nothing is left of a deleted one that had it. */
   isFree(id: EndpointId): Promise<boolean>
   /**
-   * Removes it with a template of its own, and says which workers are left to stop. Null when it is gone. However
+   * Removes it with a template of its own, and returns its workers, which must stop. Null if it was deleted. However
    * many jobs it has, this is quick: from now on none of them is found, handed out or changed, and {@link
    * RemovalStore} cancels and removes them.
    */
@@ -437,7 +437,7 @@ export interface WorkerStore {
   tokensOf(ids: readonly WorkerId[]): Promise<WorkerToken[]>
   /** All that have not ended. */
   alive(): Promise<Worker[]>
-  /** As {@link alive}, each with what it holds or has yet to let go of. */
+  /** As {@link alive}, each with the jobs that it holds or must stop. */
   loads(): Promise<WorkerLoad[]>
   /** All that are not removed yet, ended ones too, by their ids. */
   known(): Promise<RecordedWorker[]>
@@ -446,8 +446,8 @@ export interface WorkerStore {
   /** Notes that its process runs, and how to find it again. */
   started(id: WorkerId, handle: string | null, nowMs: number): Promise<void>
   /**
-   * Notes what the platform of a worker reports. Its time counts for the reported hardware from its first place on;
-   * before that for none. False when it has ended.
+   * Stores a report of the platform of a worker. Its time counts for the reported hardware from its first place on;
+   * before that for no hardware. False if it ended.
    */
   reported(id: WorkerId, report: PlatformReport, nowMs: number): Promise<boolean>
   /** Records when the download of its image began or ended, once for each. */
@@ -455,11 +455,11 @@ export interface WorkerStore {
   /** Notes a request for jobs: makes a STARTING worker READY, and notes its concurrency and its SDK. */
   seen(id: WorkerId, capacity: number, sdk: string | null, nowMs: number): Promise<WorkerMove | null>
   /**
-   * Notes what workers that serve requests were about since this was noted last, so that their time is counted: those
+   * Adds the times of workers that serve requests since the last call, so that they are counted: of workers
    * that have not ended.
    */
   served(times: readonly ServedTime[], nowMs: number): Promise<void>
-  /** DRAINING or STOPPING, with the first reason kept; null when the worker is as far already. */
+  /** DRAINING or STOPPING, with the first reason kept; null if the worker is in this state or a later one. */
   retire(id: WorkerId, to: 'DRAINING' | 'STOPPING', reason: StopReason, nowMs: number): Promise<WorkerMove | null>
   /**
    * DRAINING for a READY or FROZEN worker that holds no job and has to stop none, with the reason `evicted`; else
@@ -475,7 +475,7 @@ export interface WorkerStore {
    * READY for a FROZEN worker, idle since now; null for any other.
    * @param endpointVersion null also where its endpoint has another version or was removed: a plan for an older one
    * is no reason to thaw it. Null thaws it in any case
-   * @param hasGpus whether its GPUs are its own again; without that null for one that is asleep, whose GPUs others
+   * @param hasGpus true if its GPUs are its own again; otherwise null for a sleeping one, whose GPUs others
    * may have
    */
   thaw(id: WorkerId, nowMs: number, endpointVersion: number | null, hasGpus?: boolean): Promise<WorkerMove | null>
@@ -484,9 +484,9 @@ export interface WorkerStore {
    * @param frozenAtMs false, without effect, where it was thawed or ended since then
    */
   asleep(id: WorkerId, frozenAtMs: number, nowMs: number): Promise<boolean>
-  /** Notes what a sleeping worker that is wanted waits for. It is forgotten as it is thawed. */
+  /** Stores the reason why a wanted worker still sleeps. Cleared at its thaw. */
   waitsToWake(id: WorkerId, reason: string): Promise<void>
-  /** Keeps what is wrong with it. False when something was known before, or it has ended. */
+  /** Stores the problem of a worker. False if it had a problem before, or ended. */
   noteProblem(id: WorkerId, problem: WorkerProblem, nowMs: number): Promise<boolean>
   /**
    * EXITED. Null when it was already. Its jobs are requeued by {@link JobOutcomeStore.requeueLost}. One that was
@@ -507,7 +507,7 @@ export interface EndpointKey {
   readonly sealed: string
 }
 
-/** API keys and what they have used. */
+/** API keys and their use. */
 export interface KeyStore {
   /** Adds a key that no endpoint has. */
   insert(key: ApiKey): Promise<void>
