@@ -21,7 +21,7 @@ const NEEDED = [
   ...rights('pods/log', 'get'),
   ...rights('secrets', 'get list create update patch delete'),
 ]
-/** Without events nobody hears of downloads and mounts, without nodes the type of a GPU is assumed. */
+/** Without events, downloads and mounts are not reported; without nodes, the type of a GPU is assumed. */
 const WANTED = [...rights('events', 'list watch'), ...rights('nodes', 'get')]
 const POLICIES = rights('networkpolicies.networking.k8s.io', 'get create update')
 

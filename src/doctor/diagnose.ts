@@ -49,12 +49,12 @@ interface DiagnoseOptions {
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-/** The problem that keeps a data directory from being read, without a full stop; null for none. */
+/** The reason why a data directory cannot be read, without a full stop; null if it can. */
 export function refusalOfFolder({ dataDir }: Pick<Config, 'dataDir'>): string | null {
   return unfinishedRestore(dataDir)
 }
 
-/** Runs the checks in turn and yields what they find. Leaves nothing changed. */
+/** Runs the checks in turn and yields their findings. Leaves nothing changed. */
 export async function* diagnose({ config, image, env }: DiagnoseOptions): AsyncGenerator<diagnosis.Finding> {
   const { dataDir, host, port, databaseUrl } = config
   yield diagnosis.ofNode(process.versions.node)

@@ -18,7 +18,7 @@ export class FrozenGroup {
     writeFileSync(join(this.#folder, 'cgroup.freeze'), '1')
   }
 
-  /** Lets what is in the group go on. */
+  /** Thaws the processes of the group. */
   release(): void {
     writeFileSync(join(this.#folder, 'cgroup.freeze'), '0')
   }

@@ -9,7 +9,7 @@ const ENTER_MS = 30_000
 const ANSWER_MS = 30_000
 const END_MS = 10_000
 
-/** A check failed, with a clause that says how. */
+/** A failed check, with its problem as a clause. */
 export class CheckFailed extends Error {}
 
 /** A program that has a card. */

@@ -1,6 +1,6 @@
 /**
- * The checks of `runyard doctor --gpu`: what works on each card that is free, and how fast, by the same ports that a
- * server uses and a small program of its own. Two minutes at most.
+ * The checks of `runyard doctor --gpu`: the working functions of each free card and their speed, by the same ports
+ * that a server uses and a small program of its own. Two minutes at most.
  */
 import { join } from 'node:path'
 import type { CardMemory } from '../core/hardware/gpu-memory.ts'
@@ -44,7 +44,7 @@ export async function suspendLack(env: NodeJS.ProcessEnv): Promise<string | null
   return lack === null ? null : describeLack(lack)
 }
 
-/** Checks all cards in turn, and yields what comes of each check. Leaves nothing changed. */
+/** Checks all cards in turn, and yields the outcome of each check. Leaves nothing changed. */
 export async function* checkGpus(env: NodeJS.ProcessEnv, budgetMs = BUDGET_MS): AsyncGenerator<GpuCheck> {
   const untilMs = systemClock.monotonic() + budgetMs
   const meter = createGpuMeter(systemClock, env)
@@ -141,7 +141,7 @@ class CardChecks {
     return works('a program sees this card alone, and its kernels run', figures)
   }
 
-  /** The driver lists what a program takes, under its pid. */
+  /** The driver lists the memory of a program, under its pid. */
   async #memory(): Promise<Outcome> {
     const bytes = this.#size(1)
     const worker = await this.#worker(bytes)
@@ -210,7 +210,7 @@ class CardChecks {
   }
 
   /**
-   * A program is suspended, another one uses the whole card meanwhile, and the first goes on with its memory intact.
+   * A program is suspended, another one uses the whole card, and the first one continues with its memory intact.
    */
   async #suspended(): Promise<Outcome> {
     const bytes = this.#size(LARGEST_BYTES / GIB)

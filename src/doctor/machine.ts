@@ -79,7 +79,7 @@ async function answersAt(url: string): Promise<void> {
   await answer.body?.cancel()
 }
 
-/** The server has told its certificate, which is for names that this address need not be among. */
+/** The server published its certificate, whose names may not include this address. */
 function answersSecurelyAt(url: string, certificate: string): Promise<void> {
   const trust = { ca: certificate, allowPartialTrustChain: true, checkServerIdentity: () => undefined }
   return new Promise((resolve, reject) => {

@@ -47,7 +47,7 @@ if command -v bash >/dev/null 2>&1; then exec bash -c "exec 3<>/dev/tcp/$PROBE_H
 exit ${NO_TOOL}
 `
 
-/** Runs the probe, and removes what it made. */
+/** Runs the probe, and removes its files and containers. */
 export async function probeReach({ engine, local }: EngineConnection, options: ProbeOptions): Promise<Probed> {
   const own = options.installation ?? `doctor${randomBytes(3).toString('hex')}`
   const networks = createContainerNetwork({ engine, local, installation: own, given: options.network })
@@ -83,7 +83,7 @@ async function probe(
     for (const candidate of images) {
       const { code, output } = await run(engine, candidate, network.name, [...reach.extraHosts], env)
       if (output.includes(word)) return { what: 'reached', image: candidate }
-      // Without a shell it does not even start, and a program that crashes says nothing about the network.
+      // Without a shell it does not even start, and a crashed program proves nothing about the network.
       if (code === null || code === NO_TOOL || code >= 126) continue
       return { what: 'unreached', image: candidate, said: output.trim().split('\n').at(-1)?.slice(0, 200) ?? '' }
     }
