@@ -1,5 +1,5 @@
 /**
- * The settings of accounts: their limits, what they share, their calls, and what is kept of their jobs and changes.
+ * The settings of accounts: their limits, shared resources, calls, and records of jobs and changes.
  */
 import { ACCOUNT_LIMITS, type AccountLimitName, MAX_LIMIT } from '../core/accounts/quotas.ts'
 import { type RateWindow, readWindows, WINDOWS_PROBLEM } from '../core/accounts/rate-limit.ts'
@@ -11,7 +11,7 @@ const HOUR_MS = 60 * 60_000
 const DAY_MS = 24 * HOUR_MS
 const MEGABYTE = 1024 * 1024
 
-/** The settings of what is kept of jobs when their results are removed. */
+/** The settings of the records that stay of jobs when their results are removed. */
 export const JOB_RECORD_SETTINGS = {
   jobRecords: {
     keptMs: setting(
@@ -73,7 +73,7 @@ export const AUDIT_SETTINGS = {
   },
 }
 
-/** The settings of what each account besides the operator's may have that has no limits of its own. */
+/** The settings of the default limits of accounts other than the operator's. */
 export const QUOTA_SETTINGS = {
   accountLimits: {
     objects: limit('objects', 'objects', '<count>', 'objects of each kind, such as endpoints and secrets'),

@@ -117,7 +117,7 @@ interface ClientNames {
 }
 
 /**
- * The reason against the console at the address of the settings; null for none. Only pages of the console may be at
+ * The reason against the console at the address of the settings; null without one. Only pages of the console may be at
  * its host, on any port: code of endpoints there would be taken for it, and no client with a key would be answered.
  */
 export function consoleClash(names: ClientNames): string | null {
@@ -140,7 +140,7 @@ export function consoleClash(names: ClientNames): string | null {
   return isAddress ? `--console-url has a host by which clients call this server, ${own}; ${hint}` : null
 }
 
-/** The origin of the console that the settings name; null for none, and where it is off. */
+/** The origin of the console that the settings name; null without one, and if the console is off. */
 export function givenConsoleUrl({ consoleUrl }: Pick<ClientNames, 'consoleUrl'>): string | null {
   return consoleUrl === 'off' ? null : consoleUrl
 }
@@ -280,7 +280,7 @@ function calledInPlain({ where, workerUrl, workerPort }: CallsOfPods): boolean {
   return where !== 'off' && workerPort === 0 && workerUrl?.startsWith('https:') !== true
 }
 
-/** The conflict between settings of HTTPS; null for none. */
+/** The conflict between settings of HTTPS; null without one. */
 export function tlsClash(tls: TlsSettings, pods: CallsOfPods): string | null {
   const { certFile, keyFile, selfSigned, redirectPort, hstsSeconds } = tls
   if ((certFile === null) !== (keyFile === null)) {

@@ -108,19 +108,19 @@ type Values = ValuesOf<typeof SETTING_TABLE>
 
 /** The settings of one run of the server, checked and frozen. */
 export interface Config extends Omit<Values, 'prices'> {
-  /** The prices of hardware; null for none. */
+  /** The prices of hardware; null without prices. */
   readonly prices: PriceList | null
-  /** The API key to use instead of a generated one; null for none. */
+  /** The API key to use instead of a generated one; null to generate one. */
   readonly apiKey: string | null
-  /** The API key before that one, which is valid as well; null for none. */
+  /** The previous API key, which is valid as well; null without one. */
   readonly previousApiKey: string | null
-  /** The key with which metrics and status of the server can be read, and nothing else; null for none. */
+  /** The key for reading metrics and status of the server alone; null without one. */
   readonly metricsKey: string | null
   /** Encryption keys in base64 to use instead of the one in the data directory; the first one seals. */
   readonly masterKeys: readonly string[]
   /** Of the keys in scheduled backups; null where there are none, or none with keys. */
   readonly backupPassphrase: string | null
-  /** Traces that are recorded; null for none. */
+  /** Recording of traces; null if off. */
   readonly tracing: TracingConfig | null
   /** The texts of the settings that differ from their defaults, by option; `set` for those that may hold a secret. */
   readonly differing: Readonly<Record<string, readonly string[]>>
@@ -263,7 +263,7 @@ function mistakesIn({ flag, check, exposes, secret }: Setting, { texts, source }
 }
 
 /**
- * The prices of a file, or those of the hosted service for `catalog`. Adds what is wrong with them to the mistakes.
+ * The prices of a file, or those of the hosted service for `catalog`. Adds their problems to the mistakes.
  */
 function pricesOf(text: string | undefined, { absolute, read }: GivenSettings, mistakes: string[]): PriceList | null {
   if (text === 'catalog') return CATALOG_PRICES

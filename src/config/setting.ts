@@ -1,7 +1,7 @@
 /** The elements of the table of settings: kinds of values, and settings of such kinds. */
 import { withoutEnd } from '../core/text-parts.ts'
 
-/** The problem of a text, as the rest of a sentence behind the name of a setting; null for none. */
+/** The problem of a text, as the rest of a sentence after the name of a setting; null for a valid text. */
 export type Check = (text: string) => string | null
 
 /** A kind of values: which texts stand for one, and for which. */
@@ -94,7 +94,7 @@ export const FACTOR: ValueKind<number> = {
   parse: Number,
 }
 
-/** One setting: how it is given, and what its texts mean. */
+/** One setting: its option, its variable, and the meaning of its texts. */
 export interface Setting<Value = unknown> {
   /** The option of `runyard serve`. */
   readonly flag: string
@@ -108,9 +108,9 @@ export interface Setting<Value = unknown> {
   readonly separator?: string
   /** Its value is never repeated in messages. */
   readonly secret?: true
-  /** The reason against a text in arguments, which everybody on the machine can read; null for none. */
+  /** The reason against a text in arguments, which everybody on the machine can read; null without one. */
   readonly exposes?: Check
-  /** The text when nothing is given; null for none. */
+  /** The default text; null without one. */
   readonly fallback: string | null
   readonly help: string
   readonly check: Check
@@ -197,7 +197,7 @@ export function settingsIn(table: SettingTable): Setting[] {
   return Object.values(table).flatMap(entry => (isSetting(entry) ? [entry] : settingsIn(entry)))
 }
 
-/** The values of a table. @param textsOf what was given for a setting, or its fallback */
+/** The values of a table. @param textsOf reads the texts of a setting, or its default */
 export function valuesOf<Table extends SettingTable>(
   table: Table,
   textsOf: (setting: Setting) => readonly string[],

@@ -1,4 +1,4 @@
-/** The settings of the database: where it is, what is sealed in it, which servers share it, and its backups. */
+/** The settings of the database: its place, its sealed parts, the servers that share it, and its backups. */
 import { passphraseProblem } from '../core/secrets/passphrase.ts'
 import {
   flag,
@@ -72,7 +72,7 @@ function passwordProblem(text: string): string | null {
 const PASSWORD_IN_ARGUMENTS =
   'must have no password, which everybody on the machine reads in the list of processes; give the whole address in RUNYARD_DATABASE'
 
-/** The settings of what is sealed in the database besides secrets. */
+/** The settings of the sealed parts of the database besides secrets. */
 export const SEALING_SETTINGS = {
   sealPayloads: flag(
     '--seal-payloads',
@@ -96,7 +96,7 @@ export const STANDBY_SETTINGS = {
 }
 
 /**
- * Options in which servers of one database may differ: what belongs to one process, to its machine, or to one start.
+ * Options in which servers of one database may differ: those of one process, of its machine, or of one start.
  */
 export const MAY_DIFFER: ReadonlySet<string> = new Set([
   ...['--port', '--host', '--admin-port', '--admin-host', '--advertise-host', '--http-redirect-port'],
@@ -108,7 +108,7 @@ export const MAY_DIFFER: ReadonlySet<string> = new Set([
   ...['--model-cache', '--model-cache-size', '--worker-disk', '--worker-cache'],
   ...['--backup-folder', '--backup-every', '--backup-keep', '--backup-passphrase-file', '--backup-without-keys'],
   ...['--backup-with-logs', '--backup-pg-dump'],
-  // Compared by what is in the file.
+  // Compared by the content of the file.
   '--prices',
 ])
 
@@ -169,7 +169,7 @@ interface PassphraseSources {
 
 /**
  * The passphrase of scheduled backups; null where there are none, or none with keys.
- * @param mistakes gets what is wrong with these settings
+ * @param mistakes receives the problems of these settings
  */
 export function scheduledPassphrase(
   given: Given,
