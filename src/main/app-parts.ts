@@ -23,7 +23,7 @@ import { backupFolderOf, backupsOf } from './commands/backup.ts'
 import { hostsOf } from './listening/addresses.ts'
 import { modelRoot } from './platform/drivers.ts'
 
-/** Notifications, and what ends them where they have a connection. */
+/** Notifications, and the end of their connection, if they have one. */
 type Notifications = Notifier & { close?(): Promise<void> }
 
 /** Notifications of this server, and of others on its database. */

@@ -39,18 +39,18 @@ interface ServedCertificate {
 export interface RunningServer {
   /** Of the job operations and load-balancing endpoints. */
   readonly url: string
-  /** Of GraphQL, REST and what commands use; the same unless --admin-port is given. */
+  /** Of GraphQL, REST and the requests of commands; the same unless --admin-port is given. */
   readonly managementUrl: string
   readonly apiKeyFile: string
-  /** The address of the console; null for none. */
+  /** The address of the console; null without one. */
   readonly consoleUrl: string | null
   /** Its term as the active server; null while it stands by. */
   readonly acting: ActingServer | null
-  /** Watches for changes of its role. @param changed is given what it serves from now on; null when it stands by */
+  /** Watches for changes of its role. @param changed receives its new term; null in standby */
   watch(changed: (acting: ActingServer | null) => void): void
-  /** Rejects when it cannot act although no other server does; its process is to end. */
+  /** Rejects if it cannot act although no other server does; its process should end. */
   readonly failed: Promise<never>
-  /** The address that leads plain HTTP to HTTPS; null for none. */
+  /** The address that redirects plain HTTP to HTTPS; null without one. */
   readonly redirectUrl: string | null
   /** The certificate of its HTTPS; null for plain HTTP. */
   readonly certificate: ServedCertificate | null
@@ -88,7 +88,7 @@ interface Start {
 
 async function openServer({ config, sampleFolder, beforeListening, opened }: Start): Promise<RunningServer> {
   const log = logOf(config)
-  // A server that runs on this data directory has the port: that it runs is what people want to know.
+  // A server that runs on this data directory has the port: people need to know that it runs.
   const isFresh = !existsSync(config.dataDir)
   if (isFresh) await tryPorts(config)
   await refuseOtherDatabase(config, log)

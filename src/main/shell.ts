@@ -151,7 +151,7 @@ export interface Traces {
 /** Maximum time in which spans are sent when the server stops. */
 const FLUSH_MS = 3_000
 
-/** Loads what sends traces. Null when none are asked for, or when its package is missing, which the log says. */
+/** Loads the exporter of traces. Null if traces are off, or if its package is missing, which the log reports. */
 export async function loadTracing(config: TracingConfig | null, log: Log): Promise<LoadedTracing | null> {
   if (config === null) return null
   const { protocol, serviceName, resource } = config

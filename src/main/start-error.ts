@@ -11,7 +11,7 @@ export class StartError extends Error {}
 export function startProblem(error: unknown): string {
   const { code, message } = toAppError(error)
   if (code !== 'internal' || error instanceof AppError) return message
-  // Of the system, with the path: what is in the way there is nobody's mistake.
+  // Of the system, with the path: an obstacle there is nobody's mistake.
   return systemProblem(error) ?? mistake(error)
 }
 

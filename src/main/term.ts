@@ -94,7 +94,7 @@ export interface RoleOfServer {
 
 /**
  * Begins a term.
- * @param lease what the server holds meanwhile; null where no other server can act on its database
+ * @param lease lease of the server during the term; null if no other server can act on its database
  * @throws when it cannot begin; everything that was opened until then is released, and no worker was ended
  */
 export async function openTerm(shell: Shell, lease: FencedTerm | null, role: RoleOfServer): Promise<OpenTerm> {
@@ -112,7 +112,7 @@ export async function openTerm(shell: Shell, lease: FencedTerm | null, role: Rol
 /**
  * The steps of a begin, each of which needs those before it: the ports, then the addresses, then the application,
  * which knows both.
- * @param opened releases in reverse what the steps have opened
+ * @param opened releases the opened parts in reverse order
  */
 async function beginTerm(
   shell: Shell,

@@ -48,7 +48,7 @@ export class Terms {
   readonly #watchers = new Set<(acting: OpenTerm | null) => void>()
   readonly #sinceMs = Date.now()
   #renewal = Promise.withResolvers<void>()
-  /** The epoch in which another server acted when this one started; 0 for none. */
+  /** The epoch in which another server acted when this one started; 0 without one. */
   #epochBefore = 0
   readonly #role: RoleOfServer = { status: () => this.#status(), renewTerm: () => this.#renewal.resolve() }
   #acting: OpenTerm | null = null
@@ -198,7 +198,7 @@ export class Terms {
     }
   }
 
-  /** Ends what this server does, and no worker: they are another server's now. */
+  /** Ends the work of this server, but no worker: they are another server's now. */
   async #endTerm(term: OpenTerm, lease: FencedTerm): Promise<void> {
     const { log, emit } = this.#shell
     this.#become(null)

@@ -28,7 +28,7 @@ export function backupsOf(config: Config): Backups {
   })
 }
 
-/** The folder of scheduled backups of a server with these settings; undefined for none. */
+/** The folder of scheduled backups of a server with these settings; undefined without one. */
 export function backupFolderOf(config: Config, backups: Backups): BackupFolder | undefined {
   const { databaseUrl: url, backupPassphrase: passphrase } = config
   const { folder, everyMs, keep, withLogs, pgDump } = config.backups
@@ -45,7 +45,7 @@ export function backupFolderOf(config: Config, backups: Backups): BackupFolder |
   })
 }
 
-/** Says once that the backups which a server makes by itself have no database, and what makes its copy. */
+/** Warns once that scheduled backups lack the database, and names the command that copies it. */
 export function warnOfBackups({ databaseUrl: url, backups: { folder, pgDump } }: Config, log: Log): void {
   if (folder === null || url === null || pgDump !== null) return
   const command = dumpCommand(withoutPassword(url), join(folder, 'database.dump'))

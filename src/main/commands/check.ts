@@ -20,7 +20,7 @@ export interface Checked extends Audit {
 
 /**
  * Looks for flaws in the database, and mends them if asked.
- * @throws StartError when there is no database, it cannot be read, or it is to be mended while a server runs on it
+ * @throws StartError if the database does not exist, cannot be read, or should be repaired while a server runs on it
  */
 export async function checkDatabase(config: Config, repair: boolean): Promise<Checked> {
   try {
@@ -43,7 +43,7 @@ function checkFile(config: Config, repair: boolean): Checked {
   }
 }
 
-/** A repair takes the data directory and leads the database as a server would, so none is active meanwhile. */
+/** A repair takes the data directory and leads the database as a server would, so no server is active in that time. */
 async function checkPostgres(config: Config, url: string, repair: boolean): Promise<Checked> {
   if (repair) await requireStoreOf(config)
   const lock = repair ? acquire(config, false) : null

@@ -38,7 +38,7 @@ export async function restoreBackup({ config, file, passphrase, report }: Restor
   refuseFull(dataDir)
   const lock = acquire(config, false)
   try {
-    // Another process may have used it meanwhile.
+    // Another process may have used it in the meantime.
     refuseFull(dataDir)
     const draft = beginRestore(dataDir)
     let isWhole = false

@@ -33,7 +33,7 @@ function openVault(config: Config, log: Log): Vault {
   return createVault(...keys)
 }
 
-/** Seals what an older version has sealed once more, bound to its row; the data directory notes that this is done. */
+/** Seals texts of older versions again, bound to their rows; the data directory notes that this is done. */
 async function withBoundSeals(vault: Vault, store: Store, { dataDir }: Config, log: Log): Promise<Vault> {
   const note = join(dataDir, 'seals-bound')
   if (!existsSync(note)) {

@@ -30,11 +30,11 @@ export class OwnAgreement {
   /**
    * The reason against a takeover by this server from one with these keys: credentials of clients, or sealed values,
    * would be lost.
-   * @returns the rest of a sentence behind that server, with what to do about it; null when it may
+   * @returns the rest of a sentence after that server's name, with the remedy; null if it may
    */
   problemWith({ apiKey, sealsWith }: ServerAgreement): string | null {
     const keys = this.#apiKeys()
-    // One without a key says that itself.
+    // A server without a key reports that itself.
     if (keys.length > 0 && !keys.some(key => sameSecret(hashOf(key), apiKey))) return OTHER_API_KEY
     return this.#encryptionKeys().includes(sealsWith) ? null : OTHER_ENCRYPTION_KEY
   }
@@ -52,7 +52,7 @@ export class OwnAgreement {
     return [knownApiKey(join(dataDir, 'api-key'), apiKey), previousApiKey].filter(key => key !== null)
   }
 
-  /** Ids of those that open what is sealed, the one that seals first. None is made here. */
+  /** Ids of the encryption keys, the sealing one first. Makes no key. */
   #encryptionKeys(): string[] {
     const { dataDir, masterKeys } = this.#config
     const file = join(dataDir, 'encryption-key')

@@ -103,7 +103,7 @@ export function keyFile(config: Config): string {
 
 /**
  * Takes the data directory. Servers on one PostgreSQL may share it: all but one of them stand by.
- * @param shares whether this is a server, and no command that needs the directory for itself
+ * @param shares true for a server; false for a command that needs the directory for itself
  * @throws StartError when another server has it
  */
 export function acquire(config: Config, shares: boolean): DataDirLock {
@@ -139,7 +139,7 @@ function refuseClosedFolder(dataDir: string, use: Use): void {
 const CLOSED_REMEDY = 'run this as its owner, or give another --data-dir'
 
 /**
- * The refusal of a data directory that cannot be made or locked, with what helps.
+ * The refusal of a data directory that cannot be made or locked, with the remedy.
  * @param error of the system, or of the database that is the lock
  */
 export function unusableFolder(dataDir: string, error: NodeJS.ErrnoException): string {
@@ -164,7 +164,7 @@ function folderProblem(folder: string, { code, message }: NodeJS.ErrnoException)
   return code === 'EACCES' || code === 'EPERM' ? `this user may not write there (${code})` : message
 }
 
-/** A store, and what is to be awaited before the first large body is handed on. */
+/** A store, and the wait before the first large body is passed on. */
 interface OpenedStore {
   readonly store: Store
   /** Moves an engine that runs in the loop to a thread; at once where it need not move or has moved. Never throws. */
@@ -174,7 +174,7 @@ interface OpenedStore {
 /**
  * Opens the database that the settings name, and brings it to the schema of this version.
  * @param fence of the term in which it is opened; null where there is none
- * @param emit is told before a database of an older version is changed, and after
+ * @param emit receives an event before a database of an older version is changed, and after
  * @throws StartError when this version cannot use the database or may not change it, nothing was changed then; or
  *   when it is damaged
  */
@@ -264,7 +264,7 @@ export async function openLease(config: Config, url: string, first: boolean): Pr
   const installation = installationOf(config.dataDir)
   const candidate = await openPostgresLease({
     url,
-    // Workers are found again by what the data directory says of them.
+    // Workers are found again by their notes in the data directory.
     machine: `${machineIdentity()}-${installation}`,
     boundToMachine: isBoundToMachine(config),
     instance: first ? installation : null,
@@ -288,7 +288,7 @@ export function relayTermOf(config: Config, lease: FencedTerm | null): ServerTer
 /** The lease of a server that was killed has run out by then. */
 const GRACE_MS = 8_000
 
-/** A term, and what ends it together with its candidate. */
+/** A term, and the function that ends it together with its candidate. */
 export interface Lead {
   readonly term: FencedTerm
   close(): Promise<void>

@@ -25,7 +25,7 @@ const KEPT = 3
 
 /**
  * Makes the embedded database ready to be changed: a copy that was read back and is on stable storage.
- * @returns the change that comes with opening it; null for none
+ * @returns the change at its opening; null without one
  * @throws StartError when there could be no copy, or this version cannot use the database; it is as it was
  */
 export async function readyFile(config: Config, emit: Emit): Promise<SchemaChange | null> {

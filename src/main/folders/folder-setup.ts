@@ -27,7 +27,7 @@ interface FolderPackages {
   readonly environment: string
   /** The commands that install them, in order. */
   readonly commands: readonly CommandWords[]
-  /** Names what they were installed from: another text means another set of packages. */
+  /** Fingerprint of their source: another text means another set of packages. */
   readonly fingerprint: string
   /** The files that people write: an installation may write the lock file beside them. */
   readonly written: string
@@ -39,12 +39,12 @@ interface FolderPackages {
  */
 export type SetUp = 'installed' | 'unchanged' | 'none'
 
-/** Beside the packages: the fingerprint of what they were installed from. */
+/** Beside the packages: the fingerprint of their source. */
 const NOTE = 'runyard-setup'
 
 /**
- * The packages that a folder asks for; null where it asks for none.
- * @param has whether a program is in the PATH
+ * The packages that a folder asks for; null without any.
+ * @param has returns true if a program is in the PATH
  */
 export function packagesOf(folder: string, has: (program: string) => boolean): FolderPackages | null {
   const text = (name: string) => (existsSync(join(folder, name)) ? readFileSync(join(folder, name), 'utf8') : null)
@@ -84,7 +84,7 @@ const PYTHON_FILES = ['uv.lock', 'requirements.txt', 'pyproject.toml']
 
 /**
  * Installs the packages of a folder where they are missing or were installed from other files; the output of the
- * installation goes to standard error. Without `install` a line says what is missing.
+ * installation goes to standard error. Without `install` a line names the missing packages.
  * @throws StartError when the installation fails
  */
 export async function setUpFolder(folder: string, install: boolean, log: Log): Promise<SetUp> {

@@ -1,4 +1,4 @@
-/** Watches the folders of endpoints, so that their workers run what their files say now. */
+/** Watches the folders of endpoints, so that their workers run the present files. */
 import { existsSync, type FSWatcher, watch } from 'node:fs'
 import { basename, join, sep } from 'node:path'
 import { ENVIRONMENTS } from '../../drivers/process/python-environment.ts'
@@ -78,7 +78,7 @@ function isOwnList(folder: string, file: string): boolean {
   return basename(file) === file && packagesOf(folder, file) !== null
 }
 
-/** True when the workers are to be replaced; after a failed installation the present ones go on. */
+/** True if the workers must be replaced; after a failed installation the present ones continue. */
 async function setUpAgain(folder: string, setUp: () => Promise<SetUp>, log: Log): Promise<boolean> {
   try {
     return (await setUp()) !== 'unchanged'

@@ -24,7 +24,7 @@ export interface ServedFolder {
   readonly endpoint: Endpoint
 }
 
-/** A folder that is to be an endpoint. */
+/** A folder that becomes an endpoint. */
 interface FolderToServe {
   readonly path: string
   readonly type: EndpointType
@@ -216,7 +216,7 @@ async function buildFolder(engine: EngineClient, folder: string, repository: str
   return tag
 }
 
-/** The engine keeps an image as long as a container has it, and says so; it goes at a later start. */
+/** The engine refuses to remove an image of a container; the image is removed at a later start. */
 async function removeOldTags(engine: EngineClient, repository: string, tag: string): Promise<void> {
   const query = { filters: { reference: [repository] } }
   const images = await engine

@@ -53,7 +53,7 @@ export function consoleUrlFor(
   return new URL(`${protocol}//console.localhost${port === '' ? '' : `:${port}`}`).origin
 }
 
-/** The host of the console that the settings name; null for none. */
+/** The host of the console that the settings name; null without one. */
 export function givenConsoleHost(config: Pick<Config, 'consoleUrl'>): string | null {
   const url = givenConsoleUrl(config)
   return url === null ? null : new URL(url).hostname

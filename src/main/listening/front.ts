@@ -19,7 +19,7 @@ type ListenerKind = 'all' | 'open' | 'management' | 'workers'
 /** Leads requests to the application of the present term. */
 export class Front {
   readonly #standIns = new Map<ListenerKind, StandIn>()
-  /** Those of the present application, by what listeners have of them. */
+  /** Surfaces of the present application, by the function that a listener calls. */
   readonly #surfaces = new Map<Fetch, Fetch>()
   #standby: Standby | null = null
   #app: App | null = null
@@ -31,7 +31,7 @@ export class Front {
     upgrade: (incoming, socket, head, route) => this.#app?.entrance.upgrade(incoming, socket, head, route),
   }
 
-  /** Surfaces of the present application, whichever that is at a request. */
+  /** Surfaces of the application that is present at a request. */
   fetch(offered?: readonly SurfaceName[]): Fetch {
     const answer: Fetch = (request, env) => {
       const known = this.#surfaces.get(answer)
@@ -74,7 +74,7 @@ export class Front {
     this.#containers = containers
   }
 
-  /** Requests go to no application any more. */
+  /** Ends the passing of requests to the application. */
   end(): void {
     this.#surfaces.clear()
     this.#app = null

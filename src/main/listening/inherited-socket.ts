@@ -8,8 +8,8 @@ import { AppError } from '../../core/errors.ts'
 const FIRST = 3
 
 /**
- * The descriptor of the socket that was passed on to this process; null for none.
- * @throws AppError when there are several: the server would not know which is for whom
+ * The descriptor of the socket that was passed on to this process; null without one.
+ * @throws AppError if there are several sockets: their purposes would be unknown
  */
 export function inheritedSocket(env: Readonly<Record<string, string | undefined>>, pid: number): number | null {
   const { LISTEN_FDS: count, LISTEN_PID: meant } = env

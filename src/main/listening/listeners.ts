@@ -74,9 +74,9 @@ export interface Listeners {
   readonly admin: Listener | null
   /** The listener for calls of the relay, or of workers without one: {@link open}, or one of its own beside HTTPS. */
   readonly workers: Listener
-  /** The listener for calls of pods, which answers nothing else; null for none. */
+  /** The listener for calls of pods alone; null without one. */
   readonly pods: Listener | null
-  /** The listener that leads plain HTTP to HTTPS; null for none. */
+  /** The listener that redirects plain HTTP to HTTPS; null without one. */
   readonly redirect: Listener | null
   /** Begins to answer: until then new connections wait. */
   answer(): void

@@ -88,7 +88,7 @@ export function ownPod(env: Readonly<Record<string, string | undefined>>): PodNa
  */
 export function createActiveLabel({ api, pod, clock, onTrouble }: ActiveLabelOptions): ActiveLabel {
   const folder = `/api/v1/namespaces/${pod.namespace}/pods`
-  /** The role that is to be shown, as long as it is not. */
+  /** The role that is not shown yet. */
   let wanted: { readonly role: Role; isTold: boolean } | null = null
   let isClosed = false
   let working: Promise<void> = Promise.resolve()
@@ -116,7 +116,7 @@ export function createActiveLabel({ api, pod, clock, onTrouble }: ActiveLabelOpt
       const mine = wanted
       try {
         if (mine.role === 'active') await takeFromOthers()
-        // Another role may have come meanwhile.
+        // The role may have changed in the meantime.
         if (wanted === mine) await patch(pod.name, mine.role)
         if (wanted === mine) wanted = null
       } catch (thrown) {

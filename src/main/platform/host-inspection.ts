@@ -41,7 +41,7 @@ async function diagnoseBeside(config: Config): Promise<Finding[]> {
     .split('\n')
     .filter(line => line.startsWith('{'))
     .map(line => JSON.parse(line) as Finding)
-  // It exits with 1 when a check fails, after it has told so.
+  // It exits with 1 if a check fails, after its report.
   if (findings.length > 0 && error?.killed !== true) return findings
   throw new AppError('unavailable', 'the machine could not be diagnosed', error === null ? {} : { cause: error })
 }

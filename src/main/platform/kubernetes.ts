@@ -1,4 +1,6 @@
-/** Workers that are pods of a cluster: what settings make of their driver, and where pods call this server. */
+/**
+ * Workers that are pods of a cluster: their driver by the settings, and the address at which pods call this server.
+ */
 import { createHash } from 'node:crypto'
 import type { Config } from '../../config/config.ts'
 import { MAX_WORKERS } from '../../config/workers.ts'
@@ -78,7 +80,7 @@ export function kubernetesDriver(config: Config, stateDir: string, parts: Kubern
   })
 }
 
-/** @throws AppError when the settings do not say enough */
+/** @throws AppError if settings are missing */
 function refuseGaps({ kubernetes, container }: Config): void {
   const { workerUrl, modelFolder, volumeClaim } = kubernetes
   if (workerUrl === null) {
