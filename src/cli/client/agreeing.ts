@@ -25,7 +25,7 @@ export async function agree(question: string): Promise<void> {
 
 /**
  * Asks before something is deleted, where a person is at the terminal; a script goes on.
- * @param loss says what is deleted and what is lost with it; called only where it is asked
+ * @param loss names the deleted resource and everything lost with it; called only before a question
  * @throws CliError for any answer but yes
  */
 export async function agreeToDelete({ yes }: YesOption, loss: () => Promise<string>): Promise<void> {

@@ -1,4 +1,4 @@
-/** Answers of the server as values for decisions, with the text of each for what is shown and sent on. */
+/** Answers of the server as values for decisions, with the text of each to print and to send on. */
 import { compactJson, JsonText, jsonText } from '../../core/json/json-format.ts'
 import { elementTexts, memberTexts } from '../../core/json/json-text.ts'
 

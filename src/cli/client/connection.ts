@@ -43,7 +43,7 @@ export interface CliRequest {
 
 /**
  * Sends a request to the server.
- * @throws CliError that says what to do, if the server is unreachable or refuses
+ * @throws CliError with the remedy, if the server is unreachable or refuses
  */
 export async function ask(options: ConnectionOptions, path: string, request: CliRequest = {}): Promise<Response> {
   const { url, apiKey, trust } = connectionOf(options)
@@ -60,7 +60,7 @@ export async function ask(options: ConnectionOptions, path: string, request: Cli
   }
   let answer: Response
   try {
-    // A redirect leads to HTTPS, and a key that has gone out in plain HTTP is to be noticed.
+    // A redirect leads to HTTPS, and people must see that a key was sent in plain HTTP.
     if (/^https:/i.test(url)) answer = await requestSecurely(`${url}${path}`, sent, trust)
     else answer = await fetch(`${url}${path}`, { ...sent, redirect: 'manual' })
   } catch (error) {
@@ -104,7 +104,7 @@ const EXIT_OF_STATUS: Readonly<Record<number, number>> = {
 
 async function refusal(answer: Response, url: string): Promise<CliError> {
   const text = await answer.text().catch(() => '')
-  // A server that wants HTTPS says so in words.
+  // A server that requires HTTPS answers with a sentence.
   const words = answer.headers.get('content-type')?.startsWith('text/plain') === true ? text.trim().slice(0, 300) : ''
   const otherwise = `the server at ${url} answered ${answer.status}${words === '' ? '' : `: ${words}`}`
   const body = jsonOf(text)
@@ -188,7 +188,7 @@ function sourceOf({ url }: ConnectionOptions): string {
   return url === undefined && process.env.RUNYARD_URL ? 'RUNYARD_URL' : '--url'
 }
 
-/** The server that runs on a data directory, and its certificate; null for none. */
+/** The server that runs on a data directory, and its certificate; null without one. */
 function readServer(folder: string): { readonly url: string; readonly certificate?: string } | null {
   const text = readText(join(folder, 'server.json'))
   return text === null ? null : JSON.parse(text)

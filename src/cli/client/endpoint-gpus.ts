@@ -13,9 +13,9 @@ const SMALL_CPU = { instanceIds: ['cpu3g-2-8'] }
 type Body = Readonly<Record<string, unknown>>
 
 /**
- * A body for a new endpoint with what `--gpu` asks for.
+ * A body for a new endpoint with the hardware of `--gpu`.
  * @param words null when nothing is asked for
- * @throws CliError that says what is known, for words that name no GPU
+ * @throws CliError with the known names, for words that name no GPU
  */
 export async function withGpus(options: ConnectionOptions, body: Body, words: string | null): Promise<Body> {
   if (words === null) return body
@@ -26,9 +26,9 @@ export async function withGpus(options: ConnectionOptions, body: Body, words: st
 }
 
 /**
- * The changes of an endpoint with what `--gpu` asks for. REST keeps endpoints on GPUs or on CPUs, so an endpoint that
- * goes from one to the other is changed here, through GraphQL.
- * @returns what is left to be changed through REST
+ * The changes of an endpoint with the hardware of `--gpu`. REST keeps endpoints on GPUs or on CPUs, so an endpoint
+ * that goes from one to the other is changed here, through GraphQL.
+ * @returns the remaining changes through REST
  * @throws CliError as {@link withGpus}
  */
 export async function changedGpus(

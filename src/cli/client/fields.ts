@@ -127,7 +127,7 @@ type Variables = Map<string, string | null>
 /**
  * Builds the body from the options: the file first, then single options, then `--set`. Variables are added to those of
  * the file.
- * @param isChange whether the body changes something: then single variables are a change of their own, which keeps
+ * @param isChange true if the body changes a resource: then single variables are a change of their own, which keeps
  *   the others
  * @throws CliError for an unreadable file or an invalid value
  */
@@ -248,7 +248,7 @@ function secretArgument(flag: string, text: string): string {
   )
 }
 
-/** The members of pairs such as `NAME=value`. @throws CliError for what is no pair */
+/** The members of pairs such as `NAME=value`. @throws CliError for a text that is no pair */
 export function namedValues(flag: string, pairs: readonly string[]): Record<string, string> {
   return Object.fromEntries(pairs.map(pair => namedValue(flag, pair)))
 }

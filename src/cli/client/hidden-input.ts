@@ -14,7 +14,7 @@ const STANDARD = (): SecretStreams => ({ input: process.stdin, output: process.s
 
 /**
  * A secret: asked for without echo on a terminal, else all of standard input without its last line end.
- * @param what names it in the question
+ * @param what name of the input in the question
  * @throws CliError where nothing is typed, where it has more than one line on a terminal, or is not UTF-8
  */
 export async function secretText(what: string, streams: SecretStreams = STANDARD()): Promise<string> {

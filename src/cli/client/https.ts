@@ -1,4 +1,4 @@
-/** Requests over TLS that trust what a user names: `fetch` trusts the authorities of Node alone. */
+/** Requests over TLS that trust a certificate of the user: `fetch` trusts the authorities of Node alone. */
 import { X509Certificate } from 'node:crypto'
 import { Agent, request } from 'node:https'
 import { Readable } from 'node:stream'

@@ -96,7 +96,7 @@ export function idAmong(known: readonly Named[], kind: NamedKind, given: string,
 
 /**
  * The id of the thing with this id or this name.
- * @returns null for none
+ * @returns null without a match
  * @throws CliError with candidates for a name of several things
  */
 export function namedAmong(known: readonly Named[], { many }: NamedKind, given: string): string | null {

@@ -7,7 +7,7 @@ export interface ReleaseFieldChange {
   readonly new: unknown
 }
 
-/** A release with what it changed beside the one before it. */
+/** A release with its changes from the previous one. */
 export interface ReleaseWithChanges {
   readonly version: number
   readonly diff: readonly ReleaseFieldChange[]

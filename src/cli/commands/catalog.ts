@@ -11,7 +11,7 @@ const LISTS: readonly { readonly name: string; readonly wrapper: string; readonl
   { name: 'datacenters', wrapper: 'dataCenters', columns: RESOURCE_COLUMNS.datacenters },
 ]
 
-/** `runyard catalog gpus|cpus|datacenters`: names that endpoints can ask for, and what of it this machine has. */
+/** `runyard catalog gpus|cpus|datacenters`: names that endpoints can ask for, with those of this machine marked. */
 export function addCatalog(program: Command): void {
   const group = program.command('catalog').description('list the hardware that endpoints can ask for')
   for (const { name, wrapper, columns } of LISTS) {

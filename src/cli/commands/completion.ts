@@ -17,7 +17,7 @@ interface Following {
   /** The words of the command: `''`, `'endpoints'`, `'endpoints create'`. */
   readonly command: string
   readonly words: readonly string[]
-  /** The command whose `list` prints the ids for its argument; null for none. */
+  /** The command whose `list` prints the ids for its argument; null without one. */
   readonly ids: string | null
 }
 

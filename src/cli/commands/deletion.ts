@@ -1,4 +1,4 @@
-/** `delete` of resources: what is lost with each is said first, where a person is at the terminal. */
+/** `delete` of resources: on a terminal, the loss is printed first. */
 import type { Command } from 'commander'
 import { agreeToDelete, withYes, type YesOption } from '../client/agreeing.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'

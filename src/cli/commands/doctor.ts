@@ -16,7 +16,7 @@ const TAKEN = [
   ...['kubernetes', 'kubernetesContext', 'kubernetesNamespace', 'kubernetesNetworkPolicy'],
 ]
 
-/** `runyard doctor`: checks the machine and says what to do. */
+/** `runyard doctor`: checks the machine and prints remedies. */
 export function addDoctor(program: Command): void {
   const command = program
     .command('doctor')
@@ -69,7 +69,7 @@ async function doctorGpus(forPrograms: boolean): Promise<void> {
 
 const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red', skip: 'dim' } as const
 
-/** A finding for a terminal: what was checked, the problem, and below it what to do. */
+/** A finding for a terminal: the check, the problem, and below it the remedy. */
 export function forPeople({ check, state, message, action }: Finding): string {
   const word = styleText(COLOURS[state], state.padEnd(4), { stream: process.stdout })
   const rest = `${check.padEnd(14)}  ${message}\n${action === null ? '' : `${' '.repeat(22)}-> ${action}\n`}`

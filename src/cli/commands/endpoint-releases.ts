@@ -13,13 +13,13 @@ import { printText } from '../terminal/terminal-text.ts'
 /** A release as the list has it. */
 type ListedRelease = TableRow & ReleaseWithChanges
 
-/** A release with what its workers see, by the names of REST. */
+/** A release with the configuration of its workers, by the names of REST. */
 interface FullRelease extends ListedRelease {
-  /** Null where it is not kept any more. */
+  /** Null after its removal. */
   readonly configuration: TableRow | null
 }
 
-/** Adds `runyard endpoints releases <endpoint> [version]`: what changed, and when. */
+/** Adds `runyard endpoints releases <endpoint> [version]`: changes and their times. */
 export function addReleases(group: Command): void {
   const command = group
     .command('releases')

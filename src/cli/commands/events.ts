@@ -12,7 +12,7 @@ interface LiveEvent {
   readonly [field: string]: unknown
 }
 
-/** `runyard events [endpoint]`: what happens, while it happens. */
+/** `runyard events [endpoint]`: prints events as they happen. */
 export function addEvents(program: Command): void {
   const command = program
     .command('events')
@@ -38,7 +38,7 @@ function missedText({ events }: { readonly events: number | null }): string {
   return `(${events ?? 'some'} events are missing here: the server keeps the newest ones, and none across a restart)\n`
 }
 
-/** One line: time, endpoint, what happened, and the rest as `name=value`. */
+/** One line: time, endpoint, event, and the rest as `name=value`. */
 function eventText({ type, at, endpointId, jobId, workerId, from, to, ...rest }: LiveEvent): string {
   const subject = jobId ?? workerId ?? ''
   const move = from === undefined || to === undefined ? (to ?? '') : `${from} -> ${to}`

@@ -1,4 +1,4 @@
-/** Jobs of the present and the past: lists, one job with all that is known of it, and changes of many. */
+/** Present and past jobs: lists, one job with all its facts, and changes of many. */
 import type { Command } from 'commander'
 import { compactJson, type JsonText } from '../../core/json/json-format.ts'
 import { agree, withYes } from '../client/agreeing.ts'
@@ -130,7 +130,7 @@ async function jobsAt(path: string, options: ListOptions): Promise<TableRow[]> {
   return rows
 }
 
-/** A job as the server shows it with all that is known of it. */
+/** A job as the server shows it with all its facts. */
 interface JobRecord {
   readonly id: string
   readonly status: string
@@ -199,7 +199,7 @@ interface ManyChanged {
 }
 
 /**
- * Cancels or retries the jobs of an endpoint that a filter means: says how many first, and asks on a terminal.
+ * Cancels or retries the jobs of an endpoint that match a filter: prints their number first, and asks on a terminal.
  * @throws CliError without a terminal and without `--yes`
  */
 export async function changeMany(options: ManyOptions, endpoint: string, change: ManyVerb): Promise<void> {

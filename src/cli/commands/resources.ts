@@ -139,10 +139,10 @@ function addUpdate(group: Command, resource: Resource, updateFields: readonly Fi
 }
 
 /**
- * Says on standard error what a change was.
+ * Prints the changes on standard error.
  * @param who the resource
  * @param body what was sent of it
- * @param withGpus whether its hardware was changed beside that
+ * @param withGpus true if its hardware was changed too
  */
 function tellChange(
   who: string,
@@ -165,7 +165,7 @@ function tellChange(
 }
 
 /**
- * The body of a new key with what `--jobs` and `--expires` say.
+ * The body of a new key with the values of `--jobs` and `--expires`.
  * @throws CliError for a time that is none, or an endpoint that is not there
  */
 async function withKeyOptions(
@@ -280,7 +280,7 @@ function addEndpointKeyVerbs(group: Command, resource: Resource): void {
 const HIDDEN = new Set(['args', 'description'])
 
 /**
- * The differences of a resource before and after a change, a line each; empty for none.
+ * The differences of a resource before and after a change, a line each; empty without any.
  * @param members those that were changed; null for any
  */
 function changeLines(before: TableRow, after: TableRow, members: readonly string[] | null): string[] {

@@ -81,7 +81,7 @@ function withPolicy(command: Command): Command {
     )
 }
 
-/** Runs one job of an endpoint, by its id or name, and prints what becomes of it. */
+/** Runs one job of an endpoint, by its id or name, and prints its outcome. */
 export async function run(endpoint: string, options: RunOptions): Promise<void> {
   const body = submission(options)
   const { path, job } = await withEndpointName(options, endpoint, async id => {
@@ -119,7 +119,7 @@ interface CancelOffer {
   end(): void
 }
 
-/** Ctrl-C ends the wait, not the job: on a terminal it asks whether to cancel that too. */
+/** Ctrl-C ends the wait, not the job: on a terminal it asks if the job should be cancelled too. */
 function offerCancel(options: RunOptions, path: string, id: string, progress: JobProgress): CancelOffer {
   let cancelled: Promise<unknown> = Promise.resolve()
   const leave = () => {

@@ -148,7 +148,7 @@ async function consoleLine({ consoleUrl }: RunningServer, { consoleLink }: Actin
   return [link === null ? `The console is at ${consoleUrl}` : `Open the console: ${link}`]
 }
 
-/** @param acting what the server serves; null while it stands by */
+/** @param acting its term as the active server; null in standby */
 async function announce(server: RunningServer, acting: ActingServer | null, config: Config): Promise<void> {
   const { url, managementUrl, consoleUrl, apiKeyFile, redirectUrl, certificate } = server
   if (config.json) {

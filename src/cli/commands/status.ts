@@ -3,7 +3,7 @@ import { type ServerStatus, statusLines } from '../../core/observing/server-stat
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { printText } from '../terminal/terminal-text.ts'
 
-/** `runyard status`: which server acts on the database, and what this one does. */
+/** `runyard status`: the active server of the database, and the state of this one. */
 export function addStatus(program: Command): void {
   withConnection(program.command('status'))
     .summary('show which of several servers is active')

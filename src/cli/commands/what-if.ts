@@ -20,7 +20,7 @@ interface WhatIfOptions extends ConnectionOptions {
   readonly days?: string
 }
 
-/** `runyard whatif <endpoint>`: what other settings would have done with the jobs that it had. */
+/** `runyard whatif <endpoint>`: replays its recorded jobs with other settings. */
 export function addWhatIf(program: Command): void {
   const command = program
     .command('whatif')

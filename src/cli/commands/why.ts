@@ -48,7 +48,7 @@ async function* rowsOfAll(options: ConnectionOptions): AsyncGenerator<Row> {
   }
 }
 
-/** Explanations of one response. @returns cursor of the next page; null for none */
+/** Explanations of one response. @returns cursor of the next page; null on the last page */
 async function* rowsAt(options: ConnectionOptions, path: string): AsyncGenerator<Row, string | null> {
   const answer = await ask(options, path)
   const page = await answerValue<Answer>(answer)

@@ -44,7 +44,7 @@ export class JobProgress {
     this.#id = id
   }
 
-  /** Prints the id, and begins to say what becomes of the job; nothing with `--json`. */
+  /** Prints the id, and begins to print the progress of the job; nothing with `--json`. */
   begin(): void {
     if (this.#options.json === true) return
     printText(`job ${this.#id}\n`, process.stderr)
@@ -72,7 +72,7 @@ export class JobProgress {
       const answer = await ask(this.#options, `${this.#path}/explain/${this.#id}`, { signal })
       if (!signal.aborted) this.#explained((await answer.json()) as Explained)
     } catch {
-      // The wait itself says what is wrong with the server.
+      // The wait itself reports problems of the server.
     }
   }
 

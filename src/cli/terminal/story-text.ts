@@ -1,6 +1,6 @@
 import { durationText, onOneLine } from './table.ts'
 
-/** The story of a job as the server tells it. */
+/** The story of a job as the server sends it. */
 export interface ToldStory {
   readonly id: string
   readonly status: string
