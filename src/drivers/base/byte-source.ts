@@ -4,7 +4,7 @@ export interface ByteSource extends AsyncIterable<Uint8Array> {
   read?(): Uint8Array | null
 }
 
-/** Size from which pieces are not put together any more. */
+/** Size from which pieces are not joined. */
 const MOST_BYTES = 64 * 1024
 
 /** All that has come since the last piece as one: a reader that pauses has that many fewer of them. */

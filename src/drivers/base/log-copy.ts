@@ -25,7 +25,7 @@ export interface LogCopyOptions {
    * the output is over. Rejects when they cannot be read now.
    */
   readonly read: (sinceS: number, signal: AbortSignal) => Promise<AsyncIterable<readonly LogEntry[]>>
-  /** Pause before the output is asked for again, in ms; 500 unless given. */
+  /** Pause before the output is asked for again, in ms; 500 by default. */
   readonly pauseMs?: () => number
   /** Reading rate of all copies together: one reads on when its last piece was let through. */
   readonly budget: ByteBudget
@@ -57,7 +57,7 @@ const ENTRY_COST = 256
 export class LogCopy {
   readonly #options: LogCopyOptions
   #position = new LogPosition(BEGIN)
-  /** The end of the log behind what was copied. */
+  /** The end of the log after the copied part. */
   #end = 0
   #notedMs = Number.NEGATIVE_INFINITY
   #tail = Buffer.alloc(0)
@@ -94,7 +94,7 @@ export class LogCopy {
     this.#pause.wake()
   }
 
-  /** Stops copying; another server may go on. Resolves when nothing is written any more. */
+  /** Stops copying; another server may go on. Resolves after the last write. */
   close(): Promise<void> {
     this.#closed.abort()
     this.#pause.close()
@@ -119,13 +119,13 @@ export class LogCopy {
     }
   }
 
-  /** Copies what there is, and what comes until it ends. */
+  /** Copies the present output, and new output until its end. */
   async #copy(): Promise<boolean> {
     const { read, logFolder, budget, clock } = this.#options
     const log = await OutputWriter.open(logFolder)
     try {
       const pieces = await read(this.#position.place.since, this.#closed.signal)
-      // The log has what was written after the last note.
+      // The log includes the output after the last note.
       let skip = Math.max(0, log.end - this.#end)
       this.#position.begin()
       let [sinceMs, pieceCount] = [Number.NEGATIVE_INFINITY, 0]

@@ -76,7 +76,7 @@ export class LogPosition {
     return this.#place
   }
 
-  /** The output is asked for from `place.since` on; what comes begins there. */
+  /** The output is requested from `place.since` on, and begins there. */
   begin(): void {
     this.#asked = this.#place
     this.#come = 0

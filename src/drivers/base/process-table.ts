@@ -93,7 +93,7 @@ export function findByFileLimit(bytes: string): Promise<ProcessState[]> {
 }
 
 /**
- * The size in bytes that files of a process may have at most, or `unlimited`; null where it is not said.
+ * The size in bytes that files of a process may have at most, or `unlimited`; null if unknown.
  * @param limits its file in /proc
  */
 export function hardFileLimit(limits: string): string | null {

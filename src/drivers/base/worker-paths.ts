@@ -13,7 +13,7 @@ export const CACHE_FOLDER = 'huggingface-cache/hub'
 /** The same as workers see it in containers and cages. */
 export const CACHE_PATH = posix.join(VOLUME_PATH, CACHE_FOLDER)
 
-/** Any of these in the variables of a worker says that its owner wants another cache. */
+/** Variables of a worker with which its owner chooses another cache. */
 const CACHE_VARIABLES = ['HF_HUB_CACHE', 'HUGGINGFACE_HUB_CACHE', 'HF_HOME']
 
 /** Path of a model in a container or cage. */

@@ -9,9 +9,9 @@ import { type Layer, shownAt } from './layer.ts'
  * All that a worker in a cage sees and is. Paths are absolute and the same inside as outside unless another is named.
  */
 export interface CageSpec {
-  /** Folders and files that are there and that it may read. One inside another comes after it. */
+  /** Existing folders and files that it may read. One inside another comes after it. */
   readonly readable: readonly string[]
-  /** Folders that it may change as other workers do; what is {@link hidden} in them stays so. */
+  /** Folders that it may change as other workers do; {@link hidden} parts of them stay hidden. */
   readonly shared: readonly string[]
   /** The image with a private layer over it, where it has one; it lies above {@link readable}. */
   readonly layer: Layer | null
@@ -23,9 +23,9 @@ export interface CageSpec {
   readonly writable: readonly string[]
   /** Its own folder for short-lived files, which is /tmp as well. */
   readonly tmp: string
-  /** The file that says who answers for names, as /etc/resolv.conf; null for the system's. */
+  /** The file with the name servers, as /etc/resolv.conf; null for the system's. */
   readonly resolver: string | null
-  /** Its network volume, which is /runpod-volume as well; null for none. */
+  /** Its network volume, which is /runpod-volume as well; null without one. */
   readonly volume: string | null
   /** Models that it may read, at their places below /runpod-volume; empty for none. */
   readonly models: readonly { readonly path: string; readonly at: string }[]

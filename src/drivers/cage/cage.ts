@@ -40,13 +40,13 @@ export interface CageOptions {
   /** Folders that all workers may change. */
   readonly writable: readonly string[]
   readonly limits: Limits
-  /** Limit of what each worker may write, in GB; null for the usual one, 0 for no limit. */
+  /** Limit of the writes of each worker, in GB; null for the usual one, 0 for no limit. */
   readonly diskGb: number | null
   /** True where each worker gets a private layer over its image, which it can otherwise only read. */
   readonly layers: boolean
   /** Gives workers a network of their own; null for that of the machine. */
   readonly network: OwnNetwork | null
-  /** The program that refuses system calls; null for none. */
+  /** The program that refuses system calls; null without one. */
   readonly filter: Buffer | null
 }
 
@@ -63,7 +63,7 @@ export interface CagedLaunch {
   readonly isPrivate: boolean
   readonly home: string
   readonly tmp: string
-  /** The cache of its endpoint, and what that leads to. */
+  /** The cache of its endpoint, and the targets of links in it. */
   readonly cache: { readonly path: string; readonly readable: readonly string[] }
   readonly env: Readonly<Record<string, string>>
   /** The ports that it serves; null when it serves none. */
@@ -135,7 +135,7 @@ export class Cage {
     }
   }
 
-  /** The limit of what each worker may write, as the settings give it. */
+  /** The limit of the writes of each worker, by the settings. */
   get diskGb(): number | null {
     return this.#options.diskGb
   }
@@ -173,7 +173,7 @@ export class Cage {
     return limits.flatMap(([limit, isHeld]) => (isHeld ? [limit] : []))
   }
 
-  /** A worker that is to work in its image itself has none. */
+  /** A worker that works in its image itself has no layer. */
   #layerOf({ isPrivate, image }: CagedLaunch, folders: readonly [string, string]): Layer | null {
     return this.#options.layers && isPrivate ? layerOf(image, folders) : null
   }

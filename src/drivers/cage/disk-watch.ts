@@ -22,7 +22,7 @@ export interface WatchedDisk {
   readonly pid: number
   /** Its own folders. */
   readonly folders: readonly string[]
-  /** The cache that it shares with other workers of its endpoint; null for none. */
+  /** The cache that it shares with other workers of its endpoint; null without one. */
   readonly cache: string | null
 }
 

@@ -15,7 +15,7 @@ import { DOOR_PROGRAM, type DoorSettings, FILTER_FD, OPTIONS_FD, SERVER_FD } fro
 
 /** Limit of connections in each direction; further ones wait in the system's queue or are refused by it. */
 const MAX_CONNECTIONS = 1_024
-/** Interval between checks whether the worker listens. */
+/** Interval between checks that the worker listens. */
 const LISTEN_CHECK_MS = 50
 /** Attempts and the pause between them: long enough for the replacement of a relay. */
 const TRIES = 30

@@ -65,7 +65,7 @@ export interface ProgramFiles {
   readonly image: string
   /** The program that is started, and other programs that it may run. */
   readonly programs: readonly string[]
-  /** The PATH of the server, not of the worker: what a template names opens no folder. */
+  /** The PATH of the server, not of the worker: a value of a template opens no folder. */
   readonly path: string
   /** The home of the person who runs the server, of which no more than folders of programs are shown. */
   readonly home: string

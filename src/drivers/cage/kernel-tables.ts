@@ -54,7 +54,7 @@ const IN_PROC = [
 ]
 const IN_SYS = ['firmware', 'fs/bpf', 'fs/pstore', 'fs/selinux', 'devices/virtual/powercap', 'hypervisor']
 
-/** Those that this machine has. A cage cannot cover what is not there. */
+/** The tables of this machine. A cage cannot cover missing files. */
 export function kernelMasks(): Mask[] {
   const paths = [...IN_PROC.map(name => `/proc/${name}`), ...IN_SYS.map(name => `/sys/${name}`), KERNEL_FOLDER]
   return paths.flatMap(path => {

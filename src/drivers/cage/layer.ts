@@ -12,7 +12,7 @@ import { contains } from '../base/worker-paths.ts'
 export interface Layer {
   /** The image's folder. */
   readonly image: string
-  /** The folder of the layer, below which the kernel keeps what is changed. */
+  /** The folder of the layer, below which the kernel keeps the changes. */
   readonly folder: string
   /** True where changes are kept in memory, because no other place is outside of the image, as an overlay wants it. */
   readonly inMemory: boolean

@@ -158,7 +158,7 @@ function freezing(folder: string): string | null {
   }
 }
 
-/** A group is tried out: the right to write alone says little. */
+/** Tests a group by its use: the right to write alone proves little. */
 function usable(folder: string): boolean {
   const trial = join(folder, `runyard-trial-${process.pid}`)
   try {

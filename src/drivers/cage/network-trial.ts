@@ -1,4 +1,4 @@
-/** Finds out by a trial whether this machine can give workers in cages a network of their own. */
+/** Tests by a trial if this machine can give workers in cages a network of their own. */
 import { execFileSync } from 'node:child_process'
 import { accessSync, constants, existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
@@ -22,7 +22,7 @@ export interface NetworkLack {
 /**
  * Makes a cage in a network of its own, and finds what leads it to the outside.
  * @param bwrap the program that makes cages here
- * @param open whether it is to lead to the outside
+ * @param open true for a network with a way to the outside
  * @param path where programs of the system lie
  * @returns null where nothing is missing
  */
@@ -55,7 +55,7 @@ export function tryOwnNetwork(bwrap: string, open: boolean, path: string = SYSTE
 
 /**
  * The lack of networks where no cage can be made, with all missing packages in one message.
- * @param wanted the network that workers are to reach
+ * @param wanted the network that workers should reach
  */
 export function lackWithoutCage(cage: NetworkLack, wanted: 'open' | 'server' | 'shared'): NetworkLack {
   if (cage.problem !== NO_BUBBLEWRAP) return cage

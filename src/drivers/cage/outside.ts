@@ -51,7 +51,7 @@ export async function leadOutside({ worker, pid, control }: LedNetwork, clock: C
   }
 }
 
-/** Closes what is closed now, once more: addresses and networks of this machine come and go. */
+/** Closes all destinations of the present time again: addresses and networks of this machine come and go. */
 export async function closeOutside(pid: number): Promise<void> {
   const words = ['--target', String(pid), '--user', '--net', '--preserve-credentials', 'sh', '-c', CLOSE]
   const { promise, resolve, reject } = Promise.withResolvers<void>()

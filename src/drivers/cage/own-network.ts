@@ -48,7 +48,7 @@ export interface PreparedNetwork {
   readonly words: readonly string[]
   /** Variables of the worker, with addresses that exist in it. */
   readonly env: Readonly<Record<string, string>>
-  /** The file that says who answers for names; null for the machine's. */
+  /** The file with the name servers; null for the machine's. */
   readonly resolver: string | null
   /** Is called with the process that was started of {@link words}; null where there is nothing to be done. */
   readonly attach: ((child: ChildProcess) => void) | null
@@ -110,7 +110,7 @@ export function outerWords(bwrap: string): string[] {
   return [bwrap, ...OUTER, '--']
 }
 
-/** The address that a worker is to call, which becomes one of loopback: no other one is in its network. */
+/** The address for a worker's calls, which becomes one of loopback: its network has no other one. */
 function surfaceOf(
   env: Readonly<Record<string, string>>,
 ): Pick<DoorSettings, 'surface'> & Pick<PreparedNetwork, 'env'> {

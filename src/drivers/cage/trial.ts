@@ -1,4 +1,4 @@
-/** Finds out by a trial whether this machine can make a cage. */
+/** Tests by a trial if this machine can make a cage. */
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { CAGE_BASE } from './arguments.ts'
@@ -36,7 +36,7 @@ export function tryCage(platform: string = process.platform, places: readonly st
   return { problem: `bubblewrap cannot make a cage here: ${problem}`, action: actionHere() }
 }
 
-/** The remedy for what keeps bubblewrap from making namespaces, as far as the kernel reports it. */
+/** The remedy if bubblewrap cannot make namespaces, as far as the kernel reports the reason. */
 function actionHere(): string {
   if (readSetting('kernel/apparmor_restrict_unprivileged_userns') === '1')
     return 'give bwrap a profile of AppArmor that permits user namespaces, or set kernel.apparmor_restrict_unprivileged_userns=0'
@@ -55,7 +55,7 @@ function readSetting(name: string): string | null {
 
 const MISSING = 'ENOENT'
 
-/** Makes a cage. @returns what failed; null where it was made */
+/** Makes a cage. @returns the problem; null after success */
 function tryWords(bwrap: string, filter: Buffer | null): string | null {
   const words = [...(filter === null ? [] : ['--seccomp', '0']), ...TRIAL, '--', 'true']
   try {

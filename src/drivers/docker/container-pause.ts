@@ -25,7 +25,7 @@ export class ContainerPause {
     this.#options = options
   }
 
-  /** Notes what the engine says of it. */
+  /** Notes the state that the engine reports. */
   learn({ State }: InspectedContainer): void {
     this.#paused = State.Paused === true
   }
@@ -47,7 +47,7 @@ export class ContainerPause {
     await this.#make(false)
   }
 
-  /** Makes true what is wanted, after the engine was away. Fails without a word. */
+  /** Applies the wanted state after the engine was away. Ignores failures. */
   async restore(): Promise<void> {
     const wanted = this.#wanted
     if (wanted !== null && wanted !== this.#paused) await this.#make(wanted).catch(() => {})
@@ -66,7 +66,7 @@ export class ContainerPause {
       await engine.call({ method: 'POST', path: `/containers/${container}/${paused ? 'pause' : 'unpause'}` })
       this.#paused = paused
     } catch (thrown) {
-      // Engines differ in what they say when there is nothing to do.
+      // Engines answer differently if the container has this state already.
       const found = await inspect().catch(() => null)
       if (found !== null && (this.#paused === paused || !hasNotEnded(found))) return
       const { status, message } = engineError(thrown)

@@ -26,7 +26,7 @@ export interface ContainerContext {
   /** The hardware of the machine. */
   readonly cpus: number
   readonly memoryBytes: number
-  /** True where the engine can limit what a container writes. */
+  /** True if the engine can limit the writes of a container. */
   readonly boundsDisk: boolean
   readonly gpus: GpuContext
 }

@@ -159,9 +159,9 @@ export class Container {
   }
 
   /**
-   * Checks whether it still runs.
+   * Checks that it still runs.
    * @param summary its entry in the engine's list
-   * @param withEngine whether the engine was away before
+   * @param withEngine true if the engine was away before
    */
   async reconcile(summary: 'running' | 'ended' | 'gone', withEngine: boolean): Promise<void> {
     if (this.#exit !== null || this.#settling) return

@@ -5,7 +5,7 @@ import { type ByteSource, gathered } from '../base/byte-source.ts'
 import { entryTime, type LogEntry } from '../base/log-position.ts'
 
 const HEAD_BYTES = 8
-/** Larger frames are not written by any engine; what claims to be one is not understood. */
+/** No engine writes larger frames; a larger one is an unknown format. */
 const MAX_FRAME_BYTES = 16 * 1024 * 1024
 
 /** The entries of an engine's stream of output, as they come. */

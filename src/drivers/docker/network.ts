@@ -123,7 +123,7 @@ class BridgeNetwork implements ContainerNetwork {
     return network
   }
 
-  /** @param knownId the network of the last search; one call checks whether it still exists */
+  /** @param knownId the network of the last search; one call checks that it still exists */
   async #ownOne(wanted: AddressRange | null, knownId: string | null): Promise<InspectedNetwork> {
     const known = knownId === null ? null : await this.#inspect(knownId)
     // The list of some engines has fewer fields.

@@ -34,9 +34,9 @@ export interface AccessOptions {
   readonly context: string | null
   readonly env: Readonly<Record<string, string | undefined>>
   readonly clock: Clock
-  /** The folder of the service account of a pod; the usual one unless given. */
+  /** The folder of the service account of a pod; the usual one by default. */
   readonly accountFolder?: string
-  /** Runs kubectl and gives what it prints; really does unless given. */
+  /** Runs kubectl and returns its output; by default the real program. */
   readonly kubectl?: (args: readonly string[]) => string
 }
 

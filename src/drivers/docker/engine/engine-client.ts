@@ -24,9 +24,9 @@ export interface EngineRequest {
 
 /** Options of {@link EngineClient}. */
 export interface EngineClientOptions {
-  /** Version of the API, such as `1.41`; the engine's own unless given. */
+  /** Version of the API, such as `1.41`; the engine's own by default. */
   readonly version?: string
-  /** Time without a byte after which a call fails, in ms; no limit unless given. */
+  /** Time without a byte after which a call fails, in ms; no limit by default. */
   readonly idleMs?: number
 }
 
@@ -48,7 +48,7 @@ export class EngineClient {
 
   /**
    * Calls the engine and reads its response.
-   * @returns the value of JSON, or the text of any other response; an empty text for none
+   * @returns the value of JSON, or the text of any other response; an empty text without a body
    * @throws RefusedCall when the engine refuses the call; the error of the socket when the engine cannot be reached
    */
   async call<Result>(call: EngineRequest): Promise<Result> {

@@ -1,4 +1,4 @@
-/** Failed calls of a container engine, and what they mean for a start. */
+/** Failed calls of a container engine, and their meaning for a start. */
 import { AppError } from '../../../core/errors.ts'
 import {
   type EngineAbsence,

@@ -12,7 +12,7 @@ import { EngineAway, EngineError, engineError } from './engine-error.ts'
 
 /** One call of the engine, with a deadline. */
 export interface EngineCall extends EngineRequest {
-  /** Deadline of the response; 10 s unless given. */
+  /** Deadline of the response; 10 s by default. */
   readonly deadlineMs?: number
 }
 
@@ -72,7 +72,7 @@ export class Engine {
   #client: EngineClient | null = null
   #facts: FoundEngine | null = null
   #absence: EngineAbsence = { how: 'unreachable', address: null, said: 'it has not been looked for yet' }
-  /** True where the last entry of the log says that it is up; null before the first entry. */
+  /** True if it is up by the last entry of the log; null before the first entry. */
   #logged: boolean | null = null
   #closed = false
   readonly #pause: LoopPause

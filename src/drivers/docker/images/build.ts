@@ -14,9 +14,9 @@ export interface Build {
   readonly engine: EngineClient
   /** Absolute path of the folder. */
   readonly folder: string
-  /** The image's name, with or without a tag; null for none. */
+  /** The image's name, with or without a tag; null without one. */
   readonly name: string | null
-  /** Path of the Dockerfile within the folder; `Dockerfile` unless given. */
+  /** Path of the Dockerfile within the folder; `Dockerfile` by default. */
   readonly dockerfile?: string
   readonly args?: Readonly<Record<string, string>>
   /** Further files for the engine, by their paths in the folder. */
@@ -30,7 +30,7 @@ export interface Build {
   readonly onOutput?: (text: string) => void
 }
 
-/** A part of what an engine says while it builds. */
+/** A part of the output of an engine's build. */
 interface Part {
   readonly stream?: string
   readonly status?: string

@@ -189,7 +189,7 @@ export function authOf(image: string, { username, password }: RegistryCredential
   return { username, password, serveraddress: host === 'docker.io' ? 'https://index.docker.io/v1/' : host }
 }
 
-/** The reason why an image could not be downloaded. What the registry said is part of it, passwords never are. */
+/** The reason why an image could not be downloaded. The registry's message is part of it, passwords never are. */
 function pullRefusal(image: string, credential: RegistryCredential | null, error: EngineError): WorkerStartError {
   const { message } = error
   if (error instanceof EngineAway) return pullFailure(image, 'engine_away', message, error)
