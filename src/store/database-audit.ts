@@ -270,7 +270,7 @@ function textsOf(table: string, key: string, column: string, which = 'true'): st
     WHERE ${key} > $1 AND ${column} IS NOT NULL AND ${which} ORDER BY ${key} LIMIT $2`
 }
 
-/** Inputs and results that are not what was stored. */
+/** Inputs and results that changed since they were stored. */
 function* changedTexts(): Steps<Flaw[]> {
   const flaws: Flaw[] = []
   for (const [what, sql, atOnce] of SUMMED) {

@@ -191,7 +191,7 @@ export async function schemaOfPostgres(url: string): Promise<SchemaState | null>
   }
 }
 
-/** The facts that tell a PostgreSQL from others, at any address. */
+/** The facts that identify a PostgreSQL, at any address. */
 export interface DatabaseIdentity {
   /** Made with the lease; null where no server that knows ids has run on it. */
   readonly id: string | null
@@ -233,7 +233,7 @@ export function schemaIn(database: DatabaseSync): SchemaState | null {
   return made ? stateOf(database.prepare(READ_STEPS).all() as unknown as Row[]) : null
 }
 
-/** The schema that a connection sees; null for none. @throws the error of PostgreSQL */
+/** The schema that a connection sees; null without one. @throws the error of PostgreSQL */
 export async function schemaAt(client: Client): Promise<SchemaState | null> {
   const [row] = (await client.query<{ made: boolean }>("SELECT to_regclass('migrations') IS NOT NULL AS made")).rows
   return row?.made === true ? stateOf((await client.query<Row>(READ_STEPS)).rows) : null

@@ -47,7 +47,7 @@ export function changeCountIn(database: DatabaseSync): ChangeCount | null {
 }
 
 /**
- * The loss of the file of a database, as a sentence; null for none.
+ * The loss of the file of a database, as a sentence; null without one.
  * @throws AppError `unavailable` when it cannot be read
  */
 export function lossIn(database: string): string | null {
@@ -62,7 +62,7 @@ export function lossIn(database: string): string | null {
 }
 
 /**
- * The changes that a database has lost, as a sentence without a full stop; null for none.
+ * The changes that a database lost, as a sentence without a full stop; null without any.
  * @param noted read before the database, which may be in use
  */
 export function missingText(noted: ChangeCount | null, found: ChangeCount | null): string | null {
@@ -76,7 +76,7 @@ export function missingText(noted: ChangeCount | null, found: ChangeCount | null
   )
 }
 
-/** Notes what a database has as all that it had. @throws the system's error */
+/** Notes the present changes of a database as all that it had. @throws the system's error */
 export function acceptChanges(database: string, found: ChangeCount): void {
   writeDurably(changeNoteFile(database), textOf(found))
 }
@@ -117,7 +117,7 @@ export class ChangeNote {
     }
   }
 
-  /** Puts what was noted on stable storage, and ends. */
+  /** Puts the note on stable storage, and ends. */
   close(): void {
     try {
       this.#flush()

@@ -1,6 +1,6 @@
 import type { StoreStats } from './sqlite-engine.ts'
 
-/** An operation by its name, with what it is given. */
+/** An operation by its name, with its arguments. */
 export interface HostCall {
   readonly name: string
   readonly args: readonly unknown[]

@@ -29,7 +29,7 @@ export function connectionConfig(url: string): PoolConfig {
 
 /** `pg` treats these as `verify-full`, with a warning of ten lines that they will not stay so; here they do. */
 const STRICT_MODE = /([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|$)/
-/** With this option of `pg` modes mean what they mean to PostgreSQL's own clients. */
+/** With this option of `pg`, modes have the meaning of PostgreSQL's own clients. */
 const LIBPQ_MODES = 'uselibpqcompat=true'
 /** Options of an address that name files. */
 const FILES = ['sslrootcert', 'sslcert', 'sslkey']
@@ -67,7 +67,7 @@ export const LOCK_SCHEMA = `SELECT pg_advisory_xact_lock(hashtext('runyard'), ha
 /**
  * Runs statements of an operation, which are sent together; after one that fails none is run.
  * @returns the rows of each
- * @throws TypeError for a parameter that cannot be stored; else what `fromPostgres` makes of it
+ * @throws TypeError for a parameter that cannot be stored; else the error of `fromPostgres`
  */
 export async function answers(client: ClientBase, statements: readonly Statement[]): Promise<Row[][]> {
   const pipeline = new Pipeline(statements)
@@ -79,7 +79,7 @@ export async function answers(client: ClientBase, statements: readonly Statement
   }
 }
 
-/** Runs a statement of an operation. @throws what `fromPostgres` makes of it */
+/** Runs a statement of an operation. @throws the error of `fromPostgres` */
 export async function answer(client: ClientBase, statement: Statement): Promise<readonly Row[]> {
   const [rows = []] = await answers(client, [statement])
   return rows
@@ -87,8 +87,8 @@ export async function answer(client: ClientBase, statement: Statement): Promise<
 
 /**
  * Runs a statement without parameters that is not worth preparing.
- * @param waitMs how long its answer may take; as for all others unless given
- * @throws what `fromPostgres` makes of it
+ * @param waitMs longest wait for its answer, in milliseconds; by default as for all others
+ * @throws the error of `fromPostgres`
  */
 export async function execute(client: ClientBase, sql: string, waitMs?: number): Promise<readonly Row[]> {
   try {

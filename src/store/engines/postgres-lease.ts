@@ -1,5 +1,5 @@
 /**
- * The lease of a database: one row that says which server acts, and a log of its epochs. All instants are those of
+ * The lease of a database: one row with the active server, and a log of its epochs. All instants are those of
  * the database's clock.
  */
 import { Client, DatabaseError } from 'pg'
@@ -15,14 +15,14 @@ export interface LeaseServer {
   readonly url: string | null
   /** Address of job operations and load-balancing endpoints; undefined while it starts. */
   readonly openUrl?: string | undefined
-  /** A port that has nothing but the calls of workers; null for none, undefined while it starts. */
+  /** A port for the calls of workers alone; null without one, undefined while it starts. */
   readonly workersUrl?: string | null | undefined
   /** Its keys and settings; undefined while it starts. */
   readonly agreement?: ServerAgreement | null | undefined
-  /** Id of its machine, which says nothing else about it. */
+  /** Id of its machine, which reveals nothing else about it. */
   readonly machine: string
   readonly boundToMachine: boolean
-  /** Names what only one process at a time can have, as the lock of a data directory; null for nothing like that. */
+  /** Name of a resource of one process at a time, as the lock of a data directory; null without one. */
   readonly instance: string | null
 }
 
@@ -63,7 +63,7 @@ const WRITERS = `${0x52756e79}, 'server_lease'::regclass::oid::int4`
 
 /**
  * The function that every write transaction calls first. Each statement of a volatile function sees what was
- * committed before it began, so whoever waited for the lock sees who took the lease meanwhile.
+ * committed before it began, so a writer that waited for the lock sees a lease that was taken in the meantime.
  */
 const CREATE = `${LOCK_SCHEMA};
 CREATE TABLE IF NOT EXISTS server_lease (
@@ -139,7 +139,7 @@ const END_WRITERS = `SELECT pg_terminate_backend(pid) FROM pg_locks
 const ACTIVE = `WITH ended AS (UPDATE server_epochs SET ended_at = clock_timestamp() WHERE epoch < $1 AND ended_at IS NULL)
   UPDATE server_epochs SET active_at = clock_timestamp() WHERE epoch = $1 AND ended_at IS NULL`
 
-/** $1 epoch, $2 holder, $3 whether no worker is left that is bound to its machine. */
+/** $1 epoch, $2 holder, $3 true if no worker is left that is bound to its machine. */
 const RELEASE = `WITH released AS (
   UPDATE server_lease SET until = clock_timestamp(), released = $3 WHERE epoch = $1 AND holder = $2 RETURNING epoch
 ) UPDATE server_epochs SET ended_at = clock_timestamp() WHERE epoch IN (SELECT epoch FROM released) AND ended_at IS NULL`
@@ -192,7 +192,7 @@ export class DatabaseLease {
     return row?.epoch ?? null
   }
 
-  /** @returns whether it was still held */
+  /** @returns true if it was still held */
   async renew({ epoch, holder }: LeaseHolder, server: LeaseServer, leaseMs: number): Promise<boolean> {
     return (await this.#run(RENEW, [epoch, holder, JSON.stringify(server), leaseMs])).length > 0
   }
@@ -201,7 +201,7 @@ export class DatabaseLease {
    * Waits for the end of what older epochs still write, and ends the sessions of those that take too long: their
    * server may have been stopped in the middle of a transaction. From then on nothing of an older epoch can be
    * committed.
-   * @returns whether that is so; false to try again
+   * @returns true when they ended; false to try again
    */
   async passWriters(epoch: number): Promise<boolean> {
     try {
@@ -221,7 +221,7 @@ export class DatabaseLease {
     return (await this.#run<{ sealed: string }>(CANARY))[0]?.sealed ?? null
   }
 
-  /** @param leavesWorkers whether workers of its machine may go on, which another machine could not see */
+  /** @param leavesWorkers true if workers of its machine may go on, which another machine could not see */
   async release({ epoch, holder }: LeaseHolder, leavesWorkers: boolean): Promise<void> {
     await this.#run(RELEASE, [epoch, holder, !leavesWorkers])
   }

@@ -24,7 +24,7 @@ export interface PostgresOptions {
   readonly url: string
   /** Limit of connections. */
   readonly connections?: number
-  /** The steps of the schema; all of them unless a test says otherwise. */
+  /** The steps of the schema; by default all of them. */
   readonly migrations?: readonly Migration[]
   /** The epoch in which this store may write; without it, it always may. */
   readonly fence?: EpochFence
@@ -238,7 +238,7 @@ class PostgresEngine {
 /** Timeout of a statement of a step: tables may be large. */
 const MIGRATION_MS = 24 * 60 * 60_000
 const LET_MIGRATE = `SET LOCAL statement_timeout = ${MIGRATION_MS}`
-/** Ends a step whose server has died, and with it what the step locks. */
+/** Ends a step whose server died, and with it the locks of the step. */
 const NOTICE_DEATH = `SET client_connection_check_interval = '1s'`
 
 const BEGIN: Statement = { sql: 'BEGIN ISOLATION LEVEL READ COMMITTED', params: [] }

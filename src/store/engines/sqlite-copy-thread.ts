@@ -6,6 +6,6 @@ import { CHANGE_COUNT } from './change-note.ts'
 const { from, to } = workerData as { readonly from: string; readonly to: string }
 using database = new DatabaseSync(from, { readOnly: true, timeout: 5_000 })
 database.prepare('VACUUM INTO ?').run(to)
-// It goes on by itself, so the count of the other one says nothing of it.
+// The copy changes on its own, so the change count of the original does not apply.
 using copy = new DatabaseSync(to)
 copy.exec(`DROP TABLE IF EXISTS ${CHANGE_COUNT}; PRAGMA incremental_vacuum`)

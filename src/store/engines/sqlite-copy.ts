@@ -10,8 +10,8 @@ import { fromSqlite } from './sqlite-errors.ts'
 
 /**
  * Copies a database as it is at one moment, with all that was committed before the call, also of a server that runs.
- * The copy is made in another thread by a transaction that reads, so writers go on meanwhile. It has no free pages,
- * in which old texts would stay.
+ * The copy is made in another thread by a transaction that reads, so writers continue in that time. It has no free
+ * pages, in which old texts would stay.
  * @param to a file that is not there yet
  * @returns its schema
  * @throws AppError `unavailable` when it cannot be copied

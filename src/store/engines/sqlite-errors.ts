@@ -54,7 +54,7 @@ export function isFullDisk(error: unknown): boolean {
   return isSqliteError(error) && FULL.has(error.errcode)
 }
 
-/** @param reason what is the matter with the store, as the end of a sentence */
+/** @param reason problem of the store, as the end of a sentence */
 export function unavailable(reason: string, cause?: unknown): AppError {
   return new AppError('unavailable', `the store cannot do this now: ${reason}`, { cause })
 }

@@ -16,7 +16,7 @@ export interface SqliteOptions {
   /** Path of the database, or `:memory:`. Its folder must exist. */
   readonly file: string
   readonly host: StoreHost
-  /** Scheduler of the flushes of an inline store; a few microtasks after a write unless given. */
+  /** Scheduler of the flushes of an inline store; by default a few microtasks after a write. */
   readonly gather?: Gather
 }
 

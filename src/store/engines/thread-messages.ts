@@ -54,7 +54,7 @@ interface PackedAppError {
   readonly full?: string
 }
 
-/** Cloning keeps no classes of ours, so an AppError travels as what it is made of. */
+/** Cloning loses our classes, so an AppError travels as its parts. */
 export function packError(error: unknown): unknown {
   if (!(error instanceof AppError)) return error
   const damage = error instanceof StoreDamaged ? { damage: { where: error.where, said: error.said } } : {}

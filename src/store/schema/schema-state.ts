@@ -17,7 +17,7 @@ export interface SchemaState {
 export interface SchemaChange {
   readonly from: number
   readonly to: number
-  /** The Runyard that made what is there. */
+  /** The Runyard that made the present schema. */
   readonly writtenBy: string
 }
 
@@ -52,7 +52,7 @@ export function refusalOf({ version, writtenBy }: SchemaState, known = knownSche
   )
 }
 
-/** The change of a database that this program can use; null for none. */
+/** The change that makes a database usable by this program; null without one. */
 export function changeOf({ version, writtenBy }: SchemaState, known = knownSchema()): SchemaChange | null {
   return writtenBy === null || version >= known ? null : { from: version, to: known, writtenBy }
 }

@@ -57,7 +57,7 @@ export const findEndpoint = `SELECT ${ENDPOINT_COLUMNS} FROM endpoints WHERE id 
 /** $1 endpoint. */
 export const lockEndpoint = 'SELECT id FROM endpoints WHERE id = $1 {{lock}}'
 
-/** $1 endpoint. Nothing can refer to it any more that does not yet. */
+/** $1 endpoint. No new reference to it is possible. */
 export const lockEndpointId = 'SELECT id FROM endpoint_ids WHERE id = $1 {{lock_key}}'
 
 /** $1 owner, $2 and $3 where the page before ended, $4 how many. */

@@ -1,4 +1,4 @@
-/** Statements by which jobs end or step back. Each is one guarded change that returns what it moved. */
+/** Statements that end jobs or return them to the queue. Each is one guarded change that returns the moved jobs. */
 import { ENDPOINT_THERE, guard, RUNNING, STEP_BACK, SUSPECT_QUEUE } from './guards.ts'
 import { MOVED_COLUMNS } from './jobs.ts'
 
@@ -6,7 +6,7 @@ import { MOVED_COLUMNS } from './jobs.ts'
 export const STREAM_COLUMNS =
   '(SELECT total_bytes FROM chunks WHERE job_id = jobs.id ORDER BY seq DESC LIMIT 1) AS stream_bytes'
 
-/** The columns of a job that has ended, with what its usage is counted from. */
+/** The columns of an ended job, with those of its usage. */
 const ENDED_COLUMNS = `${MOVED_COLUMNS}, waiting_since_ms, input_bytes, output_bytes, ${STREAM_COLUMNS}`
 
 /** Changes of each end. @param now the parameter with the instant of the end */

@@ -24,7 +24,7 @@ const NOW = '$4'
 const EXPIRED = `expires_at_ms <= ${NOW}`
 const UNDONE = `(${EXPIRED} AND status IN ('IN_QUEUE', 'IN_PROGRESS'))`
 
-/** The columns of a list, each as `JobSummary` says. */
+/** The columns of a list, each as in `JobSummary`. */
 const COLUMNS: Readonly<Record<ListedTable, { readonly status: string; readonly all: string }>> = {
   jobs: {
     status: `CASE WHEN ${UNDONE} THEN 'TIMED_OUT' ELSE status END`,
@@ -210,7 +210,7 @@ export function toSummary(row: ListedRow): JobSummary {
   }
 }
 
-/** A row as all that is known of a job. @param notes those of a job that is kept */
+/** All facts of a job from its row. @param notes those of a job that is kept */
 export function toRecord(row: RecordRow, notes: readonly JobNote[]): JobRecord {
   const input = readSummed(row.input)
   const output = readSummed(row.output)

@@ -294,7 +294,7 @@ export interface MovedRow extends JobRow {
   readonly has_progress: number
 }
 
-/** A row of a job that has ended, with what its usage is counted from. */
+/** A row of an ended job, with the columns of its usage. */
 export interface EndedRow extends MovedRow {
   readonly waiting_since_ms: number | null
   readonly input_bytes: number
@@ -351,7 +351,7 @@ function asJob(row: JobRow, output: string | null): Job {
   }
 }
 
-/** A row as what a worker gets. */
+/** The job for a worker from its row. */
 export function toClaimedJob(row: ClaimedRow): ClaimedJob {
   const { id, attempt, policy, webhook, traceparent, position } = row
   const { text: input, isWhole } = readSummed(row.input)
@@ -361,7 +361,7 @@ export function toClaimedJob(row: ClaimedRow): ClaimedJob {
   return { id, attempt, ...texts, policy, webhook, s3Config, batchId, traceparent, waitedMs, queuedAtMs, position }
 }
 
-/** A row as the job that it was. What its texts were is not known any more. */
+/** A removed job from its row, without its texts. */
 export function toRemovedJob(row: RemovedRow): Job {
   return toJob({ ...row, input: '{}', output: null, policy: null, s3_config: null, progress: null })
 }

@@ -1,4 +1,4 @@
-/** Statements and rows of API keys and on what their owners have used. */
+/** Statements and rows of API keys and of the use of their owners. */
 import type { AccessLevel, ApiKey, KeyKind, KeyScope } from '../../core/accounts/permission.ts'
 import type { EndpointId, KeyId, OwnerId } from '../../core/ids.ts'
 import type { SqlValue } from './statement.ts'

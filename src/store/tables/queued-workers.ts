@@ -26,7 +26,7 @@ export const queuedWorkersOfOwner = `
     AND version = (SELECT version FROM endpoints WHERE id = queued_workers.endpoint_id)
   ORDER BY endpoint_id, queued_at_ms, id`
 
-/** $1 how many. Those of all endpoints, counted by what they wait for. */
+/** $1 limit. Workers of all endpoints, counted by the reason of their wait. */
 export const waitingWorkers = `
   SELECT endpoints.id, endpoints.owner, endpoints.name, resource, reason, COUNT(*) AS workers, MIN(queued_at_ms) AS since_ms
   FROM queued_workers JOIN endpoints ON endpoints.id = queued_workers.endpoint_id AND endpoints.version = queued_workers.version

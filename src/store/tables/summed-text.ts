@@ -14,13 +14,13 @@ export const SUM_LENGTH = 9
 const MAX_SUMMED = 4 * 1024 * 1024
 const SEALED = 'sealed:'
 
-/** A text as it is stored; null for none. */
+/** A text as it is stored; null without one. */
 export function summed<Text extends string | null>(text: Text): Text {
   if (text === null || text.length > MAX_SUMMED || text.startsWith(SEALED)) return text
   return `${MARK}${sumOf(text)}${text}` as Text
 }
 
-/** A stored text, and whether it is what was stored. */
+/** A stored text, and a flag that it is unchanged. */
 export interface ReadText<Text extends string | null> {
   readonly text: Text
   readonly isWhole: boolean

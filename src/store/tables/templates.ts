@@ -48,7 +48,7 @@ export const listPublicTemplates = `
   SELECT ${TEMPLATE_COLUMNS} FROM templates WHERE is_public = 1 AND (created_at_ms, id) > ($1, $2)
   ORDER BY created_at_ms, id LIMIT $3`
 
-/** $1 template. It stays as it is, and nothing can refer to it any more that does not yet. */
+/** $1 template. It stays as it is, and no new reference to it is possible. */
 export const lockTemplate = 'SELECT id FROM templates WHERE id = $1 {{lock_key}}'
 
 /** $1 registry. */
@@ -62,7 +62,7 @@ export const usedTemplate = `
 /** $1 owner, $2 template. */
 export const deleteTemplate = 'DELETE FROM templates WHERE id = $2 AND owner = $1 RETURNING id'
 
-/** $1 template: one that belongs to an endpoint alone, when no endpoint has it any more. */
+/** $1 template: one that belongs to an endpoint alone, after that endpoint left it. */
 export const deleteUnlistedTemplate = `
   DELETE FROM templates WHERE id = $1 AND listed = 0
     AND NOT EXISTS (SELECT 1 FROM endpoints WHERE template_id = $1)`

@@ -1,4 +1,4 @@
-/** Statements and rows of what jobs and workers have used. */
+/** Statements and rows of the use of jobs and workers. */
 import { JOB_FIGURES, type JobUsage, type WorkerMeter, type WorkerUsage } from '../../core/billing/usage.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
 import { ALIVE } from './guards.ts'

@@ -232,7 +232,7 @@ export const thawWorker = `
 export const workerAsleep = `
   UPDATE workers SET asleep_at_ms = $3 WHERE id = $1 AND state = 'FROZEN' AND frozen_at_ms = $2 RETURNING id`
 
-/** $1 worker, $2 what its wake waits for. */
+/** $1 worker, $2 the reason for which its wake waits. */
 export const workerWaitsToWake = `
   UPDATE workers SET wake_waits_for = $2
   WHERE id = $1 AND asleep_at_ms IS NOT NULL AND wake_waits_for IS DISTINCT FROM $2`

@@ -9,7 +9,7 @@ import { type OperationsOf, perform, query, queryOne, read, type Steps, write } 
 /** The columns of an account; see accounts.ts. */
 const ACCOUNT_COLUMNS = 'owner, name, created_at_ms, delete_running_endpoints, limits'
 
-/** A new account; no row when it is there. */
+/** A new account; no row if it exists. */
 export const insertAccount = `
   INSERT INTO accounts (${ACCOUNT_COLUMNS}) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (owner) DO NOTHING RETURNING owner`
 

@@ -9,7 +9,7 @@ import { deleteSessionsOfKey } from '../../tables/sessions.ts'
 import { ofSlice } from '../../tables/slices.ts'
 import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
-/** API keys and what they have used. */
+/** API keys and their use. */
 export const keys = {
   insert: write(function* (key: ApiKey): Steps<void> {
     yield* perform(sql.insertKey, [...ofKey(key), null])

@@ -10,7 +10,7 @@ import type { Position } from '../../../core/pages.ts'
 import type { HeldPart, QuotaStore, SecretBytes } from '../../../ports/store/quota-store.ts'
 import { type OperationsOf, query, queryOne, read, type Steps } from '../operation.ts'
 
-/** Statements on what an account has. */
+/** Statements on the resources of an account. */
 
 /** $1 owner. Templates that belong to one endpoint alone count with it. */
 export const countObjects = `

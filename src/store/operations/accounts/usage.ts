@@ -137,7 +137,7 @@ export type UsedMove = Pick<JobMove, 'usage'> & { readonly job: { endpointId: En
 
 /**
  * Counts the time of a worker that ends. Belongs into the transaction of its end.
- * @param seen whether its end was observed; otherwise its time since the last count is not counted
+ * @param seen true if its end was observed; otherwise its time since the last count is not counted
  */
 export function* countEnd(id: WorkerId, nowMs: number, seen: boolean): Steps<void> {
   const row = yield* queryOne<MeterRow>(sql.meterOf, [id])

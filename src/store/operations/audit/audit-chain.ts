@@ -1,4 +1,4 @@
-/** The chain of the audit log: how an entry is bound to the one before, and whether rows are as they were written. */
+/** The chain of the audit log: the bond of an entry to the previous one, and the check that rows are unchanged. */
 import { hash } from 'node:crypto'
 import { type ChainPlace, readEntry } from '../../../core/audit/entry.ts'
 import type { BrokenEntry } from '../../../ports/store/audit-store.ts'
@@ -9,7 +9,7 @@ export function chainHash(previous: string, content: string): string {
   return hash('sha256', `${previous}\n${content}`, 'hex')
 }
 
-/** Checks rows that follow a place. @returns the last one that fits, and what does not */
+/** Checks rows that follow a place. @returns the last one that fits, and the broken one after it */
 export function checkChain(
   after: ChainPlace,
   rows: readonly WholeEntryRow[],

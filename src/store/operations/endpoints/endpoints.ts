@@ -54,7 +54,7 @@ const listDomains = 'SELECT domain, endpoint_id, owner FROM endpoint_domains ORD
 
 const EXITS_IN_SNAPSHOT = 20
 
-/** Endpoints and what is known of them. */
+/** Endpoints and their facts. */
 export const endpoints = {
   insert: write(function* (endpoint: Endpoint, own?: Template): Steps<void> {
     if (own !== undefined) yield* insertOwn(own)

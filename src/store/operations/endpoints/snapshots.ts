@@ -23,7 +23,7 @@ import { lastExitsOf, toWorker, type WorkerRow, workerLoadsOf } from '../../tabl
 import { query, type Steps } from '../operation.ts'
 
 /**
- * A slice of an owner's endpoints with what is known of them, in one statement for each kind of fact and not for each
+ * A slice of an owner's endpoints with their facts, in one statement for each kind of fact and not for each
  * endpoint.
  */
 export function* listedEndpoints(owner: OwnerId, slice: Slice): Steps<ListedEndpoint[]> {

@@ -27,7 +27,7 @@ export const listVolumes = `
   SELECT ${VOLUME_COLUMNS} FROM network_volumes WHERE owner = $1 AND (created_at_ms, id) > ($2, $3)
   ORDER BY created_at_ms, id LIMIT $4`
 
-/** $1 owner, $2 volume. Nothing can refer to it any more that does not yet. */
+/** $1 owner, $2 volume. No new reference to it is possible. */
 export const lockVolume = 'SELECT id FROM network_volumes WHERE id = $2 AND owner = $1 {{lock_key}}'
 
 /** $1 volume, $2 how many. */

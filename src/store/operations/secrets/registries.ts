@@ -38,7 +38,7 @@ export const listRegistries = `
   SELECT ${REGISTRY_COLUMNS} FROM registries WHERE owner = $1 AND (created_at_ms, id) > ($2, $3)
   ORDER BY created_at_ms, id LIMIT $4`
 
-/** $1 owner, $2 registry. Nothing can refer to it any more that does not yet. */
+/** $1 owner, $2 registry. No new reference to it is possible. */
 export const lockRegistry = 'SELECT id FROM registries WHERE id = $2 AND owner = $1 {{lock_key}}'
 
 /** $1 owner, $2 registry. */

@@ -42,7 +42,7 @@ function listSeals(kind: SealKind): string {
   return listWhere(kind, PAYLOADS.has(kind) ? isSealed : `${text} IS NOT NULL`)
 }
 
-/** As {@link listSeals}, whether they are sealed or not. */
+/** As {@link listSeals}, sealed or not. */
 function listPayloads(kind: PayloadKind): string {
   return listWhere(kind, `${PLACES[kind][2]} IS NOT NULL`)
 }
