@@ -333,7 +333,7 @@ class CardChecks {
   async #measured(...workers: readonly CardWorker[]): Promise<{ readonly card: CardMemory }> {
     const { cards, problem } = await this.#options.meter.measure(new Set(workers.map(({ pid }) => pid)))
     const card = cards.find(({ uuid }) => uuid === this.#options.card.uuid)
-    if (card === undefined) throw new CheckFailed(problem ?? 'the card is not listed any more')
+    if (card === undefined) throw new CheckFailed(problem ?? 'the card is no longer listed')
     return { card }
   }
 

@@ -114,7 +114,7 @@ export class Standby {
   async #sayStatus(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const key = readAuthorizationKey(incoming.headers.authorization ?? null) ?? ''
     if (!this.#parts.keys().some(wanted => sameSecret(key, wanted))) {
-      const error = 'a server that stands by tells its status to its own API key and RUNYARD_METRICS_KEY alone'
+      const error = 'a standby server shows its status to its own API key and RUNYARD_METRICS_KEY alone'
       respond(outgoing, 401, { error })
       return
     }

@@ -212,7 +212,7 @@ function* counts(repair: boolean): Steps<Flaw[]> {
   }
   return wrong.map(id => ({
     problem: `the counts of waiting and running jobs of endpoint ${id} are wrong`,
-    remedy: 'count them anew',
+    remedy: 'count them again',
     mends: true,
   }))
 }

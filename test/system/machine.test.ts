@@ -191,7 +191,7 @@ test('a card that falls off stays as one that no worker gets, and others are not
   ])
   assert.deepEqual(topics, ['machine'])
   nvidia({ csv: `${cards[0]}\nUnable to determine the device handle for GPU0000:0A:00.0: Unknown Error` })
-  assert.match((await later()).problem ?? '', /GPU 1: it is not listed any more; GPU 0000:0A:00.0 does not answer/)
+  assert.match((await later()).problem ?? '', /GPU 1: it is no longer listed; GPU 0000:0A:00.0 does not answer/)
   nvidia({ csv: cards.join('\n') })
   assert.deepEqual((await later()).problem, null)
   nvidia({ csv: cards[0]! })

@@ -158,7 +158,7 @@ function addVariables(variables: Variables, { flag, kind }: Field, given: readon
   const values = kind === 'pairs' ? Object.entries(namedValues(flag, given)) : given.map(name => [name, null] as const)
   for (const [name, value] of values) {
     if (name.includes('=')) throw new CliError(`${longOf(flag)} takes a NAME, not '${name}'`, EXIT.usage)
-    if (variables.has(name)) throw new CliError(`${name} is to be set and removed; leave one of them out`, EXIT.usage)
+    if (variables.has(name)) throw new CliError(`${name} is both set and removed; leave out one of them`, EXIT.usage)
     variables.set(name, value)
   }
 }

@@ -62,7 +62,7 @@ function agentFor({ extra, pinned }: Trust): Agent {
     secureContext,
     checkServerIdentity: (host, cert) => {
       if (only === null) return checkServerIdentity(host, cert)
-      return cert.fingerprint256 === only ? undefined : new Error('it shows another certificate than it has told')
+      return cert.fingerprint256 === only ? undefined : new Error('it shows another certificate than it published')
     },
   })
   agents.set(key, agent)

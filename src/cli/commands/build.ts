@@ -27,7 +27,7 @@ export function addBuild(program: Command): void {
       'value of an ARG of the Dockerfile; may be repeated',
       (value, all: string[] = []) => [...all, value],
     )
-    .option('--no-cache', 'build every step anew')
+    .option('--no-cache', 'build every step again')
     .option('--pull', 'look for a newer base image')
     .option('--json', 'print one line of JSON with the id of the image')
     .summary('build an image of a folder')

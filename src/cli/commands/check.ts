@@ -18,7 +18,7 @@ export function addCheck(program: Command): void {
     .description('check the database, also of a running server')
     .option('--data-dir <folder>', 'data directory of the server (default: RUNYARD_DATA_DIR, else ./.runyard)')
     .option('--database <url>', 'a PostgreSQL (default: RUNYARD_DATABASE, else the embedded database)')
-    .option('--repair', 'mend what can be mended, while no server is active')
+    .option('--repair', 'repair what can be repaired, while no server is active')
     .option('--json', 'print JSON lines')
     .action(check)
 }
@@ -54,5 +54,5 @@ function lineOf(
   repair: boolean,
 ): string {
   if (!mends) return `${problem}; to do: ${remedy}`
-  return repair ? `${problem}; mended: ${remedy}` : `${problem}; --repair would ${remedy}`
+  return repair ? `${problem}; repaired: ${remedy}` : `${problem}; --repair would ${remedy}`
 }

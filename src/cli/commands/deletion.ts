@@ -38,19 +38,19 @@ export function addDeletion(
 
 /** Consequences of the deletion of a resource, as clauses by its group. */
 const LOSSES: Readonly<Record<string, string>> = {
-  secrets: 'its value cannot be had again, and workers that refer to it do not start any more',
+  secrets: 'its value cannot be read again, and workers that refer to it will not start',
   keys: 'who uses it is refused at once',
   volumes: 'all its files are lost',
-  registries: 'workers with images that need it do not start any more',
+  registries: 'workers with images that need it will not start',
 }
 
 /** A sentence about the thing to delete. @param path of it @throws CliError where it does not exist */
 async function lossOf(options: ConnectionOptions, { name, one }: Deletable, path: string, id: string): Promise<string> {
   const found = (await (await ask(options, path)).json()) as { readonly name?: unknown; readonly type?: unknown }
   const who = `${one} ${typeof found.name === 'string' && found.name !== '' ? `${found.name} (${id})` : id}`
-  if (name === 'endpoints') return `${who} is to be deleted with ${await contentOf(options, path, id, found.type)}`
+  if (name === 'endpoints') return `${who} will be deleted with ${await contentOf(options, path, id, found.type)}`
   const loss = LOSSES[name]
-  return `${who} is to be deleted${loss === undefined ? '' : `: ${loss}`}`
+  return `${who} will be deleted${loss === undefined ? '' : `: ${loss}`}`
 }
 
 /** The workers and jobs of an endpoint. */

@@ -210,7 +210,7 @@ export async function changeMany(options: ManyOptions, endpoint: string, change:
     const { matched, nextCursor } = await total(options, path, { ...filter, dryRun: true })
     const count = `${matched}${nextCursor === null ? '' : ' or more'}`
     if (options.dryRun === true || matched === 0) return tell(options, matched, 0, `${count} jobs would be ${verb}`)
-    if (options.yes !== true) await agree(`${count} jobs are to be ${verb}; go on?`)
+    if (options.yes !== true) await agree(`${count} jobs will be ${verb}; go on?`)
     const done = await total(options, path, filter)
     tell(options, done.matched, done.changed, `${done.changed} jobs are ${verb}`)
   })

@@ -31,7 +31,7 @@ export function addJobs(program: Command): void {
       const body = options.input === undefined ? {} : { body: submission(options) }
       printJob(options, await ask(options, path, { method: 'POST', ...body }))
     })
-  onJob(group, 'story', 'tell what happened to a job: waits, starts, attempts, losses, its end, its webhook', showStory)
+  onJob(group, 'story', 'print the history of a job: waits, starts, attempts, losses, its end, its webhook', showStory)
   onJob(group, 'webhooks', 'list the deliveries of the webhook of a job', async (options, path, id) => {
     const shown = await answerValue<TableRow>(await ask(options, `${path}/webhooks/${id}`))
     printList(options, itemsOf<TableRow>(shown, 'deliveries'), RESOURCE_COLUMNS.deliveries, 'deliveries')
@@ -63,7 +63,7 @@ function addPurge(group: Command): void {
       withEndpointName(options, endpoint, async id => {
         const path = `/v2/${encodeURIComponent(id)}`
         const { jobs } = (await (await ask(options, `${path}/health`)).json()) as { jobs: { inQueue: number } }
-        if (options.yes !== true) await agree(`${jobs.inQueue} waiting jobs are to be cancelled; go on?`)
+        if (options.yes !== true) await agree(`${jobs.inQueue} waiting jobs will be cancelled; go on?`)
         const { removed } = (await (await ask(options, `${path}/purge-queue`, { method: 'POST' })).json()) as TableRow
         printText(wantsJson(options) ? `${JSON.stringify({ removed })}\n` : `${removed} jobs are cancelled\n`)
       }),
@@ -92,7 +92,7 @@ async function create(endpoint: string, options: SubmitOptions): Promise<void> {
 async function remove(options: InsideOptions & YesOption, path: string, id: string): Promise<void> {
   const { status } = (await (await ask(options, `${path}/requests/${id}`)).json()) as { status: string }
   const loss = status.startsWith('IN_') ? 'it is cancelled, and its' : 'its'
-  await agreeToDelete(options, async () => `job ${id} is ${status}: ${loss} result and record are to be deleted`)
+  await agreeToDelete(options, async () => `job ${id} is ${status}: ${loss} result and record will be deleted`)
   if (status.startsWith('IN_')) {
     await ask(options, `${path}/cancel/${id}`, { method: 'POST' }).catch((error: unknown) => {
       // The job may have ended in the meantime.

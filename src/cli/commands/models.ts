@@ -64,7 +64,7 @@ async function pull(model: string, options: ConnectionOptions): Promise<void> {
 
 async function remove(model: string, options: ConnectionOptions & YesOption): Promise<void> {
   const { path, revision } = located(model)
-  const loss = 'is to be removed from this machine: what wants it again downloads it again'
+  const loss = 'will be removed from this machine: its next use downloads it again'
   await agreeToDelete(options, async () => `${model} ${loss}`)
   await ask(options, `${path}${revision === null ? '' : `?commit=${encodeURIComponent(revision)}`}`, {
     method: 'DELETE',

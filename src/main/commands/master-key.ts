@@ -60,5 +60,5 @@ export async function rotateMasterKey(config: Config, report: (so: ReEncryption)
 
 function unreadable({ unreadable: count, named }: ReEncryption): string {
   const which = `${named.join(', ')}${count > named.length ? ', ...' : ''}`
-  return `${count} sealed values cannot be opened with any known key (${which}); delete or set them anew, and rotate again. All keys are kept`
+  return `${count} sealed values cannot be opened with any known key (${which}); delete them or set them again, then rotate again. All keys are kept`
 }

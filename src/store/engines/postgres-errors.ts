@@ -99,7 +99,7 @@ export function isCollision(error: unknown): boolean {
 }
 
 function epochOver(cause: DatabaseError): AppError {
-  const message = 'another server has taken over the database, and this one changes nothing any more; try again'
+  const message = 'another server has taken over the database, and this one no longer changes anything; try again'
   return new AppError('unavailable', message, { cause, retryAfterSeconds: RETRY_AFTER_S })
 }
 

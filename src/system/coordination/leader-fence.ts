@@ -46,6 +46,7 @@ function whileLeading<Args extends readonly unknown[], Value>(
 }
 
 function notLeading(): AppError {
-  const message = 'this server has lost its hold on the database for a moment and changes nothing meanwhile; try again'
+  const message =
+    'this server lost its hold on the database for a moment and changes nothing until it has it back; try again'
   return new AppError('unavailable', message, { retryAfterSeconds: RETRY_AFTER_S })
 }

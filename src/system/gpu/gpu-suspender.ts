@@ -159,7 +159,7 @@ class DriverSuspender implements GpuSuspender {
     if (failedLock != null) return this.#unlocked(helpers, found, failedLock)
     const [newcomer] = await this.#newcomers(family, [...suspended, ...found])
     if (newcomer !== undefined)
-      return this.#unlocked(helpers, found, `process ${newcomer.pid} began to use CUDA meanwhile`)
+      return this.#unlocked(helpers, found, `process ${newcomer.pid} began to use CUDA in the meantime`)
     const copyMs = this.#clock.monotonic()
     const checkpoints = await Promise.all(found.map(one => this.#checkpoint(work, one)))
     times.checkpointMs += this.#clock.monotonic() - copyMs

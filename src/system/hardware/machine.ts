@@ -183,7 +183,7 @@ class ThisMachine implements Machine {
     }
     const gone = recent.map(gpu => ({
       ...gpu,
-      problem: isAmong(lost, gpu) ? 'it does not answer' : 'it is not listed any more',
+      problem: isAmong(lost, gpu) ? 'it does not answer' : 'it is no longer listed',
     }))
     known.gpus = [...gpus, ...gone].sort((a, b) => a.index - b.index)
     return {

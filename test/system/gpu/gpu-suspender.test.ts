@@ -141,7 +141,7 @@ describe('a suspend that fails', { skip: noFakeGpus, timeout: patient(240_000) }
       },
     }
     const problem = problemOf(await gpus.suspender().suspend(family, LOCK_MS), 'undone')
-    assert.equal(problem, `process ${late.pid} began to use CUDA meanwhile`)
+    assert.equal(problem, `process ${late.pid} began to use CUDA in the meantime`)
     await assertRuns(worker)
   })
 

@@ -112,7 +112,7 @@ describe('commands for resources', () => {
       assert.deepEqual((await say(name, 'update', id, '--set', 'env={"X":"9"}')).env, { X: '9' })
       assert.deepEqual((await say(name, 'update', id, '--env', 'X=9')).said, [`${one} ${id} is as it was`])
       const both = await runyard(name, 'update', id, '--env', 'X=1', '--unset-env', 'X')
-      assert.deepEqual([both.code, both.stderr], [64, 'runyard: X is to be set and removed; leave one of them out'])
+      assert.deepEqual([both.code, both.stderr], [64, 'runyard: X is both set and removed; leave out one of them'])
       assert.equal((await runyard(name, 'delete', id)).code, 0)
     }
     const part = await runyard('accounts', 'update', 'own', '--set', 'limits.gpus=1')

@@ -119,7 +119,7 @@ test('what is deleted is named with what is lost, and asked for, on a terminal',
   await ask(server, `/v2/${json.id}/run`, { body: { input: {} } })
   const at = `/v2/serverless/${json.id}`
   const question =
-    /endpoint doomed \(\S+\) is to be deleted with 0 workers, 1 waiting and 0 running jobs; go on\? \[y\/N\]/
+    /endpoint doomed \(\S+\) will be deleted with 0 workers, 1 waiting and 0 running jobs; go on\? \[y\/N\]/
   const refused = new Terminal('endpoints delete doomed')
   await refused.shows(question)
   refused.type('n\r')
@@ -127,7 +127,7 @@ test('what is deleted is named with what is lost, and asked for, on a terminal',
   assert.deepEqual([await refused.end(), (await ask(server, at)).status], [64, 200])
   const secret = (await ask(server, '/v2/account/secrets', { body: { name: 'token', value: 'hidden' } })).json
   const other = new Terminal(`secrets rm ${secret.id}`)
-  await other.shows(/secret token.* is to be deleted: its value cannot be had again/)
+  await other.shows(/secret token.* will be deleted: its value cannot be read again/)
   other.type('y\r')
   assert.equal(await other.end(), 0)
   const agreed = new Terminal('endpoints delete doomed')
