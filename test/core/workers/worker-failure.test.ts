@@ -11,7 +11,7 @@ import {
 import type { WorkerExit } from '../../../src/core/workers/worker-exit.ts'
 import { type CrashCause, crashCauseOf, remedyForExit } from '../../../src/core/workers/worker-failure.ts'
 import type { WorkerProblem } from '../../../src/core/workers/worker-problem.ts'
-import { EngineError, engineError, startRefusal } from '../../../src/drivers/docker/engine/engine-error.ts'
+import { EngineError, engineError, RefusedCall, startRefusal } from '../../../src/drivers/docker/engine/engine-error.ts'
 import { type ContainerEnd, containerExit } from '../../../src/drivers/docker/exit-cause.ts'
 import { anExit } from '../../support/snapshots.ts'
 
@@ -257,17 +257,17 @@ const refusals: [thrown: object, cause: CrashCause, advice: RegExp][] = [
   [{ code: 'ENOENT' }, 'engine_away', /start the container engine/],
   [{ code: 'ECONNREFUSED' }, 'engine_away', /start the container engine/],
   [{ message: 'socket hang up' }, 'engine_away', /start the container engine/],
-  [{ statusCode: 503, message: 'shutting down' }, 'engine_away', /start the container engine/],
-  [{ statusCode: 500, message: 'could not select device driver "nvidia"' }, 'image_error', /container toolkit/],
-  [{ statusCode: 400, message: 'No command specified' }, 'image_error', /command in args/],
-  [{ statusCode: 500, message: 'exec: "x": executable file not found in $PATH' }, 'image_error', /command in args/],
-  [{ statusCode: 500, message: 'exec: "/x": permission denied: unknown' }, 'image_error', /chmod \+x/],
-  [{ statusCode: 500, message: 'exec format error' }, 'image_error', /--platform/],
-  [{ statusCode: 500, message: 'no space left on device' }, 'image_error', /free disk space/],
+  [new RefusedCall('shutting down', 503), 'engine_away', /start the container engine/],
+  [new RefusedCall('could not select device driver "nvidia"', 500), 'image_error', /container toolkit/],
+  [new RefusedCall('No command specified', 400), 'image_error', /command in args/],
+  [new RefusedCall('exec: "x": executable file not found in $PATH', 500), 'image_error', /command in args/],
+  [new RefusedCall('exec: "/x": permission denied: unknown', 500), 'image_error', /chmod \+x/],
+  [new RefusedCall('exec format error', 500), 'image_error', /--platform/],
+  [new RefusedCall('no space left on device', 500), 'image_error', /free disk space/],
 ]
 
-test('of what the engine says its own words are kept, and not those of the library before them', () => {
-  const thrown = { statusCode: 500, message: '(HTTP code 500) unexpected - dial tcp: lookup r.io: no such host ' }
+test('the message of a refused call is one line', () => {
+  const thrown = new RefusedCall('dial tcp: lookup r.io:\n no such host ', 500)
   assert.equal(engineError(thrown).message, 'dial tcp: lookup r.io: no such host')
 })
 
