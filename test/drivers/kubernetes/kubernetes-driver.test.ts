@@ -369,7 +369,7 @@ test('a pod that somebody deletes by hand is known as such, also before it ran',
   const started = await other.begin()
   other.api.remove('pods', POD)
   await other.clock.settle()
-  assert.match(String(started.outcome), /was deleted by somebody/)
+  assert.match(String(started.outcome), /was deleted by another client/)
   assert.equal(await other.seen(), 'exited: was deleted by another client of the cluster')
 })
 
@@ -411,7 +411,7 @@ test('a pod that a list lacks is asked for before it counts as gone', async () =
   api.remove('pods', POD)
   api.endWatches(new KubernetesError('gone', 410))
   await clock.advance(20_000)
-  assert.match(await seen(), /^exited: was deleted by somebody/)
+  assert.match(await seen(), /^exited: was deleted by another client/)
 })
 
 test('while the API is away a pod runs on, and its end is known afterwards', async () => {
