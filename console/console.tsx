@@ -157,7 +157,7 @@ function Page() {
   }
   return (
     <>
-      <PageHead title="There is no such page" />
+      <PageHead title="This page does not exist" />
       <a href="/">Go home</a>
     </>
   )
@@ -174,7 +174,7 @@ function Keys() {
         <dt>
           <kbd>j</kbd> <kbd>k</kbd>
         </dt>
-        <dd>Next row, row before</dd>
+        <dd>Next row, previous row</dd>
         <dt>
           <kbd>Enter</kbd>
         </dt>

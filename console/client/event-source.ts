@@ -52,7 +52,7 @@ async function inTime<Type>(wait: Promise<Type>, ms: number): Promise<Type> {
   if (ms === 0) return wait
   let timer: ReturnType<typeof setTimeout> | undefined
   const silence = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('nothing comes any more')), ms)
+    timer = setTimeout(() => reject(new Error('the server sent nothing for too long')), ms)
   })
   return Promise.race([wait, silence]).finally(() => clearTimeout(timer))
 }

@@ -38,7 +38,7 @@ export function LinkOffer({ offer }: { readonly offer: Offer }) {
         </p>
         <Present offer={offer} />
         <p class="hint">
-          Go on if you made the link yourself, with <code>runyard console</code>, or expected it.
+          Continue if you created the link yourself, with <code>runyard console</code>, or expected it.
         </p>
         <p>
           <button type="submit" class="button main" disabled={!isReady || isSending}>
@@ -60,8 +60,8 @@ function Present({ offer }: { readonly offer: Offer }) {
   if (account.id !== offer.account.id) {
     return (
       <p class="notice bad" role="alert">
-        You are signed in to another account, <b>{account.name}</b>, with the key {keyName}. The link takes its place:
-        what you do then belongs to {offer.account.name}.
+        You are signed in to another account, <b>{account.name}</b>, with the key {keyName}. The link replaces it: your
+        actions then belong to {offer.account.name}.
       </p>
     )
   }

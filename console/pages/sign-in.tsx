@@ -20,7 +20,7 @@ export function SignIn() {
       <form class="card" onSubmit={submit}>
         <img src="/icon.svg" alt="" width="40" height="40" />
         <h1>Sign in to Runyard</h1>
-        <p class="hint">With an API key. It is sent to your server once and is not kept in this browser.</p>
+        <p class="hint">With an API key. It is sent to your server once and is not stored in this browser.</p>
         <TextField label="API key" type="password" value={key} onChange={setKey} required />
         {said === null ? null : (
           <p class="notice bad" role="alert">

@@ -53,7 +53,7 @@ export function Button({
 export function Copy({ text, what = 'text' }: { readonly text: string; readonly what?: string }) {
   const [isDone, setDone] = useState(false)
   const copy = async () => {
-    if (!('clipboard' in navigator)) throw new Error('The browser copies over HTTPS alone. Select the text instead.')
+    if (!('clipboard' in navigator)) throw new Error('The browser copies over HTTPS only. Select the text instead.')
     await navigator.clipboard.writeText(text)
     setDone(true)
     announce(`Copied the ${what}`)

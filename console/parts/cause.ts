@@ -26,7 +26,7 @@ export const CAUSES: Readonly<Record<Cause, CauseLook>> = {
   paused: { title: 'Paused', tone: 'wait' },
   image_error: { title: 'The image cannot be started', tone: 'bad' },
   model_error: { title: 'A model cannot be downloaded', tone: 'bad' },
-  engine_away: { title: 'The container engine is away', tone: 'bad' },
+  engine_away: { title: 'The container engine does not respond', tone: 'bad' },
   secret_missing: { title: 'A secret is missing', tone: 'bad' },
   volume_missing: { title: 'A volume is missing', tone: 'bad' },
   settings_invalid: { title: 'A setting is invalid', tone: 'bad' },

@@ -106,7 +106,7 @@ function Picture({
         })
         sizes.observe(element)
       },
-      () => setProblem(new Error('The chart could not be loaded. Its numbers are beside it.')),
+      () => setProblem(new Error('The chart could not be loaded. The table has its numbers.')),
     )
     return () => {
       isGone = true

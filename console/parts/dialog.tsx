@@ -111,7 +111,7 @@ export function Confirm({
       {typed === undefined ? null : (
         <label class="field" for={id}>
           <span>
-            Type <code>{typed}</code> to go on
+            Type <code>{typed}</code> to continue
           </span>
           <input id={id} value={text} onInput={event => setText(event.currentTarget.value)} autocomplete="off" />
         </label>

@@ -34,7 +34,7 @@ export function OfEndpoint({
             <>
               <div class="tools">{chooser}</div>
               <div class="card">
-                <Empty title={id === '' ? 'No queue endpoint yet' : `There is no queue endpoint ${id}`}>
+                <Empty title={id === '' ? 'No queue endpoint yet' : `The queue endpoint ${id} does not exist`}>
                   <p>{purpose}</p>
                 </Empty>
               </div>

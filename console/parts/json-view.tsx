@@ -11,7 +11,7 @@ export function JsonView({ value, what }: { readonly value: unknown; readonly wh
   if (text.length <= MAX_SHOWN) return <Code text={text} what={what} />
   return (
     <>
-      <p class="hint">{bytes(text.length)}; the beginning is shown</p>
+      <p class="hint">{bytes(text.length)}; only the beginning is shown</p>
       <Code text={text.slice(0, MAX_SHOWN)} what={`beginning of the ${what}`} />
     </>
   )

@@ -29,7 +29,7 @@ export function later<Props extends object>(load: () => Promise<ComponentType<Pr
     if (state === 'waiting') return <p class="faint loading">Loading…</p>
     return (
       <div class="notice bad" role="alert">
-        <span>This page could not be loaded: the server is away, or it runs another version now.</span>
+        <span>This page could not be loaded: the server does not respond, or it runs another version now.</span>
         <Button onPress={() => location.reload()}>Load again</Button>
       </div>
     )

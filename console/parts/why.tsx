@@ -97,7 +97,7 @@ export function WhyPanel({ id, explained }: { readonly id: string; readonly expl
       <p class="why-says">{sentence(summary)}</p>
       {action === null ? null : (
         <p>
-          <b>What to do:</b> {action}
+          <b>Next step:</b> {action}
         </p>
       )}
       <Actions id={id} explained={explained} note={null} />
@@ -138,7 +138,7 @@ function Evidence({ cause, lines }: { readonly cause: string; readonly lines: re
   }
   return (
     <>
-      <h3>What the last worker printed</h3>
+      <h3>Output of the last worker</h3>
       <Code text={lines.join('\n')} what="output" />
     </>
   )
@@ -247,11 +247,11 @@ function AskedChange({ id, explained, action, onClose }: AskedProps) {
 
 function consequence(action: Action): string {
   if (action.kind === 'rollback')
-    return `This makes a new release with the configuration of release ${action.version}. It can be taken back in the same way.`
+    return `This creates a new release with the configuration of release ${action.version}. It can be undone in the same way.`
   if (action.kind === 'promote') return `Workers of release ${action.version} replace the others.`
   if (action.kind === 'set' && action.isRelease)
-    return 'This makes a new release: new workers replace the present ones.'
-  return 'This takes effect at once. Workers that run go on.'
+    return 'This creates a new release: new workers replace the present ones.'
+  return 'This takes effect at once. Running workers continue.'
 }
 
 const MAX_VALUE = 160
@@ -281,7 +281,7 @@ export function ChangeDialog({
       onClose={onClose}
       actions={
         <>
-          <Button onPress={onClose}>Leave it as it is</Button>
+          <Button onPress={onClose}>Keep it unchanged</Button>
           <Button kind="main" onPress={confirm}>
             {title}
           </Button>
@@ -382,7 +382,7 @@ function useNews(id: string, explained: Explanation): void {
 
 function movedText(jobs: Explanation['jobs']): string {
   if (jobs === undefined) return 'the job moves'
-  if (jobs.inProgress + jobs.inQueue === 0) return 'nothing waits any more'
+  if (jobs.inProgress + jobs.inQueue === 0) return 'nothing waits'
   return `${count(jobs.inProgress)} running, ${count(jobs.inQueue)} waiting`
 }
 
@@ -398,8 +398,8 @@ export function Next({ id, isAlone = false }: { readonly id: string; readonly is
   return (
     <div class={isAlone ? 'why good' : 'why-next'}>
       <header>
-        <Heading>{told.hasMoved ? 'Fixed' : 'What happens now'}</Heading>
-        <Button kind="quiet" onPress={dismiss} aria-label="Dismiss what happened">
+        <Heading>{told.hasMoved ? 'Fixed' : 'Progress'}</Heading>
+        <Button kind="quiet" onPress={dismiss} aria-label="Dismiss the progress">
           ✕
         </Button>
       </header>

@@ -106,7 +106,7 @@ test('the differences of settings are said in words, and small ones are not', ()
     'There would have been 40 cold starts fewer.',
   ])
   assert.deepEqual(differences(FIGURES, { ...FIGURES, cost: 10.1 }), [
-    'These settings would have changed nothing that matters.',
+    'These settings would have made no difference that matters.',
   ])
   const free = { ...FIGURES, cost: 0 }
   assert.deepEqual(differences(free, { ...free, workerHours: { ...free.workerHours, idle: 9 } }), [

@@ -40,9 +40,9 @@ test('a rollout says what runs, and what does not', () => {
   const failing = { ...ROLLOUT, state: 'STOPPED', workingVersion: 4, failures } as const
   assert.equal(
     rolloutSentence(5, failing),
-    'Version 5 fails clearly more than the last good one: no worker of it is started any more. Workers of version 4 go on.',
+    'Version 5 fails clearly more than the last good one: no more workers of it start. Workers of version 4 go on.',
   )
-  assert.match(stopRule(failing), /promote/)
+  assert.match(stopRule(failing), /promotion/)
   assert.match(stopRule(ROLLOUT), /three crashes/)
   assert.match(rolloutSentence(5, { ...ROLLOUT, state: 'CANARY', workingVersion: 4, canary: 10 }), /10% of the workers/)
   assert.match(rolloutSentence(5, { ...ROLLOUT, reason: 'it crashed' }), /does not work/)

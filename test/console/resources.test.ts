@@ -128,7 +128,7 @@ test('limits that are left as they are stay default, none or a number', () => {
   const texts = Object.fromEntries(Object.entries(limits).map(([name, limit]) => [`limits.${name}`, limitText(limit)]))
   assert.deepEqual(limitsOf({ ...texts, 'limits.queuedMb': limitText(undefined), name: 'x' }), limits)
   assert.deepEqual(limitsOf({ 'limits.workers': 'many' }), { workers: 'many' })
-  assert.equal(quotaName('storedMb'), 'MB of kept inputs and results')
+  assert.equal(quotaName('storedMb'), 'MB of stored inputs and results')
   assert.equal(quotaName('registries'), 'Registries')
 })
 

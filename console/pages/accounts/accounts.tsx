@@ -80,7 +80,7 @@ function NewAccount({ onClose, onKey, onChange }: Changing & { readonly onClose:
   return (
     <Ask
       title="New account"
-      action="Make the account and its first key"
+      action="Create the account and its first key"
       asked={[{ name: 'name', label: 'Name' }]}
       act={async ({ name = '' }) => {
         made.current ??= await api('POST /v2/account/accounts', { body: { name: String(name) } })
@@ -90,8 +90,8 @@ function NewAccount({ onClose, onKey, onChange }: Changing & { readonly onClose:
       onClose={onClose}
       note={
         <p>
-          Its owner sees nothing of other accounts, and they nothing of it. Other accounts use containers; folders stay
-          yours. From the second account on, webhooks go to public addresses only.
+          Accounts do not see each other. Other accounts use containers; folders stay yours. From the second account on,
+          webhooks go to public addresses only.
         </p>
       }
     />
@@ -109,15 +109,15 @@ function Detail({ of, onChange, onKey }: Changing & { readonly of: Account }) {
   }
   const actions: readonly Action[] = [
     [
-      'New key for it',
+      'New key for the account',
       onClose => (
         <Confirm
-          title={`Make a key of ${name}?`}
-          action="Make the key"
+          title={`Create a key of ${name}?`}
+          action="Create the key"
           onClose={onClose}
           onConfirm={async () => onKey(await newKey(id))}
         >
-          <p>It has all rights of that account. It is for an owner who has lost the first one.</p>
+          <p>It has all rights of that account. It is for an owner who lost the first one.</p>
         </Confirm>
       ),
     ],
@@ -132,7 +132,7 @@ function Detail({ of, onChange, onKey }: Changing & { readonly of: Account }) {
             { name: 'name', label: 'Name', value: name },
             {
               name: 'deleteRunningEndpoints',
-              label: 'GraphQL deletes endpoints also while they run',
+              label: 'GraphQL may delete endpoints with workers',
               type: 'check',
               value: deleteRunningEndpoints,
             },
@@ -159,8 +159,8 @@ function Detail({ of, onChange, onKey }: Changing & { readonly of: Account }) {
           onClose={onClose}
           note={
             <p class="hint">
-              A number, <code>none</code> for no limit, or nothing for the default. A lower limit takes nothing away: it
-              only refuses what is new.
+              A number, <code>none</code> for no limit, or nothing for the default. A lower limit deletes nothing: it
+              only refuses new objects.
             </p>
           }
         />
@@ -172,12 +172,12 @@ function Detail({ of, onChange, onKey }: Changing & { readonly of: Account }) {
       title={name}
       facts={[
         ['Made', <Ago at={createdAt} suffix=" ago" />],
-        ['GraphQL deletes', deleteRunningEndpoints ? 'endpoints that run, too' : 'endpoints without workers'],
+        ['GraphQL deletes', deleteRunningEndpoints ? 'endpoints with workers too' : 'endpoints without workers'],
         ['Id', <code>{id}</code>],
       ]}
       actions={mayManage('write') ? actions : []}
     >
-      <Part title="What it has, and may have">
+      <Part title="Usage and limits">
         <Loaded of={quotas}>
           {data => <Facts of={Object.entries(data).map(([quota, use]) => [quotaName(quota), <Used quota={use} />])} />}
         </Loaded>

@@ -8,7 +8,7 @@ export const LIMITS = {
   gpus: 'GPUs',
   queuedJobs: 'Waiting jobs',
   queuedMb: 'MB of waiting inputs',
-  storedMb: 'MB of kept inputs and results',
+  storedMb: 'MB of stored inputs and results',
   secretsMb: 'MB of secrets',
   logsMb: 'MB of logs of workers',
 } as const

@@ -88,7 +88,7 @@ function actionsOf(batch: Batch, onChange: () => void): readonly Action[] {
       <Ask
         title="Rename the batch"
         action="Save the name"
-        asked={[{ name: 'name', label: 'Name', value: name, hint: 'Nothing takes it away.' }]}
+        asked={[{ name: 'name', label: 'Name', value: name, hint: 'A batch keeps a name once it has one.' }]}
         act={async values => {
           await api('PUT /v2/{endpoint}/batch/{batch}', { path, body: { name: String(values.name ?? '') || null } })
           onChange()
@@ -113,7 +113,7 @@ function actionsOf(batch: Batch, onChange: () => void): readonly Action[] {
           onChange()
         }}
       >
-        <p>All requests of the draft become jobs of the queue now. The batch does not change any more after that.</p>
+        <p>All requests of the draft become jobs of the queue now. After that, the batch can no longer change.</p>
       </Confirm>
     ),
     'main',
@@ -154,7 +154,7 @@ function Numbers({ batch }: { readonly batch: Batch }) {
       <ResultBar batch={batch} />
       <p class="faint">
         <code>{id}</code>
-        {status === 'DRAFT' ? ' · A draft is removed a day after the last request was added.' : null}
+        {status === 'DRAFT' ? ' · A draft is deleted a day after the last request was added.' : null}
       </p>
     </>
   )

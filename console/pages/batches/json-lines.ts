@@ -20,7 +20,12 @@ export interface Lines {
 /** Reads requests, and reports the problem of each invalid line. */
 export function readLines(text: string): Lines {
   if (text.length > CALL.bytes) {
-    return linesOf('[]', 0, ['the requests have more than 10 MiB; make a draft of some and add the rest to it'], String)
+    return linesOf(
+      '[]',
+      0,
+      ['the requests have more than 10 MiB; create a draft with some of them and add the rest to it'],
+      String,
+    )
   }
   return text.trimStart().startsWith('[') ? readArray(text) : readEachLine(text)
 }

@@ -12,8 +12,8 @@ import { CALL, type Lines, readLines, withLines } from './json-lines.ts'
 const EXAMPLE = '{"input": {"name": "Ada"}}\n{"input": {"name": "Grace"}, "policy": {"lowPriority": true}}'
 
 const ASKED: readonly Asked[] = [
-  { name: 'name', label: 'Name', hint: 'For people. May be left out.' },
-  { name: 'webhook', label: 'Webhook', type: 'url', hint: 'Called once when the batch is done. May be left out.' },
+  { name: 'name', label: 'Name', hint: 'For people. Optional.' },
+  { name: 'webhook', label: 'Webhook', type: 'url', hint: 'Called once when the batch is done. Optional.' },
 ]
 
 /**
@@ -54,7 +54,7 @@ export function NewRequests({
   return (
     <Ask
       title={isNew ? 'New batch' : 'Add requests'}
-      action={`${isNew ? 'Make a draft with' : 'Add'} ${plural(lines.count, 'request')}`}
+      action={`${isNew ? 'Create a draft with' : 'Add'} ${plural(lines.count, 'request')}`}
       asked={isNew ? ASKED : []}
       act={act}
       onClose={onClose}
@@ -107,7 +107,7 @@ function Found({ lines: { count: found, problems } }: { readonly lines: Lines })
   }
   return (
     <p class="hint" role="status">
-      {found === 0 ? 'Nothing runs before you finalize the draft.' : `${plural(found, 'request')} can be read.`}
+      {found === 0 ? 'The draft runs after you finalize it.' : `${plural(found, 'request')} can be read.`}
     </p>
   )
 }

@@ -76,13 +76,13 @@ function ScalingFields(props: FieldsProps<Draft>) {
   const isBalancing = draft.type === 'LOAD_BALANCER'
   return (
     <div class="columns tight">
-      {number('min', 'Always on', [0, 1_000], { path: 'workers.min', hint: 'Workers that stay without work' })}
+      {number('min', 'Always on', [0, 1_000], { path: 'workers.min', hint: 'Workers that run without jobs too' })}
       {number('max', 'At most', [0, 1_000], { path: 'workers.max', hint: '0 pauses the endpoint' })}
       {isCount && !isBalancing
         ? null
         : number('idleTimeout', 'Idle timeout, seconds', [1, 3_600], {
             path: 'workers.idleTimeout',
-            hint: 'How long a worker waits for more work',
+            hint: 'Time that a worker waits for more jobs',
           })}
       {select(
         'scaling',

@@ -46,7 +46,7 @@ export function EnvRows({
   const wrong = [
     ...at(problems, '$.env'),
     ...repeatedNames(value).map(name => `${name} is given twice`),
-    ...missing.map(name => `There is no secret ${name}: workers do not start without it`),
+    ...missing.map(name => `The secret ${name} does not exist: workers do not start without it`),
   ]
   return (
     <fieldset class="ticks env">
@@ -131,7 +131,7 @@ function PasteEnv({ onAdd }: { readonly onAdd: (text: string) => void }) {
         value={text}
         onChange={setText}
         placeholder={'MODEL=small\nTOKEN="abc"'}
-        hint="One NAME=value a line. A variable that is there already gets the new value."
+        hint="One NAME=value on each line. An existing variable receives the new value."
       />
     </Dialog>
   )
@@ -148,14 +148,14 @@ function SecretPicker({ onPick, onClose }: { readonly onPick: (name: string) => 
   const secrets = useSecrets(true)
   return (
     <Dialog title="Insert a secret" onClose={onClose}>
-      <p class="hint">The variable gets a reference. Workers get the value of the secret when they start.</p>
+      <p class="hint">The variable gets a reference. Workers receive the value of the secret when they start.</p>
       <TextField label="Search" type="search" value={search} onChange={setSearch} />
       <Loaded of={secrets}>
         {({ secrets: all }) => {
           const found = all.filter(({ name }) => name.toLowerCase().includes(search.toLowerCase()))
           if (found.length === 0)
             return (
-              <Empty title={all.length === 0 ? 'There are no secrets' : 'No secret has such a name'}>
+              <Empty title={all.length === 0 ? 'No secrets yet' : 'No secret matches'}>
                 <a href="/secrets" target="_blank" rel="noreferrer">
                   Make one
                 </a>

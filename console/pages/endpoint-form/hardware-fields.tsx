@@ -67,7 +67,7 @@ function GpuFields(props: FieldsProps<Draft>) {
   return (
     <>
       <TickList
-        label="GPU types, of which a worker gets any"
+        label="GPU types; a worker gets one of them"
         path="$.gpu.pools"
         problems={problems}
         options={titled(first)}

@@ -30,7 +30,7 @@ export const SIMPLE_FIELDS = {
   modelReferences: {
     title: 'models',
     label: 'Models of Hugging Face',
-    hint: 'One a line. They are on the machine before a worker starts.',
+    hint: 'One on each line. They are downloaded before a worker starts.',
     placeholder: 'owner/name:revision',
     kind: 'lines',
     fallback: [],
@@ -59,7 +59,7 @@ export const SIMPLE_FIELDS = {
   corsOrigins: {
     title: 'origins',
     label: 'Origins of web pages that may call it',
-    hint: 'One a line, or * for all',
+    hint: 'One on each line, or * for all',
     placeholder: 'https://app.example',
     kind: 'lines',
     fallback: [],
@@ -67,8 +67,8 @@ export const SIMPLE_FIELDS = {
   },
   domain: {
     title: 'domain',
-    label: 'Domain of its own',
-    hint: 'Its name in DNS has to lead to this server',
+    label: 'Own domain',
+    hint: 'Its DNS name must resolve to this server',
     placeholder: 'chat.example.org',
     kind: 'text',
     fallback: null,

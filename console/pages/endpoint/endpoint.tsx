@@ -40,7 +40,7 @@ export function EndpointPage({ id, tab = 'overview' }: { readonly id: string; re
     { on: event => event.endpointId === id && event.type.startsWith('endpoint.') },
   )
   const shown = TABS.find(one => one.id === tab)
-  if (shown === undefined) return <PageHead title="There is no such tab" />
+  if (shown === undefined) return <PageHead title="This tab does not exist" />
   if (!mayManage('read')) return <JobsAlone id={id} />
   return (
     <>

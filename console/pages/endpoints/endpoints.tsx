@@ -74,10 +74,10 @@ export function Endpoints() {
 function Nothing({ isFiltered }: { readonly isFiltered: boolean }) {
   if (isFiltered) return <Empty title="No endpoint matches" />
   return (
-    <Empty title="There is no endpoint yet">
+    <Empty title="No endpoint yet">
       <p>An endpoint takes jobs or requests and starts workers for them.</p>
       <p>
-        {mayManage('write') ? <a href="/endpoints/new">Make one here</a> : 'Make one'}, or with{' '}
+        {mayManage('write') ? <a href="/endpoints/new">Create one here</a> : 'Create one'}, or with{' '}
         <code>runyard serve --worker ./my-model</code>.
       </p>
     </Empty>
@@ -175,7 +175,7 @@ const COLUMNS: readonly Column<EndpointOverview>[] = [
   },
   {
     id: 'why',
-    title: 'Why it waits',
+    title: 'Reason',
     width: 'minmax(120px, 1.6fr)',
     isExtra: true,
     cell: ({ why }) => (why === null ? null : <span title={why.summary}>{sentence(why.summary)}</span>),

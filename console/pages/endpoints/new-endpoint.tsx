@@ -27,7 +27,7 @@ export function NewEndpoint() {
   return (
     <>
       {HEAD}
-      <Empty title="This key may not make endpoints" />
+      <Empty title="This key may not create endpoints" />
     </>
   )
 }
@@ -42,7 +42,7 @@ function Form() {
     event.preventDefault()
     void send(async () => {
       const { id, name } = await api('POST /v2/serverless', { body: body as BodyOf<'POST /v2/serverless'> })
-      announce(`Made the endpoint ${name}`)
+      announce(`Created the endpoint ${name}`)
       navigate(`/endpoints/${id}`)
     })
   }
@@ -58,7 +58,7 @@ function Form() {
           <Section title="The same call">
             <Code text={curlOf('POST', `${who.value!.server.url}/v2/serverless`, body)} />
             <FormProblems problems={problems} shown={shownAt(problems, FIELDS)} />
-            {Object.keys(problems).length === 0 ? null : <p class="wrong">Some fields are not right yet.</p>}
+            {Object.keys(problems).length === 0 ? null : <p class="wrong">Some fields are not valid yet.</p>}
             <button type="submit" class="button main" disabled={isSending || repeatedNames(draft.env).length > 0}>
               Create endpoint
             </button>
@@ -120,7 +120,7 @@ function StartFields({ draft, set }: { readonly draft: Draft; readonly set: (cha
         />
         {start !== 'template' ? null : templates.size === 0 ? (
           <span>
-            No template is for endpoints yet. <a href="/templates">Templates</a>
+            No template for endpoints yet. <a href="/templates">Templates</a>
           </span>
         ) : (
           <SelectField
@@ -132,7 +132,7 @@ function StartFields({ draft, set }: { readonly draft: Draft; readonly set: (cha
         )}
       </div>
       {start === 'template' ? (
-        <p class="hint">The fields get its values. Later changes of the template do not change the endpoint.</p>
+        <p class="hint">The form receives its values. Later changes of the template do not change the endpoint.</p>
       ) : null}
     </Section>
   )

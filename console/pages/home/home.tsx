@@ -65,7 +65,7 @@ function Account() {
 function FirstSteps() {
   return (
     <Section title="Your first endpoint">
-      <p>An endpoint runs a handler of yours for each job, on workers that start when there is work.</p>
+      <p>An endpoint runs your handler for each job, on workers that start when jobs arrive.</p>
       {mayManage('write') ? (
         <p>
           <a class="button main" href="/endpoints/new">
@@ -106,7 +106,7 @@ function Attention({ rows }: { readonly rows: readonly EndpointOverview[] }) {
   return (
     <Section title={isQuiet ? 'Nothing needs attention' : 'Needs attention'}>
       {isQuiet ? (
-        <p class="faint">Problems, jobs that wait too long, and keys that end soon are shown here.</p>
+        <p class="faint">Problems, jobs that wait too long, and keys that expire soon appear here.</p>
       ) : (
         <ul class="attention">
           {found.slice(0, MAX_SHOWN).map((row, index) => (
@@ -203,7 +203,7 @@ function useEndingKeys() {
         <a href="/keys">Key {name}</a>
         <State tone="wait">ends in {duration(instant(expiresAt!) - now.value)}</State>
       </div>
-      <p>Programs that use it are refused from then on. Make another one and give it to them.</p>
+      <p>The server refuses programs that use it from then on. Create another key for them.</p>
     </li>
   ))
 }
@@ -229,7 +229,7 @@ function useFindings() {
           {action === null ? null : (
             <>
               <br />
-              <b>What to do:</b> {action}
+              <b>Next step:</b> {action}
             </>
           )}
         </p>

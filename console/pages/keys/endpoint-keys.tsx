@@ -72,7 +72,7 @@ export function EndpointKeys({ nameOf, onMade }: Rows) {
   return (
     <Section title="Keys of endpoints">
       <p class="hint">
-        Each opens the job operations of one endpoint and nothing else. GraphQL makes it when it is first asked for{' '}
+        Each opens the job operations of one endpoint and nothing else. GraphQL creates it at the first request for{' '}
         <code>aiKey</code>.
       </p>
       <Loaded of={keys}>
@@ -83,20 +83,20 @@ export function EndpointKeys({ nameOf, onMade }: Rows) {
             columns={mayManage('write') ? columns : columns.slice(0, -1)}
             rowKey={({ id }) => id}
             height="content"
-            empty="No endpoint has one yet."
+            empty="No endpoint has a key yet."
           />
         )}
       </Loaded>
       {asked === null ? null : (
         <Confirm
           title={asked.isNew ? `New key for ${name}?` : `Revoke the key of ${name}?`}
-          action={asked.isNew ? 'Make a new key' : 'Revoke the key'}
+          action={asked.isNew ? 'Create a new key' : 'Revoke the key'}
           onClose={() => setAsked(null)}
           onConfirm={act}
         >
           <p>
-            The key that it has counts no more, and calls that it holds open end within a second.{' '}
-            {asked.isNew ? '' : 'The endpoint has none of its own until you make a new one.'}
+            Its present key stops working, and calls that it holds open end within a second.{' '}
+            {asked.isNew ? '' : 'The endpoint has no key of its own until you create one.'}
           </p>
         </Confirm>
       )}

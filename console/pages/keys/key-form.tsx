@@ -26,15 +26,20 @@ export function KeyForm({
   return (
     <Ask
       title={of === undefined ? 'New key' : `Change the key ${of.name}`}
-      action={of === undefined ? 'Make the key' : 'Save the changes'}
+      action={of === undefined ? 'Create the key' : 'Save the changes'}
       asked={[
-        { name: 'name', label: 'Name', value: of?.name ?? '', hint: 'For people: who or what has the key.' },
+        {
+          name: 'name',
+          label: 'Name',
+          value: of?.name ?? '',
+          hint: 'For people: the person or program that has the key.',
+        },
         {
           name: 'expiresAt',
           label: 'It ends',
           type: 'datetime-local',
           value: localTime(of?.expiresAt ?? null),
-          hint: 'Never where it is left empty.',
+          hint: 'Empty: never.',
         },
         ...(of === undefined && mayOperate()
           ? [{ name: 'exempt', label: 'Not counted by the limits on requests', type: 'check', value: false } as const]

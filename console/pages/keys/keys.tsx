@@ -62,7 +62,7 @@ function columnsOf(nameOf: NameOf): readonly Column<ApiKey>[] {
     { id: 'hint', title: 'Begins with', width: '110px', cell: ({ hint }) => <code>{hint}</code>, isExtra: true },
     { id: 'scope', title: 'May do', width: 'minmax(0, 1.5fr)', cell: ({ scope }) => scopeWords(scope, nameOf) },
     { id: 'used', title: 'Last used', width: '130px', cell: key => <LastUsed of={key} />, isExtra: true },
-    { id: 'ends', title: 'Ends', width: '130px', cell: key => <Ends of={key} />, isExtra: true },
+    { id: 'ends', title: 'Expires', width: '130px', cell: key => <Ends of={key} />, isExtra: true },
     { id: 'state', title: 'State', width: '110px', cell: key => <KeyState of={key} /> },
   ]
 }
@@ -113,8 +113,8 @@ function Detail({
           }}
         >
           <p>
-            It never works again. Calls with it are refused, and what it holds open ends within a second. Its jobs go
-            on.
+            It never works again. Calls with it are refused, and calls that it holds open end within a second. Its jobs
+            go on.
           </p>
           <p>
             Last used: <LastUsed of={of} />
@@ -133,12 +133,12 @@ function Detail({
           onClose={onClose}
           onConfirm={() => setDisabled(true)}
         >
-          <p>Calls with it are refused until it is enabled again, and what it holds open ends within a second.</p>
+          <p>Calls with it are refused until it is enabled again, and calls that it holds open end within a second.</p>
           {own}
         </Confirm>
       ),
     ],
-    ['Change name, rights or end', onClose => <KeyForm of={of} onClose={onClose} onDone={onChange} />],
+    ['Change name, rights or expiry', onClose => <KeyForm of={of} onClose={onClose} onDone={onChange} />],
   ]
   return (
     <Drawer

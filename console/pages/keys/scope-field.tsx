@@ -22,7 +22,7 @@ const METRICS: readonly (readonly [ScopeDraft['metrics'], string])[] = [
 const TYPES: readonly (readonly [KeyScope['type'], string])[] = [
   ['all', 'Everything'],
   ['read-only', 'Read everything'],
-  ['restricted', 'Only what is chosen here'],
+  ['restricted', 'Only the rights below'],
 ]
 
 /** Edits a scope. Kinds that have more rights than the key of the session are left out. */
@@ -48,7 +48,7 @@ export function ScopeField({
         value={scope.type}
         options={types}
         onChange={type => onChange({ ...scope, type })}
-        {...(scope.type === 'all' ? { hint: 'With such a key somebody can do all that you can.' } : {})}
+        {...(scope.type === 'all' ? { hint: 'The holder of such a key can do all that you can.' } : {})}
       />
       {scope.type === 'restricted' ? (
         <>
@@ -64,7 +64,7 @@ export function ScopeField({
             value={scope.jobs}
             options={[...LEVELS.map(([level, title]) => [level, title] as const), ['each', 'By endpoint']]}
             onChange={jobs => onChange({ ...scope, jobs })}
-            hint="Writing is to submit, cancel and retry; it admits requests to load-balancing endpoints as well."
+            hint="Write includes submit, cancel and retry, and requests to load-balancing endpoints."
           />
           {mayOperate() || scope.metrics === 'read' ? (
             <SelectField<ScopeDraft['metrics']>

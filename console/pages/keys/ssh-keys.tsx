@@ -28,7 +28,7 @@ export function SshKeys() {
       title="Public SSH keys"
       actions={mayManage('write') ? <Button onPress={() => setNew(true)}>Add an SSH key</Button> : null}
     >
-      <p class="hint">Kept for clients of RunPod. Runyard opens nothing with them.</p>
+      <p class="hint">Stored for clients of RunPod. Runyard does not use them.</p>
       <Loaded of={keys}>
         {rows => (
           <ul class="ssh-keys">

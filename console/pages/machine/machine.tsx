@@ -86,8 +86,8 @@ function Gpus({ machine: { gpus, gpuProblem } }: { readonly machine: MachineBody
       {gpuProblem === null ? null : <p class="notice wait">{gpuProblem}</p>}
       {gpus.length === 0 ? (
         <p>
-          This machine has none. Workers of GPU endpoints run on the CPU, unless the server was started with{' '}
-          <code>--require-gpu</code>: then they wait until there is a GPU.
+          This machine has no GPU. Workers of GPU endpoints run on the CPU, unless the server was started with{' '}
+          <code>--require-gpu</code>: then they wait for a GPU.
         </p>
       ) : (
         <ul class="gpus">
@@ -129,7 +129,7 @@ function Gpu({ gpu }: { readonly gpu: MachineGpu }) {
         <Percent name={`GPU ${index} memory`} percent={memoryUsedPercent} />
       </div>
       <ul class="holders">
-        {holders.length === 0 ? <li class="faint">Nobody has it.</li> : null}
+        {holders.length === 0 ? <li class="faint">Free.</li> : null}
         {holders.map(holder => (
           <li key={holder.workerId}>
             <EndpointLink endpoint={holder} />{' '}
@@ -220,7 +220,7 @@ function Waiting({ machine: { waiting } }: { readonly machine: MachineBody }) {
   return (
     <Section title="Workers that wait for a place">
       {waiting.length === 0 ? (
-        <p class="faint">None: every worker that is wanted has a place.</p>
+        <p class="faint">No worker waits for a place.</p>
       ) : (
         <Table
           label="Workers that wait"
@@ -244,7 +244,7 @@ function Found() {
     announce('Checked the machine')
   }
   return (
-    <Section title="What runyard doctor finds" actions={<Button onPress={check}>Check again</Button>}>
+    <Section title="Findings of runyard doctor" actions={<Button onPress={check}>Check again</Button>}>
       <Loaded of={diagnosis}>{data => <Findings diagnosis={data} />}</Loaded>
     </Section>
   )
@@ -254,7 +254,7 @@ function Findings({ diagnosis: { at, findings } }: { readonly diagnosis: Diagnos
   return (
     <>
       <p class="hint">
-        Checked <Ago at={at} suffix=" ago" />; a check is kept for 30 s.
+        Checked <Ago at={at} suffix=" ago" />; a check is cached for 30 s.
       </p>
       <ul class="findings">
         {findingsOf(findings).map(({ check, tone, word, message, action }) => (

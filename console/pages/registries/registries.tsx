@@ -21,7 +21,7 @@ export function Registries() {
     <Things
       title="Registries"
       what="credential"
-      purpose="A credential is the user and the password with which images of a private container registry are pulled."
+      purpose="A credential is a user and a password to pull images from a private container registry."
       of={registries}
       columns={COLUMNS}
       textOf={({ id, name }) => `${name} ${id}`}
@@ -59,9 +59,7 @@ function Detail({ id, name, onChange }: Registry & { readonly onChange: () => vo
       children: (
         <>
           {usedBy}
-          <p>
-            What uses it has none from then on: endpoints get a new release, and images that need it cannot be pulled.
-          </p>
+          <p>Its users lose it: endpoints get a new release, and images that need it cannot be pulled.</p>
         </>
       ),
     }),
@@ -69,8 +67,8 @@ function Detail({ id, name, onChange }: Registry & { readonly onChange: () => vo
   return (
     <Drawer title={name} facts={[['Id', <code>{id}</code>]]} actions={mayManage('write') ? actions : []}>
       <Part title="Used by">{usedBy}</Part>
-      <Part title="How to replace it">
-        <p>Make a new one, choose it in the settings of what is listed above, then delete this one.</p>
+      <Part title="Replacement">
+        <p>Create a new one, choose it in the settings of the users above, then delete this one.</p>
       </Part>
     </Drawer>
   )

@@ -32,7 +32,7 @@ export function Secrets() {
     <Things
       title="Secrets"
       what="secret"
-      purpose="A secret is a password or a token that workers get in a variable and that nobody else sees again."
+      purpose="A secret is a password or a token that workers receive in a variable and that nobody else sees again."
       of={secrets}
       columns={COLUMNS}
       textOf={({ name, description }) => `${name} ${description}`}
@@ -81,8 +81,8 @@ function Detail({ of, onChange }: { readonly of: Secret; readonly onChange: () =
         <>
           {usedBy}
           <p>
-            Workers that run keep the value. A worker whose environment names the secret does not start any more, until
-            there is one of that name again.
+            Running workers keep the value. A worker whose environment names the secret cannot start until a secret of
+            that name exists again.
           </p>
         </>
       ),
@@ -108,12 +108,7 @@ function Detail({ of, onChange }: { readonly of: Secret; readonly onChange: () =
           asked={[{ name: 'value', label: 'New value', type: 'hidden' }]}
           act={({ value = '' }) => update({ value: String(value) })}
           onClose={onClose}
-          note={
-            <p>
-              Workers that start from now on get it. Those that run keep the old one: restart the endpoint to replace
-              them.
-            </p>
-          }
+          note={<p>New workers receive it. Running workers keep the old one: restart the endpoint to replace them.</p>}
         />
       ),
     ],
@@ -129,8 +124,8 @@ function Detail({ of, onChange }: { readonly of: Secret; readonly onChange: () =
       ]}
       actions={mayManage('write') ? actions : []}
     >
-      <Part title="How a worker gets it">
-        <p>Put this into a variable of an endpoint or a template, alone or inside of other text:</p>
+      <Part title="Use in a worker">
+        <p>Put this into a variable of an endpoint or a template, alone or within other text:</p>
         <Code text={secretReference(name)} what="reference" />
       </Part>
       <Part title="Used by">{usedBy}</Part>

@@ -40,7 +40,7 @@ export function TemplateDrawer({ id, ...rest }: FormProps & { readonly id: strin
   if (id !== 'new' && known === undefined)
     return (
       <Dialog kind="drawer" title="Template" onClose={onClose}>
-        <Empty title="There is no such template any more" />
+        <Empty title="This template does not exist" />
       </Dialog>
     )
   if (!mayManage('write'))
@@ -74,7 +74,7 @@ function Form({ known, onChange, onClose }: FormProps) {
           }),
     )
     if (!isDone) return
-    announce(known === undefined ? `Made the template ${draft.name}` : 'Saved the template')
+    announce(known === undefined ? `Created the template ${draft.name}` : 'Saved the template')
     onChange()
     onClose()
   }
@@ -121,7 +121,7 @@ function Form({ known, onChange, onClose }: FormProps) {
           }}
           onClose={() => setDeleting(false)}
         >
-          <p>This cannot be taken back. A template that an endpoint is linked to stays.</p>
+          <p>This cannot be undone. A template that an endpoint is linked to stays.</p>
         </Confirm>
       ) : null}
     </Dialog>

@@ -90,8 +90,8 @@ export function Templates() {
               onEnd={templates.more}
               height={rows.length > 12 ? 'fill' : 'content'}
               empty={
-                <Empty title={wanted === '' ? 'No template yet' : 'No template is like that'}>
-                  A template keeps an image with its variables for several endpoints.
+                <Empty title={wanted === '' ? 'No template yet' : 'No template matches'}>
+                  A template stores an image with its variables for several endpoints.
                 </Empty>
               }
             />

@@ -145,7 +145,7 @@ function Bill({
         title={figure === 'cost' ? 'Cost over time' : 'Worker hours over time'}
         actions={
           <Choice<Of>
-            label="What the chart shows"
+            label="Figure of the chart"
             value={figure}
             options={[
               ['cost', 'Cost'],
@@ -156,8 +156,8 @@ function Bill({
         }
       >
         {series.length === 0 ? (
-          <Empty title="No worker was there in this time">
-            What endpoints use is counted from their first worker on.
+          <Empty title="No worker existed in this time">
+            Usage is counted from the first worker of an endpoint on.
           </Empty>
         ) : (
           <Chart

@@ -67,7 +67,7 @@ function NewVolume({ onClose, onDone }: { readonly onClose: () => void; readonly
   return (
     <Ask
       title="New volume"
-      action="Make the volume"
+      action="Create the volume"
       asked={[
         NAME,
         SIZE,
@@ -76,7 +76,7 @@ function NewVolume({ onClose, onDone }: { readonly onClose: () => void; readonly
           label: 'Data center',
           value: ids[0]?.[0] ?? '',
           options: ids,
-          hint: 'Kept for programs that ask for it. All volumes are on this machine.',
+          hint: 'Stored for programs that expect it. All volumes are on this machine.',
         },
         { name: 'type', label: 'Type', value: 'STANDARD', options: TYPES },
       ]}
@@ -107,7 +107,7 @@ function Detail({ of, onChange }: { readonly of: NetworkVolume; readonly onChang
       children: (
         <>
           {usedBy}
-          <p>All files on it are removed and cannot be had back. A volume that an endpoint uses cannot be deleted.</p>
+          <p>All files on it are deleted and cannot be restored. A volume that an endpoint uses cannot be deleted.</p>
         </>
       ),
     }),
@@ -143,7 +143,7 @@ function Detail({ of, onChange }: { readonly of: NetworkVolume; readonly onChang
       actions={mayManage('write') ? actions : []}
     >
       <Part title="Used by">{usedBy}</Part>
-      <Part title="Where workers find it">
+      <Part title="Path in workers">
         <p>
           An endpoint names it in its settings. Its workers find the path in <code>RUNPOD_VOLUME_PATH</code>; in a
           container it is <code>/runpod-volume</code>.

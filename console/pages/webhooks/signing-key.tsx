@@ -31,7 +31,7 @@ export function SigningKey({ endpoint }: { readonly endpoint: string }) {
   const path = { endpoint }
   return (
     <Section
-      title="Key that signs them"
+      title="Signing key"
       actions={
         <div class="actions">
           {key === null ? (
@@ -41,12 +41,13 @@ export function SigningKey({ endpoint }: { readonly endpoint: string }) {
           ) : (
             <Button onPress={() => setKey(null)}>Hide the key</Button>
           )}
-          <Button onPress={() => setRotating(true)}>Make a new key</Button>
+          <Button onPress={() => setRotating(true)}>Create a new key</Button>
         </div>
       }
     >
       <p>
-        A receiver checks with it that a call comes from this server. Libraries for Standard Webhooks take it as it is.
+        A receiver verifies with it that a call comes from this server. Libraries for Standard Webhooks accept it as it
+        is.
       </p>
       {key === null ? null : (
         <>
@@ -55,17 +56,17 @@ export function SigningKey({ endpoint }: { readonly endpoint: string }) {
         </>
       )}
       <details>
-        <summary>How a receiver checks it by hand, in JavaScript</summary>
+        <summary>Verification without a library, in JavaScript</summary>
         <Code text={VERIFY} what="example" />
       </details>
       <p class="hint">
-        A receiver answers with a status of 200 to 299 within 10 s and works afterwards. It can be called twice with the
-        same <code>webhook-id</code>.
+        A receiver should answer with a status of 200 to 299 within 10 s, before its work. It can be called twice with
+        the same <code>webhook-id</code>.
       </p>
       {isRotating ? (
         <Confirm
-          title="Make a new signing key?"
-          action="Make a new key"
+          title="Create a new signing key?"
+          action="Create a new key"
           onClose={() => setRotating(false)}
           onConfirm={async () => setKey(await api('POST /v2/{endpoint}/webhook-key', { path }))}
         >

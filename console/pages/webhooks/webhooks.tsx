@@ -15,7 +15,7 @@ import { query, setQuery } from '../../router.ts'
 import { type Delivery, deliveryState, hasMessage, lastResult, tryResult } from './deliveries.ts'
 import { SigningKey } from './signing-key.tsx'
 
-const PURPOSE = 'A webhook calls a URL of yours when a job ends; a job names it when it is submitted.'
+const PURPOSE = 'A webhook calls your URL when a job ends; a request for a job can name one.'
 const PAGE = 100
 
 type Filter = 'all' | 'pending' | 'delivered' | 'failed'
@@ -55,7 +55,7 @@ function List({ endpoint, chooser }: { readonly endpoint: string; readonly choos
           value={filter}
           options={[
             ['all', 'All'],
-            ['pending', 'On their way'],
+            ['pending', 'Pending'],
             ['delivered', 'Delivered'],
             ['failed', 'Given up'],
           ]}
@@ -74,10 +74,10 @@ function List({ endpoint, chooser }: { readonly endpoint: string; readonly choos
             empty={
               filter === 'all' ? (
                 <Empty title="No deliveries yet">
-                  <p>{PURPOSE} Deliveries are kept for a day after the last try.</p>
+                  <p>{PURPOSE} Deliveries are stored for a day after the last try.</p>
                 </Empty>
               ) : (
-                <Empty title="No delivery is in this state" />
+                <Empty title="No delivery has this state" />
               )
             }
           />
@@ -96,7 +96,7 @@ function columnsOf(endpoint: string): readonly Column<Delivery>[] {
       title: 'Job',
       cell: ({ jobId }) => <JobLink endpoint={endpoint} job={jobId} />,
     },
-    { id: 'end', title: 'It ended', width: '120px', cell: ({ jobStatus }) => jobStatus, isExtra: true },
+    { id: 'end', title: 'Job state', width: '120px', cell: ({ jobStatus }) => jobStatus, isExtra: true },
     {
       id: 'state',
       title: 'Delivery',
@@ -162,7 +162,7 @@ function JobDeliveries({ endpoint, job }: { readonly endpoint: string; readonly 
       <Loaded of={deliveries}>
         {all =>
           all.length === 0 ? (
-            <p class="faint">Nothing was delivered: the job has not ended, or it names no webhook.</p>
+            <p class="faint">No deliveries: the job has not ended, or it names no webhook.</p>
           ) : (
             all.map(delivery => <OneDelivery key={delivery.id} of={delivery} />)
           )

@@ -124,9 +124,7 @@ export function LogList({ session, look }: { readonly session: LogSession; reado
       </div>
       {view.count > 0 || session.stream.value.is !== 'open' ? null : (
         <p class="log-none">
-          {session.buffer.end === 0
-            ? 'Nothing was printed yet. Lines come here as they are printed.'
-            : 'No line is as wanted.'}
+          {session.buffer.end === 0 ? 'No output yet. Lines appear here as workers print them.' : 'No line matches.'}
         </p>
       )}
     </div>

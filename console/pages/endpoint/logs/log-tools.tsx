@@ -23,11 +23,11 @@ export interface LogChoice {
 export const BEGINNINGS: Readonly<
   Record<string, { readonly title: string; readonly tail?: number; readonly minutes?: number }>
 > = {
-  '': { title: 'Last 2 000 lines', tail: 2_000 },
-  lines5000: { title: 'Last 5 000 lines', tail: 5_000 },
+  '': { title: 'Last 2,000 lines', tail: 2_000 },
+  lines5000: { title: 'Last 5,000 lines', tail: 5_000 },
   min15: { title: 'Last 15 minutes', minutes: 15 },
   hour: { title: 'Last hour', minutes: 60 },
-  all: { title: 'All that is kept', minutes: 60 * 24 * 365 },
+  all: { title: 'All stored lines', minutes: 60 * 24 * 365 },
   new: { title: 'Only new lines', tail: 0 },
 }
 
@@ -201,7 +201,7 @@ export function LogFilters({
         {isWrapped ? '☑' : '☐'} Wrap
       </Button>
       <Button onPress={onColour} aria-pressed={isColoured}>
-        {isColoured ? '☑' : '☐'} Colours
+        {isColoured ? '☑' : '☐'} Colors
       </Button>
     </div>
   )

@@ -112,7 +112,7 @@ function Foot({ session, name }: { readonly session: LogSession; readonly name: 
       <span>
         <StreamSign session={session} /> · {plural(kept, 'line')}
         {view.count === kept ? '' : `, ${count(view.count)} shown`}
-        {buffer.first === 0 ? '' : `; ${plural(buffer.first, 'older line')} gone from this page`}
+        {buffer.first === 0 ? '' : `; ${plural(buffer.first, 'older line')} removed from this page`}
       </span>
       <span class="actions">
         <Button onPress={() => save('shown')}>Download shown</Button>

@@ -67,9 +67,9 @@ function requests(slots: readonly Slot[]): Measure {
 }
 
 const TIMES = [
-  ['delayMs', 'Delay', 'How long requests waited for a worker'],
-  ['executionMs', 'Execution', 'How long workers ran requests'],
-  ['coldStartMs', 'Cold start', 'How long workers took from their place to their first request'],
+  ['delayMs', 'Delay', 'Time that requests waited for a worker'],
+  ['executionMs', 'Execution', 'Time that workers ran requests'],
+  ['coldStartMs', 'Cold start', 'Time of workers from their place to their first request'],
 ] as const
 const PERCENTILES = [
   ['p50', 'p50', '--chart-1', 'plain'],

@@ -226,7 +226,7 @@ function Charts({
           />
         </Section>
       ))}
-      <p class="hint">Drag over a chart to see that time in all of them. The table has the same numbers.</p>
+      <p class="hint">Drag over a chart to zoom all charts to that time. The table has the same numbers.</p>
     </>
   )
 }

@@ -37,9 +37,9 @@ export function WhatIf({ endpoint }: { readonly endpoint: Endpoint }) {
   })
   const changes = changesOf(today, draft)
   return (
-    <Section title="What would other settings cost?">
+    <Section title="Cost of other settings">
       <p class="hint">
-        Plays the jobs of the last 30 days with the settings below and with those of today. It changes nothing.
+        Replays the jobs of the last 30 days with the settings below and with those of today. It changes nothing.
       </p>
       <form
         class="what-if"
@@ -98,8 +98,8 @@ export function WhatIf({ endpoint }: { readonly endpoint: Endpoint }) {
           changes={changes}
           says={
             today.flashBootType === draft.flashBootType
-              ? 'This takes effect at once. Workers that run go on.'
-              : 'Flashboot makes a new release: new workers replace the present ones.'
+              ? 'This takes effect at once. Running workers continue.'
+              : 'Flashboot creates a new release: new workers replace the present ones.'
           }
           onConfirm={async () => {
             await use(endpoint.id, bodyOf(today, draft))
@@ -119,7 +119,7 @@ async function use(id: string, body: UpdateEndpointRequest): Promise<void> {
 
 function Figures({ answer, isChanged }: { readonly answer: Answer; readonly isChanged: boolean }) {
   const { today, other, recorded, assumed, notes } = answer
-  if (today === null) return <p>{notes.join(' ') || 'There are no jobs to play yet.'}</p>
+  if (today === null) return <p>{notes.join(' ') || 'There are no jobs to replay yet.'}</p>
   const shown = other ?? today
   return (
     <>

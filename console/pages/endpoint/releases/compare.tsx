@@ -47,7 +47,7 @@ export function Between({ id, old, now }: { readonly id: string; readonly old: n
         if (gone.length > 0)
           return (
             <p class="notice">
-              The configuration of version {gone.map(({ version }) => version).join(' and ')} is not kept any more.
+              The configuration of version {gone.map(({ version }) => version).join(' and ')} was deleted.
             </p>
           )
         const changed = differences(before.configuration ?? {}, after.configuration ?? {})
@@ -55,7 +55,7 @@ export function Between({ id, old, now }: { readonly id: string; readonly old: n
         return (
           <DifferenceList
             of={changed}
-            label={`What differs between version ${old} and version ${now}`}
+            label={`Differences between version ${old} and version ${now}`}
             names={[`Version ${old}`, `Version ${now}`]}
           />
         )

@@ -38,9 +38,9 @@ export function rolloutSentence(version: number | null, rollout: RolloutFacts): 
   if (state === 'STOPPED') {
     const rest = workingVersion === null ? '' : ` Workers of version ${workingVersion} go on.`
     if (rollout.failures !== null) {
-      return `Version ${version} fails clearly more than the last good one: no worker of it is started any more.${rest}`
+      return `Version ${version} fails clearly more than the last good one: no more workers of it start.${rest}`
     }
-    return `Version ${version} does not work: no worker of it is started any more.${rest}`
+    return `Version ${version} does not work: no more workers of it start.${rest}`
   }
   if (state === 'CANARY') {
     return `Version ${version} is a canary with ${canary}% of the workers; version ${workingVersion} has the rest. ${some}.`
@@ -61,8 +61,8 @@ export function rolloutSentence(version: number | null, rollout: RolloutFacts): 
 /** The rule by which the rollout of a version stops, and the end of the stop. */
 export function stopRule({ failures }: Pick<RolloutFacts, 'failures'>): string {
   return failures === null
-    ? 'A rollout stops after three crashes without a ready worker, or when no worker can be started. Any new release ends the stop: a change that mends it, a rollback, or a restart, which tries the same once more.'
-    : 'A rollout stops when its release fails clearly more jobs or requests than the last good one, after 20 of them at the earliest. Any new release ends the stop. To promote it lets it go on all the same, and it is judged no more.'
+    ? 'A rollout stops after three crashes without a ready worker, or when no worker can be started. Any new release ends the stop: a change that fixes it, a rollback, or a restart, which tries the same release again.'
+    : 'A rollout stops when its release fails clearly more jobs or requests than the last good one, after 20 of them at the earliest. Any new release ends the stop. A promotion continues it, and its failures no longer count.'
 }
 
 /** Two versions such as `3..5`; null where the text has none. */

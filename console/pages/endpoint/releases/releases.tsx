@@ -113,7 +113,7 @@ function Row({
         )}
       </div>
       {changed.length === 0 ? null : (
-        <DifferenceList of={changed.slice(0, MAX_SHOWN)} label={`What version ${version} changed`} />
+        <DifferenceList of={changed.slice(0, MAX_SHOWN)} label={`Changes of version ${version}`} />
       )}
       {changed.length <= MAX_SHOWN ? null : (
         <p class="rest faint">{plural(changed.length - MAX_SHOWN, 'more change')}; the comparison has all</p>
@@ -148,8 +148,8 @@ function Rollback({
       onClose={onClose}
     >
       <p>
-        Makes a new release whose workers replace those that run, with the same exact image. The name, the numbers of
-        workers, the scaling and timeouts stay.
+        Creates a new release with the same exact image, whose workers replace the running ones. The name, the numbers
+        of workers, the scaling and timeouts stay.
       </p>
       <Between id={id} old={from} now={to} />
     </Confirm>

@@ -59,7 +59,7 @@ export function Rollout({
             </Button>
           ) : null}
           {rollout.failures === null ? null : (
-            <Button onPress={() => setPromoting(true)}>Promote version {version} all the same</Button>
+            <Button onPress={() => setPromoting(true)}>Promote version {version} anyway</Button>
           )}
           {workingVersion === null ? null : (
             <Button kind={state === 'STOPPED' ? 'main' : 'plain'} onPress={() => onBack(workingVersion)}>
@@ -67,7 +67,7 @@ export function Rollout({
             </Button>
           )}
           {state === 'STOPPED' && rollout.failures === null ? (
-            <Button onPress={() => restartWorkers(id)}>Try once more</Button>
+            <Button onPress={() => restartWorkers(id)}>Try again</Button>
           ) : null}
         </div>
       )}
@@ -83,7 +83,7 @@ export function Rollout({
           }}
           onClose={() => setPromoting(false)}
         >
-          <p>Its workers replace all others. A rollback is the way back.</p>
+          <p>Its workers replace all others. A rollback undoes it.</p>
         </Confirm>
       ) : null}
     </Section>

@@ -107,10 +107,9 @@ interface Done {
 type Act = (onProgress: (changed: number) => void, stopped: AbortSignal) => Promise<Done>
 
 const MEANING: Readonly<Record<Action, string>> = {
-  cancel:
-    'Jobs that wait are taken out of the queue; those that run are stopped. Jobs that end meanwhile stay as they are.',
+  cancel: 'Waiting jobs leave the queue; running jobs are stopped. Jobs that end in the meantime do not change.',
   retry:
-    'They go to the end of the queue with their inputs, and with fresh attempts. Jobs whose result is gone are not retried.',
+    'They go to the end of the queue with their inputs and a new count of attempts. Jobs whose result was deleted are not retried.',
 }
 
 /** Asks with the number of jobs, acts, and reports the result. Closing it stops an action in progress. */
@@ -162,7 +161,7 @@ function ActDialog({
         </>
       }
     >
-      <p>{number === 0 ? 'There is none.' : MEANING[action]}</p>
+      <p>{number === 0 ? 'No job matches.' : MEANING[action]}</p>
       {children}
       {changed === null ? null : (
         <p role="status">
@@ -328,10 +327,13 @@ function Purge({ endpointId: endpoint, onClose }: { readonly endpointId: string;
     >
       <p aria-live="polite">
         {waiting === null
-          ? 'Counting the jobs that wait…'
+          ? 'Counting the waiting jobs…'
           : `${plural(waiting, 'job')} of this endpoint wait${waiting === 1 ? 's' : ''}.`}
       </p>
-      <p>All of them become cancelled, those of batches too, whatever the filter of the list. Running jobs go on.</p>
+      <p>
+        All of them are cancelled, those of batches too, without regard to the filter of the list. Running jobs
+        continue.
+      </p>
     </Confirm>
   )
 }

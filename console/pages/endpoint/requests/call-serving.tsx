@@ -17,14 +17,14 @@ export function HowToCall({ endpoint }: { readonly endpoint: Endpoint }) {
   return (
     <Section title="How to call this endpoint">
       <p>
-        Requests go straight to the workers of this endpoint, so it has no list of jobs. Its paths and what they answer
-        are those of the server in its workers.
+        Requests go straight to the workers of this endpoint, so it has no list of jobs. Its paths and responses are
+        those of the server in its workers.
       </p>
       <h3>Get a page</h3>
       <Code text={`curl -sS ${quoted(`${root}/`)} \\\n  ${authorization}`} />
       <h3>Send JSON</h3>
       <Code text={post.join(' \\\n  ')} />
-      <h3>How many requests and workers there are</h3>
+      <h3>Numbers of requests and workers</h3>
       <Code text={`curl -sS ${quoted(health)} \\\n  ${authorization}`} />
     </Section>
   )

@@ -55,7 +55,7 @@ export function JobActions({
           }}
           onClose={() => setOpen(null)}
         >
-          <p>{job.status === 'IN_QUEUE' ? 'It is taken out of the queue.' : 'Its worker is told to stop it.'}</p>
+          <p>{job.status === 'IN_QUEUE' ? 'It leaves the queue.' : 'Its worker stops it.'}</p>
         </Confirm>
       ) : null}
       {open === 'delete' ? (
@@ -69,7 +69,7 @@ export function JobActions({
           }}
           onClose={() => setOpen(null)}
         >
-          <p>Its result and its record go. This cannot be taken back.</p>
+          <p>Its result and its record are deleted. This cannot be undone.</p>
         </Confirm>
       ) : null}
     </>
@@ -113,7 +113,7 @@ function Replay({
       }
     >
       <FormProblems problems={problems} shown={[]} />
-      {before === '' ? <p class="hint">The input of this job is not kept any more.</p> : null}
+      {before === '' ? <p class="hint">The input of this job was deleted.</p> : null}
       <JsonField label="Input (JSON)" value={input} onChange={setInput} rows={14} />
       <p class="hint">The new job has the times and the priority of this one, and no webhook.</p>
       {problem !== null && isJson(input) ? <p class="wrong">{problem}</p> : null}

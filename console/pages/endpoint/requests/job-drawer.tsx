@@ -49,7 +49,7 @@ export function JobDrawer({ endpointId, jobId }: { readonly endpointId: string; 
     >
       {job.error instanceof ApiError && job.error.status === 404 ? (
         <p class="notice wait" role="alert">
-          This endpoint has no such job; it may have been deleted, or its record is gone.
+          This endpoint has no such job; it was deleted, or its record expired.
         </p>
       ) : (
         <Loaded of={job}>{data => <Job endpointId={endpointId} job={data} />}</Loaded>
@@ -130,7 +130,7 @@ function Facts({ endpointId, job }: { readonly endpointId: string; readonly job:
       ) : null}
       <dt>Policy</dt>
       <dd>
-        may run for {duration(policy.executionTimeout)}, is removed after {duration(policy.ttl)}
+        may run for {duration(policy.executionTimeout)}, is deleted after {duration(policy.ttl)}
         {policy.lowPriority ? ', low priority' : ''}
       </dd>
       <dt>Sizes</dt>
@@ -146,11 +146,11 @@ function Facts({ endpointId, job }: { readonly endpointId: string; readonly job:
 }
 
 function Kept({ job }: { readonly job: JobRecord }) {
-  if (job.resultExpiresAt === null) return <>gone; this record is left</>
+  if (job.resultExpiresAt === null) return <>deleted; this record remains</>
   const leftMs = instant(job.resultExpiresAt) - now.value
   return (
     <>
-      {isFinal(job.status) ? 'kept until' : 'the job is removed at'} {dateTime(job.resultExpiresAt)}
+      {isFinal(job.status) ? 'stored until' : 'the job is deleted at'} {dateTime(job.resultExpiresAt)}
       {leftMs > 0 ? <span class="faint"> in {duration(Math.ceil(leftMs / 1_000) * 1_000)}</span> : null}
     </>
   )
@@ -186,7 +186,7 @@ function Payload({
   return (
     <Part title={title}>
       {value === undefined ? (
-        <p class="faint">Not kept any more{size === null ? '' : `; it had ${bytes(size)}`}.</p>
+        <p class="faint">Deleted{size === null ? '' : `; it had ${bytes(size)}`}.</p>
       ) : (
         <JsonView value={value} what={title.toLowerCase()} />
       )}

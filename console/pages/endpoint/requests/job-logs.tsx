@@ -38,7 +38,7 @@ export function JobLogs({ endpointId, jobId }: { readonly endpointId: string; re
       {problem === null ? null : <p class="wrong">{problem}</p>}
       {isCut ? <p class="hint">The last {count(MAX_LINES)} lines.</p> : null}
       {lines.length === 0 ? (
-        <p class="faint">Nothing was printed for this job.</p>
+        <p class="faint">This job has no output.</p>
       ) : (
         <div
           class="job-log mono"

@@ -132,14 +132,14 @@ function NoJobs({
   if (list.data === null) return list.error === null ? <p class="faint loading">Loading…</p> : null
   if (list.hasMore)
     return (
-      <Empty title={list.isReading ? 'Searching…' : 'None of the jobs that were searched so far'}>
+      <Empty title={list.isReading ? 'Searching…' : 'No match so far'}>
         <More list={list} />
       </Empty>
     )
   if (isFiltered(filter)) return <Empty title="No job matches the filter" />
   return (
     <Empty title="No job yet">
-      <p>Send one from here, or from anywhere:</p>
+      <p>Send one from here, or from a program:</p>
       <Code text={(endpoint.requestUrls as { run?: string }).run ?? ''} what="address" />
     </Empty>
   )

@@ -181,7 +181,7 @@ class Running implements Run {
       this.#failures += 1
       const wasThere = this.state.value.job !== null && this.#failures <= MAX_FAILURES
       if (!error.isPassing && !wasThere) throw error
-      this.#set({ problem: `${error.message} It is tried again.` })
+      this.#set({ problem: `${error.message} The page tries again.` })
       return false
     }
   }

@@ -203,12 +203,12 @@ function Options({
         <TextField
           label="Execution timeout (s)"
           type="number"
-          placeholder="that of the endpoint"
+          placeholder="default of the endpoint"
           value={options.executionTimeout}
           onChange={executionTimeout => change({ executionTimeout })}
         />
         <TextField
-          label="Removed after, ttl (s)"
+          label="Deleted after, ttl (s)"
           type="number"
           placeholder="86400"
           value={options.ttl}
@@ -217,7 +217,7 @@ function Options({
       </div>
       <CheckField
         label="Low priority"
-        hint="Runs when a worker has nothing else to do; starts none."
+        hint="Runs when a worker is idle; starts no worker."
         value={options.lowPriority}
         onChange={lowPriority => change({ lowPriority })}
       />
@@ -226,7 +226,7 @@ function Options({
 }
 
 function Outcome({ run }: { readonly run: Run | null }) {
-  if (run === null) return <div class="outcome empty">What comes out of the job is shown here.</div>
+  if (run === null) return <div class="outcome empty">The output of the job appears here.</div>
   const state = run.state.value
   const { job, jobId, problem, phase } = state
   return (
@@ -274,9 +274,9 @@ function Output({ mode, state }: { readonly mode: Mode; readonly state: RunState
       {isStreamed && (text !== '' || phase === 'running') ? (
         <>
           <p class="hint">
-            {isCut ? 'The beginning is left out. ' : ''}
+            {isCut ? 'The beginning is omitted. ' : ''}
             {mode === 'openai' ? `${count(text.length)} characters` : plural(chunks, 'chunk')}
-            {phase === 'running' ? ', more may come' : ''}
+            {phase === 'running' ? ', more may follow' : ''}
           </p>
           <Code text={text} what="output" />
         </>

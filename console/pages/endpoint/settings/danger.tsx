@@ -15,7 +15,7 @@ import { navigate } from '../../../router.ts'
 /** Creates a release that replaces the workers and changes nothing else. */
 export async function restartWorkers(id: string): Promise<void> {
   await api('POST /v2/serverless/{id}/restart', { path: { id } })
-  announce('New workers replace those that run')
+  announce('New workers replace the running ones')
 }
 
 /** Restart, purge, delete. */
@@ -30,14 +30,14 @@ export function Danger({ endpoint: { id, name, type } }: { readonly endpoint: En
         </Row>
       ) : null}
       {type === 'QUEUE' && mayUseJobs('write', id) ? (
-        <Row title="Purge the queue" about="Cancels all jobs that wait. Those that run go on.">
+        <Row title="Purge the queue" about="Cancels all waiting jobs. Running jobs continue.">
           <Button kind="danger" onPress={() => ask('purge')}>
             Purge queue
           </Button>
         </Row>
       ) : null}
       {mayManage('write') ? (
-        <Row title="Delete the endpoint" about="Its jobs are cancelled, its workers end, its results go.">
+        <Row title="Delete the endpoint" about="Its jobs are cancelled, its workers end, its results are deleted.">
           <Button kind="danger" onPress={() => ask('delete')}>
             Delete endpoint
           </Button>
@@ -50,7 +50,7 @@ export function Danger({ endpoint: { id, name, type } }: { readonly endpoint: En
           onConfirm={() => restartWorkers(id)}
           onClose={close}
         >
-          <p>Workers that run go on until the first new one is ready, and finish their jobs.</p>
+          <p>Running workers continue until the first new one is ready, and finish their jobs.</p>
         </Confirm>
       ) : null}
       {asked === 'purge' ? <Purge id={id} onClose={close} /> : null}
@@ -66,7 +66,7 @@ export function Danger({ endpoint: { id, name, type } }: { readonly endpoint: En
           }}
           onClose={close}
         >
-          <p>This cannot be taken back.</p>
+          <p>This cannot be undone.</p>
         </Confirm>
       ) : null}
     </Section>
@@ -111,7 +111,7 @@ function Purge({ id, onClose }: { readonly id: string; readonly onClose: () => v
       }}
       onClose={onClose}
     >
-      <p>Jobs that wait are cancelled. This cannot be taken back.</p>
+      <p>Waiting jobs are cancelled. This cannot be undone.</p>
     </Confirm>
   )
 }

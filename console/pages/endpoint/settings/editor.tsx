@@ -66,14 +66,14 @@ export function Editor({ endpoint }: { readonly endpoint: Endpoint }) {
               rows={18}
               value={text}
               onChange={setText}
-              hint="Members that are left out stay. Objects of workers and gpu are merged, env and lists are replaced."
+              hint="Missing members stay unchanged. Objects of workers and gpu are merged, env and lists are replaced."
             />
           </Section>
         )}
       </div>
       <div class="beside">
-        <Section title={isChanged ? 'What changes' : 'Nothing is changed'}>
-          <DifferenceList of={mine} label="What changes" names={['Now', 'After saving']} />
+        <Section title={isChanged ? 'Changes' : 'No changes'}>
+          <DifferenceList of={mine} label="Changes" names={['Now', 'After saving']} />
           <Effect mine={mine} />
           {makesRelease(mine) && text === null
             ? bound({ draft, set, problems }).number(
@@ -108,7 +108,7 @@ export function Editor({ endpoint }: { readonly endpoint: Endpoint }) {
 function Effect({ mine }: { readonly mine: readonly Difference[] }) {
   if (mine.length === 0) return null
   return makesRelease(mine) ? (
-    <p class="notice wait">This makes a new release: its workers replace those that run.</p>
+    <p class="notice wait">This creates a new release: its workers replace those that run.</p>
   ) : (
     <p class="notice">Takes effect at once. No worker is replaced.</p>
   )
@@ -191,8 +191,8 @@ function Conflict({ change }: { readonly change: ReturnType<typeof useChange> })
   return (
     <div class="notice wait" role="alert">
       <div>
-        <h2>Somebody else has changed this endpoint meanwhile</h2>
-        <DifferenceList of={theirs} label="What they changed" marked={both} names={['Before', 'Now']} />
+        <h2>Somebody else changed this endpoint in the meantime</h2>
+        <DifferenceList of={theirs} label="Their changes" marked={both} names={['Before', 'Now']} />
         <div class="actions">
           <Button onPress={change.keepMine}>
             {both.length === 0 ? 'Keep both changes' : 'Keep my values where both changed'}

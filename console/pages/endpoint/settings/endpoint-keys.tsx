@@ -16,7 +16,7 @@ export function EndpointKeys({ endpoint: { id, type } }: { readonly endpoint: En
     setWebhookKey((await api('GET /v2/{endpoint}/webhook-key', { path: { endpoint: id } })).key)
   const rotateWebhookKey = async () => {
     setWebhookKey((await api('POST /v2/{endpoint}/webhook-key', { path: { endpoint: id } })).key)
-    announce('The webhooks are signed with a new key')
+    announce('Webhooks are signed with a new key')
   }
   return (
     <Section title="Keys">
@@ -35,7 +35,7 @@ export function EndpointKeys({ endpoint: { id, type } }: { readonly endpoint: En
           <p>
             <b>Webhook key</b>
             <br />
-            <span class="faint">Signs the webhooks, so that their receivers know them.</span>
+            <span class="faint">Signs the webhooks, so that receivers can verify them.</span>
           </p>
           <span class="actions">
             {webhookKey === null ? (
@@ -55,7 +55,7 @@ export function EndpointKeys({ endpoint: { id, type } }: { readonly endpoint: En
           onConfirm={async () => setKey((await api('POST /v2/serverless/{id}/rotate-key', { path: { id } })).key)}
           onClose={() => ask(null)}
         >
-          <p>The key before counts no more, and calls that it holds open end.</p>
+          <p>The previous key stops working, and calls that it holds open end.</p>
         </Confirm>
       ) : null}
       {asked === 'webhook' ? (
@@ -70,7 +70,7 @@ export function EndpointKeys({ endpoint: { id, type } }: { readonly endpoint: En
       ) : null}
       {key === null ? null : (
         <Dialog title="The new endpoint key" onClose={() => setKey(null)}>
-          <p>It is shown this one time.</p>
+          <p>It is shown only once.</p>
           <Code text={key} what="endpoint key" />
         </Dialog>
       )}

@@ -78,7 +78,7 @@ export function WorkerDrawer({
         >
           <p>
             It gets no more jobs, finishes {plural(worker.data?.jobs.length ?? 0, 'job')} that it has, and then ends.
-            Another worker starts where one is needed: at once while jobs wait, or while fewer than the minimum run.
+            Another worker starts if one is needed: at once while jobs wait, or while fewer than the minimum run.
           </p>
         </Confirm>
       ) : null}
@@ -104,7 +104,7 @@ function Facts({ worker }: { readonly worker: WorkerDetail }) {
       <dt>Version</dt>
       <dd>
         {version ?? '–'}
-        {worker.isStale ? ' ◆ an old one' : ''}
+        {worker.isStale ? ' ◆ old version' : ''}
       </dd>
       <dt>Runs on</dt>
       <dd>
@@ -209,7 +209,7 @@ function LastLines({
           ) : known.length > 0 ? (
             <pre class="log-whole">{known.join('\n')}</pre>
           ) : (
-            <p class="faint">It has printed nothing.</p>
+            <p class="faint">It has no output.</p>
           )
         }
       </Loaded>

@@ -71,10 +71,10 @@ export function Workers({ endpoint }: { readonly endpoint: Endpoint }) {
               rowKey={({ id: key }) => key}
               onOpen={openWorker}
               empty={
-                <Empty title="No worker runs now">
+                <Empty title="No worker is running">
                   <span>
                     {endpoint.workers.max === 0
-                      ? 'The endpoint may have none: set its maximum of workers in the settings.'
+                      ? 'The endpoint is paused: raise its maximum of workers in the settings.'
                       : 'One starts with the next job.'}
                   </span>
                 </Empty>
@@ -213,7 +213,7 @@ function Ended({
         rowKey={({ id }) => id}
         onOpen={onOpen}
         initialSort={{ column: 'ended', isDown: true }}
-        empty={<Empty title="None has ended in the last 24 hours" />}
+        empty={<Empty title="No worker ended in the last 24 hours" />}
       />
     </Section>
   )
@@ -222,7 +222,7 @@ function Ended({
 const ENDED_COLUMNS: readonly Column<EndedWorker>[] = [
   {
     id: 'how',
-    title: 'How it ended',
+    title: 'Result',
     width: 'minmax(170px, 2.4fr)',
     cell: worker => {
       const { tone, text } = endOf(worker)
