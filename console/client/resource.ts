@@ -47,22 +47,22 @@ export function useResource<Type>(
   const reload = useRef(() => {})
   useEffect(() => {
     if (key === null) return
-    const reader = who.peek()
-    const reading = new Reading(
+    const session = who.peek()
+    const reader = new ResourceReader(
       signal => latest.current.load(signal),
       (data, error) => {
-        if (who.peek() !== reader) return
+        if (who.peek() !== session) return
         if (error === null) keep(key, data)
         setState(before => ({ key, data: error === null ? data : before.key === key ? before.data : null, error }))
       },
     )
-    reload.current = () => reading.again()
-    reading.again()
+    reload.current = () => reader.again()
+    reader.again()
     // A hidden tab reads when it becomes visible again.
     let isStale = false
     const look = () => {
       isStale = document.hidden
-      if (!isStale) reading.again()
+      if (!isStale) reader.again()
     }
     const seen = () => isStale && look()
     const stop = onLive(event => {
@@ -74,7 +74,7 @@ export function useResource<Type>(
       stop()
       clearInterval(timer)
       document.removeEventListener('visibilitychange', seen)
-      reading.end()
+      reader.end()
     }
   }, [key, everyMs])
   const { data, error } = state.key === key ? state : of<Type>(key)
@@ -92,7 +92,7 @@ function keep(key: string, value: unknown): void {
 }
 
 /** Reads a value repeatedly, one read at a time: at once after the first event, then no faster than reads complete. */
-class Reading<Type> {
+class ResourceReader<Type> {
   readonly #load: (signal: AbortSignal) => Promise<Type>
   readonly #done: (data: Type | null, error: Error | null) => void
   readonly #end = new AbortController()

@@ -44,12 +44,12 @@ const ID_AFTER_MS = 250
 
 /** Starts a run. */
 export function startRun(endpoint: string, mode: Mode, call: Call): Run {
-  const running = new Running(endpoint, mode, call)
+  const running = new JobRunner(endpoint, mode, call)
   void running.start()
   return running
 }
 
-class Running implements Run {
+class JobRunner implements Run {
   readonly mode: Mode
   readonly state = signal<RunState>({
     phase: 'sending',
