@@ -22,7 +22,7 @@ export interface BuiltConsole {
 export async function buildConsole(): Promise<BuiltConsole> {
   const { outputFiles, metafile } = await build({
     absWorkingDir: ROOT,
-    entryPoints: ['console/main.tsx'],
+    entryPoints: ['console/frame/main.tsx'],
     outdir: OUT,
     entryNames: 'assets/[name]-[hash]',
     chunkNames: 'assets/[name]-[hash]',

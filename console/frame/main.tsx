@@ -1,11 +1,11 @@
 /** The console: one page over the public API. */
 import { render } from 'preact'
-import { resumeSession } from './client/session.ts'
+import { resumeSession } from '../client/session.ts'
+import { listenToKeys } from '../keyboard.ts'
+import { followLinks } from '../router.ts'
+import { showTheme } from '../theme.ts'
 import { Console } from './console.tsx'
-import { listenToKeys } from './keyboard.ts'
-import { followLinks } from './router.ts'
-import { showTheme } from './theme.ts'
-import './styles/main.css'
+import '../styles/main.css'
 
 showTheme()
 followLinks()
