@@ -38,7 +38,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Alone, printAlone, printReport, type Round, type Traced } from './cold-start-report.ts'
-import { ready } from './ready.ts'
+import { ready } from './harness/ready.ts'
 
 const ROUNDS = Number(process.argv[2] ?? 10)
 const REPOSITORY = dirname(dirname(fileURLToPath(import.meta.url)))

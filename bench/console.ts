@@ -13,8 +13,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type BrowserContext, launchChromium, type Page } from '../test/wire/support/chromium.ts'
+import { type ReadyServer, ready } from './harness/ready.ts'
 import { machineOf } from './harness/report.ts'
-import { type ReadyServer, ready } from './ready.ts'
 
 const ROUNDS = Number(process.argv[2] ?? 5)
 const ENDPOINTS = 1_000

@@ -13,7 +13,7 @@ import { cpus, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { withSchema } from '../scripts/torture/database.ts'
-import { ready } from './ready.ts'
+import { ready } from './harness/ready.ts'
 
 const SECONDS = Number(process.argv[2] ?? 10)
 const WARM_UP_MS = 1_000

@@ -19,7 +19,7 @@ import { type Cluster, startCluster } from '../scripts/kubernetes/cluster.ts'
 import { addFakeNodes, type FakeNodes } from '../scripts/kubernetes/fake-nodes.ts'
 import { buildPrograms, usualFolder } from '../scripts/kubernetes/programs.ts'
 import { freePort } from '../test/support/free-ports.ts'
-import { type ReadyServer, ready } from './ready.ts'
+import { type ReadyServer, ready } from './harness/ready.ts'
 
 const WORKERS = Number(process.argv[2] ?? 1_000)
 const PODS_OF_NODE = 100

@@ -16,7 +16,7 @@ import { DatabaseSync } from 'node:sqlite'
 import type { EndpointId, JobId, OwnerId } from '../src/core/ids.ts'
 import type { Job } from '../src/core/jobs/job.ts'
 import { openSqliteStore } from '../src/store/engines/sqlite.ts'
-import { ready } from './ready.ts'
+import { ready } from './harness/ready.ts'
 
 const JOBS = Number(process.argv[2] ?? 10_000)
 const WHAT = process.argv[3] === undefined ? ['delete', 'purge', 'expire'] : [process.argv[3]]

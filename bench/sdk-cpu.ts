@@ -13,7 +13,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ready } from './ready.ts'
+import { ready } from './harness/ready.ts'
 
 const SECONDS = Number(process.argv[2] ?? 10)
 const PYTHON = process.env.RUNYARD_TEST_PYTHON ?? 'python3'

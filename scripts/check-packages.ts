@@ -13,7 +13,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { ready } from '../bench/ready.ts'
+import { ready } from '../bench/harness/ready.ts'
 
 const HANDLER = `import { start } from '@runyard/worker'
 start({ handler: job => ({ node: process.version, seen: job.input }) })

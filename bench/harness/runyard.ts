@@ -1,7 +1,7 @@
 /** Servers of Runyard for benchmarks. */
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { type ReadyServer, readyServer } from '../ready.ts'
+import { type ReadyServer, readyServer } from './ready.ts'
 import { type Bench, requestText } from './sides.ts'
 
 /** A server that answers. */

@@ -4,7 +4,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { ready } from '../../bench/ready.ts'
+import { ready } from '../../bench/harness/ready.ts'
 import { patient } from '../../test/support/patience.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
