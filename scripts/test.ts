@@ -6,12 +6,14 @@
  * A file that fails runs once more, alone, unless its tests depend neither on time nor on the machine. A file
  * that then passes counts as passed; it is reported as unsteady, with the output of its first run.
  */
+import { createHash } from 'node:crypto'
+import { accessSync, constants, existsSync, globSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { availableParallelism, loadavg, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
+import { buildFiles, writeFiles } from './build.ts'
 import { type Arguments, readArguments } from './test/arguments.ts'
-import { builtProgram } from './test/built-program.ts'
 import { isOverSockets, isPure, LANES, type Lane, planTasks, type Queues } from './test/lanes.ts'
 import { type FileResult, runFile } from './test/run-file.ts'
 
@@ -25,6 +27,10 @@ const SECOND_RUNS_MS = 600_000
 const LONGEST_TMPDIR = 60
 /** Number of slow files in the summary. */
 const SLOWEST = 10
+/** Folder of built programs, in the repository, since the program finds its packages and examples from where it is. */
+const CACHE = resolve('node_modules/.cache/runyard')
+/** Age at which a program of other sources is removed; a run may still use a younger one. */
+const MAX_AGE_MS = 86_400_000
 
 // The path of a socket has 107 bytes at most, and tests create sockets in their temporary folders.
 if (tmpdir().length > LONGEST_TMPDIR) process.env.TMPDIR = '/tmp'
@@ -45,6 +51,32 @@ async function main({ grep, list, ...rest }: Arguments): Promise<void> {
   if (list) return showLanes(queues)
   const firstRuns = await runLanes(queues, grep)
   close({ ...(await runAgain(firstRuns, grep)), skippedSuites: skipped === null ? [] : [skipped] })
+}
+
+/**
+ * Builds the program for servers that tests start, unless it is built already: it loads in less than half
+ * of the time of the sources.
+ * @returns its entry; undefined where this user may not write into the repository: the sources run then
+ */
+async function builtProgram(): Promise<string | undefined> {
+  try {
+    mkdirSync(CACHE, { recursive: true })
+    accessSync(CACHE, constants.W_OK)
+  } catch {
+    return
+  }
+  for (const folder of globSync(join(CACHE, 'built-*')))
+    if (Date.now() - statSync(folder).mtimeMs > MAX_AGE_MS) rmSync(folder, { recursive: true, force: true })
+  const files = await buildFiles()
+  const hash = createHash('sha256')
+  for (const { path, contents } of files) hash.update(path).update(contents)
+  const folder = join(CACHE, `built-${hash.digest('hex').slice(0, 16)}`)
+  if (!existsSync(folder)) {
+    const unfinished = `${folder}.${process.pid}`
+    writeFiles(files, join(unfinished, 'dist'))
+    renameSync(unfinished, folder)
+  }
+  return join(folder, 'dist/cli/runyard.js')
 }
 
 /** The results of a run. */
