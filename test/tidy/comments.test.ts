@@ -7,7 +7,6 @@ const all = sources('src/', 'console/', 'packages/', 'sim/', 'bench/', 'scripts/
 
 /** Folders that were written before these rules. Each one leaves this list for good. */
 const UNFINISHED: readonly string[] = [
-  'console/',
   'src/api/',
   'src/app/',
   'src/app.ts',
