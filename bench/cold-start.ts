@@ -196,8 +196,8 @@ async function oneRound(api: Api, id: string, pids: readonly (number | null)[]):
   const responded = now()
   const after = scheduled(pids)
   if (status !== 'COMPLETED') throw new Error(`the job ended ${status}`)
-  const told = before !== null && after !== null
-  const [busy, waited] = told ? [after.busy - before.busy, after.waited - before.waited] : [null, null]
+  const isReported = before !== null && after !== null
+  const [busy, waited] = isReported ? [after.busy - before.busy, after.waited - before.waited] : [null, null]
   const worker = await api.newestWorker(id)
   return { sent, responded, decided: Date.parse(worker.createdAt), disturbance: { loop, busy, waited } }
 }

@@ -65,7 +65,7 @@ function forwarder(target: number): Server {
     { id, owner: 'owner' as OwnerId, version: 1, requestCount: 100_000, maxConcurrency: null, paused: false },
     [{ workerId: 'w1' as WorkerId, version: 1, state: 'ready', servedAt: { traffic: at, health: at } }],
   )
-  const it = new Forwarder({ clock: systemClock, reservations: queues, nextTurn: setImmediate })
+  const gateway = new Forwarder({ clock: systemClock, reservations: queues, nextTurn: setImmediate })
   const call = (incoming: ServerResponse['req']) => ({
     requestId: 'r',
     endpointId: id,
@@ -78,9 +78,9 @@ function forwarder(target: number): Server {
     host: incoming.headers.host ?? '',
   })
   const server = createServer({ noDelay: true }, (incoming, outgoing) => {
-    void it.forward(incoming, outgoing, call(incoming))
+    void gateway.forward(incoming, outgoing, call(incoming))
   })
-  server.on('upgrade', (incoming, socket, head) => void it.upgrade(incoming, socket, head, call(incoming)))
+  server.on('upgrade', (incoming, socket, head) => void gateway.upgrade(incoming, socket, head, call(incoming)))
   return server
 }
 

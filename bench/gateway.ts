@@ -96,7 +96,8 @@ async function main(): Promise<void> {
       Measured,
     ]
     const cells = [subject.name, `+${one.p50 - direct.p50}`, `+${one.p99 - direct.p99}`]
-    for (const it of [some, many, echo]) cells.push(Math.round(it.perSecond).toString(), it.cpuUs?.toFixed(1) ?? '?')
+    for (const measured of [some, many, echo])
+      cells.push(Math.round(measured.perSecond).toString(), measured.cpuUs?.toFixed(1) ?? '?')
     const bytes = idle.get(subject.name) ?? null
     console.log(tableRow([...cells, bytes === null ? '?' : (bytes / 1e6).toFixed(0)]))
     if (base === undefined || subject.name === 'backend' || subject.name === 'nginx') continue
@@ -246,8 +247,8 @@ async function runyard(): Promise<Subject> {
 
 async function poll<Value>(read: () => Value | null): Promise<Value> {
   for (;;) {
-    const found = read()
-    if (found !== null) return found
+    const value = read()
+    if (value !== null) return value
     await new Promise(resolve => setTimeout(resolve, 50))
   }
 }

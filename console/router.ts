@@ -34,13 +34,13 @@ export function setQuery(changes: Readonly<Record<string, string | null>>, { rep
 
 /** The parts of the path that a pattern such as `/endpoints/:id` names; null where it does not match. */
 export function matchPath(pattern: string, of: string): Record<string, string> | null {
-  const wanted = pattern.split('/')
-  const found = of.replace(/\/$/, '').split('/')
-  if (wanted.length !== found.length) return null
+  const patternParts = pattern.split('/')
+  const pathParts = of.replace(/\/$/, '').split('/')
+  if (patternParts.length !== pathParts.length) return null
   const named: Record<string, string> = {}
-  for (const [at, part] of wanted.entries()) {
-    if (part.startsWith(':')) named[part.slice(1)] = decoded(found[at]!)
-    else if (part !== found[at]) return null
+  for (const [at, part] of patternParts.entries()) {
+    if (part.startsWith(':')) named[part.slice(1)] = decoded(pathParts[at]!)
+    else if (part !== pathParts[at]) return null
   }
   return named
 }

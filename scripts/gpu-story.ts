@@ -458,8 +458,8 @@ function residentMib(pid: number): number {
 async function until<T>(what: string, withinMs: number, look: () => T | Promise<T>): Promise<NonNullable<T>> {
   const endMs = performance.now() + withinMs
   for (;;) {
-    const found = await look()
-    if (found !== null && found !== undefined) return found
+    const value = await look()
+    if (value !== null && value !== undefined) return value
     if (performance.now() > endMs) throw new Error(`${what}: not within ${withinMs / 1000} s`)
     await pause(50)
   }

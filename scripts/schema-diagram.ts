@@ -38,7 +38,7 @@ function tables(): Table[] {
     .all()
     .map(({ name }) => String(name))
     .filter(name => name !== 'migrations')
-  const found = names.map(name => ({
+  const tables = names.map(name => ({
     name,
     columns: rowsOf<Column>('SELECT name, type, pk FROM pragma_table_info(?) ORDER BY cid', name),
     references: rowsOf<Reference>(
@@ -47,7 +47,7 @@ function tables(): Table[] {
     ),
   }))
   database.close()
-  return found
+  return tables
 }
 
 /** References between tables, in the language of Graphviz. */

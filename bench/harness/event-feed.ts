@@ -35,8 +35,8 @@ export class EventFeed {
   /** Waits for this number of wanted events. */
   async whenThere(isWanted: (event: FedEvent) => boolean, count: number): Promise<FedEvent[]> {
     for (;;) {
-      const found = this.of(isWanted)
-      if (found.length >= count) return found
+      const events = this.of(isWanted)
+      if (events.length >= count) return events
       await sleep(50)
     }
   }

@@ -50,9 +50,9 @@ export async function jobSides(bench: Bench, wants: (side: string) => boolean, a
     'pg-boss': () => onPostgres('pg-boss', 'pg-boss', 'pgboss'),
   }
   const all = [...sides.map(name => [name, start[name]] as const), ...Object.entries(more)]
-  const found: Side[] = []
-  for (const [name, open] of all) if (wants(name)) found.push({ name, ...(await open()) })
-  return found
+  const openSides: Side[] = []
+  for (const [name, open] of all) if (wants(name)) openSides.push({ name, ...(await open()) })
+  return openSides
 }
 
 /** The HTTP stack of Runyard with nothing behind it. */

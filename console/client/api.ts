@@ -107,8 +107,8 @@ async function errorOf(response: Response): Promise<ApiError> {
   const text = await response.text().catch(() => '')
   try {
     const { detail, error, message, errors } = JSON.parse(text) as Problem
-    const said = typeof error === 'string' ? error : error?.message
-    return new ApiError(response.status, detail ?? said ?? message ?? response.statusText, errors ?? [])
+    const errorText = typeof error === 'string' ? error : error?.message
+    return new ApiError(response.status, detail ?? errorText ?? message ?? response.statusText, errors ?? [])
   } catch {
     return new ApiError(response.status, text.slice(0, 300) || `the server answered ${response.status}`)
   }

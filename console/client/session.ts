@@ -107,12 +107,12 @@ async function readSession(): Promise<void> {
     token = localStorage.getItem(TOKEN) ?? ''
     if (token === '') break
     const response = await fetch('/console/session', { headers: sessionHeaders() }).catch(() => null)
-    const found = response?.ok === true ? ((await response.json().catch(() => null)) as Who | null) : null
+    const session = response?.ok === true ? ((await response.json().catch(() => null)) as Who | null) : null
     // Another tab signed in or out in the meantime.
     if (localStorage.getItem(TOKEN) !== token) continue
-    if (found !== null) {
+    if (session !== null) {
       isAway.value = false
-      who.value = found
+      who.value = session
       return
     }
     if (response?.status === 401) break

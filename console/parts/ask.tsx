@@ -50,14 +50,14 @@ export function Ask({
   readonly more?: (problems: Problems, values: Values) => ComponentChildren
 }) {
   const { problems, isSending, send } = useSending()
-  const [given, setGiven] = useState<Values>({})
+  const [typed, setTyped] = useState<Values>({})
   const form = useRef<HTMLFormElement>(null)
   const id = useId()
   useEffect(() => form.current?.querySelector<HTMLElement>('input, textarea, select')?.focus(), [])
   const values: Record<string, string | number | boolean> = {}
   const changed: Record<string, string | number | boolean> = {}
   for (const { name, value = '', type } of asked) {
-    const now = given[name] ?? value
+    const now = typed[name] ?? value
     const sent = type === 'number' && now !== '' ? Number(now) : now
     if (sent !== '' || value !== '') values[name] = sent
     if (sent !== value) changed[name] = sent
@@ -88,9 +88,9 @@ export function Ask({
           <OneValue
             key={one.name}
             asked={one}
-            value={given[one.name] ?? one.value ?? ''}
+            value={typed[one.name] ?? one.value ?? ''}
             problems={problems}
-            onChange={value => setGiven(before => ({ ...before, [one.name]: value }))}
+            onChange={value => setTyped(before => ({ ...before, [one.name]: value }))}
           />
         ))}
         {more?.(problems, values)}

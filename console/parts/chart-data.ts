@@ -45,11 +45,11 @@ export function stacked(series: readonly Series[]): (number | null)[][] {
 
 /** One number for all values. Null without values. */
 export function summaryOf(values: readonly (number | null)[], summary: 'sum' | 'average' | 'max'): number | null {
-  const known = values.filter(value => value !== null)
-  if (known.length === 0) return null
-  if (summary === 'max') return known.reduce((most, value) => Math.max(most, value))
-  const sum = known.reduce((total, value) => total + value, 0)
-  return summary === 'sum' ? sum : sum / known.length
+  const measured = values.filter(value => value !== null)
+  if (measured.length === 0) return null
+  if (summary === 'max') return measured.reduce((most, value) => Math.max(most, value))
+  const sum = measured.reduce((total, value) => total + value, 0)
+  return summary === 'sum' ? sum : sum / measured.length
 }
 
 /** The newest value that is not null. */

@@ -9,12 +9,12 @@ export type Problems = Readonly<Record<string, readonly string[]>>
 /** The problems that the server found, by member. */
 export function problemsOf(error: unknown): Problems {
   if (!(error instanceof ApiError) || error.problems.length === 0) return { $: [sentenceOf(error)] }
-  const found: Record<string, string[]> = {}
+  const problems: Record<string, string[]> = {}
   for (const problem of error.problems) {
     const [, path = '$', sentence = problem] = /^(\$[^\s:]*):?\s+(.*)/s.exec(problem) ?? []
-    found[path] = [...(found[path] ?? []), sentence]
+    problems[path] = [...(problems[path] ?? []), sentence]
   }
-  return found
+  return problems
 }
 
 /** True if the path of a problem is that of a member, or below it. */
@@ -49,12 +49,12 @@ export function useSending(): {
 
 /** Problems that belong to no field of the form that is shown. @param shown paths that have a field */
 export function FormProblems({ problems, shown }: { readonly problems: Problems; readonly shown: readonly string[] }) {
-  const left = Object.entries(problems).filter(([path]) => !shown.includes(path))
-  if (left.length === 0) return null
+  const unshown = Object.entries(problems).filter(([path]) => !shown.includes(path))
+  if (unshown.length === 0) return null
   return (
     <div class="notice bad" role="alert">
       <ul>
-        {left.flatMap(([path, sentences]) =>
+        {unshown.flatMap(([path, sentences]) =>
           sentences.map(sentence => (
             <li key={path + sentence}>{path === '$' ? sentence : `${path.slice(2)}: ${sentence}`}</li>
           )),

@@ -73,7 +73,7 @@ export function joinedPages<Row>(
   rowKey: (row: Row) => string,
 ): Page<Row> {
   if (first === null || rest === null) return first ?? { rows: [], nextCursor: null }
-  const known = new Set(first.rows.map(rowKey))
-  const others = rest.rows.filter(row => !known.has(rowKey(row)))
+  const firstKeys = new Set(first.rows.map(rowKey))
+  const others = rest.rows.filter(row => !firstKeys.has(rowKey(row)))
   return others.length === rest.rows.length ? first : { rows: [...first.rows, ...others], nextCursor: rest.nextCursor }
 }

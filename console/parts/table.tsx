@@ -186,8 +186,8 @@ function indexOf<Row>(place: Place | null, rows: readonly Row[], rowKey: (row: R
   if (place === null) return -1
   const there = rows[place.index]
   if (there !== undefined && rowKey(there) === place.key) return place.index
-  const found = rows.findIndex(row => rowKey(row) === place.key)
-  return found >= 0 ? found : Math.min(place.index, rows.length - 1)
+  const index = rows.findIndex(row => rowKey(row) === place.key)
+  return index >= 0 ? index : Math.min(place.index, rows.length - 1)
 }
 
 const USUAL_PX = 140
@@ -249,10 +249,10 @@ function useFilledHeight(element: { readonly current: HTMLElement | null }, isFi
   useLayoutEffect(() => {
     if (!isFilling) return
     const fill = () => {
-      const found = element.current
-      if (found === null) return
-      const top = found.getBoundingClientRect().top + scrollY
-      found.style.height = `${Math.max(LEAST_PX, innerHeight - top - BELOW_PX)}px`
+      const filled = element.current
+      if (filled === null) return
+      const top = filled.getBoundingClientRect().top + scrollY
+      filled.style.height = `${Math.max(LEAST_PX, innerHeight - top - BELOW_PX)}px`
     }
     fill()
     // Content above may grow, such as a new notice.

@@ -55,7 +55,7 @@ export function Things<Row extends { readonly id: string }>({
         </div>
       )
     }
-    const found = rows.filter(row => textOf(row).toLowerCase().includes(sought))
+    const matches = rows.filter(row => textOf(row).toLowerCase().includes(sought))
     return (
       <>
         <div class="tools">
@@ -68,12 +68,12 @@ export function Things<Row extends { readonly id: string }>({
             onInput={event => setQuery({ q: event.currentTarget.value })}
           />
           <span class="faint" role="status">
-            {sought === '' ? plural(rows.length, what) : `${count(found.length)} of ${count(rows.length)}`}
+            {sought === '' ? plural(rows.length, what) : `${count(matches.length)} of ${count(rows.length)}`}
           </span>
         </div>
         <Table
           label={title}
-          rows={found}
+          rows={matches}
           columns={columns}
           rowKey={({ id }) => id}
           onOpen={({ id }) => setQuery({ id }, { replace: false })}

@@ -336,8 +336,8 @@ async function carryOut(id: string, explained: Explanation, action: Action): Pro
       await api('POST /v2/serverless/{id}/restart', { path: { id } })
   }
   const step = { atMs: Date.now(), text: `Done: ${action.title}`, tone: 'good' } as const
-  mended.value = {
-    ...mended.value,
+  newsAfterFix.value = {
+    ...newsAfterFix.value,
     [id]: { steps: [step], from: explained.cause, last: newsKey(explained), hasMoved: false },
   }
 }
@@ -352,12 +352,12 @@ interface News {
 }
 
 /** Explanations since somebody fixed an endpoint, by its id; in the words of the server. */
-export const mended = signal<Readonly<Record<string, News>>>({})
+export const newsAfterFix = signal<Readonly<Record<string, News>>>({})
 const MAX_STEPS = 12
 
 // The next session may belong to another account.
 effect(() => {
-  if (who.value == null) mended.value = {}
+  if (who.value == null) newsAfterFix.value = {}
 })
 
 function newsKey({ cause, sinceMs }: Explanation): string {
@@ -368,15 +368,18 @@ function newsKey({ cause, sinceMs }: Explanation): string {
 function useNews(id: string, explained: Explanation): void {
   const key = newsKey(explained)
   useEffect(() => {
-    const told = mended.value[id]
-    if (told === undefined || told.hasMoved || told.last === key) return
+    const news = newsAfterFix.value[id]
+    if (news === undefined || news.hasMoved || news.last === key) return
     const { cause, summary, jobs } = explained
     const tone = toneOf(cause)
     const runs = jobs === undefined ? cause === 'running' : jobs.inProgress > 0
-    const hasMoved = tone === 'good' || (runs && tone !== 'bad' && cause !== told.from)
+    const hasMoved = tone === 'good' || (runs && tone !== 'bad' && cause !== news.from)
     const text = hasMoved ? `Jobs move again: ${movedText(jobs)}` : sentence(summary)
-    const steps = [...told.steps, { atMs: Date.now(), text, tone: hasMoved ? ('good' as const) : TONES[tone] }]
-    mended.value = { ...mended.value, [id]: { ...told, steps: steps.slice(-MAX_STEPS), last: key, hasMoved } }
+    const steps = [...news.steps, { atMs: Date.now(), text, tone: hasMoved ? ('good' as const) : TONES[tone] }]
+    newsAfterFix.value = {
+      ...newsAfterFix.value,
+      [id]: { ...news, steps: steps.slice(-MAX_STEPS), last: key, hasMoved },
+    }
   }, [id, key])
 }
 
@@ -388,23 +391,23 @@ function movedText(jobs: Explanation['jobs']): string {
 
 /** The explanations that followed a fix of an endpoint. */
 export function Next({ id, isAlone = false }: { readonly id: string; readonly isAlone?: boolean }) {
-  const told = mended.value[id]
-  if (told === undefined) return null
+  const news = newsAfterFix.value[id]
+  if (news === undefined) return null
   const Heading = isAlone ? 'h2' : 'h3'
   const dismiss = () => {
-    const { [id]: _, ...others } = mended.value
-    mended.value = others
+    const { [id]: _, ...others } = newsAfterFix.value
+    newsAfterFix.value = others
   }
   return (
     <div class={isAlone ? 'why good' : 'why-next'}>
       <header>
-        <Heading>{told.hasMoved ? 'Fixed' : 'Progress'}</Heading>
+        <Heading>{news.hasMoved ? 'Fixed' : 'Progress'}</Heading>
         <Button kind="quiet" onPress={dismiss} aria-label="Dismiss the progress">
           ✕
         </Button>
       </header>
       <ol class="why-steps" aria-live="polite">
-        {told.steps.map(({ atMs, text, tone }) => (
+        {news.steps.map(({ atMs, text, tone }) => (
           <li key={atMs}>
             <time class="faint">{clockTime(atMs).slice(0, -4)}</time>
             <State tone={tone}>{text}</State>

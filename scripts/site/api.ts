@@ -51,7 +51,7 @@ ${sections.join('\n')}`
 
 function operationText(method: string, path: string, operation: Operation): string {
   const { summary, description, parameters = [], requestBody, responses = {} } = operation
-  const said = [...new Set([summary, description])].filter(text => text !== undefined && text !== '')
+  const texts = [...new Set([summary, description])].filter(text => text !== undefined && text !== '')
   const rows = parameters.map(one => {
     const needed = one.required === true ? 'yes' : 'no'
     return `| \`${one.name}\` | ${one.in} | ${needed} | ${[one.schema?.type ?? 'string'].flat().join(' or ')} |\n`
@@ -60,5 +60,5 @@ function operationText(method: string, path: string, operation: Operation): stri
   const example = Object.values(requestBody?.content ?? {})[0]?.example
   const body = example === undefined ? '' : `\`\`\`json\n${JSON.stringify(example, null, 2)}\n\`\`\`\n\n`
   const statuses = Object.keys(responses).sort().join(', ')
-  return `### \`${method} ${path}\`\n\n${said.join('\n\n')}\n\n${table}${body}Statuses: ${statuses}.\n`
+  return `### \`${method} ${path}\`\n\n${texts.join('\n\n')}\n\n${table}${body}Statuses: ${statuses}.\n`
 }

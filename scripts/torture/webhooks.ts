@@ -25,9 +25,9 @@ export class Receiver {
           answer.writeHead(500).end()
           return
         }
-        const told = JSON.parse(text) as Seen & { id: string }
-        const deliveries = this.ends.get(told.id) ?? new Map<string, Seen>()
-        this.ends.set(told.id, deliveries.set(delivery, told))
+        const payload = JSON.parse(text) as Seen & { id: string }
+        const deliveries = this.ends.get(payload.id) ?? new Map<string, Seen>()
+        this.ends.set(payload.id, deliveries.set(delivery, payload))
         answer.end()
       })
     })

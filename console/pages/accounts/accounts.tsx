@@ -76,16 +76,16 @@ async function newKey(account: string): Promise<string> {
 
 function NewAccount({ onClose, onKey, onChange }: Changing & { readonly onClose: () => void }) {
   // Stored, so that a retry after a lost answer creates the key and not a second account.
-  const made = useRef<Account | null>(null)
+  const created = useRef<Account | null>(null)
   return (
     <Ask
       title="New account"
       action="Create the account and its first key"
       asked={[{ name: 'name', label: 'Name' }]}
       act={async ({ name = '' }) => {
-        made.current ??= await api('POST /v2/account/accounts', { body: { name: String(name) } })
+        created.current ??= await api('POST /v2/account/accounts', { body: { name: String(name) } })
         onChange()
-        onKey(await newKey(made.current.id))
+        onKey(await newKey(created.current.id))
       }}
       onClose={onClose}
       note={

@@ -23,8 +23,8 @@ export function useQuotas(account: string): Resource<Readonly<Record<string, Quo
 const reading = new Map<string, Promise<Readonly<Record<string, QuotaUse>>>>()
 
 function shared(account: string): Promise<Readonly<Record<string, QuotaUse>>> {
-  const known = reading.get(account)
-  if (known !== undefined) return known
+  const pending = reading.get(account)
+  if (pending !== undefined) return pending
   const read = api('GET /v2/account/accounts/{id}/quotas', { path: { id: account } })
     .then(({ quotas }) => quotas)
     .finally(() => reading.delete(account))

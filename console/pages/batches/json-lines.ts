@@ -31,16 +31,21 @@ export function readLines(text: string): Lines {
 }
 
 function readEachLine(text: string): Lines {
-  const found: { readonly text: string; readonly line: number }[] = []
+  const requests: { readonly text: string; readonly line: number }[] = []
   const problems: string[] = []
   for (const [index, line] of text.split('\n').entries()) {
     const trimmed = line.replace(/^\ufeff/, '').trim()
     if (trimmed === '') continue
-    found.push({ text: trimmed, line: index + 1 })
+    requests.push({ text: trimmed, line: index + 1 })
     const problem = lineProblem(trimmed)
     if (problem !== null) problems.push(`line ${index + 1}: ${problem}`)
   }
-  return linesOf(`[${found.map(one => one.text).join(',')}]`, found.length, problems, at => `line ${found[at]?.line}`)
+  return linesOf(
+    `[${requests.map(one => one.text).join(',')}]`,
+    requests.length,
+    problems,
+    at => `line ${requests[at]?.line}`,
+  )
 }
 
 function readArray(text: string): Lines {

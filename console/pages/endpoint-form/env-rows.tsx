@@ -152,8 +152,8 @@ function SecretPicker({ onPick, onClose }: { readonly onPick: (name: string) => 
       <TextField label="Search" type="search" value={search} onChange={setSearch} />
       <Loaded of={secrets}>
         {({ secrets: all }) => {
-          const found = all.filter(({ name }) => name.toLowerCase().includes(search.toLowerCase()))
-          if (found.length === 0)
+          const matches = all.filter(({ name }) => name.toLowerCase().includes(search.toLowerCase()))
+          if (matches.length === 0)
             return (
               <Empty title={all.length === 0 ? 'No secrets yet' : 'No secret matches'}>
                 <a href="/secrets" target="_blank" rel="noreferrer">
@@ -163,12 +163,12 @@ function SecretPicker({ onPick, onClose }: { readonly onPick: (name: string) => 
             )
           return (
             <ul class="picks">
-              {found.slice(0, MAX_SECRETS_SHOWN).map(({ id, name, description }) => (
+              {matches.slice(0, MAX_SECRETS_SHOWN).map(({ id, name, description }) => (
                 <li key={id}>
                   <Button onPress={() => onPick(name)}>{name}</Button> <span class="faint">{description}</span>
                 </li>
               ))}
-              {found.length > MAX_SECRETS_SHOWN ? <li class="faint">Search for the others.</li> : null}
+              {matches.length > MAX_SECRETS_SHOWN ? <li class="faint">Search for the others.</li> : null}
             </ul>
           )
         }}

@@ -17,7 +17,7 @@ export function parseEnv(text: string): {
   readonly problems: readonly string[]
 } {
   const lines = text.split(/\r?\n/)
-  const found = new Map<string, string>()
+  const variables = new Map<string, string>()
   const problems: string[] = []
   for (let at = 0; at < lines.length; at += 1) {
     const line = lines[at]!.trim()
@@ -35,11 +35,11 @@ export function parseEnv(text: string): {
     const quoted = /^["']/.test(raw) ? quotedValue(lines, at, raw) : { value: plainValue(raw), end: at }
     if (quoted === null) problems.push(`Line ${at + 1}: the quote has no end.`)
     else {
-      found.set(name, quoted.value)
+      variables.set(name, quoted.value)
       at = quoted.end
     }
   }
-  return { variables: [...found].map(([name, value]) => ({ name, value })), problems }
+  return { variables: [...variables].map(([name, value]) => ({ name, value })), problems }
 }
 
 /** A value in quotes, which may span several lines. */

@@ -12,7 +12,7 @@ import { Ago, Button, Code, Figure, Loaded, PageHead, Section, State } from '../
 import { errorLine, sentence, titleOf, toneOf } from '../../parts/cause.ts'
 import { Spark } from '../../parts/spark.tsx'
 import { Table } from '../../parts/table.tsx'
-import { MainAction, mended, Next, useExplanation, WhyPanel } from '../../parts/why.tsx'
+import { MainAction, Next, newsAfterFix, useExplanation, WhyPanel } from '../../parts/why.tsx'
 import { ENDPOINT_STATES } from '../endpoints/endpoint-states.ts'
 import { WorkerDots } from '../endpoints/worker-dots.tsx'
 import { attentionOf, type KeyFacts, mostActive, soonEnding, totalsOf } from './attention.ts'
@@ -97,19 +97,19 @@ const MAX_READ = 8
 const MAX_SHOWN = 50
 
 function Attention({ rows }: { readonly rows: readonly EndpointOverview[] }) {
-  const found = attentionOf(rows, now.value, id => mended.value[id] !== undefined)
+  const rowsToShow = attentionOf(rows, now.value, id => newsAfterFix.value[id] !== undefined)
   const others = [useEndingKeys(), useFindings()]
   // The server explains the most urgent ones only.
   const unexplained = rows.filter(({ state, why }) => why === null && (state === 'PROBLEM' || state === 'WAITING'))
-  const more = Math.max(0, found.length - MAX_SHOWN) + unexplained.length
-  const isQuiet = found.length === 0 && others.every(list => list.length === 0)
+  const more = Math.max(0, rowsToShow.length - MAX_SHOWN) + unexplained.length
+  const isQuiet = rowsToShow.length === 0 && others.every(list => list.length === 0)
   return (
     <Section title={isQuiet ? 'Nothing needs attention' : 'Needs attention'}>
       {isQuiet ? (
         <p class="faint">Problems, jobs that wait too long, and keys that expire soon appear here.</p>
       ) : (
         <ul class="attention">
-          {found.slice(0, MAX_SHOWN).map((row, index) => (
+          {rowsToShow.slice(0, MAX_SHOWN).map((row, index) => (
             <Trouble key={row.id} row={row} isRead={index < MAX_READ} />
           ))}
           {others.flat()}

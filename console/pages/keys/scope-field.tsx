@@ -92,7 +92,7 @@ function ByEndpoint({
   readonly onChange: (scope: ScopeDraft) => void
 }) {
   const [sought, setSought] = useState('')
-  const found = endpoints.filter(({ id, name }) => `${name} ${id}`.toLowerCase().includes(sought.toLowerCase()))
+  const matches = endpoints.filter(({ id, name }) => `${name} ${id}`.toLowerCase().includes(sought.toLowerCase()))
   const chosen = endpoints.filter(({ id }) => (scope.byEndpoint[id] ?? 'none') !== 'none').length
   return (
     <div class="field">
@@ -109,7 +109,7 @@ function ByEndpoint({
         </span>
       </div>
       <div class="levels">
-        {found.slice(0, MAX_SHOWN).map(({ id, name }) => (
+        {matches.slice(0, MAX_SHOWN).map(({ id, name }) => (
           <label key={id}>
             <span title={id}>{name}</span>
             <select
@@ -130,8 +130,8 @@ function ByEndpoint({
           </label>
         ))}
       </div>
-      {found.length > MAX_SHOWN ? (
-        <p class="hint">{plural(found.length - MAX_SHOWN, 'endpoint')} more; search to see them.</p>
+      {matches.length > MAX_SHOWN ? (
+        <p class="hint">{plural(matches.length - MAX_SHOWN, 'endpoint')} more; search to see them.</p>
       ) : null}
     </div>
   )

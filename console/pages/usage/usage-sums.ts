@@ -26,13 +26,13 @@ export type Figure = 'cost' | 'hours'
 
 /** Sums by endpoint, those that cost most first. */
 export function byEndpoint(records: readonly ServerlessBillingRecord[]): EndpointUse[] {
-  const found = new Map<string, EndpointUse>()
+  const uses = new Map<string, EndpointUse>()
   for (const record of records) {
     const use = useOf(record)
-    const before = found.get(use.id)
-    found.set(use.id, before === undefined ? use : added(before, use))
+    const before = uses.get(use.id)
+    uses.set(use.id, before === undefined ? use : added(before, use))
   }
-  return [...found.values()].sort((a, b) => b.cost - a.cost || b.hours - a.hours || (a.id < b.id ? -1 : 1))
+  return [...uses.values()].sort((a, b) => b.cost - a.cost || b.hours - a.hours || (a.id < b.id ? -1 : 1))
 }
 
 /** The sum of all, with an empty id. */
@@ -81,9 +81,9 @@ export type Size = 'hour' | 'day' | 'week' | 'month' | 'year'
 
 /** The starts of all spans of a bill and their end, in UTC, also of unused spans. */
 export function bounds(startMs: number, endMs: number, size: Size): number[] {
-  const found: number[] = []
-  for (let at = startMs; at < endMs && found.length < MAX_SPANS; at = after(at, size)) found.push(at)
-  return [...found, endMs]
+  const starts: number[] = []
+  for (let at = startMs; at < endMs && starts.length < MAX_SPANS; at = after(at, size)) starts.push(at)
+  return [...starts, endMs]
 }
 
 const MAX_SPANS = 1_000

@@ -175,7 +175,7 @@ function JobDeliveries({ endpoint, job }: { readonly endpoint: string; readonly 
 function OneDelivery({ of }: { readonly of: Omit<Delivery, 'jobId'> }) {
   const { id, jobStatus, createdAt, nextTryAt, tries } = of
   const { tone, word } = deliveryState(of)
-  const made = { atMs: Date.parse(createdAt), title: `The job ended ${jobStatus}`, tone: 'off' as const }
+  const ended = { atMs: Date.parse(createdAt), title: `The job ended ${jobStatus}`, tone: 'off' as const }
   return (
     <Part title={<State tone={tone}>{word}</State>}>
       <p class="faint">
@@ -184,7 +184,7 @@ function OneDelivery({ of }: { readonly of: Omit<Delivery, 'jobId'> }) {
       <TimeLine
         label="Tries"
         steps={[
-          made,
+          ended,
           ...tries.map((one, at) => ({
             atMs: Date.parse(one.at),
             title: `Try ${at + 1}`,

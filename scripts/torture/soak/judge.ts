@@ -43,9 +43,10 @@ export function judgeSoak(evidence: SoakEvidence): void {
     judgeWebhook(ledger, job, seen, ends)
   }
   for (const { id, requests } of ledger.batches.values()) {
-    const told = [...(ends.get(id)?.values() ?? [])] as unknown as { requestTotal: number }[]
-    if (told.length !== 1) ledger.fault(told.length === 0 ? 'lost' : 'twice', id, `is a batch with ${told.length} ends`)
-    if (told.some(({ requestTotal }) => requestTotal !== requests)) ledger.fault('wrong', id, 'has another size')
+    const payloads = [...(ends.get(id)?.values() ?? [])] as unknown as { requestTotal: number }[]
+    if (payloads.length !== 1)
+      ledger.fault(payloads.length === 0 ? 'lost' : 'twice', id, `is a batch with ${payloads.length} ends`)
+    if (payloads.some(({ requestTotal }) => requestTotal !== requests)) ledger.fault('wrong', id, 'has another size')
   }
   for (const id of byJob.keys())
     if (!ledger.jobs.has(id)) ledger.fault('twice', id, 'ran although no response named it: it was submitted twice')
@@ -77,11 +78,11 @@ function failedFairly({ status, error }: Seen, attempts: readonly Attempt[]): bo
 
 function judgeWebhook(ledger: Ledger, { id, hasWebhook }: SoakJob, seen: Seen, ends: SoakEvidence['ends']): void {
   if (!hasWebhook) return
-  const told = [...(ends.get(id)?.values() ?? [])]
-  if (told.length === 0) ledger.fault('lost', id, `is ${seen.status}, and its webhook was not called`)
-  else if (told.length > 1) ledger.fault('twice', id, `had ${told.length} ends by its webhook`)
-  else if (JSON.stringify(outcome(told[0]!)) !== JSON.stringify(outcome(seen)))
-    ledger.fault('wrong', id, `has another end than its webhook reported: ${JSON.stringify(told[0]).slice(0, 300)}`)
+  const payloads = [...(ends.get(id)?.values() ?? [])]
+  if (payloads.length === 0) ledger.fault('lost', id, `is ${seen.status}, and its webhook was not called`)
+  else if (payloads.length > 1) ledger.fault('twice', id, `had ${payloads.length} ends by its webhook`)
+  else if (JSON.stringify(outcome(payloads[0]!)) !== JSON.stringify(outcome(seen)))
+    ledger.fault('wrong', id, `has another end than its webhook reported: ${JSON.stringify(payloads[0]).slice(0, 300)}`)
 }
 
 /** Name and value of each row of the report. */

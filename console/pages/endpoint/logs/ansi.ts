@@ -45,10 +45,10 @@ export function readAnsi(line: string): PlainText {
     if (look.size > 0 && text.length > from)
       styles.push({ from, to: text.length, classes: [...look.values()].join(' ') })
   }
-  for (const found of line.matchAll(CONTROLS)) {
-    add(found.index)
-    end = found.index + found[0].length
-    if (found[1] !== undefined) change(look, found[1].split(/[;:]/).map(Number))
+  for (const sequence of line.matchAll(CONTROLS)) {
+    add(sequence.index)
+    end = sequence.index + sequence[0].length
+    if (sequence[1] !== undefined) change(look, sequence[1].split(/[;:]/).map(Number))
   }
   add(line.length)
   return { text, styles: styles.length === 0 ? null : styles }

@@ -52,8 +52,8 @@ export class LineReader {
     const { text, styles } = readAnsi((own === null ? line : line.slice(own.length)).replaceAll('\t', '    '))
     const json = readJson(text)
     const isContinued = /^(?:\s+\S|Caused by)/.test(text)
-    const said = json === null ? levelOf(text) : json.level
-    const level = said ?? own?.level ?? (isContinued ? (this.#levels.get(workerId) ?? null) : null)
+    const namedLevel = json === null ? levelOf(text) : json.level
+    const level = namedLevel ?? own?.level ?? (isContinued ? (this.#levels.get(workerId) ?? null) : null)
     this.#levels.set(workerId, level)
     return { ...base, kind: 'output', level, text: json?.text ?? text, styles: json === null ? styles : null }
   }
@@ -77,13 +77,13 @@ const WORDS: readonly (readonly [Level, RegExp])[] = [
 /** The level that a line names; the first of several counts. */
 export function levelOf(text: string): Level | null {
   const beginning = text.slice(0, LEVEL_REACH)
-  let found: Level | null = null
-  let foundAt = Number.POSITIVE_INFINITY
+  let firstLevel: Level | null = null
+  let firstAt = Number.POSITIVE_INFINITY
   for (const [level, words] of WORDS) {
     const at = words.exec(beginning)?.index ?? Number.POSITIVE_INFINITY
-    if (at < foundAt) [found, foundAt] = [level, at]
+    if (at < firstAt) [firstLevel, firstAt] = [level, at]
   }
-  return found
+  return firstLevel
 }
 
 /** Prefix that workers of the server's own SDK put before a handler's output. */
@@ -110,11 +110,11 @@ function readJson(text: string): { text: string; level: Level | null } | null {
   }
   const { level, severity, levelname, lvl, msg, message, event, time, timestamp, ts, asctime, ...others } = members
   const rest = Object.entries(others).map(([name, value]) => `${name}=${textOf(value)}`)
-  const said = [msg, message, event].filter(one => one !== undefined).map(textOf)
+  const messages = [msg, message, event].filter(one => one !== undefined).map(textOf)
   return {
     level: jsonLevel(level ?? severity ?? levelname ?? lvl),
     // A line without a message is shown as it is.
-    text: said.length === 0 ? text : readAnsi([...said, ...rest].join('  ').replaceAll(/[\r\n\t]+/g, ' ')).text,
+    text: messages.length === 0 ? text : readAnsi([...messages, ...rest].join('  ').replaceAll(/[\r\n\t]+/g, ' ')).text,
   }
 }
 

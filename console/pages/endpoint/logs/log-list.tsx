@@ -185,13 +185,13 @@ function Row({
 function Text({ line, look }: { readonly line: LogLine; readonly look: LineLook }) {
   const isLong = line.text.length > MAX_SHOWN
   const text = isLong ? line.text.slice(0, MAX_SHOWN) : line.text
-  const found = look.search === null ? [] : foundIn(text, look.search)
+  const matches = look.search === null ? [] : foundIn(text, look.search)
   const styles = look.isColoured ? (line.styles ?? []) : []
   return (
     <>
-      {found.length === 0 && styles.length === 0
+      {matches.length === 0 && styles.length === 0
         ? text
-        : segmentsOf(text, styles, found).map(({ text: part, classes, isFound }, at) =>
+        : segmentsOf(text, styles, matches).map(({ text: part, classes, isFound }, at) =>
             isFound ? (
               <mark key={at} class={classes}>
                 {part}

@@ -170,11 +170,11 @@ export function searchOf(text: string, isExpression: boolean): RegExp | null {
 
 /** Ranges of a text that match; empty matches are left out. */
 export function foundIn(text: string, search: RegExp): { readonly from: number; readonly to: number }[] {
-  const found: { from: number; to: number }[] = []
+  const ranges: { from: number; to: number }[] = []
   for (const { index, 0: match } of text.matchAll(search)) {
-    if (match !== '') found.push({ from: index, to: index + match.length })
+    if (match !== '') ranges.push({ from: index, to: index + match.length })
   }
-  return found
+  return ranges
 }
 
 function isFound(line: LogLine, search: RegExp): boolean {

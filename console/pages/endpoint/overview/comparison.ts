@@ -43,8 +43,8 @@ const LEAST_WAIT_MS = 50
 
 /** The differences that matter, a sentence each; one that says so if none does. */
 export function differences(today: Figures, other: Figures): readonly string[] {
-  const found = [...costDifference(today, other), ...waitDifference(today, other), ...startDifference(today, other)]
-  return found.length === 0 ? ['These settings would have made no difference that matters.'] : found
+  const sentences = [...costDifference(today, other), ...waitDifference(today, other), ...startDifference(today, other)]
+  return sentences.length === 0 ? ['These settings would have made no difference that matters.'] : sentences
 }
 
 function costDifference(today: Figures, other: Figures): string[] {

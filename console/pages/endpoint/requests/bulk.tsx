@@ -138,10 +138,10 @@ function ActDialog({
   const run = async () => {
     setChanged(0)
     const done = await act(setChanged, stopped.signal)
-    const said = `${past} ${plural(done.changed, 'job')}`
-    if (stopped.signal.aborted) return announce(`${said}, then stopped`)
-    if (done.problem === null) announce(said)
-    else announce(`${said}. Not all: ${done.problem}`, 'problem')
+    const summary = `${past} ${plural(done.changed, 'job')}`
+    if (stopped.signal.aborted) return announce(`${summary}, then stopped`)
+    if (done.problem === null) announce(summary)
+    else announce(`${summary}. Not all: ${done.problem}`, 'problem')
     onClose(true)
   }
   const title = `${verb} ${isLeast ? 'more than ' : ''}${plural(number ?? 0, 'job')}`

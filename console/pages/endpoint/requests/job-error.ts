@@ -33,11 +33,11 @@ export function firstLine(error: string): string {
 
 /** A text member of the JSON of an error; of a cut JSON, as far as it goes. */
 function memberOf(json: string, name: string): string | null {
-  const found = new RegExp(`"${name}":\\s*"((?:[^"\\\\]|\\\\.)*)`, 's').exec(json)?.[1]
-  if (found === undefined) return null
+  const member = new RegExp(`"${name}":\\s*"((?:[^"\\\\]|\\\\.)*)`, 's').exec(json)?.[1]
+  if (member === undefined) return null
   try {
-    return JSON.parse(`"${found}"`) as string
+    return JSON.parse(`"${member}"`) as string
   } catch {
-    return found
+    return member
   }
 }

@@ -32,9 +32,9 @@ export function keepInput(of: string, input: string, kept: Kept = localStorage):
 
 function read(kept: Kept): Readonly<Record<string, readonly string[]>> {
   try {
-    const found: unknown = JSON.parse(kept.getItem(INPUTS) ?? '{}')
-    if (typeof found !== 'object' || found === null) return {}
-    const lists = Object.entries(found).map(([id, list]) => [
+    const stored: unknown = JSON.parse(kept.getItem(INPUTS) ?? '{}')
+    if (typeof stored !== 'object' || stored === null) return {}
+    const lists = Object.entries(stored).map(([id, list]) => [
       id,
       Array.isArray(list) ? list.filter(one => typeof one === 'string') : [],
     ])

@@ -106,8 +106,9 @@ function useJobs(endpoint: string, filter: JobFilter): GrowingList<JobSummary> {
   )
   const [pages, setPages] = useState({ key, read: 0 })
   const read = pages.key === key ? pages.read : 0
-  const found = list.data?.length ?? 0
-  const wantsMore = list.data !== null && found < FULL_SCREEN && list.hasMore && !list.isReading && list.error === null
+  const rowCount = list.data?.length ?? 0
+  const wantsMore =
+    list.data !== null && rowCount < FULL_SCREEN && list.hasMore && !list.isReading && list.error === null
   useEffect(() => {
     if (!wantsMore || read >= MAX_EMPTY_PAGES) return
     setPages({ key, read: read + 1 })

@@ -115,16 +115,20 @@ function Effect({ mine }: { readonly mine: readonly Difference[] }) {
 }
 
 /** An unsaved change: somebody who looks at another tab finds it again. */
-let left: { readonly id: string; readonly before: Draft; readonly draft: Draft; readonly text: string | null } | null =
-  null
+let unsaved: {
+  readonly id: string
+  readonly before: Draft
+  readonly draft: Draft
+  readonly text: string | null
+} | null = null
 
 /** A change in progress, and changes that others saved in the meantime. */
 function useChange(endpoint: Endpoint) {
-  const [found] = useState(left?.id === endpoint.id ? left : null)
-  const [before, setBefore] = useState(() => found?.before ?? draftOf(endpoint))
-  const [draft, setDraft] = useState(found?.draft ?? before)
+  const [resumed] = useState(unsaved?.id === endpoint.id ? unsaved : null)
+  const [before, setBefore] = useState(() => resumed?.before ?? draftOf(endpoint))
+  const [draft, setDraft] = useState(resumed?.draft ?? before)
   /** The JSON while somebody types it; null while the form is shown. */
-  const [text, setText] = useState(found?.text ?? null)
+  const [text, setText] = useState(resumed?.text ?? null)
   /** The state that the page still shows for a moment after a save. */
   const [old, setOld] = useState('')
   const latest = draftOf(endpoint)
@@ -135,7 +139,7 @@ function useChange(endpoint: Endpoint) {
   const isIdle = body !== null && Object.keys(body).length === 0
   const leave = useRef(() => {})
   leave.current = () => {
-    left = isIdle ? null : { id: endpoint.id, before, draft, text }
+    unsaved = isIdle ? null : { id: endpoint.id, before, draft, text }
   }
   useEffect(() => () => leave.current(), [])
   const isOld = latestText === old || isIdle
