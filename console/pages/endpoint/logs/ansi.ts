@@ -70,8 +70,8 @@ function change(look: Map<string, string>, codes: readonly number[]): void {
     if (!isFront && tens !== 4 && tens !== 10) continue
     const place = isFront ? 'front' : 'back'
     if (digit === 9) look.delete(place)
-    const colour = digit === 8 ? nearest(codes.slice(at + 1, at + 5)) : digit
-    if (colour < 8) look.set(place, `ansi-${isFront ? '' : 'on-'}${colour}`)
+    const color = digit === 8 ? nearest(codes.slice(at + 1, at + 5)) : digit
+    if (color < 8) look.set(place, `ansi-${isFront ? '' : 'on-'}${color}`)
     if (digit === 8) at += codes[at + 1] === 2 ? 4 : 2
   }
 }
@@ -87,5 +87,5 @@ function nearest([kind, first = 0, ...others]: readonly number[]): number {
 
 function ofParts(parts: readonly number[]): number {
   const most = Math.max(...parts)
-  return parts.reduce((colour, part, at) => colour + (part > most / 2 ? 2 ** at : 0), 0)
+  return parts.reduce((color, part, at) => color + (part > most / 2 ? 2 ** at : 0), 0)
 }

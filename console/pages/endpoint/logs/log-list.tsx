@@ -19,7 +19,7 @@ export interface LineLook {
   readonly search: RegExp | null
   /** Number of the line with the selected match. */
   readonly current: number | null
-  readonly isColoured: boolean
+  readonly isColored: boolean
   readonly isWrapped: boolean
   /** True if lines name their worker. */
   readonly hasWorkers: boolean
@@ -186,7 +186,7 @@ function Text({ line, look }: { readonly line: LogLine; readonly look: LineLook 
   const isLong = line.text.length > MAX_SHOWN
   const text = isLong ? line.text.slice(0, MAX_SHOWN) : line.text
   const matches = look.search === null ? [] : foundIn(text, look.search)
-  const styles = look.isColoured ? (line.styles ?? []) : []
+  const styles = look.isColored ? (line.styles ?? []) : []
   return (
     <>
       {matches.length === 0 && styles.length === 0

@@ -144,16 +144,16 @@ export function LogFilters({
   choice,
   workers,
   isWrapped,
-  isColoured,
+  isColored,
   onWrap,
-  onColour,
+  onColor,
 }: {
   readonly choice: LogChoice
   readonly workers: readonly Pick<Worker, 'id' | 'phase'>[]
   readonly isWrapped: boolean
-  readonly isColoured: boolean
+  readonly isColored: boolean
   readonly onWrap: () => void
-  readonly onColour: () => void
+  readonly onColor: () => void
 }) {
   const isKnown = choice.worker === null || workers.some(({ id }) => id === choice.worker)
   return (
@@ -200,8 +200,8 @@ export function LogFilters({
       <Button onPress={onWrap} aria-pressed={isWrapped}>
         {isWrapped ? '☑' : '☐'} Wrap
       </Button>
-      <Button onPress={onColour} aria-pressed={isColoured}>
-        {isColoured ? '☑' : '☐'} Colors
+      <Button onPress={onColor} aria-pressed={isColored}>
+        {isColored ? '☑' : '☐'} Colors
       </Button>
     </div>
   )

@@ -31,7 +31,7 @@ export function Logs({ endpoint: { id } }: { readonly endpoint: Endpoint }) {
   const isNarrow = useNarrow()
   const [wraps, setWraps] = useState<boolean | null>(null)
   const isWrapped = wraps ?? isNarrow
-  const [isColoured, setColoured] = useState(true)
+  const [isColored, setColored] = useState(true)
   const [current, setCurrent] = useState<number | null>(null)
   const [whole, setWhole] = useState<LogLine | null>(null)
   useEffect(() => setCurrent(null), [session, search?.source])
@@ -61,12 +61,12 @@ export function Logs({ endpoint: { id } }: { readonly endpoint: Endpoint }) {
         choice={choice}
         workers={[...(workers.data?.workers ?? []), ...(workers.data?.ended ?? [])].slice(0, MAX_WORKERS)}
         isWrapped={isWrapped}
-        isColoured={isColoured}
+        isColored={isColored}
         onWrap={() => {
           if (session.unseen.value !== null) session.target.value = session.top
           setWraps(!isWrapped)
         }}
-        onColour={() => setColoured(!isColoured)}
+        onColor={() => setColored(!isColored)}
       />
       <div class="log-box">
         <LogList
@@ -74,7 +74,7 @@ export function Logs({ endpoint: { id } }: { readonly endpoint: Endpoint }) {
           look={{
             search,
             current,
-            isColoured,
+            isColored,
             isWrapped,
             hasWorkers: worker === null && !isNarrow,
             onAround: onlyMatches || level !== null || kind !== null ? around : undefined,

@@ -123,9 +123,9 @@ async function follow(
 }
 
 /** Colors of terminals, which are removed (ECMA-48, CSI sequences). */
-const COLOURS = new RegExp(`${String.fromCharCode(27)}\\[[0-9;]*[A-Za-z]`, 'g')
+const COLORS = new RegExp(`${String.fromCharCode(27)}\\[[0-9;]*[A-Za-z]`, 'g')
 
 function readLine(data: string): Line {
   const { ts, line } = JSON.parse(data) as Line
-  return { ts, line: line.replaceAll(COLOURS, '').slice(0, 10_000) }
+  return { ts, line: line.replaceAll(COLORS, '').slice(0, 10_000) }
 }
