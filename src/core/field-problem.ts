@@ -32,8 +32,8 @@ export function pairProblem(field: string, other: string, problem: string): Fiel
 export type FieldNames = Readonly<Record<string, string>>
 
 /** A problem as a sentence that begins with the name of the field. */
-export function problemSentence(found: FieldProblem, names: FieldNames = {}): string {
-  const { field, item, value, problem, other } = found
+export function problemSentence(problemData: FieldProblem, names: FieldNames = {}): string {
+  const { field, item, value, problem, other } = problemData
   const name = names[field] ?? field
   const subject = value === undefined ? name : `${name} (${value})`
   const text = withOther(problem, other, names)
@@ -41,9 +41,9 @@ export function problemSentence(found: FieldProblem, names: FieldNames = {}): st
 }
 
 /** A problem without the name of its field, for surfaces that print a path before it. */
-export function problemWithoutField(found: FieldProblem, names: FieldNames = {}): string {
-  const subject = found.item ?? found.value
-  const text = withOther(found.problem, found.other, names)
+export function problemWithoutField(problemData: FieldProblem, names: FieldNames = {}): string {
+  const subject = problemData.item ?? problemData.value
+  const text = withOther(problemData.problem, problemData.other, names)
   return subject === undefined ? text : `${subject} ${text}`
 }
 

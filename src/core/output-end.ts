@@ -32,10 +32,10 @@ export function endOfOutput(lines: readonly { readonly line: string }[]): string
  * The line with the message of the error at the end of an output, else its last line; null if the output is empty.
  */
 export function messageLine(lines: readonly string[]): string | null {
-  const said = lines
+  const ownLines = lines
     .map(line => line.trim())
     .filter(line => line !== '' && !isFrame(` ${line}`) && !NODE_VERSION.test(line))
-  return said.findLast(line => ERROR_LINE.test(line)) ?? said.at(-1) ?? null
+  return ownLines.findLast(line => ERROR_LINE.test(line)) ?? ownLines.at(-1) ?? null
 }
 
 function isFrame(line: string): boolean {

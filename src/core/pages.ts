@@ -63,10 +63,10 @@ export function sliceOf(request: PageRequest, most = MAX_PAGE): Slice {
 }
 
 /** The page that a slice from {@link sliceOf} holds. */
-export function pageOf<Item extends Position>(found: readonly Item[], slice: Slice): Page<Item> {
-  const items = found.slice(0, slice.limit - 1)
+export function pageOf<Item extends Position>(rows: readonly Item[], slice: Slice): Page<Item> {
+  const items = rows.slice(0, slice.limit - 1)
   const last = items.at(-1)
-  const more = found.length === slice.limit && last !== undefined
+  const more = rows.length === slice.limit && last !== undefined
   return { items, nextCursor: more ? cursorOf(last) : null }
 }
 

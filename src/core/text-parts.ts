@@ -13,17 +13,17 @@ export function withoutEnd(text: string, character: string): string {
 
 /** The text before the first of some marks; the whole text if it has no mark. */
 export function textBefore(text: string, ...marks: readonly string[]): string {
-  const found = marks.map(mark => text.indexOf(mark)).filter(at => at !== -1)
-  return found.length === 0 ? text : text.slice(0, Math.min(...found))
+  const positions = marks.map(mark => text.indexOf(mark)).filter(at => at !== -1)
+  return positions.length === 0 ? text : text.slice(0, Math.min(...positions))
 }
 
 /** True if a text has these words in this order. */
 export function hasInOrder(text: string, ...words: readonly string[]): boolean {
   let at = 0
   return words.every(word => {
-    const found = text.indexOf(word, at)
-    at = found + word.length
-    return found !== -1
+    const position = text.indexOf(word, at)
+    at = position + word.length
+    return position !== -1
   })
 }
 

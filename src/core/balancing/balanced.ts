@@ -115,8 +115,9 @@ function idleSince({ thawedAtMs }: WorkerLoad, { idleSinceMs }: WorkerTraffic): 
 function healthProblemsOf({ workers }: EndpointSnapshot, known: ServingWorkers): Map<WorkerId, HealthProblem> {
   const problems = new Map<WorkerId, HealthProblem>()
   for (const { id, serves } of workers) {
-    const one = known(id)
-    const problem = serves === null || one === undefined ? null : healthProblem(one.health, serves, one.port)
+    const serving = known(id)
+    const problem =
+      serves === null || serving === undefined ? null : healthProblem(serving.health, serves, serving.port)
     if (problem !== null) problems.set(id, problem)
   }
   return problems

@@ -21,8 +21,8 @@ export function gpuProblems(
   if (pools.length === 0) problems.push(fieldProblem('compute.pools', 'must name at least one GPU pool'))
   for (const pool of pools) {
     if (!POOL_BY_ID.has(pool)) {
-      const known = [...POOL_BY_ID.keys()].join(', ')
-      problems.push(fieldProblem('compute.pools', `is not a GPU pool; the pools are ${known}`, `'${pool}'`))
+      const poolIds = [...POOL_BY_ID.keys()].join(', ')
+      problems.push(fieldProblem('compute.pools', `is not a GPU pool; the pools are ${poolIds}`, `'${pool}'`))
     }
   }
   const types = new Set([
@@ -49,8 +49,8 @@ export function locationProblems(locations: readonly string[]): FieldProblem[] {
 /** All problems of a CPU configuration. Flavors take 2 to 32 vCPUs, GraphQL 1 as well. */
 export function cpuProblems(flavor: string, vcpuCount: number): FieldProblem[] {
   if (!FLAVOR_BY_ID.has(flavor)) {
-    const known = [...FLAVOR_BY_ID.keys()].join(', ')
-    return [fieldProblem('compute.configs', `is not a CPU flavor; the flavors are ${known}`, `'${flavor}'`)]
+    const flavorIds = [...FLAVOR_BY_ID.keys()].join(', ')
+    return [fieldProblem('compute.configs', `is not a CPU flavor; the flavors are ${flavorIds}`, `'${flavor}'`)]
   }
   const powerOfTwo = Number.isInteger(Math.log2(vcpuCount))
   if (!powerOfTwo || vcpuCount < 1 || vcpuCount > 32)

@@ -27,7 +27,7 @@ export function gpuChoice(words: string, here: readonly PooledType[]): GpuChoice
   if (words.length > MAX_CHARACTERS) return `must have at most ${MAX_CHARACTERS} characters`
   const whole = new Set<string>()
   const types = new Map<string, PooledType>()
-  const known = choosable(here)
+  const choosableTypes = choosable(here)
   for (const word of words.split(',').map(word => word.trim())) {
     if (word.toLowerCase() === ANY_GPU) {
       if (here.length === 0) return `is '${word}', and this machine has no GPU`
@@ -35,14 +35,14 @@ export function gpuChoice(words: string, here: readonly PooledType[]): GpuChoice
       continue
     }
     const pool = GPU_POOLS.find(({ id }) => id.toLowerCase() === word.toLowerCase())
-    const named = pool === undefined ? typesNamed(word, known) : []
+    const named = pool === undefined ? typesNamed(word, choosableTypes) : []
     if (pool !== undefined) whole.add(pool.id)
-    else if (named.length === 0) return unknownGpu(word, known)
+    else if (named.length === 0) return unknownGpu(word, choosableTypes)
     for (const type of named) types.set(type.id, type)
   }
   const pools = new Set([...whole, ...[...types.values()].map(({ pool }) => pool)])
   const isWanted = ({ id, pool }: PooledType) => whole.has(pool) || types.has(id)
-  const excludedTypes = known.filter(type => pools.has(type.pool) && !isWanted(type)).map(({ id }) => id)
+  const excludedTypes = choosableTypes.filter(type => pools.has(type.pool) && !isWanted(type)).map(({ id }) => id)
   return { pools: [...pools], excludedTypes }
 }
 
@@ -53,15 +53,15 @@ function choosable(here: readonly PooledType[]): PooledType[] {
 }
 
 /** The type with this name; else all types whose names contain all words of it. */
-function typesNamed(word: string, known: readonly PooledType[]): PooledType[] {
-  const wanted = wordsOf(word)
-  if (wanted.length === 0) return []
-  const isSame = (text: string) => wordsOf(text).join(' ') === wanted.join(' ')
-  const same = known.filter(({ id, name }) => isSame(id) || isSame(name))
+function typesNamed(word: string, types: readonly PooledType[]): PooledType[] {
+  const wantedWords = wordsOf(word)
+  if (wantedWords.length === 0) return []
+  const isSame = (text: string) => wordsOf(text).join(' ') === wantedWords.join(' ')
+  const same = types.filter(({ id, name }) => isSame(id) || isSame(name))
   if (same.length > 0) return same
-  return known.filter(({ id, name }) => {
+  return types.filter(({ id, name }) => {
     const words = new Set([...wordsOf(id), ...wordsOf(name)])
-    return wanted.every(one => words.has(one))
+    return wantedWords.every(wantedWord => words.has(wantedWord))
   })
 }
 
@@ -73,8 +73,8 @@ function wordsOf(text: string): string[] {
     .filter(word => word !== '' && !['nvidia', 'amd', 'geforce', 'generation'].includes(word))
 }
 
-function unknownGpu(word: string, known: readonly PooledType[]): string {
-  const names = [...known.map(({ name }) => name), ...GPU_POOLS.map(({ id }) => id)]
+function unknownGpu(word: string, types: readonly PooledType[]): string {
+  const names = [...types.map(({ name }) => name), ...GPU_POOLS.map(({ id }) => id)]
   const close = nearest(word, names)
   const hint = close === null ? `known are ${names.join(', ')}` : `did you mean ${close}?`
   return `names '${word}', which is no GPU that endpoints can have; ${hint}`

@@ -54,8 +54,8 @@ export function gpuKey({ uuid, index }: Pick<MachineGpu, 'uuid' | 'index'>): str
 
 /** The type and the pool of a GPU. */
 export function cataloged(gpu: MachineGpu): CatalogedGpu {
-  const known = typeNamed(gpu.name)
-  return { gpu, type: known?.id ?? tidyName(gpu.name), pool: known?.pool ?? poolOfMemory(gpu.memoryGb) }
+  const catalogType = typeNamed(gpu.name)
+  return { gpu, type: catalogType?.id ?? tidyName(gpu.name), pool: catalogType?.pool ?? poolOfMemory(gpu.memoryGb) }
 }
 
 /**
@@ -70,13 +70,13 @@ export function poolOfMemory(memoryGb: number): string {
 
 /** GPU types of this machine with their pools, each type once; the pool of the catalog wins. */
 export function typesHere({ gpus }: MachineParts): (GpuType & { readonly pool: string })[] {
-  const found = new Map<string, GpuType & { readonly pool: string }>()
+  const types = new Map<string, GpuType & { readonly pool: string }>()
   for (const gpu of gpus) {
     const { type, pool } = cataloged(gpu)
     const name = typeNamed(gpu.name)?.name ?? type.replace(/^(NVIDIA|AMD) /, '')
-    if (!found.has(type)) found.set(type, { id: type, name, pool, memoryGb: gpu.memoryGb, manufacturer: gpu.vendor })
+    if (!types.has(type)) types.set(type, { id: type, name, pool, memoryGb: gpu.memoryGb, manufacturer: gpu.vendor })
   }
-  return [...found.values()]
+  return [...types.values()]
 }
 
 /** The GPUs in a few words: "2 x NVIDIA L4 (pool AMPERE_24), 1 x ..."; "none" if the list is empty. */

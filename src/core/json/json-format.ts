@@ -49,17 +49,17 @@ export function compactJson(text: string): string {
 export function indentedJson(text: string): string {
   const pieces: string[] = []
   let depth = 0
-  let before = ''
+  let previous = ''
   const newLine = () => `\n${'  '.repeat(depth)}`
   for (const part of partsOf(text)) {
     const opens = part === '{' || part === '['
     const closes = part === '}' || part === ']'
     if (closes) depth -= 1
-    const isEmpty = closes && (before === '{' || before === '[')
-    if ((closes && !isEmpty) || (!closes && ['{', '[', ','].includes(before))) pieces.push(newLine())
+    const isEmpty = closes && (previous === '{' || previous === '[')
+    if ((closes && !isEmpty) || (!closes && ['{', '[', ','].includes(previous))) pieces.push(newLine())
     pieces.push(part === ':' ? ': ' : part)
     if (opens) depth += 1
-    before = part
+    previous = part
   }
   return pieces.join('')
 }

@@ -336,10 +336,10 @@ export function ofEngine(state: EngineState | null): Finding[] {
   if (state.problem !== null) return [engineAway(state.address, state.problem)]
   const { product, version, apiVersion, storageDriver, cgroupVersion, rootless, missingLimits, freeBytes, skewMs } =
     state
-  const what = `${product === 'podman' ? 'Podman' : 'Docker'} ${version}${rootless ? ', without root' : ''}`
-  const findings = [ok('engine', `${what} at ${state.address} (storage ${storageDriver}, cgroup ${cgroupVersion})`)]
+  const engine = `${product === 'podman' ? 'Podman' : 'Docker'} ${version}${rootless ? ', without root' : ''}`
+  const findings = [ok('engine', `${engine} at ${state.address} (storage ${storageDriver}, cgroup ${cgroupVersion})`)]
   if (Number(apiVersion.split('.')[1]) < OLDEST_API) {
-    findings[0] = fail('engine', `${what} speaks API ${apiVersion} only`, `use Docker 19.03 or Podman 4 and newer`)
+    findings[0] = fail('engine', `${engine} speaks API ${apiVersion} only`, `use Docker 19.03 or Podman 4 and newer`)
   }
   if (storageDriver === 'vfs') {
     findings.push(

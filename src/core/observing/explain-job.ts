@@ -57,8 +57,8 @@ export function explainJob(
 function inBatch(reason: Explanation, batch: BatchWait | null): Explanation {
   if (batch === null || (reason.cause !== 'max_reached' && reason.cause !== 'running')) return reason
   const count = batch.before < MAX_REQUESTS_BEFORE ? batch.before : `at least ${MAX_REQUESTS_BEFORE}`
-  const before = `${count} of its requests come before this one`
-  const summary = `${reason.summary}; batch ${batch.batchId} takes turns with the other jobs, and ${before}`
+  const order = `${count} of its requests come before this one`
+  const summary = `${reason.summary}; batch ${batch.batchId} takes turns with the other jobs, and ${order}`
   const batches: Action = { kind: 'open', title: 'See the batches', page: 'batches', part: null }
   return { ...reason, cause: 'batch_turn', summary, actions: [...reason.actions, batches] }
 }

@@ -79,7 +79,7 @@ export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainCont
       notes: [...notes, ...notKeptReady(snapshot, context)],
     }
   }
-  const found =
+  const explanation =
     paused(snapshot) ??
     wrongWith(snapshot, context) ??
     starting(snapshot, context, false) ??
@@ -93,12 +93,12 @@ export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainCont
     starting(snapshot, context, true) ??
     working(snapshot, context) ??
     undecided(snapshot)
-  const facts = found.facts.length > 0 ? found.facts : [queueFact(snapshot, context.nowMs)]
+  const facts = explanation.facts.length > 0 ? explanation.facts : [queueFact(snapshot, context.nowMs)]
   const alone = onSuspects(snapshot)
-  if (alone === null) return { ...found, facts, notes }
+  if (alone === null) return { ...explanation, facts, notes }
   const othersWait = queue.suspectsQueued < queue.queued + queue.queuedLowPriority
-  if (othersWait) return { ...found, facts, notes: [...notes, { text: alone, actions: [] }] }
-  return { ...runsAlone(found, alone), facts, notes }
+  if (othersWait) return { ...explanation, facts, notes: [...notes, { text: alone, actions: [] }] }
+  return { ...runsAlone(explanation, alone), facts, notes }
 }
 
 /** If workers work, a suspect waits for one without jobs. A problem of the workers is the same for all jobs. */
@@ -197,14 +197,14 @@ function crashing(snapshot: EndpointSnapshot, context: ExplainContext): Explanat
   if (currentWorkers(snapshot).some(({ state }) => state === 'READY')) return null
   const ended = exitText(last, last.exit)
   const times = backoff.crashes === 1 ? 'the last worker' : `the last ${backoff.crashes} workers crashed; the last one`
-  const what = neverStarted(last)
+  const crash = neverStarted(last)
     ? `${backoff.crashes === 1 ? 'the last worker' : `each of the last ${backoff.crashes} workers crashed or`} could not be started: ${ended}`
     : `${times} ${ended}`
   const { advice, fixes } = remedyForExit(last.exit, last.problem)
   const worker = neverStarted(last) ? null : last.id
   return {
     cause: crashCauseOf(last),
-    summary: `${what}${nextTry(backoff, snapshot, context)}`,
+    summary: `${crash}${nextTry(backoff, snapshot, context)}`,
     advice,
     sinceMs: last.exitedAtMs,
     actions: actionsOnFailure({ fixes, worker, isRetried: true }, snapshot, context),
@@ -235,11 +235,11 @@ function starting(snapshot: EndpointSnapshot, context: ExplainContext, besides: 
   const { phase, sinceMs } = phaseOf(worker)
   const health = snapshot.requests?.healthProblems.get(worker.id)
   const isLate = health !== undefined && nowMs - (worker.startedAtMs ?? nowMs) >= LATE_MS
-  const says = health === undefined ? '' : `: ${problemText(health)}`
+  const healthText = health === undefined ? '' : `: ${problemText(health)}`
   const remedy = isLate ? remedyForProblem(health) : null
   const late = remedy === null ? [] : actionsOnFailure({ ...remedy, worker: null, isRetried: false }, snapshot, context)
   return {
-    ...plain('worker_starting', `${phaseText(worker, nowMs, pullPercent)}${says}`),
+    ...plain('worker_starting', `${phaseText(worker, nowMs, pullPercent)}${healthText}`),
     advice:
       phase === 'pulling'
         ? 'wait; an image that is on the machine already, or a smaller one, starts sooner'
@@ -478,11 +478,11 @@ function undecided(snapshot: EndpointSnapshot): Explanation {
 /** Reason why an endpoint with workersMin has no ready worker, although nothing waits. */
 function notKeptReady(snapshot: EndpointSnapshot, context: ExplainContext): Note[] {
   if (snapshot.endpoint.workersMin === 0) return []
-  const found = wrongWith(snapshot, context)
-  if (found === null) return []
+  const obstacle = wrongWith(snapshot, context)
+  if (obstacle === null) return []
   const { workersMin } = snapshot.endpoint
-  const text = `${counted(workersMin, 'worker')} ${isAre(workersMin)} to be kept ready, but ${found.summary}`
-  return [{ text, actions: found.actions }]
+  const text = `${counted(workersMin, 'worker')} ${isAre(workersMin)} to be kept ready, but ${obstacle.summary}`
+  return [{ text, actions: obstacle.actions }]
 }
 
 function isAre(count: number): string {

@@ -215,8 +215,8 @@ export function rollbackFor(
   const older = releases.filter(
     ({ version, hasWorked }) => hasWorked && version < (present.restores ?? present.version),
   )
-  const found = older.find(release => fieldsChangedSince(release, present, releases).some(isRelevant))
-  return found === undefined ? null : rollbackTo(found.version, found === older[0])
+  const target = older.find(release => fieldsChangedSince(release, present, releases).some(isRelevant))
+  return target === undefined ? null : rollbackTo(target.version, target === older[0])
 }
 
 function rollbackTo(version: number, isLast: boolean): Action {

@@ -92,14 +92,14 @@ export function attemptContext(job: TracedJob, attempt: TracedAttempt, rules: Tr
 export function jobSpans(move: TracedMove, facts: MoveFacts, rules: TraceRules, atMs: number): Span[] {
   const trace = traceOf(move, rules)
   if (!trace.sampled || move.transition === 'retry') return []
-  const made = new MoveSpans(move, facts, rules.ids, trace, atMs)
+  const spansOfMove = new MoveSpans(move, facts, rules.ids, trace, atMs)
   const isOver = move.to === 'expired' ? !isFinal(move.from) : isFinal(move.to)
-  if (move.transition === 'claim') return [made.wait('claimed')]
-  if (move.transition === 'release') return made.givenBack()
+  if (move.transition === 'claim') return [spansOfMove.wait('claimed')]
+  if (move.transition === 'release') return spansOfMove.givenBack()
   const spans: Span[] = []
-  if (move.from === 'IN_PROGRESS') spans.push(...made.attempt())
-  else if (isOver) spans.push(made.wait(outcomeOf(move)))
-  if (isOver) spans.push(made.whole())
+  if (move.from === 'IN_PROGRESS') spans.push(...spansOfMove.attempt())
+  else if (isOver) spans.push(spansOfMove.wait(outcomeOf(move)))
+  if (isOver) spans.push(spansOfMove.whole())
   return spans
 }
 
@@ -135,9 +135,9 @@ class MoveSpans {
   attempt(): Span[] {
     const { workerId, attempt, ranMs } = this.#move
     // Only a job that is given back loses its worker.
-    const of = { workerId: workerId ?? ('' as WorkerId), attempt }
+    const tracedAttempt = { workerId: workerId ?? ('' as WorkerId), attempt }
     const outcome = this.#move.transition === 'requeue' ? 'lost' : outcomeOf(this.#move)
-    return this.#ofAttempt(of, attemptId(this.#move, of, this.#ids), this.#atMs - ranMs, outcome)
+    return this.#ofAttempt(tracedAttempt, attemptId(this.#move, tracedAttempt, this.#ids), this.#atMs - ranMs, outcome)
   }
 
   /** The attempt that does not count; nothing if it began before this server started. */

@@ -54,9 +54,9 @@ export function readEventId(text: string): LastEvent | null {
   const parts = rest.split(',')
   if (parts.length > MAX_WORKERS) return null
   for (const part of parts) {
-    const found = /^([a-z0-9]{1,64})\.(\d{1,15})$/.exec(part)
-    if (found === null) return null
-    places.set(found[1] as WorkerId, placeOf(Number(found[2])))
+    const match = /^([a-z0-9]{1,64})\.(\d{1,15})$/.exec(part)
+    if (match === null) return null
+    places.set(match[1] as WorkerId, placeOf(Number(match[2])))
   }
   return { kind: 'places', places }
 }

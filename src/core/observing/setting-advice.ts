@@ -39,10 +39,10 @@ export function settingAdvice(
   attempts: readonly AttemptTimes[],
 ): SettingAdvice | null {
   if (snapshot.endpoint.type !== 'QUEUE') return null
-  const found = [forMax(snapshot, attempts), forIdleTimeout(snapshot, attempts)]
+  const candidates = [forMax(snapshot, attempts), forIdleTimeout(snapshot, attempts)]
     .filter(advice => advice !== null)
     .filter(({ waited }) => waited >= LEAST.waited && waited >= LEAST.part * attempts.length)
-  return found.sort((a, b) => b.waitedMs - a.waitedMs)[0] ?? null
+  return candidates.sort((a, b) => b.waitedMs - a.waitedMs)[0] ?? null
 }
 
 type Facts = Pick<EndpointSnapshot, 'endpoint' | 'workers' | 'exits'>

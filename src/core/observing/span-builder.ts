@@ -58,9 +58,9 @@ export class SpanBuilder {
 
   /** Ends the start of a worker: it has asked for its first job, or is healthy for the first time. */
   ready({ endpointId, workerId, coldStartMs: tookMs, phases }: StartedWorkerTimes, atMs: number): Span[] {
-    const known = this.#workers.get(workerId)
-    if (known !== undefined) this.#workers.set(workerId, { ...known, readyAtMs: atMs })
-    return startSpans({ endpointId, workerId, release: known?.release, tookMs }, phases, this.#rules, atMs)
+    const worker = this.#workers.get(workerId)
+    if (worker !== undefined) this.#workers.set(workerId, { ...worker, readyAtMs: atMs })
+    return startSpans({ endpointId, workerId, release: worker?.release, tookMs }, phases, this.#rules, atMs)
   }
 
   /** Ends a worker that has ended, or could not be started. @param error the reason in a word */
@@ -75,10 +75,10 @@ export class SpanBuilder {
 
   /** Records stored chunks of a job. */
   streamed(jobId: JobId, chunks: number, atMs: number): void {
-    const held = this.#held.get(jobId)
-    if (held === undefined) return
-    const { firstMs, count } = held.stream ?? { firstMs: atMs, count: 0 }
-    this.#held.set(jobId, { ...held, stream: { firstMs, lastMs: atMs, count: count + chunks } })
+    const job = this.#held.get(jobId)
+    if (job === undefined) return
+    const { firstMs, count } = job.stream ?? { firstMs: atMs, count: 0 }
+    this.#held.set(jobId, { ...job, stream: { firstMs, lastMs: atMs, count: count + chunks } })
   }
 
   /**

@@ -43,8 +43,8 @@ const TYPES: Readonly<Partial<Record<ErrorCode, string>>> = {
  * @throws AppError `invalid` when the body is not JSON
  */
 export function readOpenAiCall(route: string, body: string): OpenAiCall {
-  const given = body.trim() === '' ? '{}' : body
-  const reading = readJson(given)
+  const json = body.trim() === '' ? '{}' : body
+  const reading = readJson(json)
   if (!reading.ok) throw new AppError('invalid', `the body is not JSON: ${reading.problem}`)
   const input = `{"openai_route":${JSON.stringify(route)},"openai_input":${reading.text}}`
   const nothing = { policy: null, webhook: null, s3Config: null, executionTimeoutMs: undefined, ttlMs: undefined }
@@ -116,8 +116,8 @@ function upstreamAnswer(status: number, body: string): OpenAiAnswer {
 function fieldsAnswer(fields: Record<string, unknown>): OpenAiAnswer {
   const { message, type, param = null, code = null } = fields
   const status = isErrorStatus(code) ? code : 500
-  const said = isFilled(message) ? message : 'the worker reported an error'
-  return errorAnswer(status, { message: said, type: isFilled(type) ? type : 'worker_error', param, code })
+  const text = isFilled(message) ? message : 'the worker reported an error'
+  return errorAnswer(status, { message: text, type: isFilled(type) ? type : 'worker_error', param, code })
 }
 
 function outputAnswer(output: string | null): OpenAiAnswer {

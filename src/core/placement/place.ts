@@ -43,7 +43,7 @@ export const TURN_DWELLS = 10
 
 /** Decides the placement of all wanted workers. */
 export function placeWorkers(input: PlacementInput): PlacementDecision {
-  return new Placing(input).decide()
+  return new PlacementDecider(input).decide()
 }
 
 interface Standing {
@@ -75,7 +75,7 @@ interface Victim {
   readonly sleeps: boolean
 }
 
-class Placing {
+class PlacementDecider {
   readonly #input: PlacementInput
   readonly #standings = new Map<EndpointId, Standing>()
   #occupants: readonly Occupant[]
@@ -231,8 +231,8 @@ class Placing {
       .filter(worker => worker.phase === 'idle' && this.#standings.get(worker.endpointId)?.tenant.hasWork !== true)
       .sort((a, b) => (a.idleSinceMs ?? 0) - (b.idleSinceMs ?? 0) || order(a.workerId, b.workerId))
     const ripe = idle.filter(worker => this.#ripeAtMs(worker) <= nowMs)
-    const found = this.#victims(standing, ripe, false)
-    if (found !== null) return found
+    const way = this.#victims(standing, ripe, false)
+    if (way !== null) return way
     for (const worker of idle) if (this.#ripeAtMs(worker) > nowMs) this.#wake(this.#ripeAtMs(worker))
     return null
   }
@@ -406,11 +406,11 @@ class Placing {
 
   /** Rebuilt only after a change: a platform may get thousands of workers in one decision. */
   #all(): readonly Occupant[] {
-    const known = this.#everyone
-    if (known?.occupants === this.#occupants) {
-      for (let index = known.taken; index < this.#taken.length; index += 1) known.all.push(this.#taken[index]!)
-      known.taken = this.#taken.length
-      return known.all
+    const cache = this.#everyone
+    if (cache?.occupants === this.#occupants) {
+      for (let index = cache.taken; index < this.#taken.length; index += 1) cache.all.push(this.#taken[index]!)
+      cache.taken = this.#taken.length
+      return cache.all
     }
     const all = [...this.#occupants, ...this.#taken]
     this.#everyone = { occupants: this.#occupants, taken: this.#taken.length, all }

@@ -95,12 +95,12 @@ function cudaRefusal(
   sound: readonly CatalogedGpu[],
   { minCudaVersion, allowedCudaVersions }: GpuCompute,
 ): PlacementFailure {
-  const found = [...new Set(sound.map(({ gpu, type }) => `${type} have CUDA ${gpu.cuda}`))].join(', of type ')
+  const versions = [...new Set(sound.map(({ gpu, type }) => `${type} have CUDA ${gpu.cuda}`))].join(', of type ')
   const wanted =
     minCudaVersion === null
       ? `one of ${allowedCudaVersions.join(', ')} is wanted`
       : `at least ${minCudaVersion} is wanted`
-  return { resource: 'cuda', reason: `the GPUs of type ${found}, ${wanted}` }
+  return { resource: 'cuda', reason: `the GPUs of type ${versions}, ${wanted}` }
 }
 
 function gpusBusy({ parts }: Search, compute: GpuCompute, others: readonly Occupant[], asker: Asker): PlacementFailure {
@@ -157,12 +157,12 @@ function frozenOnes(users: readonly Occupant[]): string {
 
 function names(users: readonly Occupant[], asker: Asker): string {
   const own = users.filter(({ owner, endpointId }) => owner === asker.owner && endpointId !== asker.id)
-  const known = [...new Set(own.map(({ endpointName }) => endpointName))].sort()
-  const shown = known.slice(0, MAX_NAMES).join(', ')
+  const endpoints = [...new Set(own.map(({ endpointName }) => endpointName))].sort()
+  const shown = endpoints.slice(0, MAX_NAMES).join(', ')
   const parts = [
-    ...(known.length === 0
+    ...(endpoints.length === 0
       ? []
-      : [`endpoint${known.length === 1 ? '' : 's'} ${shown}${known.length > MAX_NAMES ? ', ...' : ''}`]),
+      : [`endpoint${endpoints.length === 1 ? '' : 's'} ${shown}${endpoints.length > MAX_NAMES ? ', ...' : ''}`]),
     ...(users.some(({ endpointId }) => endpointId === asker.id) ? ['its own workers'] : []),
     ...(users.some(({ owner }) => owner !== asker.owner) ? ['other accounts'] : []),
   ]

@@ -109,9 +109,9 @@ export function withoutGpus({ parts, rules }: Pick<Search, 'parts' | 'rules'>): 
 const CATALOGS = new WeakMap<MachineParts, readonly CatalogedGpu[]>()
 
 function catalogOf(parts: MachineParts): readonly CatalogedGpu[] {
-  const known = CATALOGS.get(parts) ?? parts.gpus.map(cataloged)
-  CATALOGS.set(parts, known)
-  return known
+  const catalog = CATALOGS.get(parts) ?? parts.gpus.map(cataloged)
+  CATALOGS.set(parts, catalog)
+  return catalog
 }
 
 /** GPUs of the pools, without the excluded types. */
@@ -149,9 +149,9 @@ export function gpusInUse(others: readonly Occupant[], asker: OwnerId): Readonly
  */
 export function lostGpu({ parts }: Pick<Search, 'parts'>, { gpus }: Placement): string | null {
   for (const gpu of gpus) {
-    const here = parts.gpus.find(other => gpuKey(other) === gpuKey(gpu))
-    if (here === undefined) return `GPU ${gpu.index} (${gpu.type}) is not on this machine any more`
-    if (here.problem !== null) return `GPU ${gpu.index} (${gpu.type}) cannot be used: ${here.problem}`
+    const present = parts.gpus.find(other => gpuKey(other) === gpuKey(gpu))
+    if (present === undefined) return `GPU ${gpu.index} (${gpu.type}) is not on this machine any more`
+    if (present.problem !== null) return `GPU ${gpu.index} (${gpu.type}) cannot be used: ${present.problem}`
   }
   return null
 }
