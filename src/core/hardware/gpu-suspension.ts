@@ -119,7 +119,7 @@ export function describeLack(lack: SuspendLack | FamilyLack): string {
     case 'mps':
       return 'the Multi-Process Service (MPS) runs, with which the driver cannot suspend processes'
     case 'mig':
-      return `GPU ${lack.index} is parted (MIG), and the driver cannot suspend processes on parts`
+      return `GPU ${lack.index} is partitioned (MIG), and the driver cannot suspend processes on partitions`
     case 'several_cards':
       return `it uses ${lack.count} GPUs, and only processes on one can be suspended`
     case 'not_listed':

@@ -188,7 +188,7 @@ export function ofCage(
   if (lack === null && wanted === 'off')
     return warn(
       'cage',
-      `${rights}, as --worker-sandbox off says`,
+      `${rights} because of --worker-sandbox off`,
       'leave --worker-sandbox off out; cages can be made here',
     )
   if (lack === null) return ok('cage', `workers that are processes run in cages, ${limits}`)
@@ -201,7 +201,8 @@ export function ofCage(
  * @param lack null if their processes get a mark; else the problem and its remedy
  */
 export function ofStrays(lack: { readonly problem: string; readonly action: string } | null): Finding {
-  if (lack === null) return ok('strays', 'what a worker has started ends with it, also what has left its session')
+  if (lack === null)
+    return ok('strays', 'what a worker has started ends with it, including processes that left its session')
   return warn('strays', strayProblem(lack), lack.action)
 }
 
@@ -280,21 +281,21 @@ export function ofServerTime(aheadMs: number | null): Finding[] {
   const agrees = Math.abs(aheadMs) <= CLOCK_STEP_MS
   if (agrees) return [ok('clock', 'the clock of this machine agrees with the time of the server')]
   const message = `the clock of this machine is ${clockDifference(aheadMs)} the time of the server, which goes on as before`
-  return [warn('clock', message, 'set the clock right, or let the server take its time: runyard clock accept')]
+  return [warn('clock', message, 'correct the clock, or let the server take its time: runyard clock accept')]
 }
 
 /** The finding about the age of the newest backup. */
 export function ofBackups({ folder, everyMs, problem, newestAgeMs, broken }: BackupFacts): Finding {
   if (problem !== null) return fail('backups', `${folder} cannot be read: ${problem}`, 'see --backup-folder')
-  const cause = 'the log of the server says why at backup.failed'
+  const cause = 'the log of the server has the reason at backup.failed'
   if (newestAgeMs === null && broken.length > 0)
-    return fail('backups', `${broken[0]} is no whole backup, and ${folder} has no other one`, cause)
+    return fail('backups', `${broken[0]} is not a complete backup, and ${folder} has no other`, cause)
   if (newestAgeMs === null) return warn('backups', `${folder} has no backup yet`, `start the server; ${cause}`)
   const age = `the newest backup in ${folder} is ${hoursOf(newestAgeMs)} old`
   if (newestAgeMs > MISSED * everyMs) return fail('backups', `${age}, and one is due every ${everyMs / HOUR_MS}`, cause)
   if (broken.length === 0) return ok('backups', age)
-  const message = `${broken[0]} in ${folder} is no whole backup: it was cut off or changed; ${age}`
-  return warn('backups', message, 'copy it again from where it is whole, or remove it')
+  const message = `${broken[0]} in ${folder} is not a complete backup: it was truncated or changed; ${age}`
+  return warn('backups', message, 'copy it again from a complete one, or remove it')
 }
 
 function hoursOf(ms: number): string {
@@ -316,9 +317,9 @@ export function ofCluster({ problem, address, version, namespace, missing, lacki
       fail('cluster rights', message, 'give its account a role with these rights, as deploy/helm/runyard does'),
     )
   } else if (lacking.length > 0) {
-    const message = `this server may not ${lacking.join(', ')}; it goes without`
-    findings.push(warn('cluster rights', message, 'see docs/adr/0060-workers-are-bare-pods.md for what that costs'))
-  } else findings.push(ok('cluster rights', 'this server may do all that it needs'))
+    const message = `this server may not ${lacking.join(', ')}; it works without these rights`
+    findings.push(warn('cluster rights', message, 'see docs/adr/0060-workers-are-bare-pods.md for the effects'))
+  } else findings.push(ok('cluster rights', 'this server has all required rights'))
   return findings
 }
 
@@ -381,11 +382,11 @@ export function ofGpus(
     return warn(
       'gpu',
       `${read}${problem}`,
-      'run that tool and see what it says; the server gives what it cannot read to no worker',
+      'run that tool and read its output; workers get no GPU that the server cannot read',
     )
   }
   if (nvidia.length === 0 && nvidiaDriver) {
-    return warn('gpu', "NVIDIA's driver is loaded and nvidia-smi lists no card", 'run nvidia-smi and see what it says')
+    return warn('gpu', "NVIDIA's driver is loaded and nvidia-smi lists no card", 'run nvidia-smi and read its output')
   }
   if (nvidia.length === 0) return ok('gpu', amd ? 'an AMD GPU (/dev/kfd)' : isElsewhere ? GPUS_ELSEWHERE : GPUS_NOWHERE)
   const names = `${nvidia.length} (${[...new Set(nvidia)].join(', ')})`
@@ -461,7 +462,7 @@ function diskFinding(
   limits: { warnGb: number; failGb: number },
   what: string,
 ): Finding {
-  if (freeBytes === null) return skip(check, 'this system does not say how much is free')
+  if (freeBytes === null) return skip(check, 'this system does not report the free space')
   const message = `${(freeBytes / GB).toFixed(1)} GB are free for ${what}`
   const action = 'make room, or use another disk'
   if (freeBytes < limits.failGb * GB) return fail(check, message, action)

@@ -58,7 +58,7 @@ const PHASE_TEXTS: Readonly<Record<WorkerPhase, string>> = {
 
 /** Phases with different words for a worker that serves requests. */
 const SERVING_PHASE_TEXTS: Partial<Record<WorkerPhase, string>> = {
-  initializing: 'runs and has not said that it is well yet',
+  initializing: 'runs and has not reported that it is healthy yet',
   draining: 'finishes its requests and ends',
 }
 

@@ -3,7 +3,7 @@ import type { Explanation } from './explanation.ts'
 import { machine } from './fix-actions.ts'
 
 /** The remedy, as the end of a sentence. */
-const ADVICE = 'make room on the disk of the database; everything goes on by itself then'
+const ADVICE = 'make room on the disk of the database; all work then continues'
 
 /**
  * An explanation whose cause is that the store refuses changes: jobs are neither accepted nor taken, and no worker

@@ -48,7 +48,7 @@ const ROLES: Readonly<Record<ServerRole, string>> = {
   standby: 'standby',
 }
 
-const NOBODY = 'Active:      nobody that is known; a server that stands by takes over as soon as the database lets it'
+const NOBODY = 'Active:      no known server; a standby server takes over as soon as the database permits it'
 
 function activeLines({ epoch, pid, host, url, since, leaseLeftMs }: ActiveStatus): string[] {
   const where = url === null ? 'it is starting' : `at ${url}`

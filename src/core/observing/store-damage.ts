@@ -3,7 +3,7 @@ import type { Explanation } from './explanation.ts'
 import { machine, run } from './fix-actions.ts'
 
 /** The remedy for damage of the database, as the end of a sentence. */
-export const DAMAGE_ACTION = 'stop the server, look with runyard check, and restore a backup'
+export const DAMAGE_ACTION = 'stop the server, examine it with runyard check, and restore a backup'
 
 /** Damage that the server met: the damaged part, the message of the database, and the time. */
 export interface MetDamage {

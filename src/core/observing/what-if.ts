@@ -181,10 +181,12 @@ export function figuresOf(result: ReplayResult): WhatIfFigures {
 /** Notes for the reader of the figures, one sentence each. */
 export function whatIfNotes({ jobs, isCut }: RecordedLoad, start: AssumedStart): string[] {
   const notes: string[] = []
-  if (jobs.length === 0) notes.push('no job ran in this time, so nothing is known of waits')
+  if (jobs.length === 0) notes.push('no job ran in this time, so waits are unknown')
   else if (jobs.length < FEW_ATTEMPTS)
-    notes.push(`only ${jobs.length} attempt${jobs.length === 1 ? '' : 's'} ran in this time, which says little`)
-  if (isCut) notes.push(`only the newest ${MAX_PLAYED} attempts are played`)
+    notes.push(
+      `only ${jobs.length} attempt${jobs.length === 1 ? '' : 's'} ran in this time, too few for reliable figures`,
+    )
+  if (isCut) notes.push(`only the newest ${MAX_PLAYED} attempts are replayed`)
   if (start.from === 'UNKNOWN') notes.push('no start of a worker was measured, so workers start at once here')
   if (start.from === 'COLD_ATTEMPTS')
     notes.push('the time of a start is the median wait of the attempts that waited for one')

@@ -150,7 +150,7 @@ export function gpusInUse(others: readonly Occupant[], asker: OwnerId): Readonly
 export function lostGpu({ parts }: Pick<Search, 'parts'>, { gpus }: Placement): string | null {
   for (const gpu of gpus) {
     const present = parts.gpus.find(other => gpuKey(other) === gpuKey(gpu))
-    if (present === undefined) return `GPU ${gpu.index} (${gpu.type}) is not on this machine any more`
+    if (present === undefined) return `GPU ${gpu.index} (${gpu.type}) is no longer on this machine`
     if (present.problem !== null) return `GPU ${gpu.index} (${gpu.type}) cannot be used: ${present.problem}`
   }
   return null

@@ -111,7 +111,7 @@ test('a worker on whose port nobody listens is ended after 8 minutes, and explai
   const worker = rig.worker(0)
   const early = await why(rig, id)
   assert.equal(early.cause, 'worker_starting')
-  assert.match(early.summary, /runs and has not said that it is well yet, for 5 s: nothing listens on port 8000/)
+  assert.match(early.summary, /runs and has not reported that it is healthy yet, for 5 s: nothing listens on port 8000/)
   assert.match(early.action, /^wait/)
   assert.equal((await statusOf(rig, id, worker.id)).status, 'INITIALIZING')
   await rig.clock.advance(MINUTE)

@@ -180,7 +180,7 @@ test('damage of the database is why an endpoint and its jobs wait, and the serve
     const { json } = await rig.ask('GET', path)
     assert.deepEqual([json.cause, json.sinceMs], ['store_damaged', damage.sinceMs])
     assert.match(json.summary, sentence)
-    assert.match(json.action, /look with runyard check, and restore a backup/)
+    assert.match(json.action, /examine it with runyard check, and restore a backup/)
   }
   assert.deepEqual(
     (await page(rig)).explanations.map(({ cause }) => cause),

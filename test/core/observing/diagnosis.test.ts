@@ -254,7 +254,7 @@ test('a cluster answers or says why not, and which rights are missing', () => {
     diagnosis.ofCluster({ ...cluster, ...state }).map(finding => `${finding.state} ${finding.message}`)
   assert.deepEqual(words({}), [
     'ok Kubernetes v1.34.4 at https://k, namespace n',
-    'ok this server may do all that it needs',
+    'ok this server has all required rights',
   ])
   assert.deepEqual(words({ problem: 'nobody listens' }), [
     'fail the cluster at https://k does not respond: nobody listens',
@@ -265,7 +265,10 @@ test('a cluster answers or says why not, and which rights are missing', () => {
     ['fail', 'this server may not create pods in the namespace n'],
   )
   const weaker = diagnosis.ofCluster({ ...cluster, lacking: ['get nodes'] })
-  assert.deepEqual([weaker[1]?.state, weaker[1]?.message], ['warn', 'this server may not get nodes; it goes without'])
+  assert.deepEqual(
+    [weaker[1]?.state, weaker[1]?.message],
+    ['warn', 'this server may not get nodes; it works without these rights'],
+  )
 })
 
 test('a clock that differs from the time of the server is a warning that says by how much and what to do', () => {

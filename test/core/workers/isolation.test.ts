@@ -21,7 +21,7 @@ test('the doctor says whether workers run in cages, by what the setting wants an
     return [state, message, action ?? null].join(' | ')
   }
   assert.equal(found('auto', null, 'with limits'), 'ok | workers that are processes run in cages, with limits | ')
-  assert.match(found('off', null, 'x'), /^warn \| .* without a cage, .* as --worker-sandbox off says \| leave/)
+  assert.match(found('off', null, 'x'), /^warn \| .* without a cage, .* because of --worker-sandbox off \| leave/)
   assert.match(found('auto', lack, 'x'), /^warn \| .* all rights of the user of the server: cages need Linux \| run/)
   assert.match(found('required', lack, 'x'), /^warn \| no worker can be a process, since cages are required: cages/)
 })

@@ -255,7 +255,7 @@ describe('a resume', { skip: noFakeGpus, timeout: patient(240_000) }, () => {
 describe('what keeps processes from being suspended', { skip: noFakeGpus, timeout: patient(240_000) }, () => {
   const cases: readonly [string, Record<string, string | number>, RegExp][] = [
     ['a driver that is too old', { driver: '570.86.10' }, /driver 570.86.10 is too old; 575.57 is the first/],
-    ['a card in parts', { mig: 1 }, /GPU 0 is parted \(MIG\)/],
+    ['a card in parts', { mig: 1 }, /GPU 0 is partitioned \(MIG\)/],
   ]
   for (const [name, settings, words] of cases) {
     test(name, async t => {

@@ -301,7 +301,7 @@ test('damage that a running server meets is named by readyz, why, status and the
   assert.match(ready.json.problem, sentence)
   assert.match((await runCommand(['why', '--data-dir', dataDir])).stderr, sentence)
   const { stdout } = await runCommand(['status', '--data-dir', dataDir])
-  assert.match(stdout, new RegExp(`DAMAGED: +.* at ${file}; stop the server, look with runyard check`))
+  assert.match(stdout, new RegExp(`DAMAGED: +.* at ${file}; stop the server, examine it with runyard check`))
   assert.equal(server.events('store.damaged').length, 1)
   await server.kill9()
 })
