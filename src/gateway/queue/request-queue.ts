@@ -101,9 +101,9 @@ export class RequestQueue {
 
   /** See {@link Reservations.reserve}. */
   reserve(request: WorkerRequest): Promise<Reservation> {
-    const found = this.#choose(request)
-    if (typeof found === 'string') return this.#wait(request, found)
-    return Promise.resolve(this.#claim(found, 0))
+    const choice = this.#choose(request)
+    if (typeof choice === 'string') return this.#wait(request, choice)
+    return Promise.resolve(this.#claim(choice, 0))
   }
 
   /** See {@link Targets.keep}. */
@@ -241,13 +241,13 @@ export class RequestQueue {
     })
   }
 
-  #wait(request: WorkerRequest, found: NoWorker): Promise<Reservation> {
+  #wait(request: WorkerRequest, obstacle: NoWorker): Promise<Reservation> {
     if (request.signal.aborted) return Promise.reject(request.signal.reason)
     const affinity = insistsOn(request)
     const { limits, ports } = this.#shared
     const longestMs = affinity === null ? limits.waitMs : limits.namedWaitMs
     const maxWaitMs = Math.min(request.maxWaitMs ?? longestMs, longestMs)
-    const problem = this.#problem(found, request, maxWaitMs)
+    const problem = this.#problem(obstacle, request, maxWaitMs)
     if (problem !== null) {
       this.#discardIfGone()
       return Promise.reject(problem)
@@ -262,15 +262,15 @@ export class RequestQueue {
       cancelTimer()
       signal.removeEventListener('abort', leave)
     }
-    if (found === 'ended') this.#resumer.ask(affinity!.workerId)
+    if (obstacle === 'ended') this.#resumer.ask(affinity!.workerId)
     this.#loadNotifier.notify()
     return queued.promise
   }
 
   /** Reason why a request may not wait; null if it may. */
-  #problem(found: NoWorker, request: WorkerRequest, maxWaitMs: number): AppError | null {
-    if (found === 'paused') return refusal.paused()
-    if (found === 'gone') return refusal.workerGone()
+  #problem(obstacle: NoWorker, request: WorkerRequest, maxWaitMs: number): AppError | null {
+    if (obstacle === 'paused') return refusal.paused()
+    if (obstacle === 'gone') return refusal.workerGone()
     const affinity = insistsOn(request)
     const circuit = affinity === null ? this.#breaker.current : null
     if (circuit !== null) return refusal.cannotServe(circuit, request.isAnonymous === true)
