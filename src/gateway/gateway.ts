@@ -107,7 +107,7 @@ export class Gateway implements Entrance {
       if (this.#parts.stopping.aborted && incoming.method !== 'OPTIONS') throw stopping()
       const admitted = this.#admission.admit(arrivingRequest(incoming, route, requestId))
       if (admitted instanceof Promise) {
-        admitted.then(found => this.#forward(arrival, found)).catch(thrown => this.#refuse(arrival, thrown))
+        admitted.then(outcome => this.#forward(arrival, outcome)).catch(thrown => this.#refuse(arrival, thrown))
       } else this.#forward(arrival, admitted)
     } catch (thrown) {
       this.#refuse(arrival, thrown)

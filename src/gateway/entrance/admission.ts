@@ -112,9 +112,9 @@ export class GatewayAdmission {
     if (keys.length > MAX_KEYS) throw new AppError('invalid', `a request has at most ${MAX_KEYS} keys`)
     // A request without a key causes no read of the store unless some endpoint is open.
     if (keys.length === 0 && this.#open.size === 0) throw keyMissing()
-    const known = this.#endpoints.find(route.endpointId)
-    if (known instanceof Promise) return known.then(found => this.#authorize(arriving, keys, found))
-    return this.#authorize(arriving, keys, known)
+    const cached = this.#endpoints.find(route.endpointId)
+    if (cached instanceof Promise) return cached.then(endpoint => this.#authorize(arriving, keys, endpoint))
+    return this.#authorize(arriving, keys, cached)
   }
 
   #authorize(
@@ -126,7 +126,7 @@ export class GatewayAdmission {
     if (keys.length === 0 && !isOpen) throw keyMissing()
     if (keys.length === 0) return this.#toProxyRequest(arriving, known, ANONYMOUS)
     const check = isOpen ? this.#findValidKeys(keys) : this.#checkKeys(keys, arriving, known?.endpoint)
-    if (check instanceof Promise) return check.then(found => this.#toProxyRequest(arriving, known, found))
+    if (check instanceof Promise) return check.then(keyCheck => this.#toProxyRequest(arriving, known, keyCheck))
     return this.#toProxyRequest(arriving, known, check)
   }
 
@@ -186,9 +186,9 @@ export class GatewayAdmission {
     let failed = 0
     for (const key of keys) {
       try {
-        const found = await this.#access.authenticate(key)
+        const keyCaller = await this.#access.authenticate(key)
         valid.add(key)
-        caller ??= found
+        caller ??= keyCaller
       } catch (error) {
         if (!(error instanceof AppError) || error.code !== 'unauthorized') throw error
         if (error instanceof InvalidKeyError) failed += 1

@@ -65,36 +65,36 @@ const HOST = /^[\x21-\x7e\x80-\xff]*$/
 export function requestHead(line: RequestLine, call: ProxyRequest): RequestHead {
   if (!PATH.test(call.path)) throw new AppError('invalid', 'the path of the request has characters that no path has')
   if (!HOST.test(call.host)) throw new AppError('invalid', 'the Host of the request has characters that no host has')
-  const found = noSpecialFields()
+  const special = noSpecialFields()
   const raw = call.trace === undefined ? call.rawHeaders : withoutFields(call.rawHeaders, replacedBy(call.trace))
-  let fields = passedFields(raw, found)
-  const names = found.connection === null ? null : namedByConnection(found.connection)
+  let fields = passedFields(raw, special)
+  const names = special.connection === null ? null : namedByConnection(special.connection)
   if (names !== null) fields = passedFields(withoutFields(raw, names), noSpecialFields())
   if (call.trace !== undefined) fields += `traceparent: ${call.trace.traceparent}\r\n`
-  const body = framingOf(found, line)
-  const upgrade = line.upgrade ? found.upgrade : null
-  const trailers = upgrade === null && found.te !== null && hasOption(found.te, 'trailers')
-  const maxForwards = maxForwardsOf(line.method, found.maxForwards)
+  const body = framingOf(special, line)
+  const upgrade = line.upgrade ? special.upgrade : null
+  const trailers = upgrade === null && special.te !== null && hasOption(special.te, 'trailers')
+  const maxForwards = maxForwardsOf(line.method, special.maxForwards)
   const text =
     `${line.method} ${call.path} HTTP/1.1\r\nHost: ${call.host}\r\n${fields}${REQUEST_ID_FIELD}: ${call.requestId}\r\n${forwardedFields(call)}` +
     (body === 'none'
       ? ''
       : body === 'length'
-        ? `Content-Length: ${found.length}\r\n`
+        ? `Content-Length: ${special.length}\r\n`
         : 'Transfer-Encoding: chunked\r\n') +
     (upgrade === null ? '' : `Connection: Upgrade\r\nUpgrade: ${upgrade}\r\n`) +
     (trailers ? 'TE: trailers\r\nConnection: TE\r\n' : '') +
-    (found.maxForwards === null
+    (special.maxForwards === null
       ? ''
-      : `Max-Forwards: ${maxForwards === null ? found.maxForwards : maxForwards - 1}\r\n`)
+      : `Max-Forwards: ${maxForwards === null ? special.maxForwards : maxForwards - 1}\r\n`)
   return {
     text: `${text}\r\n`,
-    body: body === 'length' && found.length === '0' ? 'none' : body,
-    bodyBytes: found.length === null ? null : Number(found.length),
+    body: body === 'length' && special.length === '0' ? 'none' : body,
+    bodyBytes: special.length === null ? null : Number(special.length),
     maxForwards,
-    affinity: found.workerId === null ? null : readAffinity(found.workerId),
+    affinity: special.workerId === null ? null : readAffinity(special.workerId),
     upgrades: upgrade !== null,
-    expectsContinue: found.expect && line.version !== '1.0',
+    expectsContinue: special.expect && line.version !== '1.0',
   }
 }
 
@@ -117,50 +117,50 @@ function noSpecialFields(): SpecialFields {
   }
 }
 
-/** The lines of the fields that are passed on as they came. The others go into `found`. */
-function passedFields(raw: readonly string[], found: SpecialFields): string {
+/** The lines of the fields that are passed on as they came. The others go into `special`. */
+function passedFields(raw: readonly string[], special: SpecialFields): string {
   let lines = ''
   for (let at = 0; at + 1 < raw.length; at += 2) {
     const name = raw[at]!
     const value = raw[at + 1]!
-    if (!readSpecial(name.toLowerCase(), value, found)) lines += `${name}: ${value}\r\n`
+    if (!readSpecial(name.toLowerCase(), value, special)) lines += `${name}: ${value}\r\n`
   }
   return lines
 }
 
 /** True if a field is not passed on unchanged. */
-function readSpecial(lower: string, value: string, found: SpecialFields): boolean {
+function readSpecial(lower: string, value: string, special: SpecialFields): boolean {
   switch (lower) {
     case 'host':
-      found.hosts += 1
-      if (found.hosts > 1) throw new AppError('invalid', 'the request has more than one Host')
+      special.hosts += 1
+      if (special.hosts > 1) throw new AppError('invalid', 'the request has more than one Host')
       return true
     case 'content-length':
-      if (found.length !== null) throw new AppError('invalid', 'the request has more than one Content-Length')
-      found.length = value
+      if (special.length !== null) throw new AppError('invalid', 'the request has more than one Content-Length')
+      special.length = value
       return true
     case 'transfer-encoding':
-      if (found.encoding !== null) throw new AppError('invalid', 'the request has more than one Transfer-Encoding')
-      found.encoding = value
+      if (special.encoding !== null) throw new AppError('invalid', 'the request has more than one Transfer-Encoding')
+      special.encoding = value
       return true
     case 'connection':
-      found.connection = found.connection === null ? value : `${found.connection}, ${value}`
+      special.connection = special.connection === null ? value : `${special.connection}, ${value}`
       return true
     case 'upgrade':
-      found.upgrade = found.upgrade === null ? value : `${found.upgrade}, ${value}`
+      special.upgrade = special.upgrade === null ? value : `${special.upgrade}, ${value}`
       return true
     case 'te':
-      found.te = found.te === null ? value : `${found.te}, ${value}`
+      special.te = special.te === null ? value : `${special.te}, ${value}`
       return true
     case 'expect':
-      found.expect = value.toLowerCase() === '100-continue'
+      special.expect = value.toLowerCase() === '100-continue'
       return true
     case 'max-forwards':
-      found.maxForwards = value
+      special.maxForwards = value
       return true
     case 'x-runpod-worker-id':
-      if (found.workerId !== null) throw new AppError('invalid', `the request has more than one ${WORKER_ID}`)
-      found.workerId = value
+      if (special.workerId !== null) throw new AppError('invalid', `the request has more than one ${WORKER_ID}`)
+      special.workerId = value
       return true
     default:
       // CGI and WSGI read `_` as `-`: a twin could pass for a field that the gateway sets or drops.

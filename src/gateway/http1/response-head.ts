@@ -68,7 +68,7 @@ export function parseResponseHead(text: string, toHead: boolean): ResponseHead {
   const lineEnd = text.indexOf('\r\n')
   const status = Number(text.slice(9, 12))
   const reason = lineEnd < 0 ? text.slice(13) : text.slice(13, lineEnd)
-  const found: SpecialFields = {
+  const special: SpecialFields = {
     contentLength: null,
     transferEncoding: null,
     connection: null,
@@ -77,14 +77,14 @@ export function parseResponseHead(text: string, toHead: boolean): ResponseHead {
     trailer: null,
   }
   const bodiless = toHead || status < 200 || status === 204 || status === 304
-  const headers = lineEnd < 0 ? [] : readFields(text, lineEnd + 2, found)
-  const framing = framingOf(found, text.charCodeAt(7) === 0x30, bodiless)
-  const { connection, keepAlive, upgrade, contentLength } = found
+  const headers = lineEnd < 0 ? [] : readFields(text, lineEnd + 2, special)
+  const framing = framingOf(special, text.charCodeAt(7) === 0x30, bodiless)
+  const { connection, keepAlive, upgrade, contentLength } = special
   const names = connection === null ? null : namedByConnection(connection)
   const passed = names === null ? headers : withoutFields(headers, names)
   // A 204 must not have a length (RFC 9110, 8.6).
   if (contentLength !== null && status !== 204 && status >= 200) passed.push('Content-Length', contentLength)
-  if (found.trailer !== null && framing === 'chunked') passed.push('Trailer', found.trailer)
+  if (special.trailer !== null && framing === 'chunked') passed.push('Trailer', special.trailer)
   // A 426 must name the protocol (RFC 9110, 15.5.22).
   if (status === 426 && upgrade !== null) passed.push('Upgrade', upgrade, 'Connection', 'Upgrade, close')
   return {
@@ -117,8 +117,8 @@ export function parseTrailers(text: string): string[] {
   return fields
 }
 
-/** The fields that are passed on as they came, as names and values in turn. The others go into `found`. */
-function readFields(text: string, from: number, found: SpecialFields): string[] {
+/** The fields that are passed on as they came, as names and values in turn. The others go into `special`. */
+function readFields(text: string, from: number, special: SpecialFields): string[] {
   const headers: string[] = []
   for (let at = from; ; ) {
     const end = text.indexOf('\r\n', at)
@@ -127,34 +127,34 @@ function readFields(text: string, from: number, found: SpecialFields): string[] 
     const name = line.slice(0, colon).trimEnd()
     const value = line.slice(colon + 1).trim()
     const lower = name.toLowerCase()
-    if (!readSpecial(lower, value, found)) headers.push(name, value)
+    if (!readSpecial(lower, value, special)) headers.push(name, value)
     if (end < 0) return headers
     at = end + 2
   }
 }
 
 /** True if a field is not passed on unchanged. */
-function readSpecial(lower: string, value: string, found: SpecialFields): boolean {
+function readSpecial(lower: string, value: string, special: SpecialFields): boolean {
   switch (lower) {
     case 'content-length':
-      if (found.contentLength !== null) throw new MalformedResponse('it has more than one Content-Length')
-      found.contentLength = value
+      if (special.contentLength !== null) throw new MalformedResponse('it has more than one Content-Length')
+      special.contentLength = value
       return true
     case 'transfer-encoding':
-      if (found.transferEncoding !== null) throw new MalformedResponse('it has more than one Transfer-Encoding')
-      found.transferEncoding = value
+      if (special.transferEncoding !== null) throw new MalformedResponse('it has more than one Transfer-Encoding')
+      special.transferEncoding = value
       return true
     case 'connection':
-      found.connection = found.connection === null ? value : `${found.connection}, ${value}`
+      special.connection = special.connection === null ? value : `${special.connection}, ${value}`
       return true
     case 'keep-alive':
-      found.keepAlive = value
+      special.keepAlive = value
       return true
     case 'upgrade':
-      found.upgrade = value
+      special.upgrade = value
       return true
     case 'trailer':
-      found.trailer = found.trailer === null ? value : `${found.trailer}, ${value}`
+      special.trailer = special.trailer === null ? value : `${special.trailer}, ${value}`
       return true
     default:
       return isHopByHop(lower) || lower === WORKER_ID.toLowerCase() || lower === REQUEST_ID

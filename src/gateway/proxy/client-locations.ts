@@ -43,9 +43,9 @@ const BEFORE_HOST = /^(?:(https?):)?\/\//i
 /** The URL with the prefix, where it is a path or has the host of the request. */
 function clientUrl(url: string, prefix: string, at: SeenAt): string {
   const { host, protocol } = at
-  const found = BEFORE_HOST.exec(url)
-  if (found === null) return url.startsWith('/') ? belowPrefix(url, prefix, at) : url
-  const [before, scheme = protocol] = found
+  const match = BEFORE_HOST.exec(url)
+  if (match === null) return url.startsWith('/') ? belowPrefix(url, prefix, at) : url
+  const [before, scheme = protocol] = match
   const authority = textBefore(url.slice(before.length), '/', '?', '#', '\\')
   const rest = url.slice(before.length + authority.length)
   if (hostAndPort(authority, scheme) !== hostAndPort(host, protocol)) return url
