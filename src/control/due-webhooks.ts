@@ -126,14 +126,14 @@ export class DueWebhooks {
     if (readUntil === null) places.delete(owner)
     else places.set(owner, readUntil)
     if ((readUntil === null && after === BEFORE_ALL) || this.#lanesRead >= LANES.times) this.#isMore = false
-    let found = 0
+    let rowCount = 0
     for (const receiver of receivers) {
       if (!slots.mayCall({ owner, receiver })) continue
       const limit = PER_LANE + held.countOf({ owner, receiver })
       const rows = await store.due({ owner, receiver, nowMs: this.#nowMs, limit })
       this.#rows!.push(...rows)
-      found += rows.length
-      if (found < CALLS.account) continue
+      rowCount += rows.length
+      if (rowCount < CALLS.account) continue
       places.set(owner, receiver)
       return
     }

@@ -272,10 +272,10 @@ export class Placer {
     const { count, resource, reason } = unplaced ?? { count: 0, resource: 'workers', reason: '' }
     const queuedAtMs = this.#ports.clock.now()
     const queued = Array.from({ length: Math.min(count, MAX_QUEUED_WORKERS) }, (_, index): QueuedWorker => {
-      const there = known.queued[index]
+      const existing = known.queued[index]
       return {
-        ...(there ?? { id: this.#fleet.newId(), owner, endpointId: id, version, queuedAtMs }),
-        ...downloadTimes(there, resource, queuedAtMs),
+        ...(existing ?? { id: this.#fleet.newId(), owner, endpointId: id, version, queuedAtMs }),
+        ...downloadTimes(existing, resource, queuedAtMs),
         resource,
         reason,
       }

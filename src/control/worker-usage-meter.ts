@@ -50,9 +50,9 @@ export class WorkerUsageMeter {
 
   /** Notes the use of one worker that is about to be ended. */
   async noteLast(id: WorkerId): Promise<void> {
-    const known = this.#balancing.worker(id)
+    const worker = this.#balancing.worker(id)
     const nowMs = this.#ports.clock.now()
-    if (known !== undefined && this.#isOther(known, nowMs)) await this.#note([known], nowMs)
+    if (worker !== undefined && this.#isOther(worker, nowMs)) await this.#note([worker], nowMs)
   }
 
   #forget(workers: readonly KnownWorker[]): void {
@@ -76,8 +76,8 @@ export class WorkerUsageMeter {
 
   /** Null for a worker that was never ready. */
   #markOf({ worker }: KnownWorker, nowMs: number): Mark | null {
-    const known = isFrozen(worker) ? undefined : this.#marks.get(worker.id)
-    if (known !== undefined) return known
+    const stored = isFrozen(worker) ? undefined : this.#marks.get(worker.id)
+    if (stored !== undefined) return stored
     if (worker.readyAtMs === null || isFrozen(worker)) return null
     // As the store has it: idle since then, or busy while an earlier run of the server noted it.
     const { idleSinceMs } = worker

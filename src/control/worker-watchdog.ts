@@ -105,9 +105,9 @@ export class WorkerWatchdog {
   }
 
   #limitOf(worker: Worker): Promise<number | null> {
-    const known = this.#limits.get(worker.endpointId) ?? this.#initTimeoutMs(worker)
-    this.#limits.set(worker.endpointId, known)
-    return known
+    const limit = this.#limits.get(worker.endpointId) ?? this.#initTimeoutMs(worker)
+    this.#limits.set(worker.endpointId, limit)
+    return limit
   }
 
   /** Longest start of the worker; null if it never asks for jobs, or its endpoint is deleted. */
