@@ -69,8 +69,8 @@ export class CorsOrigins {
   async #allowed(request: Request, { segments }: SurfaceRoute): Promise<string | null> {
     const origin = request.headers.get('origin')
     if (origin === null) return null
-    const found = allowedBy(this.#origins, origin)
-    if (found !== null) return found
+    const allowed = allowedBy(this.#origins, origin)
+    if (allowed !== null) return allowed
     const id = segments[2] ?? ''
     if (!isEndpointId(id)) return null
     return allowedBy(new Set(await this.#ofEndpoint(id)), origin)

@@ -117,7 +117,7 @@ export function asTextLines<Event>(line: (event: Event) => string): EventWriting
 function oneLine(value: object): string {
   return JSON.stringify(value).replaceAll(
     /[\u0085\u2028\u2029]/g,
-    found => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`,
+    character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
 }
 

@@ -56,9 +56,9 @@ function objectOf(result: unknown, args: unknown): string | null {
 }
 
 function idIn(value: unknown): string | null {
-  const named = Object.entries(Object(value) as Record<string, unknown>)
-  const found = named.find(
+  const members = Object.entries(Object(value) as Record<string, unknown>)
+  const idMember = members.find(
     ([name, text]) => typeof text === 'string' && /^(?:id|[a-z]+(?:Auth)?Id|templateName)$/.test(name),
   )
-  return (found?.[1] as string | undefined) ?? null
+  return (idMember?.[1] as string | undefined) ?? null
 }

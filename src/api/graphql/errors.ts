@@ -13,12 +13,12 @@ export function unsupported(what: string): never {
  * @param report receives the cause of an error that callers do not see
  */
 export function shownError(error: unknown, report: (cause: unknown) => void): GraphQLError {
-  const found = error instanceof GraphQLError ? error : null
-  const cause = found === null ? error : (found.originalError ?? null)
-  if (found !== null && (cause === null || cause instanceof GraphQLError)) return found
+  const graphqlError = error instanceof GraphQLError ? error : null
+  const cause = graphqlError === null ? error : (graphqlError.originalError ?? null)
+  if (graphqlError !== null && (cause === null || cause instanceof GraphQLError)) return graphqlError
   const { code, status, message } = renderFields(toAppError(cause), graphqlSentence)
   if (status >= 500) report(cause)
-  const place = found === null ? {} : { nodes: found.nodes ?? null, path: found.path ?? null }
+  const place = graphqlError === null ? {} : { nodes: graphqlError.nodes ?? null, path: graphqlError.path ?? null }
   return new GraphQLError(message, { ...place, extensions: { code } })
 }
 

@@ -70,17 +70,17 @@ function hiddenByStart(request: RequestText): Map<string, string[]> | null {
 /** The values to hide, as they are and as messages quote them; null where there are too many. */
 function hiddenTexts({ query, variables }: RequestText): Set<string> | null {
   const texts = new Set([...inlineTexts(query), ...memberTexts(variables)])
-  const found = new Set<string>()
+  const hidden = new Set<string>()
   let escaped = 0
   for (const text of texts) {
     if (text.length < MIN_LENGTH || text.length > MAX_LENGTH) continue
-    found.add(text)
+    hidden.add(text)
     if (!ESCAPED.test(text)) continue
     escaped += 1
     if (escaped > MAX_ESCAPED) return null
-    found.add(JSON.stringify(text).slice(1, -1)).add(print({ kind: Kind.STRING, value: text }).slice(1, -1))
+    hidden.add(JSON.stringify(text).slice(1, -1)).add(print({ kind: Kind.STRING, value: text }).slice(1, -1))
   }
-  return found
+  return hidden
 }
 
 /** The values behind a hidden name and a colon in a document, up to where it cannot be read. */

@@ -51,8 +51,8 @@ export function addAccountJobRoutes(app: OpsApp, parts: AccountJobParts): void {
 async function readable({ access, endpoints }: AccountJobParts, caller: Caller): Promise<SomeEndpoints> {
   const named = access.requireSomeJobs(caller)
   if (named === null) return null
-  const found = await mapConcurrently(named, CONCURRENCY, id => ownOrNull(endpoints, caller, id))
-  return found.filter(id => id !== null)
+  const readableIds = await mapConcurrently(named, CONCURRENCY, id => ownOrNull(endpoints, caller, id))
+  return readableIds.filter(id => id !== null)
 }
 
 async function ownOrNull(endpoints: KnownEndpoints, { owner }: Caller, id: EndpointId): Promise<EndpointId | null> {

@@ -97,8 +97,8 @@ function objectOf(body: string | DocumentReading, failures: string[]): Record<st
   const reading = typeof body === 'string' ? readJson(body) : body
   if (!reading.ok) {
     const isEmpty = typeof body === 'string' && body.trim() === ''
-    const what = typeof body === 'string' ? 'is not JSON' : 'cannot be read'
-    const problem = isEmpty ? 'the body is empty' : `the body ${what}: ${reading.problem}`
+    const predicate = typeof body === 'string' ? 'is not JSON' : 'cannot be read'
+    const problem = isEmpty ? 'the body is empty' : `the body ${predicate}: ${reading.problem}`
     failures.push(`$: ${problem.slice(0, 300)}`)
     return null
   }

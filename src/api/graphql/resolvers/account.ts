@@ -43,8 +43,8 @@ export function userFields({ accounts, billing, store }: GraphqlParts) {
     pubKey: async ({ caller }: User) => (await accounts.sshKeys(caller.owner)).join('\n'),
     endpoints: async ({ caller }: User) => (await store.endpoints.list(caller.owner)).map(endpointView),
     endpoint: async ({ caller }: User, { id }: { id: string }) => {
-      const found = await store.endpoints.find(id as EndpointId)
-      return found === null || found.owner !== caller.owner ? null : endpointView(found)
+      const endpoint = await store.endpoints.find(id as EndpointId)
+      return endpoint === null || endpoint.owner !== caller.owner ? null : endpointView(endpoint)
     },
     podTemplates: async ({ caller }: User) => (await store.templates.list(caller.owner)).map(templateView),
     secrets: async ({ caller }: User) => (await store.secrets.list(caller.owner)).map(secretView),

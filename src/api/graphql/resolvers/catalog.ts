@@ -49,8 +49,8 @@ export function catalogQueries({ catalog, store, templates }: GraphqlParts) {
       const own =
         caller !== null && mayManage(caller, 'read') ? await store.templates.find(caller.owner, id as TemplateId) : null
       if (own !== null) return templateView(own)
-      const found = await store.templates.findPublic(id as TemplateId)
-      return found === null ? null : templateView({ ...found, registry: null })
+      const template = await store.templates.findPublic(id as TemplateId)
+      return template === null ? null : templateView({ ...template, registry: null })
     },
   }
 }

@@ -85,9 +85,9 @@ function startOf({ follow, tail, since }: Query, lastEventId: string | undefined
 async function subjectOf(logs: LogFinder, owner: OwnerId, id: EndpointId, { worker, job }: Query): Promise<Found> {
   if (worker !== undefined) return logs.workerOf(id, worker)
   if (job === undefined) return { kind: 'endpoint', id }
-  const found = await logs.locate(owner, job)
-  if (found.kind !== 'job' || found.endpointId !== id) throw notFound('job', job)
-  return found
+  const subject = await logs.locate(owner, job)
+  if (subject.kind !== 'job' || subject.endpointId !== id) throw notFound('job', job)
+  return subject
 }
 
 function dataOf({ workerId, jobId, source, tsMs, line }: LogEvent): object {
