@@ -24,7 +24,7 @@ export const MAX_PROBES = 128
 const RETRY_MS = 1_000
 
 /** The result of a health check whose path is unknown. */
-const NO_PATH: HealthAnswer = { problem: 'the secret of its path was removed, or is no path any more', refused: false }
+const NO_PATH: HealthAnswer = { problem: 'the secret of its path was deleted or is no longer a path', refused: false }
 
 type CheckerPorts = Pick<Ports, 'store' | 'driver' | 'clock' | 'notifier' | 'emit' | 'probes'>
 

@@ -15,7 +15,7 @@ const ESCAPED = /["\\\u0000-\u001f\u007f-\u009f\ud800-\udfff]/
 /** Maximum comparisons of a place of a message with a value, for all messages of one response. */
 const MAX_COMPARISONS = 100_000
 
-const TOO_LONG = 'the request is wrong in ways too long to tell'
+const TOO_LONG = 'the request has errors that are too long to report'
 
 /** The part of a GraphQL request that may contain secrets. */
 export interface RequestText {

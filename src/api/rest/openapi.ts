@@ -14,13 +14,13 @@ const TITLES: Record<number, string> = {
   409: 'The state of the resource forbids it',
   413: 'The body is too large',
   415: 'The body has a `Content-Encoding`, which none may have, or is no JSON',
-  429: 'Too many requests; `Retry-After` says when to ask again',
+  429: 'Too many requests; `Retry-After` is the time until the next try',
   503: 'The store is away or the server stops; nothing is half done',
 }
 
 const RATE_HEADERS = {
   RateLimit: {
-    description: 'For each window the remaining requests `r` and the seconds `t` until it begins anew',
+    description: 'For each window the remaining requests `r` and the seconds `t` until it starts again',
     schema: { type: 'string' as const },
   },
   'RateLimit-Policy': {

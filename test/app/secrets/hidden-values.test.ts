@@ -89,7 +89,7 @@ test('a message that quotes a long value is a short one', async t => {
   const rig = await openRig(t)
   const value = { long: PLANTED.repeat(1_000) }
   const { json } = await rig.ask('POST', '/graphql', { body: { query: CREATE, variables: { input: { value } } } })
-  assert.equal(json.errors[0].message, 'the request is wrong in ways too long to tell')
+  assert.equal(json.errors[0].message, 'the request has errors that are too long to report')
 })
 
 test('a mistake beside a secret still gets its full message', async t => {

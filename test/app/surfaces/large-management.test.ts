@@ -27,7 +27,7 @@ test('GraphQL answers a large request as a small one', async t => {
   const ask = (input: unknown) => rig.ask('POST', '/graphql', { body: { query: QUERY, variables: { input } } })
   assert.deepEqual((await ask({ name: 'LARGE', value: LONG })).json, { data: { secretCreate: { name: 'LARGE' } } })
   const wrong = await ask({ name: 'WRONG', value: { LONG } })
-  assert.equal(wrong.json.errors[0].message, 'the request is wrong in ways too long to tell')
+  assert.equal(wrong.json.errors[0].message, 'the request has errors that are too long to report')
 })
 
 test('a document of more than a megabyte is refused: long values are variables', async t => {

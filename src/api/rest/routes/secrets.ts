@@ -112,7 +112,7 @@ function single(secrets: Secrets): RestRoute[] {
         operationId: 'deleteSecret',
         tag: TAG,
         level: 'write',
-        summary: 'Removes a secret; workers that need it do not start any more',
+        summary: 'Removes a secret; workers that need it no longer start',
         params: IdParam,
         success: { status: 204, schema: null },
         problems: [404],
