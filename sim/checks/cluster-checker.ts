@@ -32,7 +32,7 @@ export class ClusterChecker {
     this.#reclaimed.add(worker)
   }
 
-  /** The server ended: a worker that is gone when the next one looks may have ended in any way. */
+  /** The server ended: a worker that is missing for the next one may have ended in any way. */
   serverEnded(): void {
     this.#reclaimed.clear()
   }

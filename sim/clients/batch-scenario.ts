@@ -52,7 +52,7 @@ export class BatchScenario {
     await this.#count(id, ends)
   }
 
-  /** Creates the draft. Null when the endpoint is gone or has too many batches. */
+  /** Creates the draft. Null if the endpoint was deleted or has too many batches. */
   async #draft(): Promise<BatchId | null> {
     const { checks, random, life, world } = this.#parts
     const key = { 'idempotency-key': `key of ${this.#tag}` }
@@ -94,7 +94,7 @@ export class BatchScenario {
     if (reply?.status === 200) checks.batches.cancelled(id)
   }
 
-  /** The ids of its requests in order; null when the endpoint is gone. */
+  /** Ids of its requests in order; null if the endpoint was deleted. */
   async #listed(id: BatchId): Promise<readonly JobId[] | null> {
     const reply = await this.#sendUntilResponse('GET', `batch/${id}/requests`, [200])
     if (reply === null) return null

@@ -46,7 +46,9 @@ export class StreamReader {
     this.#mark = parts.world.disturbances
   }
 
-  /** Reads until the final status comes, the job is gone, or, in the form without a status, a response is empty. */
+  /**
+   * Reads until the final status arrives, the job was removed, or, in the form without a status, a response is empty.
+   */
   async read(): Promise<'ended' | 'gone' | 'empty'> {
     for (;;) {
       const outcome = await (this.#shape === 'events' ? this.#readEvents() : this.#readOnce())

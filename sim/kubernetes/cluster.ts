@@ -153,7 +153,7 @@ export class Cluster implements Platform {
     return { driver, close: () => void driver.close() }
   }
 
-  /** Tells a pod to end. @returns false for one that is gone at once */
+  /** Stops a pod. @returns false for one that is removed at once */
   end(pod: AnyPod, graceS: number): boolean {
     const { name } = pod.metadata
     const worker = workerOf(pod)

@@ -63,7 +63,7 @@ export class Objects {
     return this.all('pods') as AnyPod[]
   }
 
-  /** One object, if it is there. */
+  /** An object, if it exists. */
   find(kind: Kind, name: string): AnyObject | undefined {
     return this.#objects.get(`${kind}/${name}`)
   }

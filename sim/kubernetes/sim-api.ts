@@ -20,7 +20,7 @@ export interface ApiParts {
   readonly faults: () => ApiFaults
   /** True if the API does not respond. */
   readonly isAway: () => boolean
-  /** Tells a pod to end. @returns false when it is gone at once */
+  /** Stops a pod. @returns false if it is removed at once */
   readonly end: (pod: AnyPod, graceS: number) => boolean
 }
 

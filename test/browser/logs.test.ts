@@ -165,7 +165,7 @@ function assertOrdered(numbers: readonly number[]): void {
     if (at > 0) assert.ok(number > numbers[at - 1]!, `${number} is shown behind ${numbers[at - 1]}`)
 }
 
-/** Every number is there once and in order. */
+/** Every number appears once and in order. */
 function assertWhole(numbers: readonly number[]): void {
   assert.ok(numbers.length > 0)
   for (const [at, number] of numbers.entries()) assert.equal(number, numbers[0]! + at)

@@ -25,7 +25,7 @@ const isWriting = process.env.RUNYARD_TEST_PICTURES === 'write'
 interface Picture {
   readonly name: string
   readonly path: (showcase: Showcase) => string
-  /** Waits until what the picture is about is there. */
+  /** Waits until the subject of the picture is visible. */
   readonly isThere: (page: Page) => Promise<unknown>
 }
 

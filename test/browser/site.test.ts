@@ -29,7 +29,7 @@ function missing(): string | false {
   return problem
 }
 
-/** The file that a path of the server stands for; undefined where there is none. */
+/** File at a path of the server; undefined if it does not exist. */
 function fileAt(path: string): string | undefined {
   if (!path.startsWith(BASE)) return undefined
   const file = join(folder, decodeURI(path.slice(BASE.length)))

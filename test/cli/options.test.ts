@@ -226,7 +226,7 @@ const BAD: readonly (readonly [command: string, words: readonly string[], option
   ['deploy vllm', ['--gpu', 'none', '--registry', 'nosuch'], '--registry', /nosuch/],
 ]
 
-/** Options for which any text is good, or that take none. */
+/** Options that accept any text, or that take no value. */
 const ANY = [
   ...['--serverless', '--exempt', '--low-priority', '--description', '--args'],
   ...['--worker', '--error', '--fingerprint', '--grep', '--account', '--key', '--operation', '--object'],

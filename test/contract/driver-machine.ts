@@ -94,14 +94,14 @@ export interface Life {
    * Makes the process print a line, or end itself when the line is `exit`, or listen at its PORT when it is `serve`.
    */
   say(line: string): void
-  /** Resolves when the process is gone. */
+  /** Resolves when the process has ended. */
   readonly ended: Promise<void>
 }
 
 // Each machine has a pump, which starts in half the time with it.
 enableCompileCache()
 
-/** Counts over all machines: a worker of an earlier test may need a moment to notice that its machine is gone. */
+/** Counts over all machines: a worker of an earlier test may need a moment to notice the end of its machine. */
 let count = 0
 
 /** A temporary machine. */

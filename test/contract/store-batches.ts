@@ -46,7 +46,7 @@ export async function look(world: World, id: string, nowMs = T0): Promise<Batch>
 /** The ids of batches with something left to do. */
 export const unsettled = async (world: World) => (await world.store.batches.unsettled(9)).map(({ id }) => id)
 
-/** The code of a refusal; null for none. */
+/** Code of a refusal; null on success. */
 export const refusal = (answer: BatchAnswer | 'absent') =>
   answer !== null && answer !== 'absent' && 'refused' in answer ? answer.refused.code : null
 /** Total, in progress, completed, failed. */

@@ -238,7 +238,7 @@ describe('the chart', { skip: noHelm }, () => {
     for (const name of Object.keys(others))
       assert.match(refused, new RegExp(`extraEnv\\.${name}: this is a secret.*secretKeyRef`))
     assert.doesNotMatch(refused, /word@|staple|Bearer 1/, 'a secret is repeated')
-    // Files and references are none.
+    // Files and references are not secrets.
     assert.notDeepEqual(
       render({
         settings: { RUNYARD_BACKUP_PASSPHRASE_FILE: '/secrets/passphrase', RUNYARD_ACCOUNT_SECRETS_MB: 4 },

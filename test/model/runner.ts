@@ -177,7 +177,7 @@ export class Runner {
     }
   }
 
-  /** A worker with jobs takes and reports that it has none: they are lost, and the worker is replaced. */
+  /** A worker with jobs takes and reports no job: its jobs are lost, and the worker is replaced. */
   async #forget(index: number): Promise<void> {
     const worker = await this.#worker(index, true)
     if (worker === null) return

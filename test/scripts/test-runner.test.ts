@@ -35,7 +35,7 @@ function runTests(files: Readonly<Record<string, string>>, ...options: string[])
   const { status, stdout, stderr } = spawnSync(process.execPath, [RUNNER, ...options, 'test'], {
     cwd: folder,
     encoding: 'utf8',
-    // No test here starts a server, so none is built.
+    // No test here starts a server, so the server is not built.
     env: { ...env, RUNYARD_TEST_PROGRAM: 'none' },
   })
   return { status, stdout, stderr, lastLine: stdout.trimEnd().split('\n').at(-1) }

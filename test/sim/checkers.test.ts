@@ -1,4 +1,4 @@
-/** A checker that cannot fail proves nothing: each mistake that they are there for is made once on purpose. */
+/** A checker that cannot fail proves nothing: each mistake that they should find is made once on purpose. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ClientChecker, type SeenJob } from '../../sim/checks/client-checker.ts'

@@ -48,7 +48,7 @@ for (const mutant of MUTANTS) {
   })
 }
 
-/** The problems of the first seed that finds what is wrong; those of all where none does. */
+/** Problems of the first seed that finds the mistake; those of all seeds if no seed does. */
 async function problemsUntil({ seed: first = 1, mutation: mutatePair, found }: Mutant): Promise<string> {
   const all: string[] = []
   const seeds = Array.from({ length: MUTANT_SEEDS }, (_, at) => at + 1)

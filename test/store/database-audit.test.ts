@@ -1,4 +1,4 @@
-/** The check of an embedded database: a whole one passes, each flaw is named, and a repair leaves none. */
+/** The check of an embedded database: a whole one passes, each flaw is named, and a repair leaves no flaw. */
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -210,7 +210,7 @@ test('a database that another process has locked is unavailable until it is free
 const pragma = (engine: SqliteEngine, name: string) =>
   Number(Object.values(engine.database.prepare(`PRAGMA ${name}`).get() ?? {})[0])
 
-/** Jobs of 4 KiB that are gone a moment later. */
+/** Jobs of 4 KiB that are removed a moment later. */
 async function burst(store: SqliteStore, count: number, nowMs: number): Promise<void> {
   const input = JSON.stringify('x'.repeat(4_096))
   const times = { queuedAtMs: nowMs, expiresAtMs: nowMs + 1_000 }

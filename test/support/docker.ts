@@ -15,7 +15,7 @@ import { createWorkerLogs } from '../../src/system/worker-logs/worker-logs.ts'
 import { TestEngine } from './engine.ts'
 import { PLAIN_WORKER } from './worker-spec.ts'
 
-/** The address of the engine of the tests; empty when there is none. */
+/** Address of the engine of the tests; empty without one. */
 export const engineUrl = process.env.RUNYARD_TEST_DOCKER ?? ''
 
 /** An image with Python, RunPod's SDK, Node and `@runyard/worker`, which the engine has. */

@@ -25,7 +25,7 @@ export async function knownMetrics(): Promise<KnownMetrics> {
   return known
 }
 
-/** By metric and label: its values, or none where the page does not list them all. */
+/** Values by metric and label; empty if the page does not list them all. */
 function documentedLabels(): Map<string, ReadonlyMap<string, readonly string[]>> {
   const page = readFileSync(new URL('../../docs/reference/metrics.md', import.meta.url), 'utf8')
   const metrics = new Map<string, ReadonlyMap<string, readonly string[]>>()

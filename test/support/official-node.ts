@@ -1,5 +1,5 @@
 /**
  * A folder with the unpacked official release of Node for this platform, in the pinned version;
- * undefined when there is none.
+ * undefined without one.
  */
 export const officialNode: string | undefined = process.env.RUNYARD_TEST_NODE_RELEASE

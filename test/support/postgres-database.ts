@@ -1,7 +1,7 @@
 /** Databases for tests that need a real PostgreSQL, on the server in `RUNYARD_TEST_POSTGRES`. */
 import { Client } from 'pg'
 
-/** The address of the database of the tests; empty when there is none. */
+/** Address of the database of the tests; empty without one. */
 export const postgresUrl = process.env.RUNYARD_TEST_POSTGRES ?? ''
 
 /** Reason why tests on PostgreSQL cannot run; false if they can. */

@@ -21,7 +21,7 @@ export function read(path: string): string {
   return readFileSync(join(root, path), 'utf8')
 }
 
-/** The text of a file, or undefined when there is none. */
+/** The text of a file, or undefined if it does not exist. */
 export function readIfThere(path: string): string | undefined {
   return files.includes(path) ? read(path) : undefined
 }

@@ -69,7 +69,7 @@ const MOST = 0.8
 /** Number of bounds of parts that a run can reach over. */
 const MAX_BOUNDS = 6
 
-/** A text that a pattern takes too long for, shortened; null for none. */
+/** A text for which a pattern takes too long, shortened; null if every text is fast. */
 export function slowTextOf(pattern: Pattern): string | null {
   for (const { before, run, behind } of attacksOn(pattern)) {
     const text = before + run.repeat(Math.ceil(LENGTH / run.length)) + behind
@@ -144,7 +144,7 @@ function ranges(elements: readonly AST.Element[]): [from: number, to: number][] 
   )
 }
 
-/** A short text that an element takes; empty for what takes none. */
+/** A short text that an element matches; empty if it matches no text. */
 function sampleOf(element: AST.Element, flags: string): string {
   switch (element.type) {
     case 'Character':

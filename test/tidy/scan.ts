@@ -27,7 +27,7 @@ export function findingsOf(text: string, pattern: RegExp, what: (match: RegExpEx
 
 const pairs: Record<string, string> = { '(': ')', '[': ']', '{': '}' }
 
-/** The index of the bracket that closes the one at `open` in a text from `codeOnly`, or its length when none does. */
+/** The index of the bracket that closes the one at `open` in a text from `codeOnly`, or its length without one. */
 export function closing(code: string, open: number): number {
   const opener = code[open] as string
   const closer = pairs[opener] as string
@@ -254,7 +254,7 @@ class Blanker {
     this.#last = 'regex'
   }
 
-  /** The index of the slash that closes the regular expression that starts here, or -1 when this is none. */
+  /** The index of the slash that closes the regular expression that starts here, or -1 if this does not start one. */
   #endOfRegex(): number {
     let inClass = false
     for (let at = this.#at + 1; at < this.#source.length && this.#source[at] !== '\n'; at++) {

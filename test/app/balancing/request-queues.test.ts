@@ -14,7 +14,7 @@ function reserve(rig: Rig, endpointId: EndpointId, affinity: Affinity | null = n
   return rig.lines.reserve({ endpointId, affinity, avoid: [], signal })
 }
 
-/** One request whose worker is there already. */
+/** A request whose worker exists already. */
 async function served(rig: Rig, id: EndpointId, affinity: Affinity | null = null): Promise<Reservation> {
   const promise = reserve(rig, id, affinity)
   await rig.clock.advance(2_000)

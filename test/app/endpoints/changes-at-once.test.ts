@@ -1,4 +1,4 @@
-/** Two changes of one thing at the same moment: each says what it changes, so both are there afterwards. */
+/** Two concurrent changes of one record: each names its fields, so both remain. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

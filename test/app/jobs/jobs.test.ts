@@ -189,7 +189,7 @@ test('runsync waits 90 seconds by default', async t => {
 test('a wait for a job that expires is answered with TIMED_OUT and a reason', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint({ workersMax: 0 })
-  // Nothing removes the job in time, and yet it is gone.
+  // The job is not removed in time, but responses no longer show it.
   rig.failNext('jobOutcomes.removeExpired', 'before', 100)
   const body = { input: {}, policy: { ttl: 10_000 } }
   const answer = rig.ask('POST', `/v2/${endpoint}/runsync?wait=60000`, { body })

@@ -26,7 +26,7 @@ class World {
     this.metrics.emit(name, fields)
   }
 
-  /** A server with the files that are there. */
+  /** A server with the existing files. */
   start(): () => Promise<void> {
     const folder: BackupFolder = {
       path: '/backups',

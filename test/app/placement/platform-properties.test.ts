@@ -70,7 +70,7 @@ class Run {
     await this.check()
   }
 
-  /** A program that has a place asks for a job, if it has none. */
+  /** A program that has a place takes a job, if it holds no job. */
   async #work(which: number): Promise<void> {
     const worker = await this.#programs(which)
     if (worker === null || [...this.#running.values()].some(({ id }) => id === worker.id)) return

@@ -7,7 +7,7 @@ import { openRig, type Rig } from '../../support/rig.ts'
 
 const GATEWAY = 'http://172.18.0.1:41000'
 
-/** An address that is there, until a test takes it away. */
+/** An address that exists until a test removes it. */
 class Address implements ContainerUrls {
   problem: string | null = null
   knownUrl: string | null = GATEWAY

@@ -36,7 +36,7 @@ function aCandidate(name: string, fields: Partial<Candidate> = {}): Candidate {
   return { ...base, inFlight: 0, usedAt: 0, ejection: NOT_EJECTED, ...fields }
 }
 
-/** The name of the chosen worker, or why there is none. */
+/** Name of the chosen worker, or the reason of a refusal. */
 function chosen(workers: readonly Candidate[], rules: Partial<BalanceRules> = {}, wish: Partial<Preference> = {}) {
   const found = choose(workers, { ...RULES, ...rules }, { ...ANY, ...wish })
   return typeof found === 'string' ? found : String(found.workerId)

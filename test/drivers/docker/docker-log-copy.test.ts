@@ -121,7 +121,7 @@ function copying(context: TestContext, entries: readonly LogEntry[]) {
   return {
     logFile,
     noteFile,
-    /** A server copies the first entries and is gone. */
+    /** A server copies the first entries and ends. */
     async copy(written: number) {
       const read = playedEngine(
         () => entries.slice(0, written),

@@ -1,4 +1,4 @@
-/** The worker SDK that workers get where their folder has none. */
+/** Worker SDK for workers whose folder lacks it. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'

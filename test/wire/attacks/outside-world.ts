@@ -6,7 +6,7 @@ import { atEnd } from '../support/cleanup.ts'
 /** Of the range for documentation (RFC 5737), so it is nobody's: the address of this machine on the way there. */
 export const HERE = '203.0.113.1'
 
-/** An address that is none of this machine's own, and listens. */
+/** An address that is not one of this machine, and listens. */
 export interface Outside {
   readonly host: string
   readonly port: number

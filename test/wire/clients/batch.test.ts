@@ -126,7 +126,7 @@ describe('batches with the official Python worker', { skip }, () => {
 })
 
 /**
- * Kills the server while it finalizes a batch of 5000; afterwards each request is there once, and all are worked on.
+ * Kills the server while it finalizes a batch of 5000; afterwards each request exists once, and all are run.
  */
 async function killedWhileFinalizing(env: Readonly<Record<string, string>>): Promise<void> {
   const dataDir = temporaryFolder()

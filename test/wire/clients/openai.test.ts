@@ -75,7 +75,7 @@ describe('the official OpenAI client', { skip }, () => {
 
   test('a client that closes its stream or gives up cancels the job, and the worker stops it', async () => {
     const cancelled = () => server.events('job.moved').filter(({ transition }) => transition === 'cancel')
-    // A client that has read the last event of a stream may be gone before its job has ended.
+    // A client that read the last event of a stream may disconnect before its job ended.
     const before = cancelled().length
     const { streamed } = await client('close')
     assert.equal((await whenFinal(server, id, streamed)).status, 'CANCELLED')

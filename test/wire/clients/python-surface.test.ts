@@ -46,7 +46,7 @@ describe('every method of the official Python client', { skip }, () => {
     assert.deepEqual([seen.brokenStatus, seen.brokenOutput], ['FAILED', null])
     assert.deepEqual([seen.purged, seen.purgedStatus], [{ removed: 1, status: 'completed' }, 'CANCELLED'])
     assert.deepEqual([seen.cancel.status, seen.cancelledOutput, seen.failedSync], ['CANCELLED', null, null])
-    // It takes an empty input for none, and wraps what it was given.
+    // It treats an empty input as missing, and wraps its argument.
     const wrapped = [{ c: 3 }, { c: 3 }, {}, { input: {} }]
     assert.deepEqual(
       seen.wrapped,

@@ -30,7 +30,7 @@ describe('faults around containers', { skip: noDocker, timeout: patient(280_000)
   let server: Server
   let files: { id: string; folder: string }
   before(async () => {
-    // All vCPUs of the machine are promised once, so the second worker finds none.
+    // All vCPUs of the machine are reserved once, so the second worker finds no vCPU.
     server = await startContainerServer({ args: ['--cpu-overcommit', '1'] })
     files = await volumeWith(server, 'python-worker')
   })

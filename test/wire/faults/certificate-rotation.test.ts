@@ -1,4 +1,4 @@
-/** A certificate is renewed again and again while clients call: none of them notices. */
+/** A certificate is renewed again and again while clients call: no client notices. */
 import assert from 'node:assert/strict'
 import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { Agent } from 'node:https'

@@ -193,7 +193,7 @@ function workerTokens(server: Server): string[] {
 /** Paths of operations whose response goes on: logs, which other reads here show, and events. */
 const ENDLESS = /\/logs$|^\/v2\/events$/
 
-/** The paths of all GET operations that end, each with an id of something that is there. */
+/** Paths of all GET operations that end, each with an id that exists. */
 function restPaths({ ids, worker }: World): string[] {
   const routes = [...restRoutes({} as RouteParts), ...v1Routes({} as V1Parts)]
   return routes

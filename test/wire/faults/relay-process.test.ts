@@ -51,7 +51,7 @@ describe('the process of the relay', { concurrency: 2 }, () => {
     const server = await startServer()
     const pid = relayPid(server.dataDir)!
     await server.kill9()
-    // Until it has seen that its server is gone it stays, for the workers.
+    // It stays for the workers until it noticed the end of its server.
     await until('its end', () => {
       if (!relayProcesses(server.dataDir).includes(pid)) return true
       spawnSync('kill', ['-TERM', String(pid)])

@@ -110,7 +110,7 @@ describe('backups of a PostgreSQL', { skip: noPostgresPrograms, concurrency: 2 }
     return { endpoint, acknowledged, end }
   }
 
-  /** Every job is there with its result, on an empty database and an empty folder. */
+  /** Every job exists with its result, on an empty database and an empty folder. */
   async function drill(file: string, restore: (empty: string) => Promise<unknown>, endpoint: string, before: string[]) {
     const empty = await startPostgres()
     await restore(empty.url)

@@ -186,7 +186,7 @@ describe('official Python workers with something wrong', { skip, concurrency: 5 
 
   test('a job that ends its worker takes no neighbour with it: it fails alone, with exit code, last lines and worker', async () => {
     const endpoint = await pythonEndpoint({ WIRE_CAPACITY: '4' })
-    // So that the worker is there, and takes all four at once or while the first sleep.
+    // The worker runs already, so that it takes all four at once or while the first ones sleep.
     await runJob(server, endpoint, {}, START_MS)
     const neighbours = await Promise.all([1, 2, 3].map(() => submit(server, endpoint, { sleep: 5 })))
     for (const id of neighbours) await begun(id)

@@ -14,7 +14,7 @@ describe('a page', { skip: browserSkip, timeout: patient(120_000) }, () => {
   let server: Server
   let page: Page
   before(async () => {
-    // The server of the page, which is none of Runyard's.
+    // Server of the page, which does not belong to Runyard.
     pages = createServer((_, response) => {
       response.setHeader('content-type', 'text/html')
       response.end(readFileSync(`${root}/examples/clients/page.html`))

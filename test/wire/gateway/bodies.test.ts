@@ -107,7 +107,7 @@ describe('streams', { timeout: patient(200_000) }, () => {
   }
 })
 
-/** The data of a stream of events, as soon as it is there. */
+/** Data of a stream of events, as soon as it arrives. */
 async function* eventsOf(answer: IncomingMessage): AsyncGenerator<string> {
   let rest = ''
   for await (const piece of answer.setEncoding('utf8')) {

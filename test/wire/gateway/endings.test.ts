@@ -31,7 +31,7 @@ async function deadPort(): Promise<number> {
   return server.port
 }
 
-/** Goes as soon as a request is there. */
+/** Disconnects as soon as a request arrives. */
 const hangUp = (socket: Socket) => void socket.once('data', () => socket.destroy())
 const reset = (socket: Socket) => void socket.once('data', () => socket.resetAndDestroy())
 

@@ -1,4 +1,4 @@
-/** Clients that shut their writing side after their request get its answer, and those that have gone are noticed. */
+/** Clients that shut their writing side after their request get its answer, and disconnected ones are noticed. */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { setTimeout } from 'node:timers/promises'

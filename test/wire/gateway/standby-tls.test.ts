@@ -53,7 +53,7 @@ async function activeServer(pair: KeyAndCertificate): Promise<{ url: string; ser
   return { url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`, server }
 }
 
-/** A server that stands by, and what changes its certificate; with none it speaks plain HTTP. */
+/** A standby server, and the change of its certificate; without one it speaks plain HTTP. */
 async function standBy(active: string, own: KeyAndCertificate | null = OWN) {
   const watchers = new Set<(pair: KeyAndCertificate) => void>()
   let current = own

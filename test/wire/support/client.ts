@@ -8,7 +8,7 @@ export interface Answer {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  /** The body as JSON; undefined when it is none. */
+  /** Body as JSON; undefined if it is not JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: answers are compared with what the test expects
   readonly json: any
 }

@@ -145,7 +145,7 @@ export interface Wire {
   readonly isClosed: () => boolean
 }
 
-/** Opens connections, a few hundred at a time so that none is dropped on the way. */
+/** Opens connections, a few hundred at a time so that no connection is dropped on the way. */
 export async function openWires(server: Server, count: number, first = ''): Promise<Wire[]> {
   const wires: Wire[] = []
   while (wires.length < count) {

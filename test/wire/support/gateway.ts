@@ -150,7 +150,7 @@ export async function startRawServer(
   const server = createNetServer({ allowHalfOpen: true, noDelay: true }, socket => {
     sockets.push(socket)
     socket.on('error', () => {})
-    // Every server ends a connection whose other side is gone, but for tunnels.
+    // Every server ends a connection whose other side is closed, except tunnels.
     if (!halfOpen) socket.on('end', () => socket.end())
     serve(socket, sockets.length)
   })

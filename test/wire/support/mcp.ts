@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 const WANTED = '4.0.0'
 
-/** Its program, or why there is none. */
+/** Its program, or the reason of its absence. */
 export const mcpServer = findServer()
 
 function findServer(): { program: string; skip: string | false } {

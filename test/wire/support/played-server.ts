@@ -33,7 +33,7 @@ export async function tellTokens(relayUrl: string, tokens: ToldTokens): Promise<
 /** Answers one request, whose body was read. */
 export type PlayedHandler = (request: IncomingMessage, response: ServerResponse, body: string) => void
 
-/** A server that says to a relay that it is there until it is killed, at the end of the test file at the latest. */
+/** A server that reports to a relay until it is killed, at the end of the test file at the latest. */
 export async function playServer(relayUrl: string, handler: PlayedHandler): Promise<{ kill(): void }> {
   const played = createServer(async (incoming, response) => handler(incoming, response, await text(incoming)))
   await new Promise<void>(resolve => played.listen(0, '127.0.0.1', resolve))

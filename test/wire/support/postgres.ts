@@ -14,7 +14,7 @@ const programs = process.env.RUNYARD_TEST_POSTGRES_BIN ?? ''
 export const noPostgresPrograms: string | false =
   programs === '' ? 'set RUNYARD_TEST_POSTGRES_BIN to the folder with initdb and postgres to run it' : false
 
-/** A PostgreSQL that is there, or is not. */
+/** A PostgreSQL that runs or is stopped. */
 export interface Postgres {
   readonly url: string
   /** Kills all of its processes at once. */
@@ -23,7 +23,7 @@ export interface Postgres {
   stopFast(): Promise<void>
   /** Starts it again on the same data and port, and waits until it answers. */
   start(): Promise<void>
-  /** Stops all of its processes in the middle of what they do, as a network that is gone would look. */
+  /** Suspends all of its processes, which looks like a lost network. */
   stall(): void
   /** Lets them go on. */
   resume(): void

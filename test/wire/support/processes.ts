@@ -42,7 +42,7 @@ export function leaderOf(dataDir: string, workerId: string): WorkerProcess {
   return leader
 }
 
-/** The relay that a data directory names, living or not; null when it names none. */
+/** Relay that a data directory names, alive or not; null without one. */
 export function relayPid(dataDir: string): number | null {
   try {
     return (JSON.parse(readFileSync(`${dataDir}/relay/relay.json`, 'utf8')) as { pid: number }).pid

@@ -9,7 +9,7 @@ const OPENAI_WANTED = '3.52.0'
 const HUB_WANTED = '2.4.0'
 const TRACES_WANTED = '1.45.2'
 
-/** The path of a Python that has the SDK, or why there is none. */
+/** Path of a Python that has the SDK, or the reason of its absence. */
 export const { python, skip } = findPython()
 
 /** Reason why tests with the OpenAI client cannot run; false if they can. */

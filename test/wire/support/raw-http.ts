@@ -8,7 +8,7 @@ import { patient } from '../../support/patience.ts'
 export interface RawAnswer {
   /** The whole first line. */
   readonly statusLine: string
-  /** Names in lower case, in their order; a name that came twice is there twice. */
+  /** Names in lower case, in their order; a repeated name appears twice. */
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly body: string
 }

@@ -72,12 +72,12 @@ export class RawWorker {
     })
   }
 
-  /** Asks for one job; held while there is none. */
+  /** Takes one job; held while the queue is empty. */
   takeAnswer(busy = false): Promise<Answer> {
     return this.send(`${this.path('job-take')}&job_in_progress=${busy ? 1 : 0}`)
   }
 
-  /** Asks for one job and fails when there is none. */
+  /** Takes one job; fails if the queue is empty. */
   async take(busy = false): Promise<TakenJob> {
     const { status, json } = await this.takeAnswer(busy)
     if (status !== 200) throw new Error(`the take was answered ${status}`)
@@ -109,7 +109,7 @@ export class RawWorker {
     return this.send(`${this.path('ping')}${list}&runpod_version=1.12.0`)
   }
 
-  /** Asks which jobs to stop; held while there are none. */
+  /** Reads the jobs to stop; held while the list is empty. */
   async stops(): Promise<string[]> {
     const { status, json } = await this.send(this.path('job-stop'))
     return status === 204 ? [] : json.jobsToStop

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 
 const WANTED = '4.32.5'
 
-/** Its program, or why there is none. */
+/** Its program, or the reason of its absence. */
 export const schemathesis = findProgram()
 
 function findProgram(): { program: string; skip: string | false } {

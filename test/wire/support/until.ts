@@ -13,7 +13,7 @@ const PAUSE_SHARE = 1 / 20
  * The first value of `look` that is neither undefined, null nor false.
  * @param forMs time that is enough on a machine that does nothing; it grows with the load
  * @param everyMs least pause between two looks; pauses grow with the time waited
- * @throws when there is none in time, with `what` and the last thing that was seen
+ * @throws if no such value appears in time, with `what` and the last value
  */
 export async function until<Value>(
   what: string,

@@ -130,7 +130,7 @@ function docker(engine: string, words: readonly string[]): string {
     const stdio = ['ignore', 'pipe', 'ignore'] as const
     return execFileSync('docker', ['--host', engine, ...words], { encoding: 'utf8', stdio: [...stdio] })
   } catch {
-    // There was nothing to remove, or the engine is gone.
+    // Nothing was left to remove, or the engine is down.
     return ''
   }
 }

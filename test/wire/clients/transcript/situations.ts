@@ -91,7 +91,7 @@ export class Stage {
     if (what === 'yields a chunk') await this.#worker.chunk(id, { output: 'late' })
   }
 
-  /** Leaves no job in the line and none with the worker. */
+  /** Leaves no job in the queue or with the worker. */
   async clear(): Promise<void> {
     for (const job of this.#held) await this.#done(job, { output: null })
     await ask(this.server, `/v2/${this.queue}/purge-queue`, { method: 'POST' })
