@@ -397,7 +397,7 @@ test('each setting is read from its option', () => {
   })
 })
 
-test('the windows of REST have the quotas that are given, and none when they are off', () => {
+test('the windows of REST have the given quotas, and no quota when they are off', () => {
   const quotas = (rateLimits: string) => config({ rateLimits }).rateWindows.map(({ name, quota }) => [name, quota])
   assert.deepEqual(quotas('minute=5,hour=6,day=7'), [
     ['minute', 5],
@@ -648,7 +648,7 @@ test('what differs from the defaults is known, and nothing of it that may be a s
   assert.deepEqual(config().differing, {})
 })
 
-test('an empty variable counts as none', () => {
+test('an empty variable counts as unset', () => {
   const env = Object.fromEntries(Object.values(SETTINGS).map(({ variable }) => [`RUNYARD_${variable}`, '']))
   assert.deepEqual(config({}, env), config())
 })

@@ -16,7 +16,7 @@ test('every setting is a row of the page of settings, with its variable', () => 
   )
 })
 
-test('the page of settings has no option that is none', () => {
+test('the page of settings lists only existing options', () => {
   const shown = [...page.matchAll(/^\| `(--[a-z-]+)` \| `RUNYARD_/gm)].map(([, flag]) => flag)
   const known = Object.values(SETTINGS).map(({ flag }) => flag)
   assert.deepEqual(

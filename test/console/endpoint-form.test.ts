@@ -56,7 +56,7 @@ test('the body of a new endpoint has what is needed and what is no default', () 
   })
 })
 
-test('a load-balancing endpoint has a domain in its form, and a queue has none', () => {
+test('a load-balancing endpoint has a domain in its form, and a queue does not', () => {
   const scaling = { type: 'REQUEST_COUNT', requestCount: 4 }
   const shown = { ...GPU_ENDPOINT, type: 'LOAD_BALANCER', scaling, domain: null, browserUrl: null }
   const before = draftOf(shown)

@@ -3,7 +3,7 @@ import { mock, test } from 'node:test'
 import { ApiError } from '../../console/client/api.ts'
 import { LogStream, type StreamState } from '../../console/pages/endpoint/logs/log-stream.ts'
 
-test('a stream that is cut goes on behind the last line: none is lost, none comes twice', async () => {
+test('a stream that is cut resumes after the last line: no line is lost or repeated', async () => {
   await using page = pageOf()
   const first = await page.opened(0)
   assert.equal(first.lastId, null)

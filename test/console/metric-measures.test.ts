@@ -61,7 +61,7 @@ test('times that were not measured are gaps', () => {
   assert.deepEqual(values([point(1)], 'executionMs', 'p90'), [null, null, null, null])
 })
 
-test('workers that nobody has counted yet in the present minute are a gap, not none', () => {
+test('workers that were not counted yet in the present minute are a gap, not zero', () => {
   const uncounted = { starting: zero, idle: zero, running: zero, frozen: zero }
   assert.deepEqual(values([point(3, { workers: uncounted })], 'workers', 'idle'), [0, 0, 0, null])
   assert.deepEqual(values([], 'workers', 'idle'), [0, 0, 0, null])

@@ -149,7 +149,7 @@ describe('the last inputs', () => {
     assert.deepEqual(lastInputs('other', kept), [])
   })
 
-  test('are bounded in endpoints and size, and a broken storage has none', () => {
+  test('are bounded in endpoints and size, and a broken storage counts as empty', () => {
     const kept = storage()
     for (let at = 0; at < 30; at += 1) keepInput(`e${at}`, '{}', kept)
     assert.deepEqual(lastInputs('e0', kept), [])

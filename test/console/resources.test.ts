@@ -123,7 +123,7 @@ test('a key ends never, or at a local time to the minute', () => {
   assert.equal(instantOf('soon'), 'soon')
 })
 
-test('limits that are left as they are stay default, none or a number', () => {
+test('unchanged limits stay default, unlimited or a number', () => {
   const limits = { objects: 5, gpus: null, workers: 0 }
   const texts = Object.fromEntries(Object.entries(limits).map(([name, limit]) => [`limits.${name}`, limitText(limit)]))
   assert.deepEqual(limitsOf({ ...texts, 'limits.queuedMb': limitText(undefined), name: 'x' }), limits)

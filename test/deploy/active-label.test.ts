@@ -151,7 +151,7 @@ describe('the label of the active server', () => {
     await shown
   })
 
-  test('a server outside of a pod has none', () => {
+  test('a server outside of a pod has no label', () => {
     assert.equal(ownPod({}), null)
     assert.equal(ownPod({ POD_NAME: 'one' }), null)
     assert.deepEqual(ownPod({ POD_NAME: 'one', POD_NAMESPACE: 'serving' }), { namespace: 'serving', name: 'one' })

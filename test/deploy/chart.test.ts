@@ -148,7 +148,7 @@ describe('the chart', { skip: noHelm }, () => {
       assert.deepEqual(objects.flatMap(check), [])
     })
 
-    test(`${how}: the server takes the settings, none twice`, () => {
+    test(`${how}: the server takes the settings, each once`, () => {
       const given = environmentOf(render(values)).map(({ name, value }) => [name, value] as const)
       assert.deepEqual(
         given.map(([name]) => name).filter((name, at, names) => names.indexOf(name) !== at),

@@ -14,7 +14,7 @@ test('a console that this machine can reach is below localhost, at the port of m
   assert.equal(consoleUrlFor(SETTINGS, 'http://127.0.0.1'), 'http://console.localhost')
 })
 
-test('where nobody would reach it so, there is none unless it is given, and none where it is off', () => {
+test('an unreachable address is left out unless it is set, and a disabled console has no address', () => {
   assert.equal(consoleUrlFor({ ...SETTINGS, host: '192.0.2.1' }, 'http://192.0.2.1:8080'), null)
   const given = { ...SETTINGS, host: '192.0.2.1', consoleUrl: 'https://console.example' }
   assert.equal(consoleUrlFor(given, 'http://192.0.2.1:8080'), 'https://console.example')

@@ -26,7 +26,7 @@ function statusOf(host: string | undefined, settings: Partial<NamingSettings> = 
   return check({ url, headers: host === undefined ? {} : { host } })?.status ?? null
 }
 
-test('each setting that has a name of the server makes it known, without case, port and a dot at its end', () => {
+test('each setting with a name of the server adds it, without case, port and a dot at its end', () => {
   const named: readonly [Partial<NamingSettings>, string][] = [
     [{ host: 'inside.example' }, 'inside.example:8080'],
     [{ adminHost: 'admin.example' }, 'admin.example:8081'],
@@ -65,7 +65,7 @@ test('the authority of an absolute target is judged, whatever the Host field say
   }
 })
 
-test('a host that is none is refused with 400, and a name that only looks like an address with 421', () => {
+test('an invalid host is refused with 400, and a name that only looks like an address with 421', () => {
   for (const host of ['', 'a b', 'localhost:99999', '[1::2::3]', '[::1', '-a', 'a,b'])
     assert.equal(statusOf(host), 400, host)
   for (const host of ['localhost.evil.example', '127.0.0.1.evil.example', 'evillocalhost']) {
@@ -74,7 +74,7 @@ test('a host that is none is refused with 400, and a name that only looks like a
   for (const host of ['127.0.0.1:80', '[::1]:80', 'e1.lb.localhost:8080', undefined]) assert.equal(statusOf(host), null)
 })
 
-test('a domain of an endpoint is known while an endpoint has it', () => {
+test('a domain of an endpoint is accepted while an endpoint has it', () => {
   const known = new Set(['chat.example.org'])
   const check = hostCheck({ names: [], domains: [], also: name => known.has(name) })
   const status = (host: string) => check({ url: '/', headers: { host } })?.status ?? null

@@ -124,7 +124,7 @@ test('below /lb/ a redirect that names its prefix, another host, or a place besi
   }
 })
 
-test('the standard port of a scheme is the same as none', () => {
+test('the standard port of a scheme is the same as no port', () => {
   const host = 'runyard.example'
   assert.equal(locationWithin('http://runyard.example:80/x', { host }), 'http://runyard.example:80/lb/e1/x')
   assert.equal(locationWithin('http://runyard.example/x', { host: `${host}:80` }), 'http://runyard.example/lb/e1/x')

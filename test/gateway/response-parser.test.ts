@@ -90,14 +90,14 @@ for (const [what, response, problem] of [
   ['another protocol', 'SSH-2.0-OpenSSH_9.6\r\n', /status line/],
   ['an alert of TLS', '\x15\x03\x01\x00\x02\x02\x46', /status line/],
 ] as const) {
-  test(`nobody waits for the end of a response that is none: ${what}`, () => {
+  test(`an invalid response ends at once: ${what}`, () => {
     const bytes = Buffer.from(response, 'latin1')
     assert.throws(() => read([bytes]), problem)
     assert.throws(() => read(cut(bytes, [...bytes.keys()])), problem)
   })
 }
 
-test('any bytes at all are a response, a part of one, or refused as none', () => {
+test('any bytes are a response, a part of one, or refused as invalid', () => {
   const words = fc.constantFrom(
     ...[
       'HTTP/1.1 ',

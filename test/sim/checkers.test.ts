@@ -108,7 +108,7 @@ test('a result from a worker that does not hold the job is found', () => {
   assert.match(problems.join('\n'), /came from worker2, but its holder was worker1/)
 })
 
-test('a result that is credited to a worker that sent none is found', () => {
+test('a result that is credited to a worker that did not send it is found', () => {
   const { problems, store } = jobs()
   store(claim(w1), finish(w1))
   assert.match(problems.join('\n'), /has worker worker1, which sent no result/)

@@ -45,7 +45,7 @@ test('a server may do to workers what it had confirmed just before, and nothing 
   ])
 })
 
-test('more than ten seconds without an active server are reported, unless none could be active', () => {
+test('more than ten seconds without an active server are reported, unless no server could be active', () => {
   const { problems, checker } = terms()
   for (let nowMs = 0; nowMs <= 60_000; nowMs += 1_000) checker.inspect(nowMs, { isServed: false, mayBeServed: false })
   for (let nowMs = 61_000; nowMs <= 71_000; nowMs += 1_000)

@@ -22,7 +22,7 @@ console.log(JSON.stringify(${JSON.stringify(calls)}.map(([name, path, use]) => f
   return JSON.parse(stdout === '' ? assert.fail(stderr) : stdout)
 }
 
-test('the first thing on the way is named, through links, and what is only missing is none', { skip }, t => {
+test('the first obstacle on the path is named, through links, and a missing file is not a problem', { skip }, t => {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-access-'))
   t.after(() => {
     for (const name of ['closed', 'data/lost+found']) chmodSync(join(folder, name), 0o700)

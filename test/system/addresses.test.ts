@@ -61,7 +61,7 @@ test('this machine is recognized at loopback and at its interfaces, in each nota
   }
 })
 
-test('a call that may not go to this machine goes to none of its names and notations', async () => {
+test('a call that may not go to this machine reaches it by no name or notation', async () => {
   const resolve = async () => [{ address: '127.0.0.1', family: 4 }]
   const outbound = createOutbound({ publicOnly: false, resolve })
   const hosts = [

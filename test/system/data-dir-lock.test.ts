@@ -44,7 +44,7 @@ test('a directory that was given back can be taken again, and says nothing of it
   second.release()
 })
 
-test('a file that says nothing of use is as good as none', context => {
+test('a file without useful content counts as missing', context => {
   const folder = folderOf(context)
   const lock = mine(lockDataDir(folder))
   for (const text of ['', '{', 'null', '[]', '{"pid":"1","url":"x"}']) {

@@ -55,7 +55,7 @@ test('every form of import is found', () => {
   assert.deepEqual(specifiers, [...Array.from({ length: 9 }, (_, index) => `./${index + 1}.ts`), undefined, undefined])
 })
 
-test('imports in comments and strings, and what looks like an import, are none', () => {
+test('imports in comments and strings, and text that looks like an import, do not count', () => {
   const source = `// import a from './a.ts'
     const b = "import c from './c.ts'"
     const d = Array.from('abc')

@@ -162,7 +162,7 @@ test('REST requests are counted: headers on every answer, 429 with Retry-After o
   assert.match((await get()).json.detail, /5 requests per hour/)
 })
 
-test('keys of one owner share its windows, an exempt key has none, and other surfaces are not counted', async t => {
+test('keys of one owner share its windows, an exempt key has no window, and other surfaces are not counted', async t => {
   const rig = await openRig(t, { rateWindows: [{ name: 'minute', quota: 1, seconds: 60 }] })
   const endpoint = await rig.endpoint()
   const second = await rig.addKey('rpa_second')

@@ -110,7 +110,7 @@ test('keys that are disabled or expired count with their reason', async t => {
   )
 })
 
-test('tokens of an application beside a valid key, or for an endpoint that needs none, are no guesses', async t => {
+test('tokens of an application beside a valid key, or for an endpoint without keys, are not guesses', async t => {
   const rig = await openRig(t)
   const id = await rig.endpoint({ type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue: 4 })
   const closed = await rig.endpoint({ type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue: 4, name: 'closed' })

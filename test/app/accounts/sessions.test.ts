@@ -101,7 +101,7 @@ test('keys that are wrong, disabled or expired do not sign in, and count as fail
   assert.equal(rig.events.filter(({ name }) => name === 'key.failed').length, 21)
 })
 
-test('a body that is none is refused with what it must be', async t => {
+test('an invalid body is refused with the expected form', async t => {
   const rig = await openRig(t)
   const bodies = [
     {},

@@ -93,7 +93,7 @@ test('a version whose workers crash leaves the old ones in rotation', async t =>
   assert.equal(gateway.fewestReady.get(id), 1)
 })
 
-test('an old worker makes room where the machine has none for both', async t => {
+test('an old worker makes room if the machine cannot hold both', async t => {
   const capacity = (running: number) => ({ freeWorkers: 1 - running, bound: 'the limit of the test' })
   const { rig, gateway } = await openBalancedRig(t, { capacity })
   const id = await balancedEndpoint(rig, { workersMin: 1, workersMax: 3 })

@@ -137,7 +137,7 @@ test('cookies of the console are not forwarded, and all others are, byte for byt
   }
 })
 
-test('other subprotocols are forwarded, and where there was none the response names the one with the key', async t => {
+test('other subprotocols are forwarded, and without others the response names the one with the key', async t => {
   const { gate, id } = await openGate(t)
   const ours = `runyard.key.${KEY}`
   const both = await admitted(gate, id, { headers: [['Sec-WebSocket-Protocol', `chat, ${ours},v2`]] })

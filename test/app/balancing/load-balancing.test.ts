@@ -301,7 +301,7 @@ test('a worker is not started again for one request where max is reached', async
   assert.deepEqual(rig.fleet.running(), [worker])
 })
 
-test('the time of a worker counts as running while it has requests, and as idle while it has none', async t => {
+test('the time of a worker counts as running while it has requests, and as idle otherwise', async t => {
   const { rig, gateway } = await openBalancedRig(t)
   const id = await balancedEndpoint(rig, { idleTimeout: 30 })
   const usage = async () => {

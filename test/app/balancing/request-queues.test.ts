@@ -191,7 +191,7 @@ test('a request with strict affinity to a worker that has ended gets it back und
   assert.deepEqual(rig.fleet.running(), [])
 })
 
-test('a request with strict affinity to a worker of another endpoint, or to none, is refused', async t => {
+test('a request with strict affinity to a worker of another endpoint, or to a missing one, is refused', async t => {
   const rig = await openRig(t)
   const id = await balancedEndpoint(rig, { idleTimeout: 1 })
   const other = await balancedEndpoint(rig, { idleTimeout: 1 })
@@ -216,7 +216,7 @@ test('requests in flight at a deleted endpoint are finished, and keep their work
   assert.deepEqual(rig.fleet.running(), [])
 })
 
-test('while requests go on, a release refuses none and ends each old worker after its last request', async t => {
+test('during requests, a release refuses no request and ends each old worker after its last one', async t => {
   const rig = await openRig(t)
   const id = await balancedEndpoint(rig, { workersMin: 2, workersMax: 4, scalerValue: 3 })
   await rig.clock.advance(1_000)

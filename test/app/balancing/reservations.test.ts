@@ -217,7 +217,7 @@ test('a worker that drains gets no new requests, keeps its own, and its last end
   assert.deepEqual(rig.inFlight, { a: 0, b: 5 })
 })
 
-test('a worker is idle since the end of its last request, or since it is ready if it had none', async () => {
+test('a worker is idle since the end of its last request, or since it is ready without any', async () => {
   const rig = new RequestQueuesRig()
   const idleSince = () => rig.queues.load(ENDPOINT).workers[0]!.idleSinceMs
   await rig.keep({}, aTarget('a', { state: 'starting' }))
@@ -403,7 +403,7 @@ test('a worker on trial with a long request, such as a WebSocket, gets another o
   for (const claim of claims) claim.release('answered')
 })
 
-test('where all ready workers fail they stay in use: a request that may fail is better than none', async () => {
+test('ready workers that all fail stay in use: a request that may fail is better than a refusal', async () => {
   const rig = new RequestQueuesRig()
   await rig.keep({}, aTarget('a'))
   await rig.send('a', 'broken', 'broken', 'broken', 'broken')
@@ -441,7 +441,7 @@ test('a request that failed at a worker waits for another one, and does not bloc
   assert.equal(again.reservation?.workerId, second.workerId)
 })
 
-test('a request that failed elsewhere overtakes none, and is dispatched as soon as it is the first', async () => {
+test('a request that failed elsewhere overtakes no other, and is dispatched as soon as it is the first', async () => {
   const rig = new RequestQueuesRig()
   await rig.keep({ maxConcurrency: 1 }, aTarget('out'), aTarget('b'))
   await rig.send('out', 'broken', 'broken', 'broken')

@@ -62,7 +62,7 @@ function doing(balanced: BalancedRig) {
   }
 }
 
-test('two models take turns on one card: each sleeps for the other and wakes again, and none is started twice', async t => {
+test('two models take turns on one card: each sleeps for the other and wakes again, and no model is started twice', async t => {
   const { rig, model, alive, request } = await openCard(t)
   const [a, b] = [await model(), await model()]
   await request(a, 2_000)

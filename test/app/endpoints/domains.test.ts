@@ -99,7 +99,7 @@ test('names of the server are refused, and an endpoint that has one of them by n
   assert.equal(endpointOf(rig), id)
 })
 
-test('a queue endpoint has none, and a load-balancing one becomes no queue with one', async t => {
+test('a queue endpoint has no domain, and a load-balancing one with a domain cannot become a queue', async t => {
   const rig = await openRig(t)
   const queue = { type: 'QUEUE', scaling: { type: 'QUEUE_DELAY', queueDelay: 4 } }
   const refused = await create(rig, { ...queue, domain: DOMAIN })

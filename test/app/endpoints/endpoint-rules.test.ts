@@ -336,12 +336,12 @@ async function changeRule(t: TestContext, { rest, graphql }: Rule): Promise<void
 }
 
 for (const rule of ENDPOINTS) {
-  test(`no endpoint comes about with ${rule.what}`, t => endpointRule(t, rule))
+  test(`no endpoint is created with ${rule.what}`, t => endpointRule(t, rule))
   test(`no endpoint is changed to have ${rule.what}`, t => changeRule(t, rule))
 }
 
 for (const { what, rest, graphql } of TEMPLATES) {
-  test(`no template comes about, and none is changed, to be ${what}`, async t => {
+  test(`no template is created or changed to be ${what}`, async t => {
     const rig = await openRig(t)
     const fields = { containerDiskInGb: 1, volumeInGb: 0 }
     await rig.template({ name: 'taken' })

@@ -72,7 +72,7 @@ test('an image that was saved before starts no worker, and why says so', async t
   assert.ok(rig.fleet.started.slice(started).every(({ image }) => !image.startsWith('10.')))
 })
 
-test('a start has a guard that resolves the name of the registry at each download; the operator has none', async t => {
+test('a start has a guard that resolves the name of the registry at each download; starts of the operator have no guard', async t => {
   const rig = await openRig(t)
   const key = await stranger(rig)
   await withJob(rig, key, 'rebound.example/x:1')

@@ -43,7 +43,7 @@ test('all mistakes of an endpoint and its own template are reported at once, wit
   assert.deepEqual(await rig.store.endpoints.ids(), [])
 })
 
-test('a change of what an endpoint runs makes one new version, and a change of nothing makes none', async t => {
+test('a change of the template of an endpoint makes one new version, and an empty change makes no version', async t => {
   const rig = await openRig(t)
   const { endpoints } = servicesOf(rig)
   const { id, templateId } = (await endpoints.save(ME, { config: CONFIG, runs: { image: 'image:1' } })).endpoint

@@ -89,7 +89,7 @@ test('waiting callers are answered even when the result of the deletion was lost
   await removed(rig)
 })
 
-test('each job of a deleted endpoint has its webhook, counts once, and a restart in the middle loses none', async t => {
+test('each job of a deleted endpoint has its webhook, counts once, and is not lost by a restart in the middle', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
   const running = await rig.submit(endpoint, { input: {}, webhook: RECEIVER })

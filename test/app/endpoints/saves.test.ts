@@ -23,7 +23,7 @@ async function readsOf(rig: Rig, request: () => Promise<unknown>): Promise<{ end
   return { endpoints: endpoints - before[0], templates: templates - before[1] }
 }
 
-test('a change reads its endpoint and template once, on every surface, and a creation reads none', async t => {
+test('a change reads its endpoint and template once, on every surface, and a creation reads neither', async t => {
   const rig = await openRig(t)
   let id = ''
   const create = async () => {

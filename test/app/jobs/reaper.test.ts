@@ -97,7 +97,7 @@ test('a ping that still lists the job, or arrived before the order to stop, does
   assert.equal((await rig.alive(endpoint))[0]!.held, 0)
 })
 
-test('a worker that asks for jobs with none in progress has stopped all', async t => {
+test('a worker that takes jobs with no job in progress has stopped all', async t => {
   const rig = await openRig(t)
   const { endpoint, worker, id } = await oneRunning(rig)
   await rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)

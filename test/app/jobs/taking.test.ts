@@ -274,7 +274,7 @@ test('a worker that is drained gets no more jobs', async t => {
   assert.equal((await poll).status, 204)
 })
 
-test('a drained worker that waits for jobs keeps none from the takes behind it in the poll queue', async t => {
+test('a drained worker that waits for jobs does not block the takes behind it in the poll queue', async t => {
   const rig = await openRig(t)
   const { endpoint, old } = await drainingWorker(rig)
   const oldPoll = old.take({ busy: true })
@@ -404,7 +404,7 @@ async function withCancelled(rig: Rig, version: string) {
 }
 
 for (const version of ['1.7.4', '1.7.13', '1.8.1', '1.9.0']) {
-  test(`${version} begins no job beside a cancelled one: it gets none, and is replaced for the next one after 5 s`, async t => {
+  test(`${version} begins no job beside a cancelled one: it gets no job, and is replaced for the next one after 5 s`, async t => {
     const rig = await openRig(t)
     const { endpoint, worker, more } = await withCancelled(rig, version)
     const next = await rig.submit(endpoint)

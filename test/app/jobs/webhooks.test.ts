@@ -323,7 +323,7 @@ test('a try that the store could not record is recorded later and not repeated',
   }
 })
 
-test('a lost notification and a store that fails for a while delay a delivery and lose none', async t => {
+test('a lost notification and a store that fails for a while delay a delivery without loss', async t => {
   const rig = await openRig(t)
   rig.loses = topic => topic === 'webhooks'
   const { endpoint, id } = await waiting(rig)

@@ -58,7 +58,7 @@ test('a pull that fails says why, and the next one tries again', async context =
   assert.equal(models.downloads.length, 1)
 })
 
-test('names that are none, and what is no commit, are refused', async context => {
+test('invalid names and invalid commits are refused', async context => {
   const rig = await openRig(context, { models: new MemoryModels() })
   for (const path of ['a--b/c', 'a/b?revision=..%2Fx', '..%2Fa/b', 'a/b%2Fc'])
     assert.equal((await rig.ask('POST', `/ops/models/${path}`)).status, 400, path)

@@ -16,7 +16,7 @@ async function storedTimes(rig: Rig, endpoint: string) {
     }))
 }
 
-test('each attempt leaves its times, a job that was cancelled in the queue none', async t => {
+test('each attempt leaves its times, and a job that was cancelled in the queue leaves no times', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
   for (const result of [{ output: 1 }, { error: 'no' }]) {

@@ -15,7 +15,7 @@ function opened() {
   }
 }
 
-test('lines of the access log are written together, and none is missing after the turn', async () => {
+test('lines of the access log are written together, and all are there after the turn', async () => {
   const { passed, writes, words } = opened()
   passed('one')
   passed('two')

@@ -219,7 +219,7 @@ test('a worker that cannot start is a span with an error', async t => {
   assert.equal(rig.spans.find(({ name }) => name === 'worker start')?.error, 'exited')
 })
 
-test('each request of a batch is a tree, also after a retry, and the message about the batch is in none', async t => {
+test('each request of a batch is a tree, also after a retry, and the webhook of the batch is in no tree', async t => {
   const rig = await openRig(t, TRACING)
   const { endpoint, worker } = await rig.endpointWithWorker()
   const batches = new RigBatches(rig, endpoint)

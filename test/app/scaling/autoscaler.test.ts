@@ -237,7 +237,7 @@ test('without room for more, an idle worker makes room for a new one, and the bu
   assert.deepEqual(versions, [2, 2])
 })
 
-test('a change of the range of workers replaces none', async t => {
+test('a change of the range of workers replaces no worker', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker()
   await rig.change(endpoint, { workersMax: 5, idleTimeout: 20 })

@@ -231,7 +231,7 @@ test('a canary that fails its jobs is stopped, and its base goes on alone', asyn
   assert.deepEqual(await versions(rig, endpoint), [2])
 })
 
-test('a worker that crashes with a job is a failure of its release, and one that its platform took away is none', async t => {
+test('a worker that crashes with a job is a failure of its release, and a reclaimed worker is not', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint(QUEUE)
   const first = await rig.submit(endpoint)

@@ -37,7 +37,7 @@ test('a secret is read without its value, gets another description, and is delet
   assert.deepEqual((await secrets.list(ME, { limit: 1 })).nextCursor, null)
 })
 
-test('a new value of a secret is for workers that start from then on, and replaces none', async t => {
+test('a new value of a secret is for workers that start from then on, and replaces no worker', async t => {
   const rig = await openRig(t)
   const { secrets } = servicesOf(rig)
   const { id } = await secrets.create(ME, 'token', 'one', null)

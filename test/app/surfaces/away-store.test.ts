@@ -93,7 +93,7 @@ for (const [fault, least] of [
   ['changes', 55],
 ] as const) {
   const what = fault === 'all' ? 'the database is away' : 'its disk is full'
-  test(`while ${what}, each 503 of each route says after how many seconds to call again, and none is 500`, async t => {
+  test(`while ${what}, each route responds with 503 and a Retry-After in seconds, and never with 500`, async t => {
     const { rig, fails } = await opened(t)
     const { endpoint, worker } = await rig.endpointWithWorker()
     const id = await rig.submit(endpoint)

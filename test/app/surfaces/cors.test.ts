@@ -48,7 +48,7 @@ test('other pages may not, and no page may call management', async t => {
   }
 })
 
-test('a star stands for all pages, without a setting there are none', async t => {
+test('a star allows all pages, and without the setting no page is allowed', async t => {
   const open = await openRig(t, { corsOrigins: ['*'] })
   const first = await open.endpoint()
   const asked = await open.open(`/v2/${first}/status/x`, preflight('https://any.example'), 'OPTIONS')

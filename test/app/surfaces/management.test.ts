@@ -217,7 +217,7 @@ test('deleting an endpoint cancels its jobs, answers waits for them, and ends it
   assert.equal(rig.moves(running).at(-1), 'cancel IN_PROGRESS CANCELLED')
 })
 
-test('a template in use cannot be deleted, and can as soon as none uses it', async t => {
+test('a template in use cannot be deleted until its last endpoint is', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint({ workersMax: 0, templateId: await rig.template({ name: 'mine' }) })
   const remove = 'mutation { deleteTemplate(templateName: "mine") }'

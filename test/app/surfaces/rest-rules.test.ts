@@ -434,7 +434,7 @@ test('the memory of an instance is that of its flavor, whatever its id says', as
   assert.deepEqual(myself.endpoint.instanceIds, ['cpu3c-4-8'])
 })
 
-test('each answer to a key that is counted has the windows, whatever its status; 401 has none', async t => {
+test('each answer to a counted key has the windows, whatever its status; 401 has no windows', async t => {
   const rig = await openRig(t, { rateWindows: [{ name: 'minute', quota: 6, seconds: 60 }] })
   await rig.clock.advance(60_000 - (rig.clock.now() % 60_000))
   const reader = await rig.addKey('rpa_reader', { scope: { type: 'read-only' } })

@@ -54,7 +54,7 @@ for (const walk of Object.keys(LIMITS)) {
   })
 }
 
-test('a take goes from station to station and comes back to none', async t => {
+test('a take goes from station to station and never returns to an earlier one', async t => {
   const stacks: string[][] = []
   const store = await openSqliteStore({ file: ':memory:', host: 'inline' })
   const { claim } = store.jobs

@@ -229,7 +229,7 @@ test('a stop takes the network away, unless containers are left in it', async t 
   assert.ok(!existsSync(world.file))
 })
 
-test('a file that cannot be read is like none', async t => {
+test('an unreadable file is treated as missing', async t => {
   const world = new World(t)
   for (const text of ['', '{', '{"url":7}', '[]']) {
     writeFileSync(world.file, text)

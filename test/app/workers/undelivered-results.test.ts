@@ -137,7 +137,7 @@ test('output of the time without a server is read when the server is back', asyn
   assert.equal((await read()).status, 'IN_QUEUE')
 })
 
-test('a worker can fail only its own jobs, and none that has a result', async t => {
+test('a worker can fail only its own jobs, and only jobs without a result', async t => {
   const rig = await openRig(t)
   const { endpoint, worker, id, read } = await oneRunning(rig)
   const other = await oneRunning(rig)

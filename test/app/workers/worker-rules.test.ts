@@ -69,7 +69,7 @@ test('a job that a busy worker leaves out of two pings after it asked for more i
   assert.equal((await rig.status(endpoint, kept)).json.status, 'COMPLETED')
 })
 
-test('a job whose response may have been lost with a relay is dispatched again, and the attempt does not count, once its worker says that it has none', async t => {
+test('a job whose response may have been lost with a relay is dispatched again, and the attempt does not count, once its worker reports no job', async t => {
   const rig = await openRig(t)
   const { endpoint, worker, ids } = await holding(rig)
   await rig.clock.advance(5_000)

@@ -43,7 +43,7 @@ for (const [has, read, write] of MATRIX) {
   })
 }
 
-test('a key for some endpoints reaches the jobs of no other, and of none when it names none', () => {
+test('a key for some endpoints reaches the jobs of these alone, and a key without endpoints reaches no jobs', () => {
   const jobs = { [MINE]: 'write', other: 'read' } as Record<EndpointId, AccessLevel>
   const some = { scope: { type: 'restricted', management: 'write', jobs } } as const
   assert.deepEqual([mayUseJobs(some, 'write', MINE), mayUseJobs(some, 'read', OTHER)], [true, false])

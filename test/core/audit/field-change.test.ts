@@ -27,7 +27,7 @@ test('shown fields have both values, hidden ones that they changed, variables th
   assert.deepEqual(fieldChanges(null, null), [])
 })
 
-test('what was made has no values before, and what was removed none after', () => {
+test('a created record has no values before, and a deleted one has no values after', () => {
   const one = viewOf({ shown: { name: 'a', owner: null }, hidden: { key: 'k' }, variables: { env: { A: '1' } } })
   assert.deepEqual(fieldChanges(null, one), [
     { field: 'name', from: null, to: 'a' },

@@ -193,7 +193,7 @@ test('only a ready worker with room is ever chosen, and with strict affinity onl
   )
 })
 
-test('a request that takes any worker gets one as long as one in the rotation has room, or none is in it and one is ready', () => {
+test('a request for any worker gets one if one in the rotation has room, or if the rotation is empty and one is ready', () => {
   fc.assert(
     fc.property(WORKERS, RULE, (workers, rules) => {
       const found = choose(workers, rules, ANY)

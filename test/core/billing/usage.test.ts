@@ -45,7 +45,7 @@ test('every transition that ends an attempt counts one, and no other does', () =
   }
 })
 
-test('times that a clock set back would make negative are none', () => {
+test('times that a clock set back would make negative are 0', () => {
   const { queuedMs, executionMs } = usageOfMove('finish', 'COMPLETED', { ...span, waitingSinceMs: T0 + 20 }, T0)
   assert.deepEqual([queuedMs, executionMs], [0, 0])
   assert.deepEqual(usageOfMove('purge', 'CANCELLED', { ...span, startedAtMs: null, outputBytes: 0 }, T0 - 1), {
@@ -86,7 +86,7 @@ test('a clock that was set far ahead makes a bounded count', () => {
   assert.equal(countedUntilMs, T0)
 })
 
-test('however a time is cut into counts, its parts add up to it and none is negative', () => {
+test('however a time is cut into counts, its parts add up to it and are never negative', () => {
   const instants = fc.array(fc.integer({ min: 0, max: 5 * HOUR_MS }), { minLength: 2, maxLength: 12 })
   fc.assert(
     fc.property(instants, fc.option(fc.nat(5 * HOUR_MS), { nil: null }), fc.nat(HOUR_MS), (cuts, ready, idleAfter) => {

@@ -11,7 +11,7 @@ function refusal(text: string): string | null {
   return domainProblem(tidiedDomain(text)!, isServerName)
 }
 
-test('a domain is kept in lower case, in ASCII, without a dot at its end; empty is none', () => {
+test('a domain is kept in lower case, in ASCII, without a dot at its end; an empty one is no domain', () => {
   for (const [given, kept] of [
     ['Chat.Example.ORG.', 'chat.example.org'],
     [' chat.example.org ', 'chat.example.org'],

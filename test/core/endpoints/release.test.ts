@@ -12,7 +12,7 @@ const before: Configuration = {
   template: templateOf('t', { env: { BOTH: 'template', TWO: '{{ RUNPOD_SECRET_two }}' } }),
 }
 
-test('nothing changed is no difference, and a name or a range is none for workers', () => {
+test('an empty change is no difference, and a name or a range makes no difference for workers', () => {
   const after = {
     endpoint: anEndpoint({ ...before.endpoint, name: 'other', workersMax: 9, idleTimeoutS: 99 }),
     template: templateOf('t', { ...before.template, name: 'other', readme: 'other', startSsh: false }),

@@ -91,7 +91,7 @@ test('a value that comes from a secret is not repeated, the secret is named', ()
   assert.match(servingProblem(saved)!, /^the variable PORT must be a port from 1 to 65535, which /)
 })
 
-test('at saving no value is repeated, and none is judged that stays as it was or refers to a secret', () => {
+test('a save repeats no value in an error, and checks no value that is unchanged or refers to a secret', () => {
   const [wrongPort] = servingVariableProblems({ PORT: 'hunter2' })
   assert.deepEqual(wrongPort, { field: 'env', item: 'the variable PORT', problem: 'must be a port from 1 to 65535' })
   assert.deepEqual(servingVariableProblems({ PORT: '0' }, { PORT: '0' }), [])

@@ -75,7 +75,7 @@ test('a job waits for at most one request of each batch, however many requests w
   )
 })
 
-test('every batch gets a turn, and while two batches wait none is more than one turn ahead', () => {
+test('every batch gets a turn, and of two waiting batches neither is more than one turn ahead', () => {
   fc.assert(
     fc.property(LINES, line => {
       const order = sequence(line)

@@ -39,6 +39,6 @@ test('limits grow with the workers, and are never below those of the table', () 
   assert.deepEqual(jobLimit('purge-queue', 1_000), { perWindow: 100, concurrent: 0 })
 })
 
-test('a limit of 0 is none', () => {
+test('a limit of 0 is no limit', () => {
   assert.ok('count' in countCall({ startMs: NOW, used: 9, open: 9 }, { perWindow: 0, concurrent: 0 }, NOW))
 })

@@ -185,7 +185,7 @@ test('several failures are one error that keeps each, and an unknown error gives
   assert.equal(toAppError(hidden), hidden)
 })
 
-test('ids that could be mistaken for a route, or that break an address, are none', () => {
+test('ids that could be mistaken for a route, or that break an address, are invalid', () => {
   for (const id of ['a', 'abc123', 'x'.repeat(63)]) assert.ok(isEndpointId(id), id)
   for (const id of ['', 'A', 'a-b', 'a.b', 'a/b', 'x'.repeat(64), 'serverless', 'templates', 'pods', 'docs']) {
     assert.ok(!isEndpointId(id), id)

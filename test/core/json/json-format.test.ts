@@ -20,7 +20,7 @@ test('a text keeps its numbers, names, order and strings, with and without blank
   )
 })
 
-test('the members of an object keep their texts, and other values have none', () => {
+test('the members of an object keep their texts, and other values have no members', () => {
   const members = new JsonText(ODD).members()!
   assert.deepEqual([...members.keys()], ['n', 'f', 'e', 'z', '10', '9', '__proto__', 's'])
   assert.deepEqual([members.get('9')?.text, members.get('__proto__')?.text], ['3', '{"x":1E5}'])

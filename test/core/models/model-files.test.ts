@@ -51,7 +51,7 @@ test('a path that is taken stays in the folder of its model', () => {
     )
 })
 
-test('a hash that is none, a size that is none, and what is neither file nor folder are refused', () => {
+test('an invalid hash, an invalid size, and entries that are neither file nor folder are refused', () => {
   const odd = [
     { oid: '../../x' },
     { oid: undefined },

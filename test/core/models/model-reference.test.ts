@@ -40,7 +40,7 @@ test('no reference leads out of a cache, and no two names are one folder', () =>
     assert.equal(parseModelReference(text), null, text)
 })
 
-test('folders that are no models of a hub are none', () => {
+test('folders that are not models of a hub have no reference', () => {
   for (const folder of ['datasets--a--b', 'models--a', 'models--a--b--c', 'models--..--b', '.locks', 'version.txt'])
     assert.equal(modelInFolder(folder), null, folder)
 })

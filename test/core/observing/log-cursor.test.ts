@@ -25,7 +25,7 @@ test('the id of an event about several workers says how far each was read', () =
   assert.deepEqual(readEventId(eventIdOfMany(MS, new Map())), { kind: 'places', places: new Map() })
 })
 
-test('an instant alone is an id, and anything else is none', () => {
+test('an instant alone is an id, and anything else is not', () => {
   assert.deepEqual(readEventId('2026-06-01T14:05:04+02:00'), { kind: 'instant', ms: MS })
   for (const text of ['', 'x', '42', '/42', '2026-06-01T12:05:04Z/x', 'now/000000000001']) {
     assert.equal(readEventId(text), null, text)

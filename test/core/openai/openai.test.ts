@@ -14,7 +14,7 @@ const error = (message: string, type: string, code: unknown = null) => ({
   error: { message, type, param: null, code },
 })
 
-test('the body goes into the job character for character, and none is an empty object', () => {
+test('the body goes into the job character for character, and a missing one is an empty object', () => {
   const call = readOpenAiCall('/v1/chat/completions', '{"seed": 12345678901234567890, "stream": true}')
   assert.equal(
     call.submission.input,

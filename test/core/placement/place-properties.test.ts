@@ -90,7 +90,7 @@ const keysOf = ({ gpus: all }: Placement) => all.map(gpuKey)
 const sumOf = (placements: readonly Placement[], of: (placement: Placement) => number | null) =>
   placements.reduce((sum, placement) => sum + (of(placement) ?? 0), 0)
 
-test('no GPU is given twice, and none that is unwell, excluded, of another pool or too old', () => {
+test('no GPU is given twice, or is unwell, excluded, of another pool or too old', () => {
   fc.assert(
     fc.property(SITUATIONS, input => {
       const { placed } = placeWorkers(input)
@@ -289,7 +289,7 @@ const SLEEPER = fc.record({
   isWanted: fc.boolean(),
 })
 
-test('no card gets two workers that are awake, and none that a sleeping worker of another account needs', () => {
+test('no card gets two workers that are awake, and no worker gets a card that a sleeping worker of another account needs', () => {
   const ownerOf = (endpoint: string) => (endpoint < 'c' ? 'one' : 'two') as OwnerId
   const property = fc.property(
     fc.array(SLEEPER, { maxLength: 6 }),

@@ -393,7 +393,7 @@ describe('accounts', () => {
     ])
   })
 
-  test('an idle worker of another endpoint of the account makes room within its limit, and none of other accounts', () => {
+  test('an idle worker of another endpoint of the account makes room within its limit, and no worker of other accounts does', () => {
     const occupants = [anIdle('w0', 'c', { owner: B }), anIdle('w1', 'b'), anOccupant('w2', 'b')]
     const tenants = [
       aTenant('a', { ...cpu, hasWork: true }),
@@ -497,7 +497,7 @@ describe('sleeping workers', () => {
     )
   })
 
-  test('one whose card is busy ends where a new worker has room on another, and waits where none has', () => {
+  test('one whose card is busy ends if a new worker has room on another card, and waits otherwise', () => {
     const occupants = [asleep('x', 'a'), anOccupant('y', 'b', { placement: given(0) })]
     const tenants = [aTenant('a', { wanted: 0, wakes: wakes('x', 0) }), aTenant('b', { wanted: 0 })]
     const there = placed({ parts: aMachine(rtx(2)), occupants, tenants })

@@ -173,7 +173,7 @@ const anyWorker = fc.record({
   held: fc.nat(4),
 })
 
-test('whatever there is: max is kept, ready workers are left as many as are wanted, and never none but for want of room', () => {
+test('for any workers: max holds, as many ready workers stay as are desired, and the last one ends only for lack of room', () => {
   const any = fc.record({
     workers: fc.array(anyWorker, { maxLength: 6 }),
     queue: fc.record({ queued: fc.nat(4) }),

@@ -25,7 +25,7 @@ function seeded(seed: number): () => number {
   }
 }
 
-test('a release that fails most jobs is noticed at its twentieth result, and none before', () => {
+test('a release that fails most jobs is noticed at its twentieth result, and not before', () => {
   assert.equal(isClearlyWorse(of(18, 20), of(1, 200)), true)
   assert.equal(isClearlyWorse(of(20, 20), of(0, 10)), true, 'ten results of the other one are enough')
   assert.equal(isClearlyWorse(of(19, 19), of(0, 1_000_000)), false)
@@ -44,13 +44,13 @@ test('the numbers that the guide gives are enough, and one failure less is not',
   }
 })
 
-test('a difference that chance explains is none', () => {
+test('a difference that chance explains does not count', () => {
   assert.equal(isClearlyWorse(of(4, 20), of(1, 200)), false)
   assert.equal(isClearlyWorse(of(2, 20), of(0, 200)), false)
   assert.equal(isClearlyWorse(of(15, 20), of(150, 200)), false)
 })
 
-test('with few results of the other release more of the new one are needed, and with none nothing is said', () => {
+test('with few results of the other release more of the new one are needed, and without any there is no verdict', () => {
   assert.equal(isClearlyWorse(of(20, 20), of(0, 5)), false)
   assert.equal(isClearlyWorse(of(40, 40), of(0, 5)), true)
   for (const ended of [20, 200, 1_000_000]) assert.equal(isClearlyWorse(of(ended, ended), of(0, 0)), false)

@@ -36,7 +36,7 @@ test('a runtime that could not load its program is read, and a worker that was a
   assert.deepEqual(cancelled, { failure: null, workerId: 'w1' })
 })
 
-test('an error of a handler is none of these, whatever it says', () => {
+test('an error of a handler is not a failed start, whatever its text', () => {
   for (const text of [
     'prestart_failed',
     '{"error_type": "<class \'ValueError\'>", "error_message": "prestart_failed"}',

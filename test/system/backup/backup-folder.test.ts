@@ -46,7 +46,7 @@ test('backups are found by their names, and a copy of a PostgreSQL goes with its
   assert.deepEqual(readdirSync(folder).sort(), [...others, second, `${second}.dump`].sort())
 })
 
-test('a file that is no whole backup does not count as one, and none that is whole goes for it', t => {
+test('an incomplete backup does not count, and no complete one is removed for it', t => {
   const folder = folderOf(t)
   const names = [0, 1, 2, 3, 4].map(days => backupName(T0 + days * DAY_MS))
   const contents = ['old', WHOLE, WHOLE, WHOLE.slice(0, -1), 'four']

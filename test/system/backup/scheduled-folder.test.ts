@@ -121,7 +121,7 @@ test('a backup of the same second, and later names of a clock that was set back,
   await assert.rejects(folder.make(never), { code: 'conflict' })
 })
 
-test('the copy of a PostgreSQL is beside its backup, its password in no argument, and both are there or none', async () => {
+test('the copy of a PostgreSQL is beside its backup, its password in no argument, and both exist or neither', async () => {
   const program = join(root, 'pg_dump')
   const note = join(root, 'said')
   writeFileSync(

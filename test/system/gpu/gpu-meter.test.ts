@@ -34,7 +34,7 @@ describe('memory of cards', { skip: noFakeGpus }, () => {
   })
 })
 
-test('lines without values are left out, and a process without a size counts as none', () => {
+test('lines without values are left out, and the size of a process may be missing', () => {
   const cards = `0, ${CARD}, 24576, 100, 24476\n1, ${SECOND_CARD}, [N/A], [N/A], [N/A]\nUnable to determine the device handle\n`
   const processes = `17, ${CARD}, [N/A]\n18, ${CARD}, 90\n, , \n`
   assert.deepEqual(parseCardMemory(cards, processes), [
