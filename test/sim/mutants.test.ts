@@ -1,8 +1,5 @@
 /** Stores with a mistake in them: a simulator that does not find it would not find it in ours either. */
-import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { settle } from '../../sim/run.ts'
-import { runSeed } from '../../sim/simulation.ts'
 import type { Database } from '../../sim/store.ts'
 import { NOTHING_HELD } from '../../src/core/accounts/quotas.ts'
 import { NO_JOB_USAGE } from '../../src/core/billing/usage.ts'
@@ -11,26 +8,12 @@ import type { EndpointSnapshot } from '../../src/core/scaling/scale.ts'
 import { UNPLACED } from '../../src/core/workers/placement.ts'
 import type { QuotaStore } from '../../src/ports/store/quota-store.ts'
 import type { FinishRequest, JobOutcomeStore, JobStore, Store, StreamStore } from '../../src/ports/store/store.ts'
-
-/** Among these the mistake must be found. */
-const MUTANT_SEEDS = 20
+import { assertFound, everyNth, type MutantReport } from './mutant.ts'
 
 /** A mistake of a store, the code that makes it, and the problem that the checkers report. */
-interface Mutant {
+interface Mutant extends MutantReport {
   readonly name: string
-  /** A seed that has found it, which is tried first. */
-  readonly seed?: number
   readonly break: (database: Database) => Store
-  readonly found: RegExp
-}
-
-/** Each call but every `nth` one is as it should be. */
-function everyNth(nth: number): () => boolean {
-  let count = 0
-  return () => {
-    count += 1
-    return count % nth === 0
-  }
 }
 
 const withJobs = (store: Store, changes: Partial<JobStore>): Store => ({
@@ -221,32 +204,13 @@ const MUTANTS: readonly Mutant[] = [
 
 for (const mutant of MUTANTS) {
   test(`a store that ${mutant.name} is found out`, async () => {
-    assert.match(await problemsUntil(mutant), mutant.found)
+    await assertFound(mutant, { mutateStore: mutant.break })
   })
-}
-
-/** Problems of the first seed that finds the mistake; those of all seeds if no seed does. */
-async function problemsUntil(mutant: Mutant): Promise<string> {
-  const all: string[] = []
-  const seeds = Array.from({ length: MUTANT_SEEDS }, (_, at) => at + 1)
-  for (const seed of new Set([mutant.seed ?? 1, ...seeds])) {
-    const enough = (problems: readonly string[]) => problems.some(problem => mutant.found.test(problem))
-    const { problems } = await runSeed(seed, { settle, mutateStore: mutant.break, enough })
-    const text = problems.join('\n')
-    if (enough(problems)) return text
-    all.push(text)
-  }
-  return all.join('\n')
 }
 
 test('a server that goes by the clock of the machine is found', async () => {
   const found = /early|timed out after|runs \d+ ms after its execution timeout|ms before it was/
-  const enough = (problems: readonly string[]) => problems.some(problem => found.test(problem))
-  for (let seed = 1; seed <= MUTANT_SEEDS; seed += 1) {
-    const { problems } = await runSeed(seed, { settle, goesByMachine: true, enough })
-    if (enough(problems)) return
-  }
-  assert.fail('no seed has found it')
+  await assertFound({ found }, { goesByMachine: true })
 })
 
 /** Takes each result as if it were the holder's. */

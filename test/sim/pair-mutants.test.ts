@@ -1,20 +1,12 @@
 /** Two servers that take turns wrongly: a simulator that does not find it would not find it in ours either. */
-import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PairMutation } from '../../sim/pair/host.ts'
-import { settle } from '../../sim/run.ts'
-import { runSeed } from '../../sim/simulation.ts'
-
-/** Among these the mistake must be found. */
-const MUTANT_SEEDS = 20
+import { assertFound, type MutantReport } from './mutant.ts'
 
 /** A mistake, and the problem that the checkers report. */
-interface Mutant {
+interface Mutant extends MutantReport {
   readonly name: string
-  /** A seed that has found it, which is tried first. */
-  readonly seed?: number
   readonly mutation: PairMutation
-  readonly found: RegExp
 }
 
 const MUTANTS: readonly Mutant[] = [
@@ -44,20 +36,6 @@ const MUTANTS: readonly Mutant[] = [
 
 for (const mutant of MUTANTS) {
   test(`it is found out that ${mutant.name}`, async () => {
-    assert.match(await problemsUntil(mutant), mutant.found)
+    await assertFound(mutant, { pair: true, mutatePair: mutant.mutation })
   })
-}
-
-/** Problems of the first seed that finds the mistake; those of all seeds if no seed does. */
-async function problemsUntil({ seed: first = 1, mutation: mutatePair, found }: Mutant): Promise<string> {
-  const all: string[] = []
-  const seeds = Array.from({ length: MUTANT_SEEDS }, (_, at) => at + 1)
-  for (const seed of new Set([first, ...seeds])) {
-    const enough = (problems: readonly string[]) => problems.some(problem => found.test(problem))
-    const { problems } = await runSeed(seed, { settle, pair: true, mutatePair, enough })
-    const text = problems.join('\n')
-    if (enough(problems)) return text
-    all.push(text)
-  }
-  return all.join('\n')
 }

@@ -1,23 +1,15 @@
 /** Lines with a mistake in them: a simulator that does not find it would not find it in ours either. */
-import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { RequestQueueMutation } from '../../sim/app-run.ts'
 import type { BalancedRequestQueues } from '../../sim/checks/request-queue-checker.ts'
-import { settle } from '../../sim/run.ts'
-import { runSeed } from '../../sim/simulation.ts'
 import type { Target } from '../../src/core/workers/socket-address.ts'
 import type { Reservation, Reservations } from '../../src/gateway/queue/reservation.ts'
-
-/** Among these the mistake must be found. */
-const MUTANT_SEEDS = 20
+import { assertFound, everyNth, type MutantReport } from './mutant.ts'
 
 /** A mistake of the queues, the code that makes it, and the problem that the checkers report. */
-interface Mutant {
+interface Mutant extends MutantReport {
   readonly name: string
-  /** A seed that has found it, which is tried first. */
-  readonly seed?: number
   readonly break: RequestQueueMutation
-  readonly found: RegExp
 }
 
 /** Lines with another part. */
@@ -37,15 +29,6 @@ const withTargets = (queues: BalancedRequestQueues, change: (target: Target) => 
   withPart(queues, { keep: (endpoint, targets) => queues.keep(endpoint, targets.map(change)) })
 
 const withReserve = (queues: BalancedRequestQueues, reserve: Reservations['reserve']) => withPart(queues, { reserve })
-
-/** True for one of every `nth` calls. */
-function everyNth(nth: number): () => boolean {
-  let count = 0
-  return () => {
-    count += 1
-    return count % nth === 0
-  }
-}
 
 /** Whoever came last gets the worker of whoever is served. */
 const backwards = (queues: BalancedRequestQueues): BalancedRequestQueues => {
@@ -180,20 +163,6 @@ const MUTANTS: readonly Mutant[] = [
 
 for (const mutant of MUTANTS) {
   test(`lines that ${mutant.name} are found out`, async () => {
-    assert.match(await problemsUntil(mutant), mutant.found)
+    await assertFound(mutant, { mutateRequestQueues: mutant.break })
   })
-}
-
-/** Problems of the first seed that finds the mistake; those of all seeds if no seed does. */
-async function problemsUntil(mutant: Mutant): Promise<string> {
-  const all: string[] = []
-  const seeds = Array.from({ length: MUTANT_SEEDS }, (_, at) => at + 1)
-  for (const seed of new Set([mutant.seed ?? 1, ...seeds])) {
-    const enough = (problems: readonly string[]) => problems.some(problem => mutant.found.test(problem))
-    const { problems } = await runSeed(seed, { settle, mutateRequestQueues: mutant.break, enough })
-    const text = problems.join('\n')
-    if (enough(problems)) return text
-    all.push(text)
-  }
-  return all.join('\n')
 }
