@@ -21,7 +21,7 @@ const WAITS: Readonly<Record<string, string>> = {
 /** A cluster whose scheduler and nodes act at once. What a pod does stands in its command. */
 class LivingKubernetes extends PlayedKubernetes {
   /** Number of stop signals to the program of each pod. */
-  readonly heard = new Map<string, number>()
+  readonly stopSignals = new Map<string, number>()
   #count = 0
 
   override async call<Result>(call: KubernetesCall): Promise<Result> {
@@ -30,7 +30,7 @@ class LivingKubernetes extends PlayedKubernetes {
     const before = this.find('pods', name)
     const result = await super.call<Result>(call)
     if (isPod && call.method === 'POST') queueMicrotask(() => this.#place(name))
-    if (isPod && call.method === 'DELETE' && before !== undefined) this.#told(name, before.metadata.deletionTimestamp)
+    if (isPod && call.method === 'DELETE' && before !== undefined) this.#signal(name, before.metadata.deletionTimestamp)
     return result
   }
 
@@ -60,10 +60,10 @@ class LivingKubernetes extends PlayedKubernetes {
   }
 
   /** A program receives the first deletion; it is killed when its time is over, which is at once for a short one. */
-  #told(name: string, earlier: string | undefined): void {
+  #signal(name: string, earlier: string | undefined): void {
     const pod = this.find('pods', name)
     if (pod === undefined) return
-    if (earlier === undefined) this.heard.set(name, (this.heard.get(name) ?? 0) + 1)
+    if (earlier === undefined) this.stopSignals.set(name, (this.stopSignals.get(name) ?? 0) + 1)
     const [behaviour] = this.#words(name)
     if (behaviour !== 'stubborn' && earlier === undefined) this.end(name, { exitCode: 0, reason: 'Completed' })
     else if (pod.metadata.deletionGracePeriodSeconds === 1) this.end(name, { exitCode: 137, reason: 'Error' })
@@ -109,7 +109,7 @@ async function open(): Promise<DriverHarness> {
     answers: false,
     unusable: { image: 'No Image', args: '' },
     ready: async () => {},
-    asked: async worker => api.heard.get(podName(worker)) ?? 0,
+    asked: async worker => api.stopSignals.get(podName(worker)) ?? 0,
     frozen: async () => assert.fail('no pod can be frozen'),
     responds: async () => {},
     async restart() {

@@ -85,8 +85,8 @@ test('without a database it notifies within the process, and can be closed', { s
   const nowhere = 'postgres://nobody@127.0.0.1:1/nowhere'
   const notifier = createPostgresNotifier({ url: nowhere, local: createNotifier(), onError: problem.resolve })
   assert.match(String(await problem.promise), /PostgreSQL does not answer/)
-  const heard = next(notifier, 'fleet')
+  const notified = next(notifier, 'fleet')
   notifier.publish('fleet')
-  await heard
+  await notified
   await notifier.close()
 })

@@ -115,10 +115,10 @@ export const batchEndCases: Cases = {
     assert.deepEqual(await webhooks.due({ owner: OWNER, nowMs: T0 + 500, limit: 10 }), [])
     await world.finish('x')
     batchOf(await batches.cancel(E1, batchId('c'), T0 + 500))
-    const told = await Promise.all(
+    const deliveries = await Promise.all(
       (await webhooks.due({ owner: OWNER, nowMs: T0 + 500, limit: 10 })).map(({ id }) => webhooks.open(id)),
     )
-    const seen = told.map(entry => [entry?.jobId, entry?.url, JSON.parse(entry!.payload).status])
+    const seen = deliveries.map(entry => [entry?.jobId, entry?.url, JSON.parse(entry!.payload).status])
     assert.deepEqual(seen, [
       ['b', 'https://x.example/b', 'FINALIZED'],
       ['c', 'https://x.example/c', 'CANCELLED'],

@@ -576,7 +576,7 @@ describe('the chart', { skip: noHelm }, () => {
   })
 
   test('all mistakes of values that contradict each other are reported at once', () => {
-    const told = refusal({
+    const message = refusal({
       settings: { RUNYARD_PORT: '1', RUNYARD_KUBERNETES: 'off', RUNYARD_A: '1' },
       certificateAuthorities: { secret: 'a' },
       extraEnv: ['RUNYARD_A', 'B', 'B', 'NODE_EXTRA_CA_CERTS', 'POD_NAME'].map(name => ({ name, value: 1 })),
@@ -597,7 +597,7 @@ describe('the chart', { skip: noHelm }, () => {
       'extraVolumeMounts: no volume in extraVolumes has the name none',
       'extraVolumeMounts: something is mounted at /tmp/ already',
     ])
-      assert.ok(told.includes(mistake), `${mistake} is not in ${told}`)
+      assert.ok(message.includes(mistake), `${mistake} is not in ${message}`)
   })
 
   test('any value of a wrong type is refused', () => {

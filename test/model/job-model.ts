@@ -195,9 +195,9 @@ export class JobModel {
   /** The expected response of the next read of the stream. */
   stream(job: ModelJob, delivered: boolean): Record<string, unknown> {
     const chunks = job.chunks.slice(job.streamed)
-    const told = job.status === 'FAILED' && chunks.length > 0 ? 'IN_PROGRESS' : job.status
+    const shownStatus = job.status === 'FAILED' && chunks.length > 0 ? 'IN_PROGRESS' : job.status
     if (delivered) job.streamed = job.chunks.length
-    return { id: job.id, status: told, stream: chunks.map(output => ({ output })) }
+    return { id: job.id, status: shownStatus, stream: chunks.map(output => ({ output })) }
   }
 
   #overdue(): ModelJob[] {

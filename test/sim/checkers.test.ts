@@ -70,25 +70,25 @@ function jobs() {
     () => false,
   )
   const store = (...stored: Change[]) => checker.committed({ changes: stored, acknowledged: true })
-  const tell = (transition: Transition, from: JobStatus, to: JobStatus, workerId: WorkerId | null, attempt: number) =>
+  const emit = (transition: Transition, from: JobStatus, to: JobStatus, workerId: WorkerId | null, attempt: number) =>
     checker.moved({ endpointId, jobId, transition, from, to, workerId, attempt })
   store(SUBMITTED)
   checker.accepted({ endpointId, jobId })
-  return { checker, problems, store, tell }
+  return { checker, problems, store, emit }
 }
 
 test('a lawful life has no problems', () => {
-  const { checker, problems, store, tell } = jobs()
+  const { checker, problems, store, emit } = jobs()
   store(claim(w1))
-  tell('claim', 'IN_QUEUE', 'IN_PROGRESS', w1, 1)
+  emit('claim', 'IN_QUEUE', 'IN_PROGRESS', w1, 1)
   store(requeue(w1))
-  tell('requeue', 'IN_PROGRESS', 'IN_QUEUE', w1, 1)
+  emit('requeue', 'IN_PROGRESS', 'IN_QUEUE', w1, 1)
   checker.lost(w1)
   store(claim(w2, 2))
-  tell('claim', 'IN_QUEUE', 'IN_PROGRESS', w2, 2)
+  emit('claim', 'IN_QUEUE', 'IN_PROGRESS', w2, 2)
   checker.posted(w2, jobId)
   store(finish(w2, { attempt: 2, was_attempt: 2 }))
-  tell('finish', 'IN_PROGRESS', 'COMPLETED', w2, 2)
+  emit('finish', 'IN_PROGRESS', 'COMPLETED', w2, 2)
   checker.settled()
   assert.deepEqual(problems, [])
   assert.deepEqual(checker.unfinished(), [])
@@ -142,8 +142,8 @@ test('a job that is removed before its time, or is changed after it was removed,
 })
 
 test('a move that is reported and not stored, or stored and not acknowledged, is found, unless a crash explains it', () => {
-  const { checker, problems, store, tell } = jobs()
-  tell('cancel', 'IN_QUEUE', 'CANCELLED', null, 0)
+  const { checker, problems, store, emit } = jobs()
+  emit('cancel', 'IN_QUEUE', 'CANCELLED', null, 0)
   assert.match(problems.join('\n'), /cancel of job job-1 .* has an event and was never stored/)
   problems.length = 0
   store(claim(w1))

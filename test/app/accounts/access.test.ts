@@ -239,15 +239,15 @@ test('while the store is away a key that was valid stays so, for minutes, and no
 
 test('a valid key without a right is reported with its account, its id and the right', async t => {
   const rig = await openRig(t)
-  const told: unknown[] = []
-  const access = new Access({ ...rig.ports, emit: (name, data) => void told.push([name, data]) }, [])
+  const emitted: unknown[] = []
+  const access = new Access({ ...rig.ports, emit: (name, data) => void emitted.push([name, data]) }, [])
   const caller = await access.authenticate(
     await rig.addKey('rpa_bare', { scope: endpointScope('other' as EndpointId) }),
   )
   assert.throws(() => access.requireManagement(caller, 'write'), /no write right for management/)
   assert.throws(() => access.requireJobs(caller, 'read', 'none' as EndpointId), /no read right for the jobs/)
   const { owner: account, keyId } = caller
-  assert.deepEqual(told, [
+  assert.deepEqual(emitted, [
     ['right.refused', { account, keyId, right: 'management:write' }],
     ['right.refused', { account, keyId, right: 'jobs:read' }],
   ])

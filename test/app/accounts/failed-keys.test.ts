@@ -13,9 +13,9 @@ const GUESSER = '203.0.113.7'
 
 function openFailedKeys(maxAddresses?: number) {
   const clock = new VirtualClock()
-  const told: Events['key.failed'][] = []
+  const emitted: Events['key.failed'][] = []
   const failed = new FailedKeys(
-    { clock, emit: (_, fields) => void told.push(fields as Events['key.failed']) },
+    { clock, emit: (_, fields) => void emitted.push(fields as Events['key.failed']) },
     maxAddresses,
   )
   const fails = (address: string, times = 1) => {
@@ -23,7 +23,7 @@ function openFailedKeys(maxAddresses?: number) {
     for (let more = 1; more < times; more += 1) error = failed.refusal(address, new InvalidKeyError('unknown'))
     return error
   }
-  return { clock, told, failed, fails }
+  return { clock, emitted, failed, fails }
 }
 
 test('after 20 failed keys in a minute further ones of that address are 429 for a minute, with the rest of it to wait', async () => {
@@ -47,12 +47,12 @@ test('a few failed keys slow no address down', async () => {
 })
 
 test('each failure is reported with its address, reason and number of keys, and several keys of a request count as several guesses', () => {
-  const { told, failed, fails } = openFailedKeys()
+  const { emitted, failed, fails } = openFailedKeys()
   assert.equal(failed.refusal('2001:db8::1', new InvalidKeyError('disabled'), 4).status, 401)
-  assert.deepEqual(told, [{ address: '2001:db8:0:0::/64', reason: 'disabled', count: 4 }])
+  assert.deepEqual(emitted, [{ address: '2001:db8:0:0::/64', reason: 'disabled', count: 4 }])
   assert.equal(fails('2001:db8::2', 16).status, 401)
   assert.equal(fails('2001:db8::3').status, 429)
-  assert.equal(told.length, 18)
+  assert.equal(emitted.length, 18)
 })
 
 test('the addresses of a whole network of IPv6 are one sender', () => {
@@ -93,8 +93,8 @@ test('a valid key of an address that is slowed down works at once, and a missing
 
 test('keys that are disabled or expired count with their reason', async t => {
   const rig = await openRig(t)
-  const told: unknown[] = []
-  const access = new Access({ ...rig.ports, emit: (...event) => void told.push(event) }, [])
+  const emitted: unknown[] = []
+  const access = new Access({ ...rig.ports, emit: (...event) => void emitted.push(event) }, [])
   const keys = [
     await rig.addKey('rpa_disabled', { disabled: true }),
     await rig.addKey('rpa_expired', { expiresAtMs: rig.clock.now() }),
@@ -105,7 +105,7 @@ test('keys that are disabled or expired count with their reason', async t => {
       { code: 'unauthorized' },
     )
   assert.deepEqual(
-    told,
+    emitted,
     ['disabled', 'expired'].map(reason => ['key.failed', { address: GUESSER, reason, count: 1 }]),
   )
 })

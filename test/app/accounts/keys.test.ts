@@ -283,8 +283,8 @@ test('the key of an endpoint is revoked, and a new one comes only by rotation', 
   await rig.clock.advance(OTHER_SERVERS_MS)
   assert.deepEqual([await statusOf(rig, key, id), await statusOf(rig, next.key, id)], [401, 200])
   await assert.rejects(keys.find(caller, record.id), { code: 'not_found' })
-  const told = rig.happened('key.revoked').map(({ keyId, by }) => [keyId, by])
-  assert.deepEqual(told, [
+  const revocations = rig.happened('key.revoked').map(({ keyId, by }) => [keyId, by])
+  assert.deepEqual(revocations, [
     [items[0]!.id, caller.keyId],
     [record.id, caller.keyId],
   ])

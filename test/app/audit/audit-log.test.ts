@@ -183,9 +183,9 @@ test('what commands do, and who signs in and out, is there', async t => {
   )
   assert.equal((await rig.ask('DELETE', '/console/session', asking)).status, 204)
   const entries = await entriesOf(rig)
-  const told = entries.filter(({ surface }) => surface === 'console' || surface === 'ops' || surface === 'rest')
+  const listed = entries.filter(({ surface }) => surface === 'console' || surface === 'ops' || surface === 'rest')
   assert.deepEqual(
-    told.map(({ operation, session, outcome }) => [operation, session, outcome]),
+    listed.map(({ operation, session, outcome }) => [operation, session, outcome]),
     [
       ['signOut', true, 'done'],
       ['createSecret', true, 'done'],
@@ -366,8 +366,8 @@ test('another account reads nothing of it, and neither does a key for jobs', asy
   }
   await rig.clock.advance(20_000)
   const refused = (await entriesOf(rig)).filter(({ outcome }) => outcome === 'refused')
-  const told = refused.map(({ operation, problem, detail }) => [operation, problem, detail.attempts])
-  assert.deepEqual(told.toReversed(), [
+  const listed = refused.map(({ operation, problem, detail }) => [operation, problem, detail.attempts])
+  assert.deepEqual(listed.toReversed(), [
     ['listAuditEntries', 'no right operator', 2],
     ['verifyAuditLog', 'no right operator', 1],
     ['listAuditEntries', 'no right operator', 2],

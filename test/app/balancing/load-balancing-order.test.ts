@@ -33,13 +33,13 @@ async function openLooks(t: TestContext) {
       },
     },
   } as unknown as Store
-  const told: string[] = []
+  const changes: string[] = []
   const balancing = new LoadBalancer(
     { store, clock: rig.clock, vault: rig.vault, notifier: rig.notifier },
     {
-      keep: (_, targets) => void told.push(`keep ${targets.length}`),
+      keep: (_, targets) => void changes.push(`keep ${targets.length}`),
       setCircuit: () => {},
-      forget: () => void told.push('forget'),
+      forget: () => void changes.push('forget'),
       load: () => NO_TRAFFIC,
       busyMs: () => 0,
     },
@@ -62,58 +62,58 @@ async function openLooks(t: TestContext) {
     const scaler = { scalerType: 'REQUEST_COUNT', scalerValue: 4 }
     await rig.change(id, { type, ...scaler })
   }
-  return { rig, id, balancing, told, begin, remove, becomes }
+  return { rig, id, balancing, changes, begin, remove, becomes }
 }
 
 test('a refresh that began before its endpoint was deleted reports nothing of it afterwards', async t => {
-  const { rig, balancing, told, begin, remove, id } = await openLooks(t)
+  const { rig, balancing, changes, begin, remove, id } = await openLooks(t)
   await balancing.refresh(id)
   const early = await begin()
   await remove()
   assert.equal(await balancing.refresh(id), null)
-  assert.deepEqual(told, ['keep 1', 'forget'])
+  assert.deepEqual(changes, ['keep 1', 'forget'])
   await early.answer()
   await rig.clock.settle()
-  assert.deepEqual(told, ['keep 1', 'forget'])
+  assert.deepEqual(changes, ['keep 1', 'forget'])
   assert.deepEqual(balancing.workers(), [], 'nobody is asked for its health any more')
   assert.equal(await balancing.refresh(id), null)
-  assert.deepEqual(told, ['keep 1', 'forget'])
+  assert.deepEqual(changes, ['keep 1', 'forget'])
 })
 
 test('so does the first refresh', async t => {
-  const { balancing, told, begin, remove, id } = await openLooks(t)
+  const { balancing, changes, begin, remove, id } = await openLooks(t)
   const early = await begin()
   await remove()
   await balancing.refresh(id)
   await early.answer()
-  assert.deepEqual([told, balancing.workers()], [[], []])
+  assert.deepEqual([changes, balancing.workers()], [[], []])
 })
 
 test('an endpoint that became a queue, and a load balancer again, is reported as it is', async t => {
-  const { balancing, told, begin, becomes, id } = await openLooks(t)
+  const { balancing, changes, begin, becomes, id } = await openLooks(t)
   const balanced = await begin()
   await becomes('QB')
   const queue = await begin()
   await queue.answer()
   await balanced.answer()
-  assert.equal(told.length, 0)
+  assert.equal(changes.length, 0)
   const late = await begin()
   await becomes('LB')
   await balancing.refresh(id)
   await late.answer()
   assert.deepEqual(
-    told.map(text => text.split(' ')[0]),
+    changes.map(text => text.split(' ')[0]),
     ['keep'],
   )
 })
 
 test('of two refreshes the one that began later is reported last, and its settings stay', async t => {
-  const { rig, balancing, told, begin, id } = await openLooks(t)
+  const { rig, balancing, changes, begin, id } = await openLooks(t)
   const early = await begin()
   await rig.change(id, { env: [{ key: 'RUNYARD_MAX_CONCURRENCY', value: '3' }] })
   const late = await balancing.refresh(id)
   assert.equal(late?.requests?.maxConcurrency, 3)
   await early.answer()
-  assert.equal(told.length, 1)
+  assert.equal(changes.length, 1)
   assert.equal((await balancing.snapshot(id))?.requests?.maxConcurrency, 3)
 })

@@ -67,9 +67,9 @@ test('a wait for a job of a deleted endpoint is answered at once with CANCELLED'
   ]
   await rig.clock.settle()
   assert.equal((await erase(rig, endpoint)).status, 204)
-  const told = await Promise.all(waits)
+  const answers = await Promise.all(waits)
   assert.deepEqual(
-    told.map(({ json }) => json.status),
+    answers.map(({ json }) => json.status),
     ['CANCELLED', 'CANCELLED', 'CANCELLED', 'CANCELLED'],
   )
   assert.deepEqual(cancelled(rig), [])

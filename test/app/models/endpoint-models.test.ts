@@ -138,8 +138,8 @@ test('an unavailable model is a cause with a remedy, is tried again, and a new t
   models.downloads[0]!.done()
   await rig.clock.advance(40)
   assert.equal(rig.fleet.started.length, 1)
-  const told = JSON.stringify(rig.events)
-  assert.ok(!told.includes('hf_old') && !told.includes('hf_new'))
+  const eventsText = JSON.stringify(rig.events)
+  assert.ok(!eventsText.includes('hf_old') && !eventsText.includes('hf_new'))
 })
 
 test('each account asks for a model as itself, with its own token', async context => {

@@ -84,9 +84,9 @@ test('tail, since and source select the old lines', async t => {
   assert.deepEqual((await read('?source=container')).lines, ['one', 'two', 'three'])
   assert.deepEqual((await read(`?since=${since}`)).lines, ['two', 'three'])
   assert.deepEqual((await read(`?since=${since}&tail=1`)).lines, ['three'])
-  const told = await read('?source=system')
+  const systemLines = await read('?source=system')
   assert.deepEqual(
-    told.events.map(({ data }) => data.source),
+    systemLines.events.map(({ data }) => data.source),
     ['system', 'system'],
   )
   assert.deepEqual((await read('?source=container&tail=0', new Date(rig.clock.now() - 1).toISOString())).lines, [

@@ -272,6 +272,6 @@ test('the reference names every metric, and no other', async t => {
   const { text } = await createMetrics({ clock: rig.clock, ofProcess: true }).expose([], () => NOTHING)
   const shown = [...text.matchAll(/^# HELP (runyard_\S+)/gm)].map(([, name]) => name).sort()
   const page = readFileSync(new URL('../../../docs/reference/metrics.md', import.meta.url), 'utf8')
-  const told = [...page.matchAll(/^\| `(runyard_\w+)`/gm)].map(([, name]) => name).sort()
-  assert.deepEqual(told, shown)
+  const documented = [...page.matchAll(/^\| `(runyard_\w+)`/gm)].map(([, name]) => name).sort()
+  assert.deepEqual(documented, shown)
 })

@@ -9,15 +9,15 @@ import { openRig, type Rig, type RigWorker } from '../../support/rig.ts'
 
 /** Polls for stops without a pause, as the SDK does. Returns when each job was named, in ms since `sinceMs`. */
 function listens(rig: Rig, worker: RigWorker, sinceMs: number) {
-  const told: [jobs: JobId[], atMs: number][] = []
+  const orders: [jobs: JobId[], atMs: number][] = []
   const listening = (async () => {
     for (;;) {
       const { status, json } = await worker.stops()
       if (status !== 200) return
-      told.push([json.jobsToStop, rig.clock.now() - sinceMs])
+      orders.push([json.jobsToStop, rig.clock.now() - sinceMs])
     }
   })()
-  return { told, listening }
+  return { orders, listening }
 }
 
 const cancel = (rig: Rig, endpoint: EndpointId, id: JobId) => rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)
@@ -31,33 +31,33 @@ async function cancelled(rig: Rig, agoMs: number) {
   const [id, other] = [await rig.submit(endpoint), await rig.submit(endpoint)]
   assert.equal((await worker.take({ batch: 2 })).json.length, 2)
   await rig.clock.advance(agoMs)
-  const { told } = listens(rig, worker, rig.clock.now())
+  const { orders } = listens(rig, worker, rig.clock.now())
   await rig.clock.settle()
   await cancel(rig, endpoint, id)
   await rig.clock.settle()
-  return { endpoint, worker, id, other, told }
+  return { endpoint, worker, id, other, orders }
 }
 
 test('a job that its worker may not have begun is stopped again after a quarter of a second, then after growing pauses', async t => {
   const rig = await openRig(t)
-  const { worker, id, other, told } = await cancelled(rig, 50)
+  const { worker, id, other, orders } = await cancelled(rig, 50)
   for (let second = 0; second < 40; second += 1) {
     await rig.clock.advance(1_000)
     await worker.ping([id, other])
   }
   assert.deepEqual(
-    told.map(([jobs, atMs]) => [jobs.join(), atMs]),
+    orders.map(([jobs, atMs]) => [jobs.join(), atMs]),
     [0, 250, 750, 1_750, 3_750, 7_750, 15_750, 25_750, 35_750].map(atMs => [id, atMs]),
   )
 })
 
 test('a job that has begun is stopped again after two seconds, so that its handler has time for its cleanup', async t => {
   const rig = await openRig(t)
-  const { worker, id, other, told } = await cancelled(rig, 1_500)
+  const { worker, id, other, orders } = await cancelled(rig, 1_500)
   await worker.ping([id, other])
   await rig.clock.advance(7_000)
   assert.deepEqual(
-    told.map(([, atMs]) => atMs),
+    orders.map(([, atMs]) => atMs),
     [0, 2_000, 6_000],
   )
 })
@@ -68,12 +68,12 @@ test('a worker that released a job gets no second order, however it shows the re
     (worker: RigWorker, _id: JobId, other: JobId) => worker.ping([other]),
   ]) {
     const rig = await openRig(t)
-    const { worker, id, other, told } = await cancelled(rig, 50)
+    const { worker, id, other, orders } = await cancelled(rig, 50)
     await rig.clock.advance(1_100)
-    const before = told.length
+    const before = orders.length
     await letsGo(worker, id, other)
     await rig.clock.advance(9_000)
-    assert.equal(told.length, before)
+    assert.equal(orders.length, before)
     assert.deepEqual(await rig.store.stops.pending(worker.id), [])
   }
 })
@@ -92,7 +92,7 @@ test('a job that is cancelled while its response is on its way is stopped again 
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
   const id = await rig.submit(endpoint)
-  const { told } = listens(rig, worker, rig.clock.now())
+  const { orders } = listens(rig, worker, rig.clock.now())
   const { RUNPOD_WEBHOOK_GET_JOB: url, RUNPOD_AI_API_KEY: key } = worker.spec.protocolEnv
   const { pathname, search } = new URL(url!)
   const response = await rig.open(`${pathname}${search}`, { key: key! })
@@ -100,7 +100,7 @@ test('a job that is cancelled while its response is on its way is stopped again 
   await rig.clock.advance(800)
   assert.equal((await response.json()).id, id)
   assert.deepEqual(
-    told.map(([, atMs]) => atMs),
+    orders.map(([, atMs]) => atMs),
     [0, 250, 750],
   )
 })
@@ -110,13 +110,13 @@ test('a worker that ignores each stop is ended after five seconds, where it hold
   const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
   const id = await rig.submit(endpoint)
   assert.equal(await worker.takeJob(), id)
-  const { told } = listens(rig, worker, rig.clock.now())
+  const { orders } = listens(rig, worker, rig.clock.now())
   await cancel(rig, endpoint, id)
   await rig.clock.advance(4_500)
   assert.equal((await worker.record()).state, 'READY')
   await rig.clock.advance(3_000)
   assert.notEqual((await worker.record()).state, 'READY')
-  assert.equal(told.length, 5)
+  assert.equal(orders.length, 5)
 })
 
 test('a job past its execution timeout is stopped again, too', async t => {
@@ -125,12 +125,12 @@ test('a job past its execution timeout is stopped again, too', async t => {
   const id = await rig.submit(endpoint, { input: {}, policy: { executionTimeout: 5_000 } })
   const other = await rig.submit(endpoint)
   assert.equal((await worker.take({ batch: 2 })).json.length, 2)
-  const { told } = listens(rig, worker, rig.clock.now())
+  const { orders } = listens(rig, worker, rig.clock.now())
   await rig.clock.advance(5_000)
   await worker.ping([id, other])
   await rig.clock.advance(2_000)
   assert.deepEqual(
-    told.map(([jobs]) => jobs.join()),
+    orders.map(([jobs]) => jobs.join()),
     [id, id],
   )
 })

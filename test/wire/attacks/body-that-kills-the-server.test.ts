@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { Relay } from '../../../src/relay/relay.ts'
 import { atEnd, temporaryFolder } from '../support/cleanup.ts'
-import { playServer, tellTokens } from '../support/played-server.ts'
+import { playServer, sendTokens } from '../support/played-server.ts'
 import { until } from '../support/until.ts'
 
 const POISON = 'poison'.padEnd(65_536, '!')
@@ -20,7 +20,7 @@ async function openRelay() {
   const relay = new Relay(options)
   const url = `http://127.0.0.1:${await relay.listen(0)}`
   atEnd(() => relay.close())
-  await tellTokens(url, { live: ['evil', 'good'] })
+  await sendTokens(url, { live: ['evil', 'good'] })
   const seen = {
     deaths: 0,
     bodies: [] as string[],

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { Relay } from '../../../src/relay/relay.ts'
 import { atEnd, temporaryFolder } from '../support/cleanup.ts'
-import { type PlayedHandler, playServer, type ToldTokens, tellTokens } from '../support/played-server.ts'
+import { type LiveTokens, type PlayedHandler, playServer, sendTokens } from '../support/played-server.ts'
 import { until } from '../support/until.ts'
 
 const ALIVE = 'token-of-a-worker'
@@ -16,7 +16,7 @@ async function openRelay(folder = temporaryFolder()) {
   const port = await relay.listen(0)
   atEnd(() => relay.close())
   const url = `http://127.0.0.1:${port}`
-  const tell = (tokens: ToldTokens) => tellTokens(url, tokens)
+  const tell = (tokens: LiveTokens) => sendTokens(url, tokens)
   const server = async (handler: PlayedHandler) => {
     const seen: string[] = []
     const { kill } = await playServer(url, (incoming, response, body) => {

@@ -6,7 +6,7 @@ import { describe, test } from 'node:test'
 import { Relay } from '../../../src/relay/relay.ts'
 import { patient } from '../../support/patience.ts'
 import { atEnd, temporaryFolder } from '../support/cleanup.ts'
-import { playServer, tellTokens } from '../support/played-server.ts'
+import { playServer, sendTokens } from '../support/played-server.ts'
 import { sleep, timed, until } from '../support/until.ts'
 
 type Handler = (call: string, request: IncomingMessage, response: ServerResponse, body: string) => void
@@ -24,7 +24,7 @@ async function openRelay() {
   const port = await relay.listen(0)
   atEnd(() => relay.close())
   const url = `http://127.0.0.1:${port}`
-  await tellTokens(url, { live: ['token-of-w', 't'] })
+  await sendTokens(url, { live: ['token-of-w', 't'] })
   const seen: Seen[] = []
   const server = (handler: Handler) =>
     playServer(url, (incoming, outgoing, body) => {

@@ -10,15 +10,15 @@ import { atEnd } from './cleanup.ts'
 export const RELAY_COMMAND = { authorization: 'secret' }
 
 /** Tokens of workers that are live; sent in one message unless `first` and `last` are set. */
-export interface ToldTokens {
+export interface LiveTokens {
   readonly first?: boolean
   readonly last?: boolean
   readonly live?: readonly string[]
   readonly ended?: readonly string[]
 }
 
-/** Tells a relay tokens of workers, all of one account. */
-export async function tellTokens(relayUrl: string, tokens: ToldTokens): Promise<void> {
+/** Sends tokens of workers to a relay, all of one account. */
+export async function sendTokens(relayUrl: string, tokens: LiveTokens): Promise<void> {
   const { first = true, last = true, live = [], ended = [] } = tokens
   const body = JSON.stringify({
     first,
