@@ -95,7 +95,7 @@ const MUTANTS: readonly Mutant[] = [
       const append: StreamStore['append'] = async (...args) => (isLost() ? true : store.streams.append(...args))
       return withStreams(store, { append })
     },
-    found: /chunk \d+ of job .* has never come/,
+    found: /chunk \d+ of job .* never arrived/,
   },
   {
     name: 'does not always note that chunks were handed out',
@@ -165,7 +165,7 @@ const MUTANTS: readonly Mutant[] = [
   {
     name: 'keeps none of the workers that wait for a place',
     break: ({ store }) => ({ ...store, queuedWorkers: { ...store.queuedWorkers, replace: async () => {} } }),
-    found: /has an event about workers without a placement, and the store has none/,
+    found: /has an event about workers without a placement, and the store has no such workers/,
   },
   {
     name: 'never lets go of workers that wait for a place',
