@@ -10,7 +10,7 @@ import type { Upstream, UpstreamRequest } from './upstream.ts'
 
 /** Limit of concurrent calls with unknown tokens; each is a small request to the server. */
 const MAX_UNKNOWN = 256
-/** Limit of tokens that the server confirmed before it sent them itself. */
+/** Limit of tokens that the server confirmed before its list had them. */
 const MAX_VOUCHED = 10_000
 /** Later than any claim, so that the server gives nothing back. */
 const NEVER_MS = 999_999_999_999_999
@@ -39,7 +39,7 @@ export class RelayAdmission {
     this.#upstream = upstream
   }
 
-  /** The caller of a request, if its token is known here. */
+  /** The caller of a request with a known token; null for an unknown token. */
   known(request: IncomingMessage): Sharer | null {
     const token = readAuthorizationKey(request.headers.authorization)
     if (token === null) return null

@@ -20,7 +20,7 @@ const RETRY = { 'Retry-After': '5' }
 const ORPHAN_MS = 600_000
 /** Interval between attempts while the server seems to be up. */
 const PAUSE_MS = 100
-/** More than the server reads, so that it sees that a body is too large. */
+/** More than the server reads, so that it detects a body that is too large. */
 const MAX_BODY_BYTES = 104_857_600 + 65_536
 
 /** One call of a worker, received wholly. */
@@ -30,7 +30,7 @@ interface Call {
   readonly response: ServerResponse
   readonly body: Kept | null
   readonly sharer: Sharer
-  /** Aborts when the worker's connection is gone. */
+  /** Aborts at the end of the worker's connection. */
   readonly gone: AbortSignal
 }
 
@@ -94,7 +94,7 @@ export class CallForwarder {
     let body: Kept | null = null
     try {
       if (request.method === 'POST')
-        // One that finds no room must not take the connection with it: the worker would not see the answer.
+        // A body without room must not end the connection: the worker would not get the response.
         body = await this.#spool.receive(
           request.iterator({ destroyOnReturn: false }),
           ...([MAX_BODY_BYTES, kind === 'chunk', sharer] as const),
@@ -116,7 +116,7 @@ export class CallForwarder {
     const { request, response, gone } = call
     const token = request.headers.authorization ?? ''
     const endMs = performance.now() + HOLD_MS
-    // The end of one that is over already is read right after it.
+    // The end of a connection that closed already is read right after it.
     await new Promise(setImmediate)
     while (await this.#upstream.present(endMs, gone)) {
       if (!(await this.#mayTake(call, token))) continue
@@ -140,7 +140,7 @@ export class CallForwarder {
     respond(response, 204, '')
   }
 
-  /** Reports lost jobs to the server first: else it would take them for forgotten by the worker. */
+  /** Reports lost jobs to the server first, which would otherwise take them for jobs that the worker lost. */
   async #mayTake(call: Call, token: string): Promise<boolean> {
     await this.#report(call, token)
     if (!this.#takes.isReporting(token)) return this.#upstream.address !== null
@@ -167,7 +167,7 @@ export class CallForwarder {
       isReported = answer.status < 500 && answer.status !== 429
       await answer.body.drop()
     } catch {
-      // The next server gets the report.
+      // The report goes to the next server.
     } finally {
       this.#takes.endReport(token, isReported)
     }
@@ -199,7 +199,7 @@ export class CallForwarder {
     respond(response, kind === 'ping' ? 200 : 204, kind === 'ping' ? '{}' : '')
   }
 
-  /** Passes on a body. A result counts also when its worker has gone; a chunk would be sent again by its worker. */
+  /** Passes on a body. A result counts also when its worker is gone; a worker sends a chunk again. */
   async #post(call: Call): Promise<void> {
     const { request, response, gone, kind, body, sharer } = call
     const signal = kind === 'chunk' ? gone : null
@@ -260,7 +260,7 @@ export class CallForwarder {
     }
   }
 
-  /** Passes on a body to the end, also when its worker goes: the server may die of it then, too. */
+  /** Passes on a body to the end, also when its worker leaves: the server may still die of it. */
   async #passBody(call: Call, added: readonly string[]): Promise<UpstreamAnswer | 'failed' | 'died'> {
     const { losses } = this.#upstream
     try {
@@ -269,7 +269,7 @@ export class CallForwarder {
       return answer
     } catch (error) {
       if (error instanceof SpoolFull) throw error
-      // The end of the server shows about now, before another body is passed on.
+      // A server that died of this body is noticed in this pause, before another body is passed on.
       await pause()
       if (this.#upstream.losses === losses) return 'failed'
       this.#quarantine.died(call.sharer.token)
@@ -277,7 +277,10 @@ export class CallForwarder {
     }
   }
 
-  /** Keeps a body in a file and reports it to the server, which ends the call; the worker must not send it again. */
+  /**
+   * Keeps a body in a file and reports it to the server, which ends the call, so that the worker does not send it
+   * again.
+   */
   async #setBodyAside(call: Call): Promise<void> {
     const { body, sharer, request } = call
     this.#quarantine.convicted(sharer.token)

@@ -22,7 +22,7 @@ export class Callers {
     if (this.#new.size > MAX_NEW) oldest!.destroy()
   }
 
-  /** The server commands over this connection, which makes room for nobody. */
+  /** Marks a connection as that of the commanding server, which is not closed to make room. */
   isServer(socket: Socket): void {
     this.#new.delete(socket)
   }
@@ -41,7 +41,7 @@ export class Callers {
     return true
   }
 
-  /** The call is over. */
+  /** Ends a call. */
   leave(sharer: Sharer): void {
     this.#calls.give(sharer, 1)
   }

@@ -3,13 +3,13 @@ import { withSingleSlashes } from '../core/request-path.ts'
 
 /** Treatment of a call while the server is away. */
 export type Kind =
-  /** Held, then answered with nothing. */
+  /** Held, then answered without jobs. */
   | 'take'
   | 'poll'
   /** Held until the server has it. */
   | 'result'
   | 'chunk'
-  /** Answered at once: nobody misses it. */
+  /** Answered at once: it can be lost without harm. */
   | 'ping'
 
 const KINDS: ReadonlyMap<string, Kind> = new Map([
@@ -21,7 +21,7 @@ const KINDS: ReadonlyMap<string, Kind> = new Map([
   ['GET ping', 'ping'],
 ])
 
-/** The kind of a call; null for anything that is no call of a worker. */
+/** The kind of a call; null for a request that is no call of a worker. */
 export function kindOf(method: string | undefined, url: string | undefined): Kind | null {
   const [, , name] = partsOf(url) ?? []
   return KINDS.get(`${method} ${name}`) ?? null
@@ -33,7 +33,7 @@ export function endpointOf(url: string | undefined): string {
 }
 
 function partsOf(url: string | undefined): RegExpExecArray | null {
-  // As the server reads it, which may find another path where this one has dots.
+  // Parsed as the server parses it: dots may lead to another path.
   const path = url?.startsWith('/') ? (URL.parse(`http://relay${withSingleSlashes(url)}`)?.pathname ?? '') : ''
   return /^\/v2\/([^/]+)\/([a-z-]+)\//.exec(path)
 }

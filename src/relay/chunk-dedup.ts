@@ -1,6 +1,6 @@
 import { MAX_COPIES } from '../core/workers/relay-headers.ts'
 
-/** Limit of streams of which the last chunk is remembered. */
+/** Limit of streams whose last chunk is remembered. */
 const MAX_STREAMS = 10_000
 
 /**
@@ -10,7 +10,7 @@ const MAX_STREAMS = 10_000
 export class ChunkDedup {
   readonly #last = new Map<string, { digest: string; count: number }>()
 
-  /** A chunk of a stream was kept. */
+  /** Counts a stored chunk of a stream. */
   kept(stream: string, digest: string): void {
     const last = this.#last.get(stream)
     const count = last?.digest === digest ? Math.min(last.count + 1, MAX_COPIES - 1) : 1

@@ -30,7 +30,7 @@ const port = beside === 'beside' ? await relay.listen(Number(wantedPort), true) 
 // If the system has no such socket, only workers in networks of their own miss it.
 await relay.listenAt(workerSocket(dataDir)).catch(error => console.error(`no socket for workers: ${error}`))
 writeRelayInfo(dataDir, { identity, port, secret, version: RELAY_VERSION })
-// Its reader may be gone.
+// Its reader may have ended.
 process.stdout.on('error', () => {})
 process.stdout.write(`${port}\n`)
 

@@ -17,7 +17,7 @@ export interface Trial {
   readonly isSuspect: boolean
   /** True if so many servers ended that it is not passed on again. */
   readonly isOver: boolean
-  /** A server ended while it had it. */
+  /** Counts a server that ended while it had the body. */
   died(): void
 }
 
@@ -28,13 +28,13 @@ export class Quarantine {
   readonly #line: { readonly alone: boolean; readonly enter: () => void }[] = []
   readonly #suspects = new Map<string, 'suspect' | 'guilty'>()
 
-  /** Resolves when the call may be passed on. Whoever entered has to {@link leave}. */
+  /** Resolves when the call may be passed on. Each caller that entered has to {@link leave}. */
   async enter(alone: boolean): Promise<void> {
     if (this.#line.length === 0 && this.#isOpen(alone)) this.#begin(alone)
     else await new Promise<void>(enter => this.#line.push({ alone, enter }))
   }
 
-  /** The call is over. */
+  /** Ends the call. */
   leave(): void {
     this.#running -= 1
     this.#alone = false
@@ -69,7 +69,7 @@ export class Quarantine {
     }
   }
 
-  /** A server ended while it had a body of this worker. */
+  /** Records that a server ended while it had a body of this worker. */
   died(token: string): void {
     this.#note(token, this.#suspects.get(token) ?? 'suspect')
   }
@@ -79,7 +79,7 @@ export class Quarantine {
     this.#note(token, 'guilty')
   }
 
-  /** A server has taken a body of this worker. */
+  /** Records that a server took a body of this worker. */
   survived(token: string): void {
     if (this.#suspects.size > 0 && this.#suspects.get(token) === 'suspect') this.#suspects.delete(token)
   }

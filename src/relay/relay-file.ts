@@ -48,14 +48,14 @@ export function readRelayInfo(dataDir: string): RelayInfo | null {
   return { identity, port, secret, version }
 }
 
-/** Says who the relay is, to its owner only. */
+/** Writes the description of the relay, for its owner only. */
 export function writeRelayInfo(dataDir: string, { identity, port, secret, version }: RelayInfo): void {
   ensureFolder(relayFolder(dataDir))
   const content = `${JSON.stringify({ ...identity, port, secret, version })}\n`
   writeDurablyOrOver(fileOf(dataDir), content, `${fileOf(dataDir)}.${identity.pid}`)
 }
 
-/** Forgets a relay that has ended. */
+/** Removes the description of a relay that has ended. */
 export function removeRelayInfo(dataDir: string): void {
   removeDurably(relayFolder(dataDir))
 }

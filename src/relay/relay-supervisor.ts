@@ -69,7 +69,7 @@ export async function superviseRelay(options: SupervisorOptions): Promise<RelayS
   return supervisor
 }
 
-/** The relay has a server of a later term. */
+/** Error for a relay that has a server of a later term. */
 class Superseded extends Error {}
 
 /** A supervised relay. */
@@ -227,7 +227,7 @@ export class RelaySupervisor {
     }
   }
 
-  /** Repeats the check until its result is known. */
+  /** Repeats the check until its result is certain. */
   async #isWell(info: RelayInfo): Promise<boolean> {
     for (;;) {
       const answer = await this.#question(info)
@@ -283,7 +283,7 @@ export class RelaySupervisor {
         await this.connect(this.#server!, this.#replaced)
         const outer = this.#outer
         this.#outer = null
-        // If that fails, the next caller that needs the address gets the error.
+        // After a failure the next caller that needs the address gets the error.
         if (outer !== null) await this.listenToo(outer).catch(() => {})
         this.#replaced(performance.now() - wellAtMs)
         return
@@ -411,7 +411,7 @@ async function start(dataDir: string, port: number, beside = false): Promise<voi
   }
 }
 
-/** A disk that takes no other file costs the log of the relay. */
+/** On a disk without room for another file the relay has no log. */
 function openLog(file: string): number | 'ignore' {
   try {
     return openSync(file, 'w', 0o600)

@@ -57,9 +57,9 @@ export interface RelayOptions {
   readonly onEnd: () => void
 }
 
-/** The term of a server of several on one database. */
+/** The term of one of several servers on one database. */
 export interface ServerTerm {
-  /** Names the database, in letters and digits. */
+  /** Name of the database, in letters and digits. */
   readonly database: string
   readonly epoch: number
 }
@@ -82,7 +82,7 @@ export class Relay {
   #outer: Outer | null = null
   #socket: Server | null = null
   #tether: ServerResponse | null = null
-  /** That of the last server with one. */
+  /** Term of the last server that has one. */
   #term: ServerTerm | null = null
   #calls = 0
 
@@ -105,14 +105,14 @@ export class Relay {
    * @throws the system's error
    */
   async listen(port: number, beside = false): Promise<number> {
-    // The port may be of the relay of another installation, which could share it, too.
+    // The port may be that of another installation's relay, which could share it, too.
     if (port !== 0 && !beside) await requireFree(port)
     return bind(this.#server, '127.0.0.1', port, CAN_SHARE)
   }
 
   /**
-   * Listens on another address too, in place of the one before. It takes no commands there.
-   * @param port the wanted port; another one if that is taken
+   * Listens on another address too, in place of the previous one. It takes no commands there.
+   * @param port the wanted port; another one is used if that is taken
    * @returns the port
    * @throws the system's error
    */
@@ -164,7 +164,7 @@ export class Relay {
       this.#receive(request, response, commanded),
     )
     server.maxConnections = MAX_CONNECTIONS
-    // A worker that has sent its call and shut its writing side gets its answer; see CallForwarder.
+    // A worker that shut its writing side after its call gets its response; see CallForwarder.
     Object.assign(server, { httpAllowHalfOpen: true })
     server.on('connection', socket => this.#callers.connected(socket))
     return server
@@ -172,7 +172,7 @@ export class Relay {
 
   #receive(request: IncomingMessage, response: ServerResponse, commanded: boolean): void {
     const kind = kindOf(request.method, request.url)
-    // An error ends the connection, which is handled there.
+    // An error ends the connection, which has its own handler.
     response.on('error', () => {})
     const length = request.headers['content-length']
     if (length !== undefined && !isContentLength(length)) {
@@ -234,7 +234,7 @@ export class Relay {
       this.#tether = null
       this.#upstream.address = null
     })
-    // A server ends its connection when it ends: unlike a worker it waits for no answer there.
+    // A server that ends its side of the connection has ended: unlike a worker it waits for no response there.
     request.socket.once('end', () => response.destroy())
     response.writeHead(200)
     response.flushHeaders()
@@ -263,7 +263,7 @@ function isOver(term: ServerTerm | null, latest: ServerTerm | null): boolean {
   return term !== null && latest !== null && term.database === latest.database && term.epoch < latest.epoch
 }
 
-/** Elsewhere the option is unknown, or means something else. */
+/** Other systems lack the option, or give it another meaning. */
 const CAN_SHARE = process.platform === 'linux'
 
 async function requireFree(port: number): Promise<void> {

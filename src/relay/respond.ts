@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 
-/** Answers with JSON, or with nothing, unless there is an answer already. */
+/** Responds with JSON, or with an empty body, unless a response has begun. */
 export function respond(
   response: ServerResponse,
   status: number,

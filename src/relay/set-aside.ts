@@ -5,11 +5,11 @@ import { DRAFT, ensureFolder, streamDurably } from '../disk/durable-file.ts'
 import { RelayShares, type Sharer } from './shares.ts'
 import type { Kept } from './spool.ts'
 
-/** Room for all that is set aside; an account alone gets half of it. */
+/** Room for all bodies that are set aside; one account gets half of it. */
 const ROOM_BYTES = 1_073_741_824
-/** A file takes at least so much of it, so that there are at most about a thousand. */
+/** Least size that a file counts with, so that at most about a thousand files fit. */
 const LEAST_BYTES = 1_048_576
-/** Of the first line, at most. */
+/** Maximum size of the first line. */
 const HEAD_BYTES = 4_096
 
 /** The owner of a body: the first line of its file. The body follows. */
@@ -23,7 +23,7 @@ export interface SetAsideHead {
   readonly atMs: number
 }
 
-/** Keeps bodies that servers die of in files, where the operator finds them. */
+/** Keeps bodies that end servers in files for the operator. */
 export class SetAside {
   readonly #folder: string
   #last: Promise<unknown> = Promise.resolve()
@@ -35,8 +35,8 @@ export class SetAside {
 
   /**
    * Keeps a body on stable storage until a person removes its file.
-   * @param url path and query of the call that brought it
-   * @returns the name of the file; null when there is no room for it, or the disk does not take it
+   * @param url path and query of its call
+   * @returns the name of the file; null without room for it, or after an error of the disk
    */
   keep(body: Kept, { owner }: Sharer, url: string): Promise<string | null> {
     const kept = this.#last.then(async () => {
@@ -80,7 +80,7 @@ async function* piecesOf(head: SetAsideHead, body: Kept): AsyncGenerator<Uint8Ar
   else yield* content
 }
 
-/** The account of a file; empty if unknown. */
+/** The account of a file; empty for an unknown one. */
 async function ownerIn(path: string): Promise<string> {
   let head = ''
   for await (const piece of createReadStream(path, { end: HEAD_BYTES - 1, encoding: 'utf8' })) head += piece
@@ -92,7 +92,7 @@ async function ownerIn(path: string): Promise<string> {
   }
 }
 
-/** Shares are of accounts: a worker that servers die of is likely not to be the only one of its account. */
+/** A sharer for an account alone: it may have several workers whose bodies end servers. */
 function sharerOf(owner: string): Sharer {
   return { token: owner, owner }
 }

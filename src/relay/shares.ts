@@ -21,7 +21,7 @@ export class RelayShares {
     this.#total = total
   }
 
-  /** Takes an amount. False, without effect, when there is no room. */
+  /** Takes an amount. False, without effect, when the share has no room. */
   take({ token, owner }: Sharer, amount: number): boolean {
     const free = this.#total - this.#used
     const ofToken = this.#ofTokens.of(token)
@@ -32,7 +32,7 @@ export class RelayShares {
     return true
   }
 
-  /** Takes an amount although there may be no room. */
+  /** Takes an amount although it may exceed the share. */
   add({ token, owner }: Sharer, amount: number): void {
     this.#used += amount
     this.#ofTokens.add(token, amount)

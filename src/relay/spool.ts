@@ -10,13 +10,13 @@ const SMALL_BYTES = 1_048_576
 const MEMORY_BYTES = 67_108_864
 const FILE_BYTES = 8_589_934_592
 
-/** There is no room for another body, in the limits or on the disk. */
+/** Error for a body without room, in the limits or on the disk. */
 export class SpoolFull extends Error {}
 
-/** A body that was received wholly and can be sent as often as need be. */
+/** A body that was received wholly and can be sent several times. */
 export interface Kept {
   readonly bytes: number
-  /** SHA-256 in hexadecimal digits, where it was asked for. */
+  /** SHA-256 in hexadecimal digits; empty unless requested. */
   readonly digest: string
   /** The body from its beginning. */
   read(): Buffer | Readable
@@ -24,7 +24,7 @@ export interface Kept {
   drop(): Promise<void>
 }
 
-/** Keeps bodies whole: small ones in memory, others in files without a name, which are gone with the process. */
+/** Keeps bodies whole: small ones in memory, others in files without a name, which end with the process. */
 export class Spool {
   readonly #folder: string
   readonly #memory = new RelayShares(MEMORY_BYTES)
@@ -36,7 +36,7 @@ export class Spool {
   }
 
   /**
-   * Receives a body to its end, of which no more than `maxBytes` are kept.
+   * Receives a body to its end and keeps at most `maxBytes` of it.
    * @param sharer whose share it takes
    * @throws SpoolFull, or the error of the body if its connection ended
    */

@@ -55,7 +55,7 @@ export class TokenFeed {
     return this.#go()
   }
 
-  /** Notes that a worker was created or has ended. */
+  /** Records that a worker was created or has ended. */
   changed(id: string): void {
     if (this.#changed.size < MAX_CHANGES) this.#changed.add(id)
     else this.#all = true

@@ -1,4 +1,4 @@
-/** A take that was passed on and not answered yet. */
+/** A take that was passed on and has no response yet. */
 export interface OpenTake {
   readonly token: string
   /** The jobs for the worker were claimed before this time, in ms. */
@@ -18,14 +18,14 @@ interface Taker {
 export class UndeliveredTakes {
   readonly #takers = new Map<string, Taker>()
 
-  /** A take is passed on at this instant. Not while {@link isReporting}. */
+  /** Begins a take that is passed on at this instant. Not while {@link isReporting}. */
   begin(token: string, nowMs: number): OpenTake {
     const take = { token, sinceMs: nowMs - 1 }
     this.#of(token).open.add(take)
     return take
   }
 
-  /** A take is over: its worker has its jobs, there were none, or that is unknown. */
+  /** Ends a take: its worker has its jobs, the response had none, or that is unknown. */
   end(take: OpenTake, outcome: 'delivered' | 'nothing' | 'lost', nowMs: number): void {
     const taker = this.#of(take.token)
     taker.open.delete(take)
@@ -51,7 +51,7 @@ export class UndeliveredTakes {
     return taker.undeliveredSinceMs
   }
 
-  /** The report is over; the server has it, or it has to be sent again. */
+  /** Ends the report; the server has it, or it has to be sent again. */
   endReport(token: string, told: boolean): void {
     const taker = this.#of(token)
     taker.reporting = false

@@ -19,7 +19,7 @@ export interface UpstreamRequest {
   /** Names and values of the relay's own headers. */
   readonly added: readonly string[]
   readonly body: Kept | null
-  /** Takes the request back; null when nothing does. */
+  /** Cancels the request; null for one that cannot be canceled. */
   readonly signal: AbortSignal | null
   /** The worker and account whose share the response takes. */
   readonly sharer: Sharer
@@ -32,7 +32,7 @@ export interface UpstreamAnswer {
   readonly body: Kept
 }
 
-/** Sends requests to the server, wherever that is now. */
+/** Sends requests to the present server. */
 export class Upstream {
   readonly #agent = new Agent({ keepAlive: true })
   readonly #spool: Spool
@@ -96,8 +96,9 @@ export class Upstream {
   }
 
   /**
-   * One request, with its whole answer.
-   * @throws when the server did not answer wholly, whatever it did; SpoolFull when the answer has no room
+   * Sends one request and receives its whole response.
+   * @throws when the response did not arrive wholly, although the server may have acted; SpoolFull for a response
+   *   without room
    */
   async ask({ method, path, headers, added, body, signal, sharer }: UpstreamRequest): Promise<UpstreamAnswer> {
     const address = this.#address
