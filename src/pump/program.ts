@@ -1,13 +1,13 @@
 /**
- * The program of the pump: `program.ts <its folder> <folder of the outputs>`. It says in its folder who it is, and ends when another says so,
- * when the folder is gone, or after a minute without a pipe.
+ * Program of the pump: `program.ts <its folder> <folder of the outputs>`. It writes its identity into its folder, and
+ * ends when another pump writes its own, when the folder is removed, or after a minute without a pipe.
  */
 import { watch } from 'node:fs'
 import { readBootId, readProcess } from '../drivers/base/process-table.ts'
 import { Pump } from './pump.ts'
 import { pipesFolder, readPump, writePump } from './pump-file.ts'
 
-/** Pause between looks for pipes where the system does not say that there is a new one. */
+/** Pause between looks for pipes on a system that does not report new ones. */
 const LOOK_MS = 250
 const IDLE_MS = 60_000
 
@@ -22,12 +22,12 @@ let isKnown = tellWho()
 let neededAtMs = performance.now()
 
 const watcher = watch(pipesFolder(folder), look)
-// The system may watch no more folders: then the interval has to do.
+// The system may refuse to watch more folders: the interval remains.
 watcher.on('error', () => watcher.close())
 setInterval(look, LOOK_MS)
 look()
 
-// Service managers signal every process of a service at once, while workers may have more to print.
+// Service managers signal each process of a service at once, while workers may have more to print.
 for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(name, () => pump.idle && process.exit(0))
 
 function look(): void {
@@ -38,7 +38,7 @@ function look(): void {
   if (performance.now() - neededAtMs > IDLE_MS) process.exit(0)
 }
 
-/** A full disk is no reason not to read: the file follows when there is room. */
+/** A full disk does not stop the reads: the file is written once the disk has room. */
 function tellWho(): boolean {
   try {
     writePump(folder, identity)

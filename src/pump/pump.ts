@@ -1,19 +1,24 @@
-/** Writes what workers print from their pipes to their files. A worker that prints faster than all together may waits in its own write. */
+/**
+ * Writes the output of workers from their pipes to their files. A worker that prints faster than the common limit
+ * waits in its own write.
+ */
 import { closeSync, constants, openSync, readdirSync, readSync, rmSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { join } from 'node:path'
 import { type BudgetClock, ByteBudget, type ByteRate } from '../core/byte-budget.ts'
 import { OUTPUT_BYTES, OutputWriter } from '../disk/worker-output.ts'
 
-/** What all workers together may print: a multiple of what people read, and little for a disk and a processor. */
+/**
+ * Limit of the output of all workers together: a multiple of what people read, and little for a disk and a processor.
+ */
 export const PUMP_RATE: ByteRate = { bytesPerSecond: 16 * 1024 * 1024, burstBytes: 32 * 1024 * 1024 }
 
-/** Size of a pipe: less than that was all that there was. */
+/** Size of a pipe: a shorter read emptied it. */
 const PIPE_BYTES = 64 * 1024
-/** Pause behind what was all that there was, so that lines that come one by one are written together. */
+/** Pause after a read that emptied the pipe, so that lines that arrive one by one are written together. */
 const GATHER_MS = 20
 
-/** What a {@link Pump} needs. */
+/** Options of {@link Pump}. */
 export interface PumpOptions {
   /** The folder of the pipes; exists. */
   readonly pipes: string
@@ -35,7 +40,7 @@ export class Pump {
     this.#budget = new ByteBudget(options.rate ?? PUMP_RATE, options.clock)
   }
 
-  /** Whether no worker may print. */
+  /** True while no worker has a pipe. */
   get idle(): boolean {
     return this.#open.size === 0
   }
@@ -43,7 +48,7 @@ export class Pump {
   /** Opens pipes that are new, and closes those that were removed. @throws when the folder of the pipes is gone */
   look(): void {
     const { pipes, logs, clock, maxBytes } = this.#options
-    // A draft begins with a point, as no worker does.
+    // The name of a draft begins with a dot, unlike that of a worker.
     const found = new Set(readdirSync(pipes).filter(name => !name.startsWith('.')))
     for (const [worker, pipe] of this.#open) if (!found.has(worker)) pipe.close()
     for (const worker of found) {
@@ -67,7 +72,7 @@ interface PipeParts {
   readonly clock: BudgetClock
 }
 
-/** Null for one that is gone already. */
+/** Null for a pipe that was removed. */
 function openPipe(parts: PipeParts): OutputPipe | null {
   try {
     return new OutputPipe(parts, openSync(parts.pipe, constants.O_RDONLY | constants.O_NONBLOCK))
@@ -83,7 +88,7 @@ class OutputPipe {
   readonly #fd: number
   #socket: Socket | null = null
   #isClosed = false
-  /** How many bytes could not be written since the last that could, and why. */
+  /** Number of bytes that could not be written since the last write, and the error code. */
   #lost = { bytes: 0, code: '' }
 
   constructor(parts: PipeParts, fd: number) {
@@ -91,7 +96,7 @@ class OutputPipe {
     this.#fd = fd
   }
 
-  /** Writes until no process has the pipe open, and removes it then. */
+  /** Writes until no process has the pipe open, and then removes it. */
   async run(): Promise<void> {
     const { pipe, budget, clock } = this.#parts
     let writer: OutputWriter | null = null
@@ -103,14 +108,14 @@ class OutputPipe {
       }
       rmSync(pipe, { force: true })
     } catch (thrown) {
-      // Of a pipe that was removed nobody reads the output.
+      // The output of a removed pipe has no reader.
       if (!this.#isClosed) throw thrown
     } finally {
       await writer?.close().catch(() => {})
     }
   }
 
-  /** The pipe was removed. */
+  /** Closes a removed pipe. */
   close(): void {
     this.#isClosed = true
     this.#socket?.destroy()
@@ -118,16 +123,19 @@ class OutputPipe {
 
   async *#pieces(): AsyncGenerator<Buffer> {
     const first = readNow(this.#fd)
-    // The end of a pipe that nobody has open any more is no event, unless somebody had it since it was opened here.
+    // The end of a pipe that nobody has open is no event, unless a process had it open since it was opened here.
     if (first?.length === 0) return closeSync(this.#fd)
-    // What is printed during a pause has to stay in the pipe, of which the next read takes all, and not in here, one piece for each line.
+    // Output of a pause has to stay in the pipe, of which the next read takes all, and not in here as one piece a
+    // line.
     const options = { fd: this.#fd, readable: true, writable: false, readableHighWaterMark: 1 }
     this.#socket = new Socket(options)
     if (first !== null) yield first
     for await (const bytes of this.#socket) yield bytes as Buffer
   }
 
-  /** Counts bytes that cannot be written, and a line says so later: a full disk is no reason for a worker to stand still. */
+  /**
+   * Counts bytes that cannot be written, for a line that reports them later: a worker does not stop for a full disk.
+   */
   async #write(opened: OutputWriter | null, bytes: Buffer): Promise<OutputWriter | null> {
     const { folder, maxBytes } = this.#parts
     let writer = opened
@@ -151,7 +159,7 @@ class OutputPipe {
   }
 }
 
-/** What can be read without waiting: nothing at the end, null where nothing is there yet. */
+/** Bytes that can be read without a wait: empty at the end, null before the next bytes. */
 function readNow(fd: number): Buffer | null {
   const bytes = Buffer.alloc(PIPE_BYTES)
   try {

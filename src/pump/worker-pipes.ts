@@ -1,4 +1,4 @@
-/** The server's side of the pump: makes the pipes of workers, and starts a pump when there is none for them. */
+/** The server's side of the pump: creates the pipes of workers, and starts a pump unless one reads them. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { closeSync, constants, existsSync, openSync, readdirSync, renameSync, rmSync, writeSync } from 'node:fs'
@@ -17,7 +17,7 @@ import { pipesFolder, readPump, removePump } from './pump-file.ts'
 /** Events in the life of a pump. */
 export type PumpNote = 'pump.started' | 'pump.adopted' | 'pump.lost' | 'pump.stopped' | 'pump.failed'
 
-/** What {@link createWorkerPipes} needs. */
+/** Options of {@link createWorkerPipes}. */
 export interface WorkerPipesOptions {
   /** The folder of the pump. */
   readonly folder: string
@@ -60,7 +60,10 @@ async function makePipes(paths: readonly string[]): Promise<void> {
 class WorkerPipes implements OutputPipes {
   readonly #options: WorkerPipesOptions
   readonly #pipes: string
-  /** One end of each pipe, open for reading, though nobody here reads: what is in a pipe is gone once nobody has it open. */
+  /**
+   * One end of each pipe, open for reading, though nobody here reads: the content of a pipe is lost once nobody has
+   * it open.
+   */
   readonly #held = new Map<WorkerId, number>()
   /** The pump that this server started. */
   #child: ChildProcess | null = null
@@ -79,9 +82,9 @@ class WorkerPipes implements OutputPipes {
   }
 
   async open(worker: WorkerId): Promise<number> {
-    // It gets its name once somebody has it open for writing: the pump removes pipes that nobody has.
+    // It gets its name once it is open for writing: the pump removes pipes that nobody has open.
     const draft = await this.#draft()
-    // For both directions, so that a worker whose pump is gone waits instead of getting SIGPIPE.
+    // Open in both directions, so that a worker without a pump waits instead of getting SIGPIPE.
     const fd = openSync(draft, constants.O_RDWR)
     try {
       renameSync(draft, this.#fileOf(worker))
@@ -109,7 +112,7 @@ class WorkerPipes implements OutputPipes {
         closeSync(fd)
       }
     } catch (thrown) {
-      // Without a pipe nobody else writes to the output any more.
+      // Without a pipe nobody else writes to the output.
       if ((thrown as NodeJS.ErrnoException).code === 'ENOENT') await this.#append(worker, text).catch(() => {})
     }
   }
@@ -147,7 +150,7 @@ class WorkerPipes implements OutputPipes {
     }
   }
 
-  /** A pipe that is no worker's yet. Several are made at once, since a program has to be started for it. */
+  /** A pipe without a worker. Several are created at once, since that takes the start of a program. */
   async #draft(): Promise<string> {
     for (;;) {
       const draft = this.#drafts.pop()
@@ -160,7 +163,7 @@ class WorkerPipes implements OutputPipes {
   async #makeDrafts(): Promise<void> {
     ensureFolder(this.#pipes)
     const own = `.${process.pid}-`
-    // Those of servers that were killed.
+    // Drafts of servers that were killed.
     for (const name of readdirSync(this.#pipes)) {
       if (name.startsWith('.') && !name.startsWith(own)) rmSync(join(this.#pipes, name), { force: true })
     }
@@ -179,7 +182,7 @@ class WorkerPipes implements OutputPipes {
     if (fd !== undefined) closeSync(fd)
   }
 
-  /** Sees to it that a pump runs, as long as pipes are held. */
+  /** Keeps a pump running as long as pipes are held. */
   #check(): void {
     this.#cancelCheck = null
     if (this.#isClosed || this.#held.size === 0) return
