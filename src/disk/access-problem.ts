@@ -11,24 +11,26 @@ import {
 } from 'node:fs'
 import { join, parse, relative, resolve, sep } from 'node:path'
 
-/** The intended use of a file or folder. For `write`, one that does not exist may be made. */
+/** The intended use of a file or folder. A file for `write` may still have to be created. */
 export type Use = 'read' | 'write'
 
-/** As many links as Linux follows. */
+/** Limit of links, as in Linux. */
 const MAX_LINKS = 40
 
 /**
- * The first folder on the way to a path, or the path itself, that this user may not use, as a clause: "/srv/a may not be entered (EACCES): it
- * belongs to root (uid 0), with mode 700, and this user is ada (uid 1000)". A folder is entered and read, or entered and written.
- * @returns null where nothing is refused, also where nothing exists
+ * The first folder on the way to a path, or the path itself, that this user may not use, as a clause: "/srv/a may not
+ * be entered (EACCES): it belongs to root (uid 0), with mode 700, and this user is ada (uid 1000)". A folder is
+ * entered and read, or entered and written.
+ * @returns null when nothing is refused, also for a path that does not exist
  */
 export function accessProblem(path: string, use: Use): string | null {
   return problemOnWay(resolve(path), use, MAX_LINKS)
 }
 
 /**
- * An error of the system as a sentence: that of {@link accessProblem} where the rights of a path are the cause, else its own message.
- * @returns null for an error that is not about a path
+ * An error of the system as a sentence: that of {@link accessProblem} if the rights of a path are the cause, else its
+ * own message.
+ * @returns null for an error without a path
  */
 export function systemProblem(error: unknown): string | null {
   if (!(error instanceof Error && 'syscall' in error)) return null
@@ -37,14 +39,15 @@ export function systemProblem(error: unknown): string | null {
   return accessProblem(path, CHANGES.test(syscall ?? '') ? 'write' : 'read') ?? accessProblem(path, 'write') ?? message
 }
 
-/** An error for people: as {@link systemProblem}, or its message. */
+/** An error as text for people: that of {@link systemProblem}, or its message. */
 export function errorText(error: unknown): string {
   return systemProblem(error) ?? (error instanceof Error ? error.message : String(error))
 }
 
 /**
- * As {@link accessProblem}, of a data directory with what lies directly in it: a server that another user has started leaves files of that user.
- * @param use `write` for one who starts a server on it
+ * As {@link accessProblem}, of a data directory and the entries directly in it: a server that another user started
+ * leaves files of that user.
+ * @param use `write` for a user who starts a server on it
  */
 export function dataDirProblem(dataDir: string, use: Use): string | null {
   const problem = accessProblem(dataDir, use)
@@ -56,9 +59,9 @@ export function dataDirProblem(dataDir: string, use: Use): string | null {
   return null
 }
 
-/** Names that a server makes in a data directory; others, such as lost+found, do not count. */
+/** Names that a server creates in a data directory; others, such as lost+found, do not count. */
 const OWN = /\.sqlite$|^(?:api-key|encryption-key|store|server\.json|volumes|workers|logs|caches|pump)$/
-/** Those of them that every server writes to. */
+/** Names among them that each server writes to. */
 const WRITTEN = /\.sqlite$|^(?:volumes|workers|logs|caches|pump)$/
 
 const CHANGES = /^(?:mkdir|rename|unlink|rmdir|rm|chmod|link|symlink|copyfile|write|utime)/
@@ -114,7 +117,7 @@ function userText(uid: number): string {
   return name === null ? `uid ${uid}` : `${name} (uid ${uid})`
 }
 
-/** Null for a user that only a directory service has. */
+/** Null for a user that only a directory service knows. */
 function nameOfUser(uid: number): string | null {
   try {
     const lines = readFileSync('/etc/passwd', 'utf8').split('\n')

@@ -1,8 +1,8 @@
 import { getCompileCacheDir } from 'node:module'
 
 /**
- * The environment variable with which a thread or process of ours uses the compile cache of this process: Node enables the cache for one
- * thread only. Empty where there is no cache.
+ * The environment variable by which a thread or process of ours uses the compile cache of this process: Node enables
+ * the cache for one thread only. Empty without a cache.
  */
 export function compileCacheEnvironment(): Readonly<Record<string, string>> {
   const folder = getCompileCacheDir()

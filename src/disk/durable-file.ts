@@ -1,6 +1,7 @@
 /**
- * Files that survive a power cut (docs/adr/0026). A file system may forget what was not flushed, and the name of a file is kept in
- * its folder, which is flushed apart. When a function here returns, the change is on stable storage; before, the old state or the new one is.
+ * Files that survive a power cut (docs/adr/0026). A file system may lose unflushed data, and the name of a file is
+ * kept in its folder, which is flushed separately. When a function here returns, the change is on stable storage;
+ * before, the old state or the new one is.
  */
 import {
   closeSync,
@@ -24,26 +25,31 @@ import { hasFoundNoSpace } from './full-disk.ts'
 /** For its owner alone. */
 const OWN_FILE = 0o600
 const OWN_FOLDER = 0o700
-/** How the names of files end that are not whole yet. */
+/** End of the names of files that are not whole yet. */
 export const DRAFT = '.new'
 
-/** What a file system answers that cannot flush a folder or has no links: some of networks and of other systems. */
+/**
+ * Error codes of file systems that cannot flush a folder or have no links, as some of networks and of other systems.
+ */
 const CANNOT = new Set(['EINVAL', 'ENOSYS', 'ENOTSUP', 'EISDIR', 'EPERM', 'EACCES'])
 
-/** Makes a folder for its owner alone, with those above it that are missing. One that is there stays as it is. @throws the system's error */
+/**
+ * Creates a folder for its owner alone, with its missing parents. An existing one is not changed. @throws the
+ * system's error
+ */
 export function ensureFolder(folder: string): void {
   const missing: string[] = []
   for (let path = resolve(folder); !existsSync(path); path = dirname(path)) missing.unshift(path)
-  // One by one: where a file system makes no folders, such as /proc, the recursive mkdir of Node does not end.
+  // One by one: on a file system that creates no folders, such as /proc, the recursive mkdir of Node does not end.
   for (const path of missing) {
     makeFolder(path)
     flushFolder(dirname(path))
   }
-  // Fails where a file has this name.
+  // Fails for the name of a file.
   if (missing.length === 0) makeFolder(resolve(folder))
 }
 
-/** Makes a folder, unless another process made it meanwhile. */
+/** Creates a folder, unless another process created it in the meantime. */
 function makeFolder(path: string): void {
   try {
     mkdirSync(path, { mode: OWN_FOLDER })
@@ -53,9 +59,9 @@ function makeFolder(path: string): void {
 }
 
 /**
- * Writes a file for its owner alone, in place of the one that may be there: at each moment one of them is there, whole.
- * @param draft the file that it is before, in the same folder; differs where several processes may write at once
- * @throws the system's error; the file is then as it was
+ * Writes a file for its owner alone, and replaces an existing one: at each moment one of them exists, whole.
+ * @param draft the file before it has its name, in the same folder; differs where several processes may write at once
+ * @throws the system's error; the file is then unchanged
  */
 export function writeDurably(file: string, content: string | Uint8Array, draft = `${file}${DRAFT}`): void {
   writeFlushed(draft, content)
@@ -64,9 +70,9 @@ export function writeDurably(file: string, content: string | Uint8Array, draft =
 }
 
 /**
- * As {@link writeDurably}, of pieces as they come.
+ * As {@link writeDurably}, from pieces.
  * @param draft as there
- * @throws the system's error, or what the pieces threw; the file is then as it was
+ * @throws the system's error, or that of the pieces; the file is then unchanged
  */
 export async function streamDurably(
   file: string,
@@ -88,9 +94,9 @@ export async function streamDurably(
 }
 
 /**
- * As {@link writeDurably}, and on a disk that has no room for another file in place of the content of the one that is there, whose room it takes. Only
- * then a power cut may leave a part of the new content with a part of the old one, so the content is to show that it is whole.
- * @throws the system's error, also when there is no such file on a full disk
+ * As {@link writeDurably}; on a disk without room for another file it overwrites the existing file. Only then a power
+ * cut may leave a part of the new content with a part of the old one, so the content should show that it is whole.
+ * @throws the system's error, also for a file that does not exist on a full disk
  */
 export function writeDurablyOrOver(file: string, content: string, draft: string): void {
   try {
@@ -114,15 +120,15 @@ function writeOver(file: string, content: string): void {
   }
 }
 
-/** As {@link writeDurably}, where the file has another content. */
+/** As {@link writeDurably}, unless the file has this content. */
 export function keepDurably(file: string, content: string): void {
   if (existsSync(file) && readFileSync(file, 'utf8') === content) return
   writeDurably(file, content)
 }
 
 /**
- * Makes a file for its owner alone that is not there yet.
- * @returns false, and nothing happens, when it is there, from before or from another process at the same moment
+ * Creates a file for its owner alone.
+ * @returns false, without effect, for a file that exists, also when another process created it at the same moment
  * @throws the system's error
  */
 export function createDurably(file: string, content: string | Uint8Array): boolean {
@@ -145,14 +151,14 @@ export function createDurably(file: string, content: string | Uint8Array): boole
   }
 }
 
-/** Makes an empty file for its owner alone, unless it is there. @throws the system's error */
+/** Creates an empty file for its owner alone, unless it exists. @throws the system's error */
 export function touchDurably(file: string): void {
   if (existsSync(file)) return
   closeSync(openSync(file, 'a', OWN_FILE))
   flushFolder(dirname(file))
 }
 
-/** Gives a file that another program has written its name, in place of the one that may be there. @throws the system's error */
+/** Gives the file of another program its name, and replaces an existing one. @throws the system's error */
 export function settleDurably(draft: string, file: string): void {
   const handle = openSync(draft, 'r+')
   try {
@@ -163,21 +169,21 @@ export function settleDurably(draft: string, file: string): void {
   moveDurably(draft, file)
 }
 
-/** Moves a file or folder within its file system, in place of the file that may be there. @throws the system's error */
+/** Moves a file or folder within its file system, and replaces an existing file. @throws the system's error */
 export function moveDurably(from: string, to: string): void {
   renameSync(from, to)
   flushFolder(dirname(to))
   if (dirname(from) !== dirname(to)) flushFolder(dirname(from))
 }
 
-/** Removes a file, or a folder with all that is in it; nothing happens when it is not there. @throws the system's error */
+/** Removes a file, or a folder with its content; without effect when it does not exist. @throws the system's error */
 export function removeDurably(path: string): void {
   rmSync(path, { recursive: true, force: true })
   if (existsSync(dirname(path))) flushFolder(dirname(path))
 }
 
 function writeFlushed(file: string, content: string | Uint8Array): void {
-  // What a process that died has left may be open to others, or be another name of the file itself.
+  // The file of a process that died may be open to others, or be another name of the file itself.
   rmSync(file, { force: true })
   const handle = openSync(file, 'wx', OWN_FILE)
   try {

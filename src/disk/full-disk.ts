@@ -1,10 +1,10 @@
 /** Room on disks. */
 import { statfsSync } from 'node:fs'
 
-/** Rest of a disk that is full for all purposes: a file system keeps some blocks for itself. */
+/** Free bytes below which a disk counts as full: a file system reserves some blocks for itself. */
 const NO_ROOM_BYTES = 65_536
 
-/** True when the disk of a folder has no room for this user. False where that cannot be read. */
+/** True when the disk of a folder has no room for this user. False when that cannot be read. */
 export function isDiskFull(folder: string): boolean {
   try {
     const { bavail, bsize } = statfsSync(folder)
@@ -14,7 +14,7 @@ export function isDiskFull(folder: string): boolean {
   }
 }
 
-/** True when the system has refused a write because a disk, or the quota of this user on it, has no room. */
+/** True for an error of a write that a disk, or the quota of this user on it, had no room for. */
 export function hasFoundNoSpace(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT')
 }

@@ -1,7 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, sep } from 'node:path'
 
-/** Programs that run in a process or a thread of their own, by their path in the sources. They are entry points of the build (scripts/build.ts). */
+/**
+ * Programs that run in a process or a thread of their own, by their path in the sources; entry points of the build
+ * (scripts/build.ts).
+ */
 export const PROGRAMS = [
   'relay/program',
   'pump/program',
@@ -12,15 +15,15 @@ export const PROGRAMS = [
   'system/gpu/helper-program',
 ] as const
 
-/** Folder of the code that runs: `src`, or the `dist` that was built from it, where code lies in other folders than in the sources. */
+/** Folder of the running code: `src`, or the `dist` that was built from it, with other folders. */
 const CODE = codeFolder(import.meta.dirname)
 
-/** Absolute path of a program, or of the command line, built if the code that runs is. */
+/** Absolute path of a program, or of the command line, built if the running code is. */
 export function programFile(name: (typeof PROGRAMS)[number] | 'cli/runyard'): string {
   return join(CODE, `${name}.${import.meta.filename.endsWith('.ts') ? 'ts' : 'js'}`)
 }
 
-/** Absolute path of a folder of the built program; null where the sources run. */
+/** Absolute path of a folder of the built program; null while the sources run. */
 export function builtFolder(name: string): string | null {
   return import.meta.filename.endsWith('.ts') ? null : join(CODE, name)
 }
@@ -32,7 +35,7 @@ export function packageFile(path: string): string {
   return join(folder, path)
 }
 
-/** Absolute path of the worker SDK for JavaScript, `@runyard/worker`: a part of the built program, or of the repository. */
+/** Absolute path of the worker SDK for JavaScript, `@runyard/worker`, in the built program or in the repository. */
 export function workerPackageFolder(): string {
   return builtFolder('worker') ?? packageFile('packages/worker')
 }

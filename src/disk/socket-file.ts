@@ -1,4 +1,6 @@
-/** Sockets with names in the file system. Programs in other networks of this machine reach them, where their files are. */
+/**
+ * Sockets with names in the file system. Programs in other networks of this machine reach them through their files.
+ */
 import { chmodSync, openSync, renameSync } from 'node:fs'
 import type { Server } from 'node:net'
 import { dirname, join } from 'node:path'
@@ -6,11 +8,12 @@ import { dirname, join } from 'node:path'
 const folders = new Map<string, number>()
 
 /**
- * Listens at a path, which appears when it can be connected to and takes the place of an earlier one. Only the same user can connect.
+ * Listens at a path, which appears once it accepts connections and replaces an earlier one. Only the same user can
+ * connect.
  * @throws the system's error
  */
 export async function listenAtFile(server: Server, path: string): Promise<void> {
-  // Node removes the file under the name at which it listened: by then that of another program may have taken the place.
+  // Node removes the file by the name at which it listened: that may be another program's by then.
   const own = shortSocketPath(`${path}.${process.pid}`)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -24,8 +27,8 @@ export async function listenAtFile(server: Server, path: string): Promise<void> 
 }
 
 /**
- * The same file by a short name, good in this process alone: names of sockets have at most 107 bytes. The folder stays open as long as the
- * process lives, so this is for few folders.
+ * A short name of the same file, valid in this process alone: names of sockets have at most 107 bytes. The folder
+ * stays open as long as the process lives, so this is for few folders.
  */
 export function shortSocketPath(path: string): string {
   if (process.platform !== 'linux') return path

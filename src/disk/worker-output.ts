@@ -1,17 +1,18 @@
 /**
- * The files of a worker's output: parts `<position>.log` in a folder of its own, named after how many bytes the worker wrote before them. A
- * full part is never changed again, and the oldest go, so a worker that prints without end has a bounded number of bytes on the disk. No
- * note says where the parts lie in the whole, so a kill at any moment leaves nothing to mend.
+ * The files of a worker's output: parts `<position>.log` in a folder of its own, named by the number of bytes that
+ * the worker wrote before them. A full part never changes, and the oldest are removed, so a worker that prints
+ * without end has a bounded number of bytes on the disk. No note records the positions, so a kill at any moment needs
+ * no repair.
  */
 import { readdirSync } from 'node:fs'
 import { type FileHandle, mkdir, open, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** Size in bytes that the parts of one output have together at most, apart from the line in which each ends. */
+/** Limit in bytes of all parts of one output, apart from the lines in which they end. */
 export const OUTPUT_BYTES = 8 * 1024 * 1024
-/** Number of parts that are kept, the one that grows among them. */
+/** Number of kept parts, the growing one included. */
 const PARTS = 4
-/** Size by which a part may be larger, so that it ends with a line. */
+/** Excess of a part for the end of its last line. */
 const LINE_BYTES = 64 * 1024
 
 const NEWLINE = 0x0a
@@ -27,7 +28,7 @@ export function partFile(folder: string, begin: number): string {
   return join(folder, `${begin}.log`)
 }
 
-/** Where the parts in a folder begin, in their order; none where there is no folder. */
+/** Positions at which the parts in a folder begin, in order; empty for a folder that does not exist. */
 export function partsIn(folder: string): number[] {
   try {
     return beginsOf(readdirSync(folder))
@@ -44,7 +45,7 @@ function beginsOf(names: readonly string[]): number[] {
     .sort((a, b) => a - b)
 }
 
-/** Appends to an output. Only one may exist for each output at a time. */
+/** Appends to an output, which may have only one writer at a time. */
 export class OutputWriter {
   readonly #folder: string
   readonly #partBytes: number
@@ -59,7 +60,7 @@ export class OutputWriter {
     this.#partBytes = partBytes(maxBytes)
   }
 
-  /** Opens an output behind what it has. @param folder is made with the first byte */
+  /** Opens an output at its end. @param folder created with the first byte */
   static async open(folder: string, maxBytes = OUTPUT_BYTES): Promise<OutputWriter> {
     const writer = new OutputWriter(folder, maxBytes)
     const last = partsIn(folder).at(-1)
@@ -67,14 +68,14 @@ export class OutputWriter {
     return writer
   }
 
-  /** Number of bytes that the output ever had. */
+  /** Number of bytes that were ever written to the output. */
   get end(): number {
     return this.#begin + this.#size
   }
 
   /**
-   * Appends bytes, and removes the oldest parts that are too many.
-   * @throws when the disk is full or fails; `end` says how much was written
+   * Appends bytes, and removes the oldest parts above the limit.
+   * @throws when the disk is full or fails; `end` shows how much was written
    */
   async write(bytes: Buffer): Promise<void> {
     if (this.#part === null || (await this.#isChanged())) await this.#next()
@@ -96,7 +97,7 @@ export class OutputWriter {
     return over >= LINE_BYTES || (over >= 0 && this.#endsWithLine)
   }
 
-  /** Number of bytes that belong to this part: up to the first end of a line with which it is full. */
+  /** Number of bytes for this part: up to the first end of a line at which it is full. */
   #fitting(bytes: Buffer): number {
     const left = this.#partBytes - this.#size
     if (bytes.length < left) return bytes.length
@@ -116,7 +117,7 @@ export class OutputWriter {
     this.#endsWithLine = piece.at(-1) === NEWLINE
   }
 
-  /** True when somebody else has removed or emptied the part: the next bytes belong into a new one. */
+  /** True when another program removed or emptied the part: the next bytes need a new one. */
   async #isChanged(): Promise<boolean> {
     const { nlink, size } = await this.#part!.stat()
     return nlink === 0 || size !== this.#size
@@ -124,7 +125,7 @@ export class OutputWriter {
 
   async #next(): Promise<void> {
     await mkdir(this.#folder, { recursive: true, mode: 0o700 })
-    // First, because it may be for these that the disk is full.
+    // First, since these may fill the disk.
     for (const begin of beginsOf(await readdir(this.#folder)).slice(0, 1 - PARTS)) {
       await rm(partFile(this.#folder, begin), { force: true })
     }
