@@ -8,7 +8,7 @@ const TURN_BYTES = 8_192
  * that came in at once would else be parsed in one turn, and nobody would get an answer in that time.
  */
 export class BodyTurns {
-  /** In the order of the next turns of accounts. One without a waiting body has no entry. */
+  /** In the order of the next turns of accounts. An account without a waiting body has no entry. */
   readonly #waiting = new Map<string, (() => void)[]>()
 
   /**

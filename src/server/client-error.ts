@@ -15,7 +15,7 @@ const PROBLEMS: Readonly<Record<string, readonly [status: number, sentence: stri
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'the headers of the request did not come in time'],
 }
 
-/** The whole answer, as it goes to the socket, whose connection then ends. */
+/** The whole response, as it is written to the socket, whose connection then ends. */
 export function answerToUnreadable({ code = '', reason }: ReadingError, requestId: string): string {
   const what = reason === undefined ? '' : ` (${reason.slice(0, 200)})`
   const [status, error] = PROBLEMS[code] ?? [400, `the request cannot be read as HTTP/1.1${what}`]

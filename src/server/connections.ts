@@ -13,7 +13,7 @@ import { type ConnectionPlace, ConnectionShares } from './shares.ts'
 
 /** The bounds. */
 export interface ConnectionLimits {
-  /** With a request that is worked on, or held; those that wait for one come from {@link reserved}, too. */
+  /** Connections with a request that runs or is held; those between requests may use {@link reserved}, too. */
   readonly maxConnections: number
   /** Additional connections for management and workers. */
   readonly reserved: number
@@ -22,7 +22,7 @@ export interface ConnectionLimits {
   readonly isShared: (address: string) => boolean
   readonly perAccount: number
   readonly perEndpoint: number
-  /** For this long a body may come in as slowly as it likes; see {@link bodyBytesPerSecond}. */
+  /** Time in which a body may arrive at any pace; see {@link bodyBytesPerSecond}. */
   readonly bodyGraceMs: number
   /** Average rate that a body must reach in the time after its grace. */
   readonly bodyBytesPerSecond: number
@@ -63,7 +63,7 @@ export function reservedBeside(maxConnections: number): number {
   return Math.min(1_024, Math.max(16, Math.floor(maxConnections / 8)))
 }
 
-/** Limits for callers that set only the number: no share is smaller than all. */
+/** Limits for callers that set only the number: no share is smaller than the total. */
 export function countsOf(maxConnections: number): ConnectionCounts {
   const shares = { perAddress: maxConnections, perAccount: maxConnections, perEndpoint: maxConnections }
   return { maxConnections, reserved: reservedBeside(maxConnections), isShared: () => true, ...shares }
@@ -104,7 +104,7 @@ interface Exchange {
   place: ConnectionPlace | null
   /** Bytes of its body at the beginning of the current interval of {@link ConnectionLimits.bodyPaceMs}. */
   pace: { readonly atMs: number; readonly bytes: number }
-  /** Since when the client has always had something to read; null while it has not. */
+  /** Time since which the client always has something to read; null while it has not. */
   unreadSinceMs: number | null
   /** A response that is in memory until it is sent: its size, and the bytes that the connection had sent before it. */
   response: { readonly bytes: number; readonly sentBefore: number } | null
@@ -132,7 +132,7 @@ export class Connections {
   readonly #open = new Map<Socket, number>()
   /** Connections without a request so far, the oldest first, with their start. */
   readonly #silent = new Map<Socket, number>()
-  /** Connections between two requests, the longest idle first, with the start of that. */
+  /** Connections between two requests, the longest idle first, with the beginning of the idle time. */
   readonly #idle = new Map<Socket, number>()
   readonly #exchanges = new Slots<Exchange>()
   readonly #addresses = new Holdings<string>()
@@ -159,7 +159,7 @@ export class Connections {
     clearInterval(this.#timer)
   }
 
-  /** Counts a connection whose TLS is still to come. False when there is no place for it, and it is closed. */
+  /** Counts a connection before its TLS handshake. False, and closed, without a place. */
   arrives(socket: Socket): boolean {
     return this.#opened(socket, null)
   }
@@ -180,7 +180,7 @@ export class Connections {
   }
 
   /**
-   * Gives a request its place. False when there is none: refuse it with {@link refuse}.
+   * Gives a request its place. False without one: refuse it with {@link refuse}.
    * @param endpointId the load-balancing endpoint of the request; null for others
    * @param mayBeReserved true if management or a worker sends it
    */
@@ -196,7 +196,7 @@ export class Connections {
     return true
   }
 
-  /** Counts a request for its account. False when that has too many. */
+  /** Counts a request for its account. False above the limit of the account. */
   owned(incoming: IncomingMessage, account: string): boolean {
     const place = exchangeOf(incoming)?.place
     if (place === undefined || place === null || this.#shares.own(place, account)) return true
@@ -209,7 +209,7 @@ export class Connections {
     return exchangeOf(incoming)?.place?.account ?? ''
   }
 
-  /** Notes that a response of this size begins and is in memory until it is sent. */
+  /** Records that a response of this size begins and is in memory until it is sent. */
   answers(incoming: IncomingMessage, bytes: number): void {
     const exchange = exchangeOf(incoming)
     if (exchange === undefined || bytes <= LARGE_BYTES) return
@@ -235,7 +235,7 @@ export class Connections {
     return exchanges.length === 1 && exchanges[0]?.outgoing.headersSent === false
   }
 
-  /** Notes that its socket was upgraded: it counts until it closes, and is never closed to make room. */
+  /** Records the upgrade of its socket: it counts until it closes, and is never closed to make room. */
   upgraded(socket: Socket): void {
     if (!this.#open.has(socket)) return
     this.#open.set(socket, this.#open.get(socket)! + 1)
@@ -277,7 +277,7 @@ export class Connections {
     return true
   }
 
-  /** Counts a connection for its address. False when that has too many. */
+  /** Counts a connection for its address. False above the limit of the address. */
   #countAddress(socket: Socket): boolean {
     const address = socket.remoteAddress
     const { perAddress, isShared } = this.#limits

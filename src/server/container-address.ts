@@ -113,7 +113,7 @@ export class ContainerAddress {
     return (await this.attach()).url
   }
 
-  /** Origin at which running containers reach this server; null if none does. */
+  /** Origin at which running containers reach this server; null without one. */
   get knownUrl(): string | null {
     return this.#known?.url ?? null
   }
@@ -128,7 +128,7 @@ export class ContainerAddress {
     await this.#listener?.listener.close(graceMs)
   }
 
-  /** Stops listening, and removes the network if no container is left in it. */
+  /** Stops listening, and removes the network unless it has containers. */
   async close(graceMs: number): Promise<void> {
     await this.#listener?.listener.close(graceMs)
     if (this.#known === null) return

@@ -8,9 +8,9 @@
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** The beginning of every answer of Node's server, to HTTP/1.0 too. */
+/** Beginning of all responses of Node's server, also to HTTP/1.0. */
 const BEGINNING = 'HTTP/1.1 '
-/** Pauses before each character, in ms; together longer than a response may be waited for (5.5 minutes). */
+/** Pauses before each character, in ms; together longer than the longest wait for a response (5.5 minutes). */
 const PAUSES_MS = [0, 50, 250, 2_000, 10_000, 30_000, 60_000, 90_000, 150_000]
 
 const LATEST = Symbol('latest')
@@ -36,12 +36,12 @@ export function answerHalfClosed(server: Server): void {
   })
 }
 
-/** True when the answer is next on its connection, and nothing of it was written. */
+/** True when the response is the next on its connection, and nothing of it was written. */
 function isUnbegun(outgoing: ServerResponse, socket: Socket): boolean {
   return outgoing.socket === socket && !hasBegun(outgoing) && socket.writable && socket.writableLength === 0
 }
 
-/** True when its head was written, as Node's own code asks; `headersSent` is true before that. */
+/** True when its head was written, by the test of Node's own code; `headersSent` is true before that. */
 function hasBegun(outgoing: ServerResponse): boolean {
   return (outgoing as ServerResponse & { readonly _headerSent?: boolean })._headerSent !== false
 }
@@ -64,7 +64,7 @@ function writeZeros(socket: Socket, outgoing: ServerResponse, written: number): 
   socket.once('close', () => clearTimeout(timer))
 }
 
-/** Writes the beginning of one answer, and leaves it out when the answer itself is written. */
+/** Writes the beginning of one response, and leaves it out of the response itself. */
 class EarlyWriter {
   readonly #socket: Socket
   readonly #outgoing: ServerResponse
@@ -87,7 +87,7 @@ class EarlyWriter {
     socket.once('close', () => clearTimeout(this.#timer))
   }
 
-  /** Writes the next character, and others later. */
+  /** Writes the next character, and schedules the following one. */
   next(): void {
     if (!isUnbegun(this.#outgoing, this.#socket)) return
     this.#write.call(this.#socket, BEGINNING[this.#sent]!, 'latin1')

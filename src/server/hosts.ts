@@ -31,7 +31,7 @@ export function serverNames(known: Pick<KnownHosts, 'names' | 'domains'>): (name
   return name => names.has(name) || ends.some(end => name.endsWith(end))
 }
 
-/** Names of the machine as containers have it. */
+/** Names of the machine in containers. */
 const MACHINE_IN_CONTAINERS = ['host.docker.internal', 'host.containers.internal']
 
 /** A name or an address with a port, as in RFC 9110, 7.2; `_` is in names of services. */
@@ -41,7 +41,7 @@ const HOST = /^(?:\[[0-9a-f:.]+\]|[a-z0-9_](?:[a-z0-9_.-]{0,253}))(?::\d{0,5})?$
  * Judges requests by the host that they name. One client names the same host again and again, so the latest is
  * remembered.
  * @param known besides loopback names, addresses as numbers, and names that containers have for their machine
- * @returns null for a request that may go on, and for one that names no host
+ * @returns null for an accepted request, and for one without a host
  */
 export function hostCheck(known: KnownHosts): (asked: Pick<IncomingMessage, 'url' | 'headers'>) => HostRefusal | null {
   const isOwn = serverNames(known)
@@ -57,7 +57,7 @@ export function hostCheck(known: KnownHosts): (asked: Pick<IncomingMessage, 'url
     const host = namedHost(asked)
     if (host === null) return null
     if (host !== latest.host) latest = { host, refusal: judge(host) }
-    // Domains of endpoints come and go.
+    // Domains of endpoints change.
     return latest.refusal?.status === 421 && also(plainHost(host)) ? null : latest.refusal
   }
 }
@@ -70,7 +70,7 @@ export function namedHost({ url = '/', headers }: Pick<IncomingMessage, 'url' | 
 
 const MALFORMED: HostRefusal = { status: 400, error: 'the Host of the request is no host' }
 
-/** Said of requests that the API cannot answer without a host and a path. */
+/** Refusal of requests that the API cannot answer without a host and a path. */
 export const NO_TARGET: HostRefusal = { status: 400, error: 'the request names no host, or no path' }
 
 function unknown(name: string): string {

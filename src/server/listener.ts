@@ -42,7 +42,7 @@ export interface ListenOptions {
   /** The descriptor of a listening socket to take over instead of opening one; it has to be at host and port. */
   readonly inherited?: number
   readonly maxConnections: number
-  /** Called for each connection that is refused because there are too many. */
+  /** Called for each connection that is refused by a limit. */
   readonly onFull?: () => void
   /** True to refuse all requests from an address; by default none are refused. */
   readonly refuses?: (address: string | undefined) => boolean
@@ -149,7 +149,7 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
         refuse(outgoing, requestId, problem)
       else if (instead !== null) {
         if (!connections.enters(incoming, null, () => false)) return refuseFull(outgoing, requestId)
-        // The server that it may be passed on to has limits of its own.
+        // The server that gets it next has limits of its own.
         connections.untimed(incoming)
         outgoing.setHeader(REQUEST_ID, requestId)
         instead.handle(incoming, outgoing, problem !== null)
@@ -220,7 +220,7 @@ const NO_ADDRESS = '{"error":"the host and the path of the request are no addres
 
 const NO_LENGTH = { status: 400, error: 'the Content-Length of the request is no number, or begins with 0' } as const
 
-/** A length that somebody else on the way may have read in another way. */
+/** Problem of a length that another program on the way may have read differently. */
 function lengthProblem({ headers }: IncomingMessage): HostRefusal | null {
   const length = headers['content-length']
   return length === undefined || isContentLength(length) ? null : NO_LENGTH
@@ -240,7 +240,7 @@ function urlHosts(): (host: string) => string {
 
 const JSON_HEADERS = { 'content-type': 'application/json' }
 
-/** The refusal of containers, which have a listener of their own. */
+/** Refusal of containers, which have a listener of their own. */
 const CONTAINER = { status: 403, error: 'workers in containers reach this server at their worker address only' }
 
 function refuse(outgoing: ServerResponse, requestId: string, { status, error }: HostRefusal | typeof CONTAINER): void {
@@ -325,7 +325,7 @@ function holdConnections(server: Server, opening: Promise<void>): () => void {
   const hold = (socket: Socket) => {
     if (held.size === MAX_HELD) return void socket.destroy()
     held.add(socket)
-    // A client may be gone before the server opens.
+    // A client may leave before the server opens.
     socket.on('error', () => {}).once('close', () => held.delete(socket))
   }
   server.on('connection', hold)

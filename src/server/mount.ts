@@ -45,7 +45,7 @@ export function routing({
   endpointOf = () => null,
 }: Omit<Mount, 'entrance'>): (asked: Asked) => GatewayRoute | null {
   const given = domain === null ? [] : [plainHost(domain)]
-  // One may be below the other, as in x.localhost: the longest that fits is the one that is meant.
+  // One may be below the other, as in x.localhost: the longest match counts.
   const domains = ['localhost', 'lb.localhost', ...given].map(name => `.${name}`).sort((a, b) => b.length - a.length)
   const own = new Set([...ownHosts.map(plainHost), ...given])
   const closed = new Set([LOCAL_CONSOLE, ...closedHosts.map(plainHost)])
@@ -93,7 +93,7 @@ function fromSlash(path: string): string {
   return path.startsWith('/') ? path : `/${path}`
 }
 
-/** A client sends the same host again and again, and most clients send the same one. */
+/** Caches the last result: a client sends the same host repeatedly, and most clients send the same one. */
 function remembered<Found>(find: (host: string) => Found): (host: string) => Found {
   let latest: { readonly host: string; readonly found: Found } | null = null
   return host => {
@@ -110,19 +110,19 @@ export interface Others {
   readonly isPassedOn: (incoming: IncomingMessage) => boolean
   /** True if earlier requests on this connection have no answer yet. */
   readonly isBusy: (socket: Duplex) => boolean
-  /** Gives a request its place; false when there is none for it. */
+  /** Gives a request its place; false without one. */
   readonly enters: (incoming: IncomingMessage, endpointId: EndpointId | null) => boolean
-  /** Answers a request for which there is no place. */
+  /** Responds to a request without a place. */
   readonly refuse: (outgoing: ServerResponse, requestId: string) => void
-  /** A socket has left HTTP. */
+  /** Called for a socket that left HTTP. */
   readonly upgraded: (socket: Duplex) => void
   /** Handler in place of the endpoints at this time; null without one. */
   readonly standIn: () => StandIn | null
 }
 
-/** A server's way to its load-balancing endpoints. */
+/** The load-balancing endpoints in a server. */
 export interface Mounted {
-  /** For the options of the server: upgrades of all others are answered as if they were none. */
+  /** Option of the server: upgrades of other requests are answered as ordinary requests. */
   shouldUpgrade(incoming: IncomingMessage): boolean
   /** Handles a request for an endpoint; false for other requests. */
   takes(incoming: IncomingMessage, outgoing: ServerResponse): boolean
@@ -130,7 +130,7 @@ export interface Mounted {
   attach(server: Server): void
 }
 
-/** Hangs load-balancing endpoints into a server. */
+/** Adds load-balancing endpoints to a server. */
 export function mounted(mount: Mount, others: Others): Mounted {
   const { refuses, isPassedOn, isBusy, enters, refuse: refuseFull, upgraded, standIn } = others
   const routeOf = routing(mount)

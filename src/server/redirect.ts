@@ -25,7 +25,7 @@ export function redirectToHttps(port: () => number): StandIn {
   }
 }
 
-/** The address of a request in HTTPS; null where it names no host. */
+/** The address of a request in HTTPS; null for one without a host. */
 function secured({ url = '/', headers }: IncomingMessage, port: number): string | null {
   // The authority of an absolute target is the host, and the header does not count (RFC 9112, 3.2.2).
   const [, authority, rest] = /^https?:\/\/([^/?#]*)(.*)/is.exec(url) ?? []

@@ -15,7 +15,7 @@ export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): stri
   return made
 }
 
-/** An id for a request that cannot be read. Node keeps random bytes ready for them. */
+/** An id for a request that cannot be read. Node prepares random bytes for them. */
 export function newRequestId(): string {
   return randomUUID()
 }

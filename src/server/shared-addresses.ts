@@ -1,4 +1,4 @@
-/** Addresses from which many people come, so that they have no bound of one. */
+/** Addresses that many people share, so that the bound of one address does not hold. */
 import { BlockList, isIPv6 } from 'node:net'
 
 /**

@@ -1,15 +1,15 @@
-/** Limits of the requests that a listener works on or holds at once, for each account. */
+/** Limits of the requests that run or are held in a listener, for each account. */
 import { fairShare, Holdings } from '../core/fair-share.ts'
 import type { EndpointId } from '../core/ids.ts'
 
-/** The shares, each a number of requests at once; an upgraded connection is one for as long as it lives. */
+/** The shares, each a number of concurrent requests; an upgraded connection counts as one while it lives. */
 export interface ShareLimits {
-  /** Of everybody. */
+  /** Limit of all requests. */
   readonly all: number
-  /** More of them, for management and workers with a key or token. */
+  /** Additional places for management and workers with a key or token. */
   readonly reserved: number
   readonly perAccount: number
-  /** Of a load-balancing endpoint. All of these together leave a quarter to others. */
+  /** Limit of a load-balancing endpoint. All of these together leave a quarter to others. */
   readonly perEndpoint: number
 }
 
@@ -29,7 +29,7 @@ export interface ConnectionPlace {
  */
 const LEFT = { balanced: 1 / 4, reserved: 3 / 4 } as const
 
-/** Counts the places that are taken. */
+/** Counts the taken places. */
 export class ConnectionShares {
   readonly #limits: ShareLimits
   readonly #accounts = new Holdings<string>()
@@ -92,7 +92,7 @@ export class ConnectionShares {
     return true
   }
 
-  /** Gives a place back. To be called once. */
+  /** Gives a place back. Call it once. */
   leave(place: ConnectionPlace): void {
     const { endpointId, reserved, account } = place
     this.#all -= 1

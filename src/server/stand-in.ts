@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 
-/** Answers every request in place of surfaces and endpoints, while a server is not the active one. */
+/** Responds to all requests in place of surfaces and endpoints, while a server is not the active one. */
 export interface StandIn {
   /**
-   * `100 Continue` has been sent to a client that waits for it.
+   * A client that waits for `100 Continue` has got it.
    * @param isPassedOn true when the request may only be passed on ({@link passesOn}); false by default
    */
   handle(incoming: IncomingMessage, outgoing: ServerResponse, isPassedOn?: boolean): void

@@ -19,13 +19,13 @@ import { requestIdOf } from './request-ids.ts'
 import { isDistrusted, type PeerAgents, peerAgents } from './standby-trust.ts'
 import type { ListenerTls } from './tls.ts'
 
-/** Says that a server that stands by has passed a request on, so that another one does not do it again. */
+/** Marks a request that a standby server passed on, so that another one does not do it again. */
 export const PASSED_ON = 'x-runyard-passed-on'
 /** Time for the other server to accept a connection, in milliseconds. */
 const CONNECT_MS = 3_000
 const RETRY_AFTER_S = 2
 
-/** Connections to the server that requests are passed on to. */
+/** Connections to the server that gets the requests. */
 export class StandbyForwarder {
   readonly #agent = new Agent({ keepAlive: true })
   readonly #secure: PeerAgents
@@ -48,7 +48,7 @@ export class StandbyForwarder {
     const sent = this.#send(incoming, to, [])
     sent.on('response', answer => {
       outgoing.writeHead(answer.statusCode ?? 502, answer.statusMessage ?? '', passedFields(answer))
-      // A response that comes slowly begins with its head.
+      // A slow response begins with its head.
       outgoing.flushHeaders()
       answer.on('error', () => outgoing.destroy()).pipe(outgoing)
     })
@@ -114,7 +114,7 @@ export class StandbyForwarder {
     return request({ ...options, agent: more.length > 0 ? false : this.#agent })
   }
 
-  /** @param alone on a connection that nothing else uses, before and after */
+  /** @param alone true for a connection of its own, before and after */
   #securely(options: RequestOptions, alone: boolean): ClientRequest {
     return requestSecurely({ ...options, agent: alone ? this.#secure.once : this.#secure.kept })
   }
@@ -125,7 +125,7 @@ function readyOf({ protocol }: URL): 'connect' | 'secureConnect' {
   return protocol === 'https:' ? 'secureConnect' : 'connect'
 }
 
-/** The bytes of one side go to the other; the end of one ends the other. */
+/** Pipes the bytes of one side to the other; the end of one ends the other. */
 function join(from: Duplex, to: Duplex): void {
   from.on('error', () => to.destroy())
   from.on('close', () => to.destroy())
@@ -164,7 +164,7 @@ function keptFields(raw: readonly string[], connection = '', but = ''): string[]
   return kept
 }
 
-/** @param to null for a caller that does not learn where it is */
+/** @param to null for a caller that may not learn its address */
 function away(to: URL | null, cause: unknown): AppError {
   const active = to === null ? 'the active server' : `the active server at ${to.origin}`
   const message = isDistrusted(cause)

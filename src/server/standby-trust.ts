@@ -24,7 +24,7 @@ export function peerAgents(tls: ListenerTls | null): PeerAgents {
     agents?.kept.destroy()
     agents = null
   })
-  // Made at the first use: to read all authorities takes a moment, and most servers pass nothing on.
+  // Created at the first use: reading all authorities takes a moment, and most servers pass nothing on.
   const current = () => {
     agents ??= agentsFor(tls?.current.cert ?? null)
     return agents
@@ -52,7 +52,7 @@ export function isDistrusted(cause: unknown): boolean {
 function agentsFor(cert: string | null) {
   const own = cert === null ? null : new X509Certificate(cert)
   const ca = [...getCACertificates('default'), ...(cert === null ? [] : [cert])]
-  // A partial chain, because an own certificate need not be that of an authority.
+  // A partial chain, since an own certificate may have no authority.
   const secureContext = createSecureContext({ ca, minVersion: 'TLSv1.2', allowPartialTrustChain: true })
   const options = { secureContext, checkServerIdentity: identityCheck(own) }
   return { kept: new Agent({ ...options, keepAlive: true }), once: new Agent({ ...options, keepAlive: false }) }

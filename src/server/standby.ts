@@ -21,7 +21,7 @@ export interface ActiveAddresses {
   readonly open: URL | null
   /** For management and all job operations. */
   readonly management: URL | null
-  /** A port that has nothing but the calls of workers. */
+  /** A port with the calls of workers alone. */
   readonly workers: URL | null
 }
 
@@ -35,17 +35,17 @@ export interface StandbyParts {
   readonly trusts: (address: string) => boolean
   /** The own certificate; null without one. */
   readonly tls: ListenerTls | null
-  /** The keys that the server has now, with which its status can be read; none where it has none yet. */
+  /** The present keys of the server, which can read its status; empty before it has one. */
   readonly keys: () => readonly string[]
   /** The status, as JSON. */
   readonly status: () => Promise<string>
-  /** Metrics of this process, where everybody may read them; else null. */
+  /** Metrics of this process, if everyone may read them; else null. */
   readonly metrics: (() => Promise<{ readonly contentType: string; readonly text: string }>) | null
 }
 
 const RETRY_AFTER_S = 2
 
-/** The answers of a server that stands by. */
+/** The responses of a standby server. */
 export class Standby {
   readonly #parts: StandbyParts
   readonly #forwarder: StandbyForwarder
@@ -80,7 +80,7 @@ export class Standby {
         else respond(outgoing, 503, refusal())
       },
       upgrade: (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
-        // Workers call for none.
+        // Workers do not ask for it.
         const to = ofWorkers ? null : passedTo(incoming)
         if (to !== null) this.#forwarder.upgrade(incoming, socket, head, to)
         else refuseUpgrade(socket, unavailable(refusal().error), requestIdOf(incoming))
@@ -110,7 +110,7 @@ export class Standby {
     return true
   }
 
-  /** Other keys are in the store, which a server that stands by does not read. */
+  /** Other keys are in the store, which a standby server does not read. */
   async #sayStatus(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const key = readAuthorizationKey(incoming.headers.authorization ?? null) ?? ''
     if (!this.#parts.keys().some(wanted => sameSecret(key, wanted))) {
@@ -143,5 +143,5 @@ function unavailable(message: string): AppError {
   return new AppError('unavailable', message, { retryAfterSeconds: RETRY_AFTER_S })
 }
 
-/** Workers do not learn where servers are. */
+/** Workers do not learn the addresses of servers. */
 const FOR_WORKERS = { error: 'this server stands by' }

@@ -24,9 +24,9 @@ export interface KeyAndCertificate {
 
 /** The certificate of a listener. */
 export interface ListenerTls {
-  /** The pair for new connections now. */
+  /** The pair for new connections. */
   readonly current: KeyAndCertificate
-  /** Calls back with each pair that takes its place. @returns ends that */
+  /** Calls back with each pair that replaces it. @returns ends the calls */
   watch(changed: (pair: KeyAndCertificate) => void): () => void
   /**
    * The pair for clients that ask for a name; null for {@link current}, which all names have by default.
@@ -55,7 +55,7 @@ export const TLS_RULES = {
  * Lets a server of HTTP answer decrypted connections alone. For a call before it listens.
  * @param url the address of the listener, for those who speak plain HTTP
  * @param handshakeMs in place of {@link HANDSHAKE_MS}
- * @returns ends following the certificate
+ * @returns stops following the certificate
  */
 export function overTls(
   server: Server,
@@ -119,10 +119,10 @@ class Handshakes {
     this.#ms = ms
   }
 
-  /** @param refuse is given the first bytes of a client that does not speak TLS */
+  /** @param refuse called with the first bytes of a client that does not speak TLS */
   begin(socket: Socket, refuse: (first: Buffer) => void): void {
     const ends = endsOf(socket)
-    // It is gone already.
+    // It has closed already.
     if (ends === null) return void socket.destroy()
     const late = setTimeout(() => socket.destroy(), this.#ms).unref()
     this.#unfinished.set(ends, { socket, late })
