@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { Clock, ServerTime } from '../ports/clock.ts'
 import { type MachineClocks, ServerClock } from './server-clock.ts'
 
-/** The longest that a timer of Node takes; a longer one would fire at once. */
+/** The longest time for a timer of Node; a longer one would fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /**
@@ -42,7 +42,7 @@ function readBoot(): string {
   }
 }
 
-/** In hundredths of a second, as the kernel writes it. */
+/** Converts hundredths of a second, the unit of the kernel. */
 function readUptime(): number | null {
   try {
     const seconds = Number.parseFloat(readFileSync('/proc/uptime', 'latin1'))
@@ -53,7 +53,7 @@ function readUptime(): number | null {
 }
 
 function startTimer(ms: number, callback: () => void): () => void {
-  // The shortest timer of Node takes a millisecond and more.
+  // The shortest timer of Node takes more than a millisecond.
   if (ms <= 0) {
     const immediate = setImmediate(callback)
     return () => clearImmediate(immediate)

@@ -29,7 +29,7 @@ const PAGE = '/index.html'
 /** Files below this have a hash of their content in their names. */
 const HASHED = '/assets/'
 
-/** The console from a source that is read at the first request, and again when a page is asked for after a change. */
+/** The console from a source that is read at the first request, and again for a page after a change. */
 export function createConsoleFiles(source: ConsoleSource): ConsoleFiles {
   let files: Promise<ReadonlyMap<string, ConsoleFile>> | null = null
   return {

@@ -15,22 +15,22 @@ export interface MachineClocks {
 
 /** A change of the difference above this one may be a sleep of the machine. */
 const SLEEP_MS = 100
-/** Share of the passing time by which a difference may shrink; a clock that chrony slews moves by a twelfth. */
+/** Part of the passed time that may correct a difference; a clock that chrony slews moves by a twelfth. */
 const FOLLOWING = 0.1
 
 /**
- * The server's time. It runs by the monotonic clock and follows the machine's clock only where that is a little
- * apart. Each reading compares both, so that nothing has to be polled. A sleep of the machine is no step: the
- * time since its start shows it.
+ * The server's time. It runs by the monotonic clock and follows the machine's clock only for small differences. Each
+ * reading compares both, so that no poll is needed. A sleep of the machine is no step: the time since its start shows
+ * it.
  */
 export class ServerClock implements Clock, ServerTime {
   readonly after: Clock['after']
   readonly #machine: MachineClocks
   #nowMs: number
   #monotonicMs: number
-  /** The machine's clock minus the server's time, at their last comparison. */
+  /** Machine's clock minus the server's time at the last comparison. */
   #apartMs = 0
-  /** Sleep of the machine since its start; null if unknown. */
+  /** Sleep of the machine since its start; null for an unknown one. */
   #sleptMs: number | null
   #stepSinceMs: number | null = null
 

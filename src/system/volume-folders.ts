@@ -5,14 +5,14 @@ import type { VolumeId } from '../core/ids.ts'
 import { ensureFolder, moveDurably } from '../disk/durable-file.ts'
 import type { VolumeFolders } from '../ports/volume-folders.ts'
 
-/** Folder of removed volumes until they are emptied; no volume can have this id. */
+/** Folder of the folders that wait to be emptied; no volume can have this id. */
 const REMOVED = '.removed'
-/** Deeper folders are left where they are, so that the walk has an end. */
+/** Limit of depth, so that the walk ends; deeper folders stay. */
 const MAX_DEPTH = 1_000
 
-/** Parts and settings of {@link createVolumeFolders}. */
+/** Options of {@link createVolumeFolders}. */
 export interface VolumeFoldersOptions {
-  /** Absolute path of the folder that holds all volumes; made when it is first needed. */
+  /** Absolute path of the folder with all volumes; created at its first use. */
   readonly root: string
   /** Returns a different word at each call. */
   readonly unique: () => string
@@ -79,7 +79,7 @@ export function createVolumeFolders({ root, unique, onError }: VolumeFoldersOpti
 async function removeTree(path: string, depth: number): Promise<void> {
   if (!(await lstat(path)).isDirectory()) return unlink(path)
   if (depth > MAX_DEPTH) throw new Error(`${path} is nested too deeply`)
-  // Files that a program made unreadable for itself are removed too.
+  // A folder that a program made unreadable for itself is removed, too.
   await chmod(path, 0o700)
   for await (const entry of await opendir(path)) {
     const inner = join(path, entry.name)

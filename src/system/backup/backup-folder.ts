@@ -1,4 +1,4 @@
-/** Backups in a folder, named by their time, and copies of databases that were about to be changed. */
+/** Backups in a folder, named by their time, and copies of databases from before a change. */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { removeDurably } from '../../disk/durable-file.ts'
@@ -7,15 +7,15 @@ import { isWholeBackup } from './backup-format.ts'
 const NAME = /^runyard-(\d{8}T\d{6}Z)\.backup$/
 const BEFORE_CHANGE = /^runyard-.+-schema-\d+-(\d{8}T\d{6}Z)\.(?:sqlite|dump)$/
 const DUMP = /^runyard-\d{8}T\d{6}Z\.backup\.dump$/
-/** Suffix of the name of the copy of a PostgreSQL database beside a backup. */
+/** End of the name of the PostgreSQL copy beside a backup. */
 export const DUMP_END = '.dump'
 
-/** The name of a backup that is made now; later ones sort behind it. @param nowMs Unix milliseconds */
+/** The name of a backup of this moment; later ones sort behind it. @param nowMs Unix milliseconds */
 export function backupName(nowMs: number): string {
   return `runyard-${timeText(nowMs)}.backup`
 }
 
-/** The name of the copy of a database before it is changed. @param by the Runyard that made what is in it */
+/** The name of a copy of a database before its change. @param by version of Runyard that wrote its content */
 export function beforeChangeName(by: string, schema: number, kind: 'sqlite' | 'dump', nowMs: number): string {
   return `runyard-${by.replaceAll(/[^A-Za-z0-9.+-]/g, '_')}-schema-${schema}-${timeText(nowMs)}.${kind}`
 }
@@ -26,17 +26,17 @@ export interface NamedBackup {
   readonly atMs: number
 }
 
-/** Files of a folder of backups. */
+/** Backups of a folder. */
 export interface FoundBackups {
   /** The newest complete backup; null without one. */
   readonly newest: NamedBackup | null
-  /** Names of files after it that are no whole backups, the newest first. */
+  /** Names of later files that are no whole backups, the newest first. */
   readonly broken: readonly string[]
 }
 
 /**
  * The newest backup in a folder.
- * @param nowMs names of later times do not count: the clock was set back
+ * @param nowMs later names do not count, since the clock was set back
  * @throws the system's error
  */
 export function newestBackup(folder: string, nowMs: number): FoundBackups {
@@ -53,8 +53,8 @@ export function newestBackup(folder: string, nowMs: number): FoundBackups {
 /**
  * Removes all files in a folder that have names of backups and are older than the newest backups, each with the copy
  * of a PostgreSQL beside it. A file that is no whole backup does not count as one of the newest.
- * @param newest the one that was made now: where the clock was set back, there are later names, which stay
- * @returns how many were removed
+ * @param newest the backup of this moment: after a clock was set back, later names exist, which stay
+ * @returns the number of removed files
  */
 export function keepNewest(folder: string, count: number, newest: string): number {
   const names = namesIn(folder, NAME).filter(name => name <= newest)
@@ -66,13 +66,13 @@ export function keepNewest(folder: string, count: number, newest: string): numbe
   const old = names.slice(0, first)
   for (const name of old) removeDurably(join(folder, name))
   const oldest = names[old.length] ?? newest
-  // Also one whose backup was never finished.
+  // Also a copy whose backup was never finished.
   const copies = namesIn(folder, DUMP).filter(name => name < oldest)
   for (const name of copies) removeDurably(join(folder, name))
   return old.length
 }
 
-/** Removes all copies from before a change but the newest ones. */
+/** Removes all but the newest copies from before a change. */
 export function keepNewestBeforeChange(folder: string, count: number): void {
   const timed = namesIn(folder, BEFORE_CHANGE).map(name => ({ name, time: BEFORE_CHANGE.exec(name)![1]! }))
   const old = timed.sort((a, b) => (a.time < b.time ? -1 : 1)).slice(0, Math.max(0, timed.length - count))

@@ -1,6 +1,6 @@
 /**
- * The file of a backup: a line that names the format, a line with the header, then pieces of files, each a line
- * with its name and length before its bytes, and at the end a line with the SHA-256 of everything before. Pieces of
+ * The file of a backup: a line that names the format, a line with the header, then pieces of files, each a line with
+ * its name and length before its bytes, and at the end a line with the SHA-256 of all previous bytes. The pieces of
  * one file follow each other.
  */
 import { createHash } from 'node:crypto'
@@ -16,19 +16,19 @@ const NEWLINE = 10
 const END = /^\{"sha256":"[\da-f]{64}"\}\n$/
 const END_BYTES = '{"sha256":""}\n'.length + 64
 
-/** Description of a backup, inside it. */
+/** Description of a backup in its header. */
 export interface BackupHeader {
-  /** Of the Runyard that made it. */
+  /** Version of Runyard that made it. */
   readonly version: string
   /** Number of the newest step of the schema of its database; null without a database. */
   readonly schema: number | null
   readonly createdAt: string
   readonly keys: 'sealed' | 'left out'
-  /** True if the server has its encryption key from RUNYARD_MASTER_KEY, which no backup has. */
+  /** True if the encryption key of the server is in RUNYARD_MASTER_KEY, which no backup contains. */
   readonly keyIsGiven: boolean
   /**
-   * The address of a PostgreSQL without its password: its content is not in the backup. Null
-   * where the database is in it.
+   * The address, without its password, of a PostgreSQL whose content is not in the backup. Null for a database in the
+   * backup.
    */
   readonly postgres: string | null
   /** Bytes of all files in it. */
@@ -59,9 +59,9 @@ export async function* writeBackup(header: BackupHeader, pieces: AsyncIterable<B
 }
 
 /**
- * True if a file begins and ends as a backup does, unlike a file that was cut off on a full disk or
- * emptied by another program. Does not read the middle: {@link readBackup} checks its checksum. False for
- * a file that cannot be read.
+ * True if a file begins and ends like a backup: one that was cut off, as on a full disk, or that another program
+ * emptied, does not. The rest is not read, so its checksum is for {@link readBackup}. False for a file that cannot be
+ * read.
  */
 export function isWholeBackup(file: string): boolean {
   try {
@@ -86,13 +86,13 @@ function textAt(handle: number, position: number, bytes: number): string {
 /** A backup that is being read. */
 export interface ReadBackup {
   readonly header: BackupHeader
-  /** Its pieces. Throws at the end unless the backup is whole, so nothing of it counts before that. */
+  /** Its pieces. Throws at the end unless the backup is whole, so its pieces do not count before that. */
   readonly pieces: AsyncGenerator<BackupPiece>
 }
 
 /**
  * Reads a backup.
- * @throws AppError `invalid` when it is none, was cut off or was changed
+ * @throws AppError `invalid` for a file that is no backup, was cut off or was changed
  */
 export async function readBackup(source: AsyncIterable<Uint8Array>): Promise<ReadBackup> {
   const input = new Input(source)
@@ -126,7 +126,7 @@ class Input {
     this.#source = source[Symbol.asyncIterator]()
   }
 
-  /** Of everything that was read so far. */
+  /** SHA-256 of all bytes that were read. */
   sum(): string {
     return this.#hash.copy().digest('hex')
   }
@@ -163,7 +163,7 @@ class Input {
     return this.#held.length === 0 && !(await this.#hold(1))
   }
 
-  /** Reads until at least so many bytes are held. @returns false when there are fewer */
+  /** Reads until at least this many bytes are held. @returns false at an earlier end */
   async #hold(bytes: number): Promise<boolean> {
     const parts = [this.#held]
     let length = this.#held.length
@@ -173,7 +173,7 @@ class Input {
       parts.push(Buffer.from(value.buffer, value.byteOffset, value.byteLength))
       length += value.byteLength
     }
-    // Once for all parts: a piece comes in many.
+    // Once for all parts: a piece arrives in many.
     if (parts.length > 1) this.#held = Buffer.concat(parts)
     return true
   }

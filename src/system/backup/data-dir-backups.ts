@@ -14,7 +14,7 @@ import { sealKeys } from './key-seal.ts'
 export const KEYS_NAME = 'keys.sealed'
 /** The settings in a backup, for people. */
 export const SETTINGS_NAME = 'settings.json'
-/** Files in which a data directory notes facts of its database. */
+/** Notes of a data directory about its database. */
 const NOTES = ['store', 'seals-bound', 'payloads-sealed', 'large-bodies']
 const KEY_NAMES = ['encryption-key', 'api-key']
 const LOGS = 'logs'
@@ -25,14 +25,14 @@ export function isBackupName(name: string): boolean {
   return [DATABASE_NAME, KEYS_NAME, SETTINGS_NAME, ...NOTES].includes(name) || LOG_NAME.test(name)
 }
 
-/** Parts and settings of {@link createBackups}. */
+/** Options of {@link createBackups}. */
 export interface BackupsOptions {
   readonly dataDir: string
-  /** Of Runyard. */
+  /** Version of Runyard. */
   readonly version: string
   /** The address of its PostgreSQL, without a password; null for the embedded database. */
   readonly postgres: string | null
-  /** True if the encryption key is that of RUNYARD_MASTER_KEY. */
+  /** True if the encryption key is in RUNYARD_MASTER_KEY. */
   readonly keyIsGiven: boolean
   /** The settings of the server that are no secrets. */
   readonly settings: Readonly<Record<string, unknown>>
@@ -51,7 +51,7 @@ interface OpenFile {
 /** Makes backups of a data directory, one at a time: each needs as much space as the database while it is read. */
 export function createBackups(options: BackupsOptions): Backups {
   let isBusy = false
-  // A copy that a server left which was killed.
+  // A copy of a server that was killed.
   if (options.postgres === null) removeDurably(copyFolder(options.dataDir))
   return {
     async make(wish) {
@@ -99,7 +99,7 @@ function copyFolder(dataDir: string): string {
   return join(dataDir, 'backup')
 }
 
-/** Opens a copy of the database, whose name is gone at once, so that none is left over. @returns its schema */
+/** Opens a copy of the database and removes its name at once, so that no copy is left over. @returns its schema */
 async function openDatabase(dataDir: string, opened: OpenFile[]): Promise<number | null> {
   const folder = copyFolder(dataDir)
   removeDurably(folder)

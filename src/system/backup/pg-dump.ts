@@ -4,7 +4,7 @@ import { AppError } from '../../core/errors.ts'
 import { removeDurably, settleDurably, touchDurably } from '../../disk/durable-file.ts'
 import { LEASE_TABLE, withoutPassword } from './dump-arguments.ts'
 
-/** Parameters of {@link dumpPostgres}. */
+/** Options of {@link dumpPostgres}. */
 export interface DumpOptions {
   /** The program, by its path or by its name on the PATH. */
   readonly program: string
@@ -12,20 +12,20 @@ export interface DumpOptions {
   readonly url: string
   /** The environment of this process, of which the program gets a part. */
   readonly env: Readonly<Record<string, string | undefined>>
-  /** The file that the copy becomes once it is whole. */
+  /** The file of the copy once it is whole. */
   readonly file: string
-  /** Name of the file until it is complete, in the same folder. */
+  /** The file before it has its name, in the same folder. */
   readonly draft: string
   readonly signal?: AbortSignal | undefined
 }
 
 const MAX_SAID = 2_000
-/** Variables of the environment that `pg_dump` may see, besides those of PostgreSQL. */
+/** Variables of the environment that `pg_dump` gets, besides those of PostgreSQL. */
 const PASSED = new Set(['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ'])
 
 /**
  * Copies a database into a file for its owner alone.
- * @throws AppError `unavailable` when there is no copy; nothing is left of it then
+ * @throws AppError `unavailable` without a copy; its parts are removed
  */
 export async function dumpPostgres(options: DumpOptions): Promise<void> {
   const { file, draft } = options

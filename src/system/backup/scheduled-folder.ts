@@ -1,4 +1,4 @@
-/** The folder in which the server makes backups by itself. */
+/** The folder of the backups that the server makes by itself. */
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { AppError } from '../../core/errors.ts'
@@ -9,15 +9,15 @@ import { backupName, DUMP_END, keepNewest, newestBackup } from './backup-folder.
 import { keepBackup } from './keep-backup.ts'
 import { type DumpOptions, dumpPostgres } from './pg-dump.ts'
 
-/** Parts and settings of {@link createScheduledFolder}. */
+/** Options of {@link createScheduledFolder}. */
 export interface ScheduledFolderOptions {
   readonly path: string
   readonly everyMs: number
-  /** Number of backups that stay. */
+  /** Number of backups that are kept. */
   readonly keep: number
   readonly wish: BackupWish
   readonly backups: Backups
-  /** Makes the copy of a PostgreSQL beside each; null where none is made. */
+  /** Options for the copy of a PostgreSQL beside each; null for no copy. */
   readonly dump: Pick<DumpOptions, 'program' | 'url' | 'env'> | null
   /** Unix milliseconds. */
   readonly now: () => number
@@ -25,7 +25,7 @@ export interface ScheduledFolderOptions {
   readonly unique: () => string
 }
 
-/** Prefix of the names of unfinished backups, so that no file of a person is taken for one. */
+/** Beginning of the names of unfinished backups, so that no file of a person is mistaken for one. */
 const UNDONE = 'runyard-scheduled-'
 
 /** A folder that keeps the newest backups. */
@@ -75,7 +75,7 @@ async function* until(signal: AbortSignal, pieces: AsyncIterable<Uint8Array>): A
   }
 }
 
-/** Removes unfinished backups of a server that was killed. */
+/** Removes the unfinished backups of a server that was killed. */
 function removeUndone(path: string): void {
   const names = readdirSync(path).filter(name => name.startsWith(UNDONE) && name.endsWith(DRAFT))
   for (const name of names) removeDurably(join(path, name))
@@ -87,7 +87,7 @@ function keptBackup(path: string, name: string, atMs: number): KeptBackup {
   return { file, atMs, bytes: size(file) + size(`${file}${DUMP_END}`) }
 }
 
-/** Reasons why a folder cannot be used, as sentences, by the code of the error. */
+/** Reasons why a folder cannot be used, as sentences. */
 const PROBLEMS: Readonly<Record<string, (path: string) => string>> = {
   ENOENT: path => `there is no folder ${path}; make it, or mount what belongs there`,
   ENOTDIR: path => `${path} is no folder`,

@@ -8,11 +8,9 @@ import { join } from 'node:path'
 import { DRAFT as NEW, removeDurably, writeDurably } from '../../disk/durable-file.ts'
 
 const NOTE = 'restore-unfinished'
-/** Folder into which a restore writes until everything is checked. */
+/** Folder to which a restore writes until all is checked. */
 const DRAFT = 'restore'
-/**
- * Names in a folder that is empty for a restore: of a file system, of the lock of a data directory, and of a restore.
- */
+/** Names in a folder that counts as empty: of a file system, of the lock of a data directory, and of a restore. */
 const OWN = new Set(['lost+found', 'lock.sqlite', 'lock.sqlite-journal', NOTE, `${NOTE}${NEW}`, DRAFT])
 
 /** The refusal of a data directory whose restore was not finished, without a full stop; null for all others. */
@@ -25,8 +23,7 @@ export function unfinishedRestore(dataDir: string): string | null {
 }
 
 /**
- * True if a restore may write into a folder: the folder is missing, empty, or has only the
- * files of an unfinished restore.
+ * True if a restore may write into a folder: it does not exist, is empty, or has only files of an unfinished restore.
  */
 export function mayRestoreInto(dataDir: string): boolean {
   if (!existsSync(dataDir)) return true
@@ -35,7 +32,7 @@ export function mayRestoreInto(dataDir: string): boolean {
 }
 
 /**
- * Notes that a restore begins, and removes what an unfinished one has left.
+ * Records that a restore begins, and removes the files of an unfinished one.
  * @returns the folder to write into until all is checked
  */
 export function beginRestore(dataDir: string): string {
@@ -45,7 +42,7 @@ export function beginRestore(dataDir: string): string {
 }
 
 /**
- * Notes which names the restore puts into the data directory from now on.
+ * Records the names that the restore puts into the data directory from now on.
  * @param names of files and folders directly in it
  */
 export function notePlaced(dataDir: string, names: ReadonlySet<string>): void {

@@ -9,7 +9,7 @@ import type { BodyParser } from '../../ports/body-parser.ts'
 import { unpackError } from '../../store/engines/thread-messages.ts'
 import { ThreadTurns, type ThreadTurnsLimits, type TurnsFull } from './thread-turns.ts'
 
-/** One reading of a body. */
+/** The work on a body. */
 export interface Reading {
   readonly name: ReadingName
   readonly rest: readonly unknown[]
@@ -20,15 +20,15 @@ export type ReadingRequest =
   | { readonly kind: 'piece'; readonly bytes: Uint8Array }
   | (Reading & { readonly kind: 'read'; readonly text?: string })
 
-/** Answers of a thread, in the order of its readings. */
+/** An answer of a thread, in the order of the requests. */
 export type ReadingAnswer =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly error: unknown }
 
 /**
- * Two for one account, so that a large body does not hold up another, and one for others. More would take the
- * processors from everything else. What waits of one account is bounded by its bytes before it is by its
- * number, unless bodies are small.
+ * Two for one account, so that a large body does not hold up another, and one for others. More would take processors
+ * from everything else. The bytes of one account bound its waiting bodies before their number does, unless they are
+ * small.
  */
 const LIMITS = { threads: 3, waiting: 2_048, waitingOfAll: 8_192 } as const
 /** Default of the bytes that wait for the threads. */
@@ -37,10 +37,10 @@ const WAITING_BYTES = 256 * 1024 * 1024
 const HEAP_MB = 1_024
 const PROGRAM = pathToFileURL(programFile('system/bodies/body-thread'))
 
-/** Bytes that are handed over in one turn of the loop. */
+/** Bytes that are passed to a thread in one turn of the loop. */
 const TURN_BYTES = 1_048_576
 
-/** Limits of the threads that read large bodies. */
+/** Options of {@link BodyThreads}. */
 export interface BodyThreadsOptions {
   /** Bytes of one account that may wait for a thread, at least those that its bodies may have in memory. */
   readonly waitingBytes?: number
@@ -57,9 +57,9 @@ interface Waiting extends PromiseWithResolvers<unknown> {
 }
 
 /**
- * Reads large bodies in threads, which are started when they are needed. Accounts take turns, and one thread is
- * always for accounts whose bodies no thread reads. A thread that runs out of memory takes only the body with it that
- * it was reading; the next body gets a new one. Idle ones keep no process alive.
+ * Reads large bodies in threads, which start when they are needed. Accounts take turns, and one thread is always for
+ * accounts whose bodies no thread reads. A thread that runs out of memory loses only the body that it was reading;
+ * the next body gets a new thread. Idle threads keep no process alive.
  */
 export class BodyThreads implements BodyParser {
   readonly #program: URL
@@ -81,7 +81,7 @@ export class BodyThreads implements BodyParser {
     return (await waiting.promise) as Awaited<ReturnType<BodyParser['read']>> as never
   }
 
-  /** These threads for a store. @param ready is awaited with each body before its values are handed on */
+  /** These threads for a store. @param ready is awaited with each body before its values are returned */
   whenReady(ready: () => Promise<void>): BodyParser {
     return {
       read: async (...asked) => {

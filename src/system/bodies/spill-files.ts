@@ -3,17 +3,17 @@ import { join } from 'node:path'
 import { ensureFolder, removeDurably } from '../../disk/durable-file.ts'
 import type { Spill, SpilledBody } from '../../ports/spill.ts'
 
-/** Parts and settings of the files of spilled bodies. */
+/** Options of {@link createSpillFiles}. */
 export interface SpillFilesOptions {
-  /** For nothing else: it is emptied at the start. */
+  /** A folder for these files alone: it is emptied at the start. */
   readonly folder: string
   readonly maxBytes: number
 }
 
 /**
- * Keeps bodies in files without a name, which are gone with the process. What a process left that ended between
- * making a file and taking its name away is removed now.
- * @throws the system's error when the folder cannot be made
+ * Keeps bodies in files without a name, which end with the process. A file of a process that ended before it removed
+ * the name is removed now.
+ * @throws the system's error when the folder cannot be created
  */
 export function createSpillFiles({ folder, maxBytes }: SpillFilesOptions): Spill {
   removeDurably(folder)
@@ -36,7 +36,7 @@ function spilledBody(file: FileHandle): SpilledBody {
   let dropped: Promise<void> | null = null
   return {
     async append(piece) {
-      // A write may take less than it is given.
+      // A write may take less than it gets.
       for (let at = 0; at < piece.byteLength; ) {
         const { bytesWritten } = await file.write(piece, at, piece.byteLength - at, bytes)
         at += bytesWritten

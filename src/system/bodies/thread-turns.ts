@@ -1,7 +1,7 @@
 /** Turns of accounts at a few threads. */
 import { mayHavePlace } from '../../core/fair-share.ts'
 
-/** One reading that waits. */
+/** A waiting reading. */
 interface Waiting<Item> {
   readonly item: Item
   readonly bytes: number
@@ -10,32 +10,32 @@ interface Waiting<Item> {
 interface Account<Item> {
   readonly waiting: Waiting<Item>[]
   waitingBytes: number
-  /** Threads that read for it now. */
+  /** Number of threads that read for it now. */
   threads: number
 }
 
-/** The last free thread is for accounts that have none. */
+/** The last free thread is for accounts without one. */
 const LAST_THREAD = { kept: 1, few: 1 } as const
 
 /** Limits of {@link ThreadTurns}. */
 export interface ThreadTurnsLimits {
   /** Number of threads, at least 2. */
   readonly threads: number
-  /** Readings of one account that wait. */
+  /** Limit of waiting readings of one account. */
   readonly waiting: number
-  /** Bytes of the readings of one account that wait; a single larger one may. */
+  /** Limit of bytes of the waiting readings of one account; a single larger one may wait. */
   readonly waitingBytes: number
-  /** Readings of all accounts that wait. */
+  /** Limit of waiting readings of all accounts. */
   readonly waitingOfAll: number
 }
 
-/** The reason why a reading cannot wait: its account has too many readings, or all accounts together. */
+/** Reason why a reading cannot wait: its account has too many, or all accounts together. */
 export type TurnsFull = 'account' | 'all'
 
 /**
- * Says whose reading a free thread does next: the account with the fewest threads, and of those the one whose
- * last turn is longest ago. The last free thread is for accounts that have none, so nobody waits for the
- * readings of one other account.
+ * Chooses the next reading for a free thread: that of the account with the fewest threads, and among those the one
+ * whose last turn is longest ago. The last free thread is for accounts without one, so no account waits for the
+ * readings of a single other one.
  */
 export class ThreadTurns<Item> {
   readonly #limits: ThreadTurnsLimits
@@ -48,7 +48,7 @@ export class ThreadTurns<Item> {
     this.#limits = limits
   }
 
-  /** Adds a reading. @returns null when it waits, else why it cannot */
+  /** Adds a reading. @returns null when it waits, else the reason why it cannot */
   add(name: string, item: Item, bytes: number): TurnsFull | null {
     const { waiting, waitingBytes, waitingOfAll } = this.#limits
     if (this.#waiting >= waitingOfAll) return 'all'
@@ -62,7 +62,7 @@ export class ThreadTurns<Item> {
     return null
   }
 
-  /** Takes the reading that is next, for a thread of its account. Null when none may have a thread now. */
+  /** Takes the next reading, for a thread of its account. Null when no account may have a thread now. */
   take(): Item | null {
     const name = this.#next()
     if (name === null) return null
@@ -77,7 +77,7 @@ export class ThreadTurns<Item> {
     return item
   }
 
-  /** Gives the thread of a reading of this account back. */
+  /** Gives back the thread of a reading of this account. */
   leave(name: string): void {
     const account = this.#accounts.get(name)!
     account.threads -= 1

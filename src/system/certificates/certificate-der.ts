@@ -1,4 +1,4 @@
-/** The bytes of a self-signed certificate (RFC 5280), which Node can read and not write. */
+/** The bytes of a self-signed certificate (RFC 5280), which Node can read but not write. */
 import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
 import { AsnConvert, OctetString } from '@peculiar/asn1-schema'
@@ -30,7 +30,7 @@ import {
   Version,
 } from '@peculiar/asn1-x509'
 
-/** Fields of the certificate. */
+/** Content of a certificate. */
 export interface CertificateParts {
   /** DNS names and addresses; the first is its subject. */
   readonly names: readonly string[]
@@ -77,13 +77,13 @@ export function certificateDer(parts: CertificateParts): Buffer {
 function extensionsFor({ names, publicKey }: CertificateParts): Extension[] {
   const keyId = Uint8Array.from(createHash('sha256').update(publicKey).digest().subarray(0, 20)).buffer
   const alternatives = names.map(name => new GeneralName(isIP(name) === 0 ? { dNSName: name } : { iPAddress: name }))
-  // No usage of the key: OpenSSL 1.1 then wants one for signing, which its later versions refuse where the
-  // certificate is of no authority.
+  // No usage of the key: OpenSSL 1.1 requires one for signing, which later versions refuse in a certificate that is
+  // of no authority.
   return [
     extension(id_ce_basicConstraints, new BasicConstraints({ cA: false }), true),
     extension(id_ce_extKeyUsage, new ExtendedKeyUsage([id_kp_serverAuth]), false),
     extension(id_ce_subjectAltName, new SubjectAlternativeName(alternatives), false),
-    // Of several with one subject, those who check find the right one by its key.
+    // Clients find the right one among several with one subject by its key.
     extension(id_ce_subjectKeyIdentifier, new SubjectKeyIdentifier(keyId), false),
     extension(
       id_ce_authorityKeyIdentifier,

@@ -3,7 +3,7 @@ import { toAppError } from '../../core/errors.ts'
 import type { Emit } from '../../events.ts'
 import type { CertificateFacts, KeyPair } from './key-pair.ts'
 
-/** Interval between readings of the files, in milliseconds. */
+/** Interval of reads of the files. */
 const LOOK_MS = 2_000
 
 /** Reads the pair for new connections. @throws AppError with a sentence without a usable pair */
@@ -17,7 +17,7 @@ export class CertificateInUse {
   #untold: readonly ((pair: KeyPair) => void)[] = []
   #current: KeyPair
   #emit: Emit = () => {}
-  /** The last reported problem of the pair, so that each problem is reported once. */
+  /** The last reported problem of a pair, so that it is reported once. */
   #problem: string | null = null
   #timer: NodeJS.Timeout | null = null
   #looking: Promise<void> | null = null
@@ -27,7 +27,7 @@ export class CertificateInUse {
     this.#current = first
   }
 
-  /** @throws AppError when there is none that can be used */
+  /** @throws AppError without a usable pair */
   static async open(read: ReadPair): Promise<CertificateInUse> {
     return new CertificateInUse(read, await read())
   }
@@ -37,7 +37,7 @@ export class CertificateInUse {
     return this.#current
   }
 
-  /** Calls back with each pair that takes the place of the current one. @returns ends that */
+  /** Calls back with each pair that replaces the current one. @returns ends the calls */
   watch(changed: (pair: KeyPair) => void): () => void {
     this.#watchers.add(changed)
     return () => {
@@ -46,14 +46,14 @@ export class CertificateInUse {
     }
   }
 
-  /** Says which certificate is in use, and follows its files from now on. */
+  /** Reports the certificate in use, and follows its files from now on. */
   follow(emit: Emit): void {
     this.#emit = emit
     emit('tls.loaded', said(this.#current.about))
     this.#timer = setInterval(() => void this.look(), LOOK_MS).unref()
   }
 
-  /** Reads the files now. A pair that cannot be used changes nothing: it may be half written. Never throws. */
+  /** Reads the files now. A pair that cannot be used has no effect: it may be half written. Never throws. */
   look(): Promise<void> {
     this.#looking ??= this.#look().finally(() => {
       this.#looking = null
@@ -61,7 +61,7 @@ export class CertificateInUse {
     return this.#looking
   }
 
-  /** Ends following the files. */
+  /** Stops following the files. */
   close(): void {
     if (this.#timer !== null) clearInterval(this.#timer)
   }

@@ -20,8 +20,8 @@ export interface DomainCertificateParts {
 }
 
 /**
- * Makes the certificate of a domain when a client first asks for it, and keeps it in the data directory while
- * an endpoint has the domain.
+ * Creates the certificate of a domain when a client first asks for it, and keeps it in the data directory while an
+ * endpoint has the domain.
  */
 export class DomainCertificates {
   readonly #parts: DomainCertificateParts
@@ -31,7 +31,10 @@ export class DomainCertificates {
     this.#parts = parts
   }
 
-  /** The pair for a name; null where it is the domain of no endpoint. @throws when it can be neither read nor made */
+  /**
+   * The pair for a name; null for a name that is no endpoint's domain. @throws when it can be neither read nor
+   * created
+   */
   async pairFor(name: string): Promise<KeyPair | null> {
     const { isDomain, now } = this.#parts
     if (!isDomain(name)) {

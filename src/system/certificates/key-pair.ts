@@ -12,9 +12,9 @@ export interface KeyPair {
   readonly about: CertificateFacts
 }
 
-/** Facts of a certificate for the log and the console. */
+/** Facts about a certificate. */
 export interface CertificateFacts {
-  /** Whom it names, on one line. */
+  /** Its names, on one line. */
   readonly subject: string
   readonly names: readonly string[]
   readonly expiresAtMs: number
@@ -60,13 +60,13 @@ export function checkedPair(cert: string, key: string, { certFile, keyFile }: Pa
   return { cert, key, about: factsOf(certificate) }
 }
 
-/** Facts of a certificate in PEM, the first one of a chain. */
+/** Facts about a certificate in PEM, the first one of a chain. */
 export function factsOf({ subject, subjectAltName, validToDate, fingerprint256 }: X509Certificate): CertificateFacts {
   const names = (subjectAltName ?? '')
     .split(', ')
     .flatMap(entry => /^(?:DNS|IP Address):(.+)$/.exec(entry)?.[1] ?? [])
     .map(name => name.replaceAll('"', ''))
-  // A certificate need not have a subject beside its names.
+  // A certificate may have no subject beside its names.
   const named = (subject ?? '').replaceAll('\n', ', ')
   return {
     subject: named === '' ? names.join(', ') : named,
@@ -104,7 +104,7 @@ function privateKeyIn(text: string, file: string) {
   try {
     return createPrivateKey(text)
   } catch {
-    // The error's own message may quote the file.
+    // The message of the error may quote the file.
     throw refused(`${file} has no private key in PEM that can be read`)
   }
 }

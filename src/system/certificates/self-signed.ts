@@ -1,6 +1,6 @@
 /**
- * A certificate that a server makes for itself, for a start without an authority. It can sign no other: whoever
- * trusts it trusts this server alone.
+ * A certificate that a server creates for itself, for a start without an authority. It can sign no other: a client
+ * that trusts it trusts this server alone.
  */
 import { generateKeyPairSync, randomBytes, sign, X509Certificate } from 'node:crypto'
 import { chmodSync, existsSync, readFileSync } from 'node:fs'
@@ -12,13 +12,13 @@ import { checkedPair, type KeyPair } from './key-pair.ts'
 const DAY_MS = 24 * 60 * 60_000
 /** Browsers refuse certificates that are valid for much longer. */
 const VALID_MS = 365 * DAY_MS
-/** Clocks of others may be late. */
+/** Tolerance for clients whose clocks are late. */
 const BEFORE_MS = DAY_MS
-/** Time before its end at which a new one is made. */
+/** Time before its end at which a new one is created. */
 export const RENEW_MS = 30 * DAY_MS
 const MAX_NAMES = 100
 
-/** Paths of a server's certificate in its data directory. */
+/** Paths of the certificate of a server in its data directory. */
 export interface SelfSignedFiles {
   /** Key and certificate, in one file: they change together. */
   readonly pair: string
@@ -33,10 +33,9 @@ export function selfSignedFiles(dataDir: string): SelfSignedFiles {
 }
 
 /**
- * The pair in a data directory; made where there is none, where it ends within a month, and where
- * it lacks one of the names.
- * @param names DNS names, some with `*` as their first label, and addresses; the first is its
- * subject, and those after a hundred are left out
+ * The pair in a data directory; created if it is missing, ends within a month, or lacks one of the names.
+ * @param names DNS names, some with `*` as their first label, and addresses; the first is its subject, and those
+ *   after a hundred are left out
  */
 export function ensureSelfSigned(dataDir: string, names: readonly string[], nowMs: number): Promise<KeyPair> {
   return ensurePair(selfSignedFiles(dataDir), names, nowMs)
@@ -52,12 +51,12 @@ export async function ensurePair(files: SelfSignedFiles, names: readonly string[
     tell(files, certificateOf(found.cert))
     return found
   }
-  // A server that shares the data directory may go by other names, and would make another one in turn.
+  // A server that shares the data directory may have other names, and would replace the certificate in turn.
   const both = new Map([...wanted.map(name => [comparable(name), name] as const), ...(isWhole ? [] : had)])
   return make(files, both.size > MAX_NAMES ? wanted : [...both.values()], nowMs)
 }
 
-/** The pair of the file; null where it has none that can be used. */
+/** The pair of the file; null without a usable one. */
 function known({ pair }: SelfSignedFiles, nowMs: number): KeyPair | null {
   try {
     const text = readFileSync(pair, 'utf8')
@@ -76,7 +75,7 @@ async function make(files: SelfSignedFiles, names: readonly string[], nowMs: num
   return checkedPair(text, text, { certFile: files.pair, keyFile: files.pair }, nowMs)
 }
 
-/** Keeps the certificate alone in its file, also where another server has made one at the same time. */
+/** Writes the certificate alone to its file, also when another server created it at the same time. */
 function tell({ certificate }: SelfSignedFiles, cert: string): void {
   if (existsSync(certificate) && readFileSync(certificate, 'utf8') === cert) return
   write(certificate, cert)
@@ -88,7 +87,7 @@ function write(file: string, content: string): void {
 }
 
 async function generate(names: readonly string[], nowMs: number): Promise<{ cert: string; key: string }> {
-  // Loaded only here: most servers never make one.
+  // Loaded only here: most servers never create one.
   const { certificateDer } = await import('./certificate-der.ts')
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const der = certificateDer({

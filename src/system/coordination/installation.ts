@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { createDurably, writeDurably } from '../../disk/durable-file.ts'
 
 /**
- * Names the installation of a data directory, by letters and digits, to whatever it makes
- * outside of it. Is made once.
+ * Name of the installation of a data directory, in letters and digits, for objects that it creates outside. Created
+ * once.
  */
 export function installationOf(dataDir: string): string {
   const file = join(dataDir, 'installation')
@@ -17,13 +17,13 @@ export function installationOf(dataDir: string): string {
   return knownInstallation(dataDir) ?? replaced(file, made)
 }
 
-/** In place of a file that has no name. */
+/** Replaces a file without a name. */
 function replaced(file: string, made: string): string {
   writeDurably(file, `${made}\n`)
   return made
 }
 
-/** The name of the installation of a data directory; null when it has none yet. */
+/** The name of the installation of a data directory; null before it exists. */
 export function knownInstallation(dataDir: string): string | null {
   try {
     const text = readFileSync(join(dataDir, 'installation'), 'utf8').trim()

@@ -5,7 +5,7 @@ import type { StoreLayer } from '../../ports/store/operations.ts'
 
 const RETRY_AFTER_S = 2
 
-/** Layer around the store that only a leader changes: changes are `unavailable` to all others. */
+/** Layer around the store that only a leader changes: changes by others are `unavailable`. */
 export function fencing(leader: Leader): StoreLayer {
   return (call, _, { reads }) => (reads ? call : whileLeading(leader, call))
 }

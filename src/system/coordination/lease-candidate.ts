@@ -4,18 +4,18 @@ import type { ActiveServer, LeaseCandidate, ServerAgreement } from '../../ports/
 import type { LeaseRow, LeaseServer } from '../../store/engines/postgres-lease.ts'
 import { bothClocks, type FencedTerm, LeasedTerm, type LeaseTable, pauseOf, serverText } from './lease-term.ts'
 
-/** Compares keys and settings of this server with those of the active one. */
+/** Comparison of the keys and settings of a server with those of the active one. */
 export interface AgreementOfServer {
-  /** Keys and settings that it publishes while it is active; null until its keys are made. */
+  /** The published part while it is active; null before a key exists. */
   published(): ServerAgreement | null
   /**
-   * The reason why it must not take over from a server with these, as the rest of a sentence after that
-   * server's name; null if it may.
+   * Reason why it must not take over from a server with these, as the rest of a sentence about that server; null when
+   * it may.
    */
   problemWith(theirs: ServerAgreement): string | null
 }
 
-/** Parts of a {@link LeasedCandidate}. */
+/** Dependencies of a {@link LeasedCandidate}. */
 export interface CandidateParts {
   readonly lease: LeaseTable
   readonly server: LeaseServer
@@ -25,15 +25,15 @@ export interface CandidateParts {
   readonly database: string
   /** Its keys and settings; without them servers are not compared. */
   readonly agreement?: AgreementOfServer
-  /** Names that no other server has ever given. */
+  /** Names that are unique among all servers. */
   readonly unique: () => string
 }
 
-/** Interval at which a standby server tries to take the lease. */
+/** Interval at which a standby server checks the lease. */
 const LOOK_MS = 500
 const PAUSE_MS = 50
 
-/** Looks for the lease, and takes it once it is free. */
+/** Waits for the lease, and takes it once it is free. */
 export class LeasedCandidate implements LeaseCandidate {
   readonly #parts: CandidateParts
   readonly #end = new AbortController()
@@ -120,7 +120,7 @@ export class LeasedCandidate implements LeaseCandidate {
     }
   }
 
-  /** Workers that are bound to another machine would run there on, and this server could not see them. */
+  /** Workers that are bound to another machine would continue to run there, and this server could not see them. */
   #refuseOtherMachine({ released, server }: LeaseRow): void {
     const mine = this.#parts.server
     if (released || server === null || !server.boundToMachine) return

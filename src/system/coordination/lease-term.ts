@@ -10,20 +10,20 @@ export type LeaseTable = Pick<DatabaseLease, 'read' | 'take' | 'renew' | 'passWr
 
 /** A term whose changes of the store assert its epoch. */
 export interface FencedTerm extends Term {
-  /** Condition that the store of this term asserts with every write. */
+  /** Fence that the store of this term asserts with each write. */
   readonly fence: EpochFence
   /** @param leavesWorkers true if workers that are bound to its machine may go on; false by default */
   close(leavesWorkers?: boolean): Promise<void>
 }
 
-/** Both clocks of a process: the monotonic one may stand still while the machine sleeps, the other one goes on. */
+/** Both clocks of a process: the monotonic one may stand still while the machine sleeps, the other one continues. */
 export interface Clocks {
   readonly monotonicMs: number
-  /** Epoch milliseconds of a clock that no step of the machine's moves, as that of `ServerClock`. */
+  /** Epoch milliseconds of a clock that no step of the machine's clock moves, such as that of `ServerClock`. */
   readonly wallMs: number
 }
 
-/** Times of both clocks. */
+/** The present times of both clocks. */
 export function bothClocks(clock: Pick<Clock, 'now' | 'monotonic'>): Clocks {
   return { monotonicMs: clock.monotonic(), wallMs: clock.now() }
 }
@@ -44,24 +44,24 @@ export function pauseOf(clock: Pick<Clock, 'after'>, ms: number, end?: AbortSign
   })
 }
 
-/** Parts of a {@link LeasedTerm}. */
+/** Dependencies of a {@link LeasedTerm}. */
 export interface TermParts {
   readonly lease: LeaseTable
   readonly held: LeaseHolder
   readonly server: LeaseServer
   readonly leaseMs: number
   readonly clock: Clock
-  /** The keys and settings of the server, which it publishes once it is reached. */
+  /** The keys and settings of the server, published once it is reached. */
   readonly agreement?: { published(): ServerAgreement | null } | undefined
-  /** Start of the taking of the lease. */
+  /** Beginning of the call that took the lease. */
   readonly takenAt: Clocks
 }
 
 /** Maximum age of a confirmation that a call of the driver may rely on. */
 const FRESH_MS = 1_000
-/** Longest wait of such a call for a lease that cannot be confirmed, in milliseconds. */
+/** Longest wait of such a call for a lease that cannot be confirmed. */
 const DOUBT_MS = 3_000
-/** Longest wait for PostgreSQL at the end of a term, in milliseconds. */
+/** Longest wait of an end for PostgreSQL. */
 const RELEASE_MS = 2_000
 const PAUSE_MS = 200
 
@@ -75,7 +75,7 @@ export class LeasedTerm implements FencedTerm {
   readonly #watchers = new Set<(now: Leadership, why: string | null) => void>()
   #server: LeaseServer
   #state: Leadership = 'active'
-  /** Start of the last renewal that PostgreSQL confirmed. */
+  /** Beginning of the last renewal that PostgreSQL confirmed. */
   #sureAt: Clocks
   #renewing: Promise<void> | null = null
   #cancelBeat = () => {}
@@ -133,12 +133,12 @@ export class LeasedTerm implements FencedTerm {
     const end = new AbortController()
     const { lease, held, clock } = this.#parts
     const released = (this.#renewing ?? Promise.resolve()).then(() => lease.release(held, leavesWorkers))
-    // Nobody needs it: the lease runs out.
+    // Optional: the lease expires by itself.
     await Promise.race([released, pauseOf(clock, RELEASE_MS, end.signal)]).catch(() => {})
     end.abort()
   }
 
-  /** Three renewals may fail. */
+  /** Interval of renewals, three of which may fail. */
   get #beatMs(): number {
     return this.#parts.leaseMs / 3
   }
@@ -158,7 +158,7 @@ export class LeasedTerm implements FencedTerm {
     this.#cancelBeat = this.#parts.clock.after(nextMs, () => void this.#beats())
   }
 
-  /** A renewal that begins now, even where one is under way. */
+  /** A renewal that begins now, also during another one. */
   async #renewAnew(): Promise<void> {
     await this.#renewing
     await this.#renew()
@@ -172,7 +172,7 @@ export class LeasedTerm implements FencedTerm {
     return this.#renewing
   }
 
-  /** Twice, since a connection that was lost is noticed by its use. */
+  /** Tries twice, since the first use of a lost connection reveals the loss. */
   async #renewOrNotice(): Promise<void> {
     for (let attempt = 1; attempt <= 2; attempt += 1) {
       if (this.#closed || this.#state === 'deposed') return
@@ -235,7 +235,7 @@ function deposition({ epoch, server }: LeaseRow, own: number): string {
   return `${serverText(server)} has taken over the database while this one could not renew its lease; its workers go on`
 }
 
-/** A server, for people. */
+/** Text that names a server, for people. */
 export function serverText({ pid, host, url }: Pick<LeaseServer, 'pid' | 'host' | 'url'>): string {
   return `the server with pid ${pid} on ${host}${url === null ? '' : ` at ${url}`}`
 }

@@ -3,12 +3,12 @@ import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 
 /**
- * Files with an id of a machine. The second one lasts until the machine restarts, and a
- * container sees that of its machine.
+ * Files with a name of the machine; that of the second lasts until it restarts, and is also the machine's in a
+ * container.
  */
 const FILES = ['/etc/machine-id', '/proc/sys/kernel/random/boot_id']
 
-/** Names this machine to others without telling its own id, which programs keep to themselves. */
+/** Name of this machine for others, without its own id, which programs keep to themselves. */
 export function machineIdentity(files: readonly string[] = FILES): string {
   const id = files.map(readId).find(text => text !== '') ?? hostname()
   return createHash('sha256').update(`runyard machine\0${id}`).digest('hex').slice(0, 16)

@@ -7,7 +7,7 @@ export interface NotifierOptions {
 }
 
 /**
- * Notifications within one process. Those of one topic that come before its listeners have run are one, and no
+ * Notifications within one process. Those of one topic that arrive before its listeners ran count as one, and no
  * listener keeps another from being called.
  */
 export function createNotifier({ onError }: NotifierOptions = {}): Notifier {
@@ -17,7 +17,7 @@ export function createNotifier({ onError }: NotifierOptions = {}): Notifier {
   function flush(topic: Topic): void {
     pending.delete(topic)
     for (const listener of [...(listeners.get(topic) ?? [])]) {
-      // One that ran before may have taken it back.
+      // An earlier listener may have unsubscribed it.
       if (listeners.get(topic)?.has(listener) !== true) continue
       try {
         listener.call()

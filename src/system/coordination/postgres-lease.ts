@@ -13,9 +13,9 @@ import type { Clocks, FencedTerm } from './lease-term.ts'
 export interface PostgresLeaseOptions {
   /** The database. */
   readonly url: string
-  /** Id of the machine of this server (`machineIdentity`). */
+  /** Machine of this server (`machineIdentity`). */
   readonly machine: string
-  /** True if its workers end with that machine. */
+  /** True if its workers live and die with that machine. */
   readonly boundToMachine: boolean
   /**
    * Name of a resource that only one process can have at a time and this one has, such as its locked data directory: a
@@ -24,7 +24,7 @@ export interface PostgresLeaseOptions {
   readonly instance: string | null
   /** Its keys and settings; without them servers are not compared. */
   readonly agreement?: AgreementOfServer
-  /** Duration of the lease unless it is renewed, in milliseconds. */
+  /** Duration of the lease unless it is renewed. */
   readonly leaseMs?: number
   /** The clocks of this process. */
   readonly clocks?: () => Clocks
@@ -33,15 +33,14 @@ export interface PostgresLeaseOptions {
 /** A candidate on PostgreSQL. */
 export interface PostgresLease extends LeaseCandidate {
   lead(signal: AbortSignal): Promise<FencedTerm>
-  /** The sealed text that shows which encryption key the database has; null where there is none yet. */
+  /** The sealed text that shows the encryption key of the database; null before it exists. */
   canary(): Promise<string | null>
 }
 
 const LEASE_MS = 6_000
 
 /**
- * Makes a server a candidate for the lease of a database, before anything else is read of the
- * database or written to it.
+ * Makes a server a candidate for the lease of a database, before any other read or write of the database.
  * @throws AppError `unavailable` when PostgreSQL cannot be reached
  */
 export async function openPostgresLease(options: PostgresLeaseOptions): Promise<PostgresLease> {

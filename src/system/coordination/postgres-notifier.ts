@@ -21,13 +21,13 @@ export interface PostgresNotifier extends Notifier {
 const CHANNEL = 'runyard'
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5_000
-/** Limit of topics that are kept for others while they cannot be reached. */
+/** Limit of topics that wait for the others while they cannot be reached. */
 const MAX_PENDING = 10_000
 
 /**
- * Notifications within this process, and to and from all others on the same database. Those within do not
- * depend on the database. After its connection was lost it wakes every listener once, since notifications of
- * others may have been lost.
+ * Notifications within this process, and to and from all others on the same database. Those within do not depend on
+ * the database. After a loss of the connection it wakes each listener once, since notifications of others may be
+ * lost.
  */
 export function createPostgresNotifier(options: PostgresNotifierOptions): PostgresNotifier {
   const { local } = options
@@ -61,7 +61,7 @@ export function createPostgresNotifier(options: PostgresNotifierOptions): Postgr
   }
 }
 
-/** The way to the others. */
+/** Connection to the others. */
 class Link {
   readonly ready: Promise<void>
   readonly #options: PostgresNotifierOptions
@@ -101,7 +101,7 @@ class Link {
     await channel?.close()
   }
 
-  /** Sends the pending notifications; the rest stays for the next connection. */
+  /** Sends the waiting topics; the rest stays for the next connection. */
   async #flush(): Promise<void> {
     while (this.#channel !== null && this.#pending.size > 0) {
       const topics = [...this.#pending]

@@ -5,22 +5,21 @@ import { KERNELS } from './card-kernels.ts'
 import { Arena, type CudaCall, type CudaLibrary, SUCCESS } from './cuda-library.ts'
 import type { CardAnswer, CardRequest, HelperAnswer } from './helper-messages.ts'
 
-/** One allocation: drivers and cards differ in the largest that they allow. */
+/** Size of one allocation: drivers and cards differ in the largest that they allow. */
 const PART_BYTES = 2 ** 30
 const BLOCKS = 1024
 const THREADS = 256
 /** Steps of one launch: some hundredths of a second on a card. */
 const STEPS = 4_000_000
 const SEED = 4711
-/** A launch that takes longer was held up. */
+/** Duration of a launch that was held up. */
 const LONGEST_LAUNCH_MS = 100
 const LOW = 0xffffffffn
 const FACTOR = 0x9e3779b1
 /** Words at the start of a part whose contents are compared with the expected ones. */
 const COMPARED_WORDS = 4096
 /**
- * Offsets of the arena: results of calls, the arguments of a launch and pointers to them, the text of
- * the kernels, words of a card.
+ * Offsets in the arena: results of calls, arguments of a launch and pointers to them, the kernels, words of a card.
  */
 const AT = { value: 0, second: 8, args: 64, pointers: 128, name: 256, text: 512, words: 16_384 }
 const ARENA_BYTES = AT.words + 4 * COMPARED_WORDS
@@ -30,7 +29,7 @@ interface Part {
   readonly words: number
 }
 
-/** A step that failed, with the result of the driver. */
+/** Error with the reason of a failed step. */
 class StepFailed extends Error {
   readonly result: number
   readonly step: string
@@ -41,7 +40,7 @@ class StepFailed extends Error {
   }
 }
 
-/** Uses the first card that it sees. */
+/** Uses the first visible card. */
 export class CardProgram {
   readonly #library: CudaLibrary
   readonly #arena = new Arena(ARENA_BYTES)
@@ -79,7 +78,7 @@ export class CardProgram {
     return this.#work(request.forMs, progress)
   }
 
-  /** Takes the card, and reads which ones there are. */
+  /** Takes the card, and lists the visible ones. */
   #enter(): CardAnswer {
     const { view } = this.#arena
     const begunMs = performance.now()
@@ -167,7 +166,7 @@ export class CardProgram {
     }
   }
 
-  /** By the kernel; without one the first words by a copy. */
+  /** Fills by the kernel; without one by a copy of the first words. */
   #fill({ at, words }: Part): void {
     if (this.#kernels.size > 0) {
       this.#launch('fill', BLOCKS, [at, BigInt(words), BigInt(SEED)])
@@ -233,10 +232,7 @@ function wordAt(index: number): number {
   return (Math.imul(index, FACTOR) ^ SEED) >>> 0
 }
 
-/**
- * Takes a word so many steps along the sequence at once: steps are doubled, each pair of them
- * being one of the same form.
- */
+/** Advances a word by many steps of the sequence at once: a pair of steps is one step of the same form. */
 function advanced(seed: bigint, steps: number): bigint {
   let word = seed
   let [factor, addend] = [1_664_525n, 1_013_904_223n]

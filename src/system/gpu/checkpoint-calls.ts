@@ -27,7 +27,7 @@ const VALUE_AT = 128
 
 type OwnRequest = Extract<HelperRequest, { op: CheckpointOp | 'about' }>
 
-/** Makes the calls, each until it returns. */
+/** Makes the calls, each of which blocks. */
 export class CheckpointCalls {
   readonly #library: CudaLibrary
   readonly #arena = new Arena(256)

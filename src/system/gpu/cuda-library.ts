@@ -14,8 +14,8 @@ export type CudaCall = (...args: (number | bigint)[]) => number
 export const SUCCESS = 0
 
 /**
- * Memory that does not move, for values that the library reads and writes. A small typed array could be
- * moved by the garbage collector.
+ * Memory that does not move, for values that the library reads and writes. The garbage collector could move a small
+ * typed array.
  */
 export class Arena {
   readonly #buffer: ArrayBuffer
@@ -50,7 +50,7 @@ export class CudaLibrary {
     this.#library = library
   }
 
-  /** Opens the library where the system or one of the usual folders has it; null where there is none. */
+  /** Opens the library of the system or of one of the usual folders; null without one. */
   static open(): CudaLibrary | null {
     for (const path of LIBRARIES) {
       try {
@@ -62,7 +62,7 @@ export class CudaLibrary {
     return null
   }
 
-  /** A function of the library; null where this version has none of that name. */
+  /** A function of the library; null in a version without it. */
   find(name: string, types: readonly Type[]): CudaCall | null {
     try {
       return this.#library.getFunction(name, { arguments: types, return: 'i32' }) as CudaCall
@@ -71,7 +71,7 @@ export class CudaLibrary {
     }
   }
 
-  /** The name of a result code, as `CUDA_ERROR_OUT_OF_MEMORY`; the number where the library has no name for it. */
+  /** The name of a result code, such as `CUDA_ERROR_OUT_OF_MEMORY`; the number of a code without a name. */
   nameOf(result: number): string {
     const { view } = this.#arena
     view.setBigUint64(0, 0n, true)

@@ -35,8 +35,8 @@ function failed(problem: string): GpuMemory {
 }
 
 /**
- * The lines of a query for index, id, and MiB in all, used and free, and of one for pid, id of the card and MiB.
- * Lines that hold no such values are left out.
+ * The lines of a query for index, id, and MiB in total, used and free, and of one for pid, id of the card and MiB.
+ * Lines without such values are left out.
  */
 export function parseCardMemory(cards: string, processes: string): CardReading[] {
   const byCard = Map.groupBy(rowsOf(processes, 3), ([, uuid]) => uuid)

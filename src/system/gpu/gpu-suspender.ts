@@ -1,10 +1,7 @@
 /**
- * Suspends CUDA processes by the driver's checkpoint API, each call in a helper that is
- * killed when it takes too long.
- *
- * Locks can be undone; the first checkpoint is the point of no return, after which a process
- * either comes back by a restore or has to end. A call that was given up may have been
- * carried out all the same: the state of its process decides.
+ * Suspends CUDA processes by the driver's checkpoint API, each call in a helper that is killed when it takes too
+ * long. Locks can be undone; the first checkpoint is the point of no return, after which a process either continues
+ * by a restore or has to end. A call that was given up may still have taken effect: the state of its process decides.
  */
 import type { ChildProcess } from 'node:child_process'
 import type { CardMemory, GpuMemory } from '../../core/hardware/gpu-memory.ts'
@@ -29,20 +26,20 @@ const CALL_MS = 10_000
 /** Fixed part of the time for a copy; the rest is three times that of the slowest known machine for each byte. */
 const COPY_MS = 30_000
 const SLOWEST_BYTES_PER_MS = 300_000
-/** Time within which the driver has to list no memory of suspended processes. */
+/** Time within which the driver must list no memory of suspended processes. */
 const EMPTY_MS = 10_000
 const LOOK_MS = 100
-/** Memory that a restore takes beyond the memory that the driver listed. */
+/** Memory of a restore beyond that listed by the driver. */
 const ROOM_BYTES = 256 * 2 ** 20
 /** CUDA_ERROR_NOT_INITIALIZED. */
 const NOT_INITIALIZED = 3
-/** Number of rounds for processes that appear in the meantime. */
+/** Limit of rounds that suspend processes which appeared in the meantime. */
 const ROUNDS = 3
 
-/** Parts and settings of {@link createGpuSuspender}. */
+/** Options of {@link createGpuSuspender}. */
 export interface GpuSuspenderOptions {
   readonly clock: Clock
-  /** Finds tool and library, and is the environment of helpers. */
+  /** Environment for the search of tool and library, and of helpers. */
   readonly env: NodeJS.ProcessEnv
   readonly meter: GpuMeter
   /** Time for a call that does not copy, and the least for one that does; for tests. */
@@ -54,10 +51,10 @@ export function createGpuSuspender(options: GpuSuspenderOptions): GpuSuspender {
   return new DriverSuspender(options)
 }
 
-/** One suspend. */
+/** The state of one suspend. */
 interface Work {
   readonly family: ProcessFamily
-  /** The cards of its processes, as measured before. */
+  /** The cards of its processes, as measured before the suspend. */
   readonly cards: readonly CardMemory[]
   readonly lockMs: number
   readonly helpers: Helpers
@@ -207,7 +204,10 @@ class DriverSuspender implements GpuSuspender {
     return problem === null || (await this.#state(helpers, one.pid)) === 'checkpointed' ? null : problem
   }
 
-  /** Without persistence mode the driver initializes first, which takes seconds on machines with many cards. */
+  /**
+   * Restores a process. Without persistence mode the driver is initialized first, which takes seconds with many
+   * cards.
+   */
   async #restore(helpers: Helpers, { pid, bytes }: SuspendedProcess): Promise<string | null> {
     const withinMs = this.#timeToCopy(bytes)
     const reply = await helpers.ask({ op: 'restore', pid, init: false }, withinMs)
@@ -235,7 +235,7 @@ class DriverSuspender implements GpuSuspender {
     return this.#copyMs + bytes / SLOWEST_BYTES_PER_MS
   }
 
-  /** Those of some processes that use CUDA. The driver answers this for stopped ones, too. */
+  /** The ones of some processes that use CUDA. The driver answers this for stopped ones, too. */
   async #withCuda(
     members: readonly ProcessStart[],
   ): Promise<{ readonly processes: ProcessStart[]; readonly lackOfHelper: string | null }> {
@@ -260,7 +260,7 @@ class DriverSuspender implements GpuSuspender {
     return { cards: cards.filter(card => card.processes.some(({ pid }) => own.has(pid))), problem }
   }
 
-  /** Milliseconds until the driver lists no memory of some processes; null when that took too long. */
+  /** Milliseconds until the driver lists no memory of some processes; null after the limit. */
   async #untilEmpty(processes: readonly ProcessStart[]): Promise<number | null> {
     const begunMs = this.#clock.monotonic()
     while (this.#clock.monotonic() - begunMs < EMPTY_MS) {

@@ -5,7 +5,7 @@ export type CheckpointOp = 'find' | 'state' | 'lock' | 'checkpoint' | 'restore' 
 
 /** A request to the helper. */
 export type HelperRequest =
-  /** Asks for the library of the driver, and for the missing functions of its checkpoint API. */
+  /** The library, and the missing functions of its checkpoint API. */
   | { readonly op: 'about' }
   | { readonly op: 'find'; readonly pids: readonly number[] }
   | { readonly op: 'state' | 'checkpoint' | 'unlock'; readonly pid: number }
@@ -21,28 +21,28 @@ export type CardRequest =
   | { readonly op: 'checksum' }
   | { readonly op: 'memory' }
   /**
-   * Launches a kernel again and again for this time, in which a launch that is held up counts little; a
-   * line of progress follows each.
+   * Launches a kernel repeatedly for this time, in which a delayed launch counts little; a line of progress follows
+   * each.
    */
   | { readonly op: 'work'; readonly forMs: number }
 
-/** State of a process at the driver. */
+/** State of a process in the driver. */
 export type ProcessCudaState = 'running' | 'locked' | 'checkpointed' | 'failed' | 'checkpointing' | 'restoring'
 
 /** An answer. `result` is the code of the driver, 0 for success, and `name` its name. */
 export interface HelperAnswer {
-  /** The missing part without which the helper cannot call at all, as `libcuda.so.1` or the name of a function. */
+  /** Missing part without which the helper cannot call, such as `libcuda.so.1` or the name of a function. */
   readonly missing?: string
   readonly result?: number
   readonly name?: string
   /** Duration of the call. */
   readonly ms?: number
   readonly state?: ProcessCudaState
-  /** The processes with CUDA among those that were asked about. */
+  /** The processes with CUDA among the requested ones. */
   readonly pids?: readonly number[]
   readonly about?: { readonly path: string; readonly cuda: number; readonly lacks: readonly string[] }
   readonly card?: CardAnswer
-  /** Launches that have ended, while `work` goes on; no answer yet. */
+  /** Number of finished launches, during `work`; not the answer yet. */
   readonly progress?: number
   /** A request that cannot be read, or a fault of the helper. */
   readonly problem?: string
@@ -50,16 +50,16 @@ export interface HelperAnswer {
 
 /** Answer of a helper that uses a card. */
 export interface CardAnswer {
-  /** The ids of the cards that it sees. */
+  /** The ids of the visible cards. */
   readonly uuids?: readonly string[]
   readonly initMs?: number
-  /** Null where the kernels run; else why they were not loaded. */
+  /** Null when the kernels run; else the reason why they were not loaded. */
   readonly kernelProblem?: string | null
   readonly freeBytes?: number
   readonly totalBytes?: number
-  /** Of all of its memory, as a decimal number. */
+  /** Checksum of all its memory, as a decimal number. */
   readonly checksum?: string
-  /** True if the first words are those that were written, or the work had the right result. */
+  /** True if the first words have their written values, or the work had the right result. */
   readonly isRight?: boolean
   readonly launches?: number
 }

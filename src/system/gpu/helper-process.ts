@@ -1,6 +1,6 @@
 /**
- * A process of the helper program, from the side of the server: asked one thing after another, and
- * killed when it takes too long.
+ * A process of the helper program, from the side of the server: it gets one request after another, and is killed when
+ * it takes too long.
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
@@ -11,13 +11,16 @@ import { said } from '../hardware/vendor-tool.ts'
 import type { HelperAnswer, HelperRequest } from './helper-messages.ts'
 import { withLibraryFolders } from './library-folders.ts'
 
-/** Outcome of a request: an answer, or the end of the helper, which is killed if it does not answer in time. */
+/**
+ * Result of a request: an answer, or the end of the helper, which was killed for lack of an answer, or ended by
+ * itself.
+ */
 export type Reply = HelperAnswer & { readonly silent?: true; readonly ended?: string }
 
 const NODE_OPTIONS = ['--disable-warning=ExperimentalWarning']
 const MAX_ERROR_BYTES = 4096
 
-/** Settings of the start of helpers. */
+/** Options of a helper's start. */
 export interface HelperOptions {
   readonly clock: Clock
   readonly env: NodeJS.ProcessEnv
@@ -41,7 +44,7 @@ export class HelperProcess {
     this.#child.stderr.on('data', part => {
       if (errors.length < MAX_ERROR_BYTES) errors += String(part)
     })
-    // The write to one that has ended.
+    // Error of a write to an ended helper.
     this.#child.stdin.on('error', () => {})
     const { promise, resolve } = Promise.withResolvers<string>()
     this.#exit = promise
@@ -58,9 +61,9 @@ export class HelperProcess {
   }
 
   /**
-   * Asks one thing; the answer to the one before has come.
-   * @param withinMs after this time the helper is killed
-   * @param progress gets how far `work` is
+   * Sends one request, after the answer to the previous one.
+   * @param withinMs time after which the helper is killed
+   * @param progress called with the progress of `work`
    */
   async ask(request: HelperRequest, withinMs: number, progress: (launches: number) => void = () => {}): Promise<Reply> {
     const { promise, resolve } = Promise.withResolvers<Reply>()
@@ -78,7 +81,7 @@ export class HelperProcess {
     return reply
   }
 
-  /** Lets it end by itself, as a program does that gives its card back; kills it when it has not ended in time. */
+  /** Lets it end by itself, as a program that gives its card back; kills it after the time. */
   async end(withinMs: number): Promise<void> {
     const cancel = this.#clock.after(withinMs, () => this.kill())
     this.#child.stdin.end()
@@ -95,12 +98,12 @@ export class HelperProcess {
     try {
       this.#receive?.(JSON.parse(line) as HelperAnswer)
     } catch {
-      // A line that the driver itself prints is no answer.
+      // Output of the driver itself is no answer.
     }
   }
 }
 
-/** Asks one thing in a helper of its own. */
+/** Sends one request to a helper of its own. */
 export async function askHelper(options: HelperOptions, request: HelperRequest, withinMs: number): Promise<Reply> {
   const helper = new HelperProcess(options)
   try {
@@ -119,19 +122,18 @@ export class Helpers implements Disposable {
     this.#options = options
   }
 
-  /** Starts those of some processes, which takes a moment. */
+  /** Starts the helpers of some processes, which takes a moment. */
   start(processes: readonly { readonly pid: number }[]): void {
     for (const { pid } of processes) this.#of(pid)
   }
 
-  /** Waits until the one of a process is up. */
+  /** Waits until the helper of a process runs. */
   async ready(pid: number, withinMs: number): Promise<void> {
     await this.#of(pid).ask({ op: 'about' }, withinMs)
   }
 
   /**
-   * Asks one thing about a process; the answer to the one before has come. Afterwards a helper that failed
-   * is replaced by another one.
+   * Sends one request about a process, after the answer to the previous one. A helper that failed is then replaced.
    */
   async ask(request: HelperRequest & { readonly pid: number }, withinMs: number): Promise<Reply> {
     const reply = await this.#of(request.pid).ask(request, withinMs)
@@ -151,7 +153,7 @@ export class Helpers implements Disposable {
   }
 }
 
-/** Outcome of a request as words; null if it succeeded. */
+/** Result of a failed request, in words; null for a success. */
 export function problemOfReply(reply: Reply): string | null {
   if (reply.silent === true) return 'the driver did not answer in time'
   if (reply.ended !== undefined) return `the process that calls the driver ${reply.ended}`

@@ -1,4 +1,4 @@
-/** Folders of the library of NVIDIA's driver. */
+/** Places of the library of NVIDIA's driver. */
 import { existsSync } from 'node:fs'
 import { delimiter, dirname } from 'node:path'
 
@@ -13,7 +13,10 @@ export const LIBRARIES = [
   '/run/opengl-driver/lib/libcuda.so.1',
 ] as const
 
-/** An environment in which the loader finds the library and what it loads by name, such as its compiler of PTX. */
+/**
+ * An environment in which the loader finds the library and the files that it loads by name, such as its compiler of
+ * PTX.
+ */
 export function withLibraryFolders(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const folders = LIBRARIES.filter(path => existsSync(path)).map(path => dirname(path))
   const path = [env.LD_LIBRARY_PATH ?? '', ...folders].filter(folder => folder !== '').join(delimiter)

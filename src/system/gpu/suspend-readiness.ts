@@ -1,4 +1,6 @@
-/** Conditions of the suspension of processes: of the driver, the cards, the machine and the processes themselves. */
+/**
+ * Readiness of a machine to suspend processes: requirements of the driver, the cards, the machine and the processes.
+ */
 import { readFileSync } from 'node:fs'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -19,10 +21,10 @@ const QUERY = ['--query-gpu=index,driver_version,mig.mode.current', '--format=cs
 const ABOUT_MS = 10_000
 /** Memory that the host keeps beside the copies: the driver's own for each process, and a reserve for others. */
 const SPARE_BYTES = 2 ** 30
-/** Memory that a copy takes beyond the memory that the driver lists for the process. */
+/** Memory of a copy beyond that listed by the driver for the process. */
 const EXTRA_BYTES = 512 * 2 ** 20
 
-/** Asks tool, library and system. @param tool its environment is that of the helper, too */
+/** Checks tool, library and system. @param tool its environment is that of the helper, too */
 export async function readReadiness(tool: ToolOptions): Promise<SuspendReadiness> {
   const unknown = { driver: null, cuda: null }
   const system = `${process.platform} ${process.arch}`
@@ -67,7 +69,7 @@ async function hasMps(): Promise<boolean> {
 }
 
 /**
- * The reason why a family cannot be suspended.
+ * Reason why a family cannot be suspended; null without one.
  * @param cards the cards that its processes use
  */
 export async function familyLack(

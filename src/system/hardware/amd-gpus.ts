@@ -6,7 +6,7 @@ import { runTool, said, type ToolOptions } from './vendor-tool.ts'
 /** The members of an unchecked object. */
 export type Fields = Readonly<Record<string, unknown>>
 
-/** Asks the newer tool, and the older one where there is no newer. */
+/** Asks the newer tool, and the older one if the newer is missing. */
 export async function readAmd(options: ToolOptions): Promise<GpuReading> {
   const run = await runTool('amd-smi', ['static', '--asic', '--vram', '--driver', '--json'], options)
   if (run.state === 'missing') return readRocm(options)

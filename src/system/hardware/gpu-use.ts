@@ -19,7 +19,7 @@ export async function readNvidiaUse(options: ToolOptions): Promise<UseByIndex> {
   return run.state === 'done' ? parseNvidiaUse(run.text) : NONE
 }
 
-/** Asks AMD's newer tool, and the older one where there is no newer. Empty where both are missing or one fails. */
+/** Asks AMD's newer tool, and the older one if the newer is missing. Empty when both are missing or one fails. */
 export async function readAmdUse(options: ToolOptions): Promise<UseByIndex> {
   const run = await runTool('amd-smi', ['metric', '--usage', '--mem-usage', '--json'], options)
   if (run.state === 'done') return parsed(run.text, parseAmdUse)

@@ -1,10 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 
-/**
- * Names that this machine has for itself: its host name, with the domains that it searches,
- * and its line in /etc/hosts.
- */
+/** Names of this machine for itself: its host name, with the domains that it searches, and its line in /etc/hosts. */
 export function machineNames(own = hostname(), read: (file: string) => string = readText): string[] {
   const name = own.toLowerCase()
   const [label = name] = name.split('.')

@@ -16,30 +16,28 @@ import type { ToolOptions } from './vendor-tool.ts'
 
 /** Timeout of a vendor's tool. */
 export const TOOL_MS = 10_000
-/** Age from which the parts are read again when they are needed. */
+/** Age from which the parts are read again at their next use. */
 export const FRESH_MS = 30_000
 /** Delay of a repeated read: its caller is about to start a worker, and starting a tool would delay that. */
 const LATER_MS = 200
-/** Time for which GPUs stay listed that cannot be read. */
+/** Time for which GPUs that can no longer be read are still listed. */
 export const KEPT_MS = 600_000
 /** Age from which a measurement of the use of GPUs is outdated. */
 export const USE_KEPT_MS = 60_000
 
-/** Parts and settings of {@link createMachine}. */
+/** Options of {@link createMachine}. */
 export interface MachineOptions {
   readonly clock: Clock
   readonly notifier: Pick<Notifier, 'publish'>
   readonly emit: Emit
-  /** Its PATH finds the tools; CUDA_VISIBLE_DEVICES limits which GPUs workers get. */
+  /** Environment: its PATH finds the tools; its CUDA_VISIBLE_DEVICES limits the GPUs of workers. */
   readonly env: NodeJS.ProcessEnv
   readonly toolMs?: number
   /** The folder with the data of the server, whose disk is shown; none when left out. */
   readonly dataDir?: string
 }
 
-/**
- * This machine: processors and memory as far as this process may use them, and the GPUs that the vendors' tools list.
- */
+/** This machine: processors and memory that this process may use, and the GPUs that the vendors' tools list. */
 export function createMachine(options: MachineOptions): Machine {
   return new ThisMachine(options)
 }
@@ -47,7 +45,7 @@ export function createMachine(options: MachineOptions): Machine {
 /** The GPUs of one vendor. */
 interface KnownGpus {
   gpus: readonly MachineGpu[]
-  /** Time of the last reading of each GPU, in monotonic milliseconds. */
+  /** Time of the last read of each, in monotonic milliseconds. */
   readonly seenMs: Map<string, number>
 }
 
@@ -166,7 +164,7 @@ class ThisMachine implements Machine {
     return parts
   }
 
-  /** The GPUs of this read, and those of earlier reads that are missing in it for a short time only. */
+  /** The GPUs of this read, and those of earlier reads that are missing in it for only a short time. */
   #merge(
     known: KnownGpus,
     { state, gpus, lost, problem }: GpuReading,
@@ -219,7 +217,8 @@ function isAmong(lost: readonly string[], { index, uuid }: MachineGpu): boolean 
 }
 
 /**
- * The GPUs that the variable names, by index or by the beginning of an id, as CUDA reads it; all where it is not set.
+ * True for the GPUs that the variable names, by index or by the beginning of an id, as in CUDA; for all when it is
+ * not set.
  */
 function visibleTo(variable: string | undefined): (gpu: MachineGpu) => boolean {
   if (variable === undefined) return () => true

@@ -1,4 +1,4 @@
-/** Free memory, from /proc and from control groups of both versions on Linux. */
+/** Free memory, as Linux reports it in /proc and in control groups of both versions. */
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type MachineMemory, tightest } from '../../core/hardware/machine-memory.ts'
@@ -8,7 +8,7 @@ interface GroupFiles {
   readonly folder: string
   readonly limit: string
   readonly used: string
-  /** The line of memory.stat with the bytes of files that are only held to be read again. */
+  /** The line of memory.stat with the bytes of files in the cache. */
   readonly cached: string
 }
 
@@ -20,9 +20,9 @@ const V1: Omit<GroupFiles, 'folder'> = {
 const V2: Omit<GroupFiles, 'folder'> = { limit: 'memory.max', used: 'memory.current', cached: 'inactive_file' }
 
 /**
- * Free memory of the machine, or of the control group of this server or one around it, whichever is less.
- * @param root folder with /proc and /sys; by default that of the system
- * @returns null if the system does not show it
+ * Free memory of the machine, or of the control group of this server or one around it, whichever has less.
+ * @param root the folder below which /proc and /sys are; that of the system unless given
+ * @returns null on a system that does not show it
  */
 export function readMemory(root = '/'): MachineMemory | null {
   const { machine, groups } = readMemories('self', root)
@@ -30,9 +30,9 @@ export function readMemory(root = '/'): MachineMemory | null {
 }
 
 /**
- * Free memory of the machine, and of each control group with a limit that applies to a process.
+ * Free memory of the machine, and of each control group with a limit for a process.
  * @param pid a process, or `self`
- * @returns the machine is null if the system does not show it
+ * @returns the machine is null on a system that does not show it
  */
 export function readMemories(
   pid: number | 'self',
@@ -46,17 +46,14 @@ export function readMemories(
   const groups = groupsOf(text(`proc/${pid}/cgroup`)).map(group =>
     ofGroup({ ...group, folder: join(root, group.folder) }),
   )
-  // A limit beyond the machine is none.
+  // A limit beyond the machine has no effect.
   return {
     machine,
     groups: groups.filter(group => group !== null).filter(({ totalBytes }) => totalBytes < machine.totalBytes),
   }
 }
 
-/**
- * The groups that hold for a process, by its list of them. In a container the path may be that
- * outside, which is not there.
- */
+/** The groups of a process, by its list of them. In a container the path may be that outside, which does not exist. */
 function groupsOf(list: string): GroupFiles[] {
   return list.split('\n').flatMap(line => {
     const [, names, ...rest] = line.split(':')

@@ -8,22 +8,22 @@ export interface GpuReading {
   /** `missing` if the tool does not exist; `failed` if its output cannot be read. */
   readonly state: 'missing' | 'failed' | 'read'
   readonly gpus: readonly MachineGpu[]
-  /** GPUs that it lists and cannot read, by the index or id that it gives. */
+  /** GPUs that it lists and cannot read, by their index or id in its output. */
   readonly lost: readonly string[]
-  /** A sentence; null while all is well. */
+  /** A sentence; null without a problem. */
   readonly problem: string | null
 }
 
-/** No tool, no GPUs. */
+/** Reading without a tool: no GPUs. */
 export const NO_TOOL: GpuReading = { state: 'missing', gpus: [], lost: [], problem: null }
 
 const QUERY = ['--query-gpu=index,uuid,name,memory.total,driver_version', '--format=csv,noheader,nounits']
-/** Text of the tool for a value that a card does not report. */
+/** Output of the tool for a value that a card does not report. */
 const NOT_REPORTED = /^\[?(N\/A|Not Supported)\]?$/i
-/** Text of the tool in place of values of a card that does not answer. */
+/** Output of the tool in place of values of a card that no longer responds. */
 const BROKEN = /ERR!|Unknown Error|GPU is lost|Unable to determine|requires reset/i
 
-/** Asks the tool. @param hostMemoryGb memory that cards without any of their own share */
+/** Asks the tool. @param hostMemoryGb memory that cards without their own share */
 export async function readNvidia(options: ToolOptions, hostMemoryGb: number): Promise<GpuReading> {
   const list = await runTool('nvidia-smi', QUERY, options)
   if (list.state === 'missing') return NO_TOOL
@@ -41,7 +41,7 @@ export async function readNvidia(options: ToolOptions, hostMemoryGb: number): Pr
   return { state: 'read', gpus, lost: cards.lost, problem: problemOf(gpus, cards.lost) }
 }
 
-/** The lines of a query for index, id, name, MiB and driver; `lost` are those that hold no values. */
+/** The lines of a query for index, id, name, MiB and driver; `lost` are lines without values. */
 export function parseCards(text: string, hostMemoryGb: number): { gpus: MachineGpu[]; lost: string[] } {
   const gpus: MachineGpu[] = []
   const lost: string[] = []
@@ -69,7 +69,7 @@ export function parseCards(text: string, hostMemoryGb: number): { gpus: MachineG
   return { gpus, lost }
 }
 
-/** Index, id, name, which may have commas, memory and driver; null where one is missing. */
+/** Index, id, name, which may have commas, memory and driver; null when one is missing. */
 function wordsOf(line: string): readonly string[] | null {
   const parts = line.split(',').map(part => part.trim())
   const words = [...parts.slice(0, 2), parts.slice(2, -2).join(', '), ...parts.slice(-2)]
@@ -96,7 +96,7 @@ export function withDetails(gpus: readonly MachineGpu[], xml: string): MachineGp
   })
 }
 
-/** Puts the parts in place of cards that are parted, as `nvidia-smi -L` names them. */
+/** Replaces partitioned cards by their partitions, as `nvidia-smi -L` names them. */
 export function withParts(gpus: readonly MachineGpu[], names: string): MachineGpu[] {
   const parts = new Map<string, { profile: string; uuid: string }[]>()
   let card = ''
@@ -126,7 +126,7 @@ function textOf(run: Awaited<ReturnType<typeof runTool>>): string {
   return run.state === 'missing' ? '' : run.text
 }
 
-/** Problems of single cards, in one sentence; null without any. */
+/** Problems of single cards, in one sentence; null without one. */
 export function problemOf(gpus: readonly MachineGpu[], lost: readonly string[]): string | null {
   const bad = gpus.filter(({ problem }) => problem !== null).map(({ index, problem }) => `GPU ${index}: ${problem}`)
   const all = [...bad, ...lost.map(id => `GPU ${id} does not answer`)]

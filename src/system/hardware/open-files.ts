@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** Limit of open files and connections of this process; null if the system does not show it. */
+/** Limit of open files and connections of this process; null on a system that does not report it. */
 export function openFileLimit(): number | null {
   try {
     const soft = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]

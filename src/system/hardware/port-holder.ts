@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 /**
- * The process that listens on a TCP port of this machine, as far as this user may see it: "pid 123 (node)". Null when
- * it cannot be found out, as on systems without /proc.
+ * The process that listens on a TCP port of this machine, if this user may see it: "pid 123 (node)". Null for an
+ * unknown one, as on systems without /proc.
  */
 export function portHolder(port: number): string | null {
   try {

@@ -1,21 +1,21 @@
-/** Runs tools of vendors: for a bounded time, with bounded output, and without trust in their ending. */
+/** Runs tools of vendors with limits of time and output, and without waiting for an end that may never come. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import type { Clock } from '../../ports/clock.ts'
 
-/** Outcome of a run. */
+/** Result of a run. */
 export type ToolRun =
   | { readonly state: 'missing' }
   | { readonly state: 'failed'; readonly problem: string; readonly text: string }
   | { readonly state: 'done'; readonly text: string }
 
-/** Environment and limits of the tools. */
+/** Options of runs: the search path and the time limit. */
 export interface ToolOptions {
   readonly clock: Clock
   readonly env: NodeJS.ProcessEnv
   readonly timeoutMs: number
-  /** Runs that did not end when they were killed, by the names of their programs; kept by the caller. */
+  /** Killed runs that have not ended yet, by the names of their programs; kept by the caller. */
   readonly hung: Map<string, ChildProcess>
 }
 
@@ -27,8 +27,8 @@ function isInPath(name: string, path = ''): boolean {
 }
 
 /**
- * Runs a program. One that does not end in time is killed with all that it started, and not waited for: a process that
- * hangs in its driver cannot be killed. While there is such a one the program is not run again.
+ * Runs a program. At its time limit it is killed with all its processes, without waiting for their end: a process
+ * that hangs in its driver cannot be killed. As long as one remains, the program is not run again.
  */
 export function runTool(name: string, args: readonly string[], options: ToolOptions): Promise<ToolRun> {
   const { clock, env, timeoutMs, hung } = options
@@ -63,7 +63,7 @@ export function runTool(name: string, args: readonly string[], options: ToolOpti
     child.stdout.on('data', collect(out))
     child.stderr.on('data', collect(err))
     child.on('error', (error: NodeJS.ErrnoException) => {
-      // A closed folder of PATH gives this error for every name.
+      // A closed folder of PATH gives this error for all names.
       const isMissing = error.code === 'ENOENT' || (error.code === 'EACCES' && !isInPath(name, env.PATH))
       if (isMissing) end({ state: 'missing' })
       else fail(`cannot be run: ${error.code ?? error.message}`)

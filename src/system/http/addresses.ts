@@ -1,10 +1,8 @@
-/** Addresses that the server may call for somebody who named them. */
+/** Addresses that the server may call on behalf of a user. */
 import { BlockList, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 
-/**
- * Never called: link-local addresses, and those where clouds answer machines. The last rows are the same inside IPv6.
- */
+/** Never called: link-local addresses, and the metadata services of clouds. The last rows are the same inside IPv6. */
 const FORBIDDEN = listOf([
   ...['169.254.0.0/16', '100.100.100.200/32', '168.63.129.16/32', '192.0.0.192/32'],
   ...['fe80::/10', 'fd00:ec2::254/128', 'fd00:42::42/128', 'fd20:ce::254/128'],
@@ -13,7 +11,7 @@ const FORBIDDEN = listOf([
   ...['::a9fe:0/112', '::6464:64c8/128', '::a83f:8110/128', '::c000:c0/128'],
 ])
 
-/** Not on the Internet: this machine, private networks, several receivers at once, and IPv4 inside IPv6. */
+/** Not on the Internet: this machine, private networks, multicast, and IPv4 inside IPv6. */
 const NOT_PUBLIC = listOf([
   ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '172.16.0.0/12', '192.0.0.0/24', '192.168.0.0/16'],
   ...['198.18.0.0/15', '224.0.0.0/4', '240.0.0.0/4'],
@@ -25,13 +23,13 @@ const LOOPBACK = ['127.0.0.0/8', '0.0.0.0/8', '::/128', '::1/128'].concat(
   ...['127.0.0.0/8', '0.0.0.0/8'].map(network => insideIpv6(network)),
 )
 
-/** An address as the resolver gives it. */
+/** An address as returned by the resolver. */
 export interface OutboundAddress {
   readonly address: string
   readonly family: number
 }
 
-/** Addresses that are refused besides those that nobody may call. */
+/** Addresses that are refused in addition to those that are always refused. */
 export interface AddressRules {
   /** Private networks and this machine. */
   readonly publicOnly: boolean
@@ -41,7 +39,7 @@ export interface AddressRules {
   readonly interfaces?: () => readonly string[]
 }
 
-/** The reason why this address is not called, as a phrase; null if it may be. */
+/** Reason why this address is not called, as a phrase; null when it may be. */
 export function refusalOf(address: string, rules: AddressRules): string | null {
   const [bare = ''] = address.split('%')
   const family = isIP(bare) === 6 ? 'ipv6' : 'ipv4'

@@ -3,7 +3,7 @@ import type { HealthAnswer } from '../../core/balancing/health-check.ts'
 import type { SocketAddress } from '../../core/workers/socket-address.ts'
 import type { Probes } from '../../ports/probe.ts'
 
-/** Bytes of an answer's body that are read and discarded before the connection is cut. */
+/** Bytes of a response's body that are read and dropped before the connection is cut. */
 const MAX_BODY_BYTES = 64 * 1024
 
 /**
@@ -38,7 +38,7 @@ function ask(
     clearTimeout(timer)
     resolve({ problem: 'the connection was closed before an answer', refused: false })
   })
-  // A worker's answer to an upgrade is no answer to a health check.
+  // The response to an upgrade does not answer a health check.
   call.on('upgrade', (_answer, socket) => socket.destroy())
   call.on('response', answer => {
     resolve({ status: answer.statusCode ?? 0 })

@@ -3,7 +3,7 @@ import type { ImageRegistries } from '../../ports/image-registries.ts'
 import { type OutboundAddress, refusalOf } from './addresses.ts'
 import { resolveName } from './outbound.ts'
 
-/** Registry of the images whose name has none. It may be a mirror that the operator has set in the engine. */
+/** Registry of images without one in their names. It may be a mirror that the operator has set in the engine. */
 const DEFAULT_REGISTRY = 'docker.io'
 /** Suffixes of names that no public resolver has. */
 const PRIVATE_NAMES =
@@ -12,7 +12,7 @@ const RESOLVE_MS = 5_000
 
 /** Options of the rule for registries. */
 export interface ImageRegistriesOptions {
-  /** Registries with private addresses that everybody may use, each a host, with a port or for all ports. */
+  /** Registries with private addresses that all accounts may use, each a host, with a port or for all ports. */
   readonly allowed: readonly string[]
   /** Finds the addresses of a name; by default the system's resolver. */
   readonly resolve?: (name: string) => Promise<readonly OutboundAddress[]>
@@ -63,7 +63,7 @@ function withoutPort(registry: string): string {
   return colon > registry.lastIndexOf(']') ? registry.slice(0, colon) : registry
 }
 
-/** None where the name has none, or nobody answers in time. */
+/** Empty for a name without addresses, or a resolver that does not respond in time. */
 async function addressesOf(
   name: string,
   resolve: (name: string) => Promise<readonly OutboundAddress[]>,

@@ -10,9 +10,9 @@ import { type AddressRules, isPublic, type OutboundAddress, refusalOf } from './
 /** Limit of bytes of a response body that are read and dropped before the connection is cut. */
 const MAX_BODY_BYTES = 64 * 1024
 
-/** Rules of outbound calls. */
+/** Options of outbound calls. */
 export interface OutboundOptions {
-  /** True to refuse private addresses too. */
+  /** True to refuse private addresses, too. */
   readonly publicOnly: boolean
   /** Addresses of the interfaces of this machine; by default those of the system. */
   readonly interfaces?: () => readonly string[]
@@ -42,7 +42,7 @@ export function createOutbound({ publicOnly, interfaces, resolve = resolveName }
   }
 }
 
-/** The addresses of a URL that may be called, or why none may. */
+/** The addresses of a URL that may be called, or the reason why none may. */
 async function allowedAddresses(
   url: URL,
   rules: AddressRules,
@@ -65,7 +65,7 @@ function send(url: URL, request: OutboundRequest, allowed: readonly OutboundAddr
   const call = open(url, {
     method: 'POST',
     headers: { ...request.headers, 'content-length': Buffer.byteLength(request.body) },
-    // A connection of its own: a kept one could be to an address that was checked for another name.
+    // A connection of its own: a kept one could have an address that was checked for another name.
     agent: false,
     signal: request.signal,
     lookup: (_name, options, callback) => {
@@ -100,7 +100,7 @@ export async function resolveName(name: string): Promise<readonly OutboundAddres
   return lookup(name, { all: true })
 }
 
-/** Waits no longer than the signal allows; a question to the resolver cannot be taken back. */
+/** Waits no longer than the signal allows; a query of the resolver cannot be canceled. */
 function race<Value>(value: Promise<Value>, signal: AbortSignal): Promise<Value> {
   return new Promise((resolve, reject) => {
     const giveUp = () => reject(new Error('given up'))

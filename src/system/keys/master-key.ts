@@ -11,7 +11,7 @@ export type MasterKeys = readonly [Buffer, ...Buffer[]]
  * The keys of a server: the given ones, then those of the file, which is made if there are no keys.
  * A file with two keys belongs to an unfinished rotation.
  * @param given in base64, from the environment
- * @throws AppError `internal` when the file does not hold keys
+ * @throws AppError `internal` for a file without keys
  */
 export function loadMasterKeys(file: string, given: readonly string[]): MasterKeys {
   const keys = given.map(text => Buffer.from(text, 'base64'))

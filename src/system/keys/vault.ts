@@ -19,8 +19,8 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
 /**
- * Names the form of a sealed text. The first form, `v1`, had no key id; up to the second, `v2`,
- * none was bound to its place.
+ * Name of the form of a sealed text. The first form, `v1`, had no key id; up to the second, `v2`, texts were not
+ * bound to their place.
  */
 const VERSION = 'v3'
 
@@ -66,7 +66,7 @@ export function createVault(current: Buffer, ...others: Buffer[]): Vault {
   }
 }
 
-/** Name of a key in the texts that are sealed with it; reveals nothing of the key. */
+/** Id of a key in the texts that it sealed, which reveals nothing of the key. */
 export function keyId(key: Buffer): string {
   return createHash('sha256').update('runyard key id').update(key).digest('hex').slice(0, 12)
 }
@@ -125,7 +125,7 @@ export function boundVault(vault: Vault): Vault {
   return {
     ...vault,
     open(text, place) {
-      // Those of jobs may come from drafts of batches, which go by themselves.
+      // Texts of jobs may come from drafts of batches, which have a short life.
       if (place.kind === 'jobs' || text.startsWith(`${VERSION}.`)) return vault.open(text, place)
       throw new AppError(
         'internal',

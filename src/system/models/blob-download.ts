@@ -11,20 +11,20 @@ import { moveDurably } from '../../disk/durable-file.ts'
 import type { OpenedFile } from './hub.ts'
 import { problemOf } from './hub-connection.ts'
 
-/** Suffix of the names of unfinished files, as in the cache of Hugging Face. */
+/** End of the names of unfinished files, as in the cache of Hugging Face. */
 export const INCOMPLETE = '.incomplete'
 /** Blobs never change. Workers that run as other users read them, too. */
 const BLOB_FILE = 0o444
 const PART_FILE = 0o644
 
-/** Parameters of {@link downloadBlob}. */
+/** Options of {@link downloadBlob}. */
 export interface BlobDownload {
   readonly file: ModelFile
-  /** Path of the finished file. */
+  /** Path of the blob. */
   readonly path: string
   readonly signal: AbortSignal
   readonly open: (offset: number) => Promise<OpenedFile>
-  /** Receives the number of bytes on disk; fewer than before when they must be downloaded again. */
+  /** Called with the number of present bytes; it falls when they have to be downloaded again. */
   readonly received: (bytes: number) => void
 }
 
@@ -56,7 +56,7 @@ export async function downloadBlob(download: BlobDownload): Promise<void> {
   moveDurably(part, path)
 }
 
-/** Error of the disk as a problem of the model; other errors unchanged. @param neededBytes size of the write */
+/** An error of the disk as a problem of the model; other errors unchanged. @param neededBytes bytes to be written */
 export function diskProblem(thrown: unknown, neededBytes: number): unknown {
   if (thrown instanceof ModelError) return thrown
   const { code, syscall } = thrown as NodeJS.ErrnoException
@@ -91,13 +91,13 @@ async function resume(
   return { hash, offset: size }
 }
 
-/** Fetches the rest. @returns the hash of the whole */
+/** Downloads the rest. @returns the hash of the whole */
 async function fill(handle: FileHandle, resumed: Hash, from: number, download: BlobDownload): Promise<string> {
   const { file, received, signal } = download
   if (from === file.bytes) return resumed.digest('hex')
   const opened = await download.open(from)
   const { body, host, offset } = opened
-  // A hub that ignores ranges sends all of it again.
+  // A hub that ignores ranges sends the whole file again.
   const hash = offset === from ? resumed : startHash(file)
   let at = offset
   if (offset !== from) await handle.truncate(0)

@@ -18,7 +18,7 @@ export interface HubCall {
   readonly headers?: Readonly<Record<string, string>>
   readonly token: string | null
   readonly signal: AbortSignal
-  /** True to follow redirects to other hosts; otherwise the redirect is the response. */
+  /** True to follow redirects to other hosts; the redirect is the response otherwise. */
   readonly leaves: boolean
 }
 
@@ -27,15 +27,15 @@ export interface HubResponse {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly body: IncomingMessage
-  /** Host that responded. */
+  /** Host of the response. */
   readonly host: string
 }
 
-/** Parts and settings of {@link HubConnection}. */
+/** Options of {@link HubConnection}. */
 export interface HubConnectionOptions {
   /** Address of the hub, without a slash at its end. */
   readonly hub: string
-  /** Longest silence of the other side, in milliseconds. */
+  /** Longest silence of the other side. */
   readonly stallMs: number
   /** Environment with HTTPS_PROXY and similar variables. */
   readonly env: Readonly<Record<string, string | undefined>>
@@ -44,7 +44,7 @@ export interface HubConnectionOptions {
 const MAX_REDIRECTS = 5
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
 
-/** Connections to one hub, which are kept for a while. */
+/** Connections to one hub, which are reused for a while. */
 export class HubConnection {
   /** Address of the hub, without a slash at its end. */
   readonly hub: string
@@ -65,7 +65,7 @@ export class HubConnection {
     return new URL(this.hub).host
   }
 
-  /** @throws ModelError when nobody answers */
+  /** @throws ModelError without a response */
   async call(address: string, call: HubCall): Promise<HubResponse> {
     let url = new URL(address)
     for (let redirects = 0; ; redirects += 1) {
@@ -81,7 +81,7 @@ export class HubConnection {
     }
   }
 
-  /** Closes the connections that are kept. */
+  /** Closes the kept connections. */
   close(): void {
     this.#agents.http.destroy()
     this.#agents.https.destroy()
@@ -102,7 +102,7 @@ export class HubConnection {
       },
     }
     const request = (isSecure ? requestHttps : requestHttp)(url, options)
-    // Of the whole exchange: also while the body is read.
+    // Holds for the whole exchange, the read of the body included.
     request.setTimeout(this.#stallMs, () =>
       request.destroy(new ModelError({ kind: 'download_stalled', host: url.host })),
     )
@@ -115,7 +115,7 @@ export class HubConnection {
   }
 }
 
-/** Error of a call or of the reading of its body, as a problem of the model. */
+/** The failure of a call or of the read of its body, as a problem of the model. */
 export function problemOf(thrown: unknown, host: string, signal: AbortSignal): ModelError {
   if (thrown instanceof ModelError) return thrown
   if (signal.aborted) return new ModelError({ kind: 'stopped' }, thrown)
@@ -124,7 +124,7 @@ export function problemOf(thrown: unknown, host: string, signal: AbortSignal): M
   return new ModelError({ kind: 'hub_unreachable', host, said: code ?? message }, thrown)
 }
 
-/** A secure connection never goes on as an open one. */
+/** A secure connection is never continued as a plain one. */
 function isAllowed(from: URL, to: URL): boolean {
   return to.protocol === 'https:' || (to.protocol === 'http:' && from.protocol === 'http:')
 }

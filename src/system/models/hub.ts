@@ -1,4 +1,4 @@
-/** Client of a hub of models: revisions, lists of files, and the files. */
+/** API of a hub of models: revisions, lists of files, and the files. */
 import type { IncomingMessage } from 'node:http'
 import { type ModelFile, ModelFileList } from '../../core/models/model-files.ts'
 import { ModelError, type ModelProblem } from '../../core/models/model-problem.ts'
@@ -8,7 +8,7 @@ import { type HubConnection, type HubResponse, problemOf } from './hub-connectio
 export interface HubModel {
   /** The commit that the revision means. */
   readonly commit: string
-  /** True if only some accounts of the hub may read it. */
+  /** True if not everyone may read it. */
   readonly isRestricted: boolean
 }
 
@@ -16,11 +16,11 @@ export interface HubModel {
 export interface OpenedFile {
   readonly body: IncomingMessage
   readonly host: string
-  /** Its start in the file: 0 if the hub ignores the range of the request. */
+  /** Its position in the file: 0 from a hub that ignores the requested range. */
   readonly offset: number
 }
 
-/** A model, and the account that asks for it. */
+/** Query for a model by a user. */
 export interface HubQuestion {
   /** `owner/name`. */
   readonly name: string
@@ -29,7 +29,7 @@ export interface HubQuestion {
   readonly signal: AbortSignal
 }
 
-/** Bodies of descriptions and lists. */
+/** Limit of descriptions and lists. */
 const MAX_JSON_BYTES = 16 * 1024 * 1024
 const MAX_PAGES = 500
 
@@ -67,7 +67,7 @@ export class Hub {
     return list.files
   }
 
-  /** @throws ModelError when the hub does not let the token read this file */
+  /** @throws ModelError when the hub refuses this file to the token */
   async checkAccess(question: HubQuestion, path: string): Promise<void> {
     const { token, signal } = question
     const address = this.#addressOf(question, path)
@@ -132,7 +132,7 @@ export class Hub {
   }
 }
 
-/** Turns errors of the package, which come from answers that it cannot read, into a problem of the model. */
+/** Calls the package, whose errors are about malformed responses. */
 async function read<T>(host: string, ask: () => Promise<T>): Promise<T> {
   try {
     return await ask()
@@ -159,7 +159,7 @@ async function textOf({ body, host }: HubResponse, signal: AbortSignal): Promise
   return Buffer.concat(parts).toString('utf8')
 }
 
-/** The reason why the hub, or a host that it redirects to, refuses. */
+/** Reason of a refusal by the hub, or by a host of its redirects. */
 function refusal({ status, headers, host }: HubResponse, { revision, token }: HubQuestion): ModelError {
   const code = headers['x-error-code']
   return new ModelError(problem())

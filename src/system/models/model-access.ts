@@ -1,25 +1,22 @@
-/**
- * Rights of accounts to the models of a cache: everybody may read a model, or the accounts whose
- * token the hub accepted for it.
- */
+/** Rights to read the models of a cache: everyone, or the accounts whose token the hub accepted for the model. */
 import { createHash } from 'node:crypto'
 import type { ModelReader } from '../../ports/model-cache.ts'
 import type { ModelFolders } from './model-folders.ts'
 
-/** Time for which the hub's answer about a token counts while the hub can be asked. */
+/** Time for which an answer of the hub about a token counts while the hub can be asked. */
 const FRESH_MS = 24 * 60 * 60_000
-/** Accounts whose right to one model is remembered; those of the latest answers. */
+/** Limit of accounts whose right to one model is remembered, those of the latest answers. */
 const MAX_GRANTS = 1_000
 
 /** An account that may read a model. */
 interface Grant {
   readonly owner: string
-  /** SHA-256 of the account and its token: another token has to be shown to the hub first. */
+  /** SHA-256 of the account and its token: the hub has to check another token first. */
   readonly token: string
   readonly atMs: number
 }
 
-/** Facts of a model beside its files. */
+/** Note about a model beside its files. */
 interface ModelNote {
   /** Null until the hub was asked. */
   readonly isRestricted: boolean | null
@@ -38,13 +35,13 @@ export class ModelAccess {
     this.#now = now
   }
 
-  /** True if only some accounts may read a model, and if that is unknown. */
+  /** True if only some accounts may read a model, or that is unknown. */
   isRestricted(model: string): boolean {
     return this.#note(model).isRestricted !== false
   }
 
   /**
-   * True if an account may read a model, by previous answers of the hub.
+   * True if an account may read a model, by an earlier answer of the hub.
    * @param age `fresh` when the hub can be asked again, `any` when it cannot be reached
    */
   mayRead(model: string, reader: ModelReader, age: 'fresh' | 'any'): boolean {
@@ -56,7 +53,7 @@ export class ModelAccess {
     return age === 'any' || this.#now() - grant.atMs < FRESH_MS
   }
 
-  /** The hub lets an account read a model. @param token with which; null when it needs none */
+  /** Records that the hub lets an account read a model. @param token its token; null when none is needed */
   allow(model: string, { owner }: ModelReader, token: string | null): void {
     const note = this.#note(model)
     if (token === null) {
@@ -75,12 +72,12 @@ export class ModelAccess {
     if (grants.length < note.grants.length) this.#write(model, { ...note, grants })
   }
 
-  /** Time of the last use of a commit; 0 if unknown. */
+  /** Time of the last use of a commit; 0 for an unknown one. */
   usedAtMs(model: string, commit: string): number {
     return this.#note(model).usedAtMs[commit] ?? 0
   }
 
-  /** A commit is used. */
+  /** Records a use of a commit. */
   used(model: string, commit: string): void {
     const note = this.#note(model)
     const there = this.#folders.commits(model)

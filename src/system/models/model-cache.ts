@@ -1,6 +1,6 @@
 /**
- * Models on the disk of this machine: downloaded once, kept while workers have them, removed
- * when others need the room.
+ * Models on the disk of this machine: downloaded once, kept while workers have them, removed when others need the
+ * room.
  */
 import { existsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
@@ -30,37 +30,37 @@ import { Limiter, RunningDownload } from './running-download.ts'
 
 /** Files that are downloaded at the same time, over all models. */
 const PARALLEL_FILES = 4
-/** Time for which a requested model is reserved for the worker that will get it. */
+/** Time for which a requested model is kept for the worker that is about to get it. */
 const RESERVED_MS = 10 * 60_000
-/** Time after which the parts of a download that nobody continued are removed. */
+/** Time after which the rest of an unfinished download is removed. */
 const ABANDONED_MS = 3 * 24 * 60 * 60_000
 /** Greatest default limit of the cache; otherwise half of the disk that could be free. */
 const MAX_DEFAULT_BYTES = 200e9
-/** Bytes that stay free on the disk of the cache. */
+/** Room that stays free on the disk of the cache. */
 const SPARE_BYTES = 1e9
-/** Uses closer together are not noted. */
+/** Interval within which further uses are not recorded. */
 const NOTED_AGAIN_MS = 60_000
 
-/** Parts and settings of {@link createModelCache}. */
+/** Options of {@link createModelCache}. */
 export interface ModelCacheOptions {
-  /** The folder of the cache, absolute; made when it is first needed. */
+  /** The folder of the cache, absolute; created at its first use. */
   readonly root: string
   /** Address of the hub. */
   readonly hub: string
-  /** Limit of the cache in bytes; null for half of the disk that could be free, at most 200 GB. */
+  /** Limit of its size; null for half of the disk that could be free, at most 200 GB. */
   readonly limitBytes: number | null
   readonly clock: Clock
   /** Variables of the server, for HTTPS_PROXY and its like. */
   readonly env: Readonly<Record<string, string | undefined>>
   /** The wait before a second attempt; a second by default. */
   readonly backoffMs?: number
-  /** Longest silence of a hub, in milliseconds; 30 seconds by default. */
+  /** Longest silence of a hub; 30 seconds unless given. */
   readonly stallMs?: number
 }
 
 /** A cache that can be closed. */
 export interface DiskModelCache extends ModelCache {
-  /** Ends all downloads. What has come of them stays. */
+  /** Ends all downloads. Their present bytes stay. */
   close(): void
 }
 
@@ -178,7 +178,7 @@ class FolderCache implements DiskModelCache {
 
   #found(wish: ModelWish, commit: string): ModelSnapshot {
     const { name, revision } = wish
-    // The commit of an older release's workers does not change the present commit of a branch.
+    // The commit of an older release's workers does not change the present meaning of a branch.
     const isMeant = wish.commit === null || !this.#isWhole(name, this.#folders.ref(name, revision) ?? '')
     if (isMeant) this.#folders.setRef(name, revision, commit)
     this.#use({ name, commit })
@@ -226,7 +226,7 @@ class FolderCache implements DiskModelCache {
     return { commit, token: used, files }
   }
 
-  /** Asks without the token first: the hub need not see it for what everybody may read. */
+  /** Asks without the token first: the hub need not see it for a public model. */
   async #resolve(
     { name, revision, reader }: ModelWish,
     known: string | null,
@@ -242,7 +242,7 @@ class FolderCache implements DiskModelCache {
     return { token: reader.token, commit: known ?? commit }
   }
 
-  /** A description may be open where the files are not. @returns the token that is needed */
+  /** A description may be public when the files are not. @returns the needed token */
   async #checked(question: HubQuestion, path: string, reader: ModelReader): Promise<string | null> {
     const check = async (token: string | null) => {
       await this.#asked(() => this.#hub.checkAccess({ ...question, token }, path))
@@ -325,7 +325,7 @@ class FolderCache implements DiskModelCache {
 
   async #limits(usedBytes: number): Promise<{ limitBytes: number; freeBytes: number }> {
     const { root, limitBytes } = this.#options
-    // Before the first download there is no folder yet.
+    // The folder does not exist before the first download.
     const { bavail, bsize } = await statfs(existsSync(this.hubFolder) ? this.hubFolder : nearestFolder(root))
     const freeBytes = bavail * bsize
     return { limitBytes: limitBytes ?? Math.min(MAX_DEFAULT_BYTES, Math.floor((freeBytes + usedBytes) / 2)), freeBytes }
@@ -359,7 +359,7 @@ class FolderCache implements DiskModelCache {
     return [...this.#held.values()].filter(holds).length
   }
 
-  /** True if a snapshot exists and was made by this cache: a worker without a cage could make one of some files. */
+  /** True if a snapshot is present and was created here: a worker without a cage could make one of some files. */
   #isWhole(name: string, commit: string): boolean {
     return this.#folders.has(name, commit) && this.#access.usedAtMs(name, commit) > 0
   }
@@ -370,7 +370,7 @@ class FolderCache implements DiskModelCache {
   }
 }
 
-/** After these the account's right to read a model is forgotten. */
+/** Problems after which the account's right to read a model is forgotten. */
 const REFUSALS = new Set<string>(['token_missing', 'token_refused', 'access_refused', 'not_found'])
 /** Problems that are no answer of the hub about the model. */
 const ABSENCES = new Set<string>(['hub_unreachable', 'hub_failed', 'download_stalled', 'answer_unreadable'])
@@ -389,7 +389,7 @@ function ignoreMissingToken(thrown: unknown): null {
   throw thrown
 }
 
-/** Models in the server's own note of a worker. */
+/** Models of a worker in a note of the server itself. */
 function heldIn(note: unknown): readonly ModelSnapshot[] {
   return (note as { models?: readonly ModelSnapshot[] } | null)?.models ?? []
 }

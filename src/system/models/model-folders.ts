@@ -15,10 +15,10 @@ import { INCOMPLETE } from './blob-download.ts'
 /** Programs in containers run as other users. */
 const SHARED_FOLDER = 0o755
 const SHARED_FILE = 0o644
-/** Prefix of the names of snapshots that are being made or removed. */
+/** Beginning of the names of snapshots that are being created or removed. */
 const HIDDEN = '.'
 
-/** True if a blob without a snapshot may be removed. @param hash name of the complete blob */
+/** True for a blob without a snapshot that may be removed. @param hash its name when it is whole */
 export type BlobRule = (hash: string, writtenAtMs: number) => boolean
 
 /** The files of a cache. All methods throw the system's error. */
@@ -27,7 +27,7 @@ export class ModelFolders {
   readonly hub: string
   readonly #notes: string
 
-  /** @param root made when it is first needed */
+  /** @param root created at its first use */
   constructor(root: string) {
     this.hub = join(root, 'huggingface-cache', 'hub')
     this.#notes = join(root, 'notes')
@@ -43,19 +43,19 @@ export class ModelFolders {
     return namesIn(join(this.#folder(model), 'snapshots')).filter(isCommit)
   }
 
-  /** True if a commit is in the cache. */
+  /** True if a commit is present. */
   has(model: string, commit: string): boolean {
     return existsSync(this.#snapshot(model, commit))
   }
 
-  /** Path of a blob. Makes its folder. */
+  /** Path of a blob. Creates its folder. */
   blobPath(model: string, hash: string): string {
     const blobs = join(this.#folder(model), 'blobs')
     this.#share(blobs)
     return join(blobs, hash)
   }
 
-  /** Makes a snapshot of blobs that are all there, in place of one that may be there. */
+  /** Creates a snapshot of blobs that are all present, and replaces an existing one. */
   publish(model: string, commit: string, files: readonly ModelFile[]): void {
     const path = this.#snapshot(model, commit)
     if (existsSync(path)) removeDurably(path)
@@ -98,7 +98,7 @@ export class ModelFolders {
     return isCommit(text) ? text : null
   }
 
-  /** Notes which commit a branch or tag means. */
+  /** Records the commit of a branch or tag. */
   setRef(model: string, revision: string, commit: string): void {
     if (isCommit(revision)) return
     const file = join(this.#folder(model), 'refs', ...revision.split('/'))
@@ -113,7 +113,7 @@ export class ModelFolders {
     return pathsIn(refs, '').filter(path => textOf(join(refs, path))?.trim() === commit)
   }
 
-  /** Removes a snapshot, its refs, and the blobs that no other one has. @param mayGo see {@link sweep} */
+  /** Removes a snapshot, its refs, and the blobs of no other one. @param mayGo see {@link sweep} */
   async remove(model: string, commit: string, mayGo: BlobRule): Promise<void> {
     const path = this.#snapshot(model, commit)
     const gone = join(dirname(path), `${HIDDEN}${commit}`)
@@ -137,7 +137,7 @@ export class ModelFolders {
     for (const name of namesIn(blobs)) {
       const path = join(blobs, name)
       const writtenAtMs = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0
-      // In a thread of the pool: the end of a large file takes its time.
+      // In a thread of the pool: the removal of a large file takes its time.
       if (!kept.has(name) && mayGo(name.replace(INCOMPLETE, ''), writtenAtMs)) await rm(path, { force: true })
     }
     if (namesIn(blobs).length > 0 || this.commits(model).length > 0) return
@@ -145,30 +145,30 @@ export class ModelFolders {
     removeDurably(this.#noteFile(`${modelFolder(model)}.json`))
   }
 
-  /** Note of a model; null without one. */
+  /** The note about a model; null without one. */
   readNote(model: string): unknown {
     return parsed(textOf(this.#noteFile(`${modelFolder(model)}.json`)))
   }
 
-  /** Notes something of a model. */
+  /** Writes the note about a model. */
   writeNote(model: string, note: object): void {
     this.#write(`${modelFolder(model)}.json`, note)
   }
 
-  /** Notes of all workers. */
+  /** The notes about all workers. */
   workerNotes(): Map<string, unknown> {
     const folder = join(this.#notes, 'workers')
     return new Map(namesIn(folder).map(name => [basename(name, '.json'), parsed(textOf(join(folder, name)))]))
   }
 
-  /** Notes something of a worker; null removes it. */
+  /** Writes the note about a worker; null removes it. */
   writeWorkerNote(worker: string, note: object | null): void {
     if (!/^[\w-]+$/.test(worker)) throw new Error(`'${worker}' is no id of a worker`)
     if (note === null) removeDurably(this.#noteFile(join('workers', `${worker}.json`)))
     else this.#write(join('workers', `${worker}.json`), note)
   }
 
-  /** Makes a folder in that of a model, for all to read whatever the umask of the server is. */
+  /** Creates a folder in that of a model, readable for all with any umask of the server. */
   #share(folder: string): void {
     ensureFolder(folder)
     for (let path = folder; path.startsWith(this.hub); path = dirname(path)) chmodSync(path, SHARED_FOLDER)

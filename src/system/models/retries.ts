@@ -2,14 +2,14 @@
 import { ModelError } from '../../core/models/model-problem.ts'
 import type { Clock } from '../../ports/clock.ts'
 
-/** Attempts in a row that get nothing. */
+/** Limit of attempts in a row without a new byte. */
 const MAX_FRUITLESS = 5
-/** Attempts in all, those included that got a part. */
+/** Limit of all attempts, those with a part included. */
 const MAX_ATTEMPTS = 50
 /** Downloads of a file whose content was wrong: the first may have begun with a part that a power cut left. */
 const MAX_WRONG = 2
 
-/** Parts and limits of {@link withRetries}. */
+/** Options of {@link withRetries}. */
 export interface Retries {
   readonly clock: Clock
   /** The wait before the second attempt; each further one is twice as long. */
@@ -18,7 +18,7 @@ export interface Retries {
 }
 
 /**
- * Tries again where that can help, after longer and longer waits.
+ * Tries again if that can help, after longer and longer waits.
  * @param attempt one attempt
  * @param got bytes received so far; an attempt that received more starts the waits again
  * @throws ModelError of the last attempt

@@ -1,4 +1,4 @@
-/** The download of one revision of a model, which all who want it share. */
+/** The download of one revision of a model, which all its callers share. */
 import { existsSync, statSync } from 'node:fs'
 import type { DownloadProgress } from '../../core/models/download-progress.ts'
 import type { ModelFile } from '../../core/models/model-files.ts'
@@ -9,7 +9,7 @@ import type { Hub } from './hub.ts'
 import type { ModelFolders } from './model-folders.ts'
 import { withRetries } from './retries.ts'
 
-/** Runs at most so many at a time, the others in their order. */
+/** Runs a limited number of works at a time, the others in their order. */
 export class Limiter {
   #free: number
   readonly #waiting: (() => void)[] = []
@@ -18,7 +18,7 @@ export class Limiter {
     this.#free = limit
   }
 
-  /** Runs one as soon as its turn has come. */
+  /** Runs one in its turn. */
   async run<T>(work: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free -= 1
     else await new Promise<void>(resolve => this.#waiting.push(resolve))
@@ -32,22 +32,22 @@ export class Limiter {
   }
 }
 
-/** Model of a download. */
+/** The model to download. */
 export interface WantedModel extends ModelSnapshot {
   /** Revision that its first caller named: a branch, a tag or a commit. */
   readonly revision: string
   readonly files: readonly ModelFile[]
-  /** With which token; null where none is needed. */
+  /** The token; null for a public model. */
   readonly token: string | null
 }
 
-/** Parts of {@link RunningDownload}. */
+/** Dependencies of {@link RunningDownload}. */
 export interface DownloadParts {
   readonly folders: ModelFolders
   readonly hub: Hub
   readonly clock: Clock
   readonly limiter: Limiter
-  /** The ends of the files that come now, by their blobs: two revisions of a model may have one in common. */
+  /** The ends of the files that are being downloaded, by their blobs: two revisions of a model may share one. */
   readonly blobs: Map<string, Promise<void>>
   readonly backoffMs: number
 }
@@ -58,12 +58,12 @@ export class RunningDownload {
   readonly #parts: DownloadParts
   readonly #ending = new AbortController()
   readonly #listeners = new Set<(progress: DownloadProgress) => void>()
-  /** Bytes on disk of each blob. */
+  /** Present bytes of each blob. */
   readonly #received = new Map<string, number>()
   readonly #blobs: ReadonlyMap<string, ModelFile>
   readonly #totalBytes: number
   #receivedBytes = 0
-  /** True if the disk has room for the missing bytes. */
+  /** True when the missing bytes have room. */
   hasRoom = false
 
   constructor(wanted: WantedModel, parts: DownloadParts) {
@@ -74,12 +74,12 @@ export class RunningDownload {
     for (const [hash, { bytes }] of this.#blobs) this.#note(hash, this.#there(hash, bytes))
   }
 
-  /** Progress of the download. */
+  /** Its progress. */
   get progress(): { receivedBytes: number; totalBytes: number } {
     return { receivedBytes: this.#receivedBytes, totalBytes: this.#totalBytes }
   }
 
-  /** Bytes that are not downloaded yet. */
+  /** Number of missing bytes. */
   get missingBytes(): number {
     return this.#totalBytes - this.#receivedBytes
   }
@@ -89,13 +89,13 @@ export class RunningDownload {
     return this.#blobs.has(hash)
   }
 
-  /** Calls a listener from time to time. @returns ends that */
+  /** Calls a listener from time to time. @returns ends the calls */
   watch(listener: (progress: DownloadProgress) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
-  /** Ends it. What has come stays for the next one. */
+  /** Ends it. Its present bytes stay for the next download. */
   stop(): void {
     this.#ending.abort()
   }

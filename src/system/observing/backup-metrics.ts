@@ -1,7 +1,7 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { Events } from '../../events.ts'
 
-/** Metrics of the backups that the server makes by itself. All are 0 on a server that makes none. */
+/** Metrics of the backups that the server makes by itself. All are 0 on a server without scheduled backups. */
 export class BackupMetrics {
   readonly #interval: Gauge
   readonly #last: Gauge
@@ -28,23 +28,23 @@ export class BackupMetrics {
     })
   }
 
-  /** This server makes them from now on. */
+  /** Begins the metrics of a server that makes backups. */
   scheduled({ everyMs, newestAtMs, bytes }: Events['backup.scheduled']): void {
     this.#interval.set(everyMs / 1_000)
     this.#newest(newestAtMs ?? 0, bytes ?? 0)
   }
 
-  /** There is a new one. */
+  /** Records a new backup. */
   made({ atMs, bytes }: Events['backup.made']): void {
     this.#newest(atMs, bytes)
   }
 
-  /** There is none, although one was due. */
+  /** Records that a due backup failed. */
   failed(): void {
     this.#failures.inc()
   }
 
-  /** Another server makes them. */
+  /** Ends the metrics: another server makes the backups. */
   ended(): void {
     this.#interval.set(0)
     this.#newest(0, 0)

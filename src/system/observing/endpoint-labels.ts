@@ -5,14 +5,14 @@ export const OTHER = 'other'
 const MAX_GONE = 1_000
 
 /**
- * Endpoints with series of their own. Their number has a limit, because each of them costs memory here and in
- * every store of the metrics; the rest are counted together.
+ * Chooses the endpoints that have series of their own. Their number has a limit, because each costs memory here and
+ * wherever the metrics are stored; the others are counted together.
  */
 export class EndpointLabels {
   readonly #max: number
   readonly #onDrop: (label: string) => void
   readonly #labels = new Set<EndpointId>()
-  /** Missing from the latest list of endpoints; one that is missing twice is gone. */
+  /** Endpoints that the latest list lacks; one that is missing twice was deleted. */
   #missing = new Set<EndpointId>()
   /** Deleted endpoints, for which late events may still come. */
   readonly #gone = new Set<EndpointId>()
@@ -23,7 +23,7 @@ export class EndpointLabels {
     this.#onDrop = onDrop
   }
 
-  /** The label for an endpoint: its id, or that of all others. */
+  /** The label for an endpoint: its id, or that of the others. */
   of(id: EndpointId): string {
     if (this.#labels.has(id)) return id
     if (this.#gone.has(id) || this.#labels.size >= this.#max) return OTHER
@@ -31,14 +31,14 @@ export class EndpointLabels {
     return id
   }
 
-  /** An endpoint was deleted. */
+  /** Records that an endpoint was deleted. */
   drop(id: EndpointId): void {
     if (this.#gone.size >= MAX_GONE) this.#gone.clear()
     this.#gone.add(id)
     if (this.#labels.delete(id)) this.#onDrop(id)
   }
 
-  /** These endpoints exist. Another server may have deleted some, or this one before it was started again. */
+  /** Records the existing endpoints. Another server may have deleted some, or this one before its last start. */
   existing(ids: ReadonlySet<EndpointId>): void {
     const missing = new Set([...this.#labels].filter(id => !ids.has(id)))
     for (const id of missing) if (this.#missing.has(id)) this.drop(id)

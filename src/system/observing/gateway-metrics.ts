@@ -5,9 +5,9 @@
 import type { Metric, Registry } from 'prom-client'
 import type { AccessLogEntry } from '../../core/balancing/access-log-entry.ts'
 
-/** Milliseconds of a fast server, and minutes of a stream or of a start that is waited for. In seconds. */
+/** In seconds: milliseconds of a fast server, and minutes of a stream or of a wait for a start. */
 const BUCKETS = [0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30, 120, 600]
-/** By their first digit; none begins with 0. */
+/** By their first digit, which is never 0. */
 const STATUSES = ['aborted', ...[1, 2, 3, 4, 5, 6, 7, 8, 9].map(digit => `${digit}xx`)]
 
 /** Counts of one endpoint. */
@@ -83,7 +83,7 @@ export class GatewayMetrics {
     this.#series.delete(endpoint)
   }
 
-  /** Counts one more. */
+  /** Counts a request. */
   count(endpoint: string, passed: AccessLogEntry): void {
     let series = this.#series.get(endpoint)
     if (series === undefined) {
@@ -116,7 +116,7 @@ export class GatewayMetrics {
     )
   }
 
-  /** A registry asks nothing else of a metric that it shows. */
+  /** A registry calls no other method of a metric. */
   #show(rest: string, help: string, type: string, valuesOf: (endpoint: string, series: Series) => Value[]): void {
     const name = `runyard_gateway_${rest}`
     const get = async () => {
@@ -133,7 +133,7 @@ function nothing(): Series {
   return { over: STATUSES.map(() => 0), ...counts, wait, connect, firstByte, total }
 }
 
-/** Each bucket has those of the shorter ones, too. */
+/** Each bucket includes the shorter ones. */
 function bucketsOf(name: string, endpoint: string, { counts, sum, count }: Times): Value[] {
   if (count === 0) return []
   let upTo = 0

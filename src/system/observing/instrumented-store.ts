@@ -4,8 +4,8 @@ import type { StoreLayer } from '../../ports/store/operations.ts'
 
 /**
  * Layer around the store that reports the duration of each call.
- * @param report called with the name of the operation, such as `jobs.claim`, its duration in ms, and true
- * where the store was unavailable
+ * @param report called with the name of the operation, such as `jobs.claim`, its duration in ms, and true if the
+ *   store was unavailable
  * @param failed called with each error
  */
 export function measuring(

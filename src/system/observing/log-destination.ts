@@ -1,29 +1,29 @@
-/** Destination of the lines of the log. It never waits and never fails, and reports the missing lines. */
+/** Destination of the lines of the log. It never waits and never fails, and reports missing lines. */
 import { constants, fstatSync, openSync, writeSync } from 'node:fs'
 import { isatty } from 'node:tty'
 import type { Timer } from './log-rate-limit.ts'
 
-/** Bytes that wait while nothing can be written; later lines are dropped. */
+/** Limit of bytes that wait while no write succeeds; later lines are dropped. */
 const MAX_WAITING_BYTES = 1_048_576
 /**
  * Dropping ends at this number of waiting bytes, so that one line reports all missing ones, and not
  * one line for each.
  */
 const RESUME_BYTES = MAX_WAITING_BYTES / 2
-/** Pause before the next attempt to write; it doubles while none succeeds. */
+/** Pause before the next attempt to write; it doubles after each failure. */
 const PAUSE_MS = { first: 20, longest: 1_000 }
 const NEWLINE = 10
 
 /** Lines that are missing in a log. */
 export interface MissingLines {
   readonly lines: number
-  /** The reason why they could not be written, as the end of a sentence. */
+  /** Reason of the failed writes, as the end of a sentence. */
   readonly problem: string
-  /** Since when they are missing, in ms. */
+  /** Time since the first missing line, in ms. */
   readonly forMs: number
 }
 
-/** Parts and limits of {@link LogDestination}. */
+/** Options of {@link LogDestination}. */
 export interface LogDestinationOptions {
   /** Writes as much as the system takes at once. @returns the number of bytes @throws the system's error */
   readonly write: (bytes: Uint8Array) => number
@@ -35,9 +35,8 @@ export interface LogDestinationOptions {
 }
 
 /**
- * A file, pipe or terminal for lines. While it cannot be written, as on a full disk, or because its
- * reader does not read, the first lines wait, later ones are dropped and counted, and writing is tried
- * again and again. No line is cut.
+ * A file, pipe or terminal for lines. While it cannot be written, as on a full disk, or because its reader does not
+ * read, the first lines wait, later ones are dropped and counted, and the write is tried again. No line is cut.
  */
 export class LogDestination {
   readonly #options: LogDestinationOptions
@@ -54,7 +53,7 @@ export class LogDestination {
     this.#options = options
   }
 
-  /** Lines that were dropped since the start. */
+  /** Number of dropped lines since the start. */
   get dropped(): number {
     return this.#dropped
   }
@@ -146,11 +145,11 @@ export function createStandardError(after: Timer, resumed: LogDestinationOptions
 /** A handle whose writes do not wait for a reader. */
 function openStandardError(): number {
   const own = 2
-  // If it is a pipe or a socket, this stream makes no write wait, not even those of other programs.
+  // On a pipe or a socket, writes of this stream do not wait, nor do those of others.
   process.stderr.on('error', () => {})
   if (!isatty(own) && !fstatSync(own).isFIFO()) return own
   try {
-    // The same pipe or terminal, and not the same handle: others that have that one wait as they always did.
+    // The same pipe or terminal by another handle: others with the first handle wait as before.
     return openSync('/proc/self/fd/2', constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
   } catch {
     return own

@@ -5,7 +5,7 @@ export type Timer = (ms: number, callback: () => void) => void
 type Write<Name extends string> = (name: Name, fields: object) => void
 
 const PERIOD_MS = 60_000
-/** Subjects with lines of their own; all others of one name share a line a minute. */
+/** Limit of subjects with lines of their own; all others of one name share a line a minute. */
 const MAX_SUBJECTS = 1_000
 
 /** Events since the latest line. */
@@ -15,7 +15,7 @@ interface Since {
 }
 
 /**
- * Lines that others can cause as often as they like: the first about a subject is written at once, and those of each
+ * Limits lines that others can cause at any rate: the first about a subject is written at once, and those of each
  * minute after it as one line, with the fields of the latest and their count.
  */
 export class LogRateLimit<Name extends string> {

@@ -10,7 +10,7 @@ import { LogRateLimit, type Timer } from './log-rate-limit.ts'
 /** A level of pino, or `silent`. */
 export type Level = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
-/** Events that are worth more or less than a line at level info. */
+/** Levels of events that differ from info. */
 const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
   'key.failed': 'warn',
   'right.refused': 'warn',
@@ -48,7 +48,7 @@ const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
 
 let standardError: LogDestination | null = null
 
-/** Lines of the log that this process has dropped because standard error could not be written. */
+/** Number of lines that this process dropped because standard error could not be written. */
 export function droppedLogLines(): number {
   return standardError?.dropped ?? 0
 }
@@ -80,14 +80,14 @@ export function createLog(level: Level, readable: boolean): Log {
   return log
 }
 
-/** End of the lines of the access log: the name of the event comes last. */
+/** End of a line of the access log: the name of an event comes last. */
 const ACCESS = `"msg":"${'gateway.request_finished' satisfies EventName}"}\n`
 const MAX_BUFFERED = 65_536
 
 /**
- * Writes lines at once, but for those of the access log: each request has one, and a call of the system for each of
- * them would cost more than all else of the line. They are written together, before any other line and at the end
- * of the turn at the latest.
+ * Writes lines at once, except those of the access log: each request has one, and a system call for each would cost
+ * more than the rest of the line. They are written together, before any other line and at the end of the turn at the
+ * latest.
  */
 export class LogLines {
   readonly #out: { write(text: string): unknown }
@@ -113,7 +113,7 @@ export class LogLines {
   }
 }
 
-/** Lines of one millisecond, which are many where there is an access log, share its text. */
+/** Text of the time, shared by the lines of one millisecond, which are many in an access log. */
 function rememberedTime(): () => string {
   let latestMs = 0
   let text = ''
@@ -127,7 +127,7 @@ function rememberedTime(): () => string {
   }
 }
 
-/** Events that anybody can cause: at most one line a minute about each subject; null for a line at once. */
+/** Events that anyone can cause: at most one line a minute about each subject; null for a line at once. */
 const SPARSE: { readonly [Name in EventName]?: (fields: Events[Name]) => string | null } = {
   'key.failed': ({ address }) => address,
   'right.refused': ({ keyId }) => keyId,
@@ -141,12 +141,12 @@ function levelOf(name: EventName, fields: object): Exclude<Level, 'silent'> {
   if (name === 'worker.exited' && 'asked' in fields && !fields.asked) return 'warn'
   if (name === 'leader.changed' && 'now' in fields && (fields.now === 'active' || fields.now === 'standby'))
     return 'info'
-  // Of jobs there may be many in a second.
+  // Changes of jobs may be many in a second.
   if (name === 'change.made' && 'surface' in fields && fields.surface === 'jobs') return 'debug'
   return LEVELS[name] ?? 'info'
 }
 
-/** Writes each event into the log; events that anybody can cause get one line a minute, with their count. */
+/** Writes each event into the log; events that anyone can cause get one line a minute, with their count. */
 export function logEvents(log: Logger, after: Timer = startTimer): Emit {
   const sparse = new LogRateLimit<EventName>((name, fields) => write(name, fields), after)
   const write = (name: EventName, fields: object) => {
@@ -159,12 +159,12 @@ export function logEvents(log: Logger, after: Timer = startTimer): Emit {
   }
 }
 
-/** Counts are lost with the process, which does not wait for this timer. */
+/** Starts a timer that does not keep the process alive; its count ends with the process. */
 function startTimer(ms: number, callback: () => void): void {
   setTimeout(callback, ms).unref()
 }
 
-/** Sentences of events that need an action of a person in front of the server. Null for the usual line. */
+/** Events that ask for an action by the person in front of the server, as sentences. Null for the usual line. */
 const SENTENCES: Readonly<Record<string, (fields: Readonly<Record<string, unknown>>) => string | null>> = {
   'worker.exited': ({ endpointId, cause, asked }) =>
     asked === true ? null : `a worker of ${endpointId} ${cause}; runyard why ${endpointId} says more`,

@@ -1,6 +1,6 @@
 /**
- * Metrics for Prometheus: counters and histograms that read the event stream, gauges that are set when they are
- * scraped. The names and labels are those of docs/reference/metrics.md; a test compares the two.
+ * Metrics for Prometheus: counters and histograms that read the event stream, gauges that are set at each scrape. The
+ * names and labels are those of docs/reference/metrics.md; a test compares the two.
  */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { EndpointId } from '../../core/ids.ts'
@@ -25,11 +25,11 @@ export interface MetricsOptions {
 
 /** Metrics, and the calls that feed them. */
 export interface CountingMetrics extends Metrics {
-  /** A reader of the event stream. */
+  /** A sink of the event stream. */
   readonly emit: Emit
-  /** A call of the store has ended. */
+  /** Counts a call of the store at its end. */
   storeCalled(operation: string, tookMs: number, unavailable: boolean): void
-  /** Spans of traces were sent, or dropped. */
+  /** Counts spans of traces that were sent, or dropped. */
   spansPassed(result: 'sent' | 'dropped', count: number): void
 }
 
@@ -144,7 +144,7 @@ class PrometheusMetrics implements CountingMetrics {
         }
         const now = gatewayLoad(load.endpointId)
         const { idle, running, draining } = load.workers
-        // Those that drain have some, or they would be stopped.
+        // Draining workers have jobs, or they would be stopped.
         const busy = Math.min(idle, Math.max(0, now.busyWorkers - draining))
         const states = { ...load.workers, idle: idle - busy, running: running + busy }
         for (const state of WORKER_STATES) workers.inc({ endpoint, state }, states[state])
@@ -200,7 +200,7 @@ class PrometheusMetrics implements CountingMetrics {
       'runyard_worker_cold_start_seconds',
       'Time from the decision for a worker to its first request',
     )
-    // Not by endpoint: with the phases that would be too many series.
+    // Not by endpoint: with the phases that would make too many series.
     const phase = new Histogram({
       registers: [this.#registry],
       name: 'runyard_worker_cold_start_phase_seconds',

@@ -3,15 +3,15 @@ import { Counter, collectDefaultMetrics, Gauge, type Registry } from 'prom-clien
 import { droppedLogLines } from './log.ts'
 
 /**
- * Interval of measurements of the event loop. A shorter one wakes an idle server more often: 10
- * ms cost it 0.6 % of a core.
+ * Interval of measurements of the event loop. A shorter one wakes an idle server more often: 10 ms cost 0.6 % of a
+ * core.
  */
 const INTERVAL_MS = 100
 const NS = 1e-9
 
 /** Adds memory, processor time, event loop and garbage collection of this process, under their usual names. */
 export function addProcessMetrics(registry: Registry): void {
-  // Its own histogram counts the interval as delay. It is replaced below, and rests as long as it can.
+  // Its own histogram counts the interval as delay. It is replaced below, and runs as rarely as possible.
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 2 ** 31 - 1 })
   const delay = monitorEventLoopDelay({ resolution: INTERVAL_MS })
   delay.enable()

@@ -1,4 +1,4 @@
-/** Sends spans with the exporters of OpenTelemetry, which are packages that only those install who want traces. */
+/** Sends spans with the exporters of OpenTelemetry, optional packages for installations with traces. */
 import type { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
 import type { Span } from '../../core/observing/span.ts'
 import type { SendSpans } from './span-queue.ts'
@@ -6,7 +6,7 @@ import type { SendSpans } from './span-queue.ts'
 /** A span as the exporters take it. */
 type ReadableSpan = Parameters<OTLPTraceExporter['export']>[0][number]
 
-/** Attributes of the server itself, sent with all spans. */
+/** Facts about the server itself, with all spans. */
 export interface SpanSource {
   readonly serviceName: string
   readonly version: string
@@ -30,8 +30,8 @@ const KINDS = { internal: 0, server: 1, client: 2 } as const
 const STATUS = { unset: 0, error: 2 } as const
 
 /**
- * Loads the exporter. It reads where spans go, and with which headers, from the variables of OpenTelemetry.
- * @returns null when its package is not installed
+ * Loads the exporter. It reads the destination of spans, and its headers, from the variables of OpenTelemetry.
+ * @returns null without its package
  */
 export async function loadSpanExporter(
   protocol: keyof typeof SPAN_EXPORTERS,

@@ -1,32 +1,32 @@
 import type { Span } from '../../core/observing/span.ts'
 import type { Clock } from '../../ports/clock.ts'
 
-/** Limits of the queue of spans, by the names of OpenTelemetry (`OTEL_BSP_...`). */
+/** Limits of sends, by the names of OpenTelemetry (`OTEL_BSP_...`). */
 export interface SpanQueueLimits {
-  /** Limit of spans that wait; further ones are dropped. */
+  /** Limit of waiting spans; further ones are dropped. */
   readonly maxQueueSize: number
   /** Limit of spans of one call. */
   readonly maxExportBatchSize: number
-  /** Longest wait of spans for others to be sent with, in milliseconds. */
+  /** Longest time in which spans wait for others, in milliseconds. */
   readonly scheduleDelayMs: number
-  /** Longest duration of one call, in milliseconds. */
+  /** Longest time of one call. */
   readonly exportTimeoutMs: number
 }
 
 /** Sends spans. Rejects when they did not arrive; may never settle. */
 export type SendSpans = (spans: readonly Span[]) => Promise<void>
 
-/** Receives the outcome of spans. */
+/** Receivers of the results. */
 export interface SpanQueueReports {
   readonly sent: (count: number) => void
   readonly dropped: (count: number) => void
-  /** At most once a minute. @param problem why spans were dropped @param count how many since the last report */
+  /** Called at most once a minute. @param problem reason of dropped spans @param count number since the last report */
   readonly failing: (problem: string, count: number) => void
 }
 
-/** Silence after a report of dropped spans, in milliseconds. */
+/** Interval of reports about drops. */
 const QUIET_MS = 60_000
-/** Limit of characters of a problem, which a collector may have written. */
+/** Limit of characters of a problem, which may be a collector's text. */
 const MAX_PROBLEM = 200
 
 /** Spans that wait to be sent, in groups and one call after another. Adding one never waits and never throws. */

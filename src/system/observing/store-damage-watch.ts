@@ -2,7 +2,7 @@ import type { MetDamage } from '../../core/observing/store-damage.ts'
 import type { Emit } from '../../events.ts'
 import { type StoreDamage, StoreDamaged } from '../../ports/store/store-damage.ts'
 
-/** Keeps the first damage that the store has met, and reports it once. */
+/** Keeps the first damage of the store, and reports it once. */
 export class StoreDamageWatch implements StoreDamage {
   readonly #emit: Emit
   readonly #now: () => number
@@ -18,7 +18,7 @@ export class StoreDamageWatch implements StoreDamage {
     return this.#met
   }
 
-  /** Looks at an error of the store. */
+  /** Checks an error of the store. */
   readonly look = (error: unknown): void => {
     if (this.#met !== null || !(error instanceof StoreDamaged)) return
     const { where, said } = error

@@ -3,8 +3,8 @@ import type { Clock } from '../../ports/clock.ts'
 import { type FullStore, StoreFull, type StoreRoom } from '../../ports/store/store-full.ts'
 
 /**
- * Time after the last refusal from which on the store counts as one that takes changes: while something waits,
- * changes are tried each second.
+ * Time after the last refusal from which the store counts as one that takes changes: waiting changes are tried each
+ * second.
  */
 const OVER_MS = 15_000
 
@@ -25,7 +25,7 @@ export class StoreRoomWatch implements StoreRoom {
     return this.#full
   }
 
-  /** Looks at an error of the store. */
+  /** Checks an error of the store. */
   readonly look = (error: unknown): void => {
     if (!(error instanceof StoreFull)) return
     const before = this.full()

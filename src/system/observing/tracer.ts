@@ -30,7 +30,7 @@ export class Tracer implements Tracing {
   readonly #builder: SpanBuilder
   readonly #ended: (spans: readonly Span[]) => void
 
-  /** @param ended is given spans, and neither waits nor throws */
+  /** @param ended called with spans; neither waits nor throws */
   constructor(
     { clock, random }: { readonly clock: Pick<Clock, 'now'>; readonly random: Random },
     sampling: TraceSampling,
@@ -59,7 +59,7 @@ export class Tracer implements Tracing {
     return requestTraceOf(traceparent, this.#random.uuid(), this.#rules)
   }
 
-  /** A reader of the event stream. */
+  /** A sink of the event stream. */
   readonly emit: Emit = (name, fields) => {
     const spans = this.#readers[name]?.(fields) ?? []
     if (spans.length > 0) this.#ended(spans)

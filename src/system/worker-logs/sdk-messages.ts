@@ -36,8 +36,8 @@ const OPEN = -1
 const NONE = -2
 
 /**
- * The first message in `bytes` from a position on, or the beginning of one at their end; null when there is neither.
- * @param maxBytes the size from which a message is none
+ * The first message in `bytes` from a position on, or the beginning of one at their end; null without either.
+ * @param maxBytes the size from which a message does not count
  */
 export function findMessage(bytes: Buffer, from: number, maxBytes: number): FoundMessage | null {
   for (let start = bytes.indexOf(BEGIN, from); start !== -1; start = bytes.indexOf(BEGIN, start + 1)) {
@@ -50,9 +50,7 @@ export function findMessage(bytes: Buffer, from: number, maxBytes: number): Foun
   return start === bytes.length ? null : { start, end: bytes.length, isOpen: true }
 }
 
-/**
- * Position from which the bytes end with a part of {@link BEGIN}, which has one brace; their end where they do not.
- */
+/** Position of a part of {@link BEGIN} at the end of the bytes, which has one brace; their end without one. */
 function startOfBegin(bytes: Buffer, from: number): number {
   const last = bytes.subarray(Math.max(from, bytes.length - BEGIN.length + 1))
   const brace = last.lastIndexOf(BRACE)
@@ -78,7 +76,7 @@ function either(one: number, other: number): number {
   return one === NONE ? other : one
 }
 
-/** Behind a word that may have a space before it. */
+/** Position behind a word that may have a space before it. */
 function word(bytes: Buffer, from: number, wanted: Buffer): number {
   if (from < 0) return from
   const at = bytes[from] === SPACE ? from + 1 : from
@@ -87,7 +85,7 @@ function word(bytes: Buffer, from: number, wanted: Buffer): number {
   return here.length < wanted.length ? OPEN : at + wanted.length
 }
 
-/** Behind a string that may have a space before it. */
+/** Position behind a string that may have a space before it. */
 function text(bytes: Buffer, from: number): number {
   if (from < 0) return from
   const first = bytes[from] === SPACE ? from + 1 : from
@@ -97,7 +95,7 @@ function text(bytes: Buffer, from: number): number {
     const byte = bytes[at] as number
     if (byte === QUOTE) return at + 1
     if (byte === BACKSLASH) at += 1
-    // A carriage return or an escape sequence of something that was printed in between.
+    // A carriage return or an escape sequence of other output in between.
     else if (byte < SPACE) return NONE
   }
   return OPEN

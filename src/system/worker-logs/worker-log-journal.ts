@@ -1,8 +1,7 @@
 /**
- * Growth of the output of a worker over time. The journal is a file beside the output, one entry a line, so that a
- * kill of the server at any moment loses nothing of it.
- *
- *     m <position> <epoch ms>   everything in front of the position was written at that time
+ * Sizes of the output of a worker over time, in a journal beside the output, one entry a line, so that a kill of the
+ * server at any moment loses nothing of it.
+ *     m <position> <epoch ms>   the bytes in front of the position existed at that time
  */
 import { appendFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { firstIndex } from '../../core/first-index.ts'
@@ -22,28 +21,28 @@ export class WorkerLogJournal {
     for (const line of (readIfThere(file) ?? '').split('\n').slice(0, -1)) this.#replay(line)
   }
 
-  /** Last recorded length of the output. */
+  /** Size of the output at the last mark. */
   get end(): number {
     return this.#positions.at(-1) ?? 0
   }
 
-  /** Notes that the output had grown to `end` at an instant. @param oldest the first position that is kept */
+  /** Records that the output had grown to `end` at an instant. @param oldest the first kept position */
   note(end: number, tsMs: number, oldest: number): void {
     if (end <= this.end) return
     const ms = Math.max(Math.floor(tsMs), this.#times.at(-1) ?? 0)
     this.#mark(end, ms)
-    // A full disk costs the exact times and nothing else.
+    // A full disk costs only the exact times.
     ignoringProblems(() => appendFileSync(this.#file, `m ${end} ${ms}\n`, { mode: 0o600 }))
     if (this.#positions.length > MAX_MARKS) this.#thin(oldest)
   }
 
-  /** Time at which the byte in front of a position was written. */
+  /** Time at which the byte in front of a position existed. */
   timeAt(position: number): number {
     const index = firstIndex(this.#positions, found => found >= position)
     return this.#times[index] ?? this.#times.at(-1) ?? 0
   }
 
-  /** Position of the first output that was written at this time or later; it may be before the stored output. */
+  /** Position of the output since an instant; perhaps before the first kept one. */
   startOf(tsMs: number): number {
     const index = firstIndex(this.#times, found => found >= tsMs)
     return index === 0 ? 0 : this.#positions[index - 1]!

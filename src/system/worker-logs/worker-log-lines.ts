@@ -4,10 +4,10 @@ import { withoutEnd } from '../../core/text-parts.ts'
 import type { LogLine } from '../../ports/worker-logs.ts'
 import { findMessage } from './sdk-messages.ts'
 
-/** Bytes of a line that are stored. */
+/** Limit of the kept part of a line, in bytes. */
 export const MAX_LINE_BYTES = 64 * 1024
 
-/** Number of lines of one message that are kept: an escaped newline is two bytes of it. */
+/** Limit of the kept lines of one message: an escaped newline takes two bytes. */
 const MAX_MESSAGE_LINES = 1_000
 
 const TAB = 0x09
@@ -42,8 +42,8 @@ function linesOf(message: string): string[] {
 }
 
 /**
- * The beginning of bytes up to and with the newline that is this many line ends behind their start; all of them where
- * there are fewer. Escaped newlines count: each is a line of a message.
+ * The first bytes up to and with the newline that is the given number of line ends behind their start; all of them
+ * when they have fewer. Escaped newlines count: each is a line of a message.
  */
 export function firstLines(bytes: Buffer, lines: number): Buffer {
   let newline = bytes.indexOf(NEWLINE)
@@ -72,7 +72,7 @@ function readSdkMessage(text: string): { text: string; jobId: string | null } | 
   return { text: `${level} ${message}`, jobId: typeof requestId === 'string' && requestId !== '' ? requestId : null }
 }
 
-/** Never in the middle of a character. */
+/** Never cuts in the middle of a character. */
 function cut(bytes: Buffer): Buffer {
   if (bytes.length <= MAX_LINE_BYTES) return bytes
   let end = MAX_LINE_BYTES
@@ -80,15 +80,15 @@ function cut(bytes: Buffer): Buffer {
   return bytes.subarray(0, end)
 }
 
-/** A line with where it ends in the output. */
+/** A line with its end in the output. */
 export interface EndedLine extends LogLine {
-  /** The position behind it, unique: the lines of one message take the last bytes of it. */
+  /** The position behind it, unique: the lines of one message take its last bytes. */
   readonly position: number
-  /** The position behind all that was written at once with it. */
+  /** The position behind all output that was written at once with it. */
   readonly end: number
 }
 
-/** Visibility of bytes that come in order: spaces and escape sequences, such as those of colours, are blank. */
+/** Visibility of bytes in order: spaces and escape sequences, such as those of colors, are blank. */
 class Visibility {
   #isBlank = true
   #within: 'text' | 'escape' | 'sequence' = 'text'
@@ -119,9 +119,9 @@ class Visibility {
 }
 
 /**
- * Puts lines together from blocks that come in order. A message of the SDK ends the line before it and is a line of
- * its own, with the newline that follows it. Holds no more of an unfinished line than is shown of it, and of an
- * unfinished message than one may have.
+ * Assembles lines from blocks in order. A message of the SDK ends the previous line and is a line of its own, with
+ * the newline that follows it. Holds of an unfinished line only the shown part, and of an unfinished message only its
+ * limit.
  */
 export class LineAssembler {
   /** The beginning of the unfinished line. */
@@ -199,7 +199,7 @@ function placed(lines: readonly LogLine[], end: number): EndedLine[] {
   return lines.map((line, index) => ({ ...line, position: end - (lines.length - 1 - index), end }))
 }
 
-/** One byte more than is shown, to recognize a line that is too long. */
+/** One byte more than the shown part, to recognize a line that is too long. */
 function capped(bytes: Buffer): Buffer {
   return Buffer.from(bytes.subarray(0, MAX_LINE_BYTES + 1))
 }

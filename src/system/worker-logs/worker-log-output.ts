@@ -1,6 +1,6 @@
 /**
- * Reads one worker's output from its parts (`src/disk/worker-output.ts`), and notes in a journal beside them
- * when it had grown how far.
+ * Reads one worker's output from its parts (`src/disk/worker-output.ts`), and records its growth in a journal beside
+ * them.
  */
 import { type Stats, statSync } from 'node:fs'
 import { type FileHandle, open, rename, rm, writeFile } from 'node:fs/promises'
@@ -13,14 +13,14 @@ export const BLOCK_BYTES = 64 * 1024
 
 const NEWLINE = 0x0a
 const JOURNAL = 'times'
-/** Greatest age of the known state for a reader that continues: less than the pause between polls of a watch. */
+/** Age up to which a size counts for a reader that continues: less than the pause between polls of a watch. */
 const RECENT_MS = 100
-/** Times of files are at most so coarse. */
+/** Greatest error of the times of files. */
 const COARSE_MS = 50
-/** Maximum time after the end of a job in which its output arrives, since that goes through a pipe. */
+/** Maximum time after the end of a job in which its output arrives through the pipe. */
 const LATE_MS = 250
 
-/** A part of an output and where it begins. */
+/** A part of an output and its beginning. */
 export interface Block {
   readonly block: Buffer
   readonly start: number
@@ -43,9 +43,9 @@ export class LogOutput {
   #parts: readonly Part[] = []
   #stamp: string | null = null
   #refreshedMs = Number.NEGATIVE_INFINITY
-  /** Earliest time at which the new output was written. The time of the file is a few milliseconds coarse. */
+  /** Earliest time of the new bytes. The time of the file is a few milliseconds coarse. */
   #notBeforeMs = 0
-  /** Time of the end of the last job; null once another one has begun. */
+  /** Time of the end of the last job; null during the next job. */
   #endedMs: number | null = null
 
   /** @param folder the folder of the output, which need not exist yet. @param maxBytes limit of the output */
@@ -65,12 +65,12 @@ export class LogOutput {
     const found = last === undefined ? null : statOf(partFile(this.folder, last.begin))
     if (last === undefined || found === null || found.size >= this.#partBytes) this.#list()
     else if (last.begin + found.size > last.end) this.#grow(last.begin, found)
-    // Behind a part that is not full another one begins where somebody has removed, emptied or cut it.
+    // Behind a part that is not full another one begins after a program removed, emptied or cut the part.
     else if (this.#stamp === null || stampOf(this.folder, this.#now()) !== this.#stamp) this.#list()
     return this.end
   }
 
-  /** The end for a reader at a position: that of a moment ago as long as it is behind that, or has just seen it. */
+  /** The end for a reader at a position: a recent one if it is behind the position, or that of a new look. */
   recentEnd(position: number): number {
     const ageMs = this.#now() - this.#refreshedMs
     const isRecent = ageMs >= 0 && ageMs < RECENT_MS
@@ -95,7 +95,7 @@ export class LogOutput {
     } catch {}
   }
 
-  /** The first position that is kept. */
+  /** The first kept position. */
   get oldest(): number {
     return this.#parts[0]?.begin ?? this.end
   }
@@ -109,8 +109,8 @@ export class LogOutput {
   }
 
   /**
-   * The block at a position, at most `most` bytes and none after the end of the last refresh. It starts later where
-   * bytes were removed: at the end of the output where none are left.
+   * The block at a position, at most `most` bytes and up to the end of the last refresh. It starts later if bytes
+   * were removed: at the end of the output when none are left.
    */
   async read(position: number, most = BLOCK_BYTES): Promise<Block> {
     const part = this.#parts.find(({ end }) => end > position)
@@ -162,7 +162,7 @@ export class LogOutput {
     return bytes + (statOf(this.#journalFile)?.size ?? 0)
   }
 
-  /** Puts the end of a part, in whole lines, in its place. Its writer begins a new part when it has gone. */
+  /** Replaces a part by its end, in whole lines. Its writer begins a new part after that. */
   async #cutPart({ begin, end }: Part, most: number): Promise<void> {
     let from = end - most
     const { block } = most === 0 ? { block: Buffer.alloc(0) } : await this.read(from, most)
@@ -177,7 +177,7 @@ export class LogOutput {
     await rm(partFile(this.folder, begin), { force: true })
   }
 
-  /** Reads which parts there are. */
+  /** Lists the parts. */
   #list(): void {
     this.#stamp = stampOf(this.folder, this.#now())
     const begins = partsIn(this.folder)
@@ -208,8 +208,8 @@ export class LogOutput {
 }
 
 /**
- * The time of a folder changes with its names, though only every few milliseconds: null while
- * another name would not change it.
+ * The time of a folder, which changes with its names, but only every few milliseconds: null while it is so recent
+ * that a further change of names would not show.
  */
 export function stampOf(folder: string, nowMs: number): string | null {
   const changedMs = statOf(folder)?.mtimeMs

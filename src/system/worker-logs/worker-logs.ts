@@ -1,6 +1,6 @@
 /**
- * Outputs of workers, each in a folder of its own. Whoever appends to one does it with an
- * `OutputWriter`, which bounds it, too.
+ * Outputs of workers, each in a folder of its own. Programs append with an `OutputWriter`, which also bounds the
+ * output.
  */
 import { statSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
@@ -19,19 +19,19 @@ const PAGE_BYTES = 64 * 1024
 const PAGE_LINES = 4_000
 /** Maximum number of bytes that `since` reads back. */
 const SINCE_BYTES = 256 * 1024
-/** Size of the blocks in which the beginning of the last lines is searched at most. */
+/** Maximum size of the blocks in which the beginning of the last lines is searched. */
 const MAX_SEARCH_BYTES = 1024 * 1024
 /**
- * Time for which an output stays after its folder was requested: its worker may be too new for
- * the list of living workers.
+ * Time for which an output is kept after a request for its folder: its worker may be missing in the list of those to
+ * keep.
  */
 const NEW_WORKER_MS = 60_000
 /** Limit of outputs whose journals are in memory. */
 const MAX_OPEN = 256
 
-/** Parts and settings of {@link createWorkerLogs}. */
+/** Options of {@link createWorkerLogs}. */
 export interface WorkerLogsOptions {
-  /** The folder of the outputs; it is made if it is missing. */
+  /** The folder of the outputs; created if it is missing. */
   readonly folder: string
   readonly clock: Clock
   /** The limit that writers of the outputs keep; the usual one by default. */
@@ -83,7 +83,7 @@ export function createWorkerLogs({ folder, clock, maxBytes = OUTPUT_BYTES }: Wor
   }
 }
 
-/** Facts that change only with an output. */
+/** Values of an output that has not changed. */
 interface Measured {
   /** The last file. */
   readonly file: string
@@ -123,15 +123,14 @@ class Outputs {
     return output
   }
 
-  /** Divides an output, unless that would push others out of memory. */
+  /** Marks a moment in an output, unless that would push others out of memory. */
   mark(worker: string, moment: 'begin' | 'end'): void {
     if (!this.#open.has(worker) && this.#open.size >= MAX_OPEN) return
     this.of(worker).mark(moment)
   }
 
   /**
-   * Notes how far an output has grown, and its size. Costs two looks where nothing has changed,
-   * since there may be thousands.
+   * Records the growth of an output, and its size. Two looks for an unchanged output, since there may be thousands.
    */
   measure(worker: WorkerId): void {
     const known = this.#measured.get(worker)
@@ -209,7 +208,7 @@ class Watches {
     })
   }
 
-  /** Null where the file cannot be read; its readers get the error. */
+  /** Null for a file that cannot be read; its readers get the error. */
   #end(worker: WorkerId): number | null {
     try {
       return this.#outputs.of(worker).refresh()
@@ -247,7 +246,7 @@ class FileReader implements LogReader {
     }
     const lines: EndedLine[] = []
     let position = this.#position
-    // Of a line that may be as long as all that is kept larger blocks are read.
+    // A line may be as long as the whole kept output: it is read in larger blocks.
     let most = BLOCK_BYTES
     for (let left = PAGE_BYTES; left > 0 && position < end && lines.length < PAGE_LINES; ) {
       const { block: read, start } = await output.read(position, most)
@@ -295,7 +294,7 @@ async function blockBefore(
 ): Promise<{ block: Buffer; start: number }> {
   const from = Math.max(reach, end - most)
   let found = await output.read(from, end - from)
-  // It may be in both files; the next call returns what precedes the second.
+  // The block may be in both files; the next call returns the bytes before the second.
   while (found.start + found.block.length < end && found.block.length > 0) {
     const next = await output.read(found.start + found.block.length, end - found.start - found.block.length)
     if (next.block.length === 0) break
@@ -310,7 +309,7 @@ async function blockBefore(
 async function startOfLast(outputs: Outputs, worker: string, lines: number): Promise<number> {
   const output = outputs.of(worker)
   let left = lines + 1
-  // A line may be as long as all that is kept: then larger blocks are looked at.
+  // A line may be as long as the whole kept output: then larger blocks are inspected.
   let most = BLOCK_BYTES
   for (let end = output.refresh(); end > output.oldest; most = Math.min(2 * most, MAX_SEARCH_BYTES)) {
     const { block, start } = await blockBefore(output, end, output.oldest, most)
