@@ -152,7 +152,10 @@ export class Access {
     this.requireOperator(caller, operation)
     if (caller.expiresAtMs === null && !isSession) return
     this.#refused(caller, 'operator:lasting', operation)
-    throw new AppError('forbidden', 'this has keys of the server in it: it needs a key of the operator that has no end')
+    throw new AppError(
+      'forbidden',
+      'this contains keys of the server: it needs a key of the operator that does not expire',
+    )
   }
 
   /**

@@ -40,7 +40,7 @@ export class Accounts {
     if (problems.length > 0) throw invalidFields(problems)
     this.#sharing.requireApart()
     if ((await store.accounts.list()).length >= MAX_ACCOUNTS) {
-      throw new AppError('conflict', `there are ${MAX_ACCOUNTS} accounts already, which is the limit`)
+      throw new AppError('conflict', `the limit of ${MAX_ACCOUNTS} accounts is reached`)
     }
     const account = {
       id: `user${shortId(random)}` as OwnerId,

@@ -175,7 +175,7 @@ export class Keys {
     if (!mayHave(caller, endpoint)) {
       throw new AppError(
         'forbidden',
-        'only a key without an end that may write the jobs of the endpoint gets a new key for it',
+        'only a key that does not expire and may write the jobs of the endpoint gets a new key for it',
       )
     }
     const { store, emit } = this.#ports
@@ -256,7 +256,7 @@ export class Keys {
       problems.push(...scopeProblems(owner, scope), ...(await this.#unknownEndpoints(owner, scope)))
     if (problems.length > 0) throw invalidFields(problems)
     if (scope !== undefined && !isWithin(scope, caller.scope)) {
-      throw new AppError('forbidden', 'a key cannot get more rights than the one that it is made or changed with')
+      throw new AppError('forbidden', 'a key cannot get more rights than the key that creates or changes it')
     }
     if (given.exempt === true && !caller.operator) {
       throw new AppError('forbidden', 'only an operator can exempt a key from the limits')
@@ -287,7 +287,7 @@ export class Keys {
 /** @throws AppError `forbidden` for a key that gets rights for longer than the caller has them */
 function requireNoLonger({ expiresAtMs: callerEnds }: Caller, expiresAtMs: number | null): void {
   if (callerEnds === null || (expiresAtMs !== null && expiresAtMs <= callerEnds)) return
-  throw new AppError('forbidden', 'a key cannot last longer than the one that it is made or changed with')
+  throw new AppError('forbidden', 'a key cannot outlive the key that creates or changes it')
 }
 
 /** True if a caller may have the key of an endpoint, which never expires. */
@@ -296,7 +296,7 @@ function mayHave(caller: Caller, { id, owner }: Endpoint): boolean {
 }
 
 function lastKey(): AppError {
-  return new AppError('conflict', 'this is the last key with all rights of the operator; make another one first')
+  return new AppError('conflict', 'this is the last key with all rights of the operator; create another one first')
 }
 
 function shown({ hash: _, ...record }: ApiKey): KeyRecord {

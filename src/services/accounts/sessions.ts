@@ -230,7 +230,7 @@ export class Sessions {
 }
 
 function ended(): AppError {
-  return new AppError('unauthorized', 'nobody is signed in here, or the session is over; sign in again')
+  return new AppError('unauthorized', 'nobody is signed in here, or the session has ended; sign in again')
 }
 
 function replaced(): AppError {

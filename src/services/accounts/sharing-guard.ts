@@ -36,7 +36,7 @@ export class SharingGuard {
     if (reason === null) return
     throw new AppError(
       'conflict',
-      `a second account is not safe here: ${reason}; start the server with --accept-shared-host to make one anyway`,
+      `a second account is not safe here: ${reason}; start the server with --accept-shared-host to create one anyway`,
     )
   }
 

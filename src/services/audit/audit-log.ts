@@ -196,6 +196,6 @@ function entryOf({ surface, operation, origin, object, detail = {} }: AuditedOpe
 
 function cannotWrite(cause?: unknown): AppError {
   const why = cause === undefined ? 'too many entries wait' : toAppError(cause).message
-  const message = `the audit log cannot be written, so nothing is changed; what was asked may have begun (${why})`
+  const message = `the audit log cannot be written, so nothing is changed; the requested operation may have begun (${why})`
   return new AppError('unavailable', message, { cause })
 }

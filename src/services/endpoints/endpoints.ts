@@ -405,7 +405,7 @@ export class Endpoints {
     const rollout = await this.#ports.store.releases.rollout(before.id, before.version)
     if (rollout.wasReady && rollout.canary === null) return
     if (fallbackOf({ rollout, endpoint: after }) !== null) return
-    const what = 'no worker of another release has been ready, so none could go on beside a canary'
+    const what = 'no worker of another release was ever ready, so none could continue beside a canary'
     throw new AppError('conflict', `endpoint ${before.id}: ${what}; leave rollout out`)
   }
 

@@ -188,5 +188,5 @@ function isPresent(id: EndpointId, version: number): string {
 }
 
 function notKept(id: EndpointId, version: number): string {
-  return `the configuration of release ${version} of endpoint ${id} is not kept any more; the newest ones are, up to 4 MiB together`
+  return `the configuration of release ${version} of endpoint ${id} is no longer kept; the newest ones are, up to 4 MiB together`
 }

@@ -184,12 +184,12 @@ export class WhatIf {
       const isLong = this.#ports.clock.monotonic() - begunMs > EAGER_MS
       await this.#pause(signal, isLong ? LATER_PAUSE_MS : 0)
     }
-    throw new AppError('conflict', 'there is too much to play; ask for fewer days')
+    throw new AppError('conflict', 'there are too many attempts to play; ask for fewer days')
   }
 
   /** Lets other work of the server run. */
   async #pause(signal: AbortSignal, ms = 0): Promise<void> {
-    if (signal.aborted) throw new AppError('conflict', 'the caller has gone')
+    if (signal.aborted) throw new AppError('conflict', 'the caller left')
     await new Promise<void>(done => this.#ports.clock.after(ms, done))
   }
 

@@ -153,7 +153,7 @@ export class WorkerFreezer {
    */
   async #post(worker: Worker, name: string, url: string, timeoutMs: number): Promise<string | null> {
     const target = await this.#target(worker, name, url)
-    if (target === null) return 'the secret in it was removed, or is none any more'
+    if (target === null) return 'its secret was deleted or is no longer a secret'
     const servedAt = await this.#ports.driver.address(worker.id)
     if (servedAt === null) return 'its address is not known'
     const answer = await this.#ports.probes.post(servedAt.traffic, target.path, timeoutMs)

@@ -170,6 +170,6 @@ test('a release whose configuration was removed says so', async t => {
   assert.equal((await release(rig, id, 1)).json.configuration, null)
   const { status, text } = await rollback(rig, id, 1)
   assert.equal(status, 409)
-  assert.match(text, /not kept any more/)
+  assert.match(text, /is no longer kept/)
   assert.equal((await rollback(rig, id, 8)).status, 201)
 })

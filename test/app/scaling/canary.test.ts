@@ -118,7 +118,7 @@ test('what can be no canary is refused, with the reason', async t => {
   const never = await rig.endpoint({ ...QUEUE, workersMax: 2 })
   const { status, json } = await patch(rig, never, { env: { A: '1' }, rollout: { canary: 10 } })
   assert.equal(status, 409)
-  assert.match(JSON.stringify(json), /no worker of another release has been ready/)
+  assert.match(JSON.stringify(json), /no worker of another release was ever ready/)
   assert.equal((await rig.ask('POST', `/v2/serverless/${endpoint}/releases/1/promote`)).status, 409)
   assert.equal((await rig.ask('POST', `/v2/serverless/${endpoint}/releases/9/promote`)).status, 404)
   await program.outcome(endpoint)
