@@ -53,8 +53,8 @@ export function dataDirProblem(dataDir: string, use: Use): string | null {
   const problem = accessProblem(dataDir, use)
   if (problem !== null) return problem
   for (const name of namesIn(dataDir).filter(name => OWN.test(name))) {
-    const found = problemAt(join(dataDir, name), use === 'write' && WRITTEN.test(name) ? 'write' : 'read')
-    if (found !== null) return found
+    const entryProblem = problemAt(join(dataDir, name), use === 'write' && WRITTEN.test(name) ? 'write' : 'read')
+    if (entryProblem !== null) return entryProblem
   }
   return null
 }

@@ -49,9 +49,9 @@ export class Pump {
   look(): void {
     const { pipes, logs, clock, maxBytes } = this.#options
     // The name of a draft begins with a dot, unlike that of a worker.
-    const found = new Set(readdirSync(pipes).filter(name => !name.startsWith('.')))
-    for (const [worker, pipe] of this.#open) if (!found.has(worker)) pipe.close()
-    for (const worker of found) {
+    const workers = new Set(readdirSync(pipes).filter(name => !name.startsWith('.')))
+    for (const [worker, pipe] of this.#open) if (!workers.has(worker)) pipe.close()
+    for (const worker of workers) {
       if (this.#open.has(worker)) continue
       const parts = { pipe: join(pipes, worker), folder: join(logs, worker), maxBytes: maxBytes ?? OUTPUT_BYTES }
       const pipe = openPipe({ ...parts, budget: this.#budget, clock })

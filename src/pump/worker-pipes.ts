@@ -188,14 +188,14 @@ class WorkerPipes implements OutputPipes {
     if (this.#isClosed || this.#held.size === 0) return
     const { folder, bootId, clock, note } = this.#options
     this.#cancelCheck = clock.after(CHECK_MS, () => this.#check())
-    const found = readPump(folder)
-    if (found !== null && isAlive(found, bootId)) {
-      if (this.#pid !== found.pid) note(this.#child?.pid === found.pid ? 'pump.started' : 'pump.adopted', found)
-      this.#pid = found.pid
+    const pump = readPump(folder)
+    if (pump !== null && isAlive(pump, bootId)) {
+      if (this.#pid !== pump.pid) note(this.#child?.pid === pump.pid ? 'pump.started' : 'pump.adopted', pump)
+      this.#pid = pump.pid
       this.#pauseMs = 0
-      if (readProcess(found.pid)?.stopped !== true) return
-      note('pump.stopped', found)
-      signal(found.pid, 'SIGCONT')
+      if (readProcess(pump.pid)?.stopped !== true) return
+      note('pump.stopped', pump)
+      signal(pump.pid, 'SIGCONT')
     } else if (this.#child === null) {
       if (this.#pid !== null) note('pump.lost', { pid: this.#pid })
       this.#pid = null
@@ -242,9 +242,9 @@ class WorkerPipes implements OutputPipes {
 
   #end(): void {
     const { folder, bootId } = this.#options
-    const found = readPump(folder)
+    const pump = readPump(folder)
     removePump(folder)
-    if (found !== null && isAlive(found, bootId)) signal(found.pid, 'SIGTERM')
+    if (pump !== null && isAlive(pump, bootId)) signal(pump.pid, 'SIGTERM')
     this.#child?.kill('SIGTERM')
   }
 }

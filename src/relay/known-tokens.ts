@@ -53,9 +53,9 @@ export class KnownTokens {
   /** The worker's share for a token; null for an unknown token. */
   find(token: string): Sharer | null {
     const digest = hash('sha256', token)
-    const found = this.#known.get(digest)
-    if (found === undefined || isOver(found)) return null
-    return { token: digest, owner: found.owner }
+    const known = this.#known.get(digest)
+    if (known === undefined || isOver(known)) return null
+    return { token: digest, owner: known.owner }
   }
 
   /** Applies one part of a server's list. */

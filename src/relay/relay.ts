@@ -119,14 +119,14 @@ export class Relay {
   async listenToo(host: string, port: number): Promise<number> {
     if (this.#outer?.host === host) return this.#outer.port
     const server = this.#createServer(false)
-    const got = await bind(server, host, port).catch(error => {
+    const boundPort = await bind(server, host, port).catch(error => {
       if (port === 0 || (error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
       return bind(server, host, 0)
     })
     const before = this.#outer
-    this.#outer = { host, server, port: got }
+    this.#outer = { host, server, port: boundPort }
     before?.server.close()
-    return got
+    return boundPort
   }
 
   /**

@@ -104,10 +104,10 @@ export class TokenFeed {
   async #sendChanges(): Promise<void> {
     const ids = [...this.#changed].slice(0, PAGE_SIZE)
     for (const id of ids) this.#changed.delete(id)
-    const found = await this.#source!.of(ids)
-    const live = found.filter(({ ended }) => !ended).map(pairOf)
-    const ended = found.filter(worker => worker.ended).map(({ tokenHash }) => tokenHash)
-    if (found.length > 0) await this.#send({ first: false, last: false, live, ended })
+    const workers = await this.#source!.of(ids)
+    const live = workers.filter(({ ended }) => !ended).map(pairOf)
+    const ended = workers.filter(worker => worker.ended).map(({ tokenHash }) => tokenHash)
+    if (workers.length > 0) await this.#send({ first: false, last: false, live, ended })
   }
 }
 

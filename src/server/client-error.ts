@@ -17,8 +17,8 @@ const PROBLEMS: Readonly<Record<string, readonly [status: number, sentence: stri
 
 /** The whole response, as it is written to the socket, whose connection then ends. */
 export function answerToUnreadable({ code = '', reason }: ReadingError, requestId: string): string {
-  const what = reason === undefined ? '' : ` (${reason.slice(0, 200)})`
-  const [status, error] = PROBLEMS[code] ?? [400, `the request cannot be read as HTTP/1.1${what}`]
+  const detail = reason === undefined ? '' : ` (${reason.slice(0, 200)})`
+  const [status, error] = PROBLEMS[code] ?? [400, `the request cannot be read as HTTP/1.1${detail}`]
   const body = JSON.stringify({ error })
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,

@@ -132,8 +132,8 @@ export class ContainerAddress {
   async close(graceMs: number): Promise<void> {
     await this.#listener?.listener.close(graceMs)
     if (this.#known === null) return
-    const gone = await this.#parts.network.remove().catch(() => false)
-    if (gone) removeDurably(this.#parts.file)
+    const isRemoved = await this.#parts.network.remove().catch(() => false)
+    if (isRemoved) removeDurably(this.#parts.file)
   }
 
   async #attach(): Promise<Attached> {
@@ -141,8 +141,8 @@ export class ContainerAddress {
     const [subnet] = this.#known?.subnets ?? []
     const gateway = this.#known?.gateway ?? null
     const wanted = subnet === undefined || gateway === null ? null : { subnet, gateway }
-    const found = await network.ensure(wanted)
-    const way = containerReach(found, given)
+    const ensured = await network.ensure(wanted)
+    const way = containerReach(ensured, given)
     if (way.how === 'none') {
       const why = way.action === null ? way.problem : `${way.problem}; ${way.action}`
       throw new AppError('unavailable', `containers cannot reach this server: ${why}`)
@@ -150,11 +150,11 @@ export class ContainerAddress {
     const port = await this.#portOn(way)
     const url = originOf(way.host, port)
     this.#remember(
-      { url, listenOn: way.listenOn, port, subnets: found.subnets, gateway: found.gateway },
-      found,
+      { url, listenOn: way.listenOn, port, subnets: ensured.subnets, gateway: ensured.gateway },
+      ensured,
       way.how,
     )
-    return { network: found.name, url, extraHosts: way.extraHosts, serving: way.serving }
+    return { network: ensured.name, url, extraHosts: way.extraHosts, serving: way.serving }
   }
 
   async #portOn({ listenOn: host }: ContainerWay): Promise<number> {

@@ -53,9 +53,9 @@ export function routing({
     const name = plainHost(host)
     if (closed.has(name)) return null
     if (own.has(name)) return { endpointId: null, other: null }
-    const found = domains.find(end => name.endsWith(end))
-    if (found === undefined) return { endpointId: null, other: name }
-    const label = name.slice(0, name.length - found.length)
+    const suffix = domains.find(end => name.endsWith(end))
+    if (suffix === undefined) return { endpointId: null, other: name }
+    const label = name.slice(0, name.length - suffix.length)
     return { endpointId: isEndpointId(label) ? label : null, other: null }
   })
   return ({ url = '/', headers: { host } }) => {

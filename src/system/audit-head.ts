@@ -9,9 +9,9 @@ export function createAuditHeadNote(file: string): AuditHeadNote {
   return {
     read() {
       if (!existsSync(file)) return null
-      const found = /^(\d{1,15}) ([\da-f]{64})\n$/.exec(readFileSync(file, 'utf8'))
-      if (found === null) throw new AppError('internal', `${file} is not what the server wrote`)
-      return { sequence: Number(found[1]), hash: found[2]! }
+      const match = /^(\d{1,15}) ([\da-f]{64})\n$/.exec(readFileSync(file, 'utf8'))
+      if (match === null) throw new AppError('internal', `${file} is not what the server wrote`)
+      return { sequence: Number(match[1]), hash: match[2]! }
     },
     keep: ({ sequence, hash }) => writeDurably(file, `${sequence} ${hash}\n`),
   }

@@ -281,8 +281,8 @@ export class Access {
     const changes = this.#changes
     let key: ApiKey | null
     try {
-      const found = await this.#ports.store.keys.findByHash(hash)
-      key = found !== null && this.#ports.vault.equal(found.hash, hash) ? found : null
+      const stored = await this.#ports.store.keys.findByHash(hash)
+      key = stored !== null && this.#ports.vault.equal(stored.hash, hash) ? stored : null
     } catch (error) {
       const away = error instanceof AppError && error.code === 'unavailable'
       if (!away || known === undefined || nowMs - known.readMs >= STALE_MS) throw error

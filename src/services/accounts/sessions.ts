@@ -94,10 +94,10 @@ export class Sessions {
     const createdAtMs = clock.now()
     const expiresAtMs = Math.min(createdAtMs + SESSION_MS, caller.expiresAtMs ?? Number.POSITIVE_INFINITY)
     const { owner, keyId } = caller
-    const gone = await store.sessions.insert({ hash, owner, keyId, createdAtMs, expiresAtMs }, MAX_SESSIONS)
+    const replacedHashes = await store.sessions.insert({ hash, owner, keyId, createdAtMs, expiresAtMs }, MAX_SESSIONS)
     // The key was removed in the meantime.
-    if (gone === null) throw new InvalidKeyError('unknown')
-    for (const old of gone) this.#end(old, replaced)
+    if (replacedHashes === null) throw new InvalidKeyError('unknown')
+    for (const old of replacedHashes) this.#end(old, replaced)
     emit('session.opened', { account: owner, keyId, by: 'key' in credential ? 'key' : 'link', address: from() })
     return { halves, caller, expiresAtMs }
   }
@@ -183,11 +183,11 @@ export class Sessions {
     const { store, clock, vault } = this.#ports
     const known = this.#cache.get(hash)
     if (known !== undefined && known.untilMs > clock.now()) return known.session
-    const found = await store.sessions.find(hash)
-    if (found === null || !vault.equal(found.hash, hash) || this.#closed.has(hash)) return null
+    const session = await store.sessions.find(hash)
+    if (session === null || !vault.equal(session.hash, hash) || this.#closed.has(hash)) return null
     if (this.#cache.size >= CACHE_SIZE) this.#cache.clear()
-    this.#cache.set(hash, { session: found, untilMs: clock.now() + CACHE_MS })
-    return found
+    this.#cache.set(hash, { session, untilMs: clock.now() + CACHE_MS })
+    return session
   }
 
   #hold({ hash, expiresAtMs }: KeyedSession, end: (why: AppError) => void): () => void {

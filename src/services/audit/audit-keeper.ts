@@ -128,8 +128,8 @@ class Refusals {
     const key = JSON.stringify([origin, operation, problem])
     const isNew = !this.#waiting.has(key)
     const others = isNew && this.#waiting.size >= BUDGET.waiting
-    const found = this.#waiting.get(others ? '' : key)
-    if (found !== undefined) found.count += count
+    const waiting = this.#waiting.get(others ? '' : key)
+    if (waiting !== undefined) waiting.count += count
     else if (others) {
       this.#waiting.set('', { operation: 'useKey', origin: SERVER_ORIGIN, problem: 'of many callers', count })
     } else this.#waiting.set(key, { ...attempts })

@@ -56,9 +56,9 @@ export class AuditReader {
     if (!Number.isSafeInteger(before) || before < 1) {
       throw invalidFields([fieldProblem('cursor', 'is not one that an earlier page has returned')])
     }
-    const found = await this.#store.audit.list(filter, before, limit + 1)
-    const items = found.slice(0, limit)
-    const nextCursor = found.length > limit ? String(items.at(-1)!.sequence) : null
+    const entries = await this.#store.audit.list(filter, before, limit + 1)
+    const items = entries.slice(0, limit)
+    const nextCursor = entries.length > limit ? String(items.at(-1)!.sequence) : null
     return { items: items.map(({ content, hash }) => ({ ...readEntry(content), hash })), nextCursor }
   }
 
@@ -91,10 +91,10 @@ export class AuditReader {
       signal.throwIfAborted()
       const { last, broken } = await this.#store.audit.verify(at, READ)
       if (broken !== null) {
-        const now = await this.#store.audit.ends()
-        if (now.anchor.sequence < broken.sequence) return { anchor, head: last, broken }
+        const present = await this.#store.audit.ends()
+        if (present.anchor.sequence < broken.sequence) return { anchor, head: last, broken }
         // Retention removed the next entries in the meantime.
-        anchor = now.anchor
+        anchor = present.anchor
         at = anchor
       } else if (last.sequence === at.sequence) break
       else at = last

@@ -139,14 +139,14 @@ interface Used {
 
 /** One item for each bucket and endpoint, the oldest bucket first. */
 function joined(jobs: readonly JobUsageSum[], workers: readonly WorkerUsageSum[]): Used[] {
-  const found = new Map<string, Used>()
+  const usedByName = new Map<string, Used>()
   const of = ({ startMs, endpointId }: JobUsageSum | WorkerUsageSum): Used => {
     const name = `${startMs} ${endpointId}`
-    const used = found.get(name) ?? { startMs, endpointId, jobs: NO_JOB_USAGE, flavors: [] }
-    found.set(name, used)
+    const used = usedByName.get(name) ?? { startMs, endpointId, jobs: NO_JOB_USAGE, flavors: [] }
+    usedByName.set(name, used)
     return used
   }
   for (const sum of jobs) of(sum).jobs = sum.usage
   for (const sum of workers) of(sum).flavors.push(sum)
-  return [...found.values()].sort((a, b) => a.startMs - b.startMs || (a.endpointId < b.endpointId ? -1 : 1))
+  return [...usedByName.values()].sort((a, b) => a.startMs - b.startMs || (a.endpointId < b.endpointId ? -1 : 1))
 }

@@ -279,8 +279,10 @@ export class Endpoints {
     // Read one by one: a few endpoints, and those linked to another template between the two reads.
     const missing = new Map(endpoints.map(endpoint => [endpoint.templateId, endpoint.owner]))
     for (const id of known.keys()) missing.delete(id)
-    for (const found of await mapConcurrently([...missing], CONCURRENCY, ([id, owner]) => templates.find(owner, id))) {
-      if (found !== null) known.set(found.id, found)
+    for (const template of await mapConcurrently([...missing], CONCURRENCY, ([id, owner]) =>
+      templates.find(owner, id),
+    )) {
+      if (template !== null) known.set(template.id, template)
     }
     return new Map(
       endpoints.flatMap(endpoint => {

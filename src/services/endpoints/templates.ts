@@ -140,9 +140,9 @@ export class Templates {
   async findVisible(owner: OwnerId, id: TemplateId): Promise<Template> {
     const own = await this.#ports.store.templates.find(owner, id)
     if (own !== null) return own
-    const found = await this.#ports.store.templates.findPublic(id)
-    if (found === null) throw notFound('template', id)
-    return { ...found, registry: null }
+    const shared = await this.#ports.store.templates.findPublic(id)
+    if (shared === null) throw notFound('template', id)
+    return { ...shared, registry: null }
   }
 
   /** Null when the owner has no template of that name. */

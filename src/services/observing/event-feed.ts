@@ -75,9 +75,9 @@ export class EventFeed {
     }
     this.#open.add(owner, 1)
     const onClose = () => {
-      const left = this.#open.add(owner, -1)
+      const readings = this.#open.add(owner, -1)
       const recent = this.#recent.get(owner)
-      if (left === 0 && recent?.size === 0) this.#recent.delete(owner)
+      if (readings === 0 && recent?.size === 0) this.#recent.delete(owner)
     }
     return new LiveEventStream(this.#ports.clock, this.#recentOf(owner), query, onClose)
   }

@@ -110,9 +110,9 @@ export class Explainer {
   async page(owner: OwnerId, request: PageRequest): Promise<Page<EndpointExplanation>> {
     const { store } = this.#ports
     const page = await onePage(request, slice => store.endpoints.list(owner, slice), MAX_EXPLAINED)
-    const found = await mapConcurrently(page.items, CONCURRENCY, ({ id }) => this.#balancing.snapshot(id))
-    const there = found.filter(snapshot => snapshot !== null)
-    const items = await mapConcurrently(there, CONCURRENCY, async snapshot => ({
+    const snapshots = await mapConcurrently(page.items, CONCURRENCY, ({ id }) => this.#balancing.snapshot(id))
+    const existing = snapshots.filter(snapshot => snapshot !== null)
+    const items = await mapConcurrently(existing, CONCURRENCY, async snapshot => ({
       endpoint: snapshot.endpoint,
       snapshot,
       explanation: await this.of(snapshot),
@@ -177,11 +177,11 @@ export class Explainer {
 
   async #portConflicts({ workers }: EndpointSnapshot): Promise<ReadonlyMap<WorkerId, PortConflict>> {
     const running = workers.filter(({ state }) => state === 'STARTING' || state === 'READY').slice(0, MAX_OBSERVED)
-    const found = await mapConcurrently(running, CONCURRENCY, async ({ id }) => {
-      const seen = await this.#ports.driver.observe(id)
-      return seen.state === 'running' && seen.suspicion !== undefined ? [[id, seen.suspicion] as const] : []
+    const conflicts = await mapConcurrently(running, CONCURRENCY, async ({ id }) => {
+      const observed = await this.#ports.driver.observe(id)
+      return observed.state === 'running' && observed.suspicion !== undefined ? [[id, observed.suspicion] as const] : []
     })
-    return new Map(found.flat())
+    return new Map(conflicts.flat())
   }
 
   /** The newest stored attempts: those of two rows, since the newest row may have only a few. */

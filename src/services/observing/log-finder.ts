@@ -9,7 +9,7 @@ import { type LogStart, startOf } from './log-start.ts'
 import { LogStream, type LogSubject } from './log-stream.ts'
 
 /** The endpoint, worker or job that an id belongs to. */
-export type Found =
+export type LogScope =
   | { readonly kind: 'endpoint'; readonly id: EndpointId }
   | { readonly kind: 'worker'; readonly id: WorkerId; readonly endpointId: EndpointId }
   | { readonly kind: 'job'; readonly id: JobId; readonly endpointId: EndpointId }
@@ -51,7 +51,7 @@ export class LogFinder {
    * The endpoint, worker or job with this id.
    * @throws AppError `not_found`, also for those of other owners
    */
-  async locate(owner: OwnerId, id: string): Promise<Found> {
+  async locate(owner: OwnerId, id: string): Promise<LogScope> {
     const { store, clock } = this.#ports
     const endpoint = isEndpointId(id) ? await store.endpoints.find(id) : null
     if (endpoint !== null && endpoint.owner === owner) return { kind: 'endpoint', id: endpoint.id }
@@ -68,7 +68,7 @@ export class LogFinder {
    * A worker of an endpoint, also one that has ended.
    * @throws AppError `not_found` when it belongs to another endpoint
    */
-  async workerOf(endpointId: EndpointId, workerId: string): Promise<Found> {
+  async workerOf(endpointId: EndpointId, workerId: string): Promise<LogScope> {
     const worker = await this.#ports.store.workers.find(workerId as WorkerId)
     if (worker === null || worker.endpointId !== endpointId) throw notFound('worker', workerId)
     return { kind: 'worker', id: worker.id, endpointId }
@@ -78,7 +78,7 @@ export class LogFinder {
    * A worker of an account, also one that has ended.
    * @throws AppError `not_found`, also for those of other owners
    */
-  async workerOfOwner(owner: OwnerId, workerId: string): Promise<Found> {
+  async workerOfOwner(owner: OwnerId, workerId: string): Promise<LogScope> {
     const worker = await this.#ports.store.workers.find(workerId as WorkerId)
     if (worker === null || worker.owner !== owner) throw notFound('worker', workerId)
     return { kind: 'worker', id: worker.id, endpointId: worker.endpointId }
@@ -93,10 +93,10 @@ export class LogFinder {
    * Opens a stream of lines. The caller closes it, unless it is read to its end.
    * @throws AppError `rate_limited` when the account reads too many at once; `invalid` for an `after` of other logs
    */
-  async open(owner: OwnerId, found: Found, query: LogQuery): Promise<LogStream> {
+  async open(owner: OwnerId, scope: LogScope, query: LogQuery): Promise<LogStream> {
     const { after } = query
-    if (after !== null && after.kind !== 'instant' && (after.kind === 'place') !== (found.kind === 'worker')) {
-      throw invalidRequest([`header.Last-Event-ID: is not of the logs of ${found.kind} ${found.id}`])
+    if (after !== null && after.kind !== 'instant' && (after.kind === 'place') !== (scope.kind === 'worker')) {
+      throw invalidRequest([`header.Last-Event-ID: is not of the logs of ${scope.kind} ${scope.id}`])
     }
     if (this.openBy(owner) >= MAX_OPEN) {
       throw new AppError('rate_limited', `${MAX_OPEN} readings of logs are open already`, { retryAfterSeconds: 5 })
@@ -104,16 +104,16 @@ export class LogFinder {
     this.#open.add(owner, 1)
     const onClose = () => void this.#open.add(owner, -1)
     try {
-      return await this.#stream(owner, found, query, onClose)
+      return await this.#stream(owner, scope, query, onClose)
     } catch (error) {
       onClose()
       throw error
     }
   }
 
-  async #stream(owner: OwnerId, found: Found, query: LogQuery, onClose: () => void): Promise<LogStream> {
+  async #stream(owner: OwnerId, scope: LogScope, query: LogQuery, onClose: () => void): Promise<LogStream> {
     const { logs } = this.#ports
-    const job = found.kind === 'job' ? await this.#job(owner, found.id) : null
+    const job = scope.kind === 'job' ? await this.#job(owner, scope.id) : null
     const span: LogSpan = { workerId: null, fromMs: 0, untilMs: 0 }
     const filter: LogFilter = {
       sources: new Set(
@@ -124,12 +124,12 @@ export class LogFinder {
       text: query.text,
       unfinished: !query.follow,
     }
-    const refresh = () => this.#subjectOf(owner, found, job, span)
+    const refresh = () => this.#subjectOf(owner, scope, job, span)
     const subject = await refresh()
     const places = await startOf(logs, subject.workers, query, filter, job === null ? null : job.queuedAtMs - CLOCK_MS)
     const feed = new LogFeed(logs, filter, places)
     const { follow, lingerMs } = query
-    const topic = found.kind === 'endpoint' ? null : (`${found.kind}:${found.id}` as const)
+    const topic = scope.kind === 'endpoint' ? null : (`${scope.kind}:${scope.id}` as const)
     return new LogStream(
       {
         ports: this.#ports,
@@ -137,7 +137,7 @@ export class LogFinder {
         subject,
         refresh,
         topic,
-        several: found.kind !== 'worker',
+        several: scope.kind !== 'worker',
         follow,
         lingerMs,
         note: jobNote(job, subject.workers),
@@ -147,20 +147,20 @@ export class LogFinder {
     )
   }
 
-  async #subjectOf(owner: OwnerId, found: Found, job: Job | null, span: LogSpan): Promise<LogSubject> {
+  async #subjectOf(owner: OwnerId, scope: LogScope, job: Job | null, span: LogSpan): Promise<LogSubject> {
     const { store } = this.#ports
-    if (found.kind === 'worker') {
-      const worker = await store.workers.find(found.id)
+    if (scope.kind === 'worker') {
+      const worker = await store.workers.find(scope.id)
       return { workers: worker === null ? [] : [worker], ended: worker === null || worker.state === 'EXITED' }
     }
-    const all = (await store.workers.list(found.kind === 'endpoint' ? found.id : found.endpointId)).reverse()
-    if (found.kind === 'job') {
-      const now = await this.#job(owner, found.id)
-      const workers = all.filter(worker => mayHaveHeld(worker, now ?? job))
-      Object.assign(span, spanOf(now ?? job, all))
-      return { workers: workers.slice(-MAX_WORKERS_READ), ended: now === null || isFinal(now.status) }
+    const all = (await store.workers.list(scope.kind === 'endpoint' ? scope.id : scope.endpointId)).reverse()
+    if (scope.kind === 'job') {
+      const present = await this.#job(owner, scope.id)
+      const workers = all.filter(worker => mayHaveHeld(worker, present ?? job))
+      Object.assign(span, spanOf(present ?? job, all))
+      return { workers: workers.slice(-MAX_WORKERS_READ), ended: present === null || isFinal(present.status) }
     }
-    const ended = all.every(({ state }) => state === 'EXITED') && (await store.endpoints.find(found.id)) === null
+    const ended = all.every(({ state }) => state === 'EXITED') && (await store.endpoints.find(scope.id)) === null
     return { workers: all.slice(-MAX_WORKERS_READ), ended }
   }
 

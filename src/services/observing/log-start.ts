@@ -34,24 +34,24 @@ export async function startOf(
 ): Promise<LogCursor> {
   if (after !== null) return placesAfter(logs, workers, after)
   const fromMs = Math.max(sinceMs ?? 0, knownMs ?? 0)
-  const found: Candidate[] = []
+  const candidates: Candidate[] = []
   const ends = new Map<WorkerId, LogPlace>()
   for (const worker of workers) {
     const matches = matcherOf(filter)
     const history = workerHistory(worker)
     const printed = await lastPrinted(logs, worker.id, { tail, fromMs, filter })
-    found.push(...printed.found)
+    candidates.push(...printed.found)
     const entries = history.flatMap(({ atMs, line }, index) =>
       atMs >= fromMs && matches(worker.id, { line, jobId: null, tsMs: atMs })
         ? [{ workerId: worker.id, tsMs: atMs, entry: index }]
         : [],
     )
-    if (filter.sources.has('system')) found.push(...entries)
+    if (filter.sources.has('system')) candidates.push(...entries)
     ends.set(worker.id, { position: printed.end, historyRead: history.length })
   }
-  found.sort((a, b) => a.tsMs - b.tsMs)
+  candidates.sort((a, b) => a.tsMs - b.tsMs)
   // The wanted lines of a worker are its last ones, so its reading begins at the first of them.
-  for (const { workerId, position, entry } of found.slice(Math.max(0, found.length - tail)).reverse()) {
+  for (const { workerId, position, entry } of candidates.slice(Math.max(0, candidates.length - tail)).reverse()) {
     const end = ends.get(workerId)!
     ends.set(workerId, { position: position ?? end.position, historyRead: entry ?? end.historyRead })
   }

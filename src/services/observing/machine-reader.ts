@@ -137,8 +137,8 @@ export class MachineReader {
   /** Names of endpoints; the number of GPUs bounds their number. */
   async #namesOf(holders: readonly Worker[]): Promise<ReadonlyMap<EndpointId, string>> {
     const ids = [...new Set(holders.map(({ endpointId }) => endpointId))]
-    const found = await Promise.all(ids.map(id => this.#ports.store.endpoints.find(id)))
-    return new Map(found.filter((one): one is Endpoint => one !== null).map(({ id, name }) => [id, name]))
+    const endpoints = await Promise.all(ids.map(id => this.#ports.store.endpoints.find(id)))
+    return new Map(endpoints.filter((one): one is Endpoint => one !== null).map(({ id, name }) => [id, name]))
   }
 }
 

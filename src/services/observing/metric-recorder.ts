@@ -116,11 +116,11 @@ export class MetricRecorder {
     const workers = new Map<EndpointId, Record<MetricWorkers, number>>()
     const loads = this.#withRequests(await this.#ports.store.workers.loads())
     for (const { endpointId, state, held } of loads) {
-      const now = workers.get(endpointId) ?? { starting: 0, idle: 0, running: 0, frozen: 0 }
-      now[conditionOf(state, held)] += 1
-      workers.set(endpointId, now)
+      const counts = workers.get(endpointId) ?? { starting: 0, idle: 0, running: 0, frozen: 0 }
+      counts[conditionOf(state, held)] += 1
+      workers.set(endpointId, counts)
     }
-    for (const [endpointId, now] of workers) countWorkers(this.#bucket(endpointId), now)
+    for (const [endpointId, counts] of workers) countWorkers(this.#bucket(endpointId), counts)
     this.#countGpus(loads)
   }
 

@@ -39,10 +39,10 @@ export class MetricsReader {
     const loads: EndpointLoad[] = []
     let after: EndpointId | null = null
     for (let page = 0; page < PAGE.pages; page += 1) {
-      const found: EndpointLoad[] = await this.#ports.store.endpoints.loads(after, PAGE.endpoints)
-      loads.push(...found)
-      if (found.length < PAGE.endpoints) break
-      after = found.at(-1)!.endpointId
+      const slice: EndpointLoad[] = await this.#ports.store.endpoints.loads(after, PAGE.endpoints)
+      loads.push(...slice)
+      if (slice.length < PAGE.endpoints) break
+      after = slice.at(-1)!.endpointId
     }
     return loads
   }

@@ -77,8 +77,8 @@ export class Overview {
    */
   async page(owner: OwnerId, request: PageRequest): Promise<OverviewPage> {
     const slice = sliceOf(request)
-    const found = await this.#store.endpoints.listed(owner, slice)
-    const places = found.map(one => ({ ...one, ...one.snapshot.endpoint }))
+    const listed = await this.#store.endpoints.listed(owner, slice)
+    const places = listed.map(one => ({ ...one, ...one.snapshot.endpoint }))
     const { items, nextCursor } = pageOf(places, slice)
     const rows = items.map(({ snapshot, image }) => rowOf(this.#balancing.counted(snapshot), image))
     const rates = await this.#recent.rates(rows.map(({ endpoint }) => endpoint.id))
@@ -92,12 +92,12 @@ export class Overview {
   }
 
   async #explain(rows: readonly Row[]): Promise<Map<EndpointId, Explanation>> {
-    const found = await mapConcurrently(rows, CONCURRENCY, async ({ endpoint }) => {
+    const explanations = await mapConcurrently(rows, CONCURRENCY, async ({ endpoint }) => {
       // The overview has only the last exit of each; an explanation counts crashes.
       const snapshot = await this.#balancing.snapshot(endpoint.id)
       return snapshot === null ? [] : ([[endpoint.id, await this.#explaining.of(snapshot)]] as const)
     })
-    return new Map(found.flat())
+    return new Map(explanations.flat())
   }
 }
 
@@ -123,11 +123,11 @@ function rowOf(snapshot: EndpointSnapshot, image: string | null): Row {
 }
 
 function illnessOf(shown: readonly ShownWorker[]): Why | null {
-  const found = shown.find(({ status }) => status === 'UNHEALTHY')
-  if (found?.worker == null) return null
-  const { id, exit, exitedAtMs, problemAtMs } = found.worker
-  const cause = exit === null ? 'unhealthy' : crashCauseOf(found.worker)
-  return { cause, summary: `worker ${id}: ${found.reason}`, sinceMs: exitedAtMs ?? problemAtMs }
+  const unhealthy = shown.find(({ status }) => status === 'UNHEALTHY')
+  if (unhealthy?.worker == null) return null
+  const { id, exit, exitedAtMs, problemAtMs } = unhealthy.worker
+  const cause = exit === null ? 'unhealthy' : crashCauseOf(unhealthy.worker)
+  return { cause, summary: `worker ${id}: ${unhealthy.reason}`, sinceMs: exitedAtMs ?? problemAtMs }
 }
 
 function finished({ endpoint, ill, waiting, ...row }: Row, rate: RequestRate, why: Why | null): OverviewRow {

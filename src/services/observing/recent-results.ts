@@ -57,8 +57,8 @@ export class RecentResults {
   async #readEarlier(): Promise<void> {
     const fromMs = this.#startMs - RECENT_MINUTES * MINUTE_MS
     try {
-      const found = await this.#ports.store.metrics.results(fromMs, this.#startMs, MAX_READ)
-      for (const { endpointId, minuteMs, results } of found) this.#add(minuteMs, endpointId, results)
+      const rows = await this.#ports.store.metrics.results(fromMs, this.#startMs, MAX_READ)
+      for (const { endpointId, minuteMs, results } of rows) this.#add(minuteMs, endpointId, results)
     } catch (error) {
       this.#earlier = null
       throw error

@@ -163,15 +163,15 @@ export class WhatIf {
 
   /** Recorded attempts, at most a block more than the limit. */
   async #attempts(id: EndpointId, fromMs: number, signal: AbortSignal): Promise<AttemptTimes[]> {
-    const found: AttemptTimes[] = [...this.#recorder.pending(id)]
-    for (let beforeMs = Number.MAX_SAFE_INTEGER; found.length <= MAX_PLAYED; ) {
+    const attempts: AttemptTimes[] = [...this.#recorder.pending(id)]
+    for (let beforeMs = Number.MAX_SAFE_INTEGER; attempts.length <= MAX_PLAYED; ) {
       const blocks = await this.#ports.store.attemptTimes.read(id, fromMs, beforeMs, BLOCKS)
-      for (const block of blocks) found.push(...timesOf(block))
+      for (const block of blocks) attempts.push(...timesOf(block))
       if (blocks.length < BLOCKS) break
       beforeMs = blocks.at(-1)!.atMs
       await this.#pause(signal)
     }
-    return found
+    return attempts
   }
 
   async #replayed(jobs: readonly ReplayedJob[], settings: ReplaySettings, signal: AbortSignal) {

@@ -138,13 +138,13 @@ export class WorkerReader {
       const { snapshot, template } = await this.#read(owner, only)
       return { endpoints: [await this.#watched(snapshot, template)], more: false }
     }
-    const found = await store.endpoints.list(owner, { after: null, limit: MAX_WATCHED + 1 })
+    const endpoints = await store.endpoints.list(owner, { after: null, limit: MAX_WATCHED + 1 })
     const watched: (WatchedEndpoint | null)[] = []
-    for (let from = 0; from < Math.min(found.length, MAX_WATCHED); from += CONCURRENCY) {
-      const group = found.slice(from, Math.min(from + CONCURRENCY, MAX_WATCHED))
+    for (let from = 0; from < Math.min(endpoints.length, MAX_WATCHED); from += CONCURRENCY) {
+      const group = endpoints.slice(from, Math.min(from + CONCURRENCY, MAX_WATCHED))
       watched.push(...(await Promise.all(group.map(endpoint => this.#watchedNow(endpoint)))))
     }
-    return { endpoints: watched.filter(one => one !== null), more: found.length > MAX_WATCHED }
+    return { endpoints: watched.filter(one => one !== null), more: endpoints.length > MAX_WATCHED }
   }
 
   /** Null for an endpoint that was deleted in the meantime. */

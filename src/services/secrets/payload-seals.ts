@@ -33,8 +33,9 @@ export class PayloadSeals {
    */
   sealedVariables(owner: string, plain: Variables, kept: Variables = {}): Variables {
     return mapped(plain, (value, name) => {
-      const now = kept[name]
-      if (now !== undefined && isSealedPayload(now) && this.#value(owner, name, now) === value) return now
+      const keptText = kept[name]
+      if (keptText !== undefined && isSealedPayload(keptText) && this.#value(owner, name, keptText) === value)
+        return keptText
       return this.on || isSealedPayload(value) ? this.#seal(value, variablePlace(owner, name)) : value
     })
   }

@@ -68,11 +68,11 @@ export class CertificateInUse {
 
   async #look(): Promise<void> {
     try {
-      const found = await this.#read()
-      const isNew = found.cert !== this.#current.cert || found.key !== this.#current.key
-      this.#current = found
+      const pair = await this.#read()
+      const isNew = pair.cert !== this.#current.cert || pair.key !== this.#current.key
+      this.#current = pair
       if (isNew) this.#untold = [...this.#watchers]
-      if (isNew) this.#emit('tls.reloaded', said(found.about))
+      if (isNew) this.#emit('tls.reloaded', said(pair.about))
       this.#tell()
       this.#problem = null
     } catch (error) {

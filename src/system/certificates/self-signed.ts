@@ -44,15 +44,15 @@ export function ensureSelfSigned(dataDir: string, names: readonly string[], nowM
 /** As {@link ensureSelfSigned}, in other files. */
 export async function ensurePair(files: SelfSignedFiles, names: readonly string[], nowMs: number): Promise<KeyPair> {
   const wanted = names.slice(0, MAX_NAMES)
-  const found = known(files, nowMs)
-  const had = new Map(found?.about.names.map(name => [comparable(name), name]))
-  const isWhole = wanted.every(name => had.has(comparable(name)))
-  if (found !== null && isWhole && found.about.expiresAtMs - nowMs > RENEW_MS) {
-    tell(files, certificateOf(found.cert))
-    return found
+  const current = known(files, nowMs)
+  const currentNames = new Map(current?.about.names.map(name => [comparable(name), name]))
+  const isWhole = wanted.every(name => currentNames.has(comparable(name)))
+  if (current !== null && isWhole && current.about.expiresAtMs - nowMs > RENEW_MS) {
+    tell(files, certificateOf(current.cert))
+    return current
   }
   // A server that shares the data directory may have other names, and would replace the certificate in turn.
-  const both = new Map([...wanted.map(name => [comparable(name), name] as const), ...(isWhole ? [] : had)])
+  const both = new Map([...wanted.map(name => [comparable(name), name] as const), ...(isWhole ? [] : currentNames)])
   return make(files, both.size > MAX_NAMES ? wanted : [...both.values()], nowMs)
 }
 

@@ -106,9 +106,9 @@ class DriverSuspender implements GpuSuspender {
     if (ownLack !== null) return { outcome: 'refused', lack: ownLack }
     const work: Work = { family, cards, lockMs, helpers, suspended: [], times: { lockMs: 0, checkpointMs: 0 } }
     for (let round = 1; round <= ROUNDS; round += 1) {
-      const found = round === 1 ? processes : await this.#newcomers(family, work.suspended)
-      if (found.length === 0) break
-      const failure = await this.#suspendAll(work, found)
+      const batch = round === 1 ? processes : await this.#newcomers(family, work.suspended)
+      if (batch.length === 0) break
+      const failure = await this.#suspendAll(work, batch)
       if (failure !== null) return await this.#givenUp(failure, work)
     }
     const emptyMs = await this.#untilEmpty(work.suspended)
@@ -122,15 +122,15 @@ class DriverSuspender implements GpuSuspender {
   }
 
   async resume(card: string, processes: readonly SuspendedProcess[], thaw = async () => {}): Promise<ResumeOutcome> {
-    const gone = processes.find(one => !lives(one))
-    if (gone !== undefined) return { outcome: 'lost', problem: `process ${gone.pid} has ended` }
+    const ended = processes.find(one => !lives(one))
+    if (ended !== undefined) return { outcome: 'lost', problem: `process ${ended.pid} has ended` }
     using helpers = new Helpers(this.#tool)
     const ready = Promise.all(processes.map(({ pid }) => helpers.ready(pid, this.#callMs)))
     const neededBytes = processes.reduce((sum, { bytes }) => sum + bytes + ROOM_BYTES, 0)
     const { cards, problem } = await this.#meter.measure(new Set())
-    const found = cards.find(({ uuid }) => uuid === card)
-    if (found === undefined) return { outcome: 'unknown_room', problem: problem ?? `GPU ${card} is not listed` }
-    if (found.freeBytes < neededBytes) return { outcome: 'no_room', neededBytes, freeBytes: found.freeBytes }
+    const cardMemory = cards.find(({ uuid }) => uuid === card)
+    if (cardMemory === undefined) return { outcome: 'unknown_room', problem: problem ?? `GPU ${card} is not listed` }
+    if (cardMemory.freeBytes < neededBytes) return { outcome: 'no_room', neededBytes, freeBytes: cardMemory.freeBytes }
     await ready
     await thaw()
     const held = processes.find(({ pid }) => isHeld(pid))
@@ -278,8 +278,8 @@ function problemIn(step: string, pid: number, reply: Reply): string | null {
 }
 
 function lives({ pid, startTime }: ProcessStart): boolean {
-  const found = readProcess(pid)
-  return found?.living === true && found.startTime === startTime
+  const current = readProcess(pid)
+  return current?.living === true && current.startTime === startTime
 }
 
 /** The memory of a process on its cards, as listed before it was suspended. */

@@ -147,9 +147,9 @@ export class Helpers implements Disposable {
   }
 
   #of(pid: number): HelperProcess {
-    const found = this.#byPid.get(pid) ?? new HelperProcess(this.#options)
-    this.#byPid.set(pid, found)
-    return found
+    const helper = this.#byPid.get(pid) ?? new HelperProcess(this.#options)
+    this.#byPid.set(pid, helper)
+    return helper
   }
 }
 

@@ -33,12 +33,12 @@ export async function readAmdUse(options: ToolOptions): Promise<UseByIndex> {
  * card does not report are null.
  */
 export function parseNvidiaUse(text: string): UseByIndex {
-  const found = new Map<number, GpuUse>()
+  const uses = new Map<number, GpuUse>()
   for (const line of text.split('\n')) {
     const [index = '', busy, used, total] = line.split(',').map(word => word.trim())
-    if (/^\d+$/.test(index)) found.set(Number(index), { busy: percent(busy, 100), memory: percent(used, total) })
+    if (/^\d+$/.test(index)) uses.set(Number(index), { busy: percent(busy, 100), memory: percent(used, total) })
   }
-  return found
+  return uses
 }
 
 /** The JSON of `amd-smi metric`. @throws for anything else */
@@ -58,15 +58,15 @@ export function parseAmdUse(text: string): UseByIndex {
 
 /** The JSON of `rocm-smi`. @throws for anything else */
 export function parseRocmUse(text: string): UseByIndex {
-  const found = new Map<number, GpuUse>()
+  const uses = new Map<number, GpuUse>()
   for (const [card, value] of Object.entries(fieldsOf(JSON.parse(text)))) {
     const index = /^card(\d+)$/.exec(card)?.[1]
     if (index === undefined) continue
     const row = fieldsOf(value)
     const memory = percent(row['VRAM Total Used Memory (B)'], row['VRAM Total Memory (B)'])
-    found.set(Number(index), { busy: percent(row['GPU use (%)'], 100), memory })
+    uses.set(Number(index), { busy: percent(row['GPU use (%)'], 100), memory })
   }
-  return found
+  return uses
 }
 
 function parsed(text: string, parse: (text: string) => UseByIndex): UseByIndex {

@@ -42,9 +42,9 @@ export function createImageRegistries(options: ImageRegistriesOptions): ImageReg
       if (!isAllowed(registry)) return 'refused'
       const host = hostOf(registry)
       if (isFree(registry) || host === null || isIP(host) !== 0) return 'allowed'
-      const found = await addressesOf(host, resolve)
-      if (found.length === 0) return 'unresolved'
-      return found.every(({ address }) => refusalOf(address, rules) === null) ? 'allowed' : 'refused'
+      const addresses = await addressesOf(host, resolve)
+      if (addresses.length === 0) return 'unresolved'
+      return addresses.every(({ address }) => refusalOf(address, rules) === null) ? 'allowed' : 'refused'
     },
   }
 }

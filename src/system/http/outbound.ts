@@ -50,9 +50,9 @@ async function allowedAddresses(
 ): Promise<readonly OutboundAddress[] | string> {
   const name = url.hostname.replace(/^\[(.*)\]$/, '$1')
   const family = isIP(name)
-  const found = family === 0 ? await resolve(name) : [{ address: name, family }]
-  const allowed = found.filter(({ address }) => refusalOf(address, rules) === null)
-  const [first] = found
+  const addresses = family === 0 ? await resolve(name) : [{ address: name, family }]
+  const allowed = addresses.filter(({ address }) => refusalOf(address, rules) === null)
+  const [first] = addresses
   if (allowed.length > 0) return allowed
   if (first === undefined) return `${name} has no address`
   const of = family === 0 ? `the address ${first.address} of ${name}` : `the address ${name}`

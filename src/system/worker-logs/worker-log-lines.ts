@@ -162,18 +162,18 @@ export class LineAssembler {
 
   /** Adds bytes without a newline to the unfinished line. @param end the position behind them */
   #add(bytes: Buffer, end: number, lines: EndedLine[]): void {
-    const found = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes])
-    const begin = end - found.length
+    const joined = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes])
+    const begin = end - joined.length
     let from = 0
     for (;;) {
-      const message = findMessage(found, from, MAX_LINE_BYTES)
-      this.#see(found.subarray(from, message?.start ?? found.length))
-      this.#rest = message?.isOpen === true ? Buffer.from(found.subarray(message.start)) : EMPTY
+      const message = findMessage(joined, from, MAX_LINE_BYTES)
+      this.#see(joined.subarray(from, message?.start ?? joined.length))
+      this.#rest = message?.isOpen === true ? Buffer.from(joined.subarray(message.start)) : EMPTY
       if (message === null || message.isOpen) return
       const isSeen = !this.#visibility.isBlank
       const isMidLine = isSeen || this.#isBehind === 'message in text'
       if (isSeen) lines.push(...placed(readLine(this.#text), begin + message.start))
-      const read = readLine(found.subarray(message.start, message.end))
+      const read = readLine(joined.subarray(message.start, message.end))
       lines.push(...placed(isMidLine ? read.map(line => ({ ...line, isMidLine })) : read, begin + message.end))
       this.reset()
       this.#isBehind = isMidLine ? 'message in text' : 'message'

@@ -62,9 +62,9 @@ export class LogOutput {
   refresh(): number {
     this.#refreshedMs = this.#now()
     const last = this.#parts.at(-1)
-    const found = last === undefined ? null : statOf(partFile(this.folder, last.begin))
-    if (last === undefined || found === null || found.size >= this.#partBytes) this.#list()
-    else if (last.begin + found.size > last.end) this.#grow(last.begin, found)
+    const stats = last === undefined ? null : statOf(partFile(this.folder, last.begin))
+    if (last === undefined || stats === null || stats.size >= this.#partBytes) this.#list()
+    else if (last.begin + stats.size > last.end) this.#grow(last.begin, stats)
     // Behind a part that is not full another one begins after a program removed, emptied or cut the part.
     else if (this.#stamp === null || stampOf(this.folder, this.#now()) !== this.#stamp) this.#list()
     return this.end
@@ -184,11 +184,11 @@ export class LogOutput {
     const known = this.#journal.end
     const parts: Part[] = []
     for (const [index, begin] of begins.entries()) {
-      const found = statOf(partFile(this.folder, begin))
-      if (found === null) continue
-      const end = Math.min(begin + found.size, begins[index + 1] ?? Number.POSITIVE_INFINITY)
+      const stats = statOf(partFile(this.folder, begin))
+      if (stats === null) continue
+      const end = Math.min(begin + stats.size, begins[index + 1] ?? Number.POSITIVE_INFINITY)
       parts.push({ begin, end })
-      if (end > known) this.#note(end, found)
+      if (end > known) this.#note(end, stats)
     }
     this.#parts = parts
   }

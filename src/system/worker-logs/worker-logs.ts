@@ -293,17 +293,17 @@ async function blockBefore(
   most = BLOCK_BYTES,
 ): Promise<{ block: Buffer; start: number }> {
   const from = Math.max(reach, end - most)
-  let found = await output.read(from, end - from)
+  let joined = await output.read(from, end - from)
   // The block may be in both files; the next call returns the bytes before the second.
-  while (found.start + found.block.length < end && found.block.length > 0) {
-    const next = await output.read(found.start + found.block.length, end - found.start - found.block.length)
+  while (joined.start + joined.block.length < end && joined.block.length > 0) {
+    const next = await output.read(joined.start + joined.block.length, end - joined.start - joined.block.length)
     if (next.block.length === 0) break
-    found =
-      next.start === found.start + found.block.length
-        ? { block: Buffer.concat([found.block, next.block]), start: found.start }
+    joined =
+      next.start === joined.start + joined.block.length
+        ? { block: Buffer.concat([joined.block, next.block]), start: joined.start }
         : next
   }
-  return found
+  return joined
 }
 
 async function startOfLast(outputs: Outputs, worker: string, lines: number): Promise<number> {
@@ -327,14 +327,14 @@ async function readTail(outputs: Outputs, worker: string, lines: number): Promis
   if (lines <= 0) return []
   const end = outputs.of(worker).refresh()
   const reader = new FileReader(outputs, worker, await startOfLast(outputs, worker, lines))
-  let found: LogLine[] = []
+  let tail: LogLine[] = []
   for (let more = true; more; ) {
     const page = await reader.next('over')
-    found.push(...page.lines.map(bare))
-    if (found.length > 2 * lines) found = found.slice(-lines)
+    tail.push(...page.lines.map(bare))
+    if (tail.length > 2 * lines) tail = tail.slice(-lines)
     more = page.more && page.position < end
   }
-  return found.slice(-lines)
+  return tail.slice(-lines)
 }
 
 async function readSince(

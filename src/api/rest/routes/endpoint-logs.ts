@@ -2,7 +2,7 @@ import { notFound } from '../../../core/errors.ts'
 import type { EndpointId, OwnerId } from '../../../core/ids.ts'
 import { parseInstant } from '../../../core/instants.ts'
 import { type LastEvent, readEventId } from '../../../core/observing/log-cursor.ts'
-import type { Found, LogFinder } from '../../../services/observing/log-finder.ts'
+import type { LogFinder, LogScope } from '../../../services/observing/log-finder.ts'
 import type { LogEvent } from '../../../services/observing/log-stream.ts'
 import { asEvents, asLines, asTextLines, type EventWriting, streamedAnswer } from '../../event-stream.ts'
 import { type Members, type RestRoute, type Rule, route } from '../route.ts'
@@ -82,7 +82,7 @@ function startOf({ follow, tail, since }: Query, lastEventId: string | undefined
   return { kind: 'instant', ms: (sinceMs ?? 0) - 1 }
 }
 
-async function subjectOf(logs: LogFinder, owner: OwnerId, id: EndpointId, { worker, job }: Query): Promise<Found> {
+async function subjectOf(logs: LogFinder, owner: OwnerId, id: EndpointId, { worker, job }: Query): Promise<LogScope> {
   if (worker !== undefined) return logs.workerOf(id, worker)
   if (job === undefined) return { kind: 'endpoint', id }
   const subject = await logs.locate(owner, job)
