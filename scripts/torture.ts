@@ -111,7 +111,7 @@ printFindings(
 )
 
 async function soakAndExit(): Promise<never> {
-  const found = await soak({
+  const findings = await soak({
     minutes: soakMinutes,
     rate: whole('rate', 1, 1_000),
     killEveryS: whole('kill-every', 5, 86_400),
@@ -120,8 +120,8 @@ async function soakAndExit(): Promise<never> {
     progress: line => console.log(`${new Date().toISOString().slice(11, 19)} ${line}`),
   })
   return printFindings(
-    found.rows,
-    found.faults.map(({ kind: fault, id, what, atS }) => `${fault} at ${atS} s: ${id} ${what}`),
+    findings.rows,
+    findings.faults.map(({ kind: fault, id, what, atS }) => `${fault} at ${atS} s: ${id} ${what}`),
   )
 }
 

@@ -39,8 +39,8 @@ export function readArguments(): Arguments {
   if (!['', 'container'].includes(values.workers)) refuse(`--workers must be container, not '${values.workers}'`)
   const patterns = wanted.length === 0 ? ['test/**/*.test.ts', 'packages/*/test/**/*.test.ts'] : wanted.map(toPattern)
   // Some packages are published with their tests.
-  const found = patterns.flatMap(pattern => globSync(pattern, { exclude: ['**/node_modules/**'] }))
-  const files = [...new Set(found)].sort()
+  const paths = patterns.flatMap(pattern => globSync(pattern, { exclude: ['**/node_modules/**'] }))
+  const files = [...new Set(paths)].sort()
   if (files.length === 0) refuse(`no test file matches ${patterns.join(' ')}`)
   return {
     files,

@@ -75,10 +75,10 @@ async function respond(jobs: ServedJobs, request: IncomingMessage): Promise<Answ
   const page = request.method === 'GET' ? describe(pathname) : undefined
   if (page) return page
   if (id !== '') {
-    const found = await about(jobs, operation, { id, waitMs: waitOf(searchParams) })
-    if (found !== 'unknown') {
-      if (found === undefined) throw new Refusal(404, `job ${id.slice(0, 64)} does not exist`)
-      return { status: 200, body: found }
+    const answer = await about(jobs, operation, { id, waitMs: waitOf(searchParams) })
+    if (answer !== 'unknown') {
+      if (answer === undefined) throw new Refusal(404, `job ${id.slice(0, 64)} does not exist`)
+      return { status: 200, body: answer }
     }
   }
   throw new Refusal(404, listing)

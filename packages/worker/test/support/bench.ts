@@ -72,8 +72,8 @@ export const atOnce = { concurrency: 4 }
 export async function until<T>(what: string, look: () => T | undefined | false | null | 0): Promise<T> {
   const deadline = performance.now() + 30_000
   for (;;) {
-    const found = look()
-    if (found) return found
+    const value = look()
+    if (value) return value
     if (performance.now() > deadline) throw new Error(`still waiting for ${what}`)
     await sleep(5)
   }

@@ -27,8 +27,8 @@ export class BucketServer {
       this.stored.set(key, { body: Buffer.concat(chunks), contentType: request.headers['content-type'], region })
       return response.end()
     }
-    const found = this.stored.get(key)
-    return found ? response.end(found.body) : refuse(404, 'NoSuchKey')
+    const object = this.stored.get(key)
+    return object ? response.end(object.body) : refuse(404, 'NoSuchKey')
   })
 
   async listen(): Promise<string> {
