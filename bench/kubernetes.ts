@@ -57,7 +57,7 @@ async function ask({ url, key }: Server, method: string, path: string, body?: ob
 async function until(what: string, isSo: () => Promise<boolean> | boolean): Promise<void> {
   const end = performance.now() + LONGEST_MS
   while (!(await isSo())) {
-    if (performance.now() > end) throw new Error(`waited in vain until ${what}`)
+    if (performance.now() > end) throw new Error(`timed out while waiting until ${what}`)
     await sleep(250)
   }
 }

@@ -67,7 +67,7 @@ const isWanted = ({ name, quick }: Suite) => (positionals.length === 0 ? quick |
 const names = SUITES.map(({ name }) => name)
 const unknown = positionals.filter(name => !names.includes(name))
 if (unknown.length > 0) {
-  console.error(`there is no benchmark ${unknown.join(', ')}; there are ${names.join(', ')}`)
+  console.error(`no benchmark is named ${unknown.join(', ')}; the benchmarks are ${names.join(', ')}`)
   process.exit(64)
 }
 const wanted = SUITES.filter(isWanted)

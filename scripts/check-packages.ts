@@ -102,7 +102,7 @@ async function checkServer(project: string, handler: string, commonjs: string, c
   }
   const missing = await log
   const sentence = 'npm install --global @opentelemetry/exporter-trace-otlp-proto'
-  if (!missing.includes(sentence)) throw new Error(`without the package for traces the server said ${missing}`)
+  if (!missing.includes(sentence)) throw new Error(`without the package for traces the server printed ${missing}`)
   if (collector.paths.length > 0) throw new Error('a server without the package for traces sends some')
 }
 
@@ -118,7 +118,7 @@ async function checkTraces(project: string, collector: Collector): Promise<void>
     process.kill(pid, 'SIGTERM')
   }
   const printed = await log
-  if (collector.paths[0] !== '/v1/traces') throw new Error(`the server sent no traces, and said ${printed}`)
+  if (collector.paths[0] !== '/v1/traces') throw new Error(`the server sent no traces, and printed ${printed}`)
   console.log(`traces are sent once ${TRACES} is installed`)
 }
 
@@ -231,7 +231,8 @@ async function checkConsole(port: string): Promise<void> {
   const page = await consoleFile(port, '/')
   const script = /<script type="module" src="([^"]+)"/.exec(page)?.[1]
   if (script === undefined) throw new Error(`the console answered ${page}`)
-  if (!(await consoleFile(port, script)).includes('Sign in')) throw new Error(`${script} is no script of the console`)
+  if (!(await consoleFile(port, script)).includes('Sign in'))
+    throw new Error(`${script} is not a script of the console`)
 }
 
 /** Fetches a file of the console. Not every system resolves names below localhost to this machine. */

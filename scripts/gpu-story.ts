@@ -183,7 +183,7 @@ class Story {
   /** Waits for a step, until the time of all steps is over. */
   async #within<T>(act: Promise<T>): Promise<T> {
     const { promise, reject } = Promise.withResolvers<never>()
-    const timer = setTimeout(() => reject(new Error('there is no time left')), BUDGET_MS - 1000 * this.#now())
+    const timer = setTimeout(() => reject(new Error('the time of the story is over')), BUDGET_MS - 1000 * this.#now())
     try {
       return await Promise.race([act, promise])
     } finally {

@@ -70,11 +70,11 @@ function main(): void {
 
 /** Refuses a release that would have to be undone by hand. */
 function assertReleasable(version: string, folder: string): void {
-  if (!isVersion(version)) throw new Error(`${version} is no version, such as 1.2.3 or 1.2.3-rc.1`)
+  if (!isVersion(version)) throw new Error(`${version} is not a version, such as 1.2.3 or 1.2.3-rc.1`)
   const present = (JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string }).version
   if (compareVersions(version, present) < 0) throw new Error(`${version} is older than ${present}`)
-  if (git('tag', '--list', `v${version}`) !== '') throw new Error(`the tag v${version} is there already`)
-  if (git('status', '--porcelain') !== '') throw new Error('there are changes that are not committed')
+  if (git('tag', '--list', `v${version}`) !== '') throw new Error(`the tag v${version} already exists`)
+  if (git('status', '--porcelain') !== '') throw new Error('some changes are not committed')
   mkdirSync(folder, { recursive: true })
   if (readdirSync(folder).length > 0) throw new Error(`${folder} is not empty`)
 }
@@ -136,7 +136,7 @@ function assertSaved({
   if (!images.some(({ RepoTags }) => RepoTags?.some(name => name === tag || name.endsWith(`/${tag}`))))
     throw new Error(`${archive} does not hold ${tag}`)
   const printed = read(builder, 'run', '--rm', tag, '--version').trim()
-  if (printed !== version) throw new Error(`${tag} says that it is version ${printed}`)
+  if (printed !== version) throw new Error(`the program of ${tag} has version ${printed}`)
 }
 
 function sums(folder: string): string {

@@ -84,7 +84,7 @@ function programs(bench: Bench): Program[] {
   const typescript: Program = { name: 'TypeScript', folder: node, alone: [process.execPath, 'alone.mjs'], args: '' }
   const python = process.env.RUNYARD_TEST_PYTHON
   if (python === undefined) {
-    console.log('Python is left out: RUNYARD_TEST_PYTHON names none')
+    console.log('Python is left out: RUNYARD_TEST_PYTHON is not set')
     return [typescript]
   }
   const folder = join(bench.folder, 'python-cold')

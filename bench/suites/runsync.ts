@@ -37,7 +37,7 @@ export const runsync = loadSuite({
   compares: 'p50',
   async start(bench, wants) {
     const python = process.env.RUNYARD_TEST_PYTHON
-    if (python === undefined) console.log('Python is left out: RUNYARD_TEST_PYTHON names none')
+    if (python === undefined) console.log('Python is left out: RUNYARD_TEST_PYTHON is not set')
     const sides: Side[] = [{ name: 'a plain HTTP call', ...(await plainSide(bench)) }]
     if (wants('Runyard, TypeScript'))
       sides.push({ name: 'Runyard, TypeScript', ...(await jobSide(bench, workerFolder(bench, ECHO_HANDLER), '')) })

@@ -156,11 +156,11 @@ function programs(bench: Bench): Program[] {
 
 function places(bench: Bench): Place[] {
   const { RUNYARD_TEST_PYTHON: python, RUNYARD_TEST_DOCKER: engine, RUNYARD_TEST_DOCKER_IMAGE: image } = process.env
-  if (python === undefined) console.log('Python processes are left out: RUNYARD_TEST_PYTHON names no interpreter')
+  if (python === undefined) console.log('Python processes are left out: RUNYARD_TEST_PYTHON is not set')
   const folder = workerFolder(bench, TYPESCRIPT)
   const process_ = { name: 'process', image: `dir:${folder}`, node: process.execPath, python: python ?? null }
   if (engine === undefined || image === undefined) {
-    console.log('containers are left out: RUNYARD_TEST_DOCKER and RUNYARD_TEST_DOCKER_IMAGE name none')
+    console.log('containers are left out: RUNYARD_TEST_DOCKER and RUNYARD_TEST_DOCKER_IMAGE are not set')
     return [process_]
   }
   return [process_, { name: 'container', image, node: 'node', python: 'python3' }]

@@ -148,7 +148,7 @@ async function until(
 ): Promise<void> {
   const end = Date.now() + 120_000
   while (!(await isSo().catch(() => false))) {
-    if (Date.now() > end) throw new Error(`waited in vain for ${what}:\n${machine.output(program)}`)
+    if (Date.now() > end) throw new Error(`timed out while waiting for ${what}:\n${machine.output(program)}`)
     await sleep(100)
   }
 }

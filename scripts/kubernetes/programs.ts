@@ -88,7 +88,7 @@ function checkGo(): void {
   try {
     printed = execFileSync('go', ['version'], { encoding: 'utf8' })
   } catch {
-    throw new Error('Kubernetes is built with Go 1.24 or later, and there is no program "go"')
+    throw new Error('Kubernetes is built with Go 1.24 or later, and the program "go" does not exist')
   }
   const [, minor] = /go1\.(\d+)/.exec(printed) ?? []
   if (Number(minor) < 24) throw new Error(`Kubernetes is built with Go 1.24 or later, not with ${printed.trim()}`)

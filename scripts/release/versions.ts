@@ -43,7 +43,7 @@ export function changedFiles(read: (path: string) => string, version: string, da
   for (const [path, before] of TEXTS) {
     const old = files[path] ?? read(path)
     // A pattern with `g` keeps its position between calls.
-    if (old.search(before) < 0) throw new Error(`${path} has no version any more (${before})`)
+    if (old.search(before) < 0) throw new Error(`${path} has no version that matches ${before}`)
     files[path] = old.replace(before, version)
   }
   return { files, notes }
@@ -57,11 +57,11 @@ export function releasedChangelog(
 ): { readonly text: string; readonly notes: string } {
   const heading = '## [Unreleased]\n'
   const start = changelog.indexOf(heading)
-  if (start < 0) throw new Error('the changelog has no section of what is unreleased')
+  if (start < 0) throw new Error('the changelog has no section of unreleased changes')
   const rest = changelog.slice(start + heading.length)
   const end = /^## /m.exec(rest)?.index ?? rest.length
   const notes = rest.slice(0, end).trim()
-  if (notes === '') throw new Error('the changelog says nothing about what is unreleased')
+  if (notes === '') throw new Error('the changelog has no unreleased changes')
   const text = `${changelog.slice(0, start)}${heading}\n## [${version}] - ${date}\n\n${notes}\n`
   return { text: end === rest.length ? text : `${text}\n${rest.slice(end)}`, notes: `${notes}\n` }
 }

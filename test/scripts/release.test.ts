@@ -48,13 +48,13 @@ describe('a release in a copy of the repository', () => {
 
   test('what cannot be released is refused, and nothing changes', () => {
     const refused = (version: string) => release(version, ...options, '--to', made).printed
-    assert.match(refused('next'), /next is no version/)
+    assert.match(refused('next'), /next is not a version/)
     assert.match(refused('0.0.1'), /0\.0\.1 is older than/)
     writeFileSync(join(copy, 'stray.txt'), '')
     assert.match(refused('7.0.0'), /not committed/)
     rmSync(join(copy, 'stray.txt'))
     git('tag', 'v7.0.0')
-    assert.match(refused('7.0.0'), /the tag v7\.0\.0 is there already/)
+    assert.match(refused('7.0.0'), /the tag v7\.0\.0 already exists/)
     git('tag', '--delete', 'v7.0.0')
     assert.equal(git('log', '--format=%s'), 'before')
   })
@@ -100,7 +100,7 @@ describe('a release in a copy of the repository', () => {
 
   test('a release that fails halfway leaves everything as it was', () => {
     // The changelog has nothing that is unreleased now, and a builder is missing.
-    assert.match(release('7.9.0', ...options, '--to', join(made, 'a')).printed, /says nothing/)
+    assert.match(release('7.9.0', ...options, '--to', join(made, 'a')).printed, /has no unreleased changes/)
     writeFileSync(
       join(copy, 'CHANGELOG.md'),
       released('CHANGELOG.md').replace('## [Unreleased]\n', '## [Unreleased]\n\n### Added\n\n- One thing.\n'),

@@ -20,7 +20,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const fill = (url: string | undefined) => url && substitute(url, '$RUNPOD_POD_ID', workerId)
   const takeUrl = fill(env.RUNPOD_WEBHOOK_GET_JOB)
   const outputUrl = fill(env.RUNPOD_WEBHOOK_POST_OUTPUT)
-  if (!takeUrl) throw new Error('RUNPOD_WEBHOOK_GET_JOB is not set: there is nowhere to take jobs from')
+  if (!takeUrl) throw new Error('RUNPOD_WEBHOOK_GET_JOB is not set: jobs could not be taken')
   if (!outputUrl) throw new Error('RUNPOD_WEBHOOK_POST_OUTPUT is not set: results could not be delivered')
   const take = substitute(takeUrl, '$ID', workerId)
   const sibling = (name: string) => (take.includes('/job-take/') ? take.replace('/job-take/', `/${name}/`) : undefined)

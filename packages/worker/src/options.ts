@@ -29,5 +29,5 @@ export function checkOptions(options: StartOptions): void {
 function refusal(name: string): string {
   const names = Object.keys(known)
   const meant = nearest(name, names)
-  return `start has no option "${name}"; ${meant ? `did you mean "${meant}"?` : `there are ${names.join(', ')}`}`
+  return `start has no option "${name}"; ${meant ? `did you mean "${meant}"?` : `the options are ${names.join(', ')}`}`
 }

@@ -156,14 +156,12 @@ async function readRefusal(response: http.IncomingMessage): Promise<Refused | un
 
 async function saveHere(content: Content, name: string): Promise<string> {
   if (process.env.RUNPOD_WEBHOOK_GET_JOB) {
-    throw new Error(
-      'there is no bucket to upload to: set BUCKET_ENDPOINT_URL, BUCKET_ACCESS_KEY_ID and BUCKET_SECRET_ACCESS_KEY',
-    )
+    throw new Error('no bucket is set: set BUCKET_ENDPOINT_URL, BUCKET_ACCESS_KEY_ID and BUCKET_SECRET_ACCESS_KEY')
   }
   await mkdir(folderWithoutBucket, { recursive: true })
   const path = resolve(join(folderWithoutBucket, basename(name)))
   await content.save(path)
-  log(`there is no bucket; ${name} was saved as ${path}`, { level: 'WARN' })
+  log(`no bucket is set; ${name} was saved as ${path}`, { level: 'WARN' })
   return path
 }
 

@@ -35,7 +35,7 @@ describe('options', () => {
       ([name, other]) => `start has no option "${name}"; did you mean "${other}"?`,
     )
     await assert.rejects(start({ handler, ...typed }), { name: 'TypeError', message: lines.join('\n') })
-    await assert.rejects(start({ handler, banana: 1 }), /no option "banana"; there are handler, .*concurrency/)
+    await assert.rejects(start({ handler, banana: 1 }), /no option "banana"; the options are handler, .*concurrency/)
   })
 
   it('that cannot be used are refused with what they should be', async () => {
