@@ -35,8 +35,9 @@ const NOTHING: AuditView = { shown: {}, hidden: {}, variables: {} }
 const MOST = { characters: 500, names: 100 }
 
 /**
- * Differences of two views. @param before null for an object that was created @param after null for one that was
- * deleted
+ * Differences of two views.
+ * @param before null for an object that was created
+ * @param after null for one that was deleted
  */
 export function fieldChanges(before: AuditView | null, after: AuditView | null): FieldChange[] {
   const old = before ?? NOTHING

@@ -96,7 +96,7 @@ export function withRequests(
   const held = traffic?.inFlight ?? 0
   const isIll = takesJobs(worker) && known?.health.state === 'unhealthy'
   const problem = worker.problem ?? (isIll ? healthProblem(known.health, worker.serves, known.port) : null)
-  // A worker out of the rotation gets nothing for a moment, as one that has not started.
+  // A worker that is out of the rotation for a moment gets no requests, like one that has not started.
   const waits = state === 'READY' && problem === null && known?.health.state !== 'healthy'
   return {
     ...worker,

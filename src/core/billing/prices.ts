@@ -38,13 +38,13 @@ export const NO_PRICES: PriceList = {
   phases: PAID,
 }
 
-/** Prices of the hosted service, as far as its catalogue has them. */
+/** Prices of the hosted service, as far as its catalog has them. */
 export const CATALOG_PRICES: PriceList = {
   ...NO_PRICES,
   gpu: new Map(GPU_POOLS.map(({ id, pricePerHour }) => [id, Math.round((pricePerHour ?? 0) * MICROS)])),
 }
 
-/** Price of an hour of a worker of a flavor, see `flavorOf`; 0 for an unknown flavor. */
+/** Price of an hour of a worker of a flavor, see `flavorOf`; 0 for a flavor that is not hardware. */
 export function hourlyPrice(
   prices: PriceList,
   flavor: string,

@@ -157,7 +157,7 @@ export function withDefaults(config: Partial<EndpointConfig> & { name: string; c
 
 /**
  * All problems of a configuration, or of those of its fields that are given.
- * @param local GPU types of this machine, which the catalogue may not contain; null while they are not known: then
+ * @param local GPU types of this machine, which the catalog may not contain; null while they are not known: then
  * excluded types are not looked up
  */
 export function endpointProblems(

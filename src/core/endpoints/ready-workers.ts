@@ -37,7 +37,7 @@ export const READY_WORKERS: ReadyWorkers = recorded
 const NAME = /^[a-z][a-z0-9-]{0,62}$/
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
 
-/** Reads a catalogue of ready workers. @returns it, or all mistakes in it, one sentence each */
+/** Reads a catalog of ready workers. @returns it, or all mistakes in it, one sentence each */
 export function readReadyWorkers(
   value: unknown,
 ): { readonly workers: ReadyWorkers } | { readonly mistakes: readonly string[] } {

@@ -46,8 +46,8 @@ export interface RolloutFacts {
 export const CANARY_PERCENT = { least: 1, most: 99 } as const
 
 /**
- * Problem of a change of an endpoint as a canary; null if it can be one. @param isSeen true if workers see the
- * change
+ * Problem of a change of an endpoint as a canary; null if it can be one.
+ * @param isSeen true if workers see the change
  */
 export function canaryProblem(
   { workersMax }: Pick<EndpointConfig, 'workersMax'>,

@@ -136,8 +136,8 @@ export function servingVariableProblems(env: Environment, known: Environment = {
 }
 
 /**
- * Problems of each variable by itself, for variables whose others may come from elsewhere; else as {@link
- * servingVariableProblems}.
+ * Problems of each variable by itself, for an environment whose other variables may come from elsewhere; else as
+ * {@link servingVariableProblems}.
  */
 export function servingValueProblems(env: Environment, known: Environment = {}): FieldProblem[] {
   const judged = wrongIn(env).filter(({ name, text }) => text !== known[name] && secretNames({ text }).length === 0)

@@ -1,6 +1,6 @@
 /**
- * Times of attempts: the part of each attempt at a job that stays for questions about the effect of another
- * setting. They take about ten bytes an attempt; those of one endpoint are packed into blocks.
+ * Times of attempts: the facts of each attempt at a job that are kept to compute the effect of other settings. They
+ * take about ten bytes an attempt; those of one endpoint are packed into blocks.
  */
 
 /** Beginning of the wait, beginning and end of the run of an attempt. Instants are epoch milliseconds. */

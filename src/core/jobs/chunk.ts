@@ -10,7 +10,7 @@ const MAX_METRICS_BYTES = MAX_CHUNK_BYTES / 2
 /** Minimum room of a piece, at any depth of lists. */
 const LEAST_ROOM_BYTES = MAX_CHUNK_BYTES / 4
 
-/** The items of a chunk, or the reason for which it has none. */
+/** The items of a chunk, or the reason why it has none. */
 export type ChunkReading = { readonly items: readonly string[] } | { readonly problem: string }
 
 /**

@@ -136,8 +136,8 @@ export function onlyRecordLeft({ id, input }: Pick<JobRecord, 'id' | 'input'>): 
 }
 
 /**
- * Bytes of a record that count towards the limit of its account. @param payloads bytes of the texts that it
- * includes
+ * Bytes of a record that count towards the limit of its account.
+ * @param payloads bytes of the texts that it includes
  */
 export function recordBytes(error: string | null, notes: string | null, payloads: number): number {
   return ROW_BYTES + (error?.length ?? 0) + (notes?.length ?? 0) + payloads

@@ -142,7 +142,7 @@ export interface ClaimedJob {
   readonly id: JobId
   readonly attempt: number
   readonly input: string
-  /** Reason for which no worker can get this input, as the error of the job; null for the stored input. */
+  /** Reason why no worker can get this input, as the error of the job; null for the stored input. */
   readonly inputProblem: string | null
   readonly policy: string | null
   readonly webhook: string | null

@@ -1,4 +1,4 @@
-/** The context of a trace of a job or a request, from W3C Trace Context. */
+/** The context of a trace of a job or a request, in the form of W3C Trace Context. */
 
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
 

@@ -25,8 +25,8 @@ const MAX_PATH = 1_024
 const MAX_PART = 250
 
 /**
- * Reads one entry; null for a folder. @throws ModelError if the path could lead out of the model's folder, or the
- * hash is missing
+ * Reads one entry; null for a folder.
+ * @throws ModelError if the path could lead out of the model's folder, or the hash is missing
  */
 export function readModelFile(entry: ListedFile): ModelFile | null {
   const { type, path, size, oid = '', lfs } = entry

@@ -31,7 +31,7 @@ interface ModelProblems {
   readonly stopped: object
 }
 
-/** The reason for which a model is not available. */
+/** The reason why a model is not available. */
 export type ModelProblem = {
   [Kind in keyof ModelProblems]: { readonly kind: Kind } & ModelProblems[Kind]
 }[keyof ModelProblems]
@@ -80,7 +80,7 @@ const PASSING = new Set<ModelProblem['kind']>([
   ...(['cache_full', 'disk_full', 'disk_failed'] as const),
 ])
 
-/** A model is not available. */
+/** The error for a model that is not available. */
 export class ModelError extends Error {
   readonly problem: ModelProblem
 

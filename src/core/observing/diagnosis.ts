@@ -66,7 +66,7 @@ export interface BackupFacts {
 /** A container engine as it describes itself. */
 export interface EngineState {
   readonly address: string
-  /** Problem of calling it, with an error code such as EACCES if there is one; null if it answers. */
+  /** Problem of calling it, with an error code such as EACCES if known; null if it answers. */
   readonly problem: string | null
   readonly product: 'docker' | 'podman'
   readonly version: string
@@ -117,7 +117,7 @@ export type ProbeOutcome =
 
 const GB = 1_000_000_000
 const HOUR_MS = 3_600_000
-/** Number of intervals after which a backup is missed. */
+/** Number of intervals after which a backup counts as missed. */
 const MISSED = 2
 const OLDEST_API = 40
 const NEWEST_NODE = 26

@@ -62,8 +62,8 @@ export interface ExplainContext extends ActionFacts {
 const LATE_MS = 20_000
 
 /**
- * The cause of the wait of an endpoint's jobs or requests, or the state `nothing`. Exactly one cause: the first whose
- * fix would change something.
+ * The cause of the wait of an endpoint's jobs or requests; `nothing_waits` or `running` if none wait and no request
+ * is refused. Exactly one cause: the first whose fix would change something.
  */
 export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainContext): Explanation {
   const { queue, requests } = snapshot

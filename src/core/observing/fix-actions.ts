@@ -150,7 +150,7 @@ function isFolder({ template }: ActionFacts): boolean {
   return template?.image.startsWith('dir:') === true
 }
 
-/** A folder is repaired in place, so that nothing of the endpoint changes. */
+/** Changes the image; no action for a folder, which is fixed in place without a change of the endpoint. */
 function programActions({ endpoint }: EndpointSnapshot, facts: ActionFacts): readonly Action[] {
   if (endpoint.workersMax === 0 || isFolder(facts)) return []
   return [settings('image', 'Change the image')]
@@ -293,7 +293,7 @@ export function mostOnMachine({ endpoint }: Pick<EndpointSnapshot, 'endpoint'>, 
   return Math.floor(suitableGpus(parts, compute).length / compute.count)
 }
 
-/** Keeps a worker ready. */
+/** Keeps this number of workers ready; no action if the endpoint may not have so many. */
 export function keepReady({ endpoint }: EndpointSnapshot, value: number): readonly Action[] {
   if (endpoint.workersMax < value) return []
   const title = `Keep ${workersText(value)} ready`

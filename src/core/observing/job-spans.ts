@@ -285,8 +285,8 @@ function traceOf(job: TracedJob, { ids, sampling }: TraceRules): JobTrace {
 }
 
 /**
- * True if a client has queued the job again. A job is queued at the time in its id. That of a batch gets its id
- * earlier, but a place that counts its batch alone; a retry gives a job a place that is far behind that.
+ * True if a client has queued the job again. A job is queued at the time in its id. A job of a batch gets its id
+ * earlier, but its position counts only its batch; a retry gives a job a position far behind that.
  */
 function isRetried({ jobId, queuedAtMs, position }: TracedJob): boolean {
   return position > queuedAtMs && queuedAtMs !== timeOfId(jobId)

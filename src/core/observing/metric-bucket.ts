@@ -125,7 +125,7 @@ export function countOf(classes: TimeClasses): number {
 }
 
 /**
- * The time, in whole milliseconds, within which this part of the counted times lies: right to a tenth. Null without
+ * The time, in whole milliseconds, within which this part of the counted times lies: accurate to a tenth. Null without
  * counts.
  * @param part above 0, up to 1
  */

@@ -1,4 +1,4 @@
-/** `unsure`: by its own state it is active, and cannot reach its database now. */
+/** `unsure`: by its own state it is active, but it cannot reach its database now. */
 export type ServerRole = 'active' | 'unsure' | 'standby'
 
 /** Status of a server, and of the active one. All servers of a database report the same active server. */

@@ -63,7 +63,7 @@ export class SpanBuilder {
     return startSpans({ endpointId, workerId, release: worker?.release, tookMs }, phases, this.#rules, atMs)
   }
 
-  /** Ends a worker that has ended, or could not be started. @param error the reason in a word */
+  /** Makes the span of a start that failed, and drops the ended worker. @param error the reason in a word */
   ended(endpointId: EndpointId, workerId: WorkerId, error: string, atMs: number): Span[] {
     const known = this.#workers.get(workerId)
     this.#workers.delete(workerId)

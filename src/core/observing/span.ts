@@ -3,7 +3,7 @@
 /** Attributes of a span; lists are not needed. */
 export type SpanAttributes = Readonly<Record<string, string | number | boolean>>
 
-/** The side of a call that a span is of. */
+/** The side of a call that a span describes. */
 export type SpanKind = 'internal' | 'server' | 'client'
 
 /** A related span outside of the trace's tree. */

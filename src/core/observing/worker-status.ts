@@ -97,7 +97,8 @@ function platformReason(worker: WorkerLoad): string | null {
 
 /**
  * The status of a worker that has not ended. One that ends without ever having been ready counts as it did before; a
- * frozen one is idle. One that waits for a place on its platform is as one that waits for a place on the machine.
+ * frozen one is idle. One that waits for a place on its platform has the status of one that waits for a place on the
+ * machine.
  */
 function statusOf(worker: WorkerLoad): WorkerStatus {
   const { state, held, problem, readyAtMs } = worker

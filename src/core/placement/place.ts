@@ -12,8 +12,8 @@
  *
  * A sleeping worker has given its GPUs back to its account (ADR 54). Its wake is placed in the same turns as a start,
  * before the starts of its endpoint, on these GPUs only. An idle worker that can sleep makes room for one of its
- * account by sleeping. If its GPUs do not become free soon and a new worker has room on others, the sleeping one
- * ends.
+ * account by sleeping. If the GPUs of a sleeping worker do not become free soon and a new worker has room on others,
+ * the sleeping one ends.
  *
  * A worker whose platform places it (ADR 58) gets its turn, and counts for the limits of its account and of all
  * workers. Nothing else holds it back: neither this machine, nor workers that wait for a place on the platform.
@@ -36,8 +36,8 @@ import type {
 } from './placement-input.ts'
 
 /**
- * Number of dwells that an endpoint without a worker waits before a busy worker of another
- * one makes room after its job.
+ * Number of dwells that an endpoint without a worker waits before a busy worker of another one makes room after its
+ * job.
  */
 export const TURN_DWELLS = 10
 

@@ -230,7 +230,7 @@ function gpuRoom(search: Search, compute: GpuCompute, others: readonly Occupant[
 }
 
 /**
- * Chooses GPUs of the type that has the fewest left over, so that larger groups stay whole; of several types only if
+ * Chooses GPUs of the type that leaves the fewest over, so that larger groups stay whole; of several types only if
  * necessary.
  */
 function pickGpus(all: readonly CatalogedGpu[], count: number, later: ReadonlySet<string>): CatalogedGpu[] {

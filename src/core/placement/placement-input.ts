@@ -77,7 +77,7 @@ export interface Occupant {
   readonly readyAtMs: number | null
   /** Start of its idle time; null while it has a job. */
   readonly idleSinceMs: number | null
-  /** Time of its freeze, and true if its endpoint has PRIORITY_FLASHBOOT; null for one that is not frozen. */
+  /** Time of its freeze, and the priority of its endpoint (PRIORITY_FLASHBOOT); null for one that is not frozen. */
   readonly frozen: { readonly sinceMs: number; readonly hasPriority: boolean } | null
   /** See {@link OccupantSleep}; null for a worker that cannot sleep. */
   readonly sleep: OccupantSleep | null

@@ -3,7 +3,7 @@ import { cpuMemoryGb, typesOfPools } from '../hardware/catalog.ts'
 import { type Placement, UNPLACED } from '../workers/placement.ts'
 import type { WorkerWish } from '../workers/worker-wish.ts'
 
-/** The wish of the workers of an endpoint. Pools come in their order, and within a pool the types of the catalogue. */
+/** The wish of the workers of an endpoint. Pools come in their order, and within a pool the types of the catalog. */
 export function wishOf(compute: Compute): WorkerWish {
   if (compute.kind === 'cpu') {
     const cpus = compute.configs.map(({ flavor, vcpuCount }) => ({

@@ -64,7 +64,10 @@ function withoutJobsOf(snapshot: EndpointSnapshot, workers: readonly WorkerLoad[
   return { ...snapshot, queue: { ...queue, inProgress: Math.max(0, queue.inProgress - held) } }
 }
 
-/** The snapshot without requests that name workers of the base: only the base starts those again. */
+/**
+ * The snapshot with only those named workers that are in `workers`, and without ended ones that requests name: only
+ * the base starts these again.
+ */
 function withoutNamed(snapshot: EndpointSnapshot, workers: readonly WorkerLoad[]): EndpointSnapshot {
   const { requests } = snapshot
   if (requests === undefined) return snapshot

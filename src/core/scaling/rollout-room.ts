@@ -9,7 +9,7 @@ export const SURGE_MS = 10_000
 /** The same wait on a platform, which may have to add a machine first. */
 export const PLATFORM_SURGE_MS = 180_000
 
-/** True for `isDue` means that an old worker makes room now; `wakeAtMs` is the earliest instant if it does not. */
+/** `isDue` is true if an old worker makes room now; `wakeAtMs` is the earliest instant at which it may, if not. */
 export interface RolloutRoom {
   readonly isDue: boolean
   /** Null for never. */

@@ -35,7 +35,7 @@ export function countsAgainstRelease(worker: Worker): boolean {
 
 /**
  * Progress of the rollout.
- * @param startFailure reason for which no worker of the newest release can be started now; null if one can
+ * @param startFailure reason why no worker of the newest release can be started now; null if one can
  */
 export function rolloutStateOf(snapshot: EndpointSnapshot, startFailure: StartFailure | null): RolloutState {
   const { rollout, endpoint, workers } = snapshot
@@ -47,8 +47,7 @@ export function rolloutStateOf(snapshot: EndpointSnapshot, startFailure: StartFa
 }
 
 /**
- * Reason for which a rollout stopped, or may stop soon, as a clause; null without any evidence against the
- * release.
+ * Reason why a rollout stopped, or may stop soon, as a clause; null without any evidence against the release.
  */
 export function rolloutProblem(snapshot: EndpointSnapshot, startFailure: StartFailure | null): string | null {
   const { endpoint, rollout, exits } = snapshot

@@ -24,7 +24,8 @@ export function isFolderReserved(owner: OwnerId, image: string): boolean {
 }
 
 /**
- * True if a change decides what a folder runs, which only the operator may do. @param before null for a new object
+ * True if a change decides the program of a folder, which only the operator may do.
+ * @param before null for a new object
  */
 export function choosesFolderRun(after: FolderRun, before: FolderRun | null): boolean {
   if (!isFolderImage(after.template.image)) return false

@@ -31,7 +31,7 @@ export interface Uncaged {
   readonly isRoot: boolean
 }
 
-/** Reason for which the processes of workers without a cage have no mark, and the remedy, as clauses. */
+/** Reason why the processes of workers without a cage have no mark, and the remedy, as clauses. */
 export interface LackOfMarks {
   readonly problem: string
   readonly action: string
@@ -47,7 +47,7 @@ export function strayText(lack: LackOfMarks): string {
   return `Without a mark ${strayProblem(lack)}. To change that, ${lack.action}`
 }
 
-/** Reason for which workers have no network of their own, and the remedy, as clauses. */
+/** Reason why workers have no network of their own, and the remedy, as clauses. */
 export interface LackOfNetworks {
   readonly problem: string
   readonly action: string

@@ -6,7 +6,7 @@ export interface AssignedGpu {
   readonly index: number
   /** The vendor's id, which does not change when another card is added or fails; null without one. */
   readonly uuid: string | null
-  /** The catalogue's id of its type. */
+  /** The catalog's id of its type. */
   readonly type: string
   readonly memoryGb: number
 }
@@ -15,7 +15,7 @@ export interface AssignedGpu {
 export interface Placement {
   /** Whole GPUs that no other worker has at the same time; empty for a worker without GPUs. */
   readonly gpus: readonly AssignedGpu[]
-  /** Pool of the GPUs in the catalogue; null for a worker without GPUs. */
+  /** Pool of the GPUs in the catalog; null for a worker without GPUs. */
   readonly pool: string | null
   /** Limit of the processor time of a container, in vCPUs; null for no limit. */
   readonly vcpus: number | null
@@ -76,7 +76,7 @@ export interface QueuedWorker {
   readonly reason: string
 }
 
-/** True if waiting for other workers does not help, because the machine cannot have the resource. */
+/** True if waiting for other workers does not help, because the machine lacks the requested hardware. */
 export function isHopeless({ resource }: { readonly resource: Resource }): boolean {
   return resource === 'gpu_type' || resource === 'gpu_count' || resource === 'cuda'
 }

@@ -5,14 +5,14 @@ export interface ReportedPlace {
   /** Name of the node. */
   readonly node: string
   /**
-   * The catalogue's id of its GPUs; the platform's own name for a type that is missing in the catalogue; null
+   * The catalog's id of its GPUs; the platform's own name for a type that is missing in the catalog; null
    * without GPUs.
    */
   readonly gpuType: string | null
   readonly gpuCount: number
 }
 
-/** Reason for which a worker waits for a place on its platform. `said` is the platform's own text. */
+/** Reason why a worker waits for a place on its platform. `said` is the platform's own text. */
 export type WaitForPlace =
   /** No node has room for it now; a cluster autoscaler may add one. */
   | { readonly kind: 'no_room'; readonly said: string }
@@ -26,7 +26,7 @@ export type WaitForPlace =
   | { readonly kind: 'volume_pending'; readonly said: string }
 
 /**
- * Reason for which a platform removes a worker, or removed it. The worker and its jobs are not responsible for any
+ * Reason why a platform removes a worker, or removed it. The worker and its jobs are not responsible for any
  * of them.
  */
 export type Reclaim =
@@ -47,7 +47,7 @@ export interface PlatformReport {
   readonly place: ReportedPlace | null
   /** Reason for its wait; null while it has a place. */
   readonly waits: WaitForPlace | null
-  /** Reason for which its platform is about to remove it; null while it is not. */
+  /** Reason why its platform is about to remove it; null while it is not. */
   readonly leaves: Reclaim | null
 }
 

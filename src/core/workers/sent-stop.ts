@@ -21,14 +21,14 @@ export interface SentStop {
   readonly firstAtMs: number
   /** True if the worker may not have begun the job at the first stop. */
   readonly isEarly: boolean
-  /** Time of the next stop, unless the worker has let go of the job. */
+  /** Time of the next stop, unless the worker has released the job. */
   readonly againAtMs: number
   readonly pauseMs: number
 }
 
 /**
- * The first stop of a job. @param deliveredAtMs instant at which the worker received the job; null while it is on
- * its way, undefined if unknown
+ * The first stop of a job.
+ * @param deliveredAtMs instant at which the worker received the job; null while it is on its way, undefined if unknown
  */
 export function firstStop(deliveredAtMs: number | null | undefined, nowMs: number): SentStop {
   const isEarly = deliveredAtMs === null || (deliveredAtMs !== undefined && nowMs - deliveredAtMs < UNBEGUN_MS)

@@ -98,7 +98,7 @@ interface StartFailures {
   readonly other: { readonly problem: string }
 }
 
-/** The reason for which a worker cannot be started. */
+/** The reason why a worker cannot be started. */
 export type StartFailure = {
   [Kind in keyof StartFailures]: { readonly kind: Kind } & StartFailures[Kind]
 }[keyof StartFailures]
@@ -117,7 +117,7 @@ export interface EngineAbsence {
   readonly said: string
 }
 
-/** Reason for which an image could not be downloaded; `unknown` if only the text of the engine contains it. */
+/** Reason why an image could not be downloaded; `unknown` if only the text of the engine contains it. */
 export type PullProblem =
   | 'disk_full'
   | 'download_limit'
@@ -132,7 +132,7 @@ export type PullProblem =
   | 'engine_away'
   | 'unknown'
 
-/** A start, or a check before it, failed for a known reason. */
+/** The error of a start, or of a check before it, with a known reason. */
 export class WorkerStartError extends AppError {
   readonly failure: StartFailure
 

@@ -1,6 +1,6 @@
 /** The remedy if no worker can be started, and the cause for people. */
 
-/** Reason for which no worker can be started, as one word of {@link WAIT_CAUSES}. */
+/** Reason why no worker can be started, as one word of {@link WAIT_CAUSES}. */
 export type StartCause =
   | 'image_error'
   | 'model_error'

@@ -5,7 +5,7 @@ import type { Worker } from './worker.ts'
 import type { ExitCause, PortConflict, WorkerExit } from './worker-exit.ts'
 import type { HealthProblem, WorkerProblem } from './worker-problem.ts'
 
-/** Reason for which workers end that should continue, as one word. */
+/** Reason why workers end that should continue, as one word. */
 export type CrashCause =
   | StartCause
   | 'crash_loop'
@@ -24,7 +24,7 @@ interface Rule extends Remedy {
 const MAX_READ = 8_000
 
 /**
- * Reason for which the program of a worker was not started, with or without its container; null if it was started.
+ * Reason why the program of a worker was not started, with or without its container; null if it was started.
  */
 function startFailureOfWorker(worker: Worker): StartFailure | null {
   const cause = worker.exit?.cause

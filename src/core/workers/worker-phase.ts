@@ -87,8 +87,8 @@ function marksOf(worker: TimedWorker): { phase: WorkerPhase; atMs: number }[] {
     ['exited', worker.exitedAtMs],
   ]
   const marks = known.flatMap(([phase, atMs]) => (atMs === null ? [] : [{ phase, atMs }]))
-  // A fast worker asks for a job before its start is recorded, and clocks are set back: the later event in the life
-  // counts.
+  // A fast worker asks for a job before its start is recorded, and clocks can be set back: the event that is later in
+  // the life of a worker counts.
   for (let index = marks.length - 2; index >= 0; index -= 1) {
     marks[index]!.atMs = Math.min(marks[index]!.atMs, marks[index + 1]!.atMs)
   }

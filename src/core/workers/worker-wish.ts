@@ -2,7 +2,7 @@
 
 /** Resources that a worker needs. A platform with machines of its own, such as Kubernetes, finds a place for it. */
 export interface WorkerWish {
-  /** Acceptable types of GPUs, as ids of the catalogue, the preferred ones first; empty for a worker without GPUs. */
+  /** Acceptable types of GPUs, as ids of the catalog, the preferred ones first; empty for a worker without GPUs. */
   readonly gpuTypes: readonly string[]
   /** Number of GPUs, all of one type; 0 for a worker without. */
   readonly gpuCount: number
@@ -14,7 +14,7 @@ export interface WorkerWish {
   readonly cpus: readonly WishedCpu[]
 }
 
-/** A flavor of the catalogue with its resources. */
+/** A flavor of the catalog with its resources. */
 export interface WishedCpu {
   readonly flavor: string
   readonly vcpus: number

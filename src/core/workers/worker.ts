@@ -27,7 +27,7 @@ export const FAULT_REASONS = ['unhealthy', 'wedged', 'silent', 'hung_start', 'fa
 /** One of {@link FAULT_REASONS}. */
 export type FaultReason = (typeof FAULT_REASONS)[number]
 
-/** Reason for which Runyard asked a worker to end. A worker that ends without one has crashed. */
+/** Reason why Runyard asked a worker to end. A worker that ends without one has crashed. */
 export type StopReason =
   | 'idle'
   | 'scaled_down'
