@@ -81,7 +81,7 @@ export interface App {
    * @param agoMs time since the first of them
    */
   answersLost(agoMs: number): void
-  /** Stops the loops and nothing else; workers go on and the next start adopts them. */
+  /** Stops the loops and nothing else; workers continue and the next start adopts them. */
   abandon(): Promise<void>
 }
 
@@ -128,7 +128,7 @@ export function createApp(given: Ports, config: AppConfig, addresses: AppAddress
       requestQueues.close()
       await loops.stopAutoscaling()
       await drainAll(ports, { fleet, balancing }, config.drainTimeoutMs, hurry)
-      // The reaper would take workers that are killed now for lost.
+      // The reaper would record workers that are killed now as lost.
       await loops.stopReaping()
       await killAll(ports, fleet, hurry)
       await settleDown()

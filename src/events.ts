@@ -72,7 +72,7 @@ export interface Events {
     from: JobStatus
     workerId: WorkerId | null
     usage: JobUsage
-    /** The job and attempt that its trace links to; only for a job that was not done. */
+    /** The fields from which its trace is derived; only for a job that was not done. */
     undone?: TracedJob & { attempt: number }
   }
   /** A result came too late or from the wrong worker. It has no effect. */

@@ -263,7 +263,7 @@ interface Planned {
   readonly isCanary: boolean
 }
 
-/** The plans for an endpoint: of the release that has to serve, and after that of a canary where there is one. */
+/** The plans for an endpoint: of the release that has to serve, and after that of a canary, if it has one. */
 function plansOf(
   found: EndpointSnapshot,
   release: PlannedRelease,

@@ -16,8 +16,8 @@ const PER_LANE = 4
 const BEFORE_ALL = UNKNOWN_RECEIVER - 1
 
 /**
- * Deliveries that are due in the store and must not be called now: they are being called,
- * wait, or were called already.
+ * Deliveries that are due in the store and must not be called now: they are being called, wait, or were called
+ * already.
  */
 export class HeldWebhooks {
   readonly #ids = new Map<DeliveryId, Called>()
@@ -80,7 +80,7 @@ export class DueWebhooks {
     this.#nowMs = nowMs
   }
 
-  /** The next delivery that may be called now; null if there is none. */
+  /** The next delivery that may be called now; null without one. */
   async next(): Promise<DueWebhook | null> {
     this.#rows ??= await this.#oldest()
     for (;;) {

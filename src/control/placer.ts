@@ -96,8 +96,8 @@ export class Placer {
 
   /**
    * Notes a refreshed endpoint, with the release whose workers are started.
-   * @param wish the number of further workers that it wants and that could start in free room, the flag of workers
-   * for no work, and the sleeping workers that it wants again
+   * @param wish the number of further workers that it wants and that could start in free room, a flag that is
+   * true if no work needs them, and the sleeping workers that it wants again
    * @param missing models that are still downloading; its workers ask for no place in the meantime, and take none
    * from others
    */

@@ -17,8 +17,8 @@ export const KILL_GRACE_MS = 10_000
 const TICK_MS = 1_000
 
 /**
- * Records exits of workers and the reports of their platforms, ends workers that keep ended jobs, replaces those
- * whose freeze or thaw failed in the driver, and runs the watchdog and the upkeep.
+ * Records exits of workers and the reports of their platforms, ends workers that keep ended jobs, retries freezes and
+ * thaws that failed in the driver, and runs the watchdog and the upkeep.
  */
 export class Reaper {
   readonly #ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'models' | 'clock' | 'emit' | 'notifier'>

@@ -57,7 +57,7 @@ export class Upkeep {
   /** Error of {@link makeRoom}; null without an error. */
   #problem: unknown = null
 
-  /** @param records takes the records of jobs when these are removed */
+  /** @param records rules for the records of removed jobs */
   constructor(
     ports: Pick<Ports, 'store' | 'logs' | 'driver' | 'models'>,
     records: JobRecordRules,

@@ -5,7 +5,7 @@ import type { Tried, Webhooks } from '../services/jobs/webhooks.ts'
 import { DueWebhooks, HeldWebhooks } from './due-webhooks.ts'
 import { type CallPlace, WebhookSlots } from './webhook-slots.ts'
 
-/** Maximum number of accounts that one step looks at; the next one goes on. */
+/** Maximum number of accounts that one step looks at; the next step continues. */
 const MAX_ACCOUNTS = 1_000
 /** Maximum number of outcomes of one account that wait until they may be stored, without a place for calls. */
 export const MAX_WAITING_OUTCOMES = 256

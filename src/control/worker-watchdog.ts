@@ -31,7 +31,7 @@ export class WorkerWatchdog {
   /** Start limits of the workers of endpoints that this inspection has read: a thousand workers may start at once. */
   readonly #limits = new Map<EndpointId, Promise<number | null>>()
   #inspectedAtMs = Number.NEGATIVE_INFINITY
-  /** Since when it inspects without a gap (Unix time in ms). */
+  /** Start of its inspections without a gap (Unix time in ms). */
   #sinceMs = 0
 
   constructor(ports: Pick<Ports, 'store' | 'clock' | 'vault'>, parts: WatchdogParts) {

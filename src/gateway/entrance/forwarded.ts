@@ -85,8 +85,8 @@ export function clientOf(request: ReceivedRequest, isTrusted: (address: string) 
 }
 
 /**
- * The addresses from the right up to and with the first that is not a trusted proxy's; all to the
- * left of it could be forged.
+ * The addresses from the right up to and including the first that is not a trusted proxy's; all to the left of it
+ * could be forged.
  */
 function forwardedChain(addresses: readonly string[], isTrusted: (address: string) => boolean): string[] {
   const found: string[] = []
@@ -106,7 +106,7 @@ function valuesOf(rawHeaders: readonly string[], wanted: string): string[] {
   return values.map(value => value.trim()).filter(value => value !== '')
 }
 
-/** Returns the same array where there is nothing to drop. */
+/** The headers without fields about the sender: the same array if it has none. */
 function withoutForwarded(rawHeaders: readonly string[]): readonly string[] {
   for (let at = 0; at < rawHeaders.length; at += 2) {
     if (isForwardedField(rawHeaders[at]!))

@@ -43,8 +43,8 @@ const FORBIDDEN_IN_TRAILERS = new Set([
   ...['forwarded', 'via', 'x-real-ip', 'x-runpod-worker-id', REQUEST_ID, 'traceparent', 'tracestate', 'baggage'],
 ])
 /**
- * Beginnings of the names of others: conditions, credentials for proxies, addresses of clients, rights
- * of pages of other origins.
+ * Beginnings of the names of other such fields: conditions, credentials for proxies, addresses of clients, rights of
+ * pages of other origins.
  */
 const FORBIDDEN_BEGINNINGS = ['if-', 'proxy-', 'x-forwarded-', 'access-control-', 'x-accel-', 'x-runyard-', 'sec-']
 

@@ -12,13 +12,13 @@ export interface KeptConnections {
    * machine costs a tenth of a millisecond.
    */
   readonly idleMs: number
-  /** Maximum of that time, above any value of the worker. */
+  /** Maximum of that time, even if the worker states a longer one. */
   readonly maxIdleMs: number
   /** Maximum number of idle connections of a worker. */
   readonly maxIdle: number
 }
 
-/** Subtracted from the worker's own time of idle connections. */
+/** Subtracted from the time for which the worker itself keeps idle connections. */
 const MARGIN_MS = 1_000
 const SWEEP_MS = 500
 

@@ -52,8 +52,8 @@ function clientUrl(url: string, prefix: string, at: SeenAt): string {
   const path = belowPrefix(rest.startsWith('/') ? rest : `/${rest}`, prefix, at)
   // A client of HTTP/1.0 may have named no host, and a URL needs one.
   if (authority === '') return path
-  // For a worker that ignores X-Forwarded-Proto all clients use plain HTTP: its redirect would
-  // send the key in plain text.
+  // For a worker that ignores X-Forwarded-Proto all clients use plain HTTP: its redirect would send the key in plain
+  // text.
   if (protocol === 'https' && scheme.toLowerCase() === 'http') return `https://${host}${path}`
   return before + authority + path
 }

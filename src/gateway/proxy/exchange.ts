@@ -21,7 +21,7 @@ import { type NextTurn, Upload } from './upload.ts'
 /** Number of workers that one request is sent to. */
 const MAX_WORKERS = 2
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
-/** Status in the access log of a request whose client left before there was a response. */
+/** Status in the access log of a request whose client left before the response. */
 const CLIENT_GONE = 499
 
 /** Dependencies of all exchanges. */
@@ -364,7 +364,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     this.#response.cut()
   }
 
-  /** Ends the connection to the worker and releases it, where there is one. @returns the worker */
+  /** Ends the connection to the worker, if any, and releases the worker. @returns the worker */
   #leaveWorker(outcome: RequestOutcome): WorkerId | null {
     const state = this.#state
     if (!('connection' in state)) return null

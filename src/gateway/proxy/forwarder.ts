@@ -85,7 +85,7 @@ export class Forwarder implements Forwarding {
     return this.#run(incoming, outgoing, request, { socket: client, early })
   }
 
-  /** Ends the idle connections. Exchanges that run go on. */
+  /** Ends the idle connections. Running exchanges continue. */
   close(): void {
     this.#parts.connections.close()
   }

@@ -24,7 +24,7 @@ export class ResponseWriter {
   #framing: Framing = 0
   #unflushed = false
   #held: Socket | null = null
-  /** 0 before there is a response. */
+  /** 0 before the response. */
   status = 0
   /** Number of bytes of the worker's body. */
   bytes = 0

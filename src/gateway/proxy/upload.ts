@@ -56,7 +56,7 @@ export class Upload {
     this.#connection = connection
     this.#blocked = false
     const { socket } = connection
-    // One write for the head and the part of the body that is there already.
+    // One write for the head and the part of the body that has already arrived.
     socket.cork()
     socket.write(head, 'latin1')
     if (this.#listening) this.#incoming.resume()

@@ -47,7 +47,7 @@ export interface Shared {
   readonly limits: RequestQueueLimits
   /** True if an ended worker was one of this endpoint and can be started again under its id. */
   readonly canResume: (endpointId: EndpointId, workerId: WorkerId) => Promise<boolean>
-  /** Called once nothing is left of an endpoint that was forgotten. */
+  /** Called once nothing is left of an endpoint that was removed. */
   readonly discarded: (id: EndpointId) => void
   /** Number of waiting requests of all endpoints. */
   waiting: number

@@ -4,8 +4,8 @@ import type { WorkerId } from '../../core/ids.ts'
 import type { ServedAt, Target, TargetState } from '../../core/workers/socket-address.ts'
 
 /**
- * A worker in the table of requests in flight. `nowMs` is monotonic but for the idle times,
- * which are wall-clock times.
+ * A worker in the table of requests in flight. `nowMs` is monotonic except for the idle times, which are wall-clock
+ * times.
  */
 export class TrackedTarget implements Candidate {
   readonly workerId: WorkerId
@@ -15,7 +15,7 @@ export class TrackedTarget implements Candidate {
   inFlight = 0
   usedAt = 0
   ejection: Ejection = NOT_EJECTED
-  /** The end of its last request; before its first one, when it became ready; before that, when it was first known. */
+  /** End of its last request; before its first one, the time at which it became ready or, before that, was added. */
   idleSinceMs: number
   /** True if it has ended; its requests in flight are finishing. */
   ended = false
@@ -51,7 +51,8 @@ export class TrackedTarget implements Candidate {
   }
 
   /**
-   * Takes over the state that the control loops report. An ended worker is a new process, so its ejection is over.
+   * Takes over the state that the control loops report. A worker that had ended is a new process, so its ejection is
+   * over.
    */
   update({ version, state, servedAt }: Target, nowMs: number): void {
     if (this.ended) {

@@ -7,7 +7,7 @@ export interface ResumableQueue {
   /** True if requests wait for it while it is not running. */
   readonly misses: (workerId: WorkerId) => boolean
   readonly canResume: (workerId: WorkerId) => Promise<boolean>
-  /** Called once when it should start again. */
+  /** Called when it should start again. */
   readonly resumes: () => void
   readonly refuse: (workerId: WorkerId, error: unknown) => void
 }
