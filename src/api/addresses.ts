@@ -15,7 +15,7 @@ export interface Addresses {
    * paths below the origin, and for browsers subdomains of `lb.localhost` if that origin is this machine.
    */
   readonly lbDomain?: string | null
-  /** Origin of the console; no other host serves it. Null or left out without a console. */
+  /** Origin of the console alone. Null or left out without a console. */
   readonly consoleUrl?: string | null
 }
 

@@ -13,7 +13,7 @@ export const EVENT_STREAM_HEADERS = {
 
 /** Events for one reader, who takes them at its own speed. */
 export interface ReadableEvents<Event> {
-  /** Id of the last returned event, from which a reader can go on. */
+  /** Id of the last returned event, from which a reader can continue. */
   readonly id: string
   /** True if all events were returned and no more will come. */
   readonly ended: boolean

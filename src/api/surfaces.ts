@@ -70,7 +70,7 @@ const CALLED_BY_CONSOLE: ReadonlySet<SurfaceName> = new Set<SurfaceName>([
  * Joins surfaces into one function for a listener that offers only those in `offered`. Emits an event for each
  * response.
  * @param cors pages of other origins that may call the job operations
- * @param consoleParts parts of the console, for requests to its host that no other route answers
+ * @param consoleParts parts of the console, which answers all requests to its host
  */
 export function dispatch(
   surfaces: Readonly<Record<SurfaceName, Surface>>,

@@ -7,7 +7,7 @@ import { consoleCookie, isCookieOf, isSecret, MARK_LENGTH, SESSION_MS } from '..
  * own, for longer paths, which come first.
  */
 const MAX_TRIED = 64
-/** Limit of cookies of sessions before that one answer removes. */
+/** Limit of cookies of earlier sessions that one response removes. */
 const MAX_REMOVED = 20
 
 /** The cookie values of the session with a token at an origin; usually one, and empty for a text that is no token. */

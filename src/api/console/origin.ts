@@ -21,7 +21,7 @@ export function isConsoleHost(consoleUrl: string | null): (hostname: string) => 
 }
 
 /**
- * True if a host is this machine itself, as a user names it who tries the server out.
+ * True if a host is this machine itself, by a name that a user types to try the server.
  * @param hostname as `URL` has it
  */
 export function isLoopbackHost(hostname: string): boolean {

@@ -156,7 +156,7 @@ async function signIn(parts: ConsoleParts, request: Request, env: SurfaceEnv, ur
   const view = await viewOf(parts, { caller, expiresAtMs })
   const body = JSON.stringify({ token: halves.token, ...view })
   const response = jsonText(body, 200, { 'set-cookie': setCookie(url, halves.token, halves.cookie) })
-  // The page has one token, so that the cookies of sessions before are good for nothing.
+  // The page has one token, so that the cookies of earlier sessions are useless.
   for (const removed of removedCookies(request, url)) response.headers.append('set-cookie', removed)
   return response
 }
@@ -181,7 +181,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Removes the cookies in any case: without the other half they are good for nothing. */
+/** Removes the cookies in any case: without the other half they are useless. */
 async function signOut(parts: ConsoleParts, request: Request, env: SurfaceEnv, url: string): Promise<Response> {
   const token = request.headers.get(TOKEN_HEADER) ?? ''
   for (const cookie of sessionCookies(request, url, token)) {

@@ -16,7 +16,7 @@ export interface GraphqlContext {
 
 /**
  * Wraps a resolver so that it gets the caller, who may write.
- * @param reports `reports`: the resolver reports the endpoint that it saves
+ * @param reports `reports`: the resolver reports the endpoint or template that it saves
  */
 export type Writing = <Arguments, Result>(
   run: (caller: Caller, args: Arguments, report: ReportSave) => Promise<Result>,

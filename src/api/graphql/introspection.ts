@@ -99,8 +99,8 @@ const MAX_KEPT = 20
 const MAX_CHARACTERS = 10_000
 
 /**
- * Keeps the latest questions about the whole schema with their responses: everybody gets the same
- * one, and it never changes.
+ * Caches the latest questions about the whole schema with their responses: everybody gets the same one, and it never
+ * changes.
  */
 export class SchemaResponses {
   readonly #documents = new Map<string, DocumentNode>()

@@ -95,7 +95,7 @@ export function replay(
       const { id, status } = await parts.jobRecords.replay(endpoint, jobId, origin)
       return jsonText(JSON.stringify({ id, status }))
     }
-    // A job that was never there is an error also where its input is not needed.
+    // A job that never existed is an error even if its input is not needed.
     await parts.jobRecords.find(endpoint.id, jobId)
     const reading =
       typeof body === 'string' ? readSubmission(body) : await parts.bodies.read(endpoint.owner, 'submission', body)

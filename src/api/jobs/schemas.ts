@@ -276,7 +276,7 @@ const EXPLANATION = {
   actions: z.array(Action),
 }
 
-/** Reasons for which the jobs of an endpoint wait. */
+/** Reasons why the jobs of an endpoint wait. */
 export const EndpointExplanation = z
   .object({
     endpointId: z.string(),
@@ -287,7 +287,7 @@ export const EndpointExplanation = z
   })
   .openapi('EndpointExplanation')
 
-/** The reason for which a job waits, or its end. */
+/** The reason why a job waits, or its end. */
 export const JobExplanation = z
   .object({ id: z.string(), endpointId: z.string(), status: JobStatus, final: z.boolean(), ...EXPLANATION })
   .openapi('JobExplanation')

@@ -95,12 +95,12 @@ function typeOf({ method, headers }: Request): string {
 /** Media types that programs send for text by default, also for JSON. */
 const UNSAID = new Set(['', 'text/plain', 'application/x-www-form-urlencoded'])
 
-/** True if a type is not JSON's. */
+/** True if a type states that the body is not JSON. */
 function isOtherMedia(type: string): boolean {
   return !UNSAID.has(type) && type !== 'application/json' && !type.endsWith('+json')
 }
 
-/** True if the beginning of a text is not JSON, and its type does not claim JSON. */
+/** True if the beginning of a text is not JSON, and its type is a default of programs. */
 function mayBeForm(type: string, body: string): boolean {
   return type !== '' && UNSAID.has(type) && body.trim() !== '' && !/^[[{"]/.test(body.trimStart())
 }

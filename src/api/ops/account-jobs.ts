@@ -45,8 +45,8 @@ export function addAccountJobRoutes(app: OpsApp, parts: AccountJobParts): void {
 }
 
 /**
- * The endpoints whose jobs the caller may read; null for all of its account. An endpoint that
- * its key names may be gone.
+ * The endpoints whose jobs the caller may read; null for all of its account. An endpoint that its key names may have
+ * been deleted.
  */
 async function readable({ access, endpoints }: AccountJobParts, caller: Caller): Promise<SomeEndpoints> {
   const named = access.requireSomeJobs(caller)

@@ -1,11 +1,11 @@
-/** A backup as the body of a response, for as long as its reader may have it and goes on reading. */
+/** A backup as the body of a response, for as long as its reader may have it and continues to read. */
 import { AppError } from '../../core/errors.ts'
 import type { Backup } from '../../ports/backups.ts'
 import type { Clock } from '../../ports/clock.ts'
 
 /**
- * There is one backup at a time, so nobody may hold it for long: a reader takes at least so many bytes in a second,
- * after a time in which it need not, and is done before the deadline.
+ * Limits of a reader: only one backup runs at a time, so no reader may hold it for long. After the grace time a reader
+ * must take at least this many bytes a second, and it must finish before the deadline.
  */
 export const BACKUP_READING = { graceMs: 60_000, bytesPerSecond: 64 * 1024, deadlineMs: 6 * 60 * 60_000 }
 const CHECK_MS = 1_000

@@ -27,7 +27,7 @@ export function addBackupRoute(app: OpsApp, parts: BackupRouteParts): void {
   const { operation } = OPS_ROUTES['POST /ops/backup']
   addRoute(app, access, 'POST /ops/backup', async (call, caller) => {
     const wish = await room.of(caller.owner).body(requestOf(call), BODY_BYTES, async body => wishIn(body))
-    // With the keys somebody can go on when the own key has ended.
+    // With the keys of the backup a caller could continue after its own key has expired.
     const mayHave = (whose: Caller) => {
       if (wish.passphrase === null) access.requireOperator(whose, operation)
       else access.requireLastingOperator(whose, operation, call.env.session !== undefined)

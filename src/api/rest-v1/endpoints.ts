@@ -111,8 +111,8 @@ function changedCompute(fields: Fields, before: Compute | null): Compute | null 
 }
 
 /**
- * The configurations that instance ids name, where they agree with the flavors and the count in
- * the request; else the latter.
+ * The configurations that instance ids name, if they agree with the flavors and the count in the request; else the
+ * latter.
  */
 function namedConfigs(ids: readonly string[] = [], wanted: readonly CpuConfig[]): readonly CpuConfig[] {
   const named = ids.flatMap(id => parseInstanceId(id) ?? [])

@@ -19,7 +19,7 @@ export const containerRules: readonly Rule<Record<never, never>>[] = [
   ({ ports = [] }: { ports?: readonly string[] }) => portProblems(ports).map(problem => restSentence(problem)),
 ]
 
-/** Rules of changed variables. The merged variables are checked together with the existing ones. */
+/** Rules of changed variables. The result is checked later, when they are merged with the existing variables. */
 export const envChangeRules: readonly Rule<Record<never, never>>[] = [
   ({ env, envChanges }: { env?: object; envChanges?: object }) =>
     env !== undefined && envChanges !== undefined

@@ -40,7 +40,7 @@ export interface Contract<P extends Shape, Q extends Shape, H extends Shape, B e
   readonly summary: string
   /** Required right in management. `operator`: all rights of the operator's account. `open`: no key needed. */
   readonly level: 'read' | 'write' | 'operator' | 'open'
-  /** True for a handler that reports the endpoint that it saves, so that the audit log reads no endpoint. */
+  /** True for a handler that reports the endpoint or template that it saves: the audit log then does not read it. */
   readonly reports?: true
   readonly params?: P
   readonly query?: Q

@@ -200,7 +200,7 @@ async function ping(parts: WorkerSurfaceParts, { query }: Call, worker: Worker):
   return jsonText('{}')
 }
 
-/** The note of the relay about a body that it did not pass on; null where the body is there. */
+/** The note of the relay about a body that it did not pass on; null if it passed the body on. */
 function droppedBody(request: Request): DroppedBody | null {
   const bytes = numberIn(request, RELAY_HEADERS.dropped, Number.MAX_SAFE_INTEGER)
   if (bytes === null) return null

@@ -55,7 +55,7 @@ export function catalogQueries({ catalog, store, templates }: GraphqlParts) {
   }
 }
 
-/** Catalogue fields that depend on arguments. */
+/** Catalog fields that depend on arguments. */
 export function catalogFields({ catalog }: GraphqlParts) {
   return {
     GpuType: {

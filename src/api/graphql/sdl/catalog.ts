@@ -1,4 +1,4 @@
-/** Hardware and places. Availability is that of the server's real machine. */
+/** Hardware and places. Availability is that of the server's machine. */
 export const catalogSdl = /* GraphQL */ `
   enum Compliance {
     GDPR

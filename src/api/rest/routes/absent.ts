@@ -45,7 +45,7 @@ const FREE_AMOUNTS: readonly string[] = [
 ]
 
 /**
- * The lists and bills of the public API for things that Runyard lacks, so that tools that list everything go on. The
+ * The lists and bills of the public API for things that Runyard lacks, so that tools that list everything work. The
  * document of the API leaves them out.
  */
 export function absentRoutes(parts: AbsentParts): RestRoute[] {

@@ -300,7 +300,7 @@ export function keyBody(key: KeyRecord): KeyBody {
   }
 }
 
-/** Account id in a path: `own` is the caller's account, because a caller with only a key may not have its id. */
+/** Account id in a path: `own` is the caller's account, because a caller with only a key may lack its id. */
 export function accountId({ owner }: Caller, text: string): OwnerId {
   return text === 'own' ? owner : (text as OwnerId)
 }

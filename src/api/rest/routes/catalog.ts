@@ -25,7 +25,7 @@ const TAG = 'Catalog'
 /** vCPUs of the smallest worker of a flavor, used for the availability if the query has no size. */
 const MIN_VCPUS = 2
 
-/** Dependencies of the catalogue routes. */
+/** Dependencies of the catalog routes. */
 export interface CatalogParts {
   readonly catalog: Catalog
   readonly templates: Templates

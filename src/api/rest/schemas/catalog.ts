@@ -6,7 +6,7 @@ const Level = z.enum(['NONE', 'LOW', 'MEDIUM', 'HIGH']).openapi('AvailabilityLev
 const Price = z.number().openapi({ format: 'float' })
 const Place = z.object({ id: z.string(), name: z.string(), availability: Level }).openapi('DataCenterAvailability')
 
-/** A GPU type of the catalogue. */
+/** A GPU type of the catalog. */
 export const GpuBody = z
   .object({
     id: z.string(),
@@ -32,7 +32,7 @@ export type GpuBody = z.infer<typeof GpuBody>
 /** All GPU types. */
 export const GpuList = z.object({ gpus: z.array(GpuBody) }).openapi('ListGpuTypesResponse')
 
-/** A CPU flavor of the catalogue. */
+/** A CPU flavor of the catalog. */
 export const CpuBody = z
   .object({
     id: z.string(),
@@ -79,7 +79,7 @@ const Compliance = z
   ])
   .openapi('Compliance')
 
-/** A data center of the catalogue. */
+/** A data center of the catalog. */
 export const DataCenterBody = z
   .object({
     id: z.string(),

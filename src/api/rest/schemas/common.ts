@@ -31,7 +31,7 @@ export const CudaVersion = z
 /** The id of a referenced resource. */
 export const Id = z.string().min(1).max(191)
 
-/** An id of the catalogue. The document lists the ids; an unknown one is refused with its own sentence. */
+/** An id of the catalog. The document lists the ids; an unknown one is refused with its own sentence. */
 export function listed(ids: readonly string[]) {
   return z
     .string()

@@ -54,12 +54,12 @@ export const TemplateList = z
   .object({ templates: z.array(TemplateBody), pagination: Pagination })
   .openapi('ListTemplatesResponse')
 
-/** Templates of the catalogue. */
+/** Templates of the catalog. */
 export const CatalogTemplateList = z
   .object({ templates: z.array(TemplateBody) })
   .openapi('ListCatalogTemplatesResponse')
 
-/** Query of the catalogue's templates. */
+/** Query of the catalog's templates. */
 export const CatalogTemplateQuery = {
   source: z.enum(['official', 'verified', 'community']).default('official').openapi({ default: 'official' }),
 }
