@@ -7,7 +7,7 @@ export interface FieldProblem {
   readonly field: string
   /** The wrong part of the field, such as one item of a list. */
   readonly item?: string
-  /** The value of the field, where the sentence names it. */
+  /** The value of the field, if the sentence names it. */
   readonly value?: string
   /** The problem without the field's name. `{other}` stands for the name of `other`. */
   readonly problem: string

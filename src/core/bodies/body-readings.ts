@@ -50,7 +50,7 @@ export type ReadingName = keyof Readings
 export type ReadingRest<Name extends ReadingName> =
   Parameters<Readings[Name]> extends [string, ...infer Rest] ? Rest : never
 
-/** The text of a body, decoded synchronously, without a byte order mark; null where its bytes are not UTF-8. */
+/** The text of a body, decoded synchronously, without a byte order mark; null if its bytes are not UTF-8. */
 export function textOf(body: Body): string | null {
   if (typeof body === 'string') return body
   const decoder = new TextDecoder('utf-8', { fatal: true })

@@ -54,7 +54,7 @@ const FORM = 'give a name such as chat.example.org'
 
 /**
  * The error for a domain of another endpoint, whose id only its own account gets.
- * @param holder the endpoint; null where it is unknown
+ * @param holder the endpoint; null if it is unknown
  */
 export function domainTaken(domain: string, asking: OwnerId, holder: EndpointDomain | null): AppError {
   const whose =

@@ -8,7 +8,8 @@ import { type FieldProblem, fieldProblem } from '../field-problem.ts'
  * - `kept`: no release lists the field, and a rollback restores it.
  * - `at once`: a change counts at once, and no rollback touches it.
  *
- * Any change of a template makes a release of its endpoints; there the effect says what the release lists and keeps.
+ * Any change of a template makes a release of its endpoints; there the effect defines the fields that the release
+ * lists and keeps.
  */
 export type Effect = 'release' | 'kept' | 'at once'
 

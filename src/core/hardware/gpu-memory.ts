@@ -3,7 +3,7 @@
 /** Memory of a process on a card, with its context: some hundred MiB before it allocates anything. */
 export interface ProcessOnCard {
   readonly pid: number
-  /** Null where the driver does not report it. */
+  /** Null if the driver does not report it. */
   readonly bytes: number | null
 }
 

@@ -293,7 +293,7 @@ export function mostOnMachine({ endpoint }: Pick<EndpointSnapshot, 'endpoint'>, 
   return Math.floor(suitableGpus(parts, compute).length / compute.count)
 }
 
-/** Keeps this number of workers ready; no action if the endpoint may not have so many. */
+/** Keeps this number of workers ready; no action if workersMax is smaller. */
 export function keepReady({ endpoint }: EndpointSnapshot, value: number): readonly Action[] {
   if (endpoint.workersMax < value) return []
   const title = `Keep ${workersText(value)} ready`

@@ -67,7 +67,7 @@ export interface TraceRules {
   readonly sampling: TraceSampling
 }
 
-/** Ends that are nobody's fault. */
+/** Ends that are not errors. */
 const GOOD_ENDS: ReadonlySet<string> = new Set(['completed', 'cancelled', 'given_back', 'claimed'])
 
 /** The ids of the trace of a job. */

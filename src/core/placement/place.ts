@@ -156,7 +156,7 @@ class PlacementDecider {
     return true
   }
 
-  /** Refuses an endpoint, and makes room for it where that is possible. */
+  /** Refuses an endpoint, and makes room for it if possible. */
   #makeRoom(standing: Standing): void {
     const { tenant } = standing
     if (tenant.isSpare) return
@@ -169,7 +169,7 @@ class PlacementDecider {
     } else if (!isHopeless(refusal)) this.#keepFree(standing)
   }
 
-  /** Makes room for a sleeping worker whose GPUs are not free, or ends it where a new one has room on others. */
+  /** Makes room for a sleeping worker whose GPUs are not free, or ends it if a new one has room on others. */
   #makeRoomAgain(standing: Standing, wake: WantedWake): void {
     const { tenant } = standing
     const { reason } = placementFailureOf(this.#searchOf(standing), this.#all(), tenant)

@@ -1,4 +1,4 @@
-/** Maximum of the recently needed workers of an endpoint: requests come and go faster than workers. */
+/** Maximum number of recently needed workers of an endpoint: requests come and go faster than workers. */
 
 /** Minimum time for which fewer workers must have been enough before one in use ends, in ms. */
 export const MAX_WINDOW_MS = 60_000
