@@ -44,7 +44,7 @@ export interface Services {
   /** The output of workers. */
   readonly logs: Pick<LogFinder, 'open'>
   readonly jobRecords: Pick<JobRecords, 'find'>
-  /** The domains of endpoints, to be loaded before requests come. */
+  /** The domains of endpoints, to be loaded before requests arrive. */
   readonly domains: Pick<EndpointDomains, 'find' | 'load'>
   /** Changes that the server itself makes. */
   readonly audit: Pick<AuditLog, 'ofServer'>

@@ -37,7 +37,7 @@ export class Loops {
   readonly #sweeper: Sweeper
   readonly #remover: Remover
   readonly #dispatcher: WebhookDispatcher
-  /** Null where no backups are made. */
+  /** Null if no backups are made. */
   readonly #backups: BackupScheduler | null
   readonly #timeKeeper: TimeKeeper | null
   readonly #unwatch: () => void

@@ -84,7 +84,7 @@ export class HealthChecker {
     return nowMs + Math.max(0, next - atMs)
   }
 
-  /** Starts no further checks. Resolves when the results that have come are handled; later ones are ignored. */
+  /** Starts no further checks. Resolves when the results that have arrived are handled; later ones are ignored. */
   async end(): Promise<void> {
     this.#stopped = true
     await Promise.allSettled(this.#handling)
@@ -112,7 +112,7 @@ export class HealthChecker {
     }
   }
 
-  /** Ignores an answer from before a freeze or a thaw. @param answer null where the worker has no address yet */
+  /** Ignores an answer from before a freeze or a thaw. @param answer null if the worker has no address yet */
   async #handle(known: KnownWorker, answer: HealthAnswer | null, servedAt: ServedAt | null): Promise<void> {
     const { health, worker } = known
     const now = this.#balancing.worker(worker.id)?.worker

@@ -170,7 +170,7 @@ export class GatewayAdmission {
     return this.#open.has(id) || (owner === DEFAULT_OWNER && this.#open.has(name))
   }
 
-  /** The valid keys and the caller. Synchronous where the only key is cached. */
+  /** The valid keys and the caller. Synchronous if the only key is cached. */
   #checkKeys(keys: readonly string[], arriving: ArrivingRequest, endpoint?: Endpoint): KeyCheck | Promise<KeyCheck> {
     const [key] = keys
     const caller = keys.length === 1 && key !== undefined ? this.#access.recall(key) : null

@@ -25,7 +25,7 @@ export class ApiKeyFilter {
 
   /**
    * The texts that are valid API keys.
-   * @throws AppError `unavailable` where the store cannot be read and a text was not checked recently
+   * @throws AppError `unavailable` if the store cannot be read and a text was not checked recently
    */
   async validKeysAmong(texts: readonly string[]): Promise<ReadonlySet<string>> {
     const valid = new Set<string>()

@@ -1,4 +1,4 @@
-/** The sender of a request. `X-Forwarded-` headers count only where a trusted proxy sent them. */
+/** The sender of a request. `X-Forwarded-` headers count only if a trusted proxy sent them. */
 import { BlockList, isIP } from 'node:net'
 import { textBefore, withoutEnd } from '../../core/text-parts.ts'
 

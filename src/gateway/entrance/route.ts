@@ -5,7 +5,7 @@ import type { EndpointId } from '../../core/ids.ts'
 /** The endpoint that a request names by its host or its path. It may not exist. */
 export interface GatewayRoute {
   readonly endpointId: EndpointId
-  /** `/lb/<endpoint>` where it was removed from the path; null where the host name names the endpoint. */
+  /** `/lb/<endpoint>` if it was removed from the path; null if the host name names the endpoint. */
   readonly prefix: string | null
   /** Path and query byte for byte, without the prefix. */
   readonly path: string

@@ -21,7 +21,7 @@ export interface RequestHead {
   readonly expectsContinue: boolean
   /** True if it asks the worker to switch to another protocol. */
   readonly upgrades: boolean
-  /** The value of `Max-Forwards`; with 0 the gateway answers itself. Null where it does not apply. */
+  /** The value of `Max-Forwards`; with 0 the gateway answers itself. Null if it does not apply. */
   readonly maxForwards: number | null
 }
 

@@ -1,6 +1,6 @@
 import { MalformedResponse, parseResponseHead, parseTrailers, type ResponseHead } from './response-head.ts'
 
-/** Receives a response while it comes in. */
+/** Receives a response while it arrives. */
 export interface ResponseReader {
   /** Called for each interim response (1xx), too; those have no body. */
   onHead(head: ResponseHead): void
@@ -36,9 +36,9 @@ export class ResponseParser {
   #reader: ResponseReader | null = null
   #toHead = false
   #state: State = 'idle'
-  /** The start of a head or a line whose end has not come yet. */
+  /** The start of a head or a line whose end has not arrived yet. */
   #held: Buffer = EMPTY
-  /** Bytes of the body or the chunk that have not come yet. */
+  /** Bytes of the body or the chunk that have not arrived yet. */
   #left = 0
   #head: ResponseHead | null = null
   /** Names and values in turn, once the response is complete. */

@@ -25,7 +25,7 @@ export interface ConnectionUser extends ResponseReader {
   onRead(): void
   /** The response is complete, and the connection no longer the user's. */
   onDone(trailers: readonly string[]): void
-  /** Called after a 101: the socket belongs to the user for good. @param rest bytes after the head */
+  /** Called after a 101: the socket then belongs to the user. @param rest bytes after the head */
   onSwitched(socket: Socket, rest: Buffer): void
   /** All written bytes were handed to the system. */
   onDrain(): void

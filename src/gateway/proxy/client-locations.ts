@@ -40,7 +40,7 @@ const REFRESH = /^[\d.]+[ \t]*[;,][ \t]*(?:url[ \t]*=[ \t]*)?["']?/i
 /** The beginning of an absolute URL, or of one that begins with its host. */
 const BEFORE_HOST = /^(?:(https?):)?\/\//i
 
-/** The URL with the prefix, where it is a path or has the host of the request. */
+/** The URL with the prefix, if it is a path or has the host of the request; else unchanged. */
 function clientUrl(url: string, prefix: string, at: SeenAt): string {
   const { host, protocol } = at
   const match = BEFORE_HOST.exec(url)

@@ -62,7 +62,7 @@ type State =
   | ({ readonly at: 'switching'; readonly head: ResponseHead } & Attempt)
   /** The worker's response goes to the client. */
   | ({ readonly at: 'responding'; readonly head: ResponseHead } & Attempt)
-  /** No worker has the request: the rest of its response, or one of our own, goes to the client. */
+  /** No worker has the request: the rest of its response, or one of the gateway, goes to the client. */
   | { readonly at: 'finishing' }
   /** Both sockets are joined. */
   | { readonly at: 'tunnel'; readonly tunnel: Tunnel; readonly reservation: Reservation }
@@ -339,7 +339,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     this.#fail(status, message, retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)])
   }
 
-  /** Responds with an error of our own. */
+  /** Responds with an error of the gateway. */
   #fail(status: number, message: string, more: readonly string[] = []): void {
     if (this.#state.at === 'over') return
     this.#state = FINISHING
@@ -357,7 +357,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     else this.#fail(405, 'TRACE is not answered here', ['Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'])
   }
 
-  /** Cuts a response that has begun and has no rest, so that the client does not take it for whole. */
+  /** Cuts a response that has begun and has no rest, so that the client recognizes it as incomplete. */
   #break(outcome: RequestOutcome): void {
     this.#leaveWorker(outcome)
     this.#upload?.stop()

@@ -33,7 +33,7 @@ export interface ProxyRequest {
   readonly host: string
   /** True if the endpoint needs no key; false when left out. */
   readonly isOpen?: boolean
-  /** The caller whose right admitted it, and whose loss of that right ends it; left out where no key is needed. */
+  /** The caller whose right admitted it, and whose loss of that right ends it; left out if no key is needed. */
   readonly caller?: Caller
   /**
    * `Sec-WebSocket-Protocol` of the 101 if the worker sets none: the subprotocol that carried the key, if it was the

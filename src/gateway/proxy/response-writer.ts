@@ -14,7 +14,7 @@ const OWN_FIELDS = ['Content-Type', 'application/json', 'Cache-Control', 'no-sto
 /** Largest body that is copied to go out in one write with its head. */
 const SHORT_BYTES = 8_192
 
-/** The response to a client: the worker's as it comes, or one of our own. */
+/** The response to a client: the worker's as it arrives, or one of the gateway. */
 export class ResponseWriter {
   readonly #incoming: IncomingMessage
   readonly #outgoing: ServerResponse
@@ -77,7 +77,7 @@ export class ResponseWriter {
     else if (!outgoing.write(Buffer.from(piece)) && outgoing.writableLength >= MAX_UNREAD_BYTES) this.#hold(from)
   }
 
-  /** Sends the head if it still waits: its body may come much later. */
+  /** Sends the head if it still waits: its body may arrive much later. */
   flush(): void {
     if (!this.#unflushed) return
     this.#unflushed = false
@@ -94,7 +94,7 @@ export class ResponseWriter {
   }
 
   /**
-   * Sends a response of our own.
+   * Sends a response of the gateway.
    * @param more further fields, names and values in turn
    */
   own(status: number, body: string, more: readonly string[]): void {
@@ -110,7 +110,7 @@ export class ResponseWriter {
     this.#outgoing.end(bytes)
   }
 
-  /** Sends an error of our own. @param more as of {@link own} */
+  /** Sends an error of the gateway. @param more as of {@link own} */
   refuse(status: number, error: string, more: readonly string[]): void {
     this.own(status, JSON.stringify({ error }), [...OWN_FIELDS, ...corsHeaders(this.#incoming.headers.origin), ...more])
   }

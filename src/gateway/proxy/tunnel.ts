@@ -14,7 +14,7 @@ export interface Tunnelled {
 /** Limit of bytes that wait for a side that does not read. */
 const MAX_UNREAD_BYTES = 65_536
 
-/** Two joined connections: bytes go in both directions as they come, and each direction ends by itself. */
+/** Two joined connections: bytes go in both directions as they arrive, and each direction ends by itself. */
 export class Tunnel {
   readonly #client: Duplex
   readonly #worker: Socket

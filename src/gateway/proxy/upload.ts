@@ -22,7 +22,7 @@ export class Upload {
   /** The worker does not read. */
   #blocked = false
   #resting = false
-  /** Number of bytes of the body that have come. */
+  /** Number of bytes of the body that have arrived. */
   bytes = 0
 
   /**
@@ -51,7 +51,7 @@ export class Upload {
     return !this.#ended && !this.#blocked
   }
 
-  /** Sends the head of the request, then its body as it comes. */
+  /** Sends the head of the request, then its body as it arrives. */
   to(connection: WorkerConnection, head: string): void {
     this.#connection = connection
     this.#blocked = false

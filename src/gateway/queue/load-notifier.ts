@@ -22,7 +22,7 @@ export class LoadNotifier {
   }
 
   /**
-   * Notifies once within an interval since the last notification: at once where that is over.
+   * Notifies once within an interval since the last notification: at once if that is over.
    * @param ms the interval
    */
   notifyWithin(ms: number): void {

@@ -71,7 +71,7 @@ export class RequestQueue {
   readonly #id: EndpointId
   readonly #shared: Shared
   readonly #loadNotifier: LoadNotifier
-  /** Null until the control loops have reported it, and after it was forgotten. */
+  /** Null until the control loops have reported it, and after it was removed. */
   #endpoint: BalancedEndpoint | null = null
   /** Workers that have not ended. */
   #targets: TrackedTarget[] = []
@@ -358,7 +358,7 @@ export class RequestQueue {
     return null
   }
 
-  /** After a change of workers: some that requests insist on may run again, or be gone. */
+  /** After a change of workers: some that requests insist on may run again, or have ended. */
   #checkNamed(): void {
     for (const [workerId, queue] of [...this.#named]) {
       const target = this.#targetOf(workerId)
