@@ -157,7 +157,7 @@ class HeldBody {
     return this.#lost
   }
 
-  /** Adds the next piece if there is room. Null: done at once, because the body fits in memory. */
+  /** Adds the next piece if room is free. Null: done at once, because the body fits in memory. */
   add(piece: Uint8Array): Promise<void> | null {
     if (this.#moving !== null || this.#file !== null) return this.#addToFile(piece)
     this.#pieces.push(piece)

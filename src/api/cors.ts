@@ -51,10 +51,10 @@ export class CorsOrigins {
     })
   }
 
-  /** Lets the page of a request read the response, where it may. */
+  /** Lets the page of a request read the response, if it may. */
   async allow(request: Request, route: SurfaceRoute, response: Response): Promise<void> {
     if (this.#origins.size > 0 || request.headers.has('origin')) response.headers.append('vary', 'origin')
-    // Without the database no request does anything, so no page has to read the answer.
+    // Without the database every request fails, so no page needs to read the response.
     const origin = await this.#allowed(request, route).catch(() => null)
     if (origin === null) return
     response.headers.set('access-control-allow-origin', origin)
@@ -62,9 +62,9 @@ export class CorsOrigins {
   }
 
   /**
-   * The origin that a page of this request is allowed by; null where it may not. No cookies are allowed
+   * The value that allows the page of this request; null for a page that is not allowed. No cookies are allowed
    * (`Access-Control-Allow-Credentials`), since a key is in a header that the page has to set.
-   * @throws AppError `unavailable` where the endpoint cannot be read
+   * @throws AppError `unavailable` if the endpoint cannot be read
    */
   async #allowed(request: Request, { segments }: SurfaceRoute): Promise<string | null> {
     const origin = request.headers.get('origin')
@@ -76,7 +76,7 @@ export class CorsOrigins {
     return allowedBy(new Set(await this.#ofEndpoint(id)), origin)
   }
 
-  /** Null where the path names no endpoint. */
+  /** Null if the path names no endpoint. */
   #refuse(request: Request, { segments }: SurfaceRoute): Response | null {
     const id = segments[2] ?? ''
     if (!isEndpointId(id)) return null

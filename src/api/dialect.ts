@@ -82,7 +82,7 @@ interface GraphqlDetails<Sent, Value> {
   /** Description in the type, and in the input unless that has its own. */
   readonly about?: string
   readonly aboutInput?: string
-  /** Type in the input, where it is another one. */
+  /** Type in the input, if it is another one. */
   readonly input?: string
 }
 

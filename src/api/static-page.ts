@@ -1,6 +1,6 @@
 /**
- * Pages that are the same for everybody: compressed once, and sent in small pieces so that slow
- * clients hold little memory.
+ * Pages that are the same for everybody: compressed once, and sent in small pieces so that slow clients hold
+ * little memory.
  */
 
 /** Bytes of a page sent at a time. */
@@ -9,7 +9,7 @@ const PIECE_BYTES = 32_768
 /** A page, plain and compressed. */
 export interface Forms {
   readonly plain: Uint8Array
-  /** Null where it is no smaller. */
+  /** Null if it is not smaller. */
   readonly gzip: Uint8Array | null
 }
 

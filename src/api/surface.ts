@@ -56,7 +56,7 @@ export interface SurfaceEnv extends RequestEnv {
   readonly session?: OpenSession
 }
 
-/** The body of a request as it comes in. */
+/** The body of a request as it arrives. */
 export interface IncomingBody {
   /**
    * The pieces. A reader that stops early leaves the rest unread. Throws if the connection ends before the body does.

@@ -64,7 +64,7 @@ const ownMessages = {
   ],
 }
 
-/** Maximum errors of one document: each looks for names that are like a wrong one. */
+/** Maximum errors of one document: each searches for names similar to a wrong one. */
 export const MAX_ERRORS = 20
 
 /**

@@ -59,7 +59,7 @@ function withoutStrings(message: string): string {
   return at.length === 0 ? message : `${message.slice(0, Math.min(...at))}, found a string.`
 }
 
-/** The values to hide by their first characters, each list with the longest first; null where there are too many. */
+/** The values to hide by their first characters, each list with the longest first; null for too many. */
 function hiddenByStart(request: RequestText): Map<string, string[]> | null {
   const texts = hiddenTexts(request)
   if (texts === null) return null
@@ -67,7 +67,7 @@ function hiddenByStart(request: RequestText): Map<string, string[]> | null {
   return Map.groupBy(sorted, text => text.slice(0, MIN_LENGTH))
 }
 
-/** The values to hide, as they are and as messages quote them; null where there are too many. */
+/** The values to hide, as they are and as messages quote them; null for too many. */
 function hiddenTexts({ query, variables }: RequestText): Set<string> | null {
   const texts = new Set([...inlineTexts(query), ...memberTexts(variables)])
   const hidden = new Set<string>()
@@ -83,7 +83,7 @@ function hiddenTexts({ query, variables }: RequestText): Set<string> | null {
   return hidden
 }
 
-/** The values behind a hidden name and a colon in a document, up to where it cannot be read. */
+/** The values behind a hidden name and a colon in a document, up to its first unreadable part. */
 function inlineTexts(query: string): string[] {
   // Such a document is refused before anything reads it, so no message quotes it.
   if (query.length > MAX_CHARACTERS) return []
@@ -97,7 +97,7 @@ function inlineTexts(query: string): string[] {
       }
     }
   } catch {
-    // Behind a mistake of the document nothing is quoted.
+    // GraphQL quotes nothing behind a mistake in the document.
   }
   return texts
 }

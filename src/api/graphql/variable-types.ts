@@ -15,7 +15,7 @@ import {
 
 /**
  * The rule of GraphQL for the types of variables, except that a variable of type Int is valid wherever a Float is
- * taken, as a whole number that is written there is. The public API has Int for some numbers that are Floats here.
+ * taken, like a whole number in the document. The public API has Int for some numbers that are Floats here.
  */
 export const variableTypesRule: ValidationRule = context => VariablesInAllowedPositionRule(widened(context))
 

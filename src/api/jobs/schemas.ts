@@ -129,7 +129,7 @@ export const JobErrors = z
   })
   .openapi('JobErrors')
 
-/** One job with all that is kept of it. */
+/** One job with all of its stored data. */
 export const JobRecord = z
   .object({
     ...RECORD,

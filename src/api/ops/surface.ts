@@ -42,11 +42,11 @@ export interface OpsParts extends AuditParts, AccountJobParts {
   readonly status: (() => Promise<ServerStatus>) | undefined
   /** The maker of backups; undefined if no backups are made. */
   readonly backups: Backups | undefined
-  /** Null where the server's time is that of the machine's clock. */
+  /** Null if the server's time is that of the machine's clock. */
   readonly timeKeeper: TimeKeeper | null
   readonly room: BodyRoom
   readonly emit: Emit
-  /** Null when the server acts and its database is well, else the problem, for everybody to read. */
+  /** Null when the server acts and its database works, else the problem, which everybody may read. */
   readonly notReady: () => Promise<string | null>
   /** Note for people about the store of a server that is ready; null without a note. */
   readonly storeNote: () => string | null

@@ -120,7 +120,7 @@ function managed({ contract }: RestRoute): RouteConfig {
 /** Statuses of errors that every job operation can have. */
 const JOB_ERRORS = [400, 401, 403, 404, 429, 503] as const
 
-/** An operation, and its second method where it has two. */
+/** An operation, and its second method if it has two. */
 function withPost(operation: DocumentedOperation): DocumentedOperation[] {
   if (operation.postToo !== true) return [operation]
   const { operationId, summary } = operation

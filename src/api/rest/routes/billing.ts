@@ -62,7 +62,7 @@ export function timeOf({
 
 /**
  * Checks the time range of a query against the current time.
- * @param billing called only when there is a request
+ * @param billing called only for a request
  */
 export function timeRule(billing: () => BillCalculator): Rule<typeof BillingTimeQuery> {
   return (given, sent) => {

@@ -61,7 +61,7 @@ function documentation(document: Record<string, unknown>, urls: ServerUrls) {
   }
 }
 
-/** Names the server of the document, and for job operations another one where they have an address of their own. */
+/** Names the server of the document, and for job operations another one if they have an address of their own. */
 function withServers(
   document: OpenApiDocument,
   operations: readonly DocumentedOperation[],

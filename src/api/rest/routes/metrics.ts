@@ -54,7 +54,7 @@ export function metricRoutes({ endpoints, series }: MetricParts): RestRoute[] {
   ]
 }
 
-/** Checks the range of a query against the current time. @param series called only when there is a request */
+/** Checks the range of a query against the current time. @param series called only for a request */
 function rangeRule(series: () => MetricSeries): Rule<typeof MetricQuery> {
   return (given, sent) => {
     const isWrong = Object.keys(MetricQuery).some(name => sent.has(name) && !(name in given))
