@@ -48,7 +48,7 @@ export interface AuditEntry extends AuditOrigin {
   readonly changes: readonly FieldChange[]
   readonly detail: AuditDetail
   readonly outcome: AuditOutcome
-  /** Code of the error that refused it or made it fail; null for success. */
+  /** Code of the error that refused it or made it fail; null without an error. */
   readonly problem: string | null
   /** Sequence number of the entry that this one ends; null for an entry that ends no other. */
   readonly begun: number | null

@@ -108,8 +108,8 @@ export interface Judged {
 }
 
 /**
- * The verdict on a worker that has to end: it was not healthy within its first 8 minutes, initializes again for as
- * long, or is unhealthy for 60 s in a row, 6 min with requests in flight. Null if it may continue.
+ * The verdict on a worker that has to end: it was not healthy within its time to start (8 min by default), initializes
+ * again for as long, or is unhealthy for 60 s in a row, 6 min with requests in flight. Null if it may continue.
  */
 export function verdictOn(
   health: WorkerHealth,

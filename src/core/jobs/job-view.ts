@@ -4,7 +4,7 @@ import type { JobRecord, JobSummary } from './job-record.ts'
 
 /**
  * A job for clients, as a JSON text; texts of the worker are passed on unchanged. Times are whole milliseconds,
- * and final jobs always have them and a `workerId`, because some clients refuse a response without.
+ * and final jobs always have them and a `workerId`, because some clients refuse a response without them.
  */
 export function jobView(job: Job, nowMs: number): string {
   return jobViewParts(job, nowMs).join('')
