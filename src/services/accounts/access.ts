@@ -68,7 +68,7 @@ export class Access {
 
   /**
    * The caller that a key stands for.
-   * @param from where the key comes from, if a failure is to be counted
+   * @param from address of the caller, if a failure should be counted
    * @throws AppError `unauthorized` when there is no key, InvalidKeyError when it is unknown, disabled or expired, and
    *   `rate_limited` instead where too many keys of that address failed
    */

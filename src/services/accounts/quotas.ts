@@ -135,7 +135,7 @@ export class Quotas {
   }
 
   /**
-   * Keeps a secret, or changes one. Belongs into {@link inTurn}.
+   * Keeps a secret, or changes one. Must run in {@link inTurn}.
    * @param id the secret
    * @param sealedBytes size of its sealed value; null for an unchanged value
    * @param descriptionBytes null for an unchanged description

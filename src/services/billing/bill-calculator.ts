@@ -77,7 +77,7 @@ export class BillCalculator {
 
   /**
    * Usage and cost of an owner's endpoints, or of one of them; deleted ones included, and workers that run up to now.
-   * Nothing is recorded where nothing was used, nor for an endpoint of another owner.
+   * A bucket without usage has no record, nor has an endpoint of another owner.
    * @throws AppError `invalid` with all problems of the time, or when there would be too many records
    */
   async bill(owner: OwnerId, time: BillingTime, endpointId: EndpointId | null): Promise<Bill> {

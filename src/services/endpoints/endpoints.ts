@@ -105,7 +105,7 @@ export class Endpoints {
   readonly #domains: EndpointDomains
   readonly #deletesRunning: boolean
 
-  /** @param deletesRunning whether endpoints of all accounts can be removed while they may have workers */
+  /** @param deletesRunning true if endpoints of all accounts can be removed while they may have workers */
   constructor(
     ports: Ports,
     workers: EndpointWorkers,
@@ -229,7 +229,7 @@ export class Endpoints {
   /**
    * Replaces its workers with a new release: new ones start, and the old ones end after their jobs. Earlier crashes no
    * longer delay starts, and a stopped rollout begins again.
-   * @param replacesAtOnce whether old workers go although no new one has been ready
+   * @param replacesAtOnce true if old workers end before a new one is ready
    * @throws AppError as {@link find}
    */
   restart(owner: OwnerId, id: EndpointId, replacesAtOnce = false): Promise<Endpoint> {
@@ -384,7 +384,7 @@ export class Endpoints {
     }
   }
 
-  /** @param before what is changed; what it refers to was checked when it was saved */
+  /** @param before the present configuration; its references were checked when it was saved */
   async #problems(owner: OwnerId, config: EndpointConfig, before?: EndpointConfig): Promise<FieldProblem[]> {
     const local = config.compute.kind === 'gpu' ? typesHere(await this.#ports.machine.parts()) : []
     const problems = endpointProblems(config, local)
@@ -398,7 +398,7 @@ export class Endpoints {
   }
 
   /**
-   * @param isSeen whether workers see the change
+   * @param isSeen true if workers see the change
    * @throws AppError `invalid`; `conflict` without a release that goes on beside the canary
    */
   async #checkCanary(before: Endpoint, after: EndpointConfig, isSeen: boolean): Promise<void> {

@@ -12,7 +12,7 @@ import type { BatchAnswer, BatchDraftRequest, BatchPage, OnceKey } from '../../p
 import type { Quotas } from '../accounts/quotas.ts'
 import { IDEMPOTENCY_MS, type Jobs } from './jobs.ts'
 
-/** Requests that become jobs, or waiting jobs that are cancelled, in one transaction. */
+/** Number of requests that become jobs, or of waiting jobs that are cancelled, in one transaction. */
 const PART = 250
 /** Maximum number of rows of expired batches that one call of {@link Batches.sweep} removes. */
 const SWEEP = 500
@@ -66,8 +66,8 @@ export class Batches {
 
   /**
    * Adds requests to a draft, all or none; they are on stable storage when this returns.
-   * @throws AppError `not_found`, `conflict` when it is no draft any more or full, `rate_limited` past a limit of the
-   * endpoint or the account
+   * @throws AppError `not_found`, `conflict` when it is no longer a draft, or is full, `rate_limited` past a limit of
+   *   the endpoint or the account
    */
   async add(
     endpoint: Endpoint,
@@ -84,8 +84,8 @@ export class Batches {
   }
 
   /**
-   * @throws AppError `rate_limited` past a limit of the account, unless the call was made before: what it added may be
-   * what fills the limit
+   * @throws AppError `rate_limited` past a limit of the account, unless the call was made before: the requests that
+   * it added may be those that fill the limit
    */
   async #admit({ id, owner }: Endpoint, requests: readonly Submission[], once: OnceKey | null): Promise<void> {
     try {
@@ -98,7 +98,7 @@ export class Batches {
 
   /**
    * Removes a request from a draft.
-   * @throws AppError `not_found`, or `conflict` when the batch is no draft any more
+   * @throws AppError `not_found`, or `conflict` when the batch is no longer a draft
    */
   async drop(endpointId: EndpointId, batchId: BatchId, requestId: JobId): Promise<Batch> {
     const { store, clock } = this.#ports
@@ -117,7 +117,7 @@ export class Batches {
   /**
    * Makes the requests of a draft into jobs. The first transaction makes the batch FINALIZED, wholly or not at all;
    * its jobs are queued in parts. If a part fails, {@link sweep} goes on with it, so that is no failure of this call.
-   * @throws AppError `not_found`, or `conflict` when it is no draft any more or has no requests
+   * @throws AppError `not_found`, or `conflict` when it is no longer a draft or has no requests
    */
   async finalize(endpointId: EndpointId, batchId: BatchId): Promise<Batch> {
     const { store, clock } = this.#ports

@@ -28,7 +28,7 @@ const NAMED = 10
 
 /** Limit of jobs whose errors are grouped. */
 export const MAX_FAILURES = 10_000
-/** Those that are read at once: their fingerprints are made meanwhile, and the store serves others in between. */
+/** Number of jobs of one read: their fingerprints are computed between reads, when the store serves others. */
 const FAILURES_OF_PART = 500
 /** Limit of groups. */
 const MAX_GROUPS = 500

@@ -325,7 +325,7 @@ export class Jobs {
     return { kind: 'jobs', jobs: jobs.filter(({ inputProblem }) => inputProblem === null) }
   }
 
-  /** Stores a worker's final result. A result that does not count any more leaves a diagnostic and changes nothing. */
+  /** Stores a worker's final result. A result that no longer counts leaves a diagnostic and changes nothing. */
   async finish(endpointId: EndpointId, jobId: JobId, workerId: WorkerId, outcome: JobOutcome): Promise<void> {
     const { store, clock } = this.#ports
     const move = await store.jobOutcomes.finish({ jobId, workerId, outcome, nowMs: clock.now() })

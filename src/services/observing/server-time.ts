@@ -201,7 +201,7 @@ export class TimeKeeper {
 /**
  * Layer around the store that removes nothing by age while retention waits; limits of size hold all the same. Jobs,
  * batches and their keys need no layer: `clock.hold` delays their expiry in the store.
- * @param keeper knows if retention waits
+ * @param keeper reports if retention waits
  */
 export function holdingRemovals(keeper: Pick<TimeKeeper, 'isHeld'>): StoreLayer {
   return (call, _, { removesBefore: place }) => {

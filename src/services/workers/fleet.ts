@@ -155,7 +155,7 @@ export class Fleet {
     if (!recorded) return
     this.#servingChanged(worker)
     emit('worker.created', { endpointId: endpoint.id, workerId: worker.id, version: worker.version })
-    // If the failure could not be recorded, the reaper sees the exit once the worker is not launching any more.
+    // If the failure could not be recorded, the reaper sees the exit once the worker is no longer launching.
     void this.#startNew(() => url.then(() => this.#launch(endpoint, template, worker, token, running)), worker)
       .catch(error => this.#tellFailure(error))
       .finally(() => running.launched())
@@ -288,7 +288,7 @@ export class Fleet {
   /**
    * Records the exit of a worker and gives its jobs back.
    * @param given `lost` counts as an attempt of its jobs, `released` does not; `unseen` is lost while no server ran.
-   * What the exit says unless given
+   * By default the exit and the record of the worker decide
    */
   async recordExit(workerId: WorkerId, observed: ObservedExit, given?: 'released' | 'unseen'): Promise<void> {
     const { store, clock, logs } = this.#ports
@@ -304,7 +304,7 @@ export class Fleet {
         ? this.#jobs.releaseAll(workerId)
         : this.#jobs.requeueLost(workerId, `it ${ended}`, { lastLines })
     if (known !== null) await this.#undelivered.read(known, 'all')
-    // Before its exit is recorded: if this fails, the exit is recorded again. After it: what it claimed meanwhile.
+    // Before its exit is recorded: if this fails, the exit is recorded again. After it: jobs claimed in between.
     await takeBack()
     await store.stops.letGo(workerId, 'all')
     const move = await store.workers.exited(workerId, { ...exit, lastLines }, clock.now(), fate !== 'unseen')
@@ -502,7 +502,7 @@ export class Fleet {
     await this.#audit.ofServer('openSecrets', { kind: 'worker', id }, detail, owner)
   }
 
-  /** Records the beginning and the end of the download of a worker's image, and notes its percentage meanwhile. */
+  /** Records the beginning and the end of the download of a worker's image, and notes its percentage in between. */
   #watch({ id, endpointId, version }: Worker, running: RunningWorker): StartWatch {
     const { store, clock } = this.#ports
     let pulling = false

@@ -7,7 +7,7 @@ import type { LongPoll } from '../long-poll.ts'
 import type { RunningWorker } from './running-worker.ts'
 import type { RunningWorkers } from './running-workers.ts'
 
-/** Jobs that ended while workers had them: tells the workers to stop them, and notes that they let go. */
+/** Jobs that ended while workers had them: asks the workers to stop them, and notes when they let go. */
 export class JobStops {
   readonly #ports: Pick<Ports, 'store' | 'notifier' | 'clock'>
   readonly #longPoll: LongPoll
@@ -27,8 +27,8 @@ export class JobStops {
   }
 
   /**
-   * The jobs that a worker should stop: at once when there are some, else held like a take. It is told again of those
-   * that it has not let go of, after growing pauses (core/workers/sent-stop.ts).
+   * The jobs that a worker should stop: at once when there are some, else held like a take. It gets those that it has
+   * not let go of again, after growing pauses (core/workers/sent-stop.ts).
    */
   async next(worker: Worker, signal: AbortSignal): Promise<JobId[]> {
     const { store, clock } = this.#ports
@@ -51,7 +51,7 @@ export class JobStops {
     }
   }
 
-  /** Notes that a worker is told to stop these jobs. */
+  /** Notes that a worker is asked to stop these jobs. */
   #told(running: RunningWorker, jobs: JobId[]): JobId[] {
     const toldBefore = running.toldStops
     for (const jobId of jobs) running.tellStop(jobId)
@@ -61,7 +61,7 @@ export class JobStops {
   }
 
   /**
-   * Notes the jobs that a worker lists in a ping. It has let go of those that it was told to stop and no longer lists.
+   * Notes the jobs that a worker lists in a ping. It has let go of those that it should stop and no longer lists.
    */
   async afterPing(worker: Worker, listed: readonly string[]): Promise<void> {
     const running = this.#running.of(worker)
@@ -98,7 +98,7 @@ export class JobStops {
   }
 }
 
-/** True when a call of a worker may be held: one that was told to end gets an answer at once. */
+/** True when a call of a worker may be held: one that was asked to end gets an answer at once. */
 export async function mayWait({ workers }: Pick<Store, 'workers'>, workerId: WorkerId): Promise<boolean> {
   const worker = await workers.find(workerId)
   return worker !== null && worker.state !== 'STOPPING' && worker.state !== 'EXITED'

@@ -21,7 +21,7 @@ export interface SeenPing {
   readonly held: readonly JobId[]
   /** The jobs that it has yet to let go of. */
   readonly stopping: readonly JobId[]
-  /** The jobs that the ping lists, of whichever worker. */
+  /** The jobs that the ping lists, also those of other workers. */
   readonly listed: readonly string[]
   /** True when its endpoint has no other worker. */
   readonly alone: boolean
@@ -63,28 +63,28 @@ const CHUNK_RETRY_MS = 6_000
  * Facts about one worker in memory since this server runs. The store has everything that must outlive the server; the
  * health of workers that serve requests is in services/balancing. `RunningWorkers` makes this object and forgets it.
  *
- * | state | begins | meanwhile |
- * |---|---|---|
- * | launching | `Fleet.start`, before the worker's row is written | its process is being started; the reaper does not
- * take it for ended |
- * | running | its process was started; or the first call or inspection of a worker that an earlier run left |
- * everything below changes |
- * | ended | `Fleet.recordExit`, when its exit is observed | it claims nothing; its jobs are given back |
- * | forgotten | its end is recorded and published; or two inspections in a row do not find it among the living | |
+ * Its states, with their beginnings:
+ *
+ * - launching: `Fleet.start`, before the worker's row is written. Its process is being started, and the reaper does
+ *   not take it for ended.
+ * - running: its process was started; or the first call or inspection of a worker that an earlier run left. All
+ *   facts below change.
+ * - ended: `Fleet.recordExit`, when its exit is observed. It claims nothing, and its jobs are given back.
+ * - forgotten: its end is recorded and published; or two inspections in a row do not find it among the living.
  *
  * A worker whose start failed is launching and ended until its end is recorded.
  *
- * - Activity (takes, pings, jobs): changed by each call of the worker, and begun anew with {@link forgetActivity}
- *   after a time in which this server did not listen, since nothing may be concluded from a silence that it did not
- *   hear.
+ * - Activity (takes, pings, jobs): changed by each call of the worker. It begins again with {@link forgetActivity}
+ *   after a time in which this server did not listen, since the silence of that time proves nothing.
  * - Asked concurrency: changed by each take. Proof of several jobs at the same time stays.
  * - Completed: changed by each result.
  * - Told stops: a job is noted each time the response to a job-stop has it, and forgotten when the worker lets go of
  *   it or gets it again.
- * - Output: how far it is read, and the results that it says were not sent, until they are delivered or fail.
+ * - Output: the position up to which it is read, and the results that it reports as not sent, until they are
+ *   delivered or fail.
  * - Prestart: noted by each take of a STARTING worker, and as its output grows while hooks of its program run.
- * - Freezing: what the driver was asked for last, which may differ from the state in the store for a moment; activity
- *   begins anew at the freeze and at the thaw.
+ * - Freezing: the last request to the driver, which may differ from the state in the store for a moment; activity
+ *   begins again at the freeze and at the thaw.
  * - Failed chunks: noted when a chunk could not be stored, forgotten with the next chunk of the job.
  */
 export class RunningWorker {
@@ -281,7 +281,7 @@ export class RunningWorker {
     return this.#completedAtMs
   }
 
-  /** Notes that a job is not its own any more: its result is stored. */
+  /** Notes that a job is no longer its own: its result is stored. */
   holdsNot(jobId: JobId): void {
     this.#jobs.delete(jobId)
   }
@@ -344,12 +344,12 @@ export class RunningWorker {
     return told !== undefined && showsRelease(told, this.#clock.monotonic())
   }
 
-  /** Number of jobs that it was told to stop and has not let go of. */
+  /** Number of jobs that it was asked to stop and has not let go of. */
   get toldStops(): number {
     return this.#toldStops.size
   }
 
-  /** Notes that it is told to stop a job, for the first time or again. */
+  /** Notes that it is asked to stop a job, for the first time or again. */
   tellStop(jobId: JobId): void {
     const nowMs = this.#clock.monotonic()
     const told = this.#toldStops.get(jobId)
@@ -359,7 +359,7 @@ export class RunningWorker {
     )
   }
 
-  /** Notes that it has let go of a job, or of all that it was told to stop. */
+  /** Notes that it has let go of a job, or of all that it was asked to stop. */
   letGo(jobId: JobId | 'all'): void {
     if (jobId === 'all') this.#toldStops.clear()
     else this.#toldStops.delete(jobId)

@@ -41,7 +41,7 @@ interface TakeInProgress {
   readonly running: RunningWorker
   readonly request: TakeRequest
   readonly pending: PendingTake
-  /** Number of jobs that the worker was told to stop when the take came. */
+  /** Number of jobs that the worker was asked to stop, at the time of the take. */
   readonly toldStops: number
 }
 
@@ -55,7 +55,7 @@ export class Takes {
   readonly #ends: { readonly stopping: AbortSignal; readonly closed: AbortSignal }
   readonly #polls: PollQueues
 
-  /** @param ends `stopping` aborts when no more jobs are to be dispatched, `closed` when held takes have to end */
+  /** @param ends `stopping` aborts when dispatch ends, `closed` when held takes have to end */
   constructor(
     ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit' | 'logs'>,
     parts: TakeParts,

@@ -35,8 +35,8 @@ export class UndeliveredResults {
 
   /**
    * Reads the output of a worker since the last call, and fails jobs whose results no attempt could send.
-   * @param gone jobs that the worker does not have any more; other jobs count only when the worker says that it
-   * finished them
+   * @param gone jobs that the worker no longer has; other jobs count only when the worker reports that it finished
+   *   them
    * @returns jobs whose result was lost on its way, for which another attempt may help
    */
   read(

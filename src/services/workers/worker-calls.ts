@@ -159,8 +159,8 @@ export class WorkerCalls {
   }
 
   /**
-   * Notes the health of a worker and the jobs that it lists. It has let go of jobs that it was told to stop and does
-   * not list; jobs that it has forgotten are given back.
+   * Notes the health of a worker and the jobs that it lists. It has let go of jobs that it should stop and does not
+   * list; jobs that it has forgotten are given back.
    */
   async ping(worker: Worker, { listed, sdk, unhealthy }: Ping): Promise<void> {
     const { fleet, stops, lostJobs } = this.#parts
