@@ -1,6 +1,6 @@
 /** Arguments of `pg_dump`: those of the server's own copies, and of the command in messages to people. */
 
-/** The table whose rows no copy has: the active server of now has no meaning for a server on the copy. */
+/** The table whose rows no copy has: the present active server means nothing to a server on the copy. */
 export const LEASE_TABLE = '*.server_lease'
 
 /** The address of a PostgreSQL for arguments of commands, which others on the machine can read. */

@@ -59,7 +59,7 @@ export interface TermParts {
 
 /** Maximum age of a confirmation that a call of the driver may rely on. */
 const FRESH_MS = 1_000
-/** Longest wait of such a call for a lease that cannot be confirmed. */
+/** Longest wait of a call of the driver for a lease that cannot be confirmed. */
 const DOUBT_MS = 3_000
 /** Longest wait of an end for PostgreSQL. */
 const RELEASE_MS = 2_000

@@ -12,7 +12,7 @@ const THREADS = 256
 /** Steps of one launch: some hundredths of a second on a card. */
 const STEPS = 4_000_000
 const SEED = 4711
-/** Duration of a launch that was held up. */
+/** Longest time that one launch counts for, in milliseconds: the card may hold a launch up. */
 const LONGEST_LAUNCH_MS = 100
 const LOW = 0xffffffffn
 const FACTOR = 0x9e3779b1

@@ -21,8 +21,8 @@ export type CardRequest =
   | { readonly op: 'checksum' }
   | { readonly op: 'memory' }
   /**
-   * Launches a kernel repeatedly for this time, in which a delayed launch counts little; a line of progress follows
-   * each.
+   * Launches a kernel again and again for this time, in milliseconds. A launch that is held up counts for a tenth of
+   * a second at most. A line of progress follows each launch.
    */
   | { readonly op: 'work'; readonly forMs: number }
 

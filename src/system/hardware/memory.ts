@@ -20,7 +20,7 @@ const V1: Omit<GroupFiles, 'folder'> = {
 const V2: Omit<GroupFiles, 'folder'> = { limit: 'memory.max', used: 'memory.current', cached: 'inactive_file' }
 
 /**
- * Free memory of the machine, or of the control group of this server or one around it, whichever has less.
+ * The least free memory: of the machine, of the control group of this server, or of a group around it.
  * @param root the folder below which /proc and /sys are; that of the system unless given
  * @returns null on a system that does not show it
  */
