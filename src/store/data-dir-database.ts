@@ -56,7 +56,7 @@ export function databaseNote(dataDir: string): DatabaseNote | null {
  * The mismatch when a data directory belongs to another database than the one given, or has lost its own. Writes
  * nothing.
  * @param url of a PostgreSQL; null for the embedded database
- * @returns null where it belongs to it, or to none yet
+ * @returns null if it belongs to it, or to no database yet
  * @throws AppError `unavailable` when the database has to be asked and cannot be read
  */
 export async function databaseMismatch(dataDir: string, url: string | null): Promise<DatabaseMismatch | null> {
@@ -69,8 +69,8 @@ export async function databaseMismatch(dataDir: string, url: string | null): Pro
 
 /**
  * Notes that a data directory belongs to a database, which has its schema by now.
- * @param anew true where it may have belonged to another one
- * @returns what keeps it from that, and the note is as it was; null when it is noted
+ * @param anew true if it may have belonged to another one
+ * @returns the mismatch that prevents it, with the note unchanged; null when it is noted
  * @throws AppError `unavailable` when PostgreSQL cannot be asked
  */
 export async function noteDatabase(

@@ -40,8 +40,8 @@ const NAMED = 5
 
 /**
  * Looks for flaws in the file of an embedded database, in one transaction beside a server that may be running.
- * @param repair mends what can be mended, in the same transaction; no server may run on the file then
- * @param nowMs when jobs that are given back begin to wait
+ * @param repair true to fix the flaws that can be fixed, in the same transaction; no server may run on the file then
+ * @param nowMs instant at which jobs that are given back begin to wait
  * @throws AppError `unavailable` when the file cannot be read
  */
 export function auditFile(file: string, repair: boolean, nowMs: number): Audit {
@@ -71,8 +71,8 @@ export function auditFile(file: string, repair: boolean, nowMs: number): Audit {
 }
 
 /**
- * As {@link auditFile}, for a PostgreSQL. That its rows refer to rows that are there is seen to by PostgreSQL itself.
- * @param fence the epoch in which flaws are mended; null to look only, beside a server that may be running
+ * As {@link auditFile}, for a PostgreSQL. PostgreSQL itself ensures that its rows refer to existing rows.
+ * @param fence the epoch in which flaws are fixed; null to look only, beside a server that may be running
  * @throws AppError `unavailable` when it cannot be read
  */
 export async function auditPostgres(url: string, fence: EpochFence | null, nowMs: number): Promise<Audit> {
@@ -299,7 +299,7 @@ function* changedTexts(): Steps<Flaw[]> {
 const ENTRIES = 1_000
 
 /**
- * Entries of the audit log that are not as they were written. What was written is known to nobody, so nothing mends
+ * Entries of the audit log that changed since they were written. Their original text is unknown, so no repair fixes
  * them.
  */
 function* brokenChain(): Steps<Flaw[]> {

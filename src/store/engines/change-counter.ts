@@ -40,7 +40,7 @@ export class ChangeCounter {
 
   /**
    * Counts, in a transaction that is about to be flushed.
-   * @param operations how many were done in it; those that changed no row leave the database as it is
+   * @param operations number of operations in it; those that changed no row leave the database as it is
    */
   count(operations: number): void {
     const rows = this.#rowsNow()

@@ -114,7 +114,7 @@ export function isTooManyConnections(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === '53300'
 }
 
-/** An operation that has met others too often. What else it may be is a mistake in this program. */
+/** The error of an operation that met others too often; any other error is a mistake in this program, unchanged. */
 export function afterCollisions(error: unknown): unknown {
   const code = error instanceof DatabaseError ? error.code : undefined
   return code === '40001' || code === '40P01' ? unavailable('others keep changing the same things', error) : error

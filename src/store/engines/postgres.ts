@@ -70,14 +70,14 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
 
 /**
  * Runs operations on connections of a pool: each write in a transaction of its own, each read of more than one
- * statement on one picture of the database. A connection that fails is thrown away, so the pool mends itself once
+ * statement on one picture of the database. A connection that fails is dropped, so the pool recovers once
  * PostgreSQL is back.
  */
 class PostgresEngine {
   readonly #pool: Pool
   readonly #wanted: number
   #callsUntilGrowth = 0
-  /** Connections that came about; the pool counts those that it tries to make, too. */
+  /** Number of established connections; the pool also counts those that it tries to make. */
   readonly #live = new Set<PoolClient>()
   readonly #open = new Set<Promise<unknown>>()
   /** Reads that were seen to take several statements. */

@@ -12,7 +12,7 @@ import { fromSqlite } from './sqlite-errors.ts'
  * Copies a database as it is at one moment, with all that was committed before the call, also of a server that runs.
  * The copy is made in another thread by a transaction that reads, so writers continue in that time. It has no free
  * pages, in which old texts would stay.
- * @param to a file that is not there yet
+ * @param to a file that does not exist yet
  * @returns its schema
  * @throws AppError `unavailable` when it cannot be copied
  */

@@ -52,7 +52,7 @@ export const listBatchesBefore = before('endpoint_id')
 /** $1 endpoint, $2 now. */
 export const countBatches = `SELECT COUNT(*) AS total FROM batches WHERE endpoint_id = $1 AND ${there('$2')}`
 
-/** $1 endpoint, $2 now. What counts for the limits of an endpoint. */
+/** $1 endpoint, $2 now. Numbers of batches and requests that count for the limits of the endpoint. */
 export const batchLoad = `
   SELECT CAST(COALESCE(SUM(CASE WHEN status = 'CANCELLED' THEN 0 ELSE 1 END), 0) AS {{integer}}) AS active,
     CAST(COALESCE(SUM(total - completed - failed), 0) AS {{integer}}) AS unfinished
@@ -154,7 +154,7 @@ export const releaseInputs = `
 export const deleteRequests = 'DELETE FROM batch_requests WHERE batch_id = $1 AND seq <= $2'
 
 /**
- * $1 how many. Batches that were finalized and have requests that are no jobs yet, or cancelled ones that still wait.
+ * $1 limit. Finalized batches with requests that are no jobs yet, and cancelled batches with jobs that still wait.
  */
 export const unsettledBatches = `
   SELECT id, endpoint_id FROM batches WHERE ${UNFINISHED} AND status <> 'DRAFT'
@@ -198,7 +198,7 @@ export const placesOfRequests = `
     UNION ALL SELECT seq FROM batch_requests WHERE batch_id = $1) AS places
   ORDER BY seq LIMIT $2 OFFSET $3`
 
-/** $1 batch, $2 the first place, $3 the last. How large the results are. */
+/** $1 batch, $2 the first place, $3 the last. Sizes of the results. */
 export const sizesOfRequests = `
   SELECT batch_seq AS seq, COALESCE(output_bytes, 0) + octet_length(COALESCE(error, '')) AS bytes
   FROM jobs WHERE batch_id = $1 AND batch_seq BETWEEN $2 AND $3 ORDER BY batch_seq`
@@ -246,8 +246,8 @@ export const queueTail = `
 export const passTurn = 'UPDATE batches SET position = $2, turn_at_ms = $3 WHERE id = $1'
 
 /**
- * $1 job, $2 how many at most. How many requests of its batch wait before it; no row when it does not wait for a turn
- * of its batch.
+ * $1 job, $2 limit. Number of requests of its batch that wait before it; no row when it does not wait for a turn of
+ * its batch.
  */
 export const requestsBefore = `
   SELECT job.queue AS batch_id, (SELECT COUNT(*) FROM (

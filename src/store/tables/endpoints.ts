@@ -18,7 +18,7 @@ import type { SqlValue } from './statement.ts'
 /** The columns of an endpoint; see endpoints.ts. */
 export const ENDPOINT_COLUMNS = 'id, owner, name, template_id, version, workers_min, workers_max, created_at_ms, config'
 
-/** $1 endpoint, $2 owner. What refers to an endpoint refers to this; no row when the id is taken. */
+/** $1 endpoint, $2 owner. References to an endpoint are to this row; no row when the id is taken. */
 export const insertEndpointId = `
   INSERT INTO endpoint_ids (id, owner) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING RETURNING id`
 
@@ -29,7 +29,7 @@ export const findEndpointId = 'SELECT id FROM endpoint_ids WHERE id = $1'
 export const insertEndpoint = `
   INSERT INTO endpoints (${ENDPOINT_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 
-/** The row that has the average of an endpoint, and no counts: who moves it holds up nobody who counts. */
+/** The row that has the average of an endpoint, and no counts: its changes hold up no transaction that counts. */
 const AVERAGE = -1
 
 /** $1 endpoint, $2 owner. */
@@ -114,7 +114,7 @@ const sumOf = (name: string) => `CAST(COALESCE(SUM(${name}), 0) AS {{integer}}) 
 
 /**
  * The queue as the autoscaler sees it. Its counts are kept, see schema/initial/queue-counts.ts.
- * @param endpoint what it is the queue of
+ * @param endpoint SQL of the id of the endpoint
  */
 const loadOf = (endpoint: string) => `counts.*,
     ${headOf(endpoint, `'${SUSPECT_QUEUE}'`)} AS suspect_queued_at_ms,

@@ -40,21 +40,21 @@ export const timeOutJobs = `
     ORDER BY deadline_ms, id LIMIT $2 {{skip_locked}})
   RETURNING ${ENDED_COLUMNS}`
 
-/** $1 worker. What a worker holds, kept from changing, with what the usage of the attempts is counted from. */
+/** $1 worker. The jobs that it holds, locked, with the columns from which the usage of the attempts is counted. */
 export const heldJobs = `
   SELECT id, started_at_ms, COALESCE(waiting_since_ms, queued_at_ms) AS waiting_since_ms,
     input_bytes, ${STREAM_COLUMNS}
   FROM jobs WHERE worker_id = $1 AND ${RUNNING} AND ${ENDPOINT_THERE} ORDER BY id {{lock}}`
 
-/** $1 jobs as a JSON list, $2 now, $3 the reason, $4 how many lost attempts fail a job, $5 worker. */
+/** $1 jobs as a JSON list, $2 now, $3 the reason, $4 number of lost attempts that fail a job, $5 worker. */
 export const failLostJobs = `
   UPDATE jobs SET status = 'FAILED', lost_attempts = lost_attempts + 1, error = $3, ${end('$2')}
   WHERE id IN ({{id_list}}) AND worker_id = $5 AND ${guard('requeue')} AND lost_attempts + 1 >= $4
   RETURNING ${MOVED_COLUMNS}`
 
 /**
- * $1 jobs as a JSON list, $2 now, $3 worker, $4 how many lost attempts make a job a suspect. The worker stays with
- * the job as its last holder.
+ * $1 jobs as a JSON list, $2 now, $3 worker, $4 number of lost attempts that make a job a suspect. The worker stays
+ * with the job as its last holder.
  */
 export const requeueLostJobs = `
   UPDATE jobs SET ${STEP_BACK}, lost_attempts = lost_attempts + 1, waiting_since_ms = $2,
@@ -62,7 +62,7 @@ export const requeueLostJobs = `
   WHERE id IN ({{id_list}}) AND worker_id = $3 AND ${guard('requeue')}
   RETURNING ${MOVED_COLUMNS}`
 
-/** $1 worker. When the first of its jobs was claimed; the worker is idle since then if all are given back. */
+/** $1 worker. Claim of the first of its jobs; the worker is idle since then if all are given back. */
 export const firstClaim = `SELECT MIN(started_at_ms) AS at_ms FROM jobs WHERE worker_id = $1 AND ${RUNNING}`
 
 /** $1 worker, $2 job, $3 attempt. */

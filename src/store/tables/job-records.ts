@@ -82,8 +82,8 @@ export const endpointOfRecord = `
   SELECT endpoint_id FROM job_records WHERE id = $2 AND owner = $1 AND ${ENDPOINT_THERE.replaceAll('jobs.', 'job_records.')}`
 
 /**
- * $1 job, $2 state, $3 end, $4 error, $5 fingerprint, $6 notes, $7 what it counts as, $8 whether with its payloads,
- * $9 bytes of its input that is kept for a while, 0 for none. Of a job that is removed.
+ * $1 job, $2 state, $3 end, $4 error, $5 fingerprint, $6 notes, $7 bytes that it counts as, $8 1 with its payloads,
+ * else 0, $9 bytes of its input that is kept for a while, 0 without it. The record of a job that is removed.
  */
 export const insertRecord = `
   INSERT INTO job_records (id, owner, endpoint_id, status, low_priority, execution_timeout_ms, ttl_ms, queued_at_ms, started_at_ms,

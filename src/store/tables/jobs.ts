@@ -173,8 +173,8 @@ const NEXT_SUSPECT = `${head(`'${SUSPECT_QUEUE}'`)} AND ${SUSPECTS_TURN}
 export const claimSuspect = claim(`id = (${NEXT_SUSPECT} {{skip_locked}})`)
 
 /**
- * $1 endpoint, $2 worker, $3 now. How many jobs the worker holds or has yet to let go of, how many suspects are among
- * them, and since when the suspect whose turn it is waits; null when none does.
+ * $1 endpoint, $2 worker, $3 now. Number of jobs that the worker holds or must still stop, number of suspects among
+ * them, and the instant since which the next suspect waits; null without one.
  */
 export const besideSuspects = `
   SELECT (SELECT COUNT(*) FROM jobs WHERE worker_id = $2 AND ${RUNNING})
@@ -183,8 +183,8 @@ export const besideSuspects = `
     (SELECT COALESCE(waiting_since_ms, queued_at_ms) FROM jobs WHERE id = (${NEXT_SUSPECT})) AS waiting_since_ms`
 
 /**
- * $1 endpoint, $2 worker, $3 whether the suspect waits for too long, 0 or 1. A row when this is the worker that is
- * let run empty for it: the oldest one, where none can be started for it or none has come, and none runs a suspect
+ * $1 endpoint, $2 worker, $3 1 if the suspect waits for too long, else 0. A row when this is the worker that runs
+ * empty for it: the oldest one, where no worker can be started for it or no worker came, and no worker runs a suspect
  * and will be free after it.
  */
 export const runsEmpty = `
@@ -400,7 +400,7 @@ function asPayload(text: string | null, stored: string | null): Payload {
   return bytes <= SMALL_BYTES ? { small: stored, large: null, bytes } : { small: null, large: stored, bytes }
 }
 
-/** The parameters of `insertJob`. What a job has only after its first attempt is not among them. */
+/** The parameters of `insertJob`, without the columns that a job gets with its first attempt. */
 export function newJobParams(job: Job, input: Payload): SqlValue[] {
   return [
     job.id,

@@ -65,7 +65,7 @@ export const findRelease = `SELECT ${LISTED_COLUMNS}, config FROM releases WHERE
 /** $1 endpoint, $2 version. */
 export const imageOfRelease = 'SELECT image FROM releases WHERE endpoint_id = $1 AND version = $2'
 
-/** $1 endpoint, $2 version, $3 image, $4 what is there; null for nothing. */
+/** $1 endpoint, $2 version, $3 image, $4 the present image; null without one. */
 export const pinImage = `
   UPDATE releases SET image = $3 WHERE endpoint_id = $1 AND version = $2 AND image IS NOT DISTINCT FROM $4`
 
@@ -118,8 +118,8 @@ export const openRollouts = `
     AND (newest.ready_at_ms IS NULL OR newest.canary IS NOT NULL OR newest.stopped_for IS NOT NULL)`
 
 /**
- * $1 endpoint, $2 version. It is no canary any more, and not stopped; one that was stopped is judged no more. No row
- * where it is neither, or another version is the newest.
+ * $1 endpoint, $2 version. It is no longer a canary, and not stopped; one that was stopped is not judged again. No
+ * row if it is neither, or another version is the newest.
  */
 export const promoteRelease = `
   UPDATE releases SET canary = NULL, stopped_for = NULL, stop = NULL, judged = CASE WHEN stopped_for IS NULL THEN judged ELSE 0 END

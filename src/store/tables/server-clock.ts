@@ -49,10 +49,10 @@ const JOB_INSTANTS = 'queued_at_ms waiting_since_ms started_at_ms deadline_ms ex
 /** $1 by how much the jobs of a part move that wait or run. */
 export const moveJobs = `UPDATE jobs SET ${POSITION}, ${moved(JOB_INSTANTS)} WHERE finished_at_ms IS NULL AND ${IN_PART}`
 
-/** $1 by how much the ends of the jobs of a part move that are final. */
+/** $1 shift of the expiry of the final jobs of a part. */
 export const moveFinalJobs = `UPDATE jobs SET ${moved('expires_at_ms')} WHERE finished_at_ms IS NOT NULL AND ${IN_PART}`
 
-/** $1 by how much. What waits or runs besides jobs: what is left of its limits stays as it is. */
+/** $1 shift. Moves all that waits or runs besides jobs: the rest of its limits stays as it is. */
 export const moves = [
   `UPDATE idempotency_keys SET ${moved('expires_at_ms')} WHERE job_id IN (SELECT id FROM jobs WHERE finished_at_ms IS NULL)`,
   `UPDATE batches SET ${POSITION}, ${moved('turn_at_ms created_at_ms finalized_at_ms expires_at_ms')} WHERE finished_at_ms IS NULL`,
@@ -63,7 +63,7 @@ export const moves = [
   'DELETE FROM rate_windows',
 ]
 
-/** $1 by how much, below zero. What is over does not stay longer because it was over when the time was ahead. */
+/** $1 shift, below zero. Rows that ended while the time was ahead do not stay longer for that. */
 export const movesBack = [
   `UPDATE workers SET ${moved(WORKER_INSTANTS)} WHERE state = 'EXITED'`,
   `UPDATE idempotency_keys SET ${moved('expires_at_ms')} WHERE job_id NOT IN (SELECT id FROM jobs WHERE finished_at_ms IS NULL)`,

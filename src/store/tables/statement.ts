@@ -13,7 +13,7 @@ export interface Statement {
   readonly params: readonly SqlParam[]
   /** It only keeps rows from changing; where operations run one after another it need not be run. */
   readonly locks?: true
-  /** Nobody reads its rows, so it can be sent with the statement behind it. */
+  /** Its rows are not read, so it can be sent with the next statement. */
   readonly unread?: true
 }
 

@@ -14,7 +14,7 @@ const WORKER_FIGURE_COLUMNS = ['starting_ms', 'running_ms', 'idle_ms', 'frozen_m
 const added = (table: string, columns: readonly string[]) =>
   columns.map(name => `${name} = ${table}.${name} + excluded.${name}`).join(', ')
 
-/** A sum of integers is none in PostgreSQL. */
+/** Sums of integers, as integers: in PostgreSQL a sum of integers has another type. */
 const summed = (columns: readonly string[]) =>
   columns.map(name => `CAST(SUM(${name}) AS {{integer}}) AS ${name}`).join(', ')
 
@@ -64,7 +64,7 @@ export const metersOfOwner = `SELECT ${METER_COLUMNS} FROM workers WHERE ${ALIVE
 export const metersOfEndpoint = `
   SELECT ${METER_COLUMNS} FROM workers WHERE ${ALIVE} AND endpoint_id = $2 AND owner = $1 ORDER BY id`
 
-/** $1 owner. How many workers that have not ended are of which flavor, and in which phase. */
+/** $1 owner. Numbers of workers that have not ended, by flavor and phase. */
 export const runningWorkers = `
   SELECT flavor, CASE WHEN state = 'FROZEN' THEN 'frozen' WHEN ready_at_ms IS NULL THEN 'starting'
     WHEN idle_since_ms IS NULL THEN 'running' ELSE 'idle' END AS phase, COUNT(*) AS workers

@@ -150,7 +150,7 @@ export const workerSeen = `
     capacity = $2
   WHERE id = $1 AND ${ALIVE} AND (ready_at_ms IS NULL OR capacity <> $2 OR COALESCE($3, sdk) IS DISTINCT FROM sdk)`
 
-/** $1 worker. Where its start has failed, its takes were no sign that it is ready. */
+/** $1 worker. If its start failed, its takes did not mean that it was ready. */
 export const workerNeverReady = `
   UPDATE workers SET ready_at_ms = NULL WHERE id = $1 AND stop_reason = 'failed_start' AND ready_at_ms IS NOT NULL AND jobs_finished = 0
   RETURNING ${WORKER_COLUMNS}`
@@ -174,7 +174,7 @@ export const workerFinished = `
     idle_since_ms = CASE WHEN ${holdsJobs('$1')} THEN idle_since_ms ELSE $2 END
   WHERE id = $1`
 
-/** $1 worker, $2 for how long it had no request lately, $3 since when it has none, null while it has some. */
+/** $1 worker, $2 recent time without requests, in ms, $3 instant since which it has none; null while it has some. */
 export const workerServed = `
   UPDATE workers SET idle_ms = idle_ms + $2, idle_since_ms = $3
   WHERE id = $1 AND ready_at_ms IS NOT NULL AND state <> 'FROZEN' AND ${ALIVE}`

@@ -136,7 +136,7 @@ export function* countJobUsage(moves: readonly UsedMove[], nowMs: number): Steps
 export type UsedMove = Pick<JobMove, 'usage'> & { readonly job: { endpointId: EndpointId; owner: OwnerId } }
 
 /**
- * Counts the time of a worker that ends. Belongs into the transaction of its end.
+ * Counts the time of a worker that ends. Must run in the transaction of its end.
  * @param seen true if its end was observed; otherwise its time since the last count is not counted
  */
 export function* countEnd(id: WorkerId, nowMs: number, seen: boolean): Steps<void> {

@@ -164,8 +164,8 @@ export const releases = {
 } satisfies OperationsOf<ReleaseStore>
 
 /**
- * The release of an endpoint's new version, in the transaction that makes it. Workers of the version before that wait
- * for a place go: they are of no use any more, and would keep the endpoint from ever being idle.
+ * The release of an endpoint's new version, in the transaction that makes it. Workers of the previous version that
+ * wait for a place are removed: they are useless now, and would keep the endpoint from ever being idle.
  * @param before null for the first version
  * @param options rarer properties of it
  */

@@ -49,8 +49,8 @@ export function* waitingParts(endpointId: EndpointId): Steps<QueuePart[]> {
 }
 
 /**
- * CANCELLED for the first jobs of parts of a queue; those past their expiry are left to expire. Ends in their rows
- * and in what is left.
+ * CANCELLED for the first jobs of parts of a queue; those past their expiry are left to expire.
+ * @returns their rows, and the parts that are left
  */
 export function* cancelWaiting(
   endpointId: EndpointId,

@@ -21,7 +21,7 @@ const CHUNK_BYTES = 1_024
 
 /** Outcome for jobs that were removed. */
 export interface RemovedParts {
-  /** Those whose endpoint is there. */
+  /** Those whose endpoint exists. */
   readonly expired: Expired[]
   /** Those that were not done when their endpoint was deleted. */
   readonly cancelled: JobMove[]
@@ -32,7 +32,7 @@ export interface RemovedParts {
 /**
  * Removes the first of these jobs, and ends those that were not done: CANCELLED where their endpoint is gone, else
  * expired.
- * @param records how records are kept of those whose endpoint is there; none when left out
+ * @param records rules for the records of those whose endpoint exists; by default no records
  */
 export function* removeJobs(
   found: readonly RemovedRow[],

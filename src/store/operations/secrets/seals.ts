@@ -96,7 +96,7 @@ export const seals = {
   }),
 } satisfies OperationsOf<SealStore>
 
-/** Returns how many it was: none where it is another by now. */
+/** Replaces an input. Returns the number of changed rows: 0 if the input is another one by now. */
 function* replaceInput({ id, before, after }: SealChange): Steps<number> {
   if ((yield* query(replaceSmallInput, [id, before, after])).length > 0) return 1
   if ((yield* query(replaceLargeInput, [id, before, after])).length === 0) return 0

@@ -1,8 +1,8 @@
 /** Tables of accounts, their keys and rate limits. */
 
 /**
- * The first account is there from the first start on. `limits` is a JSON object; what is not in it is that of the
- * installation.
+ * The first account exists from the first start on. `limits` is a JSON object; limits that are missing in it are
+ * those of the installation.
  */
 export const accounts = `CREATE TABLE accounts (
   owner TEXT PRIMARY KEY,

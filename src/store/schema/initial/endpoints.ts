@@ -2,8 +2,7 @@
 
 /**
  * References to an endpoint are to its id, which stays until nothing is left of a deleted one: its rows are removed a
- * few at a time. The table of endpoints has only those that are there, so that no statement has to leave out deleted
- * ones.
+ * few at a time. The table of endpoints has no deleted ones, so that no statement has to leave them out.
  */
 export const endpoints = [
   `CREATE TABLE endpoint_ids (
