@@ -145,7 +145,7 @@ export class LogCopy {
     }
   }
 
-  /** @param skip how much of the output is in the log already. Gives how much of that is left */
+  /** @param skip bytes of the output that are in the log already @returns those of them that are left to skip */
   async #write(log: OutputWriter, entries: readonly LogEntry[], skip: number): Promise<number> {
     if (entries.length === 0) return skip
     const text = Buffer.concat(entries.map(entry => entry.text))

@@ -23,8 +23,8 @@ export class FreePorts {
   #next: number
 
   /**
-   * @param first where the search begins; each goes on where the last one ended, so that what just ended is not
-   * mistaken for its successor
+   * @param first port at which the first search begins; each search goes on where the last one ended, so that a worker
+   *   that just ended is not mistaken for its successor
    */
   constructor(first: number) {
     this.#next = first

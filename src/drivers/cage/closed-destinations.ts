@@ -18,7 +18,7 @@ const NEVER: readonly string[] = [
  * it.
  * @param local `ip -4 route show table local`, the addresses of this machine
  * @param main `ip -4 route show table main`
- * @param isBridge whether a device is a bridge without a port to the outside
+ * @param isBridge returns true if a device is a bridge without a port to the outside
  */
 export function closedDestinations(local: string, main: string, isBridge: (device: string) => boolean): string[] {
   const own = local.split('\n').flatMap(line => {

@@ -1,5 +1,5 @@
 /**
- * Tables of the kernel in /proc and /sys that have no namespace: they tell of the whole machine, of its keys, its
+ * Tables of the kernel in /proc and /sys that have no namespace: they show the whole machine, its keys, its
  * memory and its other programs. A worker of a server that runs as root could read most of them, since their owner is
  * root.
  */

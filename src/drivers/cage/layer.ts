@@ -49,8 +49,8 @@ exec "$@"
 /**
  * The layer of a worker; null where its path cannot be given to the kernel.
  * @param image its real path
- * @param folders where the layer may be, in the order of preference; they do not need to be there, and the first can
- * be made
+ * @param folders possible places of the layer, in the order of preference; they need not exist, and the first can be
+ *   made
  */
 export function layerOf(image: string, folders: readonly [string, ...string[]]): Layer | null {
   if ([image, ...folders].some(path => SPECIAL.test(path))) return null
@@ -83,7 +83,7 @@ export function sameUser(): string[] {
 
 /**
  * True where layers can be made here; a change in one of them is the proof.
- * @param folder where those of workers will be
+ * @param folder place of the layers of workers
  * @param around the words before the command of a layer
  * @param cage a command that runs what follows it in a cage
  */

@@ -23,7 +23,7 @@ export interface NetworkLack {
  * Makes a cage in a network of its own, and finds what leads it to the outside.
  * @param bwrap the program that makes cages here
  * @param open true for a network with a way to the outside
- * @param path where programs of the system lie
+ * @param path folders of programs of the system, as PATH has them
  * @returns null where nothing is missing
  */
 export function tryOwnNetwork(bwrap: string, open: boolean, path: string = SYSTEM_PATH): NetworkLack | null {

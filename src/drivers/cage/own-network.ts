@@ -1,7 +1,7 @@
 /**
  * A network of its own for each worker in a cage. In it are a loopback address, on which the worker finds the worker
  * surface of the server where its environment says, and a way to the outside where that is wanted. Nothing of the
- * machine's loopback is there.
+ * machine's loopback exists in it.
  */
 import type { ChildProcess } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
@@ -50,7 +50,7 @@ export interface PreparedNetwork {
   readonly env: Readonly<Record<string, string>>
   /** The file with the name servers; null for the machine's. */
   readonly resolver: string | null
-  /** Is called with the process that was started of {@link words}; null where there is nothing to be done. */
+  /** Called with the process that {@link words} started; null where nothing has to be done. */
   readonly attach: ((child: ChildProcess) => void) | null
 }
 

@@ -20,7 +20,7 @@ const TRIAL = [...CAGE_BASE, '--ro-bind', '/', '/', '--proc', '/proc', '--dev', 
 
 /**
  * Runs nothing in a cage that is made as those of workers are.
- * @param places where bubblewrap may be
+ * @param places possible paths of bubblewrap
  */
 export function tryCage(platform: string = process.platform, places: readonly string[] = PLACES): CageTrial {
   if (platform !== 'linux') return { problem: 'cages need Linux', action: 'run workers in containers' }
@@ -70,7 +70,7 @@ function tryWords(bwrap: string, filter: Buffer | null): string | null {
 
 /**
  * True where workers in such a cage can have a private layer over their image.
- * @param folder where those of workers will be
+ * @param folder place of the layers of workers
  * @param around the words that make the namespaces around it
  */
 export function tryLayers(bwrap: string, folder: string, around: readonly string[]): boolean {

@@ -25,7 +25,7 @@ export interface KubernetesApi {
   stream(call: KubernetesCall): Promise<ByteStream>
 }
 
-/** Deadline of calls that change something: within it a server that is not the active one any more learns of it. */
+/** Deadline of calls that change something: within it a server notices that it is no longer the active one. */
 export const CHANGE_MS = 4_000
 
 /** A call of the API that failed. */

@@ -3,7 +3,7 @@
  *
  * A pod is named after its worker, so any server of an installation finds it. The API of the cluster may be away at
  * any time: pods that cannot be seen count as running, and what they were asked is asked again when it is back. A pod
- * ends for this server when the cluster says so: it has ended, a complete answer does not have it any more, or its
+ * ends for this server when the cluster says so: it has ended, a complete answer no longer has it, or its
  * node has been silent beyond a limit.
  */
 import type { EndpointType } from '../../core/endpoints/endpoint.ts'
@@ -325,7 +325,7 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
     if ((await watch.pins.current()) === null) await watch.pins.pin(exact, null)
   }
 
-  /** @param wasMade whether it is known that the cluster has had its pod */
+  /** @param wasMade true if the cluster certainly had its pod */
   #track(worker: WorkerId, isAdopted: boolean, wasMade = false): WorkerPod {
     const { clock, outputs, settings, notifier } = this.#options
     const pod: WorkerPod = new WorkerPod({

@@ -67,7 +67,7 @@ export class ListWatch<Item extends KubernetesObject> {
     this.#pause.wake()
   }
 
-  /** Ends it; nothing is called any more. */
+  /** Ends it; no listener is called after that. */
   close(): void {
     this.#closed.abort()
     this.#pause.close()
@@ -158,7 +158,7 @@ export class ListWatch<Item extends KubernetesObject> {
         stream.destroy()
       }
     } catch (thrown) {
-      // Nothing came: it may be a connection that leads nowhere any more.
+      // Nothing came: the connection may no longer lead anywhere.
       if (silent && !this.#closed.signal.aborted) return false
       throw thrown
     } finally {

@@ -22,8 +22,8 @@ export interface PolicyOptions {
 /** The labels of the pods of servers, as the chart sets them. */
 const SERVER = { 'app.kubernetes.io/name': 'runyard', 'app.kubernetes.io/component': 'server' }
 /**
- * Addresses that are no part of the internet: pods, services and nodes are among them, and what clouds tell their
- * machines.
+ * Addresses that are no part of the internet: pods, services and nodes are among them, and the metadata services of
+ * clouds.
  */
 const PRIVATE = ['10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.168.0.0/16']
 const PRIVATE_V6 = ['fc00::/7', 'fe80::/10']

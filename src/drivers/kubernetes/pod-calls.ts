@@ -48,8 +48,8 @@ export class PodCalls {
   }
 
   /**
-   * Makes the pod of a worker, unless it is there.
-   * @throws WorkerStartError when somebody else has a pod of that name
+   * Makes the pod of a worker, unless it exists.
+   * @throws WorkerStartError when another owner has a pod of that name
    */
   async create(worker: WorkerId, manifest: Manifest): Promise<PodObject> {
     try {
@@ -95,8 +95,8 @@ export class PodCalls {
 
   /**
    * Deletes one object, and no other of its name.
-   * @param graceS how long its program may take to end; 0 does not wait for its node; its own unless given
-   * @returns whether it was there
+   * @param graceS seconds that its program may take to end; 0 does not wait for its node; by default its own time
+   * @returns true if it existed
    */
   async remove(kind: Kind, { name, uid }: Pick<OwnObject, 'name' | 'uid'>, graceS?: number): Promise<boolean> {
     const body = {

@@ -1,4 +1,4 @@
-/** Tells the cluster which pods are to end, again and again until it has taken it. */
+/** Asks the cluster to end pods, again and again until it has taken each call. */
 import type { Clock } from '../../ports/clock.ts'
 import type { PodCalls } from './pod-calls.ts'
 import type { PodEnding, WorkerPod } from './worker-pod.ts'
@@ -26,14 +26,14 @@ export class PodEndings {
   readonly #endings = new Map<WorkerPod, Ending>()
   #closed = false
 
-  /** @param graceS how long a pod may take that is not killed */
+  /** @param graceS seconds that a pod may take to end unless it is killed */
   constructor(calls: PodCalls, clock: Clock, graceS: number) {
     this.#calls = calls
     this.#clock = clock
     this.#graceS = graceS
   }
 
-  /** Tells the cluster what a pod was asked. Resolves when it has taken that, or does not answer. */
+  /** Sends the cluster the last request to a pod. Resolves when the cluster took it, or does not answer. */
   async send(pod: WorkerPod): Promise<void> {
     const ending = this.#endings.get(pod) ?? { sent: null, isSending: false }
     this.#endings.set(pod, ending)
@@ -55,7 +55,7 @@ export class PodEndings {
     }
   }
 
-  /** Tells the cluster again what it has not taken. */
+  /** Sends requests again that the cluster has not taken. */
   sendAgain(): void {
     if (this.#closed) return
     for (const [pod, { sent }] of this.#endings) {
@@ -82,7 +82,7 @@ export class PodEndings {
     }
   }
 
-  /** Tells nothing any more. */
+  /** Sends no more. */
   close(): void {
     this.#closed = true
   }

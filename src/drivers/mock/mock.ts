@@ -435,7 +435,7 @@ export class MockPlace {
     this.#leaves = why
   }
 
-  /** It has ended, so that nobody waits for its place any more. */
+  /** Ends the wait for its place: the worker has ended. */
   end(): void {
     this.#placed.resolve()
   }

@@ -81,7 +81,7 @@ export class EndpointCaches {
     if (endpoint !== undefined && !this.#isHeld(endpoint)) void this.#bound(endpoint).catch(() => {})
   }
 
-  /** Removes the caches of endpoints that do not exist any more. */
+  /** Removes the caches of endpoints that no longer exist. */
   async tidy(exists: (endpoint: EndpointId) => Promise<boolean>): Promise<void> {
     const names = await readdir(this.#options.folder).catch(() => [])
     for (const name of names) {

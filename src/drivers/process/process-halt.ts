@@ -1,16 +1,16 @@
 /**
  * Halts all processes of a worker by signals, where there is no control group for that.
  *
- * Parents are halted before their children and go on after them. So a parent neither starts another process meanwhile
- * nor sees a child that is stopped, which a shell would take for a job of its own; and as long as any of them is
- * halted, the first process is.
+ * Parents are halted before their children and go on after them. So a parent neither starts another process in
+ * between nor sees a child that is stopped, which a shell would take for a job of its own; and as long as any of them
+ * is halted, the first process is.
  */
 import type { WorkerId } from '../../core/ids.ts'
 import { listProcesses, type ProcessState, readProcess, signal } from '../base/process-table.ts'
 import type { Mark } from './process-marks.ts'
 import { findFamily } from './process-strays.ts'
 
-/** Whose processes are halted. */
+/** The worker whose processes are halted. */
 export interface Family {
   readonly worker: WorkerId
   /** The pid of its first process, which leads a group. */
@@ -23,11 +23,11 @@ export interface Family {
 
 /**
  * Halts what is found of a family, and looks again, until nothing new is found and all of it rests.
- * @param again whether an earlier server has begun to halt it, so that what is stopped is not told from what stopped
- * by itself
+ * @param again true if an earlier server began to halt it, so that halted processes cannot be told from those that
+ *   stopped by themselves
  * @param wait resolves false when there is no more time to look again
- * @returns what is to go on later, parents first, without what had stopped by itself; null when time ran out, and all
- * of it runs on
+ * @returns the halted processes, parents first, without those that had stopped by themselves; null when time ran out,
+ *   and all of them run on
  */
 export async function halt(
   family: Family,
@@ -57,14 +57,14 @@ export async function halt(
 }
 
 /**
- * True for a parent that was told to stop and has not yet: on a busy machine it would see a child that stops before it
- * does.
+ * True for a parent that got the signal to stop and has not yet: on a busy machine it would see a child that stops
+ * before it does.
  */
 function isAboutToRest(parent: ProcessState | null, halted: ReadonlyMap<string, ProcessState>): boolean {
   return parent !== null && halted.has(keyOf(parent)) && !parent.resting
 }
 
-/** Lets what was halted go on. */
+/** Lets halted processes go on. */
 export function goOn(halted: readonly ProcessState[]): void {
   for (const { pid, startTime } of halted.toReversed()) {
     if (readProcess(pid)?.startTime === startTime) signal(pid, 'SIGCONT')

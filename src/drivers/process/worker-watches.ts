@@ -69,8 +69,8 @@ export interface WorkerDisksOptions {
 
 /**
  * Kills workers in cages that fill the disk; null where there are no cages.
- * @param workers those that run and have run, now and later
- * @param caches what they share with others of their endpoints
+ * @param workers running and ended workers, kept current by the caller
+ * @param caches the caches that they share with others of their endpoints
  */
 export function watchDisks(
   { cage, clock, workerDir }: WorkerDisksOptions,

@@ -72,8 +72,7 @@ export async function imageAsWorkingFolder(image: string): Promise<WorkingFolder
  * that cannot be done: it has more than {@link MAX_ENTRIES} entries, it cannot be listed, or the disk of the private
  * folder has no links.
  * @param image the real path of the image's folder
- * @param place where the private folder is made; its parent is there. What a start that was broken off left there is
- * removed
+ * @param place path of the private folder, whose parent exists; the rest of a start that was broken off is removed
  * @throws the file system's error when the private folder cannot be made
  */
 export async function makeWorkingFolder(image: string, place: string): Promise<WorkingFolder> {
