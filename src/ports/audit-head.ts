@@ -7,6 +7,6 @@ import type { ChainPlace } from '../core/audit/entry.ts'
 export interface AuditHeadNote {
   /** Null before the first note. @throws if it exists and cannot be read */
   read(): ChainPlace | null
-  /** Puts a place in the place of the one before, durably. */
+  /** Replaces the noted place, durably. */
   keep(place: ChainPlace): void
 }

@@ -102,7 +102,7 @@ export type Observation =
 export interface Driver {
   readonly name: string
   /**
-   * The one who finds a place for the workers of an image: `machine`, when our placer gives them a part of this
+   * The side that places the workers of an image: `machine`, when our placer gives them a part of this
    * machine, or `platform`, when it gives them turns alone and the platform finds the place.
    * @param image an empty one stands for any container
    */
@@ -149,14 +149,14 @@ export interface Driver {
   /**
    * Freezes the worker: when it resolves, all its processes stand still, and it keeps its memory, its GPUs and its
    * connections. It is still observed as running. Does nothing about a frozen worker, one that was asked to end, and
-   * one that is not there or has ended.
+   * one that does not exist or has ended.
    * @throws AppError `unavailable` when it cannot be frozen, such as while the container engine is away; it then runs
    * on
    */
   freeze(worker: WorkerId): Promise<void>
   /**
    * Lets everything of a frozen worker run again. A worker that an earlier server froze stays frozen when it is
-   * adopted, until this is called. Does nothing about a worker that is not frozen, is not there or has ended.
+   * adopted, until this is called. Does nothing about a worker that is not frozen, does not exist or has ended.
    * @throws AppError `unavailable` when it cannot be done now; it may then be frozen or not
    */
   thaw(worker: WorkerId): Promise<void>

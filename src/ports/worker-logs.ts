@@ -75,8 +75,8 @@ export interface WorkerLogs {
    */
   since(worker: WorkerId, from: number | null): Promise<{ lines: LogLine[]; position: number }>
   /**
-   * Notes how far outputs have grown, and removes those of workers that are not in `keep`.
-   * @returns how many bytes each of those that are kept has on the disk
+   * Notes the growth of outputs, and removes those of workers that are not in `keep`.
+   * @returns bytes that each kept output has on the disk
    */
   trim(keep: ReadonlySet<WorkerId>): Promise<ReadonlyMap<WorkerId, number>>
   /** Removes outputs, or cuts them to at most this many bytes: 0 removes one. */

@@ -40,7 +40,7 @@ export interface AuditStore {
   /**
    * Removes the oldest entries: those before an instant, and those beyond `most`, at most `limit`; the last one of
    * them becomes the anchor.
-   * @returns how many
+   * @returns number of removed entries
    */
   removeOld(beforeMs: number, most: number, limit: number): Promise<number>
 }

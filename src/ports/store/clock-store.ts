@@ -30,7 +30,7 @@ export interface ClockStore {
    * Takes the time of the machine's clock: moves everything that waits or runs, and all workers, so that the rest
    * of each limit stays as it is, and stores the mark. Finished jobs are moved back with the time, and not
    * forward: their retention applies.
-   * @param byMs how far the time moves, below zero for back
+   * @param byMs milliseconds by which the time moves, below zero for back
    * @param mark of the new time
    */
   adopt(byMs: number, mark: ClockMark): Promise<void>

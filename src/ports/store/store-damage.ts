@@ -1,4 +1,4 @@
-/** Damage of the database itself, which no retry mends. */
+/** Damage of the database itself, which no retry fixes. */
 import { AppError } from '../../core/errors.ts'
 import { DAMAGE_ACTION, damageText, type MetDamage } from '../../core/observing/store-damage.ts'
 

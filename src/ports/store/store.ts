@@ -142,8 +142,8 @@ export interface StreamStore {
   /**
    * Appends chunks of the running attempt, unless all chunks together would pass `maxBytes`. False when they were not
    * kept.
-   * @param copies how many times in a row they stand at the end if they were appended already, by a call whose
-   * outcome was not known; 0 when there was no such call
+   * @param copies number of times in a row that they are at the end if an earlier call, whose outcome was unknown,
+   *   appended them; 0 without such a call
    */
   append(
     jobId: JobId,
@@ -520,8 +520,8 @@ export interface KeyStore {
   /** The keys of an owner's endpoints, oldest first; the first 10,000 unless a slice is given. */
   listOfEndpoints(owner: OwnerId, slice?: Slice): Promise<ApiKey[]>
   /**
-   * Replaces name, scope, kind, expiry and flags: `outdated` when it is gone, or when they are not those of `before`
-   * any more; `last_key` when no key with all rights of the operator would be left, however many are changed and
+   * Replaces name, scope, kind, expiry and flags: `outdated` when it is gone, or when they are no longer those of
+   * `before`; `last_key` when no key with all rights of the operator would be left, however many are changed and
    * removed at once.
    */
   update(key: ApiKey, before: ApiKey): Promise<'changed' | 'outdated' | 'last_key'>
