@@ -4,8 +4,8 @@ import type { IncomingMessage } from 'node:http'
 const TURN_BYTES = 8_192
 
 /**
- * Lets bodies through one by one, each in a turn of the event loop of its own, and accounts after each other. Many
- * that came in at once would else be parsed in one turn, and nobody would get an answer in that time.
+ * Lets bodies through one by one, each in a turn of the event loop of its own, and accounts after each other.
+ * Otherwise many that arrive at once would be parsed in one turn, and no caller would get an answer in that time.
  */
 export class BodyTurns {
   /** In the order of the next turns of accounts. An account without a waiting body has no entry. */

@@ -1,6 +1,6 @@
 /**
  * Limits the resources that clients can make the server hold: the number of connections, the time of a slow body,
- * how long an answer may lie unread, and how much of answers in all.
+ * the time for which a response may stay unread, and the bytes of all unread responses.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
