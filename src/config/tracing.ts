@@ -25,8 +25,8 @@ export interface TracingConfig {
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * Reads the variables. Null when nothing says where traces go, or something says that there are to be none. Adds
- * mistakes to the list.
+ * Reads the variables. Null without an address for traces, and when a variable turns traces off. Adds mistakes to the
+ * list.
  */
 export function readTracing(env: Environment, mistakes: string[]): TracingConfig | null {
   const endpoint = given(env, 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') ?? given(env, 'OTEL_EXPORTER_OTLP_ENDPOINT')

@@ -60,7 +60,7 @@ export interface RunningServer {
 
 /**
  * Starts the server. Resolves once it acts, or stands by for another one.
- * @param sampleFolder where the sample handler lies
+ * @param sampleFolder folder of the sample handler
  * @param beforeListening called once, when it can be reached from then on
  * @throws StartError when it cannot start; everything that was opened until then is released
  */

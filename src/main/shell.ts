@@ -106,7 +106,7 @@ export class Shell {
     return this.#listeners
   }
 
-  /** Tells commands on this data directory how to reach this server. */
+  /** Publishes the address of this server for commands on this data directory. */
   async tellCommands(): Promise<void> {
     const { managementUrl } = addressesOf(await this.listen())
     const info = (): ServerInfo => {

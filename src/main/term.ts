@@ -242,15 +242,15 @@ function addressesFor(
   }
 }
 
-/** @param url where this machine reaches the endpoints */
+/** @param url address at which this machine reaches the endpoints */
 function servedAt(url: string, origins: Addresses): ActingServer['addressesOf'] {
   const here = { publicUrl: url, queueUrl: url }
   return endpoint => ({ base: balancedUrl(here, endpoint.id), browser: browserUrl(origins, endpoint) })
 }
 
 /**
- * The store, whose calls are measured and whose errors are looked at, with its seals, and with it the time of the
- * server before.
+ * The store, with its calls measured, its errors inspected and its payloads sealed, and the time of the previous
+ * server.
  */
 async function openMeasured(shell: Shell, lease: FencedTerm | null, opened: AsyncDisposableStack) {
   const { config, log, metrics, storeDamage, storeRoom, emit } = shell

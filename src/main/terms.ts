@@ -145,8 +145,8 @@ export class Terms {
   }
 
   /**
-   * Ends a term in order, for another one of this server: workers go on, and calls are answered with 503 meanwhile or
-   * wait in the relay.
+   * Ends a term in order, for another one of this server: workers go on, and calls in between are answered with 503
+   * or wait in the relay.
    */
   async #leave(term: OpenTerm): Promise<void> {
     this.#renewal = Promise.withResolvers<void>()

@@ -19,7 +19,7 @@ export interface Checked extends Audit {
 }
 
 /**
- * Looks for flaws in the database, and mends them if asked.
+ * Looks for flaws in the database, and fixes them if asked.
  * @throws StartError if the database does not exist, cannot be read, or should be repaired while a server runs on it
  */
 export async function checkDatabase(config: Config, repair: boolean): Promise<Checked> {

@@ -256,8 +256,8 @@ export function isBoundToMachine(config: Config): boolean {
 
 /**
  * The candidate of a server on PostgreSQL.
- * @param first whether the process before it that was the first in its data directory has ended, so that its lease
- *   is this one's
+ * @param first true if the previous process that was the first in its data directory has ended, so that its lease is
+ *   this one's
  * @throws StartError when the database has another encryption key; AppError `unavailable` when it cannot be reached
  */
 export async function openLease(config: Config, url: string, first: boolean): Promise<PostgresLease> {

@@ -54,7 +54,7 @@ export async function readyPostgres(config: Config, url: string, emit: Emit): Pr
 /**
  * Refuses a PostgreSQL that this version cannot use, or may not change: before it stands by, so that a rolling upgrade
  * stops while the servers of the older version go on, and at each takeover, since another server may have changed it
- * meanwhile.
+ * in between.
  * @throws StartError then, AppError `unavailable` when it does not answer
  */
 export async function refusePostgres(config: Config, url: string): Promise<SchemaChange | null> {

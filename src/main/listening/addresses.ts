@@ -38,7 +38,7 @@ export function hostsOf(settings: NamingSettings, ofMachine: readonly string[] =
 
 /**
  * The origin of the console; null where it is off, or nobody could reach it without --console-url.
- * @param managementUrl where management listens
+ * @param managementUrl address of the listener for management
  */
 export function consoleUrlFor(
   { consoleUrl, adminPort, adminHost, host }: Pick<Config, 'consoleUrl' | 'adminPort' | 'adminHost' | 'host'>,

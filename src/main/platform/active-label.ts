@@ -43,7 +43,7 @@ interface ActiveLabelOptions {
 export interface ActiveLabel {
   /**
    * Shows a role from now on. Never throws.
-   * @returns when it is shown, or has been replaced by another, or all of it is closed
+   * @returns resolves when it is shown, was replaced by another role, or the label is closed
    */
   show(role: Role): Promise<void>
   /** Ends attempts that go on. What is shown stays. */
