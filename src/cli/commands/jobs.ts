@@ -109,7 +109,7 @@ async function printJob(options: ConnectionOptions, answer: Response): Promise<v
   printText(wantsJson(options) ? `${lineOf(job)}\n` : `job ${job.id} is ${job.status}${more}\n`)
 }
 
-/** Tells what happened to a job. @param path of the job operations of its endpoint */
+/** Prints the story of a job. @param path of the job operations of its endpoint */
 async function showStory(options: ConnectionOptions, path: string, id: string): Promise<void> {
   const answer = await ask(options, `${path}/requests/${id}/story`)
   if (wantsJson(options)) return print(options, answer)

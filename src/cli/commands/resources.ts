@@ -141,7 +141,7 @@ function addUpdate(group: Command, resource: Resource, updateFields: readonly Fi
 /**
  * Prints the changes on standard error.
  * @param who the resource
- * @param body what was sent of it
+ * @param body the sent fields
  * @param withGpus true if its hardware was changed too
  */
 function tellChange(
@@ -166,7 +166,7 @@ function tellChange(
 
 /**
  * The body of a new key with the values of `--jobs` and `--expires`.
- * @throws CliError for a time that is none, or an endpoint that is not there
+ * @throws CliError for an invalid time, or an endpoint that does not exist
  */
 async function withKeyOptions(
   options: BodyOptions & ConnectionOptions,

@@ -99,7 +99,7 @@ export async function run(endpoint: string, options: RunOptions): Promise<void> 
   try {
     if (options.stream === true) await printStream(options, `${path}/stream/${job.id}`, progress)
     const end = await waitFor(options, `${path}/status-sync/${job.id}?wait=${WAIT_MS}`)
-    // The end of a cancelled job may come before the answer to who has cancelled it.
+    // The end of a cancelled job may come before the response to its cancellation.
     await offer.cancelling()
     progress.end()
     printEnd(end, options)
@@ -114,7 +114,7 @@ const INTERRUPTED = 130
 
 /** The handling of Ctrl-C while a command waits for a job. */
 interface CancelOffer {
-  /** Waits for the end of the process where the job is being cancelled. */
+  /** Resolves at once, unless the job is being cancelled: then the process ends instead. */
   cancelling(): Promise<unknown>
   end(): void
 }

@@ -29,7 +29,7 @@ async function why(id: string | undefined, options: ConnectionOptions): Promise<
   if (count === 0 && !wantsJson(options)) printText('there are no endpoints\n')
 }
 
-/** @returns how many there were */
+/** @returns the number of printed rows */
 async function printRows(options: ConnectionOptions, rows: AsyncIterable<Row>): Promise<number> {
   let count = 0
   for await (const row of rows) {
