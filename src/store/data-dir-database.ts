@@ -19,7 +19,7 @@ export interface DatabaseNote {
 
 /** The reason why a server may not start on a database with this data directory. */
 export interface DatabaseMismatch {
-  /** A sentence without a full stop: what the directory belongs to, and what was given or found instead. */
+  /** A sentence without a full stop: the database of the directory, and the one that was given or found instead. */
   readonly problem: string
   /** The remedy, in the same form. */
   readonly remedy: string

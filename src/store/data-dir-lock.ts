@@ -48,9 +48,8 @@ const ENTERING_MS = 1_000
  * Takes a data directory for this process, making it if need be. The lock is an exclusive transaction on a database
  * of its own that is never committed: the system ends it with the process, however that ends, so no lock is ever left
  * over. `server.json` beside it only says who holds the lock, and means nothing without it.
- * @param shares whether others that share may have it at the same time: servers on one PostgreSQL, of which one acts.
- * Nobody has it
- * together with a process that does not share
+ * @param shares true if others that share may have it at the same time: servers on one PostgreSQL, of which one acts.
+ *   A process that does not share has it alone
  */
 export function lockDataDir(folder: string, shares = false): DataDirLock | HeldDataDir {
   ensureFolder(folder)

@@ -255,7 +255,7 @@ function* sharedGpus(): Steps<Flaw[]> {
 const SMALL_TEXTS = 500
 const LARGE_TEXTS = 4
 
-/** Texts with a checksum: what they are, their rows after a key and how many of these, how many at once. */
+/** Texts with a checksum: their name, the statement for rows after a key, and the number of rows of one read. */
 const SUMMED: readonly (readonly [what: string, sql: string, atOnce: number])[] = [
   ...(['input', 'output'] as const).flatMap(column => [
     [`${column}s of jobs`, textsOf('jobs', 'id', column), SMALL_TEXTS] as const,

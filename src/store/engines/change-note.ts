@@ -1,5 +1,5 @@
 /**
- * The note of how many changes an embedded database has on stable storage, in a file of its own beside it. A
+ * The note of the number of changes that an embedded database has on stable storage, in a file beside it. A
  * write-ahead log that was cut or changed looks to SQLite like one that ends earlier; the note shows that there was
  * more (docs/adr/0081-the-note-of-changes.md).
  */

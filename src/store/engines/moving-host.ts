@@ -3,8 +3,8 @@ import type { StoreStats } from './sqlite-engine.ts'
 import type { InlineHost } from './sqlite-inline.ts'
 
 /**
- * An engine that runs inline until it is moved to a thread. Both have the database open for a moment; what was asked
- * for inline is done before the first call goes to the thread.
+ * An engine that runs inline until it is moved to a thread. Both have the database open for a moment; inline calls
+ * are done before the first call goes to the thread.
  */
 export class MovingHost implements Host {
   readonly #inline: InlineHost

@@ -124,8 +124,8 @@ const TAKE = `WITH mine AS (SELECT $2::jsonb AS server), taken AS (
 ) SELECT epoch FROM taken`
 
 /**
- * $1 epoch, $2 holder, $3 server, $4 milliseconds. A lease that has run out is renewed as well, while nobody else has
- * taken it.
+ * $1 epoch, $2 holder, $3 server, $4 milliseconds. A lease that ran out is renewed as well, unless another server took
+ * it.
  */
 const RENEW = `UPDATE server_lease SET until = clock_timestamp() + $4 * interval '1 millisecond', server = $3::jsonb
   WHERE epoch = $1 AND holder = $2 AND NOT released RETURNING epoch`

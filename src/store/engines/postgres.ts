@@ -258,7 +258,7 @@ async function transactOne(client: PoolClient, begin: readonly Statement[], step
 
 /**
  * Runs the steps of operations side by side in one transaction: one pipeline has the next statements of each. BEGIN
- * goes with the first ones, statements whose rows nobody reads with the next one, and the last ones with the COMMIT.
+ * goes with the first ones, statements with unread rows with the next one, and the last ones with the COMMIT.
  */
 async function transact(
   client: PoolClient,

@@ -173,7 +173,7 @@ export class SqliteEngine {
     if (found !== wanted) throw unavailable(`SQLite keeps ${pragma} at ${found} instead of ${wanted}`)
   }
 
-  /** Sets whether commits flush. One that does makes everything before it durable too. */
+  /** Turns flushes of commits on or off. A commit that flushes makes everything before it durable too. */
   #setFlushes(flushes: boolean): void {
     if (flushes === this.#flushes) return
     // SQLite carries it out when it compiles it, so it cannot be a kept statement.
@@ -231,7 +231,7 @@ export class SqliteEngine {
     }
   }
 
-  /** Commits. Any failure is a failure of the store. @param operations how many were done */
+  /** Commits. Any failure is a failure of the store. @param operations number of operations in it */
   #commit(operations: number): void {
     try {
       if (this.#flushes) this.#counter?.count(operations)

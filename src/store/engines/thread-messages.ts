@@ -38,7 +38,7 @@ export type Response =
       readonly kind: 'outcomes'
       readonly outcomes: readonly NumberedOutcome[]
       /**
-       * For large results: the main thread confirms that it has taken them, which bounds how many are on their way.
+       * For large results: the main thread confirms that it has taken them, which bounds those on their way.
        */
       readonly large?: LargeAnswers
     }

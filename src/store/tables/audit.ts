@@ -37,7 +37,7 @@ export const putAnchor = `
   ON CONFLICT (id) DO UPDATE SET sequence = excluded.sequence, hash = excluded.hash`
 
 /**
- * $1 sequence, $2 instant, $3 account, $4 key, $5 surface, $6 operation, $7 object, $8 whether it only began, $9
+ * $1 sequence, $2 instant, $3 account, $4 key, $5 surface, $6 operation, $7 object, $8 1 for a begin alone, else 0, $9
  * content, $10 hash.
  */
 export const insertEntry = `
@@ -50,22 +50,22 @@ export const insertBegun = 'INSERT INTO audit_begun (sequence) VALUES ($1)'
 /** $1 sequence. */
 export const deleteBegun = 'DELETE FROM audit_begun WHERE sequence = $1 RETURNING sequence'
 
-/** $1 how many. */
+/** $1 limit. */
 export const listBegun = `
   SELECT e.sequence, e.at_ms, e.content, e.hash FROM audit_begun b JOIN audit_entries e ON e.sequence = b.sequence
   ORDER BY b.sequence LIMIT $1`
 
-/** $1 the entry behind which they are, $2 how many. */
+/** $1 the entry behind which they are, $2 limit. */
 export const readEntries = `SELECT ${SHOWN} FROM audit_entries WHERE sequence > $1 ORDER BY sequence LIMIT $2`
 
-/** $1 the entry behind which they are, $2 how many. */
+/** $1 the entry behind which they are, $2 limit. */
 export const readWhole = 'SELECT * FROM audit_entries WHERE sequence > $1 ORDER BY sequence LIMIT $2'
 
 /** Columns that a list can filter. */
 export type FilterColumn = 'account' | 'key_id' | 'operation' | 'object' | 'surface'
 
 /**
- * $1 the entry before which they are, $2 and $3 bounds of their instants, $4 how many, then a value for each column.
+ * $1 the entry before which they are, $2 and $3 bounds of their instants, $4 limit, then a value for each column.
  * Instants never step back from one entry to the next, so bounds of them are bounds of the chain.
  */
 export function listEntries(columns: readonly FilterColumn[]): string {
@@ -79,7 +79,7 @@ export function listEntries(columns: readonly FilterColumn[]): string {
 }
 
 /**
- * $1 the instant before which they were made, $2 the entry up to which they are too many, $3 how many at most. The
+ * $1 the instant before which they were made, $2 the entry up to which they are too many, $3 limit. The
  * last of those to remove.
  */
 export const findLastOld = `

@@ -33,7 +33,7 @@ export const findBatch = `
 /** $1 batch. */
 export const lockBatch = 'SELECT id FROM batches WHERE id = $1 {{lock}}'
 
-/** $1 endpoint, $2 now, $3 how many, $4 after how many. Newest first. */
+/** $1 endpoint, $2 now, $3 limit, $4 number of skipped ones. Newest first. */
 export const listBatches = `
   SELECT ${BATCH_COLUMNS} FROM batches WHERE endpoint_id = $1 AND ${there('$2')}
   ORDER BY created_at_ms DESC, id DESC LIMIT $3 OFFSET $4`
@@ -43,7 +43,7 @@ const before = (whose: 'owner' | 'endpoint_id') => `
     AND EXISTS (SELECT 1 FROM endpoints WHERE id = batches.endpoint_id)
   ORDER BY created_at_ms DESC, id DESC LIMIT $5`
 
-/** $1 account, $2 now, $3 and $4 the instant and the id before which they come, $5 how many. Newest first. */
+/** $1 account, $2 now, $3 and $4 the instant and the id before which they come, $5 limit. Newest first. */
 export const listBatchesOfOwner = before('owner')
 
 /** $1 endpoint, and as above. */
@@ -58,7 +58,7 @@ export const batchLoad = `
     CAST(COALESCE(SUM(total - completed - failed), 0) AS {{integer}}) AS unfinished
   FROM batches WHERE endpoint_id = $1 AND ${UNFINISHED} AND ${there('$2')}`
 
-/** $1 batch, $2 how many requests are added, $3 the expiry of the draft. */
+/** $1 batch, $2 number of added requests, $3 the expiry of the draft. */
 export const growBatch = `
   UPDATE batches SET total = total + $2, last_seq = last_seq + $2, expires_at_ms = $3
   WHERE id = $1 AND status = 'DRAFT'
@@ -126,10 +126,10 @@ export const countInBatch = `
   WHERE id = $1
   RETURNING ${BATCH_COLUMNS}`
 
-/** $1 batch, $2 how many. The first of its requests that are no jobs yet. */
+/** $1 batch, $2 limit. The first of its requests that are no jobs yet. */
 export const firstRequests = 'SELECT seq, bytes FROM batch_requests WHERE batch_id = $1 ORDER BY seq LIMIT $2'
 
-/** $1 batch, $2 the last request, $3 how long results are kept. Requests become jobs in the queue of their batch. */
+/** $1 batch, $2 the last request, $3 retention of results in ms. Requests become jobs in the queue of their batch. */
 export const releaseRequests = `
   INSERT INTO jobs (id, owner, endpoint_id, kind, status, input, input_bytes, policy, webhook, s3_config,
     execution_timeout_ms, low_priority, position, ttl_ms, retention_ms, queued_at_ms, expires_at_ms, attempt, lost_attempts, streamed_seq,
@@ -168,11 +168,11 @@ export const unsettledBatches = `
 /** $1 batch. */
 export const batchState = 'SELECT endpoint_id, status FROM batches WHERE id = $1'
 
-/** $1 now, $2 how many. */
+/** $1 now, $2 limit. */
 export const expiredBatches = `
   SELECT id FROM batches WHERE expires_at_ms <= $1 ORDER BY expires_at_ms LIMIT $2`
 
-/** $1 batch, $2 how many, $3 now. */
+/** $1 batch, $2 limit, $3 now. */
 export const deleteJobsOfBatch = `
   DELETE FROM jobs WHERE id IN (
     SELECT id FROM jobs WHERE batch_id = $1 ORDER BY batch_seq LIMIT $2 {{skip_locked}})
@@ -191,7 +191,7 @@ export const countRequests = `
   SELECT (SELECT COUNT(*) FROM jobs WHERE batch_id = $1)
     + (SELECT COUNT(*) FROM batch_requests WHERE batch_id = $1) AS total`
 
-/** $1 batch, $2 how many, $3 after how many. In the order in which they were added. */
+/** $1 batch, $2 limit, $3 number of skipped ones. In the order in which they were added. */
 export const placesOfRequests = `
   SELECT seq FROM (
     SELECT batch_seq AS seq FROM jobs WHERE batch_id = $1
@@ -220,8 +220,8 @@ export const anyQueuedBatch = `SELECT 1 AS found FROM batches WHERE endpoint_id 
 export const lockQueuedBatches = `SELECT id FROM batches WHERE endpoint_id = $1 AND ${TAKES_TURNS} ORDER BY id {{lock}}`
 
 /**
- * $1 endpoint, $2 priority, $3 now, $4 how many matter, $5 worker. The batches in the queue, each with how many of
- * its requests wait that the worker may have.
+ * $1 endpoint, $2 priority, $3 now, $4 limit of the count, $5 worker. The batches in the queue, each with the number
+ * of its waiting requests that the worker may have.
  */
 export const queuedBatches = `
   SELECT id, position, (SELECT COUNT(*) FROM (
@@ -230,7 +230,7 @@ export const queuedBatches = `
   FROM batches WHERE endpoint_id = $1 AND ${TAKES_TURNS} ORDER BY position, id`
 
 /**
- * $1 endpoint, $2 priority, $3 now, $4 how many, $5 worker. The places of the first jobs that stand in the queue by
+ * $1 endpoint, $2 priority, $3 now, $4 limit, $5 worker. The places of the first jobs that stand in the queue by
  * themselves, of those that it may have.
  */
 export const queueHeads = `

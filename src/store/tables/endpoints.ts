@@ -60,7 +60,7 @@ export const lockEndpoint = 'SELECT id FROM endpoints WHERE id = $1 {{lock}}'
 /** $1 endpoint. No new reference to it is possible. */
 export const lockEndpointId = 'SELECT id FROM endpoint_ids WHERE id = $1 {{lock_key}}'
 
-/** $1 owner, $2 and $3 where the page before ended, $4 how many. */
+/** $1 owner, $2 and $3 the end of the previous page, $4 limit. */
 export const listEndpoints = `
   SELECT ${ENDPOINT_COLUMNS} FROM endpoints WHERE owner = $1 AND (created_at_ms, id) > ($2, $3)
   ORDER BY created_at_ms, id LIMIT $4`
@@ -96,7 +96,7 @@ export const addToCounters = `
   ON CONFLICT (endpoint_id, shard) DO UPDATE SET completed = endpoint_counters.completed + excluded.completed,
     failed = endpoint_counters.failed + excluded.failed, retried = endpoint_counters.retried + excluded.retried`
 
-/** $1 endpoint, $2 how long a job ran. Moves the average, unless another job moves it at the same time. */
+/** $1 endpoint, $2 execution time of a job in ms. Moves the average, unless another job moves it at the same time. */
 export const moveAverage = `
   UPDATE endpoint_counters
   SET measured = CASE WHEN measured < ${MEASURED_JOBS} THEN measured + 1 ELSE measured END,
@@ -159,7 +159,7 @@ export const queueDemand = `
     (SELECT state FROM workers WHERE id = $2) AS taker_state
   FROM (SELECT CAST(COALESCE(SUM(queued + queued_low_priority), 0) AS {{integer}}) AS queued FROM queue_counts WHERE endpoint_id = $1) AS counts`
 
-/** $1 id, $2 how many. The queues of the endpoints after that id. */
+/** $1 id, $2 limit. The queues of the endpoints after that id. */
 export const queueLoads = `
   SELECT ${loadOf('counts.id')} FROM (
     SELECT page.id, ${COUNT_SUMS}

@@ -16,8 +16,8 @@ function end(now: string): string {
 }
 
 /**
- * $1 job, $2 worker, $3 the final status, $4 the output if it is small, $5 error, $6 warning, $7 now, $8 how many
- * bytes the output has. The worker of a job in the queue is its last holder, so one condition serves the result in
+ * $1 job, $2 worker, $3 the final status, $4 the output if it is small, $5 error, $6 warning, $7 now, $8 bytes
+ * of the output. The worker of a job in the queue is its last holder, so one condition serves the result in
  * time and the late one.
  */
 export const finishJob = `
@@ -31,7 +31,7 @@ export const cancelJob = `
   WHERE id = $2 AND endpoint_id = $1 AND ${guard('cancel')} AND expires_at_ms > $3 AND ${ENDPOINT_THERE}
   RETURNING ${ENDED_COLUMNS}`
 
-/** $1 now, $2 how many. */
+/** $1 now, $2 limit. */
 export const timeOutJobs = `
   UPDATE jobs SET status = 'TIMED_OUT', ${end('$1')},
     error = 'the job ran longer than its execution timeout of ' || execution_timeout_ms || ' ms'
@@ -96,7 +96,7 @@ export const purgeJobs = `
   WHERE id IN ({{id_list}}) AND ${guard('purge')}
   RETURNING ${ENDED_COLUMNS}`
 
-/** $1 endpoint, $2 now, $3 how many, $4 batch. */
+/** $1 endpoint, $2 now, $3 limit, $4 batch. */
 export const dropJobsOfBatch = `
   UPDATE jobs SET status = 'CANCELLED', ${end('$2')}
   WHERE id IN (
@@ -127,7 +127,7 @@ export const insertStop = `
 /** $1 worker. */
 export const findStops = 'SELECT job_id FROM stops WHERE worker_id = $1 ORDER BY since_ms, job_id'
 
-/** $1 how many. */
+/** $1 limit. */
 export const listStops = 'SELECT worker_id, job_id, since_ms FROM stops ORDER BY since_ms, worker_id, job_id LIMIT $1'
 
 /** $1 worker, $2 job. */

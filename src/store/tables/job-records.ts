@@ -42,7 +42,7 @@ const COLUMNS: Readonly<Record<ListedTable, { readonly status: string; readonly 
 /** Read in the order of the index with any filter: another index would lead to a sort of many. */
 const BY_AGE = 'ORDER BY queued_at_ms DESC, id DESC'
 
-/** $1 endpoint or account, $2 and $3 the instant and the id before which they come, $4 how many to pass over. */
+/** $1 endpoint or account, $2 and $3 the instant and the id before which they come, $4 number of skipped ones. */
 export const jobByAge = (table: ListedTable, by: ListedBy) => `
   SELECT queued_at_ms, id FROM ${table} WHERE ${by} = $1 AND (queued_at_ms, id) < ($2, $3) ${BY_AGE} LIMIT 1 OFFSET $4`
 
@@ -50,7 +50,7 @@ const optional = (parameter: string, condition: string) => `(CAST(${parameter} A
 
 /**
  * $1 endpoint or account, $2 and $3 the instant and the id before which they come, $4 now, $5 and $6 instant and id
- * of the last one that matters, $7 the instant up to which expired jobs are hidden, $8 how many, $9 worker, $10
+ * of the last one that matters, $7 the instant up to which expired jobs are hidden, $8 limit, $9 worker, $10
  * pattern of the error, $11 fingerprint, $12 and further: the states. Newest first. Of jobs that are kept, all with
  * an error match a fingerprint: it is made of the error where they are read.
  */
@@ -95,8 +95,8 @@ export const insertRecord = `
   ON CONFLICT (id) DO NOTHING`
 
 /**
- * $1 owner, $2 how many more, $3 bytes more, $4 bytes more of inputs that are kept for a while. Returns what there is
- * now.
+ * $1 owner, $2 added records, $3 added bytes, $4 added bytes of inputs that are kept for a while. Returns the new
+ * sizes.
  */
 export const addToSizes = `
   INSERT INTO job_record_sizes (owner, records, bytes, failed_input_bytes) VALUES ($1, $2, $3, $4)
@@ -108,11 +108,11 @@ export const addToSizes = `
 /** $1 owner. */
 export const dropEmptySizes = 'DELETE FROM job_record_sizes WHERE owner = $1 AND records <= 0'
 
-/** $1 owner, $2 how many. The first to go, with what removing them frees. */
+/** $1 owner, $2 limit. The records to remove first, with the bytes that this frees. */
 export const oldestRecords = `
   SELECT id, finished_at_ms, bytes, failed_input_bytes FROM job_records WHERE owner = $1 ORDER BY finished_at_ms, id LIMIT $2`
 
-/** $1 owner, $2 how many. The first inputs to go of those that are kept for a while. */
+/** $1 owner, $2 limit. The inputs to remove first of those that are kept for a while. */
 export const oldestFailedInputs = `
   SELECT id, finished_at_ms, failed_input_bytes FROM job_records WHERE owner = $1 AND failed_input_bytes > 0
   ORDER BY finished_at_ms, id LIMIT $2`
@@ -125,8 +125,8 @@ export const dropFailedInputs = `
 export const deleteRecords = 'DELETE FROM job_records WHERE id IN ({{id_list}})'
 
 /**
- * $1 the instant of the oldest end that is kept, $2 limit of records, $3 limit of bytes, $4 how many, $5 and $6 the
- * same instant and limit of inputs that are kept for a while. Accounts that have too much.
+ * $1 the instant of the oldest end that is kept, $2 limit of records, $3 limit of bytes, $4 limit of accounts,
+ * $5 and $6 the same instant and limit of inputs that are kept for a while. Accounts that have too much.
  */
 export const ownersOverLimit = `
   SELECT owner FROM job_record_sizes
@@ -140,7 +140,7 @@ export const ownersOverLimit = `
 export const recordToRemove = `
   SELECT id, owner, bytes, failed_input_bytes FROM job_records WHERE endpoint_id = $1 AND id = $2 {{lock}}`
 
-/** $1 endpoint, $2 how many. */
+/** $1 endpoint, $2 limit. */
 export const recordsLeft = `
   SELECT id, owner, bytes, failed_input_bytes FROM job_records WHERE endpoint_id = $1 ORDER BY queued_at_ms, id LIMIT $2`
 

@@ -30,8 +30,8 @@ export function payload(kind: 'input' | 'progress' | 'output'): string {
 export const JOB_COLUMNS = `${OWN_COLUMNS}, ${payload('output')} AS output, ${payload('progress')} AS progress`
 
 /**
- * The columns of a job that was just moved, and whether a large progress of its attempt is still there. It has no
- * output but one that came with the move.
+ * The columns of a job that was just moved, and a flag for a large progress of its attempt that is still stored. Its
+ * only output is one that came with the move.
  */
 export const MOVED_COLUMNS = `${OWN_COLUMNS}, NULL AS output, NULL AS progress,
     (SELECT COUNT(*) FROM job_payloads WHERE job_id = jobs.id AND kind = 'progress') AS has_progress`
@@ -86,7 +86,7 @@ export const claimKey = `
 /** $1 endpoint, $2 key. */
 export const findKey = 'SELECT job_id, expires_at_ms FROM idempotency_keys WHERE endpoint_id = $1 AND key = $2'
 
-/** $1 now, $2 how many. */
+/** $1 now, $2 limit. */
 export const deleteExpiredKeys = `
   DELETE FROM idempotency_keys WHERE (endpoint_id, key) IN (
     SELECT endpoint_id, key FROM idempotency_keys WHERE expires_at_ms <= $1 ORDER BY expires_at_ms LIMIT $2 {{skip_locked}})
@@ -149,7 +149,7 @@ export const noSuspect = `SELECT id FROM endpoints WHERE id = $1${NO_SUSPECT}`
  */
 export const claimJob = claim(ONE, NO_SUSPECT)
 
-/** $1 endpoint, $2 worker, $3 now, $4 queue, $5 how many. */
+/** $1 endpoint, $2 worker, $3 now, $4 queue, $5 limit. */
 export const claimJobs = claim(SOME, NO_SUSPECT)
 
 /** As {@link claimJob}, where there are suspects and this worker may have others. */
@@ -199,7 +199,7 @@ export const runsEmpty = `
 /** $1 worker. */
 export const heldJobs = `SELECT id FROM jobs WHERE worker_id = $1 AND ${RUNNING} ORDER BY started_at_ms, position, id`
 
-/** $1 endpoint, $2 how many. */
+/** $1 endpoint, $2 limit. */
 export const runningJobs = `
   SELECT id, worker_id, started_at_ms FROM jobs WHERE endpoint_id = $1 AND ${RUNNING} ORDER BY position, id LIMIT $2`
 
@@ -208,7 +208,7 @@ export const setJobExpiry = `
   UPDATE jobs SET expires_at_ms = $3 WHERE id = $2 AND endpoint_id = $1 AND expires_at_ms > $4 AND ${ENDPOINT_THERE}
   RETURNING ${JOB_COLUMNS}`
 
-/** $1 job, $2 worker, $3 the update if it is small, $4 how many bytes it has. */
+/** $1 job, $2 worker, $3 the update if it is small, $4 its bytes. */
 export const setProgress = `
   UPDATE jobs SET progress = $3, progress_bytes = $4 WHERE id = $1 AND worker_id = $2 AND ${RUNNING} RETURNING owner`
 

@@ -30,7 +30,7 @@ export const replaceEndpointKey = `
     created_at_ms = excluded.created_at_ms, hint = excluded.hint, last_used_at_ms = excluded.last_used_at_ms,
     sealed = excluded.sealed`
 
-/** $1 owner, $2 and $3 where the page before ended, $4 how many. Those of endpoints alone. */
+/** $1 owner, $2 and $3 the end of the previous page, $4 limit. Those of endpoints alone. */
 export const listEndpointKeys = `
   SELECT ${KEY_COLUMNS} FROM api_keys WHERE owner = $1 AND kind = 'endpoint' AND (created_at_ms, id) > ($2, $3)
   ORDER BY created_at_ms, id LIMIT $4`
@@ -64,7 +64,7 @@ export const findKeyByHash = `SELECT ${KEY_COLUMNS} FROM api_keys WHERE hash = $
 /** $1 key. */
 export const findKey = `SELECT ${KEY_COLUMNS} FROM api_keys WHERE id = $1`
 
-/** $1 owner, $2 and $3 where the page before ended, $4 how many. Without those of endpoints. */
+/** $1 owner, $2 and $3 the end of the previous page, $4 limit. Without those of endpoints. */
 export const listKeys = `
   SELECT ${KEY_COLUMNS} FROM api_keys WHERE owner = $1 AND kind <> 'endpoint' AND (created_at_ms, id) > ($2, $3)
   ORDER BY created_at_ms, id LIMIT $4`
@@ -80,7 +80,7 @@ export const saveWindow = `
   INSERT INTO rate_windows (owner, place, start_ms, used) VALUES ($1, $2, $3, $4)
   ON CONFLICT (owner, place) DO UPDATE SET start_ms = excluded.start_ms, used = excluded.used`
 
-/** $1 owner, $2 how many windows there are. */
+/** $1 owner, $2 number of present windows. Removes further ones. */
 export const dropWindows = 'DELETE FROM rate_windows WHERE owner = $1 AND place >= $2'
 
 /** A row of `api_keys`. */

@@ -43,8 +43,8 @@ export const deleteOldReleases = `
     AND version <> ${newestWorking('$1')} AND version <> ${newestGood('$1')}`
 
 /**
- * $1 endpoint, $2 the newest version whose configuration may go, $3 how many characters those of all releases may
- * have.
+ * $1 endpoint, $2 the newest version whose configuration may be removed, $3 limit of the characters of all
+ * configurations.
  */
 export const dropOldConfigurations = `
   UPDATE releases SET config = NULL WHERE endpoint_id = $1 AND version <= $2 AND config IS NOT NULL
@@ -54,7 +54,7 @@ export const dropOldConfigurations = `
       FROM releases WHERE endpoint_id = $1 AND config IS NOT NULL) AS sums
     WHERE characters > $3)`
 
-/** $1 endpoint, $2 how many. */
+/** $1 endpoint, $2 limit. */
 export const listReleases = `
   SELECT ${LISTED_COLUMNS}, CASE WHEN ${worked('releases')} THEN 1 ELSE 0 END AS has_worked
   FROM releases WHERE endpoint_id = $1 ORDER BY version DESC LIMIT $2`
@@ -133,8 +133,8 @@ export const workingRelease = `
   ORDER BY version DESC LIMIT 1`
 
 /**
- * $1 endpoint, $2 version, $3 results, $4 those of them that failed. Of the newest release, once it is judged no
- * more, only the last results weigh; what an older one is compared with only grows.
+ * $1 endpoint, $2 version, $3 results, $4 those of them that failed. Of the newest release, once it is no longer
+ * judged, only the last results weigh; the results that an older one is compared with only grow.
  */
 export const addResults = `
   UPDATE releases SET

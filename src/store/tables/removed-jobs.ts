@@ -12,7 +12,7 @@ const REMOVED_COLUMNS = `id, owner, endpoint_id, kind, status, webhook, executio
     CASE WHEN ${ENDPOINT_THERE} THEN 0 ELSE 1 END AS endpoint_gone`
 
 /**
- * $1 now, $2 how many. The oldest first. By this alone, as the index has them: there may be very many of one instant.
+ * $1 now, $2 limit. The oldest first. By this alone, as the index has them: there may be very many of one instant.
  */
 export const expiredJobs = `
   SELECT ${REMOVED_COLUMNS} FROM jobs WHERE expires_at_ms <= $1 ORDER BY expires_at_ms LIMIT $2 {{skip_locked}}`
@@ -24,12 +24,12 @@ export const jobToRemove = `
 /** $1 ids, as a JSON list. Payloads, chunks and diagnostics go with their job. */
 export const deleteJobs = 'DELETE FROM jobs WHERE id IN ({{id_list}})'
 
-/** $1 endpoint, $2 how many. */
+/** $1 endpoint, $2 limit. */
 export const runningJobsLeft = `
   SELECT ${REMOVED_COLUMNS} FROM jobs WHERE endpoint_id = $1 AND ${RUNNING}
   ORDER BY queue, low_priority, position, id LIMIT $2 {{skip_locked}}`
 
-/** $1 endpoint, $2 how many. In the order of the index. */
+/** $1 endpoint, $2 limit. In the order of the index. */
 export const jobsLeft = `
   SELECT ${REMOVED_COLUMNS} FROM jobs WHERE endpoint_id = $1
   ORDER BY status, queue, low_priority, position, id LIMIT $2 {{skip_locked}}`

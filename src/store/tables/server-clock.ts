@@ -5,28 +5,28 @@ export const findClock = `
   SELECT boot, since_boot_ms, now_ms, {{database_ms}} - database_ms AS database_ago_ms, step_since_ms, held_until_ms, accepted
   FROM server_clock WHERE id = 1`
 
-/** $1 run of the system, $2 how long it lasts, $3 the time, $4 since when there is a step. */
+/** $1 boot of the system, $2 milliseconds since it, $3 the time, $4 the instant of a step; null without one. */
 export const keepClock = `
   INSERT INTO server_clock (id, boot, since_boot_ms, now_ms, database_ms, step_since_ms)
   VALUES (1, $1, CAST($2 AS {{integer}}), CAST($3 AS {{integer}}), {{database_ms}}, CAST($4 AS {{integer}}))
   ON CONFLICT (id) DO UPDATE SET boot = excluded.boot, since_boot_ms = excluded.since_boot_ms, now_ms = excluded.now_ms,
     database_ms = excluded.database_ms, step_since_ms = excluded.step_since_ms`
 
-/** $1 until when; null to hold nothing. */
+/** $1 end of the hold; null for no hold. */
 export const setHold = 'UPDATE server_clock SET held_until_ms = CAST($1 AS {{integer}}) WHERE id = 1'
 
-/** $1 whether. */
+/** $1 1 to accept the machine's clock, else 0. */
 export const setAccepted = 'UPDATE server_clock SET accepted = CAST($1 AS {{integer}}) WHERE id = 1'
 
-/** The last job of a part of all, in the order of their ids: $1 the job before, $2 how many. */
+/** The last job of a part of all, in the order of their ids: $1 the job before, $2 limit. */
 export const lastOfPart = 'SELECT MAX(id) AS id FROM (SELECT id FROM jobs WHERE id > $1 ORDER BY id LIMIT $2) AS part'
 /** The jobs of a part: $2 the job before, $3 the last one. */
 const IN_PART = 'id > $2 AND id <= $3'
 
-/** $1 until when the jobs of a part that are over before stay. */
+/** $1 earliest expiry that the jobs of a part get. */
 export const holdJobs = `UPDATE jobs SET expires_at_ms = $1 WHERE expires_at_ms < $1 AND ${IN_PART}`
 
-/** $1 until when what is over before stays, besides jobs. */
+/** $1 earliest expiry that idempotency keys and batches get. */
 export const holds = [
   'UPDATE idempotency_keys SET expires_at_ms = $1 WHERE expires_at_ms < $1',
   'UPDATE batches SET expires_at_ms = $1 WHERE expires_at_ms < $1',
@@ -46,7 +46,7 @@ const WORKER_INSTANTS =
 
 const JOB_INSTANTS = 'queued_at_ms waiting_since_ms started_at_ms deadline_ms expires_at_ms'
 
-/** $1 by how much the jobs of a part move that wait or run. */
+/** $1 shift of the waiting and running jobs of a part. */
 export const moveJobs = `UPDATE jobs SET ${POSITION}, ${moved(JOB_INSTANTS)} WHERE finished_at_ms IS NULL AND ${IN_PART}`
 
 /** $1 shift of the expiry of the final jobs of a part. */

@@ -8,7 +8,7 @@ export const insertSession = `
   SELECT $1, owner, id, CAST($2 AS {{integer}}), CAST($3 AS {{integer}}) FROM api_keys WHERE id = $4
   RETURNING hash`
 
-/** $1 owner, $2 how many of its sessions stay besides $4, $3 how many go at once. */
+/** $1 owner, $2 number of its newest sessions that stay besides $4, $3 limit of removed ones. */
 export const deleteSessionsOver = `
   DELETE FROM console_sessions WHERE hash IN (
     SELECT hash FROM console_sessions WHERE owner = $1 AND hash <> $4 ORDER BY created_at_ms DESC, hash
@@ -26,7 +26,7 @@ export const deleteSession = 'DELETE FROM console_sessions WHERE hash = $1 RETUR
 /** $1 key. */
 export const deleteSessionsOfKey = 'DELETE FROM console_sessions WHERE key_id = $1'
 
-/** $1 the instant at which they were over, $2 how many. */
+/** $1 the instant at which they were over, $2 limit. */
 export const deleteEndedSessions = `
   DELETE FROM console_sessions WHERE hash IN (
     SELECT hash FROM console_sessions WHERE expires_at_ms <= $1 ORDER BY expires_at_ms LIMIT $2 {{skip_locked}})

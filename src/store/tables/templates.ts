@@ -32,18 +32,18 @@ export const templatesOfThese = `SELECT ${TEMPLATE_COLUMNS} FROM templates WHERE
 /** $1 template. */
 export const findPublicTemplate = `SELECT ${TEMPLATE_COLUMNS} FROM templates WHERE id = $1 AND is_public = 1`
 
-/** $1 owner, $2 and $3 where the page before ended, $4 how many. */
+/** $1 owner, $2 and $3 the end of the previous page, $4 limit. */
 export const listTemplates = `
   SELECT ${TEMPLATE_COLUMNS} FROM templates WHERE owner = $1 AND listed = 1 AND (created_at_ms, id) > ($2, $3)
   ORDER BY created_at_ms, id LIMIT $4`
 
-/** $1 owner, $2 how many. */
+/** $1 owner, $2 limit. */
 export const templatesOfEndpoints = `
   SELECT ${TEMPLATE_COLUMNS} FROM templates
   WHERE owner = $1 AND id IN (SELECT template_id FROM endpoints WHERE owner = $1)
   ORDER BY id LIMIT $2`
 
-/** $1 and $2 where the page before ended, $3 how many. */
+/** $1 and $2 the end of the previous page, $3 limit. */
 export const listPublicTemplates = `
   SELECT ${TEMPLATE_COLUMNS} FROM templates WHERE is_public = 1 AND (created_at_ms, id) > ($1, $2)
   ORDER BY created_at_ms, id LIMIT $3`

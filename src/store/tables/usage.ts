@@ -70,28 +70,28 @@ export const runningWorkers = `
     WHEN idle_since_ms IS NULL THEN 'running' ELSE 'idle' END AS phase, COUNT(*) AS workers
   FROM workers WHERE ${ALIVE} AND owner = $1 GROUP BY 1, 2 ORDER BY 1, 2`
 
-/** $1 instant, $2 how many. Workers that were not counted since. */
+/** $1 instant, $2 limit. Workers that were not counted since. */
 export const metersDue = `
   SELECT ${METER_COLUMNS} FROM workers WHERE ${ALIVE} AND counted_until_ms <= $1
   ORDER BY counted_until_ms, id LIMIT $2 {{skip_locked}}`
 
-/** $1 worker, $2 until when its time is counted now, $3 how much of it was idle, $4 how much frozen. */
+/** $1 worker, $2 instant until which its time is counted now, $3 idle ms of it, $4 frozen ms of it. */
 export const setMeter =
   'UPDATE workers SET counted_until_ms = $2, counted_idle_ms = $3, counted_frozen_ms = $4 WHERE id = $1'
 
-/** $1 instant, $2 how many. */
+/** $1 instant, $2 limit. */
 export const deleteJobHours = `
   DELETE FROM job_hours WHERE {{row}} IN (
     SELECT {{row}} FROM job_hours WHERE hour_ms < $1 ORDER BY hour_ms LIMIT $2 {{skip_locked}})
   RETURNING endpoint_id`
 
-/** $1 instant, $2 how many. */
+/** $1 instant, $2 limit. */
 export const deleteWorkerHours = `
   DELETE FROM worker_hours WHERE {{row}} IN (
     SELECT {{row}} FROM worker_hours WHERE hour_ms < $1 ORDER BY hour_ms LIMIT $2 {{skip_locked}})
   RETURNING endpoint_id`
 
-/** $1 instant, $2 how many. Windows that began before it; it lies further back than the longest window lasts. */
+/** $1 instant, $2 limit. Windows that began before it; it lies further back than the longest window lasts. */
 export const deleteOldWindows = `
   DELETE FROM rate_windows WHERE (owner, place) IN (
     SELECT owner, place FROM rate_windows WHERE start_ms < $1 ORDER BY start_ms LIMIT $2)

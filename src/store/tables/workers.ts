@@ -60,7 +60,7 @@ export const findWorkerByToken = `SELECT ${WORKER_COLUMNS} FROM workers WHERE to
 
 const TOKEN_COLUMNS = 'id, owner, token_hash, state'
 
-/** $1 the id before, $2 how many. Tokens of workers that have not ended, by id. */
+/** $1 the id before, $2 limit. Tokens of workers that have not ended, by id. */
 export const liveWorkerTokens = `
   SELECT ${TOKEN_COLUMNS} FROM workers WHERE ${ALIVE} AND id > $1 ORDER BY id LIMIT $2`
 
@@ -76,7 +76,7 @@ export const workersOfThese = `SELECT ${WORKER_COLUMNS} FROM workers WHERE id IN
 /** All ids. */
 export const knownWorkers = 'SELECT id, owner, exited_at_ms FROM workers ORDER BY id'
 
-/** $1 endpoint, $2 how many. */
+/** $1 endpoint, $2 limit. */
 export const listWorkers = `
   SELECT ${WORKER_COLUMNS} FROM workers WHERE endpoint_id = $1 ORDER BY created_at_ms DESC, id DESC LIMIT $2`
 
@@ -91,7 +91,7 @@ export const workerLoads = `
       + (SELECT COUNT(*) FROM stops WHERE worker_id = workers.id) AS held
   FROM workers WHERE endpoint_id = $1 AND ${ALIVE} ORDER BY created_at_ms, id`
 
-/** $1 endpoint, $2 how many. Workers that have ended, newest first. */
+/** $1 endpoint, $2 limit. Workers that have ended, newest first. */
 export const exitsOf = `
   SELECT ${WORKER_COLUMNS} FROM workers WHERE endpoint_id = $1 AND state = 'EXITED'
   ORDER BY exited_at_ms DESC, created_at_ms DESC, id DESC LIMIT $2`
@@ -247,11 +247,11 @@ export const workerExited = `
   WHERE id = $1 AND state = $2
   RETURNING ${WORKER_COLUMNS}`
 
-/** $1 how many. Workers of all endpoints that ended last, the last one first. */
+/** $1 limit. Workers of all endpoints that ended last, the last one first. */
 export const lastExited = `
   SELECT id FROM workers WHERE state = 'EXITED' ORDER BY exited_at_ms DESC, id DESC LIMIT $1`
 
-/** $1 before when, $2 how many. */
+/** $1 the instant before which they ended, $2 limit. */
 export const deleteExitedWorkers = `
   DELETE FROM workers WHERE id IN (
     SELECT id FROM workers WHERE state = 'EXITED' AND exited_at_ms < $1 ORDER BY exited_at_ms, id LIMIT $2 {{skip_locked}})

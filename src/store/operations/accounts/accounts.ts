@@ -31,7 +31,7 @@ export const replaceSshKeys = `
   INSERT INTO accounts (owner, name, created_at_ms, ssh_keys) VALUES ($1, $1, $3, $2)
   ON CONFLICT (owner) DO UPDATE SET ssh_keys = excluded.ssh_keys`
 
-/** $1 and $2 where the page before ended, $3 how many. */
+/** $1 and $2 the end of the previous page, $3 limit. */
 export const listAccounts = `
   SELECT ${ACCOUNT_COLUMNS} FROM accounts WHERE (created_at_ms, owner) > ($1, $2)
   ORDER BY created_at_ms, owner LIMIT $3`

@@ -23,7 +23,7 @@ export const keys = {
   replaceForEndpoint: write(function* (key: ApiKey, sealed: string): Steps<ApiKey | null> {
     yield* lock(sql.lockEndpointKey, [key.endpointId])
     const before = yield* endpointKey(key.endpointId!)
-    // The row stays and gets another key, to which nobody has signed in.
+    // The row stays and gets another key, which has no sessions yet.
     if (before !== null) yield* perform(deleteSessionsOfKey, [before.key.id])
     yield* perform(sql.replaceEndpointKey, [...ofKey(key), sealed])
     return before?.key ?? null

@@ -38,7 +38,7 @@ export const heldByDeliveries = `
   SELECT COALESCE(SUM(octet_length(payload)), 0) AS bytes FROM webhook_deliveries
   WHERE endpoint_id = $1 AND state = 'PENDING'`
 
-/** $1 endpoint, $2 and $3 the instant and the id after which they come, $4 how many. */
+/** $1 endpoint, $2 and $3 the instant and the id after which they come, $4 limit. */
 export const heldByJobs = `
   SELECT status, queued_at_ms, id, input_bytes, COALESCE(output_bytes, 0) AS output_bytes,
     COALESCE((SELECT total_bytes FROM chunks WHERE job_id = jobs.id ORDER BY seq DESC LIMIT 1), 0) AS stream_bytes

@@ -11,7 +11,7 @@ import { removeBlocks } from '../observing/attempt-times.ts'
 import { removeBuckets } from '../observing/metrics.ts'
 import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
-/** $1 the endpoint after which they come, $2 how many. Deleted endpoints of which something is left. */
+/** $1 the endpoint after which they come, $2 limit. Deleted endpoints of which something is left. */
 export const deletedEndpoints = `
   SELECT id FROM endpoint_ids WHERE deleted_at_ms IS NOT NULL AND id > $1 ORDER BY id LIMIT $2`
 
@@ -24,7 +24,7 @@ export const batchLeft = 'SELECT id FROM batches WHERE endpoint_id = $1 ORDER BY
 /** $1 batch. */
 export const deleteBatchLeft = 'DELETE FROM batches WHERE id = $1'
 
-/** $1 endpoint, $2 how many. */
+/** $1 endpoint, $2 limit. */
 export const deleteKeysLeft = `
   DELETE FROM idempotency_keys WHERE endpoint_id = $1 AND key IN (
     SELECT key FROM idempotency_keys WHERE endpoint_id = $1 ORDER BY key LIMIT $2 {{skip_locked}})
@@ -70,7 +70,7 @@ export const removals = {
   }),
 } satisfies OperationsOf<RemovalStore>
 
-/** Returns how many requests and batches there were. */
+/** Removes requests and batches. @returns their number */
 function* removeRequests(endpointId: EndpointId, limit: number): Steps<number> {
   let removed = 0
   let bytes = 0
@@ -88,7 +88,7 @@ function* removeRequests(endpointId: EndpointId, limit: number): Steps<number> {
   return removed
 }
 
-/** Returns how many idempotency keys there were. */
+/** Removes idempotency keys. @returns their number */
 function* removeKeys(endpointId: EndpointId, limit: number): Steps<number> {
   return (yield* query(deleteKeysLeft, [endpointId, limit])).length
 }

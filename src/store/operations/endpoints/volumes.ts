@@ -22,7 +22,7 @@ export const updateVolume = `
 /** $1 owner, $2 volume. */
 export const findVolume = `SELECT ${VOLUME_COLUMNS} FROM network_volumes WHERE id = $2 AND owner = $1`
 
-/** $1 owner, $2 and $3 where the page before ended, $4 how many. */
+/** $1 owner, $2 and $3 the end of the previous page, $4 limit. */
 export const listVolumes = `
   SELECT ${VOLUME_COLUMNS} FROM network_volumes WHERE owner = $1 AND (created_at_ms, id) > ($2, $3)
   ORDER BY created_at_ms, id LIMIT $4`
@@ -30,7 +30,7 @@ export const listVolumes = `
 /** $1 owner, $2 volume. No new reference to it is possible. */
 export const lockVolume = 'SELECT id FROM network_volumes WHERE id = $2 AND owner = $1 {{lock_key}}'
 
-/** $1 volume, $2 how many. */
+/** $1 volume, $2 limit. */
 export const usersOfVolume = `
   SELECT endpoint_id FROM endpoint_volumes WHERE volume_id = $1 ORDER BY endpoint_id LIMIT $2`
 

@@ -30,7 +30,7 @@ import { removeJobs } from './removed-jobs.ts'
 /** Accounts whose records one pass of upkeep looks at. */
 const OWNERS = 10
 
-/** Jobs in lists, whether they are kept or only their record is, and the records. */
+/** Jobs in lists, also those of which only the record is kept, and the records. */
 export const jobRecords = {
   list: read(function* (request: JobListRequest): Steps<JobListPart> {
     return yield* listed('endpoint_id', request.endpointId, request)

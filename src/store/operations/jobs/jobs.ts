@@ -76,7 +76,7 @@ export const jobs = {
   }),
 
   // Workers of the embedded store end with their machine, so a claim that a failure of the machine undoes leaves
-  // nobody with the job.
+  // no worker with the job.
   claim: writeUnflushed(function* (request: ClaimRequest): Steps<Claim> {
     const { endpointId, workerId, limit, nowMs } = request
     if (limit < 1) return NOTHING
@@ -145,8 +145,8 @@ function* insert(job: Job): Steps<boolean> {
 type ClaimedRows = Omit<Claim, 'jobs'> & { readonly rows: readonly ClaimedRow[] }
 
 /**
- * The first jobs for a worker that is locked, so that no other claim of it is decided at the same time. Where there
- * are suspects (core/job), whether it gets one, others, or nothing for now.
+ * The first jobs for a worker that is locked, so that no other claim of it is decided at the same time. With
+ * suspects (core/jobs/job.ts) it gets one of them, other jobs, or nothing for now.
  */
 function* claimFromQueue(request: ClaimRequest, inTurns: boolean): Steps<ClaimedRows> {
   // Turns take several statements, all useless where a suspect waits.

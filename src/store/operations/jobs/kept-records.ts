@@ -70,7 +70,7 @@ function* keepRecord(row: RemovedRow, rules: JobRecordRules, nowMs: number): Ste
   return { bytes, inputBytes }
 }
 
-/** Removes records of an account past the limits, the oldest first. Returns how many. @param limit maximum number */
+/** Removes records of an account past the limits, the oldest first, at most `limit`. @returns their number */
 export function* trimOwner(owner: OwnerId, rules: JobRecordRules, nowMs: number, limit: number): Steps<number> {
   if (limit < 1) return 0
   const sizes = yield* sizesOf(owner)
@@ -139,7 +139,7 @@ export function* deleteRecords(
   }
 }
 
-/** Removes records of a deleted endpoint. Returns how many. */
+/** Removes records of a deleted endpoint. @returns their number */
 export function* removeRecords(endpointId: EndpointId, limit: number): Steps<number> {
   const rows = yield* query<SizeRow>(sql.recordsLeft, [endpointId, limit])
   yield* deleteRecords(rows)

@@ -29,7 +29,7 @@ export const waitingJobs = `
     AND EXISTS (SELECT 1 FROM endpoints WHERE id = $1)
   ORDER BY position, id LIMIT $8 {{skip_locked}}`
 
-/** About how many bytes of inputs one step of a purge takes, at least one job. */
+/** Approximate bytes of inputs that one step of a purge takes, at least one job. */
 const PURGED_BYTES = 8 * 1024 * 1024
 
 /** The parts of the queue of an endpoint in which jobs wait now. */

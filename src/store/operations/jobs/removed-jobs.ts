@@ -12,8 +12,7 @@ import { keepRecords } from './kept-records.ts'
 import { addDeliveries } from './webhooks.ts'
 
 /**
- * About how many bytes of rows one transaction removes, at least one row: freeing them takes the longer the more
- * there are.
+ * Approximate bytes of rows that one transaction removes, at least one row: freeing more rows takes longer.
  */
 export const REMOVED_BYTES = 8 * 1024 * 1024
 /** Bytes that a chunk counts on top of its text: many small ones take long, too. */

@@ -14,7 +14,7 @@ export const appendChunk = `
   WHERE jobs.id = $1 AND jobs.worker_id = $2 AND jobs.${RUNNING} AND COALESCE(last.total_bytes, 0) + $3 <= $5
   RETURNING seq`
 
-/** $1 job, $2 how many; the last one first. */
+/** $1 job, $2 limit; the last one first. */
 export const lastChunks = 'SELECT chunk FROM chunks WHERE job_id = $1 ORDER BY seq DESC LIMIT $2'
 
 /**

@@ -14,7 +14,7 @@ import { perform, query, queryOne, type Steps } from '../operation.ts'
 import { lengthWithin } from './removed-jobs.ts'
 
 /**
- * $1 endpoint, $2 queue, $3 now, $4 how many. In the order in which they are claimed, and locked for the caller.
+ * $1 endpoint, $2 queue, $3 now, $4 limit. In the order in which they are claimed, and locked for the caller.
  * Their texts are not read.
  */
 export const headSizes = `
@@ -23,8 +23,8 @@ export const headSizes = `
   ORDER BY low_priority, position, id LIMIT $4 {{skip_locked}}`
 
 /**
- * About how many bytes of inputs one answer to a worker has, at least one job: it is in memory as a whole, and so is
- * the worker's.
+ * Approximate bytes of inputs in one response to a worker, at least one job: the server and the worker have it in
+ * memory as a whole.
  */
 export const CLAIMED_BYTES = 32 * 1024 * 1024
 

@@ -45,7 +45,7 @@ export const insertDelivery = `
     payload, traceparent, receiver)
   VALUES ($1, $2, $3, $4, $5, $6, 'PENDING', $7, $8, $8, $9, $10, $11)`
 
-/** $1 account behind which to begin, $2 how many. Accounts with a delivery that waits, and when the first is due. */
+/** $1 the account before the first, $2 limit. Accounts with a waiting delivery, and the instant of their first one. */
 export const waitingAccounts = `
   WITH RECURSIVE accounts(owner, number) AS (
     SELECT (SELECT MIN(owner) FROM webhook_deliveries WHERE ${PENDING} AND owner > $1), 1
@@ -57,8 +57,8 @@ export const waitingAccounts = `
   FROM accounts WHERE owner IS NOT NULL`
 
 /**
- * $1 account, $2 receiver behind which to begin, $3 how many. Receivers with a delivery that waits, and when the
- * first is due.
+ * $1 account, $2 the receiver before the first, $3 limit. Receivers with a waiting delivery, and the instant at which
+ * their first one is due.
  */
 export const waitingReceivers = `
   WITH RECURSIVE receivers(receiver, number) AS (
@@ -72,17 +72,17 @@ export const waitingReceivers = `
       WHERE ${PENDING} AND owner = $1 AND receiver = receivers.receiver) AS due_at_ms
   FROM receivers WHERE receiver IS NOT NULL`
 
-/** $1 account, $2 now, $3 how many. */
+/** $1 account, $2 now, $3 limit. */
 export const dueDeliveries = `
   SELECT id, owner, endpoint_id, receiver, due_at_ms FROM webhook_deliveries
   WHERE ${PENDING} AND owner = $1 AND due_at_ms <= $2 ORDER BY due_at_ms, id LIMIT $3`
 
-/** $1 account, $2 now, $3 how many, $4 receiver. */
+/** $1 account, $2 now, $3 limit, $4 receiver. */
 export const dueDeliveriesTo = `
   SELECT id, owner, endpoint_id, receiver, due_at_ms FROM webhook_deliveries
   WHERE ${PENDING} AND owner = $1 AND receiver = $4 AND due_at_ms <= $2 ORDER BY due_at_ms, id LIMIT $3`
 
-/** $1 account, $2 receiver, $3 now, $4 how many. */
+/** $1 account, $2 receiver, $3 now, $4 limit. */
 export const dueUrls = `
   SELECT id, job_id, url FROM webhook_deliveries
   WHERE ${PENDING} AND owner = $1 AND receiver = $2 AND due_at_ms <= $3 ORDER BY due_at_ms, id LIMIT $4`
@@ -106,7 +106,7 @@ export const findTries = `
   SELECT number, at_ms, took_ms, status, error FROM webhook_tries WHERE delivery_id = $1 ORDER BY number`
 
 /**
- * $1 delivery, $2 number, $3 when, $4 how long it took, $5 status, $6 error. No row unless the delivery waits for it.
+ * $1 delivery, $2 number, $3 instant, $4 duration in ms, $5 status, $6 error. No row unless the delivery waits for it.
  */
 export const insertTry = `
   INSERT INTO webhook_tries (delivery_id, number, owner, at_ms, took_ms, status, error)
@@ -122,7 +122,7 @@ export const endDelivery = `
   UPDATE webhook_deliveries SET state = $2, over_at_ms = $3, due_at_ms = NULL, payload = NULL
   WHERE id = $1 AND ${PENDING}`
 
-/** $1 instant, $2 now, $3 how many. */
+/** $1 instant, $2 now, $3 limit. */
 export const giveUpDeliveries = `
   UPDATE webhook_deliveries SET state = 'FAILED', over_at_ms = $2, due_at_ms = NULL, payload = NULL
   WHERE id IN (
@@ -134,14 +134,14 @@ export const listDeliveries = `
   SELECT id, endpoint_id, job_id, job_status, state, created_at_ms, due_at_ms FROM webhook_deliveries
   WHERE job_id = $2 AND endpoint_id = $1 ORDER BY seq`
 
-/** $1 endpoint, $2 and $3 the instant and the id before which they come, $4 how many to pass over. */
+/** $1 endpoint, $2 and $3 the instant and the id before which they come, $4 number of skipped ones. */
 export const deliveryByAge = `
   SELECT created_at_ms, id FROM webhook_deliveries WHERE endpoint_id = $1 AND (created_at_ms, id) < ($2, $3)
   ORDER BY created_at_ms DESC, id DESC LIMIT 1 OFFSET $4`
 
 /**
  * $1 endpoint, $2 and $3 the instant and the id before which they come, $4 and $5 those of the last one that matters,
- * $6 the state, null for all, $7 how many.
+ * $6 the state, null for all, $7 limit.
  */
 export const pageOfDeliveries = `
   SELECT id, endpoint_id, job_id, job_status, state, created_at_ms, due_at_ms FROM webhook_deliveries
@@ -149,7 +149,7 @@ export const pageOfDeliveries = `
     AND (CAST($6 AS TEXT) IS NULL OR (state || '') = $6)
   ORDER BY created_at_ms DESC, id DESC LIMIT $7`
 
-/** $1 instant, $2 how many. Tries go with their delivery. */
+/** $1 instant, $2 limit. Tries go with their delivery. */
 export const deleteOver = `
   DELETE FROM webhook_deliveries WHERE id IN (
     SELECT id FROM webhook_deliveries WHERE state <> 'PENDING' AND over_at_ms <= $1 ORDER BY over_at_ms LIMIT $2 {{skip_locked}})

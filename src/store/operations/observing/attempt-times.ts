@@ -15,29 +15,29 @@ export const putBlock = `
   SELECT id, CAST($2 AS {{integer}}), CAST($3 AS {{integer}}), owner, CAST($4 AS {{integer}}), $5 FROM endpoints WHERE id = $1
   ON CONFLICT (endpoint_id, at_ms) DO UPDATE SET to_ms = excluded.to_ms, attempts = excluded.attempts, packed = excluded.packed`
 
-/** $1 endpoint, $2 how many blocks of it stay, $3 how many go at once. */
+/** $1 endpoint, $2 number of its newest blocks that stay, $3 limit of removed ones. */
 export const deleteBlocksOver = `
   DELETE FROM attempt_times WHERE {{row}} IN (
     SELECT {{row}} FROM attempt_times WHERE endpoint_id = $1 ORDER BY at_ms DESC LIMIT CAST($3 AS {{integer}}) OFFSET CAST($2 AS {{integer}}) {{skip_locked}})`
 
-/** $1 endpoint, $2 how many blocks of its account stay, $3 how many go at once. */
+/** $1 endpoint, $2 number of the newest blocks of its account that stay, $3 limit of removed ones. */
 export const deleteBlocksOfAccount = `
   DELETE FROM attempt_times WHERE {{row}} IN (
     SELECT {{row}} FROM attempt_times WHERE owner = (SELECT owner FROM endpoints WHERE id = $1)
     ORDER BY to_ms DESC LIMIT CAST($3 AS {{integer}}) OFFSET CAST($2 AS {{integer}}) {{skip_locked}})`
 
-/** $1 endpoint, $2 the instant at which they end or later, $3 the instant before which they begin, $4 how many. */
+/** $1 endpoint, $2 the instant at which they end or later, $3 the instant before which they begin, $4 limit. */
 export const readBlocks = `
   SELECT at_ms, to_ms, attempts, packed FROM attempt_times
   WHERE endpoint_id = $1 AND at_ms < $3 AND to_ms >= $2 ORDER BY at_ms DESC LIMIT $4`
 
-/** $1 the instant before which they ended, $2 how many. */
+/** $1 the instant before which they ended, $2 limit. */
 export const deleteOldBlocks = `
   DELETE FROM attempt_times WHERE {{row}} IN (
     SELECT {{row}} FROM attempt_times WHERE to_ms < $1 ORDER BY to_ms LIMIT $2 {{skip_locked}})
   RETURNING at_ms`
 
-/** $1 endpoint, $2 how many. */
+/** $1 endpoint, $2 limit. */
 export const deleteBlocksLeft = `
   DELETE FROM attempt_times WHERE {{row}} IN (
     SELECT {{row}} FROM attempt_times WHERE endpoint_id = $1 ORDER BY at_ms LIMIT $2 {{skip_locked}})
@@ -81,7 +81,7 @@ function* addTo({ endpointId, times }: NewTimes): Steps<void> {
   yield* perform(deleteBlocksOfAccount, [endpointId, MAX_BLOCKS.ofAccount, more + SPARE_REMOVALS])
 }
 
-/** Removes blocks of a deleted endpoint. Returns how many. */
+/** Removes blocks of a deleted endpoint. @returns their number */
 export function* removeBlocks(endpointId: EndpointId, limit: number): Steps<number> {
   return (yield* query(deleteBlocksLeft, [endpointId, limit])).length
 }

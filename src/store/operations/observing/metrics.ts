@@ -17,23 +17,23 @@ const putBucket = `
   SELECT id, CAST($2 AS {{integer}}), CAST($3 AS {{integer}}), owner, $4 FROM endpoints WHERE id = $1
   ON CONFLICT (endpoint_id, span_ms, at_ms) DO UPDATE SET counts = excluded.counts`
 
-/** $1 endpoint, $2 length of the spans, $3 and $4 bounds, $5 how many. */
+/** $1 endpoint, $2 length of the spans, $3 and $4 bounds, $5 limit. */
 const readBuckets = `
   SELECT at_ms, counts FROM metric_buckets
   WHERE endpoint_id = $1 AND span_ms = $2 AND at_ms >= $3 AND at_ms < $4 ORDER BY at_ms LIMIT $5`
 
-/** $1 length of the spans, $2 and $3 bounds, $4 how many. Of all endpoints, the newest first. */
+/** $1 length of the spans, $2 and $3 bounds, $4 limit. Of all endpoints, the newest first. */
 const recentBuckets = `
   SELECT endpoint_id, at_ms, counts FROM metric_buckets
   WHERE span_ms = $1 AND at_ms >= $2 AND at_ms < $3 ORDER BY at_ms DESC LIMIT $4`
 
-/** $1 length of the spans, $2 the instant before which they began, $3 how many. */
+/** $1 length of the spans, $2 the instant before which they began, $3 limit. */
 const deleteOldBuckets = `
   DELETE FROM metric_buckets WHERE (endpoint_id, span_ms, at_ms) IN (
     SELECT endpoint_id, span_ms, at_ms FROM metric_buckets WHERE span_ms = $1 AND at_ms < $2 ORDER BY at_ms LIMIT $3 {{skip_locked}})
   RETURNING at_ms`
 
-/** $1 endpoint, $2 how many. */
+/** $1 endpoint, $2 limit. */
 const deleteBucketsLeft = `
   DELETE FROM metric_buckets WHERE endpoint_id = $1 AND (span_ms, at_ms) IN (
     SELECT span_ms, at_ms FROM metric_buckets WHERE endpoint_id = $1 ORDER BY span_ms, at_ms LIMIT $2 {{skip_locked}})
@@ -89,7 +89,7 @@ function* addTo({ endpointId, minuteMs, bucket }: MetricCount, lengthMs: number)
   yield* perform(putBucket, [...place, bucketText(sum)])
 }
 
-/** Removes buckets of a deleted endpoint. Returns how many. */
+/** Removes buckets of a deleted endpoint. @returns their number */
 export function* removeBuckets(endpointId: EndpointId, limit: number): Steps<number> {
   return (yield* query(deleteBucketsLeft, [endpointId, limit])).length
 }

@@ -33,7 +33,7 @@ export const findRegistry = `SELECT ${REGISTRY_COLUMNS} FROM registries WHERE id
 /** $1 owner, $2 registry. */
 export const sealedPassword = 'SELECT sealed FROM registries WHERE id = $2 AND owner = $1'
 
-/** $1 owner, $2 and $3 where the page before ended, $4 how many. */
+/** $1 owner, $2 and $3 the end of the previous page, $4 limit. */
 export const listRegistries = `
   SELECT ${REGISTRY_COLUMNS} FROM registries WHERE owner = $1 AND (created_at_ms, id) > ($2, $3)
   ORDER BY created_at_ms, id LIMIT $4`

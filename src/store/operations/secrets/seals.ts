@@ -34,7 +34,7 @@ const insertCanary = 'INSERT INTO key_canaries (id, sealed) VALUES ($1, $2) ON C
 /** $1 id. */
 const findCanary = 'SELECT sealed FROM key_canaries WHERE id = $1'
 
-/** $1 id behind which to begin, $2 how many. */
+/** $1 the id before the first, $2 limit. */
 function listSeals(kind: SealKind): string {
   const [, , text] = PLACES[kind]
   if (WITHIN.has(kind)) return listWhere(kind, `${text} LIKE '%"${SEALED_MARK}%'`)
@@ -67,7 +67,7 @@ const replaceSmallInput = `
 const replaceLargeInput = `
   UPDATE job_payloads SET text = $3 WHERE job_id = $1 AND kind = 'input' AND text = $2 RETURNING job_id`
 
-/** $1 job, $2 how many bytes its input has now. */
+/** $1 job, $2 bytes of its new input. */
 const setInputBytes = 'UPDATE jobs SET input_bytes = $2 WHERE id = $1'
 
 /** All that is sealed. */

@@ -14,7 +14,7 @@ export const insertSecret = `
   ON CONFLICT (owner, name) DO NOTHING
   RETURNING id`
 
-/** $1 owner, $2 and $3 where the page before ended, $4 how many. */
+/** $1 owner, $2 and $3 the end of the previous page, $4 limit. */
 export const listSecrets = `
   SELECT ${SECRET_COLUMNS} FROM secrets WHERE owner = $1 AND (created_at_ms, id) > ($2, $3)
   ORDER BY created_at_ms, id LIMIT $4`

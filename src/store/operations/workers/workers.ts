@@ -70,7 +70,7 @@ export const workers = {
   }),
 
   freeze: write(function* (id: WorkerId, nowMs: number): Steps<WorkerMove | null> {
-    // Locked before it is looked at whether it has jobs: a claim locks it too.
+    // Locked before the check for its jobs: a claim locks it too.
     if ((yield* queryOne(sql.workerState, [id])) === null) return null
     const row = yield* queryOne<WorkerRow>(sql.freezeWorker, [id, nowMs])
     return row === null ? null : { worker: toWorker(row), from: 'READY' }

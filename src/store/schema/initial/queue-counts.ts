@@ -19,7 +19,7 @@ const COLUMNS = `endpoint_id, shard, owner, ${NAMES.join(', ')}`
 const one = (row: 'OLD' | 'NEW', condition: string) =>
   `(${condition.replace(/\b(?:status|low_priority|queue)\b/g, column => `${row}.${column}`)})`
 
-/** Adds to the counts of an endpoint. @param of what is added for the jobs of a condition */
+/** Adds to the counts of an endpoint. @param of SQL of the number that is added for the jobs of a condition */
 const addChange = (of: (condition: string) => string, id: string) =>
   `UPDATE queue_counts SET ${Object.entries(COUNTS)
     .map(([name, condition]) => `${name} = ${name} + ${of(condition)}`)

@@ -1,7 +1,7 @@
 /** The table of the server's time. */
 
 /**
- * One row: what a later server needs to go on with the server's time (docs/adr/0079). `now_ms` is that time when the
+ * One row, with which a later server continues the server's time (docs/adr/0079). `now_ms` is that time when the
  * machine had run for `since_boot_ms` in the run of its system that `boot` names, and `database_ms` the clock of the
  * database then; null where that has none of its own. `step_since_ms` is when a step of the machine's clock was
  * noticed that was not followed. Until `held_until_ms` nothing is removed by retention. `accepted` is 1 when the next
