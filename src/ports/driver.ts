@@ -13,7 +13,7 @@ import type { WorkerWish } from '../core/workers/worker-wish.ts'
 export interface WorkerSpec {
   readonly workerId: WorkerId
   readonly endpointId: EndpointId
-  /** The account of its endpoint, for people who look at its platform; left out where nobody does. */
+  /** The account of its endpoint, for people who look at its platform; left out without such a platform. */
   readonly owner?: OwnerId
   readonly image: string
   readonly args: string

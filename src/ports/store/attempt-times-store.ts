@@ -18,6 +18,6 @@ export interface AttemptTimesStore {
    * Blocks of an endpoint that begin before `beforeMs` and end at `fromMs` or later, newest first; at most `limit`.
    */
   read(endpointId: EndpointId, fromMs: number, beforeMs: number, limit: number): Promise<TimesBlock[]>
-  /** Removes blocks that ended before the instant, at most `limit`. Returns how many there were. */
+  /** Removes blocks that ended before the instant, at most `limit`. @returns their number */
   removeOld(beforeMs: number, limit: number): Promise<number>
 }

@@ -35,7 +35,7 @@ export interface OnceKey {
 /** A batch after a change, why there was none, or null when the batch or its endpoint is gone. */
 export type BatchAnswer = { readonly batch: Batch } | { readonly refused: BatchRefusal } | null
 
-/** A part of a list, and how long the whole is. */
+/** A part of a list, and the length of the whole. */
 export interface BatchPage<Item> {
   readonly items: readonly Item[]
   readonly total: number
@@ -116,8 +116,8 @@ export interface BatchStore {
   /** Removes jobs and requests of expired batches, at most `limit` of each, and batches of which nothing is left. */
   removeExpired(nowMs: number, limit: number): Promise<{ jobs: RemovedJob[]; more: boolean }>
   /**
-   * The batch for whose turn a job waits, and how many of its requests come before, counted to `limit`; null when it
-   * waits for none.
+   * The batch for whose turn a job waits, and the number of its requests before the job, counted to `limit`; null when
+   * it waits for no turn.
    */
   before(jobId: JobId, limit: number): Promise<{ batchId: BatchId; before: number } | null>
 }

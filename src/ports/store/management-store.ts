@@ -180,7 +180,7 @@ export interface SealStore {
   list(kind: SealKind, after: string, limit: number): Promise<SealedText[]>
   /** Texts of one kind that may be sealed, sealed or not, likewise. */
   listPayloads(kind: PayloadKind, after: string, limit: number): Promise<SealedText[]>
-  /** Replaces those that are still as they were; returns how many. */
+  /** Replaces those that did not change. @returns their number */
   replace(kind: SealKind, changes: readonly SealChange[]): Promise<number>
   /**
    * Keeps the sealed text that shows which encryption key the database has, unless there is one.

@@ -28,6 +28,6 @@ export interface MetricStore {
    * most `limit` buckets.
    */
   results(fromMs: number, toMs: number, limit: number): Promise<MinuteResults[]>
-  /** Removes buckets that began before the instant, at most `limit`. Returns how many there were. */
+  /** Removes buckets that began before the instant, at most `limit`. @returns their number */
   removeOld(span: MetricSpan, beforeMs: number, limit: number): Promise<number>
 }

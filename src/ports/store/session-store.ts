@@ -16,6 +16,6 @@ export interface SessionStore {
   find(hash: string): Promise<KeyedSession | null>
   /** False when it is gone. */
   remove(hash: string): Promise<boolean>
-  /** Removes sessions that were over at an instant, at most `limit`. Returns how many there were. */
+  /** Removes sessions that were over at an instant, at most `limit`. @returns their number */
   removeOver(atMs: number, limit: number): Promise<number>
 }

@@ -185,7 +185,7 @@ export interface DueWebhook {
   readonly endpointId: EndpointId
   /**
    * The number of its receiver, as core/jobs/webhook.ts makes it; `UNKNOWN_RECEIVER` while its URL is sealed and
-   * nobody has opened it.
+   * was not opened.
    */
   readonly receiver: number
   readonly dueAtMs: number
@@ -310,7 +310,8 @@ export interface WebhookStore {
   giveUp(beforeMs: number, nowMs: number, limit: number): Promise<GivenUpWebhook[]>
   /**
    * Removes deliveries that were over by `beforeMs`, at most `limit`, and keys that neither an endpoint nor a
-   * delivery needs. Returns how many deliveries there were.
+   * delivery needs.
+   * @returns number of removed deliveries
    */
   removeOver(beforeMs: number, limit: number): Promise<number>
   key(endpointId: EndpointId): Promise<WebhookKey | null>
@@ -542,7 +543,7 @@ export interface KeyStore {
 
 /** Care of the database itself, in bounded work. */
 export interface UpkeepStore {
-  /** Removes counts of REST windows that began before `beforeMs`, at most `limit`. Returns how many there were. */
+  /** Removes counts of REST windows that began before `beforeMs`, at most `limit`. @returns their number */
   removeOldWindows(beforeMs: number, limit: number): Promise<number>
   /** Gives some of the free space back to the disk when there is much. True when there is more to give. */
   compact(): Promise<boolean>

@@ -49,12 +49,13 @@ export interface UsageStore {
   /** The time of workers that run is included up to `nowMs`. */
   workers(query: UsageQuery, nowMs: number): Promise<{ sums: WorkerUsageSum[]; nextMs: number | null }>
   /**
-   * Counts workers that were not counted since `beforeMs` up to now, at most `limit`. Returns how many there were.
+   * Counts workers that were not counted since `beforeMs` up to now, at most `limit`.
+   * @returns their number
    */
   countWorkers(nowMs: number, beforeMs: number, limit: number): Promise<number>
   /**
-   * Removes hours before `beforeMs`, at most `limit` of each kind. Returns how many of the more frequent kind there
-   * were.
+   * Removes hours before `beforeMs`, at most `limit` of each kind.
+   * @returns number of removed hours of the more frequent kind
    */
   removeOld(beforeMs: number, limit: number): Promise<number>
 }
