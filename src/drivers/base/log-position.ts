@@ -1,7 +1,7 @@
 /**
  * Place up to which an output was read. An engine hands out entries from a second on, in the order in which they were
  * written; the times in them are not in order, since the parts of a long line all have the time of the first. So a
- * position is a second and how many entries from it on were read.
+ * position is a second and the number of entries read from it on.
  */
 
 /** One piece of output: a line with its end, or a part of a long one. */

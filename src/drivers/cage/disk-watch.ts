@@ -111,7 +111,7 @@ export class CageDisks {
     }
   }
 
-  /** Nobody knows which worker has filled a cache, so all that have it end; it goes with the last of them. */
+  /** The worker that filled a cache is unknown, so all that have it end; it is removed with the last of them. */
   async #checkCaches(watched: readonly WatchedDisk[]): Promise<void> {
     const { cacheLimitGb, end } = this.#options
     for (const cache of new Set(watched.flatMap(worker => worker.cache ?? []))) {

@@ -26,8 +26,8 @@ const MAX_PROCESSES = 4_096
 const MEMORY_SHARE = 0.9
 const PERIOD_US = 100_000
 /**
- * Its first argument says how many files follow, into each of which it writes itself; the rest is the command. No core
- * is dumped.
+ * A script of the shell that joins control groups. Its first argument is the number of files that follow, into each of
+ * which it writes itself; the rest is the command. No core is dumped.
  */
 const JOIN =
   'ulimit -c 0; n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 >"$1" || exit 125; shift; n=$((n-1)); done; exec "$@"'

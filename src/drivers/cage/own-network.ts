@@ -105,7 +105,7 @@ const OUTER: readonly string[] = [
   ...['--dev-bind', '/', '/'],
 ]
 
-/** The words that make such namespaces for a command, to find out whether that can be done. */
+/** The words that make such namespaces for a command, for trials. */
 export function outerWords(bwrap: string): string[] {
   return [bwrap, ...OUTER, '--']
 }

@@ -438,7 +438,7 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
     await this.#askFor(unheard.sort((a, b) => b.unheardMs - a.unheardMs).slice(0, MAX_ASKED))
   }
 
-  /** Asks the cluster for pods one by one; what it does not have is gone. */
+  /** Asks the cluster for pods one by one; those that it does not have are gone. */
   async #askFor(pods: readonly WorkerPod[]): Promise<void> {
     for (const pod of pods) {
       if (this.#closed || pod.exit !== null) continue

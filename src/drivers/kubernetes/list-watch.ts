@@ -119,7 +119,7 @@ export class ListWatch<Item extends KubernetesObject> {
     this.#tell(null)
   }
 
-  /** Reads events until the API ends the watch. @returns whether it lasted for a while, or something came */
+  /** Reads events until the API ends the watch. @returns true if it lasted for a while, or an event came */
   async #watch(): Promise<boolean> {
     const { api, clock, path, query } = this.#options
     const stop = new AbortController()

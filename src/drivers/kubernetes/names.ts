@@ -11,7 +11,7 @@ export const NAMES = {
   owner: 'runyard.dev/owner',
   /** Its ports for requests and for health checks, as `80,8080`. */
   serves: 'runyard.dev/serves',
-  /** The types of GPUs that it wished, as a JSON list, and how many. */
+  /** The types of GPUs that it wished, as a JSON list, and their number. */
   gpuTypes: 'runyard.dev/gpu-types',
   gpuCount: 'runyard.dev/gpu-count',
 } as const

@@ -50,7 +50,7 @@ export function hasPullSecret({ spec }: PodObject): boolean {
   return ((spec as { imagePullSecrets?: readonly unknown[] } | undefined)?.imagePullSecrets?.length ?? 0) > 0
 }
 
-/** Reads a pod. @param hasCredential whether its image is downloaded with one */
+/** Reads a pod. @param hasCredential true if its image is downloaded with a credential */
 export function podReport(pod: PodObject, hasCredential: boolean): PodReport {
   const { metadata, spec, status } = pod
   const annotations = metadata.annotations ?? {}

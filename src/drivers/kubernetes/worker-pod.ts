@@ -217,7 +217,7 @@ export class WorkerPod {
     void this.#settle({ code: null, signal: null, cause: { kind: 'not_started', failure } })
   }
 
-  /** Looks whether a limit is over. Is called from time to time while the API answers. */
+  /** Checks its limits of time. Called from time to time while the API answers. */
   check(): void {
     if (this.#settling || this.#exit !== null) return
     const nowMs = this.#options.clock.monotonic()
