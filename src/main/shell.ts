@@ -118,7 +118,7 @@ export class Shell {
     this.#unfollow = this.certificate?.watch(() => this.lock.update(info())) ?? (() => {})
   }
 
-  /** Ends the listeners, if there are any. @param graceMs how long open connections may take to end */
+  /** Ends the listeners, if there are any. @param graceMs milliseconds in which open connections may end */
   async endListeners(graceMs: number): Promise<void> {
     await (await this.#listeners?.catch(() => null))?.close(graceMs)
   }

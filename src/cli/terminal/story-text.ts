@@ -11,7 +11,7 @@ export interface ToldStory {
 const WIDTH = 6
 
 /**
- * A story for people: one line for each event, with its time in UTC and how long it took, so far where it goes on.
+ * A story for people: one line for each event, with its time in UTC and its duration, so far if it goes on.
  * Future entries come last, with the time until then.
  */
 export function storyText({ id, status, events }: ToldStory, nowMs: number): string {

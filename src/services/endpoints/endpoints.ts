@@ -97,7 +97,7 @@ export interface EndpointWorkers {
   kill(id: WorkerId, reason: StopReason): Promise<void>
 }
 
-/** Endpoints: what they run, for which account, and with how many workers. */
+/** The endpoints of accounts: their configurations, their own templates, and the end of their workers. */
 export class Endpoints {
   readonly #ports: Ports
   readonly #workers: EndpointWorkers

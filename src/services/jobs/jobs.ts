@@ -52,7 +52,7 @@ export type CancelResult = 'cancelled' | 'was_cancelled'
 /** A worker that claims jobs, as this server knows it. */
 export interface Claimant {
   readonly id: WorkerId
-  /** Notes jobs that it got, before anybody else can see that it has them. */
+  /** Notes jobs that it got, before any other caller can see that it has them. */
   claimed(jobs: readonly JobId[]): void
   /** Notes that these jobs have reached it, or never will. */
   settled(jobs: readonly JobId[], delivered: boolean): void
@@ -424,7 +424,7 @@ export class Jobs {
   /**
    * Removes a part of the rows of a deleted endpoint; its waiting and running jobs are cancelled.
    * @param limit maximum number of rows
-   * @returns number of removed rows, and whether some are left
+   * @returns number of removed rows; `more` is true if some are left
    */
   async removePart(endpointId: EndpointId, limit: number): Promise<{ rows: number; more: boolean }> {
     const { cancelled, rows, more } = await this.#ports.store.removals.removePart(

@@ -22,7 +22,7 @@ export interface StreamAnswer {
   readonly status: JobStatus
   readonly chunks: readonly string[]
   readonly attempt: number
-  /** To be called once: whether the client got the response. Chunks that it did not get are delivered again. */
+  /** Call it once, with true if the client got the response. Chunks that it did not get are delivered again. */
   readonly settle: (delivered: boolean) => void
 }
 

@@ -51,7 +51,7 @@ export class Explainer {
   readonly #placing: Partial<PlacementRules>
   readonly #timeKeeper: Pick<TimeKeeper, 'note'> | null
 
-  /** @param placing rules of placement; what is left out has its default */
+  /** @param placing rules of placement; those that are left out have their defaults */
   constructor(
     ports: Pick<Ports, 'store' | 'storeDamage' | 'storeRoom' | 'driver' | 'clock' | 'machine'>,
     parts: {

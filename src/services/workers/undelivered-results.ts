@@ -70,8 +70,8 @@ export class UndeliveredResults {
   }
 
   /**
-   * A line that stands behind other text may be a text about the SDK: it gives the reason, and whether the job is over
-   * is shown by others.
+   * A line behind other text may be a text about the SDK: it only gives the reason, and other lines show the end of
+   * the job.
    */
   async #readLines(running: RunningWorker): Promise<void> {
     const { unsent } = running
