@@ -26,7 +26,7 @@ export interface DatabaseCheck {
   readonly problem: string | null
   /** The remedy of this problem; null without a problem, and for the general remedy of such a database. */
   readonly remedy: string | null
-  /** Of the engine and the schema; null for a database that is not there yet. */
+  /** Of the engine and the schema; null for a database that does not exist yet. */
   readonly version: string | null
   /** Its clock in Unix milliseconds; null for a file. */
   readonly nowMs: number | null

@@ -65,7 +65,7 @@ export const takeShard = `
 export const LOCK_SCHEMA = `SELECT pg_advisory_xact_lock(hashtext('runyard'), hashtext(current_schema()))`
 
 /**
- * Runs statements of an operation, which are sent together; after one that fails none is run.
+ * Runs statements of an operation, which are sent together; after one that fails no other is run.
  * @returns the rows of each
  * @throws TypeError for a parameter that cannot be stored; else the error of `fromPostgres`
  */

@@ -105,7 +105,7 @@ const HAS_ROW = 'SELECT EXISTS (SELECT FROM server_lease) AND EXISTS (SELECT FRO
 const READ = `SELECT epoch, holder, released, server, (extract(epoch FROM taken_at) * 1000)::float8 AS taken,
   (extract(epoch FROM until - clock_timestamp()) * 1000)::float8 AS left FROM server_lease`
 
-/** $1 holder, $2 server, $3 milliseconds. The guards are looked at again after a wait for another candidate. */
+/** $1 holder, $2 server, $3 milliseconds. The guards are checked again after a wait for another candidate. */
 const TAKE = `WITH mine AS (SELECT $2::jsonb AS server), taken AS (
   UPDATE server_lease SET epoch = epoch + 1, holder = $1, server = mine.server, taken_at = clock_timestamp(),
     until = clock_timestamp() + $3 * interval '1 millisecond', released = FALSE
@@ -169,7 +169,7 @@ export class DatabaseLease {
     this.#url = url
   }
 
-  /** Makes the tables where they are not there. */
+  /** Makes the tables if they are missing. */
   async prepare(): Promise<void> {
     if ((await this.#isMade(IS_MADE)) && (await this.#isMade(HAS_ROW))) return
     await this.#run(CREATE)
@@ -198,7 +198,7 @@ export class DatabaseLease {
   }
 
   /**
-   * Waits for the end of what older epochs still write, and ends the sessions of those that take too long: their
+   * Waits for the end of writes of older epochs, and ends the sessions of those that take too long: their
    * server may have been stopped in the middle of a transaction. From then on nothing of an older epoch can be
    * committed.
    * @returns true when they ended; false to try again

@@ -27,7 +27,7 @@ const prepared = new WeakMap<Connection, Map<string, 'prepared' | 'unsure'>>()
 
 /**
  * Statements that are sent together and answered together (PostgreSQL, "Message Flow", "Pipelining"): one message
- * each way, however many they are. After one that fails none is run, so that a COMMIT among them never commits a
+ * each way for any number of them. After one that fails no other is run, so that a COMMIT among them never commits a
  * part. Their transaction stays open then.
  */
 export class Pipeline implements Submittable {
@@ -55,7 +55,7 @@ export class Pipeline implements Submittable {
     connection.stream.cork()
     try {
       for (const [index, { name, text, columns }] of this.#statements.entries()) {
-        // A close of a statement that is not there is no error.
+        // A close of a statement that does not exist is no error.
         if (known.get(name) === 'unsure') connection.close({ type: 'S', name }, false)
         if (known.get(name) !== 'prepared') connection.parse({ name, text, types: [] }, false)
         known.set(name, 'prepared')

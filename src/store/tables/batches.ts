@@ -1,4 +1,4 @@
-/** Statements and rows of batches and on their requests before they are jobs. */
+/** Statements and rows of batches, and of their requests before these become jobs. */
 import type { BatchId, EndpointId, JobId, OwnerId } from '../../core/ids.ts'
 import type { Batch, BatchRequest, StoredBatchStatus } from '../../core/jobs/batch.ts'
 import type { BatchDraftRequest } from '../../ports/store/batch-store.ts'
@@ -94,7 +94,7 @@ export const renameBatch = `
   UPDATE batches SET name = $4 WHERE id = $2 AND endpoint_id = $1 AND ${there('$3')}
   RETURNING ${BATCH_COLUMNS}`
 
-/** $1 endpoint, $2 batch, $3 now. It joins the queue of its endpoint behind all who wait. */
+/** $1 endpoint, $2 batch, $3 now. It joins the queue of its endpoint behind all that wait. */
 export const finalizeBatch = `
   UPDATE batches SET status = 'FINALIZED', finalized_at_ms = $3, turn_at_ms = $3, expires_at_ms = NULL,
     position = 1 + COALESCE((SELECT MAX(position) FROM (

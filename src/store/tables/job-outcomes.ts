@@ -118,7 +118,7 @@ export const nextDeadlines = `
   SELECT (SELECT MIN(deadline_ms) FROM jobs WHERE ${RUNNING}) AS timeout_at_ms,
     (SELECT MIN(expires_at_ms) FROM jobs) AS expires_at_ms`
 
-/** $1 worker, $2 job, $3 since when. Nothing when the worker is unknown. */
+/** $1 worker, $2 job, $3 instant since which it should stop the job. Nothing when the worker is unknown. */
 export const insertStop = `
   INSERT INTO stops (worker_id, job_id, owner, since_ms)
   SELECT id, $2, owner, $3 FROM workers WHERE id = $1

@@ -224,7 +224,7 @@ export const diagnosticsOf = 'SELECT at_ms, worker_id, text FROM diagnostics WHE
 /** Maximum number of diagnostics of one job. */
 export const MAX_DIAGNOSTICS = 20
 
-/** $1 job, $2 when, $3 worker, $4 the text, $5 maximum number of diagnostics of one job. */
+/** $1 job, $2 instant, $3 worker, $4 the text, $5 maximum number of diagnostics of one job. */
 export const addDiagnostic = `
   INSERT INTO diagnostics (job_id, seq, owner, at_ms, worker_id, text)
   SELECT id, (SELECT COUNT(*) FROM diagnostics WHERE job_id = $1) + 1, owner, $2, $3, $4

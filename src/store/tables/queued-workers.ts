@@ -58,7 +58,7 @@ export const deleteQueuedWorker = 'DELETE FROM queued_workers WHERE id = $1'
 /** $1 endpoint. */
 export const deleteQueuedWorkersOf = 'DELETE FROM queued_workers WHERE endpoint_id = $1'
 
-/** $1 worker, $2 version, $3 resource, $4 reason, $5 and $6 when the download of its models began and ended. */
+/** $1 worker, $2 version, $3 resource, $4 reason, $5 and $6 begin and end of the download of its models. */
 export const updateQueuedWorker = `
   UPDATE queued_workers SET resource = $3, reason = $4, download_started_at_ms = $5, download_ended_at_ms = $6
   WHERE id = $1 AND version = $2 RETURNING id`

@@ -37,7 +37,7 @@ const newestWorking = (endpoint: string) => newest(endpoint, '')
 /** The last one of these that new releases are compared with. @param endpoint its id */
 const newestGood = (endpoint: string) => newest(endpoint, ` AND working.results >= ${MIN_JUDGED_RESULTS}`)
 
-/** $1 endpoint, $2 the newest version that goes. */
+/** $1 endpoint, $2 the newest version that is removed. */
 export const deleteOldReleases = `
   DELETE FROM releases WHERE endpoint_id = $1 AND version <= $2
     AND version <> ${newestWorking('$1')} AND version <> ${newestGood('$1')}`
@@ -85,7 +85,7 @@ export const releaseReady = `
   UPDATE releases SET ready_at_ms = $3 WHERE endpoint_id = $1 AND version = $2 AND ready_at_ms IS NULL`
 
 /**
- * $1 endpoint, $2 version, $3 when a worker of it was created, $4 that worker. It was not ready, and no other worker
+ * $1 endpoint, $2 version, $3 creation of a worker of it, $4 that worker. It was not ready, and no other worker
  * shows that the release is.
  */
 export const releaseNeverReady = `
@@ -164,11 +164,11 @@ export const judgedReleases = `
     ORDER BY CASE WHEN newest.canary IS NULL AND older.results >= ${MIN_JUDGED_RESULTS} THEN 0 ELSE 1 END, older.version DESC LIMIT 1)
   WHERE endpoints.id IN ({{id_list}}) AND newest.judged = 1 AND newest.ready_at_ms IS NOT NULL`
 
-/** $1 endpoint, $2 version. It is judged no more. */
+/** $1 endpoint, $2 version. It is no longer judged. */
 export const endTrial = 'UPDATE releases SET judged = 0 WHERE endpoint_id = $1 AND version = $2'
 
 /**
- * $1 endpoint, $2 version, $3 the version that goes on, $4 the numbers, as JSON. No row where it is not judged, or
+ * $1 endpoint, $2 version, $3 the version that goes on, $4 the results, as JSON. No row if it is not judged, or
  * another version is the newest.
  */
 export const stopRelease = `

@@ -16,7 +16,7 @@ export const insertAccount = `
 /** $1 account. */
 export const findAccount = `SELECT ${ACCOUNT_COLUMNS} FROM accounts WHERE owner = $1`
 
-/** $1 account, $2 name, $3 the flag and $4 limits as a JSON text, each NULL to keep what there is. */
+/** $1 account, $2 name, $3 the flag and $4 limits as a JSON text, each NULL to keep the present one. */
 export const updateAccount = `
   UPDATE accounts SET name = COALESCE($2, name), delete_running_endpoints = COALESCE($3, delete_running_endpoints),
     limits = COALESCE($4, limits)

@@ -116,7 +116,7 @@ function withRunning(
   return [...sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, sum]) => sum)
 }
 
-/** Counts what moves of jobs have used, in the hour of the moves. Belongs into the transaction of the moves. */
+/** Counts the usage of moves of jobs, in the hour of the moves. Must run in the transaction of the moves. */
 export function* countJobUsage(moves: readonly UsedMove[], nowMs: number): Steps<void> {
   const sums = new Map<EndpointId, { owner: OwnerId; usage: JobUsage }>()
   for (const { job, usage: used } of moves) {
@@ -145,8 +145,8 @@ export function* countEnd(id: WorkerId, nowMs: number, seen: boolean): Steps<voi
 }
 
 /**
- * Counts the time of a worker under the flavor that it has, before it gets another one. Belongs into the transaction
- * of that.
+ * Counts the time of a worker under the flavor that it has, before it gets another one. Must run in the transaction
+ * of that change.
  */
 export function* countFlavor(id: WorkerId, flavor: string, nowMs: number): Steps<void> {
   const row = yield* queryOne<MeterRow>(sql.meterOf, [id])

@@ -33,8 +33,7 @@ interface Sum {
 const NOTHING: Sum = { records: 0, bytes: 0, inputBytes: 0 }
 
 /**
- * Keeps records of jobs that are about to be removed, and removes as many old ones of their accounts as are too many
- * then.
+ * Keeps records of jobs that are about to be removed, and removes old ones of their accounts past the limits.
  */
 export function* keepRecords(rows: readonly RemovedRow[], rules: JobRecordRules, nowMs: number): Steps<void> {
   const more = new Map<OwnerId, Sum>()
@@ -55,7 +54,7 @@ export function* keepRecords(rows: readonly RemovedRow[], rules: JobRecordRules,
   }
 }
 
-/** Returns what the record counts as. */
+/** Keeps a record of a job. @returns the bytes that it and its input count as */
 function* keepRecord(row: RemovedRow, rules: JobRecordRules, nowMs: number): Steps<Omit<Sum, 'records'>> {
   const job = { status: row.status, error: row.error, finishedAtMs: row.finished_at_ms }
   const { status, error, finishedAtMs } = recordedEnd(job, nowMs)

@@ -19,8 +19,8 @@ export const tailOfPart = `
   ORDER BY position DESC, id DESC LIMIT 1`
 
 /**
- * $1 endpoint, $2 queue, $3 priority, $4 and $5 the place behind which they stand, $6 and $7 the last place, $8 how
- * many.
+ * $1 endpoint, $2 queue, $3 priority, $4 and $5 the place behind which they stand, $6 and $7 the last place, $8
+ * limit.
  */
 export const waitingJobs = `
   SELECT id, position, expires_at_ms, input_bytes AS bytes FROM jobs

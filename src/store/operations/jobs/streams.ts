@@ -18,8 +18,8 @@ export const appendChunk = `
 export const lastChunks = 'SELECT chunk FROM chunks WHERE job_id = $1 ORDER BY seq DESC LIMIT $2'
 
 /**
- * $1 job, $2 after which chunk, $3 maximum bytes, $4 maximum number of chunks. Bytes are counted up, so a part is a
- * range of them.
+ * $1 job, $2 the chunk before the part, $3 maximum bytes, $4 maximum number of chunks. Bytes are counted up, so a
+ * part is a range of them.
  */
 export const readChunks = `
   SELECT seq, chunk FROM chunks

@@ -41,7 +41,7 @@ function isFull(claimed: readonly { readonly input: string }[]): boolean {
   return claimed.reduce((sum, { input }) => sum + input.length, 0) >= CLAIMED_BYTES
 }
 
-/** Limit of attempts to claim: others may take what was decided on. */
+/** Limit of attempts to claim: other workers may take the chosen jobs. */
 const MAX_TRIES = 3
 
 /** True where batches take turns in the queue of an endpoint; without any a claim is one statement. */

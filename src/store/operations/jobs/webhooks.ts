@@ -114,7 +114,7 @@ export const insertTry = `
   WHERE id = $1 AND ${PENDING} AND $2 = 1 + (SELECT COUNT(*) FROM webhook_tries WHERE delivery_id = $1)
   RETURNING number`
 
-/** $1 delivery, $2 when it is due again. */
+/** $1 delivery, $2 the instant at which it is due again. */
 export const postponeDelivery = `UPDATE webhook_deliveries SET due_at_ms = $2 WHERE id = $1 AND ${PENDING}`
 
 /** $1 delivery, $2 its last state, $3 now. */

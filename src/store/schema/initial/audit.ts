@@ -1,9 +1,9 @@
 /** Tables of the audit log. */
 
 /**
- * Entries are only ever added at the end and removed at the beginning. `content` is what `hash` is of, with the hash
- * of the row before; the other columns repeat parts of it so that lists find them. Texts are empty where an entry has
- * none.
+ * Entries are only added at the end and removed at the beginning. `hash` is that of `content` and of the hash of the
+ * previous row; the other columns repeat parts of `content`, so that lists find them. Texts that an entry lacks are
+ * empty.
  */
 export const auditEntries = [
   `CREATE TABLE audit_entries (

@@ -26,7 +26,7 @@ export const endpoints = [
   'CREATE INDEX endpoints_by_owner ON endpoints (owner, created_at_ms, id)',
 ]
 
-/** Repeats what is in the configuration of endpoints, so that a volume in use cannot be removed. */
+/** Repeats the volumes in the configuration of endpoints, so that a volume in use cannot be removed. */
 export const endpointVolumes = [
   `CREATE TABLE endpoint_volumes (
     endpoint_id TEXT NOT NULL REFERENCES endpoint_ids (id) ON DELETE CASCADE,

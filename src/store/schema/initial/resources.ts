@@ -1,4 +1,4 @@
-/** Tables of what endpoints are made of. */
+/** Tables of secrets, registries, network volumes and templates. */
 
 /**
  * A known text that is sealed with the encryption key of the database, so that a server with another key finds out
