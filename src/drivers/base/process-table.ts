@@ -165,7 +165,7 @@ export function readEffort(pid: number): { readonly runnable: boolean; readonly 
 
 /**
  * Sends a signal to a process, or to the group -pid.
- * @returns false when there is no such process, or it belongs to somebody else
+ * @returns false when there is no such process, or it belongs to another user
  */
 export function signal(pid: number, name: NodeJS.Signals): boolean {
   try {

@@ -93,7 +93,7 @@ export interface CagedCommand {
   readonly isolation: Isolation
   /** The control group by which the worker can be frozen; null where there is none. */
   readonly freezer: string | null
-  /** Is called with the process: gives its network a way to the outside. Null where there is nothing to be done. */
+  /** Called with the process: gives its network a way to the outside. Null where nothing has to be done. */
   readonly attach: ((child: ChildProcess) => void) | null
 }
 

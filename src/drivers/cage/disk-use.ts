@@ -17,8 +17,8 @@ export interface DiskUse {
 }
 
 /**
- * All files below some folders. Stops at {@link MAX_FILES}, and soon after `enoughBytes`. Folders that are not there
- * are empty.
+ * All files below some folders. Stops at {@link MAX_FILES}, and soon after `enoughBytes`. Missing folders
+ * count as empty.
  */
 export async function filesBelow(folders: readonly string[], enoughBytes: number): Promise<DiskUse> {
   const waiting = [...folders]

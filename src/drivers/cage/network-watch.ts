@@ -48,7 +48,7 @@ export class NetworkWatch {
     const now = readRoutes()
     if (now === this.#known) return
     const closed = await Promise.allSettled(leaders.map(closeFor))
-    // One that has just ended cannot be closed; what fails otherwise is retried at the next check.
+    // One that has just ended cannot be closed; any other failure is retried at the next check.
     const isLeft = closed.some(({ status }, at) => status === 'rejected' && holderOf(leaders[at] ?? 0) !== null)
     this.#known = isLeft ? null : now
   }

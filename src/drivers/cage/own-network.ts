@@ -67,7 +67,7 @@ export class OwnNetwork {
     return this.#options.open
   }
 
-  /** Says how a worker is started in a network of its own. */
+  /** Prepares the start of a worker in a network of its own. */
   prepare({ worker, folder, ports, env, command }: NetworkedWorker): PreparedNetwork {
     const { bwrap, nodePath, socket, open, clock } = this.#options
     const { surface, env: changed } = surfaceOf(env)

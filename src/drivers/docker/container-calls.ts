@@ -60,7 +60,7 @@ export class ContainerCalls {
   }
 
   /**
-   * The container of a worker, by its name or id; null when there is none, or it is somebody else's.
+   * The container of a worker, by its name or id; null without one, and for that of another owner.
    * @throws EngineError
    */
   async find(container: string, worker: WorkerId): Promise<InspectedContainer | null> {

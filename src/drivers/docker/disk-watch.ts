@@ -24,7 +24,7 @@ export class DiskWatch {
   #cancel: () => void = () => {}
   #closed = false
 
-  /** @param containers all that there are; those without a limit are left alone */
+  /** @param containers returns all containers; those without a limit are left alone */
   constructor(engine: Engine, clock: Clock, containers: () => Iterable<Container>) {
     this.#engine = engine
     this.#clock = clock

@@ -46,7 +46,7 @@ const TOKEN_MS = 60_000
 const KUBECTL_MS = 20_000
 const DEFAULT_NAMESPACE = 'default'
 
-/** Reads how a cluster is reached. @throws AppError `invalid` with what is missing */
+/** Reads the way to a cluster. @throws AppError `invalid` with the missing part */
 export function clusterAccess(options: AccessOptions): ClusterAccess {
   const { where } = options
   if (where === 'in-cluster') return insideAccess(options)
@@ -87,7 +87,7 @@ function tokenFile(read: () => string, clock: Clock): ClusterAccess['token'] {
       try {
         token = read()
       } catch {
-        // The one that is known may still do.
+        // The cached one may still be valid.
       }
       readMs = clock.monotonic()
     }

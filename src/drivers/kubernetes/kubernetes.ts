@@ -180,7 +180,7 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
       return true
     }
     if (found === null) {
-      // It stays when its program has ended, so somebody has deleted it.
+      // A pod stays after the end of its program, so it was deleted.
       if (handle === null) return false
       const pod = this.#track(worker, true, true)
       pod.gone(null)
@@ -303,7 +303,8 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
   }
 
   /**
-   * Asks until the cluster has taken it: a pod that waits for a node would run for nobody. Then `tidy` is too late.
+   * Asks until the cluster has taken it: a pod that waits for a node would run after its start failed. Then
+   * `tidy` is too late.
    */
   async #removePod(pod: WorkerPod): Promise<void> {
     for (let waitMs = GIVE_UP_MS.first; !this.#closed; waitMs = Math.min(waitMs * 2, GIVE_UP_MS.most)) {
@@ -442,7 +443,7 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
   async #askFor(pods: readonly WorkerPod[]): Promise<void> {
     for (const pod of pods) {
       if (this.#closed || pod.exit !== null) continue
-      // A pod that is being made is not there yet.
+      // A pod that is being made does not exist yet.
       if (pod.uid === null && this.starts.has(pod.worker)) continue
       try {
         const found = await this.#calls.find(pod.worker)

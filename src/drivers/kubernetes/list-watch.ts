@@ -14,12 +14,12 @@ export interface ListWatchOptions<Item extends KubernetesObject> {
   readonly path: string
   /** Selection of the objects, as `labelSelector`. */
   readonly query: Readonly<Record<string, string>>
-  /** `all` begins with those that there are, `new` with those that come. */
+  /** `all` begins with the existing objects, `new` with later ones. */
   readonly from: 'all' | 'new'
-  /** A page of all that there are. A list that breaks off begins again. */
+  /** A page of all existing objects. A list that breaks off begins again. */
   readonly onPage: (page: ListedPage<Item>) => void
   readonly onEvent: (type: WatchEventType, item: Item) => void
-  /** The API has answered, or has not: then what it or the network said. Called at each change. */
+  /** Called at each change: null once the API answers, else its message or that of the network. */
   readonly onAway: (problem: string | null) => void
 }
 

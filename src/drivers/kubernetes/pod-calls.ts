@@ -63,7 +63,7 @@ export class PodCalls {
     throw new WorkerStartError({ kind: 'cluster_name_taken', name: podName(worker) })
   }
 
-  /** Makes or replaces a secret of a worker. @throws WorkerStartError when somebody else has one of that name */
+  /** Makes or replaces a secret of a worker. @throws WorkerStartError when another owner has one of that name */
   async save(worker: WorkerId, manifest: Manifest): Promise<OwnObject> {
     const { name } = (manifest as { metadata: ObjectMeta }).metadata
     const made = await this.#createSecret(manifest)
@@ -82,7 +82,7 @@ export class PodCalls {
     await this.#call({ method: 'PATCH', path: this.path('secrets', secret.name), body: ownedBy(pod) })
   }
 
-  /** The pod of a worker; null when there is none, or it is somebody else's. */
+  /** The pod of a worker; null without one, and for that of another owner. */
   async find(worker: WorkerId): Promise<PodObject | null> {
     try {
       const found = await this.#call<PodObject>({ method: 'GET', path: this.path('pods', podName(worker)) })

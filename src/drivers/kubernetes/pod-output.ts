@@ -17,7 +17,7 @@ export interface PodOutputsOptions {
   readonly namespace: string
   readonly clock: Clock
   readonly logs: WorkerLogs
-  /** An existing folder for notes about how far outputs were copied. */
+  /** An existing folder for notes about the copied parts of outputs. */
   readonly stateDir: string
 }
 
@@ -25,7 +25,7 @@ export interface PodOutputsOptions {
 export interface PodOutputs {
   /** Begins to copy the output of a pod, or goes on where an earlier server of this machine stopped. */
   copy(pod: WorkerPod): PodOutput
-  /** Forgets how far the output of a worker was copied. */
+  /** Forgets the copied part of the output of a worker. */
   forget(worker: WorkerId): void
 }
 

@@ -137,7 +137,7 @@ export class WorkerPod {
     return this.#begun.promise
   }
 
-  /** Resolves once it is known how it ended, and its output is copied. */
+  /** Resolves once its end is known and its output is copied. */
   get over(): Promise<void> {
     return this.#over.promise
   }
@@ -292,7 +292,7 @@ export class WorkerPod {
     void this.#settle({ code: null, signal: null, cause: { kind: 'reclaimed', why } })
   }
 
-  /** An end that this server asked for is nobody else's. */
+  /** An end that this server asked for does not count as a reclaim by the platform. */
   #exitOf(exit: ObservedExit): ObservedExit {
     if (exit.cause.kind === 'reclaimed' && this.#asked !== null) return { ...exit, cause: { kind: 'ended' } }
     return exit

@@ -22,15 +22,15 @@ export type Frozen =
 /** A worker that was started or adopted. */
 export interface Running {
   readonly identity: ProcessIdentity
-  /** Whose cache it has; null for one that an older server started. */
+  /** The endpoint whose cache it has; null for a worker that an older server started. */
   readonly endpoint: EndpointId | null
   /** The ports that it serves; null when it serves none. */
   readonly ports: ServedPorts | null
-  /** The group of one in a cage is led by that. */
+  /** Its isolation; the cage leads the group of a worker in a cage. */
   readonly isolation: Isolation
   /** Null when an earlier server started it. */
   readonly child: ChildProcess | null
-  /** Those that its own variables name. */
+  /** The ports that its own variables name. */
   readonly named: readonly NamedPort[]
   /** The control group by which it can be frozen; null where it has none. */
   readonly freezer: string | null
@@ -73,7 +73,7 @@ export interface OwnFolders {
   readonly isPrivate: boolean
   readonly home: string
   readonly tmp: string
-  /** That of its endpoint. */
+  /** The cache of its endpoint. */
   readonly cache: OpenCache
 }
 

@@ -1,7 +1,7 @@
 /**
  * `/runpod-volume` for workers that are processes: programs that were written for RunPod name their network volume by
  * it. All processes of a machine share the path, so it can lead to one volume at a time: to that of the workers that
- * run. The file of anybody else is left alone.
+ * run. A file of another program is left alone.
  */
 import { chmod, cp, mkdir, readdir, readlink, symlink, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -29,8 +29,8 @@ export class VolumeLink {
   }
 
   /**
-   * Lets the link lead to the volume of a worker for as long as it runs, unless it leads to that of another one, is
-   * somebody else's, or may not be made by the user of the server.
+   * Lets the link lead to the volume of a worker for as long as it runs, unless it leads to that of another one,
+   * belongs to another program, or may not be made by the user of the server.
    * @param volume its folder, or that of models
    * @returns a line for the output of the worker where the path leads to something else than its volume; null
    * otherwise

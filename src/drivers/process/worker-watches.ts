@@ -21,14 +21,14 @@ export interface WorkerNetworksOptions {
   readonly workerDir: string
 }
 
-/** Finds where workers serve, and keeps their networks closed to this machine. */
+/** Finds the addresses at which workers serve, and keeps their networks closed to this machine. */
 export class WorkerNetworks {
   readonly #workerDir: string
   readonly #watch: NetworkWatch | null
   /** The open {@link WorkerNetworksOptions.workerDir}; null as long as no socket in it was asked for. */
   #folder: number | null = null
 
-  /** @param workers those that run and have run, now and later */
+  /** @param workers running and ended workers, kept current by the caller */
   constructor({ cage, clock, workerDir }: WorkerNetworksOptions, workers: ReadonlyMap<WorkerId, Running>) {
     this.#workerDir = workerDir
     const leaders = () =>

@@ -171,7 +171,7 @@ export class Engine {
     const { note } = this.#options
     const up = this.#facts !== null
     if (this.#logged === up) return
-    // An engine that was never there is no event; workers that need it show the cause.
+    // An engine that was never found is no event; workers that need it show the cause.
     if (up) note('engine.found', { address: this.#facts?.address.text })
     else if (this.#logged !== null) {
       note('engine.away', { problem: startFailureText({ kind: 'engine_away', ...this.#absence }) })

@@ -52,7 +52,7 @@ export class Pulls {
   /** Downloads an image. @throws WorkerStartError with the reason */
   async pull(request: PullRequest): Promise<void> {
     const { image, credential, signal, onPercent } = request
-    // Somebody who may not have an image must not get it from one who may.
+    // An account that may not have an image must not get it by the credential of another one.
     const key = JSON.stringify([image, credential])
     const shared = this.#running.get(key) ?? this.#begin(key, image, credential)
     shared.waiting += 1
