@@ -192,7 +192,7 @@ export class LoadBalancer {
     return workers.find(worker => worker.workerId === workerId)?.inFlight ?? 0
   }
 
-  /** Milliseconds in which a worker had requests in flight, since the gateway knows it. */
+  /** Milliseconds in which a worker had requests in flight, since the gateway got it. */
   busyMs(endpointId: EndpointId, workerId: WorkerId): number {
     return this.#traffic.busyMs(endpointId, workerId)
   }

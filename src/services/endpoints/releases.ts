@@ -64,7 +64,7 @@ export interface ReleaseWorkers {
   startFailure(endpoint: Endpoint): Promise<StartFailure | null>
 }
 
-/** Releases: which changes of endpoints their workers had to see, and the way back. */
+/** Releases: the changes of endpoints that their workers had to see, and the way back. */
 export class Releases {
   readonly #ports: Pick<Ports, 'store' | 'notifier'>
   readonly #endpoints: Endpoints

@@ -187,7 +187,7 @@ function jobNote(job: Job | null, workers: readonly Worker[]): string | null {
 }
 
 /**
- * Time in which the worker of a job had it, for workers that take one job at a time: output in it belongs to the job.
+ * Time in which its worker had a job, for workers that take one job at a time: output of that time belongs to the job.
  */
 function spanOf(job: Job | null, workers: readonly Worker[]): LogSpan {
   const worker = workers.find(({ id }) => id === job?.workerId)
