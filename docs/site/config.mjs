@@ -75,7 +75,7 @@ export default {
         const isSettings = heads[0]?.content === 'option' && heads[1]?.content === 'variable'
         return isSettings ? '<table class="settings" tabindex="0">\n' : table(tokens, at, ...rest)
       }
-      // Nothing here colours the queries of Prometheus.
+      // Nothing here colors the queries of Prometheus.
       const fence = markdown.renderer.rules.fence
       markdown.renderer.rules.fence = (tokens, at, ...rest) => {
         if (tokens[at].info === 'promql') tokens[at].info = 'txt'
