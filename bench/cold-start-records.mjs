@@ -1,5 +1,5 @@
 /**
- * Records in a file the begin of a worker's process, and of each of its calls the request and the response, in
+ * Records in a file the start of a worker's process, and of each of its calls the request and the response, in
  * milliseconds of Unix time. It is loaded before the worker's program.
  */
 import { subscribe } from 'node:diagnostics_channel'

@@ -7,8 +7,8 @@
  * The cluster is a real one of `scripts/kubernetes`, on this machine; its nodes are fake and run nothing,
  * and the workers take jobs from this process. It prints the durations, the memory of the server at each
  * stage, and the calls of the server by verb and kind of object, from the audit log of the API server.
- * Nodes without a kubelet have no output to read: each `get pods/log` is refused, so they are more
- * frequent than on a real node, where most pods have one stream.
+ * Nodes without a kubelet have no output to read: each `get pods/log` is refused and repeated, so these calls are
+ * more frequent than on a real node, where most pods have one stream.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'

@@ -88,7 +88,7 @@ export function percent(share: number | null | undefined): string {
   return `${Math.round(share * 100)}%`
 }
 
-/** An amount of money in US dollars, as the catalogue's prices are. */
+/** An amount of money in US dollars, as the prices of the catalog are. */
 export function money(amount: number | null | undefined): string {
   return amount === null || amount === undefined ? '–' : `$${amount < 10 ? amount.toFixed(3) : amount.toFixed(2)}`
 }

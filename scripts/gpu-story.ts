@@ -1,14 +1,14 @@
 /**
- * Runyard on a real GPU, on a machine that may have no network, in two halves:
+ * Runs Runyard on a real GPU, on a machine that may have no network, in two halves:
  *
- *   ./bin/node scripts/gpu-story.ts pack <folder>                      here: packs the program with its Node, for
- *   a machine of the same kind tar xzf <folder>/runyard.tar.gz -C <place>                         there
- *   OUT=<results> <place>/bin/node scripts/gpu-story.ts run <place>    there: `runyard doctor --gpu`, then a
- *   story with a server and PyTorch
+ *     ./bin/node scripts/gpu-story.ts pack <folder>
+ *     OUT=<results> <place>/bin/node scripts/gpu-story.ts run <place>
  *
- * The second half needs this repository, `python3` with PyTorch and a card. It prints a line for each step, and
- * writes `gpu-story.json` after each. Exit 0 when all steps went well. With FAKE_CUDA_DIR in its environment it
- * runs against the fake driver of the tests, without PyTorch.
+ * The first half packs the program with its Node, for a machine of the same kind, where `<folder>/runyard.tar.gz` is
+ * unpacked into `<place>`. The second half runs there: `runyard doctor --gpu` (left out with STORY_DOCTOR=off), then a
+ * story with a server and PyTorch. It needs this repository, `python3` with PyTorch and a card. It prints a line for
+ * each step, writes `gpu-story.json` after each, and exits with 0 if no step failed. With FAKE_CUDA_DIR in its
+ * environment it runs against the driver library of the tests, without PyTorch.
  */
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'

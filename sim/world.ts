@@ -132,7 +132,7 @@ export class World {
 
   /**
    * Something of the servers or of the cluster changes.
-   * @param troubles how many more of them are in trouble for a while
+   * @param troubles 1 if one more of them is in trouble for a while, -1 if a trouble ended, else 0
    */
   unsettle(troubles: -1 | 0 | 1): void {
     this.#slowMs = this.clock.monotonic()

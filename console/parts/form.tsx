@@ -64,7 +64,7 @@ export function FormProblems({ problems, shown }: { readonly problems: Problems;
   )
 }
 
-/** A labelled field around an input. The render function receives the id and the attributes that join them. */
+/** A labeled field around an input. The render function receives the id and the attributes that join them. */
 export function Field({
   label,
   hint,

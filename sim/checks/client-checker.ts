@@ -98,7 +98,7 @@ export class ClientChecker {
     })
   }
 
-  /** A client requested another ttl. @param granted whether the server confirmed it */
+  /** A client requested another ttl. @param granted true if the server confirmed it */
   keeps(id: JobId, untilMs: number, granted: boolean): void {
     const followed = this.#jobs.get(id)
     if (followed === undefined) return

@@ -14,7 +14,7 @@ export class ClusterChecker {
 
   /**
    * @param report receives one sentence per problem
-   * @param isRunning whether the process of a worker runs: one that is to go may still lose
+   * @param isRunning true if the process of a worker runs: a worker that has to end may still lose
    * a job by a fault of its own
    */
   constructor(
@@ -32,7 +32,7 @@ export class ClusterChecker {
     this.#reclaimed.add(worker)
   }
 
-  /** The server ended: a worker that is missing for the next one may have ended in any way. */
+  /** The server ended: the next one cannot see how missing workers ended, so the cluster is not blamed for them. */
   serverEnded(): void {
     this.#reclaimed.clear()
   }

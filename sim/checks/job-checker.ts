@@ -47,7 +47,7 @@ export class JobChecker {
   /**
    * @param report receives one sentence per problem
    * @param latestMs the latest time that the wall clock has shown
-   * @param isBatchOver whether the retention of a batch and its jobs is over
+   * @param isBatchOver true if the retention of a batch and its jobs is over
    */
   constructor(report: (problem: string) => void, latestMs: () => number, isBatchOver: (batch: BatchId) => boolean) {
     this.#isBatchOver = isBatchOver

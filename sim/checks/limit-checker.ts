@@ -49,7 +49,7 @@ export class LimitChecker {
     }
   }
 
-  /** @param isServed whether a server works and its store is fast */
+  /** @param isServed true if a server works and its store is fast */
   inspect(isServed: boolean): void {
     const nowMs = this.#time.now()
     this.#servedSinceMs = isServed ? (this.#servedSinceMs ?? nowMs) : null

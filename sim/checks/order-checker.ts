@@ -29,7 +29,7 @@ export class OrderChecker {
 
   /**
    * @param wall the wall clock
-   * @param mayNotHave whether a worker has not stopped its last attempt of a job yet
+   * @param mayNotHave true if a worker has not stopped its last attempt of a job yet
    */
   constructor(
     report: (problem: string) => void,
@@ -51,7 +51,7 @@ export class OrderChecker {
     }
   }
 
-  /** The queued jobs of an endpoint, in the order in which they are to be claimed. */
+  /** The queued jobs of an endpoint, in the order in which claims should get them. */
   queuedJobs(endpoint: EndpointId): JobId[] {
     const waiting = [...(this.#queues.get(endpoint)?.values() ?? [])]
     return waiting.sort((a, b) => a.low - b.low || a.place - b.place).map(({ job }) => job)

@@ -35,8 +35,8 @@ export class PurgeChecker {
 
   /**
    * The server responded to a purge.
-   * @param before last change before its request;
-   * @param removed number in the response
+   * @param before number of the last change before its request
+   * @param removed number of removed jobs in the response
    */
   answered(endpoint: EndpointId, before: number, removed: number): void {
     for (const [job, { n, endpoint: of, expires_at_ms: expiresAtMs }] of this.#since) {

@@ -10,7 +10,7 @@ export class ResponseTimeChecker {
   readonly #wasSlow: (sinceMs: number) => boolean
   readonly #reported = new Set<Call>()
 
-  /** @param wasSlow whether the store was slow at any time since an instant */
+  /** @param wasSlow true if the store was slow at any time since an instant */
   constructor(report: (problem: string) => void, wasSlow: (sinceMs: number) => boolean) {
     this.#report = report
     this.#wasSlow = wasSlow

@@ -67,7 +67,7 @@ export class TermChecker {
 
   /**
    * Records an action of a server that only an active server may take.
-   * @param ranMs how long its process has run since it learned that it is deposed
+   * @param ranMs run time of its process since it noticed that it is deposed
    */
   asked(server: string, what: string, ranMs: number): void {
     if (ranMs > LETTING_GO_MS) this.#once(`server ${server} ${what} ${ranMs} ms after it was deposed`)

@@ -27,7 +27,7 @@ export class Receiver {
     this.#received = received
   }
 
-  /** The outbound port of one run of the server. @param isActive whether the server is active */
+  /** The outbound port of one run of the server. @param isActive true if the server is active */
   outbound(life: Life, isActive = () => true): Outbound {
     return { post: request => this.#post(life, isActive, request) }
   }

@@ -10,7 +10,7 @@ export interface ApiFaults {
   readonly repeated: number
   /** An event comes after later ones. */
   readonly late: number
-  /** A watch says that its version is too old. */
+  /** A watch reports that its version is too old. */
   readonly expired: number
 }
 

@@ -177,7 +177,7 @@ export class Cluster implements Platform {
     return true
   }
 
-  /** Takes a worker away, as the cluster does: `why` says how. */
+  /** Takes a worker away as the cluster does, in the way of `why`. */
   reclaim(worker: WorkerId, why: 'evicted' | 'drained' | 'deleted' | 'preempted'): void {
     const process = this.#processes.get(worker)
     const pod = process === undefined ? undefined : (this.objects.find('pods', process.pod) as AnyPod | undefined)

@@ -3,16 +3,16 @@ import type { Store } from '../../src/ports/store/store.ts'
 import type { VirtualClock } from '../clock.ts'
 
 /**
- * The clock of a database that has one of its own, as PostgreSQL: it dates the server's time when that is kept, and
- * says how long ago that was.
+ * The clock of a database that has one of its own, as PostgreSQL: it dates the server's time when that is stored, and
+ * returns the time that has passed since then.
  */
 export class DatabaseClock {
   readonly #world: VirtualClock
   readonly #nowMs: () => number
-  /** By the time that was kept: when that was, and how old it was by then. */
+  /** By the kept time of the server: the instant at which it was stored, and its age at that instant. */
   readonly #kept = new Map<number, { atMs: number; lateMs: number }>()
 
-  /** @param nowMs what it shows */
+  /** @param nowMs time of this clock */
   constructor(world: VirtualClock, nowMs: () => number) {
     this.#world = world
     this.#nowMs = nowMs

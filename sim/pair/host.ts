@@ -166,7 +166,7 @@ export class Host {
     this.start()
   }
 
-  /** Stops the process. @param leaves whether the workers go on, for the server that takes over */
+  /** Stops the process. @param leaves true if the workers go on, for the server that takes over */
   async stop(leaves: boolean): Promise<void> {
     const process = this.#process
     if (process === null) return

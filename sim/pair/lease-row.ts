@@ -33,7 +33,7 @@ export class LeaseRow {
   /**
    * @param nowMs the clock of the store
    * @param taken called at the instant at which a server takes it
-   * @param checksExpiry whether a lease that has not run out is left to its server; false to test the checkers
+   * @param checksExpiry true if an unexpired lease stays with its server; false to test the checkers
    */
   constructor(nowMs: () => number, taken: (before: LeaseState, now: LeaseState) => void, checksExpiry = true) {
     this.#nowMs = nowMs

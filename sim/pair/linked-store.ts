@@ -32,7 +32,7 @@ export class LinkedStore {
   #left = 0
   #freeAtMs = 0
 
-  /** @param called called for each call */
+  /** @param called receives for each call whether it is a read */
   constructor(world: World, life: Life, link: StoreLink, store: Store, called: (isRead: boolean) => void) {
     this.#world = world
     this.#life = life

@@ -34,7 +34,7 @@ export interface Behaviour {
   readonly blocks: boolean
   /** True if it loses a job while it runs, takes others, and posts the result in the end. */
   readonly forgets: boolean
-  /** Number of jobs after which it takes no more and only pings. */
+  /** Number of jobs after which it stops taking jobs and only pings. */
   readonly zombieAfter: number
   /** True if its pings continue after its end, with the jobs that it had. */
   readonly orphanPings: boolean

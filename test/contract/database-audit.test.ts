@@ -1,5 +1,5 @@
 /**
- * The check of either database: a whole one has no flaw, each flaw is named, and a repair mends what
+ * The check of either database: a whole one has no flaw, each flaw is named, and a repair fixes what
  * it can in one transaction.
  */
 import assert from 'node:assert/strict'

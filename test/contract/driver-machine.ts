@@ -1,4 +1,4 @@
-/** A machine for the process driver: folders, scripts to run, and a line to each process that tells that it lives. */
+/** A machine for the process driver: folders, scripts to run, and a socket to each process, open while it lives. */
 import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { enableCompileCache } from 'node:module'
 import { createServer, type Server, type Socket } from 'node:net'

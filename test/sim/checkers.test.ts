@@ -61,7 +61,7 @@ const finish = (worker: WorkerId, rest: Partial<Change> = {}) =>
 const requeue = (worker: WorkerId) =>
   changed('IN_PROGRESS', 'IN_QUEUE', { was_worker: worker, worker, attempt: 1, was_attempt: 1, lost: 1 })
 
-/** A job that was stored and told of, and what is stored about it from then on. */
+/** A job that was stored and reported, with its later stored states. */
 function jobs() {
   const problems: string[] = []
   const checker = new JobChecker(
@@ -274,7 +274,7 @@ test('a request that is held for too long is found, unless the store was slow', 
   assert.match(problems.join('\n'), /GET \/v2\/e\/status\/j of a took 5000 ms/)
 })
 
-/** A worker that is told about, on an endpoint with a max. */
+/** A worker whose changes are reported, on an endpoint with a max. */
 function fleet() {
   const problems: string[] = []
   const checker = new FleetChecker(
@@ -350,7 +350,7 @@ test('a job that stays with an ended worker, and an unknown process, are found',
   assert.equal(problems.length, 2)
 })
 
-/** A client that was told about a job. */
+/** A client that follows a job. */
 function client(retainedUntilMs: number) {
   const problems: string[] = []
   const checker = new ClientChecker(problem => problems.push(problem))

@@ -22,7 +22,7 @@ interface Table {
   resumed: readonly WorkerId[]
 }
 
-/** A gateway for the control loops: records what they tell it, and reports the requests that a test sets. */
+/** A gateway for the control loops: records their calls, and reports the requests that a test sets. */
 export class FakeGateway implements Targets, Traffic {
   readonly endpoints = new Map<EndpointId, BalancedEndpoint>()
   readonly targets = new Map<EndpointId, readonly Target[]>()

@@ -74,7 +74,7 @@ export class EngineContainer {
   kill = (query: Query = {}) => this.#call('POST', '/kill', query)
   remove = (query: Query = {}) => this.#call('DELETE', '', query)
 
-  /** Runs a command in the container, with a terminal. @returns what it writes */
+  /** Runs a command in the container, with a terminal. @returns its output */
   async exec(command: object): Promise<string> {
     const { Id } = await this.#call<{ Id: string }>('POST', '/exec', {}, { ...command, Tty: true })
     const body = { Tty: true, Detach: false }

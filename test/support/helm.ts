@@ -20,7 +20,7 @@ export const CHART = 'deploy/helm/runyard'
 /** Values of the chart. */
 export type Values = Readonly<Record<string, unknown>>
 
-/** Runs Helm. @param env the environment in which it finds a cluster; that of the tests unless told */
+/** Runs Helm. @param env the environment in which it finds a cluster; that of the tests unless given */
 export function helm(
   words: readonly string[],
   input = '',

@@ -240,7 +240,7 @@ function hashesOf(content: HubContent, bytes: number): [sha256: string, git: str
   return [sha256.digest('hex'), git.digest('hex')]
 }
 
-/** More can be written, or nobody reads any more. */
+/** Resolves when more can be written, or when the reader has gone. */
 async function drained(response: ServerResponse): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   response.once('drain', resolve).once('close', resolve)

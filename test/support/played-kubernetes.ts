@@ -1,5 +1,5 @@
 /**
- * A Kubernetes in memory: it keeps objects and tells of them, and goes wrong where a test says so. Pods
+ * A Kubernetes in memory: it stores objects, reports their changes, and fails as a test orders. Pods
  * do what a test does to them.
  */
 import {

@@ -45,7 +45,7 @@ export interface SeenPod {
 export const GPU_TYPE = 'NVIDIA L4'
 
 /**
- * Lets the node of a cluster say that it has GPUs. Pods that ask for some ask for nothing
+ * Makes the node of a cluster report GPUs. Pods that request GPUs request nothing
  * else, so that many have room.
  */
 export async function giveGpus(cluster: TestCluster, number: number): Promise<void> {

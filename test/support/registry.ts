@@ -24,7 +24,7 @@ export interface TestRegistry {
 
 const MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json'
 
-/** Starts a registry. @param open whether it allows anonymous reads @param address to listen on */
+/** Starts a registry. @param open true if it allows anonymous reads @param address to listen on */
 export async function openRegistry(open = false, address = '127.0.0.1'): Promise<TestRegistry> {
   const user = { username: 'me', password: 'open sesame' }
   const expected = `Basic ${Buffer.from(`${user.username}:${user.password}`).toString('base64')}`

@@ -1,6 +1,6 @@
 /**
- * The certificate of a server: which files are refused and why, how it follows them, and the one that
- * a server makes for itself.
+ * The certificate of a server: files that are refused with the reason, changes that it follows, and the certificate
+ * that a server makes for itself.
  */
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'

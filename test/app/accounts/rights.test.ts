@@ -55,8 +55,8 @@ const JOBS: readonly (readonly [method: string, path: string, needs: 'read' | 'w
 ]
 
 /**
- * Of each operation of both versions of REST: its method, a path with ids of things that are not there (and a query,
- * for one with an endless response), its right.
+ * Each operation of both versions of REST: its method, a path with ids that do not exist (and a query, for one with an
+ * endless response), and its right.
  */
 function managed(): { method: string; path: string; needs: Need }[] {
   const parts = {} as RouteParts

@@ -96,7 +96,7 @@ test('each mutation of GraphQL that changes something is there', async t => {
   const names: string[] = __schema.mutationType.fields.map(({ name }: { name: string }) => name)
   const supported = names.filter(name => !Object.hasOwn(unsupportedMutations, name))
   assert.ok(supported.length > 10)
-  // Each is called without what it needs, or with an id that is not there: it is refused, and that is an entry.
+  // Each is called without an argument that it needs, or with an id that does not exist: the refusal is an entry.
   const { __schema: schema } = await rig.graphql(
     '{ __schema { mutationType { fields { name args { name type { ...t ofType { ...t ofType { ...t } } } } } } types { name inputFields { name type { ...t ofType { ...t ofType { ...t } } } } } } } fragment t on __Type { kind name }',
   )

@@ -38,7 +38,7 @@ function doing(balanced: BalancedRig) {
     alive,
     /**
      * Lets a request wait until a worker is ready, has it served, and leaves the worker idle.
-     * @returns how long it waited
+     * @returns its wait, in milliseconds
      */
     async request(id: EndpointId, mostMs: number): Promise<number> {
       const { gateway } = balanced

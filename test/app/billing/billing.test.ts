@@ -31,7 +31,7 @@ async function bill(rig: Rig, query = '', key?: string) {
   return json
 }
 
-/** A worker that was there from one instant to another, ready after its start, and has ended. */
+/** A worker that existed from one instant to another, was ready after its start, and has ended. */
 async function pastWorker(rig: Rig, endpointId: EndpointId, startMs: number, readyMs: number, endMs: number) {
   const id = `past${startMs}` as WorkerId
   const { workers } = rig.store

@@ -1,6 +1,6 @@
 /**
- * Deleting endpoints and purging lines that have many jobs: what was promised of them, and
- * that others are not held up.
+ * Deletions of endpoints and purges of queues with many jobs: each job gets what was promised, and
+ * other endpoints are not delayed.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -186,7 +186,7 @@ test('the batches of an endpoint have at most 50000 unfinished requests', async 
   const first = await batches.running(1)
   await worker.takeJob()
   for (let n = 0; n < 9; n += 1) await batches.draft(5_000)
-  // Its one request runs on, so it counts, while the batch itself counts no more.
+  // Its one request still runs, so it counts, while the batch itself no longer counts.
   await batches.post(first, 'cancel')
   const refused = await rig.ask('POST', `/v2/${endpoint}/batch`, { body: inputs(5_000) })
   const error =

@@ -31,7 +31,7 @@ function passed(endpointId: EndpointId, fields: Partial<AccessLogEntry> = {}): A
   }
 }
 
-/** The value of one series, such as `name{a="b"}`; undefined when it is not there. Answers are kept for a second. */
+/** The value of one series, such as `name{a="b"}`; undefined if it does not exist. Answers are kept for a second. */
 async function read(rig: Rig): Promise<(series: string) => number | undefined> {
   await rig.clock.advance(1_000)
   const { status, text, headers } = await rig.ask('GET', '/metrics')

@@ -1,6 +1,6 @@
 /**
- * A container that was asked to end is asked once, however often the engine is looked at, and
- * as soon as the engine can.
+ * A container that should end gets one signal, however often the engine is read, and as soon
+ * as the engine can send it.
  */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
@@ -24,7 +24,7 @@ const HANDLE = '{"container":"c","process":null}'
 
 /**
  * A driver on an engine with one container that no signal ends.
- * @param fails how many signals the engine refuses first
+ * @param fails number of signals that the engine refuses first
  */
 async function openPlayed(context: TestContext, fails = 0) {
   const labels = { [LABELS.worker]: worker, [LABELS.installation]: 'i' }

@@ -37,7 +37,7 @@ interface World {
   readonly driver: KubernetesDriver
   /** Another server of the same installation. */
   another(): KubernetesDriver
-  /** Starts a worker, and says how that ended once it has. */
+  /** Starts a worker, and returns the result of the start. */
   begin(changes?: Partial<WorkerSpec>, watch?: StartWatch): Promise<{ outcome: string | Error | null }>
   /** A worker that runs. */
   running(changes?: Partial<WorkerSpec>): Promise<string>
@@ -45,7 +45,7 @@ interface World {
   seen(driver?: KubernetesDriver): Promise<string>
 }
 
-/** @param outputMs how long the rest of an output takes to be copied */
+/** @param outputMs time in which the rest of an output is copied */
 async function world(api = new PlayedKubernetes(), outputMs = 0): Promise<World> {
   const clock = new VirtualClock()
   const notifier = createNotifier()

@@ -1,4 +1,4 @@
-/** Memory of cards, whose it is, and what a tool may print. */
+/** Memory of cards with its owners, and output of tools that is invalid. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { parseCardMemory } from '../../../src/system/gpu/gpu-meter.ts'

@@ -1,5 +1,5 @@
 /**
- * Nobody acts in the name of who is signed in to the console: no page of an endpoint, no stranger,
+ * Nobody else acts in the name of a person who is signed in to the console: no page of an endpoint, no stranger,
  * no worker on another port.
  */
 import assert from 'node:assert/strict'

@@ -35,7 +35,7 @@ async function refused(body: object): Promise<string> {
 
 const DELETE_ENDPOINT = 'mutation deleteEndpoint($id: String!) { deleteEndpoint(id: $id) }'
 
-/** Runs a job, and says what it was answered. */
+/** Runs a job, and returns the answer. */
 async function greeting(endpoint: string, name: string): Promise<string> {
   const { status, output, error } = await runJob(server, endpoint, { name })
   assert.equal(status, 'COMPLETED', error ?? '')

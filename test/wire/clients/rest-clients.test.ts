@@ -1,6 +1,6 @@
 /**
  * The requests of RunPod's REST tools, one after the other as they send them: each makes a template and an endpoint,
- * runs a job, changes what there is and deletes it all again.
+ * runs a job, changes both and deletes them again.
  */
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'

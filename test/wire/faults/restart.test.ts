@@ -1,5 +1,5 @@
 /**
- * Stopping, dying and starting again: what was accepted is kept, and no process is left over. Each test has its own
+ * Stops, kills and starts of servers: accepted jobs are kept, and no process is left over. Each test has its own
  * servers, so some run beside each other.
  */
 import assert from 'node:assert/strict'
@@ -323,7 +323,7 @@ class PipedServer {
   readonly #child: ChildProcess
   readonly ended: Promise<number | null>
 
-  /** @param reader what reads both streams of the server */
+  /** @param reader commands that read both streams of the server */
   constructor(reader: string) {
     const serve = `'${root}/bin/runyard' serve --port 0 --data-dir ${this.dataDir} --sample --docker off --log-level debug`
     const command = `set -o pipefail; { ${serve}; echo $? > ${this.dataDir}/code; } 2>&1 | ${reader}`

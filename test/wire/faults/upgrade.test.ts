@@ -1,5 +1,5 @@
 /**
- * A server of a later release takes over the data of an earlier one: it says so, copies it first, and
+ * A server of a later release takes over the data of an earlier one: it reports that, copies the data first, and
  * changes it wholly or not at all.
  */
 import assert from 'node:assert/strict'

@@ -157,7 +157,7 @@ interface Load {
   answered(): number
   /** The latest answer. */
   last(): Called | undefined
-  /** Sends no more, and gives all answers. */
+  /** Stops sending, and returns all answers. */
   end(): Promise<Called[]>
 }
 

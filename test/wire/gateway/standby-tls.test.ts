@@ -34,7 +34,7 @@ interface Said {
   readonly error: string
 }
 
-/** An active server that says what it was asked, and sends an upgrade's bytes back. */
+/** An active server that returns its requests, and sends the bytes of an upgrade back. */
 async function activeServer(pair: KeyAndCertificate): Promise<{ url: string; server: Server }> {
   const server = createServer(pair, (incoming, outgoing) => {
     incoming.resume().on('end', () => outgoing.end(JSON.stringify({ url: incoming.url, headers: incoming.headers })))

@@ -49,7 +49,7 @@ async function standBy({ active = null, workers = null, kind = 'all', hosts, ...
   return listener
 }
 
-/** An active server that says what it was asked. */
+/** An active server that returns its requests. */
 async function activeServer(change: (server: Server) => void = () => {}): Promise<string> {
   const server = createServer((incoming, outgoing) => {
     let body = ''

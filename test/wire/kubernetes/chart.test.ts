@@ -366,7 +366,7 @@ describe('the chart', { skip: noKubernetes || noHelm || noPostgresPrograms, time
       const { json } = await ask(serverAt(next), `/v2/${endpoint}/status/${id}`)
       assert.deepEqual([json.status, json.output], [status, output])
     }
-    // A call without an answer may have been done, too, and its job is the client's no more.
+    // A call without an answer may have succeeded, too; the client does not follow its job.
     const counts = async () => (await healthOf(serverAt(next), endpoint)).jobs
     await until('all jobs to end', async () => (await counts()).inQueue + (await counts()).inProgress === 0)
     assert.equal((await counts()).failed, 0)

@@ -77,7 +77,7 @@ export class SteadyJobs {
     this.#end = steadily(async () => void this.#jobs.push(await submit(server, endpoint, {})), everyMs)
   }
 
-  /** Submits no more jobs, and asserts that no job failed or ran a second time. */
+  /** Stops submitting jobs, and asserts that no job failed or ran a second time. */
   async allDone(): Promise<void> {
     assert.deepEqual(await this.#end(), [])
     for (const job of this.#jobs) {

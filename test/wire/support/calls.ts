@@ -4,7 +4,7 @@ import { get as getSecurely } from 'node:https'
 
 /**
  * One call: its status, or the code of the error that its client got.
- * @param tls whether it speaks HTTPS, to a server with a certificate of its own
+ * @param tls true to speak HTTPS, to a server with a certificate of its own
  */
 export function call(port: number, tls = false): Promise<string> {
   return new Promise(resolve => {

@@ -175,12 +175,12 @@ export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
 /** The paths of the files that run with containers. */
 export const containerFiles: readonly string[] = Object.keys(WITH_CONTAINERS).map(pathOf)
 
-/** Those of them that do in every whole run. */
+/** The files among them that run with containers in every whole run. */
 export const everyRunFiles: readonly string[] = Object.keys(IN_EVERY_RUN).map(pathOf)
 
 /**
  * Patterns for the names of their tests that are left out, which no other name has.
- * @param isWhole whether it is a whole run
+ * @param isWhole true for a whole run
  */
 export function leftOut(isWhole: boolean): RegExp[] {
   const names = Object.values(WITH_CONTAINERS).flatMap(Object.keys)

@@ -241,7 +241,7 @@ export class RawClient {
     return this.text
   }
 
-  /** Waits until no more can come. */
+  /** Waits until nothing more can arrive. */
   async untilEnd(): Promise<string> {
     await this.#wait(() => this.ended || this.closed, 'the end')
     return this.text

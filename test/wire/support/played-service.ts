@@ -10,7 +10,7 @@ export interface Target {
 
 /**
  * Listens on an address that pods reach and passes each connection on.
- * @param target where a new connection leads; null refuses it
+ * @param target target of a new connection; null refuses it
  * @returns the port
  */
 export function playService(address: string, target: () => Target | null): Promise<number> {

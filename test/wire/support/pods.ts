@@ -109,8 +109,8 @@ export function guideOptions(): string[] {
 
 /**
  * Drains the node of a cluster.
- * @param onText receives what the command says
- * @returns how it ended, and all that it said
+ * @param onText receives the output of the command as it grows
+ * @returns its end, and its whole output
  */
 export async function drain(
   cluster: TestCluster,

@@ -98,8 +98,8 @@ function listOf(env: Readonly<Record<string, string>>): string[] {
 }
 
 /**
- * A server that opens its address for containers at once, as one does that has had some before.
- * @param host where it listens; loopback unless given
+ * A server that opens its address for containers at once, like one that had containers before.
+ * @param host address on which it listens; loopback unless given
  */
 export async function openedServer(dataDir: string, host = '127.0.0.1', more: readonly string[] = []) {
   const file = `${dataDir}/container-address.json`

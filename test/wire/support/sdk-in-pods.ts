@@ -49,8 +49,8 @@ runpod.serverless.start({"handler": handler})`
 
 /**
  * The template of a worker of the SDK.
- * @param service what its variables name as the origin of the server
- * @param address the origin at which it reaches that
+ * @param service origin of the server in its variables
+ * @param address origin at which it reaches that service
  */
 export function sdkWorker(service: string, address: string) {
   const env = { SERVICE: service, SERVICE_ADDRESS: address }
@@ -68,7 +68,7 @@ export interface Outcome {
 /**
  * Starts the official client, which submits jobs until its outcomes are asked for, each
  * again until it is acknowledged.
- * @param longJobS how long the first job takes; each further one takes 0.2 s
+ * @param longJobS duration of the first job in seconds; each further one takes 0.2 s
  */
 export function startSdkClient(server: { url: string; apiKey: string }, endpoint: string, longJobS: number) {
   const env = { PATH: process.env.PATH, HOME: temporaryFolder(), RUNPOD_ENDPOINT_BASE_URL: `${server.url}/v2` }

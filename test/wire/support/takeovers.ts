@@ -77,7 +77,7 @@ export class TakeoverClients {
     await Promise.all(Array.from({ length: 4 }, reader))
   }
 
-  /** Submits no more. */
+  /** Stops submitting. */
   async end(): Promise<void> {
     this.#isOver = true
     await Promise.all(this.#clients)

@@ -10,7 +10,7 @@ export function agreed(head: string): string {
   return `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n${chosen}\r\n`
 }
 
-/** The first frame of a client in these bytes, all of it in one piece; null while it is not there wholly. */
+/** The first frame of a client in these bytes, in one piece; null until it has arrived wholly. */
 export function readFrame(bytes: Buffer): { opcode: number; payload: Buffer; size: number } | null {
   if (bytes.length < 2) return null
   const short = bytes[1]! & 127

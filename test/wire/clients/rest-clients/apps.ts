@@ -1,6 +1,6 @@
 /**
- * The apps SDK, which saves through REST what REST can say and through GraphQL the rest; and what
- * flash sends beside GraphQL.
+ * The apps SDK, which saves through REST the fields that REST has and through GraphQL the others; and the requests
+ * that flash sends beside GraphQL.
  */
 
 import { job } from './jobs.ts'
