@@ -37,7 +37,7 @@ export interface Disturbance {
 
 /** Times of the same worker with a server that responds at once: they belong to the worker and the system alone. */
 export interface Alone {
-  /** From the start of a process to the begin of its program. */
+  /** From the start of a process to the start of its program. */
   readonly start: number
   /** From a take to its response, and from a result to its arrival. */
   readonly take: number

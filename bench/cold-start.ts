@@ -7,9 +7,9 @@
  * With RUNYARD_TEST_DOCKER (address of an engine) and RUNYARD_TEST_DOCKER_IMAGE (built by `.ci/docker
  * image`) also in a container.
  *
- * Method: the worker records the begin of its process and its calls, the server its calls to the engine and
+ * Method: the worker records the start of its process and its calls, the server its calls to the engine and
  * the starts of processes. The share of the engine is the time in which the server waits for one of its
- * calls, and all time from the call that starts the worker to the begin of its program. The share of the
+ * calls, and all time from the call that starts the worker to the start of its program. The share of the
  * worker is the time from there to its first take, from the job to its result, and the minimum of these
  * calls with a server that responds at once. The rest is the share of the server. It includes the client's
  * part of the request and the time in which other processes use the processor.

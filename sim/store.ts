@@ -20,7 +20,7 @@ export interface Database {
 export interface Connection {
   /**
    * Called at the instant of a transaction.
-   * @throws what the caller gets when it must not be made; then nothing of it is
+   * @throws the error of the caller if the transaction must not be made; then nothing of it is
    */
   readonly enter: () => void
   /** True if the server receives the result of the transaction. Called before the transaction. */

@@ -95,7 +95,7 @@ export async function request(
   throw await errorOf(response)
 }
 
-/** The query of an address, for a command that does the same. */
+/** The query of these parameters, with its `?`; empty without any. For a command that does the same. */
 export function queryOf(query: Readonly<Record<string, unknown>>): string {
   const pairs = Object.entries(query).flatMap(([name, value]) =>
     value === undefined || value === null || value === '' ? [] : [[name, String(value)]],

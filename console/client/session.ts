@@ -56,7 +56,7 @@ export const linkOffer = signal<LinkOffer | null>(null)
 
 /**
  * The token of the session that this page acts with. It is not read from the storage for each request: another tab may
- * have signed in as somebody else, and this page does nothing for that account before it shows the name of it.
+ * have signed in as somebody else, and this page does nothing for that account before it shows its name.
  */
 let token = ''
 

@@ -219,7 +219,7 @@ export function Part({ title, children }: { readonly title: ComponentChildren; r
   )
 }
 
-/** A key that is shown once. Two presses are needed to leave it by accident. */
+/** A key that is shown once. It takes two presses to leave it, so that nobody does so by accident. */
 export function ShownOnce({
   title,
   text,

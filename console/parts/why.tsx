@@ -157,7 +157,7 @@ function isAllowed(action: Action): boolean {
 
 /**
  * Buttons and links for the actions of a cause or of a note, without those that the key may not use.
- * @param most of them
+ * @param most largest number of them
  */
 function Actions({
   id,

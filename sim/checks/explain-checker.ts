@@ -28,8 +28,8 @@ interface Facts {
   /** Number of queued jobs that run alone. */
   readonly suspects: number
   /**
-   * States of the workers that have not ended; those of older versions count as draining, but beside a canary and
-   * a release that has stopped.
+   * States of the workers that have not ended; those of older versions count as draining, except beside a canary
+   * and beside a release that was stopped.
    */
   readonly states: readonly WorkerState[]
   /** True if one of them has a problem. */

@@ -6,7 +6,7 @@ import type { Cluster } from './cluster.ts'
 
 const RECLAIMS = ['evicted', 'drained', 'deleted', 'preempted'] as const
 
-/** Injects faults into a cluster until the faults are over. */
+/** Injects faults into a cluster until {@link restore} is called. */
 export class ClusterFaults {
   readonly #world: World
   readonly #cluster: Cluster

@@ -19,7 +19,7 @@ export interface StrikePoint {
 }
 
 /**
- * The store as one process of a server reaches it. What was sent arrives also when the process
+ * The store as one process of a server reaches it. A sent call also arrives if the process
  * stands still or has ended.
  */
 export class LinkedStore {

@@ -52,7 +52,7 @@ export class WebProgram {
   healthySinceMs: number | null = null
   /** Time of the first health check that got 200, in monotonic milliseconds. */
   firstHealthyMs: number | null = null
-  /** End of its process. */
+  /** Time at which its process ended. */
   endedMs: number | null = null
   /** Time at which it received SIGTERM. */
   terminatedMs: number | null = null

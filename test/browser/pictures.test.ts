@@ -1,7 +1,7 @@
 /**
  * The pictures of the README and the guides, made from a real server in both themes. With RUNYARD_TEST_PICTURES=write
  * they are written again; else each is compared with the one in the documentation, coarsely: numbers, times and ids
- * may differ, what is where may not.
+ * may differ, the layout may not.
  */
 import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'

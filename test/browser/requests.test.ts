@@ -1,6 +1,6 @@
 /**
- * Requests in the console: the runner in each mode, the list as it lives, the drawer of a job,
- * and what is done with many.
+ * Requests in the console: the runner in each mode, the live list, the drawer of a job, and
+ * actions on many jobs.
  */
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'

@@ -49,8 +49,8 @@ async function storeOn(context: TestContext, { url }: TestSchema, { fence }: Fen
 }
 
 /**
- * Another server takes the lease, whatever the one before believes, and does not wait for the
- * end of what that one writes.
+ * Another server takes the lease, whatever the previous one believes, and does not wait for the
+ * end of that one's writes.
  */
 async function takeOver(context: TestContext, schema: TestSchema): Promise<DatabaseLease> {
   const lease = new DatabaseLease(schema.url)

@@ -1,6 +1,6 @@
 /**
- * The note of changes: what it finds of a write-ahead log that was cut or changed, and that it never
- * speaks of a good database.
+ * The note of changes: it finds a write-ahead log that was cut or changed, and never blames a
+ * good database.
  */
 import assert from 'node:assert/strict'
 import {

@@ -1,5 +1,5 @@
 /**
- * Connections to a PostgreSQL that are not made: each start says why, with the words of the other
+ * Failed connections to a PostgreSQL: each start prints the reason, with the words of the other
  * side and without the password.
  */
 import assert from 'node:assert/strict'

@@ -43,11 +43,11 @@ function programs(): string {
 
 /** A program that has memory of a card. */
 export interface FakeWorker extends ProcessStart {
-  /** A sum over what it holds there, as it was at its start. */
+  /** Checksum of its memory on the card at its start. */
   readonly sum: number
-  /** Its process and those that descend from it. */
+  /** Its process and all descendants. */
   readonly family: ProcessFamily
-  /** Has it do something; see fake-worker.ts. */
+  /** Sends it a command; see fake-worker.ts. */
   ask(line: string): Promise<Record<string, unknown>>
   kill(): Promise<void>
 }
@@ -99,7 +99,7 @@ export class FakeGpus {
     return createGpuSuspender(callMs === undefined ? options : { ...options, callMs })
   }
 
-  /** Starts a program that has so much memory of a card. */
+  /** Starts a program with this much memory of a card. */
   async worker(mib: number, kind = '', env: Readonly<Record<string, string>> = {}): Promise<FakeWorker> {
     const words = ['--disable-warning=ExperimentalWarning', join(SOURCES, 'fake-worker.ts'), String(mib), kind]
     const child = spawn(process.execPath, words, {

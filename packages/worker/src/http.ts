@@ -11,9 +11,9 @@ export type Ask = {
   jobId?: string
   /** Longest silence of the connection, in ms. */
   timeoutMs: number
-  /** Ends the request at once, even if an answer is on its way. */
+  /** Its abort ends the request at once, even if an answer is on its way. */
   cancel?: AbortSignal
-  /** Ends the request unless an answer has begun; see `hangUp`. */
+  /** Its abort ends the request unless an answer has begun; see `hangUp`. */
   giveUp?: AbortSignal
 }
 

@@ -15,7 +15,7 @@ type Answer = { status: number; body: unknown; location?: string }
 
 const mostBodyBytes = 20 * 1024 * 1024
 const syncWaitMs = 90_000
-/** Longest wait for a chunk, as on Runyard: RunPod's client for Python gives a request up after 10 s. */
+/** Longest wait for a chunk, as on Runyard: below the 10 s after which RunPod's client for Python gives up. */
 const streamWaitMs = 8000
 /** Longest wait of a realtime request, for whose job no later request can ask. */
 const realtimeWaitMs = 24 * 3600 * 1000

@@ -1,6 +1,6 @@
 /**
- * Workers of load-balancing endpoints with FlashBoot: frozen when idle, and sent nothing before they
- * have shown that they are well.
+ * Workers of load-balancing endpoints with FlashBoot: frozen when idle, and sent no request before they
+ * have passed a health check.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

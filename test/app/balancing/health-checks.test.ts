@@ -1,5 +1,5 @@
 /**
- * Workers of load-balancing endpoints that are not well: out of rotation and back, or ended, and what is said of it.
+ * Unhealthy workers of load-balancing endpoints: out of rotation and back, or ended, with the explanation.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,6 +1,6 @@
 /**
- * The rules of an endpoint's and a template's fields, each on both surfaces: what is refused, in
- * which words, and what is not.
+ * The rules of an endpoint's and a template's fields, each on both surfaces: refused values with
+ * their messages, and accepted ones.
  */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'

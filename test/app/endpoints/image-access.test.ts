@@ -1,6 +1,6 @@
 /**
- * Images of accounts other than the operator's come from public registries, and these do not read
- * what an engine says of one.
+ * Images of accounts other than the operator's come from public registries, and these accounts do
+ * not see the messages of an engine about one.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

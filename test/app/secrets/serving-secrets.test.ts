@@ -1,6 +1,6 @@
 /**
- * Variables that say how a worker serves may come from secrets: what is used, when it is
- * read again, and what is shown.
+ * Variables about the serving of a worker may come from secrets: the used value, the times at
+ * which it is read again, and the shown one.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

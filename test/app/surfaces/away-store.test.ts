@@ -1,6 +1,6 @@
 /**
- * Every route of every surface, while the database is away and while its disk is full: when a call may be
- * repeated is said each time.
+ * Every route of every surface, while the database is away and while its disk is full: each response has
+ * the time after which the call may be repeated.
  */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'

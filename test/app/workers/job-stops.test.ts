@@ -1,6 +1,6 @@
 /**
- * Stops of jobs that a worker holds: said again until the worker lets go, since the Python SDK ignores one for a
- * job that it has not begun.
+ * Stops of jobs that a worker holds: repeated until the worker releases the job, since the Python SDK ignores one
+ * for a job that it has not begun.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -26,7 +26,7 @@ const reports = (worker: RigWorker, id: JobId, report: object) =>
 /** Starts of the program of a worker, by the variable RELEASE of its release. */
 const STARTS: Readonly<Record<string, (rig: Rig, worker: RigWorker) => Promise<void>>> = {
   /**
-   * A hook fails at once. The SDK says so in its output and, with the first job that it gets, in place of a result.
+   * A hook fails at once. The SDK reports that in its output and, with its first job, in place of a result.
    */
   async 'failing hook'(rig, worker) {
     begins(rig, worker)

@@ -1,6 +1,6 @@
 /**
  * A program that uses a card of the driver library for tests: `fake-worker.ts <MiB> [managed] [child <MiB>]`. It
- * takes memory, fills it, and does what lines of its input say: `sum`, `import`, `child <MiB>`. Each is answered by a
+ * takes memory, fills it, and obeys the lines of its input: `sum`, `import`, `child <MiB>`. Each is answered by a
  * line of JSON; the first line says that it is ready.
  */
 import { spawn } from 'node:child_process'

@@ -13,7 +13,7 @@ import { patient } from '../../support/patience.ts'
 import { removeFolder } from '../../support/remove-folder.ts'
 
 const LOCK_MS = 5_000
-/** Time for a call where one is to hang. */
+/** Time for a call where one should hang. */
 const SHORT_MS = patient(700)
 
 type Suspended = SuspendOutcome & { outcome: 'suspended' }
