@@ -1,9 +1,11 @@
 /** Calls of a container engine, at a server that plays one. */
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -127,6 +129,28 @@ test('an engine that says nothing is given up after the idle time, in a response
     const thrown = await client.call({ method: 'GET', path: '/x' }).catch(error => error)
     assert.deepEqual([engineError(thrown).status, engineError(thrown).away], [null, true])
   }
+})
+
+/** A program that listens with a queue of two connections and accepts none: the system ignores a third one. */
+const FULL = `
+  const server = require('node:net').createServer()
+  server.listen({ host: '127.0.0.1', port: 0, backlog: 1 }, () => {
+    require('node:fs').writeSync(1, String(server.address().port))
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+  })`
+
+test('an engine whose machine does not take the connection is given up after the idle time', async context => {
+  const engine = spawn(process.execPath, ['--eval', FULL], { stdio: ['ignore', 'pipe', 'inherit'] })
+  context.after(() => engine.kill('SIGKILL'))
+  const port = Number(String(await once(engine.stdout, 'data')))
+  for (let count = 0; count < 2; count += 1) {
+    const socket = connect(port, '127.0.0.1')
+    context.after(() => socket.destroy())
+    await once(socket, 'connect')
+  }
+  const client = new EngineClient(engineAddresses(`tcp://127.0.0.1:${port}`, {})[0]!, { idleMs: 50 })
+  const thrown = await client.call({ method: 'GET', path: '/x' }).catch(error => error)
+  assert.deepEqual([engineError(thrown).status, engineError(thrown).away], [null, true])
 })
 
 test('DOCKER_HOST with TLS uses the certificates of DOCKER_CERT_PATH, and refuses a server with another one', async context => {

@@ -86,7 +86,8 @@ export class EngineClient {
       const sent = (tls === null ? plainRequest : secureRequest)(options, resolve)
       // A later error ends the response, whose reader receives it.
       sent.on('error', reject)
-      sent.setTimeout(idleMs, () => sent.destroy())
+      // The timeout of a request begins after the connection; that of its socket limits the connection, too.
+      sent.on('socket', socket => void socket.setTimeout(idleMs, () => sent.destroy()))
       if (archive === undefined) return void sent.end(content ?? undefined)
       archive.on('error', error => sent.destroy(error))
       archive.pipe(sent)
