@@ -325,8 +325,9 @@ function holdConnections(server: Server, opening: Promise<void>): () => void {
   const hold = (socket: Socket) => {
     if (held.size === MAX_HELD) return void socket.destroy()
     held.add(socket)
-    // A client may leave before the server opens.
+    // A client may leave before the server opens. One that ends its side without a request has left.
     socket.on('error', () => {}).once('close', () => held.delete(socket))
+    socket.once('end', () => void (held.has(socket) && socket.destroy()))
   }
   server.on('connection', hold)
   void opening.then(() => {

@@ -37,6 +37,15 @@ test('a request that comes before a listener is open is answered once it is', as
   assert.equal(await (await fetch(listener.url)).text(), 'answered')
 })
 
+test('a client that ends its connection without a request is let go before a listener is open', async t => {
+  const { listener } = await bound(t)
+  const probe = connect({ port: listener.port, host: '127.0.0.1', allowHalfOpen: true })
+  await once(probe, 'connect')
+  probe.end()
+  probe.resume()
+  await once(probe, 'end')
+})
+
 test('connections that wait end with a listener that is never open', async t => {
   const { listener, answers } = await bound(t)
   const early = connect(listener.port, '127.0.0.1')
