@@ -7,6 +7,7 @@ export const UNRUN: Readonly<Record<string, string>> = {
   'npm start': 'it runs serve --sample, which the other pages run',
   'npm ci && npm start': 'as above',
   'npm ci && npm test': 'this test is one of its tests',
+  'runyard doctor --gpu': 'it needs a GPU; test/wire/workers/doctor-gpu plays one',
   'npm link': 'it changes the commands of this machine; scripts/check-packages installs the clone elsewhere',
   'runyard init my-model': 'the folder of the test has one; test/wire/first-hour/init makes another',
   'runyard init my-api --lb': 'as above',
