@@ -59,7 +59,7 @@ for (const host of ['inline', 'thread'] satisfies StoreHost[]) {
         assert.ok(error instanceof StoreDamaged && error.code === 'unavailable')
         assert.match(
           error.message,
-          /the database file runyard\.sqlite is damaged \(.*malformed\); stop the server, look/,
+          /the database file runyard\.sqlite is damaged \(.*malformed\); stop the server, examine/,
         )
         return true
       })
