@@ -15,6 +15,7 @@ import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_pro
 import { copyFileSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { describeLack, type SuspendOutcome } from '../src/core/hardware/gpu-suspension.ts'
 import { CardWorker } from '../src/doctor/gpu-programs.ts'
@@ -463,10 +464,6 @@ async function until<T>(what: string, withinMs: number, look: () => T | Promise<
     if (performance.now() > endMs) throw new Error(`${what}: not within ${withinMs / 1000} s`)
     await pause(50)
   }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise(resolve => setTimeout(resolve, ms))
 }
 
 function seconds(value: number): number {
