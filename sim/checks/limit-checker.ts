@@ -4,7 +4,7 @@ import type { Database } from '../store.ts'
 
 /** Longest time that a server that works may take to end a job that is over. */
 const LATE_MS = 10_000
-const RUNNING = `SELECT id, started_at_ms AS started, execution_timeout_ms AS timeout FROM jobs WHERE status = 'IN_PROGRESS'`
+const RUNNING = `SELECT id, started_at_ms AS started, execution_timeout_ms AS timeout FROM jobs WHERE status = 'IN_PROGRESS' AND unbegun IS NULL`
 const ONE = 'SELECT id, started_at_ms AS started, execution_timeout_ms AS timeout FROM jobs WHERE id = ?'
 
 interface Limited {

@@ -19,6 +19,7 @@ import { recordCases } from './store-records.ts'
 import { removalCases } from './store-removals.ts'
 import { sessionCases } from './store-sessions.ts'
 import { suspectCases } from './store-suspects.ts'
+import { takeAheadCases } from './store-take-ahead.ts'
 import { transitionCases } from './store-transitions.ts'
 import { turnCases } from './store-turns.ts'
 import { usageCases } from './store-usage.ts'
@@ -30,6 +31,7 @@ const parts: readonly Cases[] = [
   jobCases,
   jobRecordCases,
   claimCases,
+  takeAheadCases,
   suspectCases,
   outcomeCases,
   transitionCases,

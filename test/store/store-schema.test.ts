@@ -147,6 +147,8 @@ const impossible = [
   `UPDATE jobs SET worker_id = NULL WHERE id = 'held'`,
   `UPDATE jobs SET started_at_ms = NULL WHERE id = 'held'`,
   `UPDATE jobs SET deadline_ms = NULL WHERE id = 'held'`,
+  `UPDATE jobs SET unbegun = 1 WHERE id = 'waiting'`,
+  `UPDATE jobs SET unbegun = 2 WHERE id = 'held'`,
   `UPDATE jobs SET attempt = 0 WHERE id = 'held'`,
   `UPDATE jobs SET lost_attempts = attempt + 1`,
   `UPDATE jobs SET progress_bytes = 1 WHERE id = 'waiting'`,

@@ -8,6 +8,11 @@ export interface ClaimRequest {
   /** At most this many jobs, and fewer where their inputs have more than about 32 MB together. */
   readonly limit: number
   readonly nowMs: number
+  /**
+   * The instant by which the worker has to begin the jobs after the first, or they go back. With it, the first job
+   * begins with the claim, and the others when {@link JobStore.begin} says so.
+   */
+  readonly beginsByMs?: number
   /** True where the worker gets nothing while there are jobs that it has yet to let go of. */
   readonly letGoFirst?: boolean
 }

@@ -54,6 +54,13 @@ export interface JobOutcomeStore {
   /** Gives one job, or all that the worker holds, back as if never taken: the attempt does not count. */
   release(workerId: WorkerId, attempt: { jobId: JobId; attempt: number } | 'all'): Promise<JobMove[]>
   /**
+   * Gives back all jobs that a worker holds and has not begun: the attempts do not count, and it stays their last
+   * holder.
+   */
+  takeBack(workerId: WorkerId, nowMs: number): Promise<JobMove[]>
+  /** As {@link takeBack}, for jobs that should have begun by now; at most `limit`. */
+  takeBackOverdue(nowMs: number, limit: number): Promise<JobMove[]>
+  /**
    * A FAILED or TIMED_OUT job back to `position` in the queue, with all its times and attempts afresh; null
    * otherwise.
    */

@@ -88,7 +88,15 @@ export interface Store {
 export interface RunningJob {
   readonly id: JobId
   readonly workerId: WorkerId
-  readonly startedAtMs: number
+  /** Null when its worker has not begun it. */
+  readonly startedAtMs: number | null
+}
+
+/** A job that its worker has begun. */
+export interface BegunJob {
+  readonly job: Job
+  /** Wait for this attempt, in milliseconds. */
+  readonly waitedMs: number
 }
 
 /** Jobs in the queue. */
@@ -111,6 +119,11 @@ export interface JobStore {
    * until it is done.
    */
   claim(request: ClaimRequest): Promise<Claim>
+  /**
+   * Begins the next job of a worker, in the order of the queue. Null when the worker runs one, or holds no job that is
+   * not begun.
+   */
+  begin(workerId: WorkerId, nowMs: number): Promise<BegunJob | null>
   /** The jobs that a worker holds, those claimed first at the front. */
   heldBy(workerId: WorkerId): Promise<JobId[]>
   /** The jobs that an endpoint's workers hold, at most `limit` of them. */

@@ -2,7 +2,7 @@
 import type { BatchId, EndpointId, JobId, OwnerId } from '../../core/ids.ts'
 import type { Batch, BatchRequest, StoredBatchStatus } from '../../core/jobs/batch.ts'
 import type { BatchDraftRequest } from '../../ports/store/batch-store.ts'
-import { guard, mayHave, RUNNING, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
+import { guard, mayHave, RUNNING, STARTED_AT, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
 import { payload, SMALL_BYTES } from './jobs.ts'
 import type { SqlValue } from './statement.ts'
 import { changedText, readSummed, SUM_LENGTH, summed } from './summed-text.ts'
@@ -205,7 +205,7 @@ export const sizesOfRequests = `
 
 /** $1 batch, $2 the first place, $3 the last. */
 export const readRequests = `
-  SELECT id, status, ${payload('output')} AS output, error, started_at_ms, finished_at_ms, batch_seq AS seq FROM jobs
+  SELECT id, status, ${payload('output')} AS output, error, ${STARTED_AT}, finished_at_ms, batch_seq AS seq FROM jobs
     WHERE batch_id = $1 AND batch_seq BETWEEN $2 AND $3
   UNION ALL
   SELECT own.id, CASE WHEN batches.finalized_at_ms IS NOT NULL THEN 'IN_QUEUE' ELSE batches.status END, NULL, NULL,

@@ -35,5 +35,8 @@ export const ALIVE = `state <> 'EXITED'`
 export const ENDPOINT_THERE = 'EXISTS (SELECT 1 FROM endpoints WHERE id = jobs.endpoint_id)'
 
 /** Changes of each step back into the queue. */
-export const STEP_BACK = `status = 'IN_QUEUE', started_at_ms = NULL, deadline_ms = NULL, progress = NULL,
+export const STEP_BACK = `status = 'IN_QUEUE', started_at_ms = NULL, deadline_ms = NULL, unbegun = NULL, progress = NULL,
     progress_bytes = NULL`
+
+/** The begin of the last attempt; null for a job that its worker has not begun. */
+export const STARTED_AT = 'CASE WHEN unbegun = 1 THEN NULL ELSE started_at_ms END AS started_at_ms'

@@ -11,7 +11,8 @@ const ENDED_COLUMNS = `${MOVED_COLUMNS}, waiting_since_ms, input_bytes, output_b
 
 /** Changes of each end. @param now the parameter with the instant of the end */
 function end(now: string): string {
-  return `progress = NULL, progress_bytes = NULL, finished_at_ms = ${now}, expires_at_ms =
+  return `progress = NULL, progress_bytes = NULL, finished_at_ms = ${now},
+    started_at_ms = CASE WHEN unbegun = 1 THEN ${now} ELSE started_at_ms END, unbegun = NULL, expires_at_ms =
       CASE WHEN ${now} + retention_ms < expires_at_ms THEN ${now} + retention_ms ELSE expires_at_ms END`
 }
 
@@ -36,7 +37,7 @@ export const timeOutJobs = `
   UPDATE jobs SET status = 'TIMED_OUT', ${end('$1')},
     error = 'the job ran longer than its execution timeout of ' || execution_timeout_ms || ' ms'
   WHERE id IN (
-    SELECT id FROM jobs WHERE ${guard('timeOut')} AND deadline_ms <= $1 AND expires_at_ms > $1 AND ${ENDPOINT_THERE}
+    SELECT id FROM jobs WHERE ${guard('timeOut')} AND unbegun IS NULL AND deadline_ms <= $1 AND expires_at_ms > $1 AND ${ENDPOINT_THERE}
     ORDER BY deadline_ms, id LIMIT $2 {{skip_locked}})
   RETURNING ${ENDED_COLUMNS}`
 
@@ -75,6 +76,23 @@ export const releaseJob = `
 export const releaseJobs = `
   UPDATE jobs SET ${STEP_BACK}, attempt = attempt - 1, worker_id = NULL
   WHERE worker_id = $1 AND ${guard('release')} AND ${ENDPOINT_THERE}
+  RETURNING ${MOVED_COLUMNS}`
+
+/** Changes of a job that its worker has not begun, and that goes back. The worker stays with it as its last holder. */
+const TAKEN_BACK = `${STEP_BACK}, attempt = attempt - 1`
+
+/** $1 worker. */
+export const takeBackJobs = `
+  UPDATE jobs SET ${TAKEN_BACK}
+  WHERE worker_id = $1 AND ${guard('release')} AND unbegun = 1 AND ${ENDPOINT_THERE}
+  RETURNING ${MOVED_COLUMNS}`
+
+/** $1 now, $2 limit. */
+export const takeBackOverdue = `
+  UPDATE jobs SET ${TAKEN_BACK}
+  WHERE id IN (
+    SELECT id FROM jobs WHERE ${guard('release')} AND unbegun = 1 AND deadline_ms <= $1 AND expires_at_ms > $1 AND ${ENDPOINT_THERE}
+    ORDER BY deadline_ms, id LIMIT $2 {{skip_locked}})
   RETURNING ${MOVED_COLUMNS}`
 
 /**

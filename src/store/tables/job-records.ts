@@ -3,7 +3,7 @@ import type { EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
 import { ERROR_READ, errorFingerprint } from '../../core/jobs/error-fingerprint.ts'
 import { JOB_STATUSES, type JobStatus } from '../../core/jobs/job.ts'
 import type { JobNote, JobRecord, JobSummary } from '../../core/jobs/job-record.ts'
-import { ENDPOINT_THERE } from './guards.ts'
+import { ENDPOINT_THERE, STARTED_AT } from './guards.ts'
 import { payload } from './jobs.ts'
 import { changedText, readSummed } from './summed-text.ts'
 
@@ -13,8 +13,7 @@ export type ListedTable = 'jobs' | 'job_records'
 /** The owner of the listed jobs: an endpoint or an account. */
 export type ListedBy = 'endpoint_id' | 'owner'
 
-const WHEN =
-  'id, endpoint_id, queued_at_ms, started_at_ms, attempt, lost_attempts, worker_id, input_bytes, output_bytes'
+const WHEN = 'id, endpoint_id, queued_at_ms, attempt, lost_attempts, worker_id, input_bytes, output_bytes'
 
 /**
  * The parameter with the instant of a read. A job past its expiry is removed soon after; until then it is shown as
@@ -28,14 +27,14 @@ const UNDONE = `(${EXPIRED} AND status IN ('IN_QUEUE', 'IN_PROGRESS'))`
 const COLUMNS: Readonly<Record<ListedTable, { readonly status: string; readonly all: string }>> = {
   jobs: {
     status: `CASE WHEN ${UNDONE} THEN 'TIMED_OUT' ELSE status END`,
-    all: `${WHEN}, CASE WHEN ${UNDONE} THEN 'TIMED_OUT' ELSE status END AS status,
+    all: `${WHEN}, ${STARTED_AT}, CASE WHEN ${UNDONE} THEN 'TIMED_OUT' ELSE status END AS status,
     CASE WHEN ${UNDONE} THEN expires_at_ms ELSE finished_at_ms END AS finished_at_ms,
     CASE WHEN ${EXPIRED} THEN NULL ELSE expires_at_ms END AS expires_at_ms,
     substr(error, 1, ${ERROR_READ}) AS error, NULL AS fingerprint`,
   },
   job_records: {
     status: `(status || '')`,
-    all: `${WHEN}, status, finished_at_ms, NULL AS expires_at_ms, error, fingerprint`,
+    all: `${WHEN}, started_at_ms, status, finished_at_ms, NULL AS expires_at_ms, error, fingerprint`,
   },
 }
 
@@ -88,7 +87,7 @@ export const endpointOfRecord = `
 export const insertRecord = `
   INSERT INTO job_records (id, owner, endpoint_id, status, low_priority, execution_timeout_ms, ttl_ms, queued_at_ms, started_at_ms,
     finished_at_ms, attempt, lost_attempts, worker_id, input_bytes, output_bytes, bytes, failed_input_bytes, fingerprint, error, notes, input, output)
-  SELECT id, owner, endpoint_id, $2, low_priority, execution_timeout_ms, ttl_ms, queued_at_ms, started_at_ms,
+  SELECT id, owner, endpoint_id, $2, low_priority, execution_timeout_ms, ttl_ms, queued_at_ms, ${STARTED_AT},
     CAST($3 AS {{integer}}), attempt, lost_attempts, worker_id, input_bytes, output_bytes, CAST($7 AS {{integer}}), CAST($9 AS {{integer}}), $5, $4, $6,
     CASE WHEN CAST($8 AS {{integer}}) = 1 OR CAST($9 AS {{integer}}) > 0 THEN ${payload('input')} END, CASE WHEN CAST($8 AS {{integer}}) = 1 THEN ${payload('output')} END
   FROM jobs WHERE id = $1

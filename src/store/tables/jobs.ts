@@ -2,7 +2,7 @@
 import type { UsageSpan } from '../../core/billing/usage.ts'
 import type { BatchId, EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { ClaimedJob, Job, JobKind, JobStatus } from '../../core/jobs/job.ts'
-import { ALIVE, ENDPOINT_THERE, guard, mayHave, RUNNING, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
+import { ALIVE, ENDPOINT_THERE, guard, mayHave, RUNNING, STARTED_AT, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
 import type { SqlValue } from './statement.ts'
 import { changedText, readSummed, summed } from './summed-text.ts'
 
@@ -12,7 +12,7 @@ import { changedText, readSummed, summed } from './summed-text.ts'
  */
 const OWN_COLUMNS =
   "id, owner, endpoint_id, kind, status, '' AS input, policy, webhook, s3_config, execution_timeout_ms, low_priority, " +
-  'position, ttl_ms, retention_ms, queued_at_ms, started_at_ms, finished_at_ms, expires_at_ms, attempt, lost_attempts, ' +
+  `position, ttl_ms, retention_ms, queued_at_ms, ${STARTED_AT}, finished_at_ms, expires_at_ms, attempt, lost_attempts, ` +
   'worker_id, error, warning, batch_id, traceparent'
 
 /**
@@ -196,12 +196,23 @@ export const runsEmpty = `
       NOT EXISTS (SELECT 1 FROM workers WHERE endpoint_id = $1 AND ${ALIVE} AND state = 'STARTING')
       AND (SELECT COUNT(*) FROM workers WHERE endpoint_id = $1 AND ${ALIVE}) >= workers_max))`
 
+/** $1 jobs, as a JSON list, $2 instant at which they go back. Jobs that were just claimed, and are not begun. */
+export const markUnbegun = `UPDATE jobs SET unbegun = 1, deadline_ms = $2 WHERE id IN ({{id_list}})`
+
+/** $1 worker, $2 now. Begins the next job of a worker that runs none. */
+export const beginNext = `
+  UPDATE jobs SET unbegun = NULL, started_at_ms = $2, deadline_ms = $2 + execution_timeout_ms
+  WHERE ${RUNNING} AND unbegun = 1
+    AND id = (SELECT id FROM jobs WHERE worker_id = $1 AND ${RUNNING} AND unbegun = 1 ORDER BY low_priority, position, id LIMIT 1)
+    AND NOT EXISTS (SELECT 1 FROM jobs AS other WHERE other.worker_id = $1 AND other.${RUNNING} AND other.unbegun IS NULL)
+  RETURNING ${JOB_COLUMNS}, $2 - COALESCE(waiting_since_ms, queued_at_ms) AS waited_ms`
+
 /** $1 worker. */
 export const heldJobs = `SELECT id FROM jobs WHERE worker_id = $1 AND ${RUNNING} ORDER BY started_at_ms, position, id`
 
 /** $1 endpoint, $2 limit. */
 export const runningJobs = `
-  SELECT id, worker_id, started_at_ms FROM jobs WHERE endpoint_id = $1 AND ${RUNNING} ORDER BY position, id LIMIT $2`
+  SELECT id, worker_id, ${STARTED_AT} FROM jobs WHERE endpoint_id = $1 AND ${RUNNING} ORDER BY position, id LIMIT $2`
 
 /** $1 endpoint, $2 job, $3 the new expiry, $4 now. */
 export const setJobExpiry = `
@@ -433,5 +444,10 @@ export function newJobColumns(jobs: readonly Job[]): SqlValue[][] {
 export interface RunningRow {
   readonly id: JobId
   readonly worker_id: WorkerId
-  readonly started_at_ms: number
+  readonly started_at_ms: number | null
+}
+
+/** A row of a job that its worker has begun. */
+export interface BegunRow extends JobRow {
+  readonly waited_ms: number
 }

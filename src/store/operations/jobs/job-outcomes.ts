@@ -138,6 +138,14 @@ export const jobOutcomes = {
     return inOrder(rows.map(row => ({ job: toJob(row), from: 'IN_PROGRESS', usage: NO_JOB_USAGE })))
   }),
 
+  takeBack: write(function* (workerId: WorkerId, nowMs: number): Steps<JobMove[]> {
+    return yield* takenBack(yield* query<MovedRow>(sql.takeBackJobs, [workerId]), nowMs)
+  }),
+
+  takeBackOverdue: write(function* (nowMs: number, limit: number): Steps<JobMove[]> {
+    return yield* takenBack(yield* query<MovedRow>(sql.takeBackOverdue, [nowMs, limit]), nowMs)
+  }),
+
   retry: write(function* (
     endpointId: EndpointId,
     jobId: JobId,
@@ -210,6 +218,14 @@ function* count(moves: readonly JobMove[], as: 'failed' | 'retried'): Steps<void
   for (const [endpointId, n] of counts) {
     yield* perform(addToCounters, [endpointId, 0, as === 'failed' ? n : 0, as === 'retried' ? n : 0])
   }
+}
+
+/** Jobs that their workers had not begun. A worker is idle unless it holds another. */
+function* takenBack(rows: readonly MovedRow[], nowMs: number): Steps<JobMove[]> {
+  yield* dropProgress(rows)
+  for (const { id } of rows) yield* perform(dropChunks, [id])
+  for (const workerId of new Set(rows.map(row => row.worker_id!).sort())) yield* settle(workerId, nowMs)
+  return inOrder(rows.map(row => ({ job: toJob(row), from: 'IN_PROGRESS', usage: NO_JOB_USAGE })))
 }
 
 /** Removes the progress of attempts that are over. */

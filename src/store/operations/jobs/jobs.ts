@@ -2,11 +2,12 @@ import type { EndpointId, JobId, OwnerId, WorkerId } from '../../../core/ids.ts'
 import type { Job } from '../../../core/jobs/job.ts'
 import type { JobNote } from '../../../core/jobs/job-record.ts'
 import type { Claim, ClaimRequest } from '../../../ports/store/claims.ts'
-import type { JobStore, RunningJob } from '../../../ports/store/store.ts'
+import type { BegunJob, JobStore, RunningJob } from '../../../ports/store/store.ts'
 import { lockQueuedBatches } from '../../tables/batches.ts'
 import { findStops } from '../../tables/job-outcomes.ts'
 import * as sql from '../../tables/jobs.ts'
 import {
+  type BegunRow,
   type ClaimedRow,
   type JobRow,
   newJobColumns,
@@ -29,7 +30,7 @@ import {
   write,
   writeUnflushed,
 } from '../operation.ts'
-import { type BesideSuspects, claimInTurns, claimOf, hasQueuedBatch } from './turns.ts'
+import { type BesideSuspects, byPosition, claimInTurns, claimOf, hasQueuedBatch } from './turns.ts'
 
 const NOTHING: Claim = { jobs: [], holdsBack: false, leavesSuspect: false }
 const HELD_BACK: Claim = { ...NOTHING, holdsBack: true }
@@ -87,14 +88,21 @@ export const jobs = {
     // locked are not waited for.
     yield* lock(lockWorker, [workerId])
     if (request.letGoFirst === true && (yield* queryOne(findStops, [workerId])) !== null) return HELD_BACK
-    const { rows, ...how } = yield* claimFromQueue(request, inTurns)
-    if (rows.length === 0) return { ...how, jobs: [] }
+    const { rows: claimed, ...how } = yield* claimFromQueue(request, inTurns)
+    if (claimed.length === 0) return { ...how, jobs: [] }
+    const rows = request.beginsByMs === undefined ? claimed : yield* claimAhead(claimed, request.beginsByMs)
     yield* perform(workerBusy, [workerId, nowMs])
     for (const { id, attempt } of rows) {
       // Releases drop the chunks themselves, so a first attempt has none to drop.
       if (attempt > 1) yield* perform(sql.dropChunks, [id])
     }
     return { ...NOTHING, jobs: rows.map(toClaimedJob) }
+  }),
+
+  // As a claim: what a failure of the machine undoes ends with the workers.
+  begin: writeUnflushed(function* (workerId: WorkerId, nowMs: number): Steps<BegunJob | null> {
+    const row = yield* queryOne<BegunRow>(sql.beginNext, [workerId, nowMs])
+    return row === null ? null : { job: toJob(row), waitedMs: Math.max(0, row.waited_ms) }
   }),
 
   heldBy: read(function* (workerId: WorkerId): Steps<JobId[]> {
@@ -140,6 +148,14 @@ function* insert(job: Job): Steps<boolean> {
   if ((yield* query(sql.insertJob, newJobParams(job, input))).length === 0) return false
   if (input.large !== null) yield* perform(sql.insertInput, [job.id, job.owner, input.large])
   return true
+}
+
+/** The claimed jobs in the order in which {@link sql.beginNext} begins them. All but the first are not begun. */
+function* claimAhead(claimed: readonly ClaimedRow[], beginsByMs: number): Steps<readonly ClaimedRow[]> {
+  const rows = claimed.toSorted(byPosition)
+  const unbegun = rows.slice(1).map(({ id }) => id)
+  if (unbegun.length > 0) yield* perform(sql.markUnbegun, [JSON.stringify(unbegun), beginsByMs])
+  return rows
 }
 
 type ClaimedRows = Omit<Claim, 'jobs'> & { readonly rows: readonly ClaimedRow[] }

@@ -106,7 +106,7 @@ function* claimDecided(
   return claimed
 }
 
-/** RETURNING keeps no order. */
-function byPosition(a: ClaimedRow, b: ClaimedRow): number {
+/** The order of a queue. RETURNING keeps no order. */
+export function byPosition(a: ClaimedRow, b: ClaimedRow): number {
   return a.low_priority - b.low_priority || a.position - b.position || (a.id < b.id ? -1 : 1)
 }

@@ -5,7 +5,8 @@
  * `queue` is where the job waits: '' for the queue of its endpoint, the id of its batch, or that of suspects
  * (SUSPECT_QUEUE). `traceparent` is the context of the trace that the client gave. `waiting_since_ms` is null where
  * the job has waited since it was queued. Input, progress and output are here while they are small, else in
- * `job_payloads`.
+ * `job_payloads`. `unbegun` is 1 where the worker has not begun the job that it was given beside others; then
+ * `started_at_ms` is the claim and `deadline_ms` the instant at which it goes back.
  */
 export const jobs = [
   `CREATE TABLE jobs (
@@ -27,6 +28,7 @@ export const jobs = [
     waiting_since_ms {{integer}},
     started_at_ms {{integer}},
     deadline_ms {{integer}},
+    unbegun {{integer}},
     finished_at_ms {{integer}},
     expires_at_ms {{integer}} NOT NULL,
     attempt {{integer}} NOT NULL CHECK (attempt >= 0),
@@ -49,6 +51,7 @@ export const jobs = [
     CHECK (status <> 'IN_QUEUE' OR started_at_ms IS NULL),
     CHECK (status <> 'IN_PROGRESS' OR (started_at_ms IS NOT NULL AND worker_id IS NOT NULL AND attempt > 0)),
     CHECK ((started_at_ms IS NULL) = (deadline_ms IS NULL)),
+    CHECK (unbegun IS NULL OR (unbegun = 1 AND status = 'IN_PROGRESS')),
     CHECK (lost_attempts BETWEEN 0 AND attempt),
     CHECK (progress IS NULL OR progress_bytes IS NOT NULL),
     CHECK (output IS NULL OR output_bytes IS NOT NULL),
