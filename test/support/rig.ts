@@ -391,6 +391,11 @@ export class Rig {
     return (await this.#send(method, path, asking)).answer
   }
 
+  /** As {@link open}, with the function that notes that the response was written, or was not. */
+  async openUnsettled(path: string, asking: Asking = {}) {
+    return this.#send('GET', path, asking)
+  }
+
   async #send(method: string, path: string, asking: Asking) {
     const { body, key = KEY, signal } = asking
     const headers = { ...(key === null ? {} : { authorization: `Bearer ${key}` }), ...asking.headers }

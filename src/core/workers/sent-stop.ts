@@ -6,7 +6,7 @@
 
 /** Time after its delivery in which the SDK may not have begun a job. */
 const UNBEGUN_MS = 1_000
-/** Pause before the second stop of a job that may not have begun at the first one. */
+/** Pause before the first stop of a job after its delivery, and before the second of one that may not have begun. */
 const EARLY_PAUSE_MS = 250
 /**
  * Pause before the second stop of a job that had begun: each stop cancels the handler again, even during its
@@ -24,6 +24,15 @@ export interface SentStop {
   /** Time of the next stop, unless the worker has released the job. */
   readonly againAtMs: number
   readonly pauseMs: number
+}
+
+/**
+ * Earliest time of the first stop of a job. A stop that comes between the creation of the job's task and the first
+ * step of it ends the task without its cleanup, and the SDK lists the job for good.
+ * @param deliveredAtMs as of {@link firstStop}
+ */
+export function firstStopDueMs(deliveredAtMs: number | null | undefined, nowMs: number): number {
+  return deliveredAtMs === undefined ? 0 : (deliveredAtMs ?? nowMs) + EARLY_PAUSE_MS
 }
 
 /**

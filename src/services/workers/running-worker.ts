@@ -2,7 +2,7 @@ import type { JobId, WorkerId } from '../../core/ids.ts'
 import type { SdkOutputReport } from '../../core/jobs/sdk-output.ts'
 import { type AskedConcurrency, afterAsking, concurrencyAsked } from '../../core/workers/asked-concurrency.ts'
 import type { FailedStart } from '../../core/workers/failed-start.ts'
-import { firstStop, nextStop, type SentStop, showsRelease } from '../../core/workers/sent-stop.ts'
+import { firstStop, firstStopDueMs, nextStop, type SentStop, showsRelease } from '../../core/workers/sent-stop.ts'
 import {
   afterPing,
   afterTake,
@@ -330,9 +330,10 @@ export class RunningWorker {
     return [...this.#jobs].flatMap(([jobId, job]) => (isForgotten(job) ? [jobId] : []))
   }
 
-  /** Time of its next stop of this job, in monotonic milliseconds; 0 before the first. */
+  /** Earliest time of its next stop of this job, in monotonic milliseconds. */
   stopDueAtMs(jobId: JobId): number {
-    return this.#toldStops.get(jobId)?.againAtMs ?? 0
+    const told = this.#toldStops.get(jobId)
+    return told?.againAtMs ?? firstStopDueMs(this.#jobs.get(jobId)?.deliveredAtMs, this.#clock.monotonic())
   }
 
   /**
