@@ -310,8 +310,8 @@ function fenced(leader: FencedTerm | null, driver: Driver): Pick<Ports, 'leader'
   return leader === null ? { leader: singleLeader, driver } : { leader, driver: fencedDriver(driver, leader) }
 }
 
-/** A start has more urgent things to do at first. */
-const DELAY_MS = 2_000
+/** Workers and clients come back in the first seconds of a start. */
+const DELAY_MS = 60_000
 const PATHS = ['/v2/openapi.json', '/v2/docs', '/graphql']
 const ENV: RequestEnv = { delivery: { onSettled() {} }, requestId: 'document' }
 
