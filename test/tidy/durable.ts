@@ -55,6 +55,11 @@ export const DIRECT_WRITERS: Readonly<Record<string, string>> = {
   'src/store/data-dir-lock.ts': 'server.json means nothing without the lock of a process',
   'src/store/engines/sqlite.ts': 'a file that measures how long a flush takes',
   'src/system/bodies/spill-files.ts': 'files without a name, which are gone with their process',
+  'src/system/files/file-draft.ts':
+    'files of network volumes, which are flushed, then named, then their folder flushed',
+  'src/system/files/safe-folder.ts': 'folders of network volumes, opened without links',
+  'src/system/files/upload-folders.ts': 'parts of uploads, which are flushed before they get their names',
+  'src/system/files/volume-files.ts': 'files of network volumes that are read, and the folder of drafts',
   'src/system/models/blob-download.ts': 'parts of files, which count only once their hash was checked',
   'src/system/models/model-folders.ts': 'links of a folder that is flushed before it gets its name',
   'src/system/observing/log-destination.ts': 'standard error, which is opened again so that no write waits',

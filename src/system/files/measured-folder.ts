@@ -1,0 +1,29 @@
+import { lstat, opendir } from 'node:fs/promises'
+import { inFolder, pathIn } from './safe-folder.ts'
+
+/** Limits of entries that are counted, and of folders that wait to be. */
+const MAX_ENTRIES = 5_000_000
+const MAX_FOLDERS = 100_000
+
+/** The bytes of all files below a folder, as far as the limits allow. Links count nothing, and are not followed. */
+export async function measureFolder(root: string): Promise<number> {
+  const waiting: string[][] = [[]]
+  let bytes = 0
+  let entries = 0
+  for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
+    const place = path
+    await inFolder(root, place, async folder => {
+      for await (const entry of await opendir(pathIn(folder))) {
+        entries += 1
+        if (entries > MAX_ENTRIES) return
+        if (entry.isDirectory()) {
+          if (waiting.length < MAX_FOLDERS) waiting.push([...place, entry.name])
+        } else if (entry.isFile()) {
+          // A file that was removed in between counts nothing.
+          bytes += (await lstat(pathIn(folder, entry.name)).catch(() => null))?.size ?? 0
+        }
+      }
+    })
+  }
+  return bytes
+}
