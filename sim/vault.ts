@@ -13,6 +13,7 @@ export function createSimVault(): Vault {
       sealed += 1
       return `sim.${sealed}.${hex(fnv1a(`${kind}.${row}.${plain}`))}.${plain}`
     },
+    derive: ({ kind, row }) => hex(fnv1a(`${kind}.${row}`)),
     reseal: () => null,
     open(text, { kind, row }) {
       const [form, , check, ...plain] = text.split('.')

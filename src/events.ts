@@ -30,13 +30,16 @@ export interface Change {
  * of the operator (`operator`), or these with a key that never expires (`operator:lasting`).
  */
 export type RefusedRight =
-  | `${'management' | 'jobs'}:${'read' | 'write'}`
+  | `${'management' | 'jobs' | 'files'}:${'read' | 'write'}`
   | 'metrics:read'
   | 'operator'
   | 'operator:lasting'
 
-/** Reason for the failure of a key: one of an account, or `worker_token` for the token of a worker. */
-export type KeyFailure = 'unknown' | 'disabled' | 'expired' | 'worker_token'
+/**
+ * Reason for the failure of a key: one of an account, `signature` for a wrong one over S3, or `worker_token` for the
+ * token of a worker.
+ */
+export type KeyFailure = 'unknown' | 'disabled' | 'expired' | 'signature' | 'worker_token'
 
 /** Facts of a certificate of the server. */
 export interface CertificateSummary {

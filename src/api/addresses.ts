@@ -49,6 +49,11 @@ function atHost(origin: string, host: string): string {
   return `${protocol}//${host}${port === '' ? '' : `:${port}`}`
 }
 
+/** URL of the S3 door, without a trailing slash. */
+export function s3Url({ queueUrl: origin }: Addresses): string {
+  return `${origin}/s3`
+}
+
 /** URL of the job operations of a queue endpoint, without a trailing slash. */
 export function jobsUrl({ queueUrl: origin }: Addresses, id: EndpointId): string {
   return `${origin}/v2/${id}`

@@ -25,6 +25,11 @@ export interface Vault {
    */
   reseal(sealed: string, place: SealPlace): string | null
   /**
+   * A secret of 43 letters, digits, `-` and `_` that only a server with this encryption key can make for this place:
+   * the same at each call, and another one after a change of the encryption key.
+   */
+  derive(place: SealPlace): string
+  /**
    * HMAC-SHA256 of texts that follow each other, in base64. Long ones are taken a part at a time.
    * @param key in base64
    */

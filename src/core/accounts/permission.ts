@@ -1,12 +1,15 @@
 import { AppError } from '../errors.ts'
 import { type FieldProblem, fieldProblem } from '../field-problem.ts'
-import { DEFAULT_OWNER, type EndpointId, type KeyId, type OwnerId } from '../ids.ts'
+import { DEFAULT_OWNER, type EndpointId, type KeyId, type OwnerId, type VolumeId } from '../ids.ts'
 
 /** Level of the rights of a key in one area. */
 export type AccessLevel = 'none' | 'read' | 'write'
 
 /** Rights of a key on jobs: one level for all endpoints, or a level for each endpoint that is named. */
 export type JobsAccess = AccessLevel | Readonly<Record<EndpointId, AccessLevel>>
+
+/** Rights of a key on files of network volumes: one level for all volumes, or a level for each named volume. */
+export type FilesAccess = AccessLevel | Readonly<Record<VolumeId, AccessLevel>>
 
 /** The rights of a key. */
 export type KeyScope =
@@ -21,6 +24,8 @@ export type KeyScope =
        * means `none`.
        */
       readonly metrics?: 'none' | 'read'
+      /** Rights on files of network volumes, which the S3 door gives; omitted means `none`. */
+      readonly files?: FilesAccess
     }
 
 /** All rights; for the first account, also those of the operator. */
@@ -97,6 +102,22 @@ export function mayUseJobs({ scope }: Pick<Caller, 'scope'>, level: 'read' | 'wr
   return covers(jobsLevel(scope, endpoint), level)
 }
 
+/** True if the caller has rights of `level` on the files of this network volume. */
+export function mayUseFiles({ scope }: Pick<Caller, 'scope'>, level: 'read' | 'write', volume: VolumeId): boolean {
+  return covers(filesLevel(scope, volume), level)
+}
+
+/** True if a scope has a right on the files of some network volume. */
+export function hasFiles(scope: KeyScope): boolean {
+  const all = filesEverywhere(scope)
+  return all === null ? scopeVolumes(scope).some(volume => filesLevel(scope, volume) !== 'none') : all !== 'none'
+}
+
+/** The network volumes whose files a scope names. */
+export function scopeVolumes(scope: KeyScope): VolumeId[] {
+  return scope.type === 'restricted' && typeof scope.files === 'object' ? (Object.keys(scope.files) as VolumeId[]) : []
+}
+
 /** True if the caller may read the metrics and the status of the whole server, which show all accounts. */
 export function mayReadServer({ owner, scope }: Pick<Caller, 'owner' | 'scope'>): boolean {
   return owner === DEFAULT_OWNER && readsMetrics(scope)
@@ -139,6 +160,9 @@ export function scopeProblems(owner: OwnerId, scope: KeyScope): FieldProblem[] {
   if (scopeEndpoints(scope).length > MAX_SCOPE_ENDPOINTS) {
     problems.push(fieldProblem('scope', `must name at most ${MAX_SCOPE_ENDPOINTS} endpoints`))
   }
+  if (scopeVolumes(scope).length > MAX_SCOPE_ENDPOINTS) {
+    problems.push(fieldProblem('scope', `must name at most ${MAX_SCOPE_ENDPOINTS} network volumes`))
+  }
   if (readsMetrics(scope) && owner !== DEFAULT_OWNER) {
     problems.push(
       fieldProblem('scope', "can have metrics only for a key of the operator's account: they show all accounts"),
@@ -153,6 +177,7 @@ export function isWithin(scope: KeyScope, other: KeyScope): boolean {
   if (scope.type === 'all') return false
   if (!atMost(managementLevel(scope), managementLevel(other))) return false
   if (readsMetrics(scope) && !readsMetrics(other)) return false
+  if (!areFilesWithin(scope, other)) return false
   const jobs = levelEverywhere(scope)
   if (jobs !== null) return atMost(jobs, levelEverywhere(other) ?? 'none')
   return scopeEndpoints(scope).every(endpoint => atMost(jobsLevel(scope, endpoint), jobsLevel(other, endpoint)))
@@ -173,6 +198,27 @@ function levelEverywhere(scope: KeyScope): AccessLevel | null {
   if (scope.type === 'all') return 'write'
   if (scope.type === 'read-only') return 'read'
   return typeof scope.jobs === 'string' ? scope.jobs : null
+}
+
+/** Level on the files of all volumes; null if it depends on the volume. */
+function filesEverywhere(scope: KeyScope): AccessLevel | null {
+  if (scope.type === 'all') return 'write'
+  if (scope.type === 'read-only') return 'read'
+  const { files = 'none' } = scope
+  return typeof files === 'string' ? files : null
+}
+
+function filesLevel(scope: KeyScope, volume: VolumeId): AccessLevel {
+  const all = filesEverywhere(scope)
+  if (all !== null) return all
+  const { files } = scope as { files: Readonly<Record<VolumeId, AccessLevel>> }
+  return Object.hasOwn(files, volume) ? files[volume]! : 'none'
+}
+
+function areFilesWithin(scope: KeyScope, other: KeyScope): boolean {
+  const all = filesEverywhere(scope)
+  if (all !== null) return atMost(all, filesEverywhere(other) ?? 'none')
+  return scopeVolumes(scope).every(volume => atMost(filesLevel(scope, volume), filesLevel(other, volume)))
 }
 
 function jobsLevel(scope: KeyScope, endpoint: EndpointId): AccessLevel {

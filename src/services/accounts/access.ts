@@ -6,13 +6,14 @@ import {
   type KeyScope,
   mayManage,
   mayReadServer,
+  mayUseFiles,
   mayUseJobs,
   readableJobs,
   requireOperator,
 } from '../../core/accounts/permission.ts'
 import { countRequest, type RateDecision, type RateWindow, type WindowCount } from '../../core/accounts/rate-limit.ts'
 import { AppError } from '../../core/errors.ts'
-import type { EndpointId, KeyId, OwnerId } from '../../core/ids.ts'
+import type { EndpointId, KeyId, OwnerId, VolumeId } from '../../core/ids.ts'
 import type { LimitedOperation } from '../../core/jobs/job-limits.ts'
 import type { RefusedRight } from '../../events.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -118,6 +119,13 @@ export class Access {
     if (mayUseJobs(caller, level, endpoint)) return
     this.#refused(caller, `jobs:${level}`)
     throw new AppError('forbidden', `this API key has no ${level} right for the jobs of endpoint ${endpoint}`)
+  }
+
+  /** @throws AppError `forbidden` unless the caller may read or write the files of this network volume */
+  requireFiles(caller: Caller, level: 'read' | 'write', volume: VolumeId): void {
+    if (mayUseFiles(caller, level, volume)) return
+    this.#refused(caller, `files:${level}`)
+    throw new AppError('forbidden', `this key has no ${level} right for the files of network volume ${volume}`)
   }
 
   /**

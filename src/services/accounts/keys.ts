@@ -8,17 +8,19 @@ import {
   mayUseJobs,
   scopeEndpoints,
   scopeProblems,
+  scopeVolumes,
 } from '../../core/accounts/permission.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { AppError, invalidFields, notFound } from '../../core/errors.ts'
 import { type FieldProblem, fieldProblem, nameProblems } from '../../core/field-problem.ts'
-import type { EndpointId, KeyId, OwnerId } from '../../core/ids.ts'
+import type { EndpointId, KeyId, OwnerId, VolumeId } from '../../core/ids.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
 import { endpointKeyPlace } from '../../core/secrets/seal-place.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { onePage } from '../paging.ts'
 import { retryOnConflict } from '../retry-on-conflict.ts'
 import { type Access, keyHint } from './access.ts'
+import { s3Secret } from './s3-keys.ts'
 
 /** Limit of keys of one account. */
 const MAX_KEYS = 1_000
@@ -41,9 +43,10 @@ export interface KeyChanges extends Partial<Pick<KeyInput, 'name' | 'scope' | 'e
   readonly disabled?: boolean
 }
 
-/** A new key. Its text is shown only here. */
+/** A new key. Its text and its secret for S3 are shown only here. */
 export interface NewKey {
   readonly key: string
+  readonly s3Secret: string
   readonly record: KeyRecord
 }
 
@@ -88,7 +91,7 @@ export class Keys {
     }
     await store.keys.insert(record)
     emit('key.created', { keyId: record.id, owner, by: caller.keyId })
-    return { key, record: shown(record) }
+    return { key, s3Secret: s3Secret(vault, record), record: shown(record) }
   }
 
   /**
@@ -171,7 +174,7 @@ export class Keys {
    * remove}.
    * @throws AppError `forbidden` for a caller who may not write the endpoint's jobs, or whose own key expires
    */
-  async rotateOfEndpoint(caller: Caller, endpoint: Endpoint): Promise<NewKey> {
+  async rotateOfEndpoint(caller: Caller, endpoint: Endpoint): Promise<Omit<NewKey, 's3Secret'>> {
     if (!mayHave(caller, endpoint)) {
       throw new AppError(
         'forbidden',
@@ -252,8 +255,10 @@ export class Keys {
     if (expiresAtMs != null && !(Number.isSafeInteger(expiresAtMs) && expiresAtMs > this.#ports.clock.now())) {
       problems.push(fieldProblem('expiresAtMs', 'must be in the future'))
     }
-    if (scope !== undefined)
-      problems.push(...scopeProblems(owner, scope), ...(await this.#unknownEndpoints(owner, scope)))
+    if (scope !== undefined) {
+      const unknown = [...(await this.#unknownEndpoints(owner, scope)), ...(await this.#unknownVolumes(owner, scope))]
+      problems.push(...scopeProblems(owner, scope), ...unknown)
+    }
     if (problems.length > 0) throw invalidFields(problems)
     if (scope !== undefined && !isWithin(scope, caller.scope)) {
       throw new AppError('forbidden', 'a key cannot get more rights than the key that creates or changes it')
@@ -269,6 +274,13 @@ export class Keys {
     if (named.length === 0) return []
     const known = new Set<EndpointId>((await this.#ports.store.endpoints.list(owner)).map(({ id }) => id))
     return named.filter(id => !known.has(id)).map(id => fieldProblem('scope', 'not found', `endpoint ${id}`))
+  }
+
+  async #unknownVolumes(owner: OwnerId, scope: KeyScope): Promise<FieldProblem[]> {
+    const named = scopeVolumes(scope)
+    if (named.length === 0) return []
+    const known = new Set<VolumeId>((await this.#ports.store.volumes.list(owner)).map(({ id }) => id))
+    return named.filter(id => !known.has(id)).map(id => fieldProblem('scope', 'not found', `network volume ${id}`))
   }
 
   #requireOver(caller: Caller, key: ApiKey): void {

@@ -1,10 +1,18 @@
 import type { Account } from '../../../core/accounts/account.ts'
-import type { Caller, KeyRecord, KeyScope } from '../../../core/accounts/permission.ts'
+import {
+  type Caller,
+  type FilesAccess,
+  hasFiles,
+  type JobsAccess,
+  type KeyRecord,
+  type KeyScope,
+} from '../../../core/accounts/permission.ts'
 import type { GivenLimits } from '../../../core/accounts/quotas.ts'
 import type { KeyId, OwnerId } from '../../../core/ids.ts'
 import type { Accounts } from '../../../services/accounts/accounts.ts'
 import type { KeyChanges, Keys } from '../../../services/accounts/keys.ts'
 import type { Quotas, QuotaUse } from '../../../services/accounts/quotas.ts'
+import { type Addresses, s3Url } from '../../addresses.ts'
 import { type Members, type RestRoute, route } from '../route.ts'
 import {
   AccountBody,
@@ -27,6 +35,7 @@ export interface AccountParts {
   readonly keys: Keys
   readonly accounts: Accounts
   readonly quotas: Quotas
+  readonly addresses: Addresses
 }
 
 const TAG = 'Account'
@@ -36,7 +45,7 @@ export function accountRoutes(parts: AccountParts): RestRoute[] {
   return [...keyRoutes(parts), ...accountList(parts), quotaRoute(parts), ...sshKeyRoutes(parts)]
 }
 
-function keyRoutes({ keys }: AccountParts): RestRoute[] {
+function keyRoutes({ keys, addresses }: AccountParts): RestRoute[] {
   const one = '/v2/account/keys/{id}'
   return [
     route(
@@ -65,14 +74,16 @@ function keyRoutes({ keys }: AccountParts): RestRoute[] {
       },
       async ({ caller, body }) => {
         const { name, exempt = false, account } = body
-        const { record, key } = await keys.create(caller, {
+        const { record, key, s3Secret } = await keys.create(caller, {
           name,
           exempt,
           scope: scopeOf(body.scope),
           expiresAtMs: instant(body.expiresAt) ?? null,
           ...(account === undefined ? {} : { account: account as OwnerId }),
         })
-        return { ...keyBody(record), key }
+        const { id, scope } = record
+        const pair = { endpointUrl: s3Url(addresses), accessKeyId: id, secretAccessKey: s3Secret }
+        return { ...keyBody(record), key, s3: hasFiles(scope) ? pair : null }
       },
     ),
     route(
@@ -277,9 +288,14 @@ function instant(text: string | null | undefined): number | null | undefined {
 
 function scopeOf(scope: NonNullable<Members<typeof UpdateKey>['scope']>): KeyScope {
   if (scope.type !== 'restricted') return scope
-  const { management, jobs, metrics = 'none' } = scope
-  type Jobs = Exclude<KeyScope, { type: 'all' | 'read-only' }>['jobs']
-  return { type: 'restricted', management, jobs: jobs as Jobs, ...(metrics === 'none' ? {} : { metrics }) }
+  const { management, jobs, metrics = 'none', files = 'none' } = scope
+  return {
+    type: 'restricted',
+    management,
+    jobs: jobs as JobsAccess,
+    ...(metrics === 'none' ? {} : { metrics }),
+    ...(files === 'none' ? {} : { files: files as FilesAccess }),
+  }
 }
 
 /** A key as the API shows it. */

@@ -97,6 +97,10 @@ const Scope = z
         .enum(['none', 'read'])
         .optional()
         .openapi({ description: "metrics and status of the whole server; for keys of the operator's account" }),
+      files: z
+        .union([Level, z.record(z.string(), Level)])
+        .optional()
+        .openapi({ description: 'files of network volumes over S3, of all or by their ids' }),
     }),
   ])
   .openapi('KeyScope')
@@ -126,8 +130,14 @@ export const EndpointKeyList = z
   .object({ keys: z.array(KeyBody), pagination: Pagination })
   .openapi('ListEndpointKeysResponse')
 
-/** A new API key. The key is shown only once. */
-export const CreatedKeyBody = KeyBody.extend({ key: z.string() }).openapi('CreatedApiKey')
+/** A new API key. The key and its pair for S3 are shown only once. */
+export const CreatedKeyBody = KeyBody.extend({
+  key: z.string(),
+  s3: z
+    .object({ endpointUrl: z.string(), accessKeyId: z.string(), secretAccessKey: z.string() })
+    .nullable()
+    .openapi({ description: 'its pair for S3; null for a key without a right on files' }),
+}).openapi('CreatedApiKey')
 
 /** All keys of the caller's account. */
 export const KeyList = z.object({ keys: z.array(KeyBody) }).openapi('ListApiKeysResponse')
