@@ -9,6 +9,7 @@ import { absentRoutes } from './api/rest/routes/absent.ts'
 import { restRoutes } from './api/rest/routes.ts'
 import { restSurface } from './api/rest/surface.ts'
 import { V1_ERRORS, v1Routes } from './api/rest-v1/routes.ts'
+import { s3Surface } from './api/s3/surface.ts'
 import { type Fetch, SURFACE_NAMES, type Surface, type SurfaceName } from './api/surface.ts'
 import { dispatch } from './api/surfaces.ts'
 import { workerSurface } from './api/worker/routes.ts'
@@ -202,6 +203,7 @@ function createSurfaces(
     openai: openAiSurface(calls),
     worker: workerSurface({ ...services, vault, tracing, emit, resultRoom }),
     ops: opsSurface({ ...services, ...common, ...ofServer, endpoints: known }),
+    s3: s3Surface({ keys: services.s3Keys, files: services.files, room, clock, emit }),
     console: consoleSurface(consoleParts),
   }
   return { byName, consoleParts }

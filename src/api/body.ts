@@ -291,7 +291,8 @@ async function readLimited({ request, env }: BodyRequest, limit: BodyLimit, held
   return { content: content instanceof Promise ? await content : content, bytes, ended: true }
 }
 
-function incomingBody({ request, env }: BodyRequest): IncomingBody | null {
+/** The body of a request as it arrives; null without one. */
+export function incomingBody({ request, env }: BodyRequest): IncomingBody | null {
   return env.body === undefined ? bodyOf(request) : env.body()
 }
 

@@ -44,6 +44,13 @@ export interface RequestEnv {
    * which costs more.
    */
   readonly body?: () => IncomingBody | null
+  /** Path and query as the client sent them. Without it they are those of the request, which are normalized. */
+  readonly target?: () => string
+  /**
+   * Records that the bodies of this call pass from and to files: they are not held in memory, and the surface bounds
+   * their time. Without it no limit applies.
+   */
+  readonly streams?: () => void
 }
 
 /** Bindings of a surface besides the request. */
@@ -76,7 +83,7 @@ export type Fetch = (request: Request, env: RequestEnv) => Promise<Response>
 export type Surface = (request: Request, env: SurfaceEnv) => Promise<Response>
 
 /** The surfaces that a listener can offer. */
-export const SURFACE_NAMES = ['rest', 'restV1', 'graphql', 'jobs', 'openai', 'worker', 'ops', 'console'] as const
+export const SURFACE_NAMES = ['rest', 'restV1', 'graphql', 'jobs', 'openai', 'worker', 's3', 'ops', 'console'] as const
 /** One of {@link SURFACE_NAMES}. */
 export type SurfaceName = (typeof SURFACE_NAMES)[number]
 

@@ -21,6 +21,7 @@ function surfaceOf([, first, second, third]: readonly string[]): SurfaceName | n
   if (first === 'graphql') return 'graphql'
   if (first === 'healthz' || first === 'readyz' || first === 'metrics' || first === 'ops') return 'ops'
   if (first === 'v1') return 'restV1'
+  if (first === 's3') return 's3'
   if (first === 'console') return 'console'
   if (first !== 'v2' || second === undefined || second === '') return null
   if (RESERVED_SEGMENTS.has(second)) return 'rest'
@@ -45,7 +46,7 @@ export function keepsReserved({ url = '', headers }: Head, isConsole: boolean): 
   const parsed = url.startsWith('/') ? URL.parse(`http://localhost${url}`) : null
   if (parsed === null) return false
   const { surface } = routeOf(parsed)
-  if (surface === null || surface === 'jobs' || surface === 'openai') return false
+  if (surface === null || surface === 'jobs' || surface === 'openai' || surface === 's3') return false
   if (isConsole) return headers[TOKEN_HEADER] !== undefined
   if (surface === 'ops') return true
   const { authorization } = headers

@@ -20,6 +20,7 @@ import { Access } from '../services/accounts/access.ts'
 import { Accounts } from '../services/accounts/accounts.ts'
 import { Keys } from '../services/accounts/keys.ts'
 import { Quotas } from '../services/accounts/quotas.ts'
+import { S3Keys } from '../services/accounts/s3-keys.ts'
 import { Sessions } from '../services/accounts/sessions.ts'
 import { SHARING_RULES, SharingGuard } from '../services/accounts/sharing-guard.ts'
 import { AuditKeeper } from '../services/audit/audit-keeper.ts'
@@ -36,6 +37,7 @@ import { ReleaseResults } from '../services/endpoints/release-results.ts'
 import { Releases } from '../services/endpoints/releases.ts'
 import { Templates } from '../services/endpoints/templates.ts'
 import { Volumes } from '../services/endpoints/volumes.ts'
+import { Files } from '../services/files/files.ts'
 import { Catalog } from '../services/hardware/catalog.ts'
 import { AccountJobs } from '../services/jobs/account-jobs.ts'
 import { Batches } from '../services/jobs/batches.ts'
@@ -153,6 +155,8 @@ function accountServices(ports: Ports, config: AppConfig) {
     quotas,
     accounts: new Accounts(ports, sharing, quotas),
     keys: new Keys(ports, access),
+    s3Keys: new S3Keys(ports, access),
+    files: ports.files == null ? null : new Files(ports, ports.files, access),
     sessions: new Sessions(ports, access),
     billing: new BillCalculator(ports, config.prices ?? NO_PRICES),
   }

@@ -8,6 +8,7 @@ import { ensureFolder } from '../disk/durable-file.ts'
 import { packageVersion } from '../disk/package-files.ts'
 import type { Notifier } from '../ports/notifier.ts'
 import type { Ports } from '../ports/ports.ts'
+import type { VolumeFiles } from '../ports/volume-files.ts'
 import type { VolumeFolders } from '../ports/volume-folders.ts'
 import { serverNames } from '../server/hosts.ts'
 import { AUDIT_HEAD_NAME } from '../store/data-dir-database.ts'
@@ -16,6 +17,7 @@ import { createSpillFiles } from '../system/bodies/spill-files.ts'
 import { systemClock } from '../system/clock.ts'
 import { createNotifier } from '../system/coordination/notifier.ts'
 import { createPostgresNotifier } from '../system/coordination/postgres-notifier.ts'
+import { createVolumeFiles } from '../system/files/volume-files.ts'
 import { createModelCache, type DiskModelCache } from '../system/models/model-cache.ts'
 import type { Log } from '../system/observing/log.ts'
 import { createVolumeFolders } from '../system/volume-folders.ts'
@@ -34,9 +36,18 @@ export function createNotifications(config: Config, log: Log): Notifications {
 }
 
 /** The ports of folders of the data directory beside the store. */
-export function storageIn({ dataDir, bodyDiskBytes: maxBytes }: Config, log: Log): Pick<Ports, 'volumes' | 'spill'> {
+export function storageIn(
+  { dataDir, bodyDiskBytes: maxBytes }: Config,
+  log: Log,
+): Pick<Ports, 'volumes' | 'files' | 'spill'> {
   const spill = createSpillFiles({ folder: join(dataDir, 'bodies'), maxBytes })
-  return { volumes: volumesIn(dataDir, log), spill }
+  // Only Linux names open folders by paths.
+  const files = process.platform === 'linux' ? filesIn(dataDir) : undefined
+  return { volumes: volumesIn(dataDir, log), files, spill }
+}
+
+function filesIn(dataDir: string): VolumeFiles {
+  return createVolumeFiles({ root: join(dataDir, 'volumes'), unique: () => randomBytes(16).toString('hex') })
 }
 
 function volumesIn(dataDir: string, log: Log): VolumeFolders {

@@ -18,6 +18,7 @@ import type { StoreDamage } from './store/store-damage.ts'
 import type { StoreRoom } from './store/store-full.ts'
 import type { Tracing } from './tracing.ts'
 import type { Vault } from './vault.ts'
+import type { VolumeFiles } from './volume-files.ts'
 import type { VolumeFolders } from './volume-folders.ts'
 import type { WorkerLogs } from './worker-logs.ts'
 
@@ -43,6 +44,8 @@ export interface Ports {
   readonly registries: ImageRegistries
   readonly probes: Probes
   readonly volumes: VolumeFolders
+  /** Files of network volumes over S3; not offered when left out. */
+  readonly files?: VolumeFiles | undefined
   /** Keeps results of workers on disk until they fit into memory; null to refuse them. */
   readonly spill: Spill | null
   /** Models that workers find on their disk; null without a cache of models. */

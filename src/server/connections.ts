@@ -108,6 +108,8 @@ interface Exchange {
   unreadSinceMs: number | null
   /** A response that is in memory until it is sent: its size, and the bytes that the connection had sent before it. */
   response: { readonly bytes: number; readonly sentBefore: number } | null
+  /** True if its bodies pass from and to files, and are not held in memory. */
+  isStreamed: boolean
   /** Its slots among all exchanges and among those with a body; -1 until it has one. */
   slot: Slot
   bodySlot: Slot
@@ -179,6 +181,13 @@ export class Connections {
     if (exchange !== undefined) this.#bodies.remove(exchange.bodySlot, exchange)
   }
 
+  /** Exempts a request as {@link untimed}, and its response from the limits on memory. */
+  streams(incoming: IncomingMessage): void {
+    this.untimed(incoming)
+    const exchange = exchangeOf(incoming)
+    if (exchange !== undefined) exchange.isStreamed = true
+  }
+
   /**
    * Gives a request its place. False without one: refuse it with {@link refuse}.
    * @param endpointId the load-balancing endpoint of the request; null for others
@@ -212,7 +221,7 @@ export class Connections {
   /** Records that a response of this size begins and is in memory until it is sent. */
   answers(incoming: IncomingMessage, bytes: number): void {
     const exchange = exchangeOf(incoming)
-    if (exchange === undefined || bytes <= LARGE_BYTES) return
+    if (exchange === undefined || exchange.isStreamed || bytes <= LARGE_BYTES) return
     exchange.response = { bytes, sentBefore: exchange.socket.bytesWritten }
     this.#cutUnread(performance.now())
   }
@@ -329,6 +338,7 @@ export class Connections {
       pace: { atMs: sinceMs, bytes: 0 },
       unreadSinceMs: null,
       response: null,
+      isStreamed: false,
       slot: -1,
       bodySlot: -1,
     }

@@ -112,6 +112,8 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
         admits: account => connections.owned(incoming, account),
         body: () => bodyOf(incoming, () => connections.accountOf(incoming)),
         ending: () => endingOf(env.outgoing as ServerResponse, incoming.socket),
+        target: () => targets.get(incoming) ?? incoming.url!,
+        streams: () => connections.streams(incoming),
       })
       const length = response.headers.get('content-length')
       if (length !== null) connections.answers(incoming, Number(length))
@@ -157,7 +159,7 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
       else if (!namesTarget(incoming)) refuse(outgoing, requestId, NO_TARGET)
       else {
         // Before anything reads the path.
-        incoming.url = withSingleSlashes(incoming.url!)
+        tidyTarget(incoming)
         if (!connections.enters(incoming, null, () => isReserved(incoming))) return refuseFull(outgoing, requestId)
         incoming.headers.host = urlHost(incoming.headers.host ?? '')
         void answer(incoming, outgoing)
@@ -187,6 +189,16 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
       connections.close()
     },
   }
+}
+
+/** Targets of requests as they were sent, where they have another form since. */
+const targets = new WeakMap<IncomingMessage, string>()
+
+/** Gives the path single slashes. */
+function tidyTarget(incoming: IncomingMessage): void {
+  const sent = incoming.url!
+  incoming.url = withSingleSlashes(sent)
+  if (incoming.url !== sent) targets.set(incoming, sent)
 }
 
 /** @returns the port */

@@ -62,7 +62,7 @@ const FULL_LOG_MS = 60_000
 /** Limit of connections of a listener for management alone. */
 const ADMIN_CONNECTIONS = 1_000
 /** The surfaces of the public listener where management has one of its own. */
-const PUBLIC: readonly SurfaceName[] = ['jobs', 'openai', 'worker']
+const PUBLIC: readonly SurfaceName[] = ['jobs', 'openai', 'worker', 's3']
 /** The surfaces of that one; the job operations too, so that commands need one address. */
 const ADMIN: readonly SurfaceName[] = ['rest', 'restV1', 'graphql', 'jobs', 'openai', 'ops', 'console']
 
