@@ -24,13 +24,26 @@ const METRICS_MS = 20_000
 const RESULTS_MS = 1_000
 /** Interval at which refused attempts are written into the audit log, and its old entries removed. */
 const AUDIT_MS = 10_000
-/** Interval at which the driver gets the workers and images in use. */
+/** Interval at which the driver gets the workers and images in use, and old uploads are removed. */
 const TIDY_MS = 10 * 60_000
+/** Time after which uploads of files that nobody continues are removed. */
+const UPLOAD_RETENTION_MS = 24 * 3_600_000
 /** Maximum number of workers that one step counts, and of rows of each kind that it removes. */
 const MAX = { workers: 100, rows: 500 }
 
 /** The kinds of work. */
-type Work = 'outputs' | 'tidy' | 'exited' | 'count' | 'forget' | 'records' | 'metrics' | 'results' | 'audit' | 'compact'
+type Work =
+  | 'outputs'
+  | 'tidy'
+  | 'uploads'
+  | 'exited'
+  | 'count'
+  | 'forget'
+  | 'records'
+  | 'metrics'
+  | 'results'
+  | 'audit'
+  | 'compact'
 
 /** Recorders that collect from events and are stored in groups. */
 export interface Recorders {
@@ -46,7 +59,7 @@ export interface Recorders {
  * sessions, free space, containers and images. Each step does a bounded part of each, and the next steps do the rest.
  */
 export class Upkeep {
-  readonly #ports: Pick<Ports, 'store' | 'logs' | 'driver' | 'models'>
+  readonly #ports: Pick<Ports, 'store' | 'logs' | 'driver' | 'models' | 'files'>
   readonly #records: JobRecordRules
   readonly #recorders: Recorders
   readonly #quotas: Pick<Quotas, 'limitsOf' | 'noteLogs'>
@@ -59,7 +72,7 @@ export class Upkeep {
 
   /** @param records rules for the records of removed jobs */
   constructor(
-    ports: Pick<Ports, 'store' | 'logs' | 'driver' | 'models'>,
+    ports: Pick<Ports, 'store' | 'logs' | 'driver' | 'models' | 'files'>,
     records: JobRecordRules,
     recorders: Recorders,
     quotas: Pick<Quotas, 'limitsOf' | 'noteLogs'>,
@@ -79,6 +92,10 @@ export class Upkeep {
     try {
       await this.#every('outputs', TRIM_MS, nowMs, () => this.#trimOutputs(running))
       await this.#every('tidy', TIDY_MS, nowMs, () => this.#tidy())
+      await this.#every('uploads', TIDY_MS, nowMs, async () => {
+        await this.#ports.files?.uploads.removeOld(nowMs - UPLOAD_RETENTION_MS)
+        return false
+      })
     } catch (thrown) {
       this.#problem = thrown
     }

@@ -52,6 +52,7 @@ import type { StoreDamage } from '../../src/ports/store/store-damage.ts'
 import type { StoreRoom } from '../../src/ports/store/store-full.ts'
 import type { Targets, Traffic } from '../../src/ports/targets.ts'
 import type { Vault } from '../../src/ports/vault.ts'
+import type { VolumeFiles } from '../../src/ports/volume-files.ts'
 import { resumeTime } from '../../src/services/observing/server-time.ts'
 import { PayloadSeals } from '../../src/services/secrets/payload-seals.ts'
 import { sealing } from '../../src/services/secrets/sealed-store.ts'
@@ -131,6 +132,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly consoleFiles?: ConsoleFiles
   /** Models on the disk of the machine; not kept by default. */
   readonly models?: ModelCache
+  /** Files of network volumes; not offered by default. */
+  readonly files?: VolumeFiles
   /** Requests of load-balancing endpoints; absent by default. */
   readonly requests?: (ports: Pick<Ports, 'clock' | 'notifier'>) => Targets & Traffic
 }
@@ -315,6 +318,7 @@ export class Rig {
       consoleFiles: this.#options.consoleFiles ?? null,
       models: this.#options.models ?? null,
       volumes: this.volumes,
+      files: this.#options.files,
       logs: this.logs,
       tracing,
       time,

@@ -35,7 +35,10 @@ export async function getObject(call: S3Call, { files }: ObjectParts): Promise<R
     const facts = opened ?? (await files.facts(bucket, file))
     if (facts === null) throw new FileError('NoSuchKey')
     const problem = readingProblem(readConditions(head.header), facts)
-    if (problem?.code === 'NotModified') return new Response(null, { status: 304, headers: factHeaders(facts) })
+    if (problem?.code === 'NotModified') {
+      await opened?.close()
+      return new Response(null, { status: 304, headers: factHeaders(facts) })
+    }
     if (problem !== null) throw problem
     const range = readRange(rangeFor(facts, head.header), facts.bytes)
     const { first, last } = range ?? { first: 0, last: facts.bytes - 1 }
@@ -54,6 +57,8 @@ export async function getObject(call: S3Call, { files }: ObjectParts): Promise<R
       await opened?.close()
       return new Response(null, { status, headers })
     }
+    // A response that nobody begins to read would leave the file open.
+    call.env.delivery.onSettled(() => void opened.close().catch(() => {}))
     return new Response(fileStream(opened, { first, last }), { status, headers })
   } catch (error) {
     await opened?.close()
@@ -83,11 +88,9 @@ function overridden(query: ReadonlyMap<string, string>): Record<string, string> 
 /** The bytes as fast as the client reads. */
 function fileStream(opened: OpenFile, { first, last }: ByteRange): ReadableStream<Uint8Array> {
   const pieces = opened.read(first, last)
-  let isBegun = false
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
-        isBegun = true
         const { value, done } = await pieces.next()
         if (done === true) controller.close()
         else controller.enqueue(value)
@@ -95,7 +98,7 @@ function fileStream(opened: OpenFile, { first, last }: ByteRange): ReadableStrea
       async cancel() {
         await pieces.return(undefined)
         // A generator that has not begun closes nothing.
-        if (!isBegun) await opened.close()
+        await opened.close()
       },
     },
     { highWaterMark: 0 },

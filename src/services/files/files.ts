@@ -207,8 +207,9 @@ export class Files {
       (await this.#files.uploads.parts(bucket.volume.id, found.id)).map(part => [part.number, part]),
     )
     if (named.length === 0) throw new FileError('MalformedXML', 'a completion names at least one part')
+    const isSorted = named.every(({ number }, at) => at === 0 || named[at - 1]!.number < number)
+    if (!isSorted) throw new FileError('InvalidPartOrder')
     const parts = named.map(({ number, tag }, at) => {
-      if (at > 0 && named[at - 1]!.number >= number) throw new FileError('InvalidPartOrder')
       const part = known.get(number)
       if (part === undefined || part.tag !== `"${tag.replaceAll('"', '')}"`) throw new FileError('InvalidPart')
       if (at < named.length - 1 && part.bytes < FILE_LIMITS.minPartBytes) throw new FileError('EntityTooSmall')
