@@ -146,3 +146,13 @@ test('a signature is that of the example of Standard Webhooks, and long texts ar
   const once = createHmac('sha256', Buffer.from(key, 'base64')).update(`x${long}`).digest('base64')
   assert.equal(await vault.sign(key, ['x', long]), once)
 })
+
+test('a derived secret is the same at each call, of one place and of one encryption key', () => {
+  const vault = createVault(Buffer.alloc(32, 1))
+  const place = { kind: 's3', row: 'a' }
+  assert.match(vault.derive(place), /^[\w-]{43}$/)
+  assert.equal(vault.derive(place), createVault(Buffer.alloc(32, 1), Buffer.alloc(32, 2)).derive(place))
+  const others = [vault.derive({ kind: 's3', row: 'b' }), vault.derive({ kind: 'x', row: 'a' })]
+  others.push(createVault(Buffer.alloc(32, 2), Buffer.alloc(32, 1)).derive(place))
+  assert.equal(new Set([vault.derive(place), ...others]).size, 4)
+})
