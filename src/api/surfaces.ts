@@ -54,6 +54,17 @@ export function keepsReserved({ url = '', headers }: Head, isConsole: boolean): 
   return (key ?? parsed.searchParams.get('api_key') ?? '') !== ''
 }
 
+/**
+ * True for a request to the S3 door, which workers in containers may send to the address of clients: whoever gives
+ * them a pair of keys wants that.
+ * @param url the target of the request
+ */
+export function isS3Call(url: string): boolean {
+  // As the surfaces read it: without dot segments.
+  const parsed = url.startsWith('/') ? URL.parse(`http://localhost${url}`) : null
+  return parsed !== null && routeOf(parsed).surface === 's3'
+}
+
 /** The surfaces that pages of other origins may call. */
 const CALLED_BY_PAGES: ReadonlySet<SurfaceName | null> = new Set<SurfaceName>(['jobs', 'openai'])
 

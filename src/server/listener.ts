@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
 import { getRequestListener } from '@hono/node-server'
 import { LOCAL_CONSOLE } from '../api/console/origin.ts'
 import type { Delivery, Fetch, IncomingBody } from '../api/surface.ts'
-import { keepsReserved } from '../api/surfaces.ts'
+import { isS3Call, keepsReserved } from '../api/surfaces.ts'
 import { isContentLength } from '../core/content-length.ts'
 import type { EndpointId } from '../core/ids.ts'
 import { REQUEST_ID } from '../core/request-id.ts'
@@ -146,7 +146,8 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
       const requestId = requestIdOf(incoming)
       const problem = lengthProblem(incoming) ?? hostProblem(incoming)
       const instead = standIn()
-      if (refuses(incoming.socket.remoteAddress)) refuse(outgoing, requestId, CONTAINER)
+      const isRefused = refuses(incoming.socket.remoteAddress) && !isS3Call(withSingleSlashes(incoming.url!))
+      if (isRefused) refuse(outgoing, requestId, CONTAINER)
       else if (problem !== null && !(problem.status === 421 && isPassedOn(incoming)))
         refuse(outgoing, requestId, problem)
       else if (instead !== null) {
