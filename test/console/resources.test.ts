@@ -94,6 +94,12 @@ test('the rights of a key are read as words, and edited without loss', () => {
     scraper,
   )
   assert.equal(scopeWords({ type: 'restricted', management: 'none', jobs: 'none' }, nameOf), 'nothing')
+  const files = { type: 'restricted', management: 'none', jobs: 'none', files: { v: 'read', w: 'write' } } as const
+  assert.equal(scopeWords(files, nameOf), 'files of 2 volumes')
+  assert.deepEqual(
+    scopeOf(draftOf(files), () => true),
+    files,
+  )
   assert.equal(
     scopeWords({ type: 'restricted', management: 'write', jobs: 'read' }, nameOf),
     'manages; reads jobs of all endpoints',

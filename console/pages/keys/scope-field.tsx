@@ -75,6 +75,13 @@ export function ScopeField({
               hint="For Prometheus: /metrics and the status of the server, with the endpoints of all accounts."
             />
           ) : null}
+          <SelectField<Level | 'each'>
+            label="Files of network volumes"
+            value={scope.files}
+            options={[...LEVELS, ...(scope.files === 'each' ? [['each', 'By volume'] as const] : [])]}
+            onChange={files => onChange({ ...scope, files })}
+            hint="Over S3, with the pair of keys that the new key has."
+          />
           {scope.jobs === 'each' ? <ByEndpoint scope={scope} endpoints={endpoints} onChange={onChange} /> : null}
         </>
       ) : null}

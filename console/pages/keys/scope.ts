@@ -1,5 +1,6 @@
 /** The rights of a key: in words, and as the draft of a form. */
 import type { KeyScope } from '../../client/api-types.d.ts'
+import { plural } from '../../format.ts'
 
 /** No right, the right to read, or also the right to change. */
 export type Level = 'none' | 'read' | 'write'
@@ -13,6 +14,9 @@ export interface ScopeDraft {
   readonly byEndpoint: Readonly<Record<string, Level>>
   /** On the metrics of the whole server; only for keys of the operator. */
   readonly metrics: 'none' | 'read'
+  /** On files of network volumes over S3: one level for all volumes, or `each`. */
+  readonly files: Level | 'each'
+  readonly byVolume: Readonly<Record<string, Level>>
 }
 
 /** The scope that most programs need: they submit jobs and read results. */
@@ -22,6 +26,8 @@ export const NEW_SCOPE: ScopeDraft = {
   jobs: 'write',
   byEndpoint: {},
   metrics: 'none',
+  files: 'none',
+  byVolume: {},
 }
 
 /** Number of endpoints that are named; the others are counted. */
@@ -30,32 +36,35 @@ const NAMED = 3
 /** A scope for a form. */
 export function draftOf(scope: KeyScope): ScopeDraft {
   if (scope.type !== 'restricted') return { ...NEW_SCOPE, type: scope.type }
-  const { type, management, jobs, metrics = 'none' } = scope
-  if (typeof jobs === 'string') return { type, management, jobs, byEndpoint: {}, metrics }
-  return { type, management, jobs: 'each', byEndpoint: jobs, metrics }
+  const { type, management, jobs, metrics = 'none', files = 'none' } = scope
+  const ofFiles = typeof files === 'string' ? { files, byVolume: {} } : { files: 'each' as const, byVolume: files }
+  const rest = { type, management, metrics, ...ofFiles }
+  return typeof jobs === 'string' ? { ...rest, jobs, byEndpoint: {} } : { ...rest, jobs: 'each', byEndpoint: jobs }
 }
 
 /** The scope of a form. @param isKnown true for an existing endpoint: a key cannot name others */
 export function scopeOf(
-  { type, management, jobs, byEndpoint, metrics }: ScopeDraft,
+  { type, management, jobs, byEndpoint, metrics, files, byVolume }: ScopeDraft,
   isKnown: (endpoint: string) => boolean,
 ): KeyScope {
   if (type !== 'restricted') return { type }
-  const ofServer = metrics === 'none' ? {} : { metrics }
-  if (jobs !== 'each') return { type, management, jobs, ...ofServer }
+  const ofFiles = files === 'none' ? {} : { files: files === 'each' ? byVolume : files }
+  const others = { ...(metrics === 'none' ? {} : { metrics }), ...ofFiles }
+  if (jobs !== 'each') return { type, management, jobs, ...others }
   const named = Object.entries(byEndpoint).filter(([id, level]) => level !== 'none' && isKnown(id))
-  return { type, management, jobs: Object.fromEntries(named), ...ofServer }
+  return { type, management, jobs: Object.fromEntries(named), ...others }
 }
 
 /** A scope in words, such as `reads management; jobs of images, w`. */
 export function scopeWords(scope: KeyScope, nameOf: (endpoint: string) => string): string {
   if (scope.type === 'all') return 'everything'
   if (scope.type === 'read-only') return 'reads everything'
-  const { management, jobs, metrics } = scope
+  const { management, jobs, metrics, files = 'none' } = scope
   const parts = [
     ...(management === 'none' ? [] : [management === 'read' ? 'reads management' : 'manages']),
     ...(typeof jobs === 'string' ? levelWords(jobs, 'all endpoints') : jobWords(jobs, nameOf)),
     ...(metrics === 'read' ? ['reads the metrics of the server'] : []),
+    ...fileWords(files),
   ]
   return parts.length === 0 ? 'nothing' : parts.join('; ')
 }
@@ -69,6 +78,13 @@ function jobWords(jobs: Readonly<Record<string, Level>>, nameOf: (endpoint: stri
     const more = names.length - NAMED
     return levelWords(level, `${names.slice(0, NAMED).join(', ')}${more > 0 ? ` and ${more} more` : ''}`)
   })
+}
+
+function fileWords(files: Level | Readonly<Record<string, Level>>): readonly string[] {
+  const levels = typeof files === 'string' ? [files] : Object.values(files)
+  const volumes = typeof files === 'string' ? 'all volumes' : plural(levels.length, 'volume')
+  if (levels.includes('write')) return [`files of ${volumes}`]
+  return levels.includes('read') ? [`reads files of ${volumes}`] : []
 }
 
 function levelWords(level: Level, whose: string): readonly string[] {

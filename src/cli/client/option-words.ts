@@ -36,6 +36,7 @@ const AREAS: Readonly<Record<string, readonly string[]>> = {
   management: ['none', 'read', 'write'],
   jobs: ['none', 'read', 'write'],
   metrics: ['none', 'read'],
+  files: ['none', 'read', 'write'],
 }
 
 /**
@@ -52,7 +53,7 @@ export function scopeWords(flag: string, text: string): object {
   if (isScope && new Set(levels.map(([area]) => area)).size === levels.length)
     return { type: 'restricted', management: 'none', jobs: 'none', ...Object.fromEntries(levels) }
   throw new CliError(
-    `${flag} takes all, read-only, or areas such as management=read,jobs=write, not '${text}'; management and jobs have none, read or write, metrics none or read`,
+    `${flag} takes all, read-only, or areas such as management=read,jobs=write, not '${text}'; management, jobs and files have none, read or write, metrics none or read`,
     EXIT.usage,
   )
 }

@@ -30,6 +30,7 @@ import { printText } from '../terminal/terminal-text.ts'
 import { addDeletion } from './deletion.ts'
 import { addPromote, addReleases, addRollback } from './endpoint-releases.ts'
 import { RESOURCE_OPTIONS } from './resource-options.ts'
+import { addVolumeKey } from './volume-key.ts'
 
 /** A kind of resource that the command line lists, shows and changes through the REST API. */
 interface Resource extends NamedKind {
@@ -56,6 +57,7 @@ export function addResources(program: Command): void {
     addReading(group, resource)
     addChanging(group, resource)
     if (resource.name === 'keys') addKeyVerbs(group, resource)
+    if (resource.name === 'volumes') addVolumeKey(group)
     if (resource.name === 'endpoints') addEndpointKeyVerbs(group, resource)
     if (resource.name === 'endpoints') addRestart(group)
     if (resource.name === 'endpoints') addReleases(group)

@@ -164,6 +164,7 @@ export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
   'faults/systemd': 'the service runs workers in processes and cages',
   'faults/relay-terms': NOTHING_RUNS,
   'clients/rest-clients': 'it makes and changes definitions',
+  'clients/s3': NOTHING_RUNS,
   'clients/schemathesis': NOTHING_RUNS,
   'workers/slow-reader': 'it measures the memory of the server, whatever its workers are',
   'clients/top': NOTHING_RUNS,
