@@ -76,7 +76,7 @@ export const PARTS: readonly Part[] = [
       },
       {
         title: 'Resources of workers',
-        pages: guides('gpus', 'models', 'volumes', 'secrets'),
+        pages: guides('gpus', 'models', 'volumes', 's3', 'secrets'),
       },
       {
         title: 'Scaling and releases',
