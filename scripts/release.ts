@@ -18,6 +18,9 @@ const HELP = `./bin/node scripts/release.ts <version> [options]
   --base <image>       image that it starts from (default: debian:stable-slim)
   --builder <program>  docker, podman or nerdctl (default: docker)
   --checked            .ci/run has passed on this commit; do not run it
+  --no-benchmarks      do not run the short benchmarks, which fail where a
+                       ratio is below a quarter of the stored one: they need
+                       a machine that does nothing else, npm and apt
   --no-signatures      do not check the signatures of the packages: it needs
                        the registry and the keys of Sigstore
   --help               show this text
@@ -45,6 +48,7 @@ function main(): void {
       base: { type: 'string' },
       builder: { type: 'string', default: 'docker' },
       checked: { type: 'boolean', default: false },
+      'no-benchmarks': { type: 'boolean', default: false },
       'no-signatures': { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
@@ -59,6 +63,7 @@ function main(): void {
   try {
     assertReleasable(version, folder)
     if (!values.checked) step('check', () => run('.ci/run'))
+    if (!values['no-benchmarks']) step('benchmarks', () => run('npm', 'run', '--silent', 'bench', '--', '--quick'))
     if (!values['no-signatures']) step('signatures of packages', () => run('npm', 'audit', 'signatures'))
     const image = values.image ? { builder: values.builder, base: values.base } : undefined
     make({ version, folder, image, date: values.date })

@@ -44,7 +44,7 @@ describe('a release in a copy of the repository', () => {
     return { status, printed: `${stdout}${stderr}` }
   }
   const released = (path: string) => readFileSync(join(copy, path), 'utf8')
-  const options = ['--checked', '--no-signatures', '--date', '2030-01-31']
+  const options = ['--checked', '--no-benchmarks', '--no-signatures', '--date', '2030-01-31']
 
   test('what cannot be released is refused, and nothing changes', () => {
     const refused = (version: string) => release(version, ...options, '--to', made).printed
