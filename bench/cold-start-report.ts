@@ -51,13 +51,13 @@ const STARTS = /^(?:spawn|POST \/containers\/[^/]*\/start)$/
 export function printReport(what: string, rounds: readonly Round[], alone: readonly Alone[]): void {
   // The minimum is used: only the time that surely belongs to the worker may be subtracted from the server's share.
   const bare = { take: Math.min(...alone.map(({ take }) => take)), done: Math.min(...alone.map(({ done }) => done)) }
-  const shares = rounds.map(round => sharesOf(round, bare))
+  const shares = rounds.map(round => roundShares(round, bare))
   console.log(
     `cold start of a TypeScript worker in ${what}, ${rounds.length} rounds; milliseconds, median (minimum - maximum)`,
   )
   for (const [name, value] of Object.entries(PHASES)) print(name, rounds.map(value))
   print('total', rounds.map(all))
-  for (const call of callsOf(rounds)) print(`  of which ${call.name}`, call.took)
+  for (const call of callDurations(rounds)) print(`  of which ${call.name}`, call.took)
   const starter =
     what === 'a process' ? "the system's share: starting a process" : "the engine's share: its calls and the start"
   print(
@@ -113,8 +113,8 @@ function printDisturbance(rounds: readonly Round[]): void {
 
 const PHASES: Readonly<Record<string, (round: Round) => number>> = {
   'request to the decision for a worker': round => round.decided - round.sent,
-  'decision to the call that starts it': round => startOf(round).called - round.decided,
-  'that call to the begin of its program': round => round.began - startOf(round).called,
+  'decision to the call that starts it': round => firstStart(round).called - round.decided,
+  'that call to the begin of its program': round => round.began - firstStart(round).called,
   'begin to its first take': round => round.called - round.began,
   'take to its response': round => round.taken - round.called,
   'response to its result': round => round.posted - round.taken,
@@ -122,9 +122,9 @@ const PHASES: Readonly<Record<string, (round: Round) => number>> = {
 }
 
 /** The server's share: all time in which it neither waits for the engine nor for the worker. */
-function sharesOf(round: Round, bare: Pick<Alone, 'take' | 'done'>) {
-  const start = startOf(round)
-  const called = covered(callsBefore(round), round.sent, start.called)
+function roundShares(round: Round, bare: Pick<Alone, 'take' | 'done'>) {
+  const start = firstStart(round)
+  const called = coveredMs(callsBefore(round), round.sent, start.called)
   const before = start.called - round.sent - called
   const take = round.taken - round.called - bare.take
   const done = round.responded - round.posted - bare.done
@@ -133,18 +133,18 @@ function sharesOf(round: Round, bare: Pick<Alone, 'take' | 'done'>) {
   return { server: before + take + done, before, take, done, engine, worker }
 }
 
-function startOf({ sent, traced }: Round): Traced {
+function firstStart({ sent, traced }: Round): Traced {
   const start = traced.find(({ what, called }) => called >= sent && STARTS.test(what))
   if (start === undefined) throw new Error('the server did not start a worker in this round')
   return start
 }
 
 function callsBefore(round: Round): Traced[] {
-  const start = startOf(round)
+  const start = firstStart(round)
   return round.traced.filter(({ called }) => called >= round.sent && called < start.called)
 }
 
-function callsOf(rounds: readonly Round[]): { name: string; took: number[] }[] {
+function callDurations(rounds: readonly Round[]): { name: string; took: number[] }[] {
   const took = new Map<string, number[]>()
   for (const round of rounds) {
     const sums = new Map<string, { count: number; ms: number }>()
@@ -161,7 +161,7 @@ function callsOf(rounds: readonly Round[]): { name: string; took: number[] }[] {
 }
 
 /** Part of a period in which calls were under way, perhaps several at once. */
-function covered(calls: readonly Traced[], from: number, to: number): number {
+function coveredMs(calls: readonly Traced[], from: number, to: number): number {
   let sum = 0
   let at = from
   for (const { called, ended } of [...calls].sort((a, b) => a.called - b.called)) {

@@ -139,8 +139,13 @@ async function measureAlone(image: string): Promise<Alone[]> {
     worker.kill('SIGKILL')
     await new Promise(resolve => worker.once('exit', resolve))
     const recorded = readRecords(records)
-    const [began, taken, posted] = [at(recorded, 'began'), at(recorded, 'take-responded'), at(recorded, 'done-sent')]
-    if (round >= 0) rows.push({ start: began - called, take: taken - at(recorded, 'take-sent'), done: ended - posted })
+    const [began, taken, posted] = [
+      recordedAt(recorded, 'began'),
+      recordedAt(recorded, 'take-responded'),
+      recordedAt(recorded, 'done-sent'),
+    ]
+    if (round >= 0)
+      rows.push({ start: began - called, take: taken - recordedAt(recorded, 'take-sent'), done: ended - posted })
   }
   bare.closeAllConnections()
   bare.close()
@@ -167,7 +172,7 @@ async function measure({ name, serve, endpoint, records }: Subject): Promise<Rou
   const server = spawn(join(REPOSITORY, 'bin', 'runyard'), args, { stdio: ['ignore', 'pipe', 'inherit'], env })
   try {
     const { url, key, pid } = await ready(server)
-    const pids = [pid, relayOf(data)]
+    const pids = [pid, relayPid(data)]
     const api = new Api(url, key)
     const file = name === 'container' ? await api.volumeWith(data, records) : { path: records, id: null }
     const id = await api.create({ ...endpoint, ...(file.id === null ? {} : { networkVolumes: [file.id] }) })
@@ -178,7 +183,7 @@ async function measure({ name, serve, endpoint, records }: Subject): Promise<Rou
       for (const path of [file.path, trace]) rmSync(path, { force: true })
       const measured = await oneRound(api, id, pids)
       await api.untilNoWorkers(id)
-      if (round >= 0) rounds.push(roundOf(measured, readRecords(file.path), readTrace(trace)))
+      if (round >= 0) rounds.push(buildRound(measured, readRecords(file.path), readTrace(trace)))
     }
     return rounds
   } finally {
@@ -202,13 +207,20 @@ async function oneRound(api: Api, id: string, pids: readonly (number | null)[]):
   return { sent, responded, decided: Date.parse(worker.createdAt), disturbance: { loop, busy, waited } }
 }
 
-function roundOf(measured: Measured, records: ReadonlyMap<string, number>, traced: readonly Traced[]): Round {
-  const [began, called] = [at(records, 'began'), at(records, 'take-sent')]
-  return { ...measured, began, called, taken: at(records, 'take-responded'), posted: at(records, 'done-sent'), traced }
+function buildRound(measured: Measured, records: ReadonlyMap<string, number>, traced: readonly Traced[]): Round {
+  const [began, called] = [recordedAt(records, 'began'), recordedAt(records, 'take-sent')]
+  return {
+    ...measured,
+    began,
+    called,
+    taken: recordedAt(records, 'take-responded'),
+    posted: recordedAt(records, 'done-sent'),
+    traced,
+  }
 }
 
 /** Pid of the relay; null if workers call the server directly. */
-function relayOf(data: string): number | null {
+function relayPid(data: string): number | null {
   const file = join(data, 'relay', 'relay.json')
   return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as { pid: number }).pid : null
 }
@@ -330,7 +342,7 @@ function readTrace(file: string): Traced[] {
     .sort((a, b) => a.called - b.called)
 }
 
-function at(records: ReadonlyMap<string, number>, what: string): number {
+function recordedAt(records: ReadonlyMap<string, number>, what: string): number {
   const instant = records.get(what)
   if (instant === undefined) throw new Error(`the worker did not record '${what}'`)
   return instant

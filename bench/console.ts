@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type BrowserContext, launchChromium, type Page } from '../test/wire/support/chromium.ts'
 import { type ReadyServer, ready } from './harness/ready.ts'
-import { machineOf } from './harness/report.ts'
+import { describeMachine } from './harness/report.ts'
 
 const ROUNDS = Number(process.argv[2] ?? 5)
 const ENDPOINTS = 1_000
@@ -46,7 +46,7 @@ async function main(): Promise<void> {
   const version = browser.version()
   await browser.close()
   figures.print()
-  const { processor, kernel, Node: node } = machineOf()
+  const { processor, kernel, Node: node } = describeMachine()
   console.log(`${processor}, kernel ${kernel}, Node ${node}, Chromium ${version}`)
 }
 

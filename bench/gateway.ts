@@ -141,22 +141,22 @@ async function runTask(task: Task, onBegun: () => void): Promise<Done> {
 async function measure({ pid }: Subject, task: Task): Promise<Measured> {
   let before: number | null = null
   const { count, p50, p99 } = await runTask(task, () => {
-    before = cpuOf(pid)
+    before = processCpu(pid)
   })
-  const after = cpuOf(pid)
+  const after = processCpu(pid)
   const cpuUs = before === null || after === null ? null : (after - before) / count
   return { perSecond: (count * 1000) / task.ms, p50, p99, cpuUs }
 }
 
 /** Memory that the idle sockets add to a subject, in bytes; null if it cannot be measured. */
 async function idleBytes({ pid, port, path, headers }: Subject): Promise<number | null> {
-  const before = memoryOf(pid)
+  const before = processMemory(pid)
   if (before === null) return null
   const client = role('client')
   await nextMessage(client)
   client.send({ port, path, headers, kind: 'idle', connections: IDLE_SOCKETS, ms: 0 } satisfies Task)
   const [message] = (await nextMessage(client)) as [Done | { error: string }]
-  const after = memoryOf(pid)
+  const after = processMemory(pid)
   client.kill('SIGKILL')
   if ('error' in message) console.error(message.error)
   return 'error' in message || after === null ? null : after - before
@@ -254,7 +254,7 @@ async function poll<Value>(read: () => Value | null): Promise<Value> {
 }
 
 /** Processor time of all threads of a process, in microseconds; null if the system does not report it. */
-function cpuOf(pid: number | null): number | null {
+function processCpu(pid: number | null): number | null {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
     return (Number(fields[11]) + Number(fields[12])) * TICK_US
@@ -263,7 +263,7 @@ function cpuOf(pid: number | null): number | null {
   }
 }
 
-function memoryOf(pid: number | null): number | null {
+function processMemory(pid: number | null): number | null {
   try {
     return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
   } catch {

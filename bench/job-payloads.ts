@@ -43,7 +43,7 @@ async function fill(store: Store): Promise<void> {
   await store.workers.insert({ ...worker, ...rest } as unknown as Worker, 'hash')
 }
 
-function jobOf(position: number, input: string): Job {
+function payloadJob(position: number, input: string): Job {
   const texts = { input, policy: null, webhook: null, s3Config: null }
   const times = {
     executionTimeoutMs: 600_000,
@@ -67,7 +67,7 @@ async function run(folder: string, characters: number, jobs: number): Promise<vo
     tookMs[step] += performance.now() - start
     return result
   }
-  for (let n = 0; n < jobs; n += 1) await timed('insert', store.jobs.insert(jobOf(n, input)))
+  for (let n = 0; n < jobs; n += 1) await timed('insert', store.jobs.insert(payloadJob(n, input)))
   for (let n = 0; n < jobs; n += 1) {
     const { jobs: claimed } = await timed('claim', store.jobs.claim({ endpointId, workerId, limit: 1, nowMs: 1 }))
     const jobId = claimed[0]!.id

@@ -27,7 +27,8 @@ const STEADY_MS = 60_000
 const LONGEST_MS = 600_000
 const began = performance.now()
 
-const say = (text: string) => console.log(`${((performance.now() - began) / 1000).toFixed(1).padStart(6)} s  ${text}`)
+const printLine = (text: string) =>
+  console.log(`${((performance.now() - began) / 1000).toFixed(1).padStart(6)} s  ${text}`)
 
 interface Server extends ReadyServer {
   readonly child: ChildProcess
@@ -97,7 +98,8 @@ interface Note {
 
 async function measure(cluster: Cluster, nodes: FakeNodes, server: Server): Promise<void> {
   const calls = callCounter(cluster)
-  const stage = (what: string) => say(`${what}; the server has ${memoryMb(server)} MB\n          its calls: ${calls()}`)
+  const stage = (what: string) =>
+    printLine(`${what}; the server has ${memoryMb(server)} MB\n          its calls: ${calls()}`)
   const scaling = { type: 'REQUEST_COUNT', requestCount: 1 }
   const own = { name: 'many', type: 'QUEUE', scaling, cpu: [{ id: 'cpu3c', vcpuCount: 2 }], image: 'worker:1' }
   const { id } = await ask(server, 'POST', '/v2/serverless', {
@@ -108,7 +110,7 @@ async function measure(cluster: Cluster, nodes: FakeNodes, server: Server): Prom
   const idle = async () => (await ask(server, 'GET', `/v2/${id}/health`)).workers.idle as number
   await ask(server, 'PATCH', `/v2/serverless/${id}`, { workers: { min: WORKERS, max: WORKERS } })
   await until(`${WORKERS} pods run`, () => nodes.running() >= WORKERS)
-  say(`${WORKERS} pods run`)
+  printLine(`${WORKERS} pods run`)
   await until(`${WORKERS} workers are ready`, async () => (await idle()) >= WORKERS)
   stage(`${WORKERS} workers are ready`)
   await sleep(STEADY_MS)

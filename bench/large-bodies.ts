@@ -22,7 +22,7 @@ const KINDS: Readonly<Record<string, string>> = {
   'empty lists': `[${'[],'.repeat(BYTES / 3)}1]`,
 }
 
-function piecesOf(text: string): Uint8Array[] {
+function splitText(text: string): Uint8Array[] {
   const bytes = Buffer.from(text)
   return Array.from({ length: Math.ceil(bytes.length / PIECE_BYTES) }, (_, n) =>
     Uint8Array.from(bytes.subarray(n * PIECE_BYTES, (n + 1) * PIECE_BYTES)),
@@ -35,7 +35,7 @@ function processorMs(): number {
 }
 
 /** The longest turn of the loop until the work is done, sampled each millisecond. */
-async function longestTurnOf(work: () => Promise<unknown>): Promise<number> {
+async function longestTurn(work: () => Promise<unknown>): Promise<number> {
   let isDone = false
   let longest = 0
   let before = processorMs()
@@ -58,9 +58,9 @@ async function measure(bodies: BodyParser, input: string): Promise<string> {
   const longest: number[] = []
   let tookMs = 0
   for (let n = 0; n < BODIES; n += 1) {
-    const pieces = piecesOf(`{"input":{"a":${input}}}`)
+    const pieces = splitText(`{"input":{"a":${input}}}`)
     const start = performance.now()
-    longest.push(await longestTurnOf(() => bodies.read(null, 'submission', pieces)))
+    longest.push(await longestTurn(() => bodies.read(null, 'submission', pieces)))
     tookMs += performance.now() - start
   }
   longest.sort((a, b) => a - b)

@@ -9,8 +9,8 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { machineOf } from './harness/report.ts'
-import { ask, endpointOfFolder, makeEndpoint, type RunyardServer, startRunyard } from './harness/runyard.ts'
+import { describeMachine } from './harness/report.ts'
+import { ask, createFolderEndpoint, makeEndpoint, type RunyardServer, startRunyard } from './harness/runyard.ts'
 import { Bench, processorSeconds } from './harness/sides.ts'
 
 const WORKERS = Number(process.argv[2] ?? 50)
@@ -61,7 +61,7 @@ async function measure(what: string, server: RunyardServer, endpoint: string): P
 const bench = new Bench()
 try {
   const server = await startRunyard(bench, null, { args: ['--max-workers', String(WORKERS + 1)] })
-  const neighbor = await endpointOfFolder(server, resolve('examples/hello-node'), JOB)
+  const neighbor = await createFolderEndpoint(server, resolve('examples/hello-node'), JOB)
   await measure('alone', server, neighbor)
   for (const args of ['yes a line of output', 'cat /dev/zero']) {
     const count = Math.ceil(WORKERS / 2)
@@ -69,7 +69,7 @@ try {
   }
   await pause(10_000)
   await measure(`${WORKERS} flooding workers`, server, neighbor)
-  console.log(Object.values(machineOf()).join(', '))
+  console.log(Object.values(describeMachine()).join(', '))
 } finally {
   await bench.stop()
 }

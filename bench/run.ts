@@ -11,9 +11,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { writePage } from './harness/page.ts'
-import { collapsed, keepRatios, ratioLines, ratiosOf } from './harness/ratios.ts'
-import { machineOf, type RunResult, type SuiteResult } from './harness/report.ts'
-import type { Effort } from './harness/rounds.ts'
+import { collapsed, collectRatios, keepRatios, ratioLines } from './harness/ratios.ts'
+import { describeMachine, type RunResult, type SuiteResult } from './harness/report.ts'
+import type { RoundOptions } from './harness/rounds.ts'
 import { Bench } from './harness/sides.ts'
 import type { Suite } from './harness/suite.ts'
 import { autoscaler } from './suites/autoscaler.ts'
@@ -59,7 +59,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 })
 const isQuick = values.quick
-const effort: Effort = isQuick
+const effort: RoundOptions = isQuick
   ? { rounds: Number(values.rounds ?? 1), ms: 1_000, warmMs: 1_000, isQuick }
   : { rounds: Number(values.rounds ?? 5), ms: 4_000, warmMs: 1_500, isQuick }
 
@@ -73,7 +73,7 @@ if (unknown.length > 0) {
 const wanted = SUITES.filter(isWanted)
 const results: SuiteResult[] = []
 for (const suite of wanted) results.push(await runSuite(suite))
-const run: RunResult = { date: new Date().toISOString().slice(0, 10), machine: machineOf(), effort, results }
+const run: RunResult = { date: new Date().toISOString().slice(0, 10), machine: describeMachine(), effort, results }
 if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(run, null, 2)}\n`)
 if (values.page) writePage(run, join(import.meta.dirname, '../docs'))
 if (values['keep-ratios']) keepRatios(results)
@@ -95,10 +95,10 @@ async function runSuite(suite: Suite): Promise<SuiteResult> {
 
 /** Measures collapsed sides once more, since another program may have used the machine for a moment. */
 async function check(first: readonly SuiteResult[]): Promise<void> {
-  let all = ratiosOf(first)
+  let all = collectRatios(first)
   for (const suite of wanted) {
     if (!collapsed(all).some(name => name.startsWith(`${suite.name}, `))) continue
-    const again = ratiosOf([await runSuite(suite)])
+    const again = collectRatios([await runSuite(suite)])
     const both = new Set([...Object.keys(all), ...Object.keys(again)])
     all = Object.fromEntries([...both].map(name => [name, Math.max(all[name] ?? 0, again[name] ?? 0)]))
   }

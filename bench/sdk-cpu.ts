@@ -113,7 +113,7 @@ function processorTime(pids: readonly number[]): number {
   return ticks / TICKS_A_SECOND
 }
 
-async function shareIn(server: Server, worker: string): Promise<Share> {
+async function measureShare(server: Server, worker: string): Promise<Share> {
   const pidIn = (path: string) => (JSON.parse(readFileSync(join(server.dataDir, path), 'utf8')) as { pid: number }).pid
   const groups = [[pidIn(join('workers', worker, 'process.json'))], [server.pid, pidIn(join('relay', 'relay.json'))]]
   const times = () => groups.map(processorTime)
@@ -129,11 +129,11 @@ async function measure(server: Server, image: string, version: string | null): P
   const endpoint = await makeEndpoint(server, image, version)
   const worker = await runJob(server, endpoint, { seconds: 0, room: 1 })
   await sleep(REST_MS)
-  const shares = [await shareIn(server, worker)]
+  const shares = [await measureShare(server, worker)]
   for (const room of [1, 3]) {
     const job = runJob(server, endpoint, { seconds: SECONDS + (2 * REST_MS) / 1_000, room })
     await sleep(REST_MS)
-    shares.push(await shareIn(server, worker))
+    shares.push(await measureShare(server, worker))
     await job
   }
   return shares

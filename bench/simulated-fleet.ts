@@ -32,7 +32,7 @@ const IDLE_S = 5
 /** Limit of a stage, in virtual time. */
 const STAGE_MS = 1_800_000
 
-interface Rig {
+interface Fleet {
   readonly world: World
   readonly database: Database
   readonly fleet: MockFleet
@@ -96,7 +96,7 @@ class Poller {
 }
 
 /** A server on a platform with room for all workers. A new worker waits for its node for some seconds. */
-async function openRig(maxWorkers: number): Promise<Rig> {
+async function openFleet(maxWorkers: number): Promise<Fleet> {
   const world = new World(1)
   const database = openDatabase(world)
   const workers = new Map<WorkerId, Poller>()
@@ -125,7 +125,7 @@ async function openRig(maxWorkers: number): Promise<Rig> {
   const machine = new SimMachine(world)
   const platform: Platform = {
     running: () => fleet.running(),
-    known: () => fleet.running(),
+    present: () => fleet.running(),
     frozen: fleet.frozen,
     exit: (worker, how) => fleet.exit(worker, how),
     driver: ({ notifier }) => {
@@ -162,7 +162,7 @@ async function openRig(maxWorkers: number): Promise<Rig> {
 }
 
 /** Advances the time until the condition holds, and prints the duration. */
-async function stage({ world, database, workers }: Rig, name: string, isOver: () => boolean): Promise<void> {
+async function stage({ world, database, workers }: Fleet, name: string, isOver: () => boolean): Promise<void> {
   const { clock } = world
   const activity = () => world.activity + clock.timers
   const [fromMs, fromVirtualMs, fromSteps] = [performance.now(), clock.monotonic(), clock.fired]
@@ -181,7 +181,7 @@ async function stage({ world, database, workers }: Rig, name: string, isOver: ()
 }
 
 async function main(wanted: number): Promise<number> {
-  const rig = await openRig(wanted)
+  const rig = await openFleet(wanted)
   const { world, database, fleet, network, life } = rig
   const operator = new Operator(world, network, new SimMachine(world), () => {})
   const endpoints = Math.ceil(wanted / MAX_WORKERS)

@@ -17,7 +17,7 @@ import { SqliteEngine } from '../src/store/engines/sqlite-engine.ts'
 import { gatherInMicrotasks, InlineHost } from '../src/store/engines/sqlite-inline.ts'
 import { ThreadHost } from '../src/store/engines/thread-host.ts'
 import { openPostgresLease } from '../src/system/coordination/postgres-lease.ts'
-import { endpointOf, jobOf as storedJobOf, TPL, templateOf, workerOf } from '../test/contract/store-world.ts'
+import { makeEndpoint, makeTemplate, makeWorker, makeJob as storedJobOf, TPL } from '../test/contract/store-world.ts'
 import { SLOW_FLUSH_MS, slowCommit } from './store-slow-commit.ts'
 
 const RUN_MS = 1_500
@@ -54,16 +54,16 @@ async function open({ host, slow, gather }: Variant, file: string): Promise<Sqli
 }
 
 async function fill(store: Store): Promise<void> {
-  await store.templates.insert(templateOf(TPL))
-  await store.endpoints.insert(endpointOf(endpointId, { workersMax: 1_000 }))
+  await store.templates.insert(makeTemplate(TPL))
+  await store.endpoints.insert(makeEndpoint(endpointId, { workersMax: 1_000 }))
   for (let n = 0; n < 64; n += 1) {
     const id = `w${n}` as WorkerId
-    await store.workers.insert(workerOf(id, { endpointId }), id)
+    await store.workers.insert(makeWorker(id, { endpointId }), id)
     await store.workers.seen(id, 1, null, 0)
   }
 }
 
-function jobOf(n: number): Job {
+function numberedJob(n: number): Job {
   const id = `${String(n).padStart(9, '0')}-4c1b-4a5e-9f0e-0123456789ab`
   return storedJobOf(id, { endpointId, input, position: n, queuedAtMs: n, expiresAtMs: 1e13 })
 }
@@ -98,10 +98,10 @@ async function measure(loops: number, step: (loop: number) => Promise<void>): Pr
     }
   }
   const running = Array.from({ length: loops }, (_, n) => loop(n))
-  await after(WARM_UP_MS)
+  await delay(WARM_UP_MS)
   counting = true
   const start = performance.now()
-  await after(RUN_MS)
+  await delay(RUN_MS)
   const took = performance.now() - start
   stop = true
   clearTimeout(ticker)
@@ -111,7 +111,7 @@ async function measure(loops: number, step: (loop: number) => Promise<void>): Pr
   return { perSecond: (count * 1_000) / took, lateMs: [at(0.5), at(0.99)] }
 }
 
-function after(ms: number): Promise<void> {
+function delay(ms: number): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, ms))
 }
 
@@ -119,7 +119,7 @@ let sequence = 0
 
 async function insert(store: Store): Promise<void> {
   sequence += 1
-  await store.jobs.insert(jobOf(sequence))
+  await store.jobs.insert(numberedJob(sequence))
 }
 
 async function claimAndFinish(store: Store, loop: number): Promise<void> {

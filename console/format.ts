@@ -18,12 +18,12 @@ export function duration(ms: number | null | undefined): string {
   if (ms < 10_000) return `${(ms / 1_000).toFixed(1)} s`
   const s = Math.round(ms / 1_000)
   if (s < 60) return `${s} s`
-  if (s < 3_600) return two(s, 60, 'min', 's')
-  if (s < 86_400) return two(Math.round(s / 60), 60, 'h', 'min')
-  return two(Math.round(s / 3_600), 24, 'd', 'h')
+  if (s < 3_600) return twoUnits(s, 60, 'min', 's')
+  if (s < 86_400) return twoUnits(Math.round(s / 60), 60, 'h', 'min')
+  return twoUnits(Math.round(s / 3_600), 24, 'd', 'h')
 }
 
-function two(count: number, per: number, large: string, small: string): string {
+function twoUnits(count: number, per: number, large: string, small: string): string {
   const rest = count % per
   return `${Math.floor(count / per)} ${large}${rest === 0 ? '' : ` ${rest} ${small}`}`
 }

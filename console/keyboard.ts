@@ -46,21 +46,21 @@ export function listenToKeys(): void {
     goneMs = Number.NEGATIVE_INFINITY
     if (isSecond) {
       const page = PAGES_BY_KEY.find(({ key }) => key === event.key)
-      if (page !== undefined) return handled(event, () => navigate(page.path))
+      if (page !== undefined) return handle(event, () => navigate(page.path))
     }
-    if (event.key === '?') return handled(event, () => (keysShown.value = true))
+    if (event.key === '?') return handle(event, () => (keysShown.value = true))
     // An open dialog receives all keys.
     const scope = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document
     if (event.key === 'g' && scope === document) goneMs = performance.now()
     else if (event.key === '/') {
       const search = scope.querySelector<HTMLInputElement>('[data-search]')
-      if (search !== null) handled(event, () => search.focus())
+      if (search !== null) handle(event, () => search.focus())
     } else if ((event.key === 'j' || event.key === 'k') && tables.length > 0)
-      handled(event, () => tables.at(-1)!.move(event.key === 'j' ? 1 : -1))
+      handle(event, () => tables.at(-1)!.move(event.key === 'j' ? 1 : -1))
   })
 }
 
-function handled(event: KeyboardEvent, act: () => void): void {
+function handle(event: KeyboardEvent, act: () => void): void {
   event.preventDefault()
   act()
 }

@@ -44,7 +44,7 @@ export interface Bill {
 export function billOfMaterials(bundled: readonly string[]): Bill {
   const npm = ['sbom', '--sbom-format', 'cyclonedx', '--package-lock-only', '--loglevel=error']
   const all = JSON.parse(execFileSync('npm', npm, { cwd: ROOT, encoding: 'utf8', maxBuffer: 64 << 20 })) as Bill
-  return publishedBill(all, new Set(bundled.map(refOf)), refOf('packages/worker'))
+  return publishedBill(all, new Set(bundled.map(packageRef)), packageRef('packages/worker'))
 }
 
 /** The part of a complete bill that is about the published program. */
@@ -96,7 +96,7 @@ function isDevelopment({ properties = [] }: Component): boolean {
   return properties.some(({ name, value }) => name === DEVELOPMENT && value === 'true')
 }
 
-function refOf(folder: string): string {
+function packageRef(folder: string): string {
   const { name, version } = JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8')) as Component
   return `${name}@${version}`
 }

@@ -95,12 +95,12 @@ async function built(): Promise<{ readonly files: BuiltFile[]; readonly packages
     logLevel: 'warning',
   })
   const page = await buildConsole()
-  const packages = packagesOf([...Object.keys(metafile.inputs), ...page.inputs])
+  const packages = listPackages([...Object.keys(metafile.inputs), ...page.inputs])
   const files = [
     ...outputFiles.map(({ path, contents }) => ({ path: relative(ROOT, path), contents })),
     ...page.files.map(({ path, contents }) => ({ path: join('console', path), contents })),
     ...workerFiles(),
-    { path: 'third-party-licenses.txt', contents: licensesOf(packages) },
+    { path: 'third-party-licenses.txt', contents: readLicenses(packages) },
   ]
   return { files, packages }
 }
@@ -119,7 +119,7 @@ function workerFiles(): BuiltFile[] {
   return [...files, { path: 'worker/package.json', contents: `${JSON.stringify(linkable, null, 2)}\n` }]
 }
 
-function packagesOf(files: readonly string[]): string[] {
+function listPackages(files: readonly string[]): string[] {
   const folders = files.flatMap(file => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file) ?? [])
   return [...new Set(folders)].sort()
 }
@@ -128,7 +128,7 @@ function packagesOf(files: readonly string[]): string[] {
  * Licenses of the packages whose files are in the built program.
  * @throws where a package has no text of its license
  */
-function licensesOf(packages: readonly string[]): string {
+function readLicenses(packages: readonly string[]): string {
   const texts = packages.map(folder => {
     const place = join(ROOT, folder)
     const manifest = JSON.parse(readFileSync(join(place, 'package.json'), 'utf8')) as Manifest

@@ -88,7 +88,7 @@ async function checkServer(project: string, handler: string, commonjs: string, c
     // Versions of Node below 20.19 cannot require() ES modules at all.
     const commands = { myworker: nodePath, mycommonjs: `${nodePath} --no-experimental-require-module` }
     for (const [endpoint, command] of Object.entries(commands)) {
-      const template = await templateOf(url, key, endpoint)
+      const template = await findTemplate(url, key, endpoint)
       const file = endpoint === 'myworker' ? 'handler.mjs' : 'handler.js'
       const input = `{id: "${template}", dockerArgs: "${command} ${file}"}`
       await graphql(url, key, `mutation { saveTemplate(input: ${input}) { id } }`)
@@ -258,7 +258,7 @@ async function runSync(endpoint: string, key: string, input: unknown): Promise<A
   return (await response.json()) as Answer
 }
 
-async function templateOf(url: string, key: string, endpoint: string): Promise<string> {
+async function findTemplate(url: string, key: string, endpoint: string): Promise<string> {
   const data = await graphql(url, key, `{ myself { endpoint(id: "${endpoint}") { templateId } } }`)
   return (data as { myself: { endpoint: { templateId: string } } }).myself.endpoint.templateId
 }

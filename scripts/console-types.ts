@@ -10,9 +10,9 @@ export const TYPES_FILE = new URL('../console/client/api-types.d.ts', import.met
 type Json = { readonly [key: string]: unknown }
 
 /** The types of all operations of a document: `Operations` by method and path, and one type for each named schema. */
-export function typesOf(document: Json): string {
+export function renderTypes(document: Json): string {
   const { schemas } = document.components as { readonly schemas: Readonly<Record<string, Json>> }
-  const named = Object.entries(schemas).map(([name, schema]) => `export type ${name} = ${typeOf(schema)}\n`)
+  const named = Object.entries(schemas).map(([name, schema]) => `export type ${name} = ${schemaType(schema)}\n`)
   const operations = Object.entries(document.paths as Readonly<Record<string, Readonly<Record<string, Json>>>>).flatMap(
     ([path, methods]) =>
       Object.entries(methods).map(([method, operation]) => [`${method.toUpperCase()} ${path}`, operation] as const),
@@ -28,24 +28,24 @@ function operationType(operation: Json): string {
     if (members.length === 0) return 'never'
     const typed = members.map(({ name, required, schema }) =>
       required === true
-        ? `${JSON.stringify(name)}: ${typeOf(schema)}`
-        : `${JSON.stringify(name)}?: ${typeOf(schema)} | undefined`,
+        ? `${JSON.stringify(name)}: ${schemaType(schema)}`
+        : `${JSON.stringify(name)}?: ${schemaType(schema)} | undefined`,
     )
     return `{ ${typed.join('; ')} }`
   }
-  const body = jsonOf(operation.requestBody)
+  const body = jsonType(operation.requestBody)
   const success = Object.entries(operation.responses as Json).find(([status]) => status.startsWith('2'))
-  const answer = jsonOf(success?.[1])
+  const answer = jsonType(success?.[1])
   return `{ path: ${of('path')}; query: ${of('query')}; body: ${body ?? 'never'}; answer: ${answer ?? 'undefined'} }`
 }
 
-function jsonOf(holder: unknown): string | null {
+function jsonType(holder: unknown): string | null {
   const { content = {} } = (holder ?? {}) as { readonly content?: Readonly<Record<string, Json>> }
   const json = content['application/json']
-  return json === undefined ? null : typeOf(json.schema)
+  return json === undefined ? null : schemaType(json.schema)
 }
 
-function typeOf(given: unknown): string {
+function schemaType(given: unknown): string {
   const schema = (given ?? {}) as Json
   if (typeof schema.$ref === 'string') return schema.$ref.split('/').at(-1)!
   if ('const' in schema) return JSON.stringify(schema.const)
@@ -60,7 +60,7 @@ function typeOf(given: unknown): string {
     )
   }
   for (const [keyword, joint] of JOINTS) {
-    const all = ((schema[keyword] ?? []) as unknown[]).map(typeOf).filter(type => type !== 'unknown')
+    const all = ((schema[keyword] ?? []) as unknown[]).map(schemaType).filter(type => type !== 'unknown')
     if (all.length > 0) parts.push(all.map(type => `(${type})`).join(joint))
   }
   return parts.length === 0 ? 'unknown' : parts.map(part => `(${part})`).join(' & ')
@@ -74,14 +74,15 @@ const JOINTS = [
 
 function plainType(type: string, schema: Json): string {
   if (type === 'integer') return 'number'
-  if (type === 'array') return `(${typeOf(schema.items)})[]`
+  if (type === 'array') return `(${schemaType(schema.items)})[]`
   if (type !== 'object') return type
   const { properties, additionalProperties: others } = schema
   const required = new Set((schema.required ?? []) as string[])
   const members = Object.entries((properties ?? {}) as Json).map(
-    ([name, member]) => `${JSON.stringify(name)}${required.has(name) ? '' : '?'}: ${typeOf(member)}`,
+    ([name, member]) => `${JSON.stringify(name)}${required.has(name) ? '' : '?'}: ${schemaType(member)}`,
   )
-  const rest = others !== undefined && others !== false ? typeOf(others) : properties === undefined ? 'unknown' : null
+  const rest =
+    others !== undefined && others !== false ? schemaType(others) : properties === undefined ? 'unknown' : null
   if (members.length === 0) return `{ [key: string]: ${rest ?? 'never'} }`
   return `{ ${members.join('; ')} }${rest === null ? '' : ` & { [key: string]: ${rest} }`}`
 }
@@ -90,7 +91,7 @@ function plainType(type: string, schema: Json): string {
 export function consoleTypes(): string {
   // The routes are only described, not called.
   const parts = { addresses: () => ({}) } as unknown as RouteParts
-  return typesOf(openApiDocument({ routes: restRoutes(parts), operations: JOB_OPERATIONS }))
+  return renderTypes(openApiDocument({ routes: restRoutes(parts), operations: JOB_OPERATIONS }))
 }
 
 if (import.meta.main) writeFileSync(TYPES_FILE, consoleTypes())

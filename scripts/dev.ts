@@ -36,7 +36,7 @@ function start(): void {
   server = child
   child.on('exit', (code, signal) => {
     if (server === child) server = null
-    if (!isEnding && restart === null) say(`the server ended (${signal ?? code}); it starts again after a change`)
+    if (!isEnding && restart === null) printLine(`the server ended (${signal ?? code}); it starts again after a change`)
   })
 }
 
@@ -69,7 +69,7 @@ async function end(signal: NodeJS.Signals): Promise<void> {
   process.exit(128 + constants.signals[signal])
 }
 
-function say(text: string): void {
+function printLine(text: string): void {
   process.stderr.write(`dev: ${text}\n`)
 }
 
@@ -78,7 +78,7 @@ watch(SOURCES, { recursive: true }, (_event, file) => {
   if (isEnding || file?.endsWith('.ts') !== true) return
   changes += 1
   if (restart !== null) return
-  say(`src/${file} changed, restarting`)
+  printLine(`src/${file} changed, restarting`)
   restart = startAgain()
 })
 // npm may end without a signal to this process.

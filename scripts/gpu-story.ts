@@ -24,7 +24,7 @@ import { systemClock } from '../src/system/clock.ts'
 import { createGpuMeter } from '../src/system/gpu/gpu-meter.ts'
 import { createGpuSuspender } from '../src/system/gpu/gpu-suspender.ts'
 import type { HelperRequest } from '../src/system/gpu/helper-messages.ts'
-import { askHelper, HelperProcess, problemOfReply } from '../src/system/gpu/helper-process.ts'
+import { askHelper, HelperProcess, replyProblem } from '../src/system/gpu/helper-process.ts'
 
 const run = promisify(execFile)
 const MIB = 2 ** 20
@@ -81,7 +81,7 @@ interface Answer {
 }
 
 /** The second half. */
-async function tell(program: string): Promise<void> {
+async function runStory(program: string): Promise<void> {
   const story = new Story(program, resolve(process.env.OUT ?? 'gpu-story-out'))
   try {
     await story.tell()
@@ -132,14 +132,14 @@ class Story {
       return [answer, { ...answer, ...(await this.#card(answer.pid)) }]
     })
     await this.#step('refused without room', async () => {
-      const outcome = await this.#suspender.resume(suspended.card, suspended.processes, () => goOn(pid))
+      const outcome = await this.#suspender.resume(suspended.card, suspended.processes, () => resumeProcess(pid))
       assert.deepEqual([outcome.outcome, readProcess(pid)?.stopped], ['no_room', true])
       return [null, { ...outcome }]
     })
     await this.#step('the other worker ends', () => this.#untilGone(hog.pid))
     await this.#step('resumed', async () => {
       const begunMs = performance.now()
-      const outcome = await this.#suspender.resume(suspended.card, suspended.processes, () => goOn(pid))
+      const outcome = await this.#suspender.resume(suspended.card, suspended.processes, () => resumeProcess(pid))
       assert.equal(outcome.outcome, 'resumed', JSON.stringify(outcome))
       return [null, { ...outcome, allMs: Math.round(performance.now() - begunMs), ...(await this.#card(pid)) }]
     })
@@ -280,7 +280,7 @@ class Story {
     process.kill(pid, 'SIGSTOP')
     await pause(2_000)
     const meanwhile = (await this.#status(endpoint, id)).status
-    const resumed = await this.#suspender.resume(suspended.card, suspended.processes, () => goOn(pid))
+    const resumed = await this.#suspender.resume(suspended.card, suspended.processes, () => resumeProcess(pid))
     assert.equal(resumed.outcome, 'resumed', JSON.stringify(resumed))
     const answer = await this.#result(endpoint, id, 30_000)
     assert.deepEqual([answer.pid, answer.value], [pid, value], 'another process, or another result')
@@ -293,7 +293,7 @@ class Story {
   async #suspend(pid: number): Promise<[SuspendOutcome & { outcome: 'suspended' }, Record<string, unknown>]> {
     const before = await this.#card(pid)
     const hostBefore = residentMib(pid)
-    const outcome = await this.#suspender.suspend({ members: () => familyOf(pid) }, 10_000)
+    const outcome = await this.#suspender.suspend({ members: () => processFamily(pid) }, 10_000)
     if (outcome.outcome === 'refused') throw new Error(describeLack(outcome.lack))
     if (outcome.outcome !== 'suspended') throw new Error(JSON.stringify(outcome))
     const { processes, times, isEmpty } = outcome
@@ -346,7 +346,7 @@ class Story {
     const options = { clock: systemClock, env: process.env }
     const ask = async (request: HelperRequest) => {
       const reply = await askHelper(options, request, 30_000)
-      return reply.state ?? reply.name ?? problemOfReply(reply)
+      return reply.state ?? reply.name ?? replyProblem(reply)
     }
     try {
       await worker.allocate(6 * 1024 * MIB)
@@ -360,7 +360,7 @@ class Story {
       const reply = await helper.ask(request, 30_000)
       clearTimeout(killer)
       helper.kill()
-      steps.push(problemOfReply(reply) ?? 'it had ended before')
+      steps.push(replyProblem(reply) ?? 'it had ended before')
       const state = await ask({ op: 'state', pid })
       steps.push(state, seconds((performance.now() - begunMs) / 1000))
       if (state === 'locked' && op === 'checkpoint') steps.push(await ask({ op: 'checkpoint', pid }))
@@ -429,13 +429,13 @@ class Story {
 }
 
 /** Continues a stopped process, and waits until it runs. */
-async function goOn(pid: number): Promise<void> {
+async function resumeProcess(pid: number): Promise<void> {
   process.kill(pid, 'SIGCONT')
   await until(`process ${pid} to go on`, 2_000, () => (readProcess(pid)?.stopped === false ? true : null))
 }
 
 /** A process and all its descendants. */
-async function familyOf(pid: number) {
+async function processFamily(pid: number) {
   const all = (await listProcesses()).filter(({ living }) => living)
   const family = all.filter(each => each.pid === pid)
   for (const { pid: parent } of family) family.push(...all.filter(each => each.parent === parent))
@@ -472,7 +472,7 @@ function seconds(value: number): number {
 
 const [half, place = ''] = process.argv.slice(2)
 if (half === 'pack' && place !== '') await pack(resolve(place))
-else if (half === 'run' && place !== '') await tell(resolve(place))
+else if (half === 'run' && place !== '') await runStory(resolve(place))
 else {
   console.error('gpu-story.ts pack <folder> | run <folder of the unpacked program>')
   process.exit(64)

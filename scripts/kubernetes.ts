@@ -11,7 +11,7 @@ import { buildPrograms, KUBERNETES_VERSION, usualFolder } from './kubernetes/pro
 const [verb, folder] = process.argv.slice(2)
 const programs = process.env.RUNYARD_TEST_KUBERNETES ?? usualFolder()
 const began = performance.now()
-const say = (text: string) => console.log(`${((performance.now() - began) / 1000).toFixed(1)} s: ${text}`)
+const printLine = (text: string) => console.log(`${((performance.now() - began) / 1000).toFixed(1)} s: ${text}`)
 
 if (verb === 'build') {
   await buildPrograms(programs)
@@ -24,8 +24,12 @@ else {
 
 async function up(): Promise<void> {
   await buildPrograms(programs)
-  say(`the programs of Kubernetes ${KUBERNETES_VERSION} are in ${programs}`)
-  const cluster = await startCluster({ programs, say, ...(folder === undefined ? {} : { folder: resolve(folder) }) })
+  printLine(`the programs of Kubernetes ${KUBERNETES_VERSION} are in ${programs}`)
+  const cluster = await startCluster({
+    programs,
+    say: printLine,
+    ...(folder === undefined ? {} : { folder: resolve(folder) }),
+  })
   const image = 'runyard-test-node:1'
   const files = join(cluster.folder, 'image')
   mkdirSync(files)
@@ -33,7 +37,7 @@ async function up(): Promise<void> {
   const archive = join(cluster.folder, 'image.tar')
   packImage(archive, { name: `docker.io/library/${image}`, files, command: ['node'], workingDir: '/app' })
   await cluster.load(archive)
-  say(
+  printLine(
     `export KUBECONFIG=${cluster.kubeconfig} PATH=${programs}:$PATH; pods reach this host at ${cluster.hostAddress}; image ${image}`,
   )
   for (const name of ['SIGINT', 'SIGTERM'] as const)

@@ -89,7 +89,7 @@ export function drawPicture({ title, across, mostX, stepX, mostY, curves, corner
   for (let at = 0; at <= mostY; at += mostY <= 10 ? 1 : 5)
     parts.push(`<text x="${LEFT - 8}" y="${y(at) + 4}" text-anchor="end">${at}</text>`)
   for (const [index, { name, kind, at }] of curves.entries()) {
-    parts.push(`<path class="${kind}" d="${stepsOf(at, mostX, x, y)}"/>`)
+    parts.push(`<path class="${kind}" d="${stepPath(at, mostX, x, y)}"/>`)
     const top = TOP + 16 + (curves.length - 1 - index) * 18
     parts.push(
       `<path class="${kind}" d="M${LEFT + 20} ${top - 4} h24"/><text x="${LEFT + 52}" y="${top}">${name}</text>`,
@@ -103,7 +103,7 @@ export function drawPicture({ title, across, mostX, stepX, mostY, curves, corner
 }
 
 /** A line that is level between the places where the value changes. */
-function stepsOf(
+function stepPath(
   at: (x: number) => number,
   mostX: number,
   x: (value: number) => number,

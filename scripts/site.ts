@@ -11,7 +11,7 @@ import { files, read } from '../test/tidy/files.ts'
 import { schemaText } from './schema.ts'
 import { apiPage } from './site/api.ts'
 import { frontPage, frontPicture } from './site/front-page.ts'
-import { llmsFullText, llmsText, makeSite, type Site, sitePath, summaryOf, titleOf } from './site/pages.ts'
+import { llmsFullText, llmsText, makeSite, pageSummary, pageTitle, type Site, sitePath } from './site/pages.ts'
 
 const ROOT = dirname(import.meta.dirname)
 const HOME = join(ROOT, 'docs/site')
@@ -48,7 +48,7 @@ function buildSite(folder: string, { base, repository }: SiteOptions): void {
   const { light, dark } = frontPicture(site.pages.get('index.md')!.text)
   for (const path of [light, dark]) copy(site.pictures.get(path)!, join('public', path))
   copy('console/icon.svg', 'public/icon.svg')
-  write(join(SOURCE, 'site.json'), JSON.stringify({ base, parts: partsOf(site) }))
+  write(join(SOURCE, 'site.json'), JSON.stringify({ base, parts: shownParts(site) }))
   write(join(SOURCE, '.vitepress/config.mjs'), "export { default } from '../../config.mjs'\n")
   write(join(SOURCE, '.vitepress/theme/index.mjs'), "export { default } from '../../../theme.mjs'\n")
   if (!existsSync(join(HOME, 'node_modules/vitepress'))) run('npm', 'ci', '--silent', '--no-audit', '--no-fund')
@@ -68,18 +68,18 @@ function shown(
   { site, repository }: { readonly site: Site; readonly repository: string | null },
 ): string {
   if (path === 'index.md') return frontPage(text, site, repository)
-  return `---\n${JSON.stringify({ title: titleOf(text), description: summaryOf(text) })}\n---\n\n${text}`
+  return `---\n${JSON.stringify({ title: pageTitle(text), description: pageSummary(text) })}\n---\n\n${text}`
 }
 
 /** Titles and places for the lists of pages. */
-function partsOf({ parts, pages }: Site): unknown {
+function shownParts({ parts, pages }: Site): unknown {
   return parts.map(({ title, groups }) => ({
     title,
     groups: groups.map(group => ({
       title: group.title,
       pages: group.pages.map(source => {
         const path = sitePath(source)
-        return { title: titleOf(pages.get(path)!.text), path: `/${path.replace(/\.md$/, '')}` }
+        return { title: pageTitle(pages.get(path)!.text), path: `/${path.replace(/\.md$/, '')}` }
       }),
     })),
   }))

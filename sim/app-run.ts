@@ -163,7 +163,7 @@ function gatedDriver(driver: Driver, life: Life): Driver {
     name: driver.name,
     readsModels: image => driver.readsModels(image),
     placedBy: image => driver.placedBy(image),
-    nameOf: image => driver.nameOf(image),
+    nameFor: image => driver.nameFor(image),
     savedImage: image => driver.savedImage(image),
     check: (...args) => call(() => driver.check(...args)),
     start: (...args) => call(() => driver.start(...args)),

@@ -28,7 +28,7 @@ export class SimLogs implements WorkerLogs {
 
   /** Keeps only the last lines of an output, like the cut of a long file. */
   cut(worker: WorkerId, keep: number): void {
-    this.#outputs.set(worker, this.#of(worker).slice(-keep))
+    this.#outputs.set(worker, this.#output(worker).slice(-keep))
   }
 
   /** The workers that have an output. */
@@ -48,13 +48,13 @@ export class SimLogs implements WorkerLogs {
   }
 
   async tail(worker: WorkerId, lines: number): Promise<LogLine[]> {
-    return lines === 0 ? [] : this.#of(worker).slice(-lines).map(bare)
+    return lines === 0 ? [] : this.#output(worker).slice(-lines).map(bare)
   }
 
   reader(worker: WorkerId, from: number): LogReader {
     let behind = from
     const next = async (): Promise<LogPage> => {
-      const all = this.#of(worker)
+      const all = this.#output(worker)
       behind = Math.min(behind, all.at(-1)?.position ?? 0)
       const missed = Math.max(0, (all[0]?.position ?? 1) - 1 - behind)
       const fresh = all.filter(({ position }) => position > behind)
@@ -66,12 +66,12 @@ export class SimLogs implements WorkerLogs {
   }
 
   async startOfLast(worker: WorkerId, lines: number): Promise<number> {
-    const all = this.#of(worker)
+    const all = this.#output(worker)
     return (all[Math.max(0, all.length - lines)]?.position ?? (all.at(-1)?.position ?? 0) + 1) - 1
   }
 
   async startOfTime(worker: WorkerId, tsMs: number): Promise<number> {
-    const all = this.#of(worker)
+    const all = this.#output(worker)
     return (all.find(line => line.tsMs >= tsMs)?.position ?? (all.at(-1)?.position ?? 0) + 1) - 1
   }
 
@@ -82,20 +82,20 @@ export class SimLogs implements WorkerLogs {
   }
 
   async since(worker: WorkerId, from: number | null): Promise<{ lines: LogLine[]; position: number }> {
-    const all = this.#of(worker)
+    const all = this.#output(worker)
     const lines = all.filter(({ position }) => position > (from ?? 0)).map(bare)
     return { lines, position: all.at(-1)?.position ?? 0 }
   }
 
   async trim(keep: ReadonlySet<WorkerId>): Promise<ReadonlyMap<WorkerId, number>> {
     for (const worker of this.#outputs.keys()) if (!keep.has(worker)) this.#outputs.delete(worker)
-    return new Map(this.#outputs.entries().map(([worker, lines]) => [worker, bytesOf(lines)]))
+    return new Map(this.#outputs.entries().map(([worker, lines]) => [worker, countBytes(lines)]))
   }
 
   async shrink(outputs: ReadonlyMap<WorkerId, number>): Promise<void> {
     for (const [worker, most] of outputs) {
-      const lines = this.#of(worker)
-      let bytes = bytesOf(lines)
+      const lines = this.#output(worker)
+      let bytes = countBytes(lines)
       const kept = lines.findIndex(({ line }) => {
         if (bytes <= most) return true
         bytes -= line.length + 1
@@ -105,12 +105,12 @@ export class SimLogs implements WorkerLogs {
     }
   }
 
-  #of(worker: WorkerId): PlacedLine[] {
+  #output(worker: WorkerId): PlacedLine[] {
     return this.#outputs.get(worker) ?? []
   }
 }
 
-function bytesOf(lines: readonly PlacedLine[]): number {
+function countBytes(lines: readonly PlacedLine[]): number {
   return lines.reduce((sum, { line }) => sum + line.length + 1, 0)
 }
 

@@ -22,7 +22,7 @@ export class SimMachine {
     const first = this.#random.int(1, 2)
     const second = this.#random.int(1, 2)
     this.#gpus = Array.from({ length: first + second }, (_, index) =>
-      gpuOf(index, index < first ? 'ADA_24' : 'AMPERE_24'),
+      createGpu(index, index < first ? 'ADA_24' : 'AMPERE_24'),
     )
   }
 
@@ -32,7 +32,7 @@ export class SimMachine {
   }
 
   /** Number of GPUs of a pool. */
-  countOf(pool: keyof typeof NAMES): number {
+  countGpus(pool: keyof typeof NAMES): number {
     return this.#gpus.filter(({ name }) => name === NAMES[pool]).length
   }
 
@@ -51,7 +51,7 @@ export class SimMachine {
   }
 }
 
-function gpuOf(index: number, pool: keyof typeof NAMES): MachineGpu {
+function createGpu(index: number, pool: keyof typeof NAMES): MachineGpu {
   return {
     index,
     uuid: `GPU-${index}`,

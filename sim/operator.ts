@@ -164,7 +164,7 @@ export class Operator {
     const other = pool === 'ADA_24' ? 'AMPERE_24' : 'ADA_24'
     return {
       gpuIds: random.chance(0.4) ? `${pool},${other}` : pool,
-      gpuCount: random.chance(0.3) ? this.#machine.countOf(pool) : 1,
+      gpuCount: random.chance(0.3) ? this.#machine.countGpus(pool) : 1,
     }
   }
 

@@ -25,7 +25,7 @@ export interface Platform {
   /** The workers whose processes run, in the order of their start. */
   running(): WorkerId[]
   /** The workers of which the platform has anything. */
-  known(): WorkerId[]
+  present(): WorkerId[]
   /** Those that are frozen. */
   readonly frozen: ReadonlySet<WorkerId>
   /** The process of a worker ends by itself. */

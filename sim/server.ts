@@ -3,7 +3,7 @@ import type { Clock, ServerTime } from '../src/ports/clock.ts'
 import type { Ports } from '../src/ports/ports.ts'
 import { layered } from '../src/ports/store/operations.ts'
 import type { Store } from '../src/ports/store/store.ts'
-import { fencing } from '../src/system/coordination/leader-fence.ts'
+import { createFence } from '../src/system/coordination/leader-fence.ts'
 import { type MachineClocks, ServerClock } from '../src/system/server-clock.ts'
 import { type AppRun, type AppRunParts, openAppRun, startApp } from './app-run.ts'
 import { createFaultyLeader } from './faults/leader.ts'
@@ -144,7 +144,7 @@ export class Server {
       life,
       clock: this.#parts.goesByMachine ? byMachine(machine, life) : new ServerClock(machine, life.after.bind(life)),
       random,
-      store: layered(gate.store, fencing(leader)),
+      store: layered(gate.store, createFence(leader)),
       leader,
       outbound: receiver.outbound(life),
       emit,

@@ -43,7 +43,7 @@ export class SimGateway {
     const endpointId = new URL(request.url).pathname.split('/')[2] as EndpointId
     const avoid: WorkerId[] = []
     for (;;) {
-      const wanted = { endpointId, affinity: affinityOf(request), avoid: [...avoid], signal }
+      const wanted = { endpointId, affinity: readAffinity(request), avoid: [...avoid], signal }
       let reservation: Reservation
       try {
         reservation = await life.guard(reservations.reserve(wanted))
@@ -85,7 +85,7 @@ export class SimGateway {
   }
 }
 
-function affinityOf({ headers }: Request): Affinity | null {
+function readAffinity({ headers }: Request): Affinity | null {
   const [, kind = 'soft', workerId] = AFFINITY.exec(headers.get('x-runpod-worker-id') ?? '') ?? []
   return workerId === undefined ? null : { kind: kind as Affinity['kind'], workerId: workerId as WorkerId }
 }

@@ -4,7 +4,7 @@ import type { EventName, Events } from '../src/events.ts'
 import type { Store } from '../src/ports/store/store.ts'
 import type { RequestQueueMutation } from './app-run.ts'
 import { Checks } from './checks/checks.ts'
-import { nonceOf } from './checks/run-checker.ts'
+import { readNonce } from './checks/run-checker.ts'
 import { BatchClient } from './clients/batch-client.ts'
 import { SimClient } from './clients/client.ts'
 import { Inspector } from './clients/inspector.ts'
@@ -174,7 +174,7 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
   }
   await passTime(world, options.settle, checks, inspect)
   await database.store.close()
-  return resultOf(world, checks, servers.starts, pair?.terms.takeoversMs ?? [])
+  return seedResult(world, checks, servers.starts, pair?.terms.takeoversMs ?? [])
 }
 
 /** Creates the account that the server would create itself, with limits. */
@@ -229,7 +229,7 @@ function noteResult(checks: Checks, { url, body }: Call): void {
   if (call !== 'job-done' || body === undefined || !isJobId(job ?? '')) return
   if ((JSON.parse(body) as { status?: string }).status === 'IN_PROGRESS') return
   checks.jobs.posted(worker as WorkerId, job as JobId)
-  const run = checks.runs.find(nonceOf(body))
+  const run = checks.runs.find(readNonce(body))
   if (run !== undefined) run.posted = true
 }
 
@@ -240,7 +240,7 @@ function countUndeliveredTimeOut(world: World, workers: Map<WorkerId, SimWorker>
   if (workers.get(workerId)?.hasTaken(jobId) !== true) world.count('time-outs of jobs that no worker had')
 }
 
-function resultOf(world: World, checks: Checks, starts: number, takeoversMs: readonly number[]): SeedResult {
+function seedResult(world: World, checks: Checks, starts: number, takeoversMs: readonly number[]): SeedResult {
   const counts = Object.fromEntries([...world.counts].sort(([a], [b]) => (a < b ? -1 : 1)))
   const isFault = (name: string) =>
     /lost|answers|fail|crash|^stops|pauses|new |clocks|disk|wake|receivers|deleted|broken/.test(name)

@@ -61,7 +61,7 @@ export function machineFleet(
   })
   const platform: Platform = {
     running: () => fleet.running(),
-    known: () => fleet.running(),
+    present: () => fleet.running(),
     frozen: fleet.frozen,
     exit: (worker, how) => fleet.exit(worker, how),
     driver: ({ notifier }) => {
@@ -83,7 +83,7 @@ export function clusterFleet(
   machine: SimMachine,
   parts: () => WorkforceParts,
 ): Cluster {
-  const gpus = { ada: machine.countOf('ADA_24'), ampere: machine.countOf('AMPERE_24') }
+  const gpus = { ada: machine.countGpus('ADA_24'), ampere: machine.countGpus('AMPERE_24') }
   const cluster: Cluster = new Cluster(
     world,
     {

@@ -160,7 +160,7 @@ function changesOfServer(services: AppServices): Pick<Services, 'restart' | 'fol
       const asked = { surface: 'server', operation: 'serveFolder', origin, object: null } as const
       const ensure = () => ensureFolderEndpoint({ ...ports, ...services }, DEFAULT_OWNER, folder)
       return audit.change({ ...asked, detail: { folder: folder.path } }, ensure, {
-        objectOf: ({ id }) => ({ kind: 'endpoint', id }),
+        objectFromResult: ({ id }) => ({ kind: 'endpoint', id }),
       })
     },
   }

@@ -6,7 +6,7 @@
  * such a want. One decision multiplies the pods by a thousand at most and by a half at least. Zero only after a
  * stable window without requests; the grace period is left out, in its favor.
  */
-import type { Autoscaler, Seen } from './pool.ts'
+import type { Autoscaler, PoolState } from './pool.ts'
 
 const TICK_MS = 2_000
 const STABLE_MS = 60_000
@@ -46,7 +46,7 @@ export function knative(concurrency: number, utilization: number): Autoscaler {
         intervalMs = 0
       }
     },
-    decide({ nowMs, ready: isReady, queued, inFlight }: Seen) {
+    decide({ nowMs, ready: isReady, queued, inFlight }: PoolState) {
       const ready = Math.max(1, isReady)
       const within = (wanted: number) => Math.min(Math.max(wanted, Math.floor(ready / MAX_DOWN)), MAX_UP * ready)
       const stable = average(STABLE_MS)

@@ -2,7 +2,7 @@
 import type { Trace } from './traces.ts'
 
 /** Input of a decision of an autoscaler. Instants and times in milliseconds. */
-export interface Seen {
+export interface PoolState {
   readonly nowMs: number
   readonly queued: number
   readonly inFlight: number
@@ -19,7 +19,7 @@ export interface Autoscaler {
   /** Reports a period with this number of queued and running jobs. */
   passes(ms: number, jobs: number): void
   /** Number of workers that should exist. */
-  decide(seen: Seen): number
+  decide(seen: PoolState): number
   /** Idle time after which a worker may end. */
   readonly idleMs: number
 }

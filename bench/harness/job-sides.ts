@@ -1,6 +1,6 @@
 /** Servers that store jobs: Runyard and its peers, with the same request. */
 import { join } from 'node:path'
-import { endpointOfFolder, makeEndpoint, requestTo, SMALL_JOB, startRunyard, workerFolder } from './runyard.ts'
+import { createFolderEndpoint, makeEndpoint, requestTo, SMALL_JOB, startRunyard, workerFolder } from './runyard.ts'
 import { type Bench, requestText, type Side } from './sides.ts'
 
 /** The call of a benchmark, and its sides. */
@@ -71,7 +71,9 @@ async function runyardSide(
   const server = await startRunyard(bench, database)
   const folder = call === 'run' ? null : workerFolder(bench, ECHO_HANDLER)
   const endpoint =
-    folder === null ? await makeEndpoint(server, { workersMax: 0 }) : await endpointOfFolder(server, folder, SMALL_JOB)
+    folder === null
+      ? await makeEndpoint(server, { workersMax: 0 })
+      : await createFolderEndpoint(server, folder, SMALL_JOB)
   const request = requestTo(server, `/v2/${endpoint}/${call}`, SMALL_JOB)
   return { port: server.port, request, pids: [server.pid, ...others] }
 }

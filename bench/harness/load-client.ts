@@ -142,7 +142,7 @@ class Connection {
     const isWhole =
       length === undefined ? this.#received.endsWith('0\r\n\r\n') : this.#received.length >= head + 4 + Number(length)
     if (!isWhole) return
-    const outcome = outcomeOf(this.#received)
+    const outcome = readOutcome(this.#received)
     this.#received = ''
     const done = this.#done
     this.#done = null
@@ -152,7 +152,7 @@ class Connection {
 
 type Outcome = 'done' | 'refused' | 'failed'
 
-function outcomeOf(response: string): Outcome {
+function readOutcome(response: string): Outcome {
   if (/^HTTP\/1\.1 2/.test(response)) return 'done'
   return /^HTTP\/1\.1 (?:429|503) /.test(response) && /\r\nretry-after: *\d/i.test(response) ? 'refused' : 'failed'
 }

@@ -1,5 +1,5 @@
 /** Benchmarks that put the same loads of HTTP requests on several sides. */
-import { type LoadCase, type Measured, measureRounds, medianOf, type Rounds, ratioOf } from './rounds.ts'
+import { type LoadCase, type Measured, measureRounds, type Rounds, sideMedian, sideRatio } from './rounds.ts'
 import type { Bench, Side } from './sides.ts'
 import { type Column, type Suite, type Table, type TableRow, tableText } from './suite.ts'
 
@@ -23,7 +23,7 @@ export interface LoadSuite {
 }
 
 /** Loads of these numbers of connections, each of which sends its next request after a response. */
-export function ofConnections(...counts: readonly number[]): LoadCase[] {
+export function connectionCases(...counts: readonly number[]): LoadCase[] {
   return counts.map(connections => ({
     name: connections === 1 ? '1 connection' : `${connections} connections`,
     connections,
@@ -44,7 +44,7 @@ export function loadSuite(suite: LoadSuite): Suite {
       const tables: Table[] = []
       for (const load of loads) {
         if (effort.isQuick && quick.length > 0 && !quick.includes(load.name)) continue
-        const table = tableOf(suite, load, await measureRounds(sides, load, effort))
+        const table = loadTable(suite, load, await measureRounds(sides, load, effort))
         console.log(tableText(table))
         tables.push(table)
       }
@@ -53,12 +53,12 @@ export function loadSuite(suite: LoadSuite): Suite {
   }
 }
 
-function tableOf({ baseline, compares }: LoadSuite, { name }: LoadCase, rounds: Rounds): Table {
+function loadTable({ baseline, compares }: LoadSuite, { name }: LoadCase, rounds: Rounds): Table {
   const sides = [...rounds.keys()]
   const ratio = (side: string) =>
     compares === 'throughput'
-      ? ratioOf(rounds, side, baseline, 'perSecond')
-      : 1 / ratioOf(rounds, side, baseline, 'p50')
+      ? sideRatio(rounds, side, baseline, 'perSecond')
+      : 1 / sideRatio(rounds, side, baseline, 'p50')
   const own = sides.filter(side => side.startsWith('Runyard'))
   const columns: Column[] = [
     { heading: 'per second', decimals: 0 },
@@ -67,10 +67,10 @@ function tableOf({ baseline, compares }: LoadSuite, { name }: LoadCase, rounds: 
     { heading: 'processor µs', decimals: 0 },
     { heading: `ratio to ${baseline}`, decimals: 2 },
   ]
-  const refuses = sides.some(side => medianOf(rounds, side, 'refused') + medianOf(rounds, side, 'failed') > 0)
+  const refuses = sides.some(side => sideMedian(rounds, side, 'refused') + sideMedian(rounds, side, 'failed') > 0)
   if (refuses) columns.push({ heading: 'refused per second', decimals: 0 }, { heading: 'failed', decimals: 0 })
   const rows = sides.map((side): TableRow => {
-    const figure = (which: keyof Measured) => medianOf(rounds, side, which)
+    const figure = (which: keyof Measured) => sideMedian(rounds, side, which)
     const measured = [figure('perSecond'), figure('p50') / 1_000, figure('p99') / 1_000, figure('cpuUs'), ratio(side)]
     return { name: side, cells: refuses ? [...measured, figure('refusedPerSecond'), figure('failed')] : measured }
   })

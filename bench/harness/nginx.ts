@@ -36,14 +36,14 @@ export async function startNginx(folder: string, port: number, target: number): 
   )
   const child = spawn('nginx', ['-e', join(folder, 'error.log'), '-c', file], { stdio: 'inherit' })
   for (;;) {
-    const pid = childOf(join(folder, 'nginx.pid'))
+    const pid = firstChild(join(folder, 'nginx.pid'))
     if (pid !== null && (await listens(port))) return { child, port, pid }
     if (child.exitCode !== null) throw new Error('nginx ended before it was ready')
     await new Promise(resolve => setTimeout(resolve, 50))
   }
 }
 
-function childOf(pidFile: string): number | null {
+function firstChild(pidFile: string): number | null {
   try {
     const parent = readFileSync(pidFile, 'utf8').trim()
     return Number(readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8').trim().split(' ')[0]) || null

@@ -14,7 +14,7 @@ const COLLAPSE = 0.25
 export type Ratios = Readonly<Record<string, number>>
 
 /** The ratios of some results. */
-export function ratiosOf(results: readonly SuiteResult[]): Ratios {
+export function collectRatios(results: readonly SuiteResult[]): Ratios {
   const all = results.flatMap(({ suite, tables }) =>
     tables.flatMap(({ ratios }) =>
       Object.entries(ratios).map(([name, value]) => [`${suite}, ${name}`, value] as const),
@@ -25,13 +25,13 @@ export function ratiosOf(results: readonly SuiteResult[]): Ratios {
 
 /** Names of the ratios that are far below the stored ones. */
 export function collapsed(ratios: Ratios): string[] {
-  const kept = keptRatios()
+  const kept = readRatios()
   return Object.keys(ratios).filter(name => ratios[name]! < (kept[name] ?? 0) * COLLAPSE)
 }
 
 /** A line for each ratio with the stored one. */
 export function ratioLines(ratios: Ratios): string {
-  const kept = keptRatios()
+  const kept = readRatios()
   const fallen = new Set(collapsed(ratios))
   const lines = Object.entries(ratios).map(([name, value]) => {
     const end = fallen.has(name) ? '  collapsed' : ''
@@ -42,11 +42,11 @@ export function ratioLines(ratios: Ratios): string {
 
 /** Stores the ratios of results in place of those with the same names. */
 export function keepRatios(results: readonly SuiteResult[]): void {
-  const all = { ...keptRatios(), ...ratiosOf(results) }
+  const all = { ...readRatios(), ...collectRatios(results) }
   const rounded = Object.entries(all).map(([name, value]) => [name, Number(value.toPrecision(3))] as const)
   writeFileSync(FILE, `${JSON.stringify(Object.fromEntries(rounded.sort()), null, 2)}\n`)
 }
 
-function keptRatios(): Ratios {
+function readRatios(): Ratios {
   return existsSync(FILE) ? (JSON.parse(readFileSync(FILE, 'utf8')) as Ratios) : {}
 }

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { join } from 'node:path'
-import type { Effort } from './rounds.ts'
+import type { RoundOptions } from './rounds.ts'
 import type { Table } from './suite.ts'
 
 /** The results of a suite. */
@@ -18,25 +18,25 @@ export interface SuiteResult {
 export interface RunResult {
   readonly date: string
   readonly machine: Readonly<Record<string, string>>
-  readonly effort: Effort
+  readonly effort: RoundOptions
   readonly results: readonly SuiteResult[]
 }
 
 /** The machine and the versions of the measured programs. */
-export function machineOf(): Record<string, string> {
+export function describeMachine(): Record<string, string> {
   const peers = JSON.parse(readFileSync(join(import.meta.dirname, '../peers/package.json'), 'utf8')) as {
     dependencies: Record<string, string>
   }
   return {
     processor: `${cpus().length} x ${cpus()[0]?.model ?? 'unknown'}`,
-    kernel: versionOf('uname', '-r'),
+    kernel: programVersion('uname', '-r'),
     Node: process.version,
-    Redis: versionOf('redis-server', '--version').replace(/^.* v=(\S+).*$/, '$1'),
+    Redis: programVersion('redis-server', '--version').replace(/^.* v=(\S+).*$/, '$1'),
     ...peers.dependencies,
   }
 }
 
-function versionOf(program: string, option: string): string {
+function programVersion(program: string, option: string): string {
   try {
     return execFileSync(program, [option], { encoding: 'utf8' }).trim()
   } catch {

@@ -6,7 +6,7 @@ import type { LoadResult, LoadTask } from './load-client.ts'
 import { processorSeconds, type Side } from './sides.ts'
 
 /** Extent of a measurement. */
-export interface Effort {
+export interface RoundOptions {
   readonly rounds: number
   /** Durations of each measurement and of its warm-up, in milliseconds. */
   readonly ms: number
@@ -36,7 +36,7 @@ export interface Measured extends LoadResult {
 export type Rounds = ReadonlyMap<string, readonly Measured[]>
 
 /** Measures a case on all sides. */
-export async function measureRounds(sides: readonly Side[], load: LoadCase, effort: Effort): Promise<Rounds> {
+export async function measureRounds(sides: readonly Side[], load: LoadCase, effort: RoundOptions): Promise<Rounds> {
   const rounds = new Map<string, Measured[]>(sides.map(({ name }) => [name, []]))
   for (let round = 0; round < effort.rounds; round += 1)
     for (const side of sides) rounds.get(side.name)!.push(await measure(side, load, effort))
@@ -54,19 +54,23 @@ export function median(values: readonly number[]): number {
 }
 
 /** Median of a figure of a side. */
-export function medianOf(rounds: Rounds, side: string, figure: keyof Measured): number {
+export function sideMedian(rounds: Rounds, side: string, figure: keyof Measured): number {
   return median((rounds.get(side) ?? []).map(measured => measured[figure]))
 }
 
 /** Median of the ratios of two sides, each of one round. */
-export function ratioOf(rounds: Rounds, side: string, other: string, figure: keyof Measured): number {
+export function sideRatio(rounds: Rounds, side: string, other: string, figure: keyof Measured): number {
   const others = rounds.get(other) ?? []
   return median(
     (rounds.get(side) ?? []).map((measured, round) => measured[figure] / (others[round]?.[figure] ?? Number.NaN)),
   )
 }
 
-async function measure({ port, request, pids, isAlone }: Side, load: LoadCase, effort: Effort): Promise<Measured> {
+async function measure(
+  { port, request, pids, isAlone }: Side,
+  load: LoadCase,
+  effort: RoundOptions,
+): Promise<Measured> {
   const { warmMs } = effort
   const ms = load.ms ?? effort.ms
   const client = fork(join(import.meta.dirname, 'load-client.ts'))

@@ -137,7 +137,12 @@ export async function makeEndpoint(server: RunyardServer, settings: EndpointSett
 }
 
 /** Makes an endpoint with one worker of a folder, and waits until the worker has done a job. @returns its id */
-export async function endpointOfFolder(server: RunyardServer, folder: string, job: object, args = ''): Promise<string> {
+export async function createFolderEndpoint(
+  server: RunyardServer,
+  folder: string,
+  job: object,
+  args = '',
+): Promise<string> {
   const endpoint = await makeEndpoint(server, { workersMin: 1, workersMax: 1, folder, args })
   const first = (await ask(server, `/v2/${endpoint}/runsync?wait=60000`, job)) as { status: string }
   if (first.status !== 'COMPLETED') throw new Error(`the first job is ${JSON.stringify(first)}`)

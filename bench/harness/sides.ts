@@ -153,19 +153,19 @@ export function memoryMb(pid: number): number {
 export function processorSeconds(pids: readonly number[], isAlone = false): number {
   const parents = new Map<number, number[]>()
   for (const name of readdirSync('/proc').filter(name => /^\d+$/.test(name))) {
-    const parent = Number(statOf(Number(name))[1] ?? 0)
+    const parent = Number(readStat(Number(name))[1] ?? 0)
     parents.set(parent, [...(parents.get(parent) ?? []), Number(name)])
   }
   const all = new Set(pids)
   if (!isAlone) for (const pid of all) for (const child of parents.get(pid) ?? []) all.add(child)
   return [...all].reduce((sum, pid) => {
-    const stat = statOf(pid)
+    const stat = readStat(pid)
     return sum + (Number(stat[11] ?? 0) + Number(stat[12] ?? 0)) / TICKS_PER_SECOND
   }, 0)
 }
 
 /** Fields of `/proc/<pid>/stat` behind the name; an empty list if the process has ended. */
-function statOf(pid: number): string[] {
+function readStat(pid: number): string[] {
   try {
     return readFileSync(`/proc/${pid}/stat`, 'latin1')
       .replace(/^.*\) /, '')

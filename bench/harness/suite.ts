@@ -1,4 +1,4 @@
-import type { Effort } from './rounds.ts'
+import type { RoundOptions } from './rounds.ts'
 import type { Bench } from './sides.ts'
 
 /** A benchmark. */
@@ -11,7 +11,7 @@ export interface Suite {
   /** True if it belongs to the short run of each submission. */
   readonly quick: boolean
   /** Starts the sides, and measures them. */
-  run(bench: Bench, effort: Effort, wants: (side: string) => boolean): Promise<readonly Table[]>
+  run(bench: Bench, effort: RoundOptions, wants: (side: string) => boolean): Promise<readonly Table[]>
 }
 
 /** A table of results. */

@@ -45,7 +45,7 @@ export const autoscaler: Suite = {
   notes: `Virtual time, nothing is measured by a clock: Runyard is its own planning (src/core/scaling), Knative's autoscaler and the formulas of the hosted service are written after their documentation (bench/autoscaler). Jobs come, wait, and run as long as the trace says; workers take 20 s to start, those of the language model 30 s, and cost from their start to their end. Knative has its default target, ${DEFAULT_TARGET} of the concurrency, and others. Below each is Runyard with the queue delay (${DELAYS_S[0]} to ${DELAYS_S.at(-1)} s) and the idle timeout (${IDLE_TIMEOUTS_S[0]} to ${IDLE_TIMEOUTS_S.at(-1)} s) with which it is cheapest and p95 is not longer: two settings against the one of Knative. With FlashBoot its idle workers are frozen (idle timeout ${FREEZE_AFTER_S[0]} to ${FREEZE_AFTER_S.at(-1)} s) and kept for ${KEEPS_S[0]} to ${KEEPS_S.at(-1)} s, are thawed in ${ASSUMED_THAW_MS} ms, and a second of a frozen one counts as ${FROZEN_PART.toFixed(2)} of a running one, at the price of its memory: 24 GB at half a cent an hour each beside the hour of an ADA_24. That its GPU stays bound while nobody else wants it is not counted. Cold starts are all starts of workers. The two traces of Azure are modelled: as many jobs in as much time as the LLM inference trace of 2023 (CC-BY), with its published medians and means of tokens; the rows are used where they lie in bench/autoscaler/azure.`,
   quick: false,
   async run() {
-    const tables = traces().map(tableOf)
+    const tables = traces().map(traceTable)
     for (const table of tables) console.log(tableText(table))
     return tables
   },
@@ -58,7 +58,7 @@ interface Outcome {
   readonly p95Ms: number
 }
 
-function tableOf(trace: Trace): Table {
+function traceTable(trace: Trace): Table {
   const others = TARGETS.map(target => [target, outcome(`Knative, target ${target}`, played(trace, target))] as const)
   const swept = DELAYS_S.flatMap(queueDelayS =>
     IDLE_TIMEOUTS_S.map(idleTimeoutS => {
@@ -110,13 +110,13 @@ function played(trace: Trace, target: number): PoolResult {
   return playPool(trace, knative(trace.concurrency, target))
 }
 
-interface Tried {
+interface Variation {
   readonly endpoint?: Partial<Endpoint>
   readonly startAware?: boolean
   readonly keepMs?: number
 }
 
-function replayed(trace: Trace, name: string, { endpoint, startAware = false, keepMs }: Tried): Outcome {
+function replayed(trace: Trace, name: string, { endpoint, startAware = false, keepMs }: Variation): Outcome {
   const { startMs, concurrency, untilMs, jobs } = trace
   const replay = new Replay(jobs, {
     endpoint: anEndpoint({ workersMax: 1_000, ...endpoint }),
@@ -133,9 +133,9 @@ function replayed(trace: Trace, name: string, { endpoint, startAware = false, ke
   return outcome(name, { ...result, workerMs: startingMs + idleMs + runningMs })
 }
 
-type Spent = PoolResult & { readonly frozenMs?: number; readonly thaws?: number }
+type SpentPool = PoolResult & { readonly frozenMs?: number; readonly thaws?: number }
 
-function outcome(name: string, { waitsMs, workerMs, coldStarts, frozenMs = 0, thaws = 0 }: Spent): Outcome {
+function outcome(name: string, { waitsMs, workerMs, coldStarts, frozenMs = 0, thaws = 0 }: SpentPool): Outcome {
   const sorted = waitsMs.slice().sort()
   const at = (part: number) => sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * part) - 1)] ?? 0
   const weighedMs = workerMs + FROZEN_PART * frozenMs

@@ -17,7 +17,7 @@ interface Worker {
 }
 
 /** A server with an endpoint whose queue has jobs. */
-interface Deep {
+interface DeepServer {
   readonly server: RunyardServer
   readonly endpoint: string
   readonly worker: Worker
@@ -35,13 +35,13 @@ export const depth: Suite = {
     let columns: readonly Column[] = []
     for (const jobs of effort.isQuick ? [10, 20_000] : [10, 100_000, 1_000_000]) {
       const deep = await deepServer(bench, jobs)
-      const cells = await callsOf(deep, SMALL_JOB)
+      const cells = await timeCalls(deep, SMALL_JOB)
       columns = [...Object.keys(cells).map(heading => ({ heading, decimals: 2 })), ...ENDS]
       const memory = memoryMb(deep.server.pid)
       rows.push({ name: `${jobs} queued`, cells: [...Object.values(cells), deep.startMs, memory] })
       await bench.stopOne(deep.server.pid)
     }
-    const table: Table = { title: 'ms', columns, bars: null, rows, ratios: growthOf(rows, columns) }
+    const table: Table = { title: 'ms', columns, bars: null, rows, ratios: columnGrowth(rows, columns) }
     console.log(tableText(table))
     return [table]
   },
@@ -63,7 +63,7 @@ export const payload: Suite = {
     let columns: readonly Column[] = []
     for (const bytes of [400, MB, 9 * MB]) {
       const deep = await deepServer(bench, 10)
-      const cells = await callsOf(deep, { input: { prompt: 'x'.repeat(bytes) } })
+      const cells = await timeCalls(deep, { input: { prompt: 'x'.repeat(bytes) } })
       columns = [...Object.keys(cells).map(heading => ({ heading, decimals: 2 })), ENDS[1]!]
       const name = bytes < MB ? `${bytes} bytes` : `${bytes / MB} MB`
       rows.push({ name, cells: [...Object.values(cells), memoryMb(deep.server.pid)] })
@@ -76,7 +76,7 @@ export const payload: Suite = {
 }
 
 /** Cost of each call with the shortest queue, divided by that with the longest one: 1 if the cost does not grow. */
-function growthOf(rows: readonly TableRow[], columns: readonly Column[]): Record<string, number> {
+function columnGrowth(rows: readonly TableRow[], columns: readonly Column[]): Record<string, number> {
   const [first, last] = [rows[0]!.cells, rows.at(-1)!.cells]
   const medians = columns.flatMap(({ heading }, index) =>
     heading === 'longest' || ENDS.some(end => end.heading === heading) ? [] : [[heading, index] as const],
@@ -84,7 +84,7 @@ function growthOf(rows: readonly TableRow[], columns: readonly Column[]): Record
   return Object.fromEntries(medians.map(([heading, index]) => [`flat ${heading}`, first[index]! / last[index]!]))
 }
 
-async function callsOf({ server, endpoint, worker }: Deep, body: object): Promise<Record<string, number>> {
+async function timeCalls({ server, endpoint, worker }: DeepServer, body: object): Promise<Record<string, number>> {
   const longest = { ms: 0 }
   const timed = async <Result>(took: number[], act: () => Promise<Result>): Promise<Result> => {
     const before = performance.now()
@@ -121,7 +121,7 @@ async function callsOf({ server, endpoint, worker }: Deep, body: object): Promis
   return { ...Object.fromEntries(medians), longest: longest.ms }
 }
 
-async function deepServer(bench: Bench, jobs: number): Promise<Deep> {
+async function deepServer(bench: Bench, jobs: number): Promise<DeepServer> {
   const dataDir = join(bench.folder, `depth-${jobs}-${Math.round(performance.now())}`)
   const records = `${dataDir}-records`
   mkdirSync(records)
@@ -135,13 +135,13 @@ async function deepServer(bench: Bench, jobs: number): Promise<Deep> {
   const startMs = performance.now() - before
   for (let tries = 0; tries < 600; tries += 1) {
     const name = readdirSync(records).find(name => name.endsWith('.json') && !known.has(name))
-    if (name !== undefined) return { server, endpoint, worker: workerOf(join(records, name)), startMs }
+    if (name !== undefined) return { server, endpoint, worker: readWorker(join(records, name)), startMs }
     await new Promise(resolve => setTimeout(resolve, 50))
   }
   throw new Error('the worker did not start')
 }
 
-function workerOf(file: string): Worker {
+function readWorker(file: string): Worker {
   const environment = JSON.parse(readFileSync(file, 'utf8')) as Record<string, string>
   return { id: environment.RUNPOD_POD_ID!, token: environment.RUNPOD_AI_API_KEY! }
 }

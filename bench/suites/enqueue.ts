@@ -1,12 +1,12 @@
 /** Jobs a second that are stored: each is on stable storage before its response. No worker takes them. */
 import { ceilingSide, jobSides } from '../harness/job-sides.ts'
-import { loadSuite, ofConnections } from '../harness/load-suite.ts'
+import { connectionCases, loadSuite } from '../harness/load-suite.ts'
 
 /** See the head of this file. */
 export const enqueue = loadSuite({
   name: 'enqueue',
   title: 'Keep a job: POST /run, 400 bytes of input, on stable storage before the response',
-  loads: ofConnections(1, 32, 128),
+  loads: connectionCases(1, 32, 128),
   quick: ['32 connections'],
   baseline: 'BullMQ on Redis',
   compares: 'throughput',

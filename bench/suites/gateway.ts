@@ -4,7 +4,7 @@
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { loadSuite, ofConnections } from '../harness/load-suite.ts'
+import { connectionCases, loadSuite } from '../harness/load-suite.ts'
 import { ask, type RunyardServer, requestTo, startRunyard } from '../harness/runyard.ts'
 import { type Bench, requestText, type Side } from '../harness/sides.ts'
 
@@ -16,7 +16,7 @@ const BACKEND = join(import.meta.dirname, '../harness/backend.ts')
 export const gateway = loadSuite({
   name: 'gateway',
   title: 'A request through the gateway: GET, key check, access log, one worker behind it',
-  loads: ofConnections(1, 32, 256),
+  loads: connectionCases(1, 32, 256),
   quick: ['32 connections'],
   baseline: 'nginx, one worker',
   compares: 'throughput',

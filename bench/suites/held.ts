@@ -34,7 +34,7 @@ export const held: Suite = {
   async run(bench, _effort, wants) {
     const rows: TableRow[] = []
     const measure = async (name: string, open: () => Promise<Holder>) => {
-      if (wants(name)) rows.push({ name, cells: await costOf(await open()) })
+      if (wants(name)) rows.push({ name, cells: await holderCost(await open()) })
     }
     await measure(`nginx, one worker, ${SOCKETS} sockets`, () => nginxSockets(bench))
     await measure(`Runyard, ${SOCKETS} sockets`, () => gatewaySockets(bench))
@@ -49,7 +49,7 @@ export const held: Suite = {
   },
 }
 
-async function costOf({ pids, ...task }: Holder): Promise<number[]> {
+async function holderCost({ pids, ...task }: Holder): Promise<number[]> {
   const memory = () => pids.reduce((sum, pid) => sum + memoryMb(pid), 0)
   const before = memory()
   const client = fork(join(import.meta.dirname, '../harness/hold-client.ts'))

@@ -1,5 +1,5 @@
 /** Requests at twice the capacity: the number of accepted ones, their latency, and the latency of other calls. */
-import { measureRounds, medianOf } from '../harness/rounds.ts'
+import { measureRounds, sideMedian } from '../harness/rounds.ts'
 import { ask, makeEndpoint, requestTo, SMALL_JOB, startRunyard } from '../harness/runyard.ts'
 import type { Side } from '../harness/sides.ts'
 import { type Suite, type Table, type TableRow, tableText } from '../harness/suite.ts'
@@ -32,7 +32,7 @@ export const overload: Suite = {
       stop.abort()
       await asking
       const figure = (which: 'perSecond' | 'refusedPerSecond' | 'failed' | 'p50' | 'p99') =>
-        medianOf(rounds, 'Runyard', which)
+        sideMedian(rounds, 'Runyard', which)
       const p99 = health.sort((a, b) => a - b)[Math.floor((health.length - 1) * 0.99)] ?? null
       const latencies = [figure('p50') / 1_000, figure('p99') / 1_000]
       const cells = [perSecond, figure('perSecond'), figure('refusedPerSecond'), figure('failed'), ...latencies, p99]

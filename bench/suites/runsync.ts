@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { ECHO_HANDLER } from '../harness/job-sides.ts'
 import { loadSuite } from '../harness/load-suite.ts'
-import { endpointOfFolder, requestTo, SMALL_JOB, startRunyard, workerFolder } from '../harness/runyard.ts'
+import { createFolderEndpoint, requestTo, SMALL_JOB, startRunyard, workerFolder } from '../harness/runyard.ts'
 import { type Bench, requestText, type Side } from '../harness/sides.ts'
 
 /** Handler with a high concurrency, since RunPod's SDK polls only once a second while it is full. */
@@ -49,7 +49,7 @@ export const runsync = loadSuite({
 
 async function jobSide(bench: Bench, folder: string, args: string): Promise<Omit<Side, 'name'>> {
   const server = await startRunyard(bench, null)
-  const endpoint = await endpointOfFolder(server, folder, SMALL_JOB, args)
+  const endpoint = await createFolderEndpoint(server, folder, SMALL_JOB, args)
   return { port: server.port, request: requestTo(server, `/v2/${endpoint}/runsync`, SMALL_JOB), pids: [server.pid] }
 }
 

@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import type { ReadableStream as NodeReadableStream } from 'node:stream/web'
 import { median } from '../harness/rounds.ts'
-import { endpointOfFolder, type RunyardServer, startRunyard, workerFolder } from '../harness/runyard.ts'
+import { createFolderEndpoint, type RunyardServer, startRunyard, workerFolder } from '../harness/runyard.ts'
 import { type Suite, type Table, tableText } from '../harness/suite.ts'
 
 const HANDLER = `import { start } from '@runyard/worker'
@@ -34,7 +34,7 @@ interface Plan {
  * Measurements of a client: delays of the chunks in milliseconds, and chunks a second from the
  * first yield to the last event.
  */
-interface Seen {
+interface StreamTimes {
   readonly delays: readonly number[]
   readonly perSecond: number
 }
@@ -52,16 +52,16 @@ export const stream: Suite = {
   async run(bench, effort) {
     const server = await startRunyard(bench, null)
     const folder = workerFolder(bench, HANDLER)
-    const endpoint = await endpointOfFolder(server, folder, { input: { chunks: 1, pauseMs: 0 } })
-    const sides: Readonly<Record<string, (plan: Plan) => Promise<Seen>>> = {
+    const endpoint = await createFolderEndpoint(server, folder, { input: { chunks: 1, pauseMs: 0 } })
+    const sides: Readonly<Record<string, (plan: Plan) => Promise<StreamTimes>>> = {
       Runyard: plan => throughRunyard(server, endpoint, plan),
       'a bare server, nothing kept': plan => throughBareServer(folder, plan),
     }
     const rounds = Array.from({ length: Math.min(effort.rounds, 3) })
     const rows: Table['rows'][number][] = []
     for (const [name, through] of Object.entries(sides)) {
-      const paced: Seen[] = []
-      const fast: Seen[] = []
+      const paced: StreamTimes[] = []
+      const fast: StreamTimes[] = []
       for (const _ of rounds) {
         paced.push(await through(PACED))
         fast.push(await through(FAST))
@@ -77,15 +77,15 @@ export const stream: Suite = {
   },
 }
 
-async function throughRunyard({ url, key }: RunyardServer, endpoint: string, plan: Plan): Promise<Seen> {
+async function throughRunyard({ url, key }: RunyardServer, endpoint: string, plan: Plan): Promise<StreamTimes> {
   const headers = { authorization: key, accept: 'text/event-stream' }
   const body = JSON.stringify({ input: plan })
   const base = `${url}/v2/${endpoint}`
   const { id } = (await (await fetch(`${base}/run`, { method: 'POST', headers, body })).json()) as { id: string }
-  return seen(await fetch(`${base}/stream/${id}`, { headers }), plan)
+  return measureStream(await fetch(`${base}/stream/${id}`, { headers }), plan)
 }
 
-async function throughBareServer(folder: string, plan: Plan): Promise<Seen> {
+async function throughBareServer(folder: string, plan: Plan): Promise<StreamTimes> {
   let client: ServerResponse | null = null
   let taken = false
   const server = createServer(async (request, response) => {
@@ -122,7 +122,7 @@ async function throughBareServer(folder: string, plan: Plan): Promise<Seen> {
     },
   })
   try {
-    return await seen(events, plan)
+    return await measureStream(events, plan)
   } finally {
     worker.kill('SIGKILL')
     server.closeAllConnections()
@@ -130,7 +130,7 @@ async function throughBareServer(folder: string, plan: Plan): Promise<Seen> {
   }
 }
 
-async function seen(events: Response, { chunks }: Plan): Promise<Seen> {
+async function measureStream(events: Response, { chunks }: Plan): Promise<StreamTimes> {
   const delays: number[] = []
   let firstYield = Number.POSITIVE_INFINITY
   const input = Readable.fromWeb(events.body as NodeReadableStream<Uint8Array>)

@@ -113,12 +113,12 @@ async function measure(server: RunyardServer, program: Program, { calls, cold }:
   const times: Times = { warm: [], frozen: [], cold: [], nextTake: [] }
   for (const endpoint of [endpoints.warm, endpoints.frozen]) await callOf(server, endpoint)
   for (let n = 0; n < calls; n += 1) {
-    await when(server, endpoints.frozen, phases => phases.every(phase => phase === 'frozen'))
+    await untilPhases(server, endpoints.frozen, phases => phases.every(phase => phase === 'frozen'))
     await sleep(SETTLE_MS)
     times.frozen.push(await timed(() => callOf(server, endpoints.frozen)))
     times.warm.push(await timed(() => callOf(server, endpoints.warm)))
     if (n >= cold) continue
-    await when(server, endpoints.cold, phases => phases.length === 0)
+    await untilPhases(server, endpoints.cold, phases => phases.length === 0)
     times.cold.push(await timed(() => callOf(server, endpoints.cold)))
   }
   times.nextTake.push(...(program.type === 'LB' ? [] : await nextTakes(feed, calls)))
@@ -182,7 +182,7 @@ async function request(server: RunyardServer, endpoint: string): Promise<void> {
 }
 
 /** Waits until the workers of an endpoint are in such phases. */
-async function when(server: RunyardServer, endpoint: string, are: (phases: readonly string[]) => boolean) {
+async function untilPhases(server: RunyardServer, endpoint: string, are: (phases: readonly string[]) => boolean) {
   for (;;) {
     const { workers } = (await ask(server, `/v2/serverless/${endpoint}/workers`)) as { workers: { phase: string }[] }
     if (are(workers.map(({ phase }) => phase))) return

@@ -1,5 +1,5 @@
 /** Lists that are read to their end and kept current. */
-import { type Answer, api, type Given } from './api.ts'
+import { type Answer, api, type Parameters } from './api.ts'
 import type { Pagination } from './api-types.d.ts'
 import type { LiveEvent } from './live.ts'
 import { type Resource, useResource } from './resource.ts'
@@ -35,7 +35,7 @@ export function useAll<Of extends keyof Lists>(
       const all: unknown[] = []
       let cursor: string | null | undefined
       for (let page = 0; page < MAX_PAGES && cursor !== null; page += 1) {
-        const answer = (await api(operation, { query: { cursor }, signal } as unknown as Given<Of>)) as Page
+        const answer = (await api(operation, { query: { cursor }, signal } as unknown as Parameters<Of>)) as Page
         all.push(...(answer[member] as readonly unknown[]))
         cursor = (answer.pagination as Pagination | undefined)?.nextCursor ?? null
       }

@@ -1,6 +1,6 @@
 /** Calls of the public API, typed by its OpenAPI document (`scripts/console-types.ts` makes the types). */
 import type { Operations } from './api-types.d.ts'
-import { ended, sessionHeaders } from './session.ts'
+import { noteSessionEnd, sessionHeaders } from './session.ts'
 
 /** An operation: its method and its path as the OpenAPI document has them. */
 export type Operation = keyof Operations
@@ -11,7 +11,7 @@ export type Answer<Of extends Operation> = Operations[Of]['answer']
 export type Body<Of extends Operation> = Operations[Of]['body']
 
 /** Parameters of a call of an operation. Members that the operation does not have are left out. */
-export type Given<Of extends Operation> = Part<'path', Operations[Of]['path']> &
+export type Parameters<Of extends Operation> = Part<'path', Operations[Of]['path']> &
   Part<'query', Operations[Of]['query']> &
   BodyPart<Operations[Of]['body']> & { readonly signal?: AbortSignal; readonly headers?: Record<string, string> }
 
@@ -42,21 +42,21 @@ export class ApiError extends Error {
 }
 
 /** Calls an operation. @throws ApiError; status 0 when the server does not answer */
-export async function api<Of extends Operation>(operation: Of, given: Given<Of>): Promise<Answer<Of>> {
+export async function api<Of extends Operation>(operation: Of, given: Parameters<Of>): Promise<Answer<Of>> {
   const response = await send(operation, given)
   if (response.status === 204) return undefined as Answer<Of>
   return (await response.json()) as Answer<Of>
 }
 
 /** Calls an operation and returns its response with its body unread. @throws ApiError */
-export async function send<Of extends Operation>(operation: Of, given: Given<Of>): Promise<Response> {
+export async function send<Of extends Operation>(operation: Of, given: Parameters<Of>): Promise<Response> {
   const [method = '', template = ''] = operation.split(' ')
-  const { path = {}, query = {}, body, signal, headers = {} } = given as Loose
+  const { path = {}, query = {}, body, signal, headers = {} } = given as LooseParameters
   const filled = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(path[name])))
-  return request(method, filled + queryOf(query), { body, headers, ...(signal === undefined ? {} : { signal }) })
+  return request(method, filled + queryString(query), { body, headers, ...(signal === undefined ? {} : { signal }) })
 }
 
-interface Loose {
+interface LooseParameters {
   readonly path?: Readonly<Record<string, unknown>>
   readonly query?: Readonly<Record<string, unknown>>
   readonly body?: unknown
@@ -77,7 +77,7 @@ export class JsonText {
 export async function request(
   method: string,
   path: string,
-  { body, headers = {}, signal }: Pick<Loose, 'body' | 'headers' | 'signal'> = {},
+  { body, headers = {}, signal }: Pick<LooseParameters, 'body' | 'headers' | 'signal'> = {},
 ): Promise<Response> {
   const json: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' }
   const session = sessionHeaders()
@@ -91,19 +91,19 @@ export async function request(
     throw new ApiError(0, 'The server does not answer.')
   })
   if (response.ok) return response
-  if (response.status === 401) ended(session)
-  throw await errorOf(response)
+  if (response.status === 401) noteSessionEnd(session)
+  throw await errorFromResponse(response)
 }
 
 /** The query of these parameters, with its `?`; empty without any. For a command that does the same. */
-export function queryOf(query: Readonly<Record<string, unknown>>): string {
+export function queryString(query: Readonly<Record<string, unknown>>): string {
   const pairs = Object.entries(query).flatMap(([name, value]) =>
     value === undefined || value === null || value === '' ? [] : [[name, String(value)]],
   )
   return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs)}`
 }
 
-async function errorOf(response: Response): Promise<ApiError> {
+async function errorFromResponse(response: Response): Promise<ApiError> {
   const text = await response.text().catch(() => '')
   try {
     const { detail, error, message, errors } = JSON.parse(text) as Problem
@@ -122,6 +122,6 @@ interface Problem {
 }
 
 /** The message of anything that was thrown. */
-export function sentenceOf(error: unknown): string {
+export function errorSentence(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

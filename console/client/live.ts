@@ -27,7 +27,7 @@ export const liveState = signal<LiveState>({ isOpen: true, retryAtMs: null })
 
 const listeners = new Set<Listener>()
 /** Tabs with the same key share a stream; another key may be allowed to read other events. */
-const channelOf = (keyId: string) => `runyard.events ${keyId}`
+const channelName = (keyId: string) => `runyard.events ${keyId}`
 /** Silence after which the stream is cut. The server sends something every 15 seconds. */
 const SILENCE_MS = 40_000
 
@@ -44,7 +44,7 @@ export function followLive(keyId: string, signal: AbortSignal): void {
   liveState.value = { isOpen: true, retryAtMs: null }
   const tries = new Tries(signal)
   if (!('locks' in navigator)) return void lead(signal, tries, () => {})
-  const channel = new BroadcastChannel(channelOf(keyId))
+  const channel = new BroadcastChannel(channelName(keyId))
   channel.onmessage = ({ data }: MessageEvent<Message | 'retry'>) => (data === 'retry' ? tries.now() : receive(data))
   // Browsers slow down the timers of a hidden tab, and that tab may read the stream.
   const seen = () => {
@@ -58,7 +58,7 @@ export function followLive(keyId: string, signal: AbortSignal): void {
     document.removeEventListener('visibilitychange', seen)
   })
   const tell = (message: Message) => signal.aborted || channel.postMessage(message)
-  navigator.locks.request(channelOf(keyId), { signal }, () => lead(signal, tries, tell)).catch(() => {})
+  navigator.locks.request(channelName(keyId), { signal }, () => lead(signal, tries, tell)).catch(() => {})
 }
 
 /** Waits between tries to connect. */

@@ -2,7 +2,7 @@
 import { api } from './api.ts'
 import type { EndpointOverview } from './api-types.d.ts'
 import { type Resource, useResource } from './resource.ts'
-import { ofAnyEndpoint } from './topics.ts'
+import { anyEndpointTopic } from './topics.ts'
 
 /** Endpoints of one call, and the maximum number of calls. */
 const PAGE = { endpoints: 1_000, calls: 10 }
@@ -27,6 +27,6 @@ export function useOverview(): Resource<readonly EndpointOverview[]> {
       }
       return rows
     },
-    { on: ofAnyEndpoint, everyMs: EVERY_MS },
+    { on: anyEndpointTopic, everyMs: EVERY_MS },
   )
 }

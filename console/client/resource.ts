@@ -25,12 +25,12 @@ export interface Freshness {
 /** Minimum interval between two reads. A slow read is repeated less often. */
 const GAP_MS = 250
 const GAP_OF_READS = 3
-const MAX_KEPT = 200
+const MAX_CACHED = 200
 /** Newest values by key, so that a page that is opened again shows something at once. */
-const kept = new Map<string, unknown>()
+const cache = new Map<string, unknown>()
 
 // The next session may belong to another account.
-who.subscribe(() => kept.clear())
+who.subscribe(() => cache.clear())
 
 /**
  * Reads a resource while the component is mounted.
@@ -82,13 +82,13 @@ export function useResource<Type>(
 }
 
 function of<Type>(key: string | null): { key: string | null; data: Type | null; error: Error | null } {
-  return { key, data: key === null ? null : ((kept.get(key) as Type | undefined) ?? null), error: null }
+  return { key, data: key === null ? null : ((cache.get(key) as Type | undefined) ?? null), error: null }
 }
 
 function keep(key: string, value: unknown): void {
-  kept.delete(key)
-  kept.set(key, value)
-  if (kept.size > MAX_KEPT) kept.delete(kept.keys().next().value!)
+  cache.delete(key)
+  cache.set(key, value)
+  if (cache.size > MAX_CACHED) cache.delete(cache.keys().next().value!)
 }
 
 /** Reads a value repeatedly, one read at a time: at once after the first event, then no faster than reads complete. */

@@ -14,7 +14,7 @@ export type Scope =
   | { readonly type: 'restricted'; readonly management: Level; readonly jobs: Level | Readonly<Record<string, Level>> }
 
 /** The session as the server reports it. */
-export interface Who {
+export interface Session {
   readonly account: { readonly id: string; readonly name: string }
   readonly keyId: string
   readonly keyName: string
@@ -34,7 +34,7 @@ const TOKEN = 'runyard.token'
 export const INPUTS = 'runyard.inputs'
 
 /** The session of the page. Null: nobody is signed in. Undefined: not read yet. */
-export const who = signal<Who | null | undefined>(undefined)
+export const who = signal<Session | null | undefined>(undefined)
 /** True while the server does not report the session; the page asks again. */
 export const isAway = signal(false)
 /** Reason why a one-time link did not sign in; null without a failure. */
@@ -107,7 +107,7 @@ async function readSession(): Promise<void> {
     token = localStorage.getItem(TOKEN) ?? ''
     if (token === '') break
     const response = await fetch('/console/session', { headers: sessionHeaders() }).catch(() => null)
-    const session = response?.ok === true ? ((await response.json().catch(() => null)) as Who | null) : null
+    const session = response?.ok === true ? ((await response.json().catch(() => null)) as Session | null) : null
     // Another tab signed in or out in the meantime.
     if (localStorage.getItem(TOKEN) !== token) continue
     if (session !== null) {
@@ -120,14 +120,14 @@ async function readSession(): Promise<void> {
     await pause(backoff.next(), NEVER)
   }
   isAway.value = false
-  ended()
+  noteSessionEnd()
 }
 
 const NEVER = new AbortController().signal
 
 /** Signs in with a key or a one-time link. Returns null, or the reason of a failure. */
 export async function signIn(credential: { readonly key: string } | { readonly link: string }): Promise<string | null> {
-  const answer = await post<Who & { readonly token: string }>('/console/session', credential)
+  const answer = await post<Session & { readonly token: string }>('/console/session', credential)
   if (typeof answer === 'string') return answer
   token = answer.token
   localStorage.setItem(TOKEN, token)
@@ -153,14 +153,14 @@ export async function signOut(): Promise<void> {
   const used = sessionHeaders()
   await fetch('/console/session', { method: 'DELETE', headers: used }).catch(() => {})
   localStorage.removeItem(INPUTS)
-  ended(used)
+  noteSessionEnd(used)
 }
 
 /**
  * Ends the session here: the key ended, or another tab signed out. Does nothing to a newer session.
  * @param used headers that the server refused
  */
-export function ended(used = sessionHeaders()): void {
+export function noteSessionEnd(used = sessionHeaders()): void {
   if (used['x-runyard-console'] !== sessionHeaders()['x-runyard-console']) return
   // Another tab may have signed in since then.
   if (localStorage.getItem(TOKEN) === token) localStorage.removeItem(TOKEN)

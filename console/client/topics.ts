@@ -4,29 +4,29 @@ import type { LiveEvent } from './live.ts'
 type Topic = (event: LiveEvent) => boolean
 
 /** Anything of an endpoint. */
-export function ofEndpoint(endpointId: string): Topic {
+export function endpointTopic(endpointId: string): Topic {
   return event => event.endpointId === endpointId
 }
 
 /** The jobs of an endpoint. */
-export function ofJobs(endpointId: string): Topic {
+export function jobTopic(endpointId: string): Topic {
   return event => event.endpointId === endpointId && /^(?:job|webhook)\./.test(event.type)
 }
 
 /** The workers of an endpoint, and the jobs that they hold. */
-export function ofWorkers(endpointId: string): Topic {
+export function workerTopic(endpointId: string): Topic {
   return event => event.endpointId === endpointId && !event.type.startsWith('webhook.')
 }
 
 /** The configuration of an endpoint and its releases. */
-export function ofReleases(endpointId: string): Topic {
+export function releaseTopic(endpointId: string): Topic {
   return event => event.endpointId === endpointId && /^(?:endpoint|rollout|worker)\./.test(event.type)
 }
 
 /** Anything of any endpoint. */
-export const ofAnyEndpoint: Topic = event => event.endpointId !== null
+export const anyEndpointTopic: Topic = event => event.endpointId !== null
 
 /** Changes by operations whose names match, such as `/Template$/`. */
-export function ofChange(operation: RegExp): Topic {
+export function changeTopic(operation: RegExp): Topic {
   return event => event.type === 'change.made' && operation.test(String(event.operation))
 }

@@ -17,7 +17,7 @@ export interface User {
 }
 
 /** The endpoints and the templates that use a thing. */
-export function usersOf(used: Used, endpoints: readonly Endpoint[], templates: readonly Template[]): readonly User[] {
+export function findUsers(used: Used, endpoints: readonly Endpoint[], templates: readonly Template[]): readonly User[] {
   const uses = (of: Pick<Endpoint, 'env' | 'registry'> & { readonly networkVolumes?: readonly string[] }) => {
     if ('secret' in used) return usesSecret(of.env, used.secret)
     if ('registry' in used) return of.registry === used.registry

@@ -2,8 +2,8 @@
 import { useAll } from './all.ts'
 import type { Endpoint } from './api-types.d.ts'
 import type { Resource } from './resource.ts'
-import { ofChange } from './topics.ts'
-import { type Used, type User, usersOf } from './users.ts'
+import { changeTopic } from './topics.ts'
+import { findUsers, type Used, type User } from './users.ts'
 
 /** All endpoints of the account, if the key may see them. */
 export function useEndpoints(): Resource<readonly Endpoint[]> {
@@ -13,9 +13,9 @@ export function useEndpoints(): Resource<readonly Endpoint[]> {
 /** Users of a thing, endpoints first; null until they were read. */
 export function useUsers(used: Used): Resource<readonly User[]> {
   const endpoints = useEndpoints()
-  const templates = useAll('GET /v2/templates', 'templates', ofChange(/template/i))
+  const templates = useAll('GET /v2/templates', 'templates', changeTopic(/template/i))
   return {
-    data: endpoints.data && templates.data && usersOf(used, endpoints.data, templates.data),
+    data: endpoints.data && templates.data && findUsers(used, endpoints.data, templates.data),
     error: endpoints.error ?? templates.error,
     reload: () => {
       endpoints.reload()

@@ -41,7 +41,7 @@ const PAGES: Readonly<Record<ActionOf<'open'>['page'], (id: string, part: string
 const READ_PAGES: ReadonlySet<string> = new Set(['requests', 'usage', 'batches'])
 
 /** The right that an action needs; null for a kind or page that only a newer server has. */
-export function needsOf(action: Action): Needs | null {
+export function findNeeds(action: Action): Needs | null {
   switch (action.kind) {
     case 'open':
       if (!Object.hasOwn(PAGES, action.page)) return null
@@ -64,18 +64,18 @@ export function needsOf(action: Action): Needs | null {
 
 /** True for an action that only opens or shows something. */
 export function isLook(action: Action): boolean {
-  return needsOf(action) === 'read'
+  return findNeeds(action) === 'read'
 }
 
 /** The address that an action opens, for an endpoint; null if it opens none. */
-export function hrefOf(action: Action, id: string): string | null {
+export function actionHref(action: Action, id: string): string | null {
   if (action.kind === 'open') return PAGES[action.page](id, action.part)
   if (action.kind !== 'logs') return null
   return `/endpoints/${id}/logs${action.worker === null ? '' : `?worker=${encodeURIComponent(action.worker)}`}`
 }
 
 /** The actions of the cause, or those of a note, each title once. */
-export function actionsOf(
+export function fittingActions(
   { actions }: { readonly actions: readonly Action[] },
   note: number | null,
 ): readonly Action[] {
@@ -95,7 +95,7 @@ const NAMES: Readonly<Record<string, string>> = {
 const VARIABLE = 'env.'
 
 /** The settings that an action changes. */
-export function changesOf(action: Action, releases: Releases | null): readonly Change[] {
+export function actionChanges(action: Action, releases: Releases | null): readonly Change[] {
   if (action.kind === 'rollback') return changesBack(releases, action.version)
   if (action.kind !== 'set') return []
   const { field, from, value } = action
@@ -104,7 +104,7 @@ export function changesOf(action: Action, releases: Releases | null): readonly C
 }
 
 /** The request that sets the field of an action. */
-export function bodyOf({ field, value }: ActionOf<'set'>): UpdateEndpointRequest {
+export function actionBody({ field, value }: ActionOf<'set'>): UpdateEndpointRequest {
   if (field.startsWith(VARIABLE)) return { envChanges: { [field.slice(VARIABLE.length)]: String(value) } }
   const [name, member] = field.split('.') as [string, string | undefined]
   return { [name]: member === undefined ? value : { [member]: value } } as UpdateEndpointRequest

@@ -6,7 +6,7 @@ import { Dialog } from './dialog.tsx'
 import { CheckField, Field, FormProblems, isAt, type Problems, SelectField, TextField, useSending } from './form.tsx'
 
 /** One value. Its name is that of the member of the body, so that the server's problems find their field. */
-export interface Asked {
+export interface FormField {
   readonly name: string
   readonly label: string
   /** Initial value; default: an empty text. */
@@ -40,7 +40,7 @@ export function Ask({
   readonly title: string
   /** Label of the button that sends. */
   readonly action: string
-  readonly asked: readonly Asked[]
+  readonly asked: readonly FormField[]
   readonly act: (values: Values, changed: Values) => Promise<unknown>
   readonly onClose: () => void
   readonly isChange?: boolean
@@ -101,7 +101,7 @@ export function Ask({
 }
 
 /** Paths of problems that a field shows; fields of `more` show all but those of the whole body. */
-function shownPaths(problems: Problems, asked: readonly Asked[], hasMore: boolean): readonly string[] {
+function shownPaths(problems: Problems, asked: readonly FormField[], hasMore: boolean): readonly string[] {
   return Object.keys(problems).filter(
     path => path !== '$' && (hasMore || asked.some(({ name }) => isAt(`$.${name}`, path))),
   )
@@ -113,7 +113,7 @@ function OneValue({
   problems,
   onChange,
 }: {
-  readonly asked: Asked
+  readonly asked: FormField
   readonly value: string | number | boolean
   readonly problems: Problems
   readonly onChange: (value: string | boolean) => void

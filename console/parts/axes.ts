@@ -25,7 +25,7 @@ export function valueSteps(unit: Unit): number[] {
 }
 
 /** The upper end of the axis of values up to a maximum. */
-export function topOf(unit: Unit, max: number | null): number {
+export function axisTop(unit: Unit, max: number | null): number {
   if (unit === 'percent') return 100
   const least = unit === 'ms' ? 10 : unit === 'money' ? 0.0001 : unit === 'hours' ? 0.01 : 1
   return Math.max(least, (max ?? 0) * 1.08)

@@ -1,7 +1,7 @@
 /** Small parts of pages. */
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { sentenceOf } from '../client/api.ts'
+import { errorSentence } from '../client/api.ts'
 import { age, clockTime, dateTime, instant } from '../format.ts'
 import { path } from '../router.ts'
 import { announce } from './announce.tsx'
@@ -30,7 +30,7 @@ export function Button({
     try {
       await onPress()
     } catch (error) {
-      announce(sentenceOf(error), 'problem')
+      announce(errorSentence(error), 'problem')
     } finally {
       setBusy(false)
     }

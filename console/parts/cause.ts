@@ -53,34 +53,34 @@ export const CAUSES: Readonly<Record<Cause, CauseLook>> = {
   rollout_stopped: { title: 'The rollout has stopped', tone: 'bad', isPrinted: true },
 }
 
-function lookOf(cause: string): CauseLook | undefined {
+function findLook(cause: string): CauseLook | undefined {
   return CAUSES[cause as Cause]
 }
 
 /** The tone of a cause. A newer server may send causes that this page does not list. */
-export function toneOf(cause: string): CauseTone {
-  return lookOf(cause)?.tone ?? 'wait'
+export function causeTone(cause: string): CauseTone {
+  return findLook(cause)?.tone ?? 'wait'
 }
 
 /** The cause in a few words. */
-export function titleOf(cause: string): string {
-  return lookOf(cause)?.title ?? 'Waiting'
+export function causeTitle(cause: string): string {
+  return findLook(cause)?.title ?? 'Waiting'
 }
 
 /** True where the facts of a cause are the output of a worker. */
 export function isPrinted(cause: string): boolean {
-  return lookOf(cause)?.isPrinted === true
+  return findLook(cause)?.isPrinted === true
 }
 
 /** True if somebody should look at the cause: it does not end by itself, or not soon. */
 export function needsAttention(cause: string): boolean {
-  const tone = toneOf(cause)
+  const tone = causeTone(cause)
   return tone === 'bad' || tone === 'wait'
 }
 
 /** True for a wait that began just now, so that it may end before anybody has read about it. */
 export function isPassing({ cause, sinceMs }: { cause: string; sinceMs: number | null }, ms: number, nowMs: number) {
-  if (toneOf(cause) === 'bad' || cause === 'paused' || sinceMs === null) return false
+  if (causeTone(cause) === 'bad' || cause === 'paused' || sinceMs === null) return false
   // A browser clock that is behind must not hide anything.
   return nowMs >= sinceMs && nowMs - sinceMs < ms
 }

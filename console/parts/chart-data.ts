@@ -44,7 +44,7 @@ export function stacked(series: readonly Series[]): (number | null)[][] {
 }
 
 /** One number for all values. Null without values. */
-export function summaryOf(values: readonly (number | null)[], summary: 'sum' | 'average' | 'max'): number | null {
+export function summarize(values: readonly (number | null)[], summary: 'sum' | 'average' | 'max'): number | null {
   const measured = values.filter(value => value !== null)
   if (measured.length === 0) return null
   if (summary === 'max') return measured.reduce((most, value) => Math.max(most, value))

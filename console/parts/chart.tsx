@@ -14,7 +14,7 @@ import {
   newest,
   type Series,
   stacked,
-  summaryOf,
+  summarize,
   type Times,
   totals,
   type Unit,
@@ -85,7 +85,7 @@ function Picture({
     setProblem(null)
     setTries(tries + 1)
   }
-  const format = (value: number) => textOf(unit, value)
+  const format = (value: number) => valueText(unit, value)
   const columns = useMemo(() => (kind === 'bars' ? stacked(series) : series.map(one => one.values)), [kind, series])
   const { fromMs, toMs } = times
   const drawing = { kind, unit, height, fromMs, toMs, atMs: middles(times), columns, series, marks, format }
@@ -118,7 +118,7 @@ function Picture({
   useEffect(draw, [shape, tries])
   useEffect(() => plot.current?.update(), [times, series, marks])
   useEffect(() => plot.current?.redraw(), [isDark.value])
-  const sums = series.map(one => `${one.title} ${textOf(unit, summaryOf(one.values, summary))}`)
+  const sums = series.map(one => `${one.title} ${valueText(unit, summarize(one.values, summary))}`)
   const label = `${title} from ${dateTime(times.fromMs)} to ${dateTime(times.toMs)}. ${SUMMARIES[summary]}: ${sums.join(', ')}.`
   return (
     <div class="plot" style={{ minHeight: `${height}px` }}>
@@ -136,8 +136,8 @@ function Legend({ title, kind, unit, summary, times, series, group }: ChartProps
   const row = (name: ComponentChildren, values: readonly (number | null)[]) => (
     <>
       <th scope="row">{name}</th>
-      <td>{textOf(unit, shownOf(values))}</td>
-      <td>{textOf(unit, summaryOf(values, summary))}</td>
+      <td>{valueText(unit, shownOf(values))}</td>
+      <td>{valueText(unit, summarize(values, summary))}</td>
     </>
   )
   return (
@@ -194,7 +194,7 @@ function Key({ kind, color, look }: { readonly kind: 'bars' | 'lines'; readonly 
 }
 
 /** A number of a chart for people. */
-export function textOf(unit: Unit, value: number | null): string {
+export function valueText(unit: Unit, value: number | null): string {
   if (value === null) return '–'
   if (unit === 'ms') return duration(value)
   if (unit === 'percent') return `${Math.round(value)}%`

@@ -1,7 +1,7 @@
 /** Dialogs and drawers. The browser keeps the focus inside and restores it at the end. */
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
-import { sentenceOf } from '../client/api.ts'
+import { errorSentence } from '../client/api.ts'
 import { Button } from './basic.tsx'
 
 /** A dialog over the page; `drawer` has the whole height at the right. Escape closes it. */
@@ -91,7 +91,7 @@ export function Confirm({
       await onConfirm()
       onClose()
     } catch (error) {
-      setProblem(sentenceOf(error))
+      setProblem(errorSentence(error))
     }
   }
   return (

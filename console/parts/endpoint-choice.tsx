@@ -6,7 +6,7 @@ import { query, setQuery } from '../router.ts'
 import { Empty, Loaded, PageHead } from './basic.tsx'
 
 /** A page about one of the queue endpoints: the chosen one, or else the first. */
-export function OfEndpoint({
+export function EndpointPage({
   title,
   purpose,
   children,

@@ -1,14 +1,14 @@
 /** Fields of forms, each with the problems that the server reports for it. */
 import type { ComponentChildren } from 'preact'
 import { useId, useState } from 'preact/hooks'
-import { ApiError, sentenceOf } from '../client/api.ts'
+import { ApiError, errorSentence } from '../client/api.ts'
 
 /** Problems of a form by the path of their member, such as `$.workers.max`. `$` has those of the whole body. */
 export type Problems = Readonly<Record<string, readonly string[]>>
 
 /** The problems that the server found, by member. */
-export function problemsOf(error: unknown): Problems {
-  if (!(error instanceof ApiError) || error.problems.length === 0) return { $: [sentenceOf(error)] }
+export function problemsFromError(error: unknown): Problems {
+  if (!(error instanceof ApiError) || error.problems.length === 0) return { $: [errorSentence(error)] }
   const problems: Record<string, string[]> = {}
   for (const problem of error.problems) {
     const [, path = '$', sentence = problem] = /^(\$[^\s:]*):?\s+(.*)/s.exec(problem) ?? []
@@ -38,7 +38,7 @@ export function useSending(): {
       setProblems({})
       return true
     } catch (error) {
-      setProblems(problemsOf(error))
+      setProblems(problemsFromError(error))
       return false
     } finally {
       setSending(false)
@@ -244,6 +244,6 @@ export function jsonProblem(text: string): string | null {
     JSON.parse(text)
     return null
   } catch (error) {
-    return sentenceOf(error)
+    return errorSentence(error)
   }
 }

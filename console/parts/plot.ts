@@ -1,6 +1,6 @@
 /** Charts as uPlot draws them, in the colors of the theme. It is loaded, with uPlot, when the first chart is shown. */
 import uPlot from 'uplot'
-import { axisTime, TIME_STEPS, topOf, valueSteps } from './axes.ts'
+import { axisTime, axisTop, TIME_STEPS, valueSteps } from './axes.ts'
 import type { Look, Series, Unit } from './chart-data.ts'
 
 /** A vertical line with a title. */
@@ -55,10 +55,10 @@ const MARK_GAP_PX = 34
 
 /** Draws into an element. @param drawing returns the present content */
 export function plotInto(host: HTMLElement, drawing: () => Drawing, events: PlotEvents): Plot {
-  const plot = new uPlot(optionsOf(host.clientWidth, drawing, events), dataOf(drawing()), host)
+  const plot = new uPlot(plotOptions(host.clientWidth, drawing, events), plotData(drawing()), host)
   let width = host.clientWidth
   return {
-    update: () => plot.setData(dataOf(drawing())),
+    update: () => plot.setData(plotData(drawing())),
     redraw: () => plot.redraw(false, true),
     resize: next => {
       if (next === width || next === 0) return
@@ -69,12 +69,12 @@ export function plotInto(host: HTMLElement, drawing: () => Drawing, events: Plot
   }
 }
 
-function dataOf({ kind, atMs, columns }: Drawing): uPlot.AlignedData {
+function plotData({ kind, atMs, columns }: Drawing): uPlot.AlignedData {
   const copies = columns.map(column => [...column])
   return [[...atMs], ...(kind === 'bars' ? copies.reverse() : copies)]
 }
 
-function optionsOf(width: number, drawing: () => Drawing, { group, onCursor, onZoom }: PlotEvents): uPlot.Options {
+function plotOptions(width: number, drawing: () => Drawing, { group, onCursor, onZoom }: PlotEvents): uPlot.Options {
   const { kind, unit, series, height } = drawing()
   const grid = { stroke: () => color('--line'), width: 1 }
   const axis = { stroke: () => color('--faint'), font: FONT, grid, ticks: { ...grid, size: 4 } }
@@ -89,7 +89,7 @@ function optionsOf(width: number, drawing: () => Drawing, { group, onCursor, onZ
     bands: kind === 'bars' ? series.slice(1).map((_, at) => ({ series: [at + 1, at + 2] })) : [],
     scales: {
       x: { range: () => [drawing().fromMs, drawing().toMs] },
-      y: { range: (_, __, max) => [0, topOf(unit, max)] },
+      y: { range: (_, __, max) => [0, axisTop(unit, max)] },
     },
     axes: [
       {
@@ -157,12 +157,12 @@ function lines(series: readonly Series[]): uPlot.Series[] {
       size: 5,
       fill: () => color(name),
       // Points too close to each other are not drawn, so a single point between gaps would be invisible.
-      filter: (plot: uPlot, at: number, areShown: boolean) => (areShown ? null : lonely([...plot.data[at]!])),
+      filter: (plot: uPlot, at: number, areShown: boolean) => (areShown ? null : findSinglePoints([...plot.data[at]!])),
     },
   }))
 }
 
-function lonely(values: readonly (number | null | undefined)[]): number[] {
+function findSinglePoints(values: readonly (number | null | undefined)[]): number[] {
   return values.flatMap((value, at) => (value != null && values[at - 1] == null && values[at + 1] == null ? [at] : []))
 }
 

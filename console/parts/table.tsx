@@ -65,7 +65,7 @@ export function Table<Row>({
   const { scroller, items, height: rowsHeight, scrollTo, isAtEnd } = useVirtualRows(sorted.length, ROW_PX)
   useFilledHeight(scroller, height === 'fill')
   const [place, setPlace] = useState<Place | null>(null)
-  const at = useMemo(() => indexOf(place, sorted, rowKey), [place, sorted])
+  const at = useMemo(() => placeIndex(place, sorted, rowKey), [place, sorted])
   // Tab reaches a row that is drawn.
   const stop = items.some(({ index }) => index === at) ? at : (items[0]?.index ?? 0)
   const state = useRef({ sorted, at, rowKey })
@@ -182,7 +182,7 @@ interface Place {
 /**
  * The present index of that row: rows are added, removed and reordered. A removed row leaves its place to the next.
  */
-function indexOf<Row>(place: Place | null, rows: readonly Row[], rowKey: (row: Row) => string): number {
+function placeIndex<Row>(place: Place | null, rows: readonly Row[], rowKey: (row: Row) => string): number {
   if (place === null) return -1
   const there = rows[place.index]
   if (there !== undefined && rowKey(there) === place.key) return place.index

@@ -16,7 +16,7 @@ export function closeRow(): void {
 }
 
 /** A page of things. `?id=` opens one, `?new=` begins one, `?q=` is the search. */
-export function Things<Row extends { readonly id: string }>({
+export function ResourcePage<Row extends { readonly id: string }>({
   title,
   what,
   purpose,

@@ -2,26 +2,26 @@
 import { effect, signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useState } from 'preact/hooks'
-import { api, sentenceOf } from '../client/api.ts'
+import { api, errorSentence } from '../client/api.ts'
 import type { EndpointExplanation, JobExplanation, ListEndpointReleasesResponse } from '../client/api-types.d.ts'
 import { type Resource, useResource } from '../client/resource.ts'
 import { mayManage, mayOperate, who } from '../client/session.ts'
-import { ofEndpoint } from '../client/topics.ts'
+import { endpointTopic } from '../client/topics.ts'
 import { clockTime, count, now } from '../format.ts'
 import {
   type Action,
-  actionsOf,
-  bodyOf,
+  actionBody,
+  actionChanges,
+  actionHref,
   type Change,
-  changesOf,
-  hrefOf,
+  findNeeds,
+  fittingActions,
   isLook,
   type Needs,
-  needsOf,
   withWorkersMax,
 } from './actions.ts'
 import { Ago, Button, Code, Failure, State, type Tone } from './basic.tsx'
-import { type CauseTone, isPassing, isPrinted, sentence, titleOf, toneOf } from './cause.ts'
+import { type CauseTone, causeTitle, causeTone, isPassing, isPrinted, sentence } from './cause.ts'
 import { Dialog } from './dialog.tsx'
 
 /** The explanation of an endpoint, or of one of its jobs. */
@@ -41,7 +41,7 @@ export function useExplanation(id: string, jobId?: string): Resource<Explanation
       jobId === undefined
         ? api('GET /v2/{endpoint}/explain', { path: { endpoint: id }, signal })
         : api('GET /v2/{endpoint}/explain/{job}', { path: { endpoint: id, job: jobId }, signal }),
-    { on: ofEndpoint(id), everyMs: AGAIN_MS },
+    { on: endpointTopic(id), everyMs: AGAIN_MS },
   )
 }
 
@@ -70,7 +70,7 @@ function hasNews(explained: Explanation): boolean {
   return (
     notes.length > 0 ||
     cause === 'paused' ||
-    toneOf(cause) === 'bad' ||
+    causeTone(cause) === 'bad' ||
     (jobs === undefined ? cause !== 'running' : jobs.inQueue > 0)
   )
 }
@@ -80,13 +80,13 @@ export function WhyPanel({ id, explained }: { readonly id: string; readonly expl
   const heading = useId()
   useNews(id, explained)
   const { cause, summary, action, sinceMs, notes, commands } = explained
-  const tone = toneOf(cause)
+  const tone = causeTone(cause)
   if (!hasNews(explained)) return <Next id={id} isAlone />
   return (
     <section class={`why ${tone}`} aria-labelledby={heading}>
       <header>
         <h2 id={heading}>
-          <State tone={TONES[tone]}>{titleOf(cause)}</State>
+          <State tone={TONES[tone]}>{causeTitle(cause)}</State>
         </h2>
         {sinceMs === null ? null : (
           <span class="faint">
@@ -151,7 +151,7 @@ const ALLOWED: Readonly<Record<Needs, () => boolean>> = {
 }
 
 function isAllowed(action: Action): boolean {
-  const needs = needsOf(action)
+  const needs = findNeeds(action)
   return needs !== null && ALLOWED[needs]()
 }
 
@@ -171,33 +171,35 @@ function Actions({
   readonly most?: number
 }) {
   const [asked, setAsked] = useState<Action | null>(null)
-  const allowed = actionsOf(explained, note).filter(isAllowed).slice(0, most)
+  const allowed = fittingActions(explained, note).filter(isAllowed).slice(0, most)
   const kind = (index: number) => (note === null && index === 0 && !isLook(allowed[0]!) ? 'main' : 'plain')
   if (allowed.length === 0) return null
   return (
     <div class="why-actions">
       {allowed.map((action, index) => {
         const { title } = action
-        const href = hrefOf(action, id)
+        const href = actionHref(action, id)
         if (href !== null)
           return (
             <a key={title} class={`button ${kind(index)}`} href={href}>
               {title}
             </a>
           )
-        const press = () => (action.kind === 'restart' ? carryOut(id, explained, action) : setAsked(action))
+        const press = () => (action.kind === 'restart' ? runAction(id, explained, action) : setAsked(action))
         return (
           <Button key={title} kind={kind(index)} onPress={press}>
             {title}
           </Button>
         )
       })}
-      {asked === null ? null : <Asked id={id} explained={explained} action={asked} onClose={() => setAsked(null)} />}
+      {asked === null ? null : (
+        <ActionDialog id={id} explained={explained} action={asked} onClose={() => setAsked(null)} />
+      )}
     </div>
   )
 }
 
-interface AskedProps {
+interface ActionDialogProps {
   readonly id: string
   readonly explained: Explanation
   readonly action: Action
@@ -205,9 +207,9 @@ interface AskedProps {
 }
 
 /** Asks before a change and shows it, or shows the command to run elsewhere. */
-function Asked(props: AskedProps) {
+function ActionDialog(props: ActionDialogProps) {
   const { action, onClose } = props
-  if (action.kind !== 'run' && action.kind !== 'download') return <AskedChange {...props} />
+  if (action.kind !== 'run' && action.kind !== 'download') return <ConfirmDialog {...props} />
   return (
     <Dialog title={action.title} onClose={onClose} actions={<Button onPress={onClose}>Close</Button>}>
       <p>
@@ -218,19 +220,19 @@ function Asked(props: AskedProps) {
   )
 }
 
-function AskedChange({ id, explained, action, onClose }: AskedProps) {
+function ConfirmDialog({ id, explained, action, onClose }: ActionDialogProps) {
   const releases = useReleases(id).data
   const isMax = action.kind === 'set' && action.field === 'workers.max'
   const [max, setMax] = useState(isMax ? String(action.value) : '')
   const chosen = isMax && /^\d{1,4}$/.test(max) ? withWorkersMax(action, Number(max)) : action
   const confirm = async () => {
-    await carryOut(id, explained, chosen)
+    await runAction(id, explained, chosen)
     onClose()
   }
   return (
     <ChangeDialog
       title={chosen.title}
-      changes={changesOf(chosen, releases)}
+      changes={actionChanges(chosen, releases)}
       says={consequence(chosen)}
       onConfirm={confirm}
       onClose={onClose}
@@ -273,7 +275,7 @@ export function ChangeDialog({
   readonly children?: ComponentChildren
 }) {
   const [problem, setProblem] = useState<string | null>(null)
-  const confirm = () => onConfirm().catch((error: unknown) => setProblem(sentenceOf(error)))
+  const confirm = () => onConfirm().catch((error: unknown) => setProblem(errorSentence(error)))
   const value = (text: string) => (text.length > MAX_VALUE ? `${text.slice(0, MAX_VALUE)}…` : text)
   return (
     <Dialog
@@ -321,10 +323,10 @@ export function ChangeDialog({
   )
 }
 
-async function carryOut(id: string, explained: Explanation, action: Action): Promise<void> {
+async function runAction(id: string, explained: Explanation, action: Action): Promise<void> {
   switch (action.kind) {
     case 'set':
-      await api('PATCH /v2/serverless/{id}', { path: { id }, body: bodyOf(action) })
+      await api('PATCH /v2/serverless/{id}', { path: { id }, body: actionBody(action) })
       break
     case 'rollback':
     case 'promote':
@@ -336,13 +338,13 @@ async function carryOut(id: string, explained: Explanation, action: Action): Pro
       await api('POST /v2/serverless/{id}/restart', { path: { id } })
   }
   const step = { atMs: Date.now(), text: `Done: ${action.title}`, tone: 'good' } as const
-  newsAfterFix.value = {
-    ...newsAfterFix.value,
-    [id]: { steps: [step], from: explained.cause, last: newsKey(explained), hasMoved: false },
+  fixReports.value = {
+    ...fixReports.value,
+    [id]: { steps: [step], from: explained.cause, last: fixKey(explained), hasMoved: false },
   }
 }
 
-interface News {
+interface FixReport {
   readonly steps: readonly { readonly atMs: number; readonly text: string; readonly tone: Tone }[]
   /** The cause that was fixed. */
   readonly from: string
@@ -352,32 +354,32 @@ interface News {
 }
 
 /** Explanations since somebody fixed an endpoint, by its id; in the words of the server. */
-export const newsAfterFix = signal<Readonly<Record<string, News>>>({})
+export const fixReports = signal<Readonly<Record<string, FixReport>>>({})
 const MAX_STEPS = 12
 
 // The next session may belong to another account.
 effect(() => {
-  if (who.value == null) newsAfterFix.value = {}
+  if (who.value == null) fixReports.value = {}
 })
 
-function newsKey({ cause, sinceMs }: Explanation): string {
+function fixKey({ cause, sinceMs }: Explanation): string {
   return `${cause} ${sinceMs}`
 }
 
 /** Stores each new explanation after a fix of an endpoint, until its jobs move. */
 function useNews(id: string, explained: Explanation): void {
-  const key = newsKey(explained)
+  const key = fixKey(explained)
   useEffect(() => {
-    const news = newsAfterFix.value[id]
+    const news = fixReports.value[id]
     if (news === undefined || news.hasMoved || news.last === key) return
     const { cause, summary, jobs } = explained
-    const tone = toneOf(cause)
+    const tone = causeTone(cause)
     const runs = jobs === undefined ? cause === 'running' : jobs.inProgress > 0
     const hasMoved = tone === 'good' || (runs && tone !== 'bad' && cause !== news.from)
     const text = hasMoved ? `Jobs move again: ${movedText(jobs)}` : sentence(summary)
     const steps = [...news.steps, { atMs: Date.now(), text, tone: hasMoved ? ('good' as const) : TONES[tone] }]
-    newsAfterFix.value = {
-      ...newsAfterFix.value,
+    fixReports.value = {
+      ...fixReports.value,
       [id]: { ...news, steps: steps.slice(-MAX_STEPS), last: key, hasMoved },
     }
   }, [id, key])
@@ -391,12 +393,12 @@ function movedText(jobs: Explanation['jobs']): string {
 
 /** The explanations that followed a fix of an endpoint. */
 export function Next({ id, isAlone = false }: { readonly id: string; readonly isAlone?: boolean }) {
-  const news = newsAfterFix.value[id]
+  const news = fixReports.value[id]
   if (news === undefined) return null
   const Heading = isAlone ? 'h2' : 'h3'
   const dismiss = () => {
-    const { [id]: _, ...others } = newsAfterFix.value
-    newsAfterFix.value = others
+    const { [id]: _, ...others } = fixReports.value
+    fixReports.value = others
   }
   return (
     <div class={isAlone ? 'why good' : 'why-next'}>

@@ -76,7 +76,7 @@ export async function openMachine(folder: string): Promise<Machine> {
   let addresses: MachineAddresses
   try {
     await run('true')
-    addresses = await connect(childOf(child.pid!))
+    addresses = await connect(firstChild(child.pid!))
     await run(preparation(folder, addresses))
   } catch (error) {
     await close()
@@ -218,7 +218,7 @@ async function isUsed(...subnets: readonly string[]): Promise<boolean> {
 }
 
 /** Pid of the first process of the machine on this host. */
-function childOf(pid: number): number {
+function firstChild(pid: number): number {
   const [child] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')
   return Number(child)
 }

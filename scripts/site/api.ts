@@ -24,13 +24,13 @@ export function apiPage(): string {
   // The routes are only described, not called.
   const parts = { addresses: () => ({}) } as unknown as RouteParts
   const document = openApiDocument({ routes: restRoutes(parts), operations: JOB_OPERATIONS })
-  return pageOf(
+  return renderApiPage(
     document as unknown as { readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>> },
   )
 }
 
 /** The page of an OpenAPI document. */
-export function pageOf(document: {
+export function renderApiPage(document: {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
 }): string {
   const groups = new Map<string, string[]>()

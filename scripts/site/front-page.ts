@@ -2,8 +2,8 @@
  * Makes the front page of the site from the README: picture, command and links first, then the text, then the parts.
  */
 
-import { type Site, SUMMARY, sitePath, titleOf } from './pages.ts'
-import { pagesOf } from './parts.ts'
+import { pageTitle, type Site, SUMMARY, sitePath } from './pages.ts'
+import { listPages } from './parts.ts'
 
 /** Picture of the first screen, in both themes; paths of the site. */
 export interface FrontPicture {
@@ -25,12 +25,12 @@ export function frontPage(text: string, { parts }: Site, repository: string | nu
   const { light, dark, alt } = frontPicture(text)
   const settings = {
     layout: 'home',
-    title: titleOf(text),
+    title: pageTitle(text),
     titleTemplate: ':title',
     description: SUMMARY,
     command: withRepository(COMMAND.exec(text)?.[1] ?? '', repository),
     hero: {
-      name: titleOf(text),
+      name: pageTitle(text),
       tagline: SUMMARY,
       image: { light: `/${light}`, dark: `/${dark}`, alt },
       actions: [
@@ -41,7 +41,7 @@ export function frontPage(text: string, { parts }: Site, repository: string | nu
     },
   }
   const body = withRepository(text.replace(/^# .+\n/, '').replace(PICTURE, ''), repository)
-  const list = parts.map(part => `- [${part.title}](${linkTo(pagesOf(part)[0]!)}.md): ${part.about}\n`).join('')
+  const list = parts.map(part => `- [${part.title}](${linkTo(listPages(part)[0]!)}.md): ${part.about}\n`).join('')
   return `---\n${JSON.stringify(settings)}\n---\n\n${body}\n## Documentation\n\n${list}`
 }
 

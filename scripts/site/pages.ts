@@ -2,7 +2,7 @@
  * The pages of the site, from the files of the repository, with their places on the site and the links between them.
  */
 import { basename, dirname, extname, join, relative } from 'node:path/posix'
-import { API_PAGE, PARTS, type Part, pagesOf, partMistakes } from './parts.ts'
+import { API_PAGE, listPages, PARTS, type Part, partMistakes } from './parts.ts'
 
 /** Sources of the pages. */
 export interface SiteSources {
@@ -57,11 +57,11 @@ export function makeSite({ files, read, api }: SiteSources): Site {
   const pictures = new Map<string, string>()
   const mistakes = partMistakes(files)
   const anchors: { readonly from: string; readonly target: string; readonly anchor: string }[] = []
-  const waiting = [HOME, ...PARTS.flatMap(pagesOf), ...files.filter(path => path.startsWith(DECISIONS))]
+  const waiting = [HOME, ...PARTS.flatMap(listPages), ...files.filter(path => path.startsWith(DECISIONS))]
   const follow = (from: string, link: string): string => {
     if (/^[a-z][a-z0-9+.-]*:/i.test(link)) return link
     const [path = '', anchor] = link.split('#')
-    const target = path === '' ? from : fileOf(join(dirname(from), decodeURI(path)), known)
+    const target = path === '' ? from : findPageFile(join(dirname(from), decodeURI(path)), known)
     if (target === undefined || !(known.has(target) || target === API_PAGE)) {
       mistakes.push(`${from}: ${link} leads nowhere`)
       return link
@@ -82,14 +82,14 @@ export function makeSite({ files, read, api }: SiteSources): Site {
   }
   for (const { from, target, anchor } of anchors) {
     const page = pages.get(sitePath(target))
-    if (target.endsWith('.md') && page !== undefined && !anchorsOf(page.text).has(anchor))
+    if (target.endsWith('.md') && page !== undefined && !listAnchors(page.text).has(anchor))
       mistakes.push(`${from}: ${target} has no heading #${anchor}`)
   }
   return { parts: PARTS, pages, pictures, mistakes }
 }
 
 /** File of a path; for a folder, the page in it. */
-function fileOf(path: string, known: ReadonlySet<string>): string | undefined {
+function findPageFile(path: string, known: ReadonlySet<string>): string | undefined {
   if (known.has(path)) return path
   const folder = path.replace(/\/$/, '')
   if (known.has(`${folder}/README.md`)) return `${folder}/README.md`
@@ -135,12 +135,12 @@ function asCode(path: string, text: string): string {
 }
 
 /** The anchors of the headings of a page, as GitHub makes them. */
-export function anchorsOf(text: string): ReadonlySet<string> {
+export function listAnchors(text: string): ReadonlySet<string> {
   const anchors = new Set<string>()
   outsideFences(text, line => {
     const heading = /^#{1,6} (.+)$/.exec(line)?.[1]
     if (heading !== undefined) {
-      const anchor = anchorOf(heading.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll('`', ''))
+      const anchor = headingAnchor(heading.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll('`', ''))
       for (let count = 0; ; count += 1) {
         const numbered = count === 0 ? anchor : `${anchor}-${count}`
         if (anchors.has(numbered)) continue
@@ -153,7 +153,7 @@ export function anchorsOf(text: string): ReadonlySet<string> {
   return anchors
 }
 
-function anchorOf(heading: string): string {
+function headingAnchor(heading: string): string {
   return heading
     .trim()
     .toLowerCase()
@@ -162,12 +162,12 @@ function anchorOf(heading: string): string {
 }
 
 /** The title of a page. */
-export function titleOf(text: string): string {
+export function pageTitle(text: string): string {
   return /^# (.+)$/m.exec(text)?.[1]?.replaceAll('`', '') ?? ''
 }
 
 /** Summary of a page: its first sentence; empty if it begins with something else. */
-export function summaryOf(text: string): string {
+export function pageSummary(text: string): string {
   const paragraphs = text
     .replace(/^(`{3,})[^`]*?^\1$/gm, '')
     .split(/\n{2,}/)
@@ -194,10 +194,10 @@ export const SUMMARY =
 export function llmsText({ parts, pages }: Site, base: string): string {
   const entry = (source: string) => {
     const { text } = pages.get(sitePath(source))!
-    const summary = summaryOf(text)
-    return `- [${titleOf(text)}](${base}${sitePath(source)})${summary === '' ? '' : `: ${summary}`}\n`
+    const summary = pageSummary(text)
+    return `- [${pageTitle(text)}](${base}${sitePath(source)})${summary === '' ? '' : `: ${summary}`}\n`
   }
-  const ofParts = parts.map(part => `## ${part.title}\n\n${pagesOf(part).map(entry).join('')}`)
+  const ofParts = parts.map(part => `## ${part.title}\n\n${listPages(part).map(entry).join('')}`)
   const decisions = [...pages.values()].map(({ source }) => source).filter(source => source.startsWith(DECISIONS))
   const optional = `## Optional\n\nRecords of decisions. All pages of the parts in one file: ${base}llms-full.txt\n\n`
   return `# Runyard\n\n> ${SUMMARY}\n\n${ofParts.join('\n')}\n${optional}${decisions.map(entry).join('')}`
@@ -205,7 +205,7 @@ export function llmsText({ parts, pages }: Site, base: string): string {
 
 /** All pages of the parts in one text (llms-full.txt). */
 export function llmsFullText({ parts, pages }: Site): string {
-  const texts = parts.flatMap(pagesOf).map(source => {
+  const texts = parts.flatMap(listPages).map(source => {
     const path = sitePath(source)
     return `<!-- ${path} -->\n\n${pages.get(path)!.text.trim()}\n`
   })

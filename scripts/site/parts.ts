@@ -26,13 +26,13 @@ const PLACED = /^docs\/(?:(?:guides|reference|internals)\/)?[^/]+\.md$/
 const UNPLACED = ['docs/README.md']
 
 /** The paths of all pages of a part, in order. */
-export function pagesOf({ groups }: Part): string[] {
+export function listPages({ groups }: Part): string[] {
   return groups.flatMap(({ pages }) => pages)
 }
 
 /** Mistakes in the parts of a repository with these files, as sentences. */
 export function partMistakes(files: readonly string[]): string[] {
-  const placed = PARTS.flatMap(pagesOf)
+  const placed = PARTS.flatMap(listPages)
   const missing = files.filter(path => PLACED.test(path) && !placed.includes(path) && !UNPLACED.includes(path))
   const stray = placed.filter(path => path !== API_PAGE && !files.includes(path))
   return [

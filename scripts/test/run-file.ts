@@ -113,7 +113,7 @@ export async function runFile(task: Task, grep: readonly RegExp[], isLow = false
     (counts.tests > 0 || skips.length > 0 || grep.length > 0)
   return {
     task,
-    name: nameOf(task, slowest!, failedFiles),
+    name: taskName(task, slowest!, failedFiles),
     counts,
     hasPassed: isBatch ? hasPassed && failedFiles.length === 0 : hasPassed,
     skips,
@@ -122,7 +122,7 @@ export async function runFile(task: Task, grep: readonly RegExp[], isLow = false
   }
 }
 
-function nameOf({ file, others, containers }: Task, slowest: string, failedFiles: readonly string[]): string {
+function taskName({ file, others, containers }: Task, slowest: string, failedFiles: readonly string[]): string {
   if (containers !== 'none') return `${file} with workers in containers`
   if (others.length === 0) return file
   return failedFiles.length > 0 ? failedFiles.join(', ') : `${slowest} and ${others.length} more`

@@ -8,7 +8,7 @@ import type { RestartableServer } from './server.ts'
 const WORKERS_MS = 60_000
 
 /** Program and settings of its workers. */
-export interface EndpointWish {
+export interface EndpointOptions {
   /** The Python with the official SDK, or null for `@runyard/worker`. */
   readonly python: string | null
   readonly workers: number
@@ -21,7 +21,7 @@ export interface EndpointWish {
 }
 
 /** Makes the endpoint. @returns its id */
-export async function makeEndpoint(server: RestartableServer, wish: EndpointWish): Promise<string> {
+export async function makeEndpoint(server: RestartableServer, wish: EndpointOptions): Promise<string> {
   const { python, workers, freezes } = wish
   const folder = fileURLToPath(new URL(python === null ? 'node' : 'python', import.meta.url))
   const template = {
@@ -59,14 +59,14 @@ export async function workersReady(server: RestartableServer, endpoint: string, 
 }
 
 /** Releases a new version of the workers, unless the server is down. @returns true if it was acknowledged */
-export async function release(server: RestartableServer, endpoint: string, wish: EndpointWish, number: number) {
+export async function release(server: RestartableServer, endpoint: string, wish: EndpointOptions, number: number) {
   const response = await request(server, `/v2/serverless/${endpoint}`, { env: environment(wish, number) }, 'PATCH')
   if (response !== null && response.status !== 200)
     throw new Error(`the release got ${response.status}: ${JSON.stringify(response.json)}`)
   return response !== null
 }
 
-function environment({ journal, atOnce }: EndpointWish, release: number) {
+function environment({ journal, atOnce }: EndpointOptions, release: number) {
   return { TORTURE_JOURNAL: journal, TORTURE_AT_ONCE: String(atOnce), TORTURE_RELEASE: String(release) }
 }
 

@@ -52,7 +52,7 @@ export function judge(jobs: number, evidence: Evidence): Findings {
   const faults: Fault[] = [...evidence.faults, ...watcher.faults]
   for (const job of acknowledged) {
     const reported = [...(ends.get(job.id)?.values() ?? [])]
-    const what = faultOf(job, watcher.finals.get(job.id), byJob.get(job.id) ?? [], reported)
+    const what = findFault(job, watcher.finals.get(job.id), byJob.get(job.id) ?? [], reported)
     if (what !== null) faults.push({ id: job.id, what })
   }
   if (ids.size !== jobs) faults.push({ id: '-', what: `${jobs} jobs have ${ids.size} different ids` })
@@ -61,11 +61,11 @@ export function judge(jobs: number, evidence: Evidence): Findings {
   }
   if (evidence.exitCode !== 0) faults.push({ id: '-', what: `the server ended with ${evidence.exitCode}` })
   if (evidence.leftOver > 0) faults.push({ id: '-', what: `${evidence.leftOver} processes of workers are left over` })
-  return { rows: rowsOf(evidence, byJob), faults }
+  return { rows: evidenceRows(evidence, byJob), faults }
 }
 
 /** The violated guarantee of an acknowledged job; null if none is. */
-function faultOf(
+function findFault(
   { n, id }: Acknowledged,
   seen: Seen | undefined,
   attempts: readonly Attempt[],
@@ -87,7 +87,10 @@ function failedFairly({ status, error }: Seen, attempts: readonly Attempt[]): bo
   return status === 'FAILED' && attempts.length > 0 && error?.includes(`lost ${MAX_LOST_ATTEMPTS} times`) === true
 }
 
-function rowsOf(evidence: Evidence, byJob: ReadonlyMap<string, readonly Attempt[]>): (readonly [string, string])[] {
+function evidenceRows(
+  evidence: Evidence,
+  byJob: ReadonlyMap<string, readonly Attempt[]>,
+): (readonly [string, string])[] {
   const { acknowledged, serverKills, watcher, attempts, ends, seconds } = evidence
   const { freezes, thaws, releases, stops, killsBetween } = evidence.freezes
   const count = (status: string) => [...watcher.finals.values()].filter(seen => seen.status === status).length

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { patient } from '../../test/support/patience.ts'
 import { workerProcesses } from '../../test/wire/support/processes.ts'
 import { type Acknowledged, type Attempt, type Fault, type Submitting, submit } from './clients.ts'
-import { type EndpointWish, release } from './endpoint.ts'
+import { type EndpointOptions, release } from './endpoint.ts'
 import type { RestartableServer } from './server.ts'
 
 /** Time for which a worker stays frozen before it ends, in seconds. */
@@ -129,7 +129,7 @@ function between({ least, most }: { readonly least: number; readonly most: numbe
 export async function releaseOften(
   server: RestartableServer,
   endpoint: string,
-  wish: EndpointWish,
+  wish: EndpointOptions,
   isOver: () => boolean,
 ): Promise<Released[]> {
   const released: Released[] = []

@@ -91,7 +91,7 @@ export async function torture(options: TortureOptions): Promise<Findings> {
         ? killAtFreezes(server, log, look, kills => isOver || kills >= options.kills)
         : killOften(server, options),
       isFreezing ? releaseOften(server, endpoint, wish, () => isOver) : [],
-      watchWhile(watcher, receiver, () => !isOver),
+      watchJobs(watcher, receiver, () => !isOver),
     ])
     options.progress(`${acknowledged.length} jobs are acknowledged, ${serverKills.length} kills are over`)
     const ids = acknowledged.map(({ id }) => id)
@@ -168,7 +168,7 @@ async function killOnce(server: RestartableServer, look = () => 0): Promise<Serv
 }
 
 /** Reads jobs during the run, whose states later kills must not undo. Webhooks name the jobs. */
-async function watchWhile(watcher: Watcher, receiver: Receiver, goesOn: () => boolean): Promise<void> {
+async function watchJobs(watcher: Watcher, receiver: Receiver, goesOn: () => boolean): Promise<void> {
   while (goesOn()) {
     const known = [...receiver.ends.keys()]
     const id = known[Math.floor(Math.random() * known.length)]

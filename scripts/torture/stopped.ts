@@ -59,7 +59,7 @@ export class StopWatch {
     let processes: WorkerProcess[] = []
     for (let looks = 0; !isOver; looks += 1) {
       if (looks % LOOKS_EACH_LIST === 0) processes = workerProcesses(this.#dataDir)
-      const workers = stopsOf(processes)
+      const workers = findStops(processes)
       this.#note(workers)
       if (looks % LOOKS_EACH_STORE === 0) this.#compare(workers)
       await sleep(LOOK_EVERY_MS)
@@ -104,7 +104,7 @@ export class StopWatch {
  * valid while no server runs.
  */
 export function outOfStep(dataDir: string): number {
-  const stops = stopsOf(workerProcesses(dataDir))
+  const stops = findStops(workerProcesses(dataDir))
   return [...statesIn(dataDir)].filter(([id, state]) => {
     const isStopped = stops.get(id)
     return isStopped !== undefined && isStopped !== (state === 'FROZEN')
@@ -123,7 +123,7 @@ function statesIn(dataDir: string): ReadonlyMap<string, string> {
 }
 
 /** Living workers; true for each with a stopped process. */
-function stopsOf(processes: readonly WorkerProcess[]): ReadonlyMap<string, boolean> {
+function findStops(processes: readonly WorkerProcess[]): ReadonlyMap<string, boolean> {
   const stops = new Map<string, boolean>()
   for (const { pid, workerId } of processes) {
     const process = readProcess(pid)

@@ -14,7 +14,7 @@ export interface BatchRow {
 /** Minimum retention of a batch and its results after the end of its last job. */
 const RETENTION_MS = 24 * 3_600_000
 
-interface Known {
+interface BatchCounts {
   jobs: number
   completed: number
   failed: number
@@ -26,8 +26,8 @@ interface Known {
 export class BatchChecker {
   readonly #report: (problem: string) => void
   readonly #wall: { now(): number; latest(): number }
-  readonly #batches = new Map<BatchId, Known>()
-  readonly #cancelled = new Set<BatchId>()
+  readonly #batches = new Map<BatchId, BatchCounts>()
+  readonly #canceled = new Set<BatchId>()
 
   /**
    * @param report receives one sentence per problem
@@ -45,7 +45,7 @@ export class BatchChecker {
       const known = this.#batches.get(batch) ?? { jobs: 0, completed: 0, failed: 0, endedAtMs: 0 }
       this.#batches.set(batch, known)
       if (kind === 'insert') known.jobs += 1
-      if (now === 'IN_PROGRESS' && was === 'IN_QUEUE' && queue !== '' && this.#cancelled.has(queue))
+      if (now === 'IN_PROGRESS' && was === 'IN_QUEUE' && queue !== '' && this.#canceled.has(queue))
         this.#report(`job ${job} was claimed after its batch ${batch} was cancelled`)
       // A job that is removed before its end counts as failed. One that is removed after its end keeps its count.
       const before = was !== null && isFinal(was)
@@ -66,8 +66,8 @@ export class BatchChecker {
   }
 
   /** The cancel of a batch was confirmed to a client. */
-  cancelled(id: BatchId): void {
-    this.#cancelled.add(id)
+  canceled(id: BatchId): void {
+    this.#canceled.add(id)
   }
 
   /** Compares a batch in the store with the changes of its jobs. */

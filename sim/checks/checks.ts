@@ -227,7 +227,7 @@ export class Checks {
     this.#resync = true
     // The next server finds the workers that it does not manage during its cleanup.
     const alive = new Set(this.#database.query<WorkerRow>(WORKERS).map(({ id }) => id))
-    for (const worker of this.#machine.known()) if (!alive.has(worker)) this.#forgiven.add(worker)
+    for (const worker of this.#machine.present()) if (!alive.has(worker)) this.#forgiven.add(worker)
     this.cluster.serverEnded()
     this.jobs.serverEnded()
     this.placements.resync()
@@ -317,7 +317,7 @@ export class Checks {
     const overByMs = this.#world.clock.now() - RETENTION_OVER_MS
     for (const what of remainingRows(this.#database, overByMs)) this.#world.report(`after the retention period ${what}`)
     const alive = new Set(this.#database.query<WorkerRow>(WORKERS).map(({ id }) => id))
-    for (const worker of this.#machine.known())
+    for (const worker of this.#machine.present())
       if (!alive.has(worker)) this.#world.report(`something of worker ${worker} is left, which has ended`)
     return 'enough'
   }

@@ -21,7 +21,7 @@ interface Followed {
   retrying: boolean
   /** Responses with a lower number are older than this state. */
   since: number
-  cancelledSince: number
+  canceledSince: number
 }
 
 interface Submission {
@@ -94,7 +94,7 @@ export class ClientChecker {
       final: null,
       retrying: false,
       since: 0,
-      cancelledSince,
+      canceledSince: cancelledSince,
     })
   }
 
@@ -120,7 +120,7 @@ export class ClientChecker {
     }
     if (job.status === 'IN_QUEUE' && (job.output !== undefined || job.error !== undefined))
       this.#report(`job ${job.id} is IN_QUEUE and shows the result ${result}`)
-    if (order > followed.cancelledSince && job.status !== 'CANCELLED')
+    if (order > followed.canceledSince && job.status !== 'CANCELLED')
       this.#report(`job ${job.id} is ${job.status} after its cancel`)
     if (job.status === 'COMPLETED' && !result.includes(job.id)) this.#report(`job ${job.id} has the output ${result}`)
     if (result.includes('prestart_failed')) this.#report(`job ${job.id} has the failed start of a worker as its result`)
@@ -138,10 +138,10 @@ export class ClientChecker {
   }
 
   /** The server confirmed a cancel. */
-  cancelled(id: JobId, order: number): void {
+  canceled(id: JobId, order: number): void {
     const followed = this.#jobs.get(id)
     if (followed === undefined) return
-    followed.cancelledSince = Math.min(followed.cancelledSince, order)
+    followed.canceledSince = Math.min(followed.canceledSince, order)
     const { final } = followed
     if (order > followed.since && final !== null && final.status !== 'CANCELLED' && !followed.retrying)
       this.#report(`job ${id} was ${final.status} before its cancel`)

@@ -1,7 +1,7 @@
 import type { WorkerId } from '../../src/core/ids.ts'
 import type { Commit } from '../ledger.ts'
 import type { Database } from '../store.ts'
-import { transitionOf } from './job-checker.ts'
+import { transitionFromChange } from './job-checker.ts'
 
 const STOP_REASON = 'SELECT stop_reason FROM workers WHERE id = ?'
 
@@ -41,7 +41,7 @@ export class ClusterChecker {
   committed({ changes }: Commit): void {
     for (const change of changes) {
       const { job, was_worker: worker } = change
-      if (transitionOf(change) !== 'requeue' || worker === null || !this.#reclaimed.has(worker)) continue
+      if (transitionFromChange(change) !== 'requeue' || worker === null || !this.#reclaimed.has(worker)) continue
       // One that the server ended itself, or had to, is not held against the cluster.
       const [row] = this.#database.query<{ stop_reason: string | null }>(STOP_REASON, worker)
       const reason = row?.stop_reason ?? null

@@ -1,6 +1,6 @@
 import type { EndpointId } from '../../src/core/ids.ts'
 import type { Change, Commit } from '../ledger.ts'
-import { transitionOf } from './job-checker.ts'
+import { transitionFromChange } from './job-checker.ts'
 
 /** The job counters of an endpoint. */
 export interface Counters {
@@ -38,7 +38,7 @@ export class CounterChecker {
   }
 
   #count(change: Change): void {
-    const transition = transitionOf(change)
+    const transition = transitionFromChange(change)
     if (transition === null) return
     const counts = this.#counts.get(change.endpoint) ?? { completed: 0, failed: 0, retried: 0 }
     this.#counts.set(change.endpoint, counts)

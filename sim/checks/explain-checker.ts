@@ -67,31 +67,31 @@ export class ExplainChecker {
     const [, , endpoint, operation, job] = new URL(call.url).pathname.split('/')
     if (operation !== 'explain' || status !== 200) return
     const shown = JSON.parse(text) as Explanation
-    const found = this.#facts(endpoint as EndpointId)
+    const found = this.#readFacts(endpoint as EndpointId)
     if (found === null) return
     // A change whose notification was lost may have made the workers enough; a queued worker
     // stays until the next plan.
     const isEnough = shown.summary.includes('enough for the wait')
     const facts = isEnough ? { ...found, queued: 0 } : found
-    const row = job === undefined ? undefined : this.#jobOf(job as JobId)
+    const row = job === undefined ? undefined : this.#readJob(job as JobId)
     const problem =
       isEnough && found.overdueMs !== null && found.overdueMs > 0
         ? `the first job waits ${found.overdueMs} ms beyond its delay`
         : job === undefined
-          ? ofEndpoint(shown, facts)
+          ? endpointProblem(shown, facts)
           : row === undefined
             ? null
-            : ofJob(shown, row, facts)
+            : jobProblem(shown, row, facts)
     if (problem === null) return
     const what = job === undefined ? `endpoint ${endpoint}` : `job ${job}`
     this.#report(`${what} is explained as ${shown.cause} (${shown.summary}), but ${problem}: ${JSON.stringify(facts)}`)
   }
 
-  #jobOf(job: JobId): JobRow | undefined {
+  #readJob(job: JobId): JobRow | undefined {
     return this.#database.query<JobRow>('SELECT status, queue FROM jobs WHERE id = ?', job)[0]
   }
 
-  #facts(id: EndpointId): Facts | null {
+  #readFacts(id: EndpointId): Facts | null {
     const { query } = this.#database
     const [row] = query<FactsRow>(FACTS, ...Array(7).fill(id))
     if (row === undefined) return null
@@ -147,20 +147,20 @@ const FACTS = `SELECT workers_max AS max, config,
 const LAST_EXIT = `SELECT stop_reason FROM workers WHERE endpoint_id = ? AND state = 'EXITED'
   ORDER BY exited_at_ms DESC, created_at_ms DESC, id DESC LIMIT 1`
 
-function ofJob(shown: Explanation, { status, queue }: JobRow, facts: Facts): string | null {
+function jobProblem(shown: Explanation, { status, queue }: JobRow, facts: Facts): string | null {
   if (shown.status !== status) return `it is ${status} and not ${shown.status}`
   if (isFinal(status)) return shown.cause === 'finished' ? null : `it is ${status}`
   if (status === 'IN_PROGRESS') return shown.cause === 'running' ? null : 'it runs'
   if (shown.cause === 'runs_alone' && queue !== SUSPECT_QUEUE) return 'it is no suspect'
   if (shown.cause === 'batch_turn') {
     if (queue === '') return 'it waits in the queue of its endpoint'
-    return ofWaiting('running', facts) === null ? null : ofWaiting('max_reached', facts)
+    return waitProblem('running', facts) === null ? null : waitProblem('max_reached', facts)
   }
-  return shown.cause === 'finished' || shown.cause === 'nothing_waits' ? 'it waits' : ofWaiting(shown.cause, facts)
+  return shown.cause === 'finished' || shown.cause === 'nothing_waits' ? 'it waits' : waitProblem(shown.cause, facts)
 }
 
-function ofEndpoint(shown: Explanation, facts: Facts): string | null {
-  if (facts.waiting > 0) return shown.cause === 'nothing_waits' ? 'jobs wait' : ofWaiting(shown.cause, facts)
+function endpointProblem(shown: Explanation, facts: Facts): string | null {
+  if (facts.waiting > 0) return shown.cause === 'nothing_waits' ? 'jobs wait' : waitProblem(shown.cause, facts)
   const wanted = facts.running > 0 ? 'running' : 'nothing_waits'
   // A broken release has to be fixed first, whatever waits.
   if (shown.cause === 'rollout_stopped') return null
@@ -168,7 +168,7 @@ function ofEndpoint(shown: Explanation, facts: Facts): string | null {
 }
 
 /** Reason why the cause is wrong for an endpoint with queued jobs; null if it is right. */
-function ofWaiting(cause: string, facts: Facts): string | null {
+function waitProblem(cause: string, facts: Facts): string | null {
   const { max, normal, suspects, states, crashed, ailing, machineFull, queued } = facts
   const has = (state: WorkerState) => states.includes(state)
   if ((max === 0) !== (cause === 'paused')) return max === 0 ? 'it is paused' : 'it is not paused'

@@ -46,7 +46,7 @@ const NOTICE_MS = 5_000
 export class FleetChecker {
   readonly #report: (problem: string) => void
   readonly #states = new Map<WorkerId, WorkerState>()
-  readonly #before = new Map<EndpointId, { alive: number; max: number }>()
+  readonly #previous = new Map<EndpointId, { alive: number; max: number }>()
   /** Time at which each difference that is allowed for a short time was first seen. */
   readonly #since = new Map<string, number>()
 
@@ -106,12 +106,12 @@ export class FleetChecker {
    */
   compare(endpoints: readonly EndpointRow[]): void {
     for (const { id, workers_max: max, alive } of endpoints) {
-      const before = this.#before.get(id) ?? { alive: 0, max }
+      const before = this.#previous.get(id) ?? { alive: 0, max }
       const allowed = Math.max(max, before.max)
       if (alive > allowed && alive > before.alive) {
         this.#report(`endpoint ${id} has ${alive} workers, but its max is ${max}`)
       }
-      this.#before.set(id, { alive, max: Math.max(max, Math.min(allowed, alive)) })
+      this.#previous.set(id, { alive, max: Math.max(max, Math.min(allowed, alive)) })
     }
   }
 

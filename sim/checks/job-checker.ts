@@ -4,7 +4,7 @@ import type { Events } from '../../src/events.ts'
 import type { Change, Commit } from '../ledger.ts'
 
 /** The state of a job by the committed changes. */
-export interface KnownJob {
+export interface CommittedJob {
   readonly id: JobId
   readonly endpointId: EndpointId
   status: JobStatus
@@ -16,7 +16,7 @@ export interface KnownJob {
 }
 
 /** The transition that a change of a job makes; a purge counts as a cancel. */
-export function transitionOf({ was, now, was_lost, lost }: Change): Transition | null {
+export function transitionFromChange({ was, now, was_lost, lost }: Change): Transition | null {
   if (was === null || now === null || was === now) return null
   if (now === 'IN_PROGRESS') return 'claim'
   if (now === 'CANCELLED') return 'cancel'
@@ -33,7 +33,7 @@ export function transitionOf({ was, now, was_lost, lost }: Change): Transition |
  * early, events without a commit, and commits without an event.
  */
 export class JobChecker {
-  readonly jobs = new Map<JobId, KnownJob>()
+  readonly jobs = new Map<JobId, CommittedJob>()
   readonly #report: (problem: string) => void
   readonly #latestMs: () => number
   readonly #isBatchOver: (batch: BatchId) => boolean
@@ -78,7 +78,7 @@ export class JobChecker {
 
   /** The event that a job was accepted. */
   accepted({ jobId }: Events['job.accepted']): void {
-    const change = this.#nextOf(jobId)
+    const change = this.#takeUnpublished(jobId)
     if (change?.kind !== 'insert') this.#report(`job ${jobId} has an event that it was accepted, and was not stored`)
   }
 
@@ -93,7 +93,7 @@ export class JobChecker {
   }: Omit<Events['job.moved'], 'queuedAtMs' | 'position' | 'traceparent'>): void {
     const what = `${transition} of job ${jobId} from ${from} to ${to}`
     if (!isLegal(transition, from, to)) this.#report(`${what} is not in the table of transitions`)
-    const change = this.#nextOf(jobId)
+    const change = this.#takeUnpublished(jobId)
     if (change === undefined) {
       this.#report(`${what} has an event and was never stored`)
       return
@@ -102,7 +102,7 @@ export class JobChecker {
     // A job that goes with its endpoint is cancelled and removed in one change.
     const now = goesWithEndpoint(change) ? 'CANCELLED' : change.now
     const name = transition === 'purge' ? 'cancel' : transition
-    if (was !== from || now !== to || transitionOf({ ...change, now }) !== name || worker !== workerId) {
+    if (was !== from || now !== to || transitionFromChange({ ...change, now }) !== name || worker !== workerId) {
       this.#report(
         `the event says ${what} by ${workerId}, and ${change.kind} from ${was} to ${now} by ${worker} was stored`,
       )
@@ -113,7 +113,7 @@ export class JobChecker {
 
   /** The event that a job was removed by its ttl or its retention. */
   expired({ jobId, from }: Events['job.expired']): void {
-    const change = this.#nextOf(jobId)
+    const change = this.#takeUnpublished(jobId)
     if (change?.kind !== 'delete') this.#report(`job ${jobId} has an event that it expired, and was not removed`)
     else if (change.was !== from) this.#report(`job ${jobId} expired as ${change.was}, and its event says ${from}`)
   }
@@ -132,11 +132,11 @@ export class JobChecker {
   }
 
   /** Jobs that have not ended yet. */
-  unfinished(): KnownJob[] {
+  unfinished(): CommittedJob[] {
     return [...this.jobs.values()].filter(job => !job.gone && !isFinal(job.status))
   }
 
-  #nextOf(id: JobId): Change | undefined {
+  #takeUnpublished(id: JobId): Change | undefined {
     const unpublished = this.#unpublished.get(id)
     const change = unpublished?.shift()
     if (unpublished?.length === 0) this.#unpublished.delete(id)
@@ -165,9 +165,9 @@ export class JobChecker {
     }
   }
 
-  #checkMove(job: KnownJob, change: Change): void {
+  #checkMove(job: CommittedJob, change: Change): void {
     const { was, now, worker } = change
-    const transition = transitionOf(change)
+    const transition = transitionFromChange(change)
     const what = `${transition} of job ${job.id} from ${was} to ${now}`
     if (was === now) {
       if (worker !== change.was_worker || change.attempt !== change.was_attempt)

@@ -126,7 +126,7 @@ export class PlacementChecker {
     const queued = this.#database.query<QueuedRow>(QUEUED)
     const endpoints = this.#database.query<EndpointRow>(ENDPOINTS)
     for (const endpoint of endpoints) {
-      for (const [what, limitMs] of this.#ofEndpoint(endpoint, queued)) wrong.set(what, limitMs)
+      for (const [what, limitMs] of this.#endpointProblems(endpoint, queued)) wrong.set(what, limitMs)
     }
     for (const what of this.#since.keys()) if (!wrong.has(what)) this.#since.delete(what)
     for (const [what, limitMs] of wrong) {
@@ -144,7 +144,7 @@ export class PlacementChecker {
     this.#unplaced.clear()
   }
 
-  #ofEndpoint(endpoint: EndpointRow, all: readonly QueuedRow[]): [what: string, limitMs: number][] {
+  #endpointProblems(endpoint: EndpointRow, all: readonly QueuedRow[]): [what: string, limitMs: number][] {
     const { id, workers_min, workers_max: max, alive, queued, has_exits: exits, last_reason: reason } = endpoint
     const { scaler, type } = JSON.parse(endpoint.config) as EndpointConfig
     const requests = this.#view.requests(id)

@@ -10,7 +10,7 @@ export class PurgeChecker {
   readonly #latestMs: () => number
   /** The change that put each queued job into its queue. */
   readonly #since = new Map<JobId, Change>()
-  readonly #cancelled: Change[] = []
+  readonly #canceled: Change[] = []
 
   /**
    * @param report receives one sentence per problem
@@ -29,7 +29,7 @@ export class PurgeChecker {
         const n = change.was === 'IN_QUEUE' ? (this.#since.get(change.job)?.n ?? change.n) : change.n
         this.#since.set(change.job, { ...change, n })
       }
-      if (change.was === 'IN_QUEUE' && change.now === 'CANCELLED') this.#cancelled.push(change)
+      if (change.was === 'IN_QUEUE' && change.now === 'CANCELLED') this.#canceled.push(change)
     }
   }
 
@@ -44,7 +44,7 @@ export class PurgeChecker {
       const wasThere = of === endpoint && n <= before && expiresAtMs > this.#latestMs()
       if (wasThere) this.#report(`job ${job} is still queued after a purge of its endpoint ${endpoint}`)
     }
-    const cancelled = this.#cancelled.filter(({ n, endpoint: of }) => of === endpoint && n > before).length
+    const cancelled = this.#canceled.filter(({ n, endpoint: of }) => of === endpoint && n > before).length
     if (removed > cancelled)
       this.#report(`a purge of ${endpoint} says ${removed} jobs, and ${cancelled} were cancelled`)
   }

@@ -46,7 +46,7 @@ interface WaitingRequest {
 }
 
 /** The last update about an endpoint. */
-interface KnownEndpoint {
+interface EndpointUpdate {
   readonly endpoint: BalancedEndpoint
   readonly targets: ReadonlyMap<WorkerId, Target>
 }
@@ -131,7 +131,7 @@ class RequestQueueRun implements BalancedRequestQueues {
   readonly #waiting = new Map<EndpointId, Set<WaitingRequest>>()
   readonly #inFlight = new Map<WorkerId, number>()
   readonly #failedMs = new Map<WorkerId, number>()
-  readonly #known = new Map<EndpointId, KnownEndpoint>()
+  readonly #updates = new Map<EndpointId, EndpointUpdate>()
   #count = 0
   #ended = false
 
@@ -145,7 +145,7 @@ class RequestQueueRun implements BalancedRequestQueues {
   }
 
   keep(endpoint: BalancedEndpoint, targets: readonly Target[]): void {
-    this.#known.set(endpoint.id, { endpoint, targets: new Map(targets.map(target => [target.workerId, target])) })
+    this.#updates.set(endpoint.id, { endpoint, targets: new Map(targets.map(target => [target.workerId, target])) })
     this.#queues.keep(endpoint, targets)
   }
 
@@ -153,7 +153,7 @@ class RequestQueueRun implements BalancedRequestQueues {
     this.#queues.setCircuit(id, circuit)
     if (circuit === null) return
     this.#view.count('circuit breakers opened')
-    const left = [...(this.#known.get(id)?.targets.values() ?? [])].filter(({ state }) => state !== 'draining')
+    const left = [...(this.#updates.get(id)?.targets.values() ?? [])].filter(({ state }) => state !== 'draining')
     if (left.length > 0)
       this.#report(
         `the circuit breaker of endpoint ${id} opened (${circuit.cause}), but worker ${left[0]!.workerId} is ${left[0]!.state}`,
@@ -161,7 +161,7 @@ class RequestQueueRun implements BalancedRequestQueues {
   }
 
   forget(id: EndpointId): void {
-    this.#known.delete(id)
+    this.#updates.delete(id)
     this.#queues.forget(id)
   }
 
@@ -210,7 +210,7 @@ class RequestQueueRun implements BalancedRequestQueues {
 
   requests(endpoint: EndpointId): { readonly waiting: number; readonly all: number } {
     const queue = [...(this.#waiting.get(endpoint) ?? [])]
-    const workers = [...(this.#known.get(endpoint)?.targets.keys() ?? [])]
+    const workers = [...(this.#updates.get(endpoint)?.targets.keys() ?? [])]
     const inFlight = workers.reduce((sum, worker) => sum + this.#inFlightAt(worker), 0)
     return { waiting: queue.filter(({ named }) => named === null).length, all: queue.length + inFlight }
   }
@@ -223,7 +223,7 @@ class RequestQueueRun implements BalancedRequestQueues {
         )
       for (const request of queue) this.#checkWaiting(request)
     }
-    for (const id of this.#known.keys()) this.#checkLoad(id)
+    for (const id of this.#updates.keys()) this.#checkLoad(id)
   }
 
   inspect(programs: readonly ProgramState[]): void {
@@ -231,7 +231,7 @@ class RequestQueueRun implements BalancedRequestQueues {
     if (nowMs - this.#startMs < HEALTHY_MS) return
     for (const { id, endpoint, healthySinceMs, terminatedMs } of programs) {
       if (healthySinceMs === null || terminatedMs !== null || nowMs - healthySinceMs < HEALTHY_MS) continue
-      const known = this.#known.get(endpoint as EndpointId)
+      const known = this.#updates.get(endpoint as EndpointId)
       if (
         known === undefined ||
         known.endpoint.paused ||
@@ -253,7 +253,7 @@ class RequestQueueRun implements BalancedRequestQueues {
     const { workerId } = reservation
     const { endpointId, named, sinceMs } = request
     const what = `request ${request.n} of endpoint ${endpointId} got worker ${workerId}`
-    const known = this.#known.get(endpointId)
+    const known = this.#updates.get(endpointId)
     const state = known?.targets.get(workerId)?.state ?? 'unknown'
     if (request.left) this.#report(`${what} after its client had gone`)
     if (state !== 'ready') this.#report(`${what}, which is ${state}`)
@@ -302,7 +302,7 @@ class RequestQueueRun implements BalancedRequestQueues {
     const waitedMs = this.#view.nowMs() - sinceMs
     if (waitedMs > (named === null ? waitMs : namedWaitMs) + SLACK_MS)
       this.#reportOnce(request, `waits for ${waitedMs} ms`)
-    const known = this.#known.get(endpointId)
+    const known = this.#updates.get(endpointId)
     if (known === undefined) return
     if (known.endpoint.paused) this.#reportOnce(request, 'waits although its endpoint is paused')
     for (const { workerId, state, servedAt } of known.targets.values()) {

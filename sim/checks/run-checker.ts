@@ -1,6 +1,6 @@
 import type { JobId, WorkerId } from '../../src/core/ids.ts'
 import type { Change, Commit } from '../ledger.ts'
-import { transitionOf } from './job-checker.ts'
+import { transitionFromChange } from './job-checker.ts'
 
 /** The delivery of one chunk to the server. */
 export interface ChunkFate {
@@ -38,7 +38,7 @@ export class RunChecker {
   readonly #report: (problem: string) => void
   readonly #view: WorkerView
   readonly #runs = new Map<string, JobRun>()
-  readonly #ofJob = new Map<JobId, JobRun[]>()
+  readonly #runsByJob = new Map<JobId, JobRun[]>()
   /** The worker that claimed each job last, since its submission or last retry. */
   readonly #holders = new Map<JobId, WorkerId>()
   /** The current holder of each job. */
@@ -55,7 +55,7 @@ export class RunChecker {
     const interrupted = this.#holds.get(job) !== worker
     const run = { nonce, job, worker, chunks: [], posted: false, interrupted }
     this.#runs.set(nonce, run)
-    this.#ofJob.set(job, [...(this.#ofJob.get(job) ?? []), run])
+    this.#runsByJob.set(job, [...(this.#runsByJob.get(job) ?? []), run])
     return run
   }
 
@@ -67,7 +67,7 @@ export class RunChecker {
   /** The store committed changes. */
   committed({ changes }: Commit): void {
     for (const change of changes) {
-      const transition = transitionOf(change)
+      const transition = transitionFromChange(change)
       if (transition === 'claim') this.#checkClaim(change)
       else if (transition === 'retry') this.#holders.delete(change.job)
       if (transition === null) continue
@@ -87,11 +87,11 @@ export class RunChecker {
   }
 
   #interrupt(job: JobId): void {
-    for (const run of this.#ofJob.get(job) ?? []) run.interrupted = true
+    for (const run of this.#runsByJob.get(job) ?? []) run.interrupted = true
   }
 
   #checkOutput({ job, worker, output }: Change): void {
-    const nonce = nonceOf(output)
+    const nonce = readNonce(output)
     const run = this.find(nonce)
     if (run === undefined || run.job !== job || run.worker !== worker || !run.posted) {
       this.#report(`job ${job} by worker ${worker} has an output that no run of it has sent: ${output}`)
@@ -100,6 +100,6 @@ export class RunChecker {
 }
 
 /** The nonce of the run in the text of an output, at any depth. */
-export function nonceOf(output: string | null): string | null {
+export function readNonce(output: string | null): string | null {
   return /"nonce":"([^"]+)"/.exec(output ?? '')?.[1] ?? null
 }

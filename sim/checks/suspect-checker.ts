@@ -1,7 +1,7 @@
 import type { JobId, WorkerId } from '../../src/core/ids.ts'
 import { isSuspect } from '../../src/core/jobs/job.ts'
 import type { Change, Commit } from '../ledger.ts'
-import { transitionOf } from './job-checker.ts'
+import { transitionFromChange } from './job-checker.ts'
 
 /**
  * Reports a suspect (a job that was lost twice) that does not run alone on its worker: another
@@ -21,7 +21,7 @@ export class SuspectChecker {
   committed({ changes }: Commit): void {
     for (const change of changes) {
       const { job, was, now, worker, was_worker: before } = change
-      if (transitionOf(change) === 'claim' && worker !== null) this.#claimed(change, worker)
+      if (transitionFromChange(change) === 'claim' && worker !== null) this.#claimed(change, worker)
       else if (was === 'IN_PROGRESS' && now !== 'IN_PROGRESS' && before !== null) this.#released(before, job)
     }
   }

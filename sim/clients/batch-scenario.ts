@@ -58,12 +58,18 @@ export class BatchScenario {
     const key = { 'idempotency-key': `key of ${this.#tag}` }
     const first = random.int(0, this.#plans.length)
     for (const { tag } of this.#plans) checks.clients.submits(this.#endpoint, tag, key['idempotency-key'])
-    const made = await this.#sendUntilResponse('POST', 'batch', [200, 429], bodyOf(this.#plans.slice(0, first)), key)
+    const made = await this.#sendUntilResponse(
+      'POST',
+      'batch',
+      [200, 429],
+      bodyFromPlans(this.#plans.slice(0, first)),
+      key,
+    )
     if (made?.status !== 200) return null
     const { id } = JSON.parse(made.text) as { id: BatchId }
     await life.sleep(random.int(0, 4_000))
     if (first === this.#plans.length) return id
-    const rest = `{"requests":${bodyOf(this.#plans.slice(first))}}`
+    const rest = `{"requests":${bodyFromPlans(this.#plans.slice(first))}}`
     const added = await this.#sendUntilResponse('POST', `batch/${id}/requests`, [200, 429], rest, key)
     if (added?.status === 429) {
       // A draft that is left alone counts towards the limit that refused it until it expires.
@@ -91,7 +97,7 @@ export class BatchScenario {
     await life.sleep(random.int(0, 15_000))
     const reply = await this.#sendUntilResponse('POST', `batch/${id}/cancel`, [200, 409])
     world.count(`cancels of batches: ${reply?.status}`)
-    if (reply?.status === 200) checks.batches.cancelled(id)
+    if (reply?.status === 200) checks.batches.canceled(id)
   }
 
   /** Ids of its requests in order; null if the endpoint was deleted. */
@@ -184,6 +190,6 @@ function drawRequest({ random }: ScenarioParts, tag: string): JobPlan {
   }
 }
 
-function bodyOf(plans: readonly JobPlan[]): string {
+function bodyFromPlans(plans: readonly JobPlan[]): string {
   return `[${plans.map(({ body }) => body).join(',')}]`
 }

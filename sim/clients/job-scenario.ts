@@ -2,7 +2,7 @@ import type { EndpointId, JobId } from '../../src/core/ids.ts'
 import { isFinal } from '../../src/core/jobs/job.ts'
 import { JOB_TIMES, retentionMs } from '../../src/core/jobs/retention.ts'
 import type { SeenJob } from '../checks/client-checker.ts'
-import { nonceOf } from '../checks/run-checker.ts'
+import { readNonce } from '../checks/run-checker.ts'
 import { StreamChecker } from '../checks/stream-checker.ts'
 import type { Reply } from '../network.ts'
 import { askOpenAi } from './openai.ts'
@@ -109,7 +109,7 @@ export class JobScenario {
         await life.sleep(500)
         continue
       }
-      if (seen.status === 'COMPLETED') checker.completed(nonceOf(JSON.stringify(seen.output) ?? null))
+      if (seen.status === 'COMPLETED') checker.completed(readNonce(JSON.stringify(seen.output) ?? null))
       return seen
     }
   }
@@ -171,7 +171,7 @@ export class JobScenario {
     const reply = await calls.post(endpoint, `cancel/${id}`)
     if (!reply.ok) return
     world.count(`cancels: ${reply.status}`)
-    if (reply.status === 200) checks.clients.cancelled(id, reply.order)
+    if (reply.status === 200) checks.clients.canceled(id, reply.order)
     this.#checkStatus('cancel', reply, [200, 404, 409])
   }
 

@@ -28,7 +28,7 @@ export class WebClient {
   readonly #random: SeededRandom
   readonly #life: Life
   /** Workers that responded. */
-  readonly #known: string[] = []
+  readonly #responders: string[] = []
   #count = 0
   #open = 0
   #left: number
@@ -93,8 +93,8 @@ export class WebClient {
 
   #drawAffinity(): string | null {
     const random = this.#random
-    if (this.#known.length === 0 || !random.chance(0.25)) return null
-    const worker = random.pick(this.#known.slice(-4))
+    if (this.#responders.length === 0 || !random.chance(0.25)) return null
+    const worker = random.pick(this.#responders.slice(-4))
     return random.pick([worker, `strict ${worker}`, `strict-resume ${worker}`])
   }
 
@@ -106,7 +106,7 @@ export class WebClient {
       const body = JSON.parse(text) as { readonly nonce: string; readonly worker: string }
       if (body.nonce !== nonce || body.worker !== worker)
         world.report(`request ${nonce} got ${text}, and the header names worker ${worker}`)
-      if (!this.#known.includes(body.worker)) this.#known.push(body.worker)
+      if (!this.#responders.includes(body.worker)) this.#responders.push(body.worker)
       if (affinity?.startsWith('strict') === true && !affinity.endsWith(body.worker))
         world.report(`request ${nonce} requires '${affinity}' and was served by ${body.worker}`)
       return

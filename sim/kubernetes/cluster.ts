@@ -93,8 +93,8 @@ export class Cluster implements Platform {
     return [...this.#processes.keys()]
   }
 
-  known(): WorkerId[] {
-    return [...this.objects.pods(), ...this.objects.all('secrets')].map(workerOf)
+  present(): WorkerId[] {
+    return [...this.objects.pods(), ...this.objects.all('secrets')].map(workerFromObject)
   }
 
   /** The workers whose processes run on a node. */
@@ -156,7 +156,7 @@ export class Cluster implements Platform {
   /** Stops a pod. @returns false for one that is removed at once */
   end(pod: AnyPod, graceS: number): boolean {
     const { name } = pod.metadata
-    const worker = workerOf(pod)
+    const worker = workerFromObject(pod)
     const hasEnded = pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded'
     if (pod.spec?.nodeName === undefined || hasEnded) return false
     if (graceS === 0) {
@@ -223,7 +223,7 @@ export class Cluster implements Platform {
     node.isLost = false
     this.#world.trace.add('cluster', `${node.name} is back`)
     for (const pod of this.objects.pods()) {
-      if (pod.spec?.nodeName !== node.name || this.#processes.has(workerOf(pod))) continue
+      if (pod.spec?.nodeName !== node.name || this.#processes.has(workerFromObject(pod))) continue
       if (pod.metadata.deletionTimestamp !== undefined) this.objects.remove('pods', pod.metadata.name)
       else if (pod.status?.phase === 'Running') this.#finish(pod, 255, 'Unknown')
       else if (pod.status?.phase === 'Pending') {
@@ -305,14 +305,14 @@ export class Cluster implements Platform {
   }
 
   #schedule(pod: AnyPod): void {
-    const { count, products } = demandOf(pod)
+    const { count, products } = gpuDemand(pod)
     const node = this.nodes.find(candidate => {
       if (candidate.isCordoned || candidate.isLost) return false
       const there = this.objects.pods().filter(({ spec, status }) => {
         const hasEnded = status?.phase === 'Failed' || status?.phase === 'Succeeded'
         return spec?.nodeName === candidate.name && !hasEnded
       })
-      const taken = there.reduce((sum, other) => sum + demandOf(other).count, 0)
+      const taken = there.reduce((sum, other) => sum + gpuDemand(other).count, 0)
       const isWanted = count === 0 || (candidate.product !== null && products.includes(candidate.product))
       return isWanted && there.length < candidate.pods && taken + count <= candidate.gpus
     })
@@ -335,7 +335,7 @@ export class Cluster implements Platform {
   #run(name: string, node: Node): void {
     const pod = this.objects.find('pods', name) as AnyPod | undefined
     if (pod === undefined || pod.metadata.deletionTimestamp !== undefined || node.isLost) return
-    if (this.#processes.has(workerOf(pod)) || pod.status?.phase !== 'Pending') return
+    if (this.#processes.has(workerFromObject(pod)) || pod.status?.phase !== 'Pending') return
     const secret = this.objects.find('secrets', name) as { readonly stringData?: Record<string, string> } | undefined
     if (secret === undefined) {
       const waiting = { reason: 'CreateContainerConfigError', message: `secret "${name}" not found` }
@@ -344,7 +344,7 @@ export class Cluster implements Platform {
       this.#world.clock.after(5_000, () => this.#run(name, node))
       return
     }
-    const worker = workerOf(pod)
+    const worker = workerFromObject(pod)
     this.#processes.set(worker, { worker, pod: name, node: node.name })
     const podIP = `10.1.${this.objects.version >> 8}.${this.objects.version & 255}`
     const containerStatuses = [{ name: CONTAINER, state: { running: {} } }]
@@ -359,7 +359,7 @@ export class Cluster implements Platform {
   }
 }
 
-function workerOf(object: AnyObject): WorkerId {
+function workerFromObject(object: AnyObject): WorkerId {
   return (object.metadata.labels?.[NAMES.worker] ?? '') as WorkerId
 }
 
@@ -374,7 +374,7 @@ interface PodAffinity {
 }
 
 /** The GPUs that a pod asks for, and of which products. */
-function demandOf({ spec }: AnyPod): { readonly count: number; readonly products: readonly string[] } {
+function gpuDemand({ spec }: AnyPod): { readonly count: number; readonly products: readonly string[] } {
   const count = Number(spec?.containers?.[0]?.resources?.limits?.[GPU] ?? 0)
   const { affinity } = (spec ?? {}) as { readonly affinity?: PodAffinity }
   const terms = affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? []

@@ -98,7 +98,7 @@ export class Objects {
       metadata: { ...known.metadata, resourceVersion: String(this.#version) },
     })
     for (const owned of this.all('secrets')) {
-      if (ownersOf(owned).includes(known.metadata.uid ?? '')) this.remove('secrets', owned.metadata.name)
+      if (ownerUids(owned).includes(known.metadata.uid ?? '')) this.remove('secrets', owned.metadata.name)
     }
   }
 
@@ -131,7 +131,7 @@ export function timestamp(sinceStartMs: number): string {
   return new Date(EPOCH_MS + sinceStartMs).toISOString()
 }
 
-function ownersOf({ metadata }: AnyObject): string[] {
+function ownerUids({ metadata }: AnyObject): string[] {
   const { ownerReferences = [] } = metadata as { readonly ownerReferences?: readonly { readonly uid: string }[] }
   return ownerReferences.map(({ uid }) => uid)
 }

@@ -69,7 +69,7 @@ export class SimApi implements KubernetesApi {
     await life.sleep(random.int(1, 30))
     this.#failEarly(call)
     if (isAway()) throw new KubernetesError('connect ECONNREFUSED', null)
-    const { kind } = pathOf(call)
+    const { kind } = readPath(call)
     const { resourceVersion = '', labelSelector = '', timeoutSeconds = '1800' } = call.query ?? {}
     const endsAfterMs = Number(timeoutSeconds) * 1_000
     const version = Number(resourceVersion) || objects.version
@@ -94,7 +94,7 @@ export class SimApi implements KubernetesApi {
 
   #answer(call: KubernetesCall): object {
     const { objects } = this.#parts
-    const { kind, name } = pathOf(call)
+    const { kind, name } = readPath(call)
     const { method, body } = call
     if (method === 'GET') return name === '' ? this.#list(kind, call) : this.#find(kind, name)
     if (method === 'DELETE') return this.#delete(kind, name, (body ?? {}) as DeleteOptions)
@@ -142,7 +142,7 @@ export class SimApi implements KubernetesApi {
   }
 }
 
-function pathOf({ path }: KubernetesCall): { kind: Kind; name: string } {
+function readPath({ path }: KubernetesCall): { kind: Kind; name: string } {
   const [, kind = '', name = ''] = /\/(pods|secrets|events)(?:\/([^/]+))?/.exec(path) ?? []
   if (kind === '') throw new KubernetesError(`${path} is not allowed`, 403, { reason: 'Forbidden' })
   return { kind: kind as Kind, name }

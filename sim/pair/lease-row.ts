@@ -61,7 +61,7 @@ export class LeaseRow {
       passWriters: () => ask(() => true),
       release: held =>
         ask(() => {
-          if (this.#isOf(held)) this.#state = { ...this.#state, untilMs: this.#nowMs(), released: true }
+          if (this.#isHeldBy(held)) this.#state = { ...this.#state, untilMs: this.#nowMs(), released: true }
         }),
     }
   }
@@ -79,12 +79,12 @@ export class LeaseRow {
 
   /** Lets the lease last longer, also one that has run out and that nobody took. */
   #renew(held: LeaseHolder, leaseMs: number): boolean {
-    if (!this.#isOf(held) || this.#state.released) return false
+    if (!this.#isHeldBy(held) || this.#state.released) return false
     this.#state = { ...this.#state, untilMs: this.#nowMs() + leaseMs }
     return true
   }
 
-  #isOf({ epoch, holder }: LeaseHolder): boolean {
+  #isHeldBy({ epoch, holder }: LeaseHolder): boolean {
     return this.#state.epoch === epoch && this.#state.holder === holder
   }
 }

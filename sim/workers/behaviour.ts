@@ -1,7 +1,7 @@
 import type { SeededRandom } from '../random.ts'
 
 /** Behavior of a simulated worker. */
-export interface Behaviour {
+export interface Behavior {
   readonly name: string
   /**
    * The Python SDK drops a result when it cannot reach the server, its old version has no stop poll, its version 2
@@ -42,7 +42,7 @@ export interface Behaviour {
   readonly lateProgress: boolean
 }
 
-type Traits = Partial<Behaviour> & { readonly name: string }
+type Traits = Partial<Behavior> & { readonly name: string }
 
 const GOOD: readonly Traits[] = [
   { name: 'normal' },
@@ -75,7 +75,7 @@ const BAD: readonly Traits[] = [
 ]
 
 /** Draws the behaviour of a new worker. @param faultProbability probability of a faulty one */
-export function drawBehaviour(random: SeededRandom, faultProbability: number): Behaviour {
+export function drawBehavior(random: SeededRandom, faultProbability: number): Behavior {
   const traits = random.pick(random.chance(faultProbability) ? BAD : GOOD)
   return {
     sdk: 'python',

@@ -3,7 +3,7 @@ import type { JobRun, RunChecker } from '../checks/run-checker.ts'
 import type { Life } from '../life.ts'
 import type { Reply } from '../network.ts'
 import type { SeededRandom } from '../random.ts'
-import type { Behaviour } from './behaviour.ts'
+import type { Behavior } from './behaviour.ts'
 import type { Protocol } from './protocol.ts'
 
 /** The input of a simulated job. */
@@ -30,7 +30,7 @@ export interface HeldJob {
 /** Parts that the handler of a worker uses. */
 export interface HandlerParts {
   readonly worker: WorkerId
-  readonly behaviour: Behaviour
+  readonly behavior: Behavior
   readonly protocol: Protocol
   readonly life: Life
   readonly random: SeededRandom
@@ -56,8 +56,8 @@ export class Handler {
 
   /** Runs one job to its end. */
   async run(job: HeldJob): Promise<void> {
-    const { behaviour, life, random, runs, worker } = this.#parts
-    const { crash, slowness, posts } = behaviour
+    const { behavior, life, random, runs, worker } = this.#parts
+    const { crash, slowness, posts } = behavior
     this.#runs += 1
     const run = runs.began(job.id, worker, `${worker}-${this.#runs}`)
     await life.sleep(random.int(0, 100))
@@ -74,15 +74,15 @@ export class Handler {
     }
     await this.#stream(job, run)
     await life.sleep(durationMs)
-    if (job.stopped && behaviour.obeysStops) return
+    if (job.stopped && behavior.obeysStops) return
     if (posts > 0) await this.#report(job, run)
   }
 
   /** Sends the chunks of a generator handler, which continues only after its value was sent. */
   async #stream(job: HeldJob, run: JobRun): Promise<void> {
-    const { life, random, behaviour } = this.#parts
+    const { life, random, behavior } = this.#parts
     for (let chunk = 1; chunk <= (job.input.chunks ?? 0); chunk += 1) {
-      if (job.stopped && behaviour.obeysStops) return
+      if (job.stopped && behavior.obeysStops) return
       run.chunks.push({ state: 'sent', twice: false })
       await this.#chunk(job, run, chunk)
       if (chunk === 1) await this.#progress(job.id)
@@ -114,8 +114,8 @@ export class Handler {
   }
 
   async #report(job: HeldJob, run: JobRun): Promise<void> {
-    const { behaviour, random, worker, protocol } = this.#parts
-    const { refreshes, posts, crash, lateProgress } = behaviour
+    const { behavior, random, worker, protocol } = this.#parts
+    const { refreshes, posts, crash, lateProgress } = behavior
     const { nonce } = run
     const output = { job: job.id, worker, nonce }
     const items = run.chunks.map((_, index) => ({ ...output, chunk: index + 1 }))
@@ -142,8 +142,8 @@ export class Handler {
     body: string,
     onAttempt: (before: Reply | null) => void,
   ): Promise<boolean> {
-    const { behaviour, protocol, life, random } = this.#parts
-    const retriesLong = behaviour.sdk === 'runyard'
+    const { behavior, protocol, life, random } = this.#parts
+    const retriesLong = behavior.sdk === 'runyard'
     let before: Reply | null = null
     for (let attempt = 1; attempt <= (retriesLong ? 60 : 3); attempt += 1) {
       onAttempt(before)
@@ -153,7 +153,7 @@ export class Handler {
       before = reply
       await life.sleep(Math.min(5_000, 1_000 * attempt + random.int(0, 500)))
       // A stopped handler sends nothing more.
-      if (job.stopped && behaviour.obeysStops) return false
+      if (job.stopped && behavior.obeysStops) return false
     }
     return false
   }

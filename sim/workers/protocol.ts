@@ -1,7 +1,7 @@
 import type { JobId, WorkerId } from '../../src/core/ids.ts'
 import type { Life } from '../life.ts'
 import type { Network, Reply } from '../network.ts'
-import type { Behaviour } from './behaviour.ts'
+import type { Behavior } from './behaviour.ts'
 
 const TAKE_TIMEOUT_MS = 90_000
 const POST_TIMEOUT_MS = 600_000
@@ -9,7 +9,7 @@ const POST_TIMEOUT_MS = 600_000
 /** The worker that calls. */
 export interface Caller {
   readonly id: WorkerId
-  readonly sdk: Behaviour['sdk']
+  readonly sdk: Behavior['sdk']
   readonly env: Readonly<Record<string, string>>
   readonly life: Life
   readonly network: Network

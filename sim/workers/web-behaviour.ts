@@ -1,7 +1,7 @@
 import type { SeededRandom } from '../random.ts'
 
 /** Behavior of a simulated HTTP server of a worker. Times count from its start. */
-export interface WebBehaviour {
+export interface WebBehavior {
   readonly name: string
   /** Time until it listens. */
   readonly bootMs: number
@@ -31,7 +31,7 @@ export interface WebBehaviour {
   readonly graceful: boolean
 }
 
-type Traits = Partial<WebBehaviour> & { readonly name: string }
+type Traits = Partial<WebBehavior> & { readonly name: string }
 
 const GOOD: readonly Traits[] = [
   { name: 'plain server' },
@@ -59,7 +59,7 @@ const BAD: readonly Traits[] = [
 ]
 
 /** Draws the behaviour of a new server. @param faultProbability probability of a faulty one */
-export function drawWebBehaviour(random: SeededRandom, faultProbability: number): WebBehaviour {
+export function drawWebBehavior(random: SeededRandom, faultProbability: number): WebBehavior {
   const traits = random.pick(random.chance(faultProbability) ? BAD : GOOD)
   return {
     bootMs: random.int(50, 1_500),

@@ -4,7 +4,7 @@ import type { WorkerSpec } from '../../src/ports/driver.ts'
 import { Life } from '../life.ts'
 import type { SeededRandom } from '../random.ts'
 import type { World } from '../world.ts'
-import { drawWebBehaviour, type WebBehaviour } from './web-behaviour.ts'
+import { drawWebBehavior, type WebBehavior } from './web-behaviour.ts'
 
 /** A request to a program failed before its response began. */
 export class ConnectionProblem extends Error {
@@ -46,7 +46,7 @@ const NOBODY_LISTENS: HealthAnswer = { problem: 'nothing listens there', refused
 export class WebProgram {
   readonly id: WorkerId
   readonly endpoint: string
-  readonly behaviour: WebBehaviour
+  readonly behavior: WebBehavior
   readonly life: Life
   /** Since when health checks get 200, in monotonic milliseconds; null while they do not. */
   healthySinceMs: number | null = null
@@ -68,17 +68,17 @@ export class WebProgram {
     this.endpoint = endpointId
     this.#parts = parts
     this.#random = world.random(`program ${workerId}`)
-    const drawn = drawWebBehaviour(this.#random, world.faults.worker)
-    this.behaviour = world.crashLoop ? { ...drawn, name: 'broken server', crash: 'at start', bootMs: 500 } : drawn
+    const drawn = drawWebBehavior(this.#random, world.faults.worker)
+    this.behavior = world.crashLoop ? { ...drawn, name: 'broken server', crash: 'at start', bootMs: 500 } : drawn
     this.life = new Life(world.clock)
     this.#startMs = world.clock.monotonic()
-    world.count(`programs: ${this.behaviour.name}`)
-    world.trace.add('program', `${workerId} starts as ${this.behaviour.name}`)
+    world.count(`programs: ${this.behavior.name}`)
+    world.trace.add('program', `${workerId} starts as ${this.behavior.name}`)
     this.life.onEnd(() => {
       this.endedMs = world.clock.monotonic()
       this.healthySinceMs = null
     })
-    if (this.behaviour.crash === 'at start') this.life.after(this.behaviour.bootMs, () => this.#exit(1))
+    if (this.behavior.crash === 'at start') this.life.after(this.behavior.bootMs, () => this.#exit(1))
   }
 
   /** Its result for a health check. */
@@ -97,7 +97,7 @@ export class WebProgram {
   /** Serves one request. @throws ConnectionProblem, or the reason of the signal */
   serve({ nonce, ms, signal }: WebCall): Promise<WebResponse> {
     const { world } = this.#parts
-    const { behaviour, life } = this
+    const { behavior, life } = this
     const result = Promise.withResolvers<WebResponse>()
     const fail = (kind: 'unreachable' | 'broken') => result.reject(new ConnectionProblem(kind))
     if (!this.#listens()) {
@@ -110,13 +110,13 @@ export class WebProgram {
     const leave = () => result.reject(signal.reason)
     signal.addEventListener('abort', leave, { once: true })
     endings.push(() => signal.removeEventListener('abort', leave))
-    const takesMs = ms * behaviour.slowness
-    const isStuck = behaviour.hangs && this.#served % 3 === 0 && !this.#isCalm()
-    if (behaviour.crash === 'in a request' && this.#served >= 4) life.after(takesMs / 2, () => this.#exit(1))
-    else if (behaviour.breaks && this.#random.chance(0.4) && !this.#isCalm())
+    const takesMs = ms * behavior.slowness
+    const isStuck = behavior.hangs && this.#served % 3 === 0 && !this.#isCalm()
+    if (behavior.crash === 'in a request' && this.#served >= 4) life.after(takesMs / 2, () => this.#exit(1))
+    else if (behavior.breaks && this.#random.chance(0.4) && !this.#isCalm())
       life.after(takesMs / 2, () => fail('broken'))
     else if (!isStuck) {
-      const status = behaviour.errs && this.#random.chance(0.3) ? 500 : 200
+      const status = behavior.errs && this.#random.chance(0.3) ? 500 : 200
       life.after(takesMs, () => result.resolve({ status, text: JSON.stringify({ nonce, worker: this.id }) }))
     }
     const over = () => {
@@ -147,7 +147,7 @@ export class WebProgram {
   }
 
   #terminate(): void {
-    if (!this.behaviour.obeysTerm || this.terminatedMs !== null) return
+    if (!this.behavior.obeysTerm || this.terminatedMs !== null) return
     this.terminatedMs = this.#parts.world.clock.monotonic()
     this.#endWhenDone()
   }
@@ -159,7 +159,7 @@ export class WebProgram {
 
   /** True if it accepts connections. */
   #listens(): boolean {
-    const { bootMs, refusesFromMs, refusesForMs } = this.behaviour
+    const { bootMs, refusesFromMs, refusesForMs } = this.behavior
     if (this.life.over || this.terminatedMs !== null) return false
     const ageMs = this.#parts.world.clock.monotonic() - this.#startMs
     if (ageMs < bootMs) return false
@@ -167,7 +167,7 @@ export class WebProgram {
   }
 
   #health(ageMs: number): HealthAnswer {
-    const { bootMs, initialMs, unhealthyFromMs, unhealthyForMs, neverHealthy, refusesRequestsOnly } = this.behaviour
+    const { bootMs, initialMs, unhealthyFromMs, unhealthyForMs, neverHealthy, refusesRequestsOnly } = this.behavior
     if (this.life.over || this.terminatedMs !== null || ageMs < bootMs) return NOBODY_LISTENS
     if (!refusesRequestsOnly && !this.#listens()) return NOBODY_LISTENS
     if (neverHealthy) return { status: 503 }
@@ -183,7 +183,7 @@ export class WebProgram {
 
   /** Ends after its open requests when it is graceful; otherwise at once. */
   #endWhenDone(): void {
-    if (this.#open === 0 || !this.behaviour.graceful) this.#exit(0)
+    if (this.#open === 0 || !this.behavior.graceful) this.#exit(0)
   }
 
   #exit(code: number): void {

@@ -5,7 +5,7 @@ import { Life } from '../life.ts'
 import type { Network, Reply } from '../network.ts'
 import type { SeededRandom } from '../random.ts'
 import type { World } from '../world.ts'
-import { type Behaviour, drawBehaviour } from './behaviour.ts'
+import { type Behavior, drawBehavior } from './behaviour.ts'
 import { Handler, type HeldJob, type JobInput } from './handler.ts'
 import { Protocol } from './protocol.ts'
 
@@ -28,7 +28,7 @@ const ORPHAN_MS = 60_000
 /** A simulated worker that uses the real worker protocol. */
 export class SimWorker {
   readonly id: WorkerId
-  readonly behaviour: Behaviour
+  readonly behavior: Behavior
   readonly life: Life
   readonly #parts: WorkerParts
   readonly #env: Readonly<Record<string, string>>
@@ -55,14 +55,14 @@ export class SimWorker {
     this.#parts = parts
     this.#env = spec.protocolEnv
     this.#random = world.random(`worker ${spec.workerId}`)
-    const drawn = drawBehaviour(this.#random, world.faults.worker)
-    this.behaviour = world.crashLoop ? { ...drawn, name: 'broken', crash: 'at start', bootMs: 500 } : drawn
+    const drawn = drawBehavior(this.#random, world.faults.worker)
+    this.behavior = world.crashLoop ? { ...drawn, name: 'broken', crash: 'at start', bootMs: 500 } : drawn
     this.life = new Life(world.clock)
-    const { life, behaviour, id: worker } = this
-    this.#protocol = new Protocol({ id: worker, sdk: behaviour.sdk, env: this.#env, life, network })
+    const { life, behavior, id: worker } = this
+    this.#protocol = new Protocol({ id: worker, sdk: behavior.sdk, env: this.#env, life, network })
     this.#handler = new Handler({
       worker,
-      behaviour,
+      behavior,
       protocol: this.#protocol,
       life,
       random: this.#random,
@@ -73,8 +73,8 @@ export class SimWorker {
       count: what => world.count(what),
       exit: code => this.#exit(code),
     })
-    world.count(`workers: ${behaviour.name}`)
-    world.trace.add('worker', `${worker} starts as ${behaviour.name}`)
+    world.count(`workers: ${behavior.name}`)
+    world.trace.add('worker', `${worker} starts as ${behavior.name}`)
     void this.#main()
   }
 
@@ -96,7 +96,7 @@ export class SimWorker {
   }
 
   #terminate(): void {
-    if (!this.behaviour.obeysTerm || this.#terminated) return
+    if (!this.behavior.obeysTerm || this.#terminated) return
     this.#terminated = true
     // Before its loops run, the default action of the signal ends it.
     if (this.#loops === 0) this.#exit(143)
@@ -120,29 +120,29 @@ export class SimWorker {
   }
 
   async #main(): Promise<void> {
-    const { bootMs, crash } = this.behaviour
+    const { bootMs, crash } = this.behavior
     await this.life.sleep(Math.min(bootMs, IDLE_LIMIT_MS))
     if (crash === 'at start' || bootMs > IDLE_LIMIT_MS) return this.#exit(1)
-    this.#loops = this.behaviour.sdk === 'old python' ? 1 : 2
+    this.#loops = this.behavior.sdk === 'old python' ? 1 : 2
     void this.#pingLoop(this.life)
     if (this.#loops === 2) void this.#stopLoop()
-    if (this.behaviour.hooks !== 'none') this.#hooks = this.#runHooks()
+    if (this.behavior.hooks !== 'none') this.#hooks = this.#runHooks()
     await this.#takeLoop()
   }
 
   async #takeLoop(): Promise<void> {
     while (!this.#terminated) {
-      if (this.#finished >= this.behaviour.zombieAfter) return this.#onlyPing()
-      const free = this.behaviour.concurrency - this.#jobs.size
+      if (this.#finished >= this.behavior.zombieAfter) return this.#onlyPing()
+      const free = this.behavior.concurrency - this.#jobs.size
       if (free <= 0) {
-        await this.life.sleep(this.behaviour.sdk === 'runyard' ? 50 : 1_000)
+        await this.life.sleep(this.behavior.sdk === 'runyard' ? 50 : 1_000)
         continue
       }
       const reply = await this.#protocol.take(free, this.#jobs.size > 0)
-      const taken = reply.ok && reply.status === 200 ? jobsOf(reply.text) : []
+      const taken = reply.ok && reply.status === 200 ? readJobs(reply.text) : []
       const maybeUnknown = reply.loss === 'doubted'
       if (!maybeUnknown) this.#inbox = taken
-      if (this.behaviour.blocks) await this.#unblocked()
+      if (this.behavior.blocks) await this.#unblocked()
       this.#inbox = []
       if (taken.length > 0) this.#accept(taken, maybeUnknown)
       else await this.life.sleep(pauseAfter(reply))
@@ -155,7 +155,7 @@ export class SimWorker {
    * it if it holds no job, and exits.
    */
   async #runHooks(): Promise<boolean> {
-    const { hooks } = this.behaviour
+    const { hooks } = this.behavior
     const print = (line: string) => this.#parts.print(this.id, line, null)
     if (hooks !== 'fail in silence') print('INFO Prestart | phase started')
     await this.life.sleep(this.#random.int(0, 5_000))
@@ -168,7 +168,7 @@ export class SimWorker {
     if (hooks === 'fail') print(`ERROR prestart_failed | ${this.#failure()}`)
     const reply = this.#jobs.size === 0 ? await this.#protocol.take(1, false) : null
     if (reply?.ok === true && reply.status === 200)
-      for (const job of jobsOf(reply.text)) this.#jobs.set(job.id, heldJob(job))
+      for (const job of readJobs(reply.text)) this.#jobs.set(job.id, heldJob(job))
     for (const id of this.#jobs.keys())
       await this.#protocol.post('OUTPUT', id, JSON.stringify({ error: this.#failure() }))
     this.#parts.world.count('workers that did not start')
@@ -196,13 +196,13 @@ export class SimWorker {
       const job = heldJob(took, maybeUnknown)
       this.#jobs.set(id, job)
       // The Python SDK does not run jobs that arrive after SIGTERM, and does not report them.
-      if (this.#terminated && this.behaviour.sdk !== 'runyard') this.#jobs.delete(id)
+      if (this.#terminated && this.behavior.sdk !== 'runyard') this.#jobs.delete(id)
       else void this.#work(job)
     }
   }
 
   async #work(job: HeldJob): Promise<void> {
-    const { blocks, forgets, posts } = this.behaviour
+    const { blocks, forgets, posts } = this.behavior
     // A real worker forgets a job that it could not report. It does not go on with it, except for a late result.
     if (forgets && (job.input.chunks ?? 0) === 0)
       this.life.after(this.#random.int(0, 2 * job.input.ms), () => this.#forget(job))
@@ -233,7 +233,7 @@ export class SimWorker {
   async #stopLoop(): Promise<void> {
     while (!this.#terminated) {
       const reply = await this.#protocol.stops()
-      if (this.behaviour.blocks) await this.#unblocked()
+      if (this.behavior.blocks) await this.#unblocked()
       if (!reply.ok || reply.status !== 200) {
         await this.life.sleep(reply.ok && reply.status === 429 ? 5_000 : 1_000)
         continue
@@ -245,8 +245,8 @@ export class SimWorker {
 
   #stop(id: JobId): void {
     const job = this.#jobs.get(id)
-    if (job === undefined || !this.behaviour.obeysStops) return
-    if (!job.begun && this.behaviour.sdk === 'python') {
+    if (job === undefined || !this.behavior.obeysStops) return
+    if (!job.begun && this.behavior.sdk === 'python') {
       this.#parts.world.count('stops that arrive too early')
       return
     }
@@ -275,7 +275,7 @@ export class SimWorker {
     world.trace.add('worker', `${this.id} exits with ${code}`)
     if (code !== 0) world.count('worker crashes')
     this.life.end()
-    if (this.behaviour.orphanPings) {
+    if (this.behavior.orphanPings) {
       const orphan = new Life(world.clock)
       void this.#pingLoop(orphan, [...this.#jobs.keys()])
       orphan.after(ORPHAN_MS, () => orphan.end())
@@ -293,7 +293,7 @@ function heldJob({ id, input }: TakenJob, maybeUnknown = false): HeldJob {
   return { id, input: input.openai_input ?? input, begun: false, stopped: false, maybeUnknown }
 }
 
-function jobsOf(text: string): TakenJob[] {
+function readJobs(text: string): TakenJob[] {
   const parsed = JSON.parse(text) as TakenJob | TakenJob[]
   return Array.isArray(parsed) ? parsed : [parsed]
 }

@@ -3,7 +3,7 @@
 import type { Caller } from '../core/accounts/permission.ts'
 import type { AuditObject, AuditOrigin } from '../core/audit/entry.ts'
 import type { Change } from '../events.ts'
-import type { AuditedOperation, AuditLog, AuditLook, SeenChange } from '../services/audit/audit-log.ts'
+import type { AuditDescription, AuditedOperation, AuditLog, SeenChange } from '../services/audit/audit-log.ts'
 import { type AuditViews, endpointView, templateView } from '../services/audit/audit-views.ts'
 import type { SavedEndpoint, WithTemplate } from '../services/endpoints/endpoints.ts'
 import type { SavedTemplate } from '../services/endpoints/templates.ts'
@@ -16,7 +16,7 @@ export interface AuditParts {
 }
 
 /** An operation that a caller asked for. */
-export type AskedOperation = Omit<AuditedOperation, 'origin'> & {
+export type CallerOperation = Omit<AuditedOperation, 'origin'> & {
   readonly caller: Caller
   readonly env: Pick<SurfaceEnv, 'address' | 'requestId' | 'session'>
 }
@@ -30,19 +30,22 @@ export type ReportSave = (saved: SavedEndpoint | SavedTemplate) => void
  */
 export function audited<Result>(
   { audit, auditViews }: AuditParts,
-  { caller, env, ...asked }: AskedOperation,
+  { caller, env, ...asked }: CallerOperation,
   run: (report: ReportSave) => Promise<Result>,
-  { reports = false, ...look }: Omit<AuditLook<Result>, 'view'> & { readonly reports?: boolean | undefined } = {},
+  {
+    reports = false,
+    ...look
+  }: Omit<AuditDescription<Result>, 'view'> & { readonly reports?: boolean | undefined } = {},
 ): Promise<Result> {
   const view = (object: AuditObject) => auditViews.find(caller.owner, object)
   return audit.change(
-    { ...asked, origin: originOf(caller, env) },
-    report => run(saved => report(seenChange(saved))),
+    { ...asked, origin: auditOrigin(caller, env) },
+    report => run(saved => report(auditChange(saved))),
     reports ? look : { ...look, view },
   )
 }
 
-function seenChange(saved: SavedEndpoint | SavedTemplate): SeenChange {
+function auditChange(saved: SavedEndpoint | SavedTemplate): SeenChange {
   if ('endpoint' in saved) {
     const view = ({ endpoint, template }: WithTemplate) => endpointView(endpoint, template)
     return { before: saved.before && view(saved.before), after: view(saved) }
@@ -53,13 +56,13 @@ function seenChange(saved: SavedEndpoint | SavedTemplate): SeenChange {
 /** The author of a change, for its event. */
 export function changedBy(
   { owner: account, keyId: by }: Caller,
-  { address, requestId }: AskedOperation['env'],
+  { address, requestId }: CallerOperation['env'],
 ): Pick<Change, 'account' | 'by' | 'address' | 'requestId'> {
   return { account, by, address: address?.() ?? null, requestId }
 }
 
 /** The caller and its address. */
-export function originOf(caller: Caller, { address, requestId, session }: AskedOperation['env']): AuditOrigin {
+export function auditOrigin(caller: Caller, { address, requestId, session }: CallerOperation['env']): AuditOrigin {
   const { owner: account, keyId } = caller
   return { account, keyId, session: session !== undefined, address: address?.() ?? null, requestId }
 }

@@ -1,5 +1,5 @@
 import type { Context } from 'hono'
-import { type Body, LARGE_BODY_BYTES, notUtf8, textOf } from '../core/bodies/body-readings.ts'
+import { type Body, decodeBody, LARGE_BODY_BYTES, notUtf8 } from '../core/bodies/body-readings.ts'
 import { AppError } from '../core/errors.ts'
 import { fairShare } from '../core/fair-share.ts'
 import type { Clock } from '../ports/clock.ts'
@@ -40,7 +40,7 @@ export interface BodyRequest {
 }
 
 /** The request of a call of Hono, whose bindings are those of the surface. */
-export function requestOf({ req, env }: Context<{ Bindings: SurfaceEnv }>): BodyRequest {
+export function bodyRequest({ req, env }: Context<{ Bindings: SurfaceEnv }>): BodyRequest {
   return { request: req.raw, env }
 }
 
@@ -171,7 +171,7 @@ class HeldBody {
 
   /** The whole body. If it is in a file, waits for room in memory. @throws AppError `rate_limited` */
   content(): Body | Promise<Body> {
-    if (this.#moving !== null || this.#file !== null) return this.#contentOfFile()
+    if (this.#moving !== null || this.#file !== null) return this.#fileContent()
     if (this.#lost) throw noRoom()
     if (this.#memory !== null) this.#rooms.memory.fix(this.#memory)
     return decode(this.#pieces, this.#bytes)
@@ -220,7 +220,7 @@ class HeldBody {
     if (!this.#lost) await this.#append(piece)
   }
 
-  async #contentOfFile(): Promise<Body> {
+  async #fileContent(): Promise<Body> {
     if (this.#moving !== null) await this.#moving
     if (this.#lost) throw noRoom()
     this.#rooms.disk.fix(this.#disk!)
@@ -293,7 +293,7 @@ async function readLimited({ request, env }: BodyRequest, limit: BodyLimit, held
 
 /** The body of a request as it arrives; null without one. */
 export function incomingBody({ request, env }: BodyRequest): IncomingBody | null {
-  return env.body === undefined ? bodyOf(request) : env.body()
+  return env.body === undefined ? bodyFromRequest(request) : env.body()
 }
 
 /** @throws AppError `unsupported_media` for a body with a compression or another content coding */
@@ -304,7 +304,7 @@ function refuseCoded(call: BodyRequest): void {
   throw new AppError('unsupported_media', `a body with the Content-Encoding ${name} is not taken; send it without one`)
 }
 
-function bodyOf({ body }: Request): IncomingBody | null {
+function bodyFromRequest({ body }: Request): IncomingBody | null {
   if (body === null) return null
   return {
     pieces: () => body.values({ preventCancel: true }) as AsyncIterable<Uint8Array>,
@@ -325,5 +325,5 @@ function tooLarge(size: string, maxBytes: number): AppError {
  * would block the event loop.
  */
 function decode(pieces: readonly Uint8Array[], bytes: number): Body {
-  return bytes >= LARGE_BODY_BYTES ? pieces : (textOf(pieces) ?? pieces)
+  return bytes >= LARGE_BODY_BYTES ? pieces : (decodeBody(pieces) ?? pieces)
 }

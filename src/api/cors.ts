@@ -14,18 +14,18 @@ const METHODS = 'GET, POST'
 const EXPOSED = 'retry-after, x-request-id'
 
 /** The origins that an endpoint names itself. */
-export type OriginsOfEndpoint = (id: EndpointId) => Promise<readonly string[]>
+export type FindOrigins = (id: EndpointId) => Promise<readonly string[]>
 
 /** Pages by their origins: those of the server for all endpoints, and those of each endpoint. */
 export class CorsOrigins {
   readonly #origins: ReadonlySet<string>
-  readonly #ofEndpoint: OriginsOfEndpoint
+  readonly #findOrigins: FindOrigins
   readonly #emit: Emit
 
   /** @param origins such as `https://app.example`, or {@link ANY_ORIGIN} */
-  constructor(origins: readonly string[], ofEndpoint: OriginsOfEndpoint, emit: Emit) {
+  constructor(origins: readonly string[], ofEndpoint: FindOrigins, emit: Emit) {
     this.#origins = new Set(origins)
-    this.#ofEndpoint = ofEndpoint
+    this.#findOrigins = ofEndpoint
     this.#emit = emit
   }
 
@@ -73,7 +73,7 @@ export class CorsOrigins {
     if (allowed !== null) return allowed
     const id = segments[2] ?? ''
     if (!isEndpointId(id)) return null
-    return allowedBy(new Set(await this.#ofEndpoint(id)), origin)
+    return allowedBy(new Set(await this.#findOrigins(id)), origin)
   }
 
   /** Null if the path names no endpoint. */

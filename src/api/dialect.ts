@@ -37,7 +37,7 @@ export interface V1Member<Name extends string = string, Schema extends z.ZodType
 /** A member of GraphQL, with its lines in the type and in the input of the schema. */
 export interface GraphqlMember extends Member {
   readonly shownLine: string
-  readonly givenLine: string
+  readonly inputLine: string
 }
 
 /** A name without more: the dialect writes, reads and shows the field by hand. */
@@ -99,7 +99,7 @@ export function graphql<Sent = unknown, Value = unknown>(
     read: sent => (sent == null ? undefined : read === undefined ? sent : read(sent as Sent)),
     show: value => (show === undefined ? value : show(value as Value)),
     shownLine: line(about, type),
-    givenLine: line(aboutInput, input),
+    inputLine: line(aboutInput, input),
   }
 }
 
@@ -134,7 +134,7 @@ export function graphqlMembers(table: MemberTable, values: object): Readonly<Rec
 }
 
 /** The names in problems of fields. */
-export function namesOf(table: MemberTable, dialect: Dialect): FieldNames {
+export function dialectNames(table: MemberTable, dialect: Dialect): FieldNames {
   return Object.fromEntries(
     Object.entries(table).flatMap(([field, { [dialect]: member }]) => (member === null ? [] : [[field, member.name]])),
   )
@@ -181,7 +181,7 @@ export function v1Shape<Table extends MemberTable>(table: Table): V1Shape<Table>
 /** The lines of the members in the GraphQL schema, by field. */
 export function graphqlLines<Table extends MemberTable>(
   table: Table,
-  place: 'shownLine' | 'givenLine',
+  place: 'shownLine' | 'inputLine',
 ): Readonly<Record<keyof Table, string>> {
   const entries = Object.entries(table).flatMap(([field, { graphql }]) =>
     graphql !== null && place in graphql ? [[field, (graphql as GraphqlMember)[place]]] : [],

@@ -3,11 +3,11 @@
  * content has a weak tag.
  * @param etag as in the header `ETag`, weak or strong
  */
-export function isKnownTag(etag: string, { headers }: Pick<Request, 'headers'>): boolean {
+export function isCachedTag(etag: string, { headers }: Pick<Request, 'headers'>): boolean {
   const known = headers.get('if-none-match')?.split(',') ?? []
-  return known.some(one => opaque(one.trim()) === opaque(etag))
+  return known.some(one => withoutWeakMark(one.trim()) === withoutWeakMark(etag))
 }
 
-function opaque(etag: string): string {
+function withoutWeakMark(etag: string): string {
   return etag.replace(/^W\//, '')
 }

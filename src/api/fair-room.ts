@@ -133,7 +133,7 @@ export class FairRoom {
     const wanted = this.#accounts.of(account) + more
     const accounts = [...this.#accounts].filter(([name, bytes]) => name !== account && bytes > wanted)
     for (const [name] of accounts.sort((a, b) => b[1] - a[1])) {
-      const parts = [...(this.#claims.get(name)?.values() ?? [])].sort((a, b) => bytesOf(b) - bytesOf(a))
+      const parts = [...(this.#claims.get(name)?.values() ?? [])].sort((a, b) => sumBytes(b) - sumBytes(a))
       const victim = parts.map(largest).find(found => found !== null)
       if (victim !== undefined) return victim
     }
@@ -143,13 +143,13 @@ export class FairRoom {
   #ownVictimFor(asking: HeldClaim, more: number): HeldClaim | null {
     const { account, part } = asking.holder
     const parts = this.#claims.get(account)!
-    const wanted = bytesOf(parts.get(part) ?? []) + more
-    const others = [...parts].filter(([name, claims]) => name !== part && bytesOf(claims) > wanted)
-    const victims = others.sort((a, b) => bytesOf(b[1]) - bytesOf(a[1])).map(([, claims]) => largest(claims))
-    return victims.find(found => found !== null) ?? this.#staleOf(asking)
+    const wanted = sumBytes(parts.get(part) ?? []) + more
+    const others = [...parts].filter(([name, claims]) => name !== part && sumBytes(claims) > wanted)
+    const victims = others.sort((a, b) => sumBytes(b[1]) - sumBytes(a[1])).map(([, claims]) => largest(claims))
+    return victims.find(found => found !== null) ?? this.#findStale(asking)
   }
 
-  #staleOf(asking: HeldClaim): HeldClaim | null {
+  #findStale(asking: HeldClaim): HeldClaim | null {
     const { staleMs, now } = this.#options
     if (staleMs === undefined) return null
     const claims = this.#claims.get(asking.holder.account)?.get(asking.holder.part) ?? []
@@ -161,7 +161,7 @@ export class FairRoom {
   }
 }
 
-function bytesOf(claims: Iterable<HeldClaim>): number {
+function sumBytes(claims: Iterable<HeldClaim>): number {
   let bytes = 0
   for (const claim of claims) bytes += claim.bytes
   return bytes

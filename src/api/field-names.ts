@@ -1,6 +1,6 @@
 /** Problems of fields as sentences, with the names that each dialect has for fields. */
 import { type FieldNames, type FieldProblem, problemSentence, problemWithoutField } from '../core/field-problem.ts'
-import { type Dialect, namesOf } from './dialect.ts'
+import { type Dialect, dialectNames } from './dialect.ts'
 import { ENDPOINT_MEMBERS, PART_MEMBERS } from './endpoint-fields.ts'
 import { TEMPLATE_MEMBERS } from './template-fields.ts'
 
@@ -20,7 +20,7 @@ const OTHERS: Readonly<Record<Dialect, FieldNames>> = {
 }
 
 function allNames(dialect: Dialect): FieldNames {
-  return { ...namesOf({ ...TEMPLATE_MEMBERS, ...ENDPOINT_MEMBERS, ...PART_MEMBERS }, dialect), ...OTHERS[dialect] }
+  return { ...dialectNames({ ...TEMPLATE_MEMBERS, ...ENDPOINT_MEMBERS, ...PART_MEMBERS }, dialect), ...OTHERS[dialect] }
 }
 
 const REST_NAMES = allNames('rest')

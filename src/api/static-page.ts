@@ -46,7 +46,7 @@ export function formsResponse(
 ): Response {
   const compressed = gzip !== null && acceptsGzip(asked.get('accept-encoding') ?? '')
   const content = compressed ? gzip : plain
-  return new Response(method === 'HEAD' ? null : piecesOf(content), {
+  return new Response(method === 'HEAD' ? null : pieceStream(content), {
     headers: {
       ...headers,
       'content-length': String(content.byteLength),
@@ -57,7 +57,7 @@ export function formsResponse(
 }
 
 /** Reads each piece after the one before it is sent, so that a connection that is not read holds only a few. */
-function piecesOf(content: Uint8Array): ReadableStream<Uint8Array> {
+function pieceStream(content: Uint8Array): ReadableStream<Uint8Array> {
   let at = 0
   return new ReadableStream<Uint8Array>(
     {

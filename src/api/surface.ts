@@ -1,10 +1,10 @@
 import { readAuthorizationKey } from '../core/accounts/authorization.ts'
 import type { Caller } from '../core/accounts/permission.ts'
 import { AppError, toAppError } from '../core/errors.ts'
-import { SLICE_CHARACTERS, slicesOf } from '../core/json/text-slices.ts'
+import { gatherSlices, SLICE_CHARACTERS } from '../core/json/text-slices.ts'
 import type { Emit } from '../events.ts'
 import type { Access } from '../services/accounts/access.ts'
-import type { AddressOf } from '../services/accounts/failed-keys.ts'
+import type { ReadAddress } from '../services/accounts/failed-keys.ts'
 import type { OpenSession } from '../services/accounts/sessions.ts'
 
 /** Reports the end of a response: complete or not. */
@@ -28,7 +28,7 @@ export interface RequestEnv {
   /** The id of the request: its client's, or one of the listener. */
   readonly requestId: string
   /** Address of the client, if known. Without it, failed keys are not counted. */
-  readonly address?: AddressOf
+  readonly address?: ReadAddress
   /**
    * Records the account of the request. False: the account has too many requests at once. Without it no limit
    * applies.
@@ -112,7 +112,7 @@ export function authorizationKey(request: Request): string | null {
  * @param keyOf reads the key; from the Authorization header unless given
  * @throws AppError as {@link Access.authenticate}
  */
-export async function callerOf(
+export async function authenticatedCaller(
   access: Pick<Access, 'authenticate'>,
   request: Request,
   { session, address }: SurfaceEnv,
@@ -170,7 +170,7 @@ export function textResponse(
   const parts = typeof text === 'string' ? [text] : text
   if (parts.every(part => part.length <= SLICE_CHARACTERS)) return new Response(parts.join(''), init)
   const bytes = parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0)
-  const slices = slicesOf(parts)
+  const slices = gatherSlices(parts)
   const encoder = new TextEncoder()
   const pull = (controller: ReadableStreamDefaultController<Uint8Array>) => {
     const { value, done } = slices.next()

@@ -9,15 +9,15 @@ import { type CorsOrigins, isPreflight, managementRefusal } from './cors.ts'
 import { type Fetch, jsonText, type Surface, type SurfaceEnv, type SurfaceName, type SurfaceRoute } from './surface.ts'
 import { WORKER_CALLS } from './worker/routes.ts'
 
-function routeOf(url: URL): SurfaceRoute {
+function routeFromUrl(url: URL): SurfaceRoute {
   const segments = url.pathname.split('/')
-  return { url, segments, surface: surfaceOf(segments) }
+  return { url, segments, surface: surfaceName(segments) }
 }
 
 /**
  * Surface of the segments of a path; null for an unknown path. Management routes take precedence over endpoint ids.
  */
-function surfaceOf([, first, second, third]: readonly string[]): SurfaceName | null {
+function surfaceName([, first, second, third]: readonly string[]): SurfaceName | null {
   if (first === 'graphql') return 'graphql'
   if (first === 'healthz' || first === 'readyz' || first === 'metrics' || first === 'ops') return 'ops'
   if (first === 'v1') return 'restV1'
@@ -45,7 +45,7 @@ export function keepsReserved({ url = '', headers }: Head, isConsole: boolean): 
   // As the surfaces read it: without dot segments.
   const parsed = url.startsWith('/') ? URL.parse(`http://localhost${url}`) : null
   if (parsed === null) return false
-  const { surface } = routeOf(parsed)
+  const { surface } = routeFromUrl(parsed)
   if (surface === null || surface === 'jobs' || surface === 'openai' || surface === 's3') return false
   if (isConsole) return headers[TOKEN_HEADER] !== undefined
   if (surface === 'ops') return true
@@ -62,7 +62,7 @@ export function keepsReserved({ url = '', headers }: Head, isConsole: boolean): 
 export function isS3Call(url: string): boolean {
   // As the surfaces read it: without dot segments.
   const parsed = url.startsWith('/') ? URL.parse(`http://localhost${url}`) : null
-  return parsed !== null && routeOf(parsed).surface === 's3'
+  return parsed !== null && routeFromUrl(parsed).surface === 's3'
 }
 
 /** The surfaces that pages of other origins may call. */
@@ -93,7 +93,7 @@ export function dispatch(
   const { consoleUrl = null } = consoleParts.addresses
   const isConsole = isConsoleHost(consoleUrl)
   const ofOtherHosts = async (surface: SurfaceName | null, request: Request, env: SurfaceEnv) => {
-    if (surface === null) return nowhere(request, env.route.url, offered.has('console') ? consoleUrl : null)
+    if (surface === null) return refuseAddress(request, env.route.url, offered.has('console') ? consoleUrl : null)
     if (!CALLED_BY_PAGES.has(surface))
       return isPreflight(request) ? managementRefusal() : surfaces[surface](request, env)
     const response = (await cors.preflight(request, env.route)) ?? (await surfaces[surface](request, env))
@@ -101,17 +101,17 @@ export function dispatch(
     return response
   }
   const ofConsole = async (surface: SurfaceName | null, request: Request, env: SurfaceEnv) => {
-    if (!offered.has('console')) return nowhere(request, env.route.url, null)
+    if (!offered.has('console')) return refuseAddress(request, env.route.url, null)
     const api = surface === null || !CALLED_BY_CONSOLE.has(surface) ? null : surfaces[surface]
     return consoleAnswer(consoleParts, { request, env }, api)
   }
   return async (request, env) => {
     const startMs = clock.monotonic()
-    const route = routeOf(new URL(request.url))
+    const route = routeFromUrl(new URL(request.url))
     const surface = route.surface !== null && offered.has(route.surface) ? route.surface : null
     const answer = isConsole(route.url.hostname) ? ofConsole : ofOtherHosts
     const response = await answer(surface, request, { ...env, route })
-    guard(response)
+    setDefaultHeaders(response)
     // No body may be coded (RFC 9110, 15.5.16).
     if (response.status === 415 && request.headers.has('content-encoding'))
       response.headers.set('accept-encoding', 'identity')
@@ -122,7 +122,7 @@ export function dispatch(
 }
 
 /** A browser on the server's machine that opens the server itself is redirected to the console. */
-function nowhere(request: Request, { pathname, hostname }: URL, consoleUrl: string | null): Response {
+function refuseAddress(request: Request, { pathname, hostname }: URL, consoleUrl: string | null): Response {
   const isStart = pathname === '/' && (request.method === 'GET' || request.method === 'HEAD')
   if (!isStart || consoleUrl === null) return jsonText('{"error":"there is nothing at this path"}', 404)
   if (isLoopbackHost(hostname) && /\btext\/html\b/.test(request.headers.get('accept') ?? '')) {
@@ -132,7 +132,7 @@ function nowhere(request: Request, { pathname, hostname }: URL, consoleUrl: stri
 }
 
 /** Forbids caching and content sniffing. Pages set their own `Cache-Control`. */
-function guard({ headers }: Response): void {
+function setDefaultHeaders({ headers }: Response): void {
   headers.set('x-content-type-options', 'nosniff')
   if (!headers.has('cache-control')) headers.set('cache-control', 'no-store')
 }

@@ -152,6 +152,6 @@ function inAuditLog(folder: BackupFolder, audit: AuditLog): BackupFolder {
     everyMs: folder.everyMs,
     newest: nowMs => folder.newest(nowMs),
     make: signal =>
-      audit.change(asked, () => folder.make(signal), { detailOf: ({ file, bytes }) => ({ file, bytes }) }),
+      audit.change(asked, () => folder.make(signal), { detailFromResult: ({ file, bytes }) => ({ file, bytes }) }),
   }
 }

@@ -32,7 +32,7 @@ import { LoadBalancer } from '../services/balancing/load-balancer.ts'
 import { BillCalculator } from '../services/billing/bill-calculator.ts'
 import { EndpointDomains } from '../services/endpoints/endpoint-domains.ts'
 import { Endpoints } from '../services/endpoints/endpoints.ts'
-import { KnownEndpoints } from '../services/endpoints/known-endpoints.ts'
+import { CachedEndpoints } from '../services/endpoints/known-endpoints.ts'
 import { ReleaseResults } from '../services/endpoints/release-results.ts'
 import { Releases } from '../services/endpoints/releases.ts'
 import { Templates } from '../services/endpoints/templates.ts'
@@ -45,7 +45,7 @@ import { JobRecords } from '../services/jobs/job-records.ts'
 import { Jobs } from '../services/jobs/jobs.ts'
 import { Streams } from '../services/jobs/streams.ts'
 import { Webhooks } from '../services/jobs/webhooks.ts'
-import { KnownRows, remembering } from '../services/known-rows.ts'
+import { CachedRows, remembering } from '../services/known-rows.ts'
 import { LongPoll } from '../services/long-poll.ts'
 import { EndpointModels } from '../services/models/endpoint-models.ts'
 import { ModelOperations } from '../services/models/model-operations.ts'
@@ -87,7 +87,7 @@ export function createServices(
   signals: StopSignals,
   requests?: Targets & Traffic,
 ) {
-  const base = baseOf(given, config)
+  const base = baseServices(given, config)
   const { ports, audit } = base
   const accounts = accountServices(ports, config)
   const jobs = jobServices(ports, config, accounts)
@@ -116,15 +116,15 @@ export function createServices(
 }
 
 /** The ports of the services, and the audit log, which all of them write. */
-function baseOf(given: Ports, config: AppConfig) {
+function baseServices(given: Ports, config: AppConfig) {
   const { clock, time } = given
   const events = new EventStream()
   const { emit } = events
   const timeKeeper = time === undefined ? null : new TimeKeeper({ store: given.store, time, emit }, config.renewTerm)
   // Retention removes nothing while the time of the server waits.
   const held = timeKeeper === null ? given.store : layered(given.store, holdingRemovals(timeKeeper))
-  const known = new KnownEndpoints({ store: held, clock })
-  const worker = new KnownRows((tokenHash: string) => held.workers.findByToken(tokenHash), clock)
+  const known = new CachedEndpoints({ store: held, clock })
+  const worker = new CachedRows((tokenHash: string) => held.workers.findByToken(tokenHash), clock)
   const store = layered(held, remembering({ endpoint: known.rows, worker }))
   const ports: Ports = { ...given, emit, store }
   /** For readers of events and the audit log: the store without its cache in memory. */
@@ -231,7 +231,7 @@ function balancingServices(
     forwarding,
     traffic: requestQueues,
     stopping: given.signals.stopping,
-    queueAddressOf: id => jobsUrl(given.addresses, id),
+    queueAddress: id => jobsUrl(given.addresses, id),
     ...(config.admission !== undefined && { rules: config.admission }),
   })
   return {
@@ -271,7 +271,7 @@ function endpointServices(
 
 /** Readers of the event stream. @param emit the stream outside of the application */
 function recordingServices(
-  { events, uncached, auditKeeper }: ReturnType<typeof baseOf>,
+  { events, uncached, auditKeeper }: ReturnType<typeof baseServices>,
   emit: Emit,
   config: AppConfig,
   { balancing }: { readonly balancing: LoadBalancer },
@@ -286,7 +286,7 @@ function recordingServices(
   return { recorders, feed }
 }
 
-type ObservedServices = ReturnType<typeof baseOf> &
+type ObservedServices = ReturnType<typeof baseServices> &
   ReturnType<typeof jobServices> &
   ReturnType<typeof workerServices> &
   ReturnType<typeof balancingServices> &

@@ -29,21 +29,21 @@ export class CliCommand extends Command {
     if (isIncomplete && missingArgument(this) !== null) throw missingArgument(this)
     if (code === 'commander.unknownCommand') throw unknownCommand(this, this.args[0] ?? '')
     if (code === 'commander.excessArguments') throw excessArgument(this)
-    if (code === 'commander.unknownOption') throw unknownOption(this, inOneSentence(message))
+    if (code === 'commander.unknownOption') throw unknownOption(this, joinSentence(message))
     if (code === 'commander.missingMandatoryOptionValue')
-      throw missingOption(this) ?? new UsageError(inOneSentence(message), this)
-    throw new UsageError(inOneSentence(message), this)
+      throw missingOption(this) ?? new UsageError(joinSentence(message), this)
+    throw new UsageError(joinSentence(message), this)
   }
 }
 
 /** The full name of a command, as it is typed. */
 export function commandName(command: Command): string {
-  return ['runyard', ...wordsOf(command)].join(' ')
+  return ['runyard', ...commandPath(command)].join(' ')
 }
 
 /** The names of a command and of the groups that it is in, without that of the program. */
-export function wordsOf(command: Command): string[] {
-  return command.parent === null ? [] : [...wordsOf(command.parent), command.name()]
+export function commandPath(command: Command): string[] {
+  return command.parent === null ? [] : [...commandPath(command.parent), command.name()]
 }
 
 /** The call of a command, on one line. */
@@ -55,7 +55,7 @@ function missingArgument(command: Command): UsageError | null {
   const missing = command.registeredArguments.filter(({ required }) => required)[command.args.length]
   if (missing === undefined) return null
   const about = missing.description === '' ? '' : `: ${missing.description}`
-  return new UsageError(`${wordsOf(command).join(' ')} needs <${missing.name()}>${about}`, command, missing.name())
+  return new UsageError(`${commandPath(command).join(' ')} needs <${missing.name()}>${about}`, command, missing.name())
 }
 
 function missingOption(command: Command): UsageError | null {
@@ -64,7 +64,7 @@ function missingOption(command: Command): UsageError | null {
   )
   if (missing === undefined) return null
   const flag = missing.flags.replace(/^-\w, /, '')
-  return new UsageError(`${wordsOf(command).join(' ')} needs ${flag}: ${missing.description}`, command)
+  return new UsageError(`${commandPath(command).join(' ')} needs ${flag}: ${missing.description}`, command)
 }
 
 function unknownCommand(group: Command, word: string): UsageError {
@@ -74,7 +74,7 @@ function unknownCommand(group: Command, word: string): UsageError {
   const hint = close === null ? '' : `; did you mean ${commandName(group)} ${close}?`
   // The program has too many commands for a line; its help groups them.
   const list = group.parent === null ? 'runyard --help lists the commands' : `there are ${names.join(', ')}`
-  const who = group.parent === null ? 'there is' : `${wordsOf(group).join(' ')} has`
+  const who = group.parent === null ? 'there is' : `${commandPath(group).join(' ')} has`
   return new UsageError(`${who} no command '${word}'${hint === '' ? `; ${list}` : hint}`, group)
 }
 
@@ -84,7 +84,7 @@ function excessArgument(command: Command): UsageError {
   const group = command.parent
   const isNamed = group?.args.some(given => [command.name(), ...command.aliases()].includes(given)) === true
   if (group !== null && !isNamed) return unknownCommand(group, word)
-  const name = wordsOf(command).join(' ')
+  const name = commandPath(command).join(' ')
   const hasName = command.registeredArguments.length === 0 && command.options.some(({ long }) => long === '--name')
   if (hasName) return new UsageError(`${name} takes a name with its option: --name ${word}`, command)
   return new UsageError(`${name} takes no ${command.args.length > 1 ? 'further ' : ''}argument '${word}'`, command)
@@ -100,7 +100,7 @@ function unknownOption(command: Command, said: string): UsageError {
 }
 
 /** A message of the library without its prefix "error: " and without its suggestion on a second line. */
-function inOneSentence(message: string): string {
+function joinSentence(message: string): string {
   const [said = '', hint] = message.replace(/^error: /, '').split('\n')
   if (hint === undefined) return said
   return `${said}; ${hint.slice(1, -1).replace(/^D/, 'd')}`

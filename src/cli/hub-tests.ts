@@ -32,18 +32,18 @@ export function readHubTests(text: string): HubTests | { readonly mistakes: read
   }
   if (!isRecord(parsed)) return { mistakes: ['it must be an object with "tests"'] }
   const mistakes: string[] = []
-  const tests = testsOf(parsed.tests, mistakes, inputsOf(text, parsed.tests))
-  const env = envOf(parsed.config ?? {}, mistakes)
+  const tests = readTests(parsed.tests, mistakes, readInputs(text, parsed.tests))
+  const env = readEnv(parsed.config ?? {}, mistakes)
   return mistakes.length > 0 ? { mistakes } : { tests, env }
 }
 
 /** The input of each test in the text of the file; undefined where it has none. */
-function inputsOf(text: string, list: unknown): readonly (JsonText | undefined)[] {
+function readInputs(text: string, list: unknown): readonly (JsonText | undefined)[] {
   if (!Array.isArray(list)) return []
   return elementTexts(memberTexts(text).get('tests')!).map(test => new JsonText(test).members()?.get('input'))
 }
 
-function testsOf(list: unknown, mistakes: string[], inputs: readonly (JsonText | undefined)[]): HubTest[] {
+function readTests(list: unknown, mistakes: string[], inputs: readonly (JsonText | undefined)[]): HubTest[] {
   if (!Array.isArray(list) || list.length === 0 || list.length > MAX_TESTS) {
     mistakes.push(`tests must be a list of 1 to ${MAX_TESTS} tests`)
     return []
@@ -55,30 +55,30 @@ function testsOf(list: unknown, mistakes: string[], inputs: readonly (JsonText |
       mistakes.push(`${at} must be an object`)
       return { name: '', input: NO_INPUT, timeoutMs: null }
     }
-    const name = nameOf(test.name, at, mistakes)
+    const name = readName(test.name, at, mistakes)
     const first = places.get(name)
     if (name !== '' && first !== undefined) mistakes.push(`${at}.name is that of tests[${first}] too`)
     places.set(name, first ?? index)
     const input = inputs[index]
     if (input === undefined) mistakes.push(`${at}.input is missing`)
-    return { name, input: input ?? NO_INPUT, timeoutMs: timeoutOf(test.timeout, at, mistakes) }
+    return { name, input: input ?? NO_INPUT, timeoutMs: readTimeout(test.timeout, at, mistakes) }
   })
 }
 
-function nameOf(name: unknown, at: string, mistakes: string[]): string {
+function readName(name: unknown, at: string, mistakes: string[]): string {
   if (typeof name === 'string' && name.trim() !== '' && name.length <= 256) return name
   mistakes.push(`${at}.name must be a text of 1 to 256 characters`)
   return ''
 }
 
-function timeoutOf(timeout: unknown, at: string, mistakes: string[]): number | null {
+function readTimeout(timeout: unknown, at: string, mistakes: string[]): number | null {
   if (timeout === undefined || timeout === null) return null
   if (Number.isInteger(timeout) && Number(timeout) >= 1 && Number(timeout) <= MAX_MS) return Number(timeout)
   mistakes.push(`${at}.timeout must be a whole number of milliseconds from 1 to ${MAX_MS}`)
   return null
 }
 
-function envOf(config: unknown, mistakes: string[]): Record<string, string> {
+function readEnv(config: unknown, mistakes: string[]): Record<string, string> {
   if (!isRecord(config)) {
     mistakes.push('config must be an object')
     return {}

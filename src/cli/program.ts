@@ -1,7 +1,7 @@
 import { type Command, CommanderError, Option } from 'commander'
 import { systemProblem } from '../disk/access-problem.ts'
 import { packageVersion } from '../disk/package-files.ts'
-import { CliCommand, UsageError, wordsOf } from './cli-command.ts'
+import { CliCommand, commandPath, UsageError } from './cli-command.ts'
 import { choicesFor } from './client/choices.ts'
 import { messageFor, RefusedRequest } from './client/option-fields.ts'
 import { addAudit } from './commands/audit.ts'
@@ -85,7 +85,7 @@ export function commandLine(): Command {
 /** Runs the command of the arguments and sets the exit code. Wrong arguments end with code 64. */
 export async function runCommandLine(argv: readonly string[]): Promise<void> {
   const running: { command: Command | null } = { command: null }
-  surviveClosedOutput(() => (running.command === null ? [] : wordsOf(running.command)))
+  surviveClosedOutput(() => (running.command === null ? [] : commandPath(running.command)))
   const code = await execute(argv, running)
   if (code !== 0) process.exitCode = code
 }

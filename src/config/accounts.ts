@@ -5,7 +5,17 @@ import { ACCOUNT_LIMITS, type AccountLimitName, MAX_LIMIT } from '../core/accoun
 import { type RateWindow, readWindows, WINDOWS_PROBLEM } from '../core/accounts/rate-limit.ts'
 import { AUDIT_RULES } from '../core/audit/entry.ts'
 import { JOB_RECORD_RULES } from '../core/jobs/job-record.ts'
-import { flag, many, megabytes, oneOf, type Setting, setting, textOf, type ValueKind, wholeNumber } from './setting.ts'
+import {
+  checkedText,
+  flag,
+  many,
+  megabytes,
+  oneOf,
+  type Setting,
+  setting,
+  type ValueKind,
+  wholeNumber,
+} from './setting.ts'
 
 const HOUR_MS = 60 * 60_000
 const DAY_MS = 24 * HOUR_MS
@@ -128,7 +138,7 @@ export const SHARING_SETTINGS = {
   privateRegistries: many(
     '--private-registry',
     '<host[:port]>',
-    textOf(registryProblem),
+    checkedText(registryProblem),
     'registry without a public address whose images every account may run; may be repeated',
     ',',
   ),

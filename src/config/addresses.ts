@@ -1,5 +1,6 @@
 /** The settings of the addresses of the server: listeners, origins, load-balancing endpoints and HTTPS. */
 import {
+  checkedText,
   flag,
   HOST_NAME,
   HTTP_ORIGIN,
@@ -11,7 +12,6 @@ import {
   type Setting,
   setting,
   TEXT,
-  textOf,
   type ValueKind,
   wholeNumber,
 } from './setting.ts'
@@ -124,11 +124,11 @@ export function consoleClash(names: ClientNames): string | null {
   const { publicUrl, queueUrl, lbDomain, host, adminHost, allowedHosts } = names
   const consoleUrl = givenConsoleUrl(names)
   if (consoleUrl === null) return null
-  const own = hostOf(consoleUrl)
+  const own = hostnameFromUrl(consoleUrl)
   const hint = 'give the console a host of its own, such as https://console.example'
   const flags: readonly (readonly [flag: string, host: string | null])[] = [
-    ['--public-url', publicUrl === null ? null : hostOf(publicUrl)],
-    ['--queue-url', queueUrl === null ? null : hostOf(queueUrl)],
+    ['--public-url', publicUrl === null ? null : hostnameFromUrl(publicUrl)],
+    ['--queue-url', queueUrl === null ? null : hostnameFromUrl(queueUrl)],
     ['--lb-domain', lbDomain],
     ['--host', host],
     ['--admin-host', adminHost],
@@ -145,7 +145,7 @@ export function givenConsoleUrl({ consoleUrl }: Pick<ClientNames, 'consoleUrl'>)
   return consoleUrl === 'off' ? null : consoleUrl
 }
 
-function hostOf(url: string): string {
+function hostnameFromUrl(url: string): string {
   return new URL(url).hostname.replace(/\.$/, '')
 }
 
@@ -191,7 +191,7 @@ export const GATEWAY_SETTINGS = {
   trustedProxies: many(
     '--trusted-proxy',
     '<address>',
-    textOf(networkProblem),
+    checkedText(networkProblem),
     'address or network (10.0.0.0/8) of a proxy whose X-Forwarded headers are trusted; may be repeated',
     ',',
   ),

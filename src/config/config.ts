@@ -24,13 +24,13 @@ import {
   flag,
   oneOf,
   optional,
+  readValues,
   type Setting,
+  type SettingValues,
   seconds,
   setting,
   settingsIn,
   TEXT,
-  type ValuesOf,
-  valuesOf,
 } from './setting.ts'
 import {
   BACKUP_SETTINGS,
@@ -104,7 +104,7 @@ const SETTING_TABLE = {
   logLevel: setting('--log-level', '<level>', 'info', oneOf(LOG_LEVELS), `one of ${LOG_LEVELS.join(', ')}`),
 }
 
-type Values = ValuesOf<typeof SETTING_TABLE>
+type Values = SettingValues<typeof SETTING_TABLE>
 
 /** The settings of one run of the server, checked and frozen. */
 export interface Config extends Omit<Values, 'prices'> {
@@ -123,7 +123,7 @@ export interface Config extends Omit<Values, 'prices'> {
   /** Recording of traces; null if off. */
   readonly tracing: TracingConfig | null
   /** The texts of the settings that differ from their defaults, by option; `set` for those that may hold a secret. */
-  readonly differing: Readonly<Record<string, readonly string[]>>
+  readonly nonDefaults: Readonly<Record<string, readonly string[]>>
 }
 
 /** The settings by the names of their options, in the order of the help. */
@@ -156,22 +156,22 @@ export function readConfig(given: GivenSettings): { config: Config } | { mistake
   const mistakes: string[] = []
   const texts = new Map<Setting, readonly string[]>()
   for (const [name, setting] of Object.entries(SETTINGS)) {
-    const found = textsOf(setting, given.options[name], given.env)
+    const found = findTexts(setting, given.options[name], given.env)
     mistakes.push(...mistakesIn(setting, found))
     texts.set(setting, found.texts)
   }
   const apiKey = given.env.RUNYARD_API_KEY ?? null
   if (apiKey !== null) mistakes.push(...givenKeyProblems(apiKey).map(problem => `RUNYARD_API_KEY ${problem}`))
-  const previousApiKey = previousKeyOf(given.env.RUNYARD_PREVIOUS_API_KEY, apiKey, mistakes)
-  const metricsKey = metricsKeyOf(given.env.RUNYARD_METRICS_KEY, apiKey, mistakes)
+  const previousApiKey = readPreviousKey(given.env.RUNYARD_PREVIOUS_API_KEY, apiKey, mistakes)
+  const metricsKey = readMetricsKey(given.env.RUNYARD_METRICS_KEY, apiKey, mistakes)
   const masterKeys = (given.env.RUNYARD_MASTER_KEY ?? '').split(',').filter(text => text !== '')
   if (masterKeys.length > 3 || masterKeys.some(text => !/^[A-Za-z0-9+/_-]{43}=?$/.test(text))) {
     mistakes.push('RUNYARD_MASTER_KEY must be 32 bytes in base64, or up to three of these with commas between them')
   }
-  const prices = pricesOf(texts.get(SETTING_TABLE.prices)?.[0], given, mistakes)
+  const prices = readPriceSetting(texts.get(SETTING_TABLE.prices)?.[0], given, mistakes)
   const tracing = readTracing(given.env, mistakes)
   if (mistakes.length > 0) return { mistakes }
-  const values = valuesOf(SETTING_TABLE, setting => texts.get(setting) ?? [], given.absolute)
+  const values = readValues(SETTING_TABLE, setting => texts.get(setting) ?? [], given.absolute)
   const clashes = [consoleClash(values), tlsClash(values.tls, values.kubernetes)].filter(clash => clash !== null)
   mistakes.push(...clashes)
   const sources = { variable: given.env.RUNYARD_BACKUP_PASSPHRASE, read: given.read }
@@ -187,13 +187,13 @@ export function readConfig(given: GivenSettings): { config: Config } | { mistake
       masterKeys,
       backupPassphrase,
       tracing,
-      differing: differingIn(texts),
+      nonDefaults: listNonDefaults(texts),
     }),
   }
 }
 
 /** Adds what is wrong with the key to the mistakes. */
-function previousKeyOf(given: string | undefined, apiKey: string | null, mistakes: string[]): string | null {
+function readPreviousKey(given: string | undefined, apiKey: string | null, mistakes: string[]): string | null {
   if (given === undefined || given === '') return null
   mistakes.push(...givenKeyProblems(given).map(problem => `RUNYARD_PREVIOUS_API_KEY ${problem}`))
   if (given === apiKey) mistakes.push('RUNYARD_PREVIOUS_API_KEY must be another key than RUNYARD_API_KEY')
@@ -201,14 +201,14 @@ function previousKeyOf(given: string | undefined, apiKey: string | null, mistake
 }
 
 /** Adds what is wrong with the key to the mistakes. */
-function metricsKeyOf(given: string | undefined, apiKey: string | null, mistakes: string[]): string | null {
+function readMetricsKey(given: string | undefined, apiKey: string | null, mistakes: string[]): string | null {
   if (given === undefined || given === '') return null
   mistakes.push(...givenKeyProblems(given).map(problem => `RUNYARD_METRICS_KEY ${problem}`))
   if (given === apiKey) mistakes.push('RUNYARD_METRICS_KEY must be another key than RUNYARD_API_KEY')
   return given
 }
 
-function differingIn(texts: ReadonlyMap<Setting, readonly string[]>): Config['differing'] {
+function listNonDefaults(texts: ReadonlyMap<Setting, readonly string[]>): Config['nonDefaults'] {
   const given = [...texts].filter(
     ([{ fallback }, found]) => found.length > 0 && !(found.length === 1 && found[0] === fallback),
   )
@@ -265,7 +265,11 @@ function mistakesIn({ flag, check, exposes, secret }: Setting, { texts, source }
 /**
  * The prices of a file, or those of the hosted service for `catalog`. Adds their problems to the mistakes.
  */
-function pricesOf(text: string | undefined, { absolute, read }: GivenSettings, mistakes: string[]): PriceList | null {
+function readPriceSetting(
+  text: string | undefined,
+  { absolute, read }: GivenSettings,
+  mistakes: string[],
+): PriceList | null {
   if (text === 'catalog') return CATALOG_PRICES
   if (text === undefined || text === '' || read === undefined) return null
   try {
@@ -278,7 +282,7 @@ function pricesOf(text: string | undefined, { absolute, read }: GivenSettings, m
   return null
 }
 
-function textsOf(option: Setting, value: unknown, env: GivenSettings['env']): GivenTexts {
+function findTexts(option: Setting, value: unknown, env: GivenSettings['env']): GivenTexts {
   if (value !== undefined) return { texts: (Array.isArray(value) ? value : [value]).map(String), source: option.flag }
   const text = env[`RUNYARD_${option.variable}`]
   if (text !== undefined && text !== '') {

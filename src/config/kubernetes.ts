@@ -1,4 +1,5 @@
 import {
+  checkedText,
   flag,
   HTTP_ORIGIN,
   many,
@@ -7,13 +8,12 @@ import {
   seconds,
   setting,
   TEXT,
-  textOf,
   type ValueKind,
   wholeNumber,
 } from './setting.ts'
 
 /** Names of objects, and of namespaces. */
-const OBJECT_NAME: ValueKind<string> = textOf(text =>
+const OBJECT_NAME: ValueKind<string> = checkedText(text =>
   /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/.test(text) ? null : 'must be a name of Kubernetes: a-z, 0-9, - and .',
 )
 
@@ -25,7 +25,7 @@ export const KUBERNETES_SETTINGS = {
       '--kubernetes',
       '<off|in-cluster|kubeconfig|url>',
       'off',
-      textOf(text =>
+      checkedText(text =>
         /^(?:off|in-cluster|kubeconfig|http:\/\/[^/?#@\s]+)$/.test(text)
           ? null
           : 'must be off, in-cluster, kubeconfig, or the address of kubectl proxy, as http://127.0.0.1:8001',
@@ -47,7 +47,7 @@ export const KUBERNETES_SETTINGS = {
     installation: optional(
       '--kubernetes-installation',
       '<name>',
-      textOf(text => (/^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$/.test(text) ? null : 'must be of a-z, 0-9 and -')),
+      checkedText(text => (/^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$/.test(text) ? null : 'must be of a-z, 0-9 and -')),
       'name of this installation in a namespace, the same for all servers of a database (default: made of the database)',
     ),
     workerUrl: optional(
@@ -81,7 +81,7 @@ export const KUBERNETES_SETTINGS = {
     modelFolder: optional(
       '--kubernetes-model-folder',
       '<folder>',
-      textOf(text => (/^(?!\/)(?!.*\.\.)[^\s]+$/.test(text) ? null : 'must be a relative path without ..')),
+      checkedText(text => (/^(?!\/)(?!.*\.\.)[^\s]+$/.test(text) ? null : 'must be a relative path without ..')),
       'folder of the claim that is the --model-cache of this server (default: workers download their models)',
     ),
     networkPolicy: setting(
@@ -95,14 +95,16 @@ export const KUBERNETES_SETTINGS = {
       '--kubernetes-gpu-resource',
       '<name>',
       'nvidia.com/gpu',
-      textOf(text => (/^[a-z0-9.-]+\/[A-Za-z0-9._-]+$/.test(text) ? null : 'must be a resource, as nvidia.com/gpu')),
+      checkedText(text =>
+        /^[a-z0-9.-]+\/[A-Za-z0-9._-]+$/.test(text) ? null : 'must be a resource, as nvidia.com/gpu',
+      ),
       'resource that stands for one whole GPU',
     ),
     /** Values of the product label, by the type of the catalogue. */
     gpuProducts: many(
       '--kubernetes-gpu-product',
       '<type=label>',
-      textOf(text => (/^[^=]+=[A-Za-z0-9._-]{1,63}$/.test(text) ? null : 'must be as "NVIDIA L4=NVIDIA-L4-24GB"')),
+      checkedText(text => (/^[^=]+=[A-Za-z0-9._-]{1,63}$/.test(text) ? null : 'must be as "NVIDIA L4=NVIDIA-L4-24GB"')),
       'value of nvidia.com/gpu.product for a type of GPU, where it is not its name with dashes; may be repeated',
       ',',
     ),
@@ -111,14 +113,14 @@ export const KUBERNETES_SETTINGS = {
     nodeSelector: many(
       '--kubernetes-node-selector',
       '<label=value>',
-      textOf(text => (/^[^=\s,]+=[^=\s,]*$/.test(text) ? null : 'must be as label=value')),
+      checkedText(text => (/^[^=\s,]+=[^=\s,]*$/.test(text) ? null : 'must be as label=value')),
       'label that nodes of workers have; may be repeated',
       ',',
     ),
     tolerations: many(
       '--kubernetes-toleration',
       '<key[=value][:effect]>',
-      textOf(text =>
+      checkedText(text =>
         /^[^=:\s,]+(?:=[^=:\s,]*)?(?::(?:NoSchedule|PreferNoSchedule|NoExecute))?$/.test(text)
           ? null
           : 'must be as key, key=value or key=value:NoSchedule',

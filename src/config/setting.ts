@@ -38,25 +38,25 @@ export function oneOf<const Word extends string>(words: readonly Word[]): ValueK
 }
 
 /** A text of this form. */
-export function textOf(check: Check): ValueKind<string> {
+export function checkedText(check: Check): ValueKind<string> {
   return { check, parse: text => text }
 }
 
 /** Any text but the empty one. */
-export const TEXT: ValueKind<string> = textOf(text => (text === '' ? 'must not be empty' : null))
+export const TEXT: ValueKind<string> = checkedText(text => (text === '' ? 'must not be empty' : null))
 
 /** A path; the value is absolute. */
 export const PATH: ValueKind<string> = { check: TEXT.check, parse: (text, absolute) => absolute(text) }
 
 /** The address of a container engine, or a word in its place. */
-export const ENGINE_ADDRESS: ValueKind<string> = textOf(text =>
+export const ENGINE_ADDRESS: ValueKind<string> = checkedText(text =>
   /^(?:auto|off|(?:unix|npipe):\/\/\/.+|(?:tcp|https?):\/\/[^/?#\s]+\/?)$/.test(text)
     ? null
     : 'must be auto, off, or an address such as unix:///var/run/docker.sock or tcp://host:2375',
 )
 
 /** An IPv4 address or a host name. */
-export const HOST_NAME: ValueKind<string> = textOf(text =>
+export const HOST_NAME: ValueKind<string> = checkedText(text =>
   /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(text) ? null : 'must be an IPv4 address or a host name',
 )
 
@@ -127,7 +127,7 @@ export function setting<Value>(
   help: string,
 ): Setting<Value> {
   const value: Setting<Value>['value'] = ([text = fallback], absolute) => kind.parse(text, absolute)
-  return { flag, variable: variableOf(flag), argument, fallback, help, check: kind.check, value }
+  return { flag, variable: variableName(flag), argument, fallback, help, check: kind.check, value }
 }
 
 /** A setting without a default; its value is null when it is not given. */
@@ -139,7 +139,7 @@ export function optional<Value>(
 ): Setting<Value | null> {
   const value: Setting<Value | null>['value'] = ([text], absolute) =>
     text === undefined ? null : kind.parse(text, absolute)
-  return { flag, variable: variableOf(flag), argument, fallback: null, help, check: kind.check, value }
+  return { flag, variable: variableName(flag), argument, fallback: null, help, check: kind.check, value }
 }
 
 /** A setting that may be given several times. @param separator between several values in the variable */
@@ -153,7 +153,7 @@ export function many<Value>(
   const value: Setting<readonly Value[]>['value'] = (texts, absolute) => texts.map(text => kind.parse(text, absolute))
   return {
     flag,
-    variable: variableOf(flag),
+    variable: variableName(flag),
     argument,
     many: true,
     separator,
@@ -168,7 +168,7 @@ export function many<Value>(
 export function flag(name: string, help: string): Setting<boolean> {
   return {
     flag: name,
-    variable: variableOf(name),
+    variable: variableName(name),
     argument: null,
     fallback: 'false',
     help,
@@ -178,7 +178,7 @@ export function flag(name: string, help: string): Setting<boolean> {
 }
 
 /** `--data-dir` is `DATA_DIR`. */
-function variableOf(flag: string): string {
+function variableName(flag: string): string {
   return flag.slice(2).replaceAll('-', '_').toUpperCase()
 }
 
@@ -188,8 +188,8 @@ interface SettingTable {
 }
 
 /** The values of a table of settings. */
-export type ValuesOf<Table> = {
-  readonly [Name in keyof Table]: Table[Name] extends Setting<infer Value> ? Value : ValuesOf<Table[Name]>
+export type SettingValues<Table> = {
+  readonly [Name in keyof Table]: Table[Name] extends Setting<infer Value> ? Value : SettingValues<Table[Name]>
 }
 
 /** The settings of a table and its groups, in order. */
@@ -198,14 +198,14 @@ export function settingsIn(table: SettingTable): Setting[] {
 }
 
 /** The values of a table. @param textsOf reads the texts of a setting, or its default */
-export function valuesOf<Table extends SettingTable>(
+export function readValues<Table extends SettingTable>(
   table: Table,
   textsOf: (setting: Setting) => readonly string[],
   absolute: (path: string) => string,
-): ValuesOf<Table> {
+): SettingValues<Table> {
   const values = Object.entries(table).map(([name, entry]) => [
     name,
-    isSetting(entry) ? entry.value(textsOf(entry), absolute) : valuesOf(entry, textsOf, absolute),
+    isSetting(entry) ? entry.value(textsOf(entry), absolute) : readValues(entry, textsOf, absolute),
   ])
   return Object.fromEntries(values)
 }

@@ -1,15 +1,15 @@
 /** The settings of the database: its place, its sealed parts, the servers that share it, and its backups. */
 import { passphraseProblem } from '../core/secrets/passphrase.ts'
 import {
+  checkedText,
   flag,
   HOST_NAME,
   optional,
   PATH,
   type Setting,
+  type SettingValues,
   setting,
   TEXT,
-  textOf,
-  type ValuesOf,
   wholeNumber,
 } from './setting.ts'
 
@@ -21,7 +21,7 @@ export const DATABASE_SETTINGS = {
     ...optional(
       '--database',
       '<url>',
-      textOf(postgresProblem),
+      checkedText(postgresProblem),
       'PostgreSQL to keep everything in, as postgres://user@host/name; with a password in RUNYARD_DATABASE only (default: a file in the data directory)',
     ),
     secret: true,
@@ -157,7 +157,7 @@ export const BACKUP_SETTINGS = {
   ),
 }
 
-type Given = ValuesOf<typeof BACKUP_SETTINGS>['backups']
+type Given = SettingValues<typeof BACKUP_SETTINGS>['backups']
 
 /** The sources of the passphrase of scheduled backups. */
 interface PassphraseSources {

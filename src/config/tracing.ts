@@ -37,18 +37,18 @@ export function readTracing(env: Environment, mistakes: string[]): TracingConfig
   // The address may hold a password, so it is not repeated.
   if (!/^https?:\/\//.test(endpoint) || !URL.canParse(endpoint))
     found.push('OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_TRACES_ENDPOINT must be http or https addresses')
-  const resource = resourceOf(given(env, 'OTEL_RESOURCE_ATTRIBUTES') ?? '', found)
+  const resource = readResource(given(env, 'OTEL_RESOURCE_ATTRIBUTES') ?? '', found)
   const { 'service.name': named, ...others } = resource
   const config = {
-    protocol: protocolOf(env, found),
+    protocol: readProtocol(env, found),
     serviceName: given(env, 'OTEL_SERVICE_NAME') ?? named ?? 'runyard',
     resource: others,
-    sampling: samplingOf(env, found),
+    sampling: readSampling(env, found),
     limits: {
-      maxQueueSize: wholeOf(env, 'OTEL_BSP_MAX_QUEUE_SIZE', 2_048, 1_000_000, found),
-      maxExportBatchSize: wholeOf(env, 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512, 10_000, found),
-      scheduleDelayMs: wholeOf(env, 'OTEL_BSP_SCHEDULE_DELAY', 5_000, 600_000, found),
-      exportTimeoutMs: wholeOf(env, 'OTEL_BSP_EXPORT_TIMEOUT', 30_000, 600_000, found),
+      maxQueueSize: readWholeNumber(env, 'OTEL_BSP_MAX_QUEUE_SIZE', 2_048, 1_000_000, found),
+      maxExportBatchSize: readWholeNumber(env, 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512, 10_000, found),
+      scheduleDelayMs: readWholeNumber(env, 'OTEL_BSP_SCHEDULE_DELAY', 5_000, 600_000, found),
+      exportTimeoutMs: readWholeNumber(env, 'OTEL_BSP_EXPORT_TIMEOUT', 30_000, 600_000, found),
     },
   }
   if (config.limits.maxExportBatchSize > config.limits.maxQueueSize)
@@ -57,7 +57,7 @@ export function readTracing(env: Environment, mistakes: string[]): TracingConfig
   return found.length === 0 ? config : null
 }
 
-function protocolOf(env: Environment, mistakes: string[]): TracingConfig['protocol'] {
+function readProtocol(env: Environment, mistakes: string[]): TracingConfig['protocol'] {
   const names = ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL']
   const name = names.find(one => given(env, one) !== null)
   const text = name === undefined ? 'http/protobuf' : given(env, name)
@@ -69,7 +69,7 @@ function protocolOf(env: Environment, mistakes: string[]): TracingConfig['protoc
   return 'http/protobuf'
 }
 
-function samplingOf(env: Environment, mistakes: string[]): TraceSampling {
+function readSampling(env: Environment, mistakes: string[]): TraceSampling {
   const text = given(env, 'OTEL_TRACES_SAMPLER') ?? TRACE_SAMPLING.sampler
   const sampler = TRACE_SAMPLERS.find(one => one === text)
   if (sampler === undefined) {
@@ -84,7 +84,7 @@ function samplingOf(env: Environment, mistakes: string[]): TraceSampling {
 }
 
 /** `name=value` pairs with commas between them, whose values may be percent-encoded. */
-function resourceOf(text: string, mistakes: string[]): Record<string, string> {
+function readResource(text: string, mistakes: string[]): Record<string, string> {
   const pairs = text.split(',').filter(pair => pair.trim() !== '')
   const entries = pairs.map(pair => {
     const at = pair.indexOf('=')
@@ -97,7 +97,7 @@ function resourceOf(text: string, mistakes: string[]): Record<string, string> {
   return Object.fromEntries(entries)
 }
 
-function wholeOf(env: Environment, name: string, fallback: number, max: number, mistakes: string[]): number {
+function readWholeNumber(env: Environment, name: string, fallback: number, max: number, mistakes: string[]): number {
   const text = given(env, name)
   if (text === null) return fallback
   if (/^\d+$/.test(text) && Number(text) >= 1 && Number(text) <= max) return Number(text)

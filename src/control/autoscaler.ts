@@ -149,10 +149,10 @@ export class Autoscaler {
   async #scale(id: EndpointId, nowMs: number): Promise<number | null> {
     const refreshed = await this.#balancing.refresh(id)
     if (refreshed === null) return this.#endStray(id, nowMs)
-    const [found, release] = await this.#withoutFreezes(refreshed, await this.#releaseOf(refreshed))
+    const [found, release] = await this.#withoutFreezes(refreshed, await this.#chooseRelease(refreshed))
     const { snapshot } = release
     const drainedAtMs = await this.#stopDrained(snapshot, nowMs)
-    const planned = plansOf(found, release, nowMs, this.#rules)
+    const planned = makePlans(found, release, nowMs, this.#rules)
     for (const { plan } of planned) {
       const withGpus = plan.thaw.filter(({ asleepAtMs }) => asleepAtMs === null)
       await this.#freezer.thaw(id, withGpus, release.presentVersion)
@@ -203,7 +203,7 @@ export class Autoscaler {
    * The release whose workers are started. The newest one is checked for a start failure only while another one could
    * take its place.
    */
-  async #releaseOf(snapshot: EndpointSnapshot): Promise<PlannedRelease> {
+  async #chooseRelease(snapshot: EndpointSnapshot): Promise<PlannedRelease> {
     const { rollout, endpoint } = snapshot
     return plannedRelease(snapshot, mayStop(rollout) ? await this.#fleet.startFailure(endpoint) : null)
   }
@@ -264,7 +264,7 @@ interface Planned {
 }
 
 /** The plans for an endpoint: of the release that has to serve, and after that of a canary, if it has one. */
-function plansOf(
+function makePlans(
   found: EndpointSnapshot,
   release: PlannedRelease,
   nowMs: number,

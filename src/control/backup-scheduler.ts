@@ -19,7 +19,7 @@ export class BackupScheduler {
   readonly #folder: BackupFolder
   readonly #ending = new AbortController()
   /** Time of the newest reported backup; null for no backup, undefined before the first report. */
-  #told: number | null | undefined
+  #reported: number | null | undefined
 
   constructor({ emit, clock }: Pick<Ports, 'emit' | 'clock'>, folder: BackupFolder) {
     this.#emit = emit
@@ -35,12 +35,12 @@ export class BackupScheduler {
     const { everyMs } = this.#folder
     try {
       const newest = await this.#folder.newest(nowMs)
-      this.#tell(newest?.atMs ?? null, newest?.bytes ?? null)
+      this.#report(newest?.atMs ?? null, newest?.bytes ?? null)
       const dueMs = newest === null ? nowMs : newest.atMs + everyMs
       if (dueMs > nowMs) return Math.min(dueMs, nowMs + LOOK_MS)
       return await this.#make(nowMs)
     } catch (error) {
-      if (this.#told === undefined) this.#tell(null, null)
+      if (this.#reported === undefined) this.#report(null, null)
       const { code, message } = toAppError(error)
       if (code === 'conflict') return nowMs + BUSY_MS
       if (!this.#ending.signal.aborted) this.#emit('backup.failed', { folder: this.#folder.path, problem: message })
@@ -57,15 +57,15 @@ export class BackupScheduler {
     const beganMs = this.#clock.monotonic()
     const { file, atMs, bytes } = await this.#folder.make(this.#ending.signal)
     const tookMs = Math.round(this.#clock.monotonic() - beganMs)
-    this.#told = atMs
+    this.#reported = atMs
     this.#emit('backup.made', { file, atMs, bytes, tookMs })
     return nowMs + Math.min(this.#folder.everyMs, LOOK_MS)
   }
 
   /** Runs also when the newest backup differs from the reported one: a file can be deleted or truncated. */
-  #tell(newestAtMs: number | null, bytes: number | null): void {
-    if (this.#told === newestAtMs) return
-    this.#told = newestAtMs
+  #report(newestAtMs: number | null, bytes: number | null): void {
+    if (this.#reported === newestAtMs) return
+    this.#reported = newestAtMs
     const { path, everyMs } = this.#folder
     this.#emit('backup.scheduled', { folder: path, everyMs, newestAtMs, bytes })
   }

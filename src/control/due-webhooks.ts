@@ -4,7 +4,7 @@ import type { DeliveryId, OwnerId } from '../core/ids.ts'
 import { UNKNOWN_RECEIVER } from '../core/jobs/webhook.ts'
 import type { DueWebhook, WebhookStore } from '../ports/store/store.ts'
 import type { Webhooks } from '../services/jobs/webhooks.ts'
-import { CALLS, type Called, type WebhookSlots } from './webhook-slots.ts'
+import { CALLS, type WebhookReceiver, type WebhookSlots } from './webhook-slots.ts'
 
 /** Number of due deliveries of an account that are read before its receivers are. */
 const WINDOW = 64
@@ -13,18 +13,18 @@ const LANES = { read: 256, times: 4 } as const
 /** Deliveries that are read of one receiver. */
 const PER_LANE = 4
 /** Behind it is the first receiver. */
-const BEFORE_ALL = UNKNOWN_RECEIVER - 1
+const FIRST_RECEIVER = UNKNOWN_RECEIVER - 1
 
 /**
  * Deliveries that are due in the store and must not be called now: they are being called, wait, or were called
  * already.
  */
 export class HeldWebhooks {
-  readonly #ids = new Map<DeliveryId, Called>()
+  readonly #ids = new Map<DeliveryId, WebhookReceiver>()
   readonly #counts = new Holdings<string>()
 
   /** Holds a delivery. */
-  add(id: DeliveryId, called: Called): void {
+  add(id: DeliveryId, called: WebhookReceiver): void {
     if (this.#ids.has(id)) return
     this.#ids.set(id, called)
     this.#change(called, 1)
@@ -41,11 +41,11 @@ export class HeldWebhooks {
   }
 
   /** Number of held deliveries of an account, or of those to one receiver. */
-  countOf({ owner, receiver }: { readonly owner: OwnerId; readonly receiver?: number }): number {
+  count({ owner, receiver }: { readonly owner: OwnerId; readonly receiver?: number }): number {
     return this.#counts.of(`${receiver ?? ''} ${owner}`)
   }
 
-  #change({ owner, receiver }: Called, by: number): void {
+  #change({ owner, receiver }: WebhookReceiver, by: number): void {
     for (const name of [` ${owner}`, `${receiver} ${owner}`]) this.#counts.add(name, by)
   }
 }
@@ -96,7 +96,7 @@ export class DueWebhooks {
     let best: DueWebhook | null = null
     for (const row of rows) {
       if (held.has(row.id) || !slots.mayCall(row)) continue
-      if (best === null || slots.callsTo(row) < slots.callsTo(best)) best = row
+      if (best === null || slots.receiverCalls(row) < slots.receiverCalls(best)) best = row
     }
     if (best !== null) rows.splice(rows.indexOf(best), 1)
     return best
@@ -104,7 +104,7 @@ export class DueWebhooks {
 
   async #oldest(): Promise<DueWebhook[]> {
     const { store, webhooks, held } = this.#parts
-    const asked = { owner: this.owner, nowMs: this.#nowMs, limit: WINDOW + held.countOf(this) }
+    const asked = { owner: this.owner, nowMs: this.#nowMs, limit: WINDOW + held.count(this) }
     let rows = await store.due(asked)
     if (rows.some(({ receiver }) => receiver === UNKNOWN_RECEIVER)) {
       await webhooks.nameReceivers(this.owner, this.#nowMs)
@@ -118,18 +118,18 @@ export class DueWebhooks {
     const { store, webhooks, slots, held, places } = this.#parts
     const { owner } = this
     this.#lanesRead += 1
-    const after = places.get(owner) ?? BEFORE_ALL
+    const after = places.get(owner) ?? FIRST_RECEIVER
     const asked = { owner, nowMs: this.#nowMs, after, maxRead: LANES.read }
     const { receivers, readUntil } = await store.receiversDue(asked)
     if (receivers.includes(UNKNOWN_RECEIVER)) await webhooks.nameReceivers(owner, this.#nowMs)
     // If the last step stopped in the middle, the receivers before that place are still to be read.
     if (readUntil === null) places.delete(owner)
     else places.set(owner, readUntil)
-    if ((readUntil === null && after === BEFORE_ALL) || this.#lanesRead >= LANES.times) this.#isMore = false
+    if ((readUntil === null && after === FIRST_RECEIVER) || this.#lanesRead >= LANES.times) this.#isMore = false
     let rowCount = 0
     for (const receiver of receivers) {
       if (!slots.mayCall({ owner, receiver })) continue
-      const limit = PER_LANE + held.countOf({ owner, receiver })
+      const limit = PER_LANE + held.count({ owner, receiver })
       const rows = await store.due({ owner, receiver, nowMs: this.#nowMs, limit })
       this.#rows!.push(...rows)
       rowCount += rows.length

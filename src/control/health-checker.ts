@@ -1,11 +1,11 @@
 import {
-  afterAnswer,
-  afterNothing,
   type HealthAnswer,
+  healthAfterAnswer,
   healthProblem,
+  healthWithoutAddress,
+  judgeHealth,
   PROBE_TIMEOUT_MS,
-  unasked,
-  verdictOn,
+  uncheckedHealth,
   type WorkerHealth,
 } from '../core/balancing/health-check.ts'
 import type { WorkerId } from '../core/ids.ts'
@@ -14,7 +14,7 @@ import type { ServedAt } from '../core/workers/socket-address.ts'
 import { isFrozen } from '../core/workers/worker.ts'
 import { problemText } from '../core/workers/worker-problem.ts'
 import type { Ports } from '../ports/ports.ts'
-import type { KnownWorker, LoadBalancer } from '../services/balancing/load-balancer.ts'
+import type { BalancedWorker, LoadBalancer } from '../services/balancing/load-balancer.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
 import type { WorkerFreezer } from '../services/workers/worker-freezer.ts'
 
@@ -56,10 +56,10 @@ export class HealthChecker {
     this.#fleet = parts.fleet
     this.#workerFreezer = parts.workerFreezer
     this.#wake = wake
-    parts.balancing.whenLearned(wake)
+    parts.balancing.onNewWorker(wake)
     // A long wake is not a failed health check.
     parts.workerFreezer.whenAwake(id => {
-      parts.balancing.note(id, { health: unasked(ports.clock.monotonic(), true) })
+      parts.balancing.note(id, { health: uncheckedHealth(ports.clock.monotonic(), true) })
       wake()
     })
   }
@@ -90,7 +90,7 @@ export class HealthChecker {
     await Promise.allSettled(this.#handling)
   }
 
-  async #check(known: KnownWorker): Promise<void> {
+  async #check(known: BalancedWorker): Promise<void> {
     const { worker } = known
     const { driver, probes, clock } = this.#ports
     this.#checked.add(worker.id)
@@ -113,17 +113,17 @@ export class HealthChecker {
   }
 
   /** Ignores an answer from before a freeze or a thaw. @param answer null if the worker has no address yet */
-  async #handle(known: KnownWorker, answer: HealthAnswer | null, servedAt: ServedAt | null): Promise<void> {
+  async #handle(known: BalancedWorker, answer: HealthAnswer | null, servedAt: ServedAt | null): Promise<void> {
     const { health, worker } = known
     const now = this.#balancing.worker(worker.id)?.worker
     if (now !== undefined && (isFrozen(now) || now.thawedAtMs !== worker.thawedAtMs)) return
     const nowMs = this.#ports.clock.monotonic()
-    if (answer === null) this.#balancing.note(worker.id, { health: afterNothing(health, nowMs) })
-    else await this.#keep(known, afterAnswer(health, answer, nowMs), servedAt)
+    if (answer === null) this.#balancing.note(worker.id, { health: healthWithoutAddress(health, nowMs) })
+    else await this.#keep(known, healthAfterAnswer(health, answer, nowMs), servedAt)
     await this.#judge(worker.id)
   }
 
-  async #keep(known: KnownWorker, health: WorkerHealth, servedAt: ServedAt | null): Promise<void> {
+  async #keep(known: BalancedWorker, health: WorkerHealth, servedAt: ServedAt | null): Promise<void> {
     const { store, clock, notifier, emit } = this.#ports
     const { id, endpointId, state, serves } = known.worker
     const isFirst = health.state === 'healthy' && state === 'STARTING'
@@ -155,7 +155,7 @@ export class HealthChecker {
     const nowMs = this.#ports.clock.monotonic()
     const runsForMs = runsSinceMs === null ? null : nowMs - runsSinceMs
     const inFlight = this.#balancing.inFlight(worker.endpointId, id)
-    const verdict = verdictOn(health, { serves: known.worker.serves, port, runsForMs, inFlight }, nowMs)
+    const verdict = judgeHealth(health, { serves: known.worker.serves, port, runsForMs, inFlight }, nowMs)
     if (verdict === null) return
     await this.#fleet.endFaulty(worker, verdict.reason, verdict.problem)
     await this.#balancing.refresh(worker.endpointId)

@@ -26,7 +26,7 @@ import type { Freezer } from './freezer.ts'
 type PlacerPorts = Pick<Ports, 'store' | 'driver' | 'machine' | 'clock' | 'notifier' | 'emit'>
 
 /** An endpoint as of its last refresh. */
-interface KnownEndpoint {
+interface RefreshedEndpoint {
   /** The endpoint with the release whose workers are started. */
   readonly endpoint: Endpoint
   /** The template of these workers; null for the present one. */
@@ -67,8 +67,8 @@ export class Placer {
   readonly #workerFreezer: Pick<WorkerFreezer, 'isFallingAsleep'>
   readonly #balancing: LoadBalancer
   readonly #rules: PlacementRules
-  readonly #quotas: Pick<Quotas, 'limitsOf'>
-  readonly #known = new Map<EndpointId, KnownEndpoint>()
+  readonly #quotas: Pick<Quotas, 'effectiveLimits'>
+  readonly #endpoints = new Map<EndpointId, RefreshedEndpoint>()
   /** The last event of each endpoint: the number of queued workers, and the reason of their wait. */
   readonly #reported = new Map<EndpointId, string>()
   /** Versions of endpoints with an event that their workers get less than they want. */
@@ -81,7 +81,7 @@ export class Placer {
       readonly freezer: Pick<Freezer, 'freeze' | 'thaw'>
       readonly workerFreezer: Pick<WorkerFreezer, 'isFallingAsleep'>
       readonly balancing: LoadBalancer
-      readonly quotas: Pick<Quotas, 'limitsOf'>
+      readonly quotas: Pick<Quotas, 'effectiveLimits'>
     },
     rules: PlacementRules,
   ) {
@@ -113,7 +113,7 @@ export class Placer {
   ): Promise<void> {
     const { endpoint, queue, queuedWorkers, requests } = snapshot
     const { id, owner, templateId } = endpoint
-    const before = this.#known.get(id)
+    const before = this.#endpoints.get(id)
     const template = wanted > 0 ? (released ?? (await this.#ports.store.templates.find(owner, templateId))) : null
     const limited = template === null ? (before?.limited ?? true) : !template.image.startsWith('dir:')
     const placedBy = template === null ? (before?.placedBy ?? 'machine') : this.#ports.driver.placedBy(template.image)
@@ -124,14 +124,14 @@ export class Placer {
     const runs = { endpoint, released, version, limited, placedBy }
     const known = { ...runs, isSpare, refreshedAtMs: nowMs, hasWork, queued: queuedWorkers, resumed, sinceMs, wakes }
     const isLate = missing.length > 0
-    this.#known.set(id, { ...known, wanted: isLate ? 0 : wanted })
+    this.#endpoints.set(id, { ...known, wanted: isLate ? 0 : wanted })
     if (isLate) await this.#keepQueued(id, lacksModels(id, wanted, missing))
     else if (wanted === 0 || isSpare) await this.#keepQueued(id, null)
   }
 
   /** Drops an endpoint that was removed. */
   forget(id: EndpointId): void {
-    this.#known.delete(id)
+    this.#endpoints.delete(id)
     this.#reported.delete(id)
     this.#clamped.delete(id)
   }
@@ -143,11 +143,11 @@ export class Placer {
    */
   async step(nowMs: number, refresh: (id: EndpointId) => Promise<void>): Promise<number | null> {
     for (;;) {
-      if (![...this.#known.values()].some(wishes)) return null
+      if (![...this.#endpoints.values()].some(wishes)) return null
       const decision = await this.#decide(nowMs)
       const { placed, woken, evictions } = decision
       const concerned = [...placed, ...woken, ...evictions].map(({ endpointId }) => endpointId)
-      const stale = concerned.find(id => this.#known.has(id) && this.#known.get(id)!.refreshedAtMs !== nowMs)
+      const stale = concerned.find(id => this.#endpoints.has(id) && this.#endpoints.get(id)!.refreshedAtMs !== nowMs)
       if (stale !== undefined) {
         await refresh(stale)
         continue
@@ -165,14 +165,14 @@ export class Placer {
     const { store, machine, driver } = this.#ports
     const [parts, capacity] = [await machine.parts(), await driver.capacity()]
     const occupants = await this.#occupants(this.#balancing.loaded(await store.workers.loads()))
-    if (parts.gpus.length > 0) await this.#replaceUnknown(occupants)
+    if (parts.gpus.length > 0) await this.#replaceUnplaced(occupants)
     const tenants = this.#tenants()
-    const quotas = new Map(tenants.map(({ owner }) => [owner, this.#quotas.limitsOf(owner)]))
+    const quotas = new Map(tenants.map(({ owner }) => [owner, this.#quotas.effectiveLimits(owner)]))
     return placeWorkers({ parts, capacity, occupants, tenants, quotas, rules: this.#rules, nowMs })
   }
 
   #tenants(): Tenant[] {
-    return [...this.#known.values()].map(({ endpoint, wakes, ...known }) => {
+    return [...this.#endpoints.values()].map(({ endpoint, wakes, ...known }) => {
       const { id, owner, name, compute, workersMin } = endpoint
       const again = wakes.map(worker => ({ workerId: worker.id, placement: worker.placement ?? UNPLACED }))
       const { wanted, isSpare, limited, placedBy, sinceMs, hasWork } = known
@@ -185,7 +185,7 @@ export class Placer {
     const occupants: Occupant[] = []
     for (const worker of loads) {
       const { id: workerId, endpointId, owner, idleSinceMs } = worker
-      const known = this.#known.get(endpointId)?.endpoint
+      const known = this.#endpoints.get(endpointId)?.endpoint
       const endpoint = known ?? (await this.#ports.store.endpoints.find(endpointId))
       const placement = worker.placement ?? (endpoint?.compute.kind === 'gpu' ? null : UNPLACED)
       occupants.push({
@@ -194,19 +194,19 @@ export class Placer {
         owner,
         endpointName: endpoint?.name ?? endpointId,
         placement,
-        phase: phaseOf(worker),
-        readyAtMs: readyAtMsOf(worker),
+        phase: occupantPhase(worker),
+        readyAtMs: readinessStartMs(worker),
         idleSinceMs,
         frozen: isFrozen(worker)
           ? { sinceMs: worker.frozenAtMs ?? 0, hasPriority: endpoint?.flashboot === 'PRIORITY_FLASHBOOT' }
           : null,
-        sleep: this.#sleepOf(worker, endpoint),
+        sleep: this.#sleepState(worker, endpoint),
       })
     }
     return occupants
   }
 
-  #sleepOf(worker: WorkerLoad, endpoint: Endpoint | null): Occupant['sleep'] {
+  #sleepState(worker: WorkerLoad, endpoint: Endpoint | null): Occupant['sleep'] {
     const { id, state, version, placement, problem } = worker
     if (worker.asleepAtMs !== null) return 'asleep'
     if (!hasSleepHooks(worker) || endpoint === null || (placement?.gpus ?? []).length === 0) return null
@@ -216,8 +216,8 @@ export class Placer {
   }
 
   /** Workers of older versions of the server may use any GPU, so they end before a GPU is given to a new worker. */
-  async #replaceUnknown(occupants: readonly Occupant[]): Promise<void> {
-    const isGpuWanted = [...this.#known.values()].some(
+  async #replaceUnplaced(occupants: readonly Occupant[]): Promise<void> {
+    const isGpuWanted = [...this.#endpoints.values()].some(
       ({ wanted, placedBy, endpoint }) => wanted > 0 && placedBy === 'machine' && endpoint.compute.kind === 'gpu',
     )
     const unknown = occupants.filter(({ placement, phase }) => placement === null && phase !== 'leaving')
@@ -225,11 +225,11 @@ export class Placer {
   }
 
   async #wake({ endpointId, workerId }: Woken): Promise<void> {
-    const known = this.#known.get(endpointId)
+    const known = this.#endpoints.get(endpointId)
     if (known === undefined) return
     const isWoken = ({ id }: WorkerLoad) => id === workerId
     await this.#freezer.thaw(endpointId, known.wakes.filter(isWoken), known.version, true)
-    this.#known.set(endpointId, { ...known, wakes: known.wakes.filter(worker => !isWoken(worker)) })
+    this.#endpoints.set(endpointId, { ...known, wakes: known.wakes.filter(worker => !isWoken(worker)) })
   }
 
   async #evict({ workerId, endpointId, for: by, sleeps, afterJob }: Eviction): Promise<void> {
@@ -246,7 +246,7 @@ export class Placer {
 
   async #start({ placed }: PlacementDecision): Promise<void> {
     for (const { endpointId, placement, clamped } of placed) {
-      const known = this.#known.get(endpointId)
+      const known = this.#endpoints.get(endpointId)
       if (known === undefined) continue
       const [waited = null, ...queued] = known.queued
       const [again, ...resumed] = known.resumed
@@ -258,14 +258,14 @@ export class Placer {
       if (again !== undefined && waited !== null) await this.#ports.store.queuedWorkers.replace(endpointId, queued)
       await this.#fleet.start(known.endpoint, placement, first, known.released)
       const sinceMs = queued[0]?.queuedAtMs ?? nowMs
-      this.#known.set(endpointId, { ...known, wanted: known.wanted - 1, queued, resumed, sinceMs })
+      this.#endpoints.set(endpointId, { ...known, wanted: known.wanted - 1, queued, resumed, sinceMs })
       if (known.wanted === 1) await this.#keepQueued(endpointId, null)
     }
   }
 
   /** Sets the queued workers to the unplaced number, keeping the oldest, with the current reason. */
   async #keepQueued(id: EndpointId, unplaced: Unplaced | null): Promise<void> {
-    const known = this.#known.get(id)
+    const known = this.#endpoints.get(id)
     if (known === undefined) return
     const { version } = known
     const { owner } = known.endpoint
@@ -283,7 +283,7 @@ export class Placer {
     this.#reportUnplaced(id, count, unplaced)
     if (JSON.stringify(queued) === JSON.stringify(known.queued)) return
     await this.#ports.store.queuedWorkers.replace(id, queued)
-    this.#known.set(id, { ...known, queued })
+    this.#endpoints.set(id, { ...known, queued })
     // The circuit breaker has to open: no worker of it can ever be placed.
     if (unplaced !== null && isHopeless(unplaced)) this.#ports.notifier.publish(`load:${id}`)
   }
@@ -323,7 +323,7 @@ function downloadTimes(
 }
 
 /** True if an endpoint wants workers. */
-function wishes({ wanted, wakes }: Pick<KnownEndpoint, 'wanted' | 'wakes'>): boolean {
+function wishes({ wanted, wakes }: Pick<RefreshedEndpoint, 'wanted' | 'wakes'>): boolean {
   return wanted > 0 || wakes.length > 0
 }
 
@@ -331,12 +331,12 @@ function wishes({ wanted, wakes }: Pick<KnownEndpoint, 'wanted' | 'wakes'>): boo
  * Start of its readiness. For a worker that can sleep it begins again with its wake; else two of them would take
  * turns without end.
  */
-function readyAtMsOf(worker: WorkerLoad): number | null {
+function readinessStartMs(worker: WorkerLoad): number | null {
   const { readyAtMs, thawedAtMs } = worker
   return readyAtMs !== null && hasSleepHooks(worker) ? Math.max(readyAtMs, thawedAtMs ?? 0) : readyAtMs
 }
 
-function phaseOf(worker: WorkerLoad): Occupant['phase'] {
+function occupantPhase(worker: WorkerLoad): Occupant['phase'] {
   if (isFrozen(worker)) return 'frozen'
   if (!takesJobs(worker)) return 'leaving'
   if (worker.state === 'STARTING') return 'starting'

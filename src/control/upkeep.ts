@@ -1,5 +1,5 @@
-import { logBytesOf } from '../core/accounts/quotas.ts'
-import { hourOf } from '../core/billing/usage.ts'
+import { maxLogBytes } from '../core/accounts/quotas.ts'
+import { hourStart } from '../core/billing/usage.ts'
 import type { OwnerId } from '../core/ids.ts'
 import { ATTEMPT_TIMES_KEPT_MS } from '../core/jobs/attempt-times.ts'
 import type { JobRecordRules } from '../core/jobs/job-record.ts'
@@ -62,7 +62,7 @@ export class Upkeep {
   readonly #ports: Pick<Ports, 'store' | 'logs' | 'driver' | 'models' | 'files'>
   readonly #records: JobRecordRules
   readonly #recorders: Recorders
-  readonly #quotas: Pick<Quotas, 'limitsOf' | 'noteLogs'>
+  readonly #quotas: Pick<Quotas, 'effectiveLimits' | 'noteLogs'>
   /** Due time of each kind of work. */
   readonly #dueMs = new Map<Work, number>()
   /** True if outputs may have to be cut or removed; unknown after a start. */
@@ -75,7 +75,7 @@ export class Upkeep {
     ports: Pick<Ports, 'store' | 'logs' | 'driver' | 'models' | 'files'>,
     records: JobRecordRules,
     recorders: Recorders,
-    quotas: Pick<Quotas, 'limitsOf' | 'noteLogs'>,
+    quotas: Pick<Quotas, 'effectiveLimits' | 'noteLogs'>,
   ) {
     this.#ports = ports
     this.#quotas = quotas
@@ -107,7 +107,7 @@ export class Upkeep {
     await this.#every('exited', TRIM_MS, nowMs, () => this.#removeExited(nowMs))
     await this.#every('count', COUNT_MS.check, nowMs, async () => {
       // At the beginning of an hour at once, so that no count is spread over two hours.
-      const beforeMs = Math.max(nowMs - COUNT_MS.each, hourOf(nowMs) - 1)
+      const beforeMs = Math.max(nowMs - COUNT_MS.each, hourStart(nowMs) - 1)
       return (await store.usage.countWorkers(nowMs, beforeMs, MAX.workers)) === MAX.workers
     })
     await this.#every('forget', FORGET_MS, nowMs, async () => {
@@ -168,7 +168,7 @@ export class Upkeep {
     const { logs } = this.#ports
     const bytes = await logs.trim(new Set(workers.map(({ id }) => id)))
     const outputs = workers.map(worker => ({ ...worker, bytes: bytes.get(worker.id) ?? 0 }))
-    const mostOf = (owner: OwnerId) => logBytesOf(this.#quotas.limitsOf(owner))
+    const mostOf = (owner: OwnerId) => maxLogBytes(this.#quotas.effectiveLimits(owner))
     const shrunk = outputsToShrink(outputs, mostOf)
     await logs.shrink(shrunk)
     this.#quotas.noteLogs(

@@ -1,7 +1,7 @@
 import type { DeliveryId, OwnerId } from '../core/ids.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { DueWebhook } from '../ports/store/store.ts'
-import type { Tried, Webhooks } from '../services/jobs/webhooks.ts'
+import type { AttemptOutcome, Webhooks } from '../services/jobs/webhooks.ts'
 import { DueWebhooks, HeldWebhooks } from './due-webhooks.ts'
 import { type CallPlace, WebhookSlots } from './webhook-slots.ts'
 
@@ -27,7 +27,7 @@ export class WebhookDispatcher {
   /** Outcomes by account that wait without a place for calls. */
   readonly #waiting = new Map<OwnerId, number>()
   /** Outcomes that the store has refused once, for a later step. Their deliveries are not called again. */
-  readonly #unstored = new Map<DeliveryId, Tried>()
+  readonly #unstored = new Map<DeliveryId, AttemptOutcome>()
   /** Receivers at which the last step stopped reading, by account. */
   readonly #places = new Map<OwnerId, number>()
   /** Accounts by their last call, the longest ago first. */
@@ -91,7 +91,7 @@ export class WebhookDispatcher {
     let open = accounts.map(owner => new DueWebhooks(parts, owner, nowMs))
     while (open.length > 0 && !this.#stop.signal.aborted) {
       open = open.filter(({ owner }) => this.#slots.mayCallFor(owner))
-      const account = this.#nextOf(open)
+      const account = this.#chooseNext(open)
       if (account === null) return
       const delivery = await account.next()
       if (delivery === null) open.splice(open.indexOf(account), 1)
@@ -99,12 +99,12 @@ export class WebhookDispatcher {
     }
   }
 
-  #nextOf(accounts: readonly DueWebhooks[]): DueWebhooks | null {
+  #chooseNext(accounts: readonly DueWebhooks[]): DueWebhooks | null {
     let next: DueWebhooks | null = null
     let least: readonly [number, number] = [0, 0]
     for (const account of accounts) {
       const { owner } = account
-      const rank = [this.#slots.callsOf(owner), this.#served.get(owner) ?? 0] satisfies [number, number]
+      const rank = [this.#slots.accountCalls(owner), this.#served.get(owner) ?? 0] satisfies [number, number]
       if (next !== null && (rank[0] - least[0] || rank[1] - least[1]) >= 0) continue
       next = account
       least = rank
@@ -156,7 +156,7 @@ export class WebhookDispatcher {
     else this.#waiting.delete(owner)
   }
 
-  async #store(tried: Tried): Promise<void> {
+  async #store(tried: AttemptOutcome): Promise<void> {
     await this.#webhooks.record(tried)
     this.#unstored.delete(tried.delivery.id)
     this.#held.delete(tried.delivery.id)

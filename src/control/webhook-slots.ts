@@ -20,7 +20,7 @@ export const QUICK_MS = 1_000
 const MAX_QUICK = 10_000
 
 /** The account and the receiver of a call. */
-export interface Called {
+export interface WebhookReceiver {
   readonly owner: OwnerId
   /** Number of the receiver, as core/jobs/webhook.ts makes it. */
   readonly receiver: number
@@ -50,12 +50,12 @@ export class WebhookSlots {
   #calls = 0
 
   /** Number of calls of an account. */
-  callsOf(owner: OwnerId): number {
+  accountCalls(owner: OwnerId): number {
     return this.#accounts.get(owner)?.calls ?? 0
   }
 
   /** Number of calls to a receiver of an account. */
-  callsTo({ owner, receiver }: Called): number {
+  receiverCalls({ owner, receiver }: WebhookReceiver): number {
     return this.#accounts.get(owner)?.receivers.get(receiver) ?? 0
   }
 
@@ -66,20 +66,20 @@ export class WebhookSlots {
 
   /** True when an account may have another call, to any receiver. */
   mayCallFor(owner: OwnerId): boolean {
-    const calls = this.callsOf(owner)
+    const calls = this.accountCalls(owner)
     return mayHavePlace(CALLS.all - this.#calls, calls, CALLS.last) && calls < CALLS.account
   }
 
   /** True when another call may go to a receiver now. */
-  mayCall(called: Called): boolean {
+  mayCall(called: WebhookReceiver): boolean {
     if (!this.mayCallFor(called.owner)) return false
-    if (this.#isQuick(called)) return this.callsTo(called) < CALLS.quickReceiver
+    if (this.#isQuick(called)) return this.receiverCalls(called) < CALLS.quickReceiver
     const notQuick = this.#accounts.get(called.owner)?.notQuick ?? 0
-    return notQuick < CALLS.notQuick && this.callsTo(called) < CALLS.otherReceiver
+    return notQuick < CALLS.notQuick && this.receiverCalls(called) < CALLS.otherReceiver
   }
 
   /** Takes a place. */
-  take(called: Called): CallPlace {
+  take(called: WebhookReceiver): CallPlace {
     const { owner, receiver } = called
     const account = this.#accounts.get(owner) ?? { calls: 0, notQuick: 0, receivers: new Map<number, number>() }
     this.#accounts.set(owner, account)
@@ -105,12 +105,12 @@ export class WebhookSlots {
     }
   }
 
-  #isQuick(called: Called): boolean {
-    return this.#quick.has(nameOf(called))
+  #isQuick(called: WebhookReceiver): boolean {
+    return this.#quick.has(receiverKey(called))
   }
 
-  #note(called: Called, isQuick: boolean): void {
-    const name = nameOf(called)
+  #note(called: WebhookReceiver, isQuick: boolean): void {
+    const name = receiverKey(called)
     this.#quick.delete(name)
     if (!isQuick) return
     this.#quick.add(name)
@@ -119,6 +119,6 @@ export class WebhookSlots {
   }
 }
 
-function nameOf({ owner, receiver }: Called): string {
+function receiverKey({ owner, receiver }: WebhookReceiver): string {
   return `${receiver} ${owner}`
 }

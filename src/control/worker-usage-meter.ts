@@ -2,7 +2,7 @@ import type { WorkerId } from '../core/ids.ts'
 import { isFrozen } from '../core/workers/worker.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { ServedTime as Served } from '../ports/store/usage-store.ts'
-import type { KnownWorker, LoadBalancer } from '../services/balancing/load-balancer.ts'
+import type { BalancedWorker, LoadBalancer } from '../services/balancing/load-balancer.ts'
 
 /** Interval between notes of the use of workers. */
 const NOTE_MS = 10_000
@@ -55,27 +55,27 @@ export class WorkerUsageMeter {
     if (worker !== undefined && this.#isOther(worker, nowMs)) await this.#note([worker], nowMs)
   }
 
-  #forget(workers: readonly KnownWorker[]): void {
+  #forget(workers: readonly BalancedWorker[]): void {
     // The time of a frozen worker is counted by its state, and its next time starts again from zero.
     const alive = new Set(workers.flatMap(({ worker }) => (isFrozen(worker) ? [] : [worker.id])))
     for (const id of this.#marks.keys()) if (!alive.has(id)) this.#marks.delete(id)
   }
 
   /** True if the store would count its time wrongly without a note. */
-  #isOther(known: KnownWorker, nowMs: number): boolean {
-    const before = this.#markOf(known, nowMs)
+  #isOther(known: BalancedWorker, nowMs: number): boolean {
+    const before = this.#readMark(known, nowMs)
     if (before === null) return false
     const now = this.#now(known, nowMs)
     return now.busyMs > before.busyMs || now.isBusy !== before.isBusy
   }
 
-  #now({ worker: { id, endpointId } }: KnownWorker, nowMs: number): Mark {
+  #now({ worker: { id, endpointId } }: BalancedWorker, nowMs: number): Mark {
     const isBusy = this.#balancing.inFlight(endpointId, id) > 0
     return { atMs: nowMs, busyMs: Math.round(this.#balancing.busyMs(endpointId, id)), isBusy }
   }
 
   /** Null for a worker that was never ready. */
-  #markOf({ worker }: KnownWorker, nowMs: number): Mark | null {
+  #readMark({ worker }: BalancedWorker, nowMs: number): Mark | null {
     const stored = isFrozen(worker) ? undefined : this.#marks.get(worker.id)
     if (stored !== undefined) return stored
     if (worker.readyAtMs === null || isFrozen(worker)) return null
@@ -86,12 +86,12 @@ export class WorkerUsageMeter {
     return mark
   }
 
-  async #note(workers: readonly KnownWorker[], nowMs: number): Promise<void> {
+  async #note(workers: readonly BalancedWorker[], nowMs: number): Promise<void> {
     const times: Served[] = []
     const marks = new Map<WorkerId, Mark>()
     for (const known of workers) {
       const { id } = known.worker
-      const before = this.#markOf(known, nowMs)
+      const before = this.#readMark(known, nowMs)
       if (before === null) continue
       const now = this.#now(known, nowMs)
       // A busy time that restarted under the same id counts from zero.

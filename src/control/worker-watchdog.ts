@@ -93,7 +93,7 @@ export class WorkerWatchdog {
     // Adopted in the middle of its start, which its platform may hold up for as long as it likes.
     if (worker.placement?.asked !== undefined && worker.startedAtMs === null) return false
     const forMs = nowMs - Math.max(worker.startedAtMs ?? worker.createdAtMs, this.#sinceMs)
-    const limitMs = await this.#limitOf(worker)
+    const limitMs = await this.#readLimit(worker)
     if (limitMs === null || forMs < limitMs) return false
     const { isLoading, prestart } = running.of(worker)
     const limitS = limitMs / 1000
@@ -104,7 +104,7 @@ export class WorkerWatchdog {
     return true
   }
 
-  #limitOf(worker: Worker): Promise<number | null> {
+  #readLimit(worker: Worker): Promise<number | null> {
     const limit = this.#limits.get(worker.endpointId) ?? this.#initTimeoutMs(worker)
     this.#limits.set(worker.endpointId, limit)
     return limit

@@ -67,7 +67,7 @@ export function timeOrderedUuid(random: string, nowMs: number): string {
 }
 
 /** Time of an id from {@link timeOrderedUuid}, with any text around it; null for any other id. */
-export function timeOfId(id: string): number | null {
+export function timeFromId(id: string): number | null {
   const [, high, low] = /(?:^|-)([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/.exec(id) ?? []
   return high === undefined ? null : Number.parseInt(`${high}${low}`, 16)
 }

@@ -19,7 +19,7 @@ const ERROR_LINE = /^(?:Uncaught )?[\w.]*(?:Error|Exception|Exit|Interrupt)(?: \
  * The last lines of an output. Only the first frames of each JavaScript stack count, so that its message is among the
  * lines.
  */
-export function endOfOutput(lines: readonly { readonly line: string }[]): string[] {
+export function outputEnd(lines: readonly { readonly line: string }[]): string[] {
   let frames = 0
   const kept = lines.filter(({ line }) => {
     frames = isFrame(line) ? frames + 1 : 0

@@ -17,14 +17,14 @@ export interface Page<Item> {
 }
 
 /** The place of an item in its list. */
-export interface Position {
+export interface PagePosition {
   readonly createdAtMs: number
   readonly id: string
 }
 
 /** A page as the store gives it: at most `limit` items behind `after`. */
 export interface Slice {
-  readonly after: Position | null
+  readonly after: PagePosition | null
   readonly limit: number
 }
 
@@ -51,7 +51,7 @@ export const CURSOR = /^([0-9a-z]{1,11})-([A-Za-z0-9_-]{1,128})$/
  * @param most largest and default number of items of a page of this list
  * @throws AppError `invalid` for a limit out of bounds and for a malformed cursor
  */
-export function sliceOf(request: PageRequest, most = MAX_PAGE): Slice {
+export function readSlice(request: PageRequest, most = MAX_PAGE): Slice {
   const problems = pageProblems(request, most)
   if (problems.length > 0) throw invalidFields(problems)
   const { cursor, limit = most } = request
@@ -62,16 +62,16 @@ export function sliceOf(request: PageRequest, most = MAX_PAGE): Slice {
   }
 }
 
-/** The page that a slice from {@link sliceOf} holds. */
-export function pageOf<Item extends Position>(rows: readonly Item[], slice: Slice): Page<Item> {
+/** The page that a slice from {@link readSlice} holds. */
+export function pageFromRows<Item extends PagePosition>(rows: readonly Item[], slice: Slice): Page<Item> {
   const items = rows.slice(0, slice.limit - 1)
   const last = items.at(-1)
   const more = rows.length === slice.limit && last !== undefined
-  return { items, nextCursor: more ? cursorOf(last) : null }
+  return { items, nextCursor: more ? cursorAfter(last) : null }
 }
 
 /** The cursor of the page after a place. */
-export function cursorOf({ createdAtMs, id }: Position): string {
+export function cursorAfter({ createdAtMs, id }: PagePosition): string {
   return `${createdAtMs.toString(36)}-${id}`
 }
 
@@ -80,7 +80,7 @@ export interface ListPart<Item> {
   /** Newest first. */
   readonly items: readonly Item[]
   /** The end of the read part; null when all of it was read. */
-  readonly readUntil: Position | null
+  readonly readUntil: PagePosition | null
 }
 
 /**
@@ -88,18 +88,18 @@ export interface ListPart<Item> {
  * it can be short or empty without being the last.
  * @param limit maximum number of items
  */
-export function joinedPage<Item extends Position>(parts: readonly ListPart<Item>[], limit: number): Page<Item> {
+export function joinedPage<Item extends PagePosition>(parts: readonly ListPart<Item>[], limit: number): Page<Item> {
   const bounds = parts.map(({ readUntil }) => readUntil).filter(place => place !== null)
   const bound = bounds.sort(newestFirst)[0] ?? null
   const all = parts.flatMap(({ items }) => items).sort(newestFirst)
   const within = bound === null ? all : all.filter(item => newestFirst(item, bound) <= 0)
   const items = within.slice(0, limit)
   const last = items.at(-1)
-  if (within.length > limit && last !== undefined) return { items, nextCursor: cursorOf(last) }
-  return { items, nextCursor: bound === null ? null : cursorOf(bound) }
+  if (within.length > limit && last !== undefined) return { items, nextCursor: cursorAfter(last) }
+  return { items, nextCursor: bound === null ? null : cursorAfter(bound) }
 }
 
 /** The order of lists whose newest items come first. */
-export function newestFirst(a: Position, b: Position): number {
+export function newestFirst(a: PagePosition, b: PagePosition): number {
   return b.createdAtMs - a.createdAtMs || (a.id < b.id ? 1 : a.id > b.id ? -1 : 0)
 }

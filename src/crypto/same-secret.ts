@@ -2,10 +2,10 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 
 /** True when both are equal. The time that it takes depends on their lengths alone. */
-export function sameSecret(given: string, wanted: string): boolean {
-  return timingSafeEqual(hashOf(given), hashOf(wanted))
+export function isSameSecret(given: string, wanted: string): boolean {
+  return timingSafeEqual(sha256(given), sha256(wanted))
 }
 
-function hashOf(text: string): Buffer {
+function sha256(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }

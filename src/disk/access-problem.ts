@@ -24,7 +24,7 @@ const MAX_LINKS = 40
  * @returns null when nothing is refused, also for a path that does not exist
  */
 export function accessProblem(path: string, use: Use): string | null {
-  return problemOnWay(resolve(path), use, MAX_LINKS)
+  return findProblemOnPath(resolve(path), use, MAX_LINKS)
 }
 
 /**
@@ -52,8 +52,8 @@ export function errorText(error: unknown): string {
 export function dataDirProblem(dataDir: string, use: Use): string | null {
   const problem = accessProblem(dataDir, use)
   if (problem !== null) return problem
-  for (const name of namesIn(dataDir).filter(name => OWN.test(name))) {
-    const entryProblem = problemAt(join(dataDir, name), use === 'write' && WRITTEN.test(name) ? 'write' : 'read')
+  for (const name of listNames(dataDir).filter(name => OWN.test(name))) {
+    const entryProblem = findProblemAt(join(dataDir, name), use === 'write' && WRITTEN.test(name) ? 'write' : 'read')
     if (entryProblem !== null) return entryProblem
   }
   return null
@@ -66,34 +66,35 @@ const WRITTEN = /\.sqlite$|^(?:volumes|workers|logs|caches|pump)$/
 
 const CHANGES = /^(?:mkdir|rename|unlink|rmdir|rm|chmod|link|symlink|copyfile|write|utime)/
 
-function problemOnWay(path: string, use: Use, links: number): string | null {
+function findProblemOnPath(path: string, use: Use, links: number): string | null {
   const { root } = parse(path)
   let at = root
   for (const name of relative(root, path).split(sep)) {
     // A file in the place of a folder is another problem.
-    if (lstatOf(at)?.isDirectory() !== true) break
-    if (!may(at, constants.X_OK)) return refusal(at, 'entered')
+    if (readStats(at)?.isDirectory() !== true) break
+    if (!hasRight(at, constants.X_OK)) return refusal(at, 'entered')
     const next = join(at, name)
-    const target = targetOf(next)
+    const target = readLinkTarget(next)
     if (target !== null) {
       const whole = resolve(at, target, relative(next, path))
-      return links === 0 ? null : problemOnWay(whole, use, links - 1)
+      return links === 0 ? null : findProblemOnPath(whole, use, links - 1)
     }
-    if (lstatOf(next) === null) return use === 'write' && !may(at, constants.W_OK) ? refusal(at, 'changed') : null
+    if (readStats(next) === null)
+      return use === 'write' && !hasRight(at, constants.W_OK) ? refusal(at, 'changed') : null
     at = next
   }
-  return problemAt(path, use)
+  return findProblemAt(path, use)
 }
 
-function problemAt(path: string, use: Use): string | null {
-  const isFolder = lstatOf(path)?.isDirectory() === true
-  if (isFolder && !may(path, constants.X_OK)) return refusal(path, 'entered')
-  if (use === 'write') return may(path, constants.W_OK) ? null : refusal(path, 'changed')
-  return may(path, constants.R_OK) ? null : refusal(path, 'read')
+function findProblemAt(path: string, use: Use): string | null {
+  const isFolder = readStats(path)?.isDirectory() === true
+  if (isFolder && !hasRight(path, constants.X_OK)) return refusal(path, 'entered')
+  if (use === 'write') return hasRight(path, constants.W_OK) ? null : refusal(path, 'changed')
+  return hasRight(path, constants.R_OK) ? null : refusal(path, 'read')
 }
 
 /** Only refusals by rights count: other errors have their own messages. */
-function may(path: string, mode: number): boolean {
+function hasRight(path: string, mode: number): boolean {
   try {
     accessSync(path, mode)
     return true
@@ -113,12 +114,12 @@ function modeText({ mode }: Stats): string {
 }
 
 function userText(uid: number): string {
-  const name = nameOfUser(uid)
+  const name = readUserName(uid)
   return name === null ? `uid ${uid}` : `${name} (uid ${uid})`
 }
 
 /** Null for a user that only a directory service knows. */
-function nameOfUser(uid: number): string | null {
+function readUserName(uid: number): string | null {
   try {
     const lines = readFileSync('/etc/passwd', 'utf8').split('\n')
     return lines.map(line => line.split(':')).find(fields => fields[2] === String(uid))?.[0] ?? null
@@ -127,7 +128,7 @@ function nameOfUser(uid: number): string | null {
   }
 }
 
-function namesIn(folder: string): string[] {
+function listNames(folder: string): string[] {
   try {
     return readdirSync(folder)
   } catch {
@@ -135,15 +136,15 @@ function namesIn(folder: string): string[] {
   }
 }
 
-function targetOf(path: string): string | null {
+function readLinkTarget(path: string): string | null {
   try {
-    return lstatOf(path)?.isSymbolicLink() === true ? readlinkSync(path) : null
+    return readStats(path)?.isSymbolicLink() === true ? readlinkSync(path) : null
   } catch {
     return null
   }
 }
 
-function lstatOf(path: string): Stats | null {
+function readStats(path: string): Stats | null {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) ?? null
   } catch {

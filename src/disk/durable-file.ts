@@ -20,7 +20,7 @@ import {
 } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { hasFoundNoSpace } from './full-disk.ts'
+import { isNoSpaceError } from './full-disk.ts'
 
 /** For its owner alone. */
 const OWN_FILE = 0o600
@@ -102,7 +102,7 @@ export function writeDurablyOrOver(file: string, content: string, draft: string)
   try {
     writeDurably(file, content, draft)
   } catch (error) {
-    if (!hasFoundNoSpace(error)) throw error
+    if (!isNoSpaceError(error)) throw error
     writeOver(file, content)
   }
 }

@@ -15,6 +15,6 @@ export function isDiskFull(folder: string): boolean {
 }
 
 /** True for an error of a write that a disk, or the quota of this user on it, had no room for. */
-export function hasFoundNoSpace(error: unknown): boolean {
+export function isNoSpaceError(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT')
 }

@@ -29,16 +29,16 @@ export function partFile(folder: string, begin: number): string {
 }
 
 /** Positions at which the parts in a folder begin, in order; empty for a folder that does not exist. */
-export function partsIn(folder: string): number[] {
+export function listParts(folder: string): number[] {
   try {
-    return beginsOf(readdirSync(folder))
+    return partBegins(readdirSync(folder))
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code === 'ENOENT') return []
     throw thrown
   }
 }
 
-function beginsOf(names: readonly string[]): number[] {
+function partBegins(names: readonly string[]): number[] {
   return names
     .flatMap(name => NAME.exec(name)?.[1] ?? [])
     .map(Number)
@@ -63,7 +63,7 @@ export class OutputWriter {
   /** Opens an output at its end. @param folder created with the first byte */
   static async open(folder: string, maxBytes = OUTPUT_BYTES): Promise<OutputWriter> {
     const writer = new OutputWriter(folder, maxBytes)
-    const last = partsIn(folder).at(-1)
+    const last = listParts(folder).at(-1)
     if (last !== undefined) await writer.#open(last)
     return writer
   }
@@ -126,7 +126,7 @@ export class OutputWriter {
   async #next(): Promise<void> {
     await mkdir(this.#folder, { recursive: true, mode: 0o700 })
     // First, since these may fill the disk.
-    for (const begin of beginsOf(await readdir(this.#folder)).slice(0, 1 - PARTS)) {
+    for (const begin of partBegins(await readdir(this.#folder)).slice(0, 1 - PARTS)) {
       await rm(partFile(this.#folder, begin), { force: true })
     }
     const before = this.#part

@@ -19,13 +19,13 @@ import { unfinishedRestore } from '../system/backup/unfinished-restore.ts'
 import { readPair } from '../system/certificates/key-pair.ts'
 import { selfSignedFiles } from '../system/certificates/self-signed.ts'
 import { machineClocks } from '../system/clock.ts'
-import { knownInstallation } from '../system/coordination/installation.ts'
+import { readInstallation } from '../system/coordination/installation.ts'
 import { openFileLimit } from '../system/hardware/open-files.ts'
 import { inspectCluster } from './cluster.ts'
 import { inspectEngine } from './engine.ts'
 import { suspendLack } from './gpu.ts'
 import { inspectDataDir, inspectGpus, inspectMemory, inspectPort } from './machine.ts'
-import { type Probed, probeReach } from './probe.ts'
+import { type ProbeResult, probeReach } from './probe.ts'
 
 /** The settings of a diagnosis. */
 interface DiagnoseOptions {
@@ -50,63 +50,63 @@ interface DiagnoseOptions {
 }
 
 /** The reason why a data directory cannot be read, without a full stop; null if it can. */
-export function refusalOfFolder({ dataDir }: Pick<Config, 'dataDir'>): string | null {
+export function folderRefusal({ dataDir }: Pick<Config, 'dataDir'>): string | null {
   return unfinishedRestore(dataDir)
 }
 
 /** Runs the checks in turn and yields their findings. Leaves nothing changed. */
 export async function* diagnose({ config, image, env }: DiagnoseOptions): AsyncGenerator<diagnosis.Finding> {
   const { dataDir, host, port, databaseUrl } = config
-  yield diagnosis.ofNode(process.versions.node)
+  yield diagnosis.checkNode(process.versions.node)
   const folder = inspectDataDir(dataDir)
-  yield* diagnosis.ofDataDir(folder)
-  yield diagnosis.ofMemory(inspectMemory())
-  yield diagnosis.ofOpenFiles(openFileLimit())
+  yield* diagnosis.checkDataDir(folder)
+  yield diagnosis.checkMemory(inspectMemory())
+  yield diagnosis.checkOpenFiles(openFileLimit())
   const cage = tryCage()
   const { workerSandbox } = config
-  yield diagnosis.ofCage(workerSandbox, 'problem' in cage ? cage : null, describeLimits(findLimits()))
+  yield diagnosis.checkCage(workerSandbox, 'problem' in cage ? cage : null, describeLimits(findLimits()))
   const isCaged = 'bwrap' in cage && workerSandbox !== 'off'
-  if (!isCaged) yield diagnosis.ofStrays(lackOfMarks(env.PATH))
-  if ('bwrap' in cage && isCaged) yield workerNetworkHere(config.workerNetwork, cage.bwrap)
+  if (!isCaged) yield diagnosis.checkStrays(findMarksLack(env.PATH))
+  if ('bwrap' in cage && isCaged) yield inspectWorkerNetwork(config.workerNetwork, cage.bwrap)
   if ('problem' in cage && workerSandbox !== 'off')
-    yield diagnosis.ofWorkerNetwork(config.workerNetwork, lackWithoutCage(cage, config.workerNetwork))
-  yield diagnosis.ofPort(await inspectPort(dataDir, host, port))
+    yield diagnosis.checkWorkerNetwork(config.workerNetwork, lackWithoutCage(cage, config.workerNetwork))
+  yield diagnosis.checkPort(await inspectPort(dataDir, host, port))
   const certificate = await inspectCertificate(dataDir, config.tls)
-  if (certificate !== null) yield diagnosis.ofCertificate(certificate, Date.now())
+  if (certificate !== null) yield diagnosis.checkCertificate(certificate, Date.now())
   // The content of a closed folder cannot be read.
   if (folder.refusal === null || databaseUrl !== null) {
-    yield* diagnosis.ofDatabase(await databaseFacts(dataDir, databaseUrl))
-    yield* diagnosis.ofServerTime(await timeFacts(dataDir, databaseUrl))
+    yield* diagnosis.checkDatabase(await databaseFacts(dataDir, databaseUrl))
+    yield* diagnosis.checkServerTime(await timeFacts(dataDir, databaseUrl))
   }
   const { folder: backups, everyMs } = config.backups
-  if (backups !== null) yield diagnosis.ofBackups(backupFacts(backups, everyMs, Date.now()))
+  if (backups !== null) yield diagnosis.checkBackups(backupFacts(backups, everyMs, Date.now()))
   if (config.kubernetes.where !== 'off') {
-    yield* diagnosis.ofCluster(await inspectCluster(config.kubernetes, env))
+    yield* diagnosis.checkCluster(await inspectCluster(config.kubernetes, env))
     return
   }
   const connection = connectEngine(config.docker, env)
   const engine = connection === null ? null : await inspectEngine(connection)
-  yield* diagnosis.ofEngine(engine)
+  yield* diagnosis.checkEngine(engine)
   const gpus = await inspectGpus(env)
-  yield diagnosis.ofGpus(gpus, engine)
-  if (gpus.nvidia.length > 0) yield diagnosis.ofGpuSuspend(await suspendLack(env))
+  yield diagnosis.checkGpus(gpus, engine)
+  if (gpus.nvidia.length > 0) yield diagnosis.checkGpuSuspend(await suspendLack(env))
   if (connection === null || engine === null || engine.problem !== null) return
   const probed = await probeReach(connection, {
-    installation: knownInstallation(dataDir),
+    installation: readInstallation(dataDir),
     image,
     network: config.dockerNetwork,
     address: config.dockerWorkerAddress,
   })
-  yield* ofProbed(probed)
+  yield* probeFindings(probed)
 }
 
-function lackOfMarks(path: string | undefined) {
+function findMarksLack(path: string | undefined) {
   const found = findMarker(path)
   return 'problem' in found ? found : null
 }
 
-function ofProbed({ reach, network, problem, outcome }: Probed): diagnosis.Finding[] {
-  return [diagnosis.ofNetwork(reach, network, problem), diagnosis.ofProbe(outcome, network)]
+function probeFindings({ reach, network, problem, outcome }: ProbeResult): diagnosis.Finding[] {
+  return [diagnosis.checkNetwork(reach, network, problem), diagnosis.checkProbe(outcome, network)]
 }
 
 async function databaseFacts(dataDir: string, url: string | null): Promise<diagnosis.DatabaseFacts> {
@@ -140,8 +140,8 @@ function backupFacts(folder: string, everyMs: number, nowMs: number): diagnosis.
   }
 }
 
-function workerNetworkHere(wanted: Config['workerNetwork'], bwrap: string): diagnosis.Finding {
-  return diagnosis.ofWorkerNetwork(wanted, wanted === 'shared' ? null : tryOwnNetwork(bwrap, wanted === 'open'))
+function inspectWorkerNetwork(wanted: Config['workerNetwork'], bwrap: string): diagnosis.Finding {
+  return diagnosis.checkWorkerNetwork(wanted, wanted === 'shared' ? null : tryOwnNetwork(bwrap, wanted === 'open'))
 }
 
 /**

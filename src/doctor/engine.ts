@@ -1,7 +1,7 @@
 /** The state of a container engine. */
 import type { EngineState } from '../core/observing/diagnosis.ts'
 import type { EngineConnection } from '../drivers/docker/engine/connection.ts'
-import { freeBytesOf } from './machine.ts'
+import { readFreeBytes } from './machine.ts'
 
 interface Info {
   readonly Driver?: string
@@ -55,7 +55,7 @@ export async function inspectEngine({ engine, address, local }: EngineConnection
       cgroupVersion: info.CgroupVersion ?? '1',
       rootless: (info.SecurityOptions ?? []).some(option => option.includes('rootless')),
       missingLimits: Object.entries(limits).flatMap(([name, has]) => (has === false ? [name] : [])),
-      freeBytes: local && info.DockerRootDir !== undefined ? freeBytesOf(info.DockerRootDir) : null,
+      freeBytes: local && info.DockerRootDir !== undefined ? readFreeBytes(info.DockerRootDir) : null,
       skewMs: Number.isNaN(engineMs) ? null : engineMs - nowMs,
       hasNvidiaRuntime:
         'nvidia' in (info.Runtimes ?? {}) ||

@@ -3,7 +3,7 @@ import type { ProcessStart } from '../core/hardware/gpu-suspension.ts'
 import { readProcess } from '../drivers/base/process-table.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { CardAnswer } from '../system/gpu/helper-messages.ts'
-import { HelperProcess, problemOfReply } from '../system/gpu/helper-process.ts'
+import { HelperProcess, replyProblem } from '../system/gpu/helper-process.ts'
 
 const ENTER_MS = 30_000
 const ANSWER_MS = 30_000
@@ -30,7 +30,7 @@ export class CardWorker {
   static async start(clock: Clock, env: NodeJS.ProcessEnv, uuid: string): Promise<CardWorker> {
     const helper = new HelperProcess({ clock, env: { ...env, CUDA_VISIBLE_DEVICES: uuid } })
     const reply = await helper.ask({ op: 'enter' }, ENTER_MS)
-    const problem = problemOfReply(reply)
+    const problem = replyProblem(reply)
     if (problem === null) return new CardWorker(helper, reply.card ?? {})
     helper.kill()
     throw new CheckFailed(`a program cannot use the card: ${problem}`)
@@ -78,7 +78,7 @@ export class CardWorker {
 
   async #ask(request: Parameters<HelperProcess['ask']>[0], progress?: (launches: number) => void): Promise<CardAnswer> {
     const reply = await this.#helper.ask(request, ANSWER_MS, progress)
-    const problem = problemOfReply(reply)
+    const problem = replyProblem(reply)
     if (problem !== null) throw new CheckFailed(problem)
     return reply.card ?? {}
   }

@@ -57,12 +57,12 @@ export async function* checkGpus(env: NodeJS.ProcessEnv, budgetMs = BUDGET_MS): 
   if (cards.length === 0)
     yield { gpu: null, check: 'cards', result: 'fails', message: problem ?? 'there is no card', figures: {} }
   for (const card of cards) {
-    if (card.processes.length > 0 || card.usedBytes > FREE_CARD_BYTES) yield inUse(card)
+    if (card.processes.length > 0 || card.usedBytes > FREE_CARD_BYTES) yield usedCard(card)
     else yield* new CardChecks({ env, meter, suspender, card, untilMs, canSuspend: lack === null }).run()
   }
 }
 
-function inUse({ index, usedBytes, processes }: CardMemory): GpuCheck {
+function usedCard({ index, usedBytes, processes }: CardMemory): GpuCheck {
   const pids = processes.map(({ pid }) => pid).join(', ')
   const message = `not free: ${gib(usedBytes)} are in use${pids === '' ? '' : ` by pid ${pids}`}`
   return { gpu: index, check: 'card', result: 'untested', message, figures: { usedMib: mib(usedBytes) } }
@@ -103,12 +103,12 @@ class CardChecks {
           ? untested('the driver cannot suspend processes here')
           : systemClock.monotonic() + LONGEST_CHECK_MS > this.#options.untilMs
             ? untested('there is no time left')
-            : await this.#made(make)
+            : await this.#runCheck(make)
       yield { gpu: card.index, check, figures: {}, ...outcome }
     }
   }
 
-  async #made(make: () => Promise<Outcome>): Promise<Outcome> {
+  async #runCheck(make: () => Promise<Outcome>): Promise<Outcome> {
     try {
       return await make()
     } catch (error) {
@@ -145,7 +145,7 @@ class CardChecks {
   async #memory(): Promise<Outcome> {
     const bytes = this.#size(1)
     const worker = await this.#worker(bytes)
-    const { card } = await this.#measured(worker)
+    const { card } = await this.#measure(worker)
     const contextBytes = card.ownBytes - bytes
     const figures = { allocatedMib: mib(bytes), listedMib: mib(card.ownBytes), contextMib: mib(contextBytes) }
     if (contextBytes < 0) throw new CheckFailed(`${gib(card.ownBytes)} are listed of ${gib(bytes)} in use`)
@@ -175,7 +175,7 @@ class CardChecks {
       return await this.#frozen('the freezer of control groups', hold, () => group.isHeld)
     } finally {
       for (const worker of this.#workers) await worker.end()
-      await until(() => group.remove(), REST_MS)
+      await waitUntil(() => group.remove(), REST_MS)
     }
   }
 
@@ -187,18 +187,18 @@ class CardChecks {
   ): Promise<Outcome> {
     const worker = await this.#worker(256 * MIB)
     const work = worker.work(WORK_MS.frozen)
-    await this.#untilAtWork(worker, work)
+    await this.#waitForWork(worker, work)
     const begunMs = systemClock.monotonic()
     const goOn = freeze(worker)
     try {
-      if (!(await until(() => isStill(worker), REST_MS))) throw new CheckFailed(`${how} does not stop a program`)
+      if (!(await waitUntil(() => isStill(worker), REST_MS))) throw new CheckFailed(`${how} does not stop a program`)
       const freezeMs = systemClock.monotonic() - begunMs
       // The last line that it wrote may be on its way.
       await pause(LOOK_MS)
       const launches = worker.launches
       await pause(PAUSE_MS)
       if (worker.launches !== launches) throw new CheckFailed(`a program goes on after ${how}`)
-      const { card } = await this.#measured(worker)
+      const { card } = await this.#measure(worker)
       goOn()
       await work
       await worker.checksum()
@@ -248,12 +248,12 @@ class CardChecks {
     const worker = await this.#worker(256 * MIB)
     const before = await worker.checksum()
     const work = worker.work(WORK_MS.paused)
-    await this.#untilAtWork(worker, work)
+    await this.#waitForWork(worker, work)
     const suspended = await this.#suspend(worker)
     const pausedAfter = worker.launches
     signal(worker.pid, 'SIGSTOP')
     try {
-      await until(() => readProcess(worker.pid)?.stopped === true, REST_MS)
+      await waitUntil(() => readProcess(worker.pid)?.stopped === true, REST_MS)
       await pause(PAUSE_MS)
     } catch (error) {
       signal(worker.pid, 'SIGCONT')
@@ -261,7 +261,7 @@ class CardChecks {
     }
     const restoreMs = await this.#resume(suspended, async () => {
       signal(worker.pid, 'SIGCONT')
-      await until(() => readProcess(worker.pid)?.stopped === false, REST_MS)
+      await waitUntil(() => readProcess(worker.pid)?.stopped === false, REST_MS)
     })
     const launches = await work
     if ((await worker.checksum()) !== before) throw new CheckFailed('its memory has other contents after the pause')
@@ -286,7 +286,7 @@ class CardChecks {
     await Promise.all(workers.map(worker => worker.work(WORK_MS.shared)))
     const bothMs = systemClock.monotonic() - begunMs
     const sums = await Promise.all(workers.map(worker => worker.checksum()))
-    const { card } = await this.#measured(...workers)
+    const { card } = await this.#measure(...workers)
     const listed = workers.map(({ pid }) => card.processes.find(each => each.pid === pid)?.bytes ?? 0)
     if (sums.includes('') || listed.some((bytes, index) => bytes < sizes[index]!))
       throw new CheckFailed(`two programs of ${gib(sizes[0])} and ${gib(sizes[1])} are listed with ${listed.map(gib)}`)
@@ -320,17 +320,17 @@ class CardChecks {
     throw new CheckFailed(`resume failed (${outcome.outcome}): ${why}`)
   }
 
-  async #untilAtWork(worker: CardWorker, work: Promise<unknown>): Promise<void> {
+  async #waitForWork(worker: CardWorker, work: Promise<unknown>): Promise<void> {
     let failure: unknown = null
     work.catch(error => {
       failure = error
     })
-    const isAtWork = await until(() => worker.launches > 2 || failure !== null, REST_MS * 5)
+    const isAtWork = await waitUntil(() => worker.launches > 2 || failure !== null, REST_MS * 5)
     if (failure !== null) throw failure
     if (!isAtWork) throw new CheckFailed('a program does not get on with its work')
   }
 
-  async #measured(...workers: readonly CardWorker[]): Promise<{ readonly card: CardMemory }> {
+  async #measure(...workers: readonly CardWorker[]): Promise<{ readonly card: CardMemory }> {
     const { cards, problem } = await this.#options.meter.measure(new Set(workers.map(({ pid }) => pid)))
     const card = cards.find(({ uuid }) => uuid === this.#options.card.uuid)
     if (card === undefined) throw new CheckFailed(problem ?? 'the card is no longer listed')
@@ -344,7 +344,7 @@ class CardChecks {
   }
 }
 
-async function until(isSo: () => boolean, withinMs: number): Promise<boolean> {
+async function waitUntil(isSo: () => boolean, withinMs: number): Promise<boolean> {
   const endMs = systemClock.monotonic() + withinMs
   while (!isSo()) {
     if (systemClock.monotonic() > endMs) return false

@@ -15,7 +15,7 @@ const ANSWER_MS = 2_000
 
 /** The data directory and its disk. */
 export function inspectDataDir(path: string): DataDirFacts {
-  const found = nearest(path)
+  const found = nearestFolder(path)
   const stats = existsSync(path) ? statSync(path) : null
   const kind = stats === null ? 'missing' : stats.isDirectory() ? 'folder' : 'other'
   return {
@@ -23,12 +23,12 @@ export function inspectDataDir(path: string): DataDirFacts {
     kind,
     refusal: dataDirProblem(path, 'write'),
     mode: stats === null ? null : stats.mode & 0o777,
-    freeBytes: freeBytesOf(found),
+    freeBytes: readFreeBytes(found),
   }
 }
 
 /** Bytes that this user may still write to the disk of a folder; null if unknown. */
-export function freeBytesOf(folder: string): number | null {
+export function readFreeBytes(folder: string): number | null {
   try {
     const { bavail, bsize } = statfsSync(folder)
     return bavail * bsize
@@ -58,29 +58,29 @@ export async function inspectGpus(env: Readonly<Record<string, string | undefine
   return {
     nvidia: gpus.filter(({ vendor }) => vendor === 'NVIDIA').map(({ name }) => name),
     problem,
-    nvidiaDriver: namesIn('/proc/driver/nvidia/gpus').length > 0,
+    nvidiaDriver: listNames('/proc/driver/nvidia/gpus').length > 0,
     amd: existsSync('/dev/kfd'),
-    hasCdi: ['/etc/cdi', '/var/run/cdi'].some(folder => namesIn(folder).some(name => /nvidia/i.test(name))),
+    hasCdi: ['/etc/cdi', '/var/run/cdi'].some(folder => listNames(folder).some(name => /nvidia/i.test(name))),
   }
 }
 
 async function runningServer(dataDir: string): Promise<string | null> {
   try {
     const { url, certificate } = JSON.parse(readFileSync(join(dataDir, 'server.json'), 'utf8')) as ServerInfo
-    await (certificate === undefined ? answersAt(url) : answersSecurelyAt(url, certificate))
+    await (certificate === undefined ? requestHealth(url) : requestHealthSecurely(url, certificate))
     return url
   } catch {
     return null
   }
 }
 
-async function answersAt(url: string): Promise<void> {
+async function requestHealth(url: string): Promise<void> {
   const answer = await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(ANSWER_MS) })
   await answer.body?.cancel()
 }
 
 /** The server published its certificate, whose names may not include this address. */
-function answersSecurelyAt(url: string, certificate: string): Promise<void> {
+function requestHealthSecurely(url: string, certificate: string): Promise<void> {
   const trust = { ca: certificate, allowPartialTrustChain: true, checkServerIdentity: () => undefined }
   return new Promise((resolve, reject) => {
     const options = { ...trust, agent: false, signal: AbortSignal.timeout(ANSWER_MS) }
@@ -100,11 +100,11 @@ function bindingProblem(host: string, port: number): Promise<string | null> {
 }
 
 /** The folder, or its nearest parent that exists. */
-function nearest(path: string): string {
-  return existsSync(path) || dirname(path) === path ? path : nearest(dirname(path))
+function nearestFolder(path: string): string {
+  return existsSync(path) || dirname(path) === path ? path : nearestFolder(dirname(path))
 }
 
-function namesIn(folder: string): string[] {
+function listNames(folder: string): string[] {
   try {
     return readdirSync(folder)
   } catch {

@@ -7,8 +7,8 @@ import type { ProbeOutcome } from '../core/observing/diagnosis.ts'
 import { type ContainerReach, containerReach } from '../core/workers/container-reach.ts'
 import type { EngineConnection } from '../drivers/docker/engine/connection.ts'
 import type { EngineClient } from '../drivers/docker/engine/engine-client.ts'
-import { createContainerNetwork, networksOf } from '../drivers/docker/network.ts'
-import type { FoundNetwork } from '../ports/container-network.ts'
+import { createContainerNetwork, listNetworks } from '../drivers/docker/network.ts'
+import type { WorkerNetwork } from '../ports/container-network.ts'
 
 /** Options of the probe. */
 export interface ProbeOptions {
@@ -23,8 +23,8 @@ export interface ProbeOptions {
 }
 
 /** The result of the probe. */
-export interface Probed {
-  readonly network: FoundNetwork | null
+export interface ProbeResult {
+  readonly network: WorkerNetwork | null
   /** The reason for a missing network; null when there is one. */
   readonly problem: string | null
   readonly reach: ContainerReach | null
@@ -48,13 +48,13 @@ exit ${NO_TOOL}
 `
 
 /** Runs the probe, and removes its files and containers. */
-export async function probeReach({ engine, local }: EngineConnection, options: ProbeOptions): Promise<Probed> {
+export async function probeReach({ engine, local }: EngineConnection, options: ProbeOptions): Promise<ProbeResult> {
   const own = options.installation ?? `doctor${randomBytes(3).toString('hex')}`
   const networks = createContainerNetwork({ engine, local, installation: own, given: options.network })
   const untested = (why: string): ProbeOutcome => ({ what: 'untested', why })
   let made = false
   try {
-    made = options.network === null && (await networksOf(engine, own)).length === 0
+    made = options.network === null && (await listNetworks(engine, own)).length === 0
     const network = await networks.ensure(null)
     const reach = containerReach(network, options.address)
     const outcome =
@@ -69,7 +69,7 @@ export async function probeReach({ engine, local }: EngineConnection, options: P
 
 async function probe(
   engine: EngineClient,
-  network: FoundNetwork,
+  network: WorkerNetwork,
   reach: Exclude<ContainerReach, { how: 'none' }>,
   image: string | null,
 ): Promise<ProbeOutcome> {
@@ -77,7 +77,7 @@ async function probe(
   if (images.length === 0)
     return { what: 'untested', why: 'the engine has no image; pull a small one, such as busybox' }
   const word = randomBytes(12).toString('hex')
-  const server = await answering(word, reach.listenOn)
+  const server = await serveWord(word, reach.listenOn)
   try {
     const env = { PROBE_HOST: reach.host, PROBE_PORT: String((server.address() as AddressInfo).port), no_proxy: '*' }
     for (const candidate of images) {
@@ -85,7 +85,7 @@ async function probe(
       if (output.includes(word)) return { what: 'reached', image: candidate }
       // Without a shell it does not even start, and a crashed program proves nothing about the network.
       if (code === null || code === NO_TOOL || code >= 126) continue
-      return { what: 'unreached', image: candidate, said: output.trim().split('\n').at(-1)?.slice(0, 200) ?? '' }
+      return { what: 'unreached', image: candidate, error: output.trim().split('\n').at(-1)?.slice(0, 200) ?? '' }
     }
     return {
       what: 'untested',
@@ -97,7 +97,7 @@ async function probe(
   }
 }
 
-function answering(word: string, host: string): Promise<Server> {
+function serveWord(word: string, host: string): Promise<Server> {
   const server = createServer((_, response) => response.end(`${word}\n`))
   return new Promise((resolve, reject) => {
     server.once('error', reject)

@@ -10,7 +10,7 @@ export function createNoDriver(reason: StartFailure): Driver {
     name: 'none',
     placedBy: () => 'machine',
     readsModels: () => true,
-    nameOf: () => 'none',
+    nameFor: () => 'none',
     savedImage: image => image,
     check: async () => reason,
     start: async () => {

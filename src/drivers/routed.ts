@@ -32,7 +32,7 @@ export function createRoutedDriver(routes: readonly DriverRoute[], maxWorkers: n
     name: 'routed',
     placedBy: image => ofImage(image).placedBy(image),
     readsModels: image => ofImage(image).readsModels(image),
-    nameOf: image => ofImage(image).name,
+    nameFor: image => ofImage(image).name,
     savedImage: image => ofImage(image).savedImage(image),
     check: (image, ...rest) => ofImage(image).check(image, ...rest),
     start: (spec, watch) => placed(spec.workerId, ofImage(spec.image)).start(spec, watch),

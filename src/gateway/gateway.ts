@@ -17,12 +17,12 @@ import {
   CLOSED,
   GatewayAdmission,
   keyMissing,
-  type QueueAddressOf,
+  type QueueAddress,
 } from './entrance/admission.ts'
 import type { Preflight } from './entrance/cors.ts'
 import { refuseUpgrade, respondError } from './entrance/error-response.ts'
 import { isSecure } from './entrance/forwarded.ts'
-import { stopping } from './entrance/refusal.ts'
+import { serverStopping } from './entrance/refusal.ts'
 import type { Entrance, GatewayRoute } from './entrance/route.ts'
 import type { Forwarding, ProxyRequest } from './proxy/proxy-request.ts'
 
@@ -33,7 +33,7 @@ export interface GatewayParts {
   readonly traffic: Traffic
   readonly rules?: AdmissionRules
   /** The address of the jobs of a queue endpoint. */
-  readonly queueAddressOf: QueueAddressOf
+  readonly queueAddress: QueueAddress
   /** Aborts when the server begins to stop: no further request is admitted. */
   readonly stopping: AbortSignal
 }
@@ -56,7 +56,7 @@ export class Gateway implements Entrance {
   constructor(ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'vault' | 'emit' | 'tracing'>, parts: GatewayParts) {
     this.#ports = ports
     this.#parts = parts
-    this.#admission = new GatewayAdmission(ports, parts.access, parts.rules ?? CLOSED, parts.queueAddressOf)
+    this.#admission = new GatewayAdmission(ports, parts.access, parts.rules ?? CLOSED, parts.queueAddress)
   }
 
   /** Responds to a request in every case. */
@@ -104,7 +104,7 @@ export class Gateway implements Entrance {
     const arrival: Arrival = { incoming, route, responder, requestId, startMs: this.#ports.clock.monotonic() }
     try {
       // A preflight succeeds, so that a browser can read the error of the request that follows.
-      if (this.#parts.stopping.aborted && incoming.method !== 'OPTIONS') throw stopping()
+      if (this.#parts.stopping.aborted && incoming.method !== 'OPTIONS') throw serverStopping()
       const admitted = this.#admission.admit(arrivingRequest(incoming, route, requestId))
       if (admitted instanceof Promise) {
         admitted.then(outcome => this.#forward(arrival, outcome)).catch(thrown => this.#refuse(arrival, thrown))
@@ -122,7 +122,7 @@ export class Gateway implements Entrance {
       emit('request.answered', { surface: 'gateway', status: 204, tookMs: clock.monotonic() - startMs })
       return
     }
-    if (this.#parts.stopping.aborted) throw stopping()
+    if (this.#parts.stopping.aborted) throw serverStopping()
     const { carrier } = responder
     const kind = 'writeHead' in carrier ? 'requests' : 'sockets'
     this.#count(route.endpointId, kind, 1)
@@ -133,7 +133,7 @@ export class Gateway implements Entrance {
       this.#count(route.endpointId, kind, -1)
       this.#carriers.remove(slot, carrier)
     }
-    const trace = tracing?.request(headerOf(incoming, 'traceparent'))
+    const trace = tracing?.request(singleHeader(incoming, 'traceparent'))
     responder.forward(trace === undefined ? admitted : { ...admitted, trace }).then(
       entry => {
         ended()
@@ -193,7 +193,7 @@ interface Responder {
 }
 
 /** The only value of a header; undefined if it was not sent. */
-function headerOf({ headers }: IncomingMessage, name: string): string | undefined {
+function singleHeader({ headers }: IncomingMessage, name: string): string | undefined {
   const value = headers[name]
   return typeof value === 'string' ? value : undefined
 }

@@ -21,8 +21,8 @@ import { createVolumeFiles } from '../system/files/volume-files.ts'
 import { createModelCache, type DiskModelCache } from '../system/models/model-cache.ts'
 import type { Log } from '../system/observing/log.ts'
 import { createVolumeFolders } from '../system/volume-folders.ts'
-import { backupFolderOf, backupsOf } from './commands/backup.ts'
-import { hostsOf } from './listening/addresses.ts'
+import { scheduledBackupFolder, serverBackups } from './commands/backup.ts'
+import { serverHosts } from './listening/addresses.ts'
 import { modelRoot } from './platform/drivers.ts'
 
 /** Notifications, and the end of their connection, if they have one. */
@@ -80,7 +80,7 @@ export function folderIn(dataDir: string, name: string): string {
 }
 
 /** The settings that the application reads. */
-export function appConfigOf(config: Config): AppConfig {
+export function appConfigFromSettings(config: Config): AppConfig {
   const { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, placing, startAware, prices } = config
   const admission = { open: config.lbPublic, trustedProxies: config.trustedProxies }
   const { freezing, lbBodyBytes: balancedBodyBytes } = config
@@ -89,12 +89,12 @@ export function appConfigOf(config: Config): AppConfig {
   const { acceptSharedHost, webhookPrivate, corsOrigins } = config
   const sharing = { acceptSharedHost, webhookPrivate }
   const { accountLimits, jobRecords } = config
-  const backups = backupsOf(config)
+  const backups = serverBackups(config)
   const limits = { bodyBytes, accountLimits, jobRecords }
   return {
     ...management,
     version: packageVersion(),
-    isServerName: serverNames(hostsOf(config)),
+    isServerName: serverNames(serverHosts(config)),
     drainTimeoutMs,
     metricsPublic,
     corsOrigins,
@@ -104,14 +104,14 @@ export function appConfigOf(config: Config): AppConfig {
     audit: config.audit,
     auditHead: createAuditHeadNote(join(config.dataDir, AUDIT_HEAD_NAME)),
     judgesRollouts: config.rolloutJudge === 'on',
-    settings: settingsOf(config),
+    settings: auditedSettings(config),
     backups,
-    backupFolder: backupFolderOf(config, backups),
+    backupFolder: scheduledBackupFolder(config, backups),
   }
 }
 
 /** The settings in the audit log. */
-function settingsOf({ differing, apiKey, previousApiKey, metricsKey, masterKeys }: Config): AuditDetail {
+function auditedSettings({ nonDefaults, apiKey, previousApiKey, metricsKey, masterKeys }: Config): AuditDetail {
   const given = {
     RUNYARD_API_KEY: apiKey !== null,
     RUNYARD_PREVIOUS_API_KEY: previousApiKey !== null,
@@ -119,5 +119,5 @@ function settingsOf({ differing, apiKey, previousApiKey, metricsKey, masterKeys 
     RUNYARD_MASTER_KEY: masterKeys.length > 0,
   }
   const named = Object.entries(given).flatMap(([name, isGiven]) => (isGiven ? [[name, ['set']]] : []))
-  return { ...differing, ...Object.fromEntries(named) }
+  return { ...nonDefaults, ...Object.fromEntries(named) }
 }

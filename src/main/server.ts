@@ -13,10 +13,10 @@ import { acquire, openLease, refuseOtherDatabase, refuseUnfinishedRestore } from
 import { refusePostgres } from './database/upgrade.ts'
 import { setUpFolder } from './folders/folder-setup.ts'
 import { foldersIn } from './folders/folders.ts'
-import { certificateOf } from './listening/certificate.ts'
-import { addressesOf, originsOf, tryPorts } from './listening/listeners.ts'
-import { activeLabelOf } from './platform/active-label.ts'
-import { loadTracing, logOf, Shell } from './shell.ts'
+import { openCertificate } from './listening/certificate.ts'
+import { listenerAddresses, serverOrigins, tryPorts } from './listening/listeners.ts'
+import { configuredActiveLabel } from './platform/active-label.ts'
+import { loadTracing, Shell, serverLog } from './shell.ts'
 import { StartError, startProblem } from './start-error.ts'
 import type { ActingServer } from './term.ts'
 import { Terms } from './terms.ts'
@@ -87,7 +87,7 @@ interface Start {
 }
 
 async function openServer({ config, sampleFolder, beforeListening, opened }: Start): Promise<RunningServer> {
-  const log = logOf(config)
+  const log = serverLog(config)
   // A server that runs on this data directory has the port: people need to know that it runs.
   const isFresh = !existsSync(config.dataDir)
   if (isFresh) await tryPorts(config)
@@ -101,7 +101,7 @@ async function openServer({ config, sampleFolder, beforeListening, opened }: Sta
   const { databaseUrl } = config
   const candidate = databaseUrl === null ? null : await openLease(config, databaseUrl, lock.first)
   opened.defer(() => candidate?.close())
-  const certificate = await certificateOf(config)
+  const certificate = await openCertificate(config)
   opened.defer(() => certificate?.close())
   if (databaseUrl !== null) await refusePostgres(config, databaseUrl)
   const folders = foldersIn(config, sampleFolder)
@@ -112,12 +112,12 @@ async function openServer({ config, sampleFolder, beforeListening, opened }: Sta
   opened.defer(() => shell.traces?.close())
   opened.defer(() => shell.endListeners(0))
   certificate?.follow(shell.emit)
-  const terms = new Terms(shell, candidate, activeLabelOf(config, log))
+  const terms = new Terms(shell, candidate, configuredActiveLabel(config, log))
   opened.defer(() => terms.abandon())
   await terms.begin()
   const listeners = await shell.listen()
-  const { url, managementUrl } = addressesOf(listeners)
-  const { consoleUrl = null } = originsOf(config, url, managementUrl)
+  const { url, managementUrl } = listenerAddresses(listeners)
+  const { consoleUrl = null } = serverOrigins(config, url, managementUrl)
   const stop = async (hurry: AbortSignal) => {
     await terms.stop(hurry)
     await opened.disposeAsync()

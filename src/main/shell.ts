@@ -26,7 +26,7 @@ import { Tracer } from '../system/observing/tracer.ts'
 import { systemRandom } from '../system/random.ts'
 import type { FoldersToServe } from './folders/folders.ts'
 import { Front } from './listening/front.ts'
-import { addressesOf, bind, type Listeners } from './listening/listeners.ts'
+import { bind, type Listeners, listenerAddresses } from './listening/listeners.ts'
 
 /** The parts of a {@link Shell} that are opened before it. */
 interface ShellParts {
@@ -107,11 +107,15 @@ export class Shell {
   }
 
   /** Publishes the address of this server for commands on this data directory. */
-  async tellCommands(): Promise<void> {
-    const { managementUrl } = addressesOf(await this.listen())
+  async publishAddress(): Promise<void> {
+    const { managementUrl } = listenerAddresses(await this.listen())
     const info = (): ServerInfo => {
       const cert = this.certificate?.current.cert
-      return { pid: process.pid, url: managementUrl, ...(cert === undefined ? {} : { certificate: firstOf(cert) }) }
+      return {
+        pid: process.pid,
+        url: managementUrl,
+        ...(cert === undefined ? {} : { certificate: firstCertificate(cert) }),
+      }
     }
     this.lock.publish(info())
     this.#unfollow()
@@ -125,12 +129,12 @@ export class Shell {
 }
 
 /** The log of a server with these settings. */
-export function logOf({ logLevel, json }: Config): Log {
+export function serverLog({ logLevel, json }: Config): Log {
   return createLog(logLevel, !json && process.stderr.isTTY === true)
 }
 
 /** The certificate itself, without its chain. */
-function firstOf(pem: string): string {
+function firstCertificate(pem: string): string {
   const end = '-----END CERTIFICATE-----'
   return `${pem.slice(pem.indexOf('-----BEGIN CERTIFICATE-----'), pem.indexOf(end))}${end}\n`
 }

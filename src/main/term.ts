@@ -19,22 +19,22 @@ import { singleLeader } from '../system/coordination/leader.ts'
 import { fencedDriver } from '../system/coordination/leader-fence.ts'
 import type { FencedTerm } from '../system/coordination/lease-term.ts'
 import { createMachine, describeGpus } from '../system/hardware/machine.ts'
-import { keepApiKey, knownApiKey } from '../system/keys/api-key.ts'
-import { measuring } from '../system/observing/instrumented-store.ts'
+import { keepApiKey, readApiKey } from '../system/keys/api-key.ts'
+import { createMeasuring } from '../system/observing/instrumented-store.ts'
 import { createWorkerLogs } from '../system/worker-logs/worker-logs.ts'
-import { appConfigOf, createNotifications, folderIn, modelsIn, storageIn } from './app-parts.ts'
+import { appConfigFromSettings, createNotifications, folderIn, modelsIn, storageIn } from './app-parts.ts'
 import { warnOfBackups } from './commands/backup.ts'
 import { openSeals } from './database/seals.ts'
-import { isBoundToMachine, openStore, relayTermOf } from './database/store.ts'
+import { isBoundToMachine, openStore, relayTerm } from './database/store.ts'
 import { prepareFolders, type ServedFolder, serveFolders, watchFolders } from './folders/folders.ts'
 import { warnOfExposure } from './listening/addresses.ts'
 import {
-  addressesOf,
-  advertisedOf,
+  advertisedAddresses,
   type Listeners,
+  listenerAddresses,
   openContainerAddress,
   openWorkerSocket,
-  originsOf,
+  serverOrigins,
 } from './listening/listeners.ts'
 import { openRelay, RelayLink } from './listening/relay.ts'
 import { driverFor } from './platform/drivers.ts'
@@ -46,7 +46,10 @@ import { isReadAlong, viewOnTerminal } from './terminal/terminal-view.ts'
 /** The folders and addresses of a server while it is active. */
 export interface ActingServer {
   /** The addresses of a load-balancing endpoint for programs and browsers; null for no origin of its own. */
-  addressesOf(endpoint: Pick<Endpoint, 'id' | 'domain'>): { readonly base: string; readonly browser: string | null }
+  endpointAddresses(endpoint: Pick<Endpoint, 'id' | 'domain'>): {
+    readonly base: string
+    readonly browser: string | null
+  }
   /** Makes an address of the console that signs in once, as the operator; null where there is no console. */
   consoleLink(): Promise<string | null>
   readonly folders: readonly ServedFolder[]
@@ -72,7 +75,7 @@ export interface OpenTerm extends ActingServer {
    * The same at once, because another server acts: everything that is held ends, and the relay gets its calls again
    * from that server.
    */
-  letGo(): Promise<void>
+  abandon(): Promise<void>
   /** Releases everything, the store last. */
   close(): Promise<void>
 }
@@ -85,7 +88,7 @@ const LET_GO_MS = 2_000
 const GRACE_MS = 1_000
 
 /** The server around a term: its role among those on its database. */
-export interface RoleOfServer {
+export interface ServerControl {
   /** The state of this server and of the active one. */
   readonly status: () => Promise<ServerStatus>
   /** Ends the present term, soon, and begins another one, which takes an accepted time of the machine's clock. */
@@ -97,7 +100,7 @@ export interface RoleOfServer {
  * @param lease lease of the server during the term; null if no other server can act on its database
  * @throws when it cannot begin; everything that was opened until then is released, and no worker was ended
  */
-export async function openTerm(shell: Shell, lease: FencedTerm | null, role: RoleOfServer): Promise<OpenTerm> {
+export async function openTerm(shell: Shell, lease: FencedTerm | null, role: ServerControl): Promise<OpenTerm> {
   const opened = new AsyncDisposableStack()
   try {
     return await beginTerm(shell, lease, role, opened)
@@ -117,7 +120,7 @@ export async function openTerm(shell: Shell, lease: FencedTerm | null, role: Rol
 async function beginTerm(
   shell: Shell,
   lease: FencedTerm | null,
-  role: RoleOfServer,
+  role: ServerControl,
   opened: AsyncDisposableStack,
 ): Promise<OpenTerm> {
   const { config, log, folders, front } = shell
@@ -128,7 +131,7 @@ async function beginTerm(
   const logs = createWorkerLogs({ folder: folderIn(config.dataDir, 'logs'), clock: systemClock })
   // It starts while the store is opened.
   const relayStart = hasRelay(shell)
-    ? openRelay(config, relayTermOf(config, lease), log)
+    ? openRelay(config, relayTerm(config, lease), log)
     : Promise.resolve(new RelayLink(null, log))
   opened.defer(async () => (isHandedOver ? (await relayStart).release() : (await relayStart).leave()))
   const containers = openContainerAddress(front, config, log, relayStart)
@@ -142,7 +145,7 @@ async function beginTerm(
   const prepared = await prepareFolders(folders, log)
 
   const listeners = await shell.listen()
-  const { url, direct } = addressesOf(listeners)
+  const { url, direct } = listenerAddresses(listeners)
   const addresses = addressesFor(config, listeners, relay, containers)
 
   const machine = createMachine({
@@ -170,7 +173,7 @@ async function beginTerm(
     time: systemTime,
   }
   const inspection = createHostInspection(config, driver.processIsolation)
-  const app = createApp(ports, { ...appConfigOf(config), ...role, inspection }, addresses)
+  const app = createApp(ports, { ...appConfigFromSettings(config), ...role, inspection }, addresses)
   const apiKey = await ownKey(app, shell)
   const served = await serveFolders(app, prepared, folders)
   await front.begin(app, containers)
@@ -188,15 +191,15 @@ async function beginTerm(
   await app.start()
   if (config.folderWatch) opened.defer(watchFolders(app, served, folders, log))
   if (isReadAlong(config)) opened.defer(viewOnTerminal(app, events, served, log))
-  await shell.tellCommands()
-  const reached = advertisedOf(listeners, config, isBoundToMachine(config))
+  await shell.publishAddress()
+  const reached = advertisedAddresses(listeners, config, isBoundToMachine(config))
   lease?.reachedAt(reached.url, reached.openUrl, reached.workersUrl)
   prepareDocuments(app)
   await warnOfExposure(app, config, log)
   warnOfBackups(config, log)
   return {
-    addressesOf: servedAt(url, addresses),
-    consoleLink: consoleLinkOf(app, addresses, apiKey),
+    endpointAddresses: servedAt(url, addresses),
+    consoleLink: createConsoleLink(app, addresses, apiKey),
     folders: served,
     hardware: await hardware,
     isolation: driver.processIsolation,
@@ -209,7 +212,7 @@ async function beginTerm(
       await app.handOver(Math.min(config.drainTimeoutMs, HAND_OVER_MS), hurry)
       relay.release()
     },
-    async letGo() {
+    async abandon() {
       isHandedOver = true
       front.end()
       relay.release()
@@ -230,10 +233,10 @@ function addressesFor(
   link: RelayLink,
   containers: ContainerAddress | null,
 ): AppAddresses {
-  const { url, managementUrl, direct } = addressesOf(listeners)
+  const { url, managementUrl, direct } = listenerAddresses(listeners)
   const pods = podUrls(config) ?? containers
   return {
-    ...originsOf(config, url, managementUrl),
+    ...serverOrigins(config, url, managementUrl),
     ...(pods !== null && { containers: pods }),
     otherWorkerUrls: [direct],
     get workerUrl() {
@@ -243,7 +246,7 @@ function addressesFor(
 }
 
 /** @param url address at which this machine reaches the endpoints */
-function servedAt(url: string, origins: Addresses): ActingServer['addressesOf'] {
+function servedAt(url: string, origins: Addresses): ActingServer['endpointAddresses'] {
   const here = { publicUrl: url, queueUrl: url }
   return endpoint => ({ base: balancedUrl(here, endpoint.id), browser: browserUrl(origins, endpoint) })
 }
@@ -261,7 +264,7 @@ async function openMeasured(shell: Shell, lease: FencedTerm | null, opened: Asyn
     storeDamage.look(error)
     storeRoom.look(error)
   }
-  const measured = layered(store, measuring(systemClock, metrics.storeCalled.bind(metrics), look))
+  const measured = layered(store, createMeasuring(systemClock, metrics.storeCalled.bind(metrics), look))
   return { ...(await openSeals(measured, config, log)), bodies: shell.bodies.whenReady(readyForLarge) }
 }
 
@@ -274,7 +277,7 @@ function hasRelay({ config }: Shell): boolean {
  * The key of the server itself, made valid, and with it the one before and the one for metrics, where they are given.
  */
 async function ownKey({ services }: App, { apiKeyFile, config, log }: Shell): Promise<string> {
-  const isMade = knownApiKey(apiKeyFile, config.apiKey) === null
+  const isMade = readApiKey(apiKeyFile, config.apiKey) === null
   const key = keepApiKey(apiKeyFile, config.apiKey)
   const noted = (id: KeyId) => services.audit.ofServer('setServerKey', { kind: 'key', id }, {}, DEFAULT_OWNER)
   const { metricsKey, previousApiKey } = config
@@ -295,7 +298,7 @@ const PREVIOUS_KEY =
   'the previous API key is valid, too; leave RUNYARD_PREVIOUS_API_KEY out once all clients have the present one'
 
 /** The operator's way into the console. */
-function consoleLinkOf({ services }: App, { consoleUrl = null }: Addresses, apiKey: string) {
+function createConsoleLink({ services }: App, { consoleUrl = null }: Addresses, apiKey: string) {
   return async () => {
     if (consoleUrl === null) return null
     const { code } = await services.sessions.link(await services.access.authenticate(apiKey))

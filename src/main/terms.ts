@@ -16,14 +16,14 @@ import { Standby } from '../server/standby.ts'
 import { DATABASE_NAME } from '../store/data-dir-database.ts'
 import type { FencedTerm } from '../system/coordination/lease-term.ts'
 import type { PostgresLease } from '../system/coordination/postgres-lease.ts'
-import { keepApiKey, knownApiKey } from '../system/keys/api-key.ts'
+import { keepApiKey, readApiKey } from '../system/keys/api-key.ts'
 import { OwnAgreement } from './database/server-agreement.ts'
 import { isBoundToMachine, storeName } from './database/store.ts'
-import { addressesOf } from './listening/listeners.ts'
+import { listenerAddresses } from './listening/listeners.ts'
 import { type ActiveLabel, showRole } from './platform/active-label.ts'
 import type { Shell } from './shell.ts'
 import { StartError } from './start-error.ts'
-import { type OpenTerm, openTerm, type RoleOfServer } from './term.ts'
+import { type OpenTerm, openTerm, type ServerControl } from './term.ts'
 
 /** Interval at which a server that stands by reads the active one. */
 const LOOK_MS = 1_000
@@ -49,8 +49,8 @@ export class Terms {
   readonly #sinceMs = Date.now()
   #renewal = Promise.withResolvers<void>()
   /** The epoch in which another server acted when this one started; 0 without one. */
-  #epochBefore = 0
-  readonly #role: RoleOfServer = { status: () => this.#status(), renewTerm: () => this.#renewal.resolve() }
+  #previousEpoch = 0
+  readonly #role: ServerControl = { status: () => this.#status(), renewTerm: () => this.#renewal.resolve() }
   #acting: OpenTerm | null = null
   #lease: FencedTerm | null = null
   /** Another server that was active when this was last read. */
@@ -91,12 +91,12 @@ export class Terms {
       this.#running = this.#runAlone().catch(error => this.#failed.reject(error))
       return
     }
-    this.#shell.front.standsBy(standbyOf(this.#shell, this.#role, () => this.#other))
-    this.#epochBefore = (await this.#candidate.active().catch(() => null))?.epoch ?? 0
+    this.#shell.front.standsBy(createStandby(this.#shell, this.#role, () => this.#other))
+    this.#previousEpoch = (await this.#candidate.active().catch(() => null))?.epoch ?? 0
     const listeners = await this.#shell.listen()
     listeners.answer()
     // Commands find it by its data directory. Where that is shared, they are led to the active one.
-    if (!this.#shell.lock.shared) await this.#shell.tellCommands()
+    if (!this.#shell.lock.shared) await this.#shell.publishAddress()
     await showRole(this.#label, 'standby')
     const known = Promise.withResolvers<void>()
     const fail = (error: unknown) => {
@@ -138,7 +138,7 @@ export class Terms {
       await Promise.race([ended(signal), this.#renewal.promise])
       if (signal.aborted || this.#acting === null) return
       const term = this.#acting
-      this.#shell.front.standsBy(standbyOf(this.#shell, this.#role, () => null))
+      this.#shell.front.standsBy(createStandby(this.#shell, this.#role, () => null))
       await this.#leave(term)
       this.#acting = await openTerm(this.#shell, null, this.#role)
     }
@@ -202,7 +202,7 @@ export class Terms {
   async #endTerm(term: OpenTerm, lease: FencedTerm): Promise<void> {
     const { log, emit } = this.#shell
     this.#become(null)
-    await term.letGo()
+    await term.abandon()
     await showRole(this.#label, 'standby')
     emit('leader.changed', { now: 'standby', problem: null, epoch: null })
     const released = term.close().catch((error: unknown) => log.error({ problem: String(error) }, 'term.not_released'))
@@ -264,12 +264,12 @@ export class Terms {
 
   /** By the epoch, which no clock moves: another process may have had the same id before. */
   #isSelf({ pid, host, epoch }: ActiveServer): boolean {
-    return pid === process.pid && host === hostname() && epoch > this.#epochBefore
+    return pid === process.pid && host === hostname() && epoch > this.#previousEpoch
   }
 
   async #status(): Promise<ServerStatus> {
     const { config } = this.#shell
-    const { managementUrl: url } = addressesOf(await this.#shell.listen())
+    const { managementUrl: url } = listenerAddresses(await this.#shell.listen())
     const own = { pid: process.pid, host: hostname(), url }
     const acts = this.#acting !== null
     const met = this.#shell.storeDamage.met()
@@ -291,7 +291,7 @@ export class Terms {
 
 /** A key that is made at a takeover would replace that of the server before. */
 function requireApiKey({ apiKeyFile, config }: Shell): void {
-  if (knownApiKey(apiKeyFile, config.apiKey) !== null) return
+  if (readApiKey(apiKeyFile, config.apiKey) !== null) return
   throw new StartError(
     `another server acts on the database, and one that stands by needs the same API key: give it in RUNYARD_API_KEY, or in ${apiKeyFile}`,
   )
@@ -320,19 +320,19 @@ function unless(signal: AbortSignal): (error: unknown) => null {
 }
 
 /** The answers while another server is active. @param active that server, as far as it is known now */
-function standbyOf(shell: Shell, { status }: RoleOfServer, active: () => ActiveServer | null): Standby {
+function createStandby(shell: Shell, { status }: ServerControl, active: () => ActiveServer | null): Standby {
   const { config, apiKeyFile, metrics } = shell
   return new Standby({
     active() {
       const found = active()
-      return { open: urlOf(found?.openUrl), management: urlOf(found?.url), workers: urlOf(found?.workersUrl) }
+      return { open: parseUrl(found?.openUrl), management: parseUrl(found?.url), workers: parseUrl(found?.workersUrl) }
     },
     forwards: config.forwardToActive,
     trusts: addressList(config.trustedProxies),
     tls: shell.certificate,
     keys() {
       const { apiKey, previousApiKey, metricsKey } = config
-      return [knownApiKey(apiKeyFile, apiKey), previousApiKey, metricsKey].filter(key => key !== null)
+      return [readApiKey(apiKeyFile, apiKey), previousApiKey, metricsKey].filter(key => key !== null)
     },
     status: async () => JSON.stringify(await status()),
     metrics: config.metricsPublic ? () => metrics.expose([], () => NO_LOAD) : null,
@@ -341,6 +341,6 @@ function standbyOf(shell: Shell, { status }: RoleOfServer, active: () => ActiveS
 
 const NO_LOAD = { requests: 0, sockets: 0, waiting: 0, busyWorkers: 0 }
 
-function urlOf(text: string | null | undefined): URL | null {
+function parseUrl(text: string | null | undefined): URL | null {
   return text === null || text === undefined ? null : URL.parse(text)
 }

@@ -1,7 +1,7 @@
 import type { EngineFacts } from '../core/workers/container-reach.ts'
 
 /** The network of this installation's containers, as it is now. */
-export interface FoundNetwork extends EngineFacts {
+export interface WorkerNetwork extends EngineFacts {
   readonly id: string
   readonly name: string
   /** Its IPv4 ranges, as `172.18.0.0/16`. */
@@ -23,7 +23,7 @@ export interface ContainerNetwork {
    * @param wanted range for a new network, if it is free; null for any
    * @throws AppError `unavailable` with the reason, when there is no engine or no network
    */
-  ensure(wanted: AddressRange | null): Promise<FoundNetwork>
+  ensure(wanted: AddressRange | null): Promise<WorkerNetwork>
   /** Removes the installation's own network unless containers are in it; true when none is left. */
   remove(): Promise<boolean>
 }

@@ -113,7 +113,7 @@ export interface Driver {
    */
   readsModels(image: string): boolean
   /** The name that is recorded with a worker of this image, by which {@link adopt} finds it again. */
-  nameOf(image: string): string
+  nameFor(image: string): string
   /**
    * The image as it is saved: that of a folder has an absolute path, so that it is the same folder wherever the server
    * starts.
@@ -136,7 +136,7 @@ export interface Driver {
   start(spec: WorkerSpec, watch?: StartWatch): Promise<string>
   /**
    * Takes over a worker that an earlier run of the server started. False when it no longer runs.
-   * @param recorded result of {@link nameOf} at its start; by default the driver's own name
+   * @param recorded result of {@link nameFor} at its start; by default the driver's own name
    */
   adopt(worker: WorkerId, handle: string | null, recorded?: string): Promise<boolean>
   /** The state of a worker that was started or adopted; exited when it is unknown. */
@@ -177,7 +177,7 @@ export interface Driver {
   /**
    * The isolation of a worker, also of one that has ended; null when it is unknown.
    * @param handle as {@link start} gave it
-   * @param recorded result of {@link nameOf} at its start
+   * @param recorded result of {@link nameFor} at its start
    */
   isolation(handle: string, recorded: string): Isolation | null
   /** Room for more workers. */

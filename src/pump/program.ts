@@ -18,7 +18,7 @@ const pump = new Pump({
   logs,
   clock: { monotonic: () => performance.now(), after: (ms, callback) => setTimeout(callback, ms) },
 })
-let isKnown = tellWho()
+let isRegistered = register()
 let neededAtMs = performance.now()
 
 const watcher = watch(pipesFolder(folder), look)
@@ -31,7 +31,7 @@ look()
 for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(name, () => pump.idle && process.exit(0))
 
 function look(): void {
-  if (!isKnown) isKnown = tellWho()
+  if (!isRegistered) isRegistered = register()
   else if (readPump(folder)?.pid !== identity.pid) process.exit(0)
   pump.look()
   if (!pump.idle) neededAtMs = performance.now()
@@ -39,7 +39,7 @@ function look(): void {
 }
 
 /** A full disk does not stop the reads: the file is written once the disk has room. */
-function tellWho(): boolean {
+function register(): boolean {
   try {
     writePump(folder, identity)
     return true

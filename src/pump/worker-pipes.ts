@@ -87,7 +87,7 @@ class WorkerPipes implements OutputPipes {
     // Open in both directions, so that a worker without a pump waits instead of getting SIGPIPE.
     const fd = openSync(draft, constants.O_RDWR)
     try {
-      renameSync(draft, this.#fileOf(worker))
+      renameSync(draft, this.#pipePath(worker))
       this.hold(worker)
     } catch (thrown) {
       closeSync(fd)
@@ -97,15 +97,15 @@ class WorkerPipes implements OutputPipes {
   }
 
   hold(worker: WorkerId): void {
-    if (this.#held.has(worker) || !existsSync(this.#fileOf(worker))) return
-    this.#held.set(worker, openSync(this.#fileOf(worker), constants.O_RDONLY | constants.O_NONBLOCK))
+    if (this.#held.has(worker) || !existsSync(this.#pipePath(worker))) return
+    this.#held.set(worker, openSync(this.#pipePath(worker), constants.O_RDONLY | constants.O_NONBLOCK))
     if (this.#cancelCheck === null) this.#check()
   }
 
   async say(worker: WorkerId, line: string): Promise<void> {
     const text = `runyard: ${line}\n`
     try {
-      const fd = openSync(this.#fileOf(worker), constants.O_WRONLY | constants.O_NONBLOCK)
+      const fd = openSync(this.#pipePath(worker), constants.O_WRONLY | constants.O_NONBLOCK)
       try {
         writeSync(fd, text)
       } finally {
@@ -121,7 +121,7 @@ class WorkerPipes implements OutputPipes {
     const { clock } = this.#options
     const endMs = clock.monotonic() + DRAIN_MS
     for (let pauseMs = DRAIN_PAUSE_MS.first; this.#held.has(worker) && !this.#isClosed; pauseMs *= 2) {
-      if (!existsSync(this.#fileOf(worker)) || clock.monotonic() > endMs) return this.#release(worker)
+      if (!existsSync(this.#pipePath(worker)) || clock.monotonic() > endMs) return this.#release(worker)
       const ms = Math.min(pauseMs, DRAIN_PAUSE_MS.most)
       await new Promise<void>(resolve => clock.after(ms, resolve))
     }
@@ -129,7 +129,7 @@ class WorkerPipes implements OutputPipes {
 
   forget(worker: WorkerId): void {
     this.#release(worker)
-    rmSync(this.#fileOf(worker), { force: true })
+    rmSync(this.#pipePath(worker), { force: true })
   }
 
   close(): void {
@@ -172,7 +172,7 @@ class WorkerPipes implements OutputPipes {
     this.#drafts.push(...drafts)
   }
 
-  #fileOf(worker: WorkerId): string {
+  #pipePath(worker: WorkerId): string {
     return join(this.#pipes, worker)
   }
 

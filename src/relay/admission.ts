@@ -3,8 +3,8 @@ import type { IncomingMessage } from 'node:http'
 import { readAuthorizationKey } from '../core/accounts/authorization.ts'
 import { RELAY_HEADERS } from '../core/workers/relay-headers.ts'
 import { HOLD_MS } from '../core/workers/worker-liveness.ts'
-import { endpointOf } from './calls.ts'
-import type { KnownTokens } from './known-tokens.ts'
+import { endpointFromUrl } from './calls.ts'
+import type { CachedTokens } from './known-tokens.ts'
 import type { Sharer } from './shares.ts'
 import type { Upstream, UpstreamRequest } from './upstream.ts'
 
@@ -17,8 +17,8 @@ const NEVER_MS = 999_999_999_999_999
 const PAUSE_MS = 100
 
 /** An empty report of undelivered jobs: any server responds to it, and it changes nothing. */
-export function questionOf(request: IncomingMessage, sharer: Sharer): UpstreamRequest {
-  const path = `/v2/${endpointOf(request.url)}/job-take/w`
+export function emptyReport(request: IncomingMessage, sharer: Sharer): UpstreamRequest {
+  const path = `/v2/${endpointFromUrl(request.url)}/job-take/w`
   const headers = ['Authorization', request.headers.authorization ?? '']
   const added = [RELAY_HEADERS.undeliveredSince, String(NEVER_MS)]
   return { method: 'GET', path, headers, added, body: null, signal: AbortSignal.timeout(HOLD_MS), sharer }
@@ -29,18 +29,18 @@ export type AdmissionRefusal = 'unauthorized' | 'away'
 
 /** Admits workers before their bodies are read. */
 export class RelayAdmission {
-  readonly #tokens: KnownTokens
+  readonly #tokens: CachedTokens
   readonly #upstream: Upstream
   readonly #vouched = new Map<string, Sharer>()
   #unknown = 0
 
-  constructor(tokens: KnownTokens, upstream: Upstream) {
+  constructor(tokens: CachedTokens, upstream: Upstream) {
     this.#tokens = tokens
     this.#upstream = upstream
   }
 
   /** The caller of a request with a known token; null for an unknown token. */
-  known(request: IncomingMessage): Sharer | null {
+  findCaller(request: IncomingMessage): Sharer | null {
     const token = readAuthorizationKey(request.headers.authorization)
     if (token === null) return null
     return this.#tokens.find(token) ?? this.#vouched.get(token) ?? null
@@ -51,7 +51,7 @@ export class RelayAdmission {
    * or by a server of an earlier version. While the server is away, a relay that has the whole list refuses all
    * others, and one without it waits.
    */
-  async ask(request: IncomingMessage, gone: AbortSignal): Promise<Sharer | AdmissionRefusal> {
+  async confirmCaller(request: IncomingMessage, gone: AbortSignal): Promise<Sharer | AdmissionRefusal> {
     const token = readAuthorizationKey(request.headers.authorization)
     if (token === null || token === '') return 'unauthorized'
     if (this.#unknown >= MAX_UNKNOWN) return 'away'
@@ -60,7 +60,7 @@ export class RelayAdmission {
       const endMs = performance.now() + HOLD_MS
       while (!this.#tokens.isComplete || this.#upstream.address !== null) {
         if (!(await this.#upstream.present(endMs, gone))) return 'away'
-        const known = this.known(request) ?? (await this.#vouch(request, token))
+        const known = this.findCaller(request) ?? (await this.#vouch(request, token))
         if (known !== null) return known
         await new Promise(resolve => setTimeout(resolve, PAUSE_MS))
       }
@@ -74,7 +74,7 @@ export class RelayAdmission {
   async #vouch(request: IncomingMessage, token: string): Promise<Sharer | 'unauthorized' | null> {
     try {
       const sharer = { token: hash('sha256', token), owner: '' }
-      const answer = await this.#upstream.ask(questionOf(request, sharer))
+      const answer = await this.#upstream.ask(emptyReport(request, sharer))
       await answer.body.drop()
       if (answer.status === 401) return 'unauthorized'
       if (answer.status !== 204) return null

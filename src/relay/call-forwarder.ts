@@ -1,16 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { RELAY_HEADERS } from '../core/workers/relay-headers.ts'
 import { HOLD_MS } from '../core/workers/worker-liveness.ts'
-import { type AdmissionRefusal, questionOf, type RelayAdmission } from './admission.ts'
+import { type AdmissionRefusal, emptyReport, type RelayAdmission } from './admission.ts'
 import type { Callers } from './callers.ts'
-import type { Kind } from './calls.ts'
+import type { CallKind } from './calls.ts'
 import { ChunkDedup } from './chunk-dedup.ts'
 import { Quarantine } from './quarantine.ts'
 import { relayNow } from './relay-clock.ts'
 import { respond } from './respond.ts'
 import type { SetAside } from './set-aside.ts'
 import type { Sharer } from './shares.ts'
-import { type Kept, type Spool, SpoolFull } from './spool.ts'
+import { type Spool, type SpooledBody, SpoolFull } from './spool.ts'
 import { UndeliveredTakes } from './undelivered-takes.ts'
 import type { Upstream, UpstreamAnswer } from './upstream.ts'
 
@@ -25,10 +25,10 @@ const MAX_BODY_BYTES = 104_857_600 + 65_536
 
 /** One call of a worker, received wholly. */
 interface Call {
-  readonly kind: Kind
+  readonly kind: CallKind
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  readonly body: Kept | null
+  readonly body: SpooledBody | null
   readonly sharer: Sharer
   /** Aborts at the end of the worker's connection. */
   readonly gone: AbortSignal
@@ -67,7 +67,7 @@ export class CallForwarder {
   }
 
   /** Handles a call to its end. Reads nothing of its body before the caller is known as a worker. */
-  async pass(kind: Kind, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async pass(kind: CallKind, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const gone = new AbortController()
     const leave = () => gone.abort()
     response.on('close', leave)
@@ -75,7 +75,7 @@ export class CallForwarder {
     // answers wait for nothing else.
     if (kind !== 'result' && kind !== 'ping') request.socket.once('end', leave)
     try {
-      const sharer = this.#admission.known(request) ?? (await this.#admission.ask(request, gone.signal))
+      const sharer = this.#admission.findCaller(request) ?? (await this.#admission.confirmCaller(request, gone.signal))
       if (typeof sharer === 'string') turnAway(kind, request, response, sharer)
       else if (!this.#callers.enter(sharer, request.socket)) turnAway(kind, request, response, 'full')
       else await this.#passOn(kind, request, response, sharer, gone.signal)
@@ -85,13 +85,13 @@ export class CallForwarder {
   }
 
   async #passOn(
-    kind: Kind,
+    kind: CallKind,
     request: IncomingMessage,
     response: ServerResponse,
     sharer: Sharer,
     gone: AbortSignal,
   ): Promise<void> {
-    let body: Kept | null = null
+    let body: SpooledBody | null = null
     try {
       if (request.method === 'POST')
         // A body without room must not end the connection: the worker would not get the response.
@@ -206,16 +206,16 @@ export class CallForwarder {
     const endMs = performance.now() + ORPHAN_MS
     const stream = `${request.headers.authorization}\n${request.url}`
     let added: string[] = []
-    const trial = this.#quarantine.trialOf(sharer.token, body?.bytes ?? 0)
+    const trial = this.#quarantine.startTrial(sharer.token, body?.bytes ?? 0)
     while (!trial.isOver && (await this.#upstream.present(endMs, signal))) {
       const answer = trial.isSuspect ? await this.#tryAlone(call, added) : await this.#try(call, added)
       if (answer === 'died') trial.died()
       if (typeof answer !== 'string') {
-        if (kind === 'chunk' && answer.status === 200) this.#copies.kept(stream, body!.digest)
+        if (kind === 'chunk' && answer.status === 200) this.#copies.countStored(stream, body!.digest)
         await this.#answer(call, answer)
         return
       }
-      if (kind === 'chunk') added = [RELAY_HEADERS.again, String(this.#copies.ifKept(stream, body!.digest))]
+      if (kind === 'chunk') added = [RELAY_HEADERS.again, String(this.#copies.copiesIfStored(stream, body!.digest))]
     }
     if (trial.isOver) await this.#setBodyAside(call)
     respond(response, 503, '{"error":"the server is away"}', RETRY)
@@ -251,7 +251,7 @@ export class CallForwarder {
 
   async #answers({ request, sharer }: Call): Promise<boolean> {
     try {
-      const answer = await this.#upstream.ask(questionOf(request, sharer))
+      const answer = await this.#upstream.ask(emptyReport(request, sharer))
       await answer.body.drop()
       return true
     } catch {
@@ -334,7 +334,7 @@ export class CallForwarder {
  * unknown caller is not read.
  */
 function turnAway(
-  kind: Kind,
+  kind: CallKind,
   request: IncomingMessage,
   response: ServerResponse,
   why: AdmissionRefusal | 'full',

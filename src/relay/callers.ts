@@ -12,10 +12,10 @@ export class Callers {
   readonly #connections = new RelayShares(MAX_CONNECTIONS)
   readonly #calls = new RelayShares(MAX_CALLS)
   readonly #new = new Set<Socket>()
-  readonly #known = new WeakSet<Socket>()
+  readonly #admitted = new WeakSet<Socket>()
 
   /** Records a new connection. */
-  connected(socket: Socket): void {
+  noteConnection(socket: Socket): void {
     this.#new.add(socket)
     socket.once('close', () => this.#new.delete(socket))
     const [oldest] = this.#new
@@ -23,19 +23,19 @@ export class Callers {
   }
 
   /** Marks a connection as that of the commanding server, which is not closed to make room. */
-  isServer(socket: Socket): void {
+  markServer(socket: Socket): void {
     this.#new.delete(socket)
   }
 
   /** Begins a call of a worker on this connection, which must {@link leave} then; false if there is no room. */
   enter(sharer: Sharer, socket: Socket): boolean {
     if (!this.#calls.take(sharer, 1)) return false
-    if (this.#known.has(socket)) return true
+    if (this.#admitted.has(socket)) return true
     if (!this.#connections.take(sharer, 1)) {
       this.#calls.give(sharer, 1)
       return false
     }
-    this.#known.add(socket)
+    this.#admitted.add(socket)
     this.#new.delete(socket)
     socket.once('close', () => this.#connections.give(sharer, 1))
     return true

@@ -2,7 +2,7 @@
 import { withSingleSlashes } from '../core/request-path.ts'
 
 /** Treatment of a call while the server is away. */
-export type Kind =
+export type CallKind =
   /** Held, then answered without jobs. */
   | 'take'
   | 'poll'
@@ -12,7 +12,7 @@ export type Kind =
   /** Answered at once: it can be lost without harm. */
   | 'ping'
 
-const KINDS: ReadonlyMap<string, Kind> = new Map([
+const KINDS: ReadonlyMap<string, CallKind> = new Map([
   ['GET job-take', 'take'],
   ['GET job-take-batch', 'take'],
   ['GET job-stop', 'poll'],
@@ -22,17 +22,17 @@ const KINDS: ReadonlyMap<string, Kind> = new Map([
 ])
 
 /** The kind of a call; null for a request that is no call of a worker. */
-export function kindOf(method: string | undefined, url: string | undefined): Kind | null {
-  const [, , name] = partsOf(url) ?? []
+export function callKind(method: string | undefined, url: string | undefined): CallKind | null {
+  const [, , name] = matchPath(url) ?? []
   return KINDS.get(`${method} ${name}`) ?? null
 }
 
 /** The endpoint that a call of a worker names. */
-export function endpointOf(url: string | undefined): string {
-  return partsOf(url)?.[1] ?? ''
+export function endpointFromUrl(url: string | undefined): string {
+  return matchPath(url)?.[1] ?? ''
 }
 
-function partsOf(url: string | undefined): RegExpExecArray | null {
+function matchPath(url: string | undefined): RegExpExecArray | null {
   // Parsed as the server parses it: dots may lead to another path.
   const path = url?.startsWith('/') ? (URL.parse(`http://relay${withSingleSlashes(url)}`)?.pathname ?? '') : ''
   return /^\/v2\/([^/]+)\/([a-z-]+)\//.exec(path)
@@ -46,7 +46,7 @@ const HOPS =
  * The headers that are passed on.
  * @param raw names and values in turn
  */
-export function passedOn(raw: readonly string[]): string[] {
+export function passedHeaders(raw: readonly string[]): string[] {
   const kept: string[] = []
   for (let at = 0; at + 1 < raw.length; at += 2) {
     if (!HOPS.test(raw[at]!)) kept.push(raw[at]!, raw[at + 1]!)

@@ -11,7 +11,7 @@ export class ChunkDedup {
   readonly #last = new Map<string, { digest: string; count: number }>()
 
   /** Counts a stored chunk of a stream. */
-  kept(stream: string, digest: string): void {
+  countStored(stream: string, digest: string): void {
     const last = this.#last.get(stream)
     const count = last?.digest === digest ? Math.min(last.count + 1, MAX_COPIES - 1) : 1
     this.#last.delete(stream)
@@ -21,7 +21,7 @@ export class ChunkDedup {
   }
 
   /** The number of copies in a row if this chunk was stored by a call whose response was lost. */
-  ifKept(stream: string, digest: string): number {
+  copiesIfStored(stream: string, digest: string): number {
     const last = this.#last.get(stream)
     return 1 + (last?.digest === digest ? last.count : 0)
   }

@@ -22,7 +22,7 @@ export interface TokenUpdate {
   readonly ended: readonly string[]
 }
 
-interface Known {
+interface CachedToken {
   readonly owner: string
   /** End of the worker, by {@link relayNow}; null while it lives. */
   endedAtMs: number | null
@@ -32,9 +32,9 @@ interface Known {
 type Entry = readonly [hash: string, owner: string, endedAtMs: number | null]
 
 /** The tokens of workers that a server has sent; kept in a file for the next relay. */
-export class KnownTokens {
+export class CachedTokens {
   readonly #file: string
-  readonly #known = new Map<string, Known>()
+  readonly #tokens = new Map<string, CachedToken>()
   #draft: Set<string> | null = null
   #writing: NodeJS.Timeout | null = null
   #isComplete: boolean
@@ -53,8 +53,8 @@ export class KnownTokens {
   /** The worker's share for a token; null for an unknown token. */
   find(token: string): Sharer | null {
     const digest = hash('sha256', token)
-    const known = this.#known.get(digest)
-    if (known === undefined || isOver(known)) return null
+    const known = this.#tokens.get(digest)
+    if (known === undefined || isExpired(known)) return null
     return { token: digest, owner: known.owner }
   }
 
@@ -62,13 +62,13 @@ export class KnownTokens {
   update({ first, last, live, ended }: TokenUpdate): void {
     if (first) this.#draft = new Set()
     for (const [digest, owner] of live) {
-      this.#known.delete(digest)
-      this.#known.set(digest, { owner, endedAtMs: null })
+      this.#tokens.delete(digest)
+      this.#tokens.set(digest, { owner, endedAtMs: null })
       this.#draft?.add(digest)
     }
     for (const digest of ended) this.#end(digest)
     if (last) {
-      for (const digest of this.#known.keys()) if (this.#draft?.has(digest) === false) this.#end(digest)
+      for (const digest of this.#tokens.keys()) if (this.#draft?.has(digest) === false) this.#end(digest)
       this.#draft = null
       this.#isComplete = true
     }
@@ -77,13 +77,13 @@ export class KnownTokens {
   }
 
   #end(digest: string): void {
-    const known = this.#known.get(digest)
+    const known = this.#tokens.get(digest)
     if (known !== undefined) known.endedAtMs ??= relayNow()
   }
 
   #tidy(): void {
-    for (const [digest, known] of this.#known) {
-      if (isOver(known) || this.#known.size > MAX_TOKENS) this.#known.delete(digest)
+    for (const [digest, known] of this.#tokens) {
+      if (isExpired(known) || this.#tokens.size > MAX_TOKENS) this.#tokens.delete(digest)
     }
   }
 
@@ -91,7 +91,7 @@ export class KnownTokens {
     try {
       for (const [digest, owner, endedAtMs] of JSON.parse(readFileSync(this.#file, 'utf8')) as Entry[]) {
         // Each relay has its own clock, which counts from its start.
-        this.#known.set(digest, { owner, endedAtMs: endedAtMs === null ? null : relayNow() })
+        this.#tokens.set(digest, { owner, endedAtMs: endedAtMs === null ? null : relayNow() })
       }
       return true
     } catch {
@@ -104,7 +104,7 @@ export class KnownTokens {
     if (!this.#isComplete || this.#writing !== null) return
     this.#writing = setTimeout(() => {
       this.#writing = null
-      const entries = [...this.#known].map(([digest, { owner, endedAtMs }]): Entry => [digest, owner, endedAtMs])
+      const entries = [...this.#tokens].map(([digest, { owner, endedAtMs }]): Entry => [digest, owner, endedAtMs])
       try {
         writeDurably(this.#file, `${JSON.stringify(entries)}\n`, `${this.#file}.${process.pid}`)
       } catch {
@@ -114,7 +114,7 @@ export class KnownTokens {
   }
 }
 
-function isOver({ endedAtMs }: Known): boolean {
+function isExpired({ endedAtMs }: CachedToken): boolean {
   return endedAtMs !== null && relayNow() - endedAtMs > ENDED_MS
 }
 

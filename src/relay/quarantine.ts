@@ -49,7 +49,7 @@ export class Quarantine {
    * A body of this worker. It is a suspect from the start when a server has ended with an earlier one whose
    * connection the worker gave up, and needs only one more death when an earlier one was convicted.
    */
-  trialOf(token: string, bytes: number): Trial {
+  startTrial(token: string, bytes: number): Trial {
     const known = this.#suspects.get(token)
     const isLarge = bytes >= LARGE_BYTES
     let together = known === 'guilty' || (known === 'suspect' && isLarge) ? SMALL_DEATHS : 0

@@ -37,7 +37,7 @@ export function workerSocket(dataDir: string): string {
 export function readRelayInfo(dataDir: string): RelayInfo | null {
   let text: string
   try {
-    text = readFileSync(fileOf(dataDir), 'utf8')
+    text = readFileSync(relayFile(dataDir), 'utf8')
   } catch {
     return null
   }
@@ -52,7 +52,7 @@ export function readRelayInfo(dataDir: string): RelayInfo | null {
 export function writeRelayInfo(dataDir: string, { identity, port, secret, version }: RelayInfo): void {
   ensureFolder(relayFolder(dataDir))
   const content = `${JSON.stringify({ ...identity, port, secret, version })}\n`
-  writeDurablyOrOver(fileOf(dataDir), content, `${fileOf(dataDir)}.${identity.pid}`)
+  writeDurablyOrOver(relayFile(dataDir), content, `${relayFile(dataDir)}.${identity.pid}`)
 }
 
 /** Removes the description of a relay that has ended. */
@@ -60,6 +60,6 @@ export function removeRelayInfo(dataDir: string): void {
   removeDurably(relayFolder(dataDir))
 }
 
-function fileOf(dataDir: string): string {
+function relayFile(dataDir: string): string {
   return join(relayFolder(dataDir), 'relay.json')
 }

@@ -9,7 +9,7 @@ import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { compileCacheEnvironment } from '../disk/compile-cache.ts'
 import { ensureFolder } from '../disk/durable-file.ts'
-import { hasFoundNoSpace } from '../disk/full-disk.ts'
+import { isNoSpaceError } from '../disk/full-disk.ts'
 import { programFile } from '../disk/package-files.ts'
 import { isAlive, readEffort, signal } from '../drivers/base/process-table.ts'
 import type { TokenUpdate } from './known-tokens.ts'
@@ -166,7 +166,7 @@ export class RelaySupervisor {
   async listenToo(wanted: UpstreamAddress): Promise<number> {
     const info = this.#info!
     const asked = command(info, LISTEN_PATH, { [LISTEN_HEADER]: `${wanted.host}:${wanted.port}` })
-    const { status, text } = await answerOf(asked)
+    const { status, text } = await readAnswer(asked)
     if (status !== 200) throw new Error(status === 409 ? text : `the relay of an earlier version answers ${status}`)
     const { port } = JSON.parse(text) as { port: number }
     this.#outer = { host: wanted.host, port }
@@ -178,7 +178,7 @@ export class RelaySupervisor {
    * @throws when it does not respond
    */
   async sendTokens(update: TokenUpdate): Promise<void> {
-    const { status } = await answerOf(command(this.#info!, TOKENS_PATH, {}, JSON.stringify(update)))
+    const { status } = await readAnswer(command(this.#info!, TOKENS_PATH, {}, JSON.stringify(update)))
     if (status >= 500) throw new Error(`the relay answers ${status}`)
   }
 
@@ -222,7 +222,7 @@ export class RelaySupervisor {
   async #watch(info: RelayInfo, tether: ClientRequest): Promise<void> {
     this.#wellAtMs = performance.now()
     while (this.#tether === tether && !this.#closed) {
-      if ((await this.#question(info)) === 'hangs') return this.#replace(info)
+      if ((await this.#checkHealth(info)) === 'hangs') return this.#replace(info)
       await pause(EVERY_MS)
     }
   }
@@ -230,12 +230,12 @@ export class RelaySupervisor {
   /** Repeats the check until its result is certain. */
   async #isWell(info: RelayInfo): Promise<boolean> {
     for (;;) {
-      const answer = await this.#question(info)
+      const answer = await this.#checkHealth(info)
       if (answer !== 'unknown') return answer === 'well'
     }
   }
 
-  async #question(info: RelayInfo): Promise<'well' | 'hangs' | 'unknown'> {
+  async #checkHealth(info: RelayInfo): Promise<'well' | 'hangs' | 'unknown'> {
     const { pid } = info.identity
     const before = readEffort(pid)
     const askedAtMs = performance.now()
@@ -327,7 +327,7 @@ function command(info: RelayInfo, path: string, headers: Record<string, string>,
   return sent
 }
 
-async function answerOf(asked: ClientRequest): Promise<{ status: number; text: string }> {
+async function readAnswer(asked: ClientRequest): Promise<{ status: number; text: string }> {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     asked.once('error', reject)
     asked.once('response', resolve)
@@ -416,7 +416,7 @@ function openLog(file: string): number | 'ignore' {
   try {
     return openSync(file, 'w', 0o600)
   } catch (error) {
-    if (hasFoundNoSpace(error)) return 'ignore'
+    if (isNoSpaceError(error)) return 'ignore'
     throw error
   }
 }

@@ -8,13 +8,13 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { isContentLength } from '../core/content-length.ts'
-import { sameSecret } from '../crypto/same-secret.ts'
+import { isSameSecret } from '../crypto/same-secret.ts'
 import { listenAtFile } from '../disk/socket-file.ts'
 import { RelayAdmission } from './admission.ts'
 import { CallForwarder } from './call-forwarder.ts'
 import { Callers } from './callers.ts'
-import { kindOf } from './calls.ts'
-import { KnownTokens, readTokenUpdate } from './known-tokens.ts'
+import { callKind } from './calls.ts'
+import { CachedTokens, readTokenUpdate } from './known-tokens.ts'
 import { respond } from './respond.ts'
 import { SetAside } from './set-aside.ts'
 import { Spool } from './spool.ts'
@@ -75,7 +75,7 @@ interface Outer {
 export class Relay {
   readonly #options: RelayOptions
   readonly #upstream: Upstream
-  readonly #tokens: KnownTokens
+  readonly #tokens: CachedTokens
   readonly #callers = new Callers()
   readonly #forwarder: CallForwarder
   readonly #server: Server
@@ -91,7 +91,7 @@ export class Relay {
     const spool = new Spool(options.folder)
     const upstream = new Upstream(spool)
     this.#upstream = upstream
-    this.#tokens = new KnownTokens(join(options.folder, 'tokens.json'))
+    this.#tokens = new CachedTokens(join(options.folder, 'tokens.json'))
     const admission = new RelayAdmission(this.#tokens, upstream)
     const { setAside, calmMs = CALM_MS } = options
     const parts = { spool, upstream, admission, callers: this.#callers, setAside: new SetAside(setAside), calmMs }
@@ -166,12 +166,12 @@ export class Relay {
     server.maxConnections = MAX_CONNECTIONS
     // A worker that shut its writing side after its call gets its response; see CallForwarder.
     Object.assign(server, { httpAllowHalfOpen: true })
-    server.on('connection', socket => this.#callers.connected(socket))
+    server.on('connection', socket => this.#callers.noteConnection(socket))
     return server
   }
 
   #receive(request: IncomingMessage, response: ServerResponse, commanded: boolean): void {
-    const kind = kindOf(request.method, request.url)
+    const kind = callKind(request.method, request.url)
     // An error ends the connection, which has its own handler.
     response.on('error', () => {})
     const length = request.headers['content-length']
@@ -183,23 +183,23 @@ export class Relay {
       void handled.finally(() => {
         this.#calls -= 1
       })
-    } else if (commanded && this.#mayCommand(request)) this.#obey(request, response)
+    } else if (commanded && this.#mayCommand(request)) this.#runCommand(request, response)
     else refuse(request, response)
   }
 
-  #obey(request: IncomingMessage, response: ServerResponse): void {
-    this.#callers.isServer(request.socket)
-    if (request.url === TETHER_PATH) this.#tie(request, response)
+  #runCommand(request: IncomingMessage, response: ServerResponse): void {
+    this.#callers.markServer(request.socket)
+    if (request.url === TETHER_PATH) this.#connectServer(request, response)
     else if (request.url === WELL_PATH) respond(response, 200, '{}')
     else if (request.url === END_PATH) response.end(this.#options.onEnd)
-    else if (request.url === TOKENS_PATH) void this.#hearOfTokens(request, response)
+    else if (request.url === TOKENS_PATH) void this.#receiveTokens(request, response)
     else if (request.url === LISTEN_PATH) void this.#listenAsAsked(request, response)
     else refuse(request, response)
   }
 
   async #listenAsAsked(request: IncomingMessage, response: ServerResponse): Promise<void> {
     request.resume()
-    const { host, port } = addressIn(request.headers[LISTEN_HEADER]) ?? { host: '', port: 0 }
+    const { host, port } = addressFromHeader(request.headers[LISTEN_HEADER]) ?? { host: '', port: 0 }
     try {
       respond(response, 200, JSON.stringify({ port: await this.listenToo(host, port) }))
     } catch (error) {
@@ -207,22 +207,22 @@ export class Relay {
     }
   }
 
-  async #hearOfTokens(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #receiveTokens(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const news = readTokenUpdate(await text(request).catch(() => ''))
     if (news !== null) this.#tokens.update(news)
     respond(response, news === null ? 400 : 200, '{}')
   }
 
   #mayCommand(request: IncomingMessage): boolean {
-    return request.method === 'POST' && sameSecret(request.headers.authorization ?? '', this.#options.secret)
+    return request.method === 'POST' && isSameSecret(request.headers.authorization ?? '', this.#options.secret)
   }
 
   /** The newest server counts. One of an earlier term, which may wake up late, is refused. */
-  #tie(request: IncomingMessage, response: ServerResponse): void {
-    const address = addressIn(request.headers[SERVER_HEADER])
-    const term = termIn(request.headers[TERM_HEADER])
+  #connectServer(request: IncomingMessage, response: ServerResponse): void {
+    const address = addressFromHeader(request.headers[SERVER_HEADER])
+    const term = termFromHeader(request.headers[TERM_HEADER])
     request.resume()
-    if (address === null || isOver(term, this.#term)) {
+    if (address === null || isEarlierTerm(term, this.#term)) {
       respond(response, address === null ? 400 : 409, '{}')
       return
     }
@@ -248,18 +248,18 @@ function refuse(request: IncomingMessage, response: ServerResponse): void {
   respond(response, 404, '{"error":"this address is for workers only"}')
 }
 
-function addressIn(header: string | string[] | undefined): UpstreamAddress | null {
+function addressFromHeader(header: string | string[] | undefined): UpstreamAddress | null {
   const [, host, port] = /^(.+):(\d+)$/.exec(String(header)) ?? []
   return host === undefined || port === undefined ? null : { host, port: Number(port) }
 }
 
-function termIn(header: string | string[] | undefined): ServerTerm | null {
+function termFromHeader(header: string | string[] | undefined): ServerTerm | null {
   const [, database, epoch] = /^(\S+) (\d+)$/.exec(String(header)) ?? []
   return database === undefined ? null : { database, epoch: Number(epoch) }
 }
 
 /** True if a later term of the same database began. */
-function isOver(term: ServerTerm | null, latest: ServerTerm | null): boolean {
+function isEarlierTerm(term: ServerTerm | null, latest: ServerTerm | null): boolean {
   return term !== null && latest !== null && term.database === latest.database && term.epoch < latest.epoch
 }
 

@@ -3,7 +3,7 @@ import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DRAFT, ensureFolder, streamDurably } from '../disk/durable-file.ts'
 import { RelayShares, type Sharer } from './shares.ts'
-import type { Kept } from './spool.ts'
+import type { SpooledBody } from './spool.ts'
 
 /** Room for all bodies that are set aside; one account gets half of it. */
 const ROOM_BYTES = 1_073_741_824
@@ -38,7 +38,7 @@ export class SetAside {
    * @param url path and query of its call
    * @returns the name of the file; null without room for it, or after an error of the disk
    */
-  keep(body: Kept, { owner }: Sharer, url: string): Promise<string | null> {
+  keep(body: SpooledBody, { owner }: Sharer, url: string): Promise<string | null> {
     const kept = this.#last.then(async () => {
       try {
         return await this.#keep(body, owner, url.slice(0, HEAD_BYTES / 2))
@@ -50,14 +50,14 @@ export class SetAside {
     return kept
   }
 
-  async #keep(body: Kept, owner: string, url: string): Promise<string | null> {
+  async #keep(body: SpooledBody, owner: string, url: string): Promise<string | null> {
     ensureFolder(this.#folder)
-    if (!(await this.#room()).take(sharerOf(owner), sizeOf(body.bytes))) return null
+    if (!(await this.#room()).take(accountSharer(owner), countedSize(body.bytes))) return null
     const atMs = Date.now()
     this.#made += 1
     const name = `body-${atMs}-${process.pid}-${this.#made}`
     const head: SetAsideHead = { owner, url, bytes: body.bytes, atMs }
-    await streamDurably(join(this.#folder, name), piecesOf(head, body))
+    await streamDurably(join(this.#folder, name), filePieces(head, body))
     return name
   }
 
@@ -67,13 +67,13 @@ export class SetAside {
     for (const name of await readdir(this.#folder)) {
       const path = join(this.#folder, name)
       if (name.endsWith(DRAFT)) await rm(path, { force: true })
-      else shares.add(sharerOf(await ownerIn(path)), sizeOf((await stat(path)).size))
+      else shares.add(accountSharer(await readOwner(path)), countedSize((await stat(path)).size))
     }
     return shares
   }
 }
 
-async function* piecesOf(head: SetAsideHead, body: Kept): AsyncGenerator<Uint8Array> {
+async function* filePieces(head: SetAsideHead, body: SpooledBody): AsyncGenerator<Uint8Array> {
   yield Buffer.from(`${JSON.stringify(head)}\n`)
   const content = body.read()
   if (Buffer.isBuffer(content)) yield content
@@ -81,7 +81,7 @@ async function* piecesOf(head: SetAsideHead, body: Kept): AsyncGenerator<Uint8Ar
 }
 
 /** The account of a file; empty for an unknown one. */
-async function ownerIn(path: string): Promise<string> {
+async function readOwner(path: string): Promise<string> {
   let head = ''
   for await (const piece of createReadStream(path, { end: HEAD_BYTES - 1, encoding: 'utf8' })) head += piece
   try {
@@ -93,10 +93,10 @@ async function ownerIn(path: string): Promise<string> {
 }
 
 /** A sharer for an account alone: it may have several workers whose bodies end servers. */
-function sharerOf(owner: string): Sharer {
+function accountSharer(owner: string): Sharer {
   return { token: owner, owner }
 }
 
-function sizeOf(bytes: number): number {
+function countedSize(bytes: number): number {
   return Math.max(bytes, LEAST_BYTES)
 }

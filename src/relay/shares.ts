@@ -13,8 +13,8 @@ const LEFT = { token: 1 / 2, owner: 1 / 4 } as const
 /** A room that no user can fill alone, since nobody gives room back early: each share is a part of the free room. */
 export class RelayShares {
   readonly #total: number
-  readonly #ofTokens = new Holdings<string>()
-  readonly #ofOwners = new Holdings<string>()
+  readonly #perToken = new Holdings<string>()
+  readonly #perOwner = new Holdings<string>()
   #used = 0
 
   constructor(total: number) {
@@ -24,8 +24,8 @@ export class RelayShares {
   /** Takes an amount. False, without effect, when the share has no room. */
   take({ token, owner }: Sharer, amount: number): boolean {
     const free = this.#total - this.#used
-    const ofToken = this.#ofTokens.of(token)
-    const ofOwner = this.#ofOwners.of(owner)
+    const ofToken = this.#perToken.of(token)
+    const ofOwner = this.#perOwner.of(owner)
     if (ofToken + amount > fairShare(free + ofToken, LEFT.token)) return false
     if (ofOwner + amount > fairShare(free + ofOwner, LEFT.owner)) return false
     this.add({ token, owner }, amount)
@@ -35,8 +35,8 @@ export class RelayShares {
   /** Takes an amount although it may exceed the share. */
   add({ token, owner }: Sharer, amount: number): void {
     this.#used += amount
-    this.#ofTokens.add(token, amount)
-    this.#ofOwners.add(owner, amount)
+    this.#perToken.add(token, amount)
+    this.#perOwner.add(owner, amount)
   }
 
   /** Gives taken room back. */

@@ -14,7 +14,7 @@ const FILE_BYTES = 8_589_934_592
 export class SpoolFull extends Error {}
 
 /** A body that was received wholly and can be sent several times. */
-export interface Kept {
+export interface SpooledBody {
   readonly bytes: number
   /** SHA-256 in hexadecimal digits; empty unless requested. */
   readonly digest: string
@@ -40,7 +40,12 @@ export class Spool {
    * @param sharer whose share it takes
    * @throws SpoolFull, or the error of the body if its connection ended
    */
-  async receive(body: AsyncIterable<Buffer>, maxBytes: number, digested: boolean, sharer: Sharer): Promise<Kept> {
+  async receive(
+    body: AsyncIterable<Buffer>,
+    maxBytes: number,
+    digested: boolean,
+    sharer: Sharer,
+  ): Promise<SpooledBody> {
     const hash = digested ? createHash('sha256') : null
     const draft: Draft = { sharer, pieces: [], bytes: 0, file: null, inMemory: 0, inFile: 0 }
     try {

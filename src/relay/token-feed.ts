@@ -9,7 +9,7 @@ const MAX_CHANGES = 10_000
 const PAUSE_MS = 1_000
 
 /** A worker as a relay knows it. */
-export interface TokenOf {
+export interface LiveToken {
   readonly id: string
   readonly owner: string
   readonly tokenHash: string
@@ -19,9 +19,9 @@ export interface TokenOf {
 /** Reads tokens of workers. */
 export interface TokenSource {
   /** At most `limit` workers that have not ended, by their ids, after an id. */
-  live(after: string, limit: number): Promise<TokenOf[]>
+  listLive(after: string, limit: number): Promise<LiveToken[]>
   /** The workers with these ids, ended or not. */
-  of(ids: readonly string[]): Promise<TokenOf[]>
+  listByIds(ids: readonly string[]): Promise<LiveToken[]>
 }
 
 /** Sends the tokens of workers to a relay. */
@@ -93,9 +93,9 @@ export class TokenFeed {
     this.#changed.clear()
     let after = ''
     for (let first = true; ; first = false) {
-      const page = await this.#source!.live(after, PAGE_SIZE)
+      const page = await this.#source!.listLive(after, PAGE_SIZE)
       const last = page.length < PAGE_SIZE
-      await this.#send({ first, last, live: page.map(pairOf), ended: [] })
+      await this.#send({ first, last, live: page.map(tokenPair), ended: [] })
       if (last) return
       after = page.at(-1)!.id
     }
@@ -104,13 +104,13 @@ export class TokenFeed {
   async #sendChanges(): Promise<void> {
     const ids = [...this.#changed].slice(0, PAGE_SIZE)
     for (const id of ids) this.#changed.delete(id)
-    const workers = await this.#source!.of(ids)
-    const live = workers.filter(({ ended }) => !ended).map(pairOf)
+    const workers = await this.#source!.listByIds(ids)
+    const live = workers.filter(({ ended }) => !ended).map(tokenPair)
     const ended = workers.filter(worker => worker.ended).map(({ tokenHash }) => tokenHash)
     if (workers.length > 0) await this.#send({ first: false, last: false, live, ended })
   }
 }
 
-function pairOf({ tokenHash, owner }: TokenOf): readonly [string, string] {
+function tokenPair({ tokenHash, owner }: LiveToken): readonly [string, string] {
   return [tokenHash, owner]
 }

@@ -21,13 +21,13 @@ export class UndeliveredTakes {
   /** Begins a take that is passed on at this instant. Not while {@link isReporting}. */
   begin(token: string, nowMs: number): OpenTake {
     const take = { token, sinceMs: nowMs - 1 }
-    this.#of(token).open.add(take)
+    this.#takerFor(token).open.add(take)
     return take
   }
 
   /** Ends a take: its worker has its jobs, the response had none, or that is unknown. */
   end(take: OpenTake, outcome: 'delivered' | 'nothing' | 'lost', nowMs: number): void {
-    const taker = this.#of(take.token)
+    const taker = this.#takerFor(take.token)
     taker.open.delete(take)
     if (outcome === 'delivered') {
       // Jobs of this answer were claimed before now, and must not count as lost together with another answer.
@@ -53,7 +53,7 @@ export class UndeliveredTakes {
 
   /** Ends the report; the server has it, or it has to be sent again. */
   endReport(token: string, told: boolean): void {
-    const taker = this.#of(token)
+    const taker = this.#takerFor(token)
     taker.reporting = false
     if (told) taker.undeliveredSinceMs = null
     this.#forget(token, taker)
@@ -74,7 +74,7 @@ export class UndeliveredTakes {
     return this.#takers.size
   }
 
-  #of(token: string): Taker {
+  #takerFor(token: string): Taker {
     let taker = this.#takers.get(token)
     if (taker === undefined) {
       taker = { open: new Set(), undeliveredSinceMs: null, reporting: false }

@@ -1,8 +1,8 @@
 import { Agent, type IncomingMessage, request } from 'node:http'
 import type { Readable } from 'node:stream'
-import { passedOn } from './calls.ts'
+import { passedHeaders } from './calls.ts'
 import type { Sharer } from './shares.ts'
-import type { Kept, Spool } from './spool.ts'
+import type { Spool, SpooledBody } from './spool.ts'
 
 /** Address of the server. */
 export interface UpstreamAddress {
@@ -18,7 +18,7 @@ export interface UpstreamRequest {
   readonly headers: readonly string[]
   /** Names and values of the relay's own headers. */
   readonly added: readonly string[]
-  readonly body: Kept | null
+  readonly body: SpooledBody | null
   /** Cancels the request; null for one that cannot be canceled. */
   readonly signal: AbortSignal | null
   /** The worker and account whose share the response takes. */
@@ -29,7 +29,7 @@ export interface UpstreamRequest {
 export interface UpstreamAnswer {
   readonly status: number
   readonly headers: readonly string[]
-  readonly body: Kept
+  readonly body: SpooledBody
 }
 
 /** Sends requests to the present server. */
@@ -104,7 +104,7 @@ export class Upstream {
     const address = this.#address
     if (address === null) throw new Error('the server is away')
     const length = body === null ? [] : ['Content-Length', String(body.bytes)]
-    const sent = ['Host', `${address.host}:${address.port}`, ...passedOn(headers), ...added, ...length]
+    const sent = ['Host', `${address.host}:${address.port}`, ...passedHeaders(headers), ...added, ...length]
     const outgoing = request({ ...address, method, path, headers: sent, agent: this.#agent, ...(signal && { signal }) })
     const answered = new Promise<IncomingMessage>((resolve, reject) => {
       outgoing.on('response', resolve)
@@ -113,7 +113,7 @@ export class Upstream {
     send(body?.read() ?? null, outgoing)
     const incoming = await answered
     const kept = await this.#spool.receive(incoming, Number.POSITIVE_INFINITY, false, sharer)
-    return { status: incoming.statusCode ?? 502, headers: passedOn(incoming.rawHeaders), body: kept }
+    return { status: incoming.statusCode ?? 502, headers: passedHeaders(incoming.rawHeaders), body: kept }
   }
 
   /** Ends all connections. */

@@ -64,7 +64,7 @@ export function reservedBeside(maxConnections: number): number {
 }
 
 /** Limits for callers that set only the number: no share is smaller than the total. */
-export function countsOf(maxConnections: number): ConnectionCounts {
+export function connectionCounts(maxConnections: number): ConnectionCounts {
   const shares = { perAddress: maxConnections, perAccount: maxConnections, perEndpoint: maxConnections }
   return { maxConnections, reserved: reservedBeside(maxConnections), isShared: () => true, ...shares }
 }
@@ -99,7 +99,7 @@ interface Exchange {
   readonly outgoing: ServerResponse
   readonly socket: Socket
   readonly sinceMs: number
-  readonly bytesBefore: number
+  readonly bytesAtStart: number
   /** Its place among all requests; null until it has one. */
   place: ConnectionPlace | null
   /** Bytes of its body at the beginning of the current interval of {@link ConnectionLimits.bodyPaceMs}. */
@@ -116,14 +116,14 @@ interface Exchange {
 }
 
 const EXCHANGE = Symbol('exchange')
-type KnownRequest = IncomingMessage & { [EXCHANGE]?: Exchange | undefined }
+type TrackedRequest = IncomingMessage & { [EXCHANGE]?: Exchange | undefined }
 
-function exchangeOf(incoming: IncomingMessage): Exchange | undefined {
-  return (incoming as KnownRequest)[EXCHANGE]
+function findExchange(incoming: IncomingMessage): Exchange | undefined {
+  return (incoming as TrackedRequest)[EXCHANGE]
 }
 
 function setExchange(incoming: IncomingMessage, exchange: Exchange | undefined): void {
-  ;(incoming as KnownRequest)[EXCHANGE] = exchange
+  ;(incoming as TrackedRequest)[EXCHANGE] = exchange
 }
 
 /** The connections of a server. */
@@ -177,14 +177,14 @@ export class Connections {
 
   /** Exempts a request from the limits on bodies: its handler has limits of its own. */
   untimed(incoming: IncomingMessage): void {
-    const exchange = exchangeOf(incoming)
+    const exchange = findExchange(incoming)
     if (exchange !== undefined) this.#bodies.remove(exchange.bodySlot, exchange)
   }
 
   /** Exempts a request as {@link untimed}, and its response from the limits on memory. */
   streams(incoming: IncomingMessage): void {
     this.untimed(incoming)
-    const exchange = exchangeOf(incoming)
+    const exchange = findExchange(incoming)
     if (exchange !== undefined) exchange.isStreamed = true
   }
 
@@ -199,7 +199,7 @@ export class Connections {
       this.#onFull()
       return false
     }
-    const exchange = exchangeOf(incoming)
+    const exchange = findExchange(incoming)
     if (exchange !== undefined) exchange.place = place
     else incoming.socket.once('close', () => this.#shares.leave(place))
     return true
@@ -207,20 +207,20 @@ export class Connections {
 
   /** Counts a request for its account. False above the limit of the account. */
   owned(incoming: IncomingMessage, account: string): boolean {
-    const place = exchangeOf(incoming)?.place
+    const place = findExchange(incoming)?.place
     if (place === undefined || place === null || this.#shares.own(place, account)) return true
     this.#onFull()
     return false
   }
 
   /** The account of a request; empty while unknown, as for all requests without a key. */
-  accountOf(incoming: IncomingMessage): string {
-    return exchangeOf(incoming)?.place?.account ?? ''
+  account(incoming: IncomingMessage): string {
+    return findExchange(incoming)?.place?.account ?? ''
   }
 
   /** Records that a response of this size begins and is in memory until it is sent. */
   answers(incoming: IncomingMessage, bytes: number): void {
-    const exchange = exchangeOf(incoming)
+    const exchange = findExchange(incoming)
     if (exchange === undefined || exchange.isStreamed || bytes <= LARGE_BYTES) return
     exchange.response = { bytes, sentBefore: exchange.socket.bytesWritten }
     this.#cutUnread(performance.now())
@@ -333,7 +333,7 @@ export class Connections {
       outgoing,
       socket,
       sinceMs,
-      bytesBefore: socket.bytesRead,
+      bytesAtStart: socket.bytesRead,
       place: null,
       pace: { atMs: sinceMs, bytes: 0 },
       unreadSinceMs: null,
@@ -389,12 +389,12 @@ export class Connections {
 
   /** True if a body is too slow. A full buffer waits for this server, not for the client. */
   #isTooSlow(exchange: Exchange, nowMs: number): boolean {
-    const { incoming, socket, sinceMs, bytesBefore, pace } = exchange
+    const { incoming, socket, sinceMs, bytesAtStart, pace } = exchange
     if (incoming.complete) return false
     if (nowMs - sinceMs > this.#limits.bodyMs) return true
     if (incoming.readableLength >= incoming.readableHighWaterMark) return false
     const { bodyGraceMs, bodyBytesPerSecond, bodyPaceMs, bodyMs } = this.#limits
-    const bytes = socket.bytesRead - bytesBefore
+    const bytes = socket.bytesRead - bytesAtStart
     if (nowMs - pace.atMs >= bodyPaceMs) {
       exchange.pace = { atMs: nowMs, bytes }
       if (bytes > FREE_BODY_BYTES && bytes - pace.bytes < (bytes / bodyMs) * bodyPaceMs) return true
@@ -424,7 +424,10 @@ export class Connections {
     if (bytes <= unreadBytes) return
     // The longest unread are cut first.
     unread.sort((a, b) => (a.unreadSinceMs ?? 0) - (b.unreadSinceMs ?? 0))
-    const holders = [...Map.groupBy(unread, holderOf).values()].map(exchanges => ({ exchanges, bytes: sum(exchanges) }))
+    const holders = [...Map.groupBy(unread, exchangeHolder).values()].map(exchanges => ({
+      exchanges,
+      bytes: sum(exchanges),
+    }))
     while (bytes > unreadBytes && holders.length > 0) {
       holders.sort((a, b) => b.bytes - a.bytes)
       const most = holders[0]!
@@ -439,7 +442,7 @@ export class Connections {
 }
 
 /** The owner of a response: an account or a load-balancing endpoint. All requests without a key count as one owner. */
-function holderOf({ place }: Exchange): string {
+function exchangeHolder({ place }: Exchange): string {
   return place?.account ?? place?.endpointId ?? ''
 }
 

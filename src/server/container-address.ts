@@ -7,8 +7,8 @@ import { readFileSync } from 'node:fs'
 import { AppError, toAppError } from '../core/errors.ts'
 import { type ContainerWay, containerReach, isWithin } from '../core/workers/container-reach.ts'
 import { removeDurably, writeDurably } from '../disk/durable-file.ts'
-import type { ContainerNetwork, FoundNetwork } from '../ports/container-network.ts'
-import { type Listener, originOf } from './listener.ts'
+import type { ContainerNetwork, WorkerNetwork } from '../ports/container-network.ts'
+import { formatOrigin, type Listener } from './listener.ts'
 
 /** The part of a relay that containers need. */
 export interface ContainerRelay {
@@ -43,7 +43,7 @@ export interface Attached extends Pick<ContainerWay, 'extraHosts' | 'serving'> {
 }
 
 /** The content of the file. */
-interface Known {
+interface KeptAddress {
   readonly url: string
   readonly listenOn: string
   readonly port: number
@@ -54,7 +54,7 @@ interface Known {
 /** The address for containers, checked before each start of a container. */
 export class ContainerAddress {
   readonly #parts: ContainerAddressParts
-  #known: Known | null
+  #kept: KeptAddress | null
   #listener: { readonly host: string; readonly listener: Listener } | null = null
   #attaching: Promise<Attached> | null = null
   #attached: Attached | null = null
@@ -64,7 +64,7 @@ export class ContainerAddress {
 
   constructor(parts: ContainerAddressParts) {
     this.#parts = parts
-    this.#known = readKnown(parts.file)
+    this.#kept = readKept(parts.file)
   }
 
   /**
@@ -96,7 +96,7 @@ export class ContainerAddress {
    * repeated with the next container.
    */
   async resume(): Promise<void> {
-    if (this.#known !== null) await this.attach().catch(() => {})
+    if (this.#kept !== null) await this.attach().catch(() => {})
   }
 
   /**
@@ -114,13 +114,13 @@ export class ContainerAddress {
   }
 
   /** Origin at which running containers reach this server; null without one. */
-  get knownUrl(): string | null {
-    return this.#known?.url ?? null
+  get currentUrl(): string | null {
+    return this.#kept?.url ?? null
   }
 
   /** True if a connection from this address is a container's. */
   isContainer(address: string | undefined): boolean {
-    return address !== undefined && isWithin(address, this.#known?.subnets ?? [])
+    return address !== undefined && isWithin(address, this.#kept?.subnets ?? [])
   }
 
   /** Stops listening, and leaves the network to the next server. */
@@ -131,15 +131,15 @@ export class ContainerAddress {
   /** Stops listening, and removes the network unless it has containers. */
   async close(graceMs: number): Promise<void> {
     await this.#listener?.listener.close(graceMs)
-    if (this.#known === null) return
+    if (this.#kept === null) return
     const isRemoved = await this.#parts.network.remove().catch(() => false)
     if (isRemoved) removeDurably(this.#parts.file)
   }
 
   async #attach(): Promise<Attached> {
     const { network, given } = this.#parts
-    const [subnet] = this.#known?.subnets ?? []
-    const gateway = this.#known?.gateway ?? null
+    const [subnet] = this.#kept?.subnets ?? []
+    const gateway = this.#kept?.gateway ?? null
     const wanted = subnet === undefined || gateway === null ? null : { subnet, gateway }
     const ensured = await network.ensure(wanted)
     const way = containerReach(ensured, given)
@@ -148,7 +148,7 @@ export class ContainerAddress {
       throw new AppError('unavailable', `containers cannot reach this server: ${why}`)
     }
     const port = await this.#portOn(way)
-    const url = originOf(way.host, port)
+    const url = formatOrigin(way.host, port)
     this.#remember(
       { url, listenOn: way.listenOn, port, subnets: ensured.subnets, gateway: ensured.gateway },
       ensured,
@@ -162,7 +162,7 @@ export class ContainerAddress {
     if (relay !== null && host.startsWith('127.')) return relay.port
     if (relay?.outer?.host === host) return relay.outer.port
     if (this.#listener?.host === host) return this.#listener.listener.port
-    const port = this.#known?.listenOn === host ? this.#known.port : (relay?.port ?? 0)
+    const port = this.#kept?.listenOn === host ? this.#kept.port : (relay?.port ?? 0)
     try {
       if (relay !== null) return await relay.listenToo({ host, port })
     } catch {
@@ -181,20 +181,20 @@ export class ContainerAddress {
     return this.#listener.listener.port
   }
 
-  #remember(now: Known, { name, isolated }: FoundNetwork, how: string): void {
+  #remember(now: KeptAddress, { name, isolated }: WorkerNetwork, how: string): void {
     this.#problem = null
     const text = JSON.stringify(now)
-    if (text !== JSON.stringify(this.#known)) writeDurably(this.#parts.file, `${text}\n`)
-    this.#known = now
+    if (text !== JSON.stringify(this.#kept)) writeDurably(this.#parts.file, `${text}\n`)
+    this.#kept = now
     if (this.#reported === text) return
     this.#reported = text
     this.#parts.note('containers.reachable', { url: now.url, network: name, how, isolated })
   }
 }
 
-function readKnown(file: string): Known | null {
+function readKept(file: string): KeptAddress | null {
   try {
-    const { url, listenOn, port, subnets, gateway } = JSON.parse(readFileSync(file, 'utf8')) as Partial<Known>
+    const { url, listenOn, port, subnets, gateway } = JSON.parse(readFileSync(file, 'utf8')) as Partial<KeptAddress>
     if (typeof url !== 'string' || typeof listenOn !== 'string' || typeof port !== 'number') return null
     return { url, listenOn, port, subnets: Array.isArray(subnets) ? subnets : [], gateway: gateway ?? null }
   } catch {

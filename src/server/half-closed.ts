@@ -14,7 +14,7 @@ const BEGINNING = 'HTTP/1.1 '
 const PAUSES_MS = [0, 50, 250, 2_000, 10_000, 30_000, 60_000, 90_000, 150_000]
 
 const LATEST = Symbol('latest')
-type KnownSocket = Socket & { [LATEST]?: ServerResponse }
+type TrackedSocket = Socket & { [LATEST]?: ServerResponse }
 
 /**
  * Answers clients that have shut their writing side, and notices those that have gone. To be called before
@@ -24,25 +24,25 @@ export function answerHalfClosed(server: Server): void {
   // An option of Node's server without documentation; otherwise the end of a client's data ends its requests.
   Object.assign(server, { httpAllowHalfOpen: true })
   server.prependListener('request', ({ socket }, outgoing) => {
-    ;(socket as KnownSocket)[LATEST] = outgoing
+    ;(socket as TrackedSocket)[LATEST] = outgoing
   })
-  server.on('connection', (socket: KnownSocket) => {
+  server.on('connection', (socket: TrackedSocket) => {
     socket.once('end', () => {
       const latest = socket[LATEST]
       if (latest === undefined || latest.socket !== socket) return
-      if (hasBegun(latest)) writeZeros(socket, latest, 0)
-      else if (isUnbegun(latest, socket)) new EarlyWriter(socket, latest).next()
+      if (hasStarted(latest)) writeZeros(socket, latest, 0)
+      else if (hasNotStarted(latest, socket)) new EarlyWriter(socket, latest).next()
     })
   })
 }
 
 /** True when the response is the next on its connection, and nothing of it was written. */
-function isUnbegun(outgoing: ServerResponse, socket: Socket): boolean {
-  return outgoing.socket === socket && !hasBegun(outgoing) && socket.writable && socket.writableLength === 0
+function hasNotStarted(outgoing: ServerResponse, socket: Socket): boolean {
+  return outgoing.socket === socket && !hasStarted(outgoing) && socket.writable && socket.writableLength === 0
 }
 
 /** True when its head was written, by the test of Node's own code; `headersSent` is true before that. */
-function hasBegun(outgoing: ServerResponse): boolean {
+function hasStarted(outgoing: ServerResponse): boolean {
   return (outgoing as ServerResponse & { readonly _headerSent?: boolean })._headerSent !== false
 }
 
@@ -89,7 +89,7 @@ class EarlyWriter {
 
   /** Writes the next character, and schedules the following one. */
   next(): void {
-    if (!isUnbegun(this.#outgoing, this.#socket)) return
+    if (!hasNotStarted(this.#outgoing, this.#socket)) return
     this.#write.call(this.#socket, BEGINNING[this.#sent]!, 'latin1')
     this.#sent += 1
     const pauseMs = PAUSES_MS[this.#sent]

@@ -13,7 +13,7 @@ export interface HostRefusal {
 }
 
 /** Names that a server has. All are compared without case, port and a dot at the end. */
-export interface KnownHosts {
+export interface ServerHosts {
   readonly names: readonly string[]
   /** Domains that are known with every name below them. */
   readonly domains: readonly string[]
@@ -25,7 +25,7 @@ export interface KnownHosts {
 }
 
 /** True for a name of the server itself. @param name in lower case, without a port and a dot at the end */
-export function serverNames(known: Pick<KnownHosts, 'names' | 'domains'>): (name: string) => boolean {
+export function serverNames(known: Pick<ServerHosts, 'names' | 'domains'>): (name: string) => boolean {
   const names = new Set([...known.names, ...known.domains, ...MACHINE_IN_CONTAINERS, 'localhost'].map(plainHost))
   const ends = [...known.domains, 'localhost'].map(domain => `.${plainHost(domain)}`)
   return name => names.has(name) || ends.some(end => name.endsWith(end))
@@ -43,14 +43,14 @@ const HOST = /^(?:\[[0-9a-f:.]+\]|[a-z0-9_](?:[a-z0-9_.-]{0,253}))(?::\d{0,5})?$
  * @param known besides loopback names, addresses as numbers, and names that containers have for their machine
  * @returns null for an accepted request, and for one without a host
  */
-export function hostCheck(known: KnownHosts): (asked: Pick<IncomingMessage, 'url' | 'headers'>) => HostRefusal | null {
+export function hostCheck(known: ServerHosts): (asked: Pick<IncomingMessage, 'url' | 'headers'>) => HostRefusal | null {
   const isOwn = serverNames(known)
   const { also = () => false } = known
   const judge = (host: string): HostRefusal | null => {
     if (!HOST.test(host) || !URL.canParse(`http://${host}/`)) return MALFORMED
     const name = plainHost(host)
     if (isOwn(name) || isIP(name.replace(/^\[|\]$/g, '')) !== 0) return null
-    return { status: 421, error: unknown(name) }
+    return { status: 421, error: unknownHostText(name) }
   }
   let latest: { readonly host: string; readonly refusal: HostRefusal | null } = { host: 'localhost', refusal: null }
   return asked => {
@@ -73,7 +73,7 @@ const MALFORMED: HostRefusal = { status: 400, error: 'the Host of the request is
 /** Refusal of requests that the API cannot answer without a host and a path. */
 export const NO_TARGET: HostRefusal = { status: 400, error: 'the request names no host, or no path' }
 
-function unknown(name: string): string {
+function unknownHostText(name: string): string {
   return `this server does not go by the name ${name}; whoever runs it can allow it with --allowed-host ${name}, which may be repeated`
 }
 

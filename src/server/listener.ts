@@ -10,14 +10,14 @@ import type { EndpointId } from '../core/ids.ts'
 import { REQUEST_ID } from '../core/request-id.ts'
 import { withSingleSlashes } from '../core/request-path.ts'
 import { listenAtFile } from '../disk/socket-file.ts'
-import { clientOf } from '../gateway/entrance/forwarded.ts'
+import { clientAddress } from '../gateway/entrance/forwarded.ts'
 import { BodyTurns } from './body-turns.ts'
 import { answerToUnreadable } from './client-error.ts'
-import { CONNECTION_LIMITS, type ConnectionLimits, Connections, countsOf, hasBody } from './connections.ts'
+import { CONNECTION_LIMITS, type ConnectionLimits, Connections, connectionCounts, hasBody } from './connections.ts'
 import { answerHalfClosed } from './half-closed.ts'
-import { type HostRefusal, hostCheck, type KnownHosts, NO_TARGET, namedHost, plainHost } from './hosts.ts'
+import { type HostRefusal, hostCheck, NO_TARGET, namedHost, plainHost, type ServerHosts } from './hosts.ts'
 import { type Mount, mounted } from './mount.ts'
-import { newRequestId, requestIdOf } from './request-ids.ts'
+import { newRequestId, requestIdFromHeaders } from './request-ids.ts'
 import type { StandIn } from './stand-in.ts'
 import { type ListenerTls, overTls } from './tls.ts'
 
@@ -47,7 +47,7 @@ export interface ListenOptions {
   /** True to refuse all requests from an address; by default none are refused. */
   readonly refuses?: (address: string | undefined) => boolean
   /** The host names of the server; requests for others are refused. By default all are accepted. */
-  readonly hosts?: KnownHosts
+  readonly hosts?: ServerHosts
   /** True if a peer is a trusted proxy, whose fields about the client count; by default no peer is trusted. */
   readonly trusts?: (address: string) => boolean
   /** The host name of the console besides its name below localhost; none by default. */
@@ -106,12 +106,12 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
     async (request, env) => {
       const incoming = env.incoming as IncomingMessage
       const response = await surface(request, {
-        delivery: deliveryOf(env.outgoing as ServerResponse),
-        requestId: requestIdOf(incoming),
-        address: () => addressOf(incoming, trusts),
+        delivery: trackDelivery(env.outgoing as ServerResponse),
+        requestId: requestIdFromHeaders(incoming),
+        address: () => callerAddress(incoming, trusts),
         admits: account => connections.owned(incoming, account),
-        body: () => bodyOf(incoming, () => connections.accountOf(incoming)),
-        ending: () => endingOf(env.outgoing as ServerResponse, incoming.socket),
+        body: () => incomingBody(incoming, () => connections.account(incoming)),
+        ending: () => closeSignal(env.outgoing as ServerResponse, incoming.socket),
         target: () => targets.get(incoming) ?? incoming.url!,
         streams: () => connections.streams(incoming),
       })
@@ -143,7 +143,7 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
     },
     (incoming: IncomingMessage, outgoing: ServerResponse) => {
       if (field !== undefined) outgoing.setHeader(...field)
-      const requestId = requestIdOf(incoming)
+      const requestId = requestIdFromHeaders(incoming)
       const problem = lengthProblem(incoming) ?? hostProblem(incoming)
       const instead = standIn()
       const isRefused = refuses(incoming.socket.remoteAddress) && !isS3Call(withSingleSlashes(incoming.url!))
@@ -169,7 +169,11 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
   )
   answerHalfClosed(server)
   mount?.attach(server)
-  const connections = new Connections(server, { ...CONNECTION_LIMITS, ...countsOf(maxConnections), ...limits }, onFull)
+  const connections = new Connections(
+    server,
+    { ...CONNECTION_LIMITS, ...connectionCounts(maxConnections), ...limits },
+    onFull,
+  )
   server.on('clientError', (error, socket) => {
     if (socket.writable && connections.isUnanswered(socket as Socket))
       socket.write(answerToUnreadable(error, newRequestId()))
@@ -179,7 +183,7 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
   const unfollow = tls === undefined ? () => {} : overTls(server, connections, tls, () => url, handshakeMs)
   const release = options.opening === undefined ? () => {} : holdConnections(server, options.opening)
   const bound = await bind(server, options)
-  url = originOf(host, bound, tls === undefined ? 'http' : 'https')
+  url = formatOrigin(host, bound, tls === undefined ? 'http' : 'https')
   return {
     url,
     port: bound,
@@ -267,7 +271,7 @@ function namesTarget({ url = '', headers: { host } }: IncomingMessage): boolean 
 }
 
 /** The origin under which programs on this machine reach a listener on `host`. */
-export function originOf(host: string, port: number, scheme: 'http' | 'https' = 'http'): string {
+export function formatOrigin(host: string, port: number, scheme: 'http' | 'https' = 'http'): string {
   if (host === '0.0.0.0') return `${scheme}://127.0.0.1:${port}`
   if (host === '::') return `${scheme}://[::1]:${port}`
   return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
@@ -279,8 +283,8 @@ export function isLoopback(host: string): boolean {
 }
 
 /** The address of the peer; empty for a socket in the file system. */
-function addressOf({ socket, rawHeaders }: IncomingMessage, trusts: (address: string) => boolean): string {
-  return clientOf({ peer: socket.remoteAddress ?? '', host: '', rawHeaders }, trusts)
+function callerAddress({ socket, rawHeaders }: IncomingMessage, trusts: (address: string) => boolean): string {
+  return clientAddress({ peer: socket.remoteAddress ?? '', host: '', rawHeaders }, trusts)
 }
 
 /** All listeners have one event loop. */
@@ -290,7 +294,7 @@ const turns = new BodyTurns()
  * The body of a request without the web stream that the request would make of it, which takes a sixth of a short call.
  * @param owner its account; empty while unknown
  */
-function bodyOf(incoming: IncomingMessage, owner: () => string): IncomingBody | null {
+function incomingBody(incoming: IncomingMessage, owner: () => string): IncomingBody | null {
   if (!hasBody(incoming)) return null
   return {
     pieces: () => turns.pieces(incoming, owner),
@@ -301,7 +305,7 @@ function bodyOf(incoming: IncomingMessage, owner: () => string): IncomingBody | 
 /**
  * Outcome of a response: `finish` means that the system has its last byte, an earlier `close` that it was cut off.
  */
-function deliveryOf(outgoing: ServerResponse): Delivery {
+function trackDelivery(outgoing: ServerResponse): Delivery {
   return {
     onSettled(callback) {
       let settled = false
@@ -318,7 +322,7 @@ function deliveryOf(outgoing: ServerResponse): Delivery {
 }
 
 /** Aborts at the end of the client's data, or of its connection. */
-function endingOf(outgoing: ServerResponse, socket: Socket): AbortSignal {
+function closeSignal(outgoing: ServerResponse, socket: Socket): AbortSignal {
   const ended = new AbortController()
   const end = () => ended.abort()
   if (socket.readableEnded || socket.destroyed) end()

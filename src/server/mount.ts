@@ -8,7 +8,7 @@ import { REQUEST_ID } from '../core/request-id.ts'
 import { absoluteTarget } from '../core/request-path.ts'
 import type { Entrance, GatewayRoute } from '../gateway/entrance/route.ts'
 import { plainHost } from './hosts.ts'
-import { requestIdOf } from './request-ids.ts'
+import { requestIdFromHeaders } from './request-ids.ts'
 import type { StandIn } from './stand-in.ts'
 
 /** Parts with which a listener serves load-balancing endpoints. */
@@ -20,7 +20,7 @@ export interface Mount {
    * The endpoint that has a name as its domain; by default no endpoint has one.
    * @param name in lower case, without a port and a dot at the end
    */
-  readonly endpointOf?: (name: string) => EndpointId | null
+  readonly findEndpoint?: (name: string) => EndpointId | null
   /** Hosts that are never endpoints, although they lie below the domain. */
   readonly ownHosts: readonly string[]
   /**
@@ -32,7 +32,7 @@ export interface Mount {
 const PREFIX = '/lb/'
 
 /** Parts of a request that name its destination. */
-export type Asked = Pick<IncomingMessage, 'url' | 'headers'>
+export type AddressedRequest = Pick<IncomingMessage, 'url' | 'headers'>
 
 /**
  * Returns the endpoint that a request names; null for a request to the rest of the server. A host wins over
@@ -42,14 +42,14 @@ export function routing({
   domain,
   ownHosts,
   closedHosts,
-  endpointOf = () => null,
-}: Omit<Mount, 'entrance'>): (asked: Asked) => GatewayRoute | null {
+  findEndpoint = () => null,
+}: Omit<Mount, 'entrance'>): (asked: AddressedRequest) => GatewayRoute | null {
   const given = domain === null ? [] : [plainHost(domain)]
   // One may be below the other, as in x.localhost: the longest match counts.
   const domains = ['localhost', 'lb.localhost', ...given].map(name => `.${name}`).sort((a, b) => b.length - a.length)
   const own = new Set([...ownHosts.map(plainHost), ...given])
   const closed = new Set([LOCAL_CONSOLE, ...closedHosts.map(plainHost)])
-  const ofHost = remembered((host): Named | null => {
+  const ofHost = cacheLast((host): HostMeaning | null => {
     const name = plainHost(host)
     if (closed.has(name)) return null
     if (own.has(name)) return { endpointId: null, other: null }
@@ -65,7 +65,7 @@ export function routing({
     if (named === null) return null
     const { other } = named
     // Not cached: domains of endpoints change.
-    const endpointId = other === null ? named.endpointId : endpointOf(other)
+    const endpointId = other === null ? named.endpointId : findEndpoint(other)
     const path = target === null ? url : fromSlash(target.rest)
     const route = endpointId === null ? ofPath(path) : { endpointId, prefix: null, path }
     return route === null ? null : { ...route, host: target?.host ?? null }
@@ -73,7 +73,7 @@ export function routing({
 }
 
 /** The meaning of a host name. */
-interface Named {
+interface HostMeaning {
   readonly endpointId: EndpointId | null
   /** A name that is not the server's own, and may be the domain of an endpoint; null for any other. */
   readonly other: string | null
@@ -94,7 +94,7 @@ function fromSlash(path: string): string {
 }
 
 /** Caches the last result: a client sends the same host repeatedly, and most clients send the same one. */
-function remembered<Found>(find: (host: string) => Found): (host: string) => Found {
+function cacheLast<Found>(find: (host: string) => Found): (host: string) => Found {
   let latest: { readonly host: string; readonly found: Found } | null = null
   return host => {
     if (latest?.host !== host) latest = { host, found: find(host) }
@@ -103,7 +103,7 @@ function remembered<Found>(find: (host: string) => Found): (host: string) => Fou
 }
 
 /** Handling of requests that are not for an endpoint. */
-export interface Others {
+export interface OtherRequests {
   /** True to refuse the caller, or the host that it names, for any request. */
   readonly refuses: (incoming: IncomingMessage) => boolean
   /** True for a request that another server gets, because its host is unknown here. */
@@ -131,7 +131,7 @@ export interface Mounted {
 }
 
 /** Adds load-balancing endpoints to a server. */
-export function mounted(mount: Mount, others: Others): Mounted {
+export function mounted(mount: Mount, others: OtherRequests): Mounted {
   const { refuses, isPassedOn, isBusy, enters, refuse: refuseFull, upgraded, standIn } = others
   const routeOf = routing(mount)
   const { entrance } = mount
@@ -146,7 +146,7 @@ export function mounted(mount: Mount, others: Others): Mounted {
       const route = routeOf(incoming)
       if (route === null) return false
       if (enters(incoming, route.endpointId)) entrance.handle(incoming, outgoing, route)
-      else refuseFull(outgoing, requestIdOf(incoming))
+      else refuseFull(outgoing, requestIdFromHeaders(incoming))
       return true
     },
     attach(server) {
@@ -161,7 +161,7 @@ export function mounted(mount: Mount, others: Others): Mounted {
         upgraded(socket)
         const route = routeOf(incoming)
         const instead = standIn()
-        const requestId = requestIdOf(incoming)
+        const requestId = requestIdFromHeaders(incoming)
         if (route === null && !isPassedOn(incoming))
           refuse(socket, requestId, 400, 'there is nothing to upgrade to at this path')
         else if (!enters(incoming, route?.endpointId ?? null)) {
@@ -171,7 +171,7 @@ export function mounted(mount: Mount, others: Others): Mounted {
       })
       server.on('connect', (incoming, socket) => {
         socket.on('error', () => {})
-        refuse(socket, requestIdOf(incoming), 405, 'this server is no proxy, so it takes no CONNECT')
+        refuse(socket, requestIdFromHeaders(incoming), 405, 'this server is no proxy, so it takes no CONNECT')
       })
     },
   }

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AppError } from '../core/errors.ts'
 import { refuseUpgrade } from '../gateway/entrance/error-response.ts'
 import { NO_TARGET, plainHost } from './hosts.ts'
-import { requestIdOf } from './request-ids.ts'
+import { requestIdFromHeaders } from './request-ids.ts'
 import type { StandIn } from './stand-in.ts'
 
 /**
@@ -20,7 +20,7 @@ export function redirectToHttps(port: () => number): StandIn {
     },
     upgrade(incoming, socket) {
       const error = new AppError('invalid', 'this server speaks HTTPS; connect with wss')
-      refuseUpgrade(socket, error, requestIdOf(incoming))
+      refuseUpgrade(socket, error, requestIdFromHeaders(incoming))
     },
   }
 }

@@ -7,7 +7,7 @@ import { REQUEST_ID, readRequestId } from '../core/request-id.ts'
  * The id of a request: the client's where it is safe, else a new one, which takes its place among the headers, so
  * that whoever asks later finds the same.
  */
-export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
+export function requestIdFromHeaders({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const given = readRequestId(headers[REQUEST_ID])
   if (given !== null) return given
   const made = newRequestId()

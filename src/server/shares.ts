@@ -33,7 +33,7 @@ const LEFT = { balanced: 1 / 4, reserved: 3 / 4 } as const
 export class ConnectionShares {
   readonly #limits: ShareLimits
   readonly #accounts = new Holdings<string>()
-  readonly #reservedOf = new Holdings<string>()
+  readonly #reserved = new Holdings<string>()
   readonly #endpoints = new Holdings<EndpointId>()
   /**
    * The reserved places without an account so far, the oldest first: a stranger may have them, who
@@ -84,11 +84,11 @@ export class ConnectionShares {
     if (place.account !== null) return true
     const { perAccount, reserved } = this.#limits
     if (this.#accounts.of(account) >= perAccount) return false
-    if (place.reserved && this.#reservedOf.of(account) >= fairShare(reserved, LEFT.reserved)) return false
+    if (place.reserved && this.#reserved.of(account) >= fairShare(reserved, LEFT.reserved)) return false
     place.account = account
     this.#unowned.delete(place)
     this.#accounts.add(account, 1)
-    if (place.reserved) this.#reservedOf.add(account, 1)
+    if (place.reserved) this.#reserved.add(account, 1)
     return true
   }
 
@@ -103,6 +103,6 @@ export class ConnectionShares {
     }
     if (account === null) return
     this.#accounts.add(account, -1)
-    if (reserved) this.#reservedOf.add(account, -1)
+    if (reserved) this.#reserved.add(account, -1)
   }
 }

@@ -13,9 +13,9 @@ import type { Duplex } from 'node:stream'
 import { AppError } from '../core/errors.ts'
 import { REQUEST_ID } from '../core/request-id.ts'
 import { refuseUpgrade, respondError } from '../gateway/entrance/error-response.ts'
-import { isSecure, senderOf } from '../gateway/entrance/forwarded.ts'
+import { isSecure, readSender } from '../gateway/entrance/forwarded.ts'
 import { isHopByHop, namedByConnection } from '../gateway/http1/fields.ts'
-import { requestIdOf } from './request-ids.ts'
+import { requestIdFromHeaders } from './request-ids.ts'
 import { isDistrusted, type PeerAgents, peerAgents } from './standby-trust.ts'
 import type { ListenerTls } from './tls.ts'
 
@@ -52,7 +52,9 @@ export class StandbyForwarder {
       outgoing.flushHeaders()
       answer.on('error', () => outgoing.destroy()).pipe(outgoing)
     })
-    sent.on('error', cause => respondError(incoming, outgoing, away(isNamed ? to : null, cause), requestIdOf(incoming)))
+    sent.on('error', cause =>
+      respondError(incoming, outgoing, unreachableError(isNamed ? to : null, cause), requestIdFromHeaders(incoming)),
+    )
     outgoing.on('close', () => {
       if (!outgoing.writableFinished) sent.destroy()
     })
@@ -63,17 +65,17 @@ export class StandbyForwarder {
   upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer, to: URL): void {
     const sent = this.#send(incoming, to, ['Connection', 'Upgrade', 'Upgrade', incoming.headers.upgrade ?? ''])
     sent.on('upgrade', (answer, other, first) => {
-      socket.write(headOf(answer, answer.rawHeaders))
+      socket.write(responseHead(answer, answer.rawHeaders))
       socket.write(first)
       other.write(head)
       join(socket, other)
       join(other, socket)
     })
     sent.on('response', answer => {
-      socket.write(headOf(answer, [...passedFields(answer), 'Connection', 'close']))
+      socket.write(responseHead(answer, [...passedFields(answer), 'Connection', 'close']))
       answer.on('error', () => socket.destroy()).pipe(socket)
     })
-    sent.on('error', cause => refuseUpgrade(socket, away(to, cause), requestIdOf(incoming)))
+    sent.on('error', cause => refuseUpgrade(socket, unreachableError(to, cause), requestIdFromHeaders(incoming)))
     socket.on('close', () => sent.destroy())
     sent.end()
   }
@@ -88,14 +90,14 @@ export class StandbyForwarder {
     const { socket, rawHeaders, method = 'GET', url = '/' } = incoming
     const peer = socket.remoteAddress ?? ''
     const named = { peer, isSecure: isSecure(socket), host: incoming.headers.host ?? '', rawHeaders }
-    const sender = senderOf(named, this.#trusts)
+    const sender = readSender(named, this.#trusts)
     const hasChunks = incoming.headers['transfer-encoding'] !== undefined
     const fields = [
       ...keptFields(sender.rawHeaders, incoming.headers.connection, REQUEST_ID),
       ...['X-Forwarded-For', sender.client, 'X-Forwarded-Proto', sender.protocol, 'X-Forwarded-Host', sender.host],
       ...(sender.prefix === '' ? [] : ['X-Forwarded-Prefix', sender.prefix]),
       ...(hasChunks ? ['Transfer-Encoding', 'chunked'] : []),
-      ...[REQUEST_ID, requestIdOf(incoming), PASSED_ON, '1', ...more],
+      ...[REQUEST_ID, requestIdFromHeaders(incoming), PASSED_ON, '1', ...more],
     ]
     const { hostname, port } = to
     const host = hostname.replace(/^\[|\]$/g, '')
@@ -103,7 +105,7 @@ export class StandbyForwarder {
     const sent = to.protocol === 'https:' ? this.#securely(options, more.length > 0) : this.#plainly(options, more)
     const late = setTimeout(() => sent.destroy(new Error('it does not accept connections')), CONNECT_MS)
     sent.on('socket', connection => {
-      if (connection.connecting) connection.once(readyOf(to), () => clearTimeout(late))
+      if (connection.connecting) connection.once(readyEvent(to), () => clearTimeout(late))
       else clearTimeout(late)
     })
     sent.on('close', () => clearTimeout(late))
@@ -121,7 +123,7 @@ export class StandbyForwarder {
 }
 
 /** Name of the event at which a connection can be used. */
-function readyOf({ protocol }: URL): 'connect' | 'secureConnect' {
+function readyEvent({ protocol }: URL): 'connect' | 'secureConnect' {
   return protocol === 'https:' ? 'secureConnect' : 'connect'
 }
 
@@ -132,7 +134,7 @@ function join(from: Duplex, to: Duplex): void {
   from.pipe(to)
 }
 
-function headOf({ statusCode = 502, statusMessage }: IncomingMessage, fields: readonly string[]): string {
+function responseHead({ statusCode = 502, statusMessage }: IncomingMessage, fields: readonly string[]): string {
   const lines: string[] = []
   for (let at = 0; at + 1 < fields.length; at += 2) lines.push(`${fields[at]}: ${fields[at + 1]}\r\n`)
   return `HTTP/1.1 ${statusCode} ${statusMessage ?? STATUS_CODES[statusCode] ?? ''}\r\n${lines.join('')}\r\n`
@@ -165,7 +167,7 @@ function keptFields(raw: readonly string[], connection = '', but = ''): string[]
 }
 
 /** @param to null for a caller that may not learn its address */
-function away(to: URL | null, cause: unknown): AppError {
+function unreachableError(to: URL | null, cause: unknown): AppError {
   const active = to === null ? 'the active server' : `the active server at ${to.origin}`
   const message = isDistrusted(cause)
     ? `this server stands by, and does not believe the certificate of ${active}`

@@ -8,9 +8,9 @@ import { readAuthorizationKey } from '../core/accounts/authorization.ts'
 import { AppError } from '../core/errors.ts'
 import { withSingleSlashes } from '../core/request-path.ts'
 import { textBefore } from '../core/text-parts.ts'
-import { sameSecret } from '../crypto/same-secret.ts'
+import { isSameSecret } from '../crypto/same-secret.ts'
 import { refuseUpgrade } from '../gateway/entrance/error-response.ts'
-import { requestIdOf } from './request-ids.ts'
+import { requestIdFromHeaders } from './request-ids.ts'
 import type { StandIn } from './stand-in.ts'
 import { PASSED_ON, StandbyForwarder } from './standby-forwarder.ts'
 import type { ListenerTls } from './tls.ts'
@@ -83,7 +83,7 @@ export class Standby {
         // Workers do not ask for it.
         const to = ofWorkers ? null : passedTo(incoming)
         if (to !== null) this.#forwarder.upgrade(incoming, socket, head, to)
-        else refuseUpgrade(socket, unavailable(refusal().error), requestIdOf(incoming))
+        else refuseUpgrade(socket, unavailable(refusal().error), requestIdFromHeaders(incoming))
       },
     }
   }
@@ -113,7 +113,7 @@ export class Standby {
   /** Other keys are in the store, which a standby server does not read. */
   async #sayStatus(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const key = readAuthorizationKey(incoming.headers.authorization ?? null) ?? ''
-    if (!this.#parts.keys().some(wanted => sameSecret(key, wanted))) {
+    if (!this.#parts.keys().some(wanted => isSameSecret(key, wanted))) {
       const error = 'a standby server shows its status to its own API key and RUNYARD_METRICS_KEY alone'
       respond(outgoing, 401, { error })
       return

@@ -121,7 +121,7 @@ class Handshakes {
 
   /** @param refuse called with the first bytes of a client that does not speak TLS */
   begin(socket: Socket, refuse: (first: Buffer) => void): void {
-    const ends = endsOf(socket)
+    const ends = connectionKey(socket)
     // It has closed already.
     if (ends === null) return void socket.destroy()
     const late = setTimeout(() => socket.destroy(), this.#ms).unref()
@@ -147,7 +147,7 @@ class Handshakes {
 
   /** Gives the place of a connection to its decrypted socket. False if the connection is closed. */
   end(secure: TLSSocket): boolean {
-    const ends = endsOf(secure)
+    const ends = connectionKey(secure)
     const begun = ends === null ? undefined : this.#unfinished.get(ends)
     if (ends === null || begun === undefined) {
       secure.destroy()
@@ -162,7 +162,7 @@ class Handshakes {
 }
 
 /** Key of a connection, from its two ends; null for a closed one. */
-function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string | null {
+function connectionKey({ remoteAddress, remotePort, localAddress, localPort }: Socket): string | null {
   if (remoteAddress === undefined || localAddress === undefined) return null
   return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`
 }

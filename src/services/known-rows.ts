@@ -16,10 +16,10 @@ const MAX_ROWS = 10_000
  * {@link remembering}; then a call that begins after a change has returned never gets the previous row: one server
  * acts on a database.
  */
-export class KnownRows<Key, Row> {
+export class CachedRows<Key, Row> {
   readonly #read: (key: Key) => Promise<Row | null>
   readonly #clock: Clock
-  readonly #known = new Map<Key, { readonly row: Row; readonly readMs: number }>()
+  readonly #rows = new Map<Key, { readonly row: Row; readonly readMs: number }>()
   #changes = 0
 
   /** @param read reads a row from the store; null for one that does not exist, which is read again each time */
@@ -31,13 +31,13 @@ export class KnownRows<Key, Row> {
   /** The row, from memory where it is cached. @throws as the read of the store */
   async find(key: Key): Promise<Row | null> {
     const readMs = this.#clock.monotonic()
-    const known = this.#known.get(key)
+    const known = this.#rows.get(key)
     if (known !== undefined && readMs - known.readMs < FRESH_MS) return known.row
     const changes = this.#changes
     const row = await this.#read(key)
     if (row === null || changes !== this.#changes) return row
-    if (this.#known.size >= MAX_ROWS) this.#known.clear()
-    this.#known.set(key, { row, readMs })
+    if (this.#rows.size >= MAX_ROWS) this.#rows.clear()
+    this.#rows.set(key, { row, readMs })
     return row
   }
 
@@ -47,7 +47,7 @@ export class KnownRows<Key, Row> {
   ): (...args: Args) => Promise<Value> {
     const forget = () => {
       this.#changes += 1
-      this.#known.clear()
+      this.#rows.clear()
     }
     return async (...args) => {
       forget()
@@ -61,17 +61,17 @@ export class KnownRows<Key, Row> {
 }
 
 /** Rows in memory for {@link remembering}. */
-export interface Known {
-  readonly endpoint: KnownRows<EndpointId, Endpoint>
+export interface RowCaches {
+  readonly endpoint: CachedRows<EndpointId, Endpoint>
   /** By the hashes of their tokens. */
-  readonly worker: KnownRows<string, Worker>
+  readonly worker: CachedRows<string, Worker>
 }
 
 /**
  * Layer around the store through which all changes go: drops rows that an operation changes, and finds workers by
  * their tokens in memory.
  */
-export function remembering(known: Known): StoreLayer {
+export function remembering(known: RowCaches): StoreLayer {
   return (call, name, { changes = [] }) => {
     if (name === 'workers.findByToken') return tokenHash => known.worker.find(tokenHash as string)
     return changes.reduce((inner, row) => known[row].changing(inner), call)

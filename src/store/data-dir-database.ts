@@ -62,7 +62,7 @@ export function databaseNote(dataDir: string): DatabaseNote | null {
 export async function databaseMismatch(dataDir: string, url: string | null): Promise<DatabaseMismatch | null> {
   const note = databaseNote(dataDir)
   if (url === null) return note === null ? unnotedMismatch(dataDir) : embeddedMismatch(dataDir, note)
-  const isEmbedded = note === null ? lossOf(join(dataDir, DATABASE_NAME)) === null : note.name === EMBEDDED
+  const isEmbedded = note === null ? findLoss(join(dataDir, DATABASE_NAME)) === null : note.name === EMBEDDED
   if (isEmbedded) return givenPostgres(dataDir, url)
   return note === null ? null : (await compared(dataDir, note, url)).mismatch
 }
@@ -114,7 +114,7 @@ function embeddedMismatch(dataDir: string, { name }: DatabaseNote): DatabaseMism
         'a start with --new-database leaves that database and begins with an embedded one',
     }
   }
-  const lost = lossOf(join(dataDir, DATABASE_NAME))
+  const lost = findLoss(join(dataDir, DATABASE_NAME))
   if (lost === null) return null
   return {
     problem: `the data directory ${dataDir} has had an embedded database, and its file ${DATABASE_NAME} ${lost}`,
@@ -125,7 +125,7 @@ function embeddedMismatch(dataDir: string, { name }: DatabaseNote): DatabaseMism
 }
 
 /** The problem of the file of a database that had a schema; null when it has one, or is damaged in another way. */
-function lossOf(file: string): string | null {
+function findLoss(file: string): string | null {
   const stats = statSync(file, { throwIfNoEntry: false })
   if (stats === undefined) return 'is missing'
   if (!stats.isFile()) return 'is no file'

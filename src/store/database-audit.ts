@@ -8,12 +8,12 @@ import { acceptChanges, type ChangeCount, changeCountIn, missingText, readChange
 import { forSqlite } from './engines/dialect.ts'
 import { assertion, type EpochFence } from './engines/postgres.ts'
 import { answer, connectionConfig } from './engines/postgres-connection.ts'
-import { fromPostgres } from './engines/postgres-errors.ts'
-import { damageSaid, fromSqlite } from './engines/sqlite-errors.ts'
+import { errorFromPostgres } from './engines/postgres-errors.ts'
+import { damageMessage, errorFromSqlite } from './engines/sqlite-errors.ts'
 import { checkChain } from './operations/audit/audit-chain.ts'
 import { awaitSteps, perform, query, runSteps, type Steps } from './operations/operation.ts'
 import { COUNTS } from './schema/initial/queue-counts.ts'
-import { knownSchema, refusalOf, type SchemaState } from './schema/schema-state.ts'
+import { newestSchema, type SchemaState, schemaProblem } from './schema/schema-state.ts'
 import { type ChainPlaceRow, findAnchor, readWhole, type WholeEntryRow } from './tables/audit.ts'
 import { ALIVE, STEP_BACK } from './tables/guards.ts'
 import type { Row, Statement } from './tables/statement.ts'
@@ -60,13 +60,13 @@ export function auditFile(file: string, repair: boolean, nowMs: number): Audit {
     const flaws = [
       ...lostChanges(noted, found),
       ...orphans(database, repair),
-      ...runSteps(audits(repair, nowMs), each => answerOf(database, each)),
+      ...runSteps(audits(repair, nowMs), each => runStatement(database, each)),
     ]
     database.exec('COMMIT')
     if (repair && found !== null) acceptChanges(file, found)
     return { schema, flaws }
   } catch (error) {
-    throw fromSqlite(error)
+    throw errorFromSqlite(error)
   }
 }
 
@@ -91,13 +91,13 @@ export async function auditPostgres(url: string, fence: EpochFence | null, nowMs
     await client.query('COMMIT')
     return { schema, flaws }
   } catch (error) {
-    throw fromPostgres(error)
+    throw errorFromPostgres(error)
   } finally {
     await client.end().catch(() => {})
   }
 }
 
-function answerOf(database: DatabaseSync, { sql, params }: Statement): readonly Row[] {
+function runStatement(database: DatabaseSync, { sql, params }: Statement): readonly Row[] {
   return database.prepare(forSqlite(sql)).all(...(params as (string | number | null)[])) as unknown as readonly Row[]
 }
 
@@ -113,32 +113,32 @@ function lostChanges(noted: ChangeCount | null, found: ChangeCount | null): Flaw
 /** This program knows the rows of its own schema alone. */
 function otherSchema(schema: SchemaState | null): Flaw | null {
   if (schema === null) return { problem: 'it has no schema yet', remedy: 'start a server on it', mends: false }
-  const refusal = refusalOf(schema)
+  const refusal = schemaProblem(schema)
   if (refusal !== null) return { problem: refusal, remedy: 'check it with that version', mends: false }
-  if (schema.version === knownSchema()) return null
+  if (schema.version === newestSchema()) return null
   const { version, writtenBy } = schema
   return {
-    problem: `the database has schema ${version}, of Runyard ${writtenBy}, and this version knows ${knownSchema()}`,
+    problem: `the database has schema ${version}, of Runyard ${writtenBy}, and this version knows ${newestSchema()}`,
     remedy: `check it with Runyard ${writtenBy}, or after the upgrade`,
     mends: false,
   }
 }
 
 function damageIn(database: DatabaseSync): Flaw[] {
-  return integrityOf(database).map(text => ({
+  return checkIntegrity(database).map(text => ({
     problem: `the file is damaged: ${text}`,
     remedy: 'restore a backup into a new folder with runyard restore',
     mends: false,
   }))
 }
 
-function integrityOf(database: DatabaseSync): string[] {
+function checkIntegrity(database: DatabaseSync): string[] {
   try {
     const rows = database.prepare(`PRAGMA integrity_check(${NAMED})`).all()
     return rows.map(row => String(row.integrity_check)).filter(text => text !== 'ok')
   } catch (error) {
     // It cannot even look for faults.
-    const said = damageSaid(error)
+    const said = damageMessage(error)
     if (said === null) throw error
     return [said]
   }
@@ -199,7 +199,7 @@ const KEPT = `SELECT endpoint_id, ${NAMES.map(name => `sum(${name}) AS ${name}`)
 const DIFFERS = NAMES.map(name => `coalesce(kept.${name}, 0) <> coalesce(counted.${name}, 0)`).join(' OR ')
 const WRONG_COUNTS = `SELECT endpoint_id FROM (${KEPT}) AS kept FULL JOIN (${COUNTED}) AS counted USING (endpoint_id)
   WHERE ${DIFFERS} ORDER BY endpoint_id`
-const COUNT_ANEW = `INSERT INTO queue_counts (endpoint_id, shard, owner, ${NAMES.join(', ')})
+const RECOUNT = `INSERT INTO queue_counts (endpoint_id, shard, owner, ${NAMES.join(', ')})
   SELECT counted.endpoint_id, 0, endpoint_ids.owner, ${NAMES.map(name => `counted.${name}`).join(', ')}
   FROM (${COUNTED}) AS counted JOIN endpoint_ids ON endpoint_ids.id = counted.endpoint_id WHERE counted.endpoint_id = $1`
 
@@ -208,7 +208,7 @@ function* counts(repair: boolean): Steps<Flaw[]> {
   const wrong = (yield* query<{ endpoint_id: string }>(WRONG_COUNTS)).map(row => row.endpoint_id)
   for (const id of repair ? wrong : []) {
     yield* perform('DELETE FROM queue_counts WHERE endpoint_id = $1', [id])
-    yield* perform(COUNT_ANEW, [id])
+    yield* perform(RECOUNT, [id])
   }
   return wrong.map(id => ({
     problem: `the counts of waiting and running jobs of endpoint ${id} are wrong`,
@@ -258,14 +258,18 @@ const LARGE_TEXTS = 4
 /** Texts with a checksum: their name, the statement for rows after a key, and the number of rows of one read. */
 const SUMMED: readonly (readonly [what: string, sql: string, atOnce: number])[] = [
   ...(['input', 'output'] as const).flatMap(column => [
-    [`${column}s of jobs`, textsOf('jobs', 'id', column), SMALL_TEXTS] as const,
-    [`large ${column}s of jobs`, textsOf('job_payloads', 'job_id', 'text', `kind = '${column}'`), LARGE_TEXTS] as const,
-    [`${column}s in the history`, textsOf('job_records', 'id', column), LARGE_TEXTS] as const,
+    [`${column}s of jobs`, selectTexts('jobs', 'id', column), SMALL_TEXTS] as const,
+    [
+      `large ${column}s of jobs`,
+      selectTexts('job_payloads', 'job_id', 'text', `kind = '${column}'`),
+      LARGE_TEXTS,
+    ] as const,
+    [`${column}s in the history`, selectTexts('job_records', 'id', column), LARGE_TEXTS] as const,
   ]),
-  ['inputs of batches', textsOf('batch_requests', 'id', 'input'), LARGE_TEXTS],
+  ['inputs of batches', selectTexts('batch_requests', 'id', 'input'), LARGE_TEXTS],
 ]
 
-function textsOf(table: string, key: string, column: string, which = 'true'): string {
+function selectTexts(table: string, key: string, column: string, which = 'true'): string {
   return `SELECT ${key} AS key, ${column} AS text FROM ${table}
     WHERE ${key} > $1 AND ${column} IS NOT NULL AND ${which} ORDER BY ${key} LIMIT $2`
 }

@@ -7,7 +7,7 @@ import type { KeptClock } from '../ports/store/clock-store.ts'
 import { lossIn } from './engines/change-note.ts'
 import { forPostgres, forSqlite } from './engines/dialect.ts'
 import { connectionConfig } from './engines/postgres-connection.ts'
-import { fromPostgres, troubleText, withPlace } from './engines/postgres-errors.ts'
+import { errorFromPostgres, troubleText, withPlace } from './engines/postgres-errors.ts'
 import {
   type PostgresFacts,
   type PostgresTrouble,
@@ -15,9 +15,15 @@ import {
   READ_FACTS,
   unfitness,
 } from './engines/postgres-trouble.ts'
-import { damageSaid, fromSqlite, isFullDisk } from './engines/sqlite-errors.ts'
-import { changeOf, READ_STEPS, refusalOf, type SchemaState, stateOf } from './schema/schema-state.ts'
-import { type ClockRow, findClock, toKeptClock } from './tables/server-clock.ts'
+import { damageMessage, errorFromSqlite, isFullDisk } from './engines/sqlite-errors.ts'
+import {
+  READ_STEPS,
+  type SchemaState,
+  schemaChange,
+  schemaProblem,
+  schemaStateFromRows,
+} from './schema/schema-state.ts'
+import { type ClockRow, findClock, keptClockFromRow } from './tables/server-clock.ts'
 import type { Row } from './tables/statement.ts'
 
 /** The result of a check. */
@@ -41,7 +47,7 @@ export function checkFile(file: string): DatabaseCheck {
     const engine = String(database.prepare('SELECT sqlite_version() AS version').get()?.version)
     const schema = schemaIn(database)
     const version = `SQLite ${engine}, ${schemaText(schema)}`
-    return { problem: problemOf(schema) ?? lossIn(file), remedy: null, version, nowMs: null }
+    return { problem: storedSchemaProblem(schema) ?? lossIn(file), remedy: null, version, nowMs: null }
   } catch (error) {
     return { ...unreadable(error), version: null, nowMs: null }
   } finally {
@@ -52,7 +58,7 @@ export function checkFile(file: string): DatabaseCheck {
 /** The reason why a file cannot be read, and the remedy unless it is a backup. */
 export function unreadable(error: unknown): Pick<DatabaseCheck, 'problem' | 'remedy'> {
   if (isFullDisk(error)) return { problem: 'it cannot be read, because its disk is full', remedy: 'make room there' }
-  const said = damageSaid(error)
+  const said = damageMessage(error)
   const problem = said === null ? `it cannot be read: ${(error as Error).message}` : `it is damaged (${said})`
   return { problem, remedy: null }
 }
@@ -82,7 +88,7 @@ export function timeOfFile(file: string): KeptClock | null {
   try {
     database = new DatabaseSync(file, { readOnly: true, timeout: 2_000 })
     const row = database.prepare(forSqlite(findClock)).get()
-    return row === undefined ? null : toKeptClock(row as unknown as ClockRow)
+    return row === undefined ? null : keptClockFromRow(row as unknown as ClockRow)
   } catch {
     return null
   } finally {
@@ -97,7 +103,7 @@ export async function timeOfPostgres(url: string): Promise<KeptClock | null> {
   try {
     await client.connect()
     const [row] = (await client.query<ClockRow>(forPostgres(findClock))).rows
-    return row === undefined ? null : toKeptClock(numbersOf(row))
+    return row === undefined ? null : keptClockFromRow(numericRow(row))
   } catch {
     return null
   } finally {
@@ -106,7 +112,7 @@ export async function timeOfPostgres(url: string): Promise<KeptClock | null> {
 }
 
 /** The driver of PostgreSQL has large numbers as texts. */
-function numbersOf(row: ClockRow): ClockRow {
+function numericRow(row: ClockRow): ClockRow {
   const entries = Object.entries(row).map(([name, value]) => {
     return [name, name === 'boot' || value === null ? value : Number(value)]
   })
@@ -125,7 +131,7 @@ export async function checkPostgres(url: string): Promise<DatabaseCheck> {
     const [row] = (await client.query<{ now: number; version: string }>(SERVER_QUERY)).rows
     const schema = await schemaAt(client)
     const version = `${row?.version}, ${schemaText(schema)}`
-    return { problem: problemOf(schema), remedy: null, version, nowMs: row?.now ?? null }
+    return { problem: storedSchemaProblem(schema), remedy: null, version, nowMs: row?.now ?? null }
   } catch (error) {
     const trouble = error instanceof AppError ? { problem: error.message, remedy: null } : postgresTrouble(error, url)
     return { ...trouble, version: null, nowMs: null }
@@ -147,7 +153,7 @@ export async function requireUsable(url: string): Promise<void> {
     const trouble = await unfitnessAt(client, url)
     if (trouble !== null) throw new AppError('unavailable', troubleText(trouble, url))
   } catch (error) {
-    throw error instanceof AppError ? error : withPlace(fromPostgres(error), url)
+    throw error instanceof AppError ? error : withPlace(errorFromPostgres(error), url)
   } finally {
     await client.end().catch(() => {})
   }
@@ -171,7 +177,7 @@ export function schemaOfFile(file: string): SchemaState | null {
     database = new DatabaseSync(file, { readOnly: true, timeout: 2_000 })
     return schemaIn(database)
   } catch (error) {
-    throw fromSqlite(error)
+    throw errorFromSqlite(error)
   } finally {
     database?.close()
   }
@@ -185,7 +191,7 @@ export async function schemaOfPostgres(url: string): Promise<SchemaState | null>
     await client.connect()
     return await schemaAt(client)
   } catch (error) {
-    throw fromPostgres(error)
+    throw errorFromPostgres(error)
   } finally {
     await client.end().catch(() => {})
   }
@@ -212,7 +218,7 @@ export async function databaseIdentity(url: string): Promise<DatabaseIdentity> {
     const ids = identity ? (await client.query<{ id: string }>('SELECT id FROM database_identity')).rows : []
     return { id: ids[0]?.id ?? null, schema, hasTables: tables }
   } catch (error) {
-    throw withPlace(fromPostgres(error), url)
+    throw withPlace(errorFromPostgres(error), url)
   } finally {
     await client.end().catch(() => {})
   }
@@ -230,23 +236,23 @@ const HAS_IDENTITY = `SELECT current_schema() AS schema, to_regclass('migrations
 /** The schema of an open database; null where it has none. */
 export function schemaIn(database: DatabaseSync): SchemaState | null {
   const made = database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").get() !== undefined
-  return made ? stateOf(database.prepare(READ_STEPS).all() as unknown as Row[]) : null
+  return made ? schemaStateFromRows(database.prepare(READ_STEPS).all() as unknown as Row[]) : null
 }
 
 /** The schema that a connection sees; null without one. @throws the error of PostgreSQL */
 export async function schemaAt(client: Client): Promise<SchemaState | null> {
   const [row] = (await client.query<{ made: boolean }>("SELECT to_regclass('migrations') IS NOT NULL AS made")).rows
-  return row?.made === true ? stateOf((await client.query<Row>(READ_STEPS)).rows) : null
+  return row?.made === true ? schemaStateFromRows((await client.query<Row>(READ_STEPS)).rows) : null
 }
 
 function schemaText(schema: SchemaState | null): string {
   if (schema === null) return 'schema 0'
   const { version, writtenBy } = schema
-  const change = changeOf(schema)
+  const change = schemaChange(schema)
   const ahead = change === null ? '' : `, which the next start changes to ${change.to}`
   return `schema ${version}${writtenBy === null ? '' : ` of Runyard ${writtenBy}`}${ahead}`
 }
 
-function problemOf(schema: SchemaState | null): string | null {
-  return schema === null ? null : refusalOf(schema)
+function storedSchemaProblem(schema: SchemaState | null): string | null {
+  return schema === null ? null : schemaProblem(schema)
 }

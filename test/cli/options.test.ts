@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import type { Command } from 'commander'
-import { fieldsOf } from '../../src/cli/client/option-fields.ts'
+import { flagsByField } from '../../src/cli/client/option-fields.ts'
 import { commandLine } from '../../src/cli/program.ts'
 import { commandsOn } from '../support/command-line.ts'
 import { openRig } from '../support/rig.ts'
@@ -278,7 +278,7 @@ describe('a bad value', () => {
       tried.has(`${command} ${flag}`) ||
       [...tried].some(one => one.startsWith(`${command} `) && one.endsWith(` ${flag}`))
     const missing = all(commandLine()).flatMap(command =>
-      [...new Set(fieldsOf(command).values())]
+      [...new Set(flagsByField(command).values())]
         .filter(flag => !ANY.includes(flag) && !isTried(wordsOf(command), flag))
         .map(flag => `${wordsOf(command)} ${flag}`),
     )

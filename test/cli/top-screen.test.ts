@@ -3,10 +3,10 @@ import { test } from 'node:test'
 import {
   type Around,
   Rates,
-  screenOf,
   type TopAnswer,
   type TopEndpoint,
   type TopWorker,
+  topScreen,
 } from '../../src/cli/terminal/top-screen.ts'
 
 const NOW = Date.parse('2026-08-01T12:00:00Z')
@@ -51,7 +51,7 @@ function endpoint(fields: Partial<TopEndpoint> = {}): TopEndpoint {
 function screen(endpoints: readonly TopEndpoint[], around: Partial<Around> = {}): string[] {
   const answer: TopAnswer = { atMs: NOW, endpoints, more: false }
   const all = { url: 'http://localhost:8080', rates: new Map(), problem: null, columns: 120, rows: 40, ...around }
-  return screenOf(answer, all).map(({ text }) => text)
+  return topScreen(answer, all).map(({ text }) => text)
 }
 
 test('top shows endpoints with their lines, and workers with phase, GPU, job and how long it is held', () => {

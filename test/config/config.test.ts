@@ -62,7 +62,7 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
     accountConnections: null,
     endpointConnections: null,
     audit: { keptMs: 31_536_000_000, maxEntries: 5_000_000 },
-    differing: {},
+    nonDefaults: {},
     jobRecords: {
       keptMs: 604_800_000,
       maxRecords: 500_000,
@@ -262,8 +262,8 @@ test('each setting is read from its option', () => {
     lbPublic: ['chat', 'e1'],
     trustedProxy: ['10.0.0.0/8', '::1'],
   }
-  const { rateWindows: _, differing, ...rest } = config(options)
-  assert.deepEqual([differing['--host'], differing['--audit-entries']], [['::1'], ['5000']])
+  const { rateWindows: _, nonDefaults, ...rest } = config(options)
+  assert.deepEqual([nonDefaults['--host'], nonDefaults['--audit-entries']], [['::1'], ['5000']])
   assert.deepEqual(rest, {
     port: 0,
     host: '::1',
@@ -640,12 +640,12 @@ test('settings of HTTPS that do not fit together are refused with a sentence tha
 
 test('what differs from the defaults is known, and nothing of it that may be a secret', () => {
   const database = 'postgres://me:hunter2@db:5432/runyard'
-  const { differing } = config(
+  const { nonDefaults } = config(
     { port: '8080', maxWorkers: '3' },
     { RUNYARD_DATABASE: database, RUNYARD_API_KEY: 'rpa_0123456789abcdefghijklmn' },
   )
-  assert.deepEqual(differing, { '--max-workers': ['3'], '--database': ['set'] })
-  assert.deepEqual(config().differing, {})
+  assert.deepEqual(nonDefaults, { '--max-workers': ['3'], '--database': ['set'] })
+  assert.deepEqual(config().nonDefaults, {})
 })
 
 test('an empty variable counts as unset', () => {

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
   type Action,
-  actionsOf,
-  bodyOf,
+  actionBody,
+  actionChanges,
+  actionHref,
   changesBack,
-  changesOf,
-  hrefOf,
+  findNeeds,
+  fittingActions,
   isLook,
-  needsOf,
   withWorkersMax,
 } from '../../console/parts/actions.ts'
 import type { EndpointId } from '../../src/core/ids.ts'
@@ -31,28 +31,28 @@ function action(of: CoreAction): Action {
 }
 
 test('a paused endpoint gets the worker that the server advises, or as many as a person types', () => {
-  const [main] = actionsOf(read({ endpoint: { workersMax: 0 } }), null)
+  const [main] = fittingActions(read({ endpoint: { workersMax: 0 } }), null)
   assert.ok(main?.kind === 'set')
-  assert.deepEqual(bodyOf(main), { workers: { max: 1 } })
-  assert.deepEqual(changesOf(main, null), [{ name: 'Workers at most', from: '0', to: '1' }])
+  assert.deepEqual(actionBody(main), { workers: { max: 1 } })
+  assert.deepEqual(actionChanges(main, null), [{ name: 'Workers at most', from: '0', to: '1' }])
   const more = withWorkersMax(main, 4)
-  assert.deepEqual([more.title, more.kind === 'set' && bodyOf(more)], ['Allow 4 workers', { workers: { max: 4 } }])
+  assert.deepEqual([more.title, more.kind === 'set' && actionBody(more)], ['Allow 4 workers', { workers: { max: 4 } }])
 })
 
 test('a variable is set beside the others, and a scaler with its type', () => {
   const variable = { kind: 'set', title: '', field: 'env.A', from: null, value: '1', isRelease: true } as const
   const set = action(variable)
   assert.ok(set.kind === 'set')
-  assert.deepEqual(bodyOf(set), { envChanges: { A: '1' } })
-  assert.deepEqual(changesOf(set, null), [{ name: 'A', from: '–', to: '1' }])
+  assert.deepEqual(actionBody(set), { envChanges: { A: '1' } })
+  assert.deepEqual(actionChanges(set, null), [{ name: 'A', from: '–', to: '1' }])
   const value = { type: 'QUEUE_DELAY', queueDelay: 2 }
   const scaling = action({ kind: 'set', title: '', field: 'scaling', from: null, value, isRelease: false })
   assert.ok(scaling.kind === 'set')
-  assert.deepEqual(bodyOf(scaling), { scaling: value })
+  assert.deepEqual(actionBody(scaling), { scaling: value })
 })
 
 test('every page that the server names has an address', () => {
-  const addresses = ACTION_PAGES.map(page => hrefOf(action({ kind: 'open', title: '', page, part: null }), 'mine'))
+  const addresses = ACTION_PAGES.map(page => actionHref(action({ kind: 'open', title: '', page, part: null }), 'mine'))
   assert.deepEqual(addresses, [
     '/endpoints/mine/settings',
     '/endpoints/mine/requests',
@@ -64,38 +64,38 @@ test('every page that the server names has an address', () => {
     '/batches',
   ])
   const open = (page: (typeof ACTION_PAGES)[number], part: string) =>
-    hrefOf(action({ kind: 'open', title: '', page, part }), 'mine')
+    actionHref(action({ kind: 'open', title: '', page, part }), 'mine')
   assert.equal(open('settings', 'env'), '/endpoints/mine/settings#env')
   assert.equal(open('secrets', 'team/key'), '/secrets?new=team%2Fkey')
   assert.equal(open('requests', 'failed'), '/endpoints/mine/requests?status=FAILED,TIMED_OUT')
 })
 
 test('the output of a worker is a look, also for a key that may only read', () => {
-  const logs = actionsOf(read({ exits: [anExit()] }), null).find(({ kind }) => kind === 'logs')!
-  assert.match(hrefOf(logs, 'mine') ?? '', /^\/endpoints\/mine\/logs\?worker=\w+$/)
-  assert.deepEqual([needsOf(logs), isLook(logs)], ['read', true])
+  const logs = fittingActions(read({ exits: [anExit()] }), null).find(({ kind }) => kind === 'logs')!
+  assert.match(actionHref(logs, 'mine') ?? '', /^\/endpoints\/mine\/logs\?worker=\w+$/)
+  assert.deepEqual([findNeeds(logs), isLook(logs)], ['read', true])
 })
 
 test('commands for the machine of the server are for the operator', () => {
-  const serve = actionsOf(read({}, { startFailure: { kind: 'containers_off' } }), null)[0]!
-  assert.deepEqual([serve.kind, serve.command, needsOf(serve)], ['run', 'runyard serve --docker auto', 'operate'])
+  const serve = fittingActions(read({}, { startFailure: { kind: 'containers_off' } }), null)[0]!
+  assert.deepEqual([serve.kind, serve.command, findNeeds(serve)], ['run', 'runyard serve --docker auto', 'operate'])
 })
 
 test('an action of a note is shown with the note, unless the cause has the same', () => {
   const idle = anExit({ stopReason: 'idle', placedAtMs: NOW - 90_000, readyAtMs: NOW - 60_000 })
   const explained = read({ endpoint: { workersMax: 0 }, exits: [idle, idle] })
   assert.deepEqual(
-    [null, 0].map(note => actionsOf(explained, note).map(({ title }) => title)),
+    [null, 0].map(note => fittingActions(explained, note).map(({ title }) => title)),
     [['Allow 1 worker'], ['Keep idle workers for 30 s']],
   )
   const doubled = { actions: explained.actions.map(of => ({ ...of, title: 'the same' })) }
-  assert.deepEqual([actionsOf(doubled, null).length, actionsOf(doubled, 0).length], [1, 0])
+  assert.deepEqual([fittingActions(doubled, null).length, fittingActions(doubled, 0).length], [1, 0])
 })
 
 test('an action that only a newer server has is not shown', () => {
   const newer = { ...action({ kind: 'restart', title: '' }), kind: 'dance' } as unknown as Action
   const page = { ...action({ kind: 'open', title: '', page: 'usage', part: null }), page: 'moon' } as unknown as Action
-  assert.deepEqual([needsOf(newer), needsOf(page)], [null, null])
+  assert.deepEqual([findNeeds(newer), findNeeds(page)], [null, null])
 })
 
 test('the changes of a rollback lead from the present values to those of the release', () => {

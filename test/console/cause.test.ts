@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { CAUSES, errorLine, isPassing, sentence, toneOf } from '../../console/parts/cause.ts'
+import { CAUSES, causeTone, errorLine, isPassing, sentence } from '../../console/parts/cause.ts'
 import { WAIT_CAUSES } from '../../src/core/observing/explanation.ts'
 
 test('there is a look for every cause that the server names, and for no other', () => {
@@ -8,7 +8,7 @@ test('there is a look for every cause that the server names, and for no other', 
 })
 
 test('a cause that only a newer server has is shown as a wait', () => {
-  assert.equal(toneOf('sunspots'), 'wait')
+  assert.equal(causeTone('sunspots'), 'wait')
 })
 
 test('of the output of a worker the line with the error is named', () => {

@@ -1,8 +1,8 @@
 /** Numbers of charts. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { axisTime, topOf, valueSteps } from '../../console/parts/axes.ts'
-import { middles, newest, type Series, stacked, summaryOf, totals } from '../../console/parts/chart-data.ts'
+import { axisTime, axisTop, valueSteps } from '../../console/parts/axes.ts'
+import { middles, newest, type Series, stacked, summarize, totals } from '../../console/parts/chart-data.ts'
 
 const series = (...values: (number | null)[]): Series => ({
   id: 'a',
@@ -22,10 +22,10 @@ test('stacked parts are sums from the first one up; only where no part has a val
 
 test('the whole range has one number, without the gaps', () => {
   const values = [1, null, 4]
-  assert.equal(summaryOf(values, 'sum'), 5)
-  assert.equal(summaryOf(values, 'average'), 2.5)
-  assert.equal(summaryOf(values, 'max'), 4)
-  assert.equal(summaryOf([null], 'sum'), null)
+  assert.equal(summarize(values, 'sum'), 5)
+  assert.equal(summarize(values, 'average'), 2.5)
+  assert.equal(summarize(values, 'max'), 4)
+  assert.equal(summarize([null], 'sum'), null)
   assert.equal(newest([1, 7, null]), 7)
   assert.equal(newest([]), null)
 })
@@ -47,9 +47,9 @@ test('steps of an axis are those that people would choose', () => {
 })
 
 test('an axis has a height even where nothing happened', () => {
-  assert.equal(topOf('count', null), 1)
-  assert.equal(topOf('percent', 3), 100)
-  assert.ok(topOf('ms', 1_000) > 1_000)
+  assert.equal(axisTop('count', null), 1)
+  assert.equal(axisTop('percent', 3), 100)
+  assert.ok(axisTop('ms', 1_000) > 1_000)
 })
 
 test('a time axis has days at midnight, and months where labels are months apart', () => {

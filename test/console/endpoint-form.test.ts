@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
-import { curlOf } from '../../console/pages/endpoint-form/curl.ts'
-import { conflictsOf, differences, makesRelease } from '../../console/pages/endpoint-form/difference.ts'
+import { curlCommand } from '../../console/pages/endpoint-form/curl.ts'
+import { differences, findConflicts, makesRelease } from '../../console/pages/endpoint-form/difference.ts'
 import {
-  bodyOf,
-  changesOf,
+  bodyFromDraft,
+  changedBody,
   createBody,
   type Draft,
-  draftOf,
+  draftFromBody,
   draftWith,
   merged,
   NEW_DRAFT,
@@ -41,7 +41,7 @@ const GPU_ENDPOINT = {
   ports: ['80/http'],
   registry: null,
 }
-const BEFORE = draftOf(GPU_ENDPOINT)
+const BEFORE = draftFromBody(GPU_ENDPOINT)
 
 test('the body of a new endpoint has what is needed and what is no default', () => {
   const draft: Draft = { ...NEW_DRAFT, name: 'hello', image: ' me/worker:1 ', max: '5', timeout: '30' }
@@ -59,18 +59,18 @@ test('the body of a new endpoint has what is needed and what is no default', () 
 test('a load-balancing endpoint has a domain in its form, and a queue does not', () => {
   const scaling = { type: 'REQUEST_COUNT', requestCount: 4 }
   const shown = { ...GPU_ENDPOINT, type: 'LOAD_BALANCER', scaling, domain: null, browserUrl: null }
-  const before = draftOf(shown)
-  assert.deepEqual(changesOf(before, { ...before, domain: ' chat.example.org ' }), { domain: 'chat.example.org' })
-  const named = draftOf({ ...shown, domain: 'chat.example.org' })
-  assert.deepEqual([named.domain, changesOf(named, { ...named, domain: '' })], ['chat.example.org', { domain: null }])
+  const before = draftFromBody(shown)
+  assert.deepEqual(changedBody(before, { ...before, domain: ' chat.example.org ' }), { domain: 'chat.example.org' })
+  const named = draftFromBody({ ...shown, domain: 'chat.example.org' })
+  assert.deepEqual([named.domain, changedBody(named, { ...named, domain: '' })], ['chat.example.org', { domain: null }])
   assert.equal(makesRelease([{ field: 'domain' }]), false)
-  assert.ok(!('domain' in bodyOf({ ...BEFORE, domain: 'chat.example.org' })))
+  assert.ok(!('domain' in bodyFromDraft({ ...BEFORE, domain: 'chat.example.org' })))
 })
 
 test('the form of an endpoint without changes changes nothing', () => {
-  assert.deepEqual(changesOf(BEFORE, BEFORE), {})
+  assert.deepEqual(changedBody(BEFORE, BEFORE), {})
   const { id: _, ...shown } = GPU_ENDPOINT
-  assert.deepEqual(bodyOf(BEFORE), shown)
+  assert.deepEqual(bodyFromDraft(BEFORE), shown)
 })
 
 test('a change sends the members that changed, and the environment as a whole', () => {
@@ -83,7 +83,7 @@ test('a change sends the members that changed, and the environment as a whole', 
       { name: '', value: '' },
     ],
   }
-  assert.deepEqual(changesOf(BEFORE, after), {
+  assert.deepEqual(changedBody(BEFORE, after), {
     workers: { max: 7 },
     gpu: { minCudaVersion: '' },
     env: { A: '1' },
@@ -91,23 +91,23 @@ test('a change sends the members that changed, and the environment as a whole', 
 })
 
 test('excluded GPU types go along with their pools, since pools clear them', () => {
-  assert.deepEqual(changesOf(BEFORE, { ...BEFORE, pools: ['ADA_24', 'AMPERE_24'] }), {
+  assert.deepEqual(changedBody(BEFORE, { ...BEFORE, pools: ['ADA_24', 'AMPERE_24'] }), {
     gpu: { pools: ['ADA_24', 'AMPERE_24'], excludedTypes: ['NVIDIA L4'] },
   })
-  assert.deepEqual(changesOf(BEFORE, { ...BEFORE, excludedTypes: [] }), { gpu: { pools: ['ADA_24'] } })
+  assert.deepEqual(changedBody(BEFORE, { ...BEFORE, excludedTypes: [] }), { gpu: { pools: ['ADA_24'] } })
 })
 
 test('a queue that scales on its jobs sends no idle timeout', () => {
   const after: Draft = { ...BEFORE, scaling: 'REQUEST_COUNT', scalingValue: '4' }
-  assert.deepEqual(changesOf(BEFORE, after), { scaling: { type: 'REQUEST_COUNT', requestCount: 4 } })
+  assert.deepEqual(changedBody(BEFORE, after), { scaling: { type: 'REQUEST_COUNT', requestCount: 4 } })
 })
 
 test('what is no number reaches the server as it was typed, and a removed number as null', () => {
-  assert.deepEqual(changesOf(BEFORE, { ...BEFORE, disk: '1x', timeout: '' }), { disk: '1x', timeout: null })
+  assert.deepEqual(changedBody(BEFORE, { ...BEFORE, disk: '1x', timeout: '' }), { disk: '1x', timeout: null })
 })
 
 test('the share of a canary is sent beside the change', () => {
-  assert.deepEqual(changesOf(BEFORE, { ...BEFORE, image: 'me/worker:2', canary: '10' }), {
+  assert.deepEqual(changedBody(BEFORE, { ...BEFORE, image: 'me/worker:2', canary: '10' }), {
     image: 'me/worker:2',
     rollout: { canary: 10 },
   })
@@ -118,7 +118,7 @@ test('a JSON body becomes the form that means it', () => {
   const { draft, unknown } = draftWith(BEFORE, body)
   assert.deepEqual(unknown, [])
   assert.deepEqual([draft.max, draft.pools, draft.excludedTypes, draft.canary], ['9', ['AMPERE_24'], [], '20'])
-  assert.deepEqual(changesOf(BEFORE, draft), body)
+  assert.deepEqual(changedBody(BEFORE, draft), body)
 })
 
 test('members of a JSON body that no form can mean are named', () => {
@@ -153,7 +153,7 @@ test('variables of two people are merged, and what both changed is a conflict', 
   const mine = { disk: 40, env: { A: '1', C: '3' } }
   const merge = rebased(GPU_ENDPOINT, mine, latest)
   assert.deepEqual(merge, { disk: 40, env: { A: 'theirs', D: '4', C: '3' } })
-  const conflicts = conflictsOf(
+  const conflicts = findConflicts(
     differences(GPU_ENDPOINT, merged(GPU_ENDPOINT, mine)),
     differences(GPU_ENDPOINT, latest),
   )
@@ -215,7 +215,7 @@ test('added variables replace those of the same name in their place', () => {
 
 test('the command of a call reaches the shell as it is meant', () => {
   const body = { name: `it's $HOME "x" \\ \n` }
-  const command = curlOf('POST', 'http://localhost:1/v2/serverless', body)
+  const command = curlCommand('POST', 'http://localhost:1/v2/serverless', body)
   const script = `curl() { printf '%s' "\${@: -1}"; }; ${command}`
   assert.deepEqual(JSON.parse(execFileSync('bash', ['-c', script], { encoding: 'utf8' })), body)
   assert.match(command, /-H "Authorization: Bearer \$RUNYARD_API_KEY"/)

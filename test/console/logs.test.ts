@@ -2,17 +2,17 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readAnsi } from '../../console/pages/endpoint/logs/ansi.ts'
 import { LogBuffer, MAX_LINES } from '../../console/pages/endpoint/logs/log-buffer.ts'
-import { LineReader, type LogLine, levelOf, noticeOf } from '../../console/pages/endpoint/logs/log-line.ts'
+import { findLevel, LineReader, type LogLine, notice } from '../../console/pages/endpoint/logs/log-line.ts'
 import {
-  foundIn,
+  findRanges,
   isHit,
   type LogFilter,
   LogView,
   MAX_SHOWN,
-  searchOf,
+  searchPattern,
 } from '../../console/pages/endpoint/logs/log-view.ts'
 import { RowHeights } from '../../console/pages/endpoint/logs/row-heights.ts'
-import { segmentsOf } from '../../console/pages/endpoint/logs/segments.ts'
+import { splitSegments } from '../../console/pages/endpoint/logs/segments.ts'
 
 const ALL: LogFilter = { level: null, kind: null, search: null, onlyMatches: false, context: 0 }
 const ESC = String.fromCharCode(27)
@@ -37,7 +37,7 @@ test('a buffer has no room for 100,000 lines of 64 KiB', () => {
 
 test('a view shows what comes, what it finds, and forgets what the buffer lets go', () => {
   const buffer = filled(100)
-  const view = viewOf(buffer, { ...ALL, search: searchOf('9', false), onlyMatches: true })
+  const view = viewOf(buffer, { ...ALL, search: searchPattern('9', false), onlyMatches: true })
   assert.deepEqual(rowsOf(view), [9, 19, 29, 39, 49, 59, 69, 79, 89, 90, 91, 92, 93, 94, 95, 96, 97, 98, 99])
   for (let at = 100; at < MAX_LINES + 95; at += 1) buffer.push(line({ text: at < 110 ? `line ${at}` : 'other' }))
   buffer.trim()
@@ -59,7 +59,12 @@ test('a view that had no time goes on where it stopped', () => {
 
 test('context is shown once around matches, in order', () => {
   const buffer = filled(40)
-  const view = viewOf(buffer, { ...ALL, search: searchOf('line (10|13|30)$', true), onlyMatches: true, context: 2 })
+  const view = viewOf(buffer, {
+    ...ALL,
+    search: searchPattern('line (10|13|30)$', true),
+    onlyMatches: true,
+    context: 2,
+  })
   assert.deepEqual(rowsOf(view), [8, 9, 10, 11, 12, 13, 14, 15, 28, 29, 30, 31, 32])
   assert.deepEqual(
     rowsOf(view).filter(number => view.isContext(number)),
@@ -72,7 +77,7 @@ test('a level shows what is as grave; lines without one count as info, those of 
   const buffer = new LogBuffer()
   for (const level of ['debug', 'info', null, 'warn', 'error'] as const)
     buffer.push(line({ level, text: String(level) }))
-  buffer.push(noticeOf('no connection', 0))
+  buffer.push(notice('no connection', 0))
   const shown = (level: LogFilter['level']) => rowsOf(viewOf(buffer, { ...ALL, level }))
   assert.deepEqual(shown('error'), [4, 5])
   assert.deepEqual(shown('warn'), [3, 4, 5])
@@ -83,22 +88,22 @@ test('a level shows what is as grave; lines without one count as info, those of 
 })
 
 test('next and previous go around the end', () => {
-  const view = viewOf(filled(30), { ...ALL, search: searchOf('5', false) })
+  const view = viewOf(filled(30), { ...ALL, search: searchPattern('5', false) })
   const step = (number: number, by: 1 | -1) => view.matchAt(view.matchFrom(number, by)!)
   assert.deepEqual([step(-1, 1), step(5, 1), step(15, 1), step(25, 1)], [5, 15, 25, 5])
   assert.deepEqual([step(5, -1), step(20, -1), step(15, -1)], [25, 15, 5])
-  assert.equal(viewOf(filled(3), { ...ALL, search: searchOf('none', false) }).matchFrom(0, 1), null)
+  assert.equal(viewOf(filled(3), { ...ALL, search: searchPattern('none', false) }).matchFrom(0, 1), null)
 })
 
 test('text is searched as it is, an expression as one, and a wrong one says why', () => {
-  assert.deepEqual(foundIn('a.b A.B axb', searchOf('a.b', false)!), [
+  assert.deepEqual(findRanges('a.b A.B axb', searchPattern('a.b', false)!), [
     { from: 0, to: 3 },
     { from: 4, to: 7 },
   ])
-  assert.equal(foundIn('a.b A.B axb', searchOf('a.b', true)!).length, 3)
-  assert.deepEqual(foundIn('abc', searchOf('x*', true)!), [])
-  assert.equal(searchOf('', true), null)
-  assert.throws(() => searchOf('(', true), SyntaxError)
+  assert.equal(findRanges('a.b A.B axb', searchPattern('a.b', true)!).length, 3)
+  assert.deepEqual(findRanges('abc', searchPattern('x*', true)!), [])
+  assert.equal(searchPattern('', true), null)
+  assert.throws(() => searchPattern('(', true), SyntaxError)
 })
 
 test('colours become classes, and other control sequences go', () => {
@@ -114,9 +119,9 @@ test('colours become classes, and other control sequences go', () => {
 })
 
 test('a line is cut where its colours and its matches begin and end', () => {
-  const segments = segmentsOf('abcdef', [{ from: 0, to: 4, classes: 'ansi-1' }], [{ from: 2, to: 5 }])
+  const segments = splitSegments('abcdef', [{ from: 0, to: 4, classes: 'ansi-1' }], [{ from: 2, to: 5 }])
   assert.deepEqual(
-    segments.map(({ text, classes, isFound }) => [text, classes, isFound]),
+    segments.map(({ text, classes, isMatch }) => [text, classes, isMatch]),
     [
       ['ab', 'ansi-1', false],
       ['cd', 'ansi-1', true],
@@ -127,15 +132,15 @@ test('a line is cut where its colours and its matches begin and end', () => {
 })
 
 test('levels are found in the text, the first word first', () => {
-  assert.equal(levelOf('2026-01-01 ERROR it broke'), 'error')
-  assert.equal(levelOf('[warn] careful'), 'warn')
-  assert.equal(levelOf('WARNING: retry after ERROR'), 'warn')
-  assert.equal(levelOf('ts=1 level=debug msg=x'), 'debug')
-  assert.equal(levelOf('INFO:root:done'), 'info')
-  assert.equal(levelOf('Traceback (most recent call last):'), 'error')
-  assert.equal(levelOf('torch.cuda.OutOfMemoryError: CUDA out of memory'), 'error')
-  assert.equal(levelOf('no errors were found'), null)
-  assert.equal(levelOf('informal debugging'), null)
+  assert.equal(findLevel('2026-01-01 ERROR it broke'), 'error')
+  assert.equal(findLevel('[warn] careful'), 'warn')
+  assert.equal(findLevel('WARNING: retry after ERROR'), 'warn')
+  assert.equal(findLevel('ts=1 level=debug msg=x'), 'debug')
+  assert.equal(findLevel('INFO:root:done'), 'info')
+  assert.equal(findLevel('Traceback (most recent call last):'), 'error')
+  assert.equal(findLevel('torch.cuda.OutOfMemoryError: CUDA out of memory'), 'error')
+  assert.equal(findLevel('no errors were found'), null)
+  assert.equal(findLevel('informal debugging'), null)
 })
 
 test('JSON is shown as a sentence with its members, with its own level', () => {
@@ -180,7 +185,7 @@ test('rows of several lines of text are found without measuring', () => {
   for (const width of [5, 25, 0, 10, 11]) heights.add(width)
   assert.equal(heights.total, 8)
   assert.deepEqual(
-    [0, 1, 2, 3, 4].map(row => heights.topOf(row)),
+    [0, 1, 2, 3, 4].map(row => heights.rowTop(row)),
     [0, 1, 4, 5, 6],
   )
   assert.deepEqual(
@@ -188,7 +193,7 @@ test('rows of several lines of text are found without measuring', () => {
     [0, 1, 1, 2, 4, 4],
   )
   heights.drop(2)
-  assert.deepEqual([heights.count, heights.total, heights.topOf(0), heights.heightOf(2)], [3, 4, 0, 2])
+  assert.deepEqual([heights.count, heights.total, heights.rowTop(0), heights.rowHeight(2)], [3, 4, 0, 2])
   assert.equal(heights.rowAt(0), 0)
 })
 
@@ -198,8 +203,8 @@ test('wide characters and cut lines have room in wrapped rows', () => {
   buffer.push(line({ text: 'x'.repeat(60_000) }))
   const view = viewOf(buffer, ALL)
   view.wrap(10)
-  assert.equal(view.heights.heightOf(0), 2)
-  assert.ok(view.heights.heightOf(1) <= MAX_SHOWN / 10 + 3)
+  assert.equal(view.heights.rowHeight(0), 2)
+  assert.ok(view.heights.rowHeight(1) <= MAX_SHOWN / 10 + 3)
 })
 
 function filled(count: number): LogBuffer {

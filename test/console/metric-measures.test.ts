@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointMetricPoint } from '../../console/client/api-types.d.ts'
-import { measuresOf, rowsOf, slotsOf } from '../../console/pages/endpoint/metrics/measures.ts'
+import { csvRows, measuresFromSlots, slotsFromPoints } from '../../console/pages/endpoint/metrics/measures.ts'
 import type { Range } from '../../console/pages/endpoint/metrics/range.ts'
 
 const MINUTE_MS = 60_000
@@ -27,14 +27,14 @@ function point(minute: number, parts: Partial<EndpointMetricPoint> = {}): Endpoi
 
 /** Values of a series of the slots, up to half a minute into the fourth one. */
 function values(points: EndpointMetricPoint[], measure: string, series: string, sinceMs = 0) {
-  const slots = slotsOf(points, RANGE, sinceMs, FROM + 3.5 * MINUTE_MS)
-  return measuresOf(slots)
+  const slots = slotsFromPoints(points, RANGE, sinceMs, FROM + 3.5 * MINUTE_MS)
+  return measuresFromSlots(slots)
     .find(({ id }) => id === measure)
     ?.series.find(({ id }) => id === series)?.values
 }
 
 test('slots follow each other without holes, up to the one that is not over', () => {
-  const slots = slotsOf([point(1)], RANGE, 0, FROM + 3.5 * MINUTE_MS)
+  const slots = slotsFromPoints([point(1)], RANGE, 0, FROM + 3.5 * MINUTE_MS)
   assert.deepEqual(
     slots.map(({ atMs, point: found, isOpen }) => [(atMs - FROM) / MINUTE_MS, found !== null, isOpen]),
     [
@@ -75,8 +75,8 @@ test('GPUs have charts only where they were measured', () => {
 })
 
 test('a file has one row for each slot, with the names of all series', () => {
-  const slots = slotsOf([point(0)], RANGE, 0, FROM + 1.5 * MINUTE_MS)
-  const [head, first, second, ...rest] = rowsOf(slots, measuresOf(slots))
+  const slots = slotsFromPoints([point(0)], RANGE, 0, FROM + 1.5 * MINUTE_MS)
+  const [head, first, second, ...rest] = csvRows(slots, measuresFromSlots(slots))
   assert.equal(rest.length, 0)
   assert.deepEqual(head?.slice(0, 3), ['at', 'requests.completed', 'requests.failed'])
   assert.deepEqual(first?.slice(0, 3), ['2026-11-26T10:00:00.000Z', 2, 1])

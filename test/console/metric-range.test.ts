@@ -2,20 +2,20 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
-  addressOf,
   INTERVALS,
   intervalFor,
   moved,
   RANGES,
   type RangeId,
-  rangeOf,
+  rangeAddress,
+  rangeFromQuery,
   scaled,
 } from '../../console/pages/endpoint/metrics/range.ts'
 
 const NOW = Date.parse('2026-11-26T10:03:20Z')
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
-const of = (query: string) => rangeOf(new URLSearchParams(query), NOW)
+const of = (query: string) => rangeFromQuery(new URLSearchParams(query), NOW)
 const at = (text: string) => Date.parse(text)
 
 test('each range that ends now has its time in whole intervals, the last of which is not over, and no more points than a chart shows', () => {
@@ -79,14 +79,14 @@ test('a range of years is cut to what the server may have', () => {
 })
 
 test('what is dragged is in the address to the second, at least five minutes, and not after the present minute', () => {
-  assert.deepEqual(addressOf(at('2026-11-26T08:00:00.400Z'), at('2026-11-26T09:00:00.400Z'), NOW), {
+  assert.deepEqual(rangeAddress(at('2026-11-26T08:00:00.400Z'), at('2026-11-26T09:00:00.400Z'), NOW), {
     from: '2026-11-26T08:00:00Z',
     to: '2026-11-26T09:00:00Z',
     range: null,
   })
-  const short = addressOf(at('2026-11-26T08:00:00Z'), at('2026-11-26T08:00:20Z'), NOW)
+  const short = rangeAddress(at('2026-11-26T08:00:00Z'), at('2026-11-26T08:00:20Z'), NOW)
   assert.equal(at(short.to!) - at(short.from!), 300_000)
-  const late = addressOf(at('2026-11-26T10:00:00Z'), at('2026-11-26T10:30:00Z'), NOW)
+  const late = rangeAddress(at('2026-11-26T10:00:00Z'), at('2026-11-26T10:30:00Z'), NOW)
   assert.deepEqual([late.from, late.to], ['2026-11-26T09:34:00Z', '2026-11-26T10:04:00Z'])
 })
 

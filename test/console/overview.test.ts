@@ -2,13 +2,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointOverview } from '../../console/client/api-types.d.ts'
-import { differences, type Figures, rowsOf } from '../../console/pages/endpoint/overview/comparison.ts'
-import { bodyOf, changesOf, draftOf, queryOfDraft } from '../../console/pages/endpoint/overview/draft.ts'
-import { addressesOf, snippetsOf } from '../../console/pages/endpoint/overview/snippets.ts'
-import { attentionOf, mostActive, soonEnding, totalsOf } from '../../console/pages/home/attention.ts'
+import { comparisonRows, differences, type Figures } from '../../console/pages/endpoint/overview/comparison.ts'
+import {
+  bodyFromDraft,
+  draftFromEndpoint,
+  listChanges,
+  queryFromDraft,
+} from '../../console/pages/endpoint/overview/draft.ts'
+import { listAddresses, listSnippets } from '../../console/pages/endpoint/overview/snippets.ts'
+import { findAttention, mostActive, soonEnding, sumTotals } from '../../console/pages/home/attention.ts'
 
 const at = 'https://runyard.example/v2/mine'
-const QUEUE: Parameters<typeof snippetsOf>[0] = {
+const QUEUE: Parameters<typeof listSnippets>[0] = {
   id: 'mine',
   type: 'QUEUE',
   modelReferences: ['org/tiny:main'],
@@ -23,7 +28,7 @@ const QUEUE: Parameters<typeof snippetsOf>[0] = {
     health: `${at}/health`,
   },
 }
-const textOf = (id: string, of = QUEUE) => snippetsOf(of).find(snippet => snippet.id === id)!.text
+const textOf = (id: string, of = QUEUE) => listSnippets(of).find(snippet => snippet.id === id)!.text
 
 test('the programs call the endpoint under the address that the server gives', () => {
   assert.match(textOf('curl'), /^curl -sS https:\/\/runyard\.example\/v2\/mine\/runsync /)
@@ -37,7 +42,7 @@ test('the programs call the endpoint under the address that the server gives', (
 })
 
 test('no program has a key in it', () => {
-  for (const { text } of snippetsOf(QUEUE)) assert.match(text, /RUNYARD_API_KEY/)
+  for (const { text } of listSnippets(QUEUE)) assert.match(text, /RUNYARD_API_KEY/)
 })
 
 test('a server behind an endpoint is called at its own address, and not by clients of jobs', () => {
@@ -45,41 +50,41 @@ test('a server behind an endpoint is called at its own address, and not by clien
   const balanced = { ...QUEUE, type: 'LOAD_BALANCER', requestUrls: { base, health: `${base}/ping` } } as const
   const browserUrl = 'http://mine.lb.localhost:8080'
   assert.deepEqual(
-    snippetsOf(balanced).map(({ id }) => id),
+    listSnippets(balanced).map(({ id }) => id),
     ['curl', 'python', 'javascript'],
   )
   assert.match(textOf('curl', balanced), /^curl -sS http:\/\/127\.0\.0\.1:8080\/lb\/mine\/ -H/)
   assert.deepEqual(
-    addressesOf(balanced).map(({ url }) => url),
+    listAddresses(balanced).map(({ url }) => url),
     [base, `${base}/ping`],
   )
   assert.deepEqual(
-    addressesOf({ ...balanced, browserUrl }).map(({ url }) => url),
+    listAddresses({ ...balanced, browserUrl }).map(({ url }) => url),
     [base, browserUrl, `${base}/ping`],
   )
-  assert.ok(addressesOf(QUEUE).some(({ url }) => url === `${at}/openai/v1`))
+  assert.ok(listAddresses(QUEUE).some(({ url }) => url === `${at}/openai/v1`))
 })
 
-const SETTINGS: Parameters<typeof draftOf>[0] = {
+const SETTINGS: Parameters<typeof draftFromEndpoint>[0] = {
   workers: { min: 0, max: 3, idleTimeout: 10 },
   scaling: { type: 'QUEUE_DELAY', queueDelay: 4 },
   flashboot: 'OFF',
 }
 
 test('what is not changed in the form is neither asked about nor saved', () => {
-  const today = draftOf(SETTINGS)
-  assert.deepEqual([queryOfDraft(today, today), bodyOf(today, today), changesOf(today, today)], [{}, {}, []])
+  const today = draftFromEndpoint(SETTINGS)
+  assert.deepEqual([queryFromDraft(today, today), bodyFromDraft(today, today), listChanges(today, today)], [{}, {}, []])
   const draft = { ...today, workersMax: '8', idleTimeout: '60' }
-  assert.deepEqual(queryOfDraft(today, draft), { workersMax: '8', idleTimeout: '60' })
-  assert.deepEqual(bodyOf(today, draft), { workers: { max: 8, idleTimeout: 60 } })
-  assert.deepEqual(changesOf(today, draft)[0], { name: 'Workers at most', from: '3', to: '8' })
+  assert.deepEqual(queryFromDraft(today, draft), { workersMax: '8', idleTimeout: '60' })
+  assert.deepEqual(bodyFromDraft(today, draft), { workers: { max: 8, idleTimeout: 60 } })
+  assert.deepEqual(listChanges(today, draft)[0], { name: 'Workers at most', from: '3', to: '8' })
 })
 
 test('another scaler is asked about and saved with its value, also where the number is the same', () => {
-  const today = draftOf(SETTINGS)
+  const today = draftFromEndpoint(SETTINGS)
   const draft = { ...today, scalerType: 'REQUEST_COUNT' as const }
-  assert.deepEqual(queryOfDraft(today, draft), { scalerType: 'REQUEST_COUNT', scalerValue: '4' })
-  assert.deepEqual(bodyOf(today, draft), { scaling: { type: 'REQUEST_COUNT', requestCount: 4 } })
+  assert.deepEqual(queryFromDraft(today, draft), { scalerType: 'REQUEST_COUNT', scalerValue: '4' })
+  assert.deepEqual(bodyFromDraft(today, draft), { scaling: { type: 'REQUEST_COUNT', requestCount: 4 } })
 })
 
 const FIGURES: Figures = {
@@ -117,7 +122,7 @@ test('the differences of settings are said in words, and small ones are not', ()
 })
 
 test('the figures beside each other leave out the hours of frozen workers', () => {
-  const rows = rowsOf(FIGURES, { ...FIGURES, workerHours: { ...FIGURES.workerHours, frozen: 90 } })
+  const rows = comparisonRows(FIGURES, { ...FIGURES, workerHours: { ...FIGURES.workerHours, frozen: 90 } })
   const hours = rows.find(({ name }) => name === 'Worker hours')!
   assert.deepEqual([hours.today, hours.other], ['7.00 h', '7.00 h'])
 })
@@ -160,7 +165,7 @@ test('problems to fix come before waits, the longest wait first; work under way 
     row('mended'),
     row('just now', why('max_reached', NOW - 3_000)),
   ]
-  const shown = attentionOf(rows, NOW, id => id === 'mended').map(({ id }) => id)
+  const shown = findAttention(rows, NOW, id => id === 'mended').map(({ id }) => id)
   assert.deepEqual(shown, ['crashes', 'unknown since', 'old', 'young', 'mended'])
 })
 
@@ -189,5 +194,5 @@ test('the most active endpoints come first, eight at most, and their sums count 
     mostActive(rows).map(({ id }) => id),
     ['e11', 'e10', 'e9', 'e8', 'e7', 'e6', 'e5', 'e4'],
   )
-  assert.deepEqual(totalsOf(rows), { inQueue: 12, inProgress: 24, workers: 12, perMinute: 18 })
+  assert.deepEqual(sumTotals(rows), { inQueue: 12, inProgress: 24, workers: 12, perMinute: 18 })
 })

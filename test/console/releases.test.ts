@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
+  describeRelease,
   type RolloutFacts,
+  readVersions,
   rolloutSentence,
   stopRule,
-  versionsOf,
-  whatOf,
 } from '../../console/pages/endpoint/releases/release-words.ts'
 
 const RELEASE = { version: 5, restoredVersion: null, source: 'MANUAL', diff: [] } as const
@@ -21,11 +21,11 @@ const ROLLOUT: RolloutFacts = {
 }
 
 test('a release says what made it', () => {
-  assert.equal(whatOf({ ...RELEASE, version: 1 }), 'Created')
-  assert.equal(whatOf(RELEASE), 'Restart: the same configuration with new workers')
-  assert.equal(whatOf({ ...RELEASE, restoredVersion: 2 }), 'Rollback to version 2')
+  assert.equal(describeRelease({ ...RELEASE, version: 1 }), 'Created')
+  assert.equal(describeRelease(RELEASE), 'Restart: the same configuration with new workers')
+  assert.equal(describeRelease({ ...RELEASE, restoredVersion: 2 }), 'Rollback to version 2')
   const diff = ['image', 'env.A', 'env.B', 'disk'].map(field => ({ field }))
-  assert.equal(whatOf({ ...RELEASE, diff }), 'Changed image, env, disk')
+  assert.equal(describeRelease({ ...RELEASE, diff }), 'Changed image, env, disk')
 })
 
 test('a rollout says what runs, and what does not', () => {
@@ -49,6 +49,6 @@ test('a rollout says what runs, and what does not', () => {
 })
 
 test('an address names two versions', () => {
-  assert.deepEqual(versionsOf('3..5'), [3, 5])
-  for (const text of [null, '', '3', '3..', 'a..b', '3..5..7', '1234567890..1']) assert.equal(versionsOf(text), null)
+  assert.deepEqual(readVersions('3..5'), [3, 5])
+  for (const text of [null, '', '3', '3..', 'a..b', '3..5..7', '1234567890..1']) assert.equal(readVersions(text), null)
 })

@@ -4,19 +4,19 @@ import type { JobRecord, JobSummary } from '../../console/client/api-types.d.ts'
 import { parseExact } from '../../console/pages/endpoint/requests/exact-json.ts'
 import { firstLine, readError } from '../../console/pages/endpoint/requests/job-error.ts'
 import {
-  askedForAction,
-  askedOf,
-  filterOf,
+  actionQuery,
+  filterFromQuery,
   isFiltered,
+  jobQuery,
   mayHave,
 } from '../../console/pages/endpoint/requests/job-filter.ts'
-import { storyOf } from '../../console/pages/endpoint/requests/job-story.ts'
-import { type Kept, keepInput, lastInputs } from '../../console/pages/endpoint/requests/last-inputs.ts'
+import { storySteps } from '../../console/pages/endpoint/requests/job-story.ts'
+import { type InputStorage, keepInput, lastInputs } from '../../console/pages/endpoint/requests/last-inputs.ts'
 import { movedRow } from '../../console/pages/endpoint/requests/moved-jobs.ts'
 import {
-  callOf,
+  buildCall,
   chatDelta,
-  curlOf,
+  curlCommand,
   innerInput,
   inputProblem,
   NO_OPTIONS,
@@ -26,22 +26,24 @@ const NOW = Date.parse('2026-11-26T12:00:00Z')
 
 describe('the filter of the list', () => {
   test('is in the address, and what makes no sense there is left out', () => {
-    const filter = filterOf(new URLSearchParams('status=FAILED,NONSENSE&span=1h&error=%20memory%20&from=yesterday'))
-    assert.deepEqual(askedOf(filter, NOW), { status: 'FAILED', error: 'memory', from: '2026-11-26T11:00:00.000Z' })
-    assert.equal(isFiltered(filterOf(new URLSearchParams('job=x&span=toString'))), false)
+    const filter = filterFromQuery(
+      new URLSearchParams('status=FAILED,NONSENSE&span=1h&error=%20memory%20&from=yesterday'),
+    )
+    assert.deepEqual(jobQuery(filter, NOW), { status: 'FAILED', error: 'memory', from: '2026-11-26T11:00:00.000Z' })
+    assert.equal(isFiltered(filterFromQuery(new URLSearchParams('job=x&span=toString'))), false)
   })
 
   test('has times of its own only without a span', () => {
     const at = '2026-11-26T10:00:00.000Z'
-    assert.deepEqual(askedOf(filterOf(new URLSearchParams({ from: at, to: at })), NOW), { from: at, to: at })
-    assert.equal(askedOf(filterOf(new URLSearchParams({ span: '15m', from: at, to: at })), NOW).to, undefined)
+    assert.deepEqual(jobQuery(filterFromQuery(new URLSearchParams({ from: at, to: at })), NOW), { from: at, to: at })
+    assert.equal(jobQuery(filterFromQuery(new URLSearchParams({ span: '15m', from: at, to: at })), NOW).to, undefined)
   })
 
   test('is narrowed to the states that an action is for', () => {
-    const of = (query: string) => filterOf(new URLSearchParams(query))
-    assert.equal(askedForAction(of('worker=w'), 'cancel', NOW)?.status, 'IN_QUEUE,IN_PROGRESS')
-    assert.equal(askedForAction(of('status=FAILED,COMPLETED'), 'retry', NOW)?.status, 'FAILED')
-    assert.equal(askedForAction(of('status=COMPLETED'), 'retry', NOW), null)
+    const of = (query: string) => filterFromQuery(new URLSearchParams(query))
+    assert.equal(actionQuery(of('worker=w'), 'cancel', NOW)?.status, 'IN_QUEUE,IN_PROGRESS')
+    assert.equal(actionQuery(of('status=FAILED,COMPLETED'), 'retry', NOW)?.status, 'FAILED')
+    assert.equal(actionQuery(of('status=COMPLETED'), 'retry', NOW), null)
   })
 })
 
@@ -52,7 +54,7 @@ test('a row follows the events of its job, and leaves a list whose filter it no 
   const ended = movedRow(runs, { status: 'COMPLETED', atMs: 8_000, workerId: null })
   assert.deepEqual([ended.status, ended.executionTime, ended.workerId], ['COMPLETED', 5_000, 'w'])
   assert.equal(movedRow(ended, { status: 'COMPLETED', atMs: 9_000, workerId: null }), ended)
-  const of = (query: string) => filterOf(new URLSearchParams(query))
+  const of = (query: string) => filterFromQuery(new URLSearchParams(query))
   assert.equal(mayHave(of('status=IN_QUEUE'), 'CANCELLED'), false)
   assert.equal(mayHave(of('error=memory'), 'IN_QUEUE'), false)
   assert.equal(mayHave(of('worker=w'), 'IN_QUEUE'), true)
@@ -86,7 +88,7 @@ test('numbers of inputs and outputs stay as they are written', () => {
 describe('the runner', () => {
   test('sends an input as it was typed, with the options that are set', () => {
     const options = { ...NO_OPTIONS, webhook: ' https://a.b ', executionTimeout: '60', lowPriority: true }
-    const { path, body } = callOf('my ep', 'run', '{"seed": 12345678901234567890}\n', options)
+    const { path, body } = buildCall('my ep', 'run', '{"seed": 12345678901234567890}\n', options)
     assert.equal(path, '/v2/my%20ep/run')
     assert.match(body, /"seed": 12345678901234567890\}/)
     assert.deepEqual(JSON.parse(body).policy, { executionTimeout: 60_000, lowPriority: true })
@@ -94,7 +96,7 @@ describe('the runner', () => {
   })
 
   test('lets the server say what is wrong with a number', () => {
-    const { body } = callOf('e', 'run', '{}', { ...NO_OPTIONS, ttl: 'soon' })
+    const { body } = buildCall('e', 'run', '{}', { ...NO_OPTIONS, ttl: 'soon' })
     assert.equal(JSON.parse(body).policy.ttl, 'soon')
   })
 
@@ -113,10 +115,10 @@ describe('the runner', () => {
   })
 
   test('shows commands in which no input ends its quotes', () => {
-    const command = curlOf('http://h', 'e', 'run', callOf('e', 'run', `{"a": "it's; rm -rf /"}`, NO_OPTIONS))
+    const command = curlCommand('http://h', 'e', 'run', buildCall('e', 'run', `{"a": "it's; rm -rf /"}`, NO_OPTIONS))
     assert.match(command, /it'\\''s; rm -rf/)
     assert.doesNotMatch(command, /Bearer [^$]/)
-    assert.match(curlOf('http://h', 'e', 'stream', callOf('e', 'stream', '{}', NO_OPTIONS)), /stream\/\$JOB/)
+    assert.match(curlCommand('http://h', 'e', 'stream', buildCall('e', 'stream', '{}', NO_OPTIONS)), /stream\/\$JOB/)
   })
 
   test('takes the text out of the events of a chat', () => {
@@ -127,7 +129,7 @@ describe('the runner', () => {
 })
 
 describe('the last inputs', () => {
-  function storage(text: string | null = null): Kept & { text: string | null } {
+  function storage(text: string | null = null): InputStorage & { text: string | null } {
     return {
       text,
       getItem() {
@@ -210,7 +212,7 @@ describe('the story of a job', () => {
       nextTryAt: at(17_100),
       tries,
     }
-    const steps = storyOf({ job: JOB, worker, webhooks: [delivery] }, 20_000)
+    const steps = storySteps({ job: JOB, worker, webhooks: [delivery] }, 20_000)
     assert.deepEqual(
       steps.map(({ title, ms }) => [title, ms]),
       [
@@ -230,7 +232,7 @@ describe('the story of a job', () => {
   test('leaves out a start of the worker that was over before the job came', () => {
     const timeLine = [{ phase: 'starting' as const, startedAt: new Date(0).toISOString(), ms: 500 }]
     const worker = { id: 'w', readyAt: null, exitedAt: null, exit: null, timeLine }
-    const steps = storyOf({ job: { ...JOB, notes: [] }, worker, webhooks: [] }, 20_000)
+    const steps = storySteps({ job: { ...JOB, notes: [] }, worker, webhooks: [] }, 20_000)
     assert.deepEqual(
       steps.map(({ title }) => title),
       ['Accepted and queued', 'Attempt 2 ran', 'Failed'],
@@ -247,7 +249,7 @@ describe('the story of a job', () => {
       error: null,
       notes: [],
     }
-    assert.equal(storyOf({ job: waiting, worker: null, webhooks: [] }, 4_000)[0]!.ms, 3_000)
+    assert.equal(storySteps({ job: waiting, worker: null, webhooks: [] }, 4_000)[0]!.ms, 3_000)
     const notes = [
       {
         at: 1_000,
@@ -256,7 +258,7 @@ describe('the story of a job', () => {
         text: 'attempt 1 was FAILED, and a client queued the job again; x',
       },
     ]
-    const again = storyOf({ job: { ...waiting, notes }, worker: null, webhooks: [] }, 4_000)
+    const again = storySteps({ job: { ...waiting, notes }, worker: null, webhooks: [] }, 4_000)
     assert.ok(again.some(({ title }) => title === 'Queued again by a client'))
   })
 })

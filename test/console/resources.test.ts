@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Endpoint, Template } from '../../console/client/api-types.d.ts'
-import { secretReference, usersOf } from '../../console/client/users.ts'
-import { limitsOf, limitText, quotaName } from '../../console/pages/accounts/quota.ts'
+import { findUsers, secretReference } from '../../console/client/users.ts'
+import { limitText, quotaName, readLimits } from '../../console/pages/accounts/quota.ts'
 import { batchShares, batchState } from '../../console/pages/batches/batch-state.ts'
 import { CALL, readLines, withLines } from '../../console/pages/batches/json-lines.ts'
-import { instantOf, localTime } from '../../console/pages/keys/expiry.ts'
-import { draftOf, scopeOf, scopeWords } from '../../console/pages/keys/scope.ts'
+import { localTime, readInstant } from '../../console/pages/keys/expiry.ts'
+import { describeScope, draftFromScope, scopeFromDraft } from '../../console/pages/keys/scope.ts'
 import { deliveryState, lastResult } from '../../console/pages/webhooks/deliveries.ts'
 
 test('what uses a secret is found by its whole name, in any text of a variable', () => {
@@ -19,12 +19,12 @@ test('what uses a secret is found by its whole name, in any text of a variable',
     { id: 't', name: 't', env: { X: `a ${secretReference('hf')}` }, registry: 'r' },
   ] as unknown as Template[]
   assert.deepEqual(
-    usersOf({ secret: 'hf' }, endpoints, templates).map(({ id }) => id),
+    findUsers({ secret: 'hf' }, endpoints, templates).map(({ id }) => id),
     ['a', 'b', 't'],
   )
-  assert.deepEqual(usersOf({ registry: 'r' }, endpoints, templates), [{ kind: 'template', id: 't', name: 't' }])
+  assert.deepEqual(findUsers({ registry: 'r' }, endpoints, templates), [{ kind: 'template', id: 't', name: 't' }])
   assert.deepEqual(
-    usersOf({ volume: 'v' }, endpoints, templates).map(({ id }) => id),
+    findUsers({ volume: 'v' }, endpoints, templates).map(({ id }) => id),
     ['a', 'b', 'c'],
   )
 })
@@ -85,55 +85,55 @@ test('a batch is done when its requests have ended, whatever its state is called
 
 test('the rights of a key are read as words, and edited without loss', () => {
   const nameOf = (id: string) => (id === 'a' ? 'images' : id)
-  assert.equal(scopeWords({ type: 'all' }, nameOf), 'everything')
-  assert.equal(scopeWords({ type: 'read-only' }, nameOf), 'reads everything')
+  assert.equal(describeScope({ type: 'all' }, nameOf), 'everything')
+  assert.equal(describeScope({ type: 'read-only' }, nameOf), 'reads everything')
   const scraper = { type: 'restricted', management: 'none', jobs: 'none', metrics: 'read' } as const
-  assert.equal(scopeWords(scraper, nameOf), 'reads the metrics of the server')
+  assert.equal(describeScope(scraper, nameOf), 'reads the metrics of the server')
   assert.deepEqual(
-    scopeOf(draftOf(scraper), () => true),
+    scopeFromDraft(draftFromScope(scraper), () => true),
     scraper,
   )
-  assert.equal(scopeWords({ type: 'restricted', management: 'none', jobs: 'none' }, nameOf), 'nothing')
+  assert.equal(describeScope({ type: 'restricted', management: 'none', jobs: 'none' }, nameOf), 'nothing')
   const files = { type: 'restricted', management: 'none', jobs: 'none', files: { v: 'read', w: 'write' } } as const
-  assert.equal(scopeWords(files, nameOf), 'files of 2 volumes')
+  assert.equal(describeScope(files, nameOf), 'files of 2 volumes')
   assert.deepEqual(
-    scopeOf(draftOf(files), () => true),
+    scopeFromDraft(draftFromScope(files), () => true),
     files,
   )
   assert.equal(
-    scopeWords({ type: 'restricted', management: 'write', jobs: 'read' }, nameOf),
+    describeScope({ type: 'restricted', management: 'write', jobs: 'read' }, nameOf),
     'manages; reads jobs of all endpoints',
   )
   const each = { a: 'write', b: 'read', c: 'write', d: 'write', e: 'write', f: 'none' } as const
   const scope = { type: 'restricted', management: 'none', jobs: each } as const
-  assert.equal(scopeWords(scope, nameOf), 'jobs of images, c, d and 1 more; reads jobs of b')
+  assert.equal(describeScope(scope, nameOf), 'jobs of images, c, d and 1 more; reads jobs of b')
   assert.deepEqual(
-    scopeOf(draftOf({ type: 'all' }), () => true),
+    scopeFromDraft(draftFromScope({ type: 'all' }), () => true),
     { type: 'all' },
   )
   const { f: _, ...kept } = each
   assert.deepEqual(
-    scopeOf(draftOf(scope), () => true),
+    scopeFromDraft(draftFromScope(scope), () => true),
     { ...scope, jobs: kept },
   )
   assert.deepEqual(
-    scopeOf(draftOf(scope), id => id === 'b'),
+    scopeFromDraft(draftFromScope(scope), id => id === 'b'),
     { ...scope, jobs: { b: 'read' } },
   )
 })
 
 test('a key ends never, or at a local time to the minute', () => {
-  assert.equal(instantOf(''), null)
+  assert.equal(readInstant(''), null)
   assert.equal(localTime(null), '')
-  assert.equal(instantOf(localTime('2027-01-02T03:04:56.000Z')), '2027-01-02T03:04:00.000Z')
-  assert.equal(instantOf('soon'), 'soon')
+  assert.equal(readInstant(localTime('2027-01-02T03:04:56.000Z')), '2027-01-02T03:04:00.000Z')
+  assert.equal(readInstant('soon'), 'soon')
 })
 
 test('unchanged limits stay default, unlimited or a number', () => {
   const limits = { objects: 5, gpus: null, workers: 0 }
   const texts = Object.fromEntries(Object.entries(limits).map(([name, limit]) => [`limits.${name}`, limitText(limit)]))
-  assert.deepEqual(limitsOf({ ...texts, 'limits.queuedMb': limitText(undefined), name: 'x' }), limits)
-  assert.deepEqual(limitsOf({ 'limits.workers': 'many' }), { workers: 'many' })
+  assert.deepEqual(readLimits({ ...texts, 'limits.queuedMb': limitText(undefined), name: 'x' }), limits)
+  assert.deepEqual(readLimits({ 'limits.workers': 'many' }), { workers: 'many' })
   assert.equal(quotaName('storedMb'), 'MB of stored inputs and results')
   assert.equal(quotaName('registries'), 'Registries')
 })

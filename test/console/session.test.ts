@@ -109,7 +109,7 @@ test('a tab of one account does nothing as another account that signed in elsewh
   const used = one.sessionHeaders()
   assert.equal(used['x-runyard-console'], 'token-of-ann')
   // The server refuses it, since the cookie is that of the other account: that does not end the session there.
-  one.ended(used)
+  one.noteSessionEnd(used)
   assert.equal(browser.stored.get('runyard.token'), 'token-of-bob')
   await browser.tell()
   assert.equal(one.who.value?.account.name, 'bob')
@@ -154,7 +154,7 @@ test('a late refusal of a session that is over does not end the next one', async
   await one.signIn({ key: 'ann' })
   const used = one.sessionHeaders()
   await one.signIn({ key: 'bob' })
-  one.ended(used)
+  one.noteSessionEnd(used)
   assert.equal(one.who.value?.account.name, 'bob')
 })
 

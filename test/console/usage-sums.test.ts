@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ServerlessBillingRecord } from '../../console/client/api-types.d.ts'
-import { bounds, byEndpoint, MOST_SERIES, rowsOf, seriesOf, sumOf } from '../../console/pages/usage/usage-sums.ts'
+import { bounds, byEndpoint, costSeries, csvRows, MOST_SERIES, sumUses } from '../../console/pages/usage/usage-sums.ts'
 
 const HOUR_MS = 3_600_000
 const DAY = '2026-11-26T00:00:00Z'
@@ -32,8 +32,8 @@ test('the records of an endpoint are one row, and what cost most is first', () =
       ['a', 3, 7, 6, 4],
     ],
   )
-  assert.equal(sumOf(rows).hours, 9)
-  assert.equal(sumOf([]).cost, 0)
+  assert.equal(sumUses(rows).hours, 9)
+  assert.equal(sumUses([]).cost, 0)
 })
 
 test('spans have no holes, and months their own lengths', () => {
@@ -47,7 +47,7 @@ test('spans have no holes, and months their own lengths', () => {
 
 test('a chart has the endpoints with the most, and the others as one series, so that nothing is missing', () => {
   const records = Array.from({ length: MOST_SERIES + 3 }, (_, at) => record(`e${at}`, at, 1))
-  const series = seriesOf(records, [Date.parse(DAY), Date.parse(NEXT)], 'cost', id => id.toUpperCase())
+  const series = costSeries(records, [Date.parse(DAY), Date.parse(NEXT)], 'cost', id => id.toUpperCase())
   assert.equal(series.length, MOST_SERIES + 1)
   assert.equal(series[0]?.title, 'E12')
   assert.equal(series.at(-1)?.title, '3 others')
@@ -58,13 +58,13 @@ test('a chart has the endpoints with the most, and the others as one series, so 
 
 test('few endpoints have no series of others', () => {
   assert.deepEqual(
-    seriesOf([record('a', 1, 1), record('b', 1, 4)], [Date.parse(DAY)], 'hours', id => id).map(({ id }) => id),
+    costSeries([record('a', 1, 1), record('b', 1, 4)], [Date.parse(DAY)], 'hours', id => id).map(({ id }) => id),
     ['b', 'a'],
   )
 })
 
 test('a file has all records with the names of their endpoints', () => {
-  const [head, first] = rowsOf([record('a', 1, 2)], () => 'my model')
+  const [head, first] = csvRows([record('a', 1, 2)], () => 'my model')
   assert.equal(head?.length, first?.length)
   assert.deepEqual(first?.slice(0, 5), [DAY, NEXT, 'a', 'my model', 1])
 })

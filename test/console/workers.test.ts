@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { endOf, gpuText, startMs, stateOf } from '../../console/pages/endpoint/workers/worker-text.ts'
-import { findingsOf, measuresOf } from '../../console/pages/machine/machine-text.ts'
+import { gpuText, startMs, workerEnd, workerState } from '../../console/pages/endpoint/workers/worker-text.ts'
+import { machineMeasures, shownFindings } from '../../console/pages/machine/machine-text.ts'
 
-type Stated = Parameters<typeof stateOf>[0]
+type Stated = Parameters<typeof workerState>[0]
 
 test('a state says health first, then the phase with its progress, then whether it works', () => {
   assert.deepEqual(state({ phase: 'ready', status: 'RUNNING' }), { tone: 'busy', text: 'running' })
@@ -25,13 +25,13 @@ test('a state says health first, then the phase with its progress, then whether 
 
 test('a worker that was stopped did not fail, whatever its exit code; one that ended by itself did', () => {
   const exit = (code: number | null) => ({ code, signal: null, cause: `exited with code ${code}` })
-  assert.deepEqual(endOf({ exit: exit(3), stopReason: null }), { tone: 'bad', text: 'exited with code 3' })
-  assert.deepEqual(endOf({ exit: exit(143), stopReason: 'scaled_down' }), {
+  assert.deepEqual(workerEnd({ exit: exit(3), stopReason: null }), { tone: 'bad', text: 'exited with code 3' })
+  assert.deepEqual(workerEnd({ exit: exit(143), stopReason: 'scaled_down' }), {
     tone: 'off',
     text: 'scaled down; exited with code 143',
   })
-  assert.equal(endOf({ exit: exit(0), stopReason: null }).tone, 'off')
-  assert.equal(endOf({ exit: null, stopReason: null }).text, 'ended')
+  assert.equal(workerEnd({ exit: exit(0), stopReason: null }).tone, 'off')
+  assert.equal(workerEnd({ exit: null, stopReason: null }).text, 'ended')
 })
 
 test('a start is counted to the millisecond, and not before the worker was ready', () => {
@@ -47,7 +47,7 @@ test('GPUs are named', () => {
 })
 
 test('a machine that does not know its memory or disk says so, and has no meter for it', () => {
-  const measures = measuresOf({
+  const measures = machineMeasures({
     vcpus: { total: 4, used: 1 },
     memoryMb: { total: 2_048, used: null, available: null, assigned: 0 },
     disk: null,
@@ -76,7 +76,7 @@ test('the worst findings come first, each with a shape and a word', () => {
     message: '',
     action: null,
   })
-  const shown = findingsOf([finding('a', 'ok'), finding('b', 'skip'), finding('c', 'fail'), finding('d', 'warn')])
+  const shown = shownFindings([finding('a', 'ok'), finding('b', 'skip'), finding('c', 'fail'), finding('d', 'warn')])
   assert.deepEqual(
     shown.map(({ check, tone, word }) => [check, tone, word]),
     [
@@ -89,5 +89,5 @@ test('the worst findings come first, each with a shape and a word', () => {
 })
 
 function state(members: Partial<Stated>) {
-  return stateOf({ phase: 'ready', status: 'IDLE', pullPercent: null, download: null, ...members } as Stated)
+  return workerState({ phase: 'ready', status: 'IDLE', pullPercent: null, download: null, ...members } as Stated)
 }

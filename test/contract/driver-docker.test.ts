@@ -1,8 +1,8 @@
 import { test } from 'node:test'
 import { noDocker, openDockerMachine } from '../support/docker.ts'
-import { type Behaviour, driverContract } from './driver.ts'
+import { type Behavior, driverContract } from './driver.ts'
 
-const SCRIPTS: Record<Behaviour, string> = {
+const SCRIPTS: Record<Behavior, string> = {
   obedient: 'trap "exit 0" TERM; echo ready; while :; do sleep 0.05; done',
   stubborn: 'trap "echo asked" TERM; trap "echo later" 28; echo ready; while :; do sleep 0.05; done',
   failing: 'exit 3',

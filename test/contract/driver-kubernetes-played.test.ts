@@ -95,7 +95,7 @@ async function open(): Promise<DriverHarness> {
   const platform: PlatformHand = {
     homeless: async kind => spec('obedient', { args: `obedient ${kind}` }),
     makeRoom: async worker => api.settle(podName(worker)),
-    async takeAway(worker) {
+    async remove(worker) {
       await api.call({ method: 'DELETE', path: `/api/v1/namespaces/n/pods/${podName(worker)}`, body: {} })
     },
   }

@@ -1,13 +1,13 @@
 import { after, before, test } from 'node:test'
 import { noKubernetes, openCluster, type TestCluster } from '../support/kubernetes.ts'
 import { openPodMachine } from '../support/pods.ts'
-import { type Behaviour, driverContract } from './driver.ts'
+import { type Behavior, driverContract } from './driver.ts'
 
 const SERVE = `for (const port of [process.env.PORT, process.env.PORT_HEALTH])
   require('node:http').createServer((_, response) => response.end()).on('error', () => {}).listen(port)
 setTimeout(() => console.log('ready'), 300)`
 
-const WORDS: Record<Behaviour, readonly string[]> = {
+const WORDS: Record<Behavior, readonly string[]> = {
   obedient: ['sh', '-c', 'trap "exit 0" TERM; echo ready; while :; do sleep 0.05; done'],
   stubborn: ['sh', '-c', 'trap "echo asked" TERM; trap "echo later" WINCH; echo ready; while :; do sleep 0.05; done'],
   failing: ['sh', '-c', 'exit 3'],

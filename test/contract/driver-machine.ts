@@ -22,7 +22,7 @@ import { removeFolder } from '../support/remove-folder.ts'
 import { PLAIN_WORKER } from '../support/worker-spec.ts'
 
 /** Report of a process of a test about itself. */
-export interface Told {
+export interface ProcessReport {
   /** `ready`, `asked`, `later`, `child`, `report`. */
   readonly event: string
   readonly worker: string
@@ -88,8 +88,8 @@ function markerHere() {
 }
 
 /** A started process of a test, by its connection. */
-export interface Life {
-  readonly told: Told
+export interface TestProcess {
+  readonly report: ProcessReport
   /**
    * Makes the process print a line, or end itself when the line is `exit`, or listen at its PORT when it is `serve`.
    */
@@ -161,7 +161,7 @@ export async function openMachine() {
     life: line.life,
     /** Number of stop signals to a worker, after the first arrived. */
     async asked(worker: WorkerId): Promise<number> {
-      const { pid } = (await line.life(worker, 'asked')).told
+      const { pid } = (await line.life(worker, 'asked')).report
       const before = line.count(worker, 'later')
       process.kill(pid, 'SIGWINCH')
       await line.life(worker, 'later', before)
@@ -207,11 +207,11 @@ export async function openMachine() {
 }
 
 async function openLifeline(path: string) {
-  const lives: Life[] = []
+  const lives: TestProcess[] = []
   const sockets = new Set<Socket>()
   let wake = Promise.withResolvers<void>()
   const told = (worker: WorkerId, event: string) =>
-    lives.filter(life => life.told.worker === worker && life.told.event === event)
+    lives.filter(life => life.report.worker === worker && life.report.event === event)
   const server: Server = createServer(socket => {
     const ended = Promise.withResolvers<void>()
     sockets.add(socket)
@@ -225,8 +225,8 @@ async function openLifeline(path: string) {
       text += block.toString()
       const lines = text.split('\n')
       text = lines.pop() ?? ''
-      for (const told of lines.map(line => JSON.parse(line) as Told)) {
-        lives.push({ told, say: said => socket.write(said), ended: ended.promise })
+      for (const told of lines.map(line => JSON.parse(line) as ProcessReport)) {
+        lives.push({ report: told, say: said => socket.write(said), ended: ended.promise })
       }
       wake.resolve()
       wake = Promise.withResolvers()
@@ -235,7 +235,7 @@ async function openLifeline(path: string) {
   await new Promise<void>(resolve => server.listen(path, resolve))
   return {
     /** Waits for a report of the event by a process of the worker, after `before` earlier ones. */
-    async life(worker: WorkerId, event = 'ready', before = 0): Promise<Life> {
+    async life(worker: WorkerId, event = 'ready', before = 0): Promise<TestProcess> {
       for (;;) {
         const found = told(worker, event)[before]
         if (found !== undefined) return found
@@ -244,7 +244,7 @@ async function openLifeline(path: string) {
     },
     /** Processes of a worker that sent a report. */
     pids: (worker: WorkerId) => [
-      ...new Set(lives.filter(({ told }) => told.worker === worker).map(({ told }) => told.pid)),
+      ...new Set(lives.filter(({ report }) => report.worker === worker).map(({ report }) => report.pid)),
     ],
     /** Number of reports of the event by the worker's processes. */
     count: (worker: WorkerId, event: string) => told(worker, event).length,

@@ -6,7 +6,7 @@ import { createMockDriver, createMockFleet, type MockFleet, type MockFleetHooks 
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import { createNotifier } from '../../src/system/coordination/notifier.ts'
 import { PLAIN_WORKER } from '../support/worker-spec.ts'
-import { type DriverHarness, driverContract, exitOf, type PlatformHand } from './driver.ts'
+import { type DriverHarness, driverContract, nextExit, type PlatformHand } from './driver.ts'
 
 const NODE = { node: 'n1', gpuType: null, gpuCount: 0 }
 const UNUSABLE = { kind: 'image_invalid', image: 'unusable' } as const
@@ -77,7 +77,7 @@ driverContract(
     const platform: PlatformHand = {
       homeless: async kind => harness.spec('obedient', { env: { HOMELESS: kind } }),
       makeRoom: async worker => fleet.place(worker, NODE),
-      async takeAway(worker) {
+      async remove(worker) {
         const why = { kind: 'deleted', said: '' } as const
         fleet.leave(worker, why)
         fleet.reclaim(worker, why)
@@ -109,8 +109,8 @@ test('a mock worker without a script ends when it is asked, and by the hand of t
   await driver.terminate('a' as WorkerId)
   driver.fleet.exit('b' as WorkerId, { signal: 'SIGSEGV' })
   await driver.kill('c' as WorkerId)
-  assert.equal(observedExitText(await exitOf(notifier, driver, 'a' as WorkerId)), 'exited with code 0')
-  assert.equal(observedExitText(await exitOf(notifier, driver, 'b' as WorkerId)), 'was killed by SIGSEGV')
+  assert.equal(observedExitText(await nextExit(notifier, driver, 'a' as WorkerId)), 'exited with code 0')
+  assert.equal(observedExitText(await nextExit(notifier, driver, 'b' as WorkerId)), 'was killed by SIGSEGV')
   assert.deepEqual([...driver.fleet.terminated, ...driver.fleet.killed], ['a', 'c'])
 })
 

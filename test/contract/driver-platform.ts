@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { WorkerId } from '../../src/core/ids.ts'
 import type { Driver, Observation } from '../../src/ports/driver.ts'
-import { type DriverHarness, exitOf, type PlatformHand, untilFleet } from './driver.ts'
+import { type DriverHarness, nextExit, type PlatformHand, untilFleet } from './driver.ts'
 
 type Seen<State extends Observation['state']> = Extract<Observation, { readonly state: State }>
 
@@ -83,7 +83,7 @@ export function platformContract(harness: () => DriverHarness): void {
     await hand().makeRoom(worker)
     assert.ok((await seenAs('running', worker, next)).place !== undefined)
     await next.kill(worker)
-    await exitOf(harness().notifier, next, worker)
+    await nextExit(harness().notifier, next, worker)
   })
 
   test('a worker that somebody else takes away is seen to be, and who is to blame', async () => {
@@ -91,8 +91,8 @@ export function platformContract(harness: () => DriverHarness): void {
     const { notifier, driver, ready } = harness()
     await driver.start(spec)
     await ready(spec.workerId)
-    await hand().takeAway(spec.workerId)
-    const { cause } = await exitOf(notifier, driver, spec.workerId)
+    await hand().remove(spec.workerId)
+    const { cause } = await nextExit(notifier, driver, spec.workerId)
     assert.equal(cause.kind, 'reclaimed')
     await driver.release(spec.workerId)
     await driver.release(spec.workerId)
@@ -102,7 +102,7 @@ export function platformContract(harness: () => DriverHarness): void {
   test('a worker that is taken away while it waits for a place has not failed to start', async () => {
     const { worker, start } = await startHomeless()
     const refused = assert.rejects(start)
-    await hand().takeAway(worker)
+    await hand().remove(worker)
     await refused
     assert.equal((await seenAs('exited', worker)).exit.cause.kind, 'reclaimed')
     await harness().driver.release(worker)
@@ -118,7 +118,7 @@ export function platformContract(harness: () => DriverHarness): void {
     await driver.terminate(asked.workerId)
     await driver.kill(killed.workerId)
     for (const { workerId } of [asked, killed]) {
-      assert.notEqual((await exitOf(notifier, driver, workerId)).cause.kind, 'reclaimed')
+      assert.notEqual((await nextExit(notifier, driver, workerId)).cause.kind, 'reclaimed')
     }
   })
 }

@@ -16,14 +16,14 @@ import { platformContract } from './driver-platform.ts'
  * Behavior of a worker of the contract: it ends on the stop signal, it ignores the signal, it ends at once with code
  * 3, or it responds to every request with 200 at its PORT and PORT_HEALTH.
  */
-export type Behaviour = 'obedient' | 'stubborn' | 'failing' | 'serving'
+export type Behavior = 'obedient' | 'stubborn' | 'failing' | 'serving'
 
 /** A machine with one driver on it. */
 export interface DriverHarness {
   readonly notifier: Notifier
   readonly driver: Driver
   /** Something to start; a new worker at each call. */
-  spec(behaviour: Behaviour, changes?: Partial<WorkerSpec>): WorkerSpec
+  spec(behaviour: Behavior, changes?: Partial<WorkerSpec>): WorkerSpec
   /** True if workers share the ports of the machine, so that no two can have the same. */
   readonly sharesPorts: boolean
   /** True if workers that serve really listen. */
@@ -56,7 +56,7 @@ export interface PlatformHand {
    * Takes a worker away as somebody other than its server does, such as for the drain of its node.
    * It ends if it is `obedient`.
    */
-  takeAway(worker: WorkerId): Promise<void>
+  remove(worker: WorkerId): Promise<void>
 }
 
 /** Waits until `condition` holds, looking again at each notification about workers. */
@@ -74,7 +74,7 @@ export async function untilFleet(notifier: Notifier, condition: () => Promise<bo
 }
 
 /** Exit of a worker, once it ended. */
-export async function exitOf(notifier: Notifier, driver: Driver, worker: WorkerId): Promise<ObservedExit> {
+export async function nextExit(notifier: Notifier, driver: Driver, worker: WorkerId): Promise<ObservedExit> {
   await untilFleet(notifier, async () => (await driver.observe(worker)).state === 'exited')
   const seen = await driver.observe(worker)
   assert.equal(seen.state, 'exited')
@@ -128,13 +128,13 @@ export function driverContract(name: string, open: () => Promise<DriverHarness>,
   })
 }
 
-async function start(harness: DriverHarness, behaviour: Behaviour) {
+async function start(harness: DriverHarness, behaviour: Behavior) {
   const spec = harness.spec(behaviour)
   const handle = await harness.driver.start(spec)
   return { spec, handle, worker: spec.workerId }
 }
 
-async function startReady(harness: DriverHarness, behaviour: Behaviour) {
+async function startReady(harness: DriverHarness, behaviour: Behavior) {
   const started = await start(harness, behaviour)
   await harness.ready(started.worker)
   return started
@@ -147,14 +147,14 @@ function endContract(harness: () => DriverHarness): void {
     assert.notEqual(handle, '')
     assert.equal((await harness().driver.observe(worker)).state, 'running')
     await harness().driver.terminate(worker)
-    const exit = await exitOf(harness().notifier, harness().driver, worker)
+    const exit = await nextExit(harness().notifier, harness().driver, worker)
     assert.deepEqual([exit.code, exit.signal], [0, null])
     assert.match(observedExitText(exit), /code 0/)
   })
 
   test('the end of a worker by itself is reported with its code', async () => {
     const { worker } = await start(harness(), 'failing')
-    const exit = await exitOf(harness().notifier, harness().driver, worker)
+    const exit = await nextExit(harness().notifier, harness().driver, worker)
     assert.deepEqual([exit.code, exit.signal], [3, null])
     assert.match(observedExitText(exit), /code 3/)
   })
@@ -165,7 +165,7 @@ function endContract(harness: () => DriverHarness): void {
     await harness().asked(worker)
     assert.equal((await harness().driver.observe(worker)).state, 'running')
     await harness().driver.kill(worker)
-    const exit = await exitOf(harness().notifier, harness().driver, worker)
+    const exit = await nextExit(harness().notifier, harness().driver, worker)
     assert.deepEqual([exit.code, exit.signal], [null, 'SIGKILL'])
     assert.match(observedExitText(exit), /SIGKILL/)
   })
@@ -181,7 +181,7 @@ function endContract(harness: () => DriverHarness): void {
   test('every call can be repeated after the end', async () => {
     const { worker } = await startReady(harness(), 'obedient')
     await harness().driver.kill(worker)
-    await exitOf(harness().notifier, harness().driver, worker)
+    await nextExit(harness().notifier, harness().driver, worker)
     await harness().driver.freeze(worker)
     await harness().driver.thaw(worker)
     await harness().driver.terminate(worker)
@@ -230,7 +230,7 @@ function startContract(harness: () => DriverHarness): void {
     assert.equal(await next.adopt(worker, handle), true)
     assert.equal((await next.observe(worker)).state, 'running')
     await next.terminate(worker)
-    const exit = await exitOf(harness().notifier, next, worker)
+    const exit = await nextExit(harness().notifier, next, worker)
     assert.notEqual(observedExitText(exit), '')
   })
 
@@ -240,13 +240,13 @@ function startContract(harness: () => DriverHarness): void {
     assert.equal(await next.adopt(worker, null), true)
     assert.equal((await next.observe(worker)).state, 'running')
     await next.kill(worker)
-    await exitOf(harness().notifier, next, worker)
+    await nextExit(harness().notifier, next, worker)
   })
 
   test('a worker that has ended is not adopted, and neither is an invalid handle', async () => {
     const ended = await startReady(harness(), 'obedient')
     await harness().driver.kill(ended.worker)
-    await exitOf(harness().notifier, harness().driver, ended.worker)
+    await nextExit(harness().notifier, harness().driver, ended.worker)
     const running = await startReady(harness(), 'obedient')
     const next = await harness().restart()
     assert.equal(await next.adopt(ended.worker, ended.handle), false)
@@ -277,7 +277,7 @@ function startContract(harness: () => DriverHarness): void {
     const { worker } = await startReady(harness(), 'obedient')
     assert.equal((await harness().driver.capacity()).freeWorkers, before.freeWorkers - 1)
     await harness().driver.kill(worker)
-    await exitOf(harness().notifier, harness().driver, worker)
+    await nextExit(harness().notifier, harness().driver, worker)
     assert.deepEqual(await harness().driver.capacity(), before)
   })
 }
@@ -322,7 +322,7 @@ function freezeContract(harness: () => DriverHarness): void {
     const { worker } = await startReady(harness(), 'obedient')
     await driver.freeze(worker)
     await driver.terminate(worker)
-    const exit = await exitOf(notifier, driver, worker)
+    const exit = await nextExit(notifier, driver, worker)
     assert.deepEqual([exit.code, exit.signal], [0, null])
   })
 
@@ -345,7 +345,7 @@ function freezeContract(harness: () => DriverHarness): void {
     const { worker } = await startReady(harness(), 'stubborn')
     await driver.freeze(worker)
     await driver.kill(worker)
-    const exit = await exitOf(notifier, driver, worker)
+    const exit = await nextExit(notifier, driver, worker)
     assert.deepEqual([exit.code, exit.signal], [null, 'SIGKILL'])
   })
 
@@ -377,7 +377,7 @@ function freezeContract(harness: () => DriverHarness): void {
     const next = await restart()
     await next.adopt(worker, handle)
     await next.terminate(worker)
-    await exitOf(notifier, next, worker)
+    await nextExit(notifier, next, worker)
   })
 }
 
@@ -415,7 +415,7 @@ function addressContract(harness: () => DriverHarness): void {
     await answers(served.health)
     assert.deepEqual(await harness().driver.address(worker), served)
     await harness().driver.kill(worker)
-    await exitOf(harness().notifier, harness().driver, worker)
+    await nextExit(harness().notifier, harness().driver, worker)
     assert.equal(await harness().driver.address(worker), null)
     await harness().driver.release(worker)
     assert.equal(await harness().driver.address(worker), null)
@@ -453,7 +453,7 @@ function addressContract(harness: () => DriverHarness): void {
       assert.notDeepEqual(another.served.health, served.health)
     }
     for (const { worker } of [known, lost, another]) await next.kill(worker)
-    await exitOf(harness().notifier, next, known.worker)
+    await nextExit(harness().notifier, next, known.worker)
     assert.equal(await next.address(known.worker), null)
   })
 

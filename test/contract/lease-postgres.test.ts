@@ -10,7 +10,7 @@ import { Pipeline } from '../../src/store/engines/postgres-pipeline.ts'
 import type { Clocks, FencedTerm } from '../../src/system/coordination/lease-term.ts'
 import { openPostgresLease, type PostgresLeaseOptions } from '../../src/system/coordination/postgres-lease.ts'
 import { noPostgres, type TestSchema, testDatabase, testSchema } from '../support/postgres-database.ts'
-import { jobOf, World } from './store-world.ts'
+import { makeJob, World } from './store-world.ts'
 
 const never = new AbortController().signal
 const OTHER = {
@@ -24,7 +24,7 @@ const OTHER = {
 
 type Rest = Partial<Omit<PostgresLeaseOptions, 'url'>>
 
-async function schemaOf(context: TestContext): Promise<TestSchema> {
+async function makeSchema(context: TestContext): Promise<TestSchema> {
   const schema = await testSchema()
   context.after(() => schema.drop())
   return schema
@@ -68,7 +68,7 @@ async function takeAnyway(schema: TestSchema, lease: DatabaseLease): Promise<num
   }
 }
 
-function stateOf(term: FencedTerm, state: Leadership): Promise<string | null> {
+function nextState(term: FencedTerm, state: Leadership): Promise<string | null> {
   return new Promise(resolve => {
     const unwatch = term.watch((now, why) => {
       if (now !== state) return
@@ -82,7 +82,7 @@ const frozen = (): Clocks => ({ monotonicMs: 0, wallMs: 0 })
 
 describe('the lease of a database', { skip: noPostgres, concurrency: 4 }, () => {
   test('of several candidates one leads, and the next one once it has let go; schemas do not meet', async context => {
-    const [schema, elsewhere] = [await schemaOf(context), await schemaOf(context)]
+    const [schema, elsewhere] = [await makeSchema(context), await makeSchema(context)]
     const candidates = await Promise.all([1, 2, 3].map(() => candidateOn(context, schema)))
     const terms: FencedTerm[] = []
     const leading = candidates.map(async candidate => {
@@ -103,7 +103,7 @@ describe('the lease of a database', { skip: noPostgres, concurrency: 4 }, () => 
   })
 
   test('who acts is known to all, with its address, and nobody acts after an orderly end', async context => {
-    const schema = await schemaOf(context)
+    const schema = await makeSchema(context)
     const candidate = await candidateOn(context, schema)
     assert.equal(await candidate.active(), null)
     const term = await termOn(context, schema, { machine: 'there', boundToMachine: true })
@@ -119,7 +119,7 @@ describe('the lease of a database', { skip: noPostgres, concurrency: 4 }, () => 
   })
 
   test('a candidate whose keys are others than those of who acts is refused, and takes a lease that is free', async context => {
-    const schema = await schemaOf(context)
+    const schema = await makeSchema(context)
     const theirs = { apiKey: 'a', sealsWith: 'b', settings: {} }
     const first = { published: () => theirs, problemWith: () => null }
     const term = await termOn(context, schema, { agreement: first })
@@ -145,7 +145,7 @@ describe('the lease of a database', { skip: noPostgres, concurrency: 4 }, () => 
   })
 
   test('a wait ends with its signal', async context => {
-    const schema = await schemaOf(context)
+    const schema = await makeSchema(context)
     await termOn(context, schema)
     const waiting = new AbortController()
     const lead = (await candidateOn(context, schema)).lead(waiting.signal)
@@ -154,7 +154,7 @@ describe('the lease of a database', { skip: noPostgres, concurrency: 4 }, () => 
   })
 
   test('a lease that is not renewed is taken soon after its end, and the server before is deposed for good', async context => {
-    const schema = await schemaOf(context)
+    const schema = await makeSchema(context)
     const stuck = new DatabaseLease(schema.url)
     context.after(() => stuck.close())
     await stuck.prepare()
@@ -174,7 +174,7 @@ describe('the lease of a database', { skip: noPostgres, concurrency: 4 }, () => 
   })
 
   test('a lease that has run out is still renewed while nobody else has taken it', async context => {
-    const schema = await schemaOf(context)
+    const schema = await makeSchema(context)
     const term = await termOn(context, schema)
     await schema.query('UPDATE server_lease SET until = clock_timestamp()')
     const before = new DatabaseLease(schema.url)
@@ -184,7 +184,7 @@ describe('the lease of a database', { skip: noPostgres, concurrency: 4 }, () => 
   })
 
   test('a server whose data directory is the same takes the lease of the killed one at once', async context => {
-    const schema = await schemaOf(context)
+    const schema = await makeSchema(context)
     const same = { instance: 'folder', machine: 'here', boundToMachine: true }
     const killed = new DatabaseLease(schema.url)
     context.after(() => killed.close())
@@ -206,7 +206,7 @@ describe('the lease of a database', { skip: noPostgres, concurrency: 4 }, () => 
   })
 
   test('the log of epochs is bounded', async context => {
-    const schema = await schemaOf(context)
+    const schema = await makeSchema(context)
     const lease = new DatabaseLease(schema.url)
     context.after(() => lease.close())
     await lease.prepare()
@@ -225,7 +225,7 @@ describe('servers whose workers are bound to their machine', { skip: noPostgres,
   const there = { machine: 'there', boundToMachine: true, instance: 'b' }
 
   async function holding(context: TestContext, server: typeof here): Promise<TestSchema> {
-    const schema = await schemaOf(context)
+    const schema = await makeSchema(context)
     const lease = new DatabaseLease(schema.url)
     context.after(() => lease.close())
     await lease.prepare()
@@ -253,7 +253,7 @@ describe('servers whose workers are bound to their machine', { skip: noPostgres,
   })
 
   test('one that gave the lease back and left workers behind is waited for by no one, and still keeps other machines out', async context => {
-    const schema = await schemaOf(context)
+    const schema = await makeSchema(context)
     await (await termOn(context, schema, here)).close(true)
     await assert.rejects((await candidateOn(context, schema, there)).lead(never), { code: 'invalid' })
     assert.equal((await termOn(context, schema, { ...here, instance: null })).epoch, 2)
@@ -273,7 +273,7 @@ describe('servers whose workers are bound to their machine', { skip: noPostgres,
 
 describe('writes of an epoch that is over', { skip: noPostgres, concurrency: 4 }, () => {
   async function opened(context: TestContext, rest: Rest = {}) {
-    const schema = await schemaOf(context)
+    const schema = await makeSchema(context)
     const term = await termOn(context, schema, rest)
     const store = await storeOn(context, schema, term)
     const world = new World(store)
@@ -300,8 +300,8 @@ describe('writes of an epoch that is over', { skip: noPostgres, concurrency: 4 }
     await world.jobs('job-1', 'job-2')
     await takeOver(context, schema)
     assert.ok(term.isLeader(), 'it believes so')
-    const deposed = stateOf(term, 'deposed')
-    const inserts = Array.from({ length: 50 }, (_, n) => store.jobs.insert(jobOf(`late-${n}`)))
+    const deposed = nextState(term, 'deposed')
+    const inserts = Array.from({ length: 50 }, (_, n) => store.jobs.insert(makeJob(`late-${n}`)))
     const writes = [...inserts, world.claim(), store.upkeep.removeOldWindows(0, 1)]
     for (const settled of await Promise.allSettled(writes)) {
       assert.equal(settled.status, 'rejected')
@@ -317,7 +317,7 @@ describe('writes of an epoch that is over', { skip: noPostgres, concurrency: 4 }
   })
 
   test('a change of the schema is refused, too', async context => {
-    const schema = await schemaOf(context)
+    const schema = await makeSchema(context)
     const term = await termOn(context, schema)
     await takeOver(context, schema)
     await assert.rejects(openPostgresStore({ url: schema.url, fence: term.fence }), refused)
@@ -338,7 +338,7 @@ describe('writes of an epoch that is over', { skip: noPostgres, concurrency: 4 }
   })
 
   test('a server that was stopped while it took over ends nothing of a later one', async context => {
-    const schema = await schemaOf(context)
+    const schema = await makeSchema(context)
     const late = new DatabaseLease(schema.url)
     context.after(() => late.close())
     await late.prepare()
@@ -358,7 +358,7 @@ describe('writes of an epoch that is over', { skip: noPostgres, concurrency: 4 }
     context.after(() => lease.close())
     await taking.query('BEGIN')
     await taking.query(`SELECT pg_advisory_xact_lock(${0x52756e79}, 'server_lease'::regclass::oid::int4)`)
-    const insert = store.jobs.insert(jobOf('late'))
+    const insert = store.jobs.insert(makeJob('late'))
     // Other tests wait for locks of their own in the same PostgreSQL.
     const waits = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND objid = 'server_lease'::regclass::oid`
     for (let tries = 0; (await schema.query(waits)).length === 0; tries += 1) assert.ok(tries < 1_000, 'it waits')
@@ -370,14 +370,14 @@ describe('writes of an epoch that is over', { skip: noPostgres, concurrency: 4 }
   test('an epoch that a failed-over database gives twice is not taken for the own one', async context => {
     const { schema, store } = await opened(context)
     await schema.query(`UPDATE server_lease SET holder = 'twin'`)
-    await assert.rejects(store.jobs.insert(jobOf('late')), refused)
+    await assert.rejects(store.jobs.insert(makeJob('late')), refused)
   })
 })
 
 test('while the lease goes from server to server, nothing of an older epoch is written once the next one acts', {
   skip: noPostgres,
 }, async context => {
-  const schema = await schemaOf(context)
+  const schema = await makeSchema(context)
   const first = new DatabaseLease(schema.url)
   await first.prepare()
   await schema.query('CREATE TABLE written (epoch BIGINT, n BIGINT)')
@@ -430,7 +430,7 @@ test('while the lease goes from server to server, nothing of an older epoch is w
 
 // By itself: it counts the messages of all clients.
 test('writes that assert an epoch take no more messages than others', { skip: noPostgres }, async context => {
-  const schemas = [await schemaOf(context), await schemaOf(context)]
+  const schemas = [await makeSchema(context), await makeSchema(context)]
   const term = await termOn(context, schemas[1]!)
   const counts: number[] = []
   for (const [n, { url }] of schemas.entries()) {
@@ -440,7 +440,7 @@ test('writes that assert an epoch take no more messages than others', { skip: no
     await world.begin()
     await world.worker()
     const sent = context.mock.method(Client.prototype, 'query')
-    await store.jobs.insert(jobOf('job-1'))
+    await store.jobs.insert(makeJob('job-1'))
     await world.claim()
     await world.finish('job-1')
     counts.push(sent.mock.calls.filter(({ arguments: [given] }) => (given as unknown) instanceof Pipeline).length)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { EndpointId } from '../../src/core/ids.ts'
-import { type AttemptTimes, BLOCK_LIMITS, MAX_BLOCKS, timesOf } from '../../src/core/jobs/attempt-times.ts'
-import { type Cases, E1, E2, endpointOf, STRANGER } from './store-world.ts'
+import { type AttemptTimes, BLOCK_LIMITS, MAX_BLOCKS, timesFromBlock } from '../../src/core/jobs/attempt-times.ts'
+import { type Cases, E1, E2, makeEndpoint, STRANGER } from './store-world.ts'
 
 const T = 1_700_000_000_000
 const WEEK_MS = BLOCK_LIMITS.lengthMs
@@ -26,7 +26,7 @@ export const attemptTimesCases: Cases = {
         [T, T + 7, 3],
       ],
     )
-    assert.deepEqual(blocks.toReversed().flatMap(timesOf), [T, T + 5, T + 7, T + WEEK_MS].map(endedAt))
+    assert.deepEqual(blocks.toReversed().flatMap(timesFromBlock), [T, T + 5, T + 7, T + WEEK_MS].map(endedAt))
     assert.deepEqual(await attemptTimes.read(E1, 0, EVER, 1), blocks.slice(0, 1))
     assert.deepEqual(await attemptTimes.read(E1, 0, T + WEEK_MS, 10), blocks.slice(1))
     assert.deepEqual(await attemptTimes.read(E1, T + 8, EVER, 10), blocks.slice(0, 1))
@@ -34,7 +34,7 @@ export const attemptTimesCases: Cases = {
 
   'times are those of one endpoint, and those of a deleted endpoint are removed': async ({ store }) => {
     const gone = 'gone' as EndpointId
-    await store.endpoints.insert(endpointOf(E2, { owner: STRANGER }))
+    await store.endpoints.insert(makeEndpoint(E2, { owner: STRANGER }))
     await store.attemptTimes.add([E2, gone].map(endpointId => ({ endpointId, times: [endedAt(T)] })))
     assert.deepEqual(await store.attemptTimes.read(E1, 0, EVER, 10), [])
     assert.deepEqual(await store.attemptTimes.read(gone, 0, EVER, 10), [])

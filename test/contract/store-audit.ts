@@ -21,7 +21,7 @@ const ALL: AuditFilter = {
 }
 const LAST = Number.MAX_SAFE_INTEGER
 
-function entryOf(operation: string, fields: Partial<AuditEntry> = {}): AuditEntry {
+function makeEntry(operation: string, fields: Partial<AuditEntry> = {}): AuditEntry {
   return {
     atMs: T0,
     account: OWNER,
@@ -54,8 +54,8 @@ async function isIntact(audit: AuditStore): Promise<void> {
 export const auditCases: Cases = {
   'the log begins empty, and entries follow each other in a chain': async ({ store: { audit } }) => {
     assert.deepEqual(await audit.ends(), { anchor: CHAIN_BEGIN, head: CHAIN_BEGIN })
-    assert.deepEqual(await audit.append([entryOf('one'), entryOf('two \u0000 \ud800 ünïcode')]), [1, 2])
-    assert.deepEqual(await audit.append([entryOf('three')]), [3])
+    assert.deepEqual(await audit.append([makeEntry('one'), makeEntry('two \u0000 \ud800 ünïcode')]), [1, 2])
+    assert.deepEqual(await audit.append([makeEntry('three')]), [3])
     const entries = await audit.read(0, 10)
     assert.deepEqual(
       entries.map(({ content }) => readEntry(content).operation),
@@ -67,7 +67,7 @@ export const auditCases: Cases = {
   },
 
   'a chain is checked a part at a time': async ({ store: { audit } }) => {
-    await audit.append(Array.from({ length: 7 }, (_, at) => entryOf(`o${at}`)))
+    await audit.append(Array.from({ length: 7 }, (_, at) => makeEntry(`o${at}`)))
     let at = CHAIN_BEGIN
     for (const last of [3, 6, 7, 7]) {
       const found = await audit.verify(at, 3)
@@ -80,10 +80,10 @@ export const auditCases: Cases = {
 
   'lists are newest first, in pages, by what they are about': async ({ store: { audit } }) => {
     await audit.append([
-      entryOf('createEndpoint', { atMs: T0 }),
-      entryOf('createSecret', { atMs: T0 + 1_000, account: STRANGER, keyId: 'k2' as KeyId, object: null }),
-      entryOf('createEndpoint', { atMs: T0 + 2_000, surface: 'graphql', object: { kind: 'endpoint', id: 'e2' } }),
-      entryOf('deleteEndpoint', { atMs: T0 + 3_000, account: null, keyId: null }),
+      makeEntry('createEndpoint', { atMs: T0 }),
+      makeEntry('createSecret', { atMs: T0 + 1_000, account: STRANGER, keyId: 'k2' as KeyId, object: null }),
+      makeEntry('createEndpoint', { atMs: T0 + 2_000, surface: 'graphql', object: { kind: 'endpoint', id: 'e2' } }),
+      makeEntry('deleteEndpoint', { atMs: T0 + 3_000, account: null, keyId: null }),
     ])
     const list = async (filter: Partial<AuditFilter>, before = LAST, limit = 10) =>
       numbers(await audit.list({ ...ALL, ...filter }, before, limit))
@@ -102,8 +102,8 @@ export const auditCases: Cases = {
   },
 
   'a clock that is set back does not bring the entries out of order': async ({ store: { audit } }) => {
-    await audit.append([entryOf('one', { atMs: T0 + 5_000 })])
-    await audit.append([entryOf('two', { atMs: T0 })])
+    await audit.append([makeEntry('one', { atMs: T0 + 5_000 })])
+    await audit.append([makeEntry('two', { atMs: T0 })])
     assert.deepEqual(
       (await audit.read(0, 10)).map(({ atMs }) => atMs),
       [T0 + 5_000, T0 + 5_000],
@@ -112,11 +112,14 @@ export const auditCases: Cases = {
   },
 
   'what began is in no list until it has ended, and ends once': async ({ store: { audit } }) => {
-    const [begun] = (await audit.append([entryOf('slow', { outcome: 'begun' }), entryOf('quick')])) as [number, number]
+    const [begun] = (await audit.append([makeEntry('slow', { outcome: 'begun' }), makeEntry('quick')])) as [
+      number,
+      number,
+    ]
     assert.deepEqual(numbers(await audit.list(ALL, LAST, 10)), [2])
     assert.deepEqual(numbers(await audit.begun(10)), [1])
-    assert.deepEqual(await audit.append([entryOf('slow', { begun }), entryOf('slow', { begun })]), [3, 0])
-    assert.deepEqual(await audit.append([entryOf('slow', { begun, outcome: 'unknown' }), entryOf('next')]), [0, 4])
+    assert.deepEqual(await audit.append([makeEntry('slow', { begun }), makeEntry('slow', { begun })]), [3, 0])
+    assert.deepEqual(await audit.append([makeEntry('slow', { begun, outcome: 'unknown' }), makeEntry('next')]), [0, 4])
     assert.deepEqual(numbers(await audit.list(ALL, LAST, 10)), [4, 3, 2])
     assert.deepEqual(await audit.begun(10), [])
     await isIntact(audit)
@@ -124,7 +127,7 @@ export const auditCases: Cases = {
 
   'old entries go from the beginning, a part at a time, and the chain is whole without them': async ({ store }) => {
     const { audit } = store
-    await audit.append(Array.from({ length: 6 }, (_, at) => entryOf(`o${at}`, { atMs: T0 + at, outcome: 'begun' })))
+    await audit.append(Array.from({ length: 6 }, (_, at) => makeEntry(`o${at}`, { atMs: T0 + at, outcome: 'begun' })))
     const before = await audit.read(0, 10)
     assert.equal(await audit.removeOld(T0, 100, 10), 0)
     assert.equal(await audit.removeOld(T0 + 3, 100, 2), 2)
@@ -137,7 +140,7 @@ export const auditCases: Cases = {
     assert.equal(await audit.removeOld(T0 + 9, 1, 10), 1)
     const { anchor, head } = await audit.ends()
     assert.deepEqual([anchor, head], [head, { sequence: 6, hash: before[5]!.hash }])
-    assert.deepEqual(await audit.append([entryOf('next')]), [7])
+    assert.deepEqual(await audit.append([makeEntry('next')]), [7])
     await isIntact(audit)
   },
 }

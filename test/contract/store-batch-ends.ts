@@ -1,7 +1,18 @@
 import assert from 'node:assert/strict'
 import type { JobId } from '../../src/core/ids.ts'
 import { BATCH, type Batch } from '../../src/core/jobs/batch.ts'
-import { batchId, batchOf, counts, draft, idsOf, look, page, refusal, running, unsettled } from './store-batches.ts'
+import {
+  batchId,
+  counts,
+  draft,
+  look,
+  numberedIds,
+  page,
+  refusal,
+  requireBatch,
+  running,
+  unsettled,
+} from './store-batches.ts'
 import { BROKEN, type Cases, DONE, E1, jobId, OWNER, T0, W1 } from './store-world.ts'
 
 /** Ends of batches and of their requests. */
@@ -36,7 +47,7 @@ export const batchEndCases: Cases = {
   },
 
   'ends that come at once are all counted': async world => {
-    await running(world, 'b', idsOf('r', 40))
+    await running(world, 'b', numberedIds('r', 40))
     await world.worker()
     const claimed = await world.claim(W1, 40)
     await Promise.all(claimed.map(({ id }, n) => world.finish(id, W1, n % 4 === 0 ? BROKEN : DONE, T0 + n)))
@@ -56,7 +67,7 @@ export const batchEndCases: Cases = {
     const { failed, finishedAtMs, expiresAtMs } = await look(world, 'b', T0 + 600)
     assert.deepEqual([failed, finishedAtMs, expiresAtMs], [0, null, null])
     assert.equal(await batches.before(jobId('x'), 9), null)
-    batchOf(await batches.cancel(E1, batchId('b'), T0 + 600))
+    requireBatch(await batches.cancel(E1, batchId('b'), T0 + 600))
     assert.deepEqual(await unsettled(world), [], 'a cancelled batch leaves it alone')
     assert.equal((await world.claim(W1, 1, T0 + 700))[0]?.id, 'x')
     await world.finish('x', W1, DONE, T0 + 800)
@@ -67,7 +78,7 @@ export const batchEndCases: Cases = {
     const { batches } = world.store
     await draft(world, 'b', ['x', 'y'])
     for (let time = 0; time < 2; time += 1) {
-      const batch = batchOf(await batches.cancel(E1, batchId('b'), T0 + 5 + time))
+      const batch = requireBatch(await batches.cancel(E1, batchId('b'), T0 + 5 + time))
       assert.deepEqual([batch.status, batch.failed, batch.finishedAtMs], ['CANCELLED', 2, T0 + 5])
     }
     assert.deepEqual(await page(world, 'b'), { total: 2, items: ['x CANCELLED', 'y CANCELLED'] })
@@ -77,10 +88,10 @@ export const batchEndCases: Cases = {
 
   'cancelling drops what waits in parts and lets run what runs, also when it is queued again': async world => {
     const { batches, jobOutcomes } = world.store
-    await running(world, 'b', idsOf('r', 6))
+    await running(world, 'b', numberedIds('r', 6))
     await world.worker()
     await world.claim(W1, 2)
-    batchOf(await batches.cancel(E1, batchId('b'), T0))
+    requireBatch(await batches.cancel(E1, batchId('b'), T0))
     assert.deepEqual(await world.claim(W1, 5), [], 'it has no turn any more')
     const dropped = async () => (await batches.cancelWaiting(batchId('b'), T0, 3)).map(({ job }) => job.id)
     assert.deepEqual(await unsettled(world), ['b'])
@@ -114,7 +125,7 @@ export const batchEndCases: Cases = {
     await world.claim()
     assert.deepEqual(await webhooks.due({ owner: OWNER, nowMs: T0 + 500, limit: 10 }), [])
     await world.finish('x')
-    batchOf(await batches.cancel(E1, batchId('c'), T0 + 500))
+    requireBatch(await batches.cancel(E1, batchId('c'), T0 + 500))
     const deliveries = await Promise.all(
       (await webhooks.due({ owner: OWNER, nowMs: T0 + 500, limit: 10 })).map(({ id }) => webhooks.open(id)),
     )
@@ -128,8 +139,8 @@ export const batchEndCases: Cases = {
 
   'expired batches are removed in parts, with their jobs and requests, and others stay': async world => {
     const { batches } = world.store
-    await running(world, 'b', idsOf('r', 5))
-    await draft(world, 'c', idsOf('s', 3))
+    await running(world, 'b', numberedIds('r', 5))
+    await draft(world, 'c', numberedIds('s', 3))
     await draft(world, 'young', ['y'], T0 + 9_999)
     await world.worker()
     for (const { id } of await world.claim(W1, 5)) await world.finish(id, W1, DONE, T0)
@@ -146,7 +157,7 @@ export const batchEndCases: Cases = {
     assert.ok(rounds >= 3 && rounds <= 4, `${rounds}`)
     assert.deepEqual(
       removed.sort(),
-      idsOf('r', 5).map(id => `${id} COMPLETED`),
+      numberedIds('r', 5).map(id => `${id} COMPLETED`),
     )
     assert.deepEqual((await batches.list(E1, at, 0, 9)).items.length, 1)
     assert.deepEqual(await page(world, 'c'), { total: 0, items: [] })

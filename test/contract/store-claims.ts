@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { WorkerId } from '../../src/core/ids.ts'
-import { type Cases, E1, E2, EXIT, endpointOf, jobId, T0, W1, W2, workerOf } from './store-world.ts'
+import { type Cases, E1, E2, EXIT, jobId, makeEndpoint, makeWorker, T0, W1, W2 } from './store-world.ts'
 
 const ids = (jobs: readonly { id: string }[]) => jobs.map(job => job.id)
 
@@ -55,7 +55,7 @@ export const claimCases: Cases = {
 
   'jobs of another endpoint are not handed out, nor to a worker of another endpoint': async world => {
     const { store } = world
-    await store.endpoints.insert(endpointOf(E2))
+    await store.endpoints.insert(makeEndpoint(E2))
     await world.worker(W1)
     await world.worker(W2, { endpointId: E2 })
     await world.job('a')
@@ -105,7 +105,7 @@ export const claimCases: Cases = {
   },
 
   'a worker that was handed a job is READY and no longer idle; an empty answer changes nothing': async world => {
-    await world.store.workers.insert(workerOf(W1), 'token')
+    await world.store.workers.insert(makeWorker(W1), 'token')
     assert.deepEqual(await world.claim(W1, 1, T0 + 1), [])
     assert.equal((await world.readWorker()).state, 'STARTING')
     await world.job('a')

@@ -6,18 +6,18 @@ import {
   E1,
   E2,
   EXIT,
-  endpointOf,
   jobId,
-  jobOf,
+  makeEndpoint,
+  makeJob,
+  makeTemplate,
+  makeWorker,
   NO_SUSPECTS,
   OWNER,
   STRANGER,
   T0,
   TPL,
-  templateOf,
   W1,
   W2,
-  workerOf,
 } from './store-world.ts'
 
 const ZERO = { completed: 0, failed: 0, retried: 0, averageExecutionMs: null }
@@ -33,7 +33,7 @@ export const endpointCases: Cases = {
       allowedCudaVersions: ['12.8'],
       minCudaVersion: null,
     } as const
-    const endpoint = endpointOf(E2, { compute: gpu, type: 'LOAD_BALANCER', flashboot: 'FLASHBOOT', workersMin: 1 })
+    const endpoint = makeEndpoint(E2, { compute: gpu, type: 'LOAD_BALANCER', flashboot: 'FLASHBOOT', workersMin: 1 })
     await endpoints.insert(endpoint)
     assert.deepEqual(await endpoints.find(E2), endpoint)
     assert.equal(await endpoints.find('e3' as EndpointId), null)
@@ -44,11 +44,11 @@ export const endpointCases: Cases = {
     async world => {
       const { endpoints } = world.store
       const [chat, other] = ['chat.example.org', 'other.example.org']
-      const mine = endpointOf(E2, { type: 'LOAD_BALANCER', domain: chat })
+      const mine = makeEndpoint(E2, { type: 'LOAD_BALANCER', domain: chat })
       await endpoints.insert(mine)
       assert.deepEqual(await endpoints.find(E2), mine)
       assert.deepEqual(await endpoints.ofDomain(chat), { domain: chat, endpointId: E2, owner: OWNER })
-      const foreign = endpointOf('e3', { owner: STRANGER, domain: chat })
+      const foreign = makeEndpoint('e3', { owner: STRANGER, domain: chat })
       const taken = (act: () => Promise<unknown>) =>
         assert.rejects(act, { code: 'conflict', message: /^the domain chat\.example\.org is taken: another endpoint/ })
       await taken(() => endpoints.insert(foreign))
@@ -75,15 +75,15 @@ export const endpointCases: Cases = {
     },
 
   'two endpoints that ask for a domain at once do not both have it': async ({ store: { endpoints } }) => {
-    const named = ['e3', 'e4', 'e5', 'e6'].map(id => endpointOf(id, { domain: 'chat.example.org' }))
+    const named = ['e3', 'e4', 'e5', 'e6'].map(id => makeEndpoint(id, { domain: 'chat.example.org' }))
     const done = await Promise.allSettled(named.map(endpoint => endpoints.insert(endpoint)))
     assert.deepEqual(done.map(({ status }) => status).sort(), ['fulfilled', 'rejected', 'rejected', 'rejected'])
     assert.equal((await endpoints.domains()).length, 1)
   },
 
   'the list has an owner’s endpoints, oldest first; ids are of all owners': async ({ store: { endpoints } }) => {
-    await endpoints.insert(endpointOf('e3', { createdAtMs: T0 - 1 }))
-    await endpoints.insert(endpointOf(E2, { owner: STRANGER }))
+    await endpoints.insert(makeEndpoint('e3', { createdAtMs: T0 - 1 }))
+    await endpoints.insert(makeEndpoint(E2, { owner: STRANGER }))
     assert.deepEqual(
       (await endpoints.list(OWNER)).map(({ id }) => id),
       ['e3', E1],
@@ -93,9 +93,9 @@ export const endpointCases: Cases = {
 
   'a list has of each endpoint what its snapshot has, with the exit of the worker that ended last': async world => {
     const { store } = world
-    await store.templates.insert(templateOf('t2', { image: 'other:2' }))
-    await store.endpoints.insert(endpointOf(E2, { templateId: 't2' as TemplateId, createdAtMs: T0 + 1 }))
-    await store.endpoints.insert(endpointOf('e3', { owner: STRANGER }))
+    await store.templates.insert(makeTemplate('t2', { image: 'other:2' }))
+    await store.endpoints.insert(makeEndpoint(E2, { templateId: 't2' as TemplateId, createdAtMs: T0 + 1 }))
+    await store.endpoints.insert(makeEndpoint('e3', { owner: STRANGER }))
     await world.holder('w1', 'j1')
     await world.job('j2', { queuedAtMs: T0 + 5 })
     for (const [id, endedAtMs] of [
@@ -142,7 +142,7 @@ export const endpointCases: Cases = {
   },
 
   'an endpoint is replaced while it is as the caller has seen it': async ({ store: { endpoints, templates } }) => {
-    await templates.insert(templateOf('t2'))
+    await templates.insert(makeTemplate('t2'))
     const before = (await endpoints.find(E1))!
     const changed = { ...before, name: 'new', templateId: 't2' as TemplateId, version: 2, env: {}, workersMax: 7 }
     assert.equal(await endpoints.replace(changed, { ...before, workersMax: 8 }, T0), false)
@@ -152,7 +152,7 @@ export const endpointCases: Cases = {
     assert.equal(await endpoints.replace({ ...changed, name: 'newer', version: 3 }, before, T0), false)
     assert.equal(await endpoints.replace({ ...changed, name: 'same version' }, changed, T0), true)
     assert.equal(await endpoints.replace(changed, changed, T0), false, 'the version is the same, the name is not')
-    assert.equal(await endpoints.replace(endpointOf('gone'), endpointOf('gone'), T0), false)
+    assert.equal(await endpoints.replace(makeEndpoint('gone'), makeEndpoint('gone'), T0), false)
   },
 
   'of several who replace one endpoint at once, one is first': async ({ store: { endpoints } }) => {
@@ -162,11 +162,11 @@ export const endpointCases: Cases = {
   },
 
   'an endpoint comes with a template of its own, and takes it along': async ({ store: { endpoints, templates } }) => {
-    const own = templateOf('own', { listed: false })
-    await endpoints.insert(endpointOf(E2, { templateId: own.id }), own)
+    const own = makeTemplate('own', { listed: false })
+    await endpoints.insert(makeEndpoint(E2, { templateId: own.id }), own)
     assert.deepEqual(await templates.find(OWNER, own.id), own)
     assert.deepEqual(await templates.users(own.id), [E2])
-    await assert.rejects(endpoints.insert(endpointOf('e3', { templateId: own.id }), own), { code: 'conflict' })
+    await assert.rejects(endpoints.insert(makeEndpoint('e3', { templateId: own.id }), own), { code: 'conflict' })
     assert.equal(await endpoints.find('e3' as EndpointId), null)
     await endpoints.remove(E2, T0)
     assert.equal(await templates.find(OWNER, own.id), null)
@@ -176,9 +176,9 @@ export const endpointCases: Cases = {
 
   'a template that several endpoints have goes with the last, though it is unlisted': async ({ store }) => {
     const { endpoints, templates } = store
-    const own = templateOf('own', { listed: false })
-    await endpoints.insert(endpointOf(E2, { templateId: own.id }), own)
-    await endpoints.insert(endpointOf('e3', { templateId: own.id }))
+    const own = makeTemplate('own', { listed: false })
+    await endpoints.insert(makeEndpoint(E2, { templateId: own.id }), own)
+    await endpoints.insert(makeEndpoint('e3', { templateId: own.id }))
     await endpoints.remove(E2, T0)
     assert.notEqual(await templates.find(OWNER, own.id), null)
     await endpoints.remove('e3' as EndpointId, T0)
@@ -187,7 +187,7 @@ export const endpointCases: Cases = {
 
   'an endpoint changes together with its own template, or neither does': async ({ store }) => {
     const { endpoints, templates } = store
-    const own = templateOf('own', { listed: false })
+    const own = makeTemplate('own', { listed: false })
     const before = (await endpoints.find(E1))!
     const copied = { ...before, templateId: own.id, version: 2 }
     assert.equal(await endpoints.replace(copied, { ...before, version: 9 }, T0, own), false)
@@ -200,7 +200,7 @@ export const endpointCases: Cases = {
     await assert.rejects(
       endpoints.replace({ ...copied, name: 'x', version: 4 }, { ...copied, version: 3 }, T0, {
         ...changed,
-        name: templateOf(TPL).name,
+        name: makeTemplate(TPL).name,
       }),
       { code: 'conflict' },
     )
@@ -211,7 +211,7 @@ export const endpointCases: Cases = {
   },
 
   'lists come in slices, each behind the one before': async ({ store: { endpoints } }) => {
-    for (const id of ['e5', 'e3', 'e4']) await endpoints.insert(endpointOf(id, { createdAtMs: T0 + 1 }))
+    for (const id of ['e5', 'e3', 'e4']) await endpoints.insert(makeEndpoint(id, { createdAtMs: T0 + 1 }))
     const found: string[] = []
     let after: { createdAtMs: number; id: string } | null = null
     for (let round = 0; round < 4; round += 1) {
@@ -226,7 +226,7 @@ export const endpointCases: Cases = {
 
   'a snapshot has the line, the workers oldest first with what they hold, and the exits newest first': async world => {
     const { store } = world
-    await store.endpoints.insert(endpointOf(E2))
+    await store.endpoints.insert(makeEndpoint(E2))
     await world.worker(W1, { createdAtMs: T0 + 2 })
     await world.worker(W2, { createdAtMs: T0 + 1 })
     await world.worker('other', { endpointId: E2 })
@@ -244,7 +244,7 @@ export const endpointCases: Cases = {
     assert.deepEqual(queue, {
       queued: 2,
       queuedLowPriority: 1,
-      queuedOfBatches: 0,
+      queuedInBatches: 0,
       ...NO_SUSPECTS,
       inProgress: 1,
       headQueuedAtMs: T0 + 8,
@@ -259,9 +259,9 @@ export const endpointCases: Cases = {
 
   'loads have the line and the workers of each endpoint in numbers, a page at a time': async world => {
     const { store } = world
-    await store.endpoints.insert(endpointOf('e0'))
-    await store.endpoints.insert(endpointOf(E2))
-    await store.workers.insert(workerOf('starting'), 'token-starting')
+    await store.endpoints.insert(makeEndpoint('e0'))
+    await store.endpoints.insert(makeEndpoint(E2))
+    await store.workers.insert(makeWorker('starting'), 'token-starting')
     for (const id of ['idle', 'draining', 'stopping', 'ended']) await world.worker(id)
     await world.worker('other', { endpointId: E2 })
     await store.workers.retire('draining' as WorkerId, 'DRAINING', 'idle', T0)
@@ -275,7 +275,7 @@ export const endpointCases: Cases = {
     const none = {
       queued: 0,
       queuedLowPriority: 0,
-      queuedOfBatches: 0,
+      queuedInBatches: 0,
       inProgress: 0,
       ...NO_SUSPECTS,
       headQueuedAtMs: null,
@@ -284,7 +284,7 @@ export const endpointCases: Cases = {
     const queue = {
       queued: 1,
       queuedLowPriority: 1,
-      queuedOfBatches: 0,
+      queuedInBatches: 0,
       inProgress: 1,
       ...NO_SUSPECTS,
       headQueuedAtMs: T0 + 7,
@@ -306,7 +306,7 @@ export const endpointCases: Cases = {
     assert.deepEqual(queue, {
       queued: 0,
       queuedLowPriority: 0,
-      queuedOfBatches: 0,
+      queuedInBatches: 0,
       ...NO_SUSPECTS,
       inProgress: 0,
       headQueuedAtMs: null,
@@ -330,7 +330,7 @@ export const endpointCases: Cases = {
 
   'removing an endpoint cancels its jobs, takes all of it away and says which workers are left': async world => {
     const { endpoints, stops, jobs, workers } = world.store
-    await endpoints.insert(endpointOf(E2))
+    await endpoints.insert(makeEndpoint(E2))
     await world.job('elsewhere', { endpointId: E2 })
     await world.worker(W1)
     const gone = await world.worker('gone')
@@ -352,8 +352,8 @@ export const endpointCases: Cases = {
     for (const id of ['done', 'running', 'waiting']) assert.equal(await jobs.locate(OWNER, jobId(id), T0), null)
     assert.equal(await endpoints.find(E1), null)
     assert.equal(await endpoints.remove(E1, T0), null)
-    assert.equal(await jobs.insert(jobOf('late')), false)
-    assert.equal(await workers.insert(workerOf('late'), 'late'), false)
+    assert.equal(await jobs.insert(makeJob('late')), false)
+    assert.equal(await workers.insert(makeWorker('late'), 'late'), false)
     assert.equal((await workers.list(E1)).length, 2)
     assert.notEqual(await jobs.find(E2, jobId('elsewhere'), T0), null)
   },

@@ -10,8 +10,8 @@ import {
   DONE,
   E1,
   E2,
-  endpointOf,
   jobId,
+  makeEndpoint,
   OWNER,
   STRANGER,
   T0,
@@ -130,7 +130,7 @@ export const jobRecordCases: Cases = {
   'the oldest inputs of failed jobs go past the limit of their account, a bounded number at once, and records stay':
     async world => {
       const { store } = world
-      await store.endpoints.insert(endpointOf(E2, { owner: STRANGER }))
+      await store.endpoints.insert(makeEndpoint(E2, { owner: STRANGER }))
       await world.job('theirs', { endpointId: E2, owner: STRANGER })
       const input = JSON.stringify('x'.repeat(98))
       for (let n = 1; n <= 5; n += 1) await world.job(`j${n}`, { input, queuedAtMs: T0 + n, expiresAtMs: T0 + 100 + n })
@@ -205,9 +205,9 @@ export const jobRecordCases: Cases = {
   'the jobs of all endpoints of an account are one list, also their records, without those of others and of deleted endpoints':
     async world => {
       const { store } = world
-      await store.endpoints.insert(endpointOf(E2))
+      await store.endpoints.insert(makeEndpoint(E2))
       const theirs = 'theirs' as EndpointId
-      await store.endpoints.insert(endpointOf(theirs, { owner: STRANGER }))
+      await store.endpoints.insert(makeEndpoint(theirs, { owner: STRANGER }))
       const ttl = { expiresAtMs: T0 + 100 }
       await world.job('a', { queuedAtMs: T0 + 1, ...ttl })
       await world.job('b', { endpointId: E2, queuedAtMs: T0 + 2, ...ttl })
@@ -261,7 +261,7 @@ export const jobRecordCases: Cases = {
 
   'an account has no more records than its limit, the oldest go, and those of others stay': async world => {
     const { store } = world
-    await store.endpoints.insert(endpointOf(E2, { owner: STRANGER }))
+    await store.endpoints.insert(makeEndpoint(E2, { owner: STRANGER }))
     await world.job('theirs', { endpointId: E2, owner: STRANGER })
     for (let n = 1; n <= 5; n += 1) await world.job(`j${n}`, { queuedAtMs: T0 + n, expiresAtMs: T0 + 100 + n })
     for (let n = 1; n <= 5; n += 1) await remove(world, { maxRecords: 3 }, T0 + 100 + n)

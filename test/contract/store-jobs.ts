@@ -3,16 +3,16 @@ import type { EndpointId } from '../../src/core/ids.ts'
 import type { JobStatus } from '../../src/core/jobs/job.ts'
 import { ANY_JOB } from '../../src/core/jobs/job-record.ts'
 import type { Slice } from '../../src/core/pages.ts'
-import { type Cases, DONE, E1, E2, endpointOf, jobId, jobOf, OWNER, STRANGER, T0, W1, W2 } from './store-world.ts'
+import { type Cases, DONE, E1, E2, jobId, makeEndpoint, makeJob, OWNER, STRANGER, T0, W1, W2 } from './store-world.ts'
 
-const EXPIRY = jobOf('x').expiresAtMs
+const EXPIRY = makeJob('x').expiresAtMs
 
 /** Jobs as they are put, read and kept while they run. */
 export const jobCases: Cases = {
   'a new job is kept as it was given, and its input goes to its worker only': async world => {
     const { store } = world
     const texts = { policy: '{"lowPriority": true}', webhook: 'https://example.com/ü', s3Config: 'sealed' }
-    const job = jobOf('a', { ...texts, kind: 'runsync', lowPriority: true, input: '{"t": "\\u0000 \\ud83d ✓ 𝄞"}' })
+    const job = makeJob('a', { ...texts, kind: 'runsync', lowPriority: true, input: '{"t": "\\u0000 \\ud83d ✓ 𝄞"}' })
     assert.equal(await store.jobs.insert(job), true)
     assert.deepEqual(await store.jobs.find(E1, job.id, T0), { ...job, input: '' })
     assert.deepEqual(await store.jobs.locate(OWNER, job.id, T0), { ...job, input: '' })
@@ -24,13 +24,13 @@ export const jobCases: Cases = {
   },
 
   'a job for an endpoint that is gone is not taken': async ({ store }) => {
-    assert.equal(await store.jobs.insert(jobOf('a', { endpointId: 'gone' as EndpointId })), false)
+    assert.equal(await store.jobs.insert(makeJob('a', { endpointId: 'gone' as EndpointId })), false)
     assert.equal(await store.jobs.locate(OWNER, jobId('a'), T0), null)
   },
 
   'a job is found on its own endpoint and by its own owner only': async ({ store }) => {
-    await store.endpoints.insert(endpointOf(E2))
-    assert.equal(await store.jobs.insert(jobOf('a')), true)
+    await store.endpoints.insert(makeEndpoint(E2))
+    assert.equal(await store.jobs.insert(makeJob('a')), true)
     assert.equal(await store.jobs.find(E2, jobId('a'), T0), null)
     assert.equal(await store.jobs.locate(STRANGER, jobId('a'), T0), null)
     assert.equal(await store.jobs.find(E1, jobId('b'), T0), null)
@@ -234,7 +234,7 @@ export const jobCases: Cases = {
   'one idempotency key makes one job, until it expires': async world => {
     const { jobs, jobOutcomes } = world.store
     const once = (id: string, atMs: number, key = 'key') =>
-      jobs.insertOnce(jobOf(id, { queuedAtMs: atMs }), key, atMs + 1_000)
+      jobs.insertOnce(makeJob(id, { queuedAtMs: atMs }), key, atMs + 1_000)
     assert.equal(await once('a', T0), 'a')
     assert.equal(await once('b', T0 + 999), 'a')
     assert.equal(await jobs.find(E1, jobId('b'), T0), null)
@@ -243,7 +243,7 @@ export const jobCases: Cases = {
     assert.equal(await once('e', T0 + 1_500), 'd')
     await jobOutcomes.removeExpired(T0 + 3_000, 9)
     assert.equal(await once('f', T0 + 3_000), 'f')
-    assert.equal(await jobs.insertOnce(jobOf('g', { endpointId: 'none' as EndpointId }), 'key', T0 + 1), null)
+    assert.equal(await jobs.insertOnce(makeJob('g', { endpointId: 'none' as EndpointId }), 'key', T0 + 1), null)
   },
 
   'any number of diagnostics can be added to any job, also to a missing one; the first 20 are kept': async world => {

@@ -7,18 +7,18 @@ import {
   type Cases,
   E1,
   E2,
-  endpointOf,
-  keyOf,
+  makeEndpoint,
+  makeKey,
+  makeRegistry,
+  makeSecret,
+  makeTemplate,
+  makeVolume,
+  makeWorker,
   OWNER,
-  registryOf,
   replaceTemplate,
   STRANGER,
-  secretOf,
   T0,
   TPL,
-  templateOf,
-  volumeOf,
-  workerOf,
 } from './store-world.ts'
 
 const R1 = 'r1' as RegistryId
@@ -28,12 +28,12 @@ const ids = (things: readonly { id: string }[]) => things.map(({ id }) => id)
 /** Registries, network volumes and releases. */
 export const managementCases: Cases = {
   'registries are kept without their passwords, which are given apart': async ({ store: { registries } }) => {
-    await registries.insert(registryOf('r2', { createdAtMs: T0 + 1 }), 'sealed 2')
-    await registries.insert(registryOf(R1), 'sealed 1')
-    await registries.insert(registryOf('r3', { owner: STRANGER }), 'sealed 3')
-    assert.deepEqual(await registries.find(OWNER, R1), registryOf(R1))
+    await registries.insert(makeRegistry('r2', { createdAtMs: T0 + 1 }), 'sealed 2')
+    await registries.insert(makeRegistry(R1), 'sealed 1')
+    await registries.insert(makeRegistry('r3', { owner: STRANGER }), 'sealed 3')
+    assert.deepEqual(await registries.find(OWNER, R1), makeRegistry(R1))
     assert.deepEqual(ids(await registries.list(OWNER)), [R1, 'r2'])
-    assert.deepEqual(ids(await registries.list(OWNER, { after: registryOf(R1), limit: 5 })), ['r2'])
+    assert.deepEqual(ids(await registries.list(OWNER, { after: makeRegistry(R1), limit: 5 })), ['r2'])
     assert.equal(await registries.sealedPassword(OWNER, R1), 'sealed 1')
     for (const nothing of [registries.find(STRANGER, R1), registries.sealedPassword(STRANGER, R1)]) {
       assert.equal(await nothing, null)
@@ -41,8 +41,8 @@ export const managementCases: Cases = {
   },
 
   'a change of a registry keeps the password unless there is a new one': async ({ store: { registries } }) => {
-    await registries.insert(registryOf(R1), 'old')
-    const renamed = registryOf(R1, { name: 'new', username: 'you' })
+    await registries.insert(makeRegistry(R1), 'old')
+    const renamed = makeRegistry(R1, { name: 'new', username: 'you' })
     await registries.update(OWNER, R1, { name: 'new' })
     assert.deepEqual(await registries.update(OWNER, R1, { username: 'you' }), renamed)
     assert.deepEqual(await registries.find(OWNER, R1), renamed)
@@ -54,10 +54,10 @@ export const managementCases: Cases = {
 
   'a registry that goes is taken out of its templates, and their endpoints get a new version': async ({ store }) => {
     const { registries, templates, endpoints, releases } = store
-    await registries.insert(registryOf(R1), 'sealed')
-    assert.deepEqual(await replaceTemplate(templates, templateOf(TPL, { registry: R1 }), T0), [E1])
-    await templates.insert(templateOf('t2', { registry: R1 }))
-    await endpoints.insert(endpointOf(E2, { templateId: 't2' as TemplateId }))
+    await registries.insert(makeRegistry(R1), 'sealed')
+    assert.deepEqual(await replaceTemplate(templates, makeTemplate(TPL, { registry: R1 }), T0), [E1])
+    await templates.insert(makeTemplate('t2', { registry: R1 }))
+    await endpoints.insert(makeEndpoint(E2, { templateId: 't2' as TemplateId }))
     assert.equal(await registries.remove(STRANGER, R1, T0), null)
     assert.deepEqual(await registries.remove(OWNER, R1, T0 + 5), [E1, E2])
     for (const id of [TPL, 't2' as TemplateId]) assert.equal((await templates.find(OWNER, id))?.registry, null)
@@ -70,19 +70,19 @@ export const managementCases: Cases = {
   },
 
   'a template cannot have a registry that is not there': async ({ store: { templates } }) => {
-    await assert.rejects(templates.insert(templateOf('t2', { registry: R1 })))
+    await assert.rejects(templates.insert(makeTemplate('t2', { registry: R1 })))
     assert.equal(await templates.find(OWNER, 't2' as TemplateId), null)
   },
 
   'volumes are kept as they were given, renamed, and only grow': async ({ store: { volumes } }) => {
-    const fast = volumeOf('v2', { type: 'HIGH_PERFORMANCE', createdAtMs: T0 + 1 })
-    await volumes.insert(volumeOf(V1))
+    const fast = makeVolume('v2', { type: 'HIGH_PERFORMANCE', createdAtMs: T0 + 1 })
+    await volumes.insert(makeVolume(V1))
     await volumes.insert(fast)
-    await volumes.insert(volumeOf('v3', { owner: STRANGER }))
-    assert.deepEqual(await volumes.list(OWNER), [volumeOf(V1), fast])
+    await volumes.insert(makeVolume('v3', { owner: STRANGER }))
+    assert.deepEqual(await volumes.list(OWNER), [makeVolume(V1), fast])
     assert.deepEqual(ids(await volumes.list(OWNER, { after: null, limit: 1 })), [V1])
     assert.equal(await volumes.find(STRANGER, V1), null)
-    const grown = volumeOf(V1, { name: 'new', sizeGb: 21 })
+    const grown = makeVolume(V1, { name: 'new', sizeGb: 21 })
     await volumes.update(OWNER, V1, { name: 'new' })
     assert.deepEqual(await volumes.update(OWNER, V1, { sizeGb: 21 }), grown)
     assert.deepEqual(await volumes.find(OWNER, V1), grown)
@@ -92,9 +92,9 @@ export const managementCases: Cases = {
   },
 
   'a volume cannot be removed while endpoints use it': async ({ store: { volumes, endpoints } }) => {
-    await volumes.insert(volumeOf(V1))
+    await volumes.insert(makeVolume(V1))
     assert.equal(await volumes.remove(STRANGER, V1), 'absent')
-    await endpoints.insert(endpointOf(E2, { networkVolumeIds: [V1, 'gone' as VolumeId] }))
+    await endpoints.insert(makeEndpoint(E2, { networkVolumeIds: [V1, 'gone' as VolumeId] }))
     const before = (await endpoints.find(E1))!
     const using = { ...before, networkVolumeIds: [V1] }
     assert.equal(await endpoints.replace(using, before, T0), true)
@@ -111,7 +111,7 @@ export const managementCases: Cases = {
     const before = (await endpoints.find(E1))!
     const changed = { ...before, version: 2, flashboot: 'FLASHBOOT', env: { A: '2' }, workersMax: 4 } as const
     await endpoints.replace(changed, before, T0 + 1)
-    await replaceTemplate(templates, templateOf(TPL, { image: 'image:2', name: 'renamed' }), T0 + 2)
+    await replaceTemplate(templates, makeTemplate(TPL, { image: 'image:2', name: 'renamed' }), T0 + 2)
     const same = { ...changed, version: 3, workersMin: 1 }
     assert.equal(await endpoints.replace({ ...same, workersMin: 1 }, { ...changed, version: 3 }, T0 + 3), true)
     const [third, second, first, ...more] = await releases.list(E1)
@@ -192,7 +192,7 @@ export const managementCases: Cases = {
       }
       const crash = async (name: string, version: number, how: Partial<WorkerExit> = {}) => {
         const id = name as WorkerId
-        await workers.insert(workerOf(name, { version }), `token-${name}`)
+        await workers.insert(makeWorker(name, { version }), `token-${name}`)
         await workers.exited(id, { code: 1, signal: null, cause: { kind: 'ended' }, lastLines: [], ...how }, T0)
       }
       assert.deepEqual(await releases.rollout(E1, 1), {
@@ -240,7 +240,7 @@ export const managementCases: Cases = {
         await endpoints.replace({ ...before, version, env: { V: `${version}` } }, before, T0, undefined, options)
       }
       const ready = async (name: string, version: number) => {
-        await workers.insert(workerOf(name as WorkerId, { version }), `token-${name}`)
+        await workers.insert(makeWorker(name as WorkerId, { version }), `token-${name}`)
         await workers.seen(name as WorkerId, 1, null, T0)
       }
       const count = async (name: string, failed: number, ended: number, lostJobs = false) => {
@@ -321,7 +321,7 @@ export const managementCases: Cases = {
         await endpoints.replace(after, before, T0, undefined, { canary })
       }
       const ready = async (name: string, version: number) => {
-        await workers.insert(workerOf(name as WorkerId, { version }), `token-${name}`)
+        await workers.insert(makeWorker(name as WorkerId, { version }), `token-${name}`)
         await workers.seen(name as WorkerId, 1, null, T0)
       }
       const rollout = async () => {
@@ -383,14 +383,14 @@ export const managementCases: Cases = {
     assert.equal(await releases.image(E1, 1), 'c@3')
     assert.equal(await pin(9, 'd@4'), null)
     for (const version of [2, 3]) {
-      await replaceTemplate(templates, templateOf(TPL, { image: `image:${version}` }), T0)
+      await replaceTemplate(templates, makeTemplate(TPL, { image: `image:${version}` }), T0)
       assert.equal(await releases.image(E1, version), null)
     }
     assert.deepEqual(await releases.images(), [])
     await pin(2, 'e@5')
     await pin(3, 'f@6')
     assert.deepEqual((await releases.images()).sort(), ['e@5', 'f@6'])
-    await endpoints.insert(endpointOf(E2))
+    await endpoints.insert(makeEndpoint(E2))
     await releases.pinImage(E2, 1, { image: 'f@6', replaced: null })
     assert.deepEqual((await releases.images()).sort(), ['e@5', 'f@6'])
   },
@@ -405,13 +405,13 @@ export const managementCases: Cases = {
     assert.equal(await pin(1, 'a/c:v1', 'three'), 'three')
     assert.deepEqual(await releases.models(E1, 1), { 'a/b': settled, 'a/c:v1': 'three' })
     assert.equal(await pin(9, 'a/b', 'one'), null)
-    await replaceTemplate(templates, templateOf(TPL, { image: 'image:2' }), T0)
+    await replaceTemplate(templates, makeTemplate(TPL, { image: 'image:2' }), T0)
     assert.deepEqual(await releases.models(E1, 2), {})
   },
 
   'the newest releases are kept': async ({ store: { templates, releases } }) => {
     for (let n = 0; n < MAX_RELEASES + 2; n += 1)
-      await replaceTemplate(templates, templateOf(TPL, { image: `image:${n}` }), T0)
+      await replaceTemplate(templates, makeTemplate(TPL, { image: `image:${n}` }), T0)
     const kept = await releases.list(E1)
     assert.deepEqual([kept.length, kept[0]?.version, kept.at(-1)?.version], [MAX_RELEASES, MAX_RELEASES + 3, 4])
   },
@@ -419,17 +419,17 @@ export const managementCases: Cases = {
   'all that is sealed is listed, and replaced where it is still the same': async world => {
     const { seals, secrets, registries, webhooks, keys } = world.store
     for (const id of ['1', '2', '3'])
-      await secrets.insert(secretOf(id, id === '2' ? { owner: STRANGER } : {}), `s${id}`)
-    await registries.insert(registryOf(R1), 'r')
+      await secrets.insert(makeSecret(id, id === '2' ? { owner: STRANGER } : {}), `s${id}`)
+    await registries.insert(makeRegistry(R1), 'r')
     await webhooks.ensureKey(E1, OWNER, { sealed: 'w', createdAtMs: T0 })
-    await keys.insert(keyOf('1'))
-    await keys.ensureForEndpoint(keyOf('2', { kind: 'endpoint', endpointId: E1 }), 'k')
+    await keys.insert(makeKey('1'))
+    await keys.ensureForEndpoint(makeKey('2', { kind: 'endpoint', endpointId: E1 }), 'k')
     await world.job('plain')
     await world.job('stored', { s3Config: 'j', input: 'sealed:i', webhook: 'sealed:u' })
     const before = (await world.store.endpoints.find(E1))!
     await world.store.endpoints.replace({ ...before, version: 2, env: { A: 'sealed:e' } }, before, T0)
     await world.store.endpoints.replace(before, { ...before, version: 2, env: { A: 'sealed:e' } }, T0)
-    const { env, ...rest } = templateOf('sealed-env', { name: 'sealed-env', env: { A: 'sealed:e' } })
+    const { env, ...rest } = makeTemplate('sealed-env', { name: 'sealed-env', env: { A: 'sealed:e' } })
     await world.store.templates.insert({ ...rest, env })
     const all: Record<string, string[]> = {}
     for (const kind of SEAL_KINDS)
@@ -460,15 +460,15 @@ export const managementCases: Cases = {
     assert.equal((await seals.listPayloads('jobWebhooks', '', 9)).length, 1)
     assert.deepEqual(ids(await seals.list('secrets', '1', 1)), ['2'])
     const changes = [
-      { id: '1', before: 's1', after: 'new' },
-      { id: '2', before: 'else', after: 'new' },
+      { id: '1', previous: 's1', next: 'new' },
+      { id: '2', previous: 'else', next: 'new' },
     ]
     assert.equal(await seals.replace('secrets', changes), 1)
     assert.deepEqual(
       (await seals.list('secrets', '', 9)).map(({ sealed }) => sealed),
       ['new', 's2', 's3'],
     )
-    assert.equal(await seals.replace('jobs', [{ id: 'stored', before: 'j', after: 'new' }]), 1)
+    assert.equal(await seals.replace('jobs', [{ id: 'stored', previous: 'j', next: 'new' }]), 1)
     assert.equal((await world.read('stored')).s3Config, 'new')
   },
 
@@ -476,7 +476,7 @@ export const managementCases: Cases = {
     const before = (await store.endpoints.find(E1))!
     await store.endpoints.replace({ ...before, env: { A: 'sealed:old' } }, before, T0)
     const [text] = await store.seals.list('endpoints', '', 9)
-    const change = { id: E1, before: text!.sealed, after: text!.sealed.replace('sealed:old', 'sealed:new') }
+    const change = { id: E1, previous: text!.sealed, next: text!.sealed.replace('sealed:old', 'sealed:new') }
     assert.deepEqual([text!.id, text!.row], [E1, OWNER])
     assert.equal(await store.seals.replace('endpoints', [change]), 1)
     assert.equal(await store.seals.replace('endpoints', [change]), 0)

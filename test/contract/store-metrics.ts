@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { EndpointId } from '../../src/core/ids.ts'
 import { countTime, emptyBucket } from '../../src/core/observing/metric-bucket.ts'
-import { type Cases, E1, E2, endpointOf, STRANGER } from './store-world.ts'
+import { type Cases, E1, E2, makeEndpoint, STRANGER } from './store-world.ts'
 
 const HOUR_MS = 3_600_000
 /** The beginning of an hour. */
@@ -42,7 +42,7 @@ export const metricCases: Cases = {
   },
 
   'the minutes of all endpoints in which requests ended are read at once, the newest first': async ({ store }) => {
-    await store.endpoints.insert(endpointOf(E2, { owner: STRANGER }))
+    await store.endpoints.insert(makeEndpoint(E2, { owner: STRANGER }))
     const failed = emptyBucket()
     failed.results.timedOut = 1
     failed.results.cancelled = 2
@@ -53,15 +53,15 @@ export const metricCases: Cases = {
       { endpointId: E2, minuteMs: T + 120_000, bucket: completed(1) },
     ])
     assert.deepEqual(await store.metrics.results(T, T + 120_000, 10), [
-      { endpointId: E2, minuteMs: T + 60_000, results: { ended: 3, failed: 1, cancelled: 2 } },
-      { endpointId: E1, minuteMs: T, results: { ended: 1, failed: 0, cancelled: 0 } },
+      { endpointId: E2, minuteMs: T + 60_000, results: { ended: 3, failed: 1, canceled: 2 } },
+      { endpointId: E1, minuteMs: T, results: { ended: 1, failed: 0, canceled: 0 } },
     ])
     assert.equal((await store.metrics.results(T, T + 180_000, 1)).length, 1)
   },
 
   'buckets are those of one endpoint, and a deleted endpoint gets no new ones': async ({ store }) => {
     const gone = 'gone' as EndpointId
-    await store.endpoints.insert(endpointOf(E2, { owner: STRANGER }))
+    await store.endpoints.insert(makeEndpoint(E2, { owner: STRANGER }))
     await store.metrics.add([
       { endpointId: E2, minuteMs: T, bucket: completed(1) },
       { endpointId: gone, minuteMs: T, bucket: completed(1) },

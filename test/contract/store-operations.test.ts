@@ -6,19 +6,19 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId } from '../../src/core/ids.ts'
 import {
-  type KnownRow,
+  type CachedRow,
   layered,
   OPERATIONS,
   type OperationName,
   type StoreOperation,
 } from '../../src/ports/store/operations.ts'
 import type { Store } from '../../src/ports/store/store.ts'
-import { KnownRows, remembering } from '../../src/services/known-rows.ts'
+import { CachedRows, remembering } from '../../src/services/known-rows.ts'
 import { holdingRemovals } from '../../src/services/observing/server-time.ts'
 import { operations } from '../../src/store/engines/operations.ts'
 import type { Operation } from '../../src/store/operations/operation.ts'
 import { systemClock } from '../../src/system/clock.ts'
-import { measuring } from '../../src/system/observing/instrumented-store.ts'
+import { createMeasuring } from '../../src/system/observing/instrumented-store.ts'
 import { emptiedSqlite } from '../support/emptied-stores.ts'
 import { storeContract } from './store-contract.ts'
 
@@ -26,7 +26,7 @@ import { storeContract } from './store-contract.ts'
 const COUNTS = ['jobs_finished', 'idle_since_ms', 'idle_ms', 'counted_until_ms', 'counted_idle_ms', 'counted_frozen_ms']
 /** A worker has said that it is ready before it claims, so a claim changes the state of no worker that calls. */
 const CLAIMED = ['state', 'ready_at_ms']
-const TABLES: Readonly<Record<KnownRow, string>> = { endpoint: 'endpoints', worker: 'workers' }
+const TABLES: Readonly<Record<CachedRow, string>> = { endpoint: 'endpoints', worker: 'workers' }
 
 const declared = Object.entries(OPERATIONS).flatMap(([part, methods]) =>
   Object.entries<StoreOperation>(methods).map(([method, nature]) => [`${part}.${method}`, nature] as const),
@@ -48,12 +48,12 @@ test('the port declares every operation of the store, and the contract runs it',
 })
 
 test('an operation that is declared as a read changes no table', () => {
-  const changing = declared.filter(([name, { reads }]) => reads && changesOf(name).length > 0)
+  const changing = declared.filter(([name, { reads }]) => reads && listChanges(name).length > 0)
   assert.deepEqual(changing, [])
 })
 
 test('an operation that changes rows kept in memory says so', () => {
-  for (const row of Object.keys(TABLES) as KnownRow[]) {
+  for (const row of Object.keys(TABLES) as CachedRow[]) {
     const silent = declared.filter(([name, { changes = [] }]) => changesRow(name, row) && !changes.includes(row))
     assert.deepEqual(silent, [], `these change the row of an ${row}`)
     const wrong = declared.filter(
@@ -68,10 +68,10 @@ test('an operation that changes rows kept in memory says so', () => {
  */
 function withLayers(store: Store): Store {
   const known = {
-    endpoint: new KnownRows((id: EndpointId) => store.endpoints.find(id), systemClock),
-    worker: new KnownRows((hash: string) => store.workers.findByToken(hash), systemClock),
+    endpoint: new CachedRows((id: EndpointId) => store.endpoints.find(id), systemClock),
+    worker: new CachedRows((hash: string) => store.workers.findByToken(hash), systemClock),
   }
-  const layers = [measuring(systemClock, () => {}), holdingRemovals({ isHeld: () => false }), remembering(known)]
+  const layers = [createMeasuring(systemClock, () => {}), holdingRemovals({ isHeld: () => false }), remembering(known)]
   return layers.reduce((below, layer) => layered(below, layer), store)
 }
 
@@ -100,7 +100,7 @@ function recordStatements(): Map<string, Set<string>> {
 }
 
 /** The changes of tables that an operation makes. */
-function changesOf(name: string): { verb: string; table: string; sql: string }[] {
+function listChanges(name: string): { verb: string; table: string; sql: string }[] {
   return [...(statements.get(name) ?? [])].flatMap(sql => {
     const [, verb, table] = /^\s*(INSERT INTO|UPDATE|DELETE FROM) (\w+)/.exec(sql) ?? []
     return verb === undefined || table === undefined ? [] : [{ verb, table, sql }]
@@ -108,12 +108,12 @@ function changesOf(name: string): { verb: string; table: string; sql: string }[]
 }
 
 function tables(name: string): string[] {
-  return changesOf(name).map(({ table }) => table)
+  return listChanges(name).map(({ table }) => table)
 }
 
-function changesRow(name: string, row: KnownRow): boolean {
+function changesRow(name: string, row: CachedRow): boolean {
   const spared = new Set(name === 'jobs.claim' ? [...COUNTS, ...CLAIMED] : COUNTS)
-  return changesOf(name)
+  return listChanges(name)
     .filter(({ table }) => table === TABLES[row])
     .some(({ verb, sql }) => verb !== 'UPDATE' || changedColumns(sql).some(column => !spared.has(column)))
 }

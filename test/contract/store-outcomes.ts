@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { lostReason, MAX_LOST_ATTEMPTS } from '../../src/core/jobs/job.ts'
-import { BROKEN, type Cases, DONE, E1, jobId, jobOf, T0, W1, W2 } from './store-world.ts'
+import { BROKEN, type Cases, DONE, E1, jobId, makeJob, T0, W1, W2 } from './store-world.ts'
 
-const RETENTION = jobOf('x').retentionMs
+const RETENTION = makeJob('x').retentionMs
 
 /** Ends and steps back of jobs, with their traces at workers and endpoints. */
 export const outcomeCases: Cases = {
@@ -228,7 +228,7 @@ export const outcomeCases: Cases = {
     assert.deepEqual(await jobOutcomes.release(W2, { jobId: jobId('a'), attempt: 1 }), [])
     const [move] = await jobOutcomes.release(W1, { jobId: jobId('a'), attempt: 1 })
     assert.equal(move?.from, 'IN_PROGRESS')
-    assert.deepEqual(await world.read('a'), jobOf('a', { input: '' }))
+    assert.deepEqual(await world.read('a'), makeJob('a', { input: '' }))
     assert.equal((await world.load()).idleSinceMs, null)
     assert.equal((await jobOutcomes.release(W1, 'all'))[0]?.job.id, 'b')
     assert.deepEqual([(await world.load()).held, (await world.load()).idleSinceMs], [0, T0])
@@ -276,9 +276,9 @@ export const outcomeCases: Cases = {
 
   'idempotency keys that are left say that there is more to remove': async world => {
     const { jobs, jobOutcomes } = world.store
-    for (const id of ['a', 'b', 'c']) await jobs.insertOnce(jobOf(id), `key ${id}`, T0 + 5)
-    assert.deepEqual(await jobOutcomes.removeExpired(T0 + 5, 2), { jobs: [], cancelled: [], more: true })
-    assert.deepEqual(await jobOutcomes.removeExpired(T0 + 5, 2), { jobs: [], cancelled: [], more: false })
+    for (const id of ['a', 'b', 'c']) await jobs.insertOnce(makeJob(id), `key ${id}`, T0 + 5)
+    assert.deepEqual(await jobOutcomes.removeExpired(T0 + 5, 2), { jobs: [], canceled: [], more: true })
+    assert.deepEqual(await jobOutcomes.removeExpired(T0 + 5, 2), { jobs: [], canceled: [], more: false })
   },
 
   'the next deadline is the first timeout or expiry': async world => {
@@ -324,8 +324,8 @@ export const outcomeCases: Cases = {
     await world.finish('a', W1, BROKEN)
     const move = await jobOutcomes.retry(E1, jobId('a'), T0 + 7, T0 + 50)
     assert.equal(move?.from, 'FAILED')
-    const fresh = { position: T0 + 7, queuedAtMs: T0 + 50, expiresAtMs: T0 + 50 + jobOf('a').ttlMs }
-    assert.deepEqual(await world.read('a'), jobOf('a', { ...fresh, input: '' }))
+    const fresh = { position: T0 + 7, queuedAtMs: T0 + 50, expiresAtMs: T0 + 50 + makeJob('a').ttlMs }
+    assert.deepEqual(await world.read('a'), makeJob('a', { ...fresh, input: '' }))
     assert.deepEqual((await streams.read(jobId('a'), 0, 100))?.chunks, [])
     assert.equal((await endpoints.snapshot(E1))?.counters.retried, 1)
     assert.equal(await world.finish('a', W1, DONE), null, 'its last worker has no claim to it any more')

@@ -14,19 +14,19 @@ import {
   DONE,
   E1,
   EXIT,
-  endpointOf,
   jobId,
-  jobOf,
+  makeEndpoint,
+  makeJob,
+  makeRegistry,
+  makeTemplate,
+  makeVolume,
+  makeWorker,
   OWNER,
-  registryOf,
   replaceTemplate,
   T0,
   TPL,
-  templateOf,
-  volumeOf,
   W1,
   World,
-  workerOf,
 } from './store-world.ts'
 
 const next = { version: migrations.at(-1)!.version + 1, name: 'next', statements: ['CREATE TABLE more (id TEXT)'] }
@@ -81,7 +81,7 @@ describe('the store on PostgreSQL', { skip: noPostgres }, () => {
 
   test('jobs that are inserted at the same time are all kept, and one that fails does not fail the others', async context => {
     const { store, world } = await opened(context)
-    const insert = (changes: Partial<Job>, n: number) => store.jobs.insert(jobOf(`job-${n}`, changes))
+    const insert = (changes: Partial<Job>, n: number) => store.jobs.insert(makeJob(`job-${n}`, changes))
     const inputs = [
       '{"a":1}',
       '"\\u0000"',
@@ -133,7 +133,7 @@ describe('the store on PostgreSQL', { skip: noPostgres }, () => {
     const { endpoint } = await world.snapshot()
     assert.equal(await store.endpoints.replace({ ...endpoint, workersMax: 3 }, endpoint, T0), true)
     const added = await Promise.all(
-      Array.from({ length: 10 }, (_, n) => store.workers.insert(workerOf(`w-${n}`), `token-${n}`)),
+      Array.from({ length: 10 }, (_, n) => store.workers.insert(makeWorker(`w-${n}`), `token-${n}`)),
     )
     assert.equal(added.filter(Boolean).length, 3)
     await world.jobs('a')
@@ -151,18 +151,18 @@ describe('the store on PostgreSQL', { skip: noPostgres }, () => {
   test('concurrent changes of templates, endpoints and registries finish, each version with its release', async context => {
     const { store } = await opened(context)
     const { endpoints, templates, registries, releases, volumes } = store
-    await volumes.insert(volumeOf('v1'))
+    await volumes.insert(makeVolume('v1'))
     for (let round = 0; round < 5; round += 1) {
       const id = `r${round}` as RegistryId
-      await registries.insert(registryOf(id), 'sealed')
-      await replaceTemplate(templates, templateOf(TPL, { registry: id }), T0)
+      await registries.insert(makeRegistry(id), 'sealed')
+      await replaceTemplate(templates, makeTemplate(TPL, { registry: id }), T0)
       const change = async (n: number) => {
         const before = (await endpoints.find(E1))!
         const after = { ...before, version: before.version + 1, env: { N: `${round}.${n}` } }
         return endpoints.replace({ ...after, networkVolumeIds: n % 2 ? ['v1' as VolumeId] : [] }, before, T0)
       }
-      const own = templateOf(`own-${round}`, { listed: false })
-      await endpoints.insert(endpointOf(`other${round}`, { templateId: own.id }), own)
+      const own = makeTemplate(`own-${round}`, { listed: false })
+      await endpoints.insert(makeEndpoint(`other${round}`, { templateId: own.id }), own)
       const copied = async () => {
         const before = (await endpoints.find(`other${round}` as EndpointId))!
         return endpoints.replace({ ...before, version: before.version + 1, templateId: TPL }, before, T0)
@@ -170,7 +170,7 @@ describe('the store on PostgreSQL', { skip: noPostgres }, () => {
       const tries = await Promise.all([
         ...Array.from({ length: 4 }, (_, n) => change(n)),
         ...Array.from({ length: 4 }, (_, n) =>
-          replaceTemplate(templates, templateOf(TPL, { image: `image:${n}` }), T0),
+          replaceTemplate(templates, makeTemplate(TPL, { image: `image:${n}` }), T0),
         ),
         copied(),
         registries.remove(OWNER, id, T0),
@@ -191,7 +191,7 @@ describe('the store on PostgreSQL', { skip: noPostgres }, () => {
   test('jobs that come while their endpoint is removed are refused or removed with it', async context => {
     const { world, store } = await opened(context)
     await world.jobs('a')
-    const inserts = Array.from({ length: 20 }, (_, n) => store.jobs.insert(jobOf(`late-${n}`)))
+    const inserts = Array.from({ length: 20 }, (_, n) => store.jobs.insert(makeJob(`late-${n}`)))
     const [, ...accepted] = await Promise.all([store.endpoints.remove(E1, T0), ...inserts])
     const cancelled = await world.removeAll()
     assert.equal(cancelled.length, accepted.filter(Boolean).length + 1)
@@ -201,7 +201,7 @@ describe('the store on PostgreSQL', { skip: noPostgres }, () => {
   test('one key that comes many times at once makes one job', async context => {
     const { store } = await opened(context)
     const ids = await Promise.all(
-      Array.from({ length: 20 }, (_, n) => store.jobs.insertOnce(jobOf(`job-${n}`), 'key', T0 + 1_000)),
+      Array.from({ length: 20 }, (_, n) => store.jobs.insertOnce(makeJob(`job-${n}`), 'key', T0 + 1_000)),
     )
     assert.equal(new Set(ids).size, 1)
   })
@@ -219,7 +219,7 @@ describe('the store on PostgreSQL', { skip: noPostgres }, () => {
     const { schema, store, world } = await opened(context, testDatabase)
     const results: PromiseSettledResult<boolean>[] = []
     for (let round = 0; round < 5; round += 1) {
-      const inserts = Array.from({ length: 40 }, (_, n) => store.jobs.insert(jobOf(`job-${round}-${n}`)))
+      const inserts = Array.from({ length: 40 }, (_, n) => store.jobs.insert(makeJob(`job-${round}-${n}`)))
       await schema.query(
         `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`,
       )

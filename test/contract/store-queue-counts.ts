@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { SUSPECT_LOST_ATTEMPTS } from '../../src/core/jobs/job.ts'
 import { createSeededRandom } from '../support/seeded-random.ts'
 import { running } from './store-batches.ts'
-import { BROKEN, type Cases, DONE, E1, EXIT, jobId, jobOf, OWNER, T0, W1, type World } from './store-world.ts'
+import { BROKEN, type Cases, DONE, E1, EXIT, jobId, makeJob, OWNER, T0, W1, type World } from './store-world.ts'
 
 const STEPS = 150
 const SEED = 20_261
@@ -12,7 +12,7 @@ async function countJobs(world: World, ids: readonly string[], retried: Readonly
   const counts = {
     queued: 0,
     queuedLowPriority: 0,
-    queuedOfBatches: 0,
+    queuedInBatches: 0,
     inProgress: 0,
     suspectsQueued: 0,
     suspectsInProgress: 0,
@@ -28,7 +28,7 @@ async function countJobs(world: World, ids: readonly string[], retried: Readonly
     if (job.status !== 'IN_QUEUE') continue
     counts[job.lowPriority ? 'queuedLowPriority' : 'queued'] += 1
     if (isSuspect && !job.lowPriority) counts.suspectsQueued += 1
-    if (job.batchId !== null && !isSuspect && !retried.has(id)) counts.queuedOfBatches += 1
+    if (job.batchId !== null && !isSuspect && !retried.has(id)) counts.queuedInBatches += 1
   }
   return counts
 }
@@ -92,7 +92,7 @@ export const queueCountCases: Cases = {
 
   'jobs that come and go at the same time are all counted': async world => {
     const ids = Array.from({ length: 40 }, (_, at) => `job-${at}`)
-    await Promise.all(ids.map(id => world.store.jobs.insert(jobOf(id))))
+    await Promise.all(ids.map(id => world.store.jobs.insert(makeJob(id))))
     assert.equal((await counted(world)).queued, 40)
     const workers = await Promise.all(ids.slice(0, 8).map((_, at) => world.worker(`w-${at}`)))
     const claimed = await Promise.all(workers.map(worker => world.claim(worker, 3)))

@@ -12,16 +12,16 @@ import {
   type Cases,
   E1,
   E2,
-  endpointOf,
-  keyOf,
+  makeEndpoint,
+  makeKey,
+  makeRegistry,
+  makeSecret,
+  makeTemplate,
   OWNER,
-  registryOf,
   replaceTemplate,
   STRANGER,
-  secretOf,
   T0,
   TPL,
-  templateOf,
 } from './store-world.ts'
 
 const T2 = 't2' as TemplateId
@@ -33,9 +33,9 @@ export const recordCases: Cases = {
   'a template is kept as it was given, and found by its id and its name': async ({
     store: { templates, registries },
   }) => {
-    await registries.insert(registryOf(R1), 'sealed')
+    await registries.insert(makeRegistry(R1), 'sealed')
     const kept = { isServerless: false, volumeGb: 3, isPublic: true, category: 'AMD', startSsh: false } as const
-    const template = templateOf(T2, { ...kept, registry: R1 })
+    const template = makeTemplate(T2, { ...kept, registry: R1 })
     assert.equal(await templates.insert(template), true)
     assert.deepEqual(await templates.find(OWNER, T2), template)
     assert.deepEqual(await templates.findByName(OWNER, template.name), template)
@@ -47,39 +47,39 @@ export const recordCases: Cases = {
   },
 
   'a template that is not listed is found, and one that is public by anybody': async ({ store: { templates } }) => {
-    await templates.insert(templateOf('hidden', { listed: false }))
-    await templates.insert(templateOf(T2, { isPublic: true }))
+    await templates.insert(makeTemplate('hidden', { listed: false }))
+    await templates.insert(makeTemplate(T2, { isPublic: true }))
     assert.deepEqual(ids(await templates.list(OWNER)), [TPL, T2])
     assert.equal((await templates.find(OWNER, 'hidden' as TemplateId))?.listed, false)
     assert.equal((await templates.findPublic(T2))?.id, T2)
     assert.equal(await templates.findPublic(TPL), null)
     assert.deepEqual(ids(await templates.listPublic()), [T2])
-    await replaceTemplate(templates, templateOf(T2), T0)
+    await replaceTemplate(templates, makeTemplate(T2), T0)
     assert.equal(await templates.findPublic(T2), null)
     assert.deepEqual(await templates.users(TPL), [E1])
   },
 
   'the templates of an owner that endpoints have are read at once, listed or not': async ({ store }) => {
-    await store.templates.insert(templateOf('hidden', { listed: false }))
-    await store.templates.insert(templateOf(T2))
-    await store.endpoints.insert(endpointOf('e9', { templateId: 'hidden' as TemplateId }))
+    await store.templates.insert(makeTemplate('hidden', { listed: false }))
+    await store.templates.insert(makeTemplate(T2))
+    await store.endpoints.insert(makeEndpoint('e9', { templateId: 'hidden' as TemplateId }))
     assert.deepEqual(ids(await store.templates.ofEndpoints(OWNER)), ['hidden', TPL])
     assert.deepEqual(await store.templates.ofEndpoints(STRANGER), [])
   },
 
   'an owner has a template name once': async ({ store: { templates } }) => {
-    const { name } = templateOf(TPL)
-    assert.equal(await templates.insert(templateOf(T2, { name })), false)
-    assert.equal(await templates.insert(templateOf(T2, { name, owner: STRANGER })), true)
+    const { name } = makeTemplate(TPL)
+    assert.equal(await templates.insert(makeTemplate(T2, { name })), false)
+    assert.equal(await templates.insert(makeTemplate(T2, { name, owner: STRANGER })), true)
     assert.equal(await templates.find(OWNER, T2), null)
   },
 
   'replacing a template makes a new version of each endpoint that uses it': async ({ store }) => {
     const { templates, endpoints } = store
-    await templates.insert(templateOf(T2))
-    await endpoints.insert(endpointOf(E2, { version: 5 }))
-    await endpoints.insert(endpointOf('e3', { templateId: T2 }))
-    const changed = templateOf(TPL, { name: 'renamed', image: 'image:2', listed: false, env: {} })
+    await templates.insert(makeTemplate(T2))
+    await endpoints.insert(makeEndpoint(E2, { version: 5 }))
+    await endpoints.insert(makeEndpoint('e3', { templateId: T2 }))
+    const changed = makeTemplate(TPL, { name: 'renamed', image: 'image:2', listed: false, env: {} })
     assert.deepEqual(await replaceTemplate(templates, changed, T0), [E1, E2])
     assert.deepEqual(await templates.find(OWNER, TPL), changed)
     const versions = (await endpoints.list(OWNER)).map(({ id, version }) => [id, version])
@@ -92,16 +92,16 @@ export const recordCases: Cases = {
 
   'a template cannot be renamed to the name of another, and nothing happens': async ({ store }) => {
     const { templates, endpoints } = store
-    await templates.insert(templateOf(T2))
+    await templates.insert(makeTemplate(T2))
     assert.equal(
-      await replaceTemplate(templates, templateOf(TPL, { name: templateOf(T2).name, image: 'new' }), T0),
+      await replaceTemplate(templates, makeTemplate(TPL, { name: makeTemplate(T2).name, image: 'new' }), T0),
       null,
     )
-    assert.deepEqual(await templates.find(OWNER, TPL), templateOf(TPL))
+    assert.deepEqual(await templates.find(OWNER, TPL), makeTemplate(TPL))
     assert.equal((await endpoints.find(E1))?.version, 1)
-    assert.equal(await replaceTemplate(templates, templateOf('t9'), T0), null)
-    assert.deepEqual(await replaceTemplate(templates, templateOf(T2), T0), [])
-    assert.equal(await templates.replace(templateOf(T2), templateOf(T2, { image: 'not any more' }), T0), 'changed')
+    assert.equal(await replaceTemplate(templates, makeTemplate('t9'), T0), null)
+    assert.deepEqual(await replaceTemplate(templates, makeTemplate(T2), T0), [])
+    assert.equal(await templates.replace(makeTemplate(T2), makeTemplate(T2, { image: 'not any more' }), T0), 'changed')
   },
 
   'a template that an endpoint has cannot be removed': async ({ store: { templates, endpoints } }) => {
@@ -113,11 +113,11 @@ export const recordCases: Cases = {
   },
 
   'secrets are listed without their values, which are given by name': async ({ store: { secrets } }) => {
-    const described = secretOf('2', { description: 'for tests', createdAtMs: T0 + 1 })
-    assert.equal(await secrets.insert(secretOf('1'), 'sealed 1'), true)
+    const described = makeSecret('2', { description: 'for tests', createdAtMs: T0 + 1 })
+    assert.equal(await secrets.insert(makeSecret('1'), 'sealed 1'), true)
     assert.equal(await secrets.insert(described, 'sealed 2'), true)
-    assert.equal(await secrets.insert(secretOf('3', { owner: STRANGER }), 'sealed 3'), true)
-    assert.deepEqual(await secrets.list(OWNER), [secretOf('1'), described])
+    assert.equal(await secrets.insert(makeSecret('3', { owner: STRANGER }), 'sealed 3'), true)
+    assert.deepEqual(await secrets.list(OWNER), [makeSecret('1'), described])
     const values = await secrets.sealedValues(OWNER, ['secret-2', 'secret-3', 'none', 'secret-1'])
     assert.deepEqual([...values].sort(), [
       ['secret-1', 'sealed 1'],
@@ -126,8 +126,8 @@ export const recordCases: Cases = {
   },
 
   'an owner has a secret name once, until the secret is removed': async ({ store: { secrets } }) => {
-    await secrets.insert(secretOf('1'), 'old')
-    const again = secretOf('2', { name: 'secret-1' })
+    await secrets.insert(makeSecret('1'), 'old')
+    const again = makeSecret('2', { name: 'secret-1' })
     assert.equal(await secrets.insert(again, 'new'), false)
     assert.deepEqual([...(await secrets.sealedValues(OWNER, ['secret-1'])).values()], ['old'])
     assert.equal(await secrets.remove(STRANGER, '1' as SecretId), false)
@@ -137,12 +137,12 @@ export const recordCases: Cases = {
   },
 
   'a secret is found by its id and its name, and changed': async ({ store: { secrets } }) => {
-    await secrets.insert(secretOf('1', { description: 'old' }), 'sealed')
+    await secrets.insert(makeSecret('1', { description: 'old' }), 'sealed')
     const id = '1' as SecretId
-    assert.deepEqual(await secrets.find(OWNER, id), secretOf('1', { description: 'old' }))
+    assert.deepEqual(await secrets.find(OWNER, id), makeSecret('1', { description: 'old' }))
     assert.deepEqual((await secrets.findByName(OWNER, 'secret-1'))?.id, id)
     assert.deepEqual([await secrets.find(STRANGER, id), await secrets.findByName(STRANGER, 'secret-1')], [null, null])
-    const described = secretOf('1', { description: 'new' })
+    const described = makeSecret('1', { description: 'new' })
     assert.deepEqual(await secrets.update(OWNER, id, { description: 'new' }), described)
     assert.deepEqual([...(await secrets.sealedValues(OWNER, ['secret-1'])).values()], ['sealed'])
     const changed = { ...described, valueUpdatedAtMs: T0 + 3 }
@@ -157,13 +157,13 @@ export const recordCases: Cases = {
 
   'keys are kept as they were given, found by their hash, listed and removed': async ({ store: { keys } }) => {
     const all = { type: 'restricted', management: 'write', jobs: 'none' } as const
-    const special = keyOf('2', { scope: all, exempt: true, disabled: true, expiresAtMs: T0 + 9, createdAtMs: T0 + 1 })
-    await keys.insert(keyOf('1'))
+    const special = makeKey('2', { scope: all, exempt: true, disabled: true, expiresAtMs: T0 + 9, createdAtMs: T0 + 1 })
+    await keys.insert(makeKey('1'))
     await keys.insert(special)
-    assert.deepEqual(await keys.findByHash('hash-1'), keyOf('1'))
+    assert.deepEqual(await keys.findByHash('hash-1'), makeKey('1'))
     assert.deepEqual(await keys.find('2' as KeyId), special)
-    assert.deepEqual(await keys.list(OWNER), [keyOf('1'), special])
-    assert.deepEqual(ids(await keys.list(OWNER, { after: keyOf('1'), limit: 1 })), ['2'])
+    assert.deepEqual(await keys.list(OWNER), [makeKey('1'), special])
+    assert.deepEqual(ids(await keys.list(OWNER, { after: makeKey('1'), limit: 1 })), ['2'])
     assert.deepEqual(await keys.list(STRANGER), [])
     assert.equal(await keys.remove(STRANGER, '1' as KeyId), 'absent')
     assert.equal(await keys.remove(OWNER, '1' as KeyId), 'removed')
@@ -172,9 +172,9 @@ export const recordCases: Cases = {
   },
 
   'a key is changed as a whole, and its last use only grows': async ({ store: { keys } }) => {
-    await keys.insert(keyOf('1'))
+    await keys.insert(makeKey('1'))
     const scope = { type: 'read-only' } as const
-    const changed = keyOf('1', {
+    const changed = makeKey('1', {
       name: 'new',
       scope,
       disabled: true,
@@ -182,8 +182,8 @@ export const recordCases: Cases = {
       expiresAtMs: T0 + 5,
       kind: 'server',
     })
-    assert.equal(await keys.update(changed, keyOf('1', { name: 'not any more' })), 'outdated')
-    assert.equal(await keys.update(changed, keyOf('1', { lastUsedAtMs: T0 })), 'changed')
+    assert.equal(await keys.update(changed, makeKey('1', { name: 'not any more' })), 'outdated')
+    assert.equal(await keys.update(changed, makeKey('1', { lastUsedAtMs: T0 })), 'changed')
     await keys.used(changed.id, T0 + 7)
     await keys.used(changed.id, T0 + 6)
     assert.deepEqual(await keys.find(changed.id), { ...changed, lastUsedAtMs: T0 + 7 })
@@ -200,10 +200,10 @@ export const recordCases: Cases = {
       key => keys.remove(owner, key.id),
     ]
     for (const weak of [{ disabled: true }, { expiresAtMs: T0 }, { scope: { type: 'read-only' } }] as const)
-      await keys.insert(keyOf(`weak-${Object.keys(weak)[0]}`, { owner, ...weak }))
-    await keys.insert(keyOf('stranger', { owner: STRANGER, scope: FULL_SCOPE }))
+      await keys.insert(makeKey(`weak-${Object.keys(weak)[0]}`, { owner, ...weak }))
+    await keys.insert(makeKey('stranger', { owner: STRANGER, scope: FULL_SCOPE }))
     for (let round = 0; round < 10; round += 1) {
-      const full = ways.map((_, n) => keyOf(`full-${round}-${n}`, { owner, scope: FULL_SCOPE }))
+      const full = ways.map((_, n) => makeKey(`full-${round}-${n}`, { owner, scope: FULL_SCOPE }))
       for (const key of full) await keys.insert(key)
       const left = (await keys.list(owner)).filter(isLastingOperatorKey)
       const ends = await Promise.all(left.map((key, n) => ways[(n + round) % ways.length]!(key)))
@@ -216,7 +216,7 @@ export const recordCases: Cases = {
   },
 
   'an endpoint has one key, which no list shows and which goes with it': async ({ store: { keys, endpoints } }) => {
-    const key = keyOf('1', { kind: 'endpoint', endpointId: E1 })
+    const key = makeKey('1', { kind: 'endpoint', endpointId: E1 })
     assert.equal(await keys.ofEndpoint(E1), null)
     assert.deepEqual(await keys.ensureForEndpoint(key, 'sealed 1'), { key, sealed: 'sealed 1' })
     const again = { ...key, id: '2' as KeyId, hash: 'hash-2' }
@@ -231,7 +231,7 @@ export const recordCases: Cases = {
   'the key of an endpoint is replaced by another, and stays as a record when it is disabled': async ({
     store: { keys },
   }) => {
-    const of = (n: string) => keyOf(n, { kind: 'endpoint', endpointId: E1, createdAtMs: T0 + Number(n) })
+    const of = (n: string) => makeKey(n, { kind: 'endpoint', endpointId: E1, createdAtMs: T0 + Number(n) })
     assert.equal(await keys.replaceForEndpoint(of('1'), 'sealed 1'), null)
     const disabled = { ...of('1'), disabled: true }
     assert.equal(await keys.update(disabled, of('1')), 'changed')

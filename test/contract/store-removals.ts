@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import type { JobId } from '../../src/core/ids.ts'
 import type { Cases } from './store-world.ts'
-import { DONE, E1, E2, endpointOf, jobId, jobOf, OWNER, T0, W1, type World } from './store-world.ts'
+import { DONE, E1, E2, jobId, makeEndpoint, makeJob, OWNER, T0, W1, type World } from './store-world.ts'
 
 const BIG = JSON.stringify('x'.repeat(3 * 1024 * 1024))
 
@@ -13,7 +13,7 @@ async function steps(world: World, limit: number) {
   const all: { rows: number; ids: JobId[] }[] = []
   for (let more = true; more; ) {
     const part = await world.store.removals.removePart(E1, T0, limit)
-    all.push({ rows: part.rows, ids: part.cancelled.map(({ job }) => job.id).sort() })
+    all.push({ rows: part.rows, ids: part.canceled.map(({ job }) => job.id).sort() })
     more = part.more
   }
   return all
@@ -37,7 +37,7 @@ export const removalCases: Cases = {
       const { endpoints, jobs, removals, stops } = world.store
       await world.holder(W1, 'a', 'b')
       await world.jobs(...named(6))
-      for (const key of ['k1', 'k2', 'k3']) await jobs.insertOnce(jobOf(key), key, T0 + 1e9)
+      for (const key of ['k1', 'k2', 'k3']) await jobs.insertOnce(makeJob(key), key, T0 + 1e9)
       await endpoints.remove(E1, T0)
       assert.deepEqual(
         [await endpoints.find(E1), await endpoints.snapshot(E1), await endpoints.ids(), await endpoints.loads(null, 9)],
@@ -55,7 +55,7 @@ export const removalCases: Cases = {
       )
       assert.deepEqual(await stops.pending(W1), ['a', 'b'])
       assert.deepEqual(await removals.endpoints(null, 9), [])
-      assert.deepEqual(await removals.removePart(E1, T0, 9), { cancelled: [], rows: 0, more: false })
+      assert.deepEqual(await removals.removePart(E1, T0, 9), { canceled: [], rows: 0, more: false })
     },
 
   'one step of a removal takes only a few large jobs': async world => {
@@ -79,9 +79,9 @@ export const removalCases: Cases = {
     assert.deepEqual(await jobOutcomes.release(W1, 'all'), [])
     assert.deepEqual(await world.claim(W1, 9), [])
     assert.deepEqual(await world.purge(), [])
-    assert.equal(await jobs.insert(jobOf('late')), false)
-    const { jobs: expired, cancelled } = await jobOutcomes.removeExpired(T0 + 10, 9)
-    assert.deepEqual([expired, cancelled.map(({ job }) => [job.id, job.status])], [[], [['c', 'CANCELLED']]])
+    assert.equal(await jobs.insert(makeJob('late')), false)
+    const { jobs: expired, canceled } = await jobOutcomes.removeExpired(T0 + 10, 9)
+    assert.deepEqual([expired, canceled.map(({ job }) => [job.id, job.status])], [[], [['c', 'CANCELLED']]])
     assert.deepEqual((await world.removeAll()).map(({ job }) => job.id).sort(), ['a', 'b'])
   },
 
@@ -91,10 +91,10 @@ export const removalCases: Cases = {
     await world.job('a')
     await endpoints.remove(E1, T0)
     assert.equal(await endpoints.isFree(E1), false)
-    await assert.rejects(endpoints.insert(endpointOf(E1)), { code: 'conflict' })
+    await assert.rejects(endpoints.insert(makeEndpoint(E1)), { code: 'conflict' })
     await world.removeAll()
     assert.equal(await endpoints.isFree(E1), true)
-    await endpoints.insert(endpointOf(E1))
+    await endpoints.insert(makeEndpoint(E1))
   },
 
   'jobs that expire at one instant are removed in steps of so many': async world => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { WorkerId } from '../../src/core/ids.ts'
-import { batchId, batchOf, look, running, unsettled } from './store-batches.ts'
-import { BROKEN, type Cases, E1, EXIT, jobId, T0, W1, W2, type World, workerOf } from './store-world.ts'
+import { batchId, look, requireBatch, running, unsettled } from './store-batches.ts'
+import { BROKEN, type Cases, E1, EXIT, jobId, makeWorker, T0, W1, W2, type World } from './store-world.ts'
 
 const ids = (jobs: readonly { id: string }[]) => jobs.map(job => job.id)
 const PATIENCE_MS = 30_000
@@ -125,7 +125,7 @@ export const suspectCases: Cases = {
       assert.deepEqual(ids(await world.claim(W1, 1, T0 + PATIENCE_MS - 1)), ['b'])
       assert.deepEqual(await refused(world, W1, T0 + PATIENCE_MS), { holdsBack: true, leavesSuspect: true })
       await setMax(world, 2)
-      await world.store.workers.insert(workerOf(W2), 'a worker that starts')
+      await world.store.workers.insert(makeWorker(W2), 'a worker that starts')
       assert.deepEqual(ids(await world.claim(W1, 1, T0)), ['c'], 'the one that starts will have it')
     },
 
@@ -149,10 +149,10 @@ export const suspectCases: Cases = {
     await running(world, 'b', ['x', 'y'])
     await loseTwice(world, 'x', 'y')
     assert.equal(await batches.before(jobId('x'), 9), null)
-    assert.equal((await world.snapshot()).queue.queuedOfBatches, 0)
+    assert.equal((await world.snapshot()).queue.queuedInBatches, 0)
     await world.worker(W1)
     assert.deepEqual(ids(await world.claim(W1, 9)), ['x'])
-    batchOf(await batches.cancel(E1, batchId('b'), T0))
+    requireBatch(await batches.cancel(E1, batchId('b'), T0))
     assert.deepEqual(await unsettled(world), ['b'])
     const dropped = await batches.cancelWaiting(batchId('b'), T0, 9)
     assert.deepEqual(ids(dropped.map(({ job }) => job)), ['y'])
@@ -192,7 +192,7 @@ export const suspectCases: Cases = {
     await world.worker(W1)
     await world.claim(W1)
     const alone = { queued: 1, inProgress: 1, suspectsQueued: 1, suspectsInProgress: 1, headQueuedAtMs: T0 }
-    assert.deepEqual((await world.snapshot()).queue, { ...alone, queuedLowPriority: 0, queuedOfBatches: 0 })
+    assert.deepEqual((await world.snapshot()).queue, { ...alone, queuedLowPriority: 0, queuedInBatches: 0 })
     await world.job('c', { queuedAtMs: T0 + 7 })
     assert.equal((await world.snapshot()).queue.headQueuedAtMs, T0 + 7, 'what others wait for is not about suspects')
   },

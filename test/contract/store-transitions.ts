@@ -8,10 +8,10 @@ import {
   type Transition,
 } from '../../src/core/jobs/job.ts'
 import type { JobMove } from '../../src/ports/store/store.ts'
-import { BROKEN, type Cases, DONE, E1, jobId, jobOf, T0, W1, type World } from './store-world.ts'
+import { BROKEN, type Cases, DONE, E1, jobId, makeJob, T0, W1, type World } from './store-world.ts'
 
 const A = jobId('a')
-const LATE = T0 + jobOf('x').executionTimeoutMs
+const LATE = T0 + makeJob('x').executionTimeoutMs
 
 /** Every way in which the port moves a job, with the one state that it may lead to. */
 const moves: {
@@ -92,7 +92,7 @@ async function jobIn(status: JobStatus, lost: number, world: World): Promise<Job
 
 const isMove = (value: unknown): value is JobMove => typeof value === 'object' && value !== null && 'from' in value
 
-function caseOf(status: JobStatus, { name, transition, to, lost = 0, run }: (typeof moves)[number]): Cases {
+function transitionCase(status: JobStatus, { name, transition, to, lost = 0, run }: (typeof moves)[number]): Cases {
   const from: readonly JobStatus[] = TRANSITIONS[transition].from
   const sentence = from.includes(status) ? `${name} leads from ${status} to ${to}` : `${name} leaves ${status} alone`
   return {
@@ -121,5 +121,5 @@ function caseOf(status: JobStatus, { name, transition, to, lost = 0, run }: (typ
 /** Each way to move a job, tried on each state: what the table of transitions has happens, and nothing else. */
 export const transitionCases: Cases = Object.assign(
   {},
-  ...JOB_STATUSES.flatMap(status => moves.map(move => caseOf(status, move))),
+  ...JOB_STATUSES.flatMap(status => moves.map(move => transitionCase(status, move))),
 )

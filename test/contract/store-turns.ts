@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { WorkerId } from '../../src/core/ids.ts'
-import { batchId, batchOf, draft, idsOf, look, requestOf, running, unsettled } from './store-batches.ts'
+import { batchId, draft, look, makeRequest, numberedIds, requireBatch, running, unsettled } from './store-batches.ts'
 import { type Cases, E1, jobId, NO_SUSPECTS, OWNER, T0, W1, type World } from './store-world.ts'
 
 /** Order of the jobs that claims get, one after another. */
@@ -23,8 +23,8 @@ export const turnCases: Cases = {
   'a job waits for one request of each batch before it, and a batch for the jobs before it': async world => {
     await world.worker()
     await world.jobs('one', 'two')
-    await running(world, 'a', idsOf('a', 3))
-    await running(world, 'b', idsOf('b', 3))
+    await running(world, 'a', numberedIds('a', 3))
+    await running(world, 'b', numberedIds('b', 3))
     await world.job('three', { position: T0 + 1_000 })
     const wanted = ['one', 'two', 'a-0', 'b-0', 'three', 'a-1', 'b-1', 'a-2', 'b-2']
     assert.deepEqual(await order(world, 10), wanted)
@@ -32,16 +32,16 @@ export const turnCases: Cases = {
 
   'a job that comes while a batch has the line to itself is handed out at the next turn but one': async world => {
     await world.worker()
-    await running(world, 'a', idsOf('a', 9))
-    assert.deepEqual(await order(world, 4), idsOf('a', 4))
+    await running(world, 'a', numberedIds('a', 9))
+    assert.deepEqual(await order(world, 4), numberedIds('a', 4))
     await world.job('new', { position: T0 * 1_024 })
     assert.deepEqual(await order(world, 3), ['a-4', 'new', 'a-5'])
   },
 
   'several at once are the same as one after another': async world => {
     await world.worker()
-    await running(world, 'a', idsOf('a', 3))
-    await running(world, 'b', idsOf('b', 1))
+    await running(world, 'a', numberedIds('a', 3))
+    await running(world, 'b', numberedIds('b', 1))
     await world.job('one', { position: T0 })
     const claimed = (await world.claim(W1, 4)).map(({ id }) => id)
     assert.deepEqual(claimed.sort(), ['a-0', 'a-1', 'b-0', 'one'])
@@ -55,8 +55,8 @@ export const turnCases: Cases = {
   'low priority comes after all others, within a batch and beyond it': async world => {
     await world.worker()
     const fields = { id: batchId('b'), owner: OWNER, endpointId: E1, name: null, webhook: null }
-    const requests = [requestOf('low', { lowPriority: true }), requestOf('x'), requestOf('y')]
-    batchOf(await world.store.batches.create(fields, requests, T0, null))
+    const requests = [makeRequest('low', { lowPriority: true }), makeRequest('x'), makeRequest('y')]
+    requireBatch(await world.store.batches.create(fields, requests, T0, null))
     await world.store.batches.finalize(E1, fields.id, T0)
     await world.store.batches.release(fields.id, 9)
     await world.job('low job', { lowPriority: true, position: 1 })
@@ -83,7 +83,7 @@ export const turnCases: Cases = {
     await draft(world, 'a', ['x'])
     await running(world, 'b', ['y'])
     await running(world, 'c', ['z'])
-    batchOf(await world.store.batches.cancel(E1, batchId('b'), T0))
+    requireBatch(await world.store.batches.cancel(E1, batchId('b'), T0))
     assert.deepEqual(
       (await world.claim(W1, 9)).map(({ id }) => id),
       ['z'],
@@ -110,10 +110,10 @@ export const turnCases: Cases = {
     await world.worker()
     await world.jobs('single')
     await running(world, 'b', ['x', 'y', 'z'])
-    assert.deepEqual(await batches.before(jobId('z'), 9), { batchId: 'b', before: 2 })
-    assert.deepEqual(await batches.before(jobId('z'), 1), { batchId: 'b', before: 1 }, 'counted to the limit')
+    assert.deepEqual(await batches.before(jobId('z'), 9), { batchId: 'b', requestsAhead: 2 })
+    assert.deepEqual(await batches.before(jobId('z'), 1), { batchId: 'b', requestsAhead: 1 }, 'counted to the limit')
     await order(world, 2)
-    assert.deepEqual(await batches.before(jobId('z'), 9), { batchId: 'b', before: 1 })
+    assert.deepEqual(await batches.before(jobId('z'), 9), { batchId: 'b', requestsAhead: 1 })
     assert.equal(await batches.before(jobId('x'), 9), null)
     assert.equal(await batches.before(jobId('single'), 9), null)
   },
@@ -125,7 +125,7 @@ export const turnCases: Cases = {
     const load = {
       queued: 3,
       queuedLowPriority: 0,
-      queuedOfBatches: 3,
+      queuedInBatches: 3,
       inProgress: 0,
       ...NO_SUSPECTS,
       headQueuedAtMs: T0 + 50,
@@ -135,25 +135,25 @@ export const turnCases: Cases = {
     assert.deepEqual((await world.snapshot()).queue, {
       queued: 2,
       queuedLowPriority: 0,
-      queuedOfBatches: 2,
+      queuedInBatches: 2,
       inProgress: 1,
       ...NO_SUSPECTS,
       headQueuedAtMs: T0 + 90,
     })
     await world.job('single', { queuedAtMs: T0 + 10 })
     const { queue } = await world.snapshot()
-    assert.deepEqual([queue.queued, queue.queuedOfBatches, queue.headQueuedAtMs], [3, 2, T0 + 10])
+    assert.deepEqual([queue.queued, queue.queuedInBatches, queue.headQueuedAtMs], [3, 2, T0 + 10])
   },
 
   'a hundred claims at once give each request of two batches and each job to one worker': async world => {
     const workerIds = Array.from({ length: 10 }, (_, n) => `worker-${n}` as WorkerId)
     for (const id of workerIds) await world.worker(id)
-    await running(world, 'a', idsOf('a', 25))
-    await running(world, 'b', idsOf('b', 25))
-    await Promise.all(idsOf('job', 25).map((id, n) => world.job(id, { position: T0 + n })))
+    await running(world, 'a', numberedIds('a', 25))
+    await running(world, 'b', numberedIds('b', 25))
+    await Promise.all(numberedIds('job', 25).map((id, n) => world.job(id, { position: T0 + n })))
     const claims = await Promise.all(Array.from({ length: 100 }, (_, n) => world.claim(workerIds[n % 10])))
     const claimed = claims.flat().map(({ id }) => id)
-    const all = [...idsOf('a', 25), ...idsOf('b', 25), ...idsOf('job', 25)]
+    const all = [...numberedIds('a', 25), ...numberedIds('b', 25), ...numberedIds('job', 25)]
     assert.deepEqual(claimed.sort(), all.sort())
   },
 
@@ -161,8 +161,8 @@ export const turnCases: Cases = {
     const { jobOutcomes } = world.store
     const workerIds = Array.from({ length: 4 }, (_, n) => `worker-${n}` as WorkerId)
     for (const id of workerIds) await world.worker(id)
-    await running(world, 'a', idsOf('a', 30))
-    await running(world, 'b', idsOf('b', 30))
+    await running(world, 'a', numberedIds('a', 30))
+    await running(world, 'b', numberedIds('b', 30))
     const work = async (workerId: WorkerId) => {
       for (;;) {
         const claimed = await world.claim(workerId, 2)
@@ -170,11 +170,11 @@ export const turnCases: Cases = {
         await Promise.all(claimed.map(({ id }) => world.finish(id, workerId)))
       }
     }
-    const cancels = idsOf('a', 30).filter((_, n) => n % 5 === 0)
+    const cancels = numberedIds('a', 30).filter((_, n) => n % 5 === 0)
     await Promise.all([
       ...workerIds.map(work),
       ...cancels.map(id => jobOutcomes.cancel(E1, jobId(id), T0)),
-      draft(world, 'c', idsOf('c', 20)),
+      draft(world, 'c', numberedIds('c', 20)),
     ])
     for (const id of ['a', 'b']) {
       const { total, completed, failed, finishedAtMs } = await look(world, id)

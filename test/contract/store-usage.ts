@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import {
   HOUR_MS,
-  hourOf,
+  hourStart,
   type JobUsage,
   NO_JOB_USAGE,
   USAGE_READ,
@@ -15,21 +15,21 @@ import {
   E1,
   E2,
   EXIT,
-  endpointOf,
   jobId,
-  jobOf,
+  makeEndpoint,
+  makeJob,
+  makeWorker,
   OWNER,
   STRANGER,
   T0,
   W1,
   W2,
   type World,
-  workerOf,
 } from './store-world.ts'
 
-const FIRST = hourOf(T0)
+const FIRST = hourStart(T0)
 const ALL = { owner: OWNER, endpointId: null, bounds: [FIRST - 1_000 * HOUR_MS, FIRST + 10_000 * HOUR_MS] } as const
-const INPUT = Buffer.byteLength(jobOf('x').input)
+const INPUT = Buffer.byteLength(makeJob('x').input)
 const OUTPUT = Buffer.byteLength(DONE.output!)
 
 /** Counts of the jobs of {@link E1}, without the figures that are 0. */
@@ -161,14 +161,14 @@ const jobUsageCases: Cases = {
 
   'usage is read by spans of hours, for one endpoint or for all of an owner': async world => {
     const { endpoints, usage } = world.store
-    await endpoints.insert(endpointOf(E2))
+    await endpoints.insert(makeEndpoint(E2))
     await world.worker()
     for (const [index, hour] of [0, 1, 3].entries()) {
       await world.job(`job-${index}`)
       await world.claim(W1, 1, FIRST + hour * HOUR_MS)
       await world.finish(`job-${index}`, W1, DONE, FIRST + hour * HOUR_MS + 5)
     }
-    await world.store.jobs.insert(jobOf('other', { endpointId: E2 }))
+    await world.store.jobs.insert(makeJob('other', { endpointId: E2 }))
     await world.store.jobOutcomes.cancel(E2, jobId('other'), T0)
     const bounds = [0, 1, 2, 4].map(hour => FIRST + hour * HOUR_MS)
     const read = async (owner: typeof OWNER, endpointId: EndpointId | null) => {
@@ -214,7 +214,7 @@ const jobUsageCases: Cases = {
 const workerUsageCases: Cases = {
   'a worker counts its start, its jobs and its idle time, up to its end and once': async world => {
     const { workers } = world.store
-    await workers.insert(workerOf(W1), 'token')
+    await workers.insert(makeWorker(W1), 'token')
     await workers.seen(W1, 1, null, T0 + 1_000)
     await world.job('a')
     await world.claim(W1, 1, T0 + 1_500)
@@ -227,14 +227,14 @@ const workerUsageCases: Cases = {
   },
 
   'a worker that never asked for a job counts as starting': async world => {
-    await world.store.workers.insert(workerOf(W1), 'token')
+    await world.store.workers.insert(makeWorker(W1), 'token')
     await world.store.workers.exited(W1, EXIT, T0 + 700)
     assert.deepEqual(await time(world, T0 + 700), [700, 0, 0])
   },
 
   'counting in between changes no sum, however often it is done': async world => {
     const { workers, usage } = world.store
-    await workers.insert(workerOf(W1), 'token')
+    await workers.insert(makeWorker(W1), 'token')
     await usage.countWorkers(T0 + 500, T0 + 500, 9)
     await workers.seen(W1, 1, null, T0 + 1_000)
     await usage.countWorkers(T0 + 1_200, T0 + 1_200, 9)
@@ -251,7 +251,7 @@ const workerUsageCases: Cases = {
 
   'the time in which a worker was frozen is counted by itself, and goes on until it is thawed or ends': async world => {
     const { workers, usage } = world.store
-    await workers.insert(workerOf(W1), 'token')
+    await workers.insert(makeWorker(W1), 'token')
     await workers.seen(W1, 1, null, T0 + 1_000)
     await workers.freeze(W1, T0 + 3_000)
     assert.deepEqual(await time(world, T0 + 4_000), [1_000, 0, 2_000, 1_000])
@@ -271,7 +271,7 @@ const workerUsageCases: Cases = {
   'a worker that serves requests counts as idle and running as it is noted, and nothing of one that has ended':
     async world => {
       const { workers, usage } = world.store
-      await workers.insert(workerOf(W1), 'token')
+      await workers.insert(makeWorker(W1), 'token')
       await workers.served([{ id: W1, idleMs: 7, isBusy: true }], T0 + 5)
       await workers.seen(W1, 1, null, T0 + 1_000)
       await workers.served([{ id: W1, idleMs: 2_000, isBusy: true }], T0 + 4_000)
@@ -293,7 +293,7 @@ const workerUsageCases: Cases = {
 
   'time is counted in the hours in which it passed': async world => {
     const { workers, usage } = world.store
-    await workers.insert(workerOf(W1, { createdAtMs: FIRST + 1_000 }), 'token')
+    await workers.insert(makeWorker(W1, { createdAtMs: FIRST + 1_000 }), 'token')
     await workers.seen(W1, 1, null, FIRST + HOUR_MS + 2_000)
     await workers.exited(W1, EXIT, FIRST + 3 * HOUR_MS + 4_000)
     const bounds = [0, 1, 2, 3, 4].map(hour => FIRST + hour * HOUR_MS)
@@ -332,7 +332,7 @@ const workerUsageCases: Cases = {
     const { endpoints, workers, usage } = world.store
     const gpu = { kind: 'gpu', pools: ['ADA_24', 'AMPERE_16'], excludedTypes: [], count: 2 } as const
     const compute = { ...gpu, allowedCudaVersions: [], minCudaVersion: null }
-    await endpoints.insert(endpointOf(E2, { compute }))
+    await endpoints.insert(makeEndpoint(E2, { compute }))
     await world.worker(W1)
     await world.worker(W2, { endpointId: E2 })
     await workers.exited(W2, EXIT, T0 + 10)
@@ -352,7 +352,7 @@ const workerUsageCases: Cases = {
       const { workers, usage } = world.store
       const asked = { gpus: 2, pool: 'ADA_24', cpu: null }
       const placement = { gpus: [], pool: null, vcpus: null, memoryMb: null, asked }
-      await workers.insert(workerOf(W1, { placement }), 'token')
+      await workers.insert(makeWorker(W1, { placement }), 'token')
       const sums = async (atMs: number) =>
         (await usage.workers(ALL, atMs)).sums.map(({ flavor, usage: { startingMs } }) => [flavor, startingMs])
       assert.deepEqual(await sums(T0 + 500), [['waiting', 500]])
@@ -370,7 +370,7 @@ const workerUsageCases: Cases = {
       assert.deepEqual(await sums(T0 + 2_000), placed)
       await workers.exited(W1, EXIT, T0 + 2_000)
       assert.deepEqual(await sums(T0 + 9_000), placed)
-      await workers.insert(workerOf(W2, { placement }), 'another')
+      await workers.insert(makeWorker(W2, { placement }), 'another')
       await workers.exited(W2, EXIT, T0 + 300)
       assert.deepEqual((await sums(T0 + 9_000)).at(-1), ['waiting', 1_300], 'one that never had a place')
     },
@@ -378,11 +378,11 @@ const workerUsageCases: Cases = {
   'what the workers of an owner are doing now is known by their hardware': async world => {
     const { endpoints, workers, usage } = world.store
     const gpu = { kind: 'gpu', pools: ['ADA_24'], excludedTypes: [], count: 2 } as const
-    await endpoints.insert(endpointOf(E2, { compute: { ...gpu, allowedCudaVersions: [], minCudaVersion: null } }))
+    await endpoints.insert(makeEndpoint(E2, { compute: { ...gpu, allowedCudaVersions: [], minCudaVersion: null } }))
     assert.deepEqual(await usage.running(OWNER), [])
     await world.worker('idle')
     await world.holder('busy' as typeof W1, 'a')
-    await workers.insert(workerOf('new', { endpointId: E2 }), 'new')
+    await workers.insert(makeWorker('new', { endpointId: E2 }), 'new')
     await workers.exited(await world.worker('gone'), EXIT, T0)
     assert.deepEqual(
       (await usage.running(OWNER)).map(({ flavor, phase, workers }) => [flavor, phase, workers]),

@@ -4,7 +4,7 @@ import { MAX_LOST_ATTEMPTS } from '../../src/core/jobs/job.ts'
 import { jobView } from '../../src/core/jobs/job-view.ts'
 import { receiverNumber, UNKNOWN_RECEIVER, WEBHOOK, type WebhookTry } from '../../src/core/jobs/webhook.ts'
 import type { DueWebhooksRequest } from '../../src/ports/store/store.ts'
-import { BROKEN, type Cases, DONE, E1, E2, jobId, jobOf, OWNER, STRANGER, T0, W1, type World } from './store-world.ts'
+import { BROKEN, type Cases, DONE, E1, E2, jobId, makeJob, OWNER, STRANGER, T0, W1, type World } from './store-world.ts'
 
 const webhook = 'https://example.com/hook?ü'
 
@@ -27,7 +27,7 @@ async function onlyDue(world: World, nowMs: number) {
   return due[0]!
 }
 
-function tryOf(number: number, atMs: number, status: number | null = 500): WebhookTry {
+function makeTry(number: number, atMs: number, status: number | null = 500): WebhookTry {
   return { number, atMs, tookMs: 5, status, error: status === null ? 'no answer' : null }
 }
 
@@ -75,11 +75,11 @@ export const webhookCases: Cases = {
         await world.finish(id, W1, DONE, T0 + index)
       }
       const [first] = await webhooks.list(E1, jobId('a'))
-      await webhooks.recordTry(first!.id, tryOf(1, T0 + 10, 200))
+      await webhooks.recordTry(first!.id, makeTry(1, T0 + 10, 200))
       const asked = { endpointId: E1, state: null, slice: { after: null, limit: 10 }, maxRead: 100 } as const
       const all = await webhooks.page(asked)
       assert.deepEqual([all.deliveries.map(({ jobId }) => jobId), all.readUntil], [['c', 'b', 'a'], null])
-      assert.deepEqual(all.deliveries[2]?.tries, [tryOf(1, T0 + 10, 200)])
+      assert.deepEqual(all.deliveries[2]?.tries, [makeTry(1, T0 + 10, 200)])
       const of = async (changes: Partial<Parameters<typeof webhooks.page>[0]>) =>
         (await webhooks.page({ ...asked, ...changes })).deliveries.map(({ jobId }) => jobId)
       assert.deepEqual(await of({ state: 'DELIVERED' }), ['a'])
@@ -168,30 +168,30 @@ export const webhookCases: Cases = {
     await held(world, 'a')
     await world.finish('a', W1, DONE, T0)
     const { id } = await onlyDue(world, T0)
-    assert.equal(await webhooks.recordTry(id, tryOf(2, T0)), false)
-    assert.equal(await webhooks.recordTry(id, tryOf(1, T0, null)), true)
-    assert.equal(await webhooks.recordTry(id, tryOf(1, T0, null)), true, 'the very same again')
-    assert.equal(await webhooks.recordTry(id, tryOf(1, T0 + 1)), false)
+    assert.equal(await webhooks.recordTry(id, makeTry(2, T0)), false)
+    assert.equal(await webhooks.recordTry(id, makeTry(1, T0, null)), true)
+    assert.equal(await webhooks.recordTry(id, makeTry(1, T0, null)), true, 'the very same again')
+    assert.equal(await webhooks.recordTry(id, makeTry(1, T0 + 1)), false)
     const dueMs = T0 + 5 + WEBHOOK.pauseMs
     assert.deepEqual(await webhooks.due({ owner: OWNER, nowMs: dueMs - 1, limit: 10 }), [])
     assert.equal(await webhooks.nextDue(T0), dueMs)
     assert.equal(await webhooks.nextDue(dueMs), null)
     assert.equal((await webhooks.open(id))?.tries, 1)
-    await webhooks.recordTry(id, tryOf(2, dueMs))
-    assert.equal(await webhooks.recordTry(id, tryOf(3, dueMs + 20)), true)
-    assert.equal(await webhooks.recordTry(id, tryOf(4, dueMs + 40)), false)
+    await webhooks.recordTry(id, makeTry(2, dueMs))
+    assert.equal(await webhooks.recordTry(id, makeTry(3, dueMs + 20)), true)
+    assert.equal(await webhooks.recordTry(id, makeTry(4, dueMs + 40)), false)
     assert.equal(await webhooks.open(id), null)
     assert.deepEqual(await webhooks.due({ owner: OWNER, nowMs: dueMs + 100_000, limit: 10 }), [])
     const [over] = await webhooks.list(E1, jobId('a'))
     assert.deepEqual([over?.state, over?.dueAtMs], ['FAILED', null])
-    assert.deepEqual(over?.tries, [tryOf(1, T0, null), tryOf(2, dueMs), tryOf(3, dueMs + 20)])
+    assert.deepEqual(over?.tries, [makeTry(1, T0, null), makeTry(2, dueMs), makeTry(3, dueMs + 20)])
   },
 
   'an answer of 200 ends it, and no other endpoint sees it': async world => {
     await held(world, 'a')
     await world.finish('a', W1, DONE, T0)
     const { id } = await onlyDue(world, T0)
-    assert.equal(await world.store.webhooks.recordTry(id, tryOf(1, T0, 200)), true)
+    assert.equal(await world.store.webhooks.recordTry(id, makeTry(1, T0, 200)), true)
     assert.deepEqual(await deliveries(world, 'a'), ['COMPLETED DELIVERED'])
     assert.deepEqual(await deliveries(world, 'a', E2), [])
   },
@@ -200,7 +200,7 @@ export const webhookCases: Cases = {
     const { jobs, jobOutcomes, webhooks } = world.store
     const other = 'https://other.example/hook'
     const add = async (id: string, url: string, atMs: number, owner: OwnerId = OWNER) => {
-      await jobs.insert(jobOf(id, { webhook: url, owner }))
+      await jobs.insert(makeJob(id, { webhook: url, owner }))
       await jobOutcomes.cancel(E1, jobId(id), atMs)
     }
     await add('a1', webhook, T0 + 1)
@@ -251,7 +251,7 @@ export const webhookCases: Cases = {
     await jobOutcomes.cancel(E1, jobId('a'), T0)
     await jobOutcomes.cancel(E1, jobId('b'), T0 + 1)
     const { id } = (await webhooks.due({ owner: OWNER, nowMs: T0, limit: 10 }))[0]!
-    await webhooks.recordTry(id, { ...tryOf(1, T0), tookMs: 0 })
+    await webhooks.recordTry(id, { ...makeTry(1, T0), tookMs: 0 })
     assert.deepEqual(await webhooks.giveUp(T0, T0 + 2, 10), [])
     assert.deepEqual(await webhooks.giveUp(T0 + 1, T0 + 2, 10), [{ endpointId: E1, jobId: jobId('b'), tries: 0 }])
     const rest = await webhooks.giveUp(T0 + WEBHOOK.pauseMs, T0 + WEBHOOK.pauseMs, 10)
@@ -273,12 +273,12 @@ export const webhookCases: Cases = {
     await webhooks.ensureKey(E1, OWNER, key)
     await endpoints.remove(E1, T0 + 1)
     await world.removeAll(E1, T0 + 1)
-    await webhooks.recordTry(id, tryOf(1, T0, 200))
+    await webhooks.recordTry(id, makeTry(1, T0, 200))
     assert.equal(await webhooks.removeOver(T0 + 4, 10), 0)
     assert.equal(await webhooks.removeOver(T0 + 5, 10), 1)
     assert.deepEqual([await deliveries(world, 'a'), await deliveries(world, 'b')], [[], ['CANCELLED PENDING']])
     assert.deepEqual(await webhooks.key(E1), key)
-    await webhooks.recordTry((await onlyDue(world, T0 + 10)).id, tryOf(1, T0 + 10, 200))
+    await webhooks.recordTry((await onlyDue(world, T0 + 10)).id, makeTry(1, T0 + 10, 200))
     assert.equal(await webhooks.removeOver(T0, 10), 0)
     assert.equal(await webhooks.key(E1), null)
   },

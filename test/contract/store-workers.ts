@@ -3,7 +3,20 @@ import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import { type Placement, UNPLACED } from '../../src/core/workers/placement.ts'
 import { WORKER_STATES, type WorkerState } from '../../src/core/workers/worker.ts'
 import type { WorkerProblem } from '../../src/core/workers/worker-problem.ts'
-import { type Cases, E1, E2, EXIT, endpointOf, jobId, OWNER, T0, W1, W2, type World, workerOf } from './store-world.ts'
+import {
+  type Cases,
+  E1,
+  E2,
+  EXIT,
+  jobId,
+  makeEndpoint,
+  makeWorker,
+  OWNER,
+  T0,
+  W1,
+  W2,
+  type World,
+} from './store-world.ts'
 
 const STUCK: WorkerProblem = { kind: 'loop_stuck', forS: 115 }
 const SILENT: WorkerProblem = { kind: 'silent', forS: 35 }
@@ -50,11 +63,11 @@ const steps: { name: string; to: WorkerState; from: WorkerState[]; run: (world: 
   },
 ]
 
-function caseOf(state: WorkerState, { name, to, from, run }: (typeof steps)[number]): Cases {
+function stateCase(state: WorkerState, { name, to, from, run }: (typeof steps)[number]): Cases {
   const moves = from.includes(state)
   return {
     [`${name} ${moves ? `leads a worker from ${state} to ${to}` : `leaves a worker ${state}`}`]: async world => {
-      await world.store.workers.insert(workerOf(W1), 'token')
+      await world.store.workers.insert(makeWorker(W1), 'token')
       await reach[state](world)
       assert.equal((await world.readWorker()).state, state)
       const answer = await run(world)
@@ -65,14 +78,17 @@ function caseOf(state: WorkerState, { name, to, from, run }: (typeof steps)[numb
   }
 }
 
-const stateCases: Cases = Object.assign({}, ...WORKER_STATES.flatMap(state => steps.map(step => caseOf(state, step))))
+const stateCases: Cases = Object.assign(
+  {},
+  ...WORKER_STATES.flatMap(state => steps.map(step => stateCase(state, step))),
+)
 
 /** Workers and their states. */
 export const workerCases: Cases = {
   ...stateCases,
 
   'the download of an image has one begin and one end': async ({ store: { workers } }) => {
-    await workers.insert(workerOf(W1), 'token')
+    await workers.insert(makeWorker(W1), 'token')
     const times = async () => {
       const { pullStartedAtMs, pullEndedAtMs } = (await workers.find(W1))!
       return [pullStartedAtMs, pullEndedAtMs]
@@ -86,7 +102,7 @@ export const workerCases: Cases = {
   },
 
   'a worker is kept as it was given, and found by its id and its token': async ({ store: { workers } }) => {
-    const worker = workerOf(W1, { capacity: 4, sdk: 'sdk/1.0', version: 7 })
+    const worker = makeWorker(W1, { capacity: 4, sdk: 'sdk/1.0', version: 7 })
     assert.equal(await workers.insert(worker, 'hash'), true)
     assert.deepEqual(await workers.find(W1), worker)
     assert.deepEqual(await workers.findByToken('hash'), worker)
@@ -95,7 +111,7 @@ export const workerCases: Cases = {
   },
 
   'a worker that serves is kept with how it does': async ({ store: { workers } }) => {
-    const worker = workerOf(W1, {
+    const worker = makeWorker(W1, {
       serves: { port: 80, healthPort: 81, healthPath: '/well', initTimeoutMs: 1 },
       baseUrl: '',
     })
@@ -106,15 +122,15 @@ export const workerCases: Cases = {
   'a worker that has ended is begun anew under its id, with nothing of what it was, and nobody else is':
     async world => {
       const { workers } = world.store
-      await workers.insert(workerOf(W1), 'first')
+      await workers.insert(makeWorker(W1), 'first')
       await workers.started(W1, 'handle', T0)
       await workers.seen(W1, 4, 'sdk', T0 + 1)
       await workers.noteProblem(W1, STUCK, T0 + 2)
-      assert.equal(await workers.insert(workerOf(W1), 'too early'), false)
+      assert.equal(await workers.insert(makeWorker(W1), 'too early'), false)
       await workers.retire(W1, 'STOPPING', 'idle', T0 + 3)
       await workers.exited(W1, EXIT, T0 + 4)
-      assert.equal(await workers.insert(workerOf(W1, { endpointId: E2 }), 'of another endpoint'), false)
-      const again = workerOf(W1, { version: 2, createdAtMs: T0 + 10, capacity: 1 })
+      assert.equal(await workers.insert(makeWorker(W1, { endpointId: E2 }), 'of another endpoint'), false)
+      const again = makeWorker(W1, { version: 2, createdAtMs: T0 + 10, capacity: 1 })
       assert.equal(await workers.insert(again, 'second'), true)
       assert.deepEqual(await workers.find(W1), again)
       assert.equal(await workers.findByToken('first'), null)
@@ -187,24 +203,24 @@ export const workerCases: Cases = {
 
   'no worker is added beyond the max of its endpoint, those that have ended left out': async world => {
     const { workers, endpoints } = world.store
-    await endpoints.insert(endpointOf(E2, { workersMax: 2 }))
-    const add = (id: string) => workers.insert(workerOf(id, { endpointId: E2 }), id)
+    await endpoints.insert(makeEndpoint(E2, { workersMax: 2 }))
+    const add = (id: string) => workers.insert(makeWorker(id, { endpointId: E2 }), id)
     assert.deepEqual([await add('a'), await add('b'), await add('c')], [true, true, false])
     await workers.retire('a' as WorkerId, 'STOPPING', 'idle', T0)
     assert.equal(await add('c'), false)
     await workers.exited('a' as WorkerId, EXIT, T0)
     assert.equal(await add('c'), true)
-    assert.equal(await workers.insert(workerOf('d', { endpointId: 'gone' as EndpointId }), 'd'), false)
+    assert.equal(await workers.insert(makeWorker('d', { endpointId: 'gone' as EndpointId }), 'd'), false)
   },
 
   'of many workers added at once, as many as the max are': async ({ store: { workers } }) => {
-    const added = Array.from({ length: 30 }, (_, n) => workers.insert(workerOf(`w${n}`), `${n}`))
+    const added = Array.from({ length: 30 }, (_, n) => workers.insert(makeWorker(`w${n}`), `${n}`))
     assert.equal((await Promise.all(added)).filter(ok => ok).length, 10)
   },
 
   'lists have workers of an endpoint newest first, and all that have not ended': async world => {
     const { workers, endpoints } = world.store
-    await endpoints.insert(endpointOf(E2))
+    await endpoints.insert(makeEndpoint(E2))
     await world.worker('b', { createdAtMs: T0 + 2 })
     await world.worker('a', { createdAtMs: T0 + 2 })
     await world.worker('c', { createdAtMs: T0 + 1 })
@@ -228,7 +244,7 @@ export const workerCases: Cases = {
 
   'a start is noted once, with the way to find the worker again': async world => {
     const { workers } = world.store
-    await workers.insert(workerOf(W1), 'token')
+    await workers.insert(makeWorker(W1), 'token')
     await workers.started(W1, 'pid 1', T0 + 3)
     await workers.started(W1, 'pid 1 again', T0 + 4)
     const { handle, startedAtMs, state } = await world.readWorker()
@@ -238,7 +254,7 @@ export const workerCases: Cases = {
 
   'a worker that another server started keeps the way to find it when it is noted to run': async world => {
     const { workers } = world.store
-    await workers.insert(workerOf(W1, { handle: 'pod 1' }), 'token')
+    await workers.insert(makeWorker(W1, { handle: 'pod 1' }), 'token')
     await workers.started(W1, null, T0 + 3)
     const { handle, startedAtMs } = await world.readWorker()
     assert.deepEqual([handle, startedAtMs], ['pod 1', T0 + 3])
@@ -247,7 +263,7 @@ export const workerCases: Cases = {
   'what a platform reports is kept until the end of the worker, and the first place is when it was placed':
     async world => {
       const { workers } = world.store
-      await workers.insert(workerOf(W1, { placement: ON_PLATFORM }), 'token')
+      await workers.insert(makeWorker(W1, { placement: ON_PLATFORM }), 'token')
       assert.equal((await world.readWorker()).platform, null)
       const waits = { place: null, waits: { kind: 'no_room', said: 'full' }, leaves: null } as const
       assert.equal(await workers.reported(W1, waits, T0 + 1), true)
@@ -267,7 +283,7 @@ export const workerCases: Cases = {
 
   'the first request for jobs makes a worker READY and idle': async world => {
     const { workers } = world.store
-    await workers.insert(workerOf(W1), 'token')
+    await workers.insert(makeWorker(W1), 'token')
     const move = await workers.seen(W1, 2, 'sdk/1', T0 + 3)
     const { state, readyAtMs, idleSinceMs, capacity, sdk } = await world.readWorker()
     assert.deepEqual([state, readyAtMs, idleSinceMs, capacity, sdk], ['READY', T0 + 3, T0 + 3, 2, 'sdk/1'])

@@ -56,7 +56,7 @@ export const NO_SUSPECTS = { suspectsQueued: 0, suspectsInProgress: 0 }
 export const EXIT: WorkerExit = { code: 1, signal: null, cause: { kind: 'ended' }, lastLines: ['one', 'two'] }
 
 /** A template as a caller saves it. */
-export function templateOf(id: string, changes: Partial<Template> = {}): Template {
+export function makeTemplate(id: string, changes: Partial<Template> = {}): Template {
   return {
     ...TEMPLATE_DEFAULTS,
     id: id as TemplateId,
@@ -81,7 +81,7 @@ export function templateOf(id: string, changes: Partial<Template> = {}): Templat
 }
 
 /** An endpoint as a caller saves it. */
-export function endpointOf(id: string, changes: Partial<Endpoint> = {}): Endpoint {
+export function makeEndpoint(id: string, changes: Partial<Endpoint> = {}): Endpoint {
   return {
     id: id as EndpointId,
     owner: OWNER,
@@ -100,7 +100,7 @@ export function endpointOf(id: string, changes: Partial<Endpoint> = {}): Endpoin
 }
 
 /** A worker that was just decided on. */
-export function workerOf(id: string, changes: Partial<Worker> = {}): Worker {
+export function makeWorker(id: string, changes: Partial<Worker> = {}): Worker {
   return {
     ...newWorker({
       id: id as WorkerId,
@@ -118,7 +118,7 @@ export function workerOf(id: string, changes: Partial<Worker> = {}): Worker {
 }
 
 /** A job that was just submitted. */
-export function jobOf(id: string, changes: Partial<Job> = {}): Job {
+export function makeJob(id: string, changes: Partial<Job> = {}): Job {
   return {
     id: jobId(id),
     owner: OWNER,
@@ -152,24 +152,24 @@ export function jobOf(id: string, changes: Partial<Job> = {}): Job {
 }
 
 /** A registry. */
-export function registryOf(id: string, changes: Partial<Registry> = {}): Registry {
+export function makeRegistry(id: string, changes: Partial<Registry> = {}): Registry {
   return { id: id as RegistryId, owner: OWNER, name: `registry ${id}`, username: 'me', createdAtMs: T0, ...changes }
 }
 
 /** A network volume. */
-export function volumeOf(id: string, changes: Partial<NetworkVolume> = {}): NetworkVolume {
+export function makeVolume(id: string, changes: Partial<NetworkVolume> = {}): NetworkVolume {
   const place = { sizeGb: 20, dataCenter: 'EU-RO-1', type: 'STANDARD', createdAtMs: T0 } as const
   return { id: id as VolumeId, owner: OWNER, name: `volume ${id}`, ...place, ...changes }
 }
 
 /** A secret. */
-export function secretOf(id: string, changes: Partial<Secret> = {}): Secret {
+export function makeSecret(id: string, changes: Partial<Secret> = {}): Secret {
   const times = { createdAtMs: T0, valueUpdatedAtMs: null }
   return { id: id as SecretId, owner: OWNER, name: `secret-${id}`, description: null, ...times, ...changes }
 }
 
 /** An API key. */
-export function keyOf(id: string, changes: Partial<ApiKey> = {}): ApiKey {
+export function makeKey(id: string, changes: Partial<ApiKey> = {}): ApiKey {
   const scope = { type: 'restricted', management: 'read', jobs: { [E1]: 'write' } } as const
   const flags = { exempt: false, disabled: false, expiresAtMs: null, createdAtMs: T0, lastUsedAtMs: null }
   const kind = { kind: 'user', hint: 'rpa_1234', endpointId: null } as const
@@ -186,13 +186,13 @@ export class World {
 
   /** Puts the endpoint there. */
   async begin(): Promise<void> {
-    assert.equal(await this.store.templates.insert(templateOf(TPL)), true)
-    await this.store.endpoints.insert(endpointOf(E1, { workersMax: 10 }))
+    assert.equal(await this.store.templates.insert(makeTemplate(TPL)), true)
+    await this.store.endpoints.insert(makeEndpoint(E1, { workersMax: 10 }))
   }
 
   /** A worker that asked for jobs once, at {@link T0}. */
   async worker(id: string = W1, changes: Partial<Worker> = {}): Promise<WorkerId> {
-    const worker = workerOf(id, changes)
+    const worker = makeWorker(id, changes)
     assert.equal(await this.store.workers.insert(worker, `token-${id}`), true)
     await this.store.workers.seen(worker.id, 1, null, T0)
     return worker.id
@@ -201,13 +201,13 @@ export class World {
   /** Jobs in the line, one behind the other. */
   async jobs(...ids: string[]): Promise<void> {
     for (const [index, id] of ids.entries()) {
-      assert.equal(await this.store.jobs.insert(jobOf(id, { position: T0 + index })), true)
+      assert.equal(await this.store.jobs.insert(makeJob(id, { position: T0 + index })), true)
     }
   }
 
   /** One job in the line. */
   async job(id: string, changes: Partial<Job> = {}): Promise<JobId> {
-    assert.equal(await this.store.jobs.insert(jobOf(id, changes)), true)
+    assert.equal(await this.store.jobs.insert(makeJob(id, changes)), true)
     return jobId(id)
   }
 
@@ -244,7 +244,7 @@ export class World {
     const cancelled: JobMove[] = []
     for (let more = true; more; ) {
       const part = await this.store.removals.removePart(id, nowMs, 9)
-      cancelled.push(...part.cancelled)
+      cancelled.push(...part.canceled)
       more = part.more
     }
     return cancelled

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { endOfOutput, messageLine } from '../../src/core/output-end.ts'
+import { messageLine, outputEnd } from '../../src/core/output-end.ts'
 
 const FRAMES = Array.from({ length: 10 }, (_, n) => `    at step${n} (file:///a/handler.mjs:${n}:1)`)
 const NODE = [
@@ -25,11 +25,11 @@ const asLines = (lines: readonly string[]) => lines.map(line => ({ line }))
 
 test('a long stack of JavaScript does not push its message out of the last lines', () => {
   const before = Array.from({ length: 40 }, (_, n) => `request ${n}`)
-  const kept = endOfOutput(asLines([...before, ...NODE]))
+  const kept = outputEnd(asLines([...before, ...NODE]))
   assert.equal(kept.length, 20)
   const end = ['TypeError: boom is no function', ...FRAMES.slice(0, 2), '', 'Node.js v26.1.0']
   assert.deepEqual(kept.slice(-end.length), end)
-  assert.deepEqual(endOfOutput(asLines(PYTHON)), PYTHON)
+  assert.deepEqual(outputEnd(asLines(PYTHON)), PYTHON)
 })
 
 test('the message is found among frames, properties and versions, in JavaScript and in Python', () => {

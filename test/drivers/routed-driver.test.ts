@@ -42,7 +42,7 @@ function machine() {
 test('folders run as processes and everything else in containers, and both count towards the limit', async () => {
   const { fleets, open } = machine()
   const driver = open()
-  assert.deepEqual([driver.nameOf('dir:app'), driver.nameOf('python:3')], ['process', 'docker'])
+  assert.deepEqual([driver.nameFor('dir:app'), driver.nameFor('python:3')], ['process', 'docker'])
   await driver.start(spec('a', 'dir:app'))
   await driver.start(spec('b', 'python:3'))
   assert.deepEqual([fleets.process.running(), fleets.docker.running()], [['a'], ['b']])

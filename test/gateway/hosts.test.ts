@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { hostsOf, type NamingSettings } from '../../src/main/listening/addresses.ts'
+import { type NamingSettings, serverHosts } from '../../src/main/listening/addresses.ts'
 import { hostCheck } from '../../src/server/hosts.ts'
 import { machineNames } from '../../src/system/hardware/machine-names.ts'
 
@@ -18,7 +18,7 @@ const SETTINGS: NamingSettings = {
 /** The status with which a request is refused; null for one that may go on. */
 function statusOf(host: string | undefined, settings: Partial<NamingSettings> = {}, url = '/'): number | null {
   const check = hostCheck(
-    hostsOf(
+    serverHosts(
       { ...SETTINGS, ...settings },
       machineNames('My-Server', () => ''),
     ),

@@ -41,7 +41,7 @@ export class JobModel {
   nowMs = 0
   readonly jobs = new Map<string, ModelJob>()
   /** Removed jobs: all operations get 404. */
-  readonly gone = new Set<string>()
+  readonly removed = new Set<string>()
   readonly counters = { completed: 0, failed: 0, retried: 0 }
   #places = 0
 
@@ -153,7 +153,7 @@ export class JobModel {
 
   /** Jobs whose execution timeout has just passed, so that they may have ended or not. */
   unsettled(): ModelJob[] {
-    return this.#overdue().filter(job => this.nowMs <= deadlineOf(job) + TIMEOUT_SLACK_MS)
+    return this.#overdue().filter(job => this.nowMs <= jobDeadline(job) + TIMEOUT_SLACK_MS)
   }
 
   /**
@@ -171,7 +171,7 @@ export class JobModel {
     for (const job of this.jobs.values()) {
       if (job.expiresAt > this.nowMs) continue
       this.jobs.delete(job.id)
-      this.gone.add(job.id)
+      this.removed.add(job.id)
     }
   }
 
@@ -202,7 +202,7 @@ export class JobModel {
 
   #overdue(): ModelJob[] {
     const running = [...this.jobs.values()].filter(({ status }) => status === 'IN_PROGRESS')
-    return running.filter(job => deadlineOf(job) <= this.nowMs && deadlineOf(job) < job.expiresAt)
+    return running.filter(job => jobDeadline(job) <= this.nowMs && jobDeadline(job) < job.expiresAt)
   }
 
   #backToLine(job: ModelJob): void {
@@ -220,6 +220,6 @@ export function isFinal({ status }: ModelJob): boolean {
   return status !== 'IN_QUEUE' && status !== 'IN_PROGRESS'
 }
 
-function deadlineOf(job: ModelJob): number {
+function jobDeadline(job: ModelJob): number {
   return job.startedAt! + job.timeoutMs
 }

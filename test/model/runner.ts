@@ -38,7 +38,7 @@ export class Runner {
   readonly #rig: Rig
   readonly #model = new JobModel()
   readonly #watchers: Watcher[] = []
-  readonly #known = new Map<WorkerId, RigWorker>()
+  readonly #rigWorkers = new Map<WorkerId, RigWorker>()
   #endpoint!: EndpointId
 
   constructor(rig: Rig) {
@@ -230,9 +230,9 @@ export class Runner {
   }
 
   async #poster(by: By, job: ModelJob): Promise<RigWorker | null> {
-    if (by === 'holder') return this.#known.get(job.worker as WorkerId) ?? null
+    if (by === 'holder') return this.#rigWorkers.get(job.worker as WorkerId) ?? null
     await this.#worker(0)
-    return [...this.#known.values()].find(({ id }) => id !== job.worker) ?? null
+    return [...this.#rigWorkers.values()].find(({ id }) => id !== job.worker) ?? null
   }
 
   #watch(job: ModelJob): void {
@@ -263,13 +263,13 @@ export class Runner {
     const running = new Set(this.#rig.fleet.running())
     const alive = (await this.#rig.alive(this.#endpoint)).filter(({ id }) => running.has(id))
     for (const { id } of alive) {
-      if (this.#known.has(id)) continue
-      this.#known.set(id, this.#rig.worker(this.#rig.fleet.started.findIndex(({ workerId }) => workerId === id)))
+      if (this.#rigWorkers.has(id)) continue
+      this.#rigWorkers.set(id, this.#rig.worker(this.#rig.fleet.started.findIndex(({ workerId }) => workerId === id)))
     }
     const takers = alive.filter(({ id, state }) => {
       return (state === 'STARTING' || state === 'READY') && (!holding || this.#model.heldBy(id).length > 0)
     })
-    return this.#known.get(takers[index % takers.length]?.id as WorkerId) ?? null
+    return this.#rigWorkers.get(takers[index % takers.length]?.id as WorkerId) ?? null
   }
 
   async #compare(): Promise<void> {
@@ -282,7 +282,7 @@ export class Runner {
       if (wanted instanceof RegExp) assert.match(error, wanted)
       else assert.equal(error, wanted)
     }
-    for (const id of model.gone) assert.equal((await this.#rig.status(this.#endpoint, id as JobId)).status, 404)
+    for (const id of model.removed) assert.equal((await this.#rig.status(this.#endpoint, id as JobId)).status, 404)
     const jobs = [...model.jobs.values()]
     const inProgress = jobs.filter(({ status }) => status === 'IN_PROGRESS').length
     const counters = { ...model.counters, inProgress, inQueue: model.line().length }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { kindOf, passedOn } from '../../src/relay/calls.ts'
+import { callKind, passedHeaders } from '../../src/relay/calls.ts'
 
 test('the six calls are known, also as old set-ups write them', () => {
   const kinds = [
@@ -13,7 +13,7 @@ test('the six calls are known, also as old set-ups write them', () => {
     ['GET', '/v2/ep/ping/w', 'ping'],
     ['POST', '//v2//ep/job-done//job?isStream=false', 'result'],
   ] as const
-  for (const [method, url, kind] of kinds) assert.equal(kindOf(method, url), kind, url)
+  for (const [method, url, kind] of kinds) assert.equal(callKind(method, url), kind, url)
 })
 
 test('nothing else is passed on', () => {
@@ -35,10 +35,10 @@ test('nothing else is passed on', () => {
     ['POST', '/v2/ep/job-done/%2e%2e/.%2E/..\\graphql'],
     ['GET', 'http://a/v2/ep/ping/w'],
   ] as const
-  for (const [method, url] of others) assert.equal(kindOf(method, url), null, url)
+  for (const [method, url] of others) assert.equal(callKind(method, url), null, url)
 })
 
 test('headers of one connection and those of the relay itself are left out', () => {
   const raw = ['Host', 'a', 'Authorization', 't', 'connection', 'close', 'X-Runyard-Again', '1', 'User-Agent', 'u']
-  assert.deepEqual(passedOn(raw), ['Authorization', 't', 'User-Agent', 'u'])
+  assert.deepEqual(passedHeaders(raw), ['Authorization', 't', 'User-Agent', 'u'])
 })

@@ -25,7 +25,7 @@ test('a large body is a suspect after one death, a small one after three, and th
     [65_536, 1],
     [65_535, 3],
   ] as const) {
-    const trial = quarantine.trialOf('a', bytes)
+    const trial = quarantine.startTrial('a', bytes)
     for (let death = 0; death < together; death += 1) {
       assert.equal(trial.isSuspect, false)
       trial.died()
@@ -40,7 +40,7 @@ test('a large body is a suspect after one death, a small one after three, and th
 
 test('large bodies of a worker are suspects until a server has taken one, all of its bodies for good once one was convicted', () => {
   const quarantine = new Quarantine()
-  const suspects = (token: string) => [65_536, 10].map(bytes => quarantine.trialOf(token, bytes).isSuspect)
+  const suspects = (token: string) => [65_536, 10].map(bytes => quarantine.startTrial(token, bytes).isSuspect)
   quarantine.died('a')
   assert.deepEqual(
     [suspects('a'), suspects('b')],
@@ -54,7 +54,7 @@ test('large bodies of a worker are suspects until a server has taken one, all of
   quarantine.convicted('a')
   quarantine.survived('a')
   assert.deepEqual(suspects('a'), [true, true])
-  const next = quarantine.trialOf('a', 10)
+  const next = quarantine.startTrial('a', 10)
   next.died()
   assert.equal(next.isOver, true)
 })

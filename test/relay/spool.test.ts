@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { test } from 'node:test'
-import { type Kept, Spool } from '../../src/relay/spool.ts'
+import { Spool, type SpooledBody } from '../../src/relay/spool.ts'
 
 const MB = 1_048_576
 const SHARER = { token: 'w', owner: 'a' }
@@ -14,7 +14,7 @@ function pieces(...sizes: number[]): Readable {
   return Readable.from(sizes.map((size, at) => Buffer.alloc(size, 97 + at)))
 }
 
-async function contentOf(kept: Kept): Promise<Buffer> {
+async function contentOf(kept: SpooledBody): Promise<Buffer> {
   const content = kept.read()
   return Buffer.isBuffer(content) ? content : buffer(content)
 }

@@ -3,13 +3,21 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { apiPage } from '../../scripts/site/api.ts'
 import { frontPage } from '../../scripts/site/front-page.ts'
-import { anchorsOf, llmsFullText, llmsText, makeSite, sitePath, summaryOf, titleOf } from '../../scripts/site/pages.ts'
-import { pagesOf, partMistakes } from '../../scripts/site/parts.ts'
+import {
+  listAnchors,
+  llmsFullText,
+  llmsText,
+  makeSite,
+  pageSummary,
+  pageTitle,
+  sitePath,
+} from '../../scripts/site/pages.ts'
+import { listPages, partMistakes } from '../../scripts/site/parts.ts'
 import { JOB_OPERATIONS } from '../../src/api/jobs/operations.ts'
 import { assertNone, files, read } from '../tidy/files.ts'
 
 const site = makeSite({ files, read, api: apiPage() })
-const placed = site.parts.flatMap(pagesOf)
+const placed = site.parts.flatMap(listPages)
 
 test('no link of the site leads nowhere, to a heading either, and each page is in one part', () => {
   assertNone([...site.mistakes])
@@ -25,10 +33,12 @@ test('a page that is in no part is found, and so is one that is gone', () => {
 
 test('each page has a title and says in a sentence what it is about', () => {
   const texts = placed.map(source => [source, site.pages.get(sitePath(source))!.text] as const)
-  assertNone(texts.filter(([, text]) => titleOf(text) === '').map(([source]) => source))
+  assertNone(texts.filter(([, text]) => pageTitle(text) === '').map(([source]) => source))
   const isSentence = (text: string) => /^\S.{10,}[.?!]$/.test(text)
   assertNone(
-    texts.filter(([, text]) => !isSentence(summaryOf(text))).map(([source, text]) => `${source}: ${summaryOf(text)}`),
+    texts
+      .filter(([, text]) => !isSentence(pageSummary(text)))
+      .map(([source, text]) => `${source}: ${pageSummary(text)}`),
   )
 })
 
@@ -65,7 +75,7 @@ test('the front page shows the first call, and leads into each part', () => {
 })
 
 test('titles are names of things, which people search for', () => {
-  const titles = placed.map(source => titleOf(site.pages.get(sitePath(source))!.text))
+  const titles = placed.map(source => pageTitle(site.pages.get(sitePath(source))!.text))
   assertNone(titles.filter(title => /\?|^(?:What|How|Whether|Which|Who|When|Where|Why) /.test(title)))
 })
 
@@ -99,7 +109,7 @@ test('a dead link is found, and so is one to a heading that is not there', () =>
 })
 
 test('headings have the anchors of GitHub', () => {
-  const anchors = anchorsOf('# A `code` word\n\n## Twice, or\n\n## Twice, or\n\n## [Linked](x.md) *text*\n')
+  const anchors = listAnchors('# A `code` word\n\n## Twice, or\n\n## Twice, or\n\n## [Linked](x.md) *text*\n')
   assert.deepEqual([...anchors], ['a-code-word', 'twice-or', 'twice-or-1', 'linked-text'])
 })
 
@@ -116,7 +126,7 @@ test('llms.txt names each page of the parts with its title, and each decision, b
   const text = llmsText(site, '/docs/')
   for (const source of [...placed, ...files.filter(path => path.startsWith('docs/adr/'))]) {
     const path = sitePath(source)
-    assert.ok(text.includes(`- [${titleOf(site.pages.get(path)!.text)}](/docs/${path})`), source)
+    assert.ok(text.includes(`- [${pageTitle(site.pages.get(path)!.text)}](/docs/${path})`), source)
   }
   assert.deepEqual(
     text.split('\n').filter(line => line.startsWith('## ')),

@@ -71,7 +71,7 @@ test('a batch must count the ends of its jobs, is over a day after the last, and
   nowMs = 25 * 3_600_000
   assert.deepEqual([problems, checker.isOver(batch)], [[], false])
   checker.compare({ ...row, completed: 1, failed: 0 })
-  checker.cancelled(batch)
+  checker.canceled(batch)
   store({ ...CLAIM, ...ofBatch(3) })
   assert.match(problems.join(), /counts 1 completed and 0 failed, .* claimed after its batch batch-1 was cancelled/)
   store(changed('IN_PROGRESS', 'FAILED', ofBatch(3)))

@@ -389,7 +389,7 @@ test('a second output, one of another job, and one that shows while the job wait
 
 test('a state that belies the answer to a cancel or a retry is found', () => {
   const { checker, problems, saw } = client(1_000)
-  checker.cancelled(jobId, 0)
+  checker.canceled(jobId, 0)
   saw('COMPLETED', { output: jobId })
   assert.match(problems.join('\n'), /is COMPLETED after its cancel/)
   problems.length = 0

@@ -10,23 +10,23 @@ const MUTANT_SEEDS = 20
 export interface MutantReport {
   /** A seed that found it, which runs first. */
   readonly seed?: number
-  readonly found: RegExp
+  readonly expected: RegExp
 }
 
 /** Runs seeds with a mistake until one reports it. @throws the problems of all seeds if no seed does */
-export async function assertFound(
-  { seed: first = 1, found }: MutantReport,
+export async function assertReported(
+  { seed: first = 1, expected }: MutantReport,
   mistake: Omit<Parameters<typeof runSeed>[1], 'settle' | 'enough'>,
 ): Promise<void> {
   const all: string[] = []
   const seeds = Array.from({ length: MUTANT_SEEDS }, (_, at) => at + 1)
   for (const seed of new Set([first, ...seeds])) {
-    const enough = (problems: readonly string[]) => problems.some(problem => found.test(problem))
+    const enough = (problems: readonly string[]) => problems.some(problem => expected.test(problem))
     const { problems } = await runSeed(seed, { settle, ...mistake, enough })
     if (enough(problems)) return
     all.push(...problems)
   }
-  assert.match(all.join('\n'), found, 'no seed has found it')
+  assert.match(all.join('\n'), expected, 'no seed has found it')
 }
 
 /** A function that returns true for one of every `nth` calls. */

@@ -8,7 +8,7 @@ import type { EndpointSnapshot } from '../../src/core/scaling/scale.ts'
 import { UNPLACED } from '../../src/core/workers/placement.ts'
 import type { QuotaStore } from '../../src/ports/store/quota-store.ts'
 import type { FinishRequest, JobOutcomeStore, JobStore, Store, StreamStore } from '../../src/ports/store/store.ts'
-import { assertFound, everyNth, type MutantReport } from './mutant.ts'
+import { assertReported, everyNth, type MutantReport } from './mutant.ts'
 
 /** A mistake of a store, the code that makes it, and the problem that the checkers report. */
 interface Mutant extends MutantReport {
@@ -39,7 +39,7 @@ const MUTANTS: readonly Mutant[] = [
     name: 'takes results from anyone',
     seed: 25,
     break: withoutFence,
-    found: /which sent no result|that no run of it has sent/,
+    expected: /which sent no result|that no run of it has sent/,
   },
   {
     name: 'forgets jobs',
@@ -47,46 +47,46 @@ const MUTANTS: readonly Mutant[] = [
       const isLost = everyNth(10)
       return withJobs(store, { insert: async job => (isLost() ? true : store.jobs.insert(job)) })
     },
-    found: /has an event that it was accepted, and was not stored/,
+    expected: /has an event that it was accepted, and was not stored/,
   },
   {
     name: 'says that a result is kept, and loses it',
     break: lossy,
-    found: /finish of job .* has an event and was never stored/,
+    expected: /finish of job .* has an event and was never stored/,
   },
   {
     name: 'never notes the end of a worker',
     break: ({ store }) => ({ ...store, workers: { ...store.workers, exited: async () => null } }),
-    found: /although its process has ended/,
+    expected: /although its process has ended/,
   },
   {
     name: 'does not know since when the first job waits',
     seed: 2,
     break: ({ store }) => ({ ...store, endpoints: { ...store.endpoints, snapshot: id => withoutHead(store, id) } }),
-    found: /the first job waits \d+ ms beyond its delay|waits for one of \d+ workers, all busy/,
+    expected: /the first job waits \d+ ms beyond its delay|waits for one of \d+ workers, all busy/,
   },
   {
     name: 'hands out the last job first',
     break: ({ store }) => withJobs(store, { insert: job => store.jobs.insert({ ...job, position: -job.position }) }),
-    found: /was claimed .* before job .*, which was first in the queue/,
+    expected: /was claimed .* before job .*, which was first in the queue/,
   },
   {
     name: 'gives jobs that were lost twice company',
     seed: 9,
     break: sociable,
-    found: /beside job .*lost twice|which was lost twice, was dispatched/,
+    expected: /beside job .*lost twice|which was lost twice, was dispatched/,
   },
   {
     name: 'takes a job from a worker that lives',
     break: thief,
-    found: /was dispatched to worker .* while worker .* runs it/,
+    expected: /was dispatched to worker .* while worker .* runs it/,
   },
   {
     name: 'makes a job of each try with the same key',
     seed: 2,
     break: ({ store }) =>
       withJobs(store, { insertOnce: async job => ((await store.jobs.insert(job)) ? job.id : null) }),
-    found: /was sent \d+ times and has 2 jobs/,
+    expected: /was sent \d+ times and has 2 jobs/,
   },
   {
     name: 'drops chunks',
@@ -95,7 +95,7 @@ const MUTANTS: readonly Mutant[] = [
       const append: StreamStore['append'] = async (...args) => (isLost() ? true : store.streams.append(...args))
       return withStreams(store, { append })
     },
-    found: /chunk \d+ of job .* never arrived/,
+    expected: /chunk \d+ of job .* never arrived/,
   },
   {
     name: 'does not always note that chunks were handed out',
@@ -105,9 +105,9 @@ const MUTANTS: readonly Mutant[] = [
         isLost() ? undefined : store.streams.streamed(...args)
       return withStreams(store, { streamed })
     },
-    found: /chunk \d+ of job .* came after chunk/,
+    expected: /chunk \d+ of job .* came after chunk/,
   },
-  { name: 'loses deliveries of webhooks', break: forgetfulCourier, found: /had \d ends, and has \d deliveries/ },
+  { name: 'loses deliveries of webhooks', break: forgetfulCourier, expected: /had \d ends, and has \d deliveries/ },
   {
     name: 'never finds some deliveries',
     break: ({ store }) => {
@@ -115,13 +115,13 @@ const MUTANTS: readonly Mutant[] = [
         (await store.webhooks.due(...args)).filter(({ id }) => !/[13579]$/.test(id))
       return { ...store, webhooks: { ...store.webhooks, due } }
     },
-    found: /work is left long after the last fault: delivery .* waits after 0 tries/,
+    expected: /work is left long after the last fault: delivery .* waits after 0 tries/,
   },
   {
     name: 'keeps the result of a job that is retried',
     seed: 2,
     break: sticky,
-    found: /is IN_QUEUE and shows the result/,
+    expected: /is IN_QUEUE and shows the result/,
   },
   {
     name: 'purges one job of many',
@@ -133,12 +133,12 @@ const MUTANTS: readonly Mutant[] = [
           left: [],
         }),
       }),
-    found: /is still queued after a purge/,
+    expected: /is still queued after a purge/,
   },
   {
     name: 'counts completions twice',
     break: miscounting,
-    found: /has \d+ completed in the store, and \d+ by the changes/,
+    expected: /has \d+ completed in the store, and \d+ by the changes/,
   },
   {
     name: 'does not see workers',
@@ -150,7 +150,7 @@ const MUTANTS: readonly Mutant[] = [
       }
       return { ...store, endpoints: { ...store.endpoints, snapshot } }
     },
-    found: /is explained as about_to_start .*, but workers are there/,
+    expected: /is explained as about_to_start .*, but workers are there/,
   },
   {
     name: 'forgets what workers were given of the machine',
@@ -160,12 +160,12 @@ const MUTANTS: readonly Mutant[] = [
         (await store.workers.loads()).map(worker => ({ ...worker, placement: UNPLACED }))
       return { ...store, workers: { ...store.workers, loads } }
     },
-    found: /was placed on GPU \d+, which worker .* has/,
+    expected: /was placed on GPU \d+, which worker .* has/,
   },
   {
     name: 'keeps none of the workers that wait for a place',
     break: ({ store }) => ({ ...store, queuedWorkers: { ...store.queuedWorkers, replace: async () => {} } }),
-    found: /has an event about workers without a placement, and the store has no such workers/,
+    expected: /has an event about workers without a placement, and the store has no such workers/,
   },
   {
     name: 'never lets go of workers that wait for a place',
@@ -175,7 +175,7 @@ const MUTANTS: readonly Mutant[] = [
       }
       return { ...store, queuedWorkers: { ...store.queuedWorkers, replace } }
     },
-    found: /waits for a placement, and is not needed/,
+    expected: /waits for a placement, and is not needed/,
   },
   {
     name: 'does not see the jobs that count for limits',
@@ -184,7 +184,7 @@ const MUTANTS: readonly Mutant[] = [
       const jobs: QuotaStore['jobs'] = async () => ({ held: NOTHING_HELD, next: null })
       return { ...store, quotas: { ...store.quotas, jobs } }
     },
-    found: /the account has \d+ queued jobs, and its limit is \d+/,
+    expected: /the account has \d+ queued jobs, and its limit is \d+/,
   },
   {
     name: 'counts the workers of the account as those of others',
@@ -193,24 +193,24 @@ const MUTANTS: readonly Mutant[] = [
         (await store.workers.loads()).map(worker => ({ ...worker, owner: 'another' as OwnerId }))
       return { ...store, workers: { ...store.workers, loads } }
     },
-    found: /the account has \d+ (workers|GPUs), and its limit is \d+/,
+    expected: /the account has \d+ (workers|GPUs), and its limit is \d+/,
   },
   {
     name: 'keeps ended workers for ever',
     break: ({ store }) => ({ ...store, workers: { ...store.workers, removeExited: async () => [] } }),
-    found: /after the retention period \d+ rows are left in ended workers/,
+    expected: /after the retention period \d+ rows are left in ended workers/,
   },
 ]
 
 for (const mutant of MUTANTS) {
   test(`a store that ${mutant.name} is found out`, async () => {
-    await assertFound(mutant, { mutateStore: mutant.break })
+    await assertReported(mutant, { mutateStore: mutant.break })
   })
 }
 
 test('a server that goes by the clock of the machine is found', async () => {
   const found = /early|timed out after|runs \d+ ms after its execution timeout|ms before it was/
-  await assertFound({ found }, { goesByMachine: true })
+  await assertReported({ expected: found }, { goesByMachine: true })
 })
 
 /** Takes each result as if it were the holder's. */

@@ -11,7 +11,7 @@ import type { WorkerId } from '../../src/core/ids.ts'
 import type { RequestOutcome, Reservation, WorkerRequest } from '../../src/gateway/queue/reservation.ts'
 import { aBalanced, aTarget, ENDPOINT } from '../support/request-queues.ts'
 
-const idOf = (name: string) => name as WorkerId
+const toWorkerId = (name: string) => name as WorkerId
 const HEALTHY = { endpoint: ENDPOINT, firstHealthyMs: 0, healthySinceMs: 0, terminatedMs: null, endedMs: null } as const
 
 /** Lines that do what a test says, and the checker that looks on. */
@@ -19,7 +19,7 @@ function watchedQueues() {
   const problems: string[] = []
   const waiting: ((worker: string) => void)[] = []
   const state = { nowMs: 0, load: null as TrafficLoad | null }
-  const program: { -readonly [Field in keyof ProgramState]: ProgramState[Field] } = { id: idOf('a'), ...HEALTHY }
+  const program: { -readonly [Field in keyof ProgramState]: ProgramState[Field] } = { id: toWorkerId('a'), ...HEALTHY }
   const counts = new Map<string, number>()
   const queues: BalancedRequestQueues = {
     keep() {},
@@ -30,7 +30,7 @@ function watchedQueues() {
     reserve: () =>
       new Promise(resolve => {
         const servedAt = aTarget('a').servedAt!
-        waiting.push(worker => resolve({ workerId: idOf(worker), servedAt, waitedMs: 0, release: () => {} }))
+        waiting.push(worker => resolve({ workerId: toWorkerId(worker), servedAt, waitedMs: 0, release: () => {} }))
       }),
   }
   const checker = new RequestQueueChecker(problem => problems.push(problem), {
@@ -88,7 +88,7 @@ test('a request that overtakes others is reported, except with strict affinity',
   const rig = watchedQueues()
   ready(rig)
   void rig.ask()
-  void rig.ask({ affinity: { kind: 'strict', workerId: idOf('a') } })
+  void rig.ask({ affinity: { kind: 'strict', workerId: toWorkerId('a') } })
   void rig.ask()
   await rig.give(1)
   assert.deepEqual(rig.problems, [])
@@ -124,7 +124,7 @@ test('a worker that is not ready, not known, has ended or was never well must no
 test('another worker than the one that is insisted on, and one for a client that is gone, are reported', async () => {
   const rig = watchedQueues()
   ready(rig)
-  void rig.ask({ affinity: { kind: 'strict-resume', workerId: idOf('b') } })
+  void rig.ask({ affinity: { kind: 'strict-resume', workerId: toWorkerId('b') } })
   void rig.ask()
   await rig.give(0)
   rig.controllers[1]!.abort()
@@ -137,7 +137,7 @@ test('a request that waits although a worker has room, for too long, or for a pa
   const rig = watchedQueues()
   rig.watched.keep(aBalanced(), [aTarget('a', { state: 'starting' })])
   void rig.ask()
-  void rig.ask({ avoid: [idOf('a')] })
+  void rig.ask({ avoid: [toWorkerId('a')] })
   rig.checker.settled()
   assert.deepEqual(rig.problems, [])
   ready(rig)
@@ -172,7 +172,7 @@ test('a line that is too long, and counts that are wrong, are reported', () => {
   assert.match(rig.problems.join(), /13 requests wait at endpoint endpoint, and no more than 12 may/)
   const other = watchedQueues()
   ready(other)
-  const workers = [{ workerId: idOf('a'), inFlight: 2, idleSinceMs: null }]
+  const workers = [{ workerId: toWorkerId('a'), inFlight: 2, idleSinceMs: null }]
   other.state.load = { waiting: 1, waitingSinceMs: 0, workers, resumed: [], named: [] }
   other.checker.settled()
   assert.match(other.problems.join(), /the load has 2 requests in flight at worker a, which has 0/)

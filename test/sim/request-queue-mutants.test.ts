@@ -4,7 +4,7 @@ import type { RequestQueueMutation } from '../../sim/app-run.ts'
 import type { BalancedRequestQueues } from '../../sim/checks/request-queue-checker.ts'
 import type { Target } from '../../src/core/workers/socket-address.ts'
 import type { Reservation, Reservations } from '../../src/gateway/queue/reservation.ts'
-import { assertFound, everyNth, type MutantReport } from './mutant.ts'
+import { assertReported, everyNth, type MutantReport } from './mutant.ts'
 
 /** A mistake of the queues, the code that makes it, and the problem that the checkers report. */
 interface Mutant extends MutantReport {
@@ -57,12 +57,12 @@ const MUTANTS: readonly Mutant[] = [
         return withPart(queues, { keep })
       },
     },
-    found: /which then has \d+ requests, and its limit is \d+/,
+    expected: /which then has \d+ requests, and its limit is \d+/,
   },
   {
     name: 'let the last one go first',
     break: { wrap: backwards },
-    found: /got worker .* before request \d+, which was first in the queue/,
+    expected: /got worker .* before request \d+, which was first in the queue/,
   },
   {
     name: 'forget that requests have ended',
@@ -75,7 +75,7 @@ const MUTANTS: readonly Mutant[] = [
         })
       },
     },
-    found: /the load has \d+ requests in flight at worker .*, which has \d+/,
+    expected: /the load has \d+ requests in flight at worker .*, which has \d+/,
   },
   {
     name: 'send requests to workers that are not ready',
@@ -83,7 +83,7 @@ const MUTANTS: readonly Mutant[] = [
       wrap: queues =>
         withTargets(queues, target => ({ ...target, state: target.state === 'starting' ? 'ready' : target.state })),
     },
-    found: /got worker .*, which is starting/,
+    expected: /got worker .*, which is starting/,
   },
   {
     name: 'send requests to workers that drain',
@@ -92,7 +92,7 @@ const MUTANTS: readonly Mutant[] = [
       wrap: queues =>
         withTargets(queues, target => ({ ...target, state: target.state === 'draining' ? 'ready' : target.state })),
     },
-    found: /got worker .*, which is draining/,
+    expected: /got worker .*, which is draining/,
   },
   {
     name: 'do not see some workers',
@@ -100,18 +100,18 @@ const MUTANTS: readonly Mutant[] = [
       wrap: queues =>
         withTargets(queues, target => (/[a-m]$/.test(target.workerId) ? { ...target, state: 'starting' } : target)),
     },
-    found: /waits although worker .* is ready and has capacity/,
+    expected: /waits although worker .* is ready and has capacity/,
   },
   {
     name: 'let as many wait as like to',
     break: { limits: { perEndpoint: 1_000, inAll: 1_000 } },
-    found: /requests wait at endpoint .*, and no more than \d+ may/,
+    expected: /requests wait at endpoint .*, and no more than \d+ may/,
   },
   {
     name: 'let requests wait for ever',
     seed: 10,
     break: { limits: { waitMs: 10_000_000, namedWaitMs: 10_000_000 } },
-    found: /request \d+ of endpoint .* waits for \d+ ms/,
+    expected: /request \d+ of endpoint .* waits for \d+ ms/,
   },
   {
     name: 'lose requests',
@@ -121,7 +121,7 @@ const MUTANTS: readonly Mutant[] = [
         return withReserve(queues, wanted => (isLost() ? new Promise(() => {}) : queues.reserve(wanted)))
       },
     },
-    found: /waits although worker|the load has \d+ waiting requests/,
+    expected: /waits although worker|the load has \d+ waiting requests/,
   },
   {
     name: 'take any worker for one that is insisted on',
@@ -130,7 +130,7 @@ const MUTANTS: readonly Mutant[] = [
         return withReserve(queues, wanted => queues.reserve({ ...wanted, affinity: null }))
       },
     },
-    found: /requires worker/,
+    expected: /requires worker/,
   },
   {
     name: 'keep clients in line that are gone',
@@ -140,7 +140,7 @@ const MUTANTS: readonly Mutant[] = [
         return withReserve(queues, wanted => queues.reserve({ ...wanted, signal: never }))
       },
     },
-    found: /after its client had gone|the load has \d+ waiting requests/,
+    expected: /after its client had gone|the load has \d+ waiting requests/,
   },
   {
     name: 'never forget workers that have ended',
@@ -157,12 +157,12 @@ const MUTANTS: readonly Mutant[] = [
         return withPart(queues, { keep })
       },
     },
-    found: /got worker .*, which (is unknown|has ended)/,
+    expected: /got worker .*, which (is unknown|has ended)/,
   },
 ]
 
 for (const mutant of MUTANTS) {
   test(`lines that ${mutant.name} are found out`, async () => {
-    await assertFound(mutant, { mutateRequestQueues: mutant.break })
+    await assertReported(mutant, { mutateRequestQueues: mutant.break })
   })
 }

@@ -10,25 +10,25 @@ function terms() {
   return { problems, checker: new TermChecker(problem => problems.push(problem), CONFIRM_MS) }
 }
 
-function leaseOf(epoch: number, instance: string, untilMs: number, released = false): LeaseState {
+function aLease(epoch: number, instance: string, untilMs: number, released = false): LeaseState {
   const server = { pid: 1, host: 'sim', url: null, machine: 'sim', boundToMachine: true, instance }
   return { epoch, holder: `${epoch}`, server, takenAtMs: 0, untilMs, released }
 }
 
 test('a lease may be taken once it has run out, was given up, or is that of the same server', () => {
   const { problems, checker } = terms()
-  checker.taken(leaseOf(1, 'a', 6_000), leaseOf(2, 'b', 12_000), 6_000)
-  checker.taken(leaseOf(2, 'b', 12_000, true), leaseOf(3, 'a', 14_000), 8_000)
-  checker.taken(leaseOf(3, 'a', 14_000), leaseOf(4, 'a', 15_000), 9_000)
+  checker.taken(aLease(1, 'a', 6_000), aLease(2, 'b', 12_000), 6_000)
+  checker.taken(aLease(2, 'b', 12_000, true), aLease(3, 'a', 14_000), 8_000)
+  checker.taken(aLease(3, 'a', 14_000), aLease(4, 'a', 15_000), 9_000)
   assert.deepEqual(problems, [])
-  checker.taken(leaseOf(4, 'a', 15_000), leaseOf(5, 'b', 16_000), 10_000)
+  checker.taken(aLease(4, 'a', 15_000), aLease(5, 'b', 16_000), 10_000)
   assert.deepEqual(problems, ['server b took epoch 5 while epoch 4 of server a had 5000 ms left'])
 })
 
 test('a change in another epoch than the present one is reported', () => {
   const { problems, checker } = terms()
-  checker.wrote('a', 1, leaseOf(1, 'a', 0))
-  checker.wrote('a', 1, leaseOf(2, 'b', 0))
+  checker.wrote('a', 1, aLease(1, 'a', 0))
+  checker.wrote('a', 1, aLease(2, 'b', 0))
   assert.deepEqual(problems, ['a change of server a in epoch 1 was made in epoch 2 of server b'])
 })
 

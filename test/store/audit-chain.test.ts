@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, describe, test } from 'node:test'
-import { type Caller, callerOf, FULL_SCOPE } from '../../src/core/accounts/permission.ts'
+import { type Caller, callerFromKey, FULL_SCOPE } from '../../src/core/accounts/permission.ts'
 import { type AuditEntry, SERVER_ORIGIN } from '../../src/core/audit/entry.ts'
 import { DEFAULT_OWNER } from '../../src/core/ids.ts'
 import type { Store } from '../../src/ports/store/store.ts'
@@ -17,7 +17,7 @@ import { openPostgresStore } from '../../src/store/engines/postgres.ts'
 import { openSqliteStore } from '../../src/store/engines/sqlite.ts'
 import { chainHash } from '../../src/store/operations/audit/audit-chain.ts'
 import { createAuditHeadNote } from '../../src/system/audit-head.ts'
-import { keyOf } from '../contract/store-world.ts'
+import { makeKey } from '../contract/store-world.ts'
 import { noPostgres, testSchema } from '../support/postgres-database.ts'
 import { VirtualClock } from '../support/virtual-clock.ts'
 
@@ -106,7 +106,7 @@ function noting(store: Store) {
     { keptMs: Number.MAX_SAFE_INTEGER, maxEntries: 1_000 },
     note,
   )
-  const caller: Caller = callerOf(keyOf('1', { owner: DEFAULT_OWNER, scope: FULL_SCOPE }))
+  const caller: Caller = callerFromKey(makeKey('1', { owner: DEFAULT_OWNER, scope: FULL_SCOPE }))
   const reading = new AuditReader(ports, note)
   const verify = async () => (await reading.verify(caller, new AbortController().signal)).broken
   return { note, step: () => keeper.step(ENTRY.atMs), verify }

@@ -25,7 +25,7 @@ import { changeNoteFile, lossIn, readChangeNote } from '../../src/store/engines/
 import { openSqliteStore } from '../../src/store/engines/sqlite.ts'
 import { copySqlite } from '../../src/store/engines/sqlite-copy.ts'
 import { SqliteEngine } from '../../src/store/engines/sqlite-engine.ts'
-import { E1, endpointOf, jobOf, T0, TPL, templateOf, W1, workerOf } from '../contract/store-world.ts'
+import { E1, makeEndpoint, makeJob, makeTemplate, makeWorker, T0, TPL, W1 } from '../contract/store-world.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'runyard-changes-'))
 after(() => rmSync(root, { recursive: true, force: true }))
@@ -45,7 +45,7 @@ function killed(name: string, jobs = 20): string {
   begin(first)
   first.close()
   const engine = new SqliteEngine({ file: join(live, 'runyard.sqlite') })
-  for (let n = 0; n < jobs; n += 1) write(engine, ['jobs.insert', jobOf(`job${n}`)])
+  for (let n = 0; n < jobs; n += 1) write(engine, ['jobs.insert', makeJob(`job${n}`)])
   const dataDir = join(root, name)
   mkdirSync(dataDir)
   for (const end of FILES) copyFileSync(join(live, `runyard.sqlite${end}`), join(dataDir, `runyard.sqlite${end}`))
@@ -54,11 +54,11 @@ function killed(name: string, jobs = 20): string {
 }
 
 function begin(engine: SqliteEngine): void {
-  write(engine, ['templates.insert', templateOf(TPL)], ['endpoints.insert', endpointOf(E1, { workersMax: 10 })])
-  write(engine, ['workers.insert', workerOf(W1), 'token'], ['workers.seen', W1, 1, null, T0])
+  write(engine, ['templates.insert', makeTemplate(TPL)], ['endpoints.insert', makeEndpoint(E1, { workersMax: 10 })])
+  write(engine, ['workers.insert', makeWorker(W1), 'token'], ['workers.seen', W1, 1, null, T0])
 }
 
-function configOf(dataDir: string): Config {
+function makeConfig(dataDir: string): Config {
   const reading = readConfig({ options: { dataDir, port: '0' }, env: {}, absolute: path => resolve(path) })
   assert.ok('config' in reading)
   return reading.config
@@ -86,7 +86,7 @@ for (const [what, damage] of [
 ] satisfies [string, (wal: string) => void][]) {
   test(`a write-ahead log that was ${what} is refused with the number of changes, and accepted by a repair`, async () => {
     const dataDir = killed(what.replaceAll(' ', '-'))
-    const config = configOf(dataDir)
+    const config = makeConfig(dataDir)
     const file = join(dataDir, 'runyard.sqlite')
     assert.equal(lossIn(file), null)
     damage(`${file}-wal`)
@@ -137,13 +137,13 @@ test('it is never newer than what is on stable storage, whatever a power cut kee
   }
   const claim = { endpointId: E1, workerId: W1, nowMs: T0, limit: 1 }
   for (let n = 0; n < 12; n += 1) {
-    write(engine, ['jobs.insert', jobOf(`job${n}`)])
+    write(engine, ['jobs.insert', makeJob(`job${n}`)])
     step(true)
     // Not flushed: a power cut may undo it.
     write(engine, ['jobs.claim', claim])
     step(false)
     failing.now = true
-    engine.write([{ name: 'jobs.insert', args: [jobOf(`failed${n}`)] }])
+    engine.write([{ name: 'jobs.insert', args: [makeJob(`failed${n}`)] }])
     failing.now = false
     step(false)
     const after = join(root, 'power-after')
@@ -178,9 +178,9 @@ test('a copy of a database says nothing of the note of the other one, and one wi
   const copy = join(root, 'copy.sqlite')
   await copySqlite(file, copy)
   const store = await openSqliteStore({ file, host: 'moving' })
-  await store.jobs.insert(jobOf('inline'))
+  await store.jobs.insert(makeJob('inline'))
   await store.moveToThread()
-  await store.jobs.insert(jobOf('in a thread'))
+  await store.jobs.insert(makeJob('in a thread'))
   await store.close()
   assert.equal(readChangeNote(file)?.changes, 9)
   for (const end of ['-wal', '-shm']) rmSync(`${file}${end}`, { force: true })

@@ -17,7 +17,7 @@ const JOB = `INSERT INTO jobs (id, owner, endpoint_id, kind, status, low_priorit
   VALUES (?, 'me', 'e', 'run', ?, 0, 1, 1, 1, 1, 1, ?, ?, 9, 1, 0, 0, ?, 0)`
 
 /** A database with a job that waits and one that runs on a worker that is not known. */
-async function databaseOf(name: string): Promise<{ file: string; change(statement: string): void }> {
+async function makeDatabase(name: string): Promise<{ file: string; change(statement: string): void }> {
   const file = join(root, `${name}.sqlite`)
   await (await openSqliteStore({ file, host: 'inline' })).close()
   const change = (statement: string) => {
@@ -33,12 +33,12 @@ async function databaseOf(name: string): Promise<{ file: string; change(statemen
 const problems = (file: string, repair = false) => auditFile(file, repair, NOW).flaws.map(({ problem }) => problem)
 
 test('a database that is whole has no flaws', async () => {
-  const { file } = await databaseOf('whole')
+  const { file } = await makeDatabase('whole')
   assert.deepEqual(problems(file), [])
 })
 
 test('wrong counts, orphans and jobs of ended workers are named, and repaired only on request', async () => {
-  const { file, change } = await databaseOf('flawed')
+  const { file, change } = await makeDatabase('flawed')
   {
     using database = new DatabaseSync(file)
     database.prepare(JOB).run('runs', 'IN_PROGRESS', 2, 3, 'ended')
@@ -61,7 +61,7 @@ test('wrong counts, orphans and jobs of ended workers are named, and repaired on
 })
 
 test('a damaged file is named, and no repair touches it', async () => {
-  const { file } = await databaseOf('damaged')
+  const { file } = await makeDatabase('damaged')
   const bytes = readFileSync(file)
   bytes.fill(0xff, bytes.length - 8_192)
   writeFileSync(file, bytes)

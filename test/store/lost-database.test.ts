@@ -6,16 +6,16 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { databaseMismatch } from '../../src/store/data-dir-database.ts'
 import { unreadable } from '../../src/store/database-check.ts'
-import { fromSqlite } from '../../src/store/engines/sqlite-errors.ts'
+import { errorFromSqlite } from '../../src/store/engines/sqlite-errors.ts'
 
-function dataDirOf(t: TestContext): string {
+function makeDataDir(t: TestContext): string {
   const dataDir = mkdtempSync(join(tmpdir(), 'runyard-lost-'))
   t.after(() => rmSync(dataDir, { recursive: true }))
   return dataDir
 }
 
 test('a directory whose database and note are gone is known by its note of the audit log', async t => {
-  const dataDir = dataDirOf(t)
+  const dataDir = makeDataDir(t)
   assert.equal(await databaseMismatch(dataDir, null), null)
   writeFileSync(join(dataDir, 'audit-head'), `1 ${'0'.repeat(64)}\n`)
   const mismatch = await databaseMismatch(dataDir, null)
@@ -24,7 +24,7 @@ test('a directory whose database and note are gone is known by its note of the a
 })
 
 test('a folder in the place of the database is named', async t => {
-  const dataDir = dataDirOf(t)
+  const dataDir = makeDataDir(t)
   writeFileSync(join(dataDir, 'store'), 'the embedded database\n')
   mkdirSync(join(dataDir, 'runyard.sqlite'))
   assert.match((await databaseMismatch(dataDir, null))?.problem ?? '', /its file runyard\.sqlite is no file$/)
@@ -33,7 +33,7 @@ test('a folder in the place of the database is named', async t => {
 test('a full disk is called so when a reader meets it, and asks for no backup', () => {
   // SQLite cannot make the file larger that readers share.
   const error = Object.assign(new Error('disk I/O error'), { code: 'ERR_SQLITE_ERROR', errcode: 4874 })
-  assert.match((fromSqlite(error) as Error).message, /its disk is full$/)
+  assert.match((errorFromSqlite(error) as Error).message, /its disk is full$/)
   assert.deepEqual(unreadable(error), {
     problem: 'it cannot be read, because its disk is full',
     remedy: 'make room there',

@@ -13,13 +13,13 @@ import { StoreDamaged } from '../../src/ports/store/store-damage.ts'
 import { checkFile } from '../../src/store/database-check.ts'
 import { openSqliteStore, type StoreHost } from '../../src/store/engines/sqlite.ts'
 import { systemClock } from '../../src/system/clock.ts'
-import { measuring } from '../../src/system/observing/instrumented-store.ts'
+import { createMeasuring } from '../../src/system/observing/instrumented-store.ts'
 import { StoreDamageWatch } from '../../src/system/observing/store-damage-watch.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'runyard-damage-'))
 after(() => rmSync(root, { recursive: true, force: true }))
 
-async function folderOf(name: string): Promise<{ dataDir: string; file: string }> {
+async function makeDataDir(name: string): Promise<{ dataDir: string; file: string }> {
   const dataDir = join(root, name)
   mkdirSync(dataDir)
   const file = join(dataDir, 'runyard.sqlite')
@@ -41,7 +41,7 @@ function damageTable(file: string, name: string): void {
 
 for (const host of ['inline', 'thread'] satisfies StoreHost[]) {
   test(`damage that is met in use is known as such from then on, and reported once: ${host}`, async t => {
-    const { file } = await folderOf(host)
+    const { file } = await makeDataDir(host)
     damageTable(file, 'workers')
     const events: unknown[] = []
     const watch = new StoreDamageWatch(
@@ -50,7 +50,7 @@ for (const host of ['inline', 'thread'] satisfies StoreHost[]) {
     )
     const store = layered(
       await openSqliteStore({ file, host }),
-      measuring(systemClock, () => {}, watch.look),
+      createMeasuring(systemClock, () => {}, watch.look),
     )
     t.after(() => store.close())
     assert.equal(watch.met(), null)
@@ -66,7 +66,7 @@ for (const host of ['inline', 'thread'] satisfies StoreHost[]) {
     }
     const said = 'database disk image is malformed'
     const where = 'the database file runyard.sqlite'
-    assert.deepEqual(watch.met(), { where, said, sinceMs: 5 })
+    assert.deepEqual(watch.met(), { where, databaseMessage: said, sinceMs: 5 })
     assert.deepEqual(events, [['store.damaged', { where, problem: said }]])
   })
 }
@@ -77,7 +77,7 @@ for (const [said, at, bytes] of [
   ['malformed database schema', 100, [0xff, 0xff, 0xff]],
 ] as const) {
   test(`a file whose header is damaged is refused with what to do: ${said}`, async () => {
-    const { dataDir, file } = await folderOf(said.replaceAll(' ', '-'))
+    const { dataDir, file } = await makeDataDir(said.replaceAll(' ', '-'))
     overwrite(file, at, Uint8Array.from(bytes))
     const reading = readConfig({ options: { dataDir, port: '0' }, env: {}, absolute: path => resolve(path) })
     assert.ok('config' in reading)

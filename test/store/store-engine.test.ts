@@ -14,14 +14,14 @@ import {
 } from '../../src/store/engines/sqlite-engine.ts'
 import { InlineHost } from '../../src/store/engines/sqlite-inline.ts'
 import { SUM_LENGTH } from '../../src/store/tables/summed-text.ts'
-import { E1, endpointOf, jobId, jobOf, OWNER, T0, W1, World } from '../contract/store-world.ts'
+import { E1, jobId, makeEndpoint, makeJob, OWNER, T0, W1, World } from '../contract/store-world.ts'
 
 /** Values of SQLite's setting `synchronous`. */
 const [NORMAL, FULL] = [1, 2]
 
 const unavailable = { name: 'AppError', code: 'unavailable' }
 
-function folderOf(context: TestContext): string {
+function makeFolder(context: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-engine-'))
   context.after(() => rmSync(folder, { recursive: true }))
   return folder
@@ -37,11 +37,11 @@ async function begin(
 }
 
 const insertMany = (store: SqliteStore, count: number) =>
-  Promise.all(Array.from({ length: count }, (_, n) => store.jobs.insert(jobOf(`job-${n}`, { position: T0 + n }))))
+  Promise.all(Array.from({ length: count }, (_, n) => store.jobs.insert(makeJob(`job-${n}`, { position: T0 + n }))))
 
 for (const host of ['inline', 'thread'] as const) {
   test(`${host}: writes that arrive together share commits, each at most ${MAX_BATCH}`, async context => {
-    const store = await openSqliteStore({ file: join(folderOf(context), 'db'), host })
+    const store = await openSqliteStore({ file: join(makeFolder(context), 'db'), host })
     await new World(store).begin()
     const before = await store.stats()
     await insertMany(store, 1_000)
@@ -53,7 +53,7 @@ for (const host of ['inline', 'thread'] as const) {
   })
 
   test(`${host}: takes of large jobs that come together share no commit, and each gets its job`, async context => {
-    const store = await openSqliteStore({ file: join(folderOf(context), 'db'), host })
+    const store = await openSqliteStore({ file: join(makeFolder(context), 'db'), host })
     const world = new World(store)
     await world.begin()
     const input = JSON.stringify('x'.repeat(5 * 1024 * 1024))
@@ -74,7 +74,7 @@ for (const host of ['inline', 'thread'] as const) {
   })
 
   test(`${host}: what was acknowledged is there after the file is opened again`, async context => {
-    const file = join(folderOf(context), 'db')
+    const file = join(makeFolder(context), 'db')
     const first = await openSqliteStore({ file, host })
     const world = new World(first)
     await world.begin()
@@ -90,7 +90,7 @@ for (const host of ['inline', 'thread'] as const) {
   })
 
   test(`${host}: closing finishes what was asked for before, and refuses what comes after`, async context => {
-    const file = join(folderOf(context), 'db')
+    const file = join(makeFolder(context), 'db')
     const store = await openSqliteStore({ file, host })
     await new World(store).begin()
     const inserted = insertMany(store, 300)
@@ -98,18 +98,18 @@ for (const host of ['inline', 'thread'] as const) {
     assert.ok((await inserted).every(kept => kept))
     await closed
     await assert.rejects(store.endpoints.list(OWNER), unavailable)
-    await assert.rejects(store.jobs.insert(jobOf('late')), unavailable)
+    await assert.rejects(store.jobs.insert(makeJob('late')), unavailable)
     await store.close()
   })
 
   test(`${host}: a write that fails takes no other of its batch with it`, async context => {
-    const store = await openSqliteStore({ file: join(folderOf(context), 'db'), host })
+    const store = await openSqliteStore({ file: join(makeFolder(context), 'db'), host })
     await new World(store).begin()
     const before = await store.stats()
     const [first, twice, last] = await Promise.allSettled([
-      store.jobs.insert(jobOf('a')),
-      store.endpoints.insert(endpointOf(E1)),
-      store.jobs.insert(jobOf('b')),
+      store.jobs.insert(makeJob('a')),
+      store.endpoints.insert(makeEndpoint(E1)),
+      store.jobs.insert(makeJob('b')),
     ])
     assert.deepEqual([first, last], Array(2).fill({ status: 'fulfilled', value: true }))
     assert.match(String(twice?.status === 'rejected' && twice.reason), /the id e1 is taken/)
@@ -118,9 +118,9 @@ for (const host of ['inline', 'thread'] as const) {
   })
 
   test(`${host}: a parameter that is missing is refused, not stored as NULL`, async context => {
-    const store = await openSqliteStore({ file: join(folderOf(context), 'db'), host })
+    const store = await openSqliteStore({ file: join(makeFolder(context), 'db'), host })
     await new World(store).begin()
-    const job = { ...jobOf('a'), policy: undefined as unknown as string }
+    const job = { ...makeJob('a'), policy: undefined as unknown as string }
     await assert.rejects(store.jobs.insert(job), /parameter \$6 cannot be undefined/)
     assert.equal(await store.jobs.find(E1, jobId('a'), T0), null)
     await store.close()
@@ -136,30 +136,30 @@ test('a commit that fails rejects all of its batch, and nothing of it is there',
     },
   })
   broken = true
-  const results = await Promise.allSettled([store.jobs.insert(jobOf('a')), store.jobs.insert(jobOf('b'))])
+  const results = await Promise.allSettled([store.jobs.insert(makeJob('a')), store.jobs.insert(makeJob('b'))])
   for (const result of results) {
     assert.equal(result.status, 'rejected')
     assert.equal(result.reason.code, 'unavailable')
     assert.equal(result.reason.cause.message, 'the flush failed')
   }
-  await assert.rejects(store.jobs.insert(jobOf('c')), unavailable)
+  await assert.rejects(store.jobs.insert(makeJob('c')), unavailable)
   broken = false
   assert.equal((await store.endpoints.snapshot(E1))?.queue.queued, 0)
-  assert.equal(await store.jobs.insert(jobOf('a')), true)
+  assert.equal(await store.jobs.insert(makeJob('a')), true)
 })
 
 test('a full disk refuses what does not fit, keeps what does, and works again when there is room', async context => {
-  const { engine, store } = await begin({ file: join(folderOf(context), 'db') })
+  const { engine, store } = await begin({ file: join(makeFolder(context), 'db') })
   const pages = Number(engine.database.prepare('PRAGMA page_count').get()?.page_count)
   engine.database.exec(`PRAGMA max_page_count = ${pages + 2}`)
-  const huge = jobOf('huge', { input: JSON.stringify('x'.repeat(100_000)) })
+  const huge = makeJob('huge', { input: JSON.stringify('x'.repeat(100_000)) })
   const before = await store.endpoints.snapshot(E1)
   await assert.rejects(store.jobs.insert(huge), { ...unavailable, reason: 'its disk is full' })
   assert.deepEqual(await store.endpoints.snapshot(E1), before)
   const results = await Promise.allSettled([
-    store.jobs.insert(jobOf('before')),
+    store.jobs.insert(makeJob('before')),
     store.jobs.insert(huge),
-    store.jobs.insert(jobOf('after')),
+    store.jobs.insert(makeJob('after')),
   ])
   assert.deepEqual(
     results.map(({ status }) => status),
@@ -177,7 +177,7 @@ test('a full disk refuses what does not fit, keeps what does, and works again wh
 })
 
 test('an operation of several statements that fails in the middle leaves nothing', async context => {
-  const { engine, store } = await begin({ file: join(folderOf(context), 'db') })
+  const { engine, store } = await begin({ file: join(makeFolder(context), 'db') })
   const world = new World(store)
   await world.holder(W1, 'a')
   const before = [await world.read('a'), await world.snapshot()]
@@ -194,16 +194,16 @@ test('an operation of several statements that fails in the middle leaves nothing
 })
 
 test('a database that another process has locked is unavailable until it is free', async context => {
-  const file = join(folderOf(context), 'db')
+  const file = join(makeFolder(context), 'db')
   const { engine, store } = await begin({ file })
   engine.database.exec('PRAGMA busy_timeout = 0')
   const other = new DatabaseSync(file)
   other.exec('BEGIN IMMEDIATE')
-  await assert.rejects(store.jobs.insert(jobOf('a')), { ...unavailable, message: /locked by another process/ })
+  await assert.rejects(store.jobs.insert(makeJob('a')), { ...unavailable, message: /locked by another process/ })
   assert.equal((await store.endpoints.list(OWNER)).length, 1)
   other.exec('ROLLBACK')
   other.close()
-  assert.equal(await store.jobs.insert(jobOf('a')), true)
+  assert.equal(await store.jobs.insert(makeJob('a')), true)
   await store.close()
 })
 
@@ -214,13 +214,13 @@ const pragma = (engine: SqliteEngine, name: string) =>
 async function burst(store: SqliteStore, count: number, nowMs: number): Promise<void> {
   const input = JSON.stringify('x'.repeat(4_096))
   const times = { queuedAtMs: nowMs, expiresAtMs: nowMs + 1_000 }
-  const jobs = Array.from({ length: count }, (_, n) => jobOf(`job-${nowMs}-${n}`, { input, ...times }))
+  const jobs = Array.from({ length: count }, (_, n) => makeJob(`job-${nowMs}-${n}`, { input, ...times }))
   await Promise.all(jobs.map(job => store.jobs.insert(job)))
   while ((await store.jobOutcomes.removeExpired(nowMs + 1_000, 500)).more);
 }
 
 test('the file shrinks after a burst, by a bounded step at a time', async context => {
-  const file = join(folderOf(context), 'db')
+  const file = join(makeFolder(context), 'db')
   const { engine, store } = await begin({ file })
   await burst(store, 8_000, T0)
   const after = pragma(engine, 'page_count')
@@ -238,7 +238,7 @@ test('the file shrinks after a burst, by a bounded step at a time', async contex
 })
 
 test('bursts of the same size do not let the file grow, and its journal has a limit', async context => {
-  const file = join(folderOf(context), 'db')
+  const file = join(makeFolder(context), 'db')
   const { engine, store } = await begin({ file })
   await burst(store, 3_000, T0)
   const first = pragma(engine, 'page_count')
@@ -249,7 +249,7 @@ test('bursts of the same size do not let the file grow, and its journal has a li
 })
 
 test('a journal that a long reader of another process let grow is cut once that has ended', async context => {
-  const file = join(folderOf(context), 'db')
+  const file = join(makeFolder(context), 'db')
   const { store } = await begin({ file })
   const reader = new DatabaseSync(file)
   reader.exec('BEGIN')
@@ -266,7 +266,7 @@ test('a journal that a long reader of another process let grow is cut once that 
 
 test('a file of an earlier version learns to shrink at the start when it is small, and is the same otherwise', async context => {
   for (const rebuiltBytes of [1_000, undefined]) {
-    const file = join(folderOf(context), 'db')
+    const file = join(makeFolder(context), 'db')
     const old = new DatabaseSync(file)
     old.exec('PRAGMA auto_vacuum = NONE; PRAGMA journal_mode = WAL; CREATE TABLE other (id TEXT)')
     old.exec(`INSERT INTO other VALUES ('kept')`)
@@ -301,7 +301,7 @@ test('a commit flushes before it returns, unless all of its writes are claims', 
   watch = () => void flushes.push(engine.database.prepare('PRAGMA synchronous').get()?.synchronous)
   const claim = () => store.jobs.claim({ endpointId: E1, workerId: worker, limit: 1, nowMs: T0 })
   assert.equal((await claim()).jobs.length, 1)
-  await Promise.all([claim(), store.jobs.insert(jobOf('job-3'))])
+  await Promise.all([claim(), store.jobs.insert(makeJob('job-3'))])
   await claim()
   await world.job('job-4')
   assert.deepEqual(flushes, [NORMAL, FULL, NORMAL, FULL])

@@ -9,20 +9,20 @@ import { MovingHost } from '../../src/store/engines/moving-host.ts'
 import { openSqliteStore, sqliteStoreOn } from '../../src/store/engines/sqlite.ts'
 import { SqliteEngine } from '../../src/store/engines/sqlite-engine.ts'
 import { InlineHost } from '../../src/store/engines/sqlite-inline.ts'
-import { E1, jobId, jobOf, T0, World } from '../contract/store-world.ts'
+import { E1, jobId, makeJob, T0, World } from '../contract/store-world.ts'
 
-function fileOf(context: TestContext): string {
+function newFile(context: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-moving-'))
   context.after(() => rmSync(folder, { recursive: true }))
   return join(folder, 'db')
 }
 
 test('what is written before, during and after the move is kept, in its order', async context => {
-  const store = await openSqliteStore({ file: fileOf(context), host: 'moving' })
+  const store = await openSqliteStore({ file: newFile(context), host: 'moving' })
   await new World(store).begin()
   assert.equal(store.runsBeside(), false)
   const writes: Promise<unknown>[] = []
-  const write = (n: number) => writes.push(store.jobs.insert(jobOf(`job-${n}`, { position: T0 + n })))
+  const write = (n: number) => writes.push(store.jobs.insert(makeJob(`job-${n}`, { position: T0 + n })))
   for (let n = 0; n < 50; n += 1) write(n)
   const moved = Promise.all([store.moveToThread(), store.moveToThread()])
   let isOver = false
@@ -45,7 +45,7 @@ test('what is written before, during and after the move is kept, in its order', 
 })
 
 test('a move that fails leaves the store where it is, and the next one tries again', async context => {
-  const file = fileOf(context)
+  const file = newFile(context)
   const threads: Host[] = []
   const host = new MovingHost(new InlineHost(new SqliteEngine({ file })), async () => {
     const thread = threads.pop()
@@ -55,12 +55,12 @@ test('a move that fails leaves the store where it is, and the next one tries aga
   const store = sqliteStoreOn(host)
   await new World(store).begin()
   await assert.rejects(store.moveToThread(), /no thread/)
-  await store.jobs.insert(jobOf('job-1'))
+  await store.jobs.insert(makeJob('job-1'))
   assert.equal(store.runsBeside(), false)
   threads.push(new InlineHost(new SqliteEngine({ file })))
   await store.moveToThread()
   assert.equal(store.runsBeside(), true)
   assert.equal((await store.jobs.find(E1, jobId('job-1'), T0))?.id, 'job-1')
   await store.close()
-  await assert.rejects(store.jobs.insert(jobOf('job-2')), { code: 'unavailable' })
+  await assert.rejects(store.jobs.insert(makeJob('job-2')), { code: 'unavailable' })
 })

@@ -220,7 +220,7 @@ test('large texts of a job are kept apart for as long as it has them, their size
       [2_402, null, 2_402],
     ],
   )
-  assert.equal(await store.seals.replace('jobInputs', [{ id: 'a', before: summed(LARGE), after: 'sealed:äh' }]), 1)
+  assert.equal(await store.seals.replace('jobInputs', [{ id: 'a', previous: summed(LARGE), next: 'sealed:äh' }]), 1)
   assert.deepEqual(await store.seals.list('jobInputs', '', 5), [{ id: 'a', row: 'a', sealed: 'sealed:äh' }])
   await store.jobOutcomes.retry(E1, jobId('a'), 5, T0 + 3)
   assert.deepEqual([payloads(), sizes()], [['input sealed:äh'], [10, null, null]])

@@ -17,12 +17,12 @@ import {
   unpackError,
 } from '../../src/store/engines/thread-messages.ts'
 import { serveStore } from '../../src/store/engines/thread-server.ts'
-import { DONE, E1, jobId, jobOf, OWNER, T0, W1, W2, World } from '../contract/store-world.ts'
+import { DONE, E1, jobId, makeJob, OWNER, T0, W1, W2, World } from '../contract/store-world.ts'
 
 const unavailable = { name: 'AppError', code: 'unavailable' }
 const MB = 1024 * 1024
 
-function fileOf(context: TestContext): string {
+function newFile(context: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-thread-'))
   context.after(() => rmSync(folder, { recursive: true }))
   return join(folder, 'db')
@@ -36,7 +36,7 @@ async function largeJob(store: Store): Promise<void> {
   await world.finish('large', W1, { ...DONE, output: JSON.stringify('x'.repeat(4 * MB)) })
 }
 
-const programOf = (text: string) => new URL(`data:text/javascript,${encodeURIComponent(text)}`)
+const programFromText = (text: string) => new URL(`data:text/javascript,${encodeURIComponent(text)}`)
 
 /** The thread's side in this thread, and what it has sent. */
 function serving(context: TestContext, file: string) {
@@ -68,7 +68,7 @@ function serving(context: TestContext, file: string) {
 }
 
 test('large answers wait until the main thread has taken those before them, and writes do not', async context => {
-  const { responses, send, call, ask } = serving(context, fileOf(context))
+  const { responses, send, call, ask } = serving(context, newFile(context))
   const store = sqliteStoreOn({
     call: async (name, args) => (await ask([call(name, ...args)]))[0],
     stats: () => Promise.reject(new Error('not asked for')),
@@ -78,12 +78,12 @@ test('large answers wait until the main thread has taken those before them, and 
   responses.length = 0
   const large = () => responses.flatMap(response => (response.kind === 'outcomes' ? (response.large ?? []) : []))
   const reads = ask(Array.from({ length: 60 }, () => call('jobs.find', E1, jobId('large'), T0)))
-  for (let n = 0; n < 3; n += 1) assert.equal(await store.jobs.insert(jobOf(`small-${n}`)), true)
+  for (let n = 0; n < 3; n += 1) assert.equal(await store.jobs.insert(makeJob(`small-${n}`)), true)
   assert.equal(large().length, 2, 'as many as make 8 MB')
   const other = ask([call('endpoints.list', OWNER)])
   for (let taken = 0; taken < 60; taken += 1) {
     send({ kind: 'taken', large: large()[taken]! })
-    await store.jobs.insert(jobOf(`next-${taken}`))
+    await store.jobs.insert(makeJob(`next-${taken}`))
     assert.equal(large().length, Math.min(60, 2 + taken + 1))
     if (taken === 1) assert.equal((await other).length, 1, 'others come in turn')
   }
@@ -91,7 +91,7 @@ test('large answers wait until the main thread has taken those before them, and 
 })
 
 test('jobs that are large are handed out as fast as the main thread takes them, and reads do not wait for it', async context => {
-  const { responses, send, call, ask } = serving(context, fileOf(context))
+  const { responses, send, call, ask } = serving(context, newFile(context))
   const store = sqliteStoreOn({
     call: async (name, args) => (await ask([call(name, ...args)]))[0],
     stats: () => Promise.reject(new Error('not asked for')),
@@ -117,7 +117,7 @@ test('jobs that are large are handed out as fast as the main thread takes them, 
 })
 
 test('all large answers come through, in a store with a thread', async context => {
-  const host = await ThreadHost.open({ file: fileOf(context) })
+  const host = await ThreadHost.open({ file: newFile(context) })
   const store = sqliteStoreOn(host)
   await largeJob(store)
   const found = await Promise.all(Array.from({ length: 40 }, () => store.jobs.find(E1, jobId('large'), T0)))
@@ -127,10 +127,10 @@ test('all large answers come through, in a store with a thread', async context =
 })
 
 test('a thread that ends in a write takes its open calls with it, and the next one goes on without a trace of them', async context => {
-  const file = fileOf(context)
+  const file = newFile(context)
   const ending = `${file}.ending`
   const server = new URL('../../src/store/engines/thread-server.ts', import.meta.url)
-  const program = programOf(`
+  const program = programFromText(`
     import { existsSync } from 'node:fs'
     import { parentPort, workerData } from 'node:worker_threads'
     import { serveStore } from ${JSON.stringify(server)}
@@ -144,7 +144,7 @@ test('a thread that ends in a write takes its open calls with it, and the next o
   await world.holder(W1, 'kept')
   const kept = await world.read('kept')
   writeFileSync(ending, '')
-  const lost = [store.jobs.insert(jobOf('lost')), world.finish('kept'), store.endpoints.list(OWNER)]
+  const lost = [store.jobs.insert(makeJob('lost')), world.finish('kept'), store.endpoints.list(OWNER)]
   for (const call of lost.slice(0, 2)) await assert.rejects(call, unavailable)
   await Promise.allSettled(lost)
   rmSync(ending)
@@ -156,7 +156,7 @@ test('a thread that ends in a write takes its open calls with it, and the next o
 })
 
 test('calls are answered while each thread ends as soon as it has begun, and a closed store opens no thread', async () => {
-  const program = programOf(`
+  const program = programFromText(`
     import { parentPort } from 'node:worker_threads'
     parentPort.once('message', () => process.exit(1))
     parentPort.postMessage({ kind: 'ready' })`)

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { HOUR_MS, hourOf, type JobUsage, NO_JOB_USAGE } from '../../src/core/billing/usage.ts'
+import { HOUR_MS, hourStart, type JobUsage, NO_JOB_USAGE } from '../../src/core/billing/usage.ts'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import { type Job, MAX_LOST_ATTEMPTS } from '../../src/core/jobs/job.ts'
 import type { Store } from '../../src/ports/store/store.ts'
@@ -17,21 +17,21 @@ import {
   E1,
   E2,
   EXIT,
-  endpointOf,
-  jobOf,
+  makeEndpoint,
+  makeJob,
+  makeTemplate,
+  makeWorker,
   OWNER,
   T0,
   TPL,
-  templateOf,
-  workerOf,
 } from '../contract/store-world.ts'
 import { noPostgres, testSchema } from '../support/postgres-database.ts'
 
 const ENDPOINTS: readonly EndpointId[] = [E1, E2]
 const JOBS = ['a', 'short'] as const
 const WORKERS = ['v', 'w'] as const
-const TIMEOUT_MS = jobOf('x').executionTimeoutMs
-const BOUNDS = [hourOf(T0), hourOf(T0) + 100 * HOUR_MS]
+const TIMEOUT_MS = makeJob('x').executionTimeoutMs
+const BOUNDS = [hourStart(T0), hourStart(T0) + 100 * HOUR_MS]
 
 /** A step: what happens, to which of the jobs, workers and endpoints, and how long after the step before. */
 const step = fc.record({
@@ -64,7 +64,7 @@ const step = fc.record({
 type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never
 
 /** State of a job in the model. */
-interface Known {
+interface ModelJob {
   state: 'waiting' | 'running' | 'ended'
   sinceMs: number
   startedMs: number
@@ -75,8 +75,8 @@ interface Known {
 /** Plays the same on a store and on the model. */
 class Play {
   readonly #store: Store
-  readonly #jobs = new Map<string, Known>()
-  readonly #bytes = Buffer.byteLength(jobOf('x').input)
+  readonly #jobs = new Map<string, ModelJob>()
+  readonly #bytes = Buffer.byteLength(makeJob('x').input)
   readonly counted: Record<string, Record<keyof JobUsage, number>> = {
     [E1]: { ...NO_JOB_USAGE },
     [E2]: { ...NO_JOB_USAGE },
@@ -93,9 +93,9 @@ class Play {
   }
 
   async begin(): Promise<void> {
-    await this.#store.templates.insert(templateOf(TPL))
+    await this.#store.templates.insert(makeTemplate(TPL))
     for (const id of ENDPOINTS) {
-      await this.#store.endpoints.insert(endpointOf(id, { workersMax: 10 }))
+      await this.#store.endpoints.insert(makeEndpoint(id, { workersMax: 10 }))
       for (const name of WORKERS) await this.#start(id, name)
     }
   }
@@ -105,7 +105,7 @@ class Play {
     const id = `${endpointId}-${name}-${this.#made}` as WorkerId
     this.#workerIds.set(`${endpointId}-${name}`, id)
     this.bornMs.set(id, this.nowMs)
-    await this.#store.workers.insert(workerOf(id, { endpointId, createdAtMs: this.nowMs }), id)
+    await this.#store.workers.insert(makeWorker(id, { endpointId, createdAtMs: this.nowMs }), id)
   }
 
   async step({ what, job: name, worker: workerName, endpoint, afterMs }: Step): Promise<void> {
@@ -122,7 +122,7 @@ class Play {
         queuedAtMs: nowMs,
         expiresAtMs: nowMs + (name === 'short' ? 15_000 : 30 * HOUR_MS),
       }
-      await jobs.insert(jobOf(jobId, { endpointId, ...times }))
+      await jobs.insert(makeJob(jobId, { endpointId, ...times }))
       this.#jobs.set(jobId, { state: 'waiting', sinceMs: nowMs, startedMs: 0, chunks: 0, lost: 0 })
     } else if (what === 'claim') {
       for (const { id } of (await jobs.claim({ endpointId, workerId, limit: 1, nowMs })).jobs) {

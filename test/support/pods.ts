@@ -172,7 +172,7 @@ export function openPodMachine(cluster: TestCluster) {
         await new Promise<void>(done => systemClock.after(KUBELET_MS, done))
         await cordon(cluster, false)
       },
-      async takeAway(worker: WorkerId): Promise<void> {
+      async remove(worker: WorkerId): Promise<void> {
         await cluster.api('DELETE', podPath(worker))
       },
     },

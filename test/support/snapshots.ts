@@ -154,7 +154,7 @@ export function aSnapshot(fields: {
     queue: {
       queued: 0,
       queuedLowPriority: 0,
-      queuedOfBatches: 0,
+      queuedInBatches: 0,
       inProgress: 0,
       suspectsQueued: 0,
       suspectsInProgress: 0,

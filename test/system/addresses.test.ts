@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { networkInterfaces } from 'node:os'
 import { test } from 'node:test'
-import { refusalOf } from '../../src/system/http/addresses.ts'
+import { addressProblem } from '../../src/system/http/addresses.ts'
 import { createOutbound } from '../../src/system/http/outbound.ts'
 
 const anybody = { publicOnly: false, notThisMachine: false }
@@ -19,13 +19,13 @@ const local = [
 const open = ['1.1.1.1', '169.253.255.255', '172.32.0.1', '2606:4700::1111', '::ffff:1.1.1.1']
 
 test('private and public addresses are recognized in each notation', () => {
-  for (const address of forbidden) assert.match(refusalOf(address, anybody) ?? '', /link-local/, address)
+  for (const address of forbidden) assert.match(addressProblem(address, anybody) ?? '', /link-local/, address)
   for (const address of local) {
-    assert.equal(refusalOf(address, anybody), null, address)
-    assert.match(refusalOf(address, publicOnly) ?? '', /not public/, address)
+    assert.equal(addressProblem(address, anybody), null, address)
+    assert.match(addressProblem(address, publicOnly) ?? '', /not public/, address)
   }
-  for (const address of open) assert.equal(refusalOf(address, publicOnly), null, address)
-  assert.equal(refusalOf('example.com', anybody), 'is no address')
+  for (const address of open) assert.equal(addressProblem(address, publicOnly), null, address)
+  assert.equal(addressProblem('example.com', anybody), 'is no address')
 })
 
 test('this machine is recognized at loopback and at its interfaces, in each notation', () => {
@@ -52,12 +52,12 @@ test('this machine is recognized at loopback and at its interfaces, in each nota
     ],
     ...['2001:db8::7', '2001:db8:0:0::7'],
   ]
-  for (const address of own) assert.match(refusalOf(address, rules) ?? '', /one of this machine/, address)
+  for (const address of own) assert.match(addressProblem(address, rules) ?? '', /one of this machine/, address)
   for (const address of ['10.0.0.1', '203.0.113.8', '2001:db8::8', '::ffff:10.0.0.1']) {
-    assert.equal(refusalOf(address, rules), null, address)
+    assert.equal(addressProblem(address, rules), null, address)
   }
   for (const address of Object.values(networkInterfaces()).flatMap(found => (found ?? []).map(one => one.address))) {
-    assert.notEqual(refusalOf(address, { publicOnly: false, notThisMachine: true }), null, address)
+    assert.notEqual(addressProblem(address, { publicOnly: false, notThisMachine: true }), null, address)
   }
 })
 

@@ -8,7 +8,7 @@ import { BodyThreads } from '../../src/system/bodies/body-threads.ts'
 const OTHER = 'user_other' as OwnerId
 
 /** In pieces that cut characters. */
-function piecesOf(text: string, size = 7): Uint8Array[] {
+function splitPieces(text: string, size = 7): Uint8Array[] {
   const bytes = new TextEncoder().encode(text)
   return Array.from({ length: Math.ceil(bytes.length / size) }, (_, n) => bytes.subarray(n * size, (n + 1) * size))
 }
@@ -17,23 +17,23 @@ for (const [name, bodies] of Object.entries({ threads: new BodyThreads(), inline
   describe(name, () => {
     test('a submission keeps its texts character for character', async () => {
       const input = '{"a" : [1.0, 12345678901234567890, "ä€語\\u00e4"]}'
-      const reading = await bodies.read(OWNER, 'submission', piecesOf(`{"input":${input},"policy":{"ttl":20000}}`))
+      const reading = await bodies.read(OWNER, 'submission', splitPieces(`{"input":${input},"policy":{"ttl":20000}}`))
       assert.ok('submission' in reading)
       assert.equal(reading.submission.input, input)
       assert.equal(reading.submission.ttlMs, 20_000)
     })
 
     test('mistakes of a large body are reported as for a small one', async () => {
-      assert.deepEqual(await bodies.read(OWNER, 'submission', piecesOf('[]')), {
+      assert.deepEqual(await bodies.read(OWNER, 'submission', splitPieces('[]')), {
         failures: ['the body must be a JSON object with an "input" object'],
       })
-      await assert.rejects(bodies.read(OWNER, 'openAiCall', piecesOf('[1,'), '/v1/chat'), { code: 'invalid' })
+      await assert.rejects(bodies.read(OWNER, 'openAiCall', splitPieces('[1,'), '/v1/chat'), { code: 'invalid' })
     })
 
     test('many bodies at once each get their own outcome', async () => {
       const outputs = Array.from({ length: 20 }, (_, n) => `"${'x'.repeat(n)}"`)
       const readings = await Promise.all(
-        outputs.map(each => bodies.read(OWNER, 'result', piecesOf(`{"output":${each}}`))),
+        outputs.map(each => bodies.read(OWNER, 'result', splitPieces(`{"output":${each}}`))),
       )
       assert.deepEqual(
         readings.map(reading => reading.kind === 'final' && reading.outcome.output),
@@ -45,7 +45,7 @@ for (const [name, bodies] of Object.entries({ threads: new BodyThreads(), inline
 
 test('a thread that ends takes only the body with it that it was reading', async () => {
   const bodies = new BodyThreads({ program: new URL('./body-thread-that-ends.ts', import.meta.url) })
-  const read = (output: string) => bodies.read(OWNER, 'result', piecesOf(`{"output":"${output}"}`))
+  const read = (output: string) => bodies.read(OWNER, 'result', splitPieces(`{"output":"${output}"}`))
   const all = await Promise.allSettled(['1', 'END', '2', 'END', 'END', '3'].map(read))
   assert.deepEqual(
     all.map(({ status }) => status),
@@ -58,10 +58,10 @@ test('what was read is handed on once the server is ready for it', async () => {
   const ready = Promise.withResolvers<void>()
   const bodies = new BodyThreads().whenReady(() => ready.promise)
   let isRead = false
-  const read = bodies.read(OWNER, 'result', piecesOf('{"output":1}')).then(() => {
+  const read = bodies.read(OWNER, 'result', splitPieces('{"output":1}')).then(() => {
     isRead = true
   })
-  await new BodyThreads().read(OWNER, 'result', piecesOf('{"output":2}'))
+  await new BodyThreads().read(OWNER, 'result', splitPieces('{"output":2}'))
   assert.equal(isRead, false)
   ready.resolve()
   await read
@@ -69,10 +69,10 @@ test('what was read is handed on once the server is ready for it', async () => {
 
 test('bodies of one account do not delay those of another', async () => {
   const bodies = new BodyThreads()
-  const slow = piecesOf(`{"input":{"a":[${'[],'.repeat(100_000)}1]}}`, 65_536)
+  const slow = splitPieces(`{"input":{"a":[${'[],'.repeat(100_000)}1]}}`, 65_536)
   let read = 0
   const flood = Array.from({ length: 24 }, () => bodies.read(OTHER, 'submission', slow).then(() => (read += 1)))
-  await bodies.read(OWNER, 'result', piecesOf('{"output":1}'))
+  await bodies.read(OWNER, 'result', splitPieces('{"output":1}'))
   const before = read
   await Promise.all(flood)
   assert.ok(before < 12, `${before} of the other account's were read first`)
@@ -80,7 +80,7 @@ test('bodies of one account do not delay those of another', async () => {
 
 test('an account whose bodies wait in too great a number is refused, and others are not', async () => {
   const bodies = new BodyThreads({ limits: { waiting: 2, waitingOfAll: 3 } })
-  const read = (owner: OwnerId) => bodies.read(owner, 'result', piecesOf('{"output":1}'))
+  const read = (owner: OwnerId) => bodies.read(owner, 'result', splitPieces('{"output":1}'))
   const all = await Promise.allSettled([OTHER, OTHER, OTHER, OTHER, OTHER, OWNER, OWNER, OWNER].map(read))
   const codes = all.map(one => (one.status === 'fulfilled' ? 'read' : one.reason.code))
   // Two are read for the other account and two wait; of this one, one is read and one waits, and then

@@ -9,7 +9,7 @@ import { type DataDirLock, type HeldDataDir, lockDataDir } from '../../src/store
 
 const INFO = { pid: 4711, url: 'http://127.0.0.1:8000' }
 
-function folderOf(context: TestContext): string {
+function makeFolder(context: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-lock-'))
   context.after(() => rmSync(folder, { recursive: true }))
   return join(folder, 'data')
@@ -21,7 +21,7 @@ function mine(result: DataDirLock | HeldDataDir): DataDirLock {
 }
 
 test('a data directory belongs to one server, and others can read which', context => {
-  const folder = folderOf(context)
+  const folder = makeFolder(context)
   const lock = mine(lockDataDir(folder))
   assert.deepEqual(lockDataDir(folder), { held: true, by: null })
   lock.publish(INFO)
@@ -33,7 +33,7 @@ test('a data directory belongs to one server, and others can read which', contex
 })
 
 test('a directory that was given back can be taken again, and says nothing of its last holder', context => {
-  const folder = folderOf(context)
+  const folder = makeFolder(context)
   const first = mine(lockDataDir(folder))
   first.publish(INFO)
   first.release()
@@ -45,7 +45,7 @@ test('a directory that was given back can be taken again, and says nothing of it
 })
 
 test('a file without useful content counts as missing', context => {
-  const folder = folderOf(context)
+  const folder = makeFolder(context)
   const lock = mine(lockDataDir(folder))
   for (const text of ['', '{', 'null', '[]', '{"pid":"1","url":"x"}']) {
     writeFileSync(join(folder, 'server.json'), text)
@@ -55,7 +55,7 @@ test('a file without useful content counts as missing', context => {
 })
 
 test('a process has the lock until it is killed, also when it keeps nothing of it', async context => {
-  const folder = folderOf(context)
+  const folder = makeFolder(context)
   const child = spawn(process.execPath, ['--expose-gc', join(import.meta.dirname, 'data-dir-holder.ts'), folder], {
     stdio: ['pipe', 'pipe', 'inherit'],
   })
@@ -73,7 +73,7 @@ test('a process has the lock until it is killed, also when it keeps nothing of i
 })
 
 test('servers that share a directory have it together, and nobody has it beside them', context => {
-  const folder = folderOf(context)
+  const folder = makeFolder(context)
   const active = mine(lockDataDir(folder, true))
   active.publish(INFO)
   const standby = mine(lockDataDir(folder, true))
@@ -90,7 +90,7 @@ test('servers that share a directory have it together, and nobody has it beside 
 })
 
 test('of servers that share a directory one is the first, and the next one to come once that has ended', context => {
-  const folder = folderOf(context)
+  const folder = makeFolder(context)
   const take = () => mine(lockDataDir(folder, true))
   const [one, two] = [take(), take()]
   assert.deepEqual([one.first, two.first], [true, false])

@@ -12,7 +12,7 @@ import {
   writeDurablyOrOver,
 } from '../../src/disk/durable-file.ts'
 import { readRelayInfo, writeRelayInfo } from '../../src/relay/relay-file.ts'
-import { installationOf, knownInstallation } from '../../src/system/coordination/installation.ts'
+import { ensureInstallation, readInstallation } from '../../src/system/coordination/installation.ts'
 import { keepApiKey } from '../../src/system/keys/api-key.ts'
 import { beginRotation, endRotation, loadMasterKeys } from '../../src/system/keys/master-key.ts'
 import { withPowerCut } from '../support/forgetful-disk.ts'
@@ -88,14 +88,14 @@ test('what was written is there after a power cut', () => {
   const { left } = withPowerCut(root, Number.POSITIVE_INFINITY, () => {
     const data = join(root, 'data')
     ensureFolder(data)
-    installationOf(data)
+    ensureInstallation(data)
     writeRelayInfo(data, { identity, port: 1, secret: 's', version: 2 })
     touchDurably(join(data, 'empty'))
     writeDurably(join(data, 'gone'), 'x')
     removeDurably(join(data, 'gone'))
   })
   const data = join(left, 'data')
-  assert.match(knownInstallation(data) ?? '', /^[0-9a-f]{12}$/)
+  assert.match(readInstallation(data) ?? '', /^[0-9a-f]{12}$/)
   assert.deepEqual(readRelayInfo(data)?.identity, identity)
   assert.ok(existsSync(join(data, 'empty')))
   assert.ok(!existsSync(join(data, 'gone')))

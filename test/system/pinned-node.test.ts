@@ -12,7 +12,7 @@ const hashes: Readonly<Record<string, string>> = recorded.sha256
 test('the installed Node has the bytes that were recorded for its package', () => {
   const name = basename(dirname(dirname(process.execPath)))
   assert.equal(process.versions.node, recorded.version)
-  assert.equal(hashOf(process.execPath), hashes[name], name)
+  assert.equal(fileHash(process.execPath), hashes[name], name)
 })
 
 test('each package of the pinned Node has a recorded hash, of the pinned version', () => {
@@ -23,10 +23,10 @@ test('each package of the pinned Node has a recorded hash, of the pinned version
 
 if (officialNode !== undefined) {
   test("the installed Node has the bytes of Node's own release", () => {
-    assert.equal(hashOf(process.execPath), hashOf(join(officialNode ?? '', 'bin', 'node')))
+    assert.equal(fileHash(process.execPath), fileHash(join(officialNode ?? '', 'bin', 'node')))
   })
 }
 
-function hashOf(file: string): string {
+function fileHash(file: string): string {
   return createHash('sha256').update(readFileSync(file)).digest('hex')
 }

@@ -1,7 +1,7 @@
 /** Spans on their way to the collector: in groups, within limits, and without keeping anybody. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Span, spanOf } from '../../src/core/observing/span.ts'
+import { createSpan, type Span } from '../../src/core/observing/span.ts'
 import { type SendSpans, SpanQueue } from '../../src/system/observing/span-queue.ts'
 import { VirtualClock } from '../support/virtual-clock.ts'
 
@@ -9,7 +9,15 @@ const LIMITS = { maxQueueSize: 10, maxExportBatchSize: 4, scheduleDelayMs: 5_000
 
 const spans = (count: number): Span[] =>
   Array.from({ length: count }, (_, index) =>
-    spanOf({ traceId: 't', spanId: String(index), parentId: null, name: 'n', startMs: 0, endMs: 1, attributes: {} }),
+    createSpan({
+      traceId: 't',
+      spanId: String(index),
+      parentId: null,
+      name: 'n',
+      startMs: 0,
+      endMs: 1,
+      attributes: {},
+    }),
   )
 
 /** A queue, and what became of its spans. */

@@ -96,7 +96,7 @@ test('a failed job is named with its error on one line, five in a second, and fu
     j2: null,
   }
   const lines = new FailedJobLines([CHAT], {
-    errorOf: async (_, job) => (job in errors ? errors[job]! : Promise.reject(new Error('gone'))),
+    readError: async (_, job) => (job in errors ? errors[job]! : Promise.reject(new Error('gone'))),
     log: { error: (fields, name) => void said.push([name, fields]) },
     after: (_, callback) => {
       second = callback

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ThreadTurns, type ThreadTurnsLimits } from '../../src/system/bodies/thread-turns.ts'
 
-function turnsOf(limits: Partial<ThreadTurnsLimits> = {}): ThreadTurns<string> {
+function makeTurns(limits: Partial<ThreadTurnsLimits> = {}): ThreadTurns<string> {
   return new ThreadTurns({ threads: 3, waiting: 100, waitingBytes: 1_000, waitingOfAll: 100, ...limits })
 }
 
 test('the last free thread is for an account without one', () => {
-  const turns = turnsOf()
+  const turns = makeTurns()
   for (const item of ['a1', 'a2', 'a3']) turns.add('a', item, 1)
   assert.deepEqual([turns.take(), turns.take(), turns.take()], ['a1', 'a2', null])
   turns.add('b', 'b1', 1)
@@ -20,7 +20,7 @@ test('the last free thread is for an account without one', () => {
 })
 
 test('accounts with the fewest threads come first, and then take turns', () => {
-  const turns = turnsOf({ threads: 2 })
+  const turns = makeTurns({ threads: 2 })
   for (const item of ['a1', 'a2', 'a3']) turns.add('a', item, 1)
   for (const item of ['b1', 'b2']) turns.add('b', item, 1)
   turns.add('c', 'c1', 1)
@@ -34,7 +34,7 @@ test('accounts with the fewest threads come first, and then take turns', () => {
 })
 
 test('one account has limits in number and bytes, and all together one in number', () => {
-  const turns = turnsOf({ waiting: 2, waitingOfAll: 3 })
+  const turns = makeTurns({ waiting: 2, waitingOfAll: 3 })
   assert.equal(turns.add('a', 'large', 5_000), null)
   assert.equal(turns.add('a', 'more', 1), 'account')
   assert.equal(turns.take(), 'large')

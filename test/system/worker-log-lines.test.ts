@@ -9,7 +9,7 @@ const sdk = (message: string, job: string | null = 'job-1', level = 'ERROR') =>
   `{"requestId": ${JSON.stringify(job)}, "message": ${JSON.stringify(message)}, "level": "${level}"}`
 
 /** The lines of a whole output that arrives in blocks of `size` bytes. */
-function linesOf(output: string | Buffer, size = Number.POSITIVE_INFINITY) {
+function assembleLines(output: string | Buffer, size = Number.POSITIVE_INFINITY) {
   const bytes = Buffer.from(output)
   const assembler = new LineAssembler()
   const lines = []
@@ -19,7 +19,11 @@ function linesOf(output: string | Buffer, size = Number.POSITIVE_INFINITY) {
 }
 
 const shown = (output: string, size?: number) =>
-  linesOf(output, size).map(({ line, jobId, isMidLine }) => [line, jobId, ...(isMidLine === true ? ['mid-line'] : [])])
+  assembleLines(output, size).map(({ line, jobId, isMidLine }) => [
+    line,
+    jobId,
+    ...(isMidLine === true ? ['mid-line'] : []),
+  ])
 
 const BAR = '\r 40%|████      | 4/10 [00:04<00:06,  1.00s/it]'
 const VISIBLE = BAR.slice(1)
@@ -142,7 +146,7 @@ test('what only looks like a message is text', () => {
 test('a message is found behind more text than is shown of a line, and nothing more of that is kept', () => {
   const bars = Array.from({ length: 200_000 }, (_, n) => `\r ${n}/200000 [00:04<00:06]`).join('')
   assert.ok(bars.length > 50 * MAX_LINE_BYTES)
-  const lines = linesOf(`${bars}${M}\nnext\n`, 64 * 1024)
+  const lines = assembleLines(`${bars}${M}\nnext\n`, 64 * 1024)
   assert.deepEqual(
     lines.slice(1).map(({ line }) => line),
     ['ERROR Failed.', 'next'],
@@ -153,7 +157,7 @@ test('a message is found behind more text than is shown of a line, and nothing m
 test('a message that is larger than a line may be is cut like a line, and the next one is found', () => {
   const huge = sdk('x'.repeat(2 * MAX_LINE_BYTES))
   for (const size of [30_000, Number.POSITIVE_INFINITY]) {
-    const lines = linesOf(`${huge}${M}\n`, size)
+    const lines = assembleLines(`${huge}${M}\n`, size)
     assert.equal(lines.length, 2)
     assert.equal(Buffer.byteLength(lines[0]!.line), MAX_LINE_BYTES)
     assert.equal(lines[1]!.line, 'ERROR Failed.')
@@ -181,8 +185,8 @@ test('positions grow and are unique, and lines are the same however the output i
   fc.assert(
     fc.property(fc.array(part, { maxLength: 20 }), fc.integer({ min: 1, max: 50 }), (parts, size) => {
       const output = parts.join('')
-      const whole = linesOf(output)
-      assert.deepEqual(linesOf(output, size), whole)
+      const whole = assembleLines(output)
+      assert.deepEqual(assembleLines(output, size), whole)
       for (const [index, { position }] of whole.entries()) assert.ok(position > (whole[index - 1]?.position ?? 0))
     }),
   )

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { WorkerId } from '../../src/core/ids.ts'
-import { OutputWriter, partFile, partsIn } from '../../src/disk/worker-output.ts'
+import { listParts, OutputWriter, partFile } from '../../src/disk/worker-output.ts'
 import type { PlacedLine, WorkerLogs } from '../../src/ports/worker-logs.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { createWorkerLogs } from '../../src/system/worker-logs/worker-logs.ts'
@@ -42,7 +42,7 @@ async function openFiles(maxBytes = 400_000) {
 
 /** The output in the files of a folder, in its order. */
 async function kept(folder: string): Promise<Buffer> {
-  return Buffer.concat(await Promise.all(partsIn(folder).map(begin => readFile(partFile(folder, begin)))))
+  return Buffer.concat(await Promise.all(listParts(folder).map(begin => readFile(partFile(folder, begin)))))
 }
 
 test('whatever is written, the last of it is on the disk, and no more than the limit and a line for each file', async () => {

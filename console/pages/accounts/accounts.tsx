@@ -4,19 +4,19 @@ import { useAll } from '../../client/all.ts'
 import { api } from '../../client/api.ts'
 import type { Account } from '../../client/api-types.d.ts'
 import { mayManage, mayOperate, who } from '../../client/session.ts'
-import { ofChange } from '../../client/topics.ts'
+import { changeTopic } from '../../client/topics.ts'
 import { Ask } from '../../parts/ask.tsx'
 import { Ago, Empty, Loaded, PageHead } from '../../parts/basic.tsx'
 import { Confirm } from '../../parts/dialog.tsx'
 import type { Column } from '../../parts/table.tsx'
-import { type Action, Drawer, Facts, Part, ShownOnce, Things } from '../../parts/things.tsx'
-import { LIMITS, type Limits, limitsOf, limitText, quotaName } from './quota.ts'
+import { type Action, Drawer, Facts, Part, ResourcePage, ShownOnce } from '../../parts/things.tsx'
+import { LIMITS, type Limits, limitText, quotaName, readLimits } from './quota.ts'
 import { Used, useQuotas } from './quotas.tsx'
 
 /** The page of accounts. */
 export function Accounts() {
   const [key, setKey] = useState<string | null>(null)
-  const accounts = useAll('GET /v2/account/accounts', 'accounts', ofChange(/account/i), mayOperate())
+  const accounts = useAll('GET /v2/account/accounts', 'accounts', changeTopic(/account/i), mayOperate())
   if (!mayOperate())
     return (
       <>
@@ -25,7 +25,7 @@ export function Accounts() {
       </>
     )
   return (
-    <Things
+    <ResourcePage
       title="Accounts"
       what="account"
       purpose="An account has endpoints, secrets and keys of its own that no other account sees."
@@ -38,7 +38,7 @@ export function Accounts() {
       {key === null ? null : (
         <ShownOnce title="A key with all rights of the account" text={key} onClose={() => setKey(null)} />
       )}
-    </Things>
+    </ResourcePage>
   )
 }
 
@@ -155,7 +155,7 @@ function Detail({ of, onChange, onKey }: Changing & { readonly of: Account }) {
             value: limitText(limits[limit]),
             placeholder: 'default of the server',
           }))}
-          act={values => update({ limits: limitsOf(values) })}
+          act={values => update({ limits: readLimits(values) })}
           onClose={onClose}
           note={
             <p class="hint">

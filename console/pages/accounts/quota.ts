@@ -25,14 +25,14 @@ export function limitText(limit: number | null | undefined): string {
  * The limits from fields by name. A text that is not a number is sent as it is, so that the
  * server reports the problem.
  */
-export function limitsOf(texts: Readonly<Record<string, unknown>>): Limits {
+export function readLimits(texts: Readonly<Record<string, unknown>>): Limits {
   const given = Object.keys(LIMITS).map(name => [name, String(texts[`limits.${name}`] ?? '').trim()] as const)
   return Object.fromEntries(
-    given.filter(([, text]) => text !== '').map(([name, text]) => [name, text === 'none' ? null : numberOf(text)]),
+    given.filter(([, text]) => text !== '').map(([name, text]) => [name, text === 'none' ? null : readNumber(text)]),
   )
 }
 
-function numberOf(text: string): number {
+function readNumber(text: string): number {
   return /^\d+$/.test(text) ? Number(text) : (text as unknown as number)
 }
 

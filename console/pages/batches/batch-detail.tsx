@@ -43,7 +43,7 @@ export function BatchDetail({
   return (
     <Drawer
       title={batch.data?.name ?? id}
-      actions={batch.data !== null && isWritable ? actionsOf(batch.data, changed) : []}
+      actions={batch.data !== null && isWritable ? batchActions(batch.data, changed) : []}
     >
       <Loaded of={batch}>
         {data => (
@@ -57,7 +57,7 @@ export function BatchDetail({
   )
 }
 
-function actionsOf(batch: Batch, onChange: () => void): readonly Action[] {
+function batchActions(batch: Batch, onChange: () => void): readonly Action[] {
   const { id, endpointId: endpoint, name = '', status, requestTotal } = batch
   const path = { endpoint, batch: id }
   const isDraft = status === 'DRAFT'
@@ -190,7 +190,7 @@ function Requests({
         signal,
       })
       // Outputs can be large: those that are not shown are not stored.
-      return { total: page.total, rows: page.requests.map((request, at) => rowOf(request, offset + at + 1)) }
+      return { total: page.total, rows: page.requests.map((request, at) => requestRow(request, offset + at + 1)) }
     },
     freshness(endpoint),
   )
@@ -208,7 +208,7 @@ function Requests({
             <Table
               label="Requests of the batch"
               rows={rows}
-              columns={columnsOf(endpoint, isDraft && isWritable ? remove : null)}
+              columns={requestColumns(endpoint, isDraft && isWritable ? remove : null)}
               rowKey={row => row.id}
               height="content"
               empty={<p class="faint">No requests.</p>}
@@ -229,7 +229,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   IN_QUEUE: 'wait',
 }
 
-function columnsOf(endpoint: string, remove: ((job: string) => Promise<void>) | null): readonly Column<Row>[] {
+function requestColumns(endpoint: string, remove: ((job: string) => Promise<void>) | null): readonly Column<Row>[] {
   return [
     {
       id: 'request',
@@ -269,14 +269,14 @@ function columnsOf(endpoint: string, remove: ((job: string) => Promise<void>) | 
   ]
 }
 
-function rowOf({ id, status, output, error, startedAt, completedAt }: BatchRequest, number: number): Row {
-  const result = error === undefined ? (JSON.stringify(output) ?? '') : messageOf(error)
+function requestRow({ id, status, output, error, startedAt, completedAt }: BatchRequest, number: number): Row {
+  const result = error === undefined ? (JSON.stringify(output) ?? '') : errorMessage(error)
   const tookMs = startedAt === null || completedAt === null ? null : completedAt - startedAt
   return { id, number, status, tookMs, result: result.slice(0, PREVIEW) }
 }
 
 /** The message of an error. Workers send it as an object in JSON text. */
-function messageOf(error: string): string {
+function errorMessage(error: string): string {
   try {
     return String((JSON.parse(error) as { readonly error_message?: unknown }).error_message ?? error)
   } catch {

@@ -2,7 +2,7 @@
 import type { Batch } from '../../client/api-types.d.ts'
 import type { Freshness } from '../../client/resource.ts'
 import { mayManage } from '../../client/session.ts'
-import { ofChange, ofJobs } from '../../client/topics.ts'
+import { changeTopic, jobTopic } from '../../client/topics.ts'
 import { count } from '../../format.ts'
 import { batchShares } from './batch-state.ts'
 
@@ -12,7 +12,7 @@ const EVERY_MS = 5_000
 /** Events and intervals that keep the batches of an endpoint current. */
 export function freshness(endpoint: string): Freshness {
   return {
-    on: event => ofJobs(endpoint)(event) || ofChange(/^batch/)(event),
+    on: event => jobTopic(endpoint)(event) || changeTopic(/^batch/)(event),
     ...(mayManage('read') ? {} : { everyMs: EVERY_MS }),
   }
 }

@@ -7,7 +7,7 @@ import { useResource } from '../../client/resource.ts'
 import { mayUseJobs } from '../../client/session.ts'
 import { count } from '../../format.ts'
 import { Ago, Button, Empty, Loaded, State } from '../../parts/basic.tsx'
-import { OfEndpoint } from '../../parts/endpoint-choice.tsx'
+import { EndpointPage } from '../../parts/endpoint-choice.tsx'
 import { Pager } from '../../parts/pager.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { query, setQuery } from '../../router.ts'
@@ -23,9 +23,9 @@ const PURPOSE = `A batch takes up to ${count(CALL.requests)} requests, runs them
 /** The page of batches. */
 export function Batches() {
   return (
-    <OfEndpoint title="Batches" purpose={PURPOSE}>
+    <EndpointPage title="Batches" purpose={PURPOSE}>
       {(id, chooser) => <List key={id} endpoint={id} chooser={chooser} />}
-    </OfEndpoint>
+    </EndpointPage>
   )
 }
 

@@ -14,13 +14,13 @@ export interface Lines {
   /** One sentence for each invalid line, the first few of them. */
   readonly problems: readonly string[]
   /** Names the request at an index, such as `line 7`. */
-  readonly nameOf: (index: number) => string
+  readonly requestName: (index: number) => string
 }
 
 /** Reads requests, and reports the problem of each invalid line. */
 export function readLines(text: string): Lines {
   if (text.length > CALL.bytes) {
-    return linesOf(
+    return checkedLines(
       '[]',
       0,
       ['the requests have more than 10 MiB; create a draft with some of them and add the rest to it'],
@@ -40,7 +40,7 @@ function readEachLine(text: string): Lines {
     const problem = lineProblem(trimmed)
     if (problem !== null) problems.push(`line ${index + 1}: ${problem}`)
   }
-  return linesOf(
+  return checkedLines(
     `[${requests.map(one => one.text).join(',')}]`,
     requests.length,
     problems,
@@ -53,17 +53,17 @@ function readArray(text: string): Lines {
   try {
     const all = JSON.parse(text) as unknown[]
     const problems = all.flatMap((one, index) => (isRequest(one) ? [] : [`${nameOf(index)}: ${SHAPE}`]))
-    return linesOf(text.trim(), all.length, problems, nameOf)
+    return checkedLines(text.trim(), all.length, problems, nameOf)
   } catch (error) {
-    return linesOf('[]', 0, [`the array is not JSON: ${(error as Error).message}`], nameOf)
+    return checkedLines('[]', 0, [`the array is not JSON: ${(error as Error).message}`], nameOf)
   }
 }
 
-function linesOf(array: string, count: number, problems: readonly string[], nameOf: Lines['nameOf']): Lines {
+function checkedLines(array: string, count: number, problems: readonly string[], nameOf: Lines['requestName']): Lines {
   const limits = [...(count > CALL.requests ? [`there are ${count} requests; a batch may have ${CALL.requests}`] : [])]
   const more = problems.length - MAX_NAMED
   const named = [...problems.slice(0, MAX_NAMED), ...(more > 0 ? [`and ${more} more like these`] : [])]
-  return { array, count, problems: [...limits, ...named], nameOf }
+  return { array, count, problems: [...limits, ...named], requestName: nameOf }
 }
 
 function lineProblem(line: string): string | null {
@@ -83,6 +83,6 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 /** A problem from the server, with lines in place of its indexes. */
-export function withLines(sentence: string, { nameOf }: Pick<Lines, 'nameOf'>): string {
-  return sentence.replaceAll(/(?:requests)?\[(\d+)\](?=:)/g, (_, index: string) => nameOf(Number(index)))
+export function withLines(sentence: string, { requestName }: Pick<Lines, 'requestName'>): string {
+  return sentence.replaceAll(/(?:requests)?\[(\d+)\](?=:)/g, (_, index: string) => requestName(Number(index)))
 }

@@ -4,14 +4,14 @@ import { useMemo, useState } from 'preact/hooks'
 import { ApiError, api, JsonText } from '../../client/api.ts'
 import { bytes, count, plural } from '../../format.ts'
 import { announce } from '../../parts/announce.tsx'
-import { Ask, type Asked, type Values } from '../../parts/ask.tsx'
+import { Ask, type FormField, type Values } from '../../parts/ask.tsx'
 import { Button } from '../../parts/basic.tsx'
 import { Field } from '../../parts/form.tsx'
 import { CALL, type Lines, readLines, withLines } from './json-lines.ts'
 
 const EXAMPLE = '{"input": {"name": "Ada"}}\n{"input": {"name": "Grace"}, "policy": {"lowPriority": true}}'
 
-const ASKED: readonly Asked[] = [
+const FIELDS: readonly FormField[] = [
   { name: 'name', label: 'Name', hint: 'For people. Optional.' },
   { name: 'webhook', label: 'Webhook', type: 'url', hint: 'Called once when the batch is done. Optional.' },
 ]
@@ -36,7 +36,7 @@ export function NewRequests({
   const lines = useMemo(() => readLines(file?.text ?? text), [file, text])
   const isNew = batch === undefined
   const act = async (values: Values) => {
-    const body = bodyOf(lines.array, values)
+    const body = batchBody(lines.array, values)
     try {
       if (isNew) onDone((await api('POST /v2/{endpoint}/batch', { path: { endpoint }, body })).id)
       else {
@@ -55,7 +55,7 @@ export function NewRequests({
     <Ask
       title={isNew ? 'New batch' : 'Add requests'}
       action={`${isNew ? 'Create a draft with' : 'Add'} ${plural(lines.count, 'request')}`}
-      asked={isNew ? ASKED : []}
+      asked={isNew ? FIELDS : []}
       act={act}
       onClose={onClose}
       isReady={lines.count > 0 && lines.problems.length === 0}
@@ -86,14 +86,14 @@ export function NewRequests({
               )}
             </Field>
           ) : null}
-          <Found lines={lines} />
+          <RequestCount lines={lines} />
         </>
       )}
     />
   )
 }
 
-function Found({ lines: { count: found, problems } }: { readonly lines: Lines }) {
+function RequestCount({ lines: { count: found, problems } }: { readonly lines: Lines }) {
   if (problems.length > 0) {
     return (
       <div class="notice bad" role="alert">
@@ -154,7 +154,7 @@ function Dropped({
 }
 
 /** The body with the original text of the requests: parsing would change large numbers. */
-function bodyOf(array: string, others: Values): JsonText {
+function batchBody(array: string, others: Values): JsonText {
   const members = Object.entries(others).map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)},`)
   return new JsonText(`{${members.join('')}"requests":${array}}`)
 }

@@ -4,14 +4,14 @@
 export type Body = Readonly<Record<string, unknown>>
 
 /** Items of a text with commas or blanks between them. */
-export function words(text: string): readonly string[] {
+export function splitWords(text: string): readonly string[] {
   return text.split(/[\s,]+/).filter(word => word !== '')
 }
 
 /**
  * The number in a text; null for an empty text. Another text stays as it is, so that the server reports the problem.
  */
-export function numberOf(text: string): number | string | null {
+export function readNumber(text: string): number | string | null {
   if (text.trim() === '') return null
   const number = Number(text)
   return Number.isFinite(number) ? number : text
@@ -31,16 +31,16 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** An object of JSON, empty in place of anything else. */
-export function objectOf(value: unknown): Readonly<Record<string, unknown>> {
+export function asObject(value: unknown): Readonly<Record<string, unknown>> {
   return isObject(value) ? value : {}
 }
 
 /** A value as a text, empty for nothing. */
-export function textOf(value: unknown): string {
+export function asText(value: unknown): string {
   return value === undefined || value === null ? '' : String(value)
 }
 
 /** A list as texts, empty in place of anything else. */
-export function listOf(value: unknown): readonly string[] {
+export function asTexts(value: unknown): readonly string[] {
   return Array.isArray(value) ? value.map(String) : []
 }

@@ -2,7 +2,7 @@
 import { api } from '../../client/api.ts'
 import { useResource } from '../../client/resource.ts'
 import { mayOperate } from '../../client/session.ts'
-import { ofChange } from '../../client/topics.ts'
+import { changeTopic } from '../../client/topics.ts'
 import { bound, type FieldsProps } from './bound.tsx'
 import type { ContainerDraft } from './draft.ts'
 import { EnvRows } from './env-rows.tsx'
@@ -27,7 +27,7 @@ export function ImageFields(props: FieldsProps<ContainerDraft>) {
 /** Fields of a container that are rarely changed. */
 export function ContainerFields(props: FieldsProps<ContainerDraft>) {
   const registries = useResource('form registries', signal => api('GET /v2/registries', { signal }), {
-    on: ofChange(/Registry/i),
+    on: changeTopic(/Registry/i),
   })
   const known = (registries.data?.registries ?? []).map(({ id, name }) => [id, name] as const)
   const { text, number, select } = bound(props)

@@ -1,7 +1,7 @@
 /** The call of a form as a command. */
 
 /** A command for a shell that makes a call with the key in `RUNYARD_API_KEY`. */
-export function curlOf(method: string, url: string, body: unknown): string {
+export function curlCommand(method: string, url: string, body: unknown): string {
   return [
     `curl -X ${method} ${quoted(url)}`,
     `-H "Authorization: Bearer $RUNYARD_API_KEY"`,

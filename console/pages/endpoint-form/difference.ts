@@ -17,17 +17,17 @@ const UNSEEN: ReadonlySet<string> = new Set([
 
 /** All members that differ, in the order of the configurations. */
 export function differences(before: Body, after: Body): readonly Difference[] {
-  const [old, now] = [new Map(leavesOf(before)), new Map(leavesOf(after))]
+  const [old, now] = [new Map(listLeaves(before)), new Map(listLeaves(after))]
   return [...new Set([...old.keys(), ...now.keys()])]
     .map(field => ({ field, old: old.get(field) ?? null, new: now.get(field) ?? null }))
     .filter(one => one.old !== one.new)
 }
 
 /** The members of a configuration by their paths, as texts; empty ones are left out. */
-export function leavesOf(body: Body, above = ''): readonly (readonly [string, string])[] {
+export function listLeaves(body: Body, above = ''): readonly (readonly [string, string])[] {
   return Object.entries(body).flatMap(([name, value]) => {
     const path = above + name
-    if (isObject(value)) return leavesOf(value, `${path}.`)
+    if (isObject(value)) return listLeaves(value, `${path}.`)
     // A variable without a value counts as a member.
     const text = valueText(value) ?? (above === 'env.' ? '' : null)
     return text === null ? [] : [[path, text] as const]
@@ -51,7 +51,7 @@ export function makesRelease(changed: readonly Pick<Difference, 'field'>[]): boo
 }
 
 /** Fields that two changes of the same configuration set to different values. */
-export function conflictsOf(mine: readonly Difference[], theirs: readonly Difference[]): readonly string[] {
+export function findConflicts(mine: readonly Difference[], theirs: readonly Difference[]): readonly string[] {
   const values = new Map(theirs.map(one => [one.field, one.new]))
   return mine.filter(one => values.has(one.field) && values.get(one.field) !== one.new).map(one => one.field)
 }

@@ -1,5 +1,5 @@
 /** The draft of an endpoint in its form, and the bodies of calls for it. */
-import { type Body, isObject, isSame, listOf, numberOf, objectOf, textOf, words } from './body.ts'
+import { asObject, asText, asTexts, type Body, isObject, isSame, readNumber, splitWords } from './body.ts'
 import type { Variable } from './env-text.ts'
 import { SIMPLE_DEFAULTS, type SimpleName, simpleBody, simpleDraft } from './simple-fields.ts'
 
@@ -53,7 +53,7 @@ const GPU_DEFAULTS: Body = { excludedTypes: [], count: 1, allowedCudaVersions: [
 const MERGED = new Set(['workers', 'gpu'])
 
 /** The form of a new endpoint. */
-export const NEW_DRAFT: Draft = draftOf({
+export const NEW_DRAFT: Draft = draftFromBody({
   ...DEFAULTS,
   name: '',
   type: 'QUEUE',
@@ -62,41 +62,41 @@ export const NEW_DRAFT: Draft = draftOf({
 })
 
 /** The form with the values of an endpoint, or of a body that may be wrong. */
-export function draftOf(body: Body): Draft {
-  const [workers, scaling, gpu] = [objectOf(body.workers), objectOf(body.scaling), objectOf(body.gpu)]
+export function draftFromBody(body: Body): Draft {
+  const [workers, scaling, gpu] = [asObject(body.workers), asObject(body.scaling), asObject(body.gpu)]
   const isCount = scaling.type === 'REQUEST_COUNT'
-  const cpus = Array.isArray(body.cpu) ? body.cpu.map(objectOf) : []
+  const cpus = Array.isArray(body.cpu) ? body.cpu.map(asObject) : []
   return {
     ...containerDraft(body),
-    name: textOf(body.name),
+    name: asText(body.name),
     type: body.type === 'LOAD_BALANCER' ? 'LOAD_BALANCER' : 'QUEUE',
     hardware: body.gpu == null && cpus.length > 0 ? 'cpu' : 'gpu',
-    pools: listOf(gpu.pools),
-    excludedTypes: listOf(gpu.excludedTypes),
-    gpuCount: textOf(gpu.count ?? 1),
-    minCuda: textOf(gpu.minCudaVersion),
-    cudaVersions: listOf(gpu.allowedCudaVersions).join(', '),
-    cpus: cpus.map(({ id, vcpuCount }) => ({ id: textOf(id), vcpus: textOf(vcpuCount) })),
-    min: textOf(workers.min),
-    max: textOf(workers.max),
-    idleTimeout: textOf(workers.idleTimeout),
+    pools: asTexts(gpu.pools),
+    excludedTypes: asTexts(gpu.excludedTypes),
+    gpuCount: asText(gpu.count ?? 1),
+    minCuda: asText(gpu.minCudaVersion),
+    cudaVersions: asTexts(gpu.allowedCudaVersions).join(', '),
+    cpus: cpus.map(({ id, vcpuCount }) => ({ id: asText(id), vcpus: asText(vcpuCount) })),
+    min: asText(workers.min),
+    max: asText(workers.max),
+    idleTimeout: asText(workers.idleTimeout),
     scaling: isCount ? 'REQUEST_COUNT' : 'QUEUE_DELAY',
-    scalingValue: textOf(isCount ? scaling.requestCount : scaling.queueDelay),
-    volumes: listOf(body.networkVolumes),
+    scalingValue: asText(isCount ? scaling.requestCount : scaling.queueDelay),
+    volumes: asTexts(body.networkVolumes),
     ...simpleDraft(body),
-    canary: textOf(objectOf(body.rollout).canary),
+    canary: asText(asObject(body.rollout).canary),
   }
 }
 
 /** The draft of a container with the values of a template or an endpoint. */
 export function containerDraft(body: Body): ContainerDraft {
   return {
-    image: textOf(body.image),
-    args: textOf(body.args),
-    env: Object.entries(objectOf(body.env)).map(([name, value]) => ({ name, value: textOf(value) })),
-    ports: listOf(body.ports).join(', '),
-    disk: textOf(body.disk),
-    registry: textOf(body.registry),
+    image: asText(body.image),
+    args: asText(body.args),
+    env: Object.entries(asObject(body.env)).map(([name, value]) => ({ name, value: asText(value) })),
+    ports: asTexts(body.ports).join(', '),
+    disk: asText(body.disk),
+    registry: asText(body.registry),
   }
 }
 
@@ -107,46 +107,46 @@ export function containerBody({ image, args, env, ports, disk, registry }: Conta
     image: image.trim(),
     args,
     env: Object.fromEntries(named.map(({ name, value }) => [name.trim(), value])),
-    ports: words(ports),
-    disk: numberOf(disk),
+    ports: splitWords(ports),
+    disk: readNumber(disk),
     registry: registry === '' ? null : registry,
   }
 }
 
 /** A whole draft as the API takes it. */
-export function bodyOf(draft: Draft): Body {
+export function bodyFromDraft(draft: Draft): Body {
   const isCount = draft.scaling === 'REQUEST_COUNT'
-  const value = numberOf(draft.scalingValue)
-  const range = { min: numberOf(draft.min), max: numberOf(draft.max) }
+  const value = readNumber(draft.scalingValue)
+  const range = { min: readNumber(draft.min), max: readNumber(draft.max) }
   return {
     name: draft.name,
     type: draft.type,
     ...containerBody(draft),
-    ...hardwareOf(draft),
+    ...hardwareBody(draft),
     // Queues that scale on their jobs have a fixed idle timeout.
-    workers: draft.type === 'QUEUE' && isCount ? range : { ...range, idleTimeout: numberOf(draft.idleTimeout) },
+    workers: draft.type === 'QUEUE' && isCount ? range : { ...range, idleTimeout: readNumber(draft.idleTimeout) },
     scaling: isCount ? { type: 'REQUEST_COUNT', requestCount: value } : { type: 'QUEUE_DELAY', queueDelay: value },
     networkVolumes: draft.volumes,
     ...simpleBody(draft),
   }
 }
 
-function hardwareOf(draft: Draft): Body {
+function hardwareBody(draft: Draft): Body {
   if (draft.hardware === 'cpu') {
-    return { cpu: draft.cpus.map(({ id, vcpus }) => ({ id, vcpuCount: numberOf(vcpus) })) }
+    return { cpu: draft.cpus.map(({ id, vcpus }) => ({ id, vcpuCount: readNumber(vcpus) })) }
   }
   const { pools, excludedTypes, gpuCount, minCuda, cudaVersions } = draft
-  const cuda = { allowedCudaVersions: words(cudaVersions), minCudaVersion: minCuda.trim() || null }
-  return { gpu: { pools, excludedTypes, count: numberOf(gpuCount), ...cuda } }
+  const cuda = { allowedCudaVersions: splitWords(cudaVersions), minCudaVersion: minCuda.trim() || null }
+  return { gpu: { pools, excludedTypes, count: readNumber(gpuCount), ...cuda } }
 }
 
 /** The smallest body that creates the endpoint of a draft. */
 export function createBody(draft: Draft): Body {
-  const { workers, gpu, ...rest } = bodyOf(draft)
-  const ranges = without(objectOf(workers), objectOf(DEFAULTS.workers))
+  const { workers, gpu, ...rest } = bodyFromDraft(draft)
+  const ranges = without(asObject(workers), asObject(DEFAULTS.workers))
   return {
     ...without(rest, DEFAULTS),
-    ...(gpu === undefined ? {} : { gpu: without(objectOf(gpu), GPU_DEFAULTS) }),
+    ...(gpu === undefined ? {} : { gpu: without(asObject(gpu), GPU_DEFAULTS) }),
     ...(Object.keys(ranges).length === 0 ? {} : { workers: ranges }),
   }
 }
@@ -162,9 +162,9 @@ export function without(body: Body, defaults: Body): Body {
  * The body that changes an endpoint to a draft: the changed members only.
  * @param before the draft of the unchanged endpoint
  */
-export function changesOf(before: Draft, after: Draft): Body {
-  const changes = changedMembers(bodyOf(before), bodyOf(after))
-  return after.canary.trim() === '' ? changes : { ...changes, rollout: { canary: numberOf(after.canary) } }
+export function changedBody(before: Draft, after: Draft): Body {
+  const changes = changedMembers(bodyFromDraft(before), bodyFromDraft(after))
+  return after.canary.trim() === '' ? changes : { ...changes, rollout: { canary: readNumber(after.canary) } }
 }
 
 /** The members that changed. */
@@ -173,8 +173,8 @@ export function changedMembers(before: Body, after: Body): Body {
   return Object.fromEntries(
     changed.flatMap(([name, value]) => {
       if (!MERGED.has(name)) return [[name, value]]
-      const members = changedMembers(objectOf(before[name]), objectOf(value))
-      if (name === 'gpu') return [[name, gpuChange(members, objectOf(value))]]
+      const members = changedMembers(asObject(before[name]), asObject(value))
+      if (name === 'gpu') return [[name, gpuChange(members, asObject(value))]]
       return Object.keys(members).length === 0 ? [] : [[name, members]]
     }),
   )
@@ -185,7 +185,7 @@ export function changedMembers(before: Body, after: Body): Body {
  * text removes the CUDA floor.
  */
 function gpuChange({ excludedTypes: isOther, ...changed }: Body, { pools, excludedTypes }: Body): Body {
-  const both = { pools, ...(listOf(excludedTypes).length === 0 ? {} : { excludedTypes }) }
+  const both = { pools, ...(asTexts(excludedTypes).length === 0 ? {} : { excludedTypes }) }
   return {
     ...changed,
     ...(isOther !== undefined || 'pools' in changed ? both : {}),
@@ -197,11 +197,11 @@ function gpuChange({ excludedTypes: isOther, ...changed }: Body, { pools, exclud
 export function merged(before: Body, { rollout: _, ...changes }: Body): Body {
   const after: Record<string, unknown> = { ...before, ...changes }
   for (const name of MERGED) {
-    if (isObject(changes[name])) after[name] = { ...objectOf(before[name]), ...objectOf(changes[name]) }
+    if (isObject(changes[name])) after[name] = { ...asObject(before[name]), ...asObject(changes[name]) }
   }
-  const gpu = objectOf(changes.gpu)
-  if ('pools' in gpu && !('excludedTypes' in gpu)) after.gpu = { ...objectOf(after.gpu), excludedTypes: [] }
-  if (gpu.minCudaVersion === '') after.gpu = { ...objectOf(after.gpu), minCudaVersion: null }
+  const gpu = asObject(changes.gpu)
+  if ('pools' in gpu && !('excludedTypes' in gpu)) after.gpu = { ...asObject(after.gpu), excludedTypes: [] }
+  if (gpu.minCudaVersion === '') after.gpu = { ...asObject(after.gpu), minCudaVersion: null }
   return after
 }
 
@@ -210,9 +210,9 @@ export function draftWith(
   before: Draft,
   changes: Body,
 ): { readonly draft: Draft; readonly unknown: readonly string[] } {
-  const own = bodyOf(before)
-  const draft = draftOf({ ...merged(own, changes), rollout: changes.rollout })
-  const meant = merged(own, changesOf(before, draft))
+  const own = bodyFromDraft(before)
+  const draft = draftFromBody({ ...merged(own, changes), rollout: changes.rollout })
+  const meant = merged(own, changedBody(before, draft))
   const wanted = merged(own, changes)
   const unknown = Object.keys(changes).filter(name => name !== 'rollout' && !isSame(meant[name], wanted[name]))
   return { draft, unknown }
@@ -221,7 +221,7 @@ export function draftWith(
 /** A change on top of a version that somebody else saved in the meantime; variables are merged one by one. */
 export function rebased(before: Body, changes: Body, latest: Body): Body {
   if (!isObject(changes.env)) return changes
-  const [old, mine, env] = [before.env, changes.env, latest.env].map(of => new Map(Object.entries(objectOf(of))))
+  const [old, mine, env] = [before.env, changes.env, latest.env].map(of => new Map(Object.entries(asObject(of))))
   for (const name of new Set([...old!.keys(), ...mine!.keys()])) {
     if (old!.get(name) === mine!.get(name)) continue
     if (mine!.has(name)) env!.set(name, mine!.get(name))

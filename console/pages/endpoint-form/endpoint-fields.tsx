@@ -1,13 +1,13 @@
 /** All fields of an endpoint, the rare ones folded. */
 import { api } from '../../client/api.ts'
 import { useResource } from '../../client/resource.ts'
-import { ofChange } from '../../client/topics.ts'
+import { changeTopic } from '../../client/topics.ts'
 import { Section } from '../../parts/basic.tsx'
 import { bound, type FieldsProps } from './bound.tsx'
 import { ContainerFields, ImageFields } from './container-fields.tsx'
 import type { Draft } from './draft.ts'
 import { HardwareFields } from './hardware-fields.tsx'
-import { at, Folded, TickList } from './parts.tsx'
+import { Folded, problemsAt, TickList } from './parts.tsx'
 import { SIMPLE_NAMES, type SimpleName, simpleField } from './simple-fields.ts'
 
 /** Folded fields with common controls. */
@@ -59,7 +59,7 @@ export function EndpointFields({ isNew, ...props }: FieldsProps<Draft> & { reado
       <Section title="More">
         <Folded
           title={`Start command, ports, disk, registry, ${RARE.map(name => simpleField(name).title).join(', ')}`}
-          isWrong={MORE.some(name => at(problems, `$.${name}`).length > 0)}
+          isWrong={MORE.some(name => problemsAt(problems, `$.${name}`).length > 0)}
         >
           <ContainerFields {...props} />
           <RareFields {...props} />
@@ -105,7 +105,7 @@ function ScalingFields(props: FieldsProps<Draft>) {
 function StorageFields(props: FieldsProps<Draft>) {
   const { draft, set, problems } = props
   const volumes = useResource('form volumes', signal => api('GET /v2/network-volumes', { signal }), {
-    on: ofChange(/NetworkVolume/i),
+    on: changeTopic(/NetworkVolume/i),
   })
   const known = (volumes.data?.networkVolumes ?? []).map(({ id, name, size }) => [id, `${name}, ${size} GB`] as const)
   return (

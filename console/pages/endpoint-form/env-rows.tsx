@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import { api } from '../../client/api.ts'
 import { useResource } from '../../client/resource.ts'
-import { ofChange } from '../../client/topics.ts'
+import { changeTopic } from '../../client/topics.ts'
 import { plural } from '../../format.ts'
 import { announce } from '../../parts/announce.tsx'
 import { Button, Empty, Loaded } from '../../parts/basic.tsx'
@@ -10,7 +10,7 @@ import { Dialog } from '../../parts/dialog.tsx'
 import { type Problems, TextField } from '../../parts/form.tsx'
 import { AreaField } from './bound.tsx'
 import { parseEnv, repeatedNames, secretReference, secretsIn, type Variable, withVariables } from './env-text.ts'
-import { at } from './parts.tsx'
+import { problemsAt } from './parts.tsx'
 
 const MAX_SECRETS_SHOWN = 50
 
@@ -30,7 +30,7 @@ export function EnvRows({
   const add = (text: string) => {
     const { variables, problems: wrong } = parseEnv(text)
     onChange(withVariables(value, variables))
-    announce([`Added ${plural(variables.length, 'variable')}.`, ...wrong.slice(0, 3)].join(' '), kindOf(wrong))
+    announce([`Added ${plural(variables.length, 'variable')}.`, ...wrong.slice(0, 3)].join(' '), rowKind(wrong))
   }
   const paste = (event: ClipboardEvent) => {
     const text = event.clipboardData?.getData('text') ?? ''
@@ -44,7 +44,7 @@ export function EnvRows({
   const isWhole = secrets !== null && !secrets.pagination.hasNextPage
   const missing = isWhole ? named.filter(name => secrets.secrets.every(secret => secret.name !== name)) : []
   const wrong = [
-    ...at(problems, '$.env'),
+    ...problemsAt(problems, '$.env'),
     ...repeatedNames(value).map(name => `${name} is given twice`),
     ...missing.map(name => `The secret ${name} does not exist: workers do not start without it`),
   ]
@@ -104,7 +104,7 @@ export function EnvRows({
   )
 }
 
-function kindOf(wrong: readonly string[]): 'done' | 'problem' {
+function rowKind(wrong: readonly string[]): 'done' | 'problem' {
   return wrong.length === 0 ? 'done' : 'problem'
 }
 
@@ -139,7 +139,7 @@ function PasteEnv({ onAdd }: { readonly onAdd: (text: string) => void }) {
 
 function useSecrets(isNeeded: boolean) {
   return useResource(isNeeded ? 'form secrets' : null, signal => api('GET /v2/account/secrets', { signal }), {
-    on: ofChange(/Secret$/i),
+    on: changeTopic(/Secret$/i),
   })
 }
 

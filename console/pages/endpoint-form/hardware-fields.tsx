@@ -5,7 +5,7 @@ import { useResource } from '../../client/resource.ts'
 import { Button, Choice } from '../../parts/basic.tsx'
 import { bound, type FieldsProps } from './bound.tsx'
 import type { Draft } from './draft.ts'
-import { at, Folded, TickList } from './parts.tsx'
+import { Folded, problemsAt, TickList } from './parts.tsx'
 
 const VCPUS = ['2', '4', '8', '16', '32'].map(number => [number, number] as const)
 
@@ -63,7 +63,7 @@ function GpuFields(props: FieldsProps<Draft>) {
     set({ pools: chosen, excludedTypes: draft.excludedTypes.filter(type => left.includes(type)) })
   }
   const several = options.filter(({ pool, types }) => draft.pools.includes(pool) && types.length > 1)
-  const isWrong = at(problems, '$.gpu').length > at(problems, '$.gpu.pools').length
+  const isWrong = problemsAt(problems, '$.gpu').length > problemsAt(problems, '$.gpu.pools').length
   return (
     <>
       <TickList

@@ -46,7 +46,7 @@ export function TickList({
           </label>
         ))}
       </div>
-      {at(problems, path).map(sentence => (
+      {problemsAt(problems, path).map(sentence => (
         <p key={sentence} class="wrong">
           {sentence}
         </p>
@@ -75,7 +75,7 @@ export function Folded({
 }
 
 /** The problems of a member and of everything below it. */
-export function at(problems: Problems, path: string | undefined): readonly string[] {
+export function problemsAt(problems: Problems, path: string | undefined): readonly string[] {
   if (path === undefined) return []
   return Object.entries(problems)
     .filter(([of]) => isAt(path, of))

@@ -2,7 +2,7 @@
  * The fields of an endpoint that need one common control. A row has everything that the form needs of its field. A
  * typed value is a text, by the name of the member of the API.
  */
-import { type Body, listOf, numberOf, textOf, words } from './body.ts'
+import { asText, asTexts, type Body, readNumber, splitWords } from './body.ts'
 
 /** One field with a common control. */
 interface SimpleField {
@@ -112,15 +112,15 @@ export function simpleBody(draft: Readonly<Record<SimpleName, string>> & { reado
 }
 
 function typedText({ kind }: SimpleField, value: unknown): string {
-  if (kind === 'seconds') return typeof value === 'number' ? String(value / 1_000) : textOf(value)
-  if (kind === 'list') return listOf(value).join(', ')
-  return kind === 'lines' ? listOf(value).join('\n') : textOf(value)
+  if (kind === 'seconds') return typeof value === 'number' ? String(value / 1_000) : asText(value)
+  if (kind === 'list') return asTexts(value).join(', ')
+  return kind === 'lines' ? asTexts(value).join('\n') : asText(value)
 }
 
 function apiValue({ kind }: SimpleField, typed: string): unknown {
-  if (kind === 'list' || kind === 'lines') return words(typed)
+  if (kind === 'list' || kind === 'lines') return splitWords(typed)
   if (kind === 'text') return typed.trim() || null
   if (kind === 'choice') return typed
-  const seconds = numberOf(typed)
+  const seconds = readNumber(typed)
   return typeof seconds === 'number' ? Math.round(seconds * 1_000) : seconds
 }

@@ -1,7 +1,7 @@
 /** Problems that the server finds in a form while somebody types. */
 import { useEffect, useState } from 'preact/hooks'
 import { request } from '../../client/api.ts'
-import { type Problems, problemsOf, useSending } from '../../parts/form.tsx'
+import { type Problems, problemsFromError, useSending } from '../../parts/form.tsx'
 import type { Body } from './body.ts'
 
 const PAUSE_MS = 300
@@ -28,7 +28,7 @@ export function useChecked(method: 'POST' | 'PATCH', path: string, body: Body): 
         await request(method, `${path}?dryRun=true`, { body, signal: end.signal })
         setProblems({})
       } catch (error) {
-        if (!end.signal.aborted) setProblems(problemsOf(error))
+        if (!end.signal.aborted) setProblems(problemsFromError(error))
       }
     }, PAUSE_MS)
     return () => {

@@ -4,7 +4,7 @@ import { api } from '../../client/api.ts'
 import type { Endpoint } from '../../client/api-types.d.ts'
 import { useResource } from '../../client/resource.ts'
 import { mayManage, mayUseJobs } from '../../client/session.ts'
-import { ofEndpoint } from '../../client/topics.ts'
+import { endpointTopic } from '../../client/topics.ts'
 import { count } from '../../format.ts'
 import { Figure, Loaded, PageHead, Tabs } from '../../parts/basic.tsx'
 import { later } from '../../parts/later.tsx'
@@ -83,7 +83,7 @@ function Figures({ id }: { readonly id: string }) {
     `health ${id}`,
     signal => api('GET /v2/{endpoint}/health', { path: { endpoint: id }, signal }),
     {
-      on: ofEndpoint(id),
+      on: endpointTopic(id),
       everyMs: 10_000,
     },
   )

@@ -48,7 +48,7 @@ export function Endpoints() {
         <Choice
           label="Show"
           value={filter}
-          options={FILTERS.map(([id, title, states]) => [id, `${title} ${count(numberOf(all ?? [], states))}`])}
+          options={FILTERS.map(([id, title, states]) => [id, `${title} ${count(countEndpoints(all ?? [], states))}`])}
           onChange={show => setQuery({ show })}
         />
         <span class="faint" aria-live="polite">
@@ -63,7 +63,7 @@ export function Endpoints() {
             columns={COLUMNS}
             rowKey={({ id }) => id}
             href={({ id }) => `/endpoints/${id}`}
-            empty={<Nothing isFiltered={search !== '' || filter !== ''} />}
+            empty={<NoEndpoints isFiltered={search !== '' || filter !== ''} />}
           />
         )}
       </Loaded>
@@ -71,7 +71,7 @@ export function Endpoints() {
   )
 }
 
-function Nothing({ isFiltered }: { readonly isFiltered: boolean }) {
+function NoEndpoints({ isFiltered }: { readonly isFiltered: boolean }) {
   if (isFiltered) return <Empty title="No endpoint matches" />
   return (
     <Empty title="No endpoint yet">
@@ -84,7 +84,7 @@ function Nothing({ isFiltered }: { readonly isFiltered: boolean }) {
   )
 }
 
-function numberOf(all: readonly EndpointOverview[], states: readonly EndpointState[] | null): number {
+function countEndpoints(all: readonly EndpointOverview[], states: readonly EndpointState[] | null): number {
   return states === null ? all.length : all.filter(({ state }) => states.includes(state)).length
 }
 

@@ -4,12 +4,12 @@ import { api, type Body as BodyOf } from '../../client/api.ts'
 import type { Template } from '../../client/api-types.d.ts'
 import { useResource } from '../../client/resource.ts'
 import { mayManage, mayOperate, who } from '../../client/session.ts'
-import { ofChange } from '../../client/topics.ts'
+import { changeTopic } from '../../client/topics.ts'
 import { announce } from '../../parts/announce.tsx'
 import { Choice, Code, Empty, PageHead, Section } from '../../parts/basic.tsx'
 import { FormProblems, SelectField } from '../../parts/form.tsx'
 import { navigate, query } from '../../router.ts'
-import { curlOf } from '../endpoint-form/curl.ts'
+import { curlCommand } from '../endpoint-form/curl.ts'
 import { containerDraft, createBody, type Draft, NEW_DRAFT } from '../endpoint-form/draft.ts'
 import { EndpointFields, FIELDS } from '../endpoint-form/endpoint-fields.tsx'
 import { repeatedNames } from '../endpoint-form/env-text.ts'
@@ -56,7 +56,7 @@ function Form() {
         </div>
         <div class="beside">
           <Section title="The same call">
-            <Code text={curlOf('POST', `${who.value!.server.url}/v2/serverless`, body)} />
+            <Code text={curlCommand('POST', `${who.value!.server.url}/v2/serverless`, body)} />
             <FormProblems problems={problems} shown={shownAt(problems, FIELDS)} />
             {Object.keys(problems).length === 0 ? null : <p class="wrong">Some fields are not valid yet.</p>}
             <button type="submit" class="button main" disabled={isSending || repeatedNames(draft.env).length > 0}>
@@ -82,7 +82,7 @@ function StartFields({ draft, set }: { readonly draft: Draft; readonly set: (cha
   const [start, setStart] = useState<Start>(wanted === null ? 'image' : 'template')
   const [chosen, setChosen] = useState('')
   const own = useResource('form templates', signal => api('GET /v2/templates', { signal }), {
-    on: ofChange(/Template$/i),
+    on: changeTopic(/Template$/i),
   })
   const shared = useResource('form public templates', signal =>
     api('GET /v2/catalog/templates', { query: { source: 'community' }, signal }),

@@ -1,6 +1,6 @@
 /** Endpoints and keys that need attention, and sums over all endpoints. */
 import type { ApiKey, EndpointOverview } from '../../client/api-types.d.ts'
-import { isPassing, needsAttention, toneOf } from '../../parts/cause.ts'
+import { causeTone, isPassing, needsAttention } from '../../parts/cause.ts'
 
 /** Shorter waits are usual, in milliseconds. */
 const SHORT_MS = 10_000
@@ -9,12 +9,12 @@ const SHORT_MS = 10_000
  * The endpoints that somebody should look at: first those to fix, then those that wait longest.
  * @param isKept true for one that was fixed just now
  */
-export function attentionOf(
+export function findAttention(
   rows: readonly EndpointOverview[],
   nowMs: number,
   isKept: (id: string) => boolean,
 ): readonly EndpointOverview[] {
-  const rank = ({ why }: EndpointOverview) => (why === null ? 2 : toneOf(why.cause) === 'bad' ? 0 : 1)
+  const rank = ({ why }: EndpointOverview) => (why === null ? 2 : causeTone(why.cause) === 'bad' ? 0 : 1)
   const since = ({ why }: EndpointOverview) => why?.sinceMs ?? Number.MAX_SAFE_INTEGER
   return rows
     .filter(({ id, why, rollout }) => {
@@ -48,7 +48,7 @@ export function mostActive(rows: readonly EndpointOverview[]): readonly Endpoint
 }
 
 /** The sums over all endpoints. */
-export function totalsOf(rows: readonly EndpointOverview[]) {
+export function sumTotals(rows: readonly EndpointOverview[]) {
   const sum = (of: (row: EndpointOverview) => number) => rows.reduce((total, row) => total + of(row), 0)
   return {
     inQueue: sum(({ jobs }) => jobs.inQueue),

@@ -6,16 +6,16 @@ import type { Diagnosis, EndpointOverview, Finding } from '../../client/api-type
 import { useOverview } from '../../client/overview.ts'
 import { useResource } from '../../client/resource.ts'
 import { mayManage, mayOperate, mayUseJobs, who } from '../../client/session.ts'
-import { ofChange } from '../../client/topics.ts'
+import { changeTopic } from '../../client/topics.ts'
 import { count, duration, instant, now, percent, plural } from '../../format.ts'
 import { Ago, Button, Code, Figure, Loaded, PageHead, Section, State } from '../../parts/basic.tsx'
-import { errorLine, sentence, titleOf, toneOf } from '../../parts/cause.ts'
+import { causeTitle, causeTone, errorLine, sentence } from '../../parts/cause.ts'
 import { Spark } from '../../parts/spark.tsx'
 import { Table } from '../../parts/table.tsx'
-import { MainAction, Next, newsAfterFix, useExplanation, WhyPanel } from '../../parts/why.tsx'
+import { fixReports, MainAction, Next, useExplanation, WhyPanel } from '../../parts/why.tsx'
 import { ENDPOINT_STATES } from '../endpoints/endpoint-states.ts'
 import { WorkerDots } from '../endpoints/worker-dots.tsx'
-import { attentionOf, type KeyFacts, mostActive, soonEnding, totalsOf } from './attention.ts'
+import { findAttention, type KeyFacts, mostActive, soonEnding, sumTotals } from './attention.ts'
 
 /** The first page. */
 export function Home() {
@@ -80,7 +80,7 @@ function FirstSteps() {
 }
 
 function Totals({ rows }: { readonly rows: readonly EndpointOverview[] }) {
-  const { inQueue, inProgress, workers, perMinute } = totalsOf(rows)
+  const { inQueue, inProgress, workers, perMinute } = sumTotals(rows)
   return (
     <div class="figures">
       <Figure name="Endpoints">{count(rows.length)}</Figure>
@@ -97,7 +97,7 @@ const MAX_READ = 8
 const MAX_SHOWN = 50
 
 function Attention({ rows }: { readonly rows: readonly EndpointOverview[] }) {
-  const rowsToShow = attentionOf(rows, now.value, id => newsAfterFix.value[id] !== undefined)
+  const rowsToShow = findAttention(rows, now.value, id => fixReports.value[id] !== undefined)
   const others = [useEndingKeys(), useFindings()]
   // The server explains the most urgent ones only.
   const unexplained = rows.filter(({ state, why }) => why === null && (state === 'PROBLEM' || state === 'WAITING'))
@@ -110,7 +110,7 @@ function Attention({ rows }: { readonly rows: readonly EndpointOverview[] }) {
       ) : (
         <ul class="attention">
           {rowsToShow.slice(0, MAX_SHOWN).map((row, index) => (
-            <Trouble key={row.id} row={row} isRead={index < MAX_READ} />
+            <TroubledEndpoint key={row.id} row={row} isRead={index < MAX_READ} />
           ))}
           {others.flat()}
         </ul>
@@ -125,7 +125,7 @@ function Attention({ rows }: { readonly rows: readonly EndpointOverview[] }) {
 }
 
 /** An endpoint that waits or has a problem, with the button that fixes it. */
-function Trouble({ row, isRead }: { readonly row: EndpointOverview; readonly isRead: boolean }) {
+function TroubledEndpoint({ row, isRead }: { readonly row: EndpointOverview; readonly isRead: boolean }) {
   const { id, name, why, jobs } = row
   const [isOpen, setOpen] = useState(false)
   const mayExplain = mayUseJobs('read', id)
@@ -143,7 +143,7 @@ function Trouble({ row, isRead }: { readonly row: EndpointOverview; readonly isR
     <li>
       <div class="where">
         <a href={`/endpoints/${id}`}>{name}</a>
-        {why === null ? null : <State tone={toneOf(why.cause)}>{titleOf(why.cause)}</State>}
+        {why === null ? null : <State tone={causeTone(why.cause)}>{causeTitle(why.cause)}</State>}
         <span class="faint">
           {jobs.inQueue > 0 ? `${plural(jobs.inQueue, row.type === 'QUEUE' ? 'job' : 'request')} waiting` : ''}
           {why === null || why.sinceMs === null ? null : (
@@ -195,7 +195,7 @@ function useEndingKeys() {
   const keys = useResource(
     'keys ending',
     async signal => (await api('GET /v2/account/keys', { signal })).keys as readonly KeyFacts[],
-    { on: ofChange(/[kK]ey/) },
+    { on: changeTopic(/[kK]ey/) },
   )
   return soonEnding(keys.data ?? [], now.value).map(({ id, name, expiresAt }) => (
     <li key={id}>

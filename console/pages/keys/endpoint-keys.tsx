@@ -4,25 +4,25 @@ import { useAll } from '../../client/all.ts'
 import { api } from '../../client/api.ts'
 import type { ApiKey } from '../../client/api-types.d.ts'
 import { mayManage, mayUseJobs } from '../../client/session.ts'
-import { ofChange } from '../../client/topics.ts'
+import { changeTopic } from '../../client/topics.ts'
 import { Button, Loaded, Section } from '../../parts/basic.tsx'
 import { Confirm } from '../../parts/dialog.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { LastUsed } from './last-used.tsx'
 
 interface Rows {
-  readonly nameOf: (endpoint: string) => string
+  readonly endpointName: (endpoint: string) => string
   /** Receives a new key, which is shown once. */
   readonly onMade: (key: string) => void
 }
 
 /** The keys of endpoints. */
-export function EndpointKeys({ nameOf, onMade }: Rows) {
+export function EndpointKeys({ endpointName, onMade }: Rows) {
   const [asked, setAsked] = useState<{ readonly key: ApiKey; readonly isNew: boolean } | null>(null)
   const keys = useAll(
     'GET /v2/account/endpoint-keys',
     'keys',
-    event => ofChange(/key/i)(event) || event.type === 'endpoint.deleted',
+    event => changeTopic(/key/i)(event) || event.type === 'endpoint.deleted',
   )
   const act = async () => {
     if (asked === null) return
@@ -37,7 +37,7 @@ export function EndpointKeys({ nameOf, onMade }: Rows) {
       title: 'Endpoint',
       cell: ({ endpoint, disabled }) => (
         <>
-          <a href={`/endpoints/${endpoint}`}>{nameOf(endpoint ?? '')}</a>
+          <a href={`/endpoints/${endpoint}`}>{endpointName(endpoint ?? '')}</a>
           {disabled ? ' (revoked)' : ''}
         </>
       ),
@@ -54,7 +54,7 @@ export function EndpointKeys({ nameOf, onMade }: Rows) {
           <Button
             kind="quiet"
             onPress={() => setAsked({ key, isNew })}
-            aria-label={isNew ? `New key for ${nameOf(of)}` : `Revoke the key of ${nameOf(of)}`}
+            aria-label={isNew ? `New key for ${endpointName(of)}` : `Revoke the key of ${endpointName(of)}`}
           >
             {isNew ? 'New key' : 'Revoke'}
           </Button>
@@ -68,7 +68,7 @@ export function EndpointKeys({ nameOf, onMade }: Rows) {
       },
     },
   ]
-  const name = nameOf(asked?.key.endpoint ?? '')
+  const name = endpointName(asked?.key.endpoint ?? '')
   return (
     <Section title="Keys of endpoints">
       <p class="hint">

@@ -1,7 +1,7 @@
 /** The expiry of a key, as the text of a field for date and time. */
 
 /** The instant of a local time; null for an empty text, which means never. */
-export function instantOf(local: string): string | null {
+export function readInstant(local: string): string | null {
   if (local === '') return null
   const given = new Date(local)
   // An invalid time stays as it is, so that the server reports the problem.

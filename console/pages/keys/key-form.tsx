@@ -5,8 +5,8 @@ import type { ApiKey } from '../../client/api-types.d.ts'
 import { mayOperate } from '../../client/session.ts'
 import { useEndpoints } from '../../client/uses.ts'
 import { Ask } from '../../parts/ask.tsx'
-import { instantOf, localTime } from './expiry.ts'
-import { draftOf, NEW_SCOPE, scopeOf } from './scope.ts'
+import { localTime, readInstant } from './expiry.ts'
+import { draftFromScope, NEW_SCOPE, scopeFromDraft } from './scope.ts'
 import { ScopeField } from './scope-field.tsx'
 
 /** The form of a key. @param of the key to change; a new one unless given */
@@ -21,8 +21,8 @@ export function KeyForm({
   readonly onDone: (key: string | null) => void
 }) {
   const endpoints = useEndpoints().data ?? []
-  const [scope, setScope] = useState(of === undefined ? NEW_SCOPE : draftOf(of.scope))
-  const sent = scopeOf(scope, id => endpoints.some(one => one.id === id))
+  const [scope, setScope] = useState(of === undefined ? NEW_SCOPE : draftFromScope(of.scope))
+  const sent = scopeFromDraft(scope, id => endpoints.some(one => one.id === id))
   return (
     <Ask
       title={of === undefined ? 'New key' : `Change the key ${of.name}`}
@@ -50,7 +50,7 @@ export function KeyForm({
         // An unchanged member needs no right over it.
         const body = {
           ...changed,
-          ...(expiresAt === undefined ? {} : { expiresAt: instantOf(String(expiresAt)) }),
+          ...(expiresAt === undefined ? {} : { expiresAt: readInstant(String(expiresAt)) }),
           ...(JSON.stringify(sent) === JSON.stringify(of?.scope) ? {} : { scope: sent }),
         }
         if (of !== undefined) await api('PATCH /v2/account/keys/{id}', { path: { id: of.id }, body })

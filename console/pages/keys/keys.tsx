@@ -3,36 +3,36 @@ import { useState } from 'preact/hooks'
 import { useAll } from '../../client/all.ts'
 import { api } from '../../client/api.ts'
 import type { ApiKey } from '../../client/api-types.d.ts'
-import { ended, mayManage, who } from '../../client/session.ts'
-import { ofChange } from '../../client/topics.ts'
+import { mayManage, noteSessionEnd, who } from '../../client/session.ts'
+import { changeTopic } from '../../client/topics.ts'
 import { useEndpoints } from '../../client/uses.ts'
 import { dateTime, duration, instant, now } from '../../format.ts'
 import { Ago, Button, State } from '../../parts/basic.tsx'
 import { Confirm } from '../../parts/dialog.tsx'
 import type { Column } from '../../parts/table.tsx'
-import { type Action, closeRow, Drawer, ShownOnce, Things } from '../../parts/things.tsx'
+import { type Action, closeRow, Drawer, ResourcePage, ShownOnce } from '../../parts/things.tsx'
 import { EndpointKeys } from './endpoint-keys.tsx'
 import { KeyForm } from './key-form.tsx'
 import { LastUsed } from './last-used.tsx'
-import { scopeWords } from './scope.ts'
+import { describeScope } from './scope.ts'
 import { SshKeys } from './ssh-keys.tsx'
 
-type NameOf = (endpoint: string) => string
+type EndpointName = (endpoint: string) => string
 
 /** The page of keys. */
 export function Keys() {
   const [shown, setShown] = useState<string | null>(null)
-  const keys = useAll('GET /v2/account/keys', 'keys', ofChange(/key/i))
+  const keys = useAll('GET /v2/account/keys', 'keys', changeTopic(/key/i))
   const endpoints = useEndpoints().data
   const nameOf = (id: string) => endpoints?.find(one => one.id === id)?.name ?? id
   return (
-    <Things
+    <ResourcePage
       title="Keys"
       what="key"
       purpose="A key lets a person or a program use this account, with all rights or with some."
       of={keys}
-      columns={columnsOf(nameOf)}
-      textOf={({ name, hint, scope }) => `${name} ${hint} ${scopeWords(scope, nameOf)}`}
+      columns={keyColumns(nameOf)}
+      textOf={({ name, hint, scope }) => `${name} ${hint} ${describeScope(scope, nameOf)}`}
       form={onClose => (
         <KeyForm
           onClose={onClose}
@@ -44,14 +44,14 @@ export function Keys() {
       )}
       detail={key => <Detail of={key} nameOf={nameOf} onChange={keys.reload} />}
     >
-      <EndpointKeys nameOf={nameOf} onMade={setShown} />
+      <EndpointKeys endpointName={nameOf} onMade={setShown} />
       <SshKeys />
       {shown === null ? null : <ShownOnce title="The new key" text={shown} onClose={() => setShown(null)} />}
-    </Things>
+    </ResourcePage>
   )
 }
 
-function columnsOf(nameOf: NameOf): readonly Column<ApiKey>[] {
+function keyColumns(nameOf: EndpointName): readonly Column<ApiKey>[] {
   return [
     {
       id: 'name',
@@ -60,14 +60,14 @@ function columnsOf(nameOf: NameOf): readonly Column<ApiKey>[] {
       sort: ({ name }) => name,
     },
     { id: 'hint', title: 'Begins with', width: '110px', cell: ({ hint }) => <code>{hint}</code>, isExtra: true },
-    { id: 'scope', title: 'May do', width: 'minmax(0, 1.5fr)', cell: ({ scope }) => scopeWords(scope, nameOf) },
+    { id: 'scope', title: 'May do', width: 'minmax(0, 1.5fr)', cell: ({ scope }) => describeScope(scope, nameOf) },
     { id: 'used', title: 'Last used', width: '130px', cell: key => <LastUsed of={key} />, isExtra: true },
-    { id: 'ends', title: 'Expires', width: '130px', cell: key => <Ends of={key} />, isExtra: true },
+    { id: 'ends', title: 'Expires', width: '130px', cell: key => <Expiration of={key} />, isExtra: true },
     { id: 'state', title: 'State', width: '110px', cell: key => <KeyState of={key} /> },
   ]
 }
 
-function Ends({ of: { expiresAt } }: { readonly of: ApiKey }) {
+function Expiration({ of: { expiresAt } }: { readonly of: ApiKey }) {
   if (expiresAt === null) return <span class="faint">never</span>
   const leftMs = instant(expiresAt) - now.value
   return <span title={dateTime(expiresAt)}>{leftMs > 0 ? `in ${duration(leftMs)}` : dateTime(expiresAt)}</span>
@@ -85,7 +85,7 @@ function Detail({
   onChange,
 }: {
   readonly of: ApiKey
-  readonly nameOf: NameOf
+  readonly nameOf: EndpointName
   readonly onChange: () => void
 }) {
   const { id, name, hint, scope, disabled, exempt, createdAt } = of
@@ -93,7 +93,7 @@ function Detail({
   const path = { id }
   const setDisabled = async (isDisabled: boolean) => {
     await api('PATCH /v2/account/keys/{id}', { path, body: { disabled: isDisabled } })
-    if (isOwn) ended()
+    if (isOwn) noteSessionEnd()
     onChange()
   }
   const own = isOwn ? <p class="notice wait">You are signed in with this key: you are signed out at once.</p> : null
@@ -108,7 +108,7 @@ function Detail({
           onConfirm={async () => {
             await api('DELETE /v2/account/keys/{id}', { path })
             closeRow()
-            if (isOwn) ended()
+            if (isOwn) noteSessionEnd()
             onChange()
           }}
         >
@@ -144,10 +144,10 @@ function Detail({
     <Drawer
       title={name}
       facts={[
-        ['May do', scopeWords(scope, nameOf)],
+        ['May do', describeScope(scope, nameOf)],
         ['Begins with', <code>{hint}</code>],
         ['State', <KeyState of={of} />],
-        ['Ends', <Ends of={of} />],
+        ['Ends', <Expiration of={of} />],
         ['Made', <Ago at={createdAt} suffix=" ago" />],
         ['Last used', <LastUsed of={of} />],
         ['Limits on requests', exempt ? 'not counted' : 'counted'],

@@ -34,7 +34,7 @@ export const NEW_SCOPE: ScopeDraft = {
 const NAMED = 3
 
 /** A scope for a form. */
-export function draftOf(scope: KeyScope): ScopeDraft {
+export function draftFromScope(scope: KeyScope): ScopeDraft {
   if (scope.type !== 'restricted') return { ...NEW_SCOPE, type: scope.type }
   const { type, management, jobs, metrics = 'none', files = 'none' } = scope
   const ofFiles = typeof files === 'string' ? { files, byVolume: {} } : { files: 'each' as const, byVolume: files }
@@ -43,7 +43,7 @@ export function draftOf(scope: KeyScope): ScopeDraft {
 }
 
 /** The scope of a form. @param isKnown true for an existing endpoint: a key cannot name others */
-export function scopeOf(
+export function scopeFromDraft(
   { type, management, jobs, byEndpoint, metrics, files, byVolume }: ScopeDraft,
   isKnown: (endpoint: string) => boolean,
 ): KeyScope {
@@ -56,27 +56,27 @@ export function scopeOf(
 }
 
 /** A scope in words, such as `reads management; jobs of images, w`. */
-export function scopeWords(scope: KeyScope, nameOf: (endpoint: string) => string): string {
+export function describeScope(scope: KeyScope, nameOf: (endpoint: string) => string): string {
   if (scope.type === 'all') return 'everything'
   if (scope.type === 'read-only') return 'reads everything'
   const { management, jobs, metrics, files = 'none' } = scope
   const parts = [
     ...(management === 'none' ? [] : [management === 'read' ? 'reads management' : 'manages']),
-    ...(typeof jobs === 'string' ? levelWords(jobs, 'all endpoints') : jobWords(jobs, nameOf)),
+    ...(typeof jobs === 'string' ? describeLevel(jobs, 'all endpoints') : describeJobs(jobs, nameOf)),
     ...(metrics === 'read' ? ['reads the metrics of the server'] : []),
     ...fileWords(files),
   ]
   return parts.length === 0 ? 'nothing' : parts.join('; ')
 }
 
-function jobWords(jobs: Readonly<Record<string, Level>>, nameOf: (endpoint: string) => string): readonly string[] {
+function describeJobs(jobs: Readonly<Record<string, Level>>, nameOf: (endpoint: string) => string): readonly string[] {
   return (['write', 'read'] as const).flatMap(level => {
     const names = Object.keys(jobs)
       .filter(id => jobs[id] === level)
       .map(nameOf)
     if (names.length === 0) return []
     const more = names.length - NAMED
-    return levelWords(level, `${names.slice(0, NAMED).join(', ')}${more > 0 ? ` and ${more} more` : ''}`)
+    return describeLevel(level, `${names.slice(0, NAMED).join(', ')}${more > 0 ? ` and ${more} more` : ''}`)
   })
 }
 
@@ -87,7 +87,7 @@ function fileWords(files: Level | Readonly<Record<string, Level>>): readonly str
   return levels.includes('read') ? [`reads files of ${volumes}`] : []
 }
 
-function levelWords(level: Level, whose: string): readonly string[] {
+function describeLevel(level: Level, whose: string): readonly string[] {
   if (level === 'none') return []
   return [level === 'write' ? `jobs of ${whose}` : `reads jobs of ${whose}`]
 }

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import { api } from '../../client/api.ts'
 import { useResource } from '../../client/resource.ts'
 import { mayManage } from '../../client/session.ts'
-import { ofChange } from '../../client/topics.ts'
+import { changeTopic } from '../../client/topics.ts'
 import { Ask } from '../../parts/ask.tsx'
 import { Button, Loaded, Section } from '../../parts/basic.tsx'
 import { Confirm } from '../../parts/dialog.tsx'
@@ -15,7 +15,7 @@ export function SshKeys() {
   const keys = useResource(
     mayManage('read') ? 'ssh keys' : null,
     async signal => (await api('GET /v2/account/ssh-keys', { signal })).keys,
-    { on: ofChange(/ssh|userSettings/i) },
+    { on: changeTopic(/ssh|userSettings/i) },
   )
   // The server takes the list as a whole, so the change starts from the present list.
   const change = async (to: (keys: readonly string[]) => string[]) => {

@@ -14,7 +14,7 @@ export interface Measure {
 const BYTES_PER_MB = 2 ** 20
 
 /** Measures of vCPU, memory, disk and places for workers. */
-export function measuresOf({ vcpus, memoryMb, disk, workers }: Machine): Measure[] {
+export function machineMeasures({ vcpus, memoryMb, disk, workers }: Machine): Measure[] {
   const size = (megabytes: number) => bytes(megabytes * BYTES_PER_MB)
   const places = workers.free === null ? null : workers.total + workers.free
   return [
@@ -65,7 +65,7 @@ const WORDS = { ok: 'well', warn: 'warning', fail: 'fails', skip: 'not tested' }
 const ORDER: readonly Finding['state'][] = ['fail', 'warn', 'skip', 'ok']
 
 /** Findings, the worst first. */
-export function findingsOf(findings: readonly Finding[]): ShownFinding[] {
+export function shownFindings(findings: readonly Finding[]): ShownFinding[] {
   return [...findings]
     .sort((a, b) => ORDER.indexOf(a.state) - ORDER.indexOf(b.state))
     .map(({ state, ...finding }) => ({ ...finding, tone: TONES[state], word: WORDS[state] }))

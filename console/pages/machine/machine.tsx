@@ -3,18 +3,18 @@ import { api } from '../../client/api.ts'
 import type { Diagnosis, Machine as MachineBody, MachineGpu } from '../../client/api-types.d.ts'
 import { useResource } from '../../client/resource.ts'
 import { mayOperate, who } from '../../client/session.ts'
-import { ofAnyEndpoint } from '../../client/topics.ts'
+import { anyEndpointTopic } from '../../client/topics.ts'
 import { count } from '../../format.ts'
 import { announce } from '../../parts/announce.tsx'
 import { Ago, Button, Empty, Loaded, PageHead, Section, State } from '../../parts/basic.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { phaseText } from '../endpoint/workers/worker-text.ts'
-import { findingsOf, type Measure, measuresOf } from './machine-text.ts'
+import { type Measure, machineMeasures, shownFindings } from './machine-text.ts'
 
 /** The page. */
 export function Machine() {
   const machine = useResource(mayOperate() ? 'machine' : null, signal => api('GET /v2/machine', { signal }), {
-    on: ofAnyEndpoint,
+    on: anyEndpointTopic,
     everyMs: 5_000,
   })
   if (!mayOperate())
@@ -32,14 +32,14 @@ export function Machine() {
           <>
             <Section title="Used now">
               <div class="measures">
-                {measuresOf(data).map(measure => (
+                {machineMeasures(data).map(measure => (
                   <MeasureView key={measure.name} measure={measure} />
                 ))}
               </div>
             </Section>
             <Gpus machine={data} />
             <Waiting machine={data} />
-            <Found />
+            <FindingsSection />
           </>
         )}
       </Loaded>
@@ -235,7 +235,7 @@ function Waiting({ machine: { waiting } }: { readonly machine: MachineBody }) {
   )
 }
 
-function Found() {
+function FindingsSection() {
   const diagnosis = useResource('machine diagnosis', signal => api('GET /v2/machine/diagnosis', { signal }))
   const check = async () => {
     // The server caches its findings, so the next read takes no time.
@@ -257,7 +257,7 @@ function Findings({ diagnosis: { at, findings } }: { readonly diagnosis: Diagnos
         Checked <Ago at={at} suffix=" ago" />; a check is cached for 30 s.
       </p>
       <ul class="findings">
-        {findingsOf(findings).map(({ check, tone, word, message, action }) => (
+        {shownFindings(findings).map(({ check, tone, word, message, action }) => (
           <li key={check + message}>
             <State tone={tone}>{word}</State>
             <b>{check}</b>

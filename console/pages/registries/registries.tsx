@@ -3,10 +3,10 @@ import { useAll } from '../../client/all.ts'
 import { api } from '../../client/api.ts'
 import type { Registry } from '../../client/api-types.d.ts'
 import { mayManage } from '../../client/session.ts'
-import { ofChange } from '../../client/topics.ts'
+import { changeTopic } from '../../client/topics.ts'
 import { Ask } from '../../parts/ask.tsx'
 import type { Column } from '../../parts/table.tsx'
-import { type Action, Drawer, deletion, Part, Things } from '../../parts/things.tsx'
+import { type Action, Drawer, deletion, Part, ResourcePage } from '../../parts/things.tsx'
 import { UsedBy } from '../../parts/used-by.tsx'
 
 const COLUMNS: readonly Column<Registry>[] = [
@@ -16,9 +16,9 @@ const COLUMNS: readonly Column<Registry>[] = [
 
 /** The page of credentials. */
 export function Registries() {
-  const registries = useAll('GET /v2/registries', 'registries', ofChange(/registry/i))
+  const registries = useAll('GET /v2/registries', 'registries', changeTopic(/registry/i))
   return (
-    <Things
+    <ResourcePage
       title="Registries"
       what="credential"
       purpose="A credential is a user and a password to pull images from a private container registry."

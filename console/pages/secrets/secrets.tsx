@@ -3,12 +3,12 @@ import { useAll } from '../../client/all.ts'
 import { api, type Body } from '../../client/api.ts'
 import type { Secret } from '../../client/api-types.d.ts'
 import { mayManage } from '../../client/session.ts'
-import { ofChange } from '../../client/topics.ts'
+import { changeTopic } from '../../client/topics.ts'
 import { secretReference } from '../../client/users.ts'
 import { Ask } from '../../parts/ask.tsx'
 import { Ago, Code } from '../../parts/basic.tsx'
 import type { Column } from '../../parts/table.tsx'
-import { type Action, Drawer, deletion, Part, Things } from '../../parts/things.tsx'
+import { type Action, Drawer, deletion, Part, ResourcePage } from '../../parts/things.tsx'
 import { UsedBy } from '../../parts/used-by.tsx'
 
 const COLUMNS: readonly Column<Secret>[] = [
@@ -27,9 +27,9 @@ const DESCRIPTION = { name: 'description', label: 'Description', hint: 'For peop
 
 /** The page of secrets. */
 export function Secrets() {
-  const secrets = useAll('GET /v2/account/secrets', 'secrets', ofChange(/secret/i))
+  const secrets = useAll('GET /v2/account/secrets', 'secrets', changeTopic(/secret/i))
   return (
-    <Things
+    <ResourcePage
       title="Secrets"
       what="secret"
       purpose="A secret is a password or a token that workers receive in a variable and that nobody else sees again."

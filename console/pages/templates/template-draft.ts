@@ -1,5 +1,5 @@
 /** The draft of a template in its form, and the bodies of calls for it. */
-import { type Body, numberOf, words } from '../endpoint-form/body.ts'
+import { type Body, readNumber, splitWords } from '../endpoint-form/body.ts'
 import { type ContainerDraft, changedMembers, containerBody, containerDraft, without } from '../endpoint-form/draft.ts'
 
 /** Typed values of a template. */
@@ -77,7 +77,7 @@ export function templateDraft(template: TemplateValues): TemplateDraft {
 
 /** A whole draft as the API takes it. */
 export function templateBody(draft: TemplateDraft): Body {
-  const size = numberOf(draft.volume)
+  const size = readNumber(draft.volume)
   return {
     name: draft.name,
     ...containerBody(draft),
@@ -87,7 +87,7 @@ export function templateBody(draft: TemplateDraft): Body {
     category: draft.category,
     startSsh: draft.startSsh,
     startJupyter: draft.startJupyter,
-    allowedCudaVersions: words(draft.cudaVersions),
+    allowedCudaVersions: splitWords(draft.cudaVersions),
   }
 }
 

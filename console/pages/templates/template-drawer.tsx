@@ -9,7 +9,7 @@ import { Confirm, Dialog } from '../../parts/dialog.tsx'
 import { CheckField, FormProblems, useSending } from '../../parts/form.tsx'
 import { bound, type FieldsProps } from '../endpoint-form/bound.tsx'
 import { ContainerFields, ImageFields } from '../endpoint-form/container-fields.tsx'
-import { leavesOf } from '../endpoint-form/difference.ts'
+import { listLeaves } from '../endpoint-form/difference.ts'
 import { repeatedNames } from '../endpoint-form/env-text.ts'
 import { Facts, Folded, shownAt } from '../endpoint-form/parts.tsx'
 import {
@@ -36,8 +36,8 @@ const FIELDS = [
 
 /** A template in a drawer. @param id `new` for one to create */
 export function TemplateDrawer({ id, ...rest }: FormProps & { readonly id: string }) {
-  const { known, onClose } = rest
-  if (id !== 'new' && known === undefined)
+  const { template, onClose } = rest
+  if (id !== 'new' && template === undefined)
     return (
       <Dialog kind="drawer" title="Template" onClose={onClose}>
         <Empty title="This template does not exist" />
@@ -45,36 +45,36 @@ export function TemplateDrawer({ id, ...rest }: FormProps & { readonly id: strin
     )
   if (!mayManage('write'))
     return (
-      <Dialog kind="drawer" title={known?.name ?? 'Template'} onClose={onClose}>
-        {known === undefined ? null : <Facts of={leavesOf(templateBody(templateDraft(known)))} />}
+      <Dialog kind="drawer" title={template?.name ?? 'Template'} onClose={onClose}>
+        {template === undefined ? null : <Facts of={listLeaves(templateBody(templateDraft(template)))} />}
       </Dialog>
     )
   return <Form {...rest} />
 }
 
 interface FormProps {
-  readonly known: Template | undefined
+  readonly template: Template | undefined
   readonly onChange: () => void
   readonly onClose: () => void
 }
 
-function Form({ known, onChange, onClose }: FormProps) {
-  const [before] = useState(() => (known === undefined ? NEW_TEMPLATE : templateDraft(known)))
+function Form({ template, onChange, onClose }: FormProps) {
+  const [before] = useState(() => (template === undefined ? NEW_TEMPLATE : templateDraft(template)))
   const [draft, setDraft] = useState(before)
   const [isDeleting, setDeleting] = useState(false)
   const { problems, isSending, send } = useSending()
   const changes = templateChanges(before, draft)
   const save = async () => {
     const isDone = await send(() =>
-      known === undefined
+      template === undefined
         ? api('POST /v2/templates', { body: newTemplateBody(draft) as BodyOf<'POST /v2/templates'> })
         : api('PATCH /v2/templates/{id}', {
-            path: { id: known.id },
+            path: { id: template.id },
             body: changes as BodyOf<'PATCH /v2/templates/{id}'>,
           }),
     )
     if (!isDone) return
-    announce(known === undefined ? `Created the template ${draft.name}` : 'Saved the template')
+    announce(template === undefined ? `Created the template ${draft.name}` : 'Saved the template')
     onChange()
     onClose()
   }
@@ -82,40 +82,40 @@ function Form({ known, onChange, onClose }: FormProps) {
   return (
     <Dialog
       kind="drawer"
-      title={known?.name ?? 'New template'}
+      title={template?.name ?? 'New template'}
       onClose={onClose}
       actions={
         <>
-          {known === undefined ? null : (
+          {template === undefined ? null : (
             <>
               <Button kind="danger" onPress={() => setDeleting(true)}>
                 Delete template
               </Button>
-              {known.serverless ? (
-                <a class="button" href={`/endpoints/new?template=${encodeURIComponent(known.id)}`}>
+              {template.serverless ? (
+                <a class="button" href={`/endpoints/new?template=${encodeURIComponent(template.id)}`}>
                   New endpoint from it
                 </a>
               ) : null}
             </>
           )}
           <Button kind="main" onPress={save} disabled={!isReady}>
-            {known === undefined ? 'Create template' : 'Save changes'}
+            {template === undefined ? 'Create template' : 'Save changes'}
           </Button>
         </>
       }
     >
-      {known === undefined ? null : (
+      {template === undefined ? null : (
         <p class="hint">Endpoints that GraphQL linked to it get a new release when it changes. Others have a copy.</p>
       )}
       <FormProblems problems={problems} shown={shownAt(problems, FIELDS)} />
       <Fields draft={draft} set={next => setDraft({ ...draft, ...next })} problems={problems} />
-      {isDeleting && known !== undefined ? (
+      {isDeleting && template !== undefined ? (
         <Confirm
-          title={`Delete ${known.name}?`}
+          title={`Delete ${template.name}?`}
           action="Delete template"
           onConfirm={async () => {
-            await api('DELETE /v2/templates/{id}', { path: { id: known.id } })
-            announce(`Deleted ${known.name}`)
+            await api('DELETE /v2/templates/{id}', { path: { id: template.id } })
+            announce(`Deleted ${template.name}`)
             onChange()
             onClose()
           }}
@@ -160,14 +160,14 @@ function Fields(props: FieldsProps<TemplateDraft>) {
             placeholder: '12.4, 12.8',
           })}
         </div>
-        {draft.serverless ? null : <OfOtherTools {...props} />}
+        {draft.serverless ? null : <OtherFields {...props} />}
       </Folded>
     </>
   )
 }
 
 /** Fields of a template that endpoints do not use. */
-function OfOtherTools(props: FieldsProps<TemplateDraft>) {
+function OtherFields(props: FieldsProps<TemplateDraft>) {
   const { draft, set } = props
   const { text, number } = bound(props)
   return (

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import { api } from '../../client/api.ts'
 import type { Template } from '../../client/api-types.d.ts'
 import { mayManage } from '../../client/session.ts'
-import { ofChange } from '../../client/topics.ts'
+import { changeTopic } from '../../client/topics.ts'
 import { Button, Empty, Loaded, PageHead } from '../../parts/basic.tsx'
 import { useGrowingList } from '../../parts/more.ts'
 import { type Column, Table } from '../../parts/table.tsx'
@@ -54,7 +54,7 @@ export function Templates() {
       return { rows: page.templates, nextCursor: page.pagination.nextCursor }
     },
     ({ id }) => id,
-    ofChange(/Template$/i),
+    changeTopic(/Template$/i),
   )
   const open = query.value.get('open')
   const wanted = search.toLowerCase()
@@ -99,7 +99,7 @@ export function Templates() {
               <TemplateDrawer
                 key={open}
                 id={open}
-                known={rows.find(({ id }) => id === open)}
+                template={rows.find(({ id }) => id === open)}
                 onChange={templates.reload}
                 onClose={close}
               />

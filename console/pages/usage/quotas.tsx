@@ -1,7 +1,7 @@
 /** The quotas of the account. */
 import { api } from '../../client/api.ts'
 import { useResource } from '../../client/resource.ts'
-import { ofAnyEndpoint } from '../../client/topics.ts'
+import { anyEndpointTopic } from '../../client/topics.ts'
 import { count } from '../../format.ts'
 import { Loaded, Section } from '../../parts/basic.tsx'
 import { Meter } from '../../parts/spark.tsx'
@@ -28,7 +28,7 @@ export function Quotas() {
   const quotas = useResource(
     'quotas own',
     signal => api('GET /v2/account/accounts/{id}/quotas', { path: { id: 'own' }, signal }),
-    { on: event => ofAnyEndpoint(event) || event.type === 'change.made', everyMs: 15_000 },
+    { on: event => anyEndpointTopic(event) || event.type === 'change.made', everyMs: 15_000 },
   )
   return (
     <Section title="Limits of the account">

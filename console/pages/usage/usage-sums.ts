@@ -28,7 +28,7 @@ export type Figure = 'cost' | 'hours'
 export function byEndpoint(records: readonly ServerlessBillingRecord[]): EndpointUse[] {
   const uses = new Map<string, EndpointUse>()
   for (const record of records) {
-    const use = useOf(record)
+    const use = useFromRecord(record)
     const before = uses.get(use.id)
     uses.set(use.id, before === undefined ? use : added(before, use))
   }
@@ -36,11 +36,11 @@ export function byEndpoint(records: readonly ServerlessBillingRecord[]): Endpoin
 }
 
 /** The sum of all, with an empty id. */
-export function sumOf(uses: readonly EndpointUse[]): EndpointUse {
-  return uses.reduce(added, NOTHING)
+export function sumUses(uses: readonly EndpointUse[]): EndpointUse {
+  return uses.reduce(added, NO_USE)
 }
 
-const NOTHING: EndpointUse = {
+const NO_USE: EndpointUse = {
   id: '',
   cost: 0,
   gpuCost: 0,
@@ -54,7 +54,13 @@ const NOTHING: EndpointUse = {
   others: 0,
 }
 
-function useOf({ serverlessId, totalAmount, gpuAmount, cpuAmount, usage }: ServerlessBillingRecord): EndpointUse {
+function useFromRecord({
+  serverlessId,
+  totalAmount,
+  gpuAmount,
+  cpuAmount,
+  usage,
+}: ServerlessBillingRecord): EndpointUse {
   const { startingMs, runningMs, idleMs, frozenMs, jobs } = usage
   return {
     id: serverlessId,
@@ -72,7 +78,7 @@ function useOf({ serverlessId, totalAmount, gpuAmount, cpuAmount, usage }: Serve
 }
 
 function added(a: EndpointUse, b: EndpointUse): EndpointUse {
-  const sums = Object.keys(NOTHING).filter(name => name !== 'id') as Exclude<keyof EndpointUse, 'id'>[]
+  const sums = Object.keys(NO_USE).filter(name => name !== 'id') as Exclude<keyof EndpointUse, 'id'>[]
   return { ...a, ...Object.fromEntries(sums.map(name => [name, a[name] + b[name]])) }
 }
 
@@ -82,13 +88,13 @@ export type Size = 'hour' | 'day' | 'week' | 'month' | 'year'
 /** The starts of all spans of a bill and their end, in UTC, also of unused spans. */
 export function bounds(startMs: number, endMs: number, size: Size): number[] {
   const starts: number[] = []
-  for (let at = startMs; at < endMs && starts.length < MAX_SPANS; at = after(at, size)) starts.push(at)
+  for (let at = startMs; at < endMs && starts.length < MAX_SPANS; at = periodEnd(at, size)) starts.push(at)
   return [...starts, endMs]
 }
 
 const MAX_SPANS = 1_000
 
-function after(atMs: number, size: Size): number {
+function periodEnd(atMs: number, size: Size): number {
   const at = new Date(atMs)
   if (size === 'year') return Date.UTC(at.getUTCFullYear() + 1, 0)
   if (size === 'month') return Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1)
@@ -102,7 +108,7 @@ const LOOKS: readonly Look[] = ['plain', 'up', 'level']
 export const MOST_SERIES = 10
 
 /** One series for each of the endpoints with the highest figures, and one for all others. */
-export function seriesOf(
+export function costSeries(
   records: readonly ServerlessBillingRecord[],
   startsMs: readonly number[],
   figure: Figure,
@@ -116,7 +122,7 @@ export function seriesOf(
   for (const record of records) {
     const span = spans.get(Date.parse(record.startTime))
     const row = values[places.get(record.serverlessId) ?? shown.length]!
-    if (span !== undefined) row[span] = row[span]! + useOf(record)[figure]
+    if (span !== undefined) row[span] = row[span]! + useFromRecord(record)[figure]
   }
   const series = shown.map(({ id }, place) => ({
     id,
@@ -132,7 +138,7 @@ export function seriesOf(
 }
 
 /** All records as rows of a CSV file, the first of them the names of its columns. */
-export function rowsOf(
+export function csvRows(
   records: readonly ServerlessBillingRecord[],
   nameOf: (id: string) => string,
 ): (string | number | null)[][] {

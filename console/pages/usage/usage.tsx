@@ -4,15 +4,15 @@ import { api } from '../../client/api.ts'
 import type { ListServerlessBillingResponse } from '../../client/api-types.d.ts'
 import { useResource } from '../../client/resource.ts'
 import { mayManage } from '../../client/session.ts'
-import { ofChange } from '../../client/topics.ts'
+import { changeTopic } from '../../client/topics.ts'
 import { count, money, percent } from '../../format.ts'
 import { Button, Choice, Empty, Figure, Loaded, PageHead, Section } from '../../parts/basic.tsx'
-import { Chart, textOf, useChartGroup } from '../../parts/chart.tsx'
+import { Chart, useChartGroup, valueText } from '../../parts/chart.tsx'
 import { csv, download } from '../../parts/csv.ts'
 import { type Column, Table } from '../../parts/table.tsx'
 import { query, setQuery } from '../../router.ts'
 import { Quotas } from './quotas.tsx'
-import { bounds, byEndpoint, type EndpointUse, type Figure as Of, rowsOf, seriesOf, sumOf } from './usage-sums.ts'
+import { bounds, byEndpoint, costSeries, csvRows, type EndpointUse, type Figure as Of, sumUses } from './usage-sums.ts'
 
 /** Ranges that end now: number and size of their spans. */
 const RANGES = {
@@ -95,7 +95,7 @@ function useNames(): Names {
       }
       return names
     },
-    { on: ofChange(/Endpoint$/) },
+    { on: changeTopic(/Endpoint$/) },
   )
   return endpoints.data
 }
@@ -115,8 +115,8 @@ function Bill({
   // Without prices, the chart of costs would be empty.
   const figure: Of = given === 'cost' || given === 'hours' ? given : hasCost ? 'cost' : 'hours'
   const uses = useMemo(() => byEndpoint(bill.records), [bill])
-  const sum = sumOf(uses)
-  const columns = useMemo(() => columnsOf(names, sum), [names, uses])
+  const sum = sumUses(uses)
+  const columns = useMemo(() => usageColumns(names, sum), [names, uses])
   const { times, series } = useMemo(() => {
     const { startTime, endTime, bucketSize } = bill.metadata.query
     const all = bounds(Date.parse(startTime), Date.parse(endTime), bucketSize)
@@ -124,14 +124,14 @@ function Bill({
     const toMs = all.at(-1)!
     return {
       times: { atMs, fromMs: Date.parse(startTime), toMs, lengthMs: toMs - atMs.at(-1)! },
-      series: seriesOf(bill.records, atMs, figure, id => names?.get(id) ?? id),
+      series: costSeries(bill.records, atMs, figure, id => names?.get(id) ?? id),
     }
   }, [bill, figure, names])
   return (
     <div aria-busy={isOld}>
       <div class="figures">
         <Figure name="Cost">{money(bill.metadata.totals.totalAmount)}</Figure>
-        <Figure name="Worker hours">{textOf('hours', sum.hours)}</Figure>
+        <Figure name="Worker hours">{valueText('hours', sum.hours)}</Figure>
         <Figure name="Running jobs" title="The part of the workers' time in which they ran jobs">
           {sum.hours === 0 ? '–' : percent(sum.runningHours / sum.hours)}
         </Figure>
@@ -187,7 +187,7 @@ function Bill({
 }
 
 /** Columns of the table, without those that are zero throughout. */
-function columnsOf(names: Names, sum: EndpointUse): Column<EndpointUse>[] {
+function usageColumns(names: Names, sum: EndpointUse): Column<EndpointUse>[] {
   const number = (
     id: Exclude<keyof EndpointUse, 'id'>,
     title: string,
@@ -202,7 +202,7 @@ function columnsOf(names: Names, sum: EndpointUse): Column<EndpointUse>[] {
     sort: (use: EndpointUse) => use[id],
     isExtra,
   })
-  const hours = (value: number) => textOf('hours', value)
+  const hours = (value: number) => valueText('hours', value)
   return [
     {
       id: 'name',
@@ -248,5 +248,5 @@ function Name({
 
 function save(bill: ListServerlessBillingResponse, nameOf: (id: string) => string): void {
   const { startTime, endTime } = bill.metadata.query
-  download(`usage-${startTime.slice(0, 10)}-${endTime.slice(0, 10)}.csv`, csv(rowsOf(bill.records, nameOf)))
+  download(`usage-${startTime.slice(0, 10)}-${endTime.slice(0, 10)}.csv`, csv(csvRows(bill.records, nameOf)))
 }

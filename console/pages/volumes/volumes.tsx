@@ -4,16 +4,16 @@ import { api, type Body } from '../../client/api.ts'
 import type { NetworkVolume } from '../../client/api-types.d.ts'
 import { useResource } from '../../client/resource.ts'
 import { mayManage } from '../../client/session.ts'
-import { ofChange } from '../../client/topics.ts'
+import { changeTopic } from '../../client/topics.ts'
 import { useEndpoints } from '../../client/uses.ts'
 import { count, plural } from '../../format.ts'
-import { Ask, type Asked } from '../../parts/ask.tsx'
+import { Ask, type FormField } from '../../parts/ask.tsx'
 import type { Column } from '../../parts/table.tsx'
-import { type Action, Drawer, deletion, Part, Things } from '../../parts/things.tsx'
+import { type Action, Drawer, deletion, Part, ResourcePage } from '../../parts/things.tsx'
 import { UsedBy } from '../../parts/used-by.tsx'
 
-const NAME: Asked = { name: 'name', label: 'Name' }
-const SIZE: Asked = {
+const NAME: FormField = { name: 'name', label: 'Name' }
+const SIZE: FormField = {
   name: 'size',
   label: 'Size in GB',
   type: 'number',
@@ -28,16 +28,16 @@ const TYPES = [
 
 /** The page of volumes. */
 export function Volumes() {
-  const volumes = useAll('GET /v2/network-volumes', 'networkVolumes', ofChange(/volume/i))
+  const volumes = useAll('GET /v2/network-volumes', 'networkVolumes', changeTopic(/volume/i))
   const endpoints = useEndpoints().data
   const usersOf = (id: string) => endpoints?.filter(({ networkVolumes }) => networkVolumes.includes(id)).length ?? 0
   return (
-    <Things
+    <ResourcePage
       title="Volumes"
       what="volume"
       purpose="A network volume is a folder that outlives workers and that several endpoints can share, for models and data."
       of={volumes}
-      columns={columnsOf(usersOf)}
+      columns={volumeColumns(usersOf)}
       textOf={({ id, name, dataCenter }) => `${name} ${id} ${dataCenter}`}
       form={onClose => <NewVolume onClose={onClose} onDone={volumes.reload} />}
       detail={volume => <Detail of={volume} onChange={volumes.reload} />}
@@ -45,7 +45,7 @@ export function Volumes() {
   )
 }
 
-function columnsOf(usersOf: (id: string) => number): readonly Column<NetworkVolume>[] {
+function volumeColumns(usersOf: (id: string) => number): readonly Column<NetworkVolume>[] {
   return [
     { id: 'name', title: 'Name', cell: ({ name }) => name, sort: ({ name }) => name },
     { id: 'size', title: 'Size', width: '110px', cell: ({ size }) => `${count(size)} GB`, sort: ({ size }) => size },

@@ -3,10 +3,10 @@ import type { ComponentChildren } from 'preact'
 import { api } from '../../client/api.ts'
 import { useResource } from '../../client/resource.ts'
 import { mayManage } from '../../client/session.ts'
-import { ofJobs } from '../../client/topics.ts'
+import { jobTopic } from '../../client/topics.ts'
 import { clockTime } from '../../format.ts'
 import { Ago, Choice, Empty, Loaded, State } from '../../parts/basic.tsx'
-import { OfEndpoint } from '../../parts/endpoint-choice.tsx'
+import { EndpointPage } from '../../parts/endpoint-choice.tsx'
 import { useGrowingList } from '../../parts/more.ts'
 import { type Column, Table } from '../../parts/table.tsx'
 import { Drawer, Part } from '../../parts/things.tsx'
@@ -23,9 +23,9 @@ type Filter = 'all' | 'pending' | 'delivered' | 'failed'
 /** The page of webhooks. */
 export function Webhooks() {
   return (
-    <OfEndpoint title="Webhooks" purpose={PURPOSE}>
+    <EndpointPage title="Webhooks" purpose={PURPOSE}>
       {(id, chooser) => <List key={id} endpoint={id} chooser={chooser} />}
-    </OfEndpoint>
+    </EndpointPage>
   )
 }
 
@@ -43,7 +43,7 @@ function List({ endpoint, chooser }: { readonly endpoint: string; readonly choos
       return { rows: page.deliveries, nextCursor: page.pagination.nextCursor }
     },
     ({ id }) => id,
-    ofJobs(endpoint),
+    jobTopic(endpoint),
   )
   const opened = query.value.get('job')
   return (
@@ -67,7 +67,7 @@ function List({ endpoint, chooser }: { readonly endpoint: string; readonly choos
           <Table
             label="Deliveries"
             rows={rows}
-            columns={columnsOf(endpoint)}
+            columns={deliveryColumns(endpoint)}
             rowKey={({ id }) => id}
             onOpen={({ jobId }) => setQuery({ endpoint, job: jobId }, { replace: false })}
             onEnd={deliveries.more}
@@ -89,7 +89,7 @@ function List({ endpoint, chooser }: { readonly endpoint: string; readonly choos
   )
 }
 
-function columnsOf(endpoint: string): readonly Column<Delivery>[] {
+function deliveryColumns(endpoint: string): readonly Column<Delivery>[] {
   return [
     {
       id: 'job',
@@ -152,7 +152,7 @@ function JobDeliveries({ endpoint, job }: { readonly endpoint: string; readonly 
   const deliveries = useResource(
     `webhooks of ${endpoint} ${job}`,
     async signal => (await api('GET /v2/{endpoint}/webhooks/{job}', { path: { endpoint, job }, signal })).deliveries,
-    { on: ofJobs(endpoint) },
+    { on: jobTopic(endpoint) },
   )
   return (
     <Drawer title="Deliveries of a job" actions={[]} onClose={() => setQuery({ job: null })}>
@@ -164,7 +164,7 @@ function JobDeliveries({ endpoint, job }: { readonly endpoint: string; readonly 
           all.length === 0 ? (
             <p class="faint">No deliveries: the job has not ended, or it names no webhook.</p>
           ) : (
-            all.map(delivery => <OneDelivery key={delivery.id} of={delivery} />)
+            all.map(delivery => <DeliveryDetails key={delivery.id} of={delivery} />)
           )
         }
       </Loaded>
@@ -172,7 +172,7 @@ function JobDeliveries({ endpoint, job }: { readonly endpoint: string; readonly 
   )
 }
 
-function OneDelivery({ of }: { readonly of: Omit<Delivery, 'jobId'> }) {
+function DeliveryDetails({ of }: { readonly of: Omit<Delivery, 'jobId'> }) {
   const { id, jobStatus, createdAt, nextTryAt, tries } = of
   const { tone, word } = deliveryState(of)
   const ended = { atMs: Date.parse(createdAt), title: `The job ended ${jobStatus}`, tone: 'off' as const }

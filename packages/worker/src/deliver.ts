@@ -56,12 +56,12 @@ async function tryOnce(client: Client, { url, body, jobId }: Post, cancel: Abort
       waitMs,
     }
   } catch (error) {
-    return { accepted: false, final: false, reason: reasonOf(error) }
+    return { accepted: false, final: false, reason: errorReason(error) }
   }
 }
 
 /** The reason for which a request got no answer, as a short text. */
-export function reasonOf(error: unknown): string {
+export function errorReason(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { code } = error as NodeJS.ErrnoException
   // An AggregateError, from a host with several addresses, has an empty message.

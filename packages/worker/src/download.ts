@@ -65,7 +65,7 @@ export async function downloadFiles(
   const list = typeof urls === 'string' ? [urls] : urls
   if (list.length > mostFiles)
     throw new RangeError(`${list.length} files are more than the ${mostFiles} that are allowed`)
-  const folder = resolve(folderOf(job), 'downloaded_files')
+  const folder = resolve(jobFolder(job), 'downloaded_files')
   await mkdir(folder, { recursive: true })
   const stop = new AbortController()
   const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal
@@ -96,10 +96,10 @@ export async function downloadFile(
   url: string,
   options: DownloadFileOptions = {},
 ): Promise<DownloadedFile> {
-  const folder = resolve(folderOf(job), 'downloaded_files')
+  const folder = resolve(jobFolder(job), 'downloaded_files')
   await mkdir(folder, { recursive: true })
   const { path, base, name } = await download(url, folder, options)
-  const type = extensionOf(name).slice(1)
+  const type = fileExtension(name).slice(1)
   const file = { path, type, originalName: name, extractedPath: null }
   if (type.toLowerCase() !== 'zip') return file
   try {
@@ -119,10 +119,10 @@ export async function downloadFile(
 
 /** Removes the files that `downloadFiles` and `downloadFile` wrote into the working folder for this job. */
 export async function removeDownloads(job: Job | string): Promise<void> {
-  await rm(folderOf(job), { recursive: true, force: true })
+  await rm(jobFolder(job), { recursive: true, force: true })
 }
 
-function folderOf(job: Job | string): string {
+function jobFolder(job: Job | string): string {
   const id = typeof job === 'string' ? job : job.id
   // An id is not a path: characters that would lead out of the folder are encoded.
   return resolve('jobs', encodeURIComponent(id).replaceAll('.', '%2E'))
@@ -162,8 +162,8 @@ async function fetchInto(url: string, base: string, bounds: DownloadOptions): Pr
     response.destroy()
     throw tooLarge()
   }
-  const name = nameOf(response, [parse(url), from])
-  const path = `${base}${extensionOf(name)}`
+  const name = responseName(response, [parse(url), from])
+  const path = `${base}${fileExtension(name)}`
   const { signal } = bounds
   try {
     await pipeline(response, counter, createWriteStream(path, { flags: 'wx' }), signal ? { signal } : {})
@@ -216,16 +216,16 @@ function parse(url: string): URL {
 }
 
 /** The name that the server gives, else that of the requested address or of the one that it redirects to. */
-function nameOf({ headers }: http.IncomingMessage, addresses: URL[]): string {
+function responseName({ headers }: http.IncomingMessage, addresses: URL[]): string {
   const given = /filename="?([^";]*)/i.exec(headers['content-disposition'] ?? '')?.[1] ?? ''
   const names = [given, ...addresses.map(({ pathname }) => pathname)].map(text =>
     // A server that runs on Windows may send a path of that system.
     basename(text.trim().replaceAll('\\', '/')).slice(-255),
   )
-  return names[0] || (names.find(name => extensionOf(name) !== '') ?? names[1] ?? '')
+  return names[0] || (names.find(name => fileExtension(name) !== '') ?? names[1] ?? '')
 }
 
-function extensionOf(name: string): string {
+function fileExtension(name: string): string {
   const extension = extname(name)
   return /^\.\w{1,16}$/.test(extension) ? extension : ''
 }

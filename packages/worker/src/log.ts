@@ -27,7 +27,7 @@ const longest = 4096
 
 const current = new AsyncLocalStorage<string>()
 const { RUNPOD_LOG_LEVEL, RUNPOD_DEBUG_LEVEL } = process.env
-let shownFrom = placeOf(RUNPOD_LOG_LEVEL || RUNPOD_DEBUG_LEVEL || fallback) ?? levels.indexOf(fallback)
+let shownFrom = levelIndex(RUNPOD_LOG_LEVEL || RUNPOD_DEBUG_LEVEL || fallback) ?? levels.indexOf(fallback)
 
 /**
  * Writes one log line to stdout, unless its level is below RUNPOD_LOG_LEVEL. On a platform
@@ -63,14 +63,14 @@ function write(message: string, about: { job?: About; level?: Level } = {}): voi
  */
 export function setLevel(wanted: string | undefined): void {
   for (const [name, value] of Object.entries({ RUNPOD_LOG_LEVEL, RUNPOD_DEBUG_LEVEL, '--rp_log_level': wanted })) {
-    if (value && placeOf(value) === undefined) {
+    if (value && levelIndex(value) === undefined) {
       log(`${name} is "${value.slice(0, 64)}", not one of ${levels.join(', ')}`, { job: null, level: 'WARN' })
     }
   }
-  shownFrom = placeOf(wanted ?? '') ?? shownFrom
+  shownFrom = levelIndex(wanted ?? '') ?? shownFrom
 }
 
-function placeOf(level: string): number | undefined {
+function levelIndex(level: string): number | undefined {
   const place = /^[0-5]$/.test(level) ? Number(level) : levels.indexOf(level.toUpperCase())
   return place < 0 ? undefined : place
 }

@@ -2,7 +2,7 @@ import { nearest } from './nearest.ts'
 import type { StartOptions } from './types.ts'
 
 /** All options: the compiler checks that none is missing. */
-const known: Record<keyof StartOptions, true> = {
+const OPTION_NAMES: Record<keyof StartOptions, true> = {
   handler: true,
   inputSchema: true,
   concurrency: true,
@@ -14,7 +14,7 @@ const known: Record<keyof StartOptions, true> = {
 /** Throws a `TypeError` for invalid options of `start`, with all unknown names at once. */
 export function checkOptions(options: StartOptions): void {
   if (typeof options !== 'object' || options === null) throw new TypeError('start needs { handler: a function }')
-  const unknown = Object.keys(options).filter(name => !Object.hasOwn(known, name))
+  const unknown = Object.keys(options).filter(name => !Object.hasOwn(OPTION_NAMES, name))
   if (unknown.length > 0) throw new TypeError(unknown.map(refusal).join('\n'))
   const { handler, inputSchema, concurrency = 1, resultRetryMs = 0 } = options
   if (typeof handler !== 'function') throw new TypeError('start needs { handler: a function }')
@@ -27,7 +27,7 @@ export function checkOptions(options: StartOptions): void {
 }
 
 function refusal(name: string): string {
-  const names = Object.keys(known)
+  const names = Object.keys(OPTION_NAMES)
   const meant = nearest(name, names)
   return `start has no option "${name}"; ${meant ? `did you mean "${meant}"?` : `the options are ${names.join(', ')}`}`
 }

@@ -1,6 +1,6 @@
 import { Backoff, retryAfterMs, sleep } from './backoff.ts'
 import { withQuery } from './config.ts'
-import { reasonOf } from './deliver.ts'
+import { errorReason } from './deliver.ts'
 import { type Client, NoAnswer } from './http.ts'
 import { log } from './log.ts'
 import type { Job } from './types.ts'
@@ -45,7 +45,7 @@ export class Taker {
       await sleep(Math.max(wait, 50), stop)
     } catch (error) {
       if (stop.aborted || error instanceof NoAnswer) return []
-      log(`taking a job failed: ${reasonOf(error)}`, { job: null, level: 'WARN' })
+      log(`taking a job failed: ${errorReason(error)}`, { job: null, level: 'WARN' })
       await sleep(this.#errors.next(), stop)
     }
     return []

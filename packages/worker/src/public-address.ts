@@ -11,9 +11,9 @@ const notPublic = [
 const publicV6 = ['2000::/3']
 const notPublicV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']
 
-const blockedV4 = listOf(notPublic, 'ipv4')
-const allowedV6 = listOf(publicV6, 'ipv6')
-const blockedV6 = listOf(notPublicV6, 'ipv6')
+const blockedV4 = blockList(notPublic, 'ipv4')
+const allowedV6 = blockList(publicV6, 'ipv6')
+const blockedV6 = blockList(notPublicV6, 'ipv6')
 
 /** The error of an address that a worker must not call for a job. */
 export class AddressError extends Error {
@@ -51,7 +51,7 @@ function requirePublic(address: string, host: string): void {
   if (!isPublic(address)) throw new AddressError(`${host} is at ${address}, which is not a public address`)
 }
 
-function listOf(ranges: string[], family: 'ipv4' | 'ipv6'): BlockList {
+function blockList(ranges: string[], family: 'ipv4' | 'ipv6'): BlockList {
   const list = new BlockList()
   for (const range of ranges) {
     const [network, bits] = range.split('/') as [string, string]

@@ -63,7 +63,7 @@ async function respond(jobs: ServedJobs, request: IncomingMessage): Promise<Answ
   const [, operation = '', id = ''] = path ?? []
   if (request.method === 'POST' && id === '' && (operation === 'run' || operation === 'runsync')) {
     const job = await submit(jobs, request)
-    return { status: 200, body: operation === 'run' ? job : await jobs.whenOver(job.id, waitOf(searchParams)) }
+    return { status: 200, body: operation === 'run' ? job : await jobs.whenOver(job.id, readWaitMs(searchParams)) }
   }
   if (request.method === 'POST' && operation === 'purge-queue' && id === '') {
     return { status: 200, body: { removed: jobs.purge(), status: 'completed' } }
@@ -75,7 +75,7 @@ async function respond(jobs: ServedJobs, request: IncomingMessage): Promise<Answ
   const page = request.method === 'GET' ? describe(pathname) : undefined
   if (page) return page
   if (id !== '') {
-    const answer = await about(jobs, operation, { id, waitMs: waitOf(searchParams) })
+    const answer = await about(jobs, operation, { id, waitMs: readWaitMs(searchParams) })
     if (answer !== 'unknown') {
       if (answer === undefined) throw new Refusal(404, `job ${id.slice(0, 64)} does not exist`)
       return { status: 200, body: answer }
@@ -162,7 +162,7 @@ async function readBody(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString()
 }
 
-function waitOf(query: URLSearchParams): number {
+function readWaitMs(query: URLSearchParams): number {
   const wait = Number(query.get('wait') ?? syncWaitMs)
   return wait >= 1 && wait <= 300_000 ? wait : syncWaitMs
 }

@@ -63,7 +63,7 @@ class Unpacker {
 
   async add(entry: Entry, open: () => Promise<NodeJS.ReadableStream>): Promise<void> {
     this.#bounds.signal?.throwIfAborted()
-    const path = this.#pathOf(entry)
+    const path = this.#entryPath(entry)
     if (entry.fileName.endsWith('/')) return this.#makeFolder(path)
     await this.#makeFolder(dirname(path))
     this.#files += 1
@@ -73,7 +73,7 @@ class Unpacker {
     await pipeline(await open(), this.#counter(entry), file, signal ? { signal } : {})
   }
 
-  #pathOf({ fileName, externalFileAttributes }: Entry): string {
+  #entryPath({ fileName, externalFileAttributes }: Entry): string {
     const kind = (externalFileAttributes >>> 16) & kindMask
     if (!usableKinds.includes(kind)) throw new Error(`${shown(fileName)} is neither a file nor a folder`)
     const path = resolve(this.#folder, fileName)

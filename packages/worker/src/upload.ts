@@ -76,7 +76,7 @@ export async function uploadImage(job: Job | string, path: string, options: Uplo
 }
 
 async function upload(content: Content, name: string, options: UploadOptions): Promise<string> {
-  const bucket = options.bucket ?? bucketOf(process.env)
+  const bucket = options.bucket ?? bucketFromEnv(process.env)
   if (!bucket) return saveHere(content, name)
   if (content.bytes > mostBytes)
     throw new RangeError(`${name} has more than the ${mostBytes} bytes that S3 takes in one piece`)
@@ -90,7 +90,7 @@ async function upload(content: Content, name: string, options: UploadOptions): P
     accessKeyId: accessId,
     secretAccessKey: accessSecret,
     service: 's3',
-    region: regionOf(endpointUrl),
+    region: bucketRegion(endpointUrl),
     retries: 0,
   })
   const path = [bucketName, ...steps].map(encodeURIComponent).join('/')
@@ -165,7 +165,7 @@ async function saveHere(content: Content, name: string): Promise<string> {
   return path
 }
 
-function bucketOf(env: Record<string, string | undefined>): Bucket | undefined {
+function bucketFromEnv(env: Record<string, string | undefined>): Bucket | undefined {
   const { BUCKET_ENDPOINT_URL: endpointUrl, BUCKET_ACCESS_KEY_ID: accessId } = env
   const { BUCKET_SECRET_ACCESS_KEY: accessSecret, BUCKET_NAME: bucketName } = env
   if (!endpointUrl || !accessId || !accessSecret) return undefined
@@ -182,7 +182,7 @@ async function loadSigner(): Promise<typeof import('aws4fetch')> {
   }
 }
 
-function regionOf(endpointUrl: string): string {
+function bucketRegion(endpointUrl: string): string {
   const { hostname } = new URL(endpointUrl)
   const region =
     /(?:^|\.)s3[.-]([a-z]+-[a-z]+-\d+)\./.exec(hostname)?.[1] ??

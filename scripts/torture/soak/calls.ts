@@ -62,21 +62,22 @@ export class Calls {
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       })
       const text = await response.text()
-      if (![429, 502, 503, 504].includes(response.status)) return { status: response.status, text, json: jsonOf(text) }
+      if (![429, 502, 503, 504].includes(response.status))
+        return { status: response.status, text, json: readJson(text) }
       this.#refused(call, response, text)
     } catch (error) {
-      this.#ledger.refused(call.name, reasonOf(error, isDown || this.#server.startedAtMs === null))
+      this.#ledger.refused(call.name, failureReason(error, isDown || this.#server.startedAtMs === null))
     }
     return null
   }
 
   #refused({ name }: Call, { status, headers }: Response, text: string): void {
-    this.#ledger.refused(name, `${status} ${String(jsonOf(text).error ?? text).slice(0, 80)}`)
+    this.#ledger.refused(name, `${status} ${String(readJson(text).error ?? text).slice(0, 80)}`)
     if (status === 503 && headers.get('retry-after') === null) this.#ledger.count('503 without Retry-After')
   }
 }
 
-function jsonOf(text: string): Record<string, unknown> {
+function readJson(text: string): Record<string, unknown> {
   try {
     return JSON.parse(text) as Record<string, unknown>
   } catch {
@@ -84,7 +85,7 @@ function jsonOf(text: string): Record<string, unknown> {
   }
 }
 
-function reasonOf(error: unknown, isDown: boolean): string {
+function failureReason(error: unknown, isDown: boolean): string {
   if ((error as Error).name === 'TimeoutError') return `no answer in ${ANSWER_MS / 1_000} s`
   return isDown ? 'cut off or no connection while the server was killed' : 'cut off while the server ran'
 }

@@ -20,7 +20,7 @@ export interface SoakEndpoints {
   readonly balanced: string
 }
 
-interface Wish {
+interface NewEndpoint {
   readonly name: string
   readonly folder: string
   readonly command: string
@@ -38,7 +38,7 @@ export async function makeEndpoints(
 ): Promise<SoakEndpoints> {
   const node = { folder: 'node', command: '' }
   const sdk = python === null ? node : { folder: 'python', command: `"${python}" handler.py` }
-  const make = (wish: Wish) => makeOne(server, wish, journal)
+  const make = (wish: NewEndpoint) => makeOne(server, wish, journal)
   const endpoints = {
     python: await make({ name: 'soak-python', ...sdk, workersMin: 2, workersMax: 4 }),
     // This endpoint scales up and down with its load.
@@ -68,7 +68,7 @@ async function hasReadyWorker(server: RestartableServer, endpoint: string): Prom
   return (health?.workers.ready ?? 0) > 0
 }
 
-async function makeOne(server: RestartableServer, wish: Wish, journal: string): Promise<string> {
+async function makeOne(server: RestartableServer, wish: NewEndpoint, journal: string): Promise<string> {
   const env = {
     TORTURE_JOURNAL: journal,
     TORTURE_AT_ONCE: String(AT_ONCE),

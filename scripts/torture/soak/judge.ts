@@ -36,7 +36,7 @@ export function judgeSoak(evidence: SoakEvidence): void {
     if (record === undefined) ledger.fault('lost', job.id, `(${job.kind}) has no record at the end`)
     // A job without an observed end has a fault already, or its result expired.
     if (seen === undefined) continue
-    const what = faultOf(job, seen, byJob.get(job.id) ?? [])
+    const what = findFault(job, seen, byJob.get(job.id) ?? [])
     if (what !== null) ledger.fault('wrong', job.id, `(${job.kind}) ${what}`)
     if (record !== undefined && record !== seen.status)
       ledger.fault('wrong', job.id, `was ${seen.status} and its record is ${record}`)
@@ -55,7 +55,7 @@ export function judgeSoak(evidence: SoakEvidence): void {
 }
 
 /** The violated guarantee of a job that has ended; null if none is. */
-function faultOf({ n, id, expected }: SoakJob, seen: Seen, attempts: readonly Attempt[]): string | null {
+function findFault({ n, id, expected }: SoakJob, seen: Seen, attempts: readonly Attempt[]): string | null {
   if (failedFairly(seen, attempts)) return null
   if (expected !== 'any' && seen.status !== expected)
     return `is ${seen.status} and not ${expected}: ${seen.error ?? 'no reason'}`

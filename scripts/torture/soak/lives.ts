@@ -16,7 +16,7 @@ const EACH = { webhook: 3, submittedAgain: 10 }
 /** Time at which a final state is read again. */
 const READ_AGAIN_MS = { run: 600_000, runsync: 30_000 }
 /** Time for which the result of `runsync` surely exists; the server deletes it after a minute. */
-const KEPT_MS = 55_000
+const RESULT_MS = 55_000
 const TIMEOUT_MS = 5_000
 const BATCH = { draft: 4, added: 3 }
 
@@ -48,56 +48,67 @@ interface Submission {
 
 /** The lives of all kinds of load. */
 export const LIVES: Readonly<Record<LoadKind, Life>> = {
-  run: soak => plain(soak, { kind: 'run', endpoint: either(soak), input: { ms: upTo(400) }, expected: 'COMPLETED' }),
+  run: soak =>
+    plainJob(soak, { kind: 'run', endpoint: chooseEndpoint(soak), input: { ms: upTo(400) }, expected: 'COMPLETED' }),
   runsync: soak =>
-    plain(soak, {
+    plainJob(soak, {
       kind: 'runsync',
-      endpoint: either(soak),
+      endpoint: chooseEndpoint(soak),
       input: { ms: upTo(400) },
       expected: 'COMPLETED',
       isSync: true,
     }),
   'low priority': soak =>
-    plain(soak, {
+    plainJob(soak, {
       kind: 'low priority',
-      endpoint: either(soak),
+      endpoint: chooseEndpoint(soak),
       input: { ms: upTo(400) },
       policy: { lowPriority: true },
       expected: 'COMPLETED',
     }),
   long: soak =>
-    plain(soak, { kind: 'long', endpoint: either(soak), input: { ms: 20_000 + upTo(70_000) }, expected: 'COMPLETED' }),
+    plainJob(soak, {
+      kind: 'long',
+      endpoint: chooseEndpoint(soak),
+      input: { ms: 20_000 + upTo(70_000) },
+      expected: 'COMPLETED',
+    }),
   timeout: soak =>
-    plain(soak, {
+    plainJob(soak, {
       kind: 'timeout',
-      endpoint: either(soak),
+      endpoint: chooseEndpoint(soak),
       input: { ms: 30_000 },
       policy: { executionTimeout: TIMEOUT_MS },
       expected: 'TIMED_OUT',
     }),
   failure: soak =>
-    plain(soak, { kind: 'failure', endpoint: either(soak), input: { ms: upTo(400), fails: true }, expected: 'FAILED' }),
-  cancel: cancelled,
+    plainJob(soak, {
+      kind: 'failure',
+      endpoint: chooseEndpoint(soak),
+      input: { ms: upTo(400), fails: true },
+      expected: 'FAILED',
+    }),
+  cancel: cancelJob,
   stream: streamed,
   batch: batched,
   balanced,
 }
 
-async function plain(soak: Soak, submission: Submission): Promise<void> {
+async function plainJob(soak: Soak, submission: Submission): Promise<void> {
   const { job, seen } = await submit(soak, submission)
   // The response of `run` has the status alone, which is final when an earlier response was cut off.
   await watch(soak, job, submission.isSync === true ? seen : undefined)
 }
 
-async function cancelled(soak: Soak): Promise<void> {
+async function cancelJob(soak: Soak): Promise<void> {
   const input = { ms: 1_000 + upTo(10_000) }
-  const { job } = await submit(soak, { kind: 'cancel', endpoint: either(soak), input, expected: 'any' })
+  const { job } = await submit(soak, { kind: 'cancel', endpoint: chooseEndpoint(soak), input, expected: 'any' })
   await sleep(upTo(4_000))
   const path = `/v2/${job.endpoint}/cancel/${job.id}`
   const answer = await untilAnswered(soak, { name: 'cancel', path, method: 'POST' })
   if (answer.status === 200) job.expected = 'CANCELLED'
   else if (answer.status === 409) job.expected = 'COMPLETED'
-  else soak.ledger.fault(answer.status === 404 ? 'lost' : 'wrong', job.id, `cancel ${sentenceOf(answer)}`)
+  else soak.ledger.fault(answer.status === 404 ? 'lost' : 'wrong', job.id, `cancel ${answerText(answer)}`)
   await watch(soak, job)
 }
 
@@ -111,7 +122,7 @@ async function streamed(soak: Soak): Promise<void> {
   for (const deadline = performance.now() + PATIENCE_MS; performance.now() < deadline; ) {
     const answer = await untilAnswered(soak, { name: 'stream', path, waitMs: 5_000 })
     if (answer.status !== 200) {
-      soak.ledger.fault(answer.status === 404 ? 'lost' : 'wrong', job.id, `stream ${sentenceOf(answer)}`)
+      soak.ledger.fault(answer.status === 404 ? 'lost' : 'wrong', job.id, `stream ${answerText(answer)}`)
       return
     }
     const { status, stream } = answer.json as { status: string; stream: { output: (typeof read)[number] }[] }
@@ -135,7 +146,7 @@ function checkChunks({ ledger }: Soak, { id }: SoakJob, chunks: number, read: { 
 }
 
 async function batched(soak: Soak): Promise<void> {
-  const endpoint = either(soak)
+  const endpoint = chooseEndpoint(soak)
   const base = `/v2/${endpoint}/batch`
   const numbers = Array.from({ length: BATCH.draft + BATCH.added }, soak.next)
   const requests = numbers.map(n => ({ input: { n, ms: (n * 37) % 400 } }))
@@ -147,7 +158,7 @@ async function batched(soak: Soak): Promise<void> {
     idempotencyKey: key,
   })
   const id = String(made.json.id)
-  if (made.status !== 200) return soak.ledger.fault('wrong', '-', `batch ${sentenceOf(made)}`)
+  if (made.status !== 200) return soak.ledger.fault('wrong', '-', `batch ${answerText(made)}`)
   const added = await untilAnswered(soak, {
     name: 'batch',
     path: `${base}/${id}/requests`,
@@ -155,10 +166,10 @@ async function batched(soak: Soak): Promise<void> {
     idempotencyKey: `${key}-more`,
   })
   if (added.status !== 200 || added.json.requestTotal !== numbers.length)
-    return soak.ledger.fault('wrong', id, `adding to a batch ${sentenceOf(added)}`)
+    return soak.ledger.fault('wrong', id, `adding to a batch ${answerText(added)}`)
   const finalized = await untilAnswered(soak, { name: 'batch', path: `${base}/${id}/finalize`, method: 'POST' })
   // 409 means that the server received an earlier finalization, whose response was cut off.
-  if (![200, 409].includes(finalized.status)) return soak.ledger.fault('wrong', id, `finalize ${sentenceOf(finalized)}`)
+  if (![200, 409].includes(finalized.status)) return soak.ledger.fault('wrong', id, `finalize ${answerText(finalized)}`)
   soak.ledger.batches.set(id, { id, requests: numbers.length })
   await watchBatch(soak, endpoint, id, numbers)
 }
@@ -192,7 +203,7 @@ async function balanced({ calls, ledger, endpoints, next }: Soak): Promise<void>
   const path = `/lb/${endpoints.balanced}/echo?ms=${n % 10 === 0 ? 3_000 : 10}`
   const answer = await calls.untilAnswered({ name: 'balanced', path, body }, performance.now() + PATIENCE_MS)
   if (answer.status !== 200 || answer.text !== JSON.stringify(body))
-    ledger.fault('wrong', '-', `request ${n} ${sentenceOf(answer)}`)
+    ledger.fault('wrong', '-', `request ${n} ${answerText(answer)}`)
   ledger.count('load-balanced requests')
 }
 
@@ -213,7 +224,7 @@ async function submit(soak: Soak, how: Submission): Promise<{ job: SoakJob; seen
   }
   const sentAtMs = performance.now()
   const answer = await untilAnswered(soak, call)
-  if (answer.status !== 200) throw new Error(`${call.name} of job ${n} ${sentenceOf(answer)}`)
+  if (answer.status !== 200) throw new Error(`${call.name} of job ${n} ${answerText(answer)}`)
   const id = String(answer.json.id)
   const { kind, endpoint, expected } = how
   const job = { id, n, kind, endpoint, hasWebhook, expected, answeredAtMs: sentAtMs }
@@ -221,9 +232,9 @@ async function submit(soak: Soak, how: Submission): Promise<{ job: SoakJob; seen
   if (n % EACH.submittedAgain === 0) {
     const again = await untilAnswered(soak, call)
     soak.ledger.count('jobs submitted again with the same key')
-    const isOver = how.isSync === true && again.status === 409 && performance.now() - sentAtMs > KEPT_MS
+    const isOver = how.isSync === true && again.status === 409 && performance.now() - sentAtMs > RESULT_MS
     if (!isOver && (again.status !== 200 || again.json.id !== id))
-      soak.ledger.fault('twice', id, `was submitted again with the same key: ${sentenceOf(again)}`)
+      soak.ledger.fault('twice', id, `was submitted again with the same key: ${answerText(again)}`)
   }
   return { job, seen: answer.json as unknown as Seen }
 }
@@ -256,9 +267,9 @@ async function read(soak: Soak, job: SoakJob): Promise<Seen | null> {
     job.answeredAtMs = nowMs
     return answer.json as unknown as Seen
   }
-  if (job.kind === 'runsync' && nowMs - job.answeredAtMs > KEPT_MS)
+  if (job.kind === 'runsync' && nowMs - job.answeredAtMs > RESULT_MS)
     soak.ledger.count('results of runsync over before they were read')
-  else soak.ledger.fault('lost', job.id, `(${job.kind}) status ${sentenceOf(answer)}`)
+  else soak.ledger.fault('lost', job.id, `(${job.kind}) status ${answerText(answer)}`)
   return null
 }
 
@@ -276,11 +287,11 @@ function untilAnswered(soak: Soak, call: Parameters<Calls['untilAnswered']>[0]):
   return soak.calls.untilAnswered(call, performance.now() + PATIENCE_MS)
 }
 
-function sentenceOf({ status: code, text }: Answer): string {
+function answerText({ status: code, text }: Answer): string {
   return `got ${code}: ${text.slice(0, 200)}`
 }
 
-function either({ endpoints }: Soak): string {
+function chooseEndpoint({ endpoints }: Soak): string {
   return Math.random() < 0.5 ? endpoints.python : endpoints.node
 }
 

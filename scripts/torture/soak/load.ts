@@ -36,7 +36,7 @@ export async function putLoad(
       ledger.count('load held back')
       continue
     }
-    const kind = someKind()
+    const kind = chooseKind()
     const life = LIVES[kind](soak)
       .catch((error: Error) => ledger.fault('lost', '-', `${kind}: ${error.message}`))
       .finally(() => lives.delete(life))
@@ -46,7 +46,7 @@ export async function putLoad(
   await Promise.all(lives)
 }
 
-function someKind(): LoadKind {
+function chooseKind(): LoadKind {
   let part = Math.random() * Object.values(SHARES).reduce((sum, share) => sum + share, 0)
   for (const [kind, share] of Object.entries(SHARES)) {
     part -= share

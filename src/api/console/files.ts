@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import { AppError } from '../../core/errors.ts'
 import type { ConsoleFile, ConsoleFiles } from '../../ports/console-files.ts'
-import { isKnownTag } from '../entity-tag.ts'
+import { isCachedTag } from '../entity-tag.ts'
 import { formsResponse } from '../static-page.ts'
 
 const INDEX = '/index.html'
@@ -22,18 +22,18 @@ export async function fileAnswer(files: ConsoleFiles | null, request: Request, p
   const isTab = !pathname.slice(pathname.lastIndexOf('/')).includes('.')
   const file = (await files.find(pathname)) ?? (isTab ? await files.find(INDEX) : null)
   if (file === null) throw new AppError('not_found', `the console has no file ${pathname}`)
-  const etag = tagOf(file)
+  const etag = fileTag(file)
   const kept = {
     etag,
     'content-type': file.contentType,
     'cache-control': file.immutable ? 'public, max-age=31536000, immutable' : 'no-cache',
   }
-  if (isKnownTag(etag, request)) return new Response(null, { status: 304, headers: kept })
+  if (isCachedTag(etag, request)) return new Response(null, { status: 304, headers: kept })
   return formsResponse(request, file, kept)
 }
 
 /** Weak, as both forms of a file have it. */
-function tagOf(file: ConsoleFile): string {
+function fileTag(file: ConsoleFile): string {
   const known = tags.get(file) ?? `W/"${hash('sha256', file.plain, 'base64url').slice(0, 22)}"`
   tags.set(file, known)
   return known

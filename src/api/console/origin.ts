@@ -13,9 +13,9 @@ export const LOCAL_CONSOLE = 'console.localhost'
  * @param hostname as `URL` has it
  */
 export function isConsoleHost(consoleUrl: string | null): (hostname: string) => boolean {
-  const host = consoleUrl === null ? null : plain(new URL(consoleUrl).hostname)
+  const host = consoleUrl === null ? null : withoutFinalDot(new URL(consoleUrl).hostname)
   return hostname => {
-    const name = plain(hostname)
+    const name = withoutFinalDot(hostname)
     return name === LOCAL_CONSOLE || name === host
   }
 }
@@ -25,7 +25,7 @@ export function isConsoleHost(consoleUrl: string | null): (hostname: string) => 
  * @param hostname as `URL` has it
  */
 export function isLoopbackHost(hostname: string): boolean {
-  return /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(plain(hostname))
+  return /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(withoutFinalDot(hostname))
 }
 
 /** @throws AppError `forbidden` for a request that no page of the console has sent */
@@ -38,14 +38,14 @@ export function requireOwnPage({ method, headers }: Request, url: string): void 
       `this page is at ${from}, but the console is at ${url}; open it there, or start the server with --console-url`,
     )
   }
-  if (site !== null && site !== 'same-origin') throw foreign()
-  if (from === null && method !== 'GET' && method !== 'HEAD') throw foreign()
+  if (site !== null && site !== 'same-origin') throw refuseOrigin()
+  if (from === null && method !== 'GET' && method !== 'HEAD') throw refuseOrigin()
 }
 
-function foreign(): AppError {
+function refuseOrigin(): AppError {
   return new AppError('forbidden', 'at this address only the page of the console is answered; others use an API key')
 }
 
-function plain(hostname: string): string {
+function withoutFinalDot(hostname: string): string {
   return hostname.endsWith('.') ? hostname.slice(0, -1) : hostname
 }

@@ -8,7 +8,7 @@ import type { Store } from '../../ports/store/store.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import type { Credential, OpenSession, Sessions } from '../../services/accounts/sessions.ts'
 import { type Addresses, balancedUrl } from '../addresses.ts'
-import { type AuditParts, audited, originOf } from '../audited.ts'
+import { type AuditParts, audited, auditOrigin } from '../audited.ts'
 import type { BodyRoom } from '../body.ts'
 import {
   admitTo,
@@ -110,7 +110,7 @@ function sessionAnswer(parts: ConsoleParts, request: Request, env: SurfaceEnv, u
     case 'GET':
       return signedIn(parts, request, url).then(async ({ session }) => {
         admitTo(env, session.caller.owner)
-        return jsonText(JSON.stringify(await viewOf(parts, session)))
+        return jsonText(JSON.stringify(await sessionView(parts, session)))
       })
     default: {
       const allow = ['GET', 'POST', 'DELETE']
@@ -129,7 +129,7 @@ async function linkAnswer(parts: ConsoleParts, request: Request, env: SurfaceEnv
   if (!('link' in credential)) throw new AppError('invalid', 'the body must be {"link": "<code>"}')
   const { caller, expiresAtMs } = await parts.sessions.offer(credential.link, env.address ?? (() => ''))
   admitTo(env, caller.owner)
-  const { account, key } = await namesOf(parts, caller)
+  const { account, key } = await readNames(parts, caller)
   const { keyId } = caller
   return jsonText(JSON.stringify({ account, keyId, keyName: key, expiresAt: new Date(expiresAtMs).toISOString() }))
 }
@@ -141,7 +141,7 @@ async function readCredential({ room }: ConsoleParts, request: Request, env: Sur
   if (!/^application\/json\s*(?:;|$)/i.test(headers.get('content-type') ?? '')) {
     throw new AppError('invalid', 'signing in needs a body of the type application/json')
   }
-  return room.of(null).body({ request, env }, BODY_BYTES, async body => credentialIn(body))
+  return room.of(null).body({ request, env }, BODY_BYTES, async body => credentialFromBody(body))
 }
 
 async function signIn(parts: ConsoleParts, request: Request, env: SurfaceEnv, url: string): Promise<Response> {
@@ -151,9 +151,9 @@ async function signIn(parts: ConsoleParts, request: Request, env: SurfaceEnv, ur
   const by = 'key' in credential ? 'key' : 'link'
   // Nobody has the new session yet: if its entry fails, nobody gets it.
   const { audit } = parts
-  const origin = originOf(caller, env)
+  const origin = auditOrigin(caller, env)
   await audit.note({ surface: 'console', operation: 'signIn', origin, object: null, detail: { by, session: true } })
-  const view = await viewOf(parts, { caller, expiresAtMs })
+  const view = await sessionView(parts, { caller, expiresAtMs })
   const body = JSON.stringify({ token: halves.token, ...view })
   const response = jsonText(body, 200, { 'set-cookie': setCookie(url, halves.token, halves.cookie) })
   // The page has one token, so that the cookies of earlier sessions are useless.
@@ -162,7 +162,7 @@ async function signIn(parts: ConsoleParts, request: Request, env: SurfaceEnv, ur
 }
 
 /** @throws AppError `invalid` */
-function credentialIn(body: unknown): Credential {
+function credentialFromBody(body: unknown): Credential {
   const { key, link, ...others } = Object(typeof body === 'string' ? parsed(body) : null) as Record<string, unknown>
   const given = key === undefined ? link : key
   const isOne = typeof given === 'string' && given.trim() !== '' && (key === undefined || link === undefined)
@@ -219,13 +219,13 @@ async function signedIn(
 }
 
 /** The signed-in user, and the account and server. */
-async function viewOf(
+async function sessionView(
   parts: ConsoleParts,
   { caller, expiresAtMs }: { readonly caller: Caller; readonly expiresAtMs: number },
 ): Promise<Readonly<Record<string, unknown>>> {
   const { addresses, version } = parts
   const { keyId, scope, operator } = caller
-  const { account, key } = await namesOf(parts, caller)
+  const { account, key } = await readNames(parts, caller)
   const { publicUrl, queueUrl } = addresses
   return {
     expiresAt: new Date(expiresAtMs).toISOString(),
@@ -239,7 +239,7 @@ async function viewOf(
 }
 
 /** The account and the name of the key of a caller. */
-async function namesOf({ store }: ConsoleParts, { owner, keyId }: Caller) {
+async function readNames({ store }: ConsoleParts, { owner, keyId }: Caller) {
   const [account, key] = await Promise.all([store.accounts.find(owner), store.keys.find(keyId)])
   return { account: { id: owner, name: account?.name ?? owner }, key: key?.name ?? '' }
 }

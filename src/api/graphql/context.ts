@@ -1,6 +1,6 @@
 import type { Caller } from '../../core/accounts/permission.ts'
 import type { AuditObject } from '../../core/audit/entry.ts'
-import { objectKindOf } from '../../core/audit/object-kind.ts'
+import { findObjectKind } from '../../core/audit/object-kind.ts'
 import { AppError } from '../../core/errors.ts'
 import { audited, changedBy, type ReportSave } from '../audited.ts'
 import type { SurfaceEnv } from '../surface.ts'
@@ -33,29 +33,29 @@ export function writingFor(parts: Pick<GraphqlParts, 'access' | 'emit' | 'audit'
     async (_, args, { caller, env }, { fieldName: operation }) => {
       if (caller === null) throw new AppError('unauthorized', 'an API key is needed to change anything')
       access.requireManagement(caller, 'write')
-      const kind = objectKindOf(operation)
+      const kind = findObjectKind(operation)
       const named = (result: unknown): AuditObject | null => {
-        const id = objectOf(result, args) ?? (kind === 'account' ? caller.owner : null)
+        const id = auditedObject(result, args) ?? (kind === 'account' ? caller.owner : null)
         return kind === null || id === null ? null : { kind, id }
       }
       const asked = { surface: 'graphql', operation, caller, env, object: named(null) } as const
       const result = await audited(parts, asked, report => run(caller, args, report), {
-        objectOf: named,
+        objectFromResult: named,
         reports: reports !== undefined,
       })
-      const object = objectOf(result, args)
+      const object = auditedObject(result, args)
       emit('change.made', { surface: 'graphql', operation, object, ...changedBy(caller, env) })
       return result
     }
 }
 
 /** Id of the object that a mutation changed: from its result, or from its arguments. */
-function objectOf(result: unknown, args: unknown): string | null {
+function auditedObject(result: unknown, args: unknown): string | null {
   const { input = {}, ...rest } = Object(args) as Record<string, unknown>
-  return idIn(result) ?? idIn({ ...rest, ...Object(input) })
+  return findId(result) ?? findId({ ...rest, ...Object(input) })
 }
 
-function idIn(value: unknown): string | null {
+function findId(value: unknown): string | null {
   const members = Object.entries(Object(value) as Record<string, unknown>)
   const idMember = members.find(
     ([name, text]) => typeof text === 'string' && /^(?:id|[a-z]+(?:Auth)?Id|templateName)$/.test(name),

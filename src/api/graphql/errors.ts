@@ -33,7 +33,7 @@ export interface Refusal {
  * null otherwise.
  * @param shown the error as callers see it
  */
-export function refusalOf(error: unknown, { extensions: { code } }: GraphQLError): Refusal | null {
+export function readRefusal(error: unknown, { extensions: { code } }: GraphQLError): Refusal | null {
   if (code === 'unauthorized') return { status: 401, headers: {} }
   if (code !== 'unavailable') return null
   const cause = error instanceof GraphQLError ? error.originalError : error

@@ -10,7 +10,7 @@ import {
 } from 'graphql'
 import { createHandler, parseRequestParams } from 'graphql-http'
 import type { GraphqlContext } from './context.ts'
-import { type Refusal, refusalOf, shownError } from './errors.ts'
+import { type Refusal, readRefusal, shownError } from './errors.ts'
 import type { SchemaResponses } from './introspection.ts'
 import { MAX_ERRORS, parseWithinLimits, validationRules } from './limits.ts'
 import { secretHider } from './redaction.ts'
@@ -56,7 +56,7 @@ export async function execute(
     },
     formatError(error) {
       const shown = shownError(error, report)
-      whole.refusal ??= refusalOf(error, shown)
+      whole.refusal ??= readRefusal(error, shown)
       return withMessage(shown, hide(shown.message))
     },
   })
@@ -74,7 +74,7 @@ export async function execute(
 function steps(responses: SchemaResponses) {
   return {
     parse: (query =>
-      responses.documentOf(typeof query === 'string' ? query : query.body) ??
+      responses.cachedDocument(typeof query === 'string' ? query : query.body) ??
       parseWithinLimits(query)) satisfies typeof parse,
     validate: ((schema, document, rules) => {
       if (responses.responseTo(document) !== undefined) return []

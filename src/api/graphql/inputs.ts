@@ -15,10 +15,10 @@ import { ENDPOINT_MEMBERS } from '../endpoint-fields.ts'
 import { TEMPLATE_MEMBERS } from '../template-fields.ts'
 
 /** Fields that may be left out or null. */
-export type GivenFields<Fields> = { readonly [Name in keyof Fields]?: Fields[Name] | null }
+export type NullableFields<Fields> = { readonly [Name in keyof Fields]?: Fields[Name] | null }
 
 /** The hand-made members of a template in saveTemplate and saveEndpoint, as clients send them. */
-export type SaveTemplateFields = GivenFields<{
+export type SaveTemplateFields = NullableFields<{
   id: string
   volumeInGb: number
   isServerless: boolean
@@ -26,7 +26,7 @@ export type SaveTemplateFields = GivenFields<{
 }>
 
 /** The hand-made members of the input of saveEndpoint as clients send it; an empty string removes a value. */
-export type EndpointInput = { readonly name: string } & GivenFields<{
+export type EndpointInput = { readonly name: string } & NullableFields<{
   id: string
   type: string
   templateId: string
@@ -37,7 +37,7 @@ export type EndpointInput = { readonly name: string } & GivenFields<{
   allowedCudaVersions: string
   minCudaVersion: string
   networkVolumeId: string
-  networkVolumeIds: (GivenFields<{ networkVolumeId: string }> | null)[]
+  networkVolumeIds: (NullableFields<{ networkVolumeId: string }> | null)[]
   volumes: unknown[]
   scalerType: string
   scalerValue: number

@@ -94,7 +94,7 @@ function problem(message: string, node: FieldNode): GraphQLError {
 }
 
 /** Maximum questions that are kept with their responses. Each kind of client has one. */
-const MAX_KEPT = 20
+const MAX_CACHED = 20
 /** Maximum characters of a question that is kept. */
 const MAX_CHARACTERS = 10_000
 
@@ -107,11 +107,11 @@ export class SchemaResponses {
   readonly #responses = new WeakMap<DocumentNode, ExecutionResult>()
 
   /** The document of a question, if its response is kept. */
-  documentOf(query: string): DocumentNode | undefined {
+  cachedDocument(query: string): DocumentNode | undefined {
     return this.#documents.get(query)
   }
 
-  /** The response to a document from {@link documentOf}. */
+  /** The response to a document from {@link cachedDocument}. */
   responseTo(document: DocumentNode): ExecutionResult | undefined {
     return this.#responses.get(document)
   }
@@ -123,7 +123,7 @@ export class SchemaResponses {
     this.#documents.set(query, document)
     this.#responses.set(document, response)
     const [oldest] = this.#documents.keys()
-    if (this.#documents.size > MAX_KEPT) this.#documents.delete(oldest!)
+    if (this.#documents.size > MAX_CACHED) this.#documents.delete(oldest!)
   }
 }
 

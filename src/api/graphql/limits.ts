@@ -100,9 +100,9 @@ const CLOSING: ReadonlySet<string> = new Set([TokenKind.BRACE_R, TokenKind.BRACK
 function requireFlat(source: Source): void {
   if (source.body.length > MAX_CHARACTERS)
     throw new GraphQLError(`the document has more than ${MAX_CHARACTERS} characters; send long values as variables`)
-  if (countOf(source.body, ['\n', '\r'], MAX_LINES) >= MAX_LINES)
+  if (countCharacters(source.body, ['\n', '\r'], MAX_LINES) >= MAX_LINES)
     throw new GraphQLError(`the document has more than ${MAX_LINES} lines`)
-  if (countOf(source.body, ['{', '[', '('], MAX_BRACKETS + 1) <= MAX_BRACKETS) return
+  if (countCharacters(source.body, ['{', '[', '('], MAX_BRACKETS + 1) <= MAX_BRACKETS) return
   const lexer = new Lexer(source)
   let depth = 0
   for (let tokens = 0; tokens < MAX_TOKENS; tokens += 1) {
@@ -116,7 +116,7 @@ function requireFlat(source: Source): void {
 }
 
 /** Number of occurrences of characters in a text. @param most limit at which the count ends */
-function countOf(text: string, characters: readonly string[], most: number): number {
+function countCharacters(text: string, characters: readonly string[], most: number): number {
   let count = 0
   for (const character of characters) {
     for (let at = text.indexOf(character); at !== -1 && count < most; at = text.indexOf(character, at + 1)) count += 1
@@ -153,7 +153,7 @@ class ComparisonCount {
       throw new GraphQLError(`fragments nest more than ${MAX_BRACKETS} fields, or lead back to themselves`)
     }
     for (const nodes of this.#byName(sets).values()) {
-      const characters = nodes.reduce((sum, { arguments: given = [] }) => sum + lengthOf(given), 0)
+      const characters = nodes.reduce((sum, { arguments: given = [] }) => sum + sourceLength(given), 0)
       this.#spend((nodes.length - 1) * (nodes.length + characters * COMPARISONS_PER_CHARACTER))
       const inner = nodes.flatMap(({ selectionSet }) => selectionSet ?? [])
       if (inner.length > 0) this.add(inner, depth + 1)
@@ -193,6 +193,6 @@ class ComparisonCount {
   }
 }
 
-function lengthOf(nodes: readonly ArgumentNode[]): number {
+function sourceLength(nodes: readonly ArgumentNode[]): number {
   return (nodes.at(-1)?.loc?.end ?? 0) - (nodes[0]?.loc?.start ?? 0)
 }

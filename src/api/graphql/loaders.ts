@@ -29,7 +29,7 @@ export interface Loaders {
 
 /** The loaders of one request. */
 export function loadersFor(parts: GraphqlParts, caller: Caller | null): Loaders {
-  const templates = new OperationBatch((endpoints: readonly Endpoint[]) => parts.endpoints.templatesOf(endpoints))
+  const templates = new OperationBatch((endpoints: readonly Endpoint[]) => parts.endpoints.readTemplates(endpoints))
   const workers = new OperationBatch((endpoints: readonly Endpoint[]) => readWorkers(parts, endpoints))
   const keys = new OperationBatch(async (endpoints: readonly Endpoint[]) => {
     const found = await mapConcurrently(endpoints, CONCURRENCY, endpoint => parts.keys.ofEndpoint(caller!, endpoint))
@@ -61,7 +61,7 @@ async function readWorkers(
   endpoints: readonly Endpoint[],
 ): Promise<ReadonlyMap<Endpoint, readonly Worker[]>> {
   if (endpoints.length <= MAX_SINGLE_READS) {
-    const lists = await mapConcurrently(endpoints, MAX_SINGLE_READS, endpoint => service.workersOf(endpoint))
+    const lists = await mapConcurrently(endpoints, MAX_SINGLE_READS, endpoint => service.listWorkers(endpoint))
     return new Map(endpoints.map((endpoint, index) => [endpoint, lists[index] ?? []]))
   }
   const byEndpoint = new Map<EndpointId, Worker[]>()

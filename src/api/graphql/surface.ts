@@ -8,8 +8,8 @@ import type { Access } from '../../services/accounts/access.ts'
 import type { BodyRoom } from '../body.ts'
 import {
   admitTo,
+  authenticatedCaller,
   authorizationKey,
-  callerOf,
   refusalHeaders,
   reportFailure,
   type Surface,
@@ -34,7 +34,7 @@ export function graphqlSurface(parts: SurfaceParts): Surface {
   return async (request, env) => {
     try {
       if (wantsPage(request, env.route.url)) return await graphiql(request)
-      const caller = await knownCaller(request, parts.access, env)
+      const caller = await optionalCaller(request, parts.access, env)
       const account = caller?.owner ?? null
       if (account !== null) admitTo(env, account)
       const ask = async (body: string | Record<string, unknown> | null) => {
@@ -87,10 +87,10 @@ function refuseDeep({ searchParams }: URL, body: string | object | null): void {
 }
 
 /** Null without a session and a key. */
-async function knownCaller(request: Request, access: Access, env: SurfaceEnv): Promise<Caller | null> {
+async function optionalCaller(request: Request, access: Access, env: SurfaceEnv): Promise<Caller | null> {
   const key = authorizationKey(request) ?? env.route.url.searchParams.get('api_key')
   if (env.session === undefined && (key === null || key === '')) return null
-  return callerOf(access, request, env, () => key)
+  return authenticatedCaller(access, request, env, () => key)
 }
 
 function reportCause({ emit }: GraphqlParts, cause: unknown, requestId: string): void {

@@ -4,7 +4,7 @@ import type { Template } from '../../core/endpoints/template.ts'
 import type { NetworkVolume } from '../../core/endpoints/volume.ts'
 import type { Registry } from '../../core/secrets/registry.ts'
 import type { Secret } from '../../core/secrets/secret.ts'
-import { gpuCountOf, type QueuedWorker } from '../../core/workers/placement.ts'
+import { countGpus, type QueuedWorker } from '../../core/workers/placement.ts'
 import { isFrozen, takesJobs, type Worker } from '../../core/workers/worker.ts'
 import { graphqlMembers } from '../dialect.ts'
 import { ENDPOINT_MEMBERS } from '../endpoint-fields.ts'
@@ -71,7 +71,7 @@ export function workerView(worker: Worker) {
   const { id, placement, platform } = worker
   const desiredStatus = takesJobs(worker) || isFrozen(worker) ? 'RUNNING' : 'EXITED'
   const machineType = placement?.gpus[0]?.type ?? platform?.place?.gpuType ?? null
-  return { id, desiredStatus, gpuCount: gpuCountOf(placement), machineId: platform?.place?.node ?? null, machineType }
+  return { id, desiredStatus, gpuCount: countGpus(placement), machineId: platform?.place?.node ?? null, machineType }
 }
 
 /** A worker that waits for placement, as GraphQL shows it. */

@@ -6,8 +6,8 @@ import { type Batch, batchStatus } from '../../core/jobs/batch.ts'
 import { type BatchReading, readBatchName, readMoreRequests, readNewBatch } from '../../core/jobs/batch-reading.ts'
 import { batchRequestView, batchView } from '../../core/jobs/batch-view.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
-import type { Batches, PageOf } from '../../services/jobs/batches.ts'
-import { type BodyRoom, requestOf } from '../body.ts'
+import type { Batches, PageBounds } from '../../services/jobs/batches.ts'
+import { type BodyRoom, bodyRequest } from '../body.ts'
 import { jsonText, type SurfaceEnv } from '../surface.ts'
 
 /** Maximum body of one request, in bytes. */
@@ -24,14 +24,14 @@ export interface BatchParts {
 type Call = Context<{ Bindings: SurfaceEnv }>
 
 /** `/batch`: GET lists the endpoint's batches, POST makes a draft. */
-export async function batchesOf(
+export async function listBatches(
   parts: BatchParts,
   call: Call,
   endpoint: Endpoint,
   key: string | undefined,
 ): Promise<Response> {
   if (call.req.method === 'POST') {
-    return parts.room.of(endpoint.owner).body(requestOf(call), CALL_BYTES, async body => {
+    return parts.room.of(endpoint.owner).body(bodyRequest(call), CALL_BYTES, async body => {
       const name = call.req.query('name')
       const reading =
         typeof body === 'string'
@@ -40,7 +40,7 @@ export async function batchesOf(
       return created(await parts.batches.create(endpoint, checked(reading), key))
     })
   }
-  const page = pageOf(call)
+  const page = readPage(call)
   const { items, total } = await parts.batches.list(endpoint.id, page)
   return pageText('batches', items.map(batchView), total, page)
 }
@@ -50,7 +50,7 @@ export async function oneBatch(parts: BatchParts, call: Call, endpoint: Endpoint
   const { id } = endpoint
   const batchId = batchParameter(call)
   if (call.req.method !== 'PUT') return jsonText(batchView(await parts.batches.find(id, batchId)))
-  return parts.room.of(endpoint.owner).body(requestOf(call), CALL_BYTES, async body => {
+  return parts.room.of(endpoint.owner).body(bodyRequest(call), CALL_BYTES, async body => {
     const reading =
       typeof body === 'string' ? readBatchName(body) : await parts.bodies.read(endpoint.owner, 'batchName', body)
     return jsonText(batchView(await parts.batches.rename(id, batchId, checked(reading))))
@@ -58,7 +58,7 @@ export async function oneBatch(parts: BatchParts, call: Call, endpoint: Endpoint
 }
 
 /** `/batch/{batch_id}/requests`: GET lists requests with their results, POST adds requests to a draft. */
-export async function requestsOf(
+export async function listBatchRequests(
   parts: BatchParts,
   call: Call,
   endpoint: Endpoint,
@@ -66,7 +66,7 @@ export async function requestsOf(
 ): Promise<Response> {
   const batchId = batchParameter(call)
   if (call.req.method === 'POST') {
-    return parts.room.of(endpoint.owner).body(requestOf(call), CALL_BYTES, async body => {
+    return parts.room.of(endpoint.owner).body(bodyRequest(call), CALL_BYTES, async body => {
       const reading =
         typeof body === 'string'
           ? readMoreRequests(body)
@@ -74,13 +74,13 @@ export async function requestsOf(
       return changed(await parts.batches.add(endpoint, batchId, checked(reading), key))
     })
   }
-  const page = pageOf(call)
+  const page = readPage(call)
   const { items, total } = await parts.batches.requests(endpoint.id, batchId, page)
   return pageText('requests', items.map(batchRequestView), total, page)
 }
 
 /** `/batch/{batch_id}/requests/{request_id}`: DELETE removes a request from a draft. */
-export async function dropRequest(parts: BatchParts, call: Call, { id }: Endpoint): Promise<Response> {
+export async function deleteBatchRequest(parts: BatchParts, call: Call, { id }: Endpoint): Promise<Response> {
   const requestId = call.req.param('job') ?? ''
   if (!isJobId(requestId)) throw notFound('request', requestId)
   return changed(await parts.batches.drop(id, batchParameter(call), requestId as JobId))
@@ -116,7 +116,7 @@ function checked<Value>(reading: BatchReading<Value>): Value {
   return reading.value
 }
 
-function pageOf(call: Call): PageOf {
+function readPage(call: Call): PageBounds {
   const offset = wholeNumber(call, 'offset', 0, Number.MAX_SAFE_INTEGER, 0)
   const limit = wholeNumber(call, 'limit', 1, PAGE.most, PAGE.limit)
   const failures = [offset, limit].filter(value => typeof value === 'string')
@@ -134,7 +134,7 @@ function wholeNumber(call: Call, name: string, min: number, max: number, fallbac
     : `"${name}" must be a whole number from ${min} to ${max}`
 }
 
-function pageText(name: string, items: readonly string[], total: number, { offset, limit }: PageOf): Response {
+function pageText(name: string, items: readonly string[], total: number, { offset, limit }: PageBounds): Response {
   const hasMore = offset + items.length < total
   const rest = `"total":${total},"offset":${offset},"limit":${limit},"hasMore":${hasMore}`
   return jsonText(`{"${name}":[${items.join(',')}],${rest}}`)

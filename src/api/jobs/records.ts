@@ -8,10 +8,10 @@ import { readSubmission } from '../../core/jobs/submission.ts'
 import { readTraceparent } from '../../core/jobs/trace-context.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Clock } from '../../ports/clock.ts'
-import type { JobRecords, ManyChange } from '../../services/jobs/job-records.ts'
+import type { BulkChange, JobRecords } from '../../services/jobs/job-records.ts'
 import type { Jobs } from '../../services/jobs/jobs.ts'
 import type { JobStories } from '../../services/observing/job-stories.ts'
-import { type BodyRoom, requestOf } from '../body.ts'
+import { type BodyRoom, bodyRequest } from '../body.ts'
 import { jsonText, type SurfaceEnv } from '../surface.ts'
 
 /** Maximum body of a filter, and of an input that replaces that of a replayed job, in bytes. */
@@ -67,7 +67,7 @@ export async function oneRecord(
 }
 
 /** `GET /requests/{job_id}/story`: the events of one job. */
-export async function story(
+export async function jobStory(
   { stories }: RecordParts,
   _call: Call,
   endpoint: Endpoint,
@@ -90,7 +90,7 @@ export function replay(
   { jobId, key }: { readonly jobId: JobId; readonly key: string | undefined },
 ): Promise<Response> {
   const origin = { idempotencyKey: key, traceparent: readTraceparent(call.req.header('traceparent')) }
-  return parts.room.of(endpoint.owner).body(requestOf(call), BODY_BYTES.replay, async body => {
+  return parts.room.of(endpoint.owner).body(bodyRequest(call), BODY_BYTES.replay, async body => {
     if (typeof body === 'string' && /^\s*(?:\{\s*\}\s*)?$/.test(body)) {
       const { id, status } = await parts.jobRecords.replay(endpoint, jobId, origin)
       return jsonText(JSON.stringify({ id, status }))
@@ -106,8 +106,8 @@ export function replay(
 }
 
 /** `POST /requests/cancel` and `/requests/retry`: the jobs that a filter means, or which they are in a dry run. */
-export function changeMany(parts: RecordParts, call: Call, endpoint: Endpoint, change: ManyChange): Promise<Response> {
-  return parts.room.of(endpoint.owner).body(requestOf(call), BODY_BYTES.filter, async body => {
+export function changeMany(parts: RecordParts, call: Call, endpoint: Endpoint, change: BulkChange): Promise<Response> {
+  return parts.room.of(endpoint.owner).body(bodyRequest(call), BODY_BYTES.filter, async body => {
     const reading = readManyJobs(String(body))
     if ('failures' in reading) throw invalidRequest(reading.failures)
     const { filter, cursor, dryRun } = reading

@@ -16,7 +16,7 @@ import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import type { LoadBalancer } from '../../services/balancing/load-balancer.ts'
-import type { KnownEndpoints } from '../../services/endpoints/known-endpoints.ts'
+import type { CachedEndpoints } from '../../services/endpoints/known-endpoints.ts'
 import type { Batches } from '../../services/jobs/batches.ts'
 import type { JobRecords } from '../../services/jobs/job-records.ts'
 import type { Jobs } from '../../services/jobs/jobs.ts'
@@ -27,10 +27,10 @@ import type { Explainer } from '../../services/observing/explainer.ts'
 import type { JobStories } from '../../services/observing/job-stories.ts'
 import { type Addresses, balancedUrl, notForBalanced } from '../addresses.ts'
 import { type AuditParts, audited, changedBy } from '../audited.ts'
-import { type BodyRoom, requestOf } from '../body.ts'
+import { type BodyRoom, bodyRequest } from '../body.ts'
 import {
   admitTo,
-  callerOf,
+  authenticatedCaller,
   heldFor,
   jsonText,
   refusalHeaders,
@@ -38,10 +38,10 @@ import {
   type Surface,
   type SurfaceEnv,
 } from '../surface.ts'
-import { batchesOf, cancelBatch, dropRequest, finalizeBatch, oneBatch, requestsOf } from './batches.ts'
-import { changeMany, groupErrors, listRecords, oneRecord, replay, story } from './records.ts'
+import { cancelBatch, deleteBatchRequest, finalizeBatch, listBatches, listBatchRequests, oneBatch } from './batches.ts'
+import { changeMany, groupErrors, jobStory, listRecords, oneRecord, replay } from './records.ts'
 import { STREAM_HOLD_MS, stream } from './stream.ts'
-import { listWebhooks, pageOfWebhooks, webhookKey } from './webhooks.ts'
+import { listEndpointWebhooks, listWebhooks, webhookKey } from './webhooks.ts'
 
 /** Maximum bodies of run and runsync, in bytes. */
 export const PAYLOAD_BYTES = { run: 10_485_760, runsync: 20_971_520 } as const
@@ -52,7 +52,7 @@ export interface JobSurfaceParts extends AuditParts {
   readonly clock: Clock
   readonly access: Access
   readonly addresses: Addresses
-  readonly endpoints: KnownEndpoints
+  readonly endpoints: CachedEndpoints
   readonly jobs: Jobs
   readonly jobRecords: JobRecords
   readonly stories: JobStories
@@ -145,17 +145,17 @@ const ROUTES: readonly Route[] = [
     limit: 'requests',
     changes: true,
     audited: { DELETE: 'deleteJobRecord' },
-    run: recordOf(oneRecord),
+    run: recordOperation(oneRecord),
   },
-  { path: '/requests/:job/story', methods: ['GET'], level: 'read', limit: 'requests', run: recordOf(story) },
-  { path: '/requests/:job/replay', methods: ['POST'], level: 'write', limit: 'run', run: recordOf(replay) },
+  { path: '/requests/:job/story', methods: ['GET'], level: 'read', limit: 'requests', run: recordOperation(jobStory) },
+  { path: '/requests/:job/replay', methods: ['POST'], level: 'write', limit: 'run', run: recordOperation(replay) },
   {
     path: '/batch',
     methods: ['GET', 'POST'],
     level: 'by-method',
     changes: true,
     audited: { POST: 'createBatch' },
-    run: batch(batchesOf),
+    run: batch(listBatches),
   },
   {
     path: '/batch/:batch',
@@ -170,7 +170,7 @@ const ROUTES: readonly Route[] = [
     methods: ['GET', 'POST'],
     level: 'by-method',
     changes: true,
-    run: batch(requestsOf),
+    run: batch(listBatchRequests),
   },
   {
     path: '/batch/:batch/requests/:job',
@@ -178,7 +178,7 @@ const ROUTES: readonly Route[] = [
     level: 'write',
     changes: true,
     audited: { DELETE: 'deleteBatchRequest' },
-    run: batch(dropRequest),
+    run: batch(deleteBatchRequest),
   },
   {
     path: '/batch/:batch/finalize',
@@ -197,8 +197,8 @@ const ROUTES: readonly Route[] = [
     run: batch(cancelBatch),
   },
   { path: '/errors', methods: ['GET'], level: 'read', limit: 'requests', run: groupErrors },
-  { path: '/webhooks', methods: ['GET'], level: 'read', limit: 'requests', run: pageOfWebhooks },
-  { path: '/webhooks/:job', methods: ['GET'], level: 'read', run: webhooksOf },
+  { path: '/webhooks', methods: ['GET'], level: 'read', limit: 'requests', run: listEndpointWebhooks },
+  { path: '/webhooks/:job', methods: ['GET'], level: 'read', run: listJobWebhooks },
   {
     path: '/webhook-key',
     methods: ['GET', 'POST'],
@@ -246,13 +246,13 @@ function noSuchOperation({ addresses }: JobSurfaceParts, call: Call): AppError {
 }
 
 async function answer(parts: JobSurfaceParts, call: Call, route: Route): Promise<Response> {
-  const caller = await callerOf(parts.access, call.req.raw, call.env)
+  const caller = await authenticatedCaller(parts.access, call.req.raw, call.env)
   admitTo(call.env, caller.owner)
   const id = call.req.param('endpoint') ?? ''
   if (!isEndpointId(id)) throw notFound('endpoint', id)
   const endpoint = await parts.endpoints.find(caller.owner, id)
   const level =
-    route.level === 'management' || call.req.query('ttl') !== undefined ? 'write' : levelOf(call, route.level)
+    route.level === 'management' || call.req.query('ttl') !== undefined ? 'write' : accessLevel(call, route.level)
   const requireRight = (whose: Caller) => {
     if (route.level === 'management') parts.access.requireManagement(whose, 'write')
     else parts.access.requireJobs(whose, level, id)
@@ -301,7 +301,7 @@ function emitChange({ emit }: JobSurfaceParts, call: Call, { path }: Route, call
   emit('change.made', { surface: 'jobs', operation: path.slice(1), object, ...changedBy(caller, call.env) })
 }
 
-function levelOf(call: Call, level: 'read' | 'write' | 'by-method'): 'read' | 'write' {
+function accessLevel(call: Call, level: 'read' | 'write' | 'by-method'): 'read' | 'write' {
   if (level !== 'by-method') return level
   return reads(call) ? 'read' : 'write'
 }
@@ -316,12 +316,12 @@ function batch(
 ): Operation {
   return (parts, call, endpoint) => {
     if (!reads(call)) refuseWhenStopping(parts)
-    return operation(parts, call, endpoint, keyOf(call))
+    return operation(parts, call, endpoint, idempotencyKey(call))
   }
 }
 
 /** An operation on one job, whose result may be gone. */
-function recordOf(
+function recordOperation(
   operation: (
     parts: JobSurfaceParts,
     call: Call,
@@ -331,17 +331,17 @@ function recordOf(
 ): Operation {
   return (parts, call, endpoint) => {
     if (!reads(call)) refuseWhenStopping(parts)
-    return operation(parts, call, endpoint, { jobId: jobParameter(call), key: keyOf(call) })
+    return operation(parts, call, endpoint, { jobId: jobParameter(call), key: idempotencyKey(call) })
   }
 }
 
 function run(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
-  return parts.room.of(endpoint.owner).body(requestOf(call), PAYLOAD_BYTES.run, async body => {
+  return parts.room.of(endpoint.owner).body(bodyRequest(call), PAYLOAD_BYTES.run, async body => {
     const reading =
       typeof body === 'string' ? readSubmission(body) : await parts.bodies.read(endpoint.owner, 'submission', body)
     if ('failures' in reading) throw invalidRequest(reading.failures)
     refuseWhenStopping(parts)
-    const origin = { kind: 'run', idempotencyKey: keyOf(call), traceparent: traceOf(call) } as const
+    const origin = { kind: 'run', idempotencyKey: idempotencyKey(call), traceparent: readTrace(call) } as const
     const job = await parts.jobs.submit(endpoint, reading.submission, origin)
     return jsonText(JSON.stringify({ id: job.id, status: job.status }))
   })
@@ -354,14 +354,14 @@ async function runSync(
   held: () => AbortSignal,
 ): Promise<Response> {
   const wait = readMilliseconds('wait', call.req.query('wait'), JOB_TIMES.waitMs)
-  const job = await parts.room.of(endpoint.owner).body(requestOf(call), PAYLOAD_BYTES.runsync, async body => {
+  const job = await parts.room.of(endpoint.owner).body(bodyRequest(call), PAYLOAD_BYTES.runsync, async body => {
     const reading =
       typeof body === 'string' ? readSubmission(body) : await parts.bodies.read(endpoint.owner, 'submission', body)
     const failures = [...(typeof wait === 'string' ? [wait] : []), ...('failures' in reading ? reading.failures : [])]
     if (typeof wait === 'string' || 'failures' in reading) throw invalidRequest(failures)
     refuseWhenStopping(parts)
-    const key = keyOf(call)
-    const origin = { kind: 'runsync', askedWaitMs: wait, idempotencyKey: key, traceparent: traceOf(call) } as const
+    const key = idempotencyKey(call)
+    const origin = { kind: 'runsync', askedWaitMs: wait, idempotencyKey: key, traceparent: readTrace(call) } as const
     return parts.jobs.submit(endpoint, reading.submission, origin)
   })
   const ended = held()
@@ -387,13 +387,13 @@ async function statusSync(
 ): Promise<Response> {
   const job = await parts.jobs.find(endpoint.id, jobParameter(call))
   const ended = held()
-  const latest = await parts.jobs.whenFinal(job, holdOf(call), [call.req.raw.signal, parts.stopping, ended])
+  const latest = await parts.jobs.whenFinal(job, readHoldMs(call), [call.req.raw.signal, parts.stopping, ended])
   ended.throwIfAborted()
   return jsonText(jobViewParts(latest, parts.clock.now()))
 }
 
 function streamJob(parts: JobSurfaceParts, call: Call, endpoint: Endpoint, held: () => AbortSignal): Promise<Response> {
-  return stream(parts, call, endpoint, { jobId: jobParameter(call), holdMs: holdOf(call), ended: held() })
+  return stream(parts, call, endpoint, { jobId: jobParameter(call), holdMs: readHoldMs(call), ended: held() })
 }
 
 async function retry(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
@@ -411,7 +411,7 @@ async function cancel(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): P
   return jsonText(JSON.stringify({ id, status: 'CANCELLED' }))
 }
 
-function webhooksOf(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
+function listJobWebhooks(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
   return listWebhooks(parts, endpoint, jobParameter(call))
 }
 
@@ -425,9 +425,9 @@ async function metrics(parts: JobSurfaceParts, _call: Call, endpoint: Endpoint):
 
 async function explainAll(parts: JobSurfaceParts, _call: Call, endpoint: Endpoint): Promise<Response> {
   const { explanation, snapshot } = await parts.explaining.endpoint(endpoint.id)
-  const { queued, queuedLowPriority, queuedOfBatches, inProgress } = snapshot.queue
+  const { queued, queuedLowPriority, queuedInBatches, inProgress } = snapshot.queue
   const workers = snapshot.workers.map(({ id, state, held }) => ({ id, state, jobs: held }))
-  const jobs = { inQueue: queued + queuedLowPriority, ofBatches: queuedOfBatches, inProgress }
+  const jobs = { inQueue: queued + queuedLowPriority, ofBatches: queuedInBatches, inProgress }
   const view = explanationView(explanation, endpoint.id)
   return jsonText(JSON.stringify({ endpointId: endpoint.id, name: endpoint.name, ...view, jobs, workers }))
 }
@@ -446,7 +446,7 @@ function jobParameter(call: Call): JobId {
 }
 
 /** The client's Idempotency-Key, if any. */
-function keyOf(call: Call): string | undefined {
+function idempotencyKey(call: Call): string | undefined {
   const key = call.req.header('idempotency-key')?.trim()
   if (key === undefined) return undefined
   if (/^[\x20-\x7e]{1,255}$/.test(key)) return key
@@ -454,12 +454,12 @@ function keyOf(call: Call): string | undefined {
 }
 
 /** The context of the client's trace, if any. */
-function traceOf(call: Call): string | null {
+function readTrace(call: Call): string | null {
   return readTraceparent(call.req.header('traceparent'))
 }
 
 /** Length of the long poll of a stream or status-sync: `wait`, clamped, or the default. */
-function holdOf(call: Call): number {
+function readHoldMs(call: Call): number {
   const wait = readMilliseconds('wait', call.req.query('wait'), { min: 0, max: Number.MAX_SAFE_INTEGER })
   if (typeof wait === 'string') throw invalidRequest(['"wait" must be a whole number of milliseconds'])
   return Math.min(wait ?? STREAM_HOLD_MS, JOB_TIMES.waitMs.max)

@@ -19,7 +19,7 @@ export interface StreamParts {
 }
 
 /** One stream request. */
-export interface AskedStream {
+export interface StreamRequest {
   readonly jobId: JobId
   /** Length of the long poll in ms. */
   readonly holdMs: number
@@ -37,14 +37,14 @@ export async function stream(
   parts: StreamParts,
   call: Call,
   endpoint: Endpoint,
-  asked: AskedStream,
+  asked: StreamRequest,
 ): Promise<Response> {
   const { jobId, holdMs, ended } = asked
   const accept = call.req.header('accept')?.trim() ?? ''
   if (accept.split(',').some(type => type.trim().startsWith('text/event-stream'))) {
     return eventStream(parts, call, endpoint, asked)
   }
-  const shape = shapeOf(call, accept)
+  const shape = readShape(call, accept)
   const answer = await parts.streams.next(endpoint.id, jobId, holdMs, [call.req.raw.signal, parts.stopping, ended])
   if (ended.aborted) {
     answer.settle(false)
@@ -57,7 +57,7 @@ export async function stream(
   return jsonText([head, ...chunks, '}'])
 }
 
-function shapeOf(call: Call, accept: string): 'array' | 'envelope' {
+function readShape(call: Call, accept: string): 'array' | 'envelope' {
   const format = call.req.query('format')
   if (format !== undefined && format !== 'array' && format !== 'envelope') {
     throw new AppError('invalid', '"format" must be array or envelope')
@@ -70,7 +70,7 @@ async function eventStream(
   parts: StreamParts,
   call: Call,
   endpoint: Endpoint,
-  { jobId, ended }: AskedStream,
+  { jobId, ended }: StreamRequest,
 ): Promise<Response> {
   const gone = new AbortController()
   const signals = [call.req.raw.signal, parts.stopping, ended, gone.signal]
@@ -91,7 +91,7 @@ async function eventStream(
           controller.close()
           return
         }
-        controller.enqueue(encoder.encode(eventsOf(current, attempt, parts.clock.now())))
+        controller.enqueue(encoder.encode(eventsText(current, attempt, parts.clock.now())))
         if (current.chunks.length > 0) attempt = current.attempt
         current.settle(true)
         if (isFinal(current.status)) controller.close()
@@ -110,7 +110,7 @@ async function eventStream(
   return new Response(body, { headers })
 }
 
-function eventsOf(answer: StreamAnswer, attemptBefore: number, nowMs: number): string {
+function eventsText(answer: StreamAnswer, attemptBefore: number, nowMs: number): string {
   const restarted = answer.chunks.length > 0 && attemptBefore > 0 && answer.attempt !== attemptBefore
   const restart = restarted ? `event: restart\ndata: {"attempt":${answer.attempt}}\n\n` : ''
   const chunks = answer.chunks.map(chunk => `data: ${chunk.replaceAll(/\r?\n|\r/g, ' ')}\n\n`).join('')

@@ -27,11 +27,15 @@ export async function webhookKey({ webhooks }: WebhookParts, call: Call, endpoin
 /** `/webhooks/{job_id}`: delivery state of the job's webhook. */
 export async function listWebhooks({ webhooks }: WebhookParts, endpoint: Endpoint, jobId: JobId): Promise<Response> {
   const deliveries = await webhooks.list(endpoint.id, jobId)
-  return jsonText(JSON.stringify({ id: jobId, deliveries: deliveries.map(viewOf) }))
+  return jsonText(JSON.stringify({ id: jobId, deliveries: deliveries.map(deliveryView) }))
 }
 
 /** `/webhooks`: the newest deliveries of the endpoint, all or those in one state. */
-export async function pageOfWebhooks({ webhooks }: WebhookParts, call: Call, endpoint: Endpoint): Promise<Response> {
+export async function listEndpointWebhooks(
+  { webhooks }: WebhookParts,
+  call: Call,
+  endpoint: Endpoint,
+): Promise<Response> {
   const { limit, state, cursor } = call.req.query()
   const page = { limit: limit === undefined ? MAX_DELIVERIES : wholeNumber(limit), cursor }
   const wanted = DELIVERY_STATES.find(known => known === state?.toUpperCase()) ?? null
@@ -39,7 +43,7 @@ export async function pageOfWebhooks({ webhooks }: WebhookParts, call: Call, end
   if (state !== undefined && wanted === null) failures.push('"state" must be pending, delivered or failed')
   if (failures.length > 0) throw invalidRequest(failures)
   const { items, nextCursor } = await webhooks.page(endpoint.id, wanted, page)
-  const deliveries = items.map(delivery => ({ jobId: delivery.jobId, ...viewOf(delivery) }))
+  const deliveries = items.map(delivery => ({ jobId: delivery.jobId, ...deliveryView(delivery) }))
   return jsonText(JSON.stringify({ deliveries, pagination: { nextCursor, hasNextPage: nextCursor !== null } }))
 }
 
@@ -47,7 +51,7 @@ function wholeNumber(text: string): number {
   return /^\d{1,6}$/.test(text) ? Number(text) : Number.NaN
 }
 
-function viewOf({ id, state, jobStatus, createdAtMs, dueAtMs, tries }: WebhookDelivery): object {
+function deliveryView({ id, state, jobStatus, createdAtMs, dueAtMs, tries }: WebhookDelivery): object {
   const next = dueAtMs === null ? {} : { nextTryAt: instant(dueAtMs) }
   return { id, state, jobStatus, createdAt: instant(createdAtMs), ...next, tries: tries.map(tryView) }
 }

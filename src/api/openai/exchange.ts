@@ -4,20 +4,20 @@ import type { WorkerId } from '../../core/ids.ts'
 import { isFinal, type Job } from '../../core/jobs/job.ts'
 import { RESULT_BYTES } from '../../core/jobs/result.ts'
 import { readJson } from '../../core/json/json-text.ts'
-import { slicesOf } from '../../core/json/text-slices.ts'
+import { gatherSlices } from '../../core/json/text-slices.ts'
 import {
-  errorObjectOf,
-  failureOf,
+  failureObject,
   type OpenAiAnswer,
   openAiAnswer,
   openAiRefusal,
+  readErrorObject,
   workerErrorAnswer,
 } from '../../core/openai/openai.ts'
 import {
   EventWriter,
   isJson,
-  itemsOfChunks,
-  itemsOfOutput,
+  itemsFromChunks,
+  itemsFromOutput,
   type Piece,
   PieceReader,
   type StreamItem,
@@ -88,7 +88,7 @@ export class OpenaiExchange {
     const job = await this.#parts.jobs.whenFinal(this.#job, Number.POSITIVE_INFINITY, this.#signals)
     if (!isFinal(job.status)) return this.#cutOff()
     const isBare = job.status === 'COMPLETED' && (job.output === null || /^\s*(?:null|\[\s*\])\s*$/.test(job.output))
-    return respond(isBare ? await this.#collected(job) : await this.#answerOf(job, job.output), this.headers)
+    return respond(isBare ? await this.#collected(job) : await this.#buildAnswer(job, job.output), this.headers)
   }
 
   /**
@@ -100,10 +100,10 @@ export class OpenaiExchange {
     if (first === null) return this.#cutOff()
     const { pieces, end } = first
     if (pieces.length === 0 && end !== null && end.status !== 'COMPLETED') {
-      return respond(await this.#answerOf(end, null), this.headers)
+      return respond(await this.#buildAnswer(end, null), this.headers)
     }
     const [piece] = pieces
-    const failure = piece?.kind === 'json' ? await this.#errorOf(piece.json) : null
+    const failure = piece?.kind === 'json' ? await this.#readError(piece.json) : null
     if (failure !== null) return respond(failure, this.headers)
     const headers = {
       'content-type': 'text/event-stream; charset=utf-8',
@@ -154,15 +154,15 @@ export class OpenaiExchange {
     let part: Part | AppError = first
     while (!(part instanceof AppError)) {
       const { pieces, end } = part
-      yield* slicesOf(pieces.map(piece => this.#writer.write(piece)))
+      yield* gatherSlices(pieces.map(piece => this.#writer.write(piece)))
       if (end !== null) {
-        yield* slicesOf([end.status === 'COMPLETED' ? this.#writer.done() : await this.#failed(end)])
+        yield* gatherSlices([end.status === 'COMPLETED' ? this.#writer.done() : await this.#failed(end)])
         return
       }
       part = await this.#nextOrError()
       if (this.#gone.signal.aborted) return
     }
-    yield this.#writer.failed(errorOf(part))
+    yield this.#writer.failed(errorMember(part))
   }
 
   async #failed(end: Job): Promise<string> {
@@ -170,7 +170,7 @@ export class OpenaiExchange {
     const isLong = error !== null && error.length >= LARGE_BODY_BYTES
     const short = { ...end, input: '', output: null, error: null }
     return this.#writer.failed(
-      isLong ? await this.#parts.bodies.read(end.owner, 'streamFailure', error, short) : failureOf(end),
+      isLong ? await this.#parts.bodies.read(end.owner, 'streamFailure', error, short) : failureObject(end),
     )
   }
 
@@ -216,7 +216,7 @@ export class OpenaiExchange {
       this.#workerId = answer.job.workerId
     }
     const pieces: Piece[] = []
-    for (const item of await this.#itemsOf(answer)) {
+    for (const item of await this.#readItems(answer)) {
       const piece = this.#reader.take(item)
       if (piece === null) continue
       if (piece.kind !== 'joined') pieces.push(piece)
@@ -226,20 +226,20 @@ export class OpenaiExchange {
   }
 
   /** The new items. Long texts are parsed in a thread. */
-  async #itemsOf({ chunks, job }: StreamAnswer): Promise<readonly StreamItem[]> {
+  async #readItems({ chunks, job }: StreamAnswer): Promise<readonly StreamItem[]> {
     const { bodies } = this.#parts
     const isLong = chunks.reduce((sum, chunk) => sum + chunk.length, 0) >= LARGE_BODY_BYTES
-    const items = isLong ? await bodies.read(job.owner, 'streamItems', '', chunks) : itemsOfChunks(chunks)
+    const items = isLong ? await bodies.read(job.owner, 'streamItems', '', chunks) : itemsFromChunks(chunks)
     const { status, output } = job
     // A handler that is not a generator has its whole response in the output.
     if (this.#attempt > 0 || status !== 'COMPLETED' || output === null) return items
-    return output.length >= LARGE_BODY_BYTES ? bodies.read(job.owner, 'outputItems', output) : itemsOfOutput(output)
+    return output.length >= LARGE_BODY_BYTES ? bodies.read(job.owner, 'outputItems', output) : itemsFromOutput(output)
   }
 
-  async #errorOf(json: string): Promise<OpenAiAnswer | null> {
+  async #readError(json: string): Promise<OpenAiAnswer | null> {
     return json.length >= LARGE_BODY_BYTES
       ? this.#parts.bodies.read(this.#job.owner, 'openAiError', json)
-      : errorObjectOf(json)
+      : readErrorObject(json)
   }
 
   async #isJson(text: string): Promise<boolean> {
@@ -287,12 +287,12 @@ export class OpenaiExchange {
         texts.push(text)
       }
       if (characters > RESULT_BYTES.kept) return workerErrorAnswer('the chunks of the job are too large for one answer')
-      if (part.end !== null) return this.#answerOf(job, `[${texts.join(',')}]`)
+      if (part.end !== null) return this.#buildAnswer(job, `[${texts.join(',')}]`)
     }
   }
 
   /** The response of a final job. Long texts are parsed in a thread. */
-  async #answerOf(job: Job, output: string | null): Promise<OpenAiAnswer> {
+  async #buildAnswer(job: Job, output: string | null): Promise<OpenAiAnswer> {
     const { bodies } = this.#parts
     const short = { ...job, input: '', output: null }
     if (job.status !== 'COMPLETED' && (job.error?.length ?? 0) >= LARGE_BODY_BYTES)
@@ -322,7 +322,7 @@ export class OpenaiExchange {
   }
 }
 
-function errorOf(error: AppError): unknown {
+function errorMember(error: AppError): unknown {
   return (parsed(openAiRefusal(error).text) as { error: unknown }).error
 }
 

@@ -6,12 +6,12 @@ import { readTraceparent } from '../../core/jobs/trace-context.ts'
 import { openAiRefusal, readOpenAiCall } from '../../core/openai/openai.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Access } from '../../services/accounts/access.ts'
-import type { KnownEndpoints } from '../../services/endpoints/known-endpoints.ts'
+import type { CachedEndpoints } from '../../services/endpoints/known-endpoints.ts'
 import { type Addresses, notForBalanced } from '../addresses.ts'
 import type { BodyRoom } from '../body.ts'
 import {
   admitTo,
-  callerOf,
+  authenticatedCaller,
   heldFor,
   refusalHeaders,
   reportFailure,
@@ -28,7 +28,7 @@ const PAYLOAD_BYTES = 20_971_520
 export interface OpenAiSurfaceParts extends OpenaiExchangeParts {
   readonly access: Access
   readonly addresses: Addresses
-  readonly endpoints: KnownEndpoints
+  readonly endpoints: CachedEndpoints
   readonly room: BodyRoom
   readonly bodies: BodyParser
 }
@@ -48,7 +48,7 @@ export function openAiSurface(parts: OpenAiSurfaceParts): Surface {
 }
 
 async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceEnv): Promise<Response> {
-  const caller = await callerOf(parts.access, request, env)
+  const caller = await authenticatedCaller(parts.access, request, env)
   admitTo(env, caller.owner)
   const { url, segments } = env.route
   const id = segments[2] ?? ''
@@ -61,7 +61,7 @@ async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceE
   // n8n adds a version to a base URL that ends with a slash.
   const route = url.pathname.slice(`/v2/${id}/openai`.length).replace(/^\/v1(?=\/v1\/)/, '')
   if (route.length < 2) throw new AppError('not_found', 'there is no such operation; the base URL ends with /openai/v1')
-  const type = typeOf(request)
+  const type = contentType(request)
   if (isOtherMedia(type)) throw otherMedia(type)
   const { job, stream } = await parts.room.of(endpoint.owner).body({ request, env }, PAYLOAD_BYTES, async body => {
     if (typeof body === 'string' && mayBeForm(type, body)) throw otherMedia(type)
@@ -87,22 +87,22 @@ async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceE
 }
 
 /** The media type of a body, in lower case; empty without a body or a type. */
-function typeOf({ method, headers }: Request): string {
+function contentType({ method, headers }: Request): string {
   if (method === 'GET' || method === 'HEAD') return ''
   return (headers.get('content-type') ?? '').split(';', 1)[0]!.trim().toLowerCase()
 }
 
 /** Media types that programs send for text by default, also for JSON. */
-const UNSAID = new Set(['', 'text/plain', 'application/x-www-form-urlencoded'])
+const DEFAULT_TYPES = new Set(['', 'text/plain', 'application/x-www-form-urlencoded'])
 
 /** True if a type states that the body is not JSON. */
 function isOtherMedia(type: string): boolean {
-  return !UNSAID.has(type) && type !== 'application/json' && !type.endsWith('+json')
+  return !DEFAULT_TYPES.has(type) && type !== 'application/json' && !type.endsWith('+json')
 }
 
 /** True if the beginning of a text is not JSON, and its type is a default of programs. */
 function mayBeForm(type: string, body: string): boolean {
-  return type !== '' && UNSAID.has(type) && body.trim() !== '' && !/^[[{"]/.test(body.trimStart())
+  return type !== '' && DEFAULT_TYPES.has(type) && body.trim() !== '' && !/^[[{"]/.test(body.trimStart())
 }
 
 function otherMedia(type: string): AppError {

@@ -6,8 +6,8 @@ import { readJobListing } from '../../core/jobs/job-list.ts'
 import { jobSummaryView } from '../../core/jobs/job-view.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Access } from '../../services/accounts/access.ts'
-import type { KnownEndpoints } from '../../services/endpoints/known-endpoints.ts'
-import type { AccountJobs, SomeEndpoints } from '../../services/jobs/account-jobs.ts'
+import type { CachedEndpoints } from '../../services/endpoints/known-endpoints.ts'
+import type { AccountJobs, EndpointSelection } from '../../services/jobs/account-jobs.ts'
 import { mapConcurrently } from '../../services/map-concurrently.ts'
 import { jsonText } from '../surface.ts'
 import { addRoute, type OpsApp } from './route-access.ts'
@@ -16,7 +16,7 @@ import { addRoute, type OpsApp } from './route-access.ts'
 export interface AccountJobParts {
   readonly access: Access
   readonly accountJobs: AccountJobs
-  readonly endpoints: KnownEndpoints
+  readonly endpoints: CachedEndpoints
   readonly clock: Clock
 }
 
@@ -48,14 +48,14 @@ export function addAccountJobRoutes(app: OpsApp, parts: AccountJobParts): void {
  * The endpoints whose jobs the caller may read; null for all of its account. An endpoint that its key names may have
  * been deleted.
  */
-async function readable({ access, endpoints }: AccountJobParts, caller: Caller): Promise<SomeEndpoints> {
+async function readable({ access, endpoints }: AccountJobParts, caller: Caller): Promise<EndpointSelection> {
   const named = access.requireSomeJobs(caller)
   if (named === null) return null
   const readableIds = await mapConcurrently(named, CONCURRENCY, id => ownOrNull(endpoints, caller, id))
   return readableIds.filter(id => id !== null)
 }
 
-async function ownOrNull(endpoints: KnownEndpoints, { owner }: Caller, id: EndpointId): Promise<EndpointId | null> {
+async function ownOrNull(endpoints: CachedEndpoints, { owner }: Caller, id: EndpointId): Promise<EndpointId | null> {
   try {
     return (await endpoints.find(owner, id)).id
   } catch (error) {

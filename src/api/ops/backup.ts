@@ -6,7 +6,7 @@ import type { Backups, BackupWish } from '../../ports/backups.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import { type AuditParts, audited } from '../audited.ts'
-import { type BodyRoom, requestOf } from '../body.ts'
+import { type BodyRoom, bodyRequest } from '../body.ts'
 import { heldFor } from '../surface.ts'
 import { backupStream } from './backup-stream.ts'
 import { addRoute, OPS_ROUTES, type OpsApp } from './route-access.ts'
@@ -26,7 +26,7 @@ export function addBackupRoute(app: OpsApp, parts: BackupRouteParts): void {
   const { access, backups, clock, room } = parts
   const { operation } = OPS_ROUTES['POST /ops/backup']
   addRoute(app, access, 'POST /ops/backup', async (call, caller) => {
-    const wish = await room.of(caller.owner).body(requestOf(call), BODY_BYTES, async body => wishIn(body))
+    const wish = await room.of(caller.owner).body(bodyRequest(call), BODY_BYTES, async body => readWish(body))
     // With the keys of the backup a caller could continue after its own key has expired.
     const mayHave = (whose: Caller) => {
       if (wish.passphrase === null) access.requireOperator(whose, operation)
@@ -47,7 +47,7 @@ export function addBackupRoute(app: OpsApp, parts: BackupRouteParts): void {
   })
 }
 
-function wishIn(body: unknown): BackupWish {
+function readWish(body: unknown): BackupWish {
   const reading = typeof body === 'string' ? readJson(body) : null
   const value: unknown = reading?.ok === true ? reading.value : null
   const { passphrase, withLogs = false, ...others } = Object(value) as Record<string, unknown>

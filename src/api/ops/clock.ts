@@ -21,7 +21,7 @@ export function addClockRoutes(app: OpsApp, parts: ClockRouteParts): void {
     const { operation } = OPS_ROUTES['POST /ops/clock/accept']
     const asked = { surface: 'ops', operation, caller, env: call.env, object: null } as const
     const accept = () => timeKeeper.accept()
-    return answer(await audited(parts, asked, accept, { detailOf: ({ stepMs }) => ({ stepMs }) }))
+    return answer(await audited(parts, asked, accept, { detailFromResult: ({ stepMs }) => ({ stepMs }) }))
   })
 }
 

@@ -19,8 +19,8 @@ const MAX_TEXT = 1_000
 /** Time to follow logs after the last job has ended, in ms: workers print a little after that. */
 const LINGER_MS = 2_000
 
-const EVENTS = asEvents(dataOf, true)
-const LINES = asLines(dataOf)
+const EVENTS = asEvents(logData, true)
+const LINES = asLines(logData)
 
 /**
  * The logs of an endpoint, a worker or a job: `?tail=`, `?since=`, `?source=`, `?text=`, `?follow=1`. As
@@ -36,7 +36,7 @@ export async function logs(
   held: () => AbortSignal,
 ): Promise<Response> {
   const { request } = call
-  const query = queryOf(call)
+  const query = readQuery(call)
   const found = await logs.locate(caller.owner, id)
   const writing = request.headers.get('accept')?.includes('text/event-stream') === true ? EVENTS : LINES
   if (request.method === 'HEAD') return new Response(null, { headers: writing.headers })
@@ -45,11 +45,11 @@ export async function logs(
   return streamedAnswer(stream, { ...writing, opening }, [request.signal, stopping, held()])
 }
 
-function dataOf({ workerId, jobId, source, tsMs, line }: LogEvent): object {
+function logData({ workerId, jobId, source, tsMs, line }: LogEvent): object {
   return { workerId, jobId, source, ts: new Date(tsMs).toISOString(), line }
 }
 
-function queryOf({ request, env }: SurfaceCall): LogQuery {
+function readQuery({ request, env }: SurfaceCall): LogQuery {
   const given = env.route.url.searchParams
   const failures: string[] = []
   const tail = Number(given.get('tail') ?? DEFAULT_TAIL)

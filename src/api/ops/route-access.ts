@@ -2,7 +2,7 @@
 import type { Context, Hono } from 'hono'
 import type { Caller } from '../../core/accounts/permission.ts'
 import type { Access } from '../../services/accounts/access.ts'
-import { admitTo, callerOf, type SurfaceEnv } from '../surface.ts'
+import { admitTo, authenticatedCaller, type SurfaceEnv } from '../surface.ts'
 
 /** The right that a route needs, and the name of its operation in the audit log. */
 interface RouteAccess {
@@ -54,7 +54,7 @@ export function addRoute<Route extends OpsRoute>(
 ): void {
   const [method, path] = route.split(' ') as [string, string]
   app.on(method, path, async call => {
-    const caller = await callerOf(access, call.req.raw, call.env)
+    const caller = await authenticatedCaller(access, call.req.raw, call.env)
     admitTo(call.env, caller.owner)
     requireKeyFor(access, route, caller)
     return handle(call as unknown as OpsCall<Route>, caller)

@@ -10,10 +10,10 @@ import {
 import { formatInstanceId, parseInstanceId } from '../../core/endpoints/instance-id.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import { AppError } from '../../core/errors.ts'
-import { poolsOfTypes, typesOfPools } from '../../core/hardware/catalog.ts'
+import { poolsFromTypes, typesFromPools } from '../../core/hardware/catalog.ts'
 import { CPU_FLAVORS, GPU_POOLS } from '../../core/hardware/catalog-data.ts'
 import type { VolumeId } from '../../core/ids.ts'
-import { gpuCountOf } from '../../core/workers/placement.ts'
+import { countGpus } from '../../core/workers/placement.ts'
 import { isFrozen, takesJobs, type Worker } from '../../core/workers/worker.ts'
 import { readFields, v1Members } from '../dialect.ts'
 import { ENDPOINT_MEMBERS } from '../endpoint-fields.ts'
@@ -119,11 +119,11 @@ function namedConfigs(ids: readonly string[] = [], wanted: readonly CpuConfig[])
   const agree =
     named.length === ids.length &&
     named[0]?.vcpuCount === wanted[0]?.vcpuCount &&
-    isSameText(flavorsOf(named), flavorsOf(wanted))
+    isSameText(flavorIds(named), flavorIds(wanted))
   return agree ? named : wanted
 }
 
-function flavorsOf(configs: readonly CpuConfig[]): string[] {
+function flavorIds(configs: readonly CpuConfig[]): string[] {
   return configs.map(({ flavor }) => flavor)
 }
 
@@ -133,12 +133,12 @@ function isSameText(some: unknown, others: unknown): boolean {
 
 /** Selects exactly these GPU types: their pools, with the other types excluded. */
 function selection(gpuTypeIds: readonly string[]): { pools: readonly string[]; excludedTypes: readonly string[] } {
-  const { pools, unknown } = poolsOfTypes(gpuTypeIds)
+  const { pools, unknown } = poolsFromTypes(gpuTypeIds)
   if (unknown.length > 0) {
     const failures = unknown.map(type => `gpuTypeIds: '${type}' is not a GPU type of a serverless pool`)
     throw new AppError('invalid', failures.join('; '), { failures })
   }
-  return { pools, excludedTypes: typesOfPools(pools).filter(type => !gpuTypeIds.includes(type)) }
+  return { pools, excludedTypes: typesFromPools(pools).filter(type => !gpuTypeIds.includes(type)) }
 }
 
 /** Hardware as this version shows it: the count of vCPUs is that of the first configuration. */
@@ -147,9 +147,9 @@ function hardwareView(compute: Compute) {
   const configs = compute.kind === 'cpu' ? compute.configs : []
   return {
     computeType: gpu === null ? 'CPU' : 'GPU',
-    gpuTypeIds: gpu === null ? [] : typesOfPools(gpu.pools).filter(type => !gpu.excludedTypes.includes(type)),
+    gpuTypeIds: gpu === null ? [] : typesFromPools(gpu.pools).filter(type => !gpu.excludedTypes.includes(type)),
     gpuCount: gpu?.count ?? 0,
-    cpuFlavorIds: flavorsOf(configs),
+    cpuFlavorIds: flavorIds(configs),
     vcpuCount: configs[0]?.vcpuCount ?? 0,
     instanceIds: configs.map(formatInstanceId),
     allowedCudaVersions: gpu?.allowedCudaVersions ?? [],
@@ -191,6 +191,6 @@ export function endpointView(endpoint: Endpoint, more: { template?: Template; wo
 function workerView(worker: Worker) {
   const { id, version, placement, createdAtMs } = worker
   const desiredStatus = takesJobs(worker) || isFrozen(worker) ? 'RUNNING' : 'EXITED'
-  const gpuCount = gpuCountOf(placement)
+  const gpuCount = countGpus(placement)
   return { id, desiredStatus, gpuCount, version, createdAt: new Date(createdAtMs).toISOString() }
 }

@@ -13,7 +13,7 @@ import { mapConcurrently } from '../../services/map-concurrently.ts'
 import type { Registries } from '../../services/secrets/registries.ts'
 import { v1Sentence } from '../field-names.ts'
 import { type Contract, type Members, type RestRoute, type RouteCall, route, type Shape } from '../rest/route.ts'
-import { timeOf, timeRule, timeText } from '../rest/routes/billing.ts'
+import { billingTime, timeRule, timeText } from '../rest/routes/billing.ts'
 import { endpointId } from '../rest/routes/serverless.ts'
 import { BillingTimeQuery } from '../rest/schemas/billing.ts'
 import { IdParam } from '../rest/schemas/common.ts'
@@ -88,7 +88,7 @@ function endpointRoutes(parts: V1Parts): RestRoute[] {
   const view = async (endpoint: Endpoint, { includeWorkers }: Query, template?: Template) =>
     endpointView(endpoint, {
       ...(template === undefined ? {} : { template }),
-      ...(includeWorkers ? { workers: await endpoints.workersOf(endpoint) } : {}),
+      ...(includeWorkers ? { workers: await endpoints.listWorkers(endpoint) } : {}),
     })
   type Change = RouteCall<typeof IdParam, Record<never, never>, Record<never, never>, typeof EndpointFields>
   const update = async ({ caller, params, body: fields, report }: Change) => {
@@ -104,7 +104,7 @@ function endpointRoutes(parts: V1Parts): RestRoute[] {
     route({ ...contract('get', '/endpoints'), query: Views }, async ({ caller, query }) => {
       const { items } = await endpoints.list(caller.owner)
       if (!query.includeTemplate) return mapConcurrently(items, CONCURRENCY, endpoint => view(endpoint, query))
-      const templates = [...(await endpoints.templatesOf(items))]
+      const templates = [...(await endpoints.readTemplates(items))]
       return mapConcurrently(templates, CONCURRENCY, ([endpoint, template]) => view(endpoint, query, template))
     }),
     route(
@@ -237,7 +237,7 @@ function billingRoutes({ billing }: V1Parts): RestRoute[] {
       { ...contract('get', '/billing/endpoints'), query, queryRules: [timeRule(() => billing)] },
       async ({ caller, query: asked }) => {
         const endpoint = (asked.endpointId ?? null) as EndpointId | null
-        const { records } = await billing.bill(caller.owner, timeOf(asked), endpoint)
+        const { records } = await billing.bill(caller.owner, billingTime(asked), endpoint)
         return records.map(({ startMs, endpointId: id, gpu, cpu, billedMs }) => ({
           time: timeText(startMs),
           endpointId: id,

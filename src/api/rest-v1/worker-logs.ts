@@ -49,7 +49,7 @@ export function workerLogRoutes({ logs, stopping }: V1LogParts): RestRoute[] {
         success: EVENT_STREAM,
       },
       async ({ caller, params, query, request, held }) => {
-        const worker = await logs.workerOfOwner(caller.owner, params.workerId)
+        const worker = await logs.findOwnWorker(caller.owner, params.workerId)
         const isFollowed = query.stream === 'true'
         if (request.method === 'HEAD') {
           return new Response(null, isFollowed ? { headers: EVENT_STREAM_HEADERS } : {})
@@ -64,7 +64,7 @@ export function workerLogRoutes({ logs, stopping }: V1LogParts): RestRoute[] {
           after: null,
         })
         if (isFollowed) return streamedAnswer(stream, EVENTS, [request.signal, stopping, held()])
-        return Response.json(await linesOf(stream))
+        return Response.json(await linesBySource(stream))
       },
     ),
   ]
@@ -73,7 +73,7 @@ export function workerLogRoutes({ logs, stopping }: V1LogParts): RestRoute[] {
 /**
  * All lines of a stream that ends, each after its time, by their sources; the newest within {@link MAX_CHARACTERS}.
  */
-async function linesOf(stream: LogStream): Promise<Record<'container' | 'system', string[]>> {
+async function linesBySource(stream: LogStream): Promise<Record<'container' | 'system', string[]>> {
   const kept: { readonly source: string; readonly text: string }[] = []
   let characters = 0
   try {

@@ -44,9 +44,9 @@ export function docsPage(document: Record<string, unknown>): string {
       Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
     )
     .filter(({ operation }) => !operation.operationId.endsWith(BY_POST))
-  const tags = [...new Set(entries.map(tagOf))]
+  const tags = [...new Set(entries.map(firstTag))]
   const sections = tags.map(tag => {
-    const own = entries.filter(entry => tagOf(entry) === tag)
+    const own = entries.filter(entry => firstTag(entry) === tag)
     return `<h2 id="${slug(tag)}">${escaped(tag)}</h2>${own.map(entry => article(entry, server)).join('')}`
   })
   const schemas = Object.entries((document.components as { schemas?: Record<string, unknown> }).schemas ?? {})
@@ -63,12 +63,12 @@ a test sends them. The machine-readable form of this page is <a href="openapi.js
 ${sections.join('')}<h2 id="schemas">Shapes</h2>${shapes.join('')}</main></body></html>`
 }
 
-function tagOf({ operation }: Entry): string {
+function firstTag({ operation }: Entry): string {
   return operation.tags?.[0] ?? 'Other'
 }
 
 function navigation(tag: string, entries: readonly Entry[]): string {
-  const own = entries.filter(entry => tagOf(entry) === tag)
+  const own = entries.filter(entry => firstTag(entry) === tag)
   const links = own.map(
     ({ method, path, operation }) =>
       `<li><a href="#${operation.operationId}" title="${escaped(operation.summary ?? '')}"><b class="${method}">${method}</b> ${escaped(shortPath(path))}</a></li>`,
@@ -85,7 +85,7 @@ function article(entry: Entry, server: string): string {
   const { operationId, summary = '', parameters = [], requestBody, responses } = operation
   const rows = parameters.map(
     ({ name, in: place, required, schema }) =>
-      `<tr><td><code>${escaped(name)}</code></td><td>${place}${required === true ? ', required' : ''}</td><td>${escaped(words(schema))}</td></tr>`,
+      `<tr><td><code>${escaped(name)}</code></td><td>${place}${required === true ? ', required' : ''}</td><td>${escaped(describeSchema(schema))}</td></tr>`,
   )
   const body = Object.values(requestBody?.content ?? {})[0]?.schema
   const [status = '', done] = Object.entries(responses)[0] ?? []
@@ -133,7 +133,7 @@ function responseExample(status: string, content: Content | undefined): string {
 }
 
 /** A schema of a parameter in a few words. */
-function words(schema: Schema = {}): string {
+function describeSchema(schema: Schema = {}): string {
   const { type, format, minimum, maximum, minLength, maxLength, pattern, default: given } = schema
   const choices = (schema.enum as unknown[] | undefined)?.join(', ')
   return [

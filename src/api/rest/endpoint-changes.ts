@@ -22,7 +22,7 @@ type Changed = Members<typeof UpdateEndpoint>
 /** The requested configuration of a new endpoint. @param template the template that it starts from, if any */
 export function newConfig(body: Created, template: Template | null): EndpointConfig {
   const { name, type } = body
-  return withDefaults({ ...givenConfig(body), name, type, compute: newCompute(body, template) })
+  return withDefaults({ ...configFromBody(body), name, type, compute: newCompute(body, template) })
 }
 
 /**
@@ -30,7 +30,7 @@ export function newConfig(body: Created, template: Template | null): EndpointCon
  */
 export function newTemplate(body: Created, template: Template | null): Partial<TemplateInput> & { image: string } {
   return {
-    ...(template === null ? {} : settingsOf(template)),
+    ...(template === null ? {} : containerSettings(template)),
     ...containerChanges(body),
     env: { ...template?.env, ...body.env },
     image: body.image ?? template!.image,
@@ -38,7 +38,7 @@ export function newTemplate(body: Created, template: Template | null): Partial<T
 }
 
 /** The endpoint fields of a request, without type and hardware. */
-export function givenConfig(body: Omit<Partial<Changed>, 'gpu' | 'cpu'>): Partial<EndpointConfig> {
+export function configFromBody(body: Omit<Partial<Changed>, 'gpu' | 'cpu'>): Partial<EndpointConfig> {
   const { scaling } = body
   return {
     ...readFields<EndpointConfig>(ENDPOINT_MEMBERS, 'rest', body),
@@ -66,7 +66,7 @@ export function changedConfig(body: Changed, before: EndpointConfig): Partial<En
     throw invalidRequest(['$.cpu: this endpoint runs on GPUs; that cannot be changed'])
   const problems = newCpuProblems(body.cpu, before.compute.kind === 'cpu' ? before.compute.configs : [])
   if (problems.length > 0) throw invalidRequest(problems)
-  return { ...givenConfig(body), ...given('compute', changedCompute(body, before.compute)) }
+  return { ...configFromBody(body), ...optionalMember('compute', changedCompute(body, before.compute)) }
 }
 
 /**
@@ -75,16 +75,16 @@ export function changedConfig(body: Changed, before: EndpointConfig): Partial<En
  */
 export function changedTemplate(body: Changed, template: Template | null) {
   const { envChanges } = body
-  const applied = template === null ? {} : settingsOf(template)
+  const applied = template === null ? {} : containerSettings(template)
   const replaced = template === null ? body.env : { ...template.env, ...body.env }
   return (endpoint: Pick<EndpointConfig, 'env'>, now: Pick<Template, 'env'>): Partial<TemplateInput> => {
     const env = envChanges === undefined ? replaced : changedEnv(replaced ?? savedEnv(endpoint, now), envChanges)
-    return { ...applied, ...containerChanges(body), ...given('env', env) }
+    return { ...applied, ...containerChanges(body), ...optionalMember('env', env) }
   }
 }
 
 /** Settings that a configuration takes from the template it starts from. */
-function settingsOf(template: Template): Partial<TemplateInput> {
+function containerSettings(template: Template): Partial<TemplateInput> {
   return picked(template, namesIn(CONTAINER_MEMBERS))
 }
 
@@ -94,7 +94,7 @@ export function containerChanges(body: Partial<Members<typeof ContainerShape>>):
 }
 
 /** Hardware in a request for a new endpoint; null without hardware. */
-export function givenCompute({ gpu, cpu }: Partial<Created>): Compute | null {
+export function computeFromBody({ gpu, cpu }: Partial<Created>): Compute | null {
   if (cpu !== undefined) return { kind: 'cpu', configs: cpuConfigs(cpu) }
   if (gpu === undefined) return null
   const { pools, excludedTypes = [], count, allowedCudaVersions = [], minCudaVersion = null } = gpu
@@ -103,7 +103,7 @@ export function givenCompute({ gpu, cpu }: Partial<Created>): Compute | null {
 
 /** The request's CUDA limit, or the CUDA versions of the template. */
 function newCompute(body: Created, template: Template | null): Compute {
-  const compute = givenCompute(body)!
+  const compute = computeFromBody(body)!
   const limited = body.gpu?.allowedCudaVersions !== undefined || body.gpu?.minCudaVersion != null
   if (compute.kind === 'cpu' || limited) return compute
   return { ...compute, allowedCudaVersions: template?.allowedCudaVersions ?? [] }
@@ -136,11 +136,11 @@ function scaler(scaling: Created['scaling']): Scaler {
     : { type: scaling.type, requestCount: scaling.requestCount }
 }
 
-function given<Name extends string, Value>(name: Name, value: Value | undefined): { [Key in Name]?: Value } {
+function optionalMember<Name extends string, Value>(name: Name, value: Value | undefined): { [Key in Name]?: Value } {
   return value === undefined ? {} : ({ [name]: value } as { [Key in Name]?: Value })
 }
 
 /** Id of the template that a request starts from. */
-export function templateIdOf(body: { templateId?: string | undefined }): TemplateId | null {
+export function templateIdFromBody(body: { templateId?: string | undefined }): TemplateId | null {
   return (body.templateId as TemplateId | undefined) ?? null
 }

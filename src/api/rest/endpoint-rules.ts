@@ -7,7 +7,7 @@ import {
 import { servingValueProblems } from '../../core/endpoints/serving.ts'
 import { envProblems, MAX_ENV_VARIABLES, portProblems } from '../../core/endpoints/template.ts'
 import { restSentence } from '../field-names.ts'
-import { givenCompute, givenConfig, newCpuProblems } from './endpoint-changes.ts'
+import { computeFromBody, configFromBody, newCpuProblems } from './endpoint-changes.ts'
 import type { Members, Rule } from './route.ts'
 import type { CreateEndpoint, UpdateEndpoint } from './schemas/endpoint.ts'
 
@@ -66,7 +66,7 @@ export const updateRules: readonly Rule<typeof UpdateEndpoint>[] = [
     gpu?.excludedTypes !== undefined && gpu.pools === undefined
       ? ['$.gpu.excludedTypes: needs gpu.pools beside it']
       : [],
-  given => endpointProblems(givenConfig(given), null).map(problem => restSentence(problem)),
+  given => endpointProblems(configFromBody(given), null).map(problem => restSentence(problem)),
 ]
 
 /** {@link updateRules} as far as the OpenAPI document can express them. */
@@ -75,8 +75,8 @@ export const updateKeywords = { not: { required: ['gpu', 'cpu'] } }
 /** The fields that are known before the template of a request is read: the number of workers has its default. */
 function createdFields(given: Created): Partial<EndpointConfig> {
   const { workersMin, workersMax } = ENDPOINT_DEFAULTS
-  const compute = givenCompute(given)
-  const known = { workersMin, workersMax, ...givenConfig(given) }
+  const compute = computeFromBody(given)
+  const known = { workersMin, workersMax, ...configFromBody(given) }
   const withType = given.type === undefined ? known : { ...known, type: given.type }
   return compute === null ? withType : { ...withType, compute }
 }

@@ -29,16 +29,16 @@ export function endpointBody(endpoint: Endpoint, template: Template, addresses: 
     ...others,
     timeout,
     createdAt: new Date(endpoint.createdAtMs).toISOString(),
-    ...seenBody(endpoint, template),
+    ...auditedBody(endpoint, template),
   }
 }
 
 /** The configuration of a release. */
 export function configurationBody({ endpoint, template }: KeptConfiguration): ReleaseConfiguration {
-  return { type: endpoint.type, ...seenBody(endpoint, template) }
+  return { type: endpoint.type, ...auditedBody(endpoint, template) }
 }
 
-function seenBody(
+function auditedBody(
   endpoint: KeptConfiguration['endpoint'],
   template: KeptConfiguration['template'],
 ): Omit<ReleaseConfiguration, 'type'> {

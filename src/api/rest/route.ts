@@ -23,7 +23,7 @@ export interface BodyContract<Of extends Shape> {
   /** The rules as far as JSON Schema keywords can express them, for the OpenAPI document. */
   readonly keywords?: Readonly<Record<string, unknown>>
   /** Members that only the operator may give. */
-  readonly ofOperator?: readonly string[]
+  readonly operatorMembers?: readonly string[]
   /** Handling of properties that are not in the shape. Default: refuse them. */
   readonly unknown?: 'refused' | 'ignored'
   /** Maximum body in bytes. Default: 1 MiB. */

@@ -4,7 +4,7 @@ import { compress } from 'hono/compress'
 import type { Caller } from '../../core/accounts/permission.ts'
 import type { RateDecision } from '../../core/accounts/rate-limit.ts'
 import type { AuditObject } from '../../core/audit/entry.ts'
-import { objectKindOf } from '../../core/audit/object-kind.ts'
+import { findObjectKind } from '../../core/audit/object-kind.ts'
 import type { DocumentReading } from '../../core/bodies/document-size.ts'
 import { AppError, renderFields, toAppError } from '../../core/errors.ts'
 import type { FieldProblem } from '../../core/field-problem.ts'
@@ -13,12 +13,12 @@ import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import { type AuditParts, audited, changedBy, type ReportSave } from '../audited.ts'
 import type { BodyRoom } from '../body.ts'
-import { isKnownTag } from '../entity-tag.ts'
+import { isCachedTag } from '../entity-tag.ts'
 import { restSentence } from '../field-names.ts'
 import {
   admitTo,
+  authenticatedCaller,
   authorizationKey,
-  callerOf,
   heldFor,
   reportFailure,
   type Surface,
@@ -154,17 +154,17 @@ function requireLevel({ access }: RestParts, caller: Caller, { contract }: RestR
  * cannot fill the audit log.
  */
 function requireMembers({ access }: RestParts, caller: Caller, { contract }: RestRoute, body: object): void {
-  const { body: { ofOperator = [] } = {}, operationId } = contract
-  const given = ofOperator.some(name => ![undefined, false].includes((body as Record<string, boolean>)[name]))
+  const { body: { operatorMembers = [] } = {}, operationId } = contract
+  const given = operatorMembers.some(name => ![undefined, false].includes((body as Record<string, boolean>)[name]))
   if (given) access.requireOperator(caller, operationId)
 }
 
 /** Authentication and rate limits run first, so that every later response has the rate limit headers. */
 async function authenticate({ parts, env, rate }: Env['Bindings'], request: Request): Promise<Caller> {
-  const caller = await callerOf(parts.access, request, env, bearerKey)
+  const caller = await authenticatedCaller(parts.access, request, env, bearerKey)
   admitTo(env, caller.owner)
   rate.decision = await parts.access.count(caller)
-  if (rate.decision?.exceeded != null) throw exceeded(rate.decision)
+  if (rate.decision?.exceeded != null) throw rateLimitError(rate.decision)
   return caller
 }
 
@@ -181,7 +181,7 @@ async function changing(
   { surface }: ErrorFormat,
 ): Promise<unknown> {
   const { operationId: operation } = contract
-  const kind = objectKindOf(operation)
+  const kind = findObjectKind(operation)
   const ids = Object.entries(params).filter(([name]) => name !== 'version')
   const nameIn = (answer: unknown) => {
     const named = ids.at(-1)?.[1] ?? (Object(answer) as { id?: unknown }).id
@@ -193,7 +193,7 @@ async function changing(
     return kind === null || id === null ? null : { kind, id }
   }
   const asked = { surface, operation, caller, env, object: objectOf(null) }
-  const answer = await audited(parts, asked, handle, { objectOf, reports: contract.reports })
+  const answer = await audited(parts, asked, handle, { objectFromResult: objectOf, reports: contract.reports })
   parts.emit('change.made', { surface: 'rest', operation, object: nameIn(answer), ...changedBy(caller, env) })
   return answer
 }
@@ -206,7 +206,7 @@ function bearerKey(request: Request): string | null {
   return authorizationKey(request)
 }
 
-function exceeded({ exceeded: window, retryAfterSeconds }: RateDecision): AppError {
+function rateLimitError({ exceeded: window, retryAfterSeconds }: RateDecision): AppError {
   const message = `the limit of ${window!.quota} requests per ${window!.name} is used up`
   return new AppError('rate_limited', message, { retryAfterSeconds })
 }
@@ -222,7 +222,7 @@ function respond(value: unknown, status: number, request: Request): Response {
   const headers = { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(text)) }
   if (request.method !== 'GET') return new Response(text, { status, headers })
   const etag = `"${hash('sha256', text, 'base64url')}"`
-  if (isKnownTag(etag, request)) return new Response(null, { status: 304, headers: { etag } })
+  if (isCachedTag(etag, request)) return new Response(null, { status: 304, headers: { etag } })
   return new Response(text, { status, headers: { ...headers, etag } })
 }
 

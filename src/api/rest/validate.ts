@@ -30,7 +30,7 @@ export function validate(
   const validated = {
     params: check(contract.params, params, 'path', failures),
     query: checkQuery(contract, Object.fromEntries(query), failures),
-    headers: check(contract.headers, headersOf(contract.headers, request), 'header', failures),
+    headers: check(contract.headers, readHeaders(contract.headers, request), 'header', failures),
     body: contract.body === undefined ? {} : checkBody(contract.body, request, given, failures),
   }
   if (failures.length === 0) return validated
@@ -56,7 +56,7 @@ function check(
 }
 
 /** Header names are case-insensitive. */
-function headersOf(shape: Shape | undefined, { headers }: Request): Record<string, unknown> {
+function readHeaders(shape: Shape | undefined, { headers }: Request): Record<string, unknown> {
   return Object.fromEntries(Object.keys(shape ?? {}).map(name => [name, headers.get(name) ?? undefined]))
 }
 
@@ -82,7 +82,7 @@ function checkBody<B extends Shape>(
   else if (!/^application\/([a-z0-9.+-]+\+)?json\s*(;|$)/i.test(type)) {
     failures.push(`header.content-type: must be application/json, not ${type.slice(0, 100)}`)
   }
-  const given = objectOf(body, failures)
+  const given = readObject(body, failures)
   if (given === null) return {}
   const unknown = Object.keys(given).filter(name => !Object.hasOwn(contract.shape, name))
   for (const name of contract.unknown === 'ignored' ? [] : unknown)
@@ -93,7 +93,7 @@ function checkBody<B extends Shape>(
   return valid
 }
 
-function objectOf(body: string | DocumentReading, failures: string[]): Record<string, unknown> | null {
+function readObject(body: string | DocumentReading, failures: string[]): Record<string, unknown> | null {
   const reading = typeof body === 'string' ? readJson(body) : body
   if (!reading.ok) {
     const isEmpty = typeof body === 'string' && body.trim() === ''

@@ -1,4 +1,4 @@
-import { gpuCountOf } from '../../core/workers/placement.ts'
+import { countGpus } from '../../core/workers/placement.ts'
 import { exitText } from '../../core/workers/worker.ts'
 import type { HeldJob, ReportedWorker, WorkerReport } from '../../services/observing/worker-reader.ts'
 import type { WorkerDetail, WorkerList } from './schemas/worker.ts'
@@ -11,7 +11,7 @@ export function workerList(report: WorkerReport, withEnded: boolean, nowMs: numb
     // Reported workers that have not ended have one of these statuses.
     status: worker.status as WorkerList['workers'][number]['status'],
   }))
-  const ended = report.ended.map(worker => ({ ...more(worker, nowMs), exit: exitOf(worker) }))
+  const ended = report.ended.map(worker => ({ ...more(worker, nowMs), exit: exitView(worker) }))
   return { workers, summary, endpointVersion: report.endpoint.version, ...(withEnded ? { ended } : {}) }
 }
 
@@ -24,7 +24,7 @@ export function workerDetail(
 ): WorkerDetail {
   const { worker } = reported
   const placement = worker?.placement ?? null
-  const exit = exitOf(reported)
+  const exit = exitView(reported)
   return {
     ...more(reported, nowMs),
     endpointId,
@@ -50,7 +50,7 @@ export function common({ id, version, isStale, held, reason, now, ...more }: Rep
     id,
     isStale,
     version,
-    gpuCount: platform?.place?.gpuCount || gpuCountOf(placement),
+    gpuCount: platform?.place?.gpuCount || countGpus(placement),
     image,
     uptimeSeconds: startedAtMs === null ? null : Math.max(0, Math.floor((untilMs - startedAtMs) / 1000)),
     gpuTypeId: placement?.gpus[0]?.type ?? platform?.place?.gpuType ?? null,
@@ -84,7 +84,7 @@ function more(reported: ReportedWorker, nowMs: number) {
   }
 }
 
-function exitOf({ worker }: ReportedWorker) {
+function exitView({ worker }: ReportedWorker) {
   if (worker?.exit == null) return null
   const { code, signal } = worker.exit
   return { code, signal, cause: exitText(worker, worker.exit) }

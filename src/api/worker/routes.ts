@@ -80,7 +80,7 @@ export function workerSurface(parts: WorkerSurfaceParts): Surface {
 }
 
 async function answer(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
-  if (worker.state === 'EXITED' && !(await mayStill(parts, call, worker))) {
+  if (worker.state === 'EXITED' && !(await isPermitted(parts, call, worker))) {
     throw new AppError('unauthorized', 'this worker was ended')
   }
   switch (call.name) {
@@ -103,16 +103,16 @@ async function answer(parts: WorkerSurfaceParts, call: Call, worker: Worker): Pr
  * True when a call of a worker that was ended is let in. The result of a job that no other worker has claimed since
  * still counts (docs/adr/0005-late-results.md). A take gets 429 later, since SDKs ask again without a pause after 401.
  */
-async function mayStill({ jobs }: WorkerSurfaceParts, call: Call, worker: Worker): Promise<boolean> {
+async function isPermitted({ jobs }: WorkerSurfaceParts, call: Call, worker: Worker): Promise<boolean> {
   if (call.name !== 'job-done') return call.name === 'job-take' || call.name === 'job-take-batch'
-  const jobId = jobOf(call)
+  const jobId = readJobId(call)
   return jobId !== null && (await jobs.mayFinishLate(worker, jobId))
 }
 
 async function take(parts: WorkerSurfaceParts, call: Call, worker: Worker, batch: number | null): Promise<Response> {
-  const sinceMs = numberIn(call.request, RELAY_HEADERS.undeliveredSince, Number.MAX_SAFE_INTEGER)
+  const sinceMs = readNumberHeader(call.request, RELAY_HEADERS.undeliveredSince, Number.MAX_SAFE_INTEGER)
   if (sinceMs !== null) {
-    const relayNowMs = numberIn(call.request, RELAY_HEADERS.relayNow, Number.MAX_SAFE_INTEGER)
+    const relayNowMs = readNumberHeader(call.request, RELAY_HEADERS.relayNow, Number.MAX_SAFE_INTEGER)
     await parts.takes.undelivered(worker, sinceMs, relayNowMs)
     return new Response(null, { status: 204 })
   }
@@ -121,7 +121,7 @@ async function take(parts: WorkerSurfaceParts, call: Call, worker: Worker, batch
   if (limit < 1) throw new AppError('rate_limited', 'batch_size has to be 1 or more', { retryAfterSeconds: 5 })
   const inProgress = call.query.get('job_in_progress')
   // Jobs for a lost worker would be lost with the response; one that only ended its sending half takes again.
-  const ending = endingOf(call)
+  const ending = endSignal(call)
   const claimed = await parts.takes.take(worker, {
     limit,
     sdk: call.request.headers.get('user-agent')?.slice(0, 200) ?? null,
@@ -136,7 +136,7 @@ async function take(parts: WorkerSurfaceParts, call: Call, worker: Worker, batch
   return jsonText([...texts.flatMap((text, index) => [index === 0 ? '[' : ',', ...text]), ']'])
 }
 
-function endingOf({ env, request }: Call): AbortSignal {
+function endSignal({ env, request }: Call): AbortSignal {
   return env.ending?.() ?? request.signal
 }
 
@@ -156,13 +156,13 @@ async function settle(
 }
 
 async function stop(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
-  const jobsToStop = await parts.stops.next(worker, endingOf(call))
+  const jobsToStop = await parts.stops.next(worker, endSignal(call))
   return jobsToStop.length === 0 ? new Response(null, { status: 204 }) : jsonText(JSON.stringify({ jobsToStop }))
 }
 
 async function done(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
   const limit = { keptBytes: RESULT_BYTES.kept, readBytes: RESULT_BYTES.read }
-  const jobId = jobOf(call)
+  const jobId = readJobId(call)
   const dropped = droppedBody(call.request)
   if (dropped !== null) {
     if (jobId !== null) await parts.calls.dropped(worker, jobId, 'result', dropped)
@@ -176,13 +176,13 @@ async function done(parts: WorkerSurfaceParts, call: Call, worker: Worker): Prom
 
 async function chunk(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
   const limit = { keptBytes: CHUNK_BYTES.one, readBytes: RESULT_BYTES.read }
-  const jobId = jobOf(call)
+  const jobId = readJobId(call)
   const dropped = droppedBody(call.request)
   if (dropped !== null) {
     if (jobId !== null) await parts.calls.dropped(worker, jobId, 'chunk', dropped)
     return jsonText('{}')
   }
-  const copies = numberIn(call.request, RELAY_HEADERS.again, MAX_COPIES) ?? 0
+  const copies = readNumberHeader(call.request, RELAY_HEADERS.again, MAX_COPIES) ?? 0
   await parts.resultRoom.of(worker.owner, worker.id).limited(call, limit, async body => {
     if (jobId !== null) await parts.calls.chunk(worker, jobId, body, copies)
   })
@@ -202,14 +202,14 @@ async function ping(parts: WorkerSurfaceParts, { query }: Call, worker: Worker):
 
 /** The note of the relay about a body that it did not pass on; null if it passed the body on. */
 function droppedBody(request: Request): DroppedBody | null {
-  const bytes = numberIn(request, RELAY_HEADERS.dropped, Number.MAX_SAFE_INTEGER)
+  const bytes = readNumberHeader(request, RELAY_HEADERS.dropped, Number.MAX_SAFE_INTEGER)
   if (bytes === null) return null
   const file = request.headers.get(RELAY_HEADERS.setAside) ?? ''
   return { bytes, file: /^[a-z\d-]{1,100}$/.test(file) ? file : null }
 }
 
 /** A whole number in a header of the relay; null when it is missing or not one. */
-function numberIn(request: Request, header: string, max: number): number | null {
+function readNumberHeader(request: Request, header: string, max: number): number | null {
   const text = request.headers.get(header) ?? ''
   return /^\d{1,15}$/.test(text) && Number(text) <= max ? Number(text) : null
 }
@@ -254,7 +254,7 @@ function parse(request: Request, env: SurfaceEnv): Call {
  * The job of a post, from the header where a set-up left it out of the path; null when neither has it. A set-up
  * without a name of its worker has the job at the place of the worker, once repeated slashes are one.
  */
-function jobOf(call: Call): JobId | null {
+function readJobId(call: Call): JobId | null {
   const misplaced = call.workerSegment.endsWith(JOB_ID_END) ? call.workerSegment : ''
   const candidates = [call.jobSegment, misplaced, call.request.headers.get('x-request-id') ?? '']
   return candidates.find(isJobId) ?? null

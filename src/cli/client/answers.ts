@@ -18,7 +18,7 @@ export function parsed<Value extends object>(text: string): Value {
 }
 
 /** The items of a list in a value, each with its own text. */
-export function itemsOf<Item extends object>(page: object, member: string): Item[] {
+export function pageItems<Item extends object>(page: object, member: string): Item[] {
   const items = (page as Record<string, unknown>)[member] as Item[]
   const text = texts.get(page)
   const list = text === undefined ? undefined : memberTexts(text).get(member)
@@ -31,13 +31,13 @@ export function itemsOf<Item extends object>(page: object, member: string): Item
 }
 
 /** A value as JSON on one line: in the text that it came as, where it came from the server. */
-export function lineOf(value: object): string {
+export function jsonLine(value: object): string {
   const text = texts.get(value)
   return text === undefined ? jsonText(value) : compactJson(text)
 }
 
 /** A member of a value in the text that it came as; null where there is none. */
-export function memberOf(value: object, member: string): JsonText | null {
+export function memberJson(value: object, member: string): JsonText | null {
   const found = memberTexts(texts.get(value) ?? JSON.stringify(value)).get(member)
   return found === undefined ? null : new JsonText(found)
 }

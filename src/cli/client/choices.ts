@@ -14,9 +14,9 @@ const PATIENCE_MS = 2_000
  */
 export async function choicesFor({ command, missing }: UsageError): Promise<string> {
   const help = `${commandName(command)} --help shows its options\n`
-  const choice = missing === null ? null : choiceOf(command, missing)
+  const choice = missing === null ? null : findChoice(command, missing)
   if (choice === null) return help
-  const known = await knownOf(command.opts(), choice.kind)
+  const known = await listExisting(command.opts(), choice.kind)
   const there = known === null ? '' : `${sentence(existing(known, choice.kind))}\n`
   return `${there}${choice.listing} lists ${choice.many}\n${help}`
 }
@@ -29,7 +29,7 @@ interface Choice {
   readonly many: string
 }
 
-function choiceOf(command: Command, argument: string): Choice | null {
+function findChoice(command: Command, argument: string): Choice | null {
   const kind = KINDS.endpoints
   if (argument === 'job' || argument === 'job or endpoint')
     return { kind, listing: 'runyard jobs list <endpoint>', many: 'its jobs' }
@@ -46,7 +46,7 @@ function choiceAmong(kind: NamedKind): Choice {
 }
 
 /** Null where no server responds in time. */
-async function knownOf(options: ConnectionOptions, { path, list }: NamedKind): Promise<Named[] | null> {
+async function listExisting(options: ConnectionOptions, { path, list }: NamedKind): Promise<Named[] | null> {
   try {
     // A message waits for no slow server.
     await ask(options, `${path}?limit=1`, { signal: AbortSignal.timeout(PATIENCE_MS) })

@@ -46,7 +46,7 @@ export interface CliRequest {
  * @throws CliError with the remedy, if the server is unreachable or refuses
  */
 export async function ask(options: ConnectionOptions, path: string, request: CliRequest = {}): Promise<Response> {
-  const { url, apiKey, trust } = connectionOf(options)
+  const { url, apiKey, trust } = readConnection(options)
   const { method = 'GET', body, headers = {}, signal } = request
   const sent = {
     method,
@@ -66,14 +66,14 @@ export async function ask(options: ConnectionOptions, path: string, request: Cli
   } catch (error) {
     throw unreachable(url, error as Error)
   }
-  const stranger = strangerOf(answer, url, path)
+  const stranger = describeOtherServer(answer, url, path)
   if (stranger !== null) throw new CliError(stranger, EXIT.unavailable)
   if (answer.ok) return answer
   throw await refusal(answer, url)
 }
 
 /** The problem of a redirect, or of a response that is not from Runyard; null for a response of Runyard. */
-function strangerOf(answer: Response, url: string, path: string): string | null {
+function describeOtherServer(answer: Response, url: string, path: string): string | null {
   if (answer.status >= 300 && answer.status < 400) {
     const elsewhere = redirectText(url, path, answer)
     if (elsewhere !== null) return elsewhere
@@ -107,7 +107,7 @@ async function refusal(answer: Response, url: string): Promise<CliError> {
   // A server that requires HTTPS answers with a sentence.
   const words = answer.headers.get('content-type')?.startsWith('text/plain') === true ? text.trim().slice(0, 300) : ''
   const otherwise = `the server at ${url} answered ${answer.status}${words === '' ? '' : `: ${words}`}`
-  const body = jsonOf(text)
+  const body = readErrorAnswer(text)
   const said = refusalText(body, otherwise)
   const requestId = answer.headers.get(REQUEST_ID)
   const exitCode = EXIT_OF_STATUS[answer.status] ?? EXIT.unavailable
@@ -117,23 +117,23 @@ async function refusal(answer: Response, url: string): Promise<CliError> {
 }
 
 /** The sentences of a refused request, on any surface. */
-function failuresIn({ error, detail, errors = [] }: Said): string[] {
+function failuresIn({ error, detail, errors = [] }: ErrorAnswer): string[] {
   const failures = errors.filter(failure => typeof failure === 'string')
   if (failures.length > 0) return failures
   const said = error ?? detail
   return typeof said === 'string' ? [said] : []
 }
 
-function jsonOf(text: string): Said {
+function readErrorAnswer(text: string): ErrorAnswer {
   try {
-    return (JSON.parse(text) ?? {}) as Said
+    return (JSON.parse(text) ?? {}) as ErrorAnswer
   } catch {
     return {}
   }
 }
 
 /** Possible members of an error body. */
-interface Said {
+interface ErrorAnswer {
   readonly error?: string
   readonly detail?: string
   readonly errors?: readonly unknown[]
@@ -143,7 +143,7 @@ interface Said {
  * The error message of a response, in the format of any surface.
  * @param otherwise message for a body without one
  */
-export function refusalText({ error, detail, errors = [] }: Said, otherwise: string): string {
+export function refusalText({ error, detail, errors = [] }: ErrorAnswer, otherwise: string): string {
   const message = error ?? detail ?? otherwise
   const failures = errors.filter(failure => typeof failure === 'string')
   if (failures.length === 0 || (failures.length === 1 && failures[0] === message)) return message
@@ -158,14 +158,14 @@ export function wantsJson(options: ConnectionOptions): boolean {
 }
 
 /** The server's URL from the options. @throws CliError as {@link ask} */
-export function urlOf(options: ConnectionOptions): string {
-  return connectionOf(options).url
+export function serverUrl(options: ConnectionOptions): string {
+  return readConnection(options).url
 }
 
-function connectionOf(options: ConnectionOptions): { url: string; apiKey: string; trust: Trust } {
+function readConnection(options: ConnectionOptions): { url: string; apiKey: string; trust: Trust } {
   const folder = resolve(options.dataDir ?? process.env.RUNYARD_DATA_DIR ?? './.runyard')
   const text = options.url ?? (process.env.RUNYARD_URL || null)
-  const given = text === null ? null : serverAddress(text, sourceOf(options))
+  const given = text === null ? null : serverAddress(text, urlSource(options))
   const server = given === null ? readServer(folder) : null
   const url = given ?? server?.url ?? null
   const apiKey = options.apiKey ?? process.env.RUNYARD_API_KEY ?? readText(join(folder, 'api-key'))
@@ -184,7 +184,7 @@ function connectionOf(options: ConnectionOptions): { url: string; apiKey: string
   return { url, apiKey: apiKey.trim(), trust }
 }
 
-function sourceOf({ url }: ConnectionOptions): string {
+function urlSource({ url }: ConnectionOptions): string {
   return url === undefined && process.env.RUNYARD_URL ? 'RUNYARD_URL' : '--url'
 }
 

@@ -3,7 +3,7 @@ import { formatGpuIds } from '../../core/endpoints/endpoint.ts'
 import { type GpuChoice, gpuChoice, type PooledType } from '../../core/hardware/gpu-choice.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { ask, type ConnectionOptions } from './connection.ts'
-import { membersOf, plainValue } from './fields.ts'
+import { objectMembers, plainValue } from './fields.ts'
 
 /** The word for an endpoint that runs on the CPU. */
 const NONE = 'none'
@@ -21,8 +21,8 @@ export async function withGpus(options: ConnectionOptions, body: Body, words: st
   if (words === null) return body
   const { gpu, ...others } = body
   if (words.trim() === NONE) return { cpu: [{ id: 'cpu3g', vcpuCount: 2 }], ...others }
-  const { pools, excludedTypes } = await chosen(options, words)
-  return { ...others, gpu: { ...membersOf(gpu), pools, ...(excludedTypes.length === 0 ? {} : { excludedTypes }) } }
+  const { pools, excludedTypes } = await chooseGpus(options, words)
+  return { ...others, gpu: { ...objectMembers(gpu), pools, ...(excludedTypes.length === 0 ? {} : { excludedTypes }) } }
 }
 
 /**
@@ -46,15 +46,15 @@ export async function changedGpus(
     return others
   }
   if (hasGpus) return withGpus(options, body, words)
-  const choice = await chosen(options, words)
-  const count = Number(plainValue(membersOf(gpu).count ?? 1))
+  const choice = await chooseGpus(options, words)
+  const count = Number(plainValue(objectMembers(gpu).count ?? 1))
   const limits = { count, allowedCudaVersions: [], minCudaVersion: null }
   const gpuIds = formatGpuIds({ kind: 'gpu', ...choice, ...limits })
   await save(options, { id: shown.id, name: shown.name, gpuIds, gpuCount: count })
   return others
 }
 
-async function chosen(options: ConnectionOptions, words: string): Promise<GpuChoice> {
+async function chooseGpus(options: ConnectionOptions, words: string): Promise<GpuChoice> {
   const { gpus } = (await (await ask(options, '/v2/catalog/gpus')).json()) as {
     gpus: (PooledType & { maxCount: { secure: number } })[]
   }

@@ -52,14 +52,14 @@ async function* blocks({ body }: Response): AsyncGenerator<Readonly<Record<strin
       if (done || value === undefined) return
       const parts = (text + value).split('\n\n')
       text = parts.pop()!
-      for (const part of parts) yield fieldsOf(part)
+      for (const part of parts) yield eventFields(part)
     }
   } finally {
     reader.cancel().catch(() => {})
   }
 }
 
-function fieldsOf(block: string): Readonly<Record<string, string>> {
+function eventFields(block: string): Readonly<Record<string, string>> {
   const fields: Record<string, string> = {}
   for (const line of block.split('\n')) {
     const colon = line.indexOf(':')

@@ -3,11 +3,11 @@ import { type Command, Option } from 'commander'
 import { JsonText } from '../../core/json/json-format.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { type ConnectionOptions, withConnection } from './connection.ts'
-import { canBeAsked, secretText, withoutLineEnd } from './hidden-input.ts'
+import { isAtTerminal, secretText, withoutLineEnd } from './hidden-input.ts'
 import { KINDS, type KindName } from './kinds.ts'
-import { idOf } from './names.ts'
-import { becoming, secretly } from './option-fields.ts'
-import { spanWords, yesOrNo } from './option-words.ts'
+import { findId } from './names.ts'
+import { setsFields, setsSecrets } from './option-fields.ts'
+import { parseSpan, yesOrNo } from './option-words.ts'
 import { readText } from './text-files.ts'
 
 /** An option of a command that sets a member of the request body. */
@@ -37,13 +37,13 @@ export interface Field {
     | 'secret'
     | 'image'
   /** Parses words that people type in place of JSON; with the kind `json`. */
-  readonly words?: (flag: string, text: string) => unknown
+  readonly parse?: (flag: string, text: string) => unknown
   /** Milliseconds of 1; then a number may be a span such as `10m`, too. With the kind `number`. */
   readonly unitMs?: number
   /** The kind of things whose ids or names it takes; with the kinds `text` and `repeated`. */
   readonly of?: KindName
   /** Names a secret in the question for it. */
-  readonly asked?: string
+  readonly question?: string
   /** True when the help does not show it. */
   readonly isHidden?: boolean
 }
@@ -59,7 +59,7 @@ export interface BodyOptions {
 export function withBody(command: Command, fields: readonly Field[]): Command {
   for (const { flag, help, kind, path, isHidden = false } of fields) {
     const isSecret = kind === 'pairs' || kind === 'names' || kind === 'secret'
-    const option = (isSecret ? secretly : becoming)(new Option(flag, help), path, ...(OTHER_PATHS[kind] ?? []))
+    const option = (isSecret ? setsSecrets : setsFields)(new Option(flag, help), path, ...(OTHER_PATHS[kind] ?? []))
     if (kind === 'pairs' || kind === 'names' || kind === 'repeated') option.argParser(collected)
     command.addOption(option.hideHelp(isHidden))
   }
@@ -89,7 +89,7 @@ export async function withIds<Options extends BodyOptions & ConnectionOptions>(
     const name = optionName(flag)
     const given = options[name]
     if (of === undefined || given === undefined) continue
-    const find = (text: string) => idOf(options, KINDS[of], text, longOf(flag))
+    const find = (text: string) => findId(options, KINDS[of], text, longFlag(flag))
     if (Array.isArray(given)) {
       const names = given as readonly string[]
       found[name] = isNone(names) ? names : await Promise.all(names.map(find))
@@ -109,11 +109,11 @@ export async function withSecrets(
   isChange = false,
 ): Promise<Body> {
   const whole = { ...body }
-  for (const { flag, path, kind, asked = path } of fields) {
+  for (const { flag, path, kind, question = path } of fields) {
     if (kind !== 'secret') continue
     const given = options[optionName(flag)]
     const isLeftOut = given === undefined && !(path in body) && !(isChange && Object.keys(body).length > 0)
-    if ((isLeftOut && options.file !== '-') || given === '-') whole[path] = await secretText(asked)
+    if ((isLeftOut && options.file !== '-') || given === '-') whole[path] = await secretText(question)
   }
   return whole
 }
@@ -131,7 +131,7 @@ type Variables = Map<string, string | null>
  *   the others
  * @throws CliError for an unreadable file or an invalid value
  */
-export function bodyOf(fields: readonly Field[], options: BodyOptions, isChange = false): Body {
+export function readBody(fields: readonly Field[], options: BodyOptions, isChange = false): Body {
   const body: Body = options.file === undefined ? {} : readJsonObject(options.file)
   const variables: Variables = new Map()
   for (const field of fields) {
@@ -157,7 +157,7 @@ const VARIABLE = 'env.'
 function addVariables(variables: Variables, { flag, kind }: Field, given: readonly string[]): void {
   const values = kind === 'pairs' ? Object.entries(namedValues(flag, given)) : given.map(name => [name, null] as const)
   for (const [name, value] of values) {
-    if (name.includes('=')) throw new CliError(`${longOf(flag)} takes a NAME, not '${name}'`, EXIT.usage)
+    if (name.includes('=')) throw new CliError(`${longFlag(flag)} takes a NAME, not '${name}'`, EXIT.usage)
     if (variables.has(name)) throw new CliError(`${name} is both set and removed; leave out one of them`, EXIT.usage)
     variables.set(name, value)
   }
@@ -167,7 +167,7 @@ function addVariables(variables: Variables, { flag, kind }: Field, given: readon
 function withVariables(body: Body, variables: Variables, isChange: boolean): Body {
   if (variables.size === 0) return body
   if (isChange && body.env === undefined) return { ...body, envChanges: Object.fromEntries(variables) }
-  const all = new Map(Object.entries(membersOf(body.env)))
+  const all = new Map(Object.entries(objectMembers(body.env)))
   for (const [name, value] of variables) {
     if (value === null) all.delete(name)
     else all.set(name, value)
@@ -206,8 +206,8 @@ function readJsonObject(file: string): Body {
   throw new CliError(`${file} must hold a JSON object`, EXIT.data)
 }
 
-function memberValue({ flag: flags, kind, words, unitMs }: Field, given: unknown): unknown {
-  const flag = longOf(flags)
+function memberValue({ flag: flags, kind, parse, unitMs }: Field, given: unknown): unknown {
+  const flag = longFlag(flags)
   const text = String(given)
   if (kind === 'number') return numberValue(flag, text, unitMs)
   if (kind === 'boolean') return given === true || text === 'true'
@@ -217,8 +217,8 @@ function memberValue({ flag: flags, kind, words, unitMs }: Field, given: unknown
     return said
   }
   if (kind === 'json') {
-    if (words === undefined || /^[[{@-]|^null$/.test(text)) return jsonArgument(text, flag)
-    return words(flag, text)
+    if (parse === undefined || /^[[{@-]|^null$/.test(text)) return jsonArgument(text, flag)
+    return parse(flag, text)
   }
   if (kind === 'repeated') return isNone(given as readonly string[]) ? [] : given
   if (kind === 'list') return text === '' ? [] : text.split(',').map(item => item.trim())
@@ -232,7 +232,7 @@ function memberValue({ flag: flags, kind, words, unitMs }: Field, given: unknown
 function numberValue(flag: string, text: string, unitMs: number | undefined): JsonText | number {
   const number = Number(text)
   if (text.trim() !== '' && Number.isFinite(number)) return isJson(text) ? new JsonText(text) : number
-  const span = unitMs === undefined ? null : spanWords(text, unitMs)
+  const span = unitMs === undefined ? null : parseSpan(text, unitMs)
   if (span !== null) return span
   const spans = unitMs === undefined ? '' : ', or a time such as 30s or 10m'
   throw new CliError(`${flag} takes a number${spans}, not '${text}'`, EXIT.usage)
@@ -241,7 +241,7 @@ function numberValue(flag: string, text: string, unitMs: number | undefined): Js
 /** A secret of a file. The message does not repeat a text that may be a secret. */
 function secretArgument(flag: string, text: string): string {
   if (text.startsWith('@')) return textArgument(text, true)
-  const how = canBeAsked() ? 'leave it out to be asked for it' : 'leave it out to give it on standard input'
+  const how = isAtTerminal() ? 'leave it out to be asked for it' : 'leave it out to give it on standard input'
   throw new CliError(
     `${flag} takes @<file>, or - for standard input: lists of processes show arguments; ${how}`,
     EXIT.usage,
@@ -255,7 +255,7 @@ export function namedValues(flag: string, pairs: readonly string[]): Record<stri
 
 function namedValue(flags: string, pair: string): [string, string] {
   const at = pair.indexOf('=')
-  if (at < 1) throw new CliError(`${longOf(flags)} takes NAME=value, not '${pair}'`, EXIT.usage)
+  if (at < 1) throw new CliError(`${longFlag(flags)} takes NAME=value, not '${pair}'`, EXIT.usage)
   return [pair.slice(0, at), pair.slice(at + 1)]
 }
 
@@ -278,7 +278,7 @@ function assign(body: Body, path: string, value: unknown): void {
   const last = names.pop()!
   let place = body
   for (const name of names) {
-    const inner = membersOf(Object.hasOwn(place, name) ? place[name] : undefined)
+    const inner = objectMembers(Object.hasOwn(place, name) ? place[name] : undefined)
     Object.defineProperty(place, name, { value: inner, enumerable: true, configurable: true, writable: true })
     place = inner
   }
@@ -286,7 +286,7 @@ function assign(body: Body, path: string, value: unknown): void {
 }
 
 /** The members of an object in a body, to which others are added; none for any other value. */
-export function membersOf(value: unknown): Body {
+export function objectMembers(value: unknown): Body {
   if (value instanceof JsonText) return Object.fromEntries(value.members() ?? [])
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {}
 }
@@ -298,12 +298,12 @@ export function plainValue(value: unknown): unknown {
 
 /** Commander's property name of an option. */
 function optionName(flag: string): string {
-  return longOf(flag)
+  return longFlag(flag)
     .slice(2)
     .replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }
 
 /** An option as it is typed, without its argument. */
-function longOf(flag: string): string {
+function longFlag(flag: string): string {
   return /--[a-z][a-z-]*/.exec(flag)![0]
 }

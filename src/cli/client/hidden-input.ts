@@ -26,7 +26,7 @@ export async function secretText(what: string, streams: SecretStreams = STANDARD
 }
 
 /** True on a terminal, where a person can answer. */
-export function canBeAsked({ input }: SecretStreams = STANDARD()): boolean {
+export function isAtTerminal({ input }: SecretStreams = STANDARD()): boolean {
   return input.isTTY === true
 }
 

@@ -1,5 +1,5 @@
 /** Kinds of things that have an id and a name. */
-import { answerValue, itemsOf } from './answers.ts'
+import { answerValue, pageItems } from './answers.ts'
 import { ask, type ConnectionOptions } from './connection.ts'
 import { pages } from './pages.ts'
 
@@ -44,7 +44,7 @@ export const KINDS = {
 export type KindName = keyof typeof KINDS
 
 /** The help of an argument that is one thing of a kind. */
-export function oneOfKind({ one }: NamedKind): string {
+export function idOrName({ one }: NamedKind): string {
   return `the id or the name of ${/^[aeiA]/.test(one) ? 'an' : 'a'} ${one}`
 }
 
@@ -52,7 +52,7 @@ export function oneOfKind({ one }: NamedKind): string {
 const PAGE = 1_000
 
 /** The batches of an endpoint. @param endpoint its id */
-export function batchesOf(endpoint: string): NamedKind {
+export function batchKind(endpoint: string): NamedKind {
   const path = `/v2/${encodeURIComponent(endpoint)}/batch`
   const list = (options: ConnectionOptions) => pagesByOffset<Named>(options, path, 'batches')
   return { one: 'batch', many: 'batches', path, listing: `runyard batches list ${endpoint}`, list }
@@ -68,7 +68,7 @@ export async function pagesByOffset<Item extends object>(
   for (;;) {
     const answer = await ask(options, `${path}?offset=${items.length}&limit=${PAGE}`)
     const page = await answerValue<{ hasMore?: boolean }>(answer)
-    const found = itemsOf<Item>(page, wrapper)
+    const found = pageItems<Item>(page, wrapper)
     items.push(...found)
     if (page.hasMore !== true || found.length === 0) return items
   }

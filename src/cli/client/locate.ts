@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { CliError, EXIT } from '../exit.ts'
 import { ask, type ConnectionOptions } from './connection.ts'
 import { KINDS } from './kinds.ts'
-import { idOf } from './names.ts'
+import { findId } from './names.ts'
 
 /** Options of commands on jobs and workers of an endpoint. */
 export interface InsideOptions extends ConnectionOptions {
@@ -18,9 +18,9 @@ export function withEndpoint(command: Command): Command {
  * Endpoint id of a job or a worker, encoded for a path.
  * @throws CliError if the id is unknown or belongs to something else
  */
-export async function endpointOf(options: InsideOptions, kind: 'job' | 'worker', id: string): Promise<string> {
+export async function findEndpoint(options: InsideOptions, kind: 'job' | 'worker', id: string): Promise<string> {
   if (options.endpoint !== undefined)
-    return encodeURIComponent(await idOf(options, KINDS.endpoints, options.endpoint, '--endpoint'))
+    return encodeURIComponent(await findId(options, KINDS.endpoints, options.endpoint, '--endpoint'))
   const found = await located(options, kind, id)
   if (found.kind === kind) return encodeURIComponent(found.endpointId)
   const article = found.kind === 'endpoint' ? 'an' : 'a'

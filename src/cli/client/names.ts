@@ -27,7 +27,7 @@ export async function withName<Result>(
   given: string,
   act: (id: string) => Promise<Result>,
 ): Promise<Result> {
-  if (!ID.test(given)) return act(idAmong(await kind.list(options), kind, given, null))
+  if (!ID.test(given)) return act(chooseId(await kind.list(options), kind, given, null))
   try {
     return await act(given)
   } catch (error) {
@@ -35,7 +35,7 @@ export async function withName<Result>(
     // A key for jobs alone may list nothing.
     const known = await kind.list(options).catch(() => null)
     if (known === null) throw error
-    return act(idAmong(known, kind, given, error))
+    return act(chooseId(known, kind, given, error))
   }
 }
 
@@ -55,7 +55,12 @@ export function withEndpointName<Result>(
  * @returns the text itself for a key that may not read the things of this kind
  * @throws CliError with candidates for a name of several things or of nothing
  */
-export async function idOf(options: ConnectionOptions, kind: NamedKind, given: string, flag: string): Promise<string> {
+export async function findId(
+  options: ConnectionOptions,
+  kind: NamedKind,
+  given: string,
+  flag: string,
+): Promise<string> {
   const isThere = (id: string) => ask(options, `${kind.path}/${encodeURIComponent(id)}`).then(() => id)
   try {
     return await withName(options, kind, given, isThere)
@@ -70,12 +75,12 @@ export async function idOf(options: ConnectionOptions, kind: NamedKind, given: s
 /** The part of a message about the existing things: their names and ids, or the command that lists them. */
 export function existing(known: readonly Named[], { many, listing }: NamedKind): string {
   if (known.length === 0) return `there are no ${many}`
-  const shown = known.slice(0, MOST_LISTED).map(labelOf)
+  const shown = known.slice(0, MOST_LISTED).map(nameAndId)
   const rest = known.length > shown.length ? ` and ${known.length - shown.length} more: ${listing}` : ''
   return `there are the ${many} ${shown.join(', ')}${rest}`
 }
 
-function labelOf({ id, name }: Named): string {
+function nameAndId({ id, name }: Named): string {
   return typeof name === 'string' && name !== '' && name !== id ? `${name} (${id})` : id
 }
 
@@ -84,10 +89,10 @@ function labelOf({ id, name }: Named): string {
  * @param unknown the error of the server for the text as an id; null where no request was sent
  * @throws CliError with candidates for a name of several things or of nothing; `unknown` for the id of a thing
  */
-export function idAmong(known: readonly Named[], kind: NamedKind, given: string, unknown: CliError | null): string {
+export function chooseId(known: readonly Named[], kind: NamedKind, given: string, unknown: CliError | null): string {
   // The thing exists, but a part of it does not, such as a release.
   if (unknown !== null && known.some(({ id }) => id === given)) throw unknown
-  const found = namedAmong(known, kind, given)
+  const found = findNamed(known, kind, given)
   if (found !== null) return found
   const close = nearest(given, [...known.map(({ name }) => name ?? ''), ...known.map(({ id }) => id)])
   const said = unknown?.message ?? `there is no ${kind.one} '${given}'`
@@ -99,7 +104,7 @@ export function idAmong(known: readonly Named[], kind: NamedKind, given: string,
  * @returns null without a match
  * @throws CliError with candidates for a name of several things
  */
-export function namedAmong(known: readonly Named[], { many }: NamedKind, given: string): string | null {
+export function findNamed(known: readonly Named[], { many }: NamedKind, given: string): string | null {
   if (known.some(({ id }) => id === given)) return given
   const named = known.filter(({ name }) => name === given)
   if (named.length <= 1) return named[0]?.id ?? null

@@ -17,35 +17,37 @@ export class RefusedRequest extends CliError {
 }
 
 /** The fields of a request that an option sets. */
-interface Became {
+interface OptionTarget {
   /** Paths of fields, such as `workers.max`; the parameters of a query have no other form. */
   readonly fields: readonly string[]
   /** True when its value is in no message. */
   readonly isSecret: boolean
 }
 
-const became = new WeakMap<Option, Became>()
+const optionTargets = new WeakMap<Option, OptionTarget>()
 
 /** An option that becomes fields of a request. */
 export function fieldOption(flags: string, description: string, ...fields: readonly string[]): Option {
-  return becoming(new Option(flags, description), ...fields)
+  return setsFields(new Option(flags, description), ...fields)
 }
 
 /** Declares the fields of a request that an option becomes. */
-export function becoming(option: Option, ...fields: readonly string[]): Option {
-  became.set(option, { fields, isSecret: false })
+export function setsFields(option: Option, ...fields: readonly string[]): Option {
+  optionTargets.set(option, { fields, isSecret: false })
   return option
 }
 
-/** As {@link becoming}, for an option whose value no message may show. */
-export function secretly(option: Option, ...fields: readonly string[]): Option {
-  became.set(option, { fields, isSecret: true })
+/** As {@link setsFields}, for an option whose value no message may show. */
+export function setsSecrets(option: Option, ...fields: readonly string[]): Option {
+  optionTargets.set(option, { fields, isSecret: true })
   return option
 }
 
 /** The fields that the options of a command become, with the flag of each. */
-export function fieldsOf(command: Command): Map<string, string> {
-  return new Map(command.options.flatMap(option => (became.get(option)?.fields ?? []).map(f => [f, flagOf(option)])))
+export function flagsByField(command: Command): Map<string, string> {
+  return new Map(
+    command.options.flatMap(option => (optionTargets.get(option)?.fields ?? []).map(f => [f, optionFlag(option)])),
+  )
 }
 
 /**
@@ -54,7 +56,7 @@ export function fieldsOf(command: Command): Map<string, string> {
  */
 export function flagNamedAsField(command: Command, name: string): string | null {
   const lettersOf = (text: string) => text.replaceAll(/[.-]/g, '').toLowerCase()
-  const fields = [...fieldsOf(command)]
+  const fields = [...flagsByField(command)]
   return fields.find(([field]) => lettersOf(field) === lettersOf(name))?.[1] ?? null
 }
 
@@ -73,23 +75,24 @@ export function messageFor(command: Command, { message, failures }: RefusedReque
 }
 
 function sentenceFor(command: Command, failure: string): string {
-  const parts = partsOf(failure) ?? bareParts(command, failure)
+  const parts = splitFailure(failure) ?? splitBareFailure(command, failure)
   if (parts === null) return failure
-  const { place, path, said } = parts
-  if (place === 'path') return `${argumentFor(command, path)}: ${inWords(said)}`
-  const unknown = /^additional properties '(.*)' not allowed$/.exec(said)?.[1]
+  const { place, path, problem } = parts
+  if (place === 'path') return `${argumentFor(command, path)}: ${plainWording(problem)}`
+  const unknown = /^additional properties '(.*)' not allowed$/.exec(problem)?.[1]
   const field = unknown === undefined ? path : [path, unknown].filter(name => name !== '').join('.')
-  const text = unknown === undefined ? inOptions(command, inWords(said), path === '') : noSuchMember(command, field)
+  const text =
+    unknown === undefined ? withFlags(command, plainWording(problem), path === '') : noSuchMember(command, field)
   if (field === '') return text
   if (text.startsWith('is required')) return `${flagFor(command, field)} ${text}${exampleFor(command, field, text)}`
-  return `${typedFor(command, field)}${VERB.test(text) ? '' : ':'} ${text}`
+  return `${typedText(command, field)}${VERB.test(text) ? '' : ':'} ${text}`
 }
 
 /** The beginning of a sentence whose subject is the field. */
 const VERB = /^(?:must|is|has|needs|cannot)\b/
 
 function noSuchMember(command: Command, field: string): string {
-  const close = nearest(field, [...fieldsOf(command).keys()])
+  const close = nearest(field, [...flagsByField(command).keys()])
   return `there is no such member${close === null ? '' : `; did you mean ${close}?`}`
 }
 
@@ -100,36 +103,36 @@ function argumentFor(command: Command, name: string): string {
 }
 
 /** A sentence about a field. */
-interface Parts {
+interface FailureParts {
   /** The part of the request: `$` for the body. */
   readonly place: string
   readonly path: string
-  readonly said: string
+  readonly problem: string
 }
 
 /** Null for a sentence without a field. */
-function partsOf(failure: string): Parts | null {
+function splitFailure(failure: string): FailureParts | null {
   const [, place, rest] = /^(\$|query|path)(?=[.:[])\.?(.*)$/s.exec(failure) ?? []
   if (place === undefined || rest === undefined) return null
   const at = rest.indexOf(': ')
   if (at < 0) return null
-  return { place, path: rest.slice(0, at).replaceAll(/\[\d+\]/g, ''), said: rest.slice(at + 2) }
+  return { place, path: rest.slice(0, at).replaceAll(/\[\d+\]/g, ''), problem: rest.slice(at + 2) }
 }
 
 /**
  * The parts of a sentence that begins with the field of an option: `"webhook" must be ...` or `status 'DONE' is ...`.
  */
-function bareParts(command: Command, failure: string): Parts | null {
+function splitBareFailure(command: Command, failure: string): FailureParts | null {
   const [, quoted, bare, said = ''] = /^(?:"([\w.]+)"|([\w.]+) '[^']*') (.*)$/s.exec(failure) ?? []
   const path = quoted ?? bare
-  return path !== undefined && fieldsOf(command).has(path) ? { place: '$', path, said } : null
+  return path !== undefined && flagsByField(command).has(path) ? { place: '$', path, problem: said } : null
 }
 
 /** The typed text for a field: the option with its value, where that may be shown. */
-function typedFor(command: Command, field: string): string {
+function typedText(command: Command, field: string): string {
   const { set, file } = command.opts<{ set?: unknown; file?: unknown }>()
   // The fields of `deploy` are variables, not paths.
-  const setsMembers = command.options.some(option => option.long === '--set' && !became.has(option))
+  const setsMembers = command.options.some(option => option.long === '--set' && !optionTargets.has(option))
   const settings: readonly string[] = setsMembers && Array.isArray(set) ? set : []
   const setting = settings.findLast(text => covers(text.split('=')[0]!, field))
   if (setting !== undefined) return `--set ${isShown(setting, field) ? setting : setting.split('=')[0]}`
@@ -141,18 +144,18 @@ function typedFor(command: Command, field: string): string {
 }
 
 function optionsFor({ options }: Command, field: string): Option[] {
-  return options.filter(option => became.get(option)?.fields.some(one => covers(one, field)) === true)
+  return options.filter(option => optionTargets.get(option)?.fields.some(one => covers(one, field)) === true)
 }
 
 /** The options that become a part of a field. */
 function optionsWithin({ options }: Command, field: string): Option[] {
-  return options.filter(option => became.get(option)?.fields.some(one => covers(field, one)) === true)
+  return options.filter(option => optionTargets.get(option)?.fields.some(one => covers(field, one)) === true)
 }
 
 /** The option that becomes a field, or the field where there is none. */
 function flagFor(command: Command, field: string): string {
   const [option] = optionsFor(command, field)
-  return option === undefined ? field : flagOf(option)
+  return option === undefined ? field : optionFlag(option)
 }
 
 /** The example in the help of a missing option. */
@@ -162,9 +165,9 @@ function exampleFor(command: Command, field: string, text: string): string {
 }
 
 function typedOption(option: Option, value: unknown): string {
-  const flag = flagOf(option)
+  const flag = optionFlag(option)
   const text = typeof value === 'string' || typeof value === 'number' ? String(value) : ''
-  const isHidden = became.get(option)?.isSecret === true || text === '' || text.length > MOST_SHOWN
+  const isHidden = optionTargets.get(option)?.isSecret === true || text === '' || text.length > MOST_SHOWN
   return isHidden ? flag : `${flag} ${text}`
 }
 
@@ -172,7 +175,7 @@ function isShown(setting: string, field: string): boolean {
   return setting.length <= MOST_SHOWN && !/^(?:env|value|password)\b/.test(field)
 }
 
-function flagOf({ long, short }: Option): string {
+function optionFlag({ long, short }: Option): string {
   return long ?? short ?? ''
 }
 
@@ -185,8 +188,8 @@ function covers(path: string, field: string): boolean {
  * A sentence with options in place of its fields: of all where it is about several, else only of those that are not
  * plain words.
  */
-function inOptions(command: Command, said: string, isAboutSeveral: boolean): string {
-  const flags = fieldsOf(command)
+function withFlags(command: Command, said: string, isAboutSeveral: boolean): string {
+  const flags = flagsByField(command)
   return said.replaceAll(/\b[a-zA-Z]+(?:\.[a-zA-Z]+)*\b/g, word => {
     if (/^[a-z]+$/.test(word) && !isAboutSeveral) return word
     // The dialects write one field in two ways: workers.max and workersMax.
@@ -202,15 +205,18 @@ const WORDINGS: readonly (readonly [RegExp, (...found: string[]) => string])[] =
   [/^too small: expected \w+ to have >=(\d+) (\w+)$/, (least, what) => `must have at least ${least} ${what}`],
   [/^too big: expected \w+ to have <=(\d+) (\w+)$/, (most, what) => `must have at most ${most} ${what}`],
   [/^invalid input: expected int, received number$/, () => 'must be a whole number'],
-  [/^invalid input: expected (\w+), received NaN$/, wanted => `must be ${oneOf(wanted)}`],
-  [/^invalid input: expected (\w+), received (\w+)$/, (wanted, got) => `must be ${oneOf(wanted)}, not ${oneOf(got)}`],
+  [/^invalid input: expected (\w+), received NaN$/, wanted => `must be ${typeWithArticle(wanted)}`],
+  [
+    /^invalid input: expected (\w+), received (\w+)$/,
+    (wanted, got) => `must be ${typeWithArticle(wanted)}, not ${typeWithArticle(got)}`,
+  ],
   [/^invalid option: expected one of (.+)$/, list => `must be ${alternatives(list)}`],
   [/^invalid discriminator value\. Expected (.+)$/, list => `must be ${alternatives(list)}`],
   [/^invalid input: expected (".+)$/, list => `must be ${alternatives(list)}`],
   [/^invalid ISO datetime$/, () => 'must be a date and time such as 2027-01-31T12:00:00Z'],
 ]
 
-function inWords(said: string): string {
+function plainWording(said: string): string {
   for (const [pattern, wording] of WORDINGS) {
     const found = pattern.exec(said)
     if (found !== null) return wording(...found.slice(1))
@@ -218,7 +224,7 @@ function inWords(said: string): string {
   return said
 }
 
-function oneOf(type: string): string {
+function typeWithArticle(type: string): string {
   if (type === 'undefined' || type === 'null') return type === 'null' ? 'null' : 'missing'
   return /^[aeio]/.test(type) ? `an ${type}` : `a ${type}`
 }

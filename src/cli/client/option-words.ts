@@ -8,7 +8,7 @@ const FLAVOR = 'cpu3g'
 const VCPUS = [2, 4, 8, 16, 32]
 
 /** CPUs such as `2` or `cpu3c:4`, with commas between several, as the configurations of an endpoint. */
-export function cpuWords(flag: string, text: string): object[] {
+export function parseCpu(flag: string, text: string): object[] {
   return text.split(',').map(part => {
     const [, flavor = FLAVOR, count] = /^(?:([a-z0-9]+):)?(\d{1,3})$/.exec(part.trim()) ?? []
     if (count !== undefined && VCPUS.includes(Number(count))) return { id: flavor, vcpuCount: Number(count) }
@@ -20,7 +20,7 @@ export function cpuWords(flag: string, text: string): object[] {
 const SCALERS = { QUEUE_DELAY: 'queueDelay', REQUEST_COUNT: 'requestCount' } as const
 
 /** A scaler such as `QUEUE_DELAY:4`, as the scaling of an endpoint. */
-export function scalerWords(flag: string, text: string): object {
+export function parseScaler(flag: string, text: string): object {
   const [, word = '', value] = /^([A-Za-z]+[_-][A-Za-z]+):(\d{1,9}(?:\.\d{1,9})?)$/.exec(text) ?? []
   const type = word.toUpperCase().replace('-', '_')
   if (value !== undefined && Object.hasOwn(SCALERS, type))
@@ -43,7 +43,7 @@ const AREAS: Readonly<Record<string, readonly string[]>> = {
  * Rights such as `read-only` or `management=read,jobs=write`, as the scope of a key. An area that is left out has no
  * rights.
  */
-export function scopeWords(flag: string, text: string): object {
+export function parseScope(flag: string, text: string): object {
   if (text === 'all' || text === 'read-only') return { type: text }
   const levels = text.split(',').map(part => part.split('=').map(word => word.trim()))
   const isScope = levels.every(
@@ -62,7 +62,7 @@ export function scopeWords(flag: string, text: string): object {
  * Limits such as `gpus=2`, by their names: null for `none`, undefined for `default`, which is that of the
  * installation.
  */
-export function limitWords(flag: string, pairs: readonly string[]): Map<keyof GivenLimits, number | null | undefined> {
+export function parseLimits(flag: string, pairs: readonly string[]): Map<keyof GivenLimits, number | null | undefined> {
   return new Map(pairs.map(pair => limitWord(flag, pair)))
 }
 
@@ -83,7 +83,7 @@ function limitWord(flag: string, pair: string): [keyof GivenLimits, number | nul
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /** A number, or a span such as `30s`, `10m` or `2h`, in units of `unitMs`; null for other text. */
-export function spanWords(text: string, unitMs: number): number | null {
+export function parseSpan(text: string, unitMs: number): number | null {
   const [, count, unit] = /^(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h|d)$/.exec(text) ?? []
   return count === undefined ? null : (Number(count) * UNITS_MS[unit!]!) / unitMs
 }

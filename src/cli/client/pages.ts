@@ -1,4 +1,4 @@
-import { answerValue, itemsOf } from './answers.ts'
+import { answerValue, pageItems } from './answers.ts'
 import { ask, type ConnectionOptions } from './connection.ts'
 
 /** All items of a list, page by page. */
@@ -7,7 +7,7 @@ export async function pages(options: ConnectionOptions, path: string, wrapper: s
   for (let cursor: string | null = null; ; ) {
     const query: string = cursor === null ? '' : `?cursor=${encodeURIComponent(cursor)}`
     const page = await answerValue<Record<string, unknown>>(await ask(options, `${path}${query}`))
-    rows.push(...itemsOf<Item>(page, wrapper))
+    rows.push(...pageItems<Item>(page, wrapper))
     cursor = (page.pagination as { nextCursor: string | null } | undefined)?.nextCursor ?? null
     if (cursor === null) return rows
   }

@@ -2,7 +2,7 @@
 import { indentedJson } from '../../core/json/json-format.ts'
 import { type Column, type TableRow, table } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
-import { answerValue, lineOf } from './answers.ts'
+import { answerValue, jsonLine } from './answers.ts'
 import { type ConnectionOptions, wantsJson } from './connection.ts'
 
 /** A table for people, JSON lines for programs. */
@@ -12,7 +12,7 @@ export function printList(
   columns: readonly Column[],
   name: string,
 ): void {
-  if (wantsJson(options)) for (const row of rows) printText(`${lineOf(row)}\n`)
+  if (wantsJson(options)) for (const row of rows) printText(`${jsonLine(row)}\n`)
   else if (rows.length === 0) printText(`there are no ${name}\n`)
   else process.stdout.write(table(columns, rows))
 }
@@ -24,6 +24,6 @@ export async function print(options: ConnectionOptions, answer: Response): Promi
 
 /** As {@link print}, for a value that was read before. */
 export function printValue(options: ConnectionOptions, value: TableRow): void {
-  const line = lineOf(value)
+  const line = jsonLine(value)
   printText(`${wantsJson(options) ? line : indentedJson(line)}\n`)
 }

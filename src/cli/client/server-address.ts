@@ -19,22 +19,22 @@ export function serverAddress(text: string, source: string): string {
     const meant = `http://${withoutEnd(text, '/')}`
     const isHost = text.includes('.') || text.includes(':') || /^[a-z]/i.test(text)
     const example = isHost && text !== '' && URL.canParse(meant) ? meant : EXAMPLE
-    throw wrong(`must begin with http:// or https://, as ${rootOf(new URL(example))}`)
+    throw wrong(`must begin with http:// or https://, as ${serverRoot(new URL(example))}`)
   }
   const url = URL.parse(text)
   // Without a host, the first segment of the path would be the host.
   if (url === null || /^https?:\/\/(?:\/|$)/i.test(text)) throw wrong(`must be like ${EXAMPLE}, not '${text}'`)
   if (url.username !== '' || url.password !== '')
-    throw wrong(`must have no user and no password; give --api-key, and ${rootOf(url)} as the address`)
-  if (url.search !== '' || url.hash !== '') throw wrong(`must have no query; give ${rootOf(url)}`)
-  const root = rootOf(url)
+    throw wrong(`must have no user and no password; give --api-key, and ${serverRoot(url)} as the address`)
+  if (url.search !== '' || url.hash !== '') throw wrong(`must have no query; give ${serverRoot(url)}`)
+  const root = serverRoot(url)
   if (root !== withoutEnd(`${url.origin}${url.pathname}`, '/'))
     throw wrong(`names the server, and commands add the path: give ${root}`)
   return withoutEnd(text, '/')
 }
 
 /** The address without the paths of the server itself; a proxy may have a path before these. */
-function rootOf({ origin, pathname }: URL): string {
+function serverRoot({ origin, pathname }: URL): string {
   const segments = pathname.split('/').filter(segment => segment !== '')
   const own = segments.findIndex(segment => OWN_SEGMENTS.has(segment))
   return [origin, ...(own === -1 ? segments : segments.slice(0, own))].join('/')

@@ -4,10 +4,10 @@ import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Command } from 'commander'
 import { parseInstant } from '../../core/instants.ts'
-import { answerValue, itemsOf, lineOf } from '../client/answers.ts'
+import { answerValue, jsonLine, pageItems } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { KINDS, type NamedKind } from '../client/kinds.ts'
-import { namedAmong } from '../client/names.ts'
+import { findNamed } from '../client/names.ts'
 import { fieldOption } from '../client/option-fields.ts'
 import { printList } from '../client/printing.ts'
 import { timeSpanMs } from '../client/time-spans.ts'
@@ -63,9 +63,9 @@ async function audit(options: AuditOptions): Promise<void> {
   }
   const query = new URLSearchParams({ limit: last })
   for (const name of FILTERS)
-    if (options[name] !== undefined) query.set(name, await idFor(options, name, options[name]))
-  for (const name of TIMES) if (options[name] !== undefined) query.set(name, instantOf(name, options[name]))
-  const entries = itemsOf<TableRow>(await answerValue(await ask(options, `/v2/audit?${query}`)), 'entries')
+    if (options[name] !== undefined) query.set(name, await resolveId(options, name, options[name]))
+  for (const name of TIMES) if (options[name] !== undefined) query.set(name, readInstant(name, options[name]))
+  const entries = pageItems<TableRow>(await answerValue(await ask(options, `/v2/audit?${query}`)), 'entries')
   printList(options, entries, AUDIT_COLUMNS, 'entries of the audit log')
 }
 
@@ -80,12 +80,12 @@ const NAMED: Partial<Record<(typeof FILTERS)[number], readonly NamedKind[]>> = {
  * The id of the thing that a filter names. Entries of deleted things stay, so unknown text counts as an id.
  * @throws CliError for a name of several things
  */
-async function idFor(options: AuditOptions, filter: (typeof FILTERS)[number], text: string): Promise<string> {
+async function resolveId(options: AuditOptions, filter: (typeof FILTERS)[number], text: string): Promise<string> {
   const ids = new Set<string>()
   for (const kind of NAMED[filter] ?? []) {
     const known = await kind.list(options)
     if (known.some(({ id }) => id === text)) return text
-    const id = namedAmong(known, kind, text)
+    const id = findNamed(known, kind, text)
     if (id !== null) ids.add(id)
   }
   if (ids.size > 1)
@@ -96,7 +96,7 @@ async function idFor(options: AuditOptions, filter: (typeof FILTERS)[number], te
   return [...ids][0] ?? text
 }
 
-function instantOf(name: string, text: string): string {
+function readInstant(name: string, text: string): string {
   const agoMs = timeSpanMs(text)
   if (agoMs !== null) return new Date(Date.now() - agoMs).toISOString()
   if (parseInstant(text) !== null) return text
@@ -114,7 +114,7 @@ async function verify(options: ConnectionOptions): Promise<void> {
   const found = await answerValue<Verification>(await ask(options, '/v2/audit/verification'))
   const { intact, anchor, head, broken } = found
   if (!intact) process.exitCode = EXIT.data
-  if (wantsJson(options)) return printText(`${lineOf(found)}\n`)
+  if (wantsJson(options)) return printText(`${jsonLine(found)}\n`)
   const range =
     head.sequence === anchor.sequence
       ? 'there are no entries'

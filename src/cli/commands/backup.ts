@@ -5,10 +5,10 @@ import { readConfig } from '../../config/config.ts'
 import { AppError } from '../../core/errors.ts'
 import { sizeText } from '../../core/models/model-problem.ts'
 import { accessProblem, errorText } from '../../disk/access-problem.ts'
-import { hasFoundNoSpace } from '../../disk/full-disk.ts'
+import { isNoSpaceError } from '../../disk/full-disk.ts'
 import { dumpCommand, restoreCommand } from '../../main/database/postgres-commands.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
-import { canBeAsked, secretText } from '../client/hidden-input.ts'
+import { isAtTerminal, secretText } from '../client/hidden-input.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { printText } from '../terminal/terminal-text.ts'
 
@@ -67,8 +67,8 @@ async function backup(file: string, options: BackupOptions): Promise<void> {
   const closed = accessProblem(file, 'write')
   if (closed !== null) throw new CliError(`no backup can be written to ${resolve(file)}: ${closed}`, EXIT.refused)
   const folder = statSync(file, { throwIfNoEntry: false })?.isDirectory() === true ? resolve(file) : null
-  const keep = keptOf(options, folder)
-  const passphrase = await passphraseOf(options, true)
+  const keep = readKeep(options, folder)
+  const passphrase = await readPassphrase(options, true)
   const { backupFileIn, keepBackup, keepNewest } = await import('../../main/commands/backup.ts')
   const path = folder === null ? resolve(file) : backupFileIn(folder)
   if (existsSync(path)) throw new CliError(`${path} is there already; give another file`, EXIT.usage)
@@ -85,7 +85,7 @@ async function backup(file: string, options: BackupOptions): Promise<void> {
 }
 
 /** The number of backups that stay; null for all. @throws CliError for an option that has no effect */
-function keptOf({ keep }: BackupOptions, folder: string | null): number | null {
+function readKeep({ keep }: BackupOptions, folder: string | null): number | null {
   if (keep === undefined) return null
   if (folder === null) throw new CliError('--keep needs a folder in place of the file', EXIT.usage)
   if (!/^[1-9]\d{0,5}$/.test(keep)) throw new CliError('--keep must be a number from 1', EXIT.usage)
@@ -117,14 +117,14 @@ async function restore(file: string, options: RestoreOptions): Promise<void> {
   if (closed !== null) throw new CliError(`the backup cannot be read: ${closed}`, EXIT.refused)
   if (!existsSync(file)) throw new CliError(`there is no file ${resolve(file)}`, EXIT.usage)
   if (statSync(file).isDirectory()) throw new CliError(await folderText(resolve(file)), EXIT.usage)
-  const [{ StartError }, { headerOf, restoreBackup }] = await Promise.all([
+  const [{ StartError }, { readBackupHeader, restoreBackup }] = await Promise.all([
     import('../../main/start-error.ts'),
     import('../../main/commands/restore.ts'),
   ])
   const { config } = reading
   const header = await refusing(
     async () => {
-      const passphrase = (await headerOf(file)).keys === 'sealed' ? await passphraseOf(options, false) : null
+      const passphrase = (await readBackupHeader(file)).keys === 'sealed' ? await readPassphrase(options, false) : null
       return await restoreBackup({ config, file, passphrase, report: progress() })
     },
     dataDir,
@@ -156,11 +156,11 @@ async function folderText(folder: string): Promise<string> {
  * @returns null where the keys are left out
  * @throws CliError without a passphrase
  */
-async function passphraseOf({ passphraseFile, withoutKeys }: KeyOptions, isNew: boolean): Promise<string | null> {
+async function readPassphrase({ passphraseFile, withoutKeys }: KeyOptions, isNew: boolean): Promise<string | null> {
   if (withoutKeys === true) return null
-  const text = passphraseFile === undefined ? process.env.RUNYARD_BACKUP_PASSPHRASE : textOf(passphraseFile)
+  const text = passphraseFile === undefined ? process.env.RUNYARD_BACKUP_PASSPHRASE : readPassphraseFile(passphraseFile)
   if (text !== undefined && text !== '') return text
-  if (passphraseFile === undefined && canBeAsked()) {
+  if (passphraseFile === undefined && isAtTerminal()) {
     const typed = await secretText('passphrase of the keys')
     if (isNew && typed !== (await secretText('once more')))
       throw new CliError('the two passphrases differ; nothing was done', EXIT.usage)
@@ -172,7 +172,7 @@ async function passphraseOf({ passphraseFile, withoutKeys }: KeyOptions, isNew: 
   )
 }
 
-function textOf(file: string): string {
+function readPassphraseFile(file: string): string {
   try {
     return readFileSync(file, 'utf8').trimEnd()
   } catch (error) {
@@ -202,7 +202,7 @@ async function refusing<Value>(
   } catch (error) {
     if (error instanceof AppError) throw new CliError(error.message, EXIT.data)
     if (known.some(kind => error instanceof kind)) throw new CliError((error as Error).message, EXIT.unavailable)
-    if (hasFoundNoSpace(error)) throw new CliError(`the disk of ${folder} is full; make room there`, EXIT.unavailable)
+    if (isNoSpaceError(error)) throw new CliError(`the disk of ${folder} is full; make room there`, EXIT.unavailable)
     // Of the disk, or of a connection that the server has ended.
     const { code, cause } = error as NodeJS.ErrnoException
     if (code !== undefined) throw new CliError(errorText(error), EXIT.unavailable)

@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import { JsonText } from '../../core/json/json-format.ts'
-import { answerValue, itemsOf, lineOf } from '../client/answers.ts'
+import { answerValue, jsonLine, pageItems } from '../client/answers.ts'
 import { ask, type ConnectionOptions, withConnection } from '../client/connection.ts'
-import { batchesOf } from '../client/kinds.ts'
+import { batchKind } from '../client/kinds.ts'
 import { withEndpointName, withName } from '../client/names.ts'
 import { fieldOption } from '../client/option-fields.ts'
 import { pages } from '../client/pages.ts'
@@ -49,7 +49,7 @@ export function addBatches(program: Command): void {
     async (options: ConnectionOptions & { requests?: string }, path) => {
       if (options.requests === undefined) throw new CliError('add takes --requests <file>', EXIT.usage)
       let answer: Response | null = null
-      for (const part of partsOf(requestsIn(options.requests))) answer = await addPart(options, path, part)
+      for (const part of splitRequests(requestsIn(options.requests))) answer = await addPart(options, path, part)
       if (answer !== null) await print(options, answer)
     },
   )
@@ -69,11 +69,11 @@ async function list(endpoint: string | undefined, options: ConnectionOptions): P
     printList(options, await pages(options, '/ops/batches', 'batches'), RESOURCE_COLUMNS.batchesOfAll, 'batches')
     return
   }
-  const batches = async (id: string) => (await batchesOf(id).list(options)) as unknown as TableRow[]
+  const batches = async (id: string) => (await batchKind(id).list(options)) as unknown as TableRow[]
   printList(options, await withEndpointName(options, endpoint, batches), RESOURCE_COLUMNS.batches, 'batches')
 }
 
-function pathOf(endpoint: string): string {
+function batchPath(endpoint: string): string {
   return `/v2/${encodeURIComponent(endpoint)}/batch`
 }
 
@@ -92,18 +92,18 @@ function onBatch(
     .argument('<batch>', 'the id or the name of a batch')
     .action((endpoint: string, batch: string, options: ConnectionOptions) =>
       withEndpointName(options, endpoint, id =>
-        withName(options, batchesOf(id), batch, known => act(options, `${pathOf(id)}/${encodeURIComponent(known)}`)),
+        withName(options, batchKind(id), batch, known => act(options, `${batchPath(id)}/${encodeURIComponent(known)}`)),
       ),
     )
 }
 
 async function create(endpoint: string, options: CreateOptions): Promise<void> {
-  const parts = partsOf(requestsIn(options.requests))
+  const parts = splitRequests(requestsIn(options.requests))
   const query = options.name === undefined ? '' : `?${new URLSearchParams({ name: options.name })}`
   await withEndpointName(options, endpoint, async id => {
-    const made = await ask(options, `${pathOf(id)}${query}`, { method: 'POST', body: parts[0] ?? [] })
+    const made = await ask(options, `${batchPath(id)}${query}`, { method: 'POST', body: parts[0] ?? [] })
     const { id: batch } = await answerValue<{ id: string }>(made)
-    const path = `${pathOf(id)}/${encodeURIComponent(batch)}`
+    const path = `${batchPath(id)}/${encodeURIComponent(batch)}`
     try {
       for (const part of parts.slice(1)) await addPart(options, path, part)
       if (options.draft !== true) await ask(options, `${path}/finalize`, { method: 'POST' })
@@ -123,12 +123,12 @@ function addPart(options: ConnectionOptions, path: string, requests: readonly Js
 /** The requests of a file, one JSON object a line. @throws CliError that names the line of the first mistake */
 function requestsIn(file: string): JsonText[] {
   const text = readText(file === '-' ? null : file, { unreadable: EXIT.data })
-  const requests = text.split('\n').flatMap((line, index) => (line.trim() === '' ? [] : [requestOf(line, index + 1)]))
+  const requests = text.split('\n').flatMap((line, index) => (line.trim() === '' ? [] : [readRequest(line, index + 1)]))
   if (requests.length === 0) throw new CliError(`${file} has no requests`, EXIT.data)
   return requests
 }
 
-function requestOf(line: string, number: number): JsonText {
+function readRequest(line: string, number: number): JsonText {
   try {
     const value: unknown = JSON.parse(line)
     if (typeof value === 'object' && value !== null && 'input' in value) return new JsonText(line.trim())
@@ -139,7 +139,7 @@ function requestOf(line: string, number: number): JsonText {
 }
 
 /** Requests in parts that one call may have. */
-function partsOf(requests: readonly JsonText[]): JsonText[][] {
+function splitRequests(requests: readonly JsonText[]): JsonText[][] {
   const parts: JsonText[][] = [[]]
   let characters = 0
   for (const request of requests) {
@@ -159,7 +159,7 @@ function partsOf(requests: readonly JsonText[]): JsonText[][] {
 async function printRequests(options: ConnectionOptions, path: string): Promise<void> {
   for (let offset = 0; ; offset += PAGE) {
     const page = await pageAt(options, `${path}/requests`, offset)
-    for (const row of itemsOf<TableRow>(page, 'requests')) printText(`${lineOf(row)}\n`)
+    for (const row of pageItems<TableRow>(page, 'requests')) printText(`${jsonLine(row)}\n`)
     if (page.hasMore !== true) return
   }
 }

@@ -35,7 +35,7 @@ async function check({ dataDir, database, repair = false, json = false }: CheckO
   ])
   try {
     const { flaws, schema, damage } = await checkDatabase(reading.config, repair)
-    for (const flaw of flaws) printText(`${json ? JSON.stringify(flaw) : lineOf(flaw, repair)}\n`)
+    for (const flaw of flaws) printText(`${json ? JSON.stringify(flaw) : problemLine(flaw, repair)}\n`)
     if (!json) {
       const of =
         schema === null ? '' : ` (schema ${schema.version}, of Runyard ${schema.writtenBy ?? 'in development'})`
@@ -49,7 +49,7 @@ async function check({ dataDir, database, repair = false, json = false }: CheckO
   }
 }
 
-function lineOf(
+function problemLine(
   { problem, remedy, mends }: { problem: string; remedy: string; mends: boolean },
   repair: boolean,
 ): string {

@@ -8,7 +8,7 @@ export function addCompletion(program: Command): void {
     .summary('print a completion script for bash, zsh or fish')
     .description('print a completion script; for bash: eval "$(runyard completion bash)"')
     .action((shell: keyof typeof SCRIPTS) => {
-      process.stdout.write(SCRIPTS[shell](followingOf(program)))
+      process.stdout.write(SCRIPTS[shell](listFollowing(program)))
     })
 }
 
@@ -21,14 +21,14 @@ interface Following {
   readonly ids: string | null
 }
 
-function followingOf(program: Command): Following[] {
+function listFollowing(program: Command): Following[] {
   const all: Following[] = []
   const visit = (command: Command, path: readonly string[]) => {
     const children = command.createHelp().visibleCommands(command)
     const commands = children.filter(child => child.name() !== 'help')
     const options = command.options.flatMap(({ long }) => long ?? [])
     const words = [...commands.map(child => child.name()), ...options, '--help']
-    all.push({ command: path.join(' '), words, ids: listOfIds(command, path) })
+    all.push({ command: path.join(' '), words, ids: idList(command, path) })
     for (const child of commands) visit(child, [...path, child.name()])
   }
   visit(program, [])
@@ -36,7 +36,7 @@ function followingOf(program: Command): Following[] {
 }
 
 /** The list with the ids for the first argument. Jobs are too many to offer. */
-function listOfIds(command: Command, path: readonly string[]): string | null {
+function idList(command: Command, path: readonly string[]): string | null {
   const name = command.registeredArguments[0]?.name()
   if (name === 'endpoint') return 'endpoints'
   if (name === 'worker') return 'workers'

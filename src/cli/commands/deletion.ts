@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import { agreeToDelete, withYes, type YesOption } from '../client/agreeing.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
-import { type NamedKind, oneOfKind } from '../client/kinds.ts'
+import { idOrName, type NamedKind } from '../client/kinds.ts'
 import { withName } from '../client/names.ts'
 import { printText } from '../terminal/terminal-text.ts'
 
@@ -22,12 +22,12 @@ export function addDeletion(
   verb: { readonly word: string; readonly alias?: string; readonly description: string; readonly done: string },
 ): void {
   const { one, path } = resource
-  const command = withYes(group.command(verb.word).argument('<id>', oneOfKind(resource))).description(verb.description)
+  const command = withYes(group.command(verb.word).argument('<id>', idOrName(resource))).description(verb.description)
   if (verb.alias !== undefined) command.alias(verb.alias)
   withConnection(command).action(async (id: string, options: ConnectionOptions & YesOption) => {
     const deleted = await withName(options, resource, id, async known => {
       const at = `${path}/${encodeURIComponent(known)}`
-      await agreeToDelete(options, () => lossOf(options, resource, at, known))
+      await agreeToDelete(options, () => describeLoss(options, resource, at, known))
       await ask(options, at, { method: 'DELETE' })
       return known
     })
@@ -45,16 +45,21 @@ const LOSSES: Readonly<Record<string, string>> = {
 }
 
 /** A sentence about the thing to delete. @param path of it @throws CliError where it does not exist */
-async function lossOf(options: ConnectionOptions, { name, one }: Deletable, path: string, id: string): Promise<string> {
+async function describeLoss(
+  options: ConnectionOptions,
+  { name, one }: Deletable,
+  path: string,
+  id: string,
+): Promise<string> {
   const found = (await (await ask(options, path)).json()) as { readonly name?: unknown; readonly type?: unknown }
   const who = `${one} ${typeof found.name === 'string' && found.name !== '' ? `${found.name} (${id})` : id}`
-  if (name === 'endpoints') return `${who} will be deleted with ${await contentOf(options, path, id, found.type)}`
+  if (name === 'endpoints') return `${who} will be deleted with ${await describeContent(options, path, id, found.type)}`
   const loss = LOSSES[name]
   return `${who} will be deleted${loss === undefined ? '' : `: ${loss}`}`
 }
 
 /** The workers and jobs of an endpoint. */
-async function contentOf(options: ConnectionOptions, path: string, id: string, type: unknown): Promise<string> {
+async function describeContent(options: ConnectionOptions, path: string, id: string, type: unknown): Promise<string> {
   const { workers } = (await (await ask(options, `${path}/workers`)).json()) as { workers: readonly unknown[] }
   const count = `${workers.length} ${workers.length === 1 ? 'worker' : 'workers'}`
   if (type === 'LOAD_BALANCER') return `${count} and the requests that they have`

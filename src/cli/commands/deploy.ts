@@ -7,13 +7,13 @@ import {
 } from '../../core/endpoints/ready-workers.ts'
 import { compactJson, indentedJson, JsonText, jsonText } from '../../core/json/json-format.ts'
 import { nearest } from '../../core/nearest.ts'
-import { answerValue, memberOf, parsed } from '../client/answers.ts'
-import { ask, type ConnectionOptions, urlOf, wantsJson, withConnection } from '../client/connection.ts'
+import { answerValue, memberJson, parsed } from '../client/answers.ts'
+import { ask, type ConnectionOptions, serverUrl, wantsJson, withConnection } from '../client/connection.ts'
 import { withGpus } from '../client/endpoint-gpus.ts'
 import { collected, namedValues } from '../client/fields.ts'
 import { KINDS } from '../client/kinds.ts'
-import { idOf } from '../client/names.ts'
-import { fieldOption, secretly } from '../client/option-fields.ts'
+import { findId } from '../client/names.ts'
+import { fieldOption, setsSecrets } from '../client/option-fields.ts'
 import { printList, printValue } from '../client/printing.ts'
 import { readText } from '../client/text-files.ts'
 import { CliError, EXIT } from '../exit.ts'
@@ -47,7 +47,7 @@ export function addDeploy(program: Command): void {
     .option('--about', 'show what a worker needs, its variables and its first request')
     .addOption(fieldOption('--name <text>', 'name of the endpoint (default: that of the worker)', 'name'))
     .addOption(
-      secretly(new Option('-s, --set <NAME=value>', 'variable of the worker; again for more'), 'env').argParser(
+      setsSecrets(new Option('-s, --set <NAME=value>', 'variable of the worker; again for more'), 'env').argParser(
         collected,
       ),
     )
@@ -66,20 +66,23 @@ export function addDeploy(program: Command): void {
 }
 
 async function deploy(name: string | undefined, options: DeployOptions): Promise<void> {
-  const workers = catalogOf(options)
+  const workers = readCatalog(options)
   if (options.list === true || name === undefined) return list(workers, options)
   const worker = Object.hasOwn(workers, name) ? workers[name] : undefined
   if (worker === undefined) throw unknownWorker(name, Object.keys(workers))
-  if (options.about === true) return printAbout(name, worker, inputOf(workers, name), options)
-  const answer = await ask(options, '/v2/serverless', { method: 'POST', body: await bodyOf(name, worker, options) })
+  if (options.about === true) return printAbout(name, worker, sampleInput(workers, name), options)
+  const answer = await ask(options, '/v2/serverless', {
+    method: 'POST',
+    body: await endpointBody(name, worker, options),
+  })
   const endpoint = await answerValue<{ id: string; name: string }>(answer)
   if (wantsJson(options)) printValue(options, endpoint)
-  else printText(deployedText(endpoint, worker, inputOf(workers, name), options))
-  if (options.run === true) await run(endpoint.id, { ...options, input: inputOf(workers, name) })
+  else printText(deployedText(endpoint, worker, sampleInput(workers, name), options))
+  if (options.run === true) await run(endpoint.id, { ...options, input: sampleInput(workers, name) })
 }
 
 /** The workers of the package, or those of a file. @throws CliError with everything wrong with it */
-function catalogOf({ catalog }: DeployOptions): ReadyWorkers {
+function readCatalog({ catalog }: DeployOptions): ReadyWorkers {
   if (catalog === undefined) return READY_WORKERS
   let value: object
   const text = readText(catalog, { unreadable: EXIT.data })
@@ -95,8 +98,8 @@ function catalogOf({ catalog }: DeployOptions): ReadyWorkers {
 }
 
 /** The input of the first job, as it is written in the catalogue. */
-function inputOf(workers: ReadyWorkers, name: string): string {
-  return compactJson(jsonText(memberOf(workers, name)?.members()?.get('input') ?? {}))
+function sampleInput(workers: ReadyWorkers, name: string): string {
+  return compactJson(jsonText(memberJson(workers, name)?.members()?.get('input') ?? {}))
 }
 
 function unknownWorker(name: string, known: readonly string[]): CliError {
@@ -107,7 +110,7 @@ function unknownWorker(name: string, known: readonly string[]): CliError {
 
 function list(workers: ReadyWorkers, options: DeployOptions): void {
   const rows = Object.entries(workers).map(([name, worker]) => {
-    return { name, ...worker, input: new JsonText(inputOf(workers, name)) }
+    return { name, ...worker, input: new JsonText(sampleInput(workers, name)) }
   })
   printList(options, rows, RESOURCE_COLUMNS.readyWorkers, 'workers')
 }
@@ -130,7 +133,11 @@ function printAbout(name: string, worker: ReadyWorker, input: string, options: D
   )
 }
 
-async function bodyOf(name: string, worker: ReadyWorker, options: DeployOptions): Promise<Record<string, unknown>> {
+async function endpointBody(
+  name: string,
+  worker: ReadyWorker,
+  options: DeployOptions,
+): Promise<Record<string, unknown>> {
   const { gpuCount = '1', min = '0', max = '3', registry } = options
   const given = namedValues('--set', options.set ?? [])
   warnOfTypos(Object.keys(given), worker)
@@ -147,7 +154,7 @@ async function bodyOf(name: string, worker: ReadyWorker, options: DeployOptions)
     workers: { min: wholeNumber('--min', min), max: wholeNumber('--max', max) },
     scaling: { type: 'QUEUE_DELAY', queueDelay: 4 },
     gpu: { count: wholeNumber('--gpu-count', gpuCount) },
-    ...(registry === undefined ? {} : { registry: await idOf(options, KINDS.registries, registry, '--registry') }),
+    ...(registry === undefined ? {} : { registry: await findId(options, KINDS.registries, registry, '--registry') }),
   }
   return { ...(await withGpus(options, body, options.gpu ?? (await gpusFor(worker, options)))) }
 }
@@ -181,7 +188,7 @@ function deployedText(
   input: string,
   options: DeployOptions,
 ): string {
-  const url = urlOf(options)
+  const url = serverUrl(options)
   const openAi = worker.openAi ? `  OpenAI clients: base URL ${url}/v2/${id}/openai/v1\n` : ''
   const first =
     input.length > 300

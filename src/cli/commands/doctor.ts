@@ -48,13 +48,13 @@ async function doctor({
   const reading = readConfig({ options, env: process.env, absolute: path => resolve(path) })
   if ('mistakes' in reading) throw new CliError(reading.mistakes.join('\n'), EXIT.usage)
   const forPrograms = wantsJson({ json })
-  const { diagnose, refusalOfFolder } = await import('../../doctor/diagnose.ts')
-  const refusal = refusalOfFolder(reading.config)
+  const { diagnose, folderRefusal } = await import('../../doctor/diagnose.ts')
+  const refusal = folderRefusal(reading.config)
   if (refusal !== null) throw new CliError(refusal, EXIT.unavailable)
   let failed = 0
   for await (const finding of diagnose({ config: reading.config, image: image ?? null, env: process.env })) {
     if (finding.state === 'fail') failed += 1
-    process.stdout.write(forPrograms ? `${JSON.stringify(finding)}\n` : forPeople(finding))
+    process.stdout.write(forPrograms ? `${JSON.stringify(finding)}\n` : findingText(finding))
   }
   if (failed > 0) process.exitCode = 1
 }
@@ -63,15 +63,15 @@ async function doctorGpus(forPrograms: boolean): Promise<void> {
   const { checkGpus } = await import('../../doctor/gpu.ts')
   for await (const check of checkGpus(process.env)) {
     if (check.result === 'fails') process.exitCode = 1
-    process.stdout.write(forPrograms ? `${JSON.stringify(check)}\n` : forPeople(asFinding(check)))
+    process.stdout.write(forPrograms ? `${JSON.stringify(check)}\n` : findingText(asFinding(check)))
   }
 }
 
-const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red', skip: 'dim' } as const
+const COLORS = { ok: 'green', warn: 'yellow', fail: 'red', skip: 'dim' } as const
 
 /** A finding for a terminal: the check, the problem, and below it the remedy. */
-export function forPeople({ check, state, message, action }: Finding): string {
-  const word = styleText(COLOURS[state], state.padEnd(4), { stream: process.stdout })
+export function findingText({ check, state, message, action }: Finding): string {
+  const word = styleText(COLORS[state], state.padEnd(4), { stream: process.stdout })
   const rest = `${check.padEnd(14)}  ${message}\n${action === null ? '' : `${' '.repeat(22)}-> ${action}\n`}`
   return `${word}  ${withoutControls(rest)}`
 }

@@ -30,7 +30,7 @@ export function addReleases(group: Command): void {
   ).action(async (endpoint: string, version: string | undefined, options: ConnectionOptions) => {
     const range = /^(\d{1,9})\.\.(\d{1,9})$/.exec(version ?? '')
     if (version !== undefined && range === null) return printRelease(options, endpoint, version)
-    const { releases, rollout } = await listOf(options, endpoint)
+    const { releases, rollout } = await listReleases(options, endpoint)
     if (range === null) {
       printList(options, releases, RESOURCE_COLUMNS.releases, 'releases')
       if (rollout.state === 'CANARY' && !wantsJson(options))
@@ -56,9 +56,9 @@ export function addRollback(group: Command): void {
   withConnection(
     command.description('go back to an older release: a new one gets its configuration, and its exact image'),
   ).action(async (endpoint: string, version: string | undefined, options: ConnectionOptions) => {
-    const to = version ?? String(before(await listOf(options, endpoint), endpoint))
+    const to = version ?? String(previousVersion(await listReleases(options, endpoint), endpoint))
     const answer = await withEndpointName(options, endpoint, id =>
-      ask(options, `${pathOf(id)}/${encodeURIComponent(to)}/rollback`, { method: 'POST' }),
+      ask(options, `${releasesPath(id)}/${encodeURIComponent(to)}/rollback`, { method: 'POST' }),
     )
     const release = await answerValue<FullRelease>(answer)
     if (wantsJson(options)) return printValue(options, release)
@@ -81,9 +81,9 @@ export function addPromote(group: Command): void {
       'make a canary an ordinary release, or let one go on that was stopped for its failures: its workers replace those of the one before',
     ),
   ).action(async (endpoint: string, version: string | undefined, options: ConnectionOptions) => {
-    const of = version ?? String((await listOf(options, endpoint)).releases[0]?.version)
+    const of = version ?? String((await listReleases(options, endpoint)).releases[0]?.version)
     const answer = await withEndpointName(options, endpoint, id =>
-      ask(options, `${pathOf(id)}/${encodeURIComponent(of)}/promote`, { method: 'POST' }),
+      ask(options, `${releasesPath(id)}/${encodeURIComponent(of)}/promote`, { method: 'POST' }),
     )
     const release = await answerValue<FullRelease>(answer)
     if (wantsJson(options)) return printValue(options, release)
@@ -91,7 +91,7 @@ export function addPromote(group: Command): void {
   })
 }
 
-function pathOf(id: string): string {
+function releasesPath(id: string): string {
   return `/v2/serverless/${encodeURIComponent(id)}/releases`
 }
 
@@ -108,13 +108,13 @@ interface ReleaseList {
   readonly releases: readonly ListedRelease[]
 }
 
-async function listOf(options: ConnectionOptions, endpoint: string): Promise<ReleaseList> {
-  const answer = await withEndpointName(options, endpoint, id => ask(options, pathOf(id)))
+async function listReleases(options: ConnectionOptions, endpoint: string): Promise<ReleaseList> {
+  const answer = await withEndpointName(options, endpoint, id => ask(options, releasesPath(id)))
   return answerValue<ReleaseList>(answer)
 }
 
 /** The release that works while the rollout of the present one is stopped, else the one before. */
-function before({ rollout, releases: [, second] }: ReleaseList, endpoint: string): number {
+function previousVersion({ rollout, releases: [, second] }: ReleaseList, endpoint: string): number {
   if (rollout.workingVersion !== null) return rollout.workingVersion
   if (second === undefined) throw new CliError(`${endpoint} has no release before the present one`, EXIT.notFound)
   return second.version
@@ -122,7 +122,7 @@ function before({ rollout, releases: [, second] }: ReleaseList, endpoint: string
 
 async function printRelease(options: ConnectionOptions, endpoint: string, version: string): Promise<void> {
   const answer = await withEndpointName(options, endpoint, id =>
-    ask(options, `${pathOf(id)}/${encodeURIComponent(version)}`),
+    ask(options, `${releasesPath(id)}/${encodeURIComponent(version)}`),
   )
   const release = await answerValue<FullRelease>(answer)
   if (wantsJson(options)) return printValue(options, release)

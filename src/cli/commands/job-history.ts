@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import { compactJson, type JsonText } from '../../core/json/json-format.ts'
 import { agree, withYes } from '../client/agreeing.ts'
-import { answerValue, itemsOf, memberOf } from '../client/answers.ts'
+import { answerValue, memberJson, pageItems } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { withEndpointName } from '../client/names.ts'
 import { fieldOption } from '../client/option-fields.ts'
@@ -70,10 +70,10 @@ function withFilter(command: Command): Command {
 
 /** True when the options select jobs of an endpoint. */
 export function hasFilter(options: FilterOptions): boolean {
-  return Object.keys(filterOf(options)).length > 0
+  return Object.keys(filterFromOptions(options)).length > 0
 }
 
-function filterOf(options: FilterOptions): Record<string, string> {
+function filterFromOptions(options: FilterOptions): Record<string, string> {
   const { status, failed, since, until, worker, error, fingerprint } = options
   if (failed === true && status !== undefined)
     throw new CliError('--failed and --status both say which states; leave one of them out', EXIT.usage)
@@ -83,15 +83,15 @@ function filterOf(options: FilterOptions): Record<string, string> {
     worker,
     error,
     fingerprint,
-    from: since === undefined ? undefined : instantOf('--since', since),
-    to: until === undefined ? undefined : instantOf('--until', until),
+    from: since === undefined ? undefined : readInstant('--since', since),
+    to: until === undefined ? undefined : readInstant('--until', until),
   }
   return Object.fromEntries(
     Object.entries(members).filter((entry): entry is [string, string] => entry[1] !== undefined),
   )
 }
 
-function instantOf(option: string, text: string): string {
+function readInstant(option: string, text: string): string {
   const agoMs = timeSpanMs(text)
   const ms = agoMs === null ? Date.parse(text) : Date.now() - agoMs
   if (Number.isNaN(ms))
@@ -111,7 +111,7 @@ async function list(endpoint: string | undefined, options: ListOptions): Promise
 async function jobsAt(path: string, options: ListOptions): Promise<TableRow[]> {
   const { limit } = options
   if (!/^[1-9]\d{0,8}$/.test(limit)) throw new CliError(`--limit takes a number from 1 on, not '${limit}'`, EXIT.usage)
-  const filter = filterOf(options)
+  const filter = filterFromOptions(options)
   const rows: TableRow[] = []
   for (let cursor: string | null = null; rows.length < Number(limit); ) {
     const most = String(Math.min(PAGE, Number(limit) - rows.length))
@@ -123,7 +123,7 @@ async function jobsAt(path: string, options: ListOptions): Promise<TableRow[]> {
     const page = await answerValue<{ pagination: { nextCursor: string | null } }>(
       await ask(options, `${path}?${query}`),
     )
-    rows.push(...itemsOf<TableRow>(page, 'requests'))
+    rows.push(...pageItems<TableRow>(page, 'requests'))
     cursor = page.pagination.nextCursor
     if (cursor === null) break
   }
@@ -170,8 +170,8 @@ function recordText(job: JobRecord): string {
       'result',
       job.resultExpiresAt === null ? 'gone; this is its record' : `kept until ${timeText(job.resultExpiresAt)}`,
     ],
-    ['input', payloadText(memberOf(job, 'input'), job.inputBytes)],
-    ['output', payloadText(memberOf(job, 'output'), job.outputBytes)],
+    ['input', payloadText(memberJson(job, 'input'), job.inputBytes)],
+    ['output', payloadText(memberJson(job, 'output'), job.outputBytes)],
   ]
   const head = lines.map(([name, text]) => `${name.padEnd(11)}${text}\n`)
   const notes = job.notes.map(({ at, text }) => `note       ${timeText(at)} ${text}\n`)
@@ -203,16 +203,17 @@ interface ManyChanged {
  * @throws CliError without a terminal and without `--yes`
  */
 export async function changeMany(options: ManyOptions, endpoint: string, change: ManyVerb): Promise<void> {
-  const filter = filterOf(options)
+  const filter = filterFromOptions(options)
   const verb = change === 'cancel' ? 'cancelled' : 'queued again'
   await withEndpointName(options, endpoint, async id => {
     const path = `/v2/${encodeURIComponent(id)}/requests/${change}`
     const { matched, nextCursor } = await total(options, path, { ...filter, dryRun: true })
     const count = `${matched}${nextCursor === null ? '' : ' or more'}`
-    if (options.dryRun === true || matched === 0) return tell(options, matched, 0, `${count} jobs would be ${verb}`)
+    if (options.dryRun === true || matched === 0)
+      return printCounts(options, matched, 0, `${count} jobs would be ${verb}`)
     if (options.yes !== true) await agree(`${count} jobs will be ${verb}; go on?`)
     const done = await total(options, path, filter)
-    tell(options, done.matched, done.changed, `${done.changed} jobs are ${verb}`)
+    printCounts(options, done.matched, done.changed, `${done.changed} jobs are ${verb}`)
   })
 }
 
@@ -234,6 +235,6 @@ async function total(options: ConnectionOptions, path: string, body: Record<stri
   return sum
 }
 
-function tell(options: ConnectionOptions, matched: number, changed: number, words: string): void {
+function printCounts(options: ConnectionOptions, matched: number, changed: number, words: string): void {
   printText(wantsJson(options) ? `${JSON.stringify({ matched, changed })}\n` : `${words}\n`)
 }

@@ -1,13 +1,13 @@
 import type { Command } from 'commander'
 import { agree, agreeToDelete, withYes, type YesOption } from '../client/agreeing.ts'
-import { answerValue, itemsOf, lineOf } from '../client/answers.ts'
+import { answerValue, jsonLine, pageItems } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
-import { addNoSuchVerb, endpointOf, type InsideOptions, withEndpoint } from '../client/locate.ts'
+import { addNoSuchVerb, findEndpoint, type InsideOptions, withEndpoint } from '../client/locate.ts'
 import { withEndpointName } from '../client/names.ts'
 import { print, printList } from '../client/printing.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { RESOURCE_COLUMNS } from '../terminal/resource-columns.ts'
-import { storyText, type ToldStory } from '../terminal/story-text.ts'
+import { type StoryAnswer, storyText } from '../terminal/story-text.ts'
 import type { TableRow } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
 import { addJobList, changeMany, hasFilter, type ManyOptions, type ManyVerb, showJob, withMany } from './job-history.ts'
@@ -27,14 +27,14 @@ export function addJobs(program: Command): void {
   withConnection(withInput(withEndpoint(replay)))
     .description('submit a new job with the input of an old one, or with another input')
     .action(async (id: string, options: InsideOptions & SubmitOptions) => {
-      const path = `/v2/${await endpointOf(options, 'job', id)}/requests/${encodeURIComponent(id)}/replay`
+      const path = `/v2/${await findEndpoint(options, 'job', id)}/requests/${encodeURIComponent(id)}/replay`
       const body = options.input === undefined ? {} : { body: submission(options) }
       printJob(options, await ask(options, path, { method: 'POST', ...body }))
     })
   onJob(group, 'story', 'print the history of a job: waits, starts, attempts, losses, its end, its webhook', showStory)
   onJob(group, 'webhooks', 'list the deliveries of the webhook of a job', async (options, path, id) => {
     const shown = await answerValue<TableRow>(await ask(options, `${path}/webhooks/${id}`))
-    printList(options, itemsOf<TableRow>(shown, 'deliveries'), RESOURCE_COLUMNS.deliveries, 'deliveries')
+    printList(options, pageItems<TableRow>(shown, 'deliveries'), RESOURCE_COLUMNS.deliveries, 'deliveries')
   })
   addPurge(group)
   onJob(group, 'delete', 'cancel a job if it is not done, and remove it with its output', remove)
@@ -50,7 +50,7 @@ function onJob(group: Command, verb: string, description: string, act: JobAction
   return withConnection(withEndpoint(command))
     .description(description)
     .action(async (id: string, options: InsideOptions) =>
-      act(options, `/v2/${await endpointOf(options, 'job', id)}`, encodeURIComponent(id)),
+      act(options, `/v2/${await findEndpoint(options, 'job', id)}`, encodeURIComponent(id)),
     )
 }
 
@@ -77,7 +77,7 @@ function addChange(group: Command, change: ManyVerb, description: string): void 
     .description(description)
     .action(async (id: string, options: InsideOptions & ManyOptions) => {
       if (hasFilter(options)) return changeMany(options, id, change)
-      const path = `/v2/${await endpointOf(options, 'job', id)}/${change}/${encodeURIComponent(id)}`
+      const path = `/v2/${await findEndpoint(options, 'job', id)}/${change}/${encodeURIComponent(id)}`
       await printJob(options, await ask(options, path, { method: 'POST' }))
     })
 }
@@ -106,12 +106,12 @@ async function remove(options: InsideOptions & YesOption, path: string, id: stri
 async function printJob(options: ConnectionOptions, answer: Response): Promise<void> {
   const job = await answerValue<{ id: string; status: string }>(answer)
   const more = job.status === 'IN_QUEUE' ? `; runyard jobs get ${job.id} shows its output once it has ended` : ''
-  printText(wantsJson(options) ? `${lineOf(job)}\n` : `job ${job.id} is ${job.status}${more}\n`)
+  printText(wantsJson(options) ? `${jsonLine(job)}\n` : `job ${job.id} is ${job.status}${more}\n`)
 }
 
 /** Prints the story of a job. @param path of the job operations of its endpoint */
 async function showStory(options: ConnectionOptions, path: string, id: string): Promise<void> {
   const answer = await ask(options, `${path}/requests/${id}/story`)
   if (wantsJson(options)) return print(options, answer)
-  printText(storyText((await answer.json()) as ToldStory, Date.now()))
+  printText(storyText((await answer.json()) as StoryAnswer, Date.now()))
 }

@@ -46,7 +46,7 @@ async function logs(id: string, options: LogsOptions): Promise<void> {
     tail: String(tail),
     ...(follow === true ? { follow: '1' } : {}),
     ...(grep === undefined ? {} : { text: grep }),
-    ...(since === undefined ? {} : { since: instantOf(since, Date.now()) }),
+    ...(since === undefined ? {} : { since: readInstant(since, Date.now()) }),
     ...(source === undefined ? {} : { source }),
   })
   const asJson = wantsJson(options)
@@ -56,7 +56,7 @@ async function logs(id: string, options: LogsOptions): Promise<void> {
       if (event === 'note' && !asJson)
         printText(`runyard: ${(JSON.parse(data) as { text: string }).text}\n`, process.stderr)
       if (event === 'message' || event === 'note') isEmpty = false
-      if (event === 'message') printText(asJson ? `${data}\n` : `${forPeople(JSON.parse(data) as LogLine)}\n`)
+      if (event === 'message') printText(asJson ? `${data}\n` : `${logText(JSON.parse(data) as LogLine)}\n`)
     }
   })
   const isFiltered = [grep, since, source].some(filter => filter !== undefined)
@@ -65,13 +65,13 @@ async function logs(id: string, options: LogsOptions): Promise<void> {
   printText(`runyard: ${nothing}\n`, process.stderr)
 }
 
-function forPeople({ workerId, jobId, source, ts, line }: LogLine): string {
+function logText({ workerId, jobId, source, ts, line }: LogLine): string {
   const who = source === 'system' ? ' (runyard)' : jobId === null ? '' : ` ${jobId}`
   return `${ts} ${workerId}${who} | ${line}`
 }
 
 /** The instant of an age such as `10m`, or a date and time unchanged. */
-function instantOf(text: string, nowMs: number): string {
+function readInstant(text: string, nowMs: number): string {
   const agoMs = timeSpanMs(text)
   if (agoMs !== null) return new Date(nowMs - agoMs).toISOString()
   const ms = Date.parse(text)

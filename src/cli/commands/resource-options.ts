@@ -1,6 +1,6 @@
 /** The options of `create` and `update` by the members of the bodies that they become. */
 import type { Field } from '../client/fields.ts'
-import { cpuWords, scalerWords, scopeWords } from '../client/option-words.ts'
+import { parseCpu, parseScaler, parseScope } from '../client/option-words.ts'
 
 const NAME: Field = { flag: '--name <text>', help: 'name', path: 'name', kind: 'text' }
 
@@ -46,7 +46,7 @@ const ENDPOINT: readonly Field[] = [
     help: 'vCPUs of a worker without GPUs, such as 2 or cpu3c:4',
     path: 'cpu',
     kind: 'json',
-    words: cpuWords,
+    parse: parseCpu,
   },
   {
     flag: '--volume <name>',
@@ -82,7 +82,7 @@ const ENDPOINT: readonly Field[] = [
     help: 'QUEUE_DELAY:<seconds> or REQUEST_COUNT:<number>',
     path: 'scaling',
     kind: 'json',
-    words: scalerWords,
+    parse: parseScaler,
   },
   { flag: '--scaling <json>', help: 'as --scaler, in JSON', path: 'scaling', kind: 'json', isHidden: true },
   { flag: '--flashboot <mode>', help: 'OFF, FLASHBOOT or PRIORITY_FLASHBOOT', path: 'flashboot', kind: 'choice' },
@@ -126,7 +126,7 @@ const SECRET_VALUE: readonly Field[] = [
     help: 'file with the value, or standard input; asked for unless given',
     path: 'value',
     kind: 'secret',
-    asked: 'value of the secret',
+    question: 'value of the secret',
   },
   { flag: '--description <text>', help: 'its purpose', path: 'description', kind: 'text' },
 ]
@@ -138,7 +138,7 @@ const KEY: readonly Field[] = [
     help: 'all, read-only, or areas such as management=read,jobs=write',
     path: 'scope',
     kind: 'json',
-    words: scopeWords,
+    parse: parseScope,
   },
   { flag: '--expires-at <time>', help: 'RFC 3339 time after which it is refused', path: 'expiresAt', kind: 'text' },
 ]
@@ -209,7 +209,7 @@ export const RESOURCE_OPTIONS = {
         help: 'file with the password or token, or standard input; asked for unless given',
         path: 'password',
         kind: 'secret',
-        asked: 'password or token of the registry',
+        question: 'password or token of the registry',
       },
     ],
     update: null,

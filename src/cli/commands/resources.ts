@@ -6,19 +6,19 @@ import { ask, type CliRequest, type ConnectionOptions, wantsJson, withConnection
 import { changedGpus, withGpus } from '../client/endpoint-gpus.ts'
 import {
   type BodyOptions,
-  bodyOf,
   collected,
   type Field,
   plainValue,
+  readBody,
   withBody,
   withIds,
   withSecrets,
 } from '../client/fields.ts'
-import { KINDS, type KindName, type NamedKind, oneOfKind } from '../client/kinds.ts'
+import { idOrName, KINDS, type KindName, type NamedKind } from '../client/kinds.ts'
 import { addNoSuchVerb } from '../client/locate.ts'
-import { idOf, withEndpointName, withName } from '../client/names.ts'
+import { findId, withEndpointName, withName } from '../client/names.ts'
 import { fieldOption } from '../client/option-fields.ts'
-import { limitWords } from '../client/option-words.ts'
+import { parseLimits } from '../client/option-words.ts'
 import { pages } from '../client/pages.ts'
 import { print, printList, printValue } from '../client/printing.ts'
 import { timeSpanMs } from '../client/time-spans.ts'
@@ -72,7 +72,7 @@ function addReading(group: Command, resource: Resource): void {
     async (options: ConnectionOptions) =>
       printList(options, (await resource.list(options)) as unknown as TableRow[], columns, name),
   )
-  onOne(group, 'get', resource)
+  addVerb(group, 'get', resource)
     .description(`show one ${one}`)
     .action(async (id: string, options: ConnectionOptions) =>
       print(
@@ -83,8 +83,8 @@ function addReading(group: Command, resource: Resource): void {
 }
 
 /** A verb on one resource, by its id or name. */
-function onOne(group: Command, verb: string, kind: NamedKind): Command {
-  return withConnection(group.command(verb).argument('<id>', oneOfKind(kind)))
+function addVerb(group: Command, verb: string, kind: NamedKind): Command {
+  return withConnection(group.command(verb).argument('<id>', idOrName(kind)))
 }
 
 function addChanging(group: Command, resource: Resource): void {
@@ -99,7 +99,7 @@ function addChanging(group: Command, resource: Resource): void {
   }
   create.action(async (typed: BodyOptions & ConnectionOptions) => {
     const options = await withIds(createFields, typed)
-    const body = await withSecrets(createFields, options, bodyOf(createFields, options))
+    const body = await withSecrets(createFields, options, readBody(createFields, options))
     let whole: Readonly<Record<string, unknown>> = body
     if (name === 'endpoints') whole = await withGpus(options, withScaling({ type: 'QUEUE', ...body }), gpusIn(options))
     if (name === 'keys') whole = await withKeyOptions(options, body)
@@ -114,13 +114,13 @@ function addChanging(group: Command, resource: Resource): void {
 
 function addUpdate(group: Command, resource: Resource, updateFields: readonly Field[]): void {
   const { one, path, name } = resource
-  const described = group.command('update').argument('<id>', oneOfKind(resource)).description(`change one ${one}`)
+  const described = group.command('update').argument('<id>', idOrName(resource)).description(`change one ${one}`)
   const update = withBody(described, updateFields)
   if (name === 'endpoints') withGpuOption(update)
   if (name === 'accounts') withLimitOption(update)
   update.action(async (id: string, typed: BodyOptions & ConnectionOptions) => {
     const options = await withIds(updateFields, typed)
-    const given = await withSecrets(updateFields, options, bodyOf(updateFields, options, true), true)
+    const given = await withSecrets(updateFields, options, readBody(updateFields, options, true), true)
     if (Object.keys(given).length === 0 && options.gpu === undefined && options.limit === undefined)
       throw new UsageError('no change is given; give an option', update)
     // CPUs replace GPUs, so the request need not remove these.
@@ -133,7 +133,7 @@ function addUpdate(group: Command, resource: Resource, updateFields: readonly Fi
       const isDone = rest !== body && Object.keys(rest).length === 0
       const request: CliRequest = isDone ? {} : { method: 'PATCH', body: rest }
       const after = await answerValue<TableRow>(await ask(options, at, request))
-      if (before !== null) tellChange(`${one} ${known}`, before, after, body, hardware !== null)
+      if (before !== null) printChange(`${one} ${known}`, before, after, body, hardware !== null)
       return after
     }
     printValue(options, await withName(options, resource, id, change))
@@ -146,7 +146,7 @@ function addUpdate(group: Command, resource: Resource, updateFields: readonly Fi
  * @param body the sent fields
  * @param withGpus true if its hardware was changed too
  */
-function tellChange(
+function printChange(
   who: string,
   before: TableRow,
   after: TableRow,
@@ -178,7 +178,7 @@ async function withKeyOptions(
   const whole: Record<string, unknown> = { ...body }
   if (jobs !== undefined) {
     if (body.scope !== undefined) throw new CliError('--jobs and --scope both say what it may do', EXIT.usage)
-    const endpoint = await idOf(options, KINDS.endpoints, String(jobs), '--jobs')
+    const endpoint = await findId(options, KINDS.endpoints, String(jobs), '--jobs')
     const found = await ask(options, `/v2/serverless/${encodeURIComponent(endpoint)}`)
     const { id, name } = (await found.json()) as { id: string; name: string }
     whole.scope = { type: 'restricted', management: 'none', jobs: { [id]: 'write' } }
@@ -212,7 +212,7 @@ async function withLimits(
   const { limit } = options
   if (limit === undefined) return body
   if (body.limits !== undefined) throw new CliError('--limit is for single limits; leave the others out', EXIT.usage)
-  const given = limitWords('--limit', limit as readonly string[])
+  const given = parseLimits('--limit', limit as readonly string[])
   const { limits } = (await (await ask(options, at)).json()) as { limits: Readonly<Record<string, unknown>> }
   const all = Object.entries({ ...limits, ...Object.fromEntries(given) })
   return { ...body, limits: Object.fromEntries(all.filter(([, value]) => value !== undefined)) }
@@ -234,7 +234,7 @@ function withScaling(body: Record<string, unknown>): Record<string, unknown> {
 function addKeyVerbs(group: Command, resource: Resource): void {
   const { path } = resource
   const set = (verb: string, body: object, description: string) =>
-    onOne(group, verb, resource)
+    addVerb(group, verb, resource)
       .description(description)
       .action(async (id: string, options: ConnectionOptions) => {
         const change = (known: string) =>
@@ -269,7 +269,7 @@ function addEndpointKeyVerbs(group: Command, resource: Resource): void {
       printList(options, rows, RESOURCE_COLUMNS.endpointKeys, 'keys of endpoints')
     },
   )
-  onOne(group, 'rotate-key', resource)
+  addVerb(group, 'rotate-key', resource)
     .description('give an endpoint a new key, and show it; the previous one is refused at once')
     .action(async (id: string, options: ConnectionOptions) => {
       const rotate = (known: string) =>
@@ -287,11 +287,11 @@ const HIDDEN = new Set(['args', 'description'])
  */
 function changeLines(before: TableRow, after: TableRow, members: readonly string[] | null): string[] {
   const chosen = (row: TableRow) =>
-    viewOf(Object.entries(row).filter(([name]) => members === null || members.includes(name)))
+    auditView(Object.entries(row).filter(([name]) => members === null || members.includes(name)))
   return fieldChanges(chosen(before), chosen(after)).map(change => onOneLine(changeText(change)))
 }
 
-function viewOf(members: readonly (readonly [name: string, value: unknown])[]): AuditView {
+function auditView(members: readonly (readonly [name: string, value: unknown])[]): AuditView {
   const isHidden = ([name]: readonly [string, unknown]) => HIDDEN.has(name)
   const plain = members.filter(([name]) => name !== 'env')
   const env = Object.fromEntries(members).env as Readonly<Record<string, string>> | undefined

@@ -1,13 +1,13 @@
 import { createInterface } from 'node:readline'
 import { type Command, Option } from 'commander'
 import { compactJson, indentedJson, JsonText, jsonText } from '../../core/json/json-format.ts'
-import { answerValue, lineOf, memberOf, parsed } from '../client/answers.ts'
+import { answerValue, jsonLine, memberJson, parsed } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { events } from '../client/event-stream.ts'
 import { jsonArgument } from '../client/fields.ts'
 import { withEndpointName } from '../client/names.ts'
-import { fieldOption, secretly } from '../client/option-fields.ts'
-import { spanWords } from '../client/option-words.ts'
+import { fieldOption, setsSecrets } from '../client/option-fields.ts'
+import { parseSpan } from '../client/option-words.ts'
 import { ReconnectBackoff } from '../client/reconnect-backoff.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { jobErrorText } from '../terminal/job-error.ts'
@@ -64,7 +64,7 @@ export function withInput(command: Command): Command {
 }
 
 function inputOption(): Option {
-  return secretly(
+  return setsSecrets(
     new Option('-i, --input <json>', 'the input as JSON, such as \'{"n": 1}\', @file or - for standard input'),
     'input',
   )
@@ -90,7 +90,7 @@ export async function run(endpoint: string, options: RunOptions): Promise<void> 
     return { path, job: await answerValue<Job>(submitted) }
   })
   if (options.detach === true) {
-    printText(wantsJson(options) ? `${lineOf(job)}\n` : `${job.id}\n`)
+    printText(wantsJson(options) ? `${jsonLine(job)}\n` : `${job.id}\n`)
     return
   }
   const progress = new JobProgress(options, path, job.id)
@@ -155,7 +155,7 @@ function offerCancel(options: RunOptions, path: string, id: string, progress: Jo
 
 /** The request body that submits a job. @throws CliError for an invalid option */
 export function submission({ input, timeout, webhook, lowPriority }: SubmitOptions): object {
-  const timeoutMs = timeout === undefined || /^\d+$/.test(timeout) ? timeout : spanWords(timeout, 1)
+  const timeoutMs = timeout === undefined || /^\d+$/.test(timeout) ? timeout : parseSpan(timeout, 1)
   if (timeoutMs === null)
     throw new CliError(`--timeout takes whole milliseconds, or a time such as 90s, not '${timeout}'`, EXIT.usage)
   const policy = {
@@ -200,7 +200,7 @@ async function printStream(options: RunOptions, path: string, progress: JobProgr
 
 function printChunk(text: string, options: RunOptions): void {
   const chunk = parsed<{ output: unknown }>(text)
-  const output = memberOf(chunk, 'output')
+  const output = memberJson(chunk, 'output')
   if (wantsJson(options)) printText(`${compactJson(jsonText({ chunk: output }))}\n`)
   else printText(typeof chunk.output === 'string' ? chunk.output : `${compactJson(jsonText(output))}\n`)
 }
@@ -208,11 +208,11 @@ function printChunk(text: string, options: RunOptions): void {
 function printEnd(job: Job, options: RunOptions): void {
   if (job.status !== 'COMPLETED') process.exitCode = 1
   if (wantsJson(options)) {
-    printText(`${lineOf(job)}\n`)
+    printText(`${jsonLine(job)}\n`)
     return
   }
   if (options.stream === true) process.stdout.write('\n')
-  else if (job.output !== undefined) printText(`${indentedJson(jsonText(memberOf(job, 'output')))}\n`)
+  else if (job.output !== undefined) printText(`${indentedJson(jsonText(memberJson(job, 'output')))}\n`)
   const times = `waited ${job.delayTime ?? 0} ms, ran ${job.executionTime ?? 0} ms`
   const error = job.error === undefined ? '' : `\n${jobErrorText(job.error)}`
   printText(`${job.status} ${job.id} (${times})${error}\n`, process.stderr)

@@ -19,7 +19,7 @@ export function addServe(program: Command): void {
     .description('run the server; Ctrl-C drains the workers and stops it')
   const settings = new Map(Object.values(SETTINGS).map(setting => [setting.flag, setting]))
   for (const [heading, flags] of SERVE_OPTION_GROUPS) {
-    for (const flag of flags) command.addOption(optionOf(settings.get(flag)!).helpGroup(heading))
+    for (const flag of flags) command.addOption(settingOption(settings.get(flag)!).helpGroup(heading))
   }
   withShortHelp(command)
   command.addHelpText(
@@ -32,7 +32,7 @@ export function addServe(program: Command): void {
   )
 }
 
-function optionOf(setting: (typeof SETTINGS)[keyof typeof SETTINGS]): Option {
+function settingOption(setting: (typeof SETTINGS)[keyof typeof SETTINGS]): Option {
   const names = setting.argument === null ? setting.flag : `${setting.flag} ${setting.argument}`
   const standard = setting.argument === null || setting.fallback === null ? '' : ` (default: ${setting.fallback})`
   const option = new Option(names, `${setting.help}${standard}`)
@@ -47,7 +47,7 @@ function optionOf(setting: (typeof SETTINGS)[keyof typeof SETTINGS]): Option {
 function withCommand(words: readonly string[], options: Record<string, unknown>): Record<string, unknown> {
   if (words.length === 0) return options
   if (!process.argv.includes('--'))
-    throw new CliError(`serve takes no argument '${words[0]}'; ${placeOf(words[0]!)}`, EXIT.usage)
+    throw new CliError(`serve takes no argument '${words[0]}'; ${describePlace(words[0]!)}`, EXIT.usage)
   if (options.command !== undefined)
     throw new CliError('a command is given with --command and behind --; leave one of them out', EXIT.usage)
   return { ...options, command: words.map(shellWord).join(' ') }
@@ -57,7 +57,7 @@ function withCommand(words: readonly string[], options: Record<string, unknown>)
  * The right place of a word that is not an argument of `serve`: a folder, or a file in one, after `--worker`; the port
  * that npm leaves of `npm start --port`.
  */
-function placeOf(word: string): string {
+function describePlace(word: string): string {
   if (/^\d+$/.test(word)) return `a port goes behind --port: npm start -- --port ${word}`
   if (!existsSync(word)) return 'a folder goes behind --worker, a command behind --'
   const folder = statSync(word).isDirectory() ? word : dirname(word)
@@ -198,7 +198,7 @@ function trustLines(certificate: RunningServer['certificate']): string[] {
 function folderLines(
   { folder, endpoint }: ServedFolder,
   { url, apiKeyFile, certificate }: RunningServer,
-  { addressesOf }: ActingServer,
+  { endpointAddresses }: ActingServer,
 ): string[] {
   const { id, name, type, compute } = endpoint
   const hardware = `on ${computeText(compute)}`
@@ -210,7 +210,7 @@ function folderLines(
     `  ${hardware}, up to ${workersText(endpoint.workersMax)}`,
   ]
   if (type === 'LOAD_BALANCER') {
-    const { base, browser } = addressesOf(endpoint)
+    const { base, browser } = endpointAddresses(endpoint)
     const inBrowsers = browser === null ? [] : [`  ${browser}/ in browsers`]
     return [...head, `  ${base}/`, ...inBrowsers, 'Try it:', `  curl -sS ${base}/ ${key}`]
   }

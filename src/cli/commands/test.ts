@@ -5,7 +5,7 @@ import type { ExplanationView, WaitCause } from '../../core/observing/explanatio
 import { accessProblem } from '../../disk/access-problem.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { KINDS } from '../client/kinds.ts'
-import { idOf } from '../client/names.ts'
+import { findId } from '../client/names.ts'
 import { readText } from '../client/text-files.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { type HubTest, type HubTests, readHubTests } from '../hub-tests.ts'
@@ -70,7 +70,7 @@ async function test(folder: string, options: TestOptions): Promise<void> {
   const hubTests = readFile(path)
   if (options.endpoint !== undefined) {
     if (options.container === true) throw new CliError('--container builds what --endpoint has already', EXIT.usage)
-    const endpoint = await idOf(options, KINDS.endpoints, options.endpoint, '--endpoint')
+    const endpoint = await findId(options, KINDS.endpoints, options.endpoint, '--endpoint')
     await runAll(hubTests, { ...options, connection: options, endpoint })
     return
   }
@@ -117,7 +117,7 @@ async function runAll({ tests }: HubTests, run: Run): Promise<void> {
   for (const test of tests) {
     const result = await runOne(test, run)
     if (!result.passed) failed += 1
-    printText(wantsJson(run) ? `${JSON.stringify(result)}\n` : forPeople(result))
+    printText(wantsJson(run) ? `${JSON.stringify(result)}\n` : resultText(result))
   }
   process.stderr.write(`${tests.length - failed} passed, ${failed} failed\n`)
   if (failed > 0) process.exitCode = 1
@@ -135,10 +135,10 @@ async function runOne(test: HubTest, { connection, endpoint }: Run): Promise<Res
     const ms = Math.round(performance.now() - began)
     const { status, executionTime = null } = job
     if (FINAL.has(status)) {
-      const error = problemOf(job, timeoutMs)
+      const error = findProblem(job, timeoutMs)
       return { name, passed: error === null, status, ms, executionTime, error }
     }
-    const error = status === 'IN_QUEUE' ? await hopeless(connection, `${base}/explain/${id}`, ms) : null
+    const error = status === 'IN_QUEUE' ? await findHopelessCause(connection, `${base}/explain/${id}`, ms) : null
     if (error === null) continue
     await ask(connection, `${base}/cancel/${id}`, { method: 'POST' })
     return { name, passed: false, status, ms, executionTime, error }
@@ -146,7 +146,7 @@ async function runOne(test: HubTest, { connection, endpoint }: Run): Promise<Res
 }
 
 /** The reason of a failed test; null if it passed. */
-function problemOf({ status, error, executionTime = 0 }: Job, timeoutMs: number | null): string | null {
+function findProblem({ status, error, executionTime = 0 }: Job, timeoutMs: number | null): string | null {
   if (status === 'COMPLETED') {
     return timeoutMs !== null && executionTime > timeoutMs
       ? `it ran for ${executionTime} ms, longer than its timeout of ${timeoutMs} ms`
@@ -156,7 +156,7 @@ function problemOf({ status, error, executionTime = 0 }: Job, timeoutMs: number 
 }
 
 /** The reason for which no worker will ever claim the job; null while one may. */
-async function hopeless(connection: ConnectionOptions, path: string, ms: number): Promise<string | null> {
+async function findHopelessCause(connection: ConnectionOptions, path: string, ms: number): Promise<string | null> {
   const { cause, summary, action, evidence } = (await (await ask(connection, path)).json()) as ExplanationView
   if (!HOPELESS.has(cause) && ms < START_MS) return null
   return [summary, ...(action === null ? [] : [`-> ${action}`]), ...evidence.map(line => `| ${line}`)].join('\n')
@@ -173,7 +173,7 @@ function readable(error: string): string {
   }
 }
 
-function forPeople({ name, passed, ms, error }: Result): string {
+function resultText({ name, passed, ms, error }: Result): string {
   const head = `${passed ? 'passed' : 'FAILED'}  ${name}  ${(ms / 1000).toFixed(1)} s`
   const lines = error === null ? [] : error.split('\n').map(line => `  ${line}`)
   // Worker output may contain terminal control characters.

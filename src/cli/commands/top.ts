@@ -1,12 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { styleText } from 'node:util'
 import { type Command, InvalidArgumentError } from 'commander'
-import { ask, type ConnectionOptions, urlOf, wantsJson, withConnection } from '../client/connection.ts'
+import { ask, type ConnectionOptions, serverUrl, wantsJson, withConnection } from '../client/connection.ts'
 import { withEndpointName } from '../client/names.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { TerminalScreen } from '../terminal/terminal-screen.ts'
 import { printText } from '../terminal/terminal-text.ts'
-import { Rates, type ScreenLine, type Style, screenOf, type TopAnswer } from '../terminal/top-screen.ts'
+import { Rates, type ScreenLine, type Style, type TopAnswer, topScreen } from '../terminal/top-screen.ts'
 
 interface TopOptions extends ConnectionOptions {
   readonly interval: number
@@ -56,7 +56,7 @@ async function printScreens(options: TopOptions, path: string): Promise<void> {
   for (let printed = 1; ; printed += 1) {
     const answer = await read(options, path, AbortSignal.timeout(ANSWER_MS))
     const size = { columns: PIPE_COLUMNS, rows: Number.POSITIVE_INFINITY }
-    const lines = screenOf(answer, { url: urlOf(options), rates: rates.add(answer), problem: null, ...size })
+    const lines = topScreen(answer, { url: serverUrl(options), rates: rates.add(answer), problem: null, ...size })
     printText(`${lines.map(({ text }) => text.trimEnd()).join('\n')}\n`)
     if (printed >= (options.count ?? 1)) return
     await pause(options.interval * 1_000)
@@ -68,10 +68,10 @@ async function watch(options: TopOptions, path: string, first: TopAnswer, screen
   let answer = first
   let known = rates.add(first)
   let problem: string | null = null
-  let url = urlOf(options)
+  let url = serverUrl(options)
   const show = () => {
     const { columns, rows } = screen.size()
-    screen.show(screenOf(answer, { url, rates: known, problem, columns, rows }).map(styled))
+    screen.show(topScreen(answer, { url, rates: known, problem, columns, rows }).map(styled))
   }
   screen.onResize(show)
   for (let shown = 1; !screen.ended.aborted; shown += 1) {
@@ -84,7 +84,7 @@ async function watch(options: TopOptions, path: string, first: TopAnswer, screen
       answer = await read(options, path, signal)
       known = rates.add(answer)
       // A restarted server may have another port.
-      url = urlOf(options)
+      url = serverUrl(options)
       problem = null
     } catch (error) {
       if (!isAway(error)) throw error
@@ -111,7 +111,7 @@ async function read(options: TopOptions, path: string, signal: AbortSignal): Pro
   try {
     return (await answer.json()) as TopAnswer
   } catch (error) {
-    throw new CliError(`the server at ${urlOf(options)} broke off (${(error as Error).message})`, EXIT.unavailable)
+    throw new CliError(`the server at ${serverUrl(options)} broke off (${(error as Error).message})`, EXIT.unavailable)
   }
 }
 

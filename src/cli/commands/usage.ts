@@ -1,10 +1,10 @@
 import type { Command, Option } from 'commander'
 import { BUCKET_SIZES, type BucketSize } from '../../core/billing/billing.ts'
 import { METRIC_INTERVALS } from '../../core/observing/metric-series.ts'
-import { answerValue, itemsOf } from '../client/answers.ts'
+import { answerValue, pageItems } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { KINDS } from '../client/kinds.ts'
-import { idAmong, namedAmong, withEndpointName } from '../client/names.ts'
+import { chooseId, findNamed, withEndpointName } from '../client/names.ts'
 import { fieldOption } from '../client/option-fields.ts'
 import { printList } from '../client/printing.ts'
 import { CliError, EXIT } from '../exit.ts'
@@ -57,20 +57,20 @@ async function usage(endpoint: string | undefined, options: UsageOptions): Promi
   const endpoints = await KINDS.endpoints.list(options)
   // Bills of deleted endpoints are kept.
   const serverlessId =
-    endpoint === undefined ? undefined : (namedAmong(endpoints, KINDS.endpoints, endpoint) ?? endpoint)
+    endpoint === undefined ? undefined : (findNamed(endpoints, KINDS.endpoints, endpoint) ?? endpoint)
   const query = new URLSearchParams({
     bucketSize: bucket,
     ...(serverlessId === undefined ? {} : { serverlessId: String(serverlessId) }),
     ...(last === undefined ? {} : { lastN: last }),
-    ...(from === undefined ? {} : { startTime: wholeTime(from) }),
-    ...(to === undefined ? {} : { endTime: wholeTime(to) }),
+    ...(from === undefined ? {} : { startTime: withTime(from) }),
+    ...(to === undefined ? {} : { endTime: withTime(to) }),
   })
   const bill = await answerValue<{ metadata: { totals: { totalAmount: number } } }>(
     await ask(options, `/v2/billing/serverless?${query}`),
   )
-  const records = itemsOf<TableRow>(bill, 'records')
-  if (endpoint !== undefined && records.length === 0 && namedAmong(endpoints, KINDS.endpoints, endpoint) === null)
-    idAmong(endpoints, KINDS.endpoints, endpoint, null)
+  const records = pageItems<TableRow>(bill, 'records')
+  if (endpoint !== undefined && records.length === 0 && findNamed(endpoints, KINDS.endpoints, endpoint) === null)
+    chooseId(endpoints, KINDS.endpoints, endpoint, null)
   if (wantsJson(options)) return printList(options, records, [], 'usage')
   const names = new Map(endpoints.map(({ id, name }) => [id, String(name)]))
   printList(options, records, usageColumns(bucket, names), 'records of usage in this time')
@@ -87,13 +87,13 @@ async function times(endpoint: string | undefined, options: UsageOptions): Promi
   const start = from ?? (last === undefined ? undefined : startOfLast(Number(last), interval.lengthMs))
   const query = new URLSearchParams({
     interval: interval.name,
-    ...(start === undefined ? {} : { from: wholeTime(start) }),
-    ...(to === undefined ? {} : { to: wholeTime(to) }),
+    ...(start === undefined ? {} : { from: withTime(start) }),
+    ...(to === undefined ? {} : { to: withTime(to) }),
   })
   const answer = await withEndpointName(options, endpoint, id =>
     ask(options, `/v2/serverless/${encodeURIComponent(id)}/metrics?${query}`),
   )
-  const points = itemsOf<TableRow>(await answerValue(answer), 'points')
+  const points = pageItems<TableRow>(await answerValue(answer), 'points')
   printList(options, points, TIMES_COLUMNS, 'requests in this time')
 }
 
@@ -117,6 +117,6 @@ async function limits(options: UsageOptions): Promise<void> {
 }
 
 /** Expands a day to its first instant in UTC. */
-function wholeTime(text: string): string {
+function withTime(text: string): string {
   return /^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text
 }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
-import { KINDS, oneOfKind } from '../client/kinds.ts'
-import { idOf } from '../client/names.ts'
+import { idOrName, KINDS } from '../client/kinds.ts'
+import { findId } from '../client/names.ts'
 import { printValue } from '../client/printing.ts'
 import { timeSpanMs } from '../client/time-spans.ts'
 import { CliError, EXIT } from '../exit.ts'
@@ -27,7 +27,7 @@ the pair as secrets of that name and prints variables that refer to these.`
 
 /** Adds `runyard volumes key`: a pair of keys for the files of a network volume. */
 export function addVolumeKey(group: Command): void {
-  const key = group.command('key').argument('<id>', oneOfKind(KINDS.volumes))
+  const key = group.command('key').argument('<id>', idOrName(KINDS.volumes))
   withConnection(key.description('create a key for its files over S3, and print the variables that clients need'))
     .option('--name <text>', 'name of the key (default: files of the volume)')
     .option('--read-only', 'may read files, and not change them')
@@ -43,7 +43,7 @@ async function createPair(given: string, options: KeyOptions): Promise<void> {
   if (expires !== undefined && validMs === null) {
     throw new CliError(`--expires takes a time such as 15m, 12h or 30d, not '${expires}'`, EXIT.usage)
   }
-  const volume = await idOf(options, KINDS.volumes, given, '<id>')
+  const volume = await findId(options, KINDS.volumes, given, '<id>')
   const level = readOnly === true ? 'read' : 'write'
   const body = {
     name: name ?? `files of ${given}`,

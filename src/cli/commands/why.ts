@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { roughDuration } from '../../core/observing/explain-facts.ts'
 import type { ActionView, ExplanationView } from '../../core/observing/explanation.ts'
-import { answerValue, itemsOf, lineOf } from '../client/answers.ts'
+import { answerValue, jsonLine, pageItems } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
 import { withEndpointName } from '../client/names.ts'
 import { onOneLine } from '../terminal/table.ts'
@@ -25,7 +25,7 @@ async function why(id: string | undefined, options: ConnectionOptions): Promise<
     return void (await withEndpointName(options, id, known =>
       printRows(options, rowsAt(options, `/ops/why/${encodeURIComponent(known)}`)),
     ))
-  const count = await printRows(options, rowsOfAll(options))
+  const count = await printRows(options, allRows(options))
   if (count === 0 && !wantsJson(options)) printText('there are no endpoints\n')
 }
 
@@ -33,14 +33,14 @@ async function why(id: string | undefined, options: ConnectionOptions): Promise<
 async function printRows(options: ConnectionOptions, rows: AsyncIterable<Row>): Promise<number> {
   let count = 0
   for await (const row of rows) {
-    printText(wantsJson(options) ? `${lineOf(row)}\n` : forPeople(row))
+    printText(wantsJson(options) ? `${jsonLine(row)}\n` : explanationText(row))
     count += 1
   }
   return count
 }
 
 /** Explanations of all endpoints, page by page. */
-async function* rowsOfAll(options: ConnectionOptions): AsyncGenerator<Row> {
+async function* allRows(options: ConnectionOptions): AsyncGenerator<Row> {
   for (let cursor: string | null = null; ; ) {
     const query: string = cursor === null ? '' : `?cursor=${encodeURIComponent(cursor)}`
     cursor = yield* rowsAt(options, `/ops/why${query}`)
@@ -52,11 +52,11 @@ async function* rowsOfAll(options: ConnectionOptions): AsyncGenerator<Row> {
 async function* rowsAt(options: ConnectionOptions, path: string): AsyncGenerator<Row, string | null> {
   const answer = await ask(options, path)
   const page = await answerValue<Answer>(answer)
-  yield* itemsOf<Row>(page, 'explanations')
+  yield* pageItems<Row>(page, 'explanations')
   return page.pagination?.nextCursor ?? null
 }
 
-function forPeople({ kind, id, name, cause, summary, action, actions, sinceMs, evidence, notes }: Row): string {
+function explanationText({ kind, id, name, cause, summary, action, actions, sinceMs, evidence, notes }: Row): string {
   const since = sinceMs === null ? '' : `, for ${roughDuration(Date.now() - sinceMs)}`
   const lines = [`${kind} ${id} (${name}): ${cause}${since}`, `  ${summary}`]
   if (action !== null) lines.push(`  -> ${action}`)

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { agreeToDelete, withYes, type YesOption } from '../client/agreeing.ts'
 import { answerValue } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
-import { addNoSuchVerb, endpointOf, type InsideOptions, withEndpoint } from '../client/locate.ts'
+import { addNoSuchVerb, findEndpoint, type InsideOptions, withEndpoint } from '../client/locate.ts'
 import { withEndpointName } from '../client/names.ts'
 import { pages } from '../client/pages.ts'
 import { printList, printValue } from '../client/printing.ts'
@@ -39,13 +39,13 @@ export function addWorkers(program: Command): void {
 
 async function list(endpoint: string | undefined, options: ListOptions): Promise<void> {
   if (endpoint !== undefined) {
-    const found = await withEndpointName(options, endpoint, id => workersOf(options, encodeURIComponent(id)))
+    const found = await withEndpointName(options, endpoint, id => listWorkers(options, encodeURIComponent(id)))
     return printList(options, found, workerColumns(found), 'workers')
   }
   const rows: TableRow[] = []
   for (const { id } of await pages(options, '/v2/serverless', 'endpoints')) {
     try {
-      rows.push(...(await workersOf(options, encodeURIComponent(String(id)))))
+      rows.push(...(await listWorkers(options, encodeURIComponent(String(id)))))
     } catch (error) {
       // The endpoint may have been deleted in the meantime.
       if (!(error instanceof CliError && error.exitCode === EXIT.notFound)) throw error
@@ -55,7 +55,7 @@ async function list(endpoint: string | undefined, options: ListOptions): Promise
 }
 
 async function get(id: string, options: InsideOptions): Promise<void> {
-  const endpoint = await endpointOf(options, 'worker', id)
+  const endpoint = await findEndpoint(options, 'worker', id)
   const answer = await ask(options, `/v2/serverless/${endpoint}/workers/${encodeURIComponent(id)}`)
   const worker = await answerValue<TableRow>(answer)
   if (wantsJson(options)) printValue(options, worker)
@@ -63,7 +63,7 @@ async function get(id: string, options: InsideOptions): Promise<void> {
 }
 
 async function remove(id: string, options: InsideOptions & YesOption): Promise<void> {
-  const endpoint = await endpointOf(options, 'worker', id)
+  const endpoint = await findEndpoint(options, 'worker', id)
   await agreeToDelete(options, async () => `worker ${id} of endpoint ${endpoint} is to end when its jobs are done`)
   await ask(options, `/v2/serverless/${endpoint}/workers/${encodeURIComponent(id)}`, { method: 'DELETE' })
   const message = wantsJson(options) ? JSON.stringify({ deleted: id }) : `worker ${id} ends when its jobs are done`
@@ -71,7 +71,7 @@ async function remove(id: string, options: InsideOptions & YesOption): Promise<v
 }
 
 /** @param endpoint id, encoded for a path */
-async function workersOf(options: ListOptions, endpoint: string): Promise<TableRow[]> {
+async function listWorkers(options: ListOptions, endpoint: string): Promise<TableRow[]> {
   const query = options.ended === true ? '?ended=true' : ''
   const answer = await ask(options, `/v2/serverless/${endpoint}/workers${query}`)
   const { workers, ended = [] } = (await answer.json()) as { workers: TableRow[]; ended?: TableRow[] }

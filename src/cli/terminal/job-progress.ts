@@ -29,7 +29,7 @@ export class JobProgress {
   readonly #id: string
   readonly #isLive = process.stderr.isTTY === true
   readonly #begunMs = performance.now()
-  readonly #told = new Set<string>()
+  readonly #printed = new Set<string>()
   readonly #asking = new AbortController()
   #summary = 'is kept'
   #spins = 0
@@ -79,8 +79,8 @@ export class JobProgress {
   #explained({ cause, summary, action, commands, evidence }: Explained): void {
     if (cause === 'finished' || this.#asking.signal.aborted) return
     this.#summary = summary
-    const isNews = !this.#told.has(cause)
-    this.#told.add(cause)
+    const isNews = !this.#printed.has(cause)
+    this.#printed.add(cause)
     if (!isNews || (this.#isLive && action === null)) return
     this.clear()
     const lines = [`${cause}: ${summary}`]

@@ -1,7 +1,7 @@
 import { durationText, onOneLine } from './table.ts'
 
 /** The story of a job as the server sends it. */
-export interface ToldStory {
+export interface StoryAnswer {
   readonly id: string
   readonly status: string
   readonly events: readonly { readonly at: number; readonly until: number | null; readonly text: string }[]
@@ -14,7 +14,7 @@ const WIDTH = 6
  * A story for people: one line for each event, with its time in UTC and its duration, so far if it goes on.
  * Future entries come last, with the time until then.
  */
-export function storyText({ id, status, events }: ToldStory, nowMs: number): string {
+export function storyText({ id, status, events }: StoryAnswer, nowMs: number): string {
   const lines = events.map(({ at, until, text }) => {
     const time = new Date(at).toISOString().slice(0, 23).replace('T', ' ')
     const words = at > nowMs ? `in ${durationText(at - nowMs)}: ${onOneLine(text)}` : onOneLine(text)

@@ -68,7 +68,7 @@ export interface Around {
 }
 
 /** The lines of a screen, cut to its width and height. */
-export function screenOf(answer: TopAnswer, around: Around): ScreenLine[] {
+export function topScreen(answer: TopAnswer, around: Around): ScreenLine[] {
   const busy = answer.endpoints.filter(isBusy)
   const quiet = answer.endpoints.filter(endpoint => !isBusy(endpoint))
   const columns = columnsFor(answer, busy, around.columns)
@@ -138,7 +138,7 @@ function endpointLines(
     ...(rate === undefined ? [] : [rateText(rate)]),
   ]
   const lines: ScreenLine[] = [{ text: parts.join('  '), style: 'head' }]
-  for (const text of whyOf(explanation, jobs.inQueue)) lines.push({ text: `  ${text}`, style: 'bad' })
+  for (const text of whyLines(explanation, jobs.inQueue)) lines.push({ text: `  ${text}`, style: 'bad' })
   for (const worker of workers) {
     const text = columns.map(({ text: of, width }) => fitted(of(worker, atMs), width)).join(GAP)
     lines.push({ text: `  ${text}`.trimEnd(), style: STYLES[worker.status] ?? null })
@@ -148,7 +148,7 @@ function endpointLines(
 }
 
 /** The reason for which jobs wait, with notes. No reason while workers run or start normally. */
-function whyOf(explanation: ExplanationView | null, waiting: number): string[] {
+function whyLines(explanation: ExplanationView | null, waiting: number): string[] {
   if (explanation === null) return []
   const { cause, summary: said, action, notes, actions } = explanation
   const calm = waiting === 0 || cause === 'running' || cause === 'about_to_start' || cause === 'worker_starting'

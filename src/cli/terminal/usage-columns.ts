@@ -22,9 +22,9 @@ export function usageColumns(bucket: BucketSize, names: ReadonlyMap<unknown, str
 export const TIMES_COLUMNS: readonly Column[] = [
   { title: 'FROM', text: row => String(row.at).slice(0, 16).replace('T', ' ') },
   { title: 'DONE', text: row => shown(memberAt(row, 'requests.completed')) },
-  { title: 'FAILED', text: row => String(failedOf(row)) },
-  { title: 'WAIT 50% 95%', text: row => twoTimes(row, 'delayMs') },
-  { title: 'RAN 50% 95%', text: row => twoTimes(row, 'executionMs') },
+  { title: 'FAILED', text: row => String(countFailed(row)) },
+  { title: 'WAIT 50% 95%', text: row => percentileText(row, 'delayMs') },
+  { title: 'RAN 50% 95%', text: row => percentileText(row, 'executionMs') },
   { title: 'START', text: row => durationText(memberAt(row, 'coldStartMs.p50')) },
   { title: 'WORKERS', text: row => shown(memberAt(row, 'workers.running.max')) },
   { title: 'GPU', text: row => percentText(memberAt(row, 'gpus.busyPercent.average')) },
@@ -43,13 +43,13 @@ export function money(dollars: number): string {
   return `$${dollars.toFixed(6)}`
 }
 
-function failedOf(row: TableRow): number {
+function countFailed(row: TableRow): number {
   const count = (name: string) => Number(memberAt(row, `requests.${name}`) ?? 0)
   return count('failed') + count('timedOut') + count('expired')
 }
 
 /** The median and the 95th percentile. */
-function twoTimes(row: TableRow, time: string): string {
+function percentileText(row: TableRow, time: string): string {
   const [p50, p95] = [memberAt(row, `${time}.p50`), memberAt(row, `${time}.p95`)]
   return p50 === null || p50 === undefined ? '-' : `${durationText(p50)} ${durationText(p95)}`
 }

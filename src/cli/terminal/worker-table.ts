@@ -7,7 +7,7 @@ import { type Column, column, durationText, onOneLine, shown, type TableRow, tim
 export const WORKER_COLUMNS: readonly Column[] = [
   ...[column('ID', 'id'), column('ENDPOINT', 'endpointId')],
   { title: 'PHASE', text: row => `${phaseText(row)}${row.isStale === true ? ' (outdated)' : ''}` },
-  { title: 'FOR', text: row => (row.status === 'EXITED' ? '-' : durationText(since(row.phaseSince))) },
+  { title: 'FOR', text: row => (row.status === 'EXITED' ? '-' : durationText(elapsedMs(row.phaseSince))) },
   { title: 'GPU', text: shortGpuText },
   { title: 'JOBS', text: row => shown(row.jobsHeld) },
   { title: 'WHY', text: row => shown(row.reason) },
@@ -58,7 +58,7 @@ export function workerText(worker: TableRow): string {
   const fields: [name: string, value: string][] = [
     ['endpoint', shown(worker.endpointId)],
     ['status', `${worker.status}${worker.isStale === true ? ' (outdated)' : ''}`],
-    ['phase', `${phaseText(worker)}, for ${roughDuration(since(worker.phaseSince))}`],
+    ['phase', `${phaseText(worker)}, for ${roughDuration(elapsedMs(worker.phaseSince))}`],
     ['why', shown(worker.reason)],
     ['version', shown(worker.version)],
     ['image', shown(worker.image)],
@@ -69,7 +69,10 @@ export function workerText(worker: TableRow): string {
     ['isolation', isolationText(worker)],
     ['sdk', shown(worker.sdk)],
     ['finished', `${shown(worker.jobsFinished)} jobs`],
-    ...jobs.map(({ id, startedAt }): [string, string] => ['holds', `${id}, for ${roughDuration(since(startedAt))}`]),
+    ...jobs.map(({ id, startedAt }): [string, string] => [
+      'holds',
+      `${id}, for ${roughDuration(elapsedMs(startedAt))}`,
+    ]),
     ['asked to end', shown(worker.stopReason)],
   ]
   const details = fields.filter(([, value]) => value !== '-').map(([name, value]) => `${name.padEnd(14)}${value}`)
@@ -83,7 +86,7 @@ export function workerText(worker: TableRow): string {
 }
 
 /** Milliseconds since an instant from the server. */
-function since(instant: unknown): number {
+function elapsedMs(instant: unknown): number {
   return typeof instant === 'string' ? Math.max(0, Date.now() - Date.parse(instant)) : 0
 }
 

@@ -87,7 +87,7 @@ export function isValidAt({ disabled, expiresAtMs }: Pick<ApiKey, 'disabled' | '
 }
 
 /** The caller of a key. */
-export function callerOf(key: ApiKey): Caller {
+export function callerFromKey(key: ApiKey): Caller {
   const { owner, id: keyId, scope, exempt, expiresAtMs } = key
   return { owner, keyId, scope, exempt, operator: owner === DEFAULT_OWNER && scope.type === 'all', expiresAtMs }
 }

@@ -144,7 +144,7 @@ export function secretsProblem(bytes: number, { secretsMb }: AccountLimits): App
 }
 
 /** Limit of bytes of the output of its workers on the disk; null for no limit. */
-export function logBytesOf({ logsMb }: AccountLimits): number | null {
+export function maxLogBytes({ logsMb }: AccountLimits): number | null {
   return logsMb === null ? null : logsMb * MIB
 }
 

@@ -61,7 +61,7 @@ export function consoleCookie(origin: string, mark: string): string {
 }
 
 /** True if the name is that of a cookie of some session of the console at an origin. */
-export function isCookieOf(origin: string, name: string): boolean {
+export function isConsoleCookieAt(origin: string, name: string): boolean {
   const beginning = `${cookiePrefix(origin)}-`
   return name.startsWith(beginning) && name.length === beginning.length + MARK_LENGTH
 }

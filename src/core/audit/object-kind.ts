@@ -18,6 +18,6 @@ export type AuditedKind = 'endpoint' | 'template' | 'secret' | 'registry' | 'vol
  * path of version 1.
  * @returns null if the name contains no kind
  */
-export function objectKindOf(operation: string): AuditedKind | null {
+export function findObjectKind(operation: string): AuditedKind | null {
   return KINDS.find(([, words]) => words.test(operation))?.[0] ?? null
 }

@@ -120,8 +120,8 @@ function chooseAny<Worker extends Candidate>(
 }
 
 function isBetter(a: Candidate, b: Candidate, rules: BalanceRules): boolean {
-  const tierA = tierOf(a, rules)
-  const tierB = tierOf(b, rules)
+  const tierA = loadTier(a, rules)
+  const tierB = loadTier(b, rules)
   if (tierA !== tierB) return tierA < tierB
   if (a.inFlight !== b.inFlight) return a.inFlight < b.inFlight
   const isCurrent = a.version === rules.version
@@ -130,7 +130,7 @@ function isBetter(a: Candidate, b: Candidate, rules: BalanceRules): boolean {
 }
 
 /** Below its target a worker of the current version comes first; above it only the load counts. */
-function tierOf({ inFlight, version }: Candidate, rules: BalanceRules): number {
+function loadTier({ inFlight, version }: Candidate, rules: BalanceRules): number {
   if (inFlight >= rules.requestCount) return 2
   return version === rules.version ? 0 : 1
 }

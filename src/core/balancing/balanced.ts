@@ -28,19 +28,19 @@ export type ServingWorkers = (id: WorkerId) => ServingWorker | undefined
  * State of a worker for the choice of requests. A worker that was healthy when it was frozen has to pass a health
  * check after its thaw.
  */
-export function targetStateOf(worker: Pick<WorkerLoad, 'state'>, known: ServingWorker | undefined): TargetState {
+export function targetState(worker: Pick<WorkerLoad, 'state'>, known: ServingWorker | undefined): TargetState {
   if (worker.state === 'DRAINING' || worker.state === 'STOPPING' || worker.state === 'EXITED') return 'draining'
   if (isFrozen(worker)) return 'starting'
   return known?.health.state === 'healthy' ? 'ready' : 'starting'
 }
 
 /** The workers that can get requests, now or soon. */
-export function targetsOf(workers: readonly WorkerLoad[], known: ServingWorkers): Target[] {
+export function balancingTargets(workers: readonly WorkerLoad[], known: ServingWorkers): Target[] {
   return workers.flatMap(worker => {
     if (worker.serves === null) return []
     const { id: workerId, version } = worker
     const servedAt = known(workerId)?.servedAt ?? null
-    return [{ workerId, version, state: targetStateOf(worker, known(workerId)), servedAt }]
+    return [{ workerId, version, state: targetState(worker, known(workerId)), servedAt }]
   })
 }
 
@@ -78,7 +78,7 @@ export function withTraffic(
       ...more,
       resumed: traffic.resumed.filter(id => !alive.has(id)),
       named: traffic.named.filter(id => alive.has(id)),
-      healthProblems: healthProblemsOf(snapshot, known),
+      healthProblems: findHealthProblems(snapshot, known),
     },
   }
 }
@@ -112,7 +112,7 @@ function idleSince({ thawedAtMs }: WorkerLoad, { idleSinceMs }: WorkerTraffic): 
   return idleSinceMs === null || thawedAtMs === null ? idleSinceMs : Math.max(idleSinceMs, thawedAtMs)
 }
 
-function healthProblemsOf({ workers }: EndpointSnapshot, known: ServingWorkers): Map<WorkerId, HealthProblem> {
+function findHealthProblems({ workers }: EndpointSnapshot, known: ServingWorkers): Map<WorkerId, HealthProblem> {
   const problems = new Map<WorkerId, HealthProblem>()
   for (const { id, serves } of workers) {
     const serving = known(id)

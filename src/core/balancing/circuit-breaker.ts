@@ -3,7 +3,7 @@
  * for them.
  */
 import { type ExplainContext, explainEndpoint } from '../observing/explain.ts'
-import { backoffOf, type EndpointSnapshot } from '../scaling/scale.ts'
+import { currentBackoff, type EndpointSnapshot } from '../scaling/scale.ts'
 import { isHopeless } from '../workers/placement.ts'
 import { type StartFailure, startRemedy } from '../workers/start-failure.ts'
 import { isAwayCause } from '../workers/start-remedy.ts'
@@ -30,7 +30,7 @@ const MAX_CAUSE = 500
  * loop counts while its back-off is long, so that a request outlasts a cold start and a first crash. An unreachable
  * engine or registry does not count: it can return in seconds.
  */
-export function openCircuitOf(
+export function findOpenCircuit(
   snapshot: EndpointSnapshot,
   { startFailure, nowMs }: Pick<ExplainContext, 'startFailure' | 'nowMs'>,
 ): OpenCircuit | null {
@@ -48,7 +48,7 @@ export function openCircuitOf(
 
 function hopelessForMs(snapshot: EndpointSnapshot, startFailure: StartFailure | null, nowMs: number): number | null {
   if (startFailure !== null) return isAwayCause(startRemedy(startFailure).cause) ? null : LASTING_S * 1000
-  const { last, untilMs } = backoffOf(snapshot)
+  const { last, untilMs } = currentBackoff(snapshot)
   const backoffMs = untilMs - nowMs
   if (last !== null && backoffMs > 0) {
     if (isLastingStartFailure(last)) return Math.max(backoffMs, LASTING_S * 1000)

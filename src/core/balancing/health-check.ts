@@ -52,23 +52,23 @@ export const UNHEALTHY_BUSY_MS = 6 * 60_000
  * The health of a worker before its first check.
  * @param wasHealthy true if it was healthy in an earlier run of the server
  */
-export function unasked(nowMs: number, wasHealthy: boolean): WorkerHealth {
+export function uncheckedHealth(nowMs: number, wasHealthy: boolean): WorkerHealth {
   return { state: 'starting', sinceMs: nowMs, wasHealthy, failures: 0, last: null, nextAtMs: nowMs }
 }
 
 /** The health of a worker after one more result. */
-export function afterAnswer(health: WorkerHealth, answer: HealthAnswer, nowMs: number): WorkerHealth {
+export function healthAfterAnswer(health: WorkerHealth, answer: HealthAnswer, nowMs: number): WorkerHealth {
   const failures = isFailure(answer) ? health.failures + 1 : 0
   const state = stateAfter(health, answer, failures)
   const sinceMs = state === health.state ? health.sinceMs : nowMs
   const wasHealthy = health.wasHealthy || state === 'healthy'
   const next = { state, sinceMs, wasHealthy, failures, last: answer }
-  return { ...next, nextAtMs: nowMs + pauseOf(next, nowMs) }
+  return { ...next, nextAtMs: nowMs + nextPauseMs(next, nowMs) }
 }
 
 /** The health of a worker without an address, which cannot be checked yet. */
-export function afterNothing(health: WorkerHealth, nowMs: number): WorkerHealth {
-  return { ...health, nextAtMs: nowMs + pauseOf(health, nowMs) }
+export function healthWithoutAddress(health: WorkerHealth, nowMs: number): WorkerHealth {
+  return { ...health, nextAtMs: nowMs + nextPauseMs(health, nowMs) }
 }
 
 function isFailure(answer: HealthAnswer): boolean {
@@ -85,7 +85,7 @@ function stateAfter(health: WorkerHealth, answer: HealthAnswer, failures: number
   return 'unhealthy'
 }
 
-function pauseOf({ state, failures, wasHealthy, sinceMs }: Omit<WorkerHealth, 'nextAtMs'>, nowMs: number): number {
+function nextPauseMs({ state, failures, wasHealthy, sinceMs }: Omit<WorkerHealth, 'nextAtMs'>, nowMs: number): number {
   if (state === 'healthy') return failures === 0 ? HEALTHY_MS : SUSPECT_MS
   if (wasHealthy && failures > 0) return SUSPECT_MS
   return Math.min(Math.max(STARTING_MS.least, Math.round((nowMs - sinceMs) / 10)), STARTING_MS.most)
@@ -98,7 +98,7 @@ export interface Verdict {
 }
 
 /** Input of a verdict besides the health. */
-export interface Judged {
+export interface JudgedWorker {
   readonly serves: Serving
   /** The port of its health check, for messages. */
   readonly port: number
@@ -111,9 +111,9 @@ export interface Judged {
  * The verdict on a worker that has to end: it was not healthy within its time to start (8 min by default), initializes
  * again for as long, or is unhealthy for 60 s in a row, 6 min with requests in flight. Null if it may continue.
  */
-export function verdictOn(
+export function judgeHealth(
   health: WorkerHealth,
-  { serves, port, runsForMs, inFlight }: Judged,
+  { serves, port, runsForMs, inFlight }: JudgedWorker,
   nowMs: number,
 ): Verdict | null {
   if (health.state === 'healthy' || runsForMs === null) return null

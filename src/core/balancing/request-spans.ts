@@ -1,6 +1,6 @@
 /** The spans of a request of a load-balancing endpoint. */
 import type { RequestTrace } from '../observing/request-trace.ts'
-import { SPAN_NAMES, type Span, spanOf } from '../observing/span.ts'
+import { createSpan, SPAN_NAMES, type Span } from '../observing/span.ts'
 import type { AccessLogEntry } from './access-log-entry.ts'
 
 /** Limit of characters of a path. */
@@ -20,7 +20,7 @@ export function requestSpans(entry: AccessLogEntry, trace: RequestTrace, atMs: n
   const claimedMs = Math.min(atMs, startMs + waitMs)
   const about = { 'runyard.endpoint.id': endpointId }
   const answer = status === 0 ? {} : { 'http.response.status_code': status }
-  const whole = spanOf({
+  const whole = createSpan({
     traceId,
     spanId,
     parentId: clientSpanId,
@@ -39,7 +39,7 @@ export function requestSpans(entry: AccessLogEntry, trace: RequestTrace, atMs: n
     },
     error: status >= 500 ? String(status) : null,
   })
-  const wait = spanOf({
+  const wait = createSpan({
     traceId,
     spanId: queueSpanId,
     parentId: spanId,
@@ -49,7 +49,7 @@ export function requestSpans(entry: AccessLogEntry, trace: RequestTrace, atMs: n
     attributes: about,
   })
   if (tries === 0) return [whole, wait]
-  const worker = spanOf({
+  const worker = createSpan({
     traceId,
     spanId: workerSpanId,
     parentId: spanId,

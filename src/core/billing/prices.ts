@@ -44,7 +44,7 @@ export const CATALOG_PRICES: PriceList = {
   gpu: new Map(GPU_POOLS.map(({ id, pricePerHour }) => [id, Math.round((pricePerHour ?? 0) * MICROS)])),
 }
 
-/** Price of an hour of a worker of a flavor, see `flavorOf`; 0 for a flavor that is not hardware. */
+/** Price of an hour of a worker of a flavor, see `billedFlavor`; 0 for a flavor that is not hardware. */
 export function hourlyPrice(
   prices: PriceList,
   flavor: string,
@@ -70,7 +70,7 @@ export function dollars(micros: number): number {
   return micros / MICROS
 }
 
-type Json = Readonly<Record<string, unknown>>
+type JsonObject = Readonly<Record<string, unknown>>
 
 /**
  * A list of prices from JSON such as `{"gpu": {"ADA_24": 1.116, "default": 0.5}, "cpu": {"default": 0.02},
@@ -135,6 +135,6 @@ function toMicros(price: unknown): number | null {
   return micros <= MAX_DOLLARS * MICROS ? micros : null
 }
 
-function isObject(value: unknown): value is Json {
+function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -3,16 +3,16 @@
  * wait, workers by the time that they existed; all in hours of UTC.
  */
 import type { Compute } from '../endpoints/endpoint.ts'
-import { poolsOfTypes } from '../hardware/catalog.ts'
+import { poolsFromTypes } from '../hardware/catalog.ts'
 import type { JobStatus, Transition } from '../jobs/job.ts'
-import type { AskedOfPlatform, Placement } from '../workers/placement.ts'
+import type { Placement, PlatformRequest } from '../workers/placement.ts'
 import type { ReportedPlace } from '../workers/platform-report.ts'
 
 /** Length of the spans in which usage is counted. */
 export const HOUR_MS = 3_600_000
 
 /** The hour that an instant falls into, as the instant of its beginning. */
-export function hourOf(atMs: number): number {
+export function hourStart(atMs: number): number {
   return atMs - (((atMs % HOUR_MS) + HOUR_MS) % HOUR_MS)
 }
 
@@ -75,7 +75,7 @@ const ENDS: Partial<Record<JobStatus, keyof JobUsage>> = {
  * lost.
  * @param to the next state; `expired` for a job that is removed before it was done
  */
-export function usageOfMove(
+export function usageFromMove(
   transition: Transition | 'expire',
   to: JobStatus | 'expired',
   span: UsageSpan,
@@ -164,7 +164,7 @@ export interface WorkerCount {
 export function countWorker(meter: WorkerMeter, untilMs: number): WorkerCount {
   const { countedUntilMs, countedIdleMs, countedFrozenMs } = meter
   if (untilMs <= countedUntilMs) return { hours: [], countedUntilMs, countedIdleMs, countedFrozenMs }
-  const fromMs = Math.max(countedUntilMs, hourOf(untilMs) - FARTHEST_HOURS * HOUR_MS)
+  const fromMs = Math.max(countedUntilMs, hourStart(untilMs) - FARTHEST_HOURS * HOUR_MS)
   const readyMs = Math.min(Math.max(meter.readyAtMs ?? untilMs, fromMs), untilMs)
   const since = (sinceMs: number | null) => (sinceMs === null ? 0 : Math.max(0, untilMs - sinceMs))
   const frozenTotal = meter.readyAtMs === null ? 0 : meter.frozenMs + since(meter.frozenSinceMs)
@@ -173,7 +173,7 @@ export function countWorker(meter: WorkerMeter, untilMs: number): WorkerCount {
   const idle = Math.min(Math.max(0, idleTotal - countedIdleMs), untilMs - readyMs - frozen)
   const hours: { hourMs: number; usage: WorkerUsage }[] = []
   for (let atMs = fromMs; atMs < untilMs; ) {
-    const hourMs = hourOf(atMs)
+    const hourMs = hourStart(atMs)
     const endMs = Math.min(hourMs + HOUR_MS, untilMs)
     const readyBefore = Math.max(0, atMs - readyMs)
     const readyAfter = Math.max(0, endMs - readyMs)
@@ -203,8 +203,12 @@ export const WAITING_FLAVOR = 'waiting'
  * that its endpoint names. For a worker on a platform it is the hardware that the platform reports, else the
  * requested one.
  */
-export function flavorOf(placement: Placement | null, compute: Compute, place: ReportedPlace | null = null): string {
-  if (placement?.asked !== undefined) return flavorOfAsked(placement.asked, place)
+export function billedFlavor(
+  placement: Placement | null,
+  compute: Compute,
+  place: ReportedPlace | null = null,
+): string {
+  if (placement?.asked !== undefined) return requestedFlavor(placement.asked, place)
   if (placement !== null) {
     const { gpus, pool, flavor, vcpus } = placement
     if (gpus.length > 0) return `gpu:${pool}:${gpus.length}`
@@ -216,9 +220,9 @@ export function flavorOf(placement: Placement | null, compute: Compute, place: R
   return config === undefined ? 'cpu:any' : `cpu:${config.flavor}:${config.vcpuCount}`
 }
 
-function flavorOfAsked({ gpus, pool, cpu }: AskedOfPlatform, place: ReportedPlace | null): string {
+function requestedFlavor({ gpus, pool, cpu }: PlatformRequest, place: ReportedPlace | null): string {
   if (gpus > 0) {
-    const reported = place?.gpuType == null ? null : poolsOfTypes([place.gpuType]).pools[0]
+    const reported = place?.gpuType == null ? null : poolsFromTypes([place.gpuType]).pools[0]
     return `gpu:${reported ?? pool ?? 'any'}:${place === null || place.gpuCount === 0 ? gpus : place.gpuCount}`
   }
   return cpu === null ? 'cpu:any' : `cpu:${cpu.flavor}:${cpu.vcpus}`

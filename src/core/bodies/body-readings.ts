@@ -6,8 +6,8 @@ import { readChunk, unreadableChunk } from '../jobs/chunk.ts'
 import type { Job } from '../jobs/job.ts'
 import { readResult, unreadableResult } from '../jobs/result.ts'
 import { readSubmission } from '../jobs/submission.ts'
-import { errorObjectOf, failureAnswer, failureOf, openAiAnswer, readOpenAiCall } from '../openai/openai.ts'
-import { isJson, itemsOfChunks, itemsOfOutput } from '../openai/openai-stream.ts'
+import { failureAnswer, failureObject, openAiAnswer, readErrorObject, readOpenAiCall } from '../openai/openai.ts'
+import { isJson, itemsFromChunks, itemsFromOutput } from '../openai/openai-stream.ts'
 import { readDocument } from './document-size.ts'
 
 /**
@@ -33,10 +33,10 @@ export const READINGS = {
   document: readDocument,
   openAiAnswer: (output: string, job: Job) => openAiAnswer(job, output),
   openAiFailure: (error: string, job: Job) => failureAnswer({ ...job, error }),
-  openAiError: errorObjectOf,
-  streamFailure: (error: string, job: Job) => failureOf({ ...job, error }),
-  streamItems: (_: string, chunks: readonly string[]) => itemsOfChunks(chunks),
-  outputItems: itemsOfOutput,
+  openAiError: readErrorObject,
+  streamFailure: (error: string, job: Job) => failureObject({ ...job, error }),
+  streamItems: (_: string, chunks: readonly string[]) => itemsFromChunks(chunks),
+  outputItems: itemsFromOutput,
   isJson,
   result: readResult,
   chunk: readChunk,
@@ -51,7 +51,7 @@ export type ReadingRest<Name extends ReadingName> =
   Parameters<Readings[Name]> extends [string, ...infer Rest] ? Rest : never
 
 /** The text of a body, decoded synchronously, without a byte order mark; null if its bytes are not UTF-8. */
-export function textOf(body: Body): string | null {
+export function decodeBody(body: Body): string | null {
   if (typeof body === 'string') return body
   const decoder = new TextDecoder('utf-8', { fatal: true })
   try {
@@ -79,7 +79,7 @@ export function readHere<Name extends ReadingName>(
   rest: ReadingRest<Name>,
 ): ReturnType<Readings[Name]> {
   const read = READINGS[name] as (text: string, ...rest: unknown[]) => ReturnType<Readings[Name]>
-  const text = textOf(body)
+  const text = decodeBody(body)
   if (text !== null) return read(text, ...rest)
   const unreadable = OTHER_BYTES[name]
   if (unreadable === undefined) throw notUtf8()

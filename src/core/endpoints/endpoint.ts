@@ -6,8 +6,6 @@ import { MODEL_REFERENCE } from '../models/model-reference.ts'
 import { listItems } from '../text-parts.ts'
 import { domainProblem, type IsServerName, tidiedDomain } from './domain.ts'
 import {
-  type ConfigOf,
-  defaultsOf,
   type FieldTable,
   formProblems,
   immediate,
@@ -19,6 +17,8 @@ import {
   namesIn,
   problemsIn,
   released,
+  type TableValues,
+  tableDefaults,
 } from './field.ts'
 import { cudaProblems, type Environment, envProblems, isSameEnv } from './template.ts'
 
@@ -112,7 +112,7 @@ export const ENDPOINT_FIELDS = {
 } satisfies FieldTable
 
 /** The configuration of an endpoint: a value of each of {@link ENDPOINT_FIELDS}. */
-export interface EndpointConfig extends ConfigOf<typeof ENDPOINT_FIELDS> {}
+export interface EndpointConfig extends TableValues<typeof ENDPOINT_FIELDS> {}
 
 /** An endpoint as the store keeps it. `version` grows with each change that workers must see. */
 export interface Endpoint extends EndpointConfig {
@@ -142,7 +142,7 @@ export interface EndpointCounters {
 }
 
 /** Defaults of an endpoint through GraphQL. */
-export const ENDPOINT_DEFAULTS = defaultsOf(ENDPOINT_FIELDS) as Omit<EndpointConfig, 'name' | 'compute' | 'scaler'>
+export const ENDPOINT_DEFAULTS = tableDefaults(ENDPOINT_FIELDS) as Omit<EndpointConfig, 'name' | 'compute' | 'scaler'>
 
 /** Default scaler of an endpoint, by type. */
 export const SCALER_DEFAULTS = {

@@ -71,7 +71,7 @@ const PLAIN = { listed: null, audited: 'value', applies: () => true, check: () =
 export type FieldTable = Readonly<Record<string, ConfigField<unknown>>>
 
 /** The values of a table. */
-export type ConfigOf<Table> = {
+export type TableValues<Table> = {
   readonly [Name in keyof Table]: Table[Name] extends { readonly fallback: infer Value | undefined } ? Value : never
 }
 
@@ -100,7 +100,7 @@ export function picked<Of, Name extends keyof Of>(value: Of, names: readonly Nam
 }
 
 /** The defaults of a table: all values that a new object has unless its creator gives others. */
-export function defaultsOf(table: FieldTable): Readonly<Record<string, unknown>> {
+export function tableDefaults(table: FieldTable): Readonly<Record<string, unknown>> {
   const entries = Object.entries(table).map(([name, { fallback }]) => [name, fallback] as const)
   return Object.fromEntries(entries.filter(([, fallback]) => fallback !== undefined))
 }

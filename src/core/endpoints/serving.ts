@@ -40,7 +40,7 @@ type Environment = Readonly<Record<string, string>>
  * `/ping`; `RUNPOD_INIT_TIMEOUT` as for workers of queues. A value that {@link servingProblem} refuses counts as
  * missing.
  */
-export function servingOf(env: Environment): Serving {
+export function readServing(env: Environment): Serving {
   const port = integerIn(env.PORT, 65_535) ?? DEFAULT_PORT
   const path = env.HEALTH_CHECK_PATH
   const sleepHooks = readSleepHooks(env)
@@ -85,7 +85,7 @@ export function servingWithSecrets(saved: Environment, resolved: Environment): S
   const { HEALTH_CHECK_PATH, RUNYARD_SLEEP_URL, RUNYARD_WAKE_URL } = saved
   const shown = Object.entries({ HEALTH_CHECK_PATH, RUNYARD_SLEEP_URL, RUNYARD_WAKE_URL })
   const references = shown.filter((entry): entry is [string, string] => entry[1] !== undefined)
-  return servingOf({ ...resolved, ...Object.fromEntries(references) })
+  return readServing({ ...resolved, ...Object.fromEntries(references) })
 }
 
 /** True if a text, with secrets resolved, can be the path of a health check. */
@@ -98,14 +98,14 @@ export function isHealthPath(text: string): boolean {
  * encoded.
  */
 export function shownHealthPath(env: Environment): string {
-  const { healthPath } = servingOf(env)
+  const { healthPath } = readServing(env)
   if (secretNames({ healthPath }).length === 0) return healthPath
   const encoded = encodeURI(healthPath)
   return encoded.startsWith('/') ? encoded : `/${encoded}`
 }
 
 /** Limit of concurrent requests of a worker with this environment, its RUNYARD_MAX_CONCURRENCY; null for no limit. */
-export function maxConcurrencyOf(env: Environment): number | null {
+export function readMaxConcurrency(env: Environment): number | null {
   return integerIn(env.RUNYARD_MAX_CONCURRENCY, MAX_CONCURRENCY)
 }
 
@@ -144,7 +144,7 @@ export function servingValueProblems(env: Environment, known: Environment = {}):
   return judged.map(envProblem)
 }
 
-function envProblem({ name, must }: Wrong): FieldProblem {
+function envProblem({ name, must }: WrongVariable): FieldProblem {
   return fieldProblem('env', `must ${must}`, `the variable ${name}`)
 }
 
@@ -177,13 +177,13 @@ const RULES: Readonly<Record<string, VariableRule>> = {
   RUNPOD_INIT_TIMEOUT: { holds: isInitTimeout, must: `be a number of seconds from 1 to ${MAX_INIT_S}` },
 }
 
-interface Wrong {
+interface WrongVariable {
   readonly name: string
   readonly text: string
   readonly must: string
 }
 
-function wrongIn(env: Environment): Wrong[] {
+function wrongIn(env: Environment): WrongVariable[] {
   return Object.entries(RULES).flatMap(([name, { holds, must }]) => {
     const text = env[name]
     return text === undefined || holds(text) ? [] : [{ name, text, must }]
@@ -191,7 +191,7 @@ function wrongIn(env: Environment): Wrong[] {
 }
 
 /** Problems between variables that are each valid. */
-function wrongTogether(env: Environment): Wrong[] {
+function wrongTogether(env: Environment): WrongVariable[] {
   const pair = ['RUNYARD_SLEEP_URL', 'RUNYARD_WAKE_URL'] as const
   const given = pair.filter(name => env[name] !== undefined)
   const alone = given.length === 1 ? pair.filter(name => env[name] === undefined) : []

@@ -1,14 +1,14 @@
 import { type FieldProblem, fieldProblem, nameProblems } from '../field-problem.ts'
 import type { OwnerId, RegistryId, TemplateId } from '../ids.ts'
 import {
-  type ConfigOf,
-  defaultsOf,
   type FieldTable,
   immediate,
   kept,
   lengthProblems,
   problemsIn,
   released,
+  type TableValues,
+  tableDefaults,
 } from './field.ts'
 
 /** The variables of workers by their names. */
@@ -81,7 +81,7 @@ export const TEMPLATE_FIELDS = {
 } satisfies FieldTable
 
 /** The fields of a template that a caller sets. */
-export interface TemplateInput extends ConfigOf<typeof TEMPLATE_FIELDS> {}
+export interface TemplateInput extends TableValues<typeof TEMPLATE_FIELDS> {}
 
 /** A template as the store keeps it. */
 export interface Template extends TemplateInput {
@@ -93,7 +93,7 @@ export interface Template extends TemplateInput {
 }
 
 /** Default values of a template. */
-export const TEMPLATE_DEFAULTS = defaultsOf(TEMPLATE_FIELDS) as Omit<
+export const TEMPLATE_DEFAULTS = tableDefaults(TEMPLATE_FIELDS) as Omit<
   TemplateInput,
   'name' | 'image' | 'diskGb' | 'volumeGb'
 >

@@ -70,7 +70,7 @@ export type Availability = 'NONE' | 'LOW' | 'MEDIUM' | 'HIGH'
  * LOW for one worker, MEDIUM for up to three, HIGH for more.
  * @param workers number of workers that can run at once
  */
-export function availabilityOf(workers: number): Availability {
+export function availabilityFromCount(workers: number): Availability {
   if (workers < 1) return 'NONE'
   if (workers === 1) return 'LOW'
   return workers <= 3 ? 'MEDIUM' : 'HIGH'
@@ -84,17 +84,17 @@ export function cpuAvailability(
 ): Availability {
   const byCpu = machine.vcpus / vcpuCount
   const byMemory = machine.memoryGb / cpuMemoryGb(flavor, vcpuCount)
-  return availabilityOf(Math.floor(Math.min(byCpu, byMemory)))
+  return availabilityFromCount(Math.floor(Math.min(byCpu, byMemory)))
 }
 
 /** The pools of GPU types, and the types without a pool. */
-export function poolsOfTypes(types: readonly string[]): { pools: string[]; unknown: string[] } {
+export function poolsFromTypes(types: readonly string[]): { pools: string[]; unknown: string[] } {
   const poolOf = (type: string) => GPU_POOLS.find(pool => pool.gpuTypes.includes(type))?.id
   const pools = types.flatMap(type => poolOf(type) ?? [])
   return { pools: [...new Set(pools)], unknown: types.filter(type => poolOf(type) === undefined) }
 }
 
 /** The GPU types of pools, in the order of the pools. */
-export function typesOfPools(pools: readonly string[]): string[] {
+export function typesFromPools(pools: readonly string[]): string[] {
   return pools.flatMap(pool => POOL_BY_ID.get(pool)?.gpuTypes ?? [])
 }

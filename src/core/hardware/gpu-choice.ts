@@ -54,19 +54,19 @@ function choosable(here: readonly PooledType[]): PooledType[] {
 
 /** The type with this name; else all types whose names contain all words of it. */
 function typesNamed(word: string, types: readonly PooledType[]): PooledType[] {
-  const wantedWords = wordsOf(word)
+  const wantedWords = typeWords(word)
   if (wantedWords.length === 0) return []
-  const isSame = (text: string) => wordsOf(text).join(' ') === wantedWords.join(' ')
+  const isSame = (text: string) => typeWords(text).join(' ') === wantedWords.join(' ')
   const same = types.filter(({ id, name }) => isSame(id) || isSame(name))
   if (same.length > 0) return same
   return types.filter(({ id, name }) => {
-    const words = new Set([...wordsOf(id), ...wordsOf(name)])
+    const words = new Set([...typeWords(id), ...typeWords(name)])
     return wantedWords.every(wantedWord => words.has(wantedWord))
   })
 }
 
 /** The words that distinguish types. */
-function wordsOf(text: string): string[] {
+function typeWords(text: string): string[] {
   return text
     .toLowerCase()
     .split(/[^a-z0-9]+/)

@@ -55,14 +55,14 @@ export function gpuKey({ uuid, index }: Pick<MachineGpu, 'uuid' | 'index'>): str
 /** The type and the pool of a GPU. */
 export function cataloged(gpu: MachineGpu): CatalogedGpu {
   const catalogType = typeNamed(gpu.name)
-  return { gpu, type: catalogType?.id ?? tidyName(gpu.name), pool: catalogType?.pool ?? poolOfMemory(gpu.memoryGb) }
+  return { gpu, type: catalogType?.id ?? tidyName(gpu.name), pool: catalogType?.pool ?? poolFromMemory(gpu.memoryGb) }
 }
 
 /**
  * The pool for an amount of memory: the first pool in the catalog of the largest class that fits the card, with a
  * tolerance of a tenth; the smallest class for smaller cards.
  */
-export function poolOfMemory(memoryGb: number): string {
+export function poolFromMemory(memoryGb: number): string {
   const fitting = GPU_POOLS.filter(pool => pool.memoryGb * SHORT_OF <= memoryGb)
   const largest = Math.max(...fitting.map(pool => pool.memoryGb))
   return (fitting.find(pool => pool.memoryGb === largest) ?? GPU_POOLS[0]!).id

@@ -76,7 +76,7 @@ export function unpackTimes(bytes: Uint8Array, afterMs: number): AttemptTimes[] 
 }
 
 /** The times of a block. */
-export function timesOf({ atMs, packed }: Pick<TimesBlock, 'atMs' | 'packed'>): AttemptTimes[] {
+export function timesFromBlock({ atMs, packed }: Pick<TimesBlock, 'atMs' | 'packed'>): AttemptTimes[] {
   return unpackTimes(Uint8Array.fromBase64(packed), atMs)
 }
 

@@ -90,11 +90,11 @@ export function refusalToAdd(batch: Batch, more: number, unfinished: number): Ba
     const message = `batch ${batch.id} has ${batch.total} requests and may have ${BATCH.requests}, so ${more} more do not fit`
     return { code: 'conflict', message }
   }
-  return refusalOfQueue(more, unfinished)
+  return refusalToQueue(more, unfinished)
 }
 
 /** Refusal of more requests in batches of an endpoint; null if it may have them. See {@link refusalToAdd}. */
-export function refusalOfQueue(more: number, unfinished: number): BatchRefusal | null {
+export function refusalToQueue(more: number, unfinished: number): BatchRefusal | null {
   if (unfinished + more <= BATCH.unfinished) return null
   const limit = `the batches of the endpoint have ${unfinished} unfinished requests and may have ${BATCH.unfinished}`
   return { code: 'rate_limited', message: `${limit}; wait until some are done` }

@@ -1,4 +1,4 @@
-import { endOfString } from '../json/json-depth.ts'
+import { stringEnd } from '../json/json-depth.ts'
 import { isJsonObject, memberTexts, readJson, skipBlank, skipValue } from '../json/json-text.ts'
 
 /** Largest chunk that one item of a stream carries, in bytes of its JSON text. */
@@ -138,7 +138,7 @@ function largeSpans(text: string, leastBytes: number): Map<number, Span> {
     const code = text.charCodeAt(at)
     bytes += 1
     if (code === 0x22) {
-      const end = endOfString(text, at + 1)
+      const end = stringEnd(text, at + 1)
       bytes += Buffer.byteLength(text.slice(at + 1, end))
       at = end - 1
       continue

@@ -25,7 +25,7 @@ export function readTraceparent(header: string | null | undefined): string | nul
 }
 
 /** Context of a `traceparent`; null for a missing or malformed one. */
-export function traceContextOf(header: string | null | undefined): TraceContext | null {
+export function readTraceContext(header: string | null | undefined): TraceContext | null {
   const text = readTraceparent(header)
   if (text === null) return null
   const [, traceId, spanId, flags] = text.split('-') as [string, string, string, string]
@@ -33,6 +33,6 @@ export function traceContextOf(header: string | null | undefined): TraceContext 
 }
 
 /** The `traceparent` of a context. */
-export function traceparentOf({ traceId, spanId, sampled }: TraceContext): string {
+export function formatTraceparent({ traceId, spanId, sampled }: TraceContext): string {
   return `00-${traceId}-${spanId}-${sampled ? '01' : '00'}`
 }

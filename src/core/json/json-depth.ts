@@ -16,7 +16,7 @@ export function isTooDeep(text: string): boolean {
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at)
     if (code === QUOTE) {
-      at = endOfString(text, at + 1) - 1
+      at = stringEnd(text, at + 1) - 1
       continue
     }
     // With this bit set, [ and { are 0x7b, ] and } are 0x7d.
@@ -33,7 +33,7 @@ export function isTooDeep(text: string): boolean {
  * The end of the string whose first character is at `from`. A loop, since a pattern that repeats a group overflows on
  * megabytes.
  */
-export function endOfString(text: string, from: number): number {
+export function stringEnd(text: string, from: number): number {
   for (let at = from; ; ) {
     const quote = text.indexOf('"', at)
     if (quote === -1) return text.length

@@ -1,5 +1,5 @@
 /** JSON texts that keep every character except blanks: numbers, names and their order do not change. */
-import { endOfString } from './json-depth.ts'
+import { stringEnd } from './json-depth.ts'
 import { memberTexts } from './json-text.ts'
 
 /** A JSON value with its original text, for {@link jsonText}. */
@@ -39,7 +39,7 @@ export function jsonText(value: unknown): string {
 
 /** A JSON text without blanks between its parts. @param text valid JSON */
 export function compactJson(text: string): string {
-  return [...partsOf(text)].join('')
+  return [...jsonParts(text)].join('')
 }
 
 /**
@@ -51,7 +51,7 @@ export function indentedJson(text: string): string {
   let depth = 0
   let previous = ''
   const newLine = () => `\n${'  '.repeat(depth)}`
-  for (const part of partsOf(text)) {
+  for (const part of jsonParts(text)) {
     const opens = part === '{' || part === '['
     const closes = part === '}' || part === ']'
     if (closes) depth -= 1
@@ -68,22 +68,22 @@ const PUNCTUATION = '{}[],:'
 const BLANKS = ' \n\r\t'
 
 /** The parts of a JSON text: punctuation, strings, and plain values such as numbers. */
-function* partsOf(text: string): Generator<string, void> {
+function* jsonParts(text: string): Generator<string, void> {
   let at = 0
   while (at < text.length) {
     const character = text[at]!
     if (BLANKS.includes(character)) at += 1
     else {
-      const end = endOfPart(text, at)
+      const end = partEnd(text, at)
       yield text.slice(at, end)
       at = end
     }
   }
 }
 
-function endOfPart(text: string, from: number): number {
+function partEnd(text: string, from: number): number {
   if (PUNCTUATION.includes(text[from]!)) return from + 1
-  if (text[from] === '"') return endOfString(text, from + 1)
+  if (text[from] === '"') return stringEnd(text, from + 1)
   let end = from + 1
   while (end < text.length && !PUNCTUATION.includes(text[end]!) && !BLANKS.includes(text[end]!)) end += 1
   return end

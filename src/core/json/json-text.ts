@@ -1,5 +1,5 @@
 import { textBefore } from '../text-parts.ts'
-import { endOfString, isTooDeep, TOO_DEEP } from './json-depth.ts'
+import { isTooDeep, stringEnd, TOO_DEEP } from './json-depth.ts'
 
 /** The outcome of reading a JSON text: its value, the text to keep, and the number of repairs. */
 export type JsonReading =
@@ -79,7 +79,7 @@ function replaceNonFinite(text: string): { text: string; replaced: number } {
   const pieces: string[] = []
   let from = 0
   for (let match = token.exec(text); match !== null; match = token.exec(text)) {
-    if (match[0] === '"') token.lastIndex = endOfString(text, token.lastIndex)
+    if (match[0] === '"') token.lastIndex = stringEnd(text, token.lastIndex)
     else {
       pieces.push(text.slice(from, match.index), 'null')
       from = token.lastIndex
@@ -97,7 +97,7 @@ export function skipBlank(text: string, from: number): number {
 
 const PLAIN = /[^,:\]}\s]+/y
 
-function endOfPlain(text: string, from: number): number {
+function plainEnd(text: string, from: number): number {
   PLAIN.lastIndex = from
   return PLAIN.test(text) ? PLAIN.lastIndex : text.length
 }
@@ -108,7 +108,7 @@ export function skipValue(text: string, from: number): number {
   let depth = 0
   do {
     const character = text[at]
-    if (character === '"') at = endOfString(text, at + 1)
+    if (character === '"') at = stringEnd(text, at + 1)
     else if (character === '{' || character === '[') {
       depth += 1
       at += 1
@@ -116,7 +116,7 @@ export function skipValue(text: string, from: number): number {
       depth -= 1
       at += 1
     } else if (character === ',' || character === ':') at += 1
-    else at = endOfPlain(text, at)
+    else at = plainEnd(text, at)
     if (depth > 0) at = skipBlank(text, at)
   } while (depth > 0)
   return at

@@ -6,7 +6,7 @@ export const SLICE_CHARACTERS = 262_144
 /**
  * The texts one after the other, in slices of at most {@link SLICE_CHARACTERS} and one; short texts share a slice.
  */
-export function* slicesOf(texts: Iterable<string>): Generator<string, void> {
+export function* gatherSlices(texts: Iterable<string>): Generator<string, void> {
   let gathered = ''
   for (const text of texts) {
     if (gathered.length + text.length > SLICE_CHARACTERS && gathered !== '') {
@@ -15,7 +15,7 @@ export function* slicesOf(texts: Iterable<string>): Generator<string, void> {
     }
     let at = 0
     while (text.length - at > SLICE_CHARACTERS) {
-      const end = endOfSlice(text, at)
+      const end = sliceEnd(text, at)
       yield text.slice(at, end)
       at = end
     }
@@ -25,7 +25,7 @@ export function* slicesOf(texts: Iterable<string>): Generator<string, void> {
 }
 
 /** A surrogate pair is not cut. */
-function endOfSlice(text: string, start: number): number {
+function sliceEnd(text: string, start: number): number {
   const end = start + SLICE_CHARACTERS
   const last = text.charCodeAt(end - 1)
   return last >= 0xd800 && last <= 0xdbff ? end + 1 : end

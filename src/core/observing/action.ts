@@ -59,15 +59,15 @@ const SETTINGS_OPTIONS: Readonly<Record<string, readonly string[]>> = {
  * The command line of an action, ready to paste; null if no command does it. `<...>` stands for a value that the
  * person chooses.
  */
-export function commandOf(action: Action, endpoint: EndpointId): string | null {
-  const words = wordsOf(action, endpoint)
+export function actionCommand(action: Action, endpoint: EndpointId): string | null {
+  const words = commandWords(action, endpoint)
   return words === null ? null : words.map(word => (/^<[\w/= ]+>$/.test(word) ? word : shellWord(word))).join(' ')
 }
 
-function wordsOf(action: Action, id: EndpointId): readonly string[] | null {
+function commandWords(action: Action, id: EndpointId): readonly string[] | null {
   switch (action.kind) {
     case 'set':
-      return ['runyard', 'endpoints', 'update', id, ...optionOf(action)]
+      return ['runyard', 'endpoints', 'update', id, ...settingOption(action)]
     case 'rollback':
     case 'promote':
       return ['runyard', 'endpoints', action.kind, id, String(action.version)]
@@ -92,7 +92,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   'gpu.count': '--gpu-count',
 }
 
-function optionOf({ field, value }: ActionOf<'set'>): readonly string[] {
+function settingOption({ field, value }: ActionOf<'set'>): readonly string[] {
   if (field.startsWith('env.')) return ['--env', `${field.slice('env.'.length)}=${value}`]
   if (field === 'scaling') return ['--scaler', Object.values(value).join(':')]
   const option = OPTIONS[field]

@@ -112,7 +112,7 @@ export interface GpuFacts {
 /** Outcome of a call from inside a container to a listener. */
 export type ProbeOutcome =
   | { readonly what: 'reached'; readonly image: string }
-  | { readonly what: 'unreached'; readonly image: string; readonly said: string }
+  | { readonly what: 'unreached'; readonly image: string; readonly error: string }
   | { readonly what: 'untested'; readonly why: string }
 
 const GB = 1_000_000_000
@@ -134,7 +134,7 @@ const DAY_MS = 24 * 60 * 60_000
 const FILES = { warn: 4_096, fail: 512 }
 
 /** The finding about the version of Node. @param version as `26.10.0` */
-export function ofNode(version: string): Finding {
+export function checkNode(version: string): Finding {
   const isOld = Number(version.split('.')[0]) < NEWEST_NODE
   return isOld
     ? fail('node', `Node ${version} is too old`, `start bin/runyard, which brings Node ${NEWEST_NODE}`)
@@ -142,7 +142,7 @@ export function ofNode(version: string): Finding {
 }
 
 /** The finding about the data directory: it must be usable and private to its owner, and the disk must have room. */
-export function ofDataDir({ path, kind, refusal, mode, freeBytes }: DataDirFacts): Finding[] {
+export function checkDataDir({ path, kind, refusal, mode, freeBytes }: DataDirFacts): Finding[] {
   return [folderFinding(), diskFinding('disk', freeBytes, DISK, 'database, logs and network volumes')]
 
   function folderFinding(): Finding {
@@ -164,7 +164,7 @@ export function ofDataDir({ path, kind, refusal, mode, freeBytes }: DataDirFacts
  * The finding about memory for workers.
  * @param totalBytes the part of the machine's memory that this process may use
  */
-export function ofMemory({ totalBytes, freeBytes }: { totalBytes: number; freeBytes: number }): Finding {
+export function checkMemory({ totalBytes, freeBytes }: { totalBytes: number; freeBytes: number }): Finding {
   const free = Math.floor(freeBytes / 2 ** 20)
   const message = `${free} MiB of ${Math.floor(totalBytes / 2 ** 20)} MiB are free`
   if (free < MEMORY.failMb) return fail('memory', message, 'end something else, or use a larger machine')
@@ -179,7 +179,7 @@ export function ofMemory({ totalBytes, freeBytes }: { totalBytes: number; freeBy
  * @param lack null if a cage was made; else the problem and its remedy
  * @param limits limits that a cage would enforce, as a clause
  */
-export function ofCage(
+export function checkCage(
   wanted: 'auto' | 'required' | 'off',
   lack: { readonly problem: string; readonly action: string } | null,
   limits: string,
@@ -200,7 +200,7 @@ export function ofCage(
  * The finding about stray processes: those that workers without a cage started must end with them.
  * @param lack null if their processes get a mark; else the problem and its remedy
  */
-export function ofStrays(lack: { readonly problem: string; readonly action: string } | null): Finding {
+export function checkStrays(lack: { readonly problem: string; readonly action: string } | null): Finding {
   if (lack === null)
     return ok('strays', 'what a worker has started ends with it, including processes that left its session')
   return warn('strays', strayProblem(lack), lack.action)
@@ -211,7 +211,7 @@ export function ofStrays(lack: { readonly problem: string; readonly action: stri
  * @param wanted the part of the network that they should reach
  * @param lack null if such a network was made; else the problem and its remedy
  */
-export function ofWorkerNetwork(
+export function checkWorkerNetwork(
   wanted: 'open' | 'server' | 'shared',
   lack: { readonly problem: string; readonly action: string } | null,
 ): Finding {
@@ -221,7 +221,7 @@ export function ofWorkerNetwork(
 }
 
 /** The finding about the limit of connections. @param limit null if the system does not report it */
-export function ofOpenFiles(limit: number | null): Finding {
+export function checkOpenFiles(limit: number | null): Finding {
   if (limit === null) return skip('open files', 'this system does not say how many files may be open')
   const message = `${limit} files and connections may be open`
   const action = 'raise it with ulimit -n, or LimitNOFILE= of the systemd service'
@@ -236,7 +236,7 @@ export type CertificateState =
   | { readonly problem: string }
 
 /** The finding about HTTPS, and the expiry of its certificate. */
-export function ofCertificate(state: CertificateState, nowMs: number): Finding {
+export function checkCertificate(state: CertificateState, nowMs: number): Finding {
   if ('problem' in state) return fail('certificate', state.problem, 'give files that fit in --tls-cert and --tls-key')
   const { subject, expiresAtMs } = state
   const days = Math.floor((expiresAtMs - nowMs) / DAY_MS)
@@ -246,7 +246,7 @@ export function ofCertificate(state: CertificateState, nowMs: number): Finding {
 }
 
 /** The finding about the port of the server. */
-export function ofPort({ host, port, serverUrl, problem, holder }: PortFacts): Finding {
+export function checkPort({ host, port, serverUrl, problem, holder }: PortFacts): Finding {
   if (serverUrl !== null) return ok('server', `it runs and answers at ${serverUrl}`)
   if (problem === null) return ok('port', `${host} port ${port} is free; no server runs`)
   if (problem === 'EADDRINUSE')
@@ -262,7 +262,7 @@ export function ofPort({ host, port, serverUrl, problem, holder }: PortFacts): F
 }
 
 /** The finding about the database and its clock. */
-export function ofDatabase({ kind, problem, remedy, version, skewMs }: DatabaseFacts): Finding[] {
+export function checkDatabase({ kind, problem, remedy, version, skewMs }: DatabaseFacts): Finding[] {
   const name = kind === 'file' ? 'the embedded database' : 'PostgreSQL'
   if (problem !== null) {
     const usual = kind === 'file' ? 'restore a backup, or give another --data-dir' : 'see --database'
@@ -276,7 +276,7 @@ export function ofDatabase({ kind, problem, remedy, version, skewMs }: DatabaseF
  * The finding about the clock of the machine against the time of the server.
  * @param aheadMs difference by which it is ahead; null if no server has run
  */
-export function ofServerTime(aheadMs: number | null): Finding[] {
+export function checkServerTime(aheadMs: number | null): Finding[] {
   if (aheadMs === null) return []
   const agrees = Math.abs(aheadMs) <= CLOCK_STEP_MS
   if (agrees) return [ok('clock', 'the clock of this machine agrees with the time of the server')]
@@ -285,25 +285,25 @@ export function ofServerTime(aheadMs: number | null): Finding[] {
 }
 
 /** The finding about the age of the newest backup. */
-export function ofBackups({ folder, everyMs, problem, newestAgeMs, broken }: BackupFacts): Finding {
+export function checkBackups({ folder, everyMs, problem, newestAgeMs, broken }: BackupFacts): Finding {
   if (problem !== null) return fail('backups', `${folder} cannot be read: ${problem}`, 'see --backup-folder')
   const cause = 'the log of the server has the reason at backup.failed'
   if (newestAgeMs === null && broken.length > 0)
     return fail('backups', `${broken[0]} is not a complete backup, and ${folder} has no other`, cause)
   if (newestAgeMs === null) return warn('backups', `${folder} has no backup yet`, `start the server; ${cause}`)
-  const age = `the newest backup in ${folder} is ${hoursOf(newestAgeMs)} old`
+  const age = `the newest backup in ${folder} is ${hoursText(newestAgeMs)} old`
   if (newestAgeMs > MISSED * everyMs) return fail('backups', `${age}, and one is due every ${everyMs / HOUR_MS}`, cause)
   if (broken.length === 0) return ok('backups', age)
   const message = `${broken[0]} in ${folder} is not a complete backup: it was truncated or changed; ${age}`
   return warn('backups', message, 'copy it again from a complete one, or remove it')
 }
 
-function hoursOf(ms: number): string {
+function hoursText(ms: number): string {
   return `${Math.round(ms / HOUR_MS)} hours`
 }
 
 /** The finding about a cluster: it must answer, and permit the required actions. */
-export function ofCluster({ problem, address, version, namespace, missing, lacking }: ClusterState): Finding[] {
+export function checkCluster({ problem, address, version, namespace, missing, lacking }: ClusterState): Finding[] {
   if (problem !== null) {
     const action = 'see that kubectl reaches it with the same configuration (kubectl get pods)'
     return [
@@ -324,7 +324,7 @@ export function ofCluster({ problem, address, version, namespace, missing, lacki
 }
 
 /** The findings about an engine and its features that workers need. @param state null if no engine was found */
-export function ofEngine(state: EngineState | null): Finding[] {
+export function checkEngine(state: EngineState | null): Finding[] {
   if (state === null) {
     return [
       warn(
@@ -372,7 +372,7 @@ const GPUS_NOWHERE = 'none; workers of GPU endpoints run on the CPU'
  * @param isElsewhere true if containers run on a platform with machines of its own, whose GPUs are not those of this
  * machine
  */
-export function ofGpus(
+export function checkGpus(
   { nvidia, problem, nvidiaDriver, amd, hasCdi }: GpuFacts,
   engine: EngineState | null,
   isElsewhere = false,
@@ -400,7 +400,7 @@ export function ofGpus(
  * The finding about suspending processes. Missing support is no problem.
  * @param lack the reason, as a clause; null if the driver can suspend
  */
-export function ofGpuSuspend(lack: string | null): Finding {
+export function checkGpuSuspend(lack: string | null): Finding {
   if (lack === null) return ok('gpu suspend', 'the driver can suspend processes; runyard doctor --gpu tries it')
   return ok('gpu suspend', `processes keep their memory on the GPU while they are frozen: ${lack}`)
 }
@@ -409,7 +409,7 @@ export function ofGpuSuspend(lack: string | null): Finding {
  * The finding about the network from containers to the server.
  * @param network null with a reason if no network was found
  */
-export function ofNetwork(
+export function checkNetwork(
   reach: ContainerReach | null,
   network: { readonly name: string; readonly isolated: boolean } | null,
   problem: string | null,
@@ -430,7 +430,7 @@ export function ofNetwork(
 }
 
 /** The finding about a container's call to a listener of this machine. */
-export function ofProbe(outcome: ProbeOutcome, facts: Pick<EngineFacts, 'platform'> | null): Finding {
+export function checkProbe(outcome: ProbeOutcome, facts: Pick<EngineFacts, 'platform'> | null): Finding {
   if (outcome.what === 'untested') return skip('reachability', `not tested: ${outcome.why}`)
   if (outcome.what === 'reached') return ok('reachability', `a container of ${outcome.image} reached this machine`)
   const firewall = 'let the firewall accept what comes from the interface ry-* (its INPUT chain)'
@@ -438,7 +438,7 @@ export function ofProbe(outcome: ProbeOutcome, facts: Pick<EngineFacts, 'platfor
     facts?.platform === 'linux' ? firewall : 'give --docker-worker-address a name that leads to this machine'
   return fail(
     'reachability',
-    `a container of ${outcome.image} did not reach this machine${outcome.said === '' ? '' : `: ${outcome.said}`}`,
+    `a container of ${outcome.image} did not reach this machine${outcome.error === '' ? '' : `: ${outcome.error}`}`,
     action,
   )
 }

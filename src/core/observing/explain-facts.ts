@@ -5,9 +5,9 @@ import type { EndpointSnapshot } from '../scaling/scale.ts'
 import type { QueuedWorker } from '../workers/placement.ts'
 import { reclaimText, waitForPlaceText } from '../workers/platform-report.ts'
 import { takesJobs, type WorkerLoad, waitsForPlace } from '../workers/worker.ts'
-import { phaseOf, type WorkerPhase } from '../workers/worker-phase.ts'
+import { presentPhase, type WorkerPhase } from '../workers/worker-phase.ts'
 import { problemText } from '../workers/worker-problem.ts'
-import { wordsOf } from './explain-words.ts'
+import { endpointWords } from './explain-words.ts'
 
 /**
  * Workers that can get jobs or requests: those of the current version, and older ones until one of the current
@@ -64,7 +64,7 @@ const SERVING_PHASE_TEXTS: Partial<Record<WorkerPhase, string>> = {
 
 /** A worker's phase: "worker w1 downloads its image (43 %), for 12 s". */
 export function phaseText(worker: WorkerLoad, nowMs: number, pullPercent: PullPercent): string {
-  const { phase, sinceMs } = phaseOf(worker)
+  const { phase, sinceMs } = presentPhase(worker)
   const asleep = phase === 'frozen' && worker.asleepAtMs !== null ? 'sleeps without its GPUs' : undefined
   const waits = waitsForPlace(worker) ? worker.platform!.waits : null
   const place = waits === null ? undefined : 'waits for a place on its platform'
@@ -117,7 +117,7 @@ export function queuedWorkerFacts(queued: readonly QueuedWorker[], nowMs: number
 /** The length of the queue, the work in progress, and the number of workers. */
 export function queueFact(snapshot: EndpointSnapshot, nowMs: number): string {
   const { queue, endpoint, workers, requests } = snapshot
-  const { thing } = wordsOf(snapshot)
+  const { thing } = endpointWords(snapshot)
   const waiting = queue.queued + queue.queuedLowPriority
   const first = queue.headQueuedAtMs === null ? '' : `, the first for ${roughDuration(nowMs - queue.headQueuedAtMs)}`
   const low = queue.queuedLowPriority > 0 ? ` (${queue.queuedLowPriority} of low priority)` : ''

@@ -5,12 +5,12 @@ import { isSuspect, type Job } from '../jobs/job.ts'
 import type { EndpointSnapshot } from '../scaling/scale.ts'
 import type { Action } from './action.ts'
 import { type ExplainContext, explainEndpoint, runsAlone } from './explain.ts'
-import { notesOn } from './explain-notes.ts'
+import { endpointNotes } from './explain-notes.ts'
 import { leavingText } from './explain-place.ts'
 import { type Explanation, plain } from './explanation.ts'
 
 /** Limit of counted requests of a batch that come before a job: a batch may have a million. */
-export const MAX_REQUESTS_BEFORE = 1_000
+export const MAX_REQUESTS_AHEAD = 1_000
 
 /**
  * The batch whose turn a job waits for, and the number of its requests that come before the job, counted to {@link
@@ -18,7 +18,7 @@ export const MAX_REQUESTS_BEFORE = 1_000
  */
 export interface BatchWait {
   readonly batchId: BatchId
-  readonly before: number
+  readonly requestsAhead: number
 }
 
 /** The explanation of the wait, the run or the end of one job. @param batch null for a job that is in no batch */
@@ -46,7 +46,7 @@ export function explainJob(
         `attempt ${job.attempt} runs on worker ${job.workerId}${leavingText(snapshot, job.workerId)}`,
       ),
       sinceMs: job.startedAtMs,
-      notes: notesOn(snapshot, context),
+      notes: endpointNotes(snapshot, context),
     }
   }
   const why = job.error === null ? '' : `: ${errorLine(job.error)}`
@@ -56,7 +56,7 @@ export function explainJob(
 /** If workers work, the job waits for its batch. A problem of the workers is the same for all jobs. */
 function inBatch(reason: Explanation, batch: BatchWait | null): Explanation {
   if (batch === null || (reason.cause !== 'max_reached' && reason.cause !== 'running')) return reason
-  const count = batch.before < MAX_REQUESTS_BEFORE ? batch.before : `at least ${MAX_REQUESTS_BEFORE}`
+  const count = batch.requestsAhead < MAX_REQUESTS_AHEAD ? batch.requestsAhead : `at least ${MAX_REQUESTS_AHEAD}`
   const order = `${count} of its requests come before this one`
   const summary = `${reason.summary}; batch ${batch.batchId} takes turns with the other jobs, and ${order}`
   const batches: Action = { kind: 'open', title: 'See the batches', page: 'batches', part: null }

@@ -5,8 +5,8 @@ import type { WorkerId } from '../ids.ts'
 import type { AttemptTimes } from '../jobs/attempt-times.ts'
 import { freezesIdle } from '../scaling/frozen-plan.ts'
 import { startsAfterIdleEnds } from '../scaling/idle-advice.ts'
-import { backoffOf, type EndpointSnapshot } from '../scaling/scale.ts'
-import { gpuCountOf } from '../workers/placement.ts'
+import { currentBackoff, type EndpointSnapshot } from '../scaling/scale.ts'
+import { countGpus } from '../workers/placement.ts'
 import { exitText } from '../workers/worker.ts'
 import { type PortConflict, portConflictText } from '../workers/worker-exit.ts'
 import { remedyForExit, SHARED_PORTS, sharedPortsAdvice } from '../workers/worker-failure.ts'
@@ -15,7 +15,7 @@ import { type Note, plainNote } from './explanation.ts'
 import { type ActionFacts, actionsOnFailure, keepIdle, moreWorkers } from './fix-actions.ts'
 import { settingAdvice } from './setting-advice.ts'
 
-/** Facts for {@link notesOn} besides the snapshot. */
+/** Facts for {@link endpointNotes} besides the snapshot. */
 export interface NotesContext extends ActionFacts {
   /** True if workers of GPU endpoints run without a GPU, since the machine has no GPU. */
   readonly noGpus?: boolean
@@ -28,19 +28,19 @@ export interface NotesContext extends ActionFacts {
 }
 
 /** The notes on an endpoint. */
-export function notesOn(snapshot: EndpointSnapshot, context: NotesContext): Note[] {
+export function endpointNotes(snapshot: EndpointSnapshot, context: NotesContext): Note[] {
   const { noGpus = false, attempts = [], isElsewhere = false, portConflicts = new Map() } = context
-  const elsewhere = isElsewhere ? onPlatform(snapshot.endpoint) : []
+  const elsewhere = isElsewhere ? platformTexts(snapshot.endpoint) : []
   return [
-    ...[...onGpus(snapshot, noGpus), ...elsewhere].map(plainNote),
-    ...onTakenPorts(portConflicts, snapshot, context),
-    ...onPorts(snapshot, context),
-    ...onSettings(snapshot, attempts, context),
+    ...[...gpuTexts(snapshot, noGpus), ...elsewhere].map(plainNote),
+    ...takenPortNotes(portConflicts, snapshot, context),
+    ...crashNotes(snapshot, context),
+    ...settingNotes(snapshot, attempts, context),
   ]
 }
 
 /** Features without an effect on a platform. */
-function onPlatform(endpoint: Endpoint): string[] {
+function platformTexts(endpoint: Endpoint): string[] {
   const frozen =
     'FlashBoot has no effect on a cluster, which cannot freeze workers: idle ones end after the idle timeout'
   const models = 'models are kept on the machine of the server, so each worker on the cluster downloads its own'
@@ -51,9 +51,9 @@ function onPlatform(endpoint: Endpoint): string[] {
  * At most one setting: the one with the largest effect on the waits of the attempts, else the one that the exits of
  * workers suggest.
  */
-function onSettings(snapshot: EndpointSnapshot, attempts: readonly AttemptTimes[], facts: ActionFacts): Note[] {
+function settingNotes(snapshot: EndpointSnapshot, attempts: readonly AttemptTimes[], facts: ActionFacts): Note[] {
   const advice = settingAdvice(snapshot, attempts)
-  if (advice === null) return onIdleTimeout(snapshot)
+  if (advice === null) return idleTimeoutNotes(snapshot)
   const { id, name, workersMax, idleTimeoutS } = snapshot.endpoint
   const { setting, value, waited, waitedMs, attempts: of } = advice
   const isMax = setting === 'workersMax'
@@ -68,11 +68,11 @@ function onSettings(snapshot: EndpointSnapshot, attempts: readonly AttemptTimes[
   return [{ text, actions: [...changes, { kind: 'run', title: 'See what that costs', words, place: 'client' }] }]
 }
 
-function onGpus({ endpoint, workers }: EndpointSnapshot, noGpus: boolean): string[] {
+function gpuTexts({ endpoint, workers }: EndpointSnapshot, noGpus: boolean): string[] {
   const { compute } = endpoint
   if (compute.kind !== 'gpu') return []
   if (noGpus) return [`this machine has no GPU, so workers of ${endpoint.name} run on the CPU`]
-  const without = workers.filter(({ placement }) => placement !== null && gpuCountOf(placement) === 0)
+  const without = workers.filter(({ placement }) => placement !== null && countGpus(placement) === 0)
   if (without.length === 0) return []
   const [count, has] = [counted(without.length, 'worker'), without.length === 1 ? 'has' : 'have']
   return [
@@ -81,7 +81,7 @@ function onGpus({ endpoint, workers }: EndpointSnapshot, noGpus: boolean): strin
 }
 
 /** Running workers whose wanted port is in use: another program answers at it. */
-function onTakenPorts(
+function takenPortNotes(
   conflicts: ReadonlyMap<WorkerId, PortConflict>,
   snapshot: EndpointSnapshot,
   facts: ActionFacts,
@@ -93,8 +93,8 @@ function onTakenPorts(
 }
 
 /** Workers that crash beside working ones, because their wanted port is in use. */
-function onPorts(snapshot: EndpointSnapshot, facts: ActionFacts): Note[] {
-  const { last } = backoffOf(snapshot)
+function crashNotes(snapshot: EndpointSnapshot, facts: ActionFacts): Note[] {
+  const { last } = currentBackoff(snapshot)
   if (last === null || last.exit?.suspicion === undefined) return []
   if (!currentWorkers(snapshot).some(({ state }) => state === 'READY')) return []
   const { advice, fixes } = remedyForExit(last.exit, last.problem)
@@ -103,7 +103,7 @@ function onPorts(snapshot: EndpointSnapshot, facts: ActionFacts): Note[] {
 }
 
 /** Idle workers that end sooner than a new one starts. */
-function onIdleTimeout(snapshot: EndpointSnapshot): Note[] {
+function idleTimeoutNotes(snapshot: EndpointSnapshot): Note[] {
   const { name } = snapshot.endpoint
   const ends = startsAfterIdleEnds(snapshot)
   if (ends === null) return []
@@ -117,7 +117,7 @@ function onIdleTimeout(snapshot: EndpointSnapshot): Note[] {
 }
 
 /** Number of queued jobs that are suspects, which run alone; null for zero. */
-export function onSuspects({ queue: { suspectsQueued: count } }: EndpointSnapshot): string | null {
+export function suspectText({ queue: { suspectsQueued: count } }: EndpointSnapshot): string | null {
   if (count === 0) return null
   const [run, their, they] = count === 1 ? ['runs', 'its worker was', 'it'] : ['run', 'their workers were', 'they']
   return `${counted(count, 'queued job')} ${run} alone, because ${their} lost twice while ${they} ran`

@@ -8,10 +8,10 @@ import { reclaimText, type WaitForPlace, waitForPlaceText } from '../workers/pla
 import { waitsForPlace } from '../workers/worker.ts'
 import type { Action } from './action.ts'
 import { counted, currentWorkers } from './explain-facts.ts'
-import { wordsOf } from './explain-words.ts'
+import { endpointWords } from './explain-words.ts'
 import { machine, run, settings } from './fix-actions.ts'
 
-/** The causes of {@link placeWaitOf} and {@link lostNodeOf}. */
+/** The causes of {@link findPlaceWait} and {@link findLostNode}. */
 export const PLACE_CAUSES = ['unschedulable', 'cluster_quota', 'cluster_away', 'volume_pending', 'node_lost'] as const
 /** One of {@link PLACE_CAUSES}, or a cause that a machine without room shares. */
 export type PlaceCause = (typeof PLACE_CAUSES)[number] | 'no_capacity' | 'throttled'
@@ -69,7 +69,7 @@ const ACTIONS: Readonly<Record<WaitForPlace['kind'], readonly Action[]>> = {
  * The wait for a place, if all starting workers wait for one; null if another one starts, or the ready ones are
  * enough. It names the worker that has waited longest.
  */
-export function placeWaitOf(snapshot: EndpointSnapshot, nowMs: number): PlaceWait | null {
+export function findPlaceWait(snapshot: EndpointSnapshot, nowMs: number): PlaceWait | null {
   const current = currentWorkers(snapshot)
   const starting = current.filter(({ state }) => state === 'STARTING')
   const waiting = starting.filter(waitsForPlace)
@@ -95,7 +95,7 @@ export function placeWaitOf(snapshot: EndpointSnapshot, nowMs: number): PlaceWai
 }
 
 /** The wait because of a lost node, whose workers keep new ones from starting; null if no node is lost. */
-export function lostNodeOf(snapshot: EndpointSnapshot): PlaceWait | null {
+export function findLostNode(snapshot: EndpointSnapshot): PlaceWait | null {
   const { workers } = snapshot
   const lost = workers.filter(({ platform }) => platform?.leaves?.kind === 'node_lost')
   const [worker] = lost
@@ -104,7 +104,7 @@ export function lostNodeOf(snapshot: EndpointSnapshot): PlaceWait | null {
   const work =
     held === 0
       ? ''
-      : `; ${counted(held, wordsOf(snapshot).thing)} of it ${held === 1 ? 'goes' : 'go'} back once the cluster has given it up`
+      : `; ${counted(held, endpointWords(snapshot).thing)} of it ${held === 1 ? 'goes' : 'go'} back once the cluster has given it up`
   return {
     cause: 'node_lost',
     summary: `worker ${worker.id} ${reclaimText(worker.platform.leaves)}${work}`,

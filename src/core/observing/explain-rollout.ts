@@ -1,11 +1,11 @@
 /** Explains a release that does not work, besides the wait of jobs or requests. */
 
 import {
+  findRolloutState,
   isUnproven,
   MAX_ROLLOUT_CRASHES,
   type PlannedRelease,
   rolloutProblem,
-  rolloutStateOf,
 } from '../scaling/rollout.ts'
 import type { EndpointSnapshot } from '../scaling/scale.ts'
 import { type StartFailure, startRemedy } from '../workers/start-failure.ts'
@@ -42,9 +42,9 @@ export function withRollout(
   facts: ActionFacts = {},
 ): Explanation {
   const { rollout } = snapshot
-  const note = noteOf(snapshot, startFailure)
+  const note = rolloutNote(snapshot, startFailure)
   if (note === null) return explanation
-  if (rolloutStateOf(snapshot, startFailure) !== 'STOPPED')
+  if (findRolloutState(snapshot, startFailure) !== 'STOPPED')
     return { ...explanation, notes: [...explanation.notes, note] }
   const { stop } = rollout
   const stopped = stop === null ? afterCrashes(snapshot, startFailure, facts) : afterFailures(snapshot, facts)
@@ -121,14 +121,14 @@ export function withRolloutNote(
   snapshot: EndpointSnapshot,
   startFailure: StartFailure | null,
 ): Explanation {
-  const note = noteOf(snapshot, startFailure)
+  const note = rolloutNote(snapshot, startFailure)
   return note === null ? explanation : { ...explanation, notes: [...explanation.notes, note] }
 }
 
-function noteOf(snapshot: EndpointSnapshot, startFailure: StartFailure | null): Note | null {
+function rolloutNote(snapshot: EndpointSnapshot, startFailure: StartFailure | null): Note | null {
   const { version } = snapshot.endpoint
   const problem = rolloutProblem(snapshot, startFailure)
-  const state = rolloutStateOf(snapshot, startFailure)
+  const state = findRolloutState(snapshot, startFailure)
   if (state === 'CANARY') return canaryNote(snapshot, problem)
   if (problem === null) return null
   if (state === 'STOPPED') {

@@ -29,7 +29,7 @@ const REQUESTS: Words = {
 }
 
 /** The words for an endpoint. */
-export function wordsOf({ requests }: Pick<EndpointSnapshot, 'requests'>): Words {
+export function endpointWords({ requests }: Pick<EndpointSnapshot, 'requests'>): Words {
   return requests === undefined ? JOBS : REQUESTS
 }
 

@@ -2,12 +2,12 @@ import type { WorkerId } from '../ids.ts'
 import type { AttemptTimes } from '../jobs/attempt-times.ts'
 import { type DownloadProgress, progressText } from '../models/download-progress.ts'
 import type { Capacity } from '../scaling/plan.ts'
-import { backoffOf, desiredWorkers, type EndpointSnapshot } from '../scaling/scale.ts'
+import { currentBackoff, desiredWorkers, type EndpointSnapshot } from '../scaling/scale.ts'
 import { type StartFailure, startFailureText, startRemedy } from '../workers/start-failure.ts'
 import { type CrashBackoff, exitText, isFrozen, waitsForPlace } from '../workers/worker.ts'
 import type { PortConflict } from '../workers/worker-exit.ts'
-import { crashCauseOf, neverStarted, remedyForExit, remedyForProblem } from '../workers/worker-failure.ts'
-import { phaseOf, type WorkerPhase } from '../workers/worker-phase.ts'
+import { findCrashCause, neverStarted, remedyForExit, remedyForProblem } from '../workers/worker-failure.ts'
+import { presentPhase, type WorkerPhase } from '../workers/worker-phase.ts'
 import { problemText } from '../workers/worker-problem.ts'
 import type { Action } from './action.ts'
 import {
@@ -20,9 +20,9 @@ import {
   queueFact,
   workerFacts,
 } from './explain-facts.ts'
-import { notesOn, onSuspects } from './explain-notes.ts'
-import { lostNodeOf, placeWaitOf } from './explain-place.ts'
-import { placeAdvice, wordsOf } from './explain-words.ts'
+import { endpointNotes, suspectText } from './explain-notes.ts'
+import { findLostNode, findPlaceWait } from './explain-place.ts'
+import { endpointWords, placeAdvice } from './explain-words.ts'
 import { type Explanation, type Note, plain, type WaitCause } from './explanation.ts'
 import {
   type ActionFacts,
@@ -30,10 +30,10 @@ import {
   createSecrets,
   distinct,
   keepReady,
-  logsOf,
   moreWorkers,
   mostOnMachine,
   placeActions,
+  seeOutput,
   startSooner,
 } from './fix-actions.ts'
 import { settingAdvice } from './setting-advice.ts'
@@ -67,11 +67,11 @@ const LATE_MS = 20_000
  */
 export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainContext): Explanation {
   const { queue, requests } = snapshot
-  const notes = notesOn(snapshot, context)
+  const notes = endpointNotes(snapshot, context)
   if (queue.queued + queue.queuedLowPriority === 0) {
-    const { thing, underWay } = wordsOf(snapshot)
+    const { thing, underWay } = endpointWords(snapshot)
     const running = queue.inProgress > 0
-    const refusing = requests === undefined ? null : whyRefused(snapshot, context, running)
+    const refusing = requests === undefined ? null : findRefusal(snapshot, context, running)
     if (refusing !== null) return { ...refusing, notes }
     const summary = running ? `${counted(queue.inProgress, thing)} ${underWay}, none waiting` : `no ${thing} is waiting`
     return {
@@ -81,7 +81,7 @@ export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainCont
   }
   const explanation =
     paused(snapshot) ??
-    wrongWith(snapshot, context) ??
+    findObstacle(snapshot, context) ??
     starting(snapshot, context, false) ??
     waking(snapshot, context) ??
     thawing(snapshot, context) ??
@@ -94,7 +94,7 @@ export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainCont
     working(snapshot, context) ??
     undecided(snapshot)
   const facts = explanation.facts.length > 0 ? explanation.facts : [queueFact(snapshot, context.nowMs)]
-  const alone = onSuspects(snapshot)
+  const alone = suspectText(snapshot)
   if (alone === null) return { ...explanation, facts, notes }
   const othersWait = queue.suspectsQueued < queue.queued + queue.queuedLowPriority
   if (othersWait) return { ...explanation, facts, notes: [...notes, { text: alone, actions: [] }] }
@@ -120,14 +120,14 @@ const BUSY: ReadonlySet<WaitCause> = new Set(['max_reached', 'throttled', 'runni
  * The cause of refused requests. They wait for minutes at most, and at a paused endpoint not at all, so the queue may
  * be empty now.
  */
-function whyRefused(snapshot: EndpointSnapshot, context: ExplainContext, running: boolean): Explanation | null {
+function findRefusal(snapshot: EndpointSnapshot, context: ExplainContext, running: boolean): Explanation | null {
   const isPaused = paused(snapshot)
   if (isPaused !== null || running) return isPaused
-  return wrongWith(snapshot, context) ?? starting(snapshot, context, false) ?? downloading(snapshot, context)
+  return findObstacle(snapshot, context) ?? starting(snapshot, context, false) ?? downloading(snapshot, context)
 }
 
 /** The obstacle that keeps workers from working, even if nothing waits for them. */
-function wrongWith(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
+function findObstacle(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
   return cannotStart(snapshot, context) ?? unhealthyWorker(snapshot, context) ?? crashing(snapshot, context)
 }
 
@@ -135,7 +135,10 @@ function paused(snapshot: EndpointSnapshot): Explanation | null {
   const { endpoint, queue } = snapshot
   if (endpoint.workersMax > 0) return null
   return {
-    ...plain('paused', `endpoint ${endpoint.name} is paused: workersMax is 0, so ${wordsOf(snapshot).whilePaused}`),
+    ...plain(
+      'paused',
+      `endpoint ${endpoint.name} is paused: workersMax is 0, so ${endpointWords(snapshot).whilePaused}`,
+    ),
     advice: 'set workersMax to 1 or more',
     actions: moreWorkers(snapshot, {}, 1),
     sinceMs: queue.headQueuedAtMs,
@@ -167,7 +170,7 @@ function actionsOnStartFailure(
 
 /** A worker with a problem, if no other worker can take its work. */
 function unhealthyWorker(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
-  const { nowMs, pullPercent = unknown } = context
+  const { nowMs, pullPercent = noPercent } = context
   const current = currentWorkers(snapshot)
   const worker = current.find(({ problem }) => problem !== null)
   if (worker?.problem == null) return null
@@ -176,14 +179,14 @@ function unhealthyWorker(snapshot: EndpointSnapshot, context: ExplainContext): E
   return {
     ...plain(
       worker.problem.kind === 'check_failed' ? 'fitness_failed' : 'unhealthy',
-      `worker ${worker.id} ${wordsOf(snapshot).unhealthy}: ${problemText(worker.problem)}`,
+      `worker ${worker.id} ${endpointWords(snapshot).unhealthy}: ${problemText(worker.problem)}`,
     ),
     advice,
     actions: distinct([
       ...actionsOnFailure({ fixes, worker: worker.id, isRetried: false }, snapshot, context),
       REPLACE,
     ]),
-    sinceMs: worker.problemAtMs ?? phaseOf(worker).sinceMs,
+    sinceMs: worker.problemAtMs ?? presentPhase(worker).sinceMs,
     facts: workerFacts(snapshot, nowMs, pullPercent),
   }
 }
@@ -191,7 +194,7 @@ function unhealthyWorker(snapshot: EndpointSnapshot, context: ExplainContext): E
 const REPLACE: Action = { kind: 'restart', title: 'Replace the workers now' }
 
 function crashing(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
-  const backoff = backoffOf(snapshot)
+  const backoff = currentBackoff(snapshot)
   const { last } = backoff
   if (last === null || last.exit === null) return null
   if (currentWorkers(snapshot).some(({ state }) => state === 'READY')) return null
@@ -203,7 +206,7 @@ function crashing(snapshot: EndpointSnapshot, context: ExplainContext): Explanat
   const { advice, fixes } = remedyForExit(last.exit, last.problem)
   const worker = neverStarted(last) ? null : last.id
   return {
-    cause: crashCauseOf(last),
+    cause: findCrashCause(last),
     summary: `${crash}${nextTry(backoff, snapshot, context)}`,
     advice,
     sinceMs: last.exitedAtMs,
@@ -213,7 +216,11 @@ function crashing(snapshot: EndpointSnapshot, context: ExplainContext): Explanat
   }
 }
 
-function nextTry(backoff: CrashBackoff, snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: ExplainContext) {
+function nextTry(
+  backoff: CrashBackoff,
+  snapshot: EndpointSnapshot,
+  { nowMs, pullPercent = noPercent }: ExplainContext,
+) {
   const seconds = Math.ceil((backoff.untilMs - nowMs) / 1000)
   const wanted = desiredWorkers(snapshot, nowMs).desired > currentWorkers(snapshot).length
   if (seconds > 0) return wanted ? `; the next one starts in ${seconds} s` : ''
@@ -226,13 +233,13 @@ const WITH_OUTPUT: ReadonlySet<WorkerPhase> = new Set(['starting', 'initializing
 
 /** @param besides true if other workers may be ready */
 function starting(snapshot: EndpointSnapshot, context: ExplainContext, besides: boolean): Explanation | null {
-  const { nowMs, pullPercent = unknown } = context
+  const { nowMs, pullPercent = noPercent } = context
   const current = currentWorkers(snapshot)
   const onItsWay = current.filter(({ state }) => state === 'STARTING')
   const worker = onItsWay.find(one => !waitsForPlace(one)) ?? onItsWay[0]
-  if (worker === undefined || (waitsForPlace(worker) && placeWaitOf(snapshot, nowMs) !== null)) return null
+  if (worker === undefined || (waitsForPlace(worker) && findPlaceWait(snapshot, nowMs) !== null)) return null
   if (!besides && current.some(({ state }) => state === 'READY')) return null
-  const { phase, sinceMs } = phaseOf(worker)
+  const { phase, sinceMs } = presentPhase(worker)
   const health = snapshot.requests?.healthProblems.get(worker.id)
   const isLate = health !== undefined && nowMs - (worker.startedAtMs ?? nowMs) >= LATE_MS
   const healthText = health === undefined ? '' : `: ${problemText(health)}`
@@ -244,7 +251,7 @@ function starting(snapshot: EndpointSnapshot, context: ExplainContext, besides: 
       phase === 'pulling'
         ? 'wait; an image that is on the machine already, or a smaller one, starts sooner'
         : (remedy?.advice ?? 'wait; its output shows what takes long'),
-    actions: [...late, ...(WITH_OUTPUT.has(phase) ? [logsOf(worker.id)] : [])],
+    actions: [...late, ...(WITH_OUTPUT.has(phase) ? [seeOutput(worker.id)] : [])],
     sinceMs,
     facts: workerFacts(snapshot, nowMs, pullPercent),
   }
@@ -252,7 +259,7 @@ function starting(snapshot: EndpointSnapshot, context: ExplainContext, besides: 
 
 /** A sleeping worker is wanted, and the GPUs that it gave back are not free. */
 function waking(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
-  const { nowMs, pullPercent = unknown } = context
+  const { nowMs, pullPercent = noPercent } = context
   const { endpoint, queue, workers } = snapshot
   const sleeper = workers.find(
     worker => isFrozen(worker) && worker.version === endpoint.version && worker.wakeWaitsFor !== null,
@@ -270,14 +277,14 @@ function waking(snapshot: EndpointSnapshot, context: ExplainContext): Explanatio
 }
 
 /** No worker is ready, and a frozen one is about to run again. */
-function thawing(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: ExplainContext): Explanation | null {
+function thawing(snapshot: EndpointSnapshot, { nowMs, pullPercent = noPercent }: ExplainContext): Explanation | null {
   const { endpoint, queue, workers } = snapshot
   const frozen = workers.find(worker => isFrozen(worker) && worker.version === endpoint.version)
   if (frozen === undefined || queue.queued === 0 || currentWorkers(snapshot).length > 0) return null
   return {
     ...plain(
       'about_to_start',
-      `${counted(queue.queued, wordsOf(snapshot).thing)} waiting; frozen worker ${frozen.id} is about to be thawed`,
+      `${counted(queue.queued, endpointWords(snapshot).thing)} waiting; frozen worker ${frozen.id} is about to be thawed`,
     ),
     advice: 'wait a moment',
     sinceMs: queue.headQueuedAtMs,
@@ -286,17 +293,17 @@ function thawing(snapshot: EndpointSnapshot, { nowMs, pullPercent = unknown }: E
 }
 
 function restarting(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
-  const { nowMs, pullPercent = unknown } = context
+  const { nowMs, pullPercent = noPercent } = context
   const { workers, endpoint } = snapshot
   if (workers.length === 0 || workers.length < endpoint.workersMax || currentWorkers(snapshot).length > 0) return null
   const facts = workerFacts(snapshot, nowMs, pullPercent)
   const more = moreWorkers(snapshot, context, endpoint.workersMax + 1)
-  const lost = lostNodeOf(snapshot)
+  const lost = findLostNode(snapshot)
   if (lost !== null) return { ...plain(lost.cause, lost.summary), ...lost, actions: [...more, ...lost.actions], facts }
   const held = workers.reduce((sum, worker) => sum + worker.held, 0)
   const old = workers.filter(({ version }) => version !== endpoint.version).length
   const which = old === 0 ? '' : `, ${old} of an older version,`
-  const jobs = held === 0 ? 'end' : `finish ${counted(held, wordsOf(snapshot).thing)} and end`
+  const jobs = held === 0 ? 'end' : `finish ${counted(held, endpointWords(snapshot).thing)} and end`
   return {
     ...plain('worker_restarting', `${counted(workers.length, 'worker')}${which} ${jobs} before new ones start`),
     advice:
@@ -312,17 +319,17 @@ function restarting(snapshot: EndpointSnapshot, context: ExplainContext): Explan
 /** Workers start, and their platform has no place for them. */
 function withoutPlace(
   snapshot: EndpointSnapshot,
-  { nowMs, pullPercent = unknown }: ExplainContext,
+  { nowMs, pullPercent = noPercent }: ExplainContext,
 ): Explanation | null {
-  const wait = placeWaitOf(snapshot, nowMs)
+  const wait = findPlaceWait(snapshot, nowMs)
   return wait && { ...plain(wait.cause, wait.summary), ...wait, facts: workerFacts(snapshot, nowMs, pullPercent) }
 }
 
 function maxReached(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
-  const { nowMs, pullPercent = unknown } = context
+  const { nowMs, pullPercent = noPercent } = context
   const { workers, endpoint, queue, counters, requests } = snapshot
   if (workers.length < endpoint.workersMax) return null
-  const { thing, underWay } = wordsOf(snapshot)
+  const { thing, underWay } = endpointWords(snapshot)
   const most = requests?.maxConcurrency ?? null
   const { averageExecutionMs: average } = counters
   const takes = average === null ? '' : `; a job takes ${executionText(average)} on average`
@@ -399,15 +406,15 @@ function noPlace(snapshot: EndpointSnapshot, context: ExplainContext): Explanati
 }
 
 function working(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
-  const { nowMs, pullPercent = unknown } = context
+  const { nowMs, pullPercent = noPercent } = context
   const ready = currentWorkers(snapshot).filter(({ state }) => state === 'READY').length
   if (ready === 0) return null
   const enough = desiredWorkers(snapshot, nowMs).desired <= currentWorkers(snapshot).length
   const overdue = overdueDelay(snapshot, nowMs)
   const sooner = enough && mayStartSooner(snapshot, nowMs) ? startSooner(snapshot) : []
   const more = enough
-    ? whyEnough(snapshot, context, ready === 1 ? 'it is' : 'they are')
-    : `more are wanted${overdue === null ? '' : ` since ${overdue}`}${nextTry(backoffOf(snapshot), snapshot, context)}`
+    ? enoughText(snapshot, context, ready === 1 ? 'it is' : 'they are')
+    : `more are wanted${overdue === null ? '' : ` since ${overdue}`}${nextTry(currentBackoff(snapshot), snapshot, context)}`
   return {
     ...plain('running', `${counted(ready, 'worker')} ${isAre(ready)} ready; ${more}`),
     advice: !enough
@@ -434,7 +441,7 @@ function mayStartSooner(snapshot: EndpointSnapshot, nowMs: number): boolean {
  * Reason why no further worker is wanted although jobs or requests wait.
  * @param they "it is" or "they are", of the ready workers
  */
-function whyEnough(snapshot: EndpointSnapshot, { nowMs }: ExplainContext, they: string): string {
+function enoughText(snapshot: EndpointSnapshot, { nowMs }: ExplainContext, they: string): string {
   if (snapshot.requests !== undefined) return `${they} about to get them`
   const overdue = overdueDelay(snapshot, nowMs)
   if (overdue === null) return `${they} enough for the wait that the scaler allows`
@@ -468,7 +475,7 @@ function undecided(snapshot: EndpointSnapshot): Explanation {
   return {
     ...plain(
       'about_to_start',
-      `${counted(waiting, wordsOf(snapshot).thing)} waiting; a worker is about to be started for ${endpoint.name}`,
+      `${counted(waiting, endpointWords(snapshot).thing)} waiting; a worker is about to be started for ${endpoint.name}`,
     ),
     advice: 'wait a moment',
     sinceMs: queue.headQueuedAtMs,
@@ -478,7 +485,7 @@ function undecided(snapshot: EndpointSnapshot): Explanation {
 /** Reason why an endpoint with workersMin has no ready worker, although nothing waits. */
 function notKeptReady(snapshot: EndpointSnapshot, context: ExplainContext): Note[] {
   if (snapshot.endpoint.workersMin === 0) return []
-  const obstacle = wrongWith(snapshot, context)
+  const obstacle = findObstacle(snapshot, context)
   if (obstacle === null) return []
   const { workersMin } = snapshot.endpoint
   const text = `${counted(workersMin, 'worker')} ${isAre(workersMin)} to be kept ready, but ${obstacle.summary}`
@@ -489,4 +496,4 @@ function isAre(count: number): string {
   return count === 1 ? 'is' : 'are'
 }
 
-const unknown: PullPercent = () => null
+const noPercent: PullPercent = () => null

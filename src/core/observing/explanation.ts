@@ -1,6 +1,6 @@
 /** Explanations: the causes of waits, with the actions that end them. */
 import type { EndpointId } from '../ids.ts'
-import { type Action, commandOf } from './action.ts'
+import { type Action, actionCommand } from './action.ts'
 import { PLACE_CAUSES } from './explain-place.ts'
 
 /** The causes of a wait, and the states of an endpoint or job that does not wait. */
@@ -82,7 +82,7 @@ export interface ExplanationView extends Pick<Explanation, 'cause' | 'summary' |
 export function explanationView(explanation: Explanation, endpoint: EndpointId): ExplanationView {
   const { cause, summary, advice, sinceMs, facts, notes } = explanation
   const viewOf = (action: Action, note: number | null) =>
-    ({ ...action, command: commandOf(action, endpoint), note }) as ActionView
+    ({ ...action, command: actionCommand(action, endpoint), note }) as ActionView
   const own = explanation.actions.map(action => viewOf(action, null))
   const ofNotes = notes.flatMap(({ actions }, note) => actions.map(action => viewOf(action, note)))
   const commands = [...new Set(own.flatMap(({ command }) => command ?? []))]

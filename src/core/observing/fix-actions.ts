@@ -10,7 +10,7 @@ import { NEVER_HEALTHY_MS } from '../endpoints/serving.ts'
 import { cataloged, type MachineParts } from '../hardware/inventory.ts'
 import type { WorkerId } from '../ids.ts'
 import { chosenGpus, suitableGpus } from '../placement/placement-fit.ts'
-import { backoffOf, type EndpointSnapshot } from '../scaling/scale.ts'
+import { currentBackoff, type EndpointSnapshot } from '../scaling/scale.ts'
 import type { Resource } from '../workers/placement.ts'
 import type { Fix } from '../workers/start-remedy.ts'
 import { INIT_MS } from '../workers/worker-liveness.ts'
@@ -54,7 +54,7 @@ export function actionsOnFailure(failure: Failure, snapshot: EndpointSnapshot, f
     ...direct,
     ...(back === null ? [] : [back]),
     ...(isRetried ? [TRY_AGAIN] : []),
-    ...(worker === null ? [] : [logsOf(worker)]),
+    ...(worker === null ? [] : [seeOutput(worker)]),
     ...(fixes.some(isOfProgram) ? programActions(snapshot, facts) : []),
   ])
 }
@@ -66,7 +66,7 @@ export function distinct(actions: readonly Action[]): readonly Action[] {
 }
 
 /** Opens the output of a worker. */
-export function logsOf(worker: WorkerId): Action {
+export function seeOutput(worker: WorkerId): Action {
   return { kind: 'logs', title: 'See its output', worker }
 }
 
@@ -410,6 +410,6 @@ function fewerGpus({ endpoint: { compute } }: EndpointSnapshot, { parts }: Actio
  */
 export function isInTrouble(snapshot: EndpointSnapshot): boolean {
   const { workers, rollout } = snapshot
-  const isCrashing = backoffOf(snapshot).last !== null || rollout.crashes > 0
+  const isCrashing = currentBackoff(snapshot).last !== null || rollout.crashes > 0
   return isCrashing || rollout.stop !== null || workers.some(({ problem }) => problem !== null)
 }

@@ -1,9 +1,9 @@
 /** The trace of a job: its ids, and the spans that end with each of its moves. */
-import { type EndpointId, type JobId, timeOfId, type WorkerId } from '../ids.ts'
+import { type EndpointId, type JobId, timeFromId, type WorkerId } from '../ids.ts'
 import { isFinal, type JobStatus, type Transition } from '../jobs/job.ts'
-import { traceContextOf, traceparentOf } from '../jobs/trace-context.ts'
+import { formatTraceparent, readTraceContext } from '../jobs/trace-context.ts'
 import { hasMessage } from '../jobs/webhook.ts'
-import { SPAN_NAMES, type Span, type SpanAttributes, type SpanLink, spanOf, type TraceIds } from './span.ts'
+import { createSpan, SPAN_NAMES, type Span, type SpanAttributes, type SpanLink, type TraceIds } from './span.ts'
 import { isSampled, type TraceSampling } from './trace-sampling.ts'
 
 /**
@@ -84,13 +84,13 @@ interface JobTrace {
 
 /** The `traceparent` that a worker gets with a job: its spans are children of the span of the attempt. */
 export function attemptContext(job: TracedJob, attempt: TracedAttempt, rules: TraceRules): string {
-  const { traceId, sampled } = traceOf(job, rules)
-  return traceparentOf({ traceId, sampled, spanId: attemptId(job, attempt, rules.ids) })
+  const { traceId, sampled } = jobTrace(job, rules)
+  return formatTraceparent({ traceId, sampled, spanId: attemptId(job, attempt, rules.ids) })
 }
 
 /** The spans that end with a move of a job. @param atMs time of the move */
 export function jobSpans(move: TracedMove, facts: MoveFacts, rules: TraceRules, atMs: number): Span[] {
-  const trace = traceOf(move, rules)
+  const trace = jobTrace(move, rules)
   if (!trace.sampled || move.transition === 'retry') return []
   const spansOfMove = new MoveSpans(move, facts, rules.ids, trace, atMs)
   const isOver = move.to === 'expired' ? !isFinal(move.from) : isFinal(move.to)
@@ -98,7 +98,7 @@ export function jobSpans(move: TracedMove, facts: MoveFacts, rules: TraceRules, 
   if (move.transition === 'release') return spansOfMove.givenBack()
   const spans: Span[] = []
   if (move.from === 'IN_PROGRESS') spans.push(...spansOfMove.attempt())
-  else if (isOver) spans.push(spansOfMove.wait(outcomeOf(move)))
+  else if (isOver) spans.push(spansOfMove.wait(moveOutcome(move)))
   if (isOver) spans.push(spansOfMove.whole())
   return spans
 }
@@ -136,7 +136,7 @@ class MoveSpans {
     const { workerId, attempt, ranMs } = this.#move
     // Only a job that is given back loses its worker.
     const tracedAttempt = { workerId: workerId ?? ('' as WorkerId), attempt }
-    const outcome = this.#move.transition === 'requeue' ? 'lost' : outcomeOf(this.#move)
+    const outcome = this.#move.transition === 'requeue' ? 'lost' : moveOutcome(this.#move)
     return this.#ofAttempt(tracedAttempt, attemptId(this.#move, tracedAttempt, this.#ids), this.#atMs - ranMs, outcome)
   }
 
@@ -154,9 +154,9 @@ class MoveSpans {
   whole(): Span {
     const { jobId, queuedAtMs } = this.#move
     const { traceId, rootId, lifeId, clientSpanId } = this.#trace
-    const outcome = outcomeOf(this.#move)
+    const outcome = moveOutcome(this.#move)
     const isFirst = lifeId === rootId
-    return spanOf({
+    return createSpan({
       traceId,
       spanId: lifeId,
       parentId: isFirst ? clientSpanId : rootId,
@@ -166,7 +166,7 @@ class MoveSpans {
       startMs: queuedAtMs,
       endMs: this.#atMs,
       attributes: { ...this.#about(), 'messaging.message.id': jobId, 'runyard.outcome': outcome },
-      error: errorOf(outcome),
+      error: outcomeError(outcome),
     })
   }
 
@@ -180,7 +180,7 @@ class MoveSpans {
     const span = this.#child(SPAN_NAMES.attempt, spanId, startMs, outcome, about, [])
     const whole: Span = { ...span, kind: 'client' }
     if (stream === undefined) return [whole]
-    const chunks = spanOf({
+    const chunks = createSpan({
       traceId: span.traceId,
       spanId: this.#ids.span('stream', spanId),
       parentId: spanId,
@@ -202,7 +202,7 @@ class MoveSpans {
   ): Span {
     const { traceId, lifeId: parentId } = this.#trace
     const attributes = { ...this.#about(), ...about, 'runyard.outcome': outcome }
-    return spanOf({
+    return createSpan({
       traceId,
       spanId,
       parentId,
@@ -210,7 +210,7 @@ class MoveSpans {
       startMs,
       endMs: this.#atMs,
       attributes,
-      error: errorOf(outcome),
+      error: outcomeError(outcome),
       links,
     })
   }
@@ -237,8 +237,8 @@ export interface TracedTry {
 
 /** The `traceparent` that the receiver of a webhook gets. */
 export function webhookContext(tried: TracedTry, rules: TraceRules): string {
-  const { traceId, sampled } = traceOf({ ...tried, queuedAtMs: 0, position: 0 }, rules)
-  return traceparentOf({ traceId, sampled, spanId: tryId(tried, rules.ids) })
+  const { traceId, sampled } = jobTrace({ ...tried, queuedAtMs: 0, position: 0 }, rules)
+  return formatTraceparent({ traceId, sampled, spanId: tryId(tried, rules.ids) })
 }
 
 /** The span of a try. @param answer status of the response; null without a response */
@@ -246,10 +246,10 @@ export function webhookSpans(
   tried: TracedTry & { readonly atMs: number; readonly tookMs: number; readonly status: number | null },
   rules: TraceRules,
 ): Span[] {
-  const { traceId, sampled, rootId } = traceOf({ ...tried, queuedAtMs: 0, position: 0 }, rules)
+  const { traceId, sampled, rootId } = jobTrace({ ...tried, queuedAtMs: 0, position: 0 }, rules)
   if (!sampled) return []
   const { endpointId, jobId, deliveryId, number, atMs, tookMs, status } = tried
-  const span = spanOf({
+  const span = createSpan({
     traceId,
     spanId: tryId(tried, rules.ids),
     parentId: rootId,
@@ -270,9 +270,9 @@ export function webhookSpans(
   return [span]
 }
 
-function traceOf(job: TracedJob, { ids, sampling }: TraceRules): JobTrace {
+function jobTrace(job: TracedJob, { ids, sampling }: TraceRules): JobTrace {
   const { jobId, queuedAtMs } = job
-  const client = traceContextOf(job.traceparent)
+  const client = readTraceContext(job.traceparent)
   const traceId = client?.traceId ?? ids.trace('job', jobId)
   const rootId = ids.span('job', jobId)
   return {
@@ -289,7 +289,7 @@ function traceOf(job: TracedJob, { ids, sampling }: TraceRules): JobTrace {
  * earlier, but its position counts only its batch; a retry gives a job a position far behind that.
  */
 function isRetried({ jobId, queuedAtMs, position }: TracedJob): boolean {
-  return position > queuedAtMs && queuedAtMs !== timeOfId(jobId)
+  return position > queuedAtMs && queuedAtMs !== timeFromId(jobId)
 }
 
 function attemptId({ jobId, queuedAtMs }: TracedJob, { workerId, attempt }: TracedAttempt, ids: TraceIds): string {
@@ -300,10 +300,10 @@ function tryId({ deliveryId, number }: TracedTry, ids: TraceIds): string {
   return ids.span('webhook', deliveryId, number)
 }
 
-function outcomeOf({ to }: TracedMove): string {
+function moveOutcome({ to }: TracedMove): string {
   return to.toLowerCase()
 }
 
-function errorOf(outcome: string): string | null {
+function outcomeError(outcome: string): string | null {
   return GOOD_ENDS.has(outcome) ? null : outcome
 }

@@ -1,12 +1,12 @@
 /** The story of a job: all known events of a job, as one list. */
-import { type EndpointId, type JobId, timeOfId, type WorkerId } from '../ids.ts'
+import { type EndpointId, type JobId, timeFromId, type WorkerId } from '../ids.ts'
 import { errorLine } from '../jobs/error-groups.ts'
 import { isFinal, type JobStatus } from '../jobs/job.ts'
 import { type JobNoteKind, noteKind } from '../jobs/job-note.ts'
 import type { JobRecord } from '../jobs/job-record.ts'
 import { hasMessage, WEBHOOK, type WebhookDelivery } from '../jobs/webhook.ts'
 import type { Worker } from '../workers/worker.ts'
-import { COLD_START_PHASES, type ColdStartPhase, timeLineOf } from '../workers/worker-phase.ts'
+import { COLD_START_PHASES, type ColdStartPhase, workerTimeLine } from '../workers/worker-phase.ts'
 import type { Explanation, WaitCause } from './explanation.ts'
 
 /** The kinds of events of a story. */
@@ -78,13 +78,13 @@ const STARTING: Readonly<Record<ColdStartPhase, string>> = {
 export function jobStory(sources: StorySources): JobStory {
   const { id, endpointId, status } = sources.job
   const events = [
-    ...beginOf(sources),
-    ...notesOf(sources),
-    ...waitOf(sources),
-    ...attemptOf(sources),
-    ...endsOf(sources),
-    ...deliveriesOf(sources),
-    ...expiryOf(sources),
+    ...acceptedEvents(sources),
+    ...noteEvents(sources),
+    ...waitEvents(sources),
+    ...attemptEvents(sources),
+    ...endEvents(sources),
+    ...deliveryEvents(sources),
+    ...expiryEvents(sources),
   ]
   // The sort is stable, so simultaneous events keep the order above.
   return { id, endpointId, status, events: events.sort((a, b) => a.atMs - b.atMs) }
@@ -98,10 +98,10 @@ function event(kind: StoryKind, atMs: number, text: string, rest: Rest = {}): St
 
 /** The id of a job contains its creation time. */
 function acceptedAtMs({ id, queuedAtMs }: JobRecord): number {
-  return Math.min(timeOfId(id) ?? queuedAtMs, queuedAtMs)
+  return Math.min(timeFromId(id) ?? queuedAtMs, queuedAtMs)
 }
 
-function beginOf({ job }: StorySources): StoryEvent[] {
+function acceptedEvents({ job }: StorySources): StoryEvent[] {
   const atMs = acceptedAtMs(job)
   const priority = job.lowPriority ? ', with low priority: it starts no worker' : ''
   const accepted = event('accepted', atMs, `accepted with an input of ${bytes(job.inputBytes)}${priority}`)
@@ -111,7 +111,7 @@ function beginOf({ job }: StorySources): StoryEvent[] {
 
 const KIND_OF_NOTE: Readonly<Record<JobNoteKind, StoryKind>> = { lost: 'lost', retried: 'retried', other: 'noted' }
 
-function notesOf({ job }: StorySources): StoryEvent[] {
+function noteEvents({ job }: StorySources): StoryEvent[] {
   return job.notes.map(({ atMs, workerId, text }) => {
     const { kind, attempt } = noteKind(text)
     return event(KIND_OF_NOTE[kind], atMs, text, { workerId: workerIn(workerId), attempt })
@@ -124,7 +124,7 @@ function waitingSinceMs({ notes, queuedAtMs, startedAtMs }: JobRecord): number {
   return Math.max(queuedAtMs, ...lost.map(({ atMs }) => atMs))
 }
 
-function waitOf({ job, worker, wait }: StorySources): StoryEvent[] {
+function waitEvents({ job, worker, wait }: StorySources): StoryEvent[] {
   const sinceMs = waitingSinceMs(job)
   const untilMs = job.startedAtMs ?? job.finishedAtMs
   if (job.status === 'IN_QUEUE') {
@@ -134,17 +134,17 @@ function waitOf({ job, worker, wait }: StorySources): StoryEvent[] {
   if (untilMs === null || untilMs <= sinceMs) return []
   // The job that ended while it waited had no worker then.
   if (job.startedAtMs === null || worker === null) return [event('waited', sinceMs, 'waited for a worker', { untilMs })]
-  const steps = startOf(worker, sinceMs, untilMs)
+  const steps = startEvents(worker, sinceMs, untilMs)
   const text = steps.length > 0 ? 'waited for the start of its worker' : 'waited until a worker was free'
   return [event('waited', sinceMs, text, { untilMs }), ...steps]
 }
 
 /** Events of the worker until its first take, as far as the job waited for them. */
-function startOf(worker: Worker, sinceMs: number, untilMs: number): StoryEvent[] {
+function startEvents(worker: Worker, sinceMs: number, untilMs: number): StoryEvent[] {
   const { id, readyAtMs, thawedAtMs } = worker
   const steps: StoryEvent[] = []
   if (readyAtMs !== null && readyAtMs > sinceMs) {
-    for (const { phase, startedAtMs, ms } of timeLineOf(worker, untilMs)) {
+    for (const { phase, startedAtMs, ms } of workerTimeLine(worker, untilMs)) {
       const begin = COLD_START_PHASES.find(known => known === phase)
       const [fromMs, toMs] = [Math.max(startedAtMs, sinceMs), Math.min(startedAtMs + ms, untilMs)]
       if (begin !== undefined && toMs > fromMs)
@@ -156,7 +156,7 @@ function startOf(worker: Worker, sinceMs: number, untilMs: number): StoryEvent[]
   return steps
 }
 
-function attemptOf({ job }: StorySources): StoryEvent[] {
+function attemptEvents({ job }: StorySources): StoryEvent[] {
   const { startedAtMs, finishedAtMs, workerId, attempt, status, chunks } = job
   if (startedAtMs === null) return []
   const streamed =
@@ -166,7 +166,7 @@ function attemptOf({ job }: StorySources): StoryEvent[] {
   return [event('attempt', startedAtMs, text, { untilMs: finishedAtMs, workerId, attempt })]
 }
 
-function endsOf({ job, deliveries }: StorySources): StoryEvent[] {
+function endEvents({ job, deliveries }: StorySources): StoryEvent[] {
   const { queuedAtMs, finishedAtMs, status, error, outputBytes, startedAtMs, workerId, attempt } = job
   // A retried job no longer has its earlier ends; the messages about them do.
   const earlier = deliveries.filter(({ createdAtMs }) => createdAtMs < queuedAtMs)
@@ -182,7 +182,7 @@ function endsOf({ job, deliveries }: StorySources): StoryEvent[] {
   ]
 }
 
-function deliveriesOf({ deliveries }: StorySources): StoryEvent[] {
+function deliveryEvents({ deliveries }: StorySources): StoryEvent[] {
   return deliveries.flatMap(({ state, jobStatus, dueAtMs, tries }) => {
     const events = tries.map(({ number, atMs, tookMs, status, error }) => {
       const answer = status === null ? `got no answer: ${error}` : `was answered ${status}`
@@ -195,7 +195,7 @@ function deliveriesOf({ deliveries }: StorySources): StoryEvent[] {
   })
 }
 
-function expiryOf({ job }: StorySources): StoryEvent[] {
+function expiryEvents({ job }: StorySources): StoryEvent[] {
   const { expiresAtMs, status } = job
   if (expiresAtMs === null) return []
   const text = isFinal(status) ? 'its result goes' : 'its ttl ends: it times out unless it is done by then'

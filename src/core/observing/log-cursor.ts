@@ -31,12 +31,12 @@ const MAX_WORKERS = 64
 
 /** The id of an event about one worker. @param tsMs time of its line */
 export function eventId(tsMs: number, place: LogPlace): string {
-  return `${new Date(tsMs).toISOString()}/${String(numberOf(place)).padStart(12, '0')}`
+  return `${new Date(tsMs).toISOString()}/${String(placeNumber(place)).padStart(12, '0')}`
 }
 
 /** The id of an event about several workers. */
-export function eventIdOfMany(tsMs: number, places: LogCursor): string {
-  const list = [...places].map(([worker, place]) => `${worker}.${numberOf(place)}`)
+export function eventIdFromPlaces(tsMs: number, places: LogCursor): string {
+  const list = [...places].map(([worker, place]) => `${worker}.${placeNumber(place)}`)
   return `${new Date(tsMs).toISOString()}/${list.join(',')}`
 }
 
@@ -47,7 +47,7 @@ export function readEventId(text: string): LastEvent | null {
   if (ms === null) return null
   if (slash === -1) return { kind: 'instant', ms }
   const rest = text.slice(slash + 1)
-  if (/^\d{1,15}$/.test(rest)) return { kind: 'place', place: placeOf(Number(rest)) }
+  if (/^\d{1,15}$/.test(rest)) return { kind: 'place', place: placeFromNumber(Number(rest)) }
   const places = new Map<WorkerId, LogPlace>()
   // No worker existed yet.
   if (rest === '') return { kind: 'places', places }
@@ -56,15 +56,15 @@ export function readEventId(text: string): LastEvent | null {
   for (const part of parts) {
     const match = /^([a-z0-9]{1,64})\.(\d{1,15})$/.exec(part)
     if (match === null) return null
-    places.set(match[1] as WorkerId, placeOf(Number(match[2])))
+    places.set(match[1] as WorkerId, placeFromNumber(Number(match[2])))
   }
   return { kind: 'places', places }
 }
 
-function numberOf({ position, historyRead }: LogPlace): number {
+function placeNumber({ position, historyRead }: LogPlace): number {
   return position * HISTORY_ROOM + Math.min(historyRead, MAX_HISTORY)
 }
 
-function placeOf(number: number): LogPlace {
+function placeFromNumber(number: number): LogPlace {
   return { position: Math.floor(number / HISTORY_ROOM), historyRead: number % HISTORY_ROOM }
 }

@@ -120,7 +120,7 @@ export function addBucket(to: MetricBucket, from: MetricBucket): void {
 }
 
 /** Number of counted times. */
-export function countOf(classes: TimeClasses): number {
+export function countedTimes(classes: TimeClasses): number {
   return classes.reduce((sum, count) => sum + count, 0)
 }
 
@@ -130,7 +130,7 @@ export function countOf(classes: TimeClasses): number {
  * @param part above 0, up to 1
  */
 export function percentile(classes: TimeClasses, part: number): number | null {
-  const rank = countOf(classes) * part
+  const rank = countedTimes(classes) * part
   if (rank === 0) return null
   let seen = 0
   const index = classes.findIndex(count => {

@@ -52,7 +52,7 @@ export function metricRange(
 ): MetricRange | { readonly problems: readonly FieldProblem[] } {
   const { lengthMs, standardMs } = METRIC_INTERVALS[interval]
   const endMs = toMs ?? nowMs
-  const startMs = startOf(fromMs ?? endMs - standardMs, lengthMs)
+  const startMs = spanStart(fromMs ?? endMs - standardMs, lengthMs)
   if (startMs >= endMs) return { problems: [pairProblem('fromMs', 'toMs', 'must be before {other}')] }
   if (endMs - startMs > MAX_INTERVALS * lengthMs) {
     const why = `must be at most ${MAX_INTERVALS} intervals of ${interval} before {other}; take a longer interval`
@@ -62,16 +62,16 @@ export function metricRange(
 }
 
 /** The beginning of the span that contains a time. */
-export function startOf(atMs: number, lengthMs: number): number {
+export function spanStart(atMs: number, lengthMs: number): number {
   return Math.floor(atMs / lengthMs) * lengthMs
 }
 
 /** Buckets of a span as points of an interval, in order, without empty ones. */
-export function pointsOf(buckets: readonly MetricPoint[], interval: MetricInterval): MetricPoint[] {
+export function pointsFromBuckets(buckets: readonly MetricPoint[], interval: MetricInterval): MetricPoint[] {
   const { lengthMs } = METRIC_INTERVALS[interval]
   const points = new Map<number, MetricBucket>()
   for (const { atMs, bucket } of buckets) {
-    const startMs = startOf(atMs, lengthMs)
+    const startMs = spanStart(atMs, lengthMs)
     const sum = points.get(startMs) ?? emptyBucket()
     addBucket(sum, bucket)
     points.set(startMs, sum)

@@ -5,7 +5,7 @@ import type { MetricBucket, MetricResult } from './metric-bucket.ts'
 export interface ResultCounts {
   readonly ended: number
   readonly failed: number
-  readonly cancelled: number
+  readonly canceled: number
 }
 
 /** Requests of an endpoint in the last hour. */
@@ -33,33 +33,33 @@ const FAILED: ReadonlySet<MetricResult> = new Set(['failed', 'timedOut', 'expire
 
 /** One request with this result. */
 export function oneResult(result: MetricResult): ResultCounts {
-  return { ended: 1, failed: FAILED.has(result) ? 1 : 0, cancelled: result === 'cancelled' ? 1 : 0 }
+  return { ended: 1, failed: FAILED.has(result) ? 1 : 0, canceled: result === 'cancelled' ? 1 : 0 }
 }
 
 /** The requests of a bucket. */
-export function resultsOf({ results }: MetricBucket): ResultCounts {
+export function resultsFromBucket({ results }: MetricBucket): ResultCounts {
   const { completed, failed, timedOut, cancelled, expired } = results
   const wrong = failed + timedOut + expired
-  return { ended: completed + wrong + cancelled, failed: wrong, cancelled }
+  return { ended: completed + wrong + cancelled, failed: wrong, canceled: cancelled }
 }
 
 /** The sum of two counts. */
-export function sumOf(a: ResultCounts, b: ResultCounts): ResultCounts {
-  return { ended: a.ended + b.ended, failed: a.failed + b.failed, cancelled: a.cancelled + b.cancelled }
+export function addResults(a: ResultCounts, b: ResultCounts): ResultCounts {
+  return { ended: a.ended + b.ended, failed: a.failed + b.failed, canceled: a.canceled + b.canceled }
 }
 
 /**
  * The rate of an endpoint.
  * @param minutes its {@link RECENT_MINUTES}, oldest first; undefined for a minute without an ended request
  */
-export function rateOf(minutes: readonly (ResultCounts | undefined)[], nowMs: number): RequestRate {
+export function requestRate(minutes: readonly (ResultCounts | undefined)[], nowMs: number): RequestRate {
   const points: number[] = []
   let [ended, failed] = [0, 0]
   for (const [index, counts] of minutes.entries()) {
     if (index % POINT_MINUTES === 0) points.push(0)
     if (counts === undefined) continue
     points[points.length - 1]! += counts.ended
-    ended += counts.ended - counts.cancelled
+    ended += counts.ended - counts.canceled
     failed += counts.failed
   }
   const lately = minutes.slice(-RATE_MINUTES).reduce((sum, counts) => sum + (counts?.ended ?? 0), 0)

@@ -1,5 +1,5 @@
 /** The place of a load-balanced request in a trace. */
-import { traceContextOf, traceparentOf } from '../jobs/trace-context.ts'
+import { formatTraceparent, readTraceContext } from '../jobs/trace-context.ts'
 import type { TraceIds } from './span.ts'
 import { isSampled, type TraceSampling } from './trace-sampling.ts'
 
@@ -23,12 +23,12 @@ export interface RequestTrace {
  * @param header the `traceparent` of the request
  * @param unique a text that no other request has
  */
-export function requestTraceOf(
+export function createRequestTrace(
   header: string | undefined,
   unique: string,
   { ids, sampling }: { readonly ids: TraceIds; readonly sampling: TraceSampling },
 ): RequestTrace {
-  const client = traceContextOf(header)
+  const client = readTraceContext(header)
   const traceId = client?.traceId ?? ids.trace('request', unique)
   const sampled = isSampled(sampling, traceId, client?.sampled ?? null)
   const workerSpanId = ids.span('worker', unique)
@@ -39,6 +39,6 @@ export function requestTraceOf(
     queueSpanId: ids.span('queue', unique),
     workerSpanId,
     sampled,
-    traceparent: traceparentOf({ traceId, spanId: workerSpanId, sampled }),
+    traceparent: formatTraceparent({ traceId, spanId: workerSpanId, sampled }),
   }
 }

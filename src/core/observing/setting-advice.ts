@@ -39,7 +39,7 @@ export function settingAdvice(
   attempts: readonly AttemptTimes[],
 ): SettingAdvice | null {
   if (snapshot.endpoint.type !== 'QUEUE') return null
-  const candidates = [forMax(snapshot, attempts), forIdleTimeout(snapshot, attempts)]
+  const candidates = [maxAdvice(snapshot, attempts), idleTimeoutAdvice(snapshot, attempts)]
     .filter(advice => advice !== null)
     .filter(({ waited }) => waited >= LEAST.waited && waited >= LEAST.part * attempts.length)
   return candidates.sort((a, b) => b.waitedMs - a.waitedMs)[0] ?? null
@@ -47,7 +47,7 @@ export function settingAdvice(
 
 type Facts = Pick<EndpointSnapshot, 'endpoint' | 'workers' | 'exits'>
 
-function forMax({ endpoint, workers, exits }: Facts, attempts: readonly AttemptTimes[]): SettingAdvice | null {
+function maxAdvice({ endpoint, workers, exits }: Facts, attempts: readonly AttemptTimes[]): SettingAdvice | null {
   const { workersMax, scaler } = endpoint
   if (workersMax === 0 || workersMax >= MAX_WORKERS) return null
   const concurrency = typicalConcurrency(workers, exits)
@@ -74,7 +74,7 @@ function forMax({ endpoint, workers, exits }: Facts, attempts: readonly AttemptT
   return { setting: 'workersMax', value, waited, waitedMs, attempts: attempts.length }
 }
 
-function forIdleTimeout(facts: Facts, attempts: readonly AttemptTimes[]): SettingAdvice | null {
+function idleTimeoutAdvice(facts: Facts, attempts: readonly AttemptTimes[]): SettingAdvice | null {
   const { endpoint } = facts
   if (!hasIdleTimeout(endpoint) || endpoint.flashboot !== 'OFF' || endpoint.workersMin > 0) return null
   const startMs = presentStartMs(facts)

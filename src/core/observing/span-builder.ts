@@ -6,13 +6,13 @@ import type { EndpointId, JobId, WorkerId } from '../ids.ts'
 import type { ColdStartPhase } from '../workers/worker-phase.ts'
 import { type ChunkTimes, jobSpans, type MoveFacts, type TracedMove, type TraceRules } from './job-spans.ts'
 import type { Span } from './span.ts'
-import { failedStartSpans, startOf, startSpans } from './worker-spans.ts'
+import { failedStartSpans, startLink, startSpans } from './worker-spans.ts'
 
 /** Limits of remembered workers and of running attempts; above them the oldest are dropped. */
-const MAX_KNOWN = 20_000
+const MAX_REMEMBERED = 20_000
 
 /** Facts about a worker that has not ended. */
-interface KnownWorker {
+interface LiveWorker {
   readonly release: number
   readonly createdAtMs: number
   /** Null until it is ready. */
@@ -43,7 +43,7 @@ export interface StartedWorkerTimes {
  */
 export class SpanBuilder {
   readonly #rules: TraceRules
-  readonly #workers = new Map<WorkerId, KnownWorker>()
+  readonly #workers = new Map<WorkerId, LiveWorker>()
   readonly #held = new Map<JobId, HeldJob>()
   #moves = 0
 
@@ -99,7 +99,7 @@ export class SpanBuilder {
       remember(this.#held, jobId, { workerId, attempt, startedAtMs: atMs, stream: undefined })
       const readyAtMs = worker?.readyAtMs ?? null
       const isCold = readyAtMs !== null && atMs - waitedMs <= readyAtMs
-      if (isCold) facts.coldStart = startOf(workerId, readyAtMs, this.#rules.ids)
+      if (isCold) facts.coldStart = startLink(workerId, readyAtMs, this.#rules.ids)
     } else if (transition === 'release' && held !== undefined) facts.held = { ...held, isUndelivered }
     return jobSpans(move, facts, this.#rules, atMs)
   }
@@ -108,5 +108,5 @@ export class SpanBuilder {
 function remember<Key, Value>(map: Map<Key, Value>, key: Key, value: Value): void {
   map.delete(key)
   map.set(key, value)
-  if (map.size > MAX_KNOWN) map.delete(map.keys().next().value!)
+  if (map.size > MAX_REMEMBERED) map.delete(map.keys().next().value!)
 }

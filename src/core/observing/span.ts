@@ -35,7 +35,7 @@ export type SpanParts = Pick<Span, 'traceId' | 'spanId' | 'parentId' | 'name' | 
   Partial<Span>
 
 /** A span, whose end is never before its start even if a clock was set. */
-export function spanOf(parts: SpanParts): Span {
+export function createSpan(parts: SpanParts): Span {
   const startMs = Math.min(parts.startMs, parts.endMs)
   return { kind: 'internal', isParentRemote: false, error: null, links: [], ...parts, startMs }
 }

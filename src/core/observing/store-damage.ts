@@ -6,25 +6,25 @@ import { machine, run } from './fix-actions.ts'
 export const DAMAGE_ACTION = 'stop the server, examine it with runyard check, and restore a backup'
 
 /** Damage that the server met: the damaged part, the message of the database, and the time. */
-export interface MetDamage {
+export interface DamageReport {
   /** Such as `the database file runyard.sqlite`. */
   readonly where: string
   /** Such as `database disk image is malformed`. */
-  readonly said: string
+  readonly databaseMessage: string
   /** Unix milliseconds of the first time. */
   readonly sinceMs: number
 }
 
 /** The damage as a sentence without a full stop. */
-export function damageText({ where, said }: Pick<MetDamage, 'where' | 'said'>): string {
-  return `${where} is damaged (${said})`
+export function damageText({ where, databaseMessage }: Pick<DamageReport, 'where' | 'databaseMessage'>): string {
+  return `${where} is damaged (${databaseMessage})`
 }
 
 /**
  * An explanation whose cause is the damage, if the server met damage: the rest of the explanation may come from
  * incomplete data. A finished job stays finished.
  */
-export function withDamage(explanation: Explanation, damage: MetDamage | null): Explanation {
+export function withDamage(explanation: Explanation, damage: DamageReport | null): Explanation {
   if (damage === null || explanation.cause === 'finished') return explanation
   return {
     ...explanation,

@@ -43,7 +43,7 @@ export interface SettingChanges {
 }
 
 /** The settings of an endpoint. @param startAware the server's setting for all endpoints */
-export function settingsOf(endpoint: EndpointConfig, startAware: boolean): ScalingSettings {
+export function scalingSettings(endpoint: EndpointConfig, startAware: boolean): ScalingSettings {
   const { workersMin, workersMax, idleTimeoutS, scaler, flashboot } = endpoint
   return { workersMin, workersMax, idleTimeoutS, scaler, flashboot, startAware }
 }
@@ -123,18 +123,18 @@ export function recordedLoad(
     isCut,
     waitMs: waitPercentiles(Float64Array.from(played, wait)),
     cold: cold.length,
-    coldWaitMs: percentileOf(Float64Array.from(cold).sort(), 0.5),
+    coldWaitMs: sortedPercentile(Float64Array.from(cold).sort(), 0.5),
   }
 }
 
 /** Percentiles of waits; null without waits. @param waits in any order; it is sorted in place */
 export function waitPercentiles(waits: Float64Array): WaitPercentiles | null {
   const sorted = waits.sort()
-  const [p50, p95, p99] = [0.5, 0.95, 0.99].map(part => percentileOf(sorted, part))
+  const [p50, p95, p99] = [0.5, 0.95, 0.99].map(part => sortedPercentile(sorted, part))
   return p50 == null || p95 == null || p99 == null ? null : { p50, p95, p99 }
 }
 
-function percentileOf(sorted: Float64Array, part: number): number | null {
+function sortedPercentile(sorted: Float64Array, part: number): number | null {
   return sorted[Math.max(0, Math.ceil(part * sorted.length) - 1)] ?? null
 }
 
@@ -172,7 +172,7 @@ export interface WhatIfFigures {
 }
 
 /** The figures of a finished replay. Its waits are sorted in place. */
-export function figuresOf(result: ReplayResult): WhatIfFigures {
+export function figuresFromReplay(result: ReplayResult): WhatIfFigures {
   const { waitsMs, startingMs, idleMs, runningMs, frozenMs, coldStarts, thaws, mostWorkers } = result
   const workers = { startingMs, idleMs, runningMs, frozenMs }
   return { workers, waitMs: waitPercentiles(waitsMs), coldStarts, thaws, mostWorkers }

@@ -5,7 +5,7 @@
 import type { EndpointId, WorkerId } from '../ids.ts'
 import { COLD_START_PHASES, type ColdStartPhase } from '../workers/worker-phase.ts'
 import type { TraceRules } from './job-spans.ts'
-import { SPAN_NAMES, type Span, type SpanAttributes, type SpanLink, spanOf, type TraceIds } from './span.ts'
+import { createSpan, SPAN_NAMES, type Span, type SpanAttributes, type SpanLink, type TraceIds } from './span.ts'
 import { areStartsSampled } from './trace-sampling.ts'
 
 /** Names of the spans of the phases of a start. */
@@ -31,7 +31,7 @@ export interface StartedWorker {
  * The link from the jobs that waited for a worker to its start. A worker that made room may start again under its id.
  * @param atMs end of the start
  */
-export function startOf(workerId: WorkerId, atMs: number, ids: TraceIds): SpanLink {
+export function startLink(workerId: WorkerId, atMs: number, ids: TraceIds): SpanLink {
   return { traceId: ids.trace('worker', workerId, atMs), spanId: ids.span('worker', workerId, atMs) }
 }
 
@@ -52,7 +52,7 @@ export function startSpans(
     const endMs = Math.min(atMs, startMs + phases[phase])
     const { traceId, spanId: parentId, attributes } = whole
     const spanId = rules.ids.span('phase', parentId, phase)
-    const span = spanOf({ traceId, spanId, parentId, name: PHASE_SPANS[phase], startMs, endMs, attributes })
+    const span = createSpan({ traceId, spanId, parentId, name: PHASE_SPANS[phase], startMs, endMs, attributes })
     startMs = endMs
     return span
   })
@@ -76,7 +76,7 @@ export function downloadSpans(
 ): Span[] {
   if (!areStartsSampled(rules.sampling)) return []
   const { endpointId, models, bytes, ms } = download
-  const span = spanOf({
+  const span = createSpan({
     traceId: rules.ids.trace('models', endpointId, atMs),
     spanId: rules.ids.span('models', endpointId, atMs),
     parentId: null,
@@ -96,8 +96,8 @@ function startSpan(worker: StartedWorker, ids: TraceIds, atMs: number, error: st
     ...(release === undefined ? {} : { 'runyard.release': release }),
   }
   const name = SPAN_NAMES.workerStart
-  return spanOf({
-    ...startOf(workerId, atMs, ids),
+  return createSpan({
+    ...startLink(workerId, atMs, ids),
     parentId: null,
     name,
     startMs: atMs - tookMs,

@@ -11,7 +11,7 @@ export const WORKER_STATUSES = ['RUNNING', 'IDLE', 'INITIALIZING', 'THROTTLED', 
 export type WorkerStatus = (typeof WORKER_STATUSES)[number]
 
 /** The workers of an endpoint at one instant. */
-export type WorkersOfEndpoint = Pick<EndpointSnapshot, 'endpoint' | 'workers' | 'exits' | 'queuedWorkers'>
+export type EndpointWorkers = Pick<EndpointSnapshot, 'endpoint' | 'workers' | 'exits' | 'queuedWorkers'>
 
 /** A worker as all surfaces show and count it. */
 export interface ShownWorker {
@@ -34,7 +34,7 @@ export interface ShownWorker {
  * The workers of an endpoint that people see, oldest first: those that have not ended, those without a place, and the
  * last one that crashed until another one is ready in its place.
  */
-export function shownWorkers(of: WorkersOfEndpoint): ShownWorker[] {
+export function shownWorkers(of: EndpointWorkers): ShownWorker[] {
   const { endpoint, workers, queuedWorkers } = of
   const shown: ShownWorker[] = []
   const show = (id: WorkerId, version: number, more: Omit<ShownWorker, 'id' | 'version' | 'isStale'>) =>
@@ -47,7 +47,7 @@ export function shownWorkers(of: WorkersOfEndpoint): ShownWorker[] {
   for (const worker of workers) {
     const { id, version, held, problem } = worker
     const reason = problem === null ? platformReason(worker) : problemText(problem)
-    show(id, version, { status: statusOf(worker), held, worker, queued: null, reason })
+    show(id, version, { status: workerStatus(worker), held, worker, queued: null, reason })
   }
   for (const queued of queuedWorkers) {
     const { id, version, reason, resource } = queued
@@ -100,7 +100,7 @@ function platformReason(worker: WorkerLoad): string | null {
  * frozen one is idle. One that waits for a place on its platform has the status of one that waits for a place on the
  * machine.
  */
-function statusOf(worker: WorkerLoad): WorkerStatus {
+function workerStatus(worker: WorkerLoad): WorkerStatus {
   const { state, held, problem, readyAtMs } = worker
   if (problem !== null) return 'UNHEALTHY'
   if (held > 0) return 'RUNNING'
@@ -108,7 +108,7 @@ function statusOf(worker: WorkerLoad): WorkerStatus {
   return state === 'STARTING' || readyAtMs === null ? 'INITIALIZING' : 'IDLE'
 }
 
-function failingWorker({ endpoint, workers, exits }: WorkersOfEndpoint): Worker | null {
+function failingWorker({ endpoint, workers, exits }: EndpointWorkers): Worker | null {
   const last = exits[0]
   if (last === undefined || !crashed(last) || last.version !== endpoint.version) return null
   return workers.some(({ state, problem }) => state !== 'STARTING' || problem !== null) ? null : last

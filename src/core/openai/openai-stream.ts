@@ -24,10 +24,10 @@ export type StreamItem =
 const MAX_ITEMS = 10_000
 
 /** Items of chunks, which are JSON objects with `output`. */
-export function itemsOfChunks(chunks: readonly string[]): StreamItem[] {
+export function itemsFromChunks(chunks: readonly string[]): StreamItem[] {
   return chunks.flatMap(chunk => {
     const output = memberTexts(chunk).get('output')
-    return output === undefined ? [] : itemsOfOutput(output)
+    return output === undefined ? [] : itemsFromOutput(output)
   })
 }
 
@@ -35,21 +35,21 @@ export function itemsOfChunks(chunks: readonly string[]): StreamItem[] {
  * Items of an output, a JSON text. The items of a list become one item each, unless it has more than {@link
  * MAX_ITEMS}.
  */
-export function itemsOfOutput(output: string): StreamItem[] {
+export function itemsFromOutput(output: string): StreamItem[] {
   const reading = readJson(output)
   if (!reading.ok || reading.value === null) return []
   const { value } = reading
-  if (!Array.isArray(value)) return itemOf(value, output)
+  if (!Array.isArray(value)) return itemsFromValue(value, output)
   if (value.length > MAX_ITEMS) {
     const isText = value.every(item => typeof item === 'string')
-    return isText ? itemOf(value.join(''), output) : [{ kind: 'json', json: output }]
+    return isText ? itemsFromValue(value.join(''), output) : [{ kind: 'json', json: output }]
   }
-  return value.flatMap(item => itemOf(item, JSON.stringify(item)))
+  return value.flatMap(item => itemsFromValue(item, JSON.stringify(item)))
 }
 
-function itemOf(value: unknown, json: string): StreamItem[] {
+function itemsFromValue(value: unknown, json: string): StreamItem[] {
   if (typeof value === 'string') return value === '' ? [] : [{ kind: 'text', text: value }]
-  return [partOf(value, json) ?? { kind: 'json', json }]
+  return [partFromValue(value, json) ?? { kind: 'json', json }]
 }
 
 /** True if a text is JSON that is not too deep. */
@@ -125,7 +125,7 @@ export class EventWriter {
   }
 }
 
-function partOf(value: unknown, json: string): StreamItem | null {
+function partFromValue(value: unknown, json: string): StreamItem | null {
   if (!isJsonObject(value) || Object.keys(value).length !== 3) return null
   const { part: number, parts, json: part } = value
   const isPart = typeof number === 'number' && typeof parts === 'number' && parts > 1 && typeof part === 'string'

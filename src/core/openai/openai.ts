@@ -78,14 +78,14 @@ export function failureAnswer(job: Job): OpenAiAnswer {
 }
 
 /** The `error` object of {@link failureAnswer}, for a stream whose status was sent. */
-export function failureOf(job: Job): unknown {
+export function failureObject(job: Job): unknown {
   const { value } = readJson(failureAnswer(job).text) as { value: Record<string, unknown> }
   return value.error ?? value
 }
 
 /** The response for the error text of a FAILED job; workers write JSON, Python literals and plain sentences. */
 export function workerErrorAnswer(text: string): OpenAiAnswer {
-  const value = meaningOf(text)
+  const value = readTextValue(text)
   const fields = isJsonObject(value) ? (isJsonObject(value.error) ? value.error : value) : {}
   const message = [fields.error_message, fields.message, value].find(isFilled) ?? text
   const upstream = /vLLM returned HTTP (\d{3}): ([\s\S]*)/.exec(message)
@@ -102,7 +102,7 @@ export function errorObjectAnswer(value: unknown): OpenAiAnswer | null {
 }
 
 /** As {@link errorObjectAnswer}, for a value that is still JSON. */
-export function errorObjectOf(json: string): OpenAiAnswer | null {
+export function readErrorObject(json: string): OpenAiAnswer | null {
   const reading = readJson(json)
   return reading.ok ? errorObjectAnswer(reading.value) : null
 }
@@ -149,7 +149,7 @@ function workerError(message: string): OpenAiError {
   return { message, type: 'worker_error' }
 }
 
-function meaningOf(text: string): unknown {
+function readTextValue(text: string): unknown {
   const reading = readJson(text)
   return reading.ok ? reading.value : (readPythonLiteral(text)?.value ?? null)
 }

@@ -20,7 +20,7 @@
  */
 import type { EndpointId, OwnerId, WorkerId } from '../ids.ts'
 import { isHopeless, type Placement } from '../workers/placement.ts'
-import { type PlacementFailure, placementFailureOf } from './placement-failure.ts'
+import { findPlacementFailure, type PlacementFailure } from './placement-failure.ts'
 import { findFit, helps, lostGpu, type PlacementFit, quotaReached, type Search, wantedGpus } from './placement-fit.ts'
 import type {
   Eviction,
@@ -137,7 +137,7 @@ class PlacementDecider {
   }
 
   #place(standing: Standing): boolean {
-    const room = findFit(this.#searchOf(standing), this.#all())
+    const room = findFit(this.#createSearch(standing), this.#all())
     if (room === null) return false
     const { tenant } = standing
     const { placement, clamped } = room
@@ -160,7 +160,7 @@ class PlacementDecider {
   #makeRoom(standing: Standing): void {
     const { tenant } = standing
     if (tenant.isSpare) return
-    const refusal = placementFailureOf(this.#searchOf(standing), this.#all(), tenant)
+    const refusal = findPlacementFailure(this.#createSearch(standing), this.#all(), tenant)
     const way = isHopeless(refusal) ? null : (this.#soonWay(standing) ?? this.#turnWay(standing))
     this.#refuse(standing, refusal, way)
     if (way !== null) {
@@ -172,7 +172,7 @@ class PlacementDecider {
   /** Makes room for a sleeping worker whose GPUs are not free, or ends it if a new one has room on others. */
   #makeRoomAgain(standing: Standing, wake: WantedWake): void {
     const { tenant } = standing
-    const { reason } = placementFailureOf(this.#searchOf(standing), this.#all(), tenant)
+    const { reason } = findPlacementFailure(this.#createSearch(standing), this.#all(), tenant)
     const isLost = lostGpu(this.#input, wake.placement) !== null
     const soon = isLost ? null : this.#soonWay(standing)
     const sleeper = this.#occupants.find(({ workerId }) => workerId === wake.workerId)
@@ -182,7 +182,7 @@ class PlacementDecider {
       return
     }
     const way = soon ?? this.#turnWay(standing)
-    this.#unwoken.push({ ...woken(tenant, wake), reason: `${reason}${hopeOf(way)}` })
+    this.#unwoken.push({ ...woken(tenant, wake), reason: `${reason}${hopeText(way)}` })
     for (const victim of way?.victims ?? []) this.#evict(victim, tenant.id, way!.afterJob)
     // Without a way, others may use the cards in the meantime: they belong to its own account.
     if (way !== null) this.#takeAgain(wake, 'kept')
@@ -190,7 +190,7 @@ class PlacementDecider {
 
   /** True if a new worker has room now, once this sleeping one has ended. */
   #hasRoomInstead(standing: Standing, sleeper: Occupant): boolean {
-    const fresh = this.#searchOf({ ...standing, wakes: [] }, 1)
+    const fresh = this.#createSearch({ ...standing, wakes: [] }, 1)
     const others = this.#all().filter(worker => worker !== sleeper)
     return findFit(fresh, others) !== null
   }
@@ -201,7 +201,7 @@ class PlacementDecider {
   }
 
   #refuse({ tenant, wanted }: Standing, { resource, reason }: PlacementFailure, way: Way | null): void {
-    this.#unplaced.push({ endpointId: tenant.id, count: wanted, resource, reason: `${reason}${hopeOf(way)}` })
+    this.#unplaced.push({ endpointId: tenant.id, count: wanted, resource, reason: `${reason}${hopeText(way)}` })
   }
 
   /** Room that ending workers will free, and workers that fall asleep. */
@@ -260,7 +260,7 @@ class PlacementDecider {
 
   /** The fewest of these workers, in their order, whose end makes room. */
   #victims(standing: Standing, candidates: readonly Occupant[], afterJob: boolean): Way | null {
-    const search = this.#searchOf(standing)
+    const search = this.#createSearch(standing)
     const spare = new Map<EndpointId, number>()
     const share = new Map<OwnerId, number>()
     const chosen: Victim[] = []
@@ -303,7 +303,7 @@ class PlacementDecider {
     const stay = this.#all()
       .filter(worker => !gone.has(worker))
       .map((worker): Occupant => (asleep.has(worker) ? { ...worker, sleep: 'asleep' } : worker))
-    const room = findFit(this.#searchOf(standing, gone.size), stay)
+    const room = findFit(this.#createSearch(standing, gone.size), stay)
     if (room === null) return null
     return { room, victims, afterJob, sleeps: gone.size === 0 && asleep.size > 0 }
   }
@@ -319,7 +319,7 @@ class PlacementDecider {
       this.#wake(dueMs)
       return
     }
-    const search = this.#searchOf(standing)
+    const search = this.#createSearch(standing)
     const all = this.#all()
     const spare = new Map<EndpointId, number>()
     const stay = all.filter(worker => {
@@ -330,8 +330,8 @@ class PlacementDecider {
       spare.set(worker.endpointId, left - 1)
       return false
     })
-    const freed = this.#searchOf(standing, all.length - stay.length)
-    const room = findFit({ ...freed, preferFreeOf: all }, stay)
+    const freed = this.#createSearch(standing, all.length - stay.length)
+    const room = findFit({ ...freed, avoided: all }, stay)
     if (room !== null) this.#take(standing.tenant, room.placement, 'kept')
   }
 
@@ -372,7 +372,7 @@ class PlacementDecider {
   }
 
   /** The needs of an endpoint. @param freed number of workers that count as ended */
-  #searchOf({ tenant, wakes: [wake] }: Standing, freed = 0): Search {
+  #createSearch({ tenant, wakes: [wake] }: Standing, freed = 0): Search {
     const { capacity, parts, rules } = this.#input
     const common = { tenant, parts, rules, bound: capacity.bound, quota: this.#input.quotas?.get(tenant.owner) }
     if (wake !== undefined) return { ...common, slots: Number.POSITIVE_INFINITY, again: wake.placement }
@@ -446,7 +446,7 @@ function isFallingFor({ sleep, owner }: Occupant, asker: OwnerId): boolean {
   return sleep === 'falling' && owner === asker
 }
 
-function hopeOf(way: Way | null): string {
+function hopeText(way: Way | null): string {
   if (way === null) return ''
   if (way.afterJob) return HOPES.afterJob
   return way.sleeps ? HOPES.sleep : HOPES.soon

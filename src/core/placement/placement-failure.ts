@@ -4,9 +4,9 @@ import { type CatalogedGpu, gpuKey, gpuSummary, type MachineParts } from '../har
 import type { Placement, Resource } from '../workers/placement.ts'
 import {
   bindsGpus,
+  cappedResources,
   chosenGpus,
   hasCuda,
-  limitsOf,
   lostGpu,
   type Promises,
   promises,
@@ -31,7 +31,7 @@ type Asker = Pick<Tenant, 'id' | 'owner'>
 const MAX_NAMES = 5
 
 /** The reason for no room beside these other workers. Call it only if no room exists. */
-export function placementFailureOf(search: Search, others: readonly Occupant[], asker: Asker): PlacementFailure {
+export function findPlacementFailure(search: Search, others: readonly Occupant[], asker: Asker): PlacementFailure {
   const { compute, placedBy } = search.tenant
   if (search.again !== undefined) return cardsBusy(search, search.again, others, asker)
   if (compute.kind === 'gpu' && placedBy === 'machine') {
@@ -131,7 +131,7 @@ function gpusBusy({ parts }: Search, compute: GpuCompute, others: readonly Occup
 function promisesGiven(search: Search, others: readonly Occupant[], asker: Asker): PlacementFailure {
   const { all, given } = promises(search, others)
   const { compute } = search.tenant
-  const limits = compute.kind === 'cpu' ? compute.configs.map(config => limitsOf(config, search.parts)) : []
+  const limits = compute.kind === 'cpu' ? compute.configs.map(config => cappedResources(config, search.parts)) : []
   const isCpu = limits.every(({ vcpus }) => given.vcpus + vcpus > all.vcpus)
   const of = ({ vcpus, memoryMb }: Promises) => (isCpu ? vcpus : memoryMb)
   const figure = (amount: number) => (isCpu ? `${round(amount)}` : `${round(amount / 1024)} GB`)

@@ -4,7 +4,7 @@ import type { Compute, CpuConfig } from '../endpoints/endpoint.ts'
 import { cpuMemoryGb } from '../hardware/catalog.ts'
 import { type CatalogedGpu, cataloged, compareVersions, gpuKey, type MachineParts } from '../hardware/inventory.ts'
 import type { OwnerId } from '../ids.ts'
-import { gpuCountOf, type Placement, UNPLACED } from '../workers/placement.ts'
+import { countGpus, type Placement, UNPLACED } from '../workers/placement.ts'
 import type { Occupant, PlacementRules, Tenant, WorkerQuota } from './placement-input.ts'
 import { askedPlacement } from './wish.ts'
 
@@ -20,7 +20,7 @@ export interface Search {
   /** Limits of the account; unlimited when left out. */
   readonly quota?: WorkerQuota | undefined
   /** Workers whose GPUs are chosen last within a pool. */
-  readonly preferFreeOf?: readonly Occupant[]
+  readonly avoided?: readonly Occupant[]
   /**
    * The place of a sleeping worker that should wake: it needs its GPUs again and has the rest. Left out for a new
    * worker.
@@ -64,7 +64,7 @@ export function quotaReached(
   const own = others.filter(({ owner }) => owner === tenant.owner)
   if (again === undefined && quota.workers !== null && own.length >= quota.workers) return 'account_workers'
   const awake = own.filter(({ sleep }) => sleep !== 'asleep')
-  const gpus = awake.reduce((sum, { placement }) => sum + gpuCountOf(placement), 0)
+  const gpus = awake.reduce((sum, { placement }) => sum + countGpus(placement), 0)
   const wanted = wantedGpus(search)
   return quota.gpus !== null && wanted > 0 && gpus + wanted > quota.gpus ? 'account_gpus' : null
 }
@@ -108,7 +108,7 @@ export function withoutGpus({ parts, rules }: Pick<Search, 'parts' | 'rules'>): 
 /** A cache of results for inventories: one decision needs them many times. */
 const CATALOGS = new WeakMap<MachineParts, readonly CatalogedGpu[]>()
 
-function catalogOf(parts: MachineParts): readonly CatalogedGpu[] {
+function catalogedGpus(parts: MachineParts): readonly CatalogedGpu[] {
   const catalog = CATALOGS.get(parts) ?? parts.gpus.map(cataloged)
   CATALOGS.set(parts, catalog)
   return catalog
@@ -116,7 +116,7 @@ function catalogOf(parts: MachineParts): readonly CatalogedGpu[] {
 
 /** GPUs of the pools, without the excluded types. */
 export function chosenGpus(parts: MachineParts, { pools, excludedTypes }: GpuCompute): CatalogedGpu[] {
-  return catalogOf(parts).filter(({ type, pool }) => pools.includes(pool) && !excludedTypes.includes(type))
+  return catalogedGpus(parts).filter(({ type, pool }) => pools.includes(pool) && !excludedTypes.includes(type))
 }
 
 /** GPUs of {@link chosenGpus} without a problem, with a driver that is new enough, in groups of the wanted size. */
@@ -165,10 +165,10 @@ function roomAgain(search: Search, again: Placement, others: readonly Occupant[]
 
 /**
  * GPUs of a pool that are chosen last: those that sleeping workers need again, and those of
- * {@link Search.preferFreeOf}.
+ * {@link Search.avoided}.
  */
-function gpusForLater({ tenant, preferFreeOf = [] }: Search, others: readonly Occupant[]): ReadonlySet<string> {
-  const keys = new Set(gpusInUse(preferFreeOf, tenant.owner) ?? [])
+function gpusForLater({ tenant, avoided = [] }: Search, others: readonly Occupant[]): ReadonlySet<string> {
+  const keys = new Set(gpusInUse(avoided, tenant.owner) ?? [])
   for (const { sleep, placement } of others) {
     if (sleep === 'asleep') for (const gpu of placement?.gpus ?? []) keys.add(gpuKey(gpu))
   }
@@ -186,7 +186,7 @@ export function promises({ parts, rules }: Search, others: readonly Occupant[]):
 }
 
 /** The resources of a worker with a configuration, at most the whole machine. */
-export function limitsOf({ flavor, vcpuCount }: CpuConfig, parts: MachineParts): Promises {
+export function cappedResources({ flavor, vcpuCount }: CpuConfig, parts: MachineParts): Promises {
   const memoryGb = Math.min(cpuMemoryGb(flavor, vcpuCount), Math.max(1, parts.memoryGb))
   return { vcpus: Math.min(vcpuCount, parts.vcpus), memoryMb: memoryGb * 1024 }
 }
@@ -194,16 +194,16 @@ export function limitsOf({ flavor, vcpuCount }: CpuConfig, parts: MachineParts):
 function cpuRoom(search: Search, configs: readonly CpuConfig[], others: readonly Occupant[]): PlacementFit | null {
   const { all, given } = promises(search, others)
   for (const config of configs) {
-    const limits = limitsOf(config, search.parts)
+    const limits = cappedResources(config, search.parts)
     const fits = given.vcpus + limits.vcpus <= all.vcpus && given.memoryMb + limits.memoryMb <= all.memoryMb
     if (search.tenant.limited && !fits) continue
     const placement = { ...UNPLACED, ...limits, flavor: config.flavor }
-    return { placement, clamped: clampedOf(config, limits) }
+    return { placement, clamped: clampText(config, limits) }
   }
   return null
 }
 
-function clampedOf({ flavor, vcpuCount }: CpuConfig, { vcpus, memoryMb }: Promises): string | null {
+function clampText({ flavor, vcpuCount }: CpuConfig, { vcpus, memoryMb }: Promises): string | null {
   const wantedGb = cpuMemoryGb(flavor, vcpuCount)
   if (vcpus === vcpuCount && memoryMb === wantedGb * 1024) return null
   return (

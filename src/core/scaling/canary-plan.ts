@@ -28,7 +28,7 @@ export function canaryViews({ snapshot, canary }: PlannedRelease, nowMs: number)
   const own = snapshot.workers.filter(isCanary)
   const others = snapshot.workers.filter(worker => !isCanary(worker))
   const { workersMin, workersMax } = snapshot.endpoint
-  const loaded: EndpointSnapshot = { ...withoutJobsOf(snapshot, own), workers: others, rollout: ROLLED_OUT }
+  const loaded: EndpointSnapshot = { ...withoutCanaryJobs(snapshot, own), workers: others, rollout: ROLLED_OUT }
   const taking = others.filter(takesJobs)
   const busy = taking.filter(({ held }) => held > 0)
   const { desired } = desiredWorkers(loaded, nowMs)
@@ -58,7 +58,7 @@ function canaryWorkers(percent: number, workers: number, workersMax: number): nu
 }
 
 /** The snapshot without the jobs of the canary, which need no worker of the base. */
-function withoutJobsOf(snapshot: EndpointSnapshot, workers: readonly WorkerLoad[]): EndpointSnapshot {
+function withoutCanaryJobs(snapshot: EndpointSnapshot, workers: readonly WorkerLoad[]): EndpointSnapshot {
   const held = workers.reduce((sum, worker) => sum + worker.held, 0)
   const { queue } = snapshot
   return { ...snapshot, queue: { ...queue, inProgress: Math.max(0, queue.inProgress - held) } }

@@ -3,7 +3,14 @@ import { planLoadBalanced } from './balanced-plan.ts'
 import { FREEZE_RULES, freezesIdle, type KeepRule, missingSpare, planFrozen } from './frozen-plan.ts'
 import { planQueueRollout } from './queue-rollout.ts'
 import { isUnproven } from './rollout.ts'
-import { backoffOf, type Drain, desiredWorkers, type EndpointSnapshot, idleWorkers, unwantedWaiting } from './scale.ts'
+import {
+  currentBackoff,
+  type Drain,
+  desiredWorkers,
+  type EndpointSnapshot,
+  idleWorkers,
+  unwantedWaiting,
+} from './scale.ts'
 
 /** Interval until the next plan if fewer workers could be started than are needed. */
 const SHORT_MS = 1_000
@@ -93,7 +100,7 @@ function starts(
 ): Pick<WorkerPlan, 'start' | 'wakeAtMs'> {
   const { endpoint, workers } = snapshot
   const underMax = Math.max(0, endpoint.workersMax - workers.length)
-  const backoff = backoffOf(snapshot)
+  const backoff = currentBackoff(snapshot)
   const held = backoff.untilMs > nowMs
   const start = held ? 0 : Math.min(missing, underMax, backoff.crashes > 0 ? 1 : Number.POSITIVE_INFINITY)
   const shortUntilMs = held ? backoff.untilMs : nowMs + SHORT_MS

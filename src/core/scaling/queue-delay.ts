@@ -1,7 +1,7 @@
 /** Number of workers with which no job of a queue waits longer than its QUEUE_DELAY. */
 import { crashed, takesJobs, type Worker, type WorkerLoad } from '../workers/worker.ts'
 import { measuredStartMs, remainingStartMs } from './start-time.ts'
-import { concurrencyOf, typicalConcurrency } from './worker-concurrency.ts'
+import { expectedConcurrency, typicalConcurrency } from './worker-concurrency.ts'
 
 /** Input of the rule: the queue of an endpoint at one instant, and its workers. */
 export interface DelayedQueue {
@@ -93,7 +93,7 @@ function forecast({ queue, delayMs, nowMs, startMs, typical }: Situation): Growi
   // A slot counts as that of a worker that is up only after a start: a present one begins more jobs until then.
   const share = (worker: WorkerLoad) =>
     (delayMs + startMs + averageMs - remainingStartMs(worker, startMs, nowMs)) / (delayMs + averageMs)
-  const present = queue.workers.filter(takesJobs).map(worker => concurrencyOf(worker, typical) * share(worker))
+  const present = queue.workers.filter(takesJobs).map(worker => expectedConcurrency(worker, typical) * share(worker))
   const slots = (jobs * averageMs) / (delayMs + averageMs)
   const enough = workersFor({ slots, present, further: typical })
   return { from: enough, most: enough, sinceMs }
@@ -117,12 +117,12 @@ function workersFor(need: { slots: number; present: readonly number[]; further: 
 }
 
 function slotsPerWorker(workers: readonly WorkerLoad[], typical: number): number[] {
-  return workers.filter(takesJobs).map(worker => concurrencyOf(worker, typical))
+  return workers.filter(takesJobs).map(worker => expectedConcurrency(worker, typical))
 }
 
 /** A worker that is idle or starts will soon take a job, so only busy ones are counted besides the jobs that wait. */
 function overdue({ queue, typical }: Situation): Growing[] {
-  const sinceMs = waitsInSpiteOfWorkersSinceMs(queue)
+  const sinceMs = overdueSinceMs(queue)
   if (sinceMs === null) return []
   const busy = queue.workers.filter(worker => isUp(worker) && worker.held > 0)
   const from = busy.filter(({ readyAtMs }) => readyAtMs! <= sinceMs).length
@@ -134,7 +134,7 @@ function overdue({ queue, typical }: Situation): Growing[] {
  * worker that was asked to end in the meantime, such as after each job, counts too; a crashed one was no help.
  * Null while no worker is up.
  */
-function waitsInSpiteOfWorkersSinceMs({ headQueuedAtMs: head, workers, exits }: DelayedQueue): number | null {
+function overdueSinceMs({ headQueuedAtMs: head, workers, exits }: DelayedQueue): number | null {
   if (head === null || !workers.some(isUp)) return null
   const ended = exits.filter(worker => !crashed(worker) && (worker.stopRequestedAtMs ?? 0) > head)
   const upSince = [...workers.filter(isUp), ...ended].flatMap(({ readyAtMs }) =>

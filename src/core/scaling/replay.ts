@@ -72,7 +72,7 @@ interface ReplayedWorker extends WorkerLoad {
   takesFromMs: number
 }
 
-interface Due {
+interface DueChange {
   readonly atMs: number
   readonly worker: ReplayedWorker
   readonly what: 'started' | 'thawed' | 'job_ended'
@@ -244,7 +244,7 @@ export class Replay {
     const queue: QueueLoad = {
       queued,
       queuedLowPriority: 0,
-      queuedOfBatches: 0,
+      queuedInBatches: 0,
       inProgress: this.#inProgress,
       suspectsQueued: 0,
       suspectsInProgress: 0,
@@ -320,13 +320,13 @@ export class Replay {
 
 /** Due events, the earliest first: a binary heap. */
 class DueTimes {
-  readonly #heap: Due[] = []
+  readonly #heap: DueChange[] = []
 
   firstMs(): number | null {
     return this.#heap[0]?.atMs ?? null
   }
 
-  add(due: Due): void {
+  add(due: DueChange): void {
     const heap = this.#heap
     let at = heap.push(due) - 1
     while (at > 0) {
@@ -339,7 +339,7 @@ class DueTimes {
   }
 
   /** Removes and returns the earliest event that is due at an instant; null without one. */
-  take(atMs: number): Due | null {
+  take(atMs: number): DueChange | null {
     const heap = this.#heap
     const first = heap[0]
     if (first === undefined || first.atMs > atMs) return null

@@ -63,7 +63,7 @@ export interface ReleaseTrial {
 export type TrialVerdict = 'stop' | 'over' | 'open'
 
 /** Judges a release. May be called after each result, or less often. */
-export function verdictOf({ results, readyAtMs, good }: ReleaseTrial, nowMs: number): TrialVerdict {
+export function judgeRelease({ results, readyAtMs, good }: ReleaseTrial, nowMs: number): TrialVerdict {
   if (nowMs - readyAtMs >= TRIAL_MS) return 'over'
   if (good !== null && isClearlyWorse(results, good)) return 'stop'
   return results.ended >= TRIAL_RESULTS ? 'over' : 'open'

@@ -2,7 +2,7 @@
 
 import { isHopeless } from '../workers/placement.ts'
 import { isFrozen, takesJobs, type WorkerLoad, waitsForPlace } from '../workers/worker.ts'
-import { backoffOf, type EndpointSnapshot } from './scale.ts'
+import { currentBackoff, type EndpointSnapshot } from './scale.ts'
 
 /** Wait of a new worker for a place on the machine before an old one makes room for it, in milliseconds. */
 export const SURGE_MS = 10_000
@@ -35,7 +35,7 @@ export function rolloutRoom(
   const starting = workers.filter(({ state, version }) => version === endpoint.version && state === 'STARTING')
   const isWaiting = starting.length > 0 && starting.every(waitsForRoom)
   if (isWaiting) return roomFrom(Math.min(...starting.map(({ createdAtMs }) => createdAtMs)) + PLATFORM_SURGE_MS, nowMs)
-  if (starting.length > 0 || backoffOf(snapshot).untilMs > nowMs) return NONE
+  if (starting.length > 0 || currentBackoff(snapshot).untilMs > nowMs) return NONE
   const isFull = snapshot.workers.length >= endpoint.workersMax
   const isLast = ready <= 1
   if (isFull && (!isLast || endpoint.workersMax === 1)) return { isDue: true, wakeAtMs: null }

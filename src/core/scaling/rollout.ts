@@ -37,10 +37,10 @@ export function countsAgainstRelease(worker: Worker): boolean {
  * Progress of the rollout.
  * @param startFailure reason why no worker of the newest release can be started now; null if one can
  */
-export function rolloutStateOf(snapshot: EndpointSnapshot, startFailure: StartFailure | null): RolloutState {
+export function findRolloutState(snapshot: EndpointSnapshot, startFailure: StartFailure | null): RolloutState {
   const { rollout, endpoint, workers } = snapshot
   const fails = rollout.crashes >= MAX_ROLLOUT_CRASHES || (startFailure !== null && blamesRelease(startFailure))
-  const hasFallback = fallbackOf(snapshot) !== null
+  const hasFallback = findFallback(snapshot) !== null
   if ((rollout.stop !== null || (!rollout.wasReady && fails)) && hasFallback) return 'STOPPED'
   if (rollout.canary !== null && hasFallback) return 'CANARY'
   return workers.some(({ version }) => version !== endpoint.version) ? 'IN_PROGRESS' : 'COMPLETE'
@@ -102,10 +102,10 @@ export interface PlannedRelease {
   readonly canary: CanaryRelease | null
 }
 
-/** Chooses the release whose workers are started. @param startFailure as for {@link rolloutStateOf} */
+/** Chooses the release whose workers are started. @param startFailure as for {@link findRolloutState} */
 export function plannedRelease(snapshot: EndpointSnapshot, startFailure: StartFailure | null): PlannedRelease {
-  const state = rolloutStateOf(snapshot, startFailure)
-  const working = state === 'STOPPED' || state === 'CANARY' ? fallbackOf(snapshot) : null
+  const state = findRolloutState(snapshot, startFailure)
+  const working = state === 'STOPPED' || state === 'CANARY' ? findFallback(snapshot) : null
   const presentVersion = snapshot.endpoint.version
   if (working === null) return { snapshot, template: null, presentVersion, canary: null }
   const { version, configuration } = working
@@ -126,7 +126,7 @@ export function isUnproven({ rollout, endpoint, workers }: EndpointSnapshot): bo
 }
 
 /** The release to fall back to: null after a change of the type, since workers of a queue serve no requests. */
-export function fallbackOf({
+export function findFallback({
   rollout: { working },
   endpoint,
 }: {

@@ -19,7 +19,7 @@ export interface QueueLoad {
   readonly queued: number
   readonly queuedLowPriority: number
   /** Jobs of both kinds that wait for the fair turn of their batch. */
-  readonly queuedOfBatches: number
+  readonly queuedInBatches: number
   readonly inProgress: number
   /** Number of suspects in `queued` and in `inProgress`, which run alone (see core/jobs/job.ts). */
   readonly suspectsQueued: number
@@ -113,7 +113,7 @@ function withoutSuspects(snapshot: EndpointSnapshot): EndpointSnapshot {
 }
 
 /** The back-off of the endpoint's current version. */
-export function backoffOf(snapshot: EndpointSnapshot): CrashBackoff {
+export function currentBackoff(snapshot: EndpointSnapshot): CrashBackoff {
   return crashBackoff(snapshot.exits, snapshot.endpoint.version, snapshot.workers)
 }
 

@@ -5,7 +5,7 @@ import type { Worker } from '../workers/worker.ts'
  * Jobs that one worker runs at once.
  * @param typical value of its endpoint's workers, for one that has not taken jobs yet
  */
-export function concurrencyOf({ state, capacity }: Worker, typical: number): number {
+export function expectedConcurrency({ state, capacity }: Worker, typical: number): number {
   return state === 'READY' ? Math.max(1, capacity) : Math.max(capacity, typical)
 }
 

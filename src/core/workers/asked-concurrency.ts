@@ -12,7 +12,7 @@ export interface AskedConcurrency {
   /** Maximum of the present window. */
   readonly most: number
   /** Maximum of the previous window; null for the first one. */
-  readonly before: number | null
+  readonly previousMost: number | null
 }
 
 /**
@@ -20,15 +20,15 @@ export interface AskedConcurrency {
  * @param asked the jobs of this take and those that the worker already holds
  */
 export function afterAsking(known: AskedConcurrency | null, asked: number, nowMs: number): AskedConcurrency {
-  if (known === null) return { sinceMs: nowMs, most: asked, before: null }
+  if (known === null) return { sinceMs: nowMs, most: asked, previousMost: null }
   if (nowMs - known.sinceMs < ASKED_WINDOW_MS) return { ...known, most: Math.max(known.most, asked) }
-  return { sinceMs: nowMs, most: asked, before: known.most }
+  return { sinceMs: nowMs, most: asked, previousMost: known.most }
 }
 
 /**
  * Concurrency of a worker: the maximum that it recently requested. A number from before this observation is valid
  * until a whole window has passed.
  */
-export function concurrencyAsked({ most, before }: AskedConcurrency, noted: number): number {
-  return Math.max(most, before ?? noted)
+export function concurrencyAsked({ most, previousMost }: AskedConcurrency, noted: number): number {
+  return Math.max(most, previousMost ?? noted)
 }

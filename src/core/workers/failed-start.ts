@@ -74,11 +74,11 @@ function readFailure(report: ReadonlyMap<string, string>): FailedStart | null {
 function readMembers(json: string): ReadonlyMap<string, string> | null {
   const members = new Map<string, string>()
   for (let at = 1, count = 0; count < MAX_MEMBERS; count += 1) {
-    const nameEnd = endOfString(json, spaceBehind(json, at))
+    const nameEnd = stringEnd(json, spaceBehind(json, at))
     const value = nameEnd === -1 ? -1 : valueBehind(json, nameEnd)
     if (value === -1) return null
     const name = json.slice(spaceBehind(json, at) + 1, nameEnd - 1)
-    let end = endOfString(json, value)
+    let end = stringEnd(json, value)
     if (end === -1) end = json.startsWith('null', value) ? value + 4 : -1
     else if (READ.has(name)) members.set(name, unescapedBeginning(json.slice(value + 1, end - 1)))
     if (json[end] === '}' && end === json.length - 1) return members
@@ -99,7 +99,7 @@ function valueBehind(json: string, at: number): number {
 }
 
 /** The position after the string that begins here; -1 without one. */
-function endOfString(json: string, at: number): number {
+function stringEnd(json: string, at: number): number {
   if (json[at] !== '"') return -1
   for (let quote = json.indexOf('"', at + 1); quote !== -1; quote = json.indexOf('"', quote + 1)) {
     let escapes = 0

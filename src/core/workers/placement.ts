@@ -27,11 +27,11 @@ export interface Placement {
    * Request to a platform with machines of its own; absent for a worker of this machine. The other members are
    * then empty.
    */
-  readonly asked?: AskedOfPlatform
+  readonly asked?: PlatformRequest
 }
 
 /** Resources that a worker requests from its platform, for quotas and bills before the platform reports a place. */
-export interface AskedOfPlatform {
+export interface PlatformRequest {
   readonly gpus: number
   /** Preferred pool; null for a worker without GPUs. */
   readonly pool: string | null
@@ -43,7 +43,7 @@ export interface AskedOfPlatform {
 export const UNPLACED: Placement = { gpus: [], pool: null, vcpus: null, memoryMb: null }
 
 /** Number of GPUs that a worker has, or requests from its platform. */
-export function gpuCountOf(placement: Pick<Placement, 'gpus' | 'asked'> | null): number {
+export function countGpus(placement: Pick<Placement, 'gpus' | 'asked'> | null): number {
   return placement === null ? 0 : (placement.asked?.gpus ?? placement.gpus.length)
 }
 

@@ -144,7 +144,7 @@ export class WorkerStartError extends AppError {
 }
 
 /** The failure of a thrown error of a start. */
-export function startFailureOf(thrown: unknown): StartFailure {
+export function startFailureFromError(thrown: unknown): StartFailure {
   return thrown instanceof WorkerStartError ? thrown.failure : { kind: 'other', problem: toAppError(thrown).message }
 }
 

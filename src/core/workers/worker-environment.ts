@@ -1,5 +1,5 @@
 import type { EndpointId, VolumeId, WorkerId } from '../ids.ts'
-import { gpuCountOf, type Placement } from './placement.ts'
+import { countGpus, type Placement } from './placement.ts'
 import { PING_MS } from './worker-liveness.ts'
 
 /** Identity and resources of a worker. */
@@ -40,7 +40,7 @@ export function identityEnv({
     RUNPOD_POD_ID: workerId,
     RUNPOD_POD_HOSTNAME: `${workerId}-${hostSuffix}`,
     RUNPOD_ENDPOINT_ID: endpointId,
-    RUNPOD_GPU_COUNT: String(gpuCountOf(placement)),
+    RUNPOD_GPU_COUNT: String(countGpus(placement)),
     ...(gpus[0] === undefined ? {} : { RUNPOD_GPU_NAME: encodeURIComponent(gpus[0].type).replaceAll('%20', '+') }),
     ...(vcpus === null ? {} : { RUNPOD_CPU_COUNT: String(vcpus) }),
     ...(memoryMb === null ? {} : { RUNPOD_MEM_GB: String(Math.floor(memoryMb / 1024)) }),
@@ -55,7 +55,7 @@ export function identityEnv({
  */
 export function protocolEnv(worker: WorkerEnvironment): Record<string, string> {
   const base = `${worker.baseUrl}/v2/${worker.endpointId}`
-  const hasGpu = gpuCountOf(worker.placement) > 0
+  const hasGpu = countGpus(worker.placement) > 0
   const query = `?gpu=${hasGpu ? 'GPU' : 'CPU'}`
   return {
     ...identityEnv(worker),

@@ -26,7 +26,7 @@ const MAX_READ = 8_000
 /**
  * Reason why the program of a worker was not started, with or without its container; null if it was started.
  */
-function startFailureOfWorker(worker: Worker): StartFailure | null {
+function findStartFailure(worker: Worker): StartFailure | null {
   const cause = worker.exit?.cause
   if (cause?.kind === 'program_not_started') return cause.failure
   return cause?.kind === 'not_started' && neverStarted(worker) ? cause.failure : null
@@ -37,19 +37,19 @@ function startFailureOfWorker(worker: Worker): StartFailure | null {
  * missing image.
  */
 export function isLastingStartFailure(worker: Worker): boolean {
-  const failure = startFailureOfWorker(worker)
+  const failure = findStartFailure(worker)
   return failure !== null && startRemedy(failure).lasts
 }
 
 /** Kind of the failure that ended a crashed worker. */
-export function crashCauseOf(worker: Worker): CrashCause {
+export function findCrashCause(worker: Worker): CrashCause {
   const { stopReason, problem, exit, serves } = worker
   if (stopReason === 'hung_start') return 'hung_start'
   if (stopReason === 'never_healthy') return 'never_healthy'
   if (stopReason === 'wedged' || stopReason === 'silent') return 'unhealthy'
   if (stopReason === 'unhealthy' && serves !== null) return 'unhealthy'
   if (stopReason === 'unhealthy' || problem?.kind === 'check_failed') return 'fitness_failed'
-  const failure = startFailureOfWorker(worker)
+  const failure = findStartFailure(worker)
   if (failure !== null) return startRemedy(failure).cause
   if (exit?.cause.kind === 'engine_stopped') return 'engine_away'
   return exit?.cause.kind === 'out_of_memory' ? 'out_of_memory' : 'crash_loop'

@@ -67,7 +67,7 @@ export type TimedQueuedWorker = Pick<QueuedWorker, 'queuedAtMs' | 'downloadStart
  * The known instants of a worker, each with the phase that begins then; `exited` is the last one of an ended
  * worker.
  */
-function marksOf(worker: TimedWorker): { phase: WorkerPhase; atMs: number }[] {
+function phaseMarks(worker: TimedWorker): { phase: WorkerPhase; atMs: number }[] {
   const { state, createdAtMs, placedAtMs, startedAtMs, pullStartedAtMs, stopRequestedAtMs } = worker
   const undecided = placedAtMs === null && startedAtMs === null && pullStartedAtMs === null && state === 'STARTING'
   const stoppingAtMs = worker.stoppingAtMs ?? (state === 'DRAINING' ? null : stopRequestedAtMs)
@@ -99,12 +99,12 @@ function marksOf(worker: TimedWorker): { phase: WorkerPhase; atMs: number }[] {
  * The phases of a worker, in order and without gaps, from the decision for it. Steps without a duration are
  * omitted, except the present one; nothing follows the end of a worker.
  */
-export function timeLineOf(worker: TimedWorker, nowMs: number): TimeStep[] {
-  return stepsOf(marksOf(worker), nowMs)
+export function workerTimeLine(worker: TimedWorker, nowMs: number): TimeStep[] {
+  return stepsFromMarks(phaseMarks(worker), nowMs)
 }
 
-/** {@link timeLineOf} of a worker without a place. Its last step is the present one. */
-export function queuedTimeLineOf(
+/** {@link workerTimeLine} of a worker without a place. Its last step is the present one. */
+export function queuedWorkerTimeLine(
   { queuedAtMs, downloadStartedAtMs, downloadEndedAtMs }: TimedQueuedWorker,
   nowMs: number,
 ): TimeStep[] {
@@ -114,10 +114,10 @@ export function queuedTimeLineOf(
     ['queued', downloadEndedAtMs],
   ]
   const marks = known.flatMap(([phase, atMs]) => (atMs === null ? [] : [{ phase, atMs }]))
-  return stepsOf(marks, nowMs)
+  return stepsFromMarks(marks, nowMs)
 }
 
-function stepsOf(marks: readonly { phase: WorkerPhase; atMs: number }[], nowMs: number): TimeStep[] {
+function stepsFromMarks(marks: readonly { phase: WorkerPhase; atMs: number }[], nowMs: number): TimeStep[] {
   return marks.flatMap(({ phase, atMs }, index) => {
     const next = marks[index + 1]
     if (phase === 'exited' || next?.atMs === atMs) return []
@@ -126,16 +126,16 @@ function stepsOf(marks: readonly { phase: WorkerPhase; atMs: number }[], nowMs: 
 }
 
 /** The present phase of a worker, and its beginning. */
-export function phaseOf(worker: TimedWorker): PhaseNow {
-  const last = marksOf(worker).at(-1)!
+export function presentPhase(worker: TimedWorker): PhaseNow {
+  const last = phaseMarks(worker).at(-1)!
   return { phase: last.phase, sinceMs: last.atMs }
 }
 
 /** Duration of each phase of its cold start, in milliseconds; null for a worker that never asked for a job. */
-export function coldStartOf(worker: TimedWorker): Readonly<Record<ColdStartPhase, number>> | null {
+export function coldStartTimes(worker: TimedWorker): Readonly<Record<ColdStartPhase, number>> | null {
   if (worker.readyAtMs === null) return null
   const spent = { queued: 0, downloading: 0, pulling: 0, starting: 0, initializing: 0 }
-  for (const { phase, ms } of timeLineOf(worker, worker.readyAtMs)) {
+  for (const { phase, ms } of workerTimeLine(worker, worker.readyAtMs)) {
     if (phase in spent) spent[phase as ColdStartPhase] += ms
   }
   return spent

@@ -57,7 +57,7 @@ export function sendsResultsDuringTakes(sdk: string | null): boolean {
 }
 
 /** See {@link Omission}. */
-export function omissionOf(sdk: string | null): Omission {
+export function omissionMeaning(sdk: string | null): Omission {
   const version = pythonVersion(sdk)
   if (isOurs(sdk) || version >= 1_010_001) return 'lost'
   if (mayShareItsList(sdk)) return 'lost_when_alone'

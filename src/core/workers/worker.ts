@@ -170,7 +170,7 @@ export function fateOfJobs(
  * The stored end of a worker: without a suspicion if the worker was of use, or did not fail.
  * @param worker null if unknown
  */
-export function endOf(
+export function storedExit(
   worker: Pick<Worker, 'stopReason' | 'readyAtMs' | 'jobsFinished' | 'serves'> | null,
   { suspicion, ...end }: ObservedExit,
 ): ObservedExit {

@@ -33,13 +33,13 @@ const FIRST_RENDER_MINOR = 128
  */
 export function amdDevices(gpus: readonly AssignedGpu[], root = '/'): AmdDevices {
   const nodes = readNodes(join(root, TOPOLOGY))
-  const minors = gpus.map(gpu => minorOf(gpu, nodes))
+  const minors = gpus.map(gpu => findRenderMinor(gpu, nodes))
   const paths = [SHARED, ...minors.map(minor => `dev/dri/renderD${minor}`)]
   const groups = paths.flatMap(path => statSync(join(root, path), { throwIfNoEntry: false })?.gid ?? [])
   return { paths: paths.map(path => `/${path}`), groups: [...new Set(groups)] }
 }
 
-function minorOf({ uuid, index }: AssignedGpu, nodes: readonly Node[]): number {
+function findRenderMinor({ uuid, index }: AssignedGpu, nodes: readonly Node[]): number {
   if (nodes.length === 0) return FIRST_RENDER_MINOR + index
   const digits = /^GPU-([0-9a-f]{1,16})$/i.exec(uuid ?? '')?.[1]
   const id = digits === undefined ? null : BigInt(`0x${digits}`)

@@ -8,7 +8,7 @@ export interface ByteSource extends AsyncIterable<Uint8Array> {
 const MOST_BYTES = 64 * 1024
 
 /** All that has come since the last piece as one: a reader that pauses has that many fewer of them. */
-export async function* gathered(source: ByteSource): AsyncGenerator<Buffer> {
+export async function* gatherBytes(source: ByteSource): AsyncGenerator<Buffer> {
   for await (const first of source) {
     const pieces = [first]
     for (let bytes = first.length; bytes < MOST_BYTES; bytes += pieces.at(-1)!.length) {

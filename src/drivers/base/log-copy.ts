@@ -47,7 +47,7 @@ const GATHER_MS = 100
 /** So many pieces in that time are written as they come. */
 const AT_ONCE = 16
 const SMALL_BYTES = 32 * 1024
-const AGAIN_MS = 500
+const RETRY_MS = 500
 /** Size of the end of the output that is searched for the message of an init that could not start a program. */
 const TAIL_BYTES = 1_024
 /** Cost of reading an entry, in bytes: output may be nothing but ends of lines. */
@@ -111,7 +111,7 @@ export class LogCopy {
         const wasOver = this.#over
         const read = await this.#copy().catch(() => false)
         if (signal.aborted || (wasOver && read)) break
-        if (!this.#over) await this.#pause.wait(this.#options.pauseMs?.() ?? AGAIN_MS)
+        if (!this.#over) await this.#pause.wait(this.#options.pauseMs?.() ?? RETRY_MS)
         else if (!read) break
       }
     } finally {

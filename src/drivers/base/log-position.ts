@@ -55,8 +55,8 @@ const MAX_SECONDS = 1_000
 export class LogPosition {
   #place: OutputPlace
   /** The place that was asked for, and the number of its entries that have come. */
-  #asked: OutputPlace
-  #come = 0
+  #requested: OutputPlace
+  #received = 0
   /** True where the engine dropped the oldest entries, so that counting means nothing and times decide. */
   #rotated = false
   #seconds = new Map<number, Second>()
@@ -67,7 +67,7 @@ export class LogPosition {
 
   constructor(place: OutputPlace) {
     this.#place = place
-    this.#asked = place
+    this.#requested = place
     this.#since = place.since
   }
 
@@ -78,8 +78,8 @@ export class LogPosition {
 
   /** The output is requested from `place.since` on, and begins there. */
   begin(): void {
-    this.#asked = this.#place
-    this.#come = 0
+    this.#requested = this.#place
+    this.#received = 0
     this.#rotated = false
     this.#seconds.clear()
     this.#since = this.#place.since
@@ -89,13 +89,13 @@ export class LogPosition {
 
   /** True for an entry that was not read before. Must get all entries in their order. */
   isNew(entry: LogEntry): boolean {
-    const { count: known, first, last } = this.#asked
-    this.#come += 1
-    if (this.#come === 1 && known > 0 && entry.at !== first) this.#rotated = true
-    const isNew = this.#rotated ? entry.at > last : this.#come > known
+    const { count: known, first, last } = this.#requested
+    this.#received += 1
+    if (this.#received === 1 && known > 0 && entry.at !== first) this.#rotated = true
+    const isNew = this.#rotated ? entry.at > last : this.#received > known
     this.#count(entry)
     // Until all that is known has come again, the place is the one that it was.
-    if (this.#rotated || this.#come >= known) this.#move(isNew ? entry.at : this.#place.last)
+    if (this.#rotated || this.#received >= known) this.#move(isNew ? entry.at : this.#place.last)
     return isNew
   }
 
@@ -105,7 +105,7 @@ export class LogPosition {
     if (text.at(-1) === 0x0a) this.#unfinished.delete(stream)
     else if (!this.#unfinished.has(stream)) this.#unfinished.set(stream, second)
     const known = this.#seconds.get(second)
-    if (known === undefined) this.#seconds.set(second, { count: 1, ordinal: this.#come, first: at })
+    if (known === undefined) this.#seconds.set(second, { count: 1, ordinal: this.#received, first: at })
     else known.count += 1
   }
 

@@ -122,7 +122,7 @@ export async function listProcesses(): Promise<ProcessState[]> {
   for (let at = 0; at < pids.length; at += READ_AT_ONCE) {
     const batch = pids.slice(at, at + READ_AT_ONCE).map(async pid => {
       const text = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => null)
-      return text === null ? null : stateOf(Number(pid), fieldsOf(text))
+      return text === null ? null : stateFromFields(Number(pid), statFields(text))
     })
     found.push(...(await Promise.all(batch)))
   }
@@ -130,7 +130,7 @@ export async function listProcesses(): Promise<ProcessState[]> {
 }
 
 /** The living processes of a group, with the names of their programs; none where the system does not show them. */
-export function membersOf(group: number): { readonly pid: number; readonly name: string }[] {
+export function groupMembers(group: number): { readonly pid: number; readonly name: string }[] {
   if (!onLinux) return []
   return readdirSync('/proc').flatMap(entry => {
     const pid = Number(entry)
@@ -197,30 +197,30 @@ function readName(pid: number): string {
  */
 function readStat(pid: number): string[] | null {
   try {
-    return fieldsOf(readFileSync(`/proc/${pid}/stat`, 'latin1'))
+    return statFields(readFileSync(`/proc/${pid}/stat`, 'latin1'))
   } catch {
     return null
   }
 }
 
-function fieldsOf(stat: string): string[] {
+function statFields(stat: string): string[] {
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ')
 }
 
 function readFromProc(pid: number): ProcessState | null {
   const fields = readStat(pid)
-  return fields === null ? null : stateOf(pid, fields)
+  return fields === null ? null : stateFromFields(pid, fields)
 }
 
-function stateOf(pid: number, fields: readonly string[]): ProcessState | null {
+function stateFromFields(pid: number, fields: readonly string[]): ProcessState | null {
   const [letter, parent, group] = fields
   const startTime = fields[19]
   if (letter === undefined || group === undefined || startTime === undefined) return null
-  return { pid, parent: Number(parent), group: Number(group), startTime, ...conditionOf(letter) }
+  return { pid, parent: Number(parent), group: Number(group), startTime, ...conditionFromLetter(letter) }
 }
 
 /** Meaning of the letter by which the system shows the state of a process. */
-function conditionOf(letter: string): Pick<ProcessState, 'living' | 'stopped' | 'resting'> {
+function conditionFromLetter(letter: string): Pick<ProcessState, 'living' | 'stopped' | 'resting'> {
   const living = !'ZXx'.includes(letter)
   const stopped = 'Tt'.includes(letter)
   return { living, stopped, resting: !living || stopped || 'DU'.includes(letter) }
@@ -243,7 +243,7 @@ export function parsePs(line: string): ProcessState | null {
   const [, pid, letter, parent, group, startTime] =
     /^\s*(\d+)\s+(\S)\S*\s+(\d+)\s+(\d+)\s+(\S.*)/.exec(line.trimEnd()) ?? []
   if (letter === undefined || startTime === undefined) return null
-  return { pid: Number(pid), parent: Number(parent), group: Number(group), startTime, ...conditionOf(letter) }
+  return { pid: Number(pid), parent: Number(parent), group: Number(group), startTime, ...conditionFromLetter(letter) }
 }
 
 function run(program: string, words: string[]): string | null {

@@ -48,7 +48,7 @@ const REASONS: readonly (readonly [RegExp, (hasCredential: boolean) => PullProbl
  * The failure behind the message of an engine, or of a node of a cluster, that refuses a start; null for an unknown
  * message.
  */
-export function knownRefusal(said: string, memoryMb: number | null): StartFailure | null {
+export function findRefusal(said: string, memoryMb: number | null): StartFailure | null {
   const words = said.toLowerCase()
   const known = REFUSALS.find(([messages]) => messages.some(message => hasInOrder(words, ...message.split(' ... '))))
   return known?.[1](said, memoryMb) ?? null

@@ -89,7 +89,7 @@ export function servedAt(
 }
 
 /** The ports that a handle names; null when it names none. */
-export function portsOf(handle: string): ServedPorts | null {
+export function portsFromHandle(handle: string): ServedPorts | null {
   try {
     const { port, healthPort } = (JSON.parse(handle) as { ports: ServedPorts }).ports
     return isPort(port) && isPort(healthPort) ? { port, healthPort } : null

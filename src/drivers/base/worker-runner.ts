@@ -36,7 +36,7 @@ export abstract class WorkerRunner<Worker extends TrackedWorker> {
     this.#limit = limit
   }
 
-  nameOf(): string {
+  nameFor(): string {
     return this.name
   }
 
@@ -53,11 +53,11 @@ export abstract class WorkerRunner<Worker extends TrackedWorker> {
     const running = this.starts.get(workerId)
     if (running !== undefined) return running.handle
     const known = this.workers.get(workerId)
-    if (known !== undefined) return this.handleOf(known, spec)
+    if (known !== undefined) return this.workerHandle(known, spec)
     const stop = new AbortController()
     const handle = this.begin(spec, watch, stop.signal).finally(() => {
       this.starts.delete(workerId)
-      this.startOver(workerId)
+      this.onStartEnd(workerId)
     })
     this.starts.set(workerId, { handle, stop })
     return handle
@@ -94,7 +94,7 @@ export abstract class WorkerRunner<Worker extends TrackedWorker> {
   protected abstract begin(spec: WorkerSpec, watch: StartWatch | undefined, signal: AbortSignal): Promise<string>
 
   /** The handle of a worker that was started before. */
-  protected abstract handleOf(known: Worker, spec: WorkerSpec): string
+  protected abstract workerHandle(known: Worker, spec: WorkerSpec): string
 
   /** Adopts a worker that is not tracked; false when it no longer runs. */
   protected abstract takeOver(worker: WorkerId, handle: string | null): Promise<boolean>
@@ -105,5 +105,5 @@ export abstract class WorkerRunner<Worker extends TrackedWorker> {
   protected abstract forget(worker: WorkerId, known: Worker | undefined): void | Promise<void>
 
   /** A start ended, well or not. */
-  protected startOver(_worker: WorkerId): void {}
+  protected onStartEnd(_worker: WorkerId): void {}
 }

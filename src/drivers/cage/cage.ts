@@ -13,7 +13,7 @@ import type { Isolation, Limit } from '../../core/workers/isolation.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { WorkerSpec } from '../../ports/driver.ts'
 import { type HostEnvironment, WORKER_VARIABLE } from '../base/host-environment.ts'
-import { membersOf, signal } from '../base/process-table.ts'
+import { groupMembers, signal } from '../base/process-table.ts'
 import type { ServedPorts } from '../base/served-ports.ts'
 import { CACHE_PATH, contains, mountPoint } from '../base/worker-paths.ts'
 import { type CageSpec, cageOptions } from './arguments.ts'
@@ -21,8 +21,8 @@ import { DOOR_PROGRAM, FILTER_FD, OPTIONS_FD } from './door-settings.ts'
 import { programFolders, systemFolders } from './folders.ts'
 import { gpuDevices } from './gpu-devices.ts'
 import { kernelMasks } from './kernel-tables.ts'
-import { type Layer, layerOf, layerWords, sameUser } from './layer.ts'
-import { freezerOf, joinCommand, type Limits, leaveGroups } from './limits.ts'
+import { type Layer, layerWords, makeLayer, sameUser } from './layer.ts'
+import { freezerGroup, joinCommand, type Limits, leaveGroups } from './limits.ts'
 import { NetworkWatch } from './network-watch.ts'
 import type { OwnNetwork } from './own-network.ts'
 
@@ -116,22 +116,22 @@ export class Cage {
   async command(launch: CagedLaunch, folder: string): Promise<CagedCommand> {
     const { spec, home, ports } = launch
     const { limits, network } = this.#options
-    const layer = this.#layerOf(launch, [join(folder, 'layer'), layerApart(spec.workerId)])
+    const layer = this.#makeLayer(launch, [join(folder, 'layer'), layerApart(spec.workerId)])
     const command = [...joinCommand(limits, spec), ...this.#cageWords(launch, layer)]
     const shared = { words: command, env: launch.env, resolver: null, attach: null }
     const { words, env, resolver, attach } =
       network?.prepare({ worker: spec.workerId, folder, ports, env: launch.env, command }) ?? shared
-    const options = cageOptions({ ...(await this.#specOf({ ...launch, env }, layer)), resolver })
+    const options = cageOptions({ ...(await this.#cageSpec({ ...launch, env }, layer)), resolver })
     const [program = '', ...rest] = words
     return {
       program,
       words: rest,
       // By these the server finds a worker and its folders again.
-      env: { PATH, HOME: home, [WORKER_VARIABLE]: spec.workerId, ...harmless(env) },
+      env: { PATH, HOME: home, [WORKER_VARIABLE]: spec.workerId, ...harmlessVariables(env) },
       attach,
       ...openFiles(folder, options, this.#options.filter),
-      isolation: { kind: 'cage', limits: this.#limitsOf(spec) },
-      freezer: freezerOf(limits, spec.workerId),
+      isolation: { kind: 'cage', limits: this.#appliedLimits(spec) },
+      freezer: freezerGroup(limits, spec.workerId),
     }
   }
 
@@ -141,7 +141,7 @@ export class Cage {
   }
 
   /** Folders with the files of a worker. @param folder its folder in the data directory */
-  foldersOf(worker: WorkerId, folder: string): string[] {
+  workerFolders(worker: WorkerId, folder: string): string[] {
     return [folder, layerApart(worker)]
   }
 
@@ -161,7 +161,7 @@ export class Cage {
     leaveGroups(this.#options.limits, worker)
   }
 
-  #limitsOf({ placement: { vcpus } }: WorkerSpec): Limit[] {
+  #appliedLimits({ placement: { vcpus } }: WorkerSpec): Limit[] {
     const { memory, processes, cpu } = this.#options.limits
     const limits: [limit: Limit, isHeld: boolean][] = [
       ['memory', memory !== null],
@@ -174,8 +174,8 @@ export class Cage {
   }
 
   /** A worker that works in its image itself has no layer. */
-  #layerOf({ isPrivate, image }: CagedLaunch, folders: readonly [string, string]): Layer | null {
-    return this.#options.layers && isPrivate ? layerOf(image, folders) : null
+  #makeLayer({ isPrivate, image }: CagedLaunch, folders: readonly [string, string]): Layer | null {
+    return this.#options.layers && isPrivate ? makeLayer(image, folders) : null
   }
 
   /** The cage itself, in its layer, which is the innermost namespace around it. */
@@ -186,7 +186,7 @@ export class Cage {
     return [...(layer === null ? [] : layerWords(layer)), bwrap, ...ids, ...given, '--', program, ...words]
   }
 
-  async #specOf(launch: CagedLaunch, layer: Layer | null): Promise<Omit<CageSpec, 'resolver'>> {
+  async #cageSpec(launch: CagedLaunch, layer: Layer | null): Promise<Omit<CageSpec, 'resolver'>> {
     const { spec, image, program, words, working, home, tmp, cache, env, hostEnv, nodePath, packages } = launch
     const hostHome = hostEnv.HOME || homedir()
     const programs = await programFolders({
@@ -219,7 +219,7 @@ export class Cage {
       writable: [...new Set([home, cache.path, ...own])],
       volume: spec.volume?.path ?? null,
       models: spec.models.map(model => ({ path: model.path, at: mountPoint(model) })),
-      modelFolder: await modelFolderOf(launch),
+      modelFolder: await makeModelFolder(launch),
       devices: gpuDevices(spec.placement.gpus),
     }
   }
@@ -237,14 +237,14 @@ function layerApart(worker: WorkerId): string {
  * The signal that ended a worker, by the exit code of bubblewrap, which is that of a shell; null for a code of the
  * worker's own.
  */
-export function signalOfCode(code: number | null): NodeJS.Signals | null {
+export function signalFromCode(code: number | null): NodeJS.Signals | null {
   if (code === null || code <= 128) return null
   const found = Object.entries(constants.signals).find(([, number]) => number === code - 128)
   return (found?.[0] as NodeJS.Signals | undefined) ?? null
 }
 
 /** A folder beside the worker's others, where it has models and no network volume. */
-async function modelFolderOf({ spec, home }: CagedLaunch): Promise<{ path: string; at: string } | null> {
+async function makeModelFolder({ spec, home }: CagedLaunch): Promise<{ path: string; at: string } | null> {
   if (spec.models.length === 0 || spec.volume !== null) return null
   const path = join(dirname(home), 'models')
   await mkdir(path, { recursive: true, mode: 0o700 })
@@ -252,7 +252,7 @@ async function modelFolderOf({ spec, home }: CagedLaunch): Promise<{ path: strin
 }
 
 /** Only numbers and the folder of its volume; nothing that a loader of programs would follow. */
-function harmless(env: Readonly<Record<string, string>>): Record<string, string> {
+function harmlessVariables(env: Readonly<Record<string, string>>): Record<string, string> {
   const kept = Object.entries(env).filter(
     ([name, value]) => name === 'RUNPOD_VOLUME_PATH' || (/(?:^|_)PORT$/.test(name) && /^\d{1,5}$/.test(value)),
   )
@@ -308,8 +308,8 @@ async function resolverFile(): Promise<string> {
  * it at once.
  * @param group that the cage leads
  */
-export function askCaged(group: number): void {
-  const inside = membersOf(group).filter(({ name }) => name !== CAGE_PROGRAM && name !== DOOR_PROGRAM)
+export function terminateCaged(group: number): void {
+  const inside = groupMembers(group).filter(({ name }) => name !== CAGE_PROGRAM && name !== DOOR_PROGRAM)
   // It has not begun yet.
   if (inside.length === 0) signal(-group, 'SIGKILL')
   for (const { pid } of inside) signal(pid, 'SIGTERM')

@@ -47,12 +47,12 @@ export async function filesBelow(folders: readonly string[], enoughBytes: number
  */
 export async function namelessFiles(leader: number, folder: string): Promise<DiskUse> {
   const use = { bytes: 0, files: 0 }
-  const cage = await namespaceBelow(leader)
+  const cage = await findNamespaceBelow(leader)
   if (cage === null) return use
   const { dev } = await stat(folder)
   const counted = new Set<number>()
   for (const pid of await readdir('/proc')) {
-    if (!/^\d+$/.test(pid) || (await namespaceOf(pid)) !== cage) continue
+    if (!/^\d+$/.test(pid) || (await readNamespace(pid)) !== cage) continue
     for (const name of await readdir(`/proc/${pid}/fd`).catch(() => [])) {
       const found = await stat(`/proc/${pid}/fd/${name}`).catch(() => null)
       use.files += 1
@@ -66,13 +66,13 @@ export async function namelessFiles(leader: number, folder: string): Promise<Dis
 }
 
 /** That of the processes in a cage, which what holds its network may be above. */
-async function namespaceBelow(leader: number): Promise<string | null> {
-  const own = await namespaceOf('self')
+async function findNamespaceBelow(leader: number): Promise<string | null> {
+  const own = await readNamespace('self')
   let pid = String(leader)
   for (let depth = 0; depth < MAX_HOLDERS; depth += 1) {
     const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
     pid = children.trim().split(' ')[0] ?? ''
-    const found = await namespaceOf(pid)
+    const found = await readNamespace(pid)
     if (found === '') return null
     if (found !== own) return found
   }
@@ -80,6 +80,6 @@ async function namespaceBelow(leader: number): Promise<string | null> {
 }
 
 /** A process may end while it is read. */
-function namespaceOf(pid: string): Promise<string> {
+function readNamespace(pid: string): Promise<string> {
   return readlink(`/proc/${pid}/ns/pid`).catch(() => '')
 }

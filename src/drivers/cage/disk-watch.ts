@@ -50,7 +50,7 @@ export function usualDiskGb(freeBytes: number): number {
  * large.
  */
 export function usualCacheGb(folder: string): number {
-  return Math.max(1, Math.floor(freeOf(folder) / 2 / GB))
+  return Math.max(1, Math.floor(readFreeBytes(folder) / 2 / GB))
 }
 
 /** Checks the disk until it is closed. */
@@ -64,7 +64,7 @@ export class CageDisks {
 
   constructor(options: CageDisksOptions) {
     this.#options = options
-    this.#limitGb = options.limitGb ?? usualDiskGb(freeOf(options.folder))
+    this.#limitGb = options.limitGb ?? usualDiskGb(readFreeBytes(options.folder))
     if (this.#limitGb > 0 || options.cacheLimitGb > 0) this.#soon()
   }
 
@@ -87,7 +87,7 @@ export class CageDisks {
     const { folder, workers } = this.#options
     const watched = workers()
     if (watched.length === 0) return
-    const free = freeOf(folder)
+    const free = readFreeBytes(folder)
     const isQuiet = free > this.#freeBytes - NOTEWORTHY_BYTES && this.#skipped < MAX_SKIPPED
     this.#skipped = isQuiet ? this.#skipped + 1 : 0
     // Slow writers add up, so the free bytes of the last measurement are compared.
@@ -127,7 +127,7 @@ export class CageDisks {
   }
 }
 
-function freeOf(folder: string): number {
+function readFreeBytes(folder: string): number {
   const { bavail, bsize } = statfsSync(folder)
   return bavail * bsize
 }

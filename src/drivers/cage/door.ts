@@ -132,7 +132,7 @@ function coupled(one: Socket, other: Socket): void {
 
 function isListening(port: number): boolean {
   return ['/proc/self/net/tcp', '/proc/self/net/tcp6'].some(table =>
-    textOf(table)
+    readText(table)
       .split('\n')
       .some(line => {
         const [, local = '', , state] = line.trim().split(/\s+/)
@@ -141,7 +141,7 @@ function isListening(port: number): boolean {
   )
 }
 
-function textOf(path: string): string {
+function readText(path: string): string {
   try {
     return readFileSync(path, 'latin1')
   } catch {

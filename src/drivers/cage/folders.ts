@@ -75,8 +75,8 @@ export interface ProgramFiles {
 export async function programFolders({ image, programs, path, home }: ProgramFiles): Promise<string[]> {
   const entries = path.split(delimiter).filter(entry => entry.startsWith('/'))
   const found = await Promise.all([
-    ...entries.map(entry => installationOf(entry, home)),
-    ...programs.map(program => installationsOf(program, home)),
+    ...entries.map(entry => installationFolders(entry, home)),
+    ...programs.map(program => programInstallations(program, home)),
     modulesAbove(image),
   ])
   return [...new Set(found.flat())].filter(folder => !SYSTEM.some(root => contains(root, folder)))
@@ -87,15 +87,15 @@ export async function programFolders({ image, programs, path, home }: ProgramFil
  * that of an environment, the installation that this was made of, by the path that it names, and the projects that it
  * uses where they lie.
  */
-async function installationsOf(program: string, home: string): Promise<string[]> {
+async function programInstallations(program: string, home: string): Promise<string[]> {
   const paths = await linksFrom(program)
   const environment = dirname(dirname(program))
-  const base = await baseOf(environment)
+  const base = await readBaseFolder(environment)
   const folders = [...paths.map(path => dirname(path)), ...(base === null ? [] : [base])]
   const projects = await editableProjects(environment)
   const found = await Promise.all([
-    ...folders.map(folder => installationOf(folder, home)),
-    ...projects.map(project => projectOf(project, home)),
+    ...folders.map(folder => installationFolders(folder, home)),
+    ...projects.map(project => projectFolders(project, home)),
   ])
   return [...found.flat(), ...paths]
 }
@@ -112,7 +112,7 @@ async function linksFrom(program: string): Promise<string[]> {
 }
 
 /** The folder of the Python of which an environment was made; null for a folder that is no environment. */
-async function baseOf(environment: string): Promise<string | null> {
+async function readBaseFolder(environment: string): Promise<string | null> {
   const text = await readFile(join(environment, 'pyvenv.cfg'), 'utf8').catch(() => '')
   for (const line of text.split('\n')) {
     const [name = '', ...value] = line.split('=')
@@ -126,7 +126,7 @@ async function baseOf(environment: string): Promise<string | null> {
  * A folder `bin` stands for what it is a part of, with libraries beside it, by its real path and by the given one, in
  * which there may be links; never for a home or the root of the machine.
  */
-async function installationOf(folder: string, home: string): Promise<string[]> {
+async function installationFolders(folder: string, home: string): Promise<string[]> {
   const real = await realpath(folder).catch(() => null)
   if (real === null) return []
   const isPart = PROGRAM_FOLDERS.has(basename(real))
@@ -140,7 +140,7 @@ async function installationOf(folder: string, home: string): Promise<string[]> {
   return real === '/' || contains(real, home) ? [] : [...new Set([real, folder])]
 }
 
-async function projectOf(folder: string, home: string): Promise<string[]> {
+async function projectFolders(folder: string, home: string): Promise<string[]> {
   const real = await realpath(folder).catch(() => null)
   return real === null || isTooMuch(real, home) ? [] : [...new Set([real, folder])]
 }
@@ -157,13 +157,13 @@ async function modulesAbove(image: string): Promise<string[]> {
     if (folder !== image) found.push(join(folder, 'package.json'))
     const names = await readdir(modules).catch(() => null)
     if (names === null) continue
-    found.push(modules, ...(await linkedOut(modules, names)))
+    found.push(modules, ...(await findOutsidePackages(modules, names)))
   }
   return found
 }
 
 /** Packages of a workspace are links that lead out of `node_modules`. */
-async function linkedOut(modules: string, names: readonly string[]): Promise<string[]> {
+async function findOutsidePackages(modules: string, names: readonly string[]): Promise<string[]> {
   const scopes = names.filter(name => name.startsWith('@'))
   const scoped = await Promise.all(
     scopes.map(async scope => (await readdir(join(modules, scope)).catch(() => [])).map(name => join(scope, name))),
@@ -184,10 +184,10 @@ async function linkedOut(modules: string, names: readonly string[]): Promise<str
  */
 const MAX_PACKAGES = 2_000
 const MAX_BYTES = 4_096
-const MAX_KNOWN = 100
+const MAX_CACHED = 100
 
 /** Cache of the projects that were found, by folder of packages; valid until something is installed there. */
-const known = new Map<string, { readonly changedMs: number; readonly projects: readonly string[] }>()
+const cachedProjects = new Map<string, { readonly changedMs: number; readonly projects: readonly string[] }>()
 
 /**
  * The folders of the projects of an environment, as its packages name them.
@@ -203,13 +203,13 @@ export async function editableProjects(environment: string): Promise<string[]> {
 async function projectsIn(packages: string): Promise<readonly string[]> {
   const changedMs = (await stat(packages).catch(() => null))?.mtimeMs
   if (changedMs === undefined) return []
-  const before = known.get(packages)
+  const before = cachedProjects.get(packages)
   if (before?.changedMs === changedMs) return before.projects
   const names = (await readdir(packages).catch(() => [])).filter(name => name.endsWith('.dist-info'))
   const found = await Promise.all(names.slice(0, MAX_PACKAGES).map(name => editableProject(join(packages, name))))
   const projects = found.filter(path => path !== null)
-  if (known.size >= MAX_KNOWN) known.clear()
-  known.set(packages, { changedMs, projects })
+  if (cachedProjects.size >= MAX_CACHED) cachedProjects.clear()
+  cachedProjects.set(packages, { changedMs, projects })
   return projects
 }
 

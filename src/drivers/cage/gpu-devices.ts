@@ -22,8 +22,8 @@ export function gpuDevices(gpus: readonly AssignedGpu[], root = '/'): string[] {
   if (gpus[0]?.type.startsWith('AMD ') === true) return [...amdDevices(gpus, root).paths]
   const cards = readCards(root)
   const devices = gpus.flatMap(gpu => {
-    const minor = minorOf(gpu, cards)
-    const parts = gpu.uuid?.startsWith('MIG-') === true ? partsOf(minor, root) : []
+    const minor = findMinor(gpu, cards)
+    const parts = gpu.uuid?.startsWith('MIG-') === true ? listMigDevices(minor, root) : []
     return [`/dev/nvidia${minor}`, ...parts]
   })
   return [...new Set([...NVIDIA, ...devices])]
@@ -38,7 +38,7 @@ interface Card {
  * The driver numbers its device files by itself; the vendor's tool counts cards in the order of their places on the
  * bus.
  */
-function minorOf({ index, uuid }: Pick<AssignedGpu, 'index' | 'uuid'>, cards: readonly Card[]): number {
+function findMinor({ index, uuid }: Pick<AssignedGpu, 'index' | 'uuid'>, cards: readonly Card[]): number {
   const found = cards.find(card => card.uuid !== null && card.uuid === uuid) ?? cards[index]
   return found?.minor ?? index
 }
@@ -46,10 +46,10 @@ function minorOf({ index, uuid }: Pick<AssignedGpu, 'index' | 'uuid'>, cards: re
 /** The cards in the order of the bus; empty where the driver does not say. */
 function readCards(root: string): Card[] {
   const folder = join(root, 'proc/driver/nvidia/gpus')
-  return entriesOf(folder)
+  return listNames(folder)
     .sort()
     .flatMap(name => {
-      const text = textOf(join(folder, name, 'information'))
+      const text = readText(join(folder, name, 'information'))
       const minor = /^Device Minor:[ \t]*(\d{1,4})$/m.exec(text)?.[1]
       const uuid = /^GPU UUID:[ \t]*(GPU-[0-9a-f-]{36})$/m.exec(text)?.[1] ?? null
       return minor === undefined ? [] : [{ uuid, minor: Number(minor) }]
@@ -60,24 +60,24 @@ function readCards(root: string): Card[] {
  * Those of a card that is split (MIG), without the one that splits it. Which part has which is not said, so all of one
  * card.
  */
-function partsOf(minor: number, root: string): string[] {
+function listMigDevices(minor: number, root: string): string[] {
   const mig = join(root, `proc/driver/nvidia/capabilities/gpu${minor}/mig`)
   const instances = namesBelow(mig, 'gi')
   const folders = instances.flatMap(instance => [instance, ...namesBelow(instance, 'ci')])
   const found = folders.slice(0, MAX_PARTS).flatMap(folder => {
-    const number = /^DeviceFileMinor:[ \t]*(\d{1,6})$/m.exec(textOf(join(folder, 'access')))?.[1]
+    const number = /^DeviceFileMinor:[ \t]*(\d{1,6})$/m.exec(readText(join(folder, 'access')))?.[1]
     return number === undefined ? [] : [`/dev/nvidia-caps/nvidia-cap${number}`]
   })
   return found
 }
 
 function namesBelow(folder: string, start: string): string[] {
-  return entriesOf(folder)
+  return listNames(folder)
     .filter(name => name.startsWith(start))
     .map(name => join(folder, name))
 }
 
-function entriesOf(folder: string): string[] {
+function listNames(folder: string): string[] {
   try {
     return readdirSync(folder)
   } catch {
@@ -85,7 +85,7 @@ function entriesOf(folder: string): string[] {
   }
 }
 
-function textOf(path: string): string {
+function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch {

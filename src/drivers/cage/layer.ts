@@ -52,17 +52,17 @@ exec "$@"
  * @param folders possible places of the layer, in the order of preference; they need not exist, and the first can be
  *   made
  */
-export function layerOf(image: string, folders: readonly [string, ...string[]]): Layer | null {
+export function makeLayer(image: string, folders: readonly [string, ...string[]]): Layer | null {
   if ([image, ...folders].some(path => SPECIAL.test(path))) return null
   const [first, ...others] = folders
   const mounts = mountsBelow(image, readMounts())
   mkdirSync(first, { recursive: true, mode: 0o700 })
   if (!contains(image, realpathSync(first))) return { image, folder: first, inMemory: false, mounts }
-  const apart = others.find(folder => !contains(image, folder) && isMade(folder))
+  const apart = others.find(folder => !contains(image, folder) && makesFolder(folder))
   return { image, folder: apart ?? first, inMemory: apart === undefined, mounts }
 }
 
-function isMade(folder: string): boolean {
+function makesFolder(folder: string): boolean {
   try {
     mkdirSync(folder, { mode: 0o700 })
     return true
@@ -96,7 +96,7 @@ export function tryLayer(
   try {
     const image = join(trial, 'image')
     mkdirSync(image)
-    const layer = layerOf(image, [join(trial, 'layer')])
+    const layer = makeLayer(image, [join(trial, 'layer')])
     if (layer === null) return false
     const [program = '', ...words] = [...around, ...layerWords(layer), ...cage(layer)]
     const change = ['/bin/sh', '-c', 'mkdir "$1/new" && echo x >"$1/new/file"', 'sh', image]

@@ -76,11 +76,11 @@ export function describeLimits(limits: Limits): string {
  * @returns the words before a command that let it enter them first
  */
 export function joinCommand(limits: Limits, { workerId, placement: { memoryMb, vcpus } }: WorkerSpec): string[] {
-  const groups = groupsOf(limits, workerId)
+  const groups = workerGroups(limits, workerId)
   for (const group of groups) mkdirSync(group, { recursive: true })
   const memory = memoryMb === null ? Math.floor(totalmem() * MEMORY_SHARE) : memoryMb * MB
   const quota = vcpus === null ? null : Math.floor(vcpus * PERIOD_US)
-  const name = nameOf(workerId)
+  const name = groupName(workerId)
   const set = (parent: string | null, file: string, value: string | number) => {
     if (parent !== null) writeFileSync(join(parent, name, file), `${value}`)
   }
@@ -95,13 +95,13 @@ export function joinCommand(limits: Limits, { workerId, placement: { memoryMb, v
 }
 
 /** The group by which a worker can be frozen; null where there is none. It may have been started without it. */
-export function freezerOf({ freezer }: Limits, worker: WorkerId): string | null {
-  return freezer === null ? null : join(freezer, nameOf(worker))
+export function freezerGroup({ freezer }: Limits, worker: WorkerId): string | null {
+  return freezer === null ? null : join(freezer, groupName(worker))
 }
 
 /** Removes the groups of a worker that has ended. */
 export function leaveGroups(limits: Limits, worker: WorkerId): void {
-  for (const group of groupsOf(limits, worker)) {
+  for (const group of workerGroups(limits, worker)) {
     try {
       rmdirSync(group)
     } catch {
@@ -110,12 +110,12 @@ export function leaveGroups(limits: Limits, worker: WorkerId): void {
   }
 }
 
-function groupsOf({ memory, processes, cpu, freezer }: Limits, worker: WorkerId): string[] {
+function workerGroups({ memory, processes, cpu, freezer }: Limits, worker: WorkerId): string[] {
   const parents = new Set([memory, processes, cpu, freezer].filter(parent => parent !== null))
-  return [...parents].map(parent => join(parent, nameOf(worker)))
+  return [...parents].map(parent => join(parent, groupName(worker)))
 }
 
-function nameOf(worker: WorkerId): string {
+function groupName(worker: WorkerId): string {
   return `runyard-${worker}`
 }
 

@@ -50,7 +50,7 @@ export function tryOwnNetwork(bwrap: string, open: boolean, path: string = SYSTE
     const said = stderr?.toString().trim().split('\n')[0]?.slice(0, 200)
     return { problem: `no network can be made for a cage: ${said || code}`, action: 'allow user namespaces in others' }
   }
-  return open ? lackOfOutside(path) : null
+  return open ? findOutsideLack(path) : null
 }
 
 /**
@@ -73,7 +73,7 @@ function installing(packages: readonly string[]): string {
   return `install the ${packages.length === 1 ? 'package' : 'packages'} ${packages.join(' and ')}`
 }
 
-function lackOfOutside(path: string): NetworkLack | null {
+function findOutsideLack(path: string): NetworkLack | null {
   const missing = missingPrograms(path)
   if (missing.length > 0) {
     const are = missing.length === 1 ? 'is' : 'are'

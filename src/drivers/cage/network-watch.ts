@@ -21,7 +21,7 @@ export interface NetworkWatchOptions {
 /** Watches until it is stopped. The first check closes everything: much may have happened while no server ran. */
 export class NetworkWatch {
   readonly #options: NetworkWatchOptions
-  #known: string | null = null
+  #closedRoutes: string | null = null
   #stopped = false
   #cancel: () => void
 
@@ -46,21 +46,23 @@ export class NetworkWatch {
     const leaders = this.#options.leaders()
     if (leaders.length === 0) return
     const now = readRoutes()
-    if (now === this.#known) return
-    const closed = await Promise.allSettled(leaders.map(closeFor))
+    if (now === this.#closedRoutes) return
+    const closed = await Promise.allSettled(leaders.map(closeNetwork))
     // One that has just ended cannot be closed; any other failure is retried at the next check.
-    const isLeft = closed.some(({ status }, at) => status === 'rejected' && holderOf(leaders[at] ?? 0) !== null)
-    this.#known = isLeft ? null : now
+    const isLeft = closed.some(
+      ({ status }, at) => status === 'rejected' && findNetworkHolder(leaders[at] ?? 0) !== null,
+    )
+    this.#closedRoutes = isLeft ? null : now
   }
 }
 
-async function closeFor(leader: number): Promise<void> {
-  const holder = holderOf(leader)
+async function closeNetwork(leader: number): Promise<void> {
+  const holder = findNetworkHolder(leader)
   if (holder !== null) await closeOutside(holder)
 }
 
 /** The process that holds the network of a worker: the only child of the one that leads its group. */
-function holderOf(leader: number): number | null {
+function findNetworkHolder(leader: number): number | null {
   try {
     const [child] = readFileSync(`/proc/${leader}/task/${leader}/children`, 'latin1').trim().split(' ')
     return child ? Number(child) : null

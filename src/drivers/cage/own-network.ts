@@ -70,7 +70,7 @@ export class OwnNetwork {
   /** Prepares the start of a worker in a network of its own. */
   prepare({ worker, folder, ports, env, command }: NetworkedWorker): PreparedNetwork {
     const { bwrap, nodePath, socket, open, clock } = this.#options
-    const { surface, env: changed } = surfaceOf(env)
+    const { surface, env: changed } = redirectCalls(env)
     const served = ports === null ? [] : [...new Set([ports.port, ports.healthPort])]
     const control = open ? join(folder, 'network') : null
     const settings: DoorSettings = {
@@ -111,7 +111,7 @@ export function outerWords(bwrap: string): string[] {
 }
 
 /** The address for a worker's calls, which becomes one of loopback: its network has no other one. */
-function surfaceOf(
+function redirectCalls(
   env: Readonly<Record<string, string>>,
 ): Pick<DoorSettings, 'surface'> & Pick<PreparedNetwork, 'env'> {
   const url = URL.parse(env.RUNPOD_WEBHOOK_GET_JOB ?? '')

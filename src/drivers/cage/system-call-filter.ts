@@ -125,7 +125,7 @@ const PERMIT: Instruction = [0x06, 0, 0, 0x7fff_0000]
 const refuse = (errno: number): Instruction => [0x06, 0, 0, 0x0005_0000 | errno]
 
 /** Instructions for one call. The last of them must return. */
-function ofCall(number: number | null, ...instructions: readonly Instruction[]): Instruction[] {
+function forCall(number: number | null, ...instructions: readonly Instruction[]): Instruction[] {
   if (number === null) return []
   if (instructions.length > MAX_JUMP) throw new Error('a jump in a filter is too long')
   return [jumpIfEqual(number, 0, instructions.length), ...instructions]
@@ -133,12 +133,12 @@ function ofCall(number: number | null, ...instructions: readonly Instruction[]):
 
 /** Refuses a call whose first argument has one of some bits. The kernel reads its low word alone. */
 function withoutBits(number: number | null, bits: number): Instruction[] {
-  return ofCall(number, load(AT.firstArgument), jumpIfAnyBit(bits, 0, 1), refuse(EPERM), PERMIT)
+  return forCall(number, load(AT.firstArgument), jumpIfAnyBit(bits, 0, 1), refuse(EPERM), PERMIT)
 }
 
 function withFamilies(number: number | null): Instruction[] {
   const permitted = FAMILIES.map((family, index) => jumpIfEqual(family, FAMILIES.length - index, 0))
-  return ofCall(number, load(AT.firstArgument), ...permitted, refuse(EAFNOSUPPORT), PERMIT)
+  return forCall(number, load(AT.firstArgument), ...permitted, refuse(EAFNOSUPPORT), PERMIT)
 }
 
 /**
@@ -155,9 +155,9 @@ export function systemCallFilter(architecture: string = process.arch): Buffer | 
     refuse(ENOSYS),
     load(AT.number),
     ...(architecture === 'x64' ? [jumpIfAtLeast(X32, 0, 1), refuse(ENOSYS)] : []),
-    ...Object.values(REFUSED).flatMap(numbers => ofCall(numbers[column], refuse(EPERM))),
+    ...Object.values(REFUSED).flatMap(numbers => forCall(numbers[column], refuse(EPERM))),
     // Its flags are in memory, where a filter cannot read them; programs fall back to the older call.
-    ...ofCall(CLONE3[column], refuse(ENOSYS)),
+    ...forCall(CLONE3[column], refuse(ENOSYS)),
     ...withoutBits(CLONE[column], NEW_NAMESPACES),
     ...withoutBits(UNSHARE[column], NEW_NAMESPACES | NEW_TIME),
     ...withFamilies(SOCKET[column]),

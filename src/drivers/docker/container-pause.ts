@@ -8,7 +8,7 @@ import { hasNotEnded, type InspectedContainer } from './inspected-container.ts'
 export interface ContainerPauseOptions {
   readonly engine: Engine
   readonly container: string
-  /** Reads the container from the engine, and gives it to {@link ContainerPause.learn}. */
+  /** Reads the container from the engine, and gives it to {@link ContainerPause.update}. */
   readonly inspect: () => Promise<InspectedContainer>
 }
 
@@ -26,7 +26,7 @@ export class ContainerPause {
   }
 
   /** Notes the state that the engine reports. */
-  learn({ State }: InspectedContainer): void {
+  update({ State }: InspectedContainer): void {
     this.#paused = State.Paused === true
   }
 

@@ -13,7 +13,7 @@ import type { Engine } from './engine/engine.ts'
 import { engineError } from './engine/engine-error.ts'
 import { containerExit } from './exit-cause.ts'
 import { hasNotEnded, type InspectedContainer, servedAddress } from './inspected-container.ts'
-import { entriesOfFrames } from './log-frames.ts'
+import { entriesFromFrames } from './log-frames.ts'
 
 /** Identifies a container after a restart of the server; as JSON it is the handle of its worker. */
 export interface ContainerHandle {
@@ -57,7 +57,7 @@ export class Container {
   #memoryMb: number | null = null
   #diskGb: number | null = null
   /** True once its configuration was read from the engine. */
-  #learned = false
+  #isInspected = false
   /** Its addresses for requests; null while they are not known. */
   #served: ServedAt | null = null
   /** The reason for which the driver itself ends it. */
@@ -91,12 +91,12 @@ export class Container {
   }
 
   /** Reads its facts from the engine while it runs. */
-  learn(found: InspectedContainer): void {
-    this.#learned = true
-    this.#memoryMb = memoryOf(found)
+  update(found: InspectedContainer): void {
+    this.#isInspected = true
+    this.#memoryMb = memoryLimitMb(found)
     this.#diskGb = Number(found.Config?.Labels?.[LABELS.diskGb] ?? Number.NaN) || null
     if (hasNotEnded(found)) this.#served = servedAddress(found) ?? this.#served
-    this.#pause.learn(found)
+    this.#pause.update(found)
   }
 
   /** Its addresses for requests; null when it serves none, has ended, or the engine is away. */
@@ -106,7 +106,7 @@ export class Container {
   }
 
   /** Notes that one of its processes was killed because memory ran out. */
-  ranOutOfMemory(): void {
+  noteOutOfMemory(): void {
     this.#outOfMemory = true
   }
 
@@ -168,7 +168,7 @@ export class Container {
     if (summary === 'running') {
       this.#copy.resume()
       // After a restart of the engine it may have another address, and that of an adopted container is not known yet.
-      if (withEngine || !this.#learned) await this.#inspect().catch(() => {})
+      if (withEngine || !this.#isInspected) await this.#inspect().catch(() => {})
       await this.#pause.restore()
       if (this.#asked !== null) await this.signal(this.#asked)
       return
@@ -220,14 +220,14 @@ export class Container {
   async #output(since: number, signal: AbortSignal) {
     const path = `/containers/${this.handle.container}/logs`
     const query = { stdout: true, stderr: true, follow: true, timestamps: true, since }
-    return entriesOfFrames(await this.#options.engine.stream({ method: 'GET', path, signal, query }))
+    return entriesFromFrames(await this.#options.engine.stream({ method: 'GET', path, signal, query }))
   }
 
   async #inspect(): Promise<InspectedContainer> {
     const path = `/containers/${this.handle.container}/json`
     const { engine } = this.#options
     const found = await engine.call<InspectedContainer>({ method: 'GET', path, deadlineMs: INSPECT_MS })
-    this.learn(found)
+    this.update(found)
     return found
   }
 
@@ -258,18 +258,18 @@ export class Container {
   }
 }
 
-function memoryOf({ HostConfig }: InspectedContainer): number | null {
+function memoryLimitMb({ HostConfig }: InspectedContainer): number | null {
   const bytes = HostConfig?.Memory ?? 0
   return bytes === 0 ? null : Math.round(bytes / 1024 / 1024)
 }
 
 /** The handle of a running container. */
-export function handleOf(inspected: InspectedContainer, bootId: string): ContainerHandle {
+export function containerHandle(inspected: InspectedContainer, bootId: string): ContainerHandle {
   const { Id: container, State } = inspected
   const pid = State.Pid ?? 0
-  const found = pid > 1 && isProcessOf(pid, container) ? readProcess(pid) : null
+  const found = pid > 1 && isContainerProcess(pid, container) ? readProcess(pid) : null
   const process = found === null ? null : { pid, startTime: found.startTime, bootId }
-  return { container, process, limits: limitsOf(inspected) }
+  return { container, process, limits: appliedLimits(inspected) }
 }
 
 /** Reads a handle; null for any other text. */
@@ -284,7 +284,7 @@ export function parseHandle(text: string): ContainerHandle | null {
 }
 
 /** The limits that the engine, or this server, enforces. */
-function limitsOf({ Config, HostConfig }: InspectedContainer): Limit[] {
+function appliedLimits({ Config, HostConfig }: InspectedContainer): Limit[] {
   const { Memory = 0, NanoCpus = 0, PidsLimit, StorageOpt, NetworkMode = '' } = HostConfig ?? {}
   const limits: [limit: Limit, isHeld: boolean][] = [
     ['memory', Memory > 0],
@@ -297,12 +297,12 @@ function limitsOf({ Config, HostConfig }: InspectedContainer): Limit[] {
 }
 
 /** The isolation of a container with a handle. */
-export function isolationOf(handle: string): Isolation {
+export function isolationFromHandle(handle: string): Isolation {
   return { kind: 'container', limits: parseHandle(handle)?.limits ?? [] }
 }
 
 /** True for a pid of this machine: engines in a virtual machine report pids of that. */
-function isProcessOf(pid: number, container: string): boolean {
+function isContainerProcess(pid: number, container: string): boolean {
   try {
     return readFileSync(`/proc/${pid}/cgroup`, 'utf8').includes(container)
   } catch {

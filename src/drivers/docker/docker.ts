@@ -21,12 +21,12 @@ import { containerRefusal } from '../base/refusals.ts'
 import { WorkerRunner } from '../base/worker-runner.ts'
 import { ContainerCalls } from './container-calls.ts'
 import { type ContainerConnection, containerName, LABELS } from './container-spec.ts'
-import { Container, type ContainerHandle, handleOf, isolationOf, parseHandle } from './containers.ts'
+import { Container, type ContainerHandle, containerHandle, isolationFromHandle, parseHandle } from './containers.ts'
 import { DiskWatch } from './disk-watch.ts'
 import { type ContainerEngineOptions, Engine, type EngineEvent } from './engine/engine.ts'
 import { engineError, startRefusal } from './engine/engine-error.ts'
 import { Images, type ImageWish } from './images/images.ts'
-import { freeShareOf, PulledImages } from './images/pulled-images.ts'
+import { PulledImages, readFreeShare } from './images/pulled-images.ts'
 import { hasNotEnded, type InspectedContainer } from './inspected-container.ts'
 
 /** Options of {@link createDockerDriver}. */
@@ -102,10 +102,10 @@ class ContainerRunner extends WorkerRunner<Container> implements DockerDriver {
         options.notifier.publish('endpoints')
       },
       onAway: () => this.#pollSoon(AWAY_POLL_MS),
-      onEvent: event => this.#happened(event),
+      onEvent: event => this.#onEngineEvent(event),
     })
     this.#calls = new ContainerCalls(this.#engine, options.installation)
-    const { freeShare: share = freeShareOf } = options
+    const { freeShare: share = readFreeShare } = options
     const freeShare = () => share(this.#engine.facts?.rootFolder ?? '')
     this.#images = new Images(
       this.#engine,
@@ -131,11 +131,11 @@ class ContainerRunner extends WorkerRunner<Container> implements DockerDriver {
     return absence === null ? null : { kind: 'engine_away', ...absence }
   }
 
-  protected override handleOf({ handle }: Container): string {
+  protected override workerHandle({ handle }: Container): string {
     return JSON.stringify(handle)
   }
 
-  protected override startOver(): void {
+  protected override onStartEnd(): void {
     if (this.starts.size === 0) this.#deaths.clear()
   }
 
@@ -191,7 +191,7 @@ class ContainerRunner extends WorkerRunner<Container> implements DockerDriver {
   }
 
   isolation(handle: string): Isolation {
-    return isolationOf(handle)
+    return isolationFromHandle(handle)
   }
 
   async tidy(alive: ReadonlySet<WorkerId>, images: ReadonlySet<string>): Promise<void> {
@@ -256,8 +256,8 @@ class ContainerRunner extends WorkerRunner<Container> implements DockerDriver {
   }
 
   #track(worker: WorkerId, found: InspectedContainer): Container {
-    const container = this.#trackAs(worker, handleOf(found, this.#options.bootId))
-    container.learn(found)
+    const container = this.#trackAs(worker, containerHandle(found, this.#options.bootId))
+    container.update(found)
     return container
   }
 
@@ -296,13 +296,13 @@ class ContainerRunner extends WorkerRunner<Container> implements DockerDriver {
     )
   }
 
-  #happened({ action, container, attributes }: EngineEvent): void {
+  #onEngineEvent({ action, container, attributes }: EngineEvent): void {
     const found = [...this.workers.values()].find(({ handle }) => handle.container === container)
     const died = action === 'die' || action === 'died'
     // The event of an exit may come before the response to its start.
     if (found === undefined) return void (died && this.starts.size > 0 && this.#deaths.add(container))
     const code = Number(attributes.exitCode ?? Number.NaN)
-    if (action === 'oom') found.ranOutOfMemory()
+    if (action === 'oom') found.noteOutOfMemory()
     else if (died) void found.ended(Number.isNaN(code) ? null : code)
   }
 

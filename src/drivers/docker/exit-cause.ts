@@ -24,10 +24,10 @@ const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) =
 export function containerExit(end: ContainerEnd): ObservedExit {
   const { code } = end
   const signal = code !== null && code > 128 ? (SIGNALS.get(code - 128) ?? null) : null
-  return { code: signal === null ? code : null, signal, cause: causeOf(end) }
+  return { code: signal === null ? code : null, signal, cause: findCause(end) }
 }
 
-function causeOf(end: ContainerEnd): ExitCause {
+function findCause(end: ContainerEnd): ExitCause {
   if (end.outOfMemory && end.code !== 0) return { kind: 'out_of_memory', limitMb: end.memoryMb }
   if (end.withEngine && !end.asked) return { kind: 'engine_stopped' }
   const failure = initFailure(end)

@@ -1,7 +1,7 @@
 /**
  * The engine's form of a container's output: frames with a head of eight bytes, each an entry with its time in front.
  */
-import { type ByteSource, gathered } from '../base/byte-source.ts'
+import { type ByteSource, gatherBytes } from '../base/byte-source.ts'
 import { entryTime, type LogEntry } from '../base/log-position.ts'
 
 const HEAD_BYTES = 8
@@ -9,10 +9,12 @@ const HEAD_BYTES = 8
 const MAX_FRAME_BYTES = 16 * 1024 * 1024
 
 /** The entries of an engine's stream of output, as they come. */
-export async function* entriesOfFrames(stream: ByteSource & { destroy(): void }): AsyncGenerator<readonly LogEntry[]> {
+export async function* entriesFromFrames(
+  stream: ByteSource & { destroy(): void },
+): AsyncGenerator<readonly LogEntry[]> {
   const frames = new FrameReader()
   try {
-    for await (const chunk of gathered(stream)) yield frames.push(chunk)
+    for await (const chunk of gatherBytes(stream)) yield frames.push(chunk)
   } finally {
     stream.destroy()
   }
@@ -30,7 +32,7 @@ export class FrameReader {
       const length = rest.readUInt32BE(4)
       if ((rest[0] ?? 9) > 3 || length > MAX_FRAME_BYTES) throw new Error('the engine sends output in an unknown form')
       if (rest.length < HEAD_BYTES + length) break
-      entries.push(entryOf(rest[0] ?? 0, rest.subarray(HEAD_BYTES, HEAD_BYTES + length)))
+      entries.push(entryFromFrame(rest[0] ?? 0, rest.subarray(HEAD_BYTES, HEAD_BYTES + length)))
       rest = rest.subarray(HEAD_BYTES + length)
     }
     this.#rest = rest
@@ -38,7 +40,7 @@ export class FrameReader {
   }
 }
 
-function entryOf(stream: number, frame: Buffer): LogEntry {
+function entryFromFrame(stream: number, frame: Buffer): LogEntry {
   const blank = frame.indexOf(0x20)
   const at = blank === -1 ? null : entryTime(frame.subarray(0, blank).toString('latin1'))
   return at === null ? { at: '', stream, text: frame } : { at, stream, text: frame.subarray(blank + 1) }

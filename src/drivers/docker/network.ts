@@ -6,7 +6,7 @@ import { createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { AppError } from '../../core/errors.ts'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
-import type { AddressRange, ContainerNetwork, FoundNetwork } from '../../ports/container-network.ts'
+import type { AddressRange, ContainerNetwork, WorkerNetwork } from '../../ports/container-network.ts'
 import type { EngineClient } from './engine/engine-client.ts'
 import { engineRefusal, RefusedCall } from './engine/engine-error.ts'
 
@@ -42,24 +42,24 @@ interface InspectedNetwork {
 }
 
 /** Facts that are constant for a network id. */
-interface Known {
+interface NetworkFacts {
   readonly id: string
-  readonly engine: OfEngine
+  readonly engine: EngineFacts
   /** The gateway, if it is an address of this machine. */
   readonly address: string | null
 }
 
 class BridgeNetwork implements ContainerNetwork {
   readonly #options: ContainerNetworkOptions
-  #finding: Promise<FoundNetwork> | null = null
-  #known: Known | null = null
+  #finding: Promise<WorkerNetwork> | null = null
+  #cached: NetworkFacts | null = null
 
   constructor(options: ContainerNetworkOptions) {
     this.#options = options
   }
 
   /** Engines create a second network of the same name without an error, so there is only one call at a time. */
-  ensure(wanted: AddressRange | null): Promise<FoundNetwork> {
+  ensure(wanted: AddressRange | null): Promise<WorkerNetwork> {
     this.#finding ??= this.#ensure(wanted)
       .catch(thrown => {
         throw engineProblem(thrown)
@@ -72,28 +72,29 @@ class BridgeNetwork implements ContainerNetwork {
 
   async remove(): Promise<boolean> {
     try {
-      for (const { Id } of await this.#own())
+      for (const { Id } of await this.#listOwn())
         await this.#options.engine.call({ method: 'DELETE', path: networkPath(Id) })
       return true
     } catch (thrown) {
       // Engines respond with 403 while containers are in it.
-      if (statusOf(thrown) === 403 || statusOf(thrown) === 409) return false
+      if (refusalStatus(thrown) === 403 || refusalStatus(thrown) === 409) return false
       throw engineProblem(thrown)
     }
   }
 
-  async #ensure(wanted: AddressRange | null): Promise<FoundNetwork> {
+  async #ensure(wanted: AddressRange | null): Promise<WorkerNetwork> {
     const { given, local } = this.#options
-    const before = this.#known
+    const before = this.#cached
     // After a failure all facts are read again.
-    this.#known = null
-    const network = given === null ? await this.#ownOne(wanted, before?.id ?? null) : await this.#chosen(given)
+    this.#cached = null
+    const network =
+      given === null ? await this.#findOrMake(wanted, before?.id ?? null) : await this.#requireGiven(given)
     const ranges = (network.IPAM?.Config ?? []).filter(({ Subnet }) => Subnet?.includes('.') === true)
     const reported = ranges.find(({ Gateway }) => Gateway !== undefined)?.Gateway
     // Some engines leave it out for their default network.
-    const gateway = reported?.replace(/\/\d+$/, '') ?? firstOf(ranges[0]?.Subnet)
-    const known = before?.id === network.Id ? before : await this.#learn(network.Id, gateway)
-    this.#known = known
+    const gateway = reported?.replace(/\/\d+$/, '') ?? firstAddress(ranges[0]?.Subnet)
+    const known = before?.id === network.Id ? before : await this.#readFacts(network.Id, gateway)
+    this.#cached = known
     return {
       ...known.engine,
       local,
@@ -106,12 +107,12 @@ class BridgeNetwork implements ContainerNetwork {
     }
   }
 
-  async #learn(id: string, gateway: string | null): Promise<Known> {
-    const engine = await engineFacts(this.#options.engine)
+  async #readFacts(id: string, gateway: string | null): Promise<NetworkFacts> {
+    const engine = await readEngineFacts(this.#options.engine)
     return { id, engine, address: gateway !== null && (await isOwn(gateway)) ? gateway : null }
   }
 
-  async #chosen(name: string): Promise<InspectedNetwork> {
+  async #requireGiven(name: string): Promise<InspectedNetwork> {
     const network = await this.#inspect(name)
     if (network === null) throw new AppError('unavailable', `the engine has no network '${name}' (--docker-network)`)
     if (network.Driver === 'host' || network.Driver === 'null') {
@@ -124,10 +125,10 @@ class BridgeNetwork implements ContainerNetwork {
   }
 
   /** @param knownId the network of the last search; one call checks that it still exists */
-  async #ownOne(wanted: AddressRange | null, knownId: string | null): Promise<InspectedNetwork> {
+  async #findOrMake(wanted: AddressRange | null, knownId: string | null): Promise<InspectedNetwork> {
     const known = knownId === null ? null : await this.#inspect(knownId)
     // The list of some engines has fewer fields.
-    const network = known ?? (await this.#inspect((await this.#own())[0]?.Id ?? null))
+    const network = known ?? (await this.#inspect((await this.#listOwn())[0]?.Id ?? null))
     if (network === null) return this.#read(await this.#make(wanted))
     if (network.Options?.[ISOLATION] === 'false') return network
     throw new AppError('unavailable', `containers in the network '${network.Name}' would reach each other; remove it`)
@@ -142,13 +143,13 @@ class BridgeNetwork implements ContainerNetwork {
     try {
       return await this.#read(id)
     } catch (thrown) {
-      if (statusOf(thrown) === 404) return null
+      if (refusalStatus(thrown) === 404) return null
       throw thrown
     }
   }
 
-  async #own(): Promise<InspectedNetwork[]> {
-    const networks = await networksOf(this.#options.engine, this.#options.installation)
+  async #listOwn(): Promise<InspectedNetwork[]> {
+    const networks = await listNetworks(this.#options.engine, this.#options.installation)
     return networks.sort((a, b) => a.Created.localeCompare(b.Created))
   }
 
@@ -171,14 +172,14 @@ class BridgeNetwork implements ContainerNetwork {
       return await create({ ...base, IPAM: { Driver: 'default', Config: [{ Subnet, Gateway }] } })
     } catch (thrown) {
       // The range is in use by now.
-      if (statusOf(thrown) === undefined) throw thrown
+      if (refusalStatus(thrown) === undefined) throw thrown
       return create(base)
     }
   }
 }
 
 /** The networks of an installation. @throws as {@link EngineClient.call} */
-export function networksOf(engine: Pick<EngineClient, 'call'>, installation: string): Promise<InspectedNetwork[]> {
+export function listNetworks(engine: Pick<EngineClient, 'call'>, installation: string): Promise<InspectedNetwork[]> {
   const filters = { label: [`${INSTALLATION_LABEL}=${installation}`] }
   return engine.call({ method: 'GET', path: '/networks', query: { filters } })
 }
@@ -192,9 +193,9 @@ const REFUSED: Readonly<Record<string, string>> = {
   null: 'they would not reach the server',
 }
 
-type OfEngine = Pick<FoundNetwork, 'platform' | 'product' | 'operatingSystem' | 'rootless'>
+type EngineFacts = Pick<WorkerNetwork, 'platform' | 'product' | 'operatingSystem' | 'rootless'>
 
-async function engineFacts(engine: Pick<EngineClient, 'call'>): Promise<OfEngine> {
+async function readEngineFacts(engine: Pick<EngineClient, 'call'>): Promise<EngineFacts> {
   const [info, version] = await Promise.all([
     engine.call<{ OperatingSystem?: string; SecurityOptions?: string[] | null }>({ method: 'GET', path: '/info' }),
     engine.call<{ Components?: { Name: string }[] }>({ method: 'GET', path: '/version' }),
@@ -209,7 +210,7 @@ async function engineFacts(engine: Pick<EngineClient, 'call'>): Promise<OfEngine
 }
 
 /** The first address of a range, which a bridge has by default. */
-function firstOf(subnet: string | undefined): string | null {
+function firstAddress(subnet: string | undefined): string | null {
   const base = /^(\d+\.\d+\.\d+)\.(\d+)\//.exec(subnet ?? '')
   return base === null ? null : `${base[1]}.${Number(base[2]) + 1}`
 }
@@ -228,7 +229,7 @@ function isOwn(address: string): Promise<boolean> {
   })
 }
 
-function statusOf(thrown: unknown): number | undefined {
+function refusalStatus(thrown: unknown): number | undefined {
   return thrown instanceof RefusedCall ? thrown.status : undefined
 }
 

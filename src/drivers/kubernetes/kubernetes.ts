@@ -21,14 +21,14 @@ import { clean, containerRefusal } from '../base/refusals.ts'
 import { WorkerRunner } from '../base/worker-runner.ts'
 import { type EventObject, type KubernetesApi, KubernetesError, kubernetesError, type PodObject } from './api.ts'
 import { type ListedPage, ListWatch } from './list-watch.ts'
-import { isPodId, ownSelector, podName, workerOf, workerOfPod } from './names.ts'
+import { isPodId, ownSelector, podName, workerFromObject, workerFromPodName } from './names.ts'
 import { NodeTypes } from './node-types.ts'
 import { PodCalls } from './pod-calls.ts'
 import { KILL_S, PodEndings } from './pod-endings.ts'
 import type { PodOutputs } from './pod-output.ts'
 import { hasPullSecret, podReport } from './pod-report.ts'
 import type { PodSettings } from './pod-spec.ts'
-import { aborted, makePod, StartProgress, StartTurns, stopped } from './pod-starts.ts'
+import { makePod, StartProgress, StartTurns, stoppedStart, whenAborted } from './pod-starts.ts'
 import { lostText } from './start-trouble.ts'
 import { type PodEnding, parseHandle, podHandle, WorkerPod } from './worker-pod.ts'
 
@@ -65,7 +65,7 @@ const CHECK_MS = 5_000
 const UNMOUNTED = new Set(['FailedMount', 'FailedAttachVolume'])
 const STARTING = new Set(['Pulling', 'Pulled', 'Created'])
 /** Silence after which a pod that should change state is polled. */
-const UNHEARD_MS = 15_000
+const POLL_AFTER_MS = 15_000
 /** Pods that are asked for at once. */
 const MAX_ASKED = 20
 /** Maximum wait of a caller for the cluster to take a call that ends a pod; the call goes on after that. */
@@ -121,8 +121,8 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
       path: this.#calls.path('pods'),
       query: { labelSelector: ownSelector(installation) },
       from: 'all',
-      onPage: page => this.#listed(page),
-      onEvent: (type, pod) => this.#happened(type, pod),
+      onPage: page => this.#onListPage(page),
+      onEvent: (type, pod) => this.#onPodEvent(type, pod),
       onAway: problem => this.#setAway(problem),
     })
     this.#eventWatch = new ListWatch<EventObject>({
@@ -132,7 +132,7 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
       query: { fieldSelector: 'involvedObject.kind=Pod' },
       from: 'new',
       onPage: () => {},
-      onEvent: (type, event) => type !== 'DELETED' && this.#told(event),
+      onEvent: (type, event) => type !== 'DELETED' && this.#onNodeEvent(event),
       onAway: () => {},
     })
     const cancel = clock.after(FIRST_MS, this.#tried.resolve)
@@ -157,11 +157,11 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
     return this.#away === null ? null : { kind: 'cluster_away', said: this.#away ?? 'it has not answered yet' }
   }
 
-  protected handleOf(pod: WorkerPod, spec: WorkerSpec): string {
+  protected workerHandle(pod: WorkerPod, spec: WorkerSpec): string {
     return podHandle(pod, spec)
   }
 
-  protected override startOver(worker: WorkerId): void {
+  protected override onStartEnd(worker: WorkerId): void {
     this.#progress.end(podName(worker))
   }
 
@@ -183,7 +183,7 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
       // A pod stays after the end of its program, so it was deleted.
       if (handle === null) return false
       const pod = this.#track(worker, true, true)
-      pod.gone(null)
+      pod.noteGone(null)
       await pod.over
       return false
     }
@@ -276,8 +276,8 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
       const context = { installation, namespace, settings, image: (await watch?.pins?.current()) ?? image }
       const made = await makePod({ spec, context, pod, calls: this.#calls, clock, turns: this.#turns, signal })
       this.#see(pod, made)
-      await Promise.race([pod.begun, aborted(signal)])
-      if (signal.aborted) throw stopped()
+      await Promise.race([pod.begun, whenAborted(signal)])
+      if (signal.aborted) throw stoppedStart()
       const { exit } = pod
       if (exit?.cause.kind === 'not_started') throw new WorkerStartError(exit.cause.failure)
       if (exit !== null && !pod.hasRun) throw new WorkerStartError({ kind: 'other', problem: lostText(exit) })
@@ -335,7 +335,7 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
       isAdopted,
       wasMade,
       output: copied => outputs.copy(copied),
-      placeOf: (report, node) => this.#nodes.placeOf(report, node),
+      reportedPlace: (report, node) => this.#nodes.reportedPlace(report, node),
       nodeLostMs: settings.nodeLostS * 1000,
       onChange: () => notifier.publish('fleet'),
     })
@@ -344,14 +344,14 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
   }
 
   /** A part of a complete list. A pod that the whole lacks may have been made since, so it is asked for. */
-  #listed({ items, isFirst, isLast }: ListedPage<PodObject>): void {
+  #onListPage({ items, isFirst, isLast }: ListedPage<PodObject>): void {
     const seen = this.#seen
     if (isFirst) {
       seen.clear()
       this.#unclaimed.clear()
     }
     for (const object of items) {
-      const pod = this.#podOf(object)
+      const pod = this.#findPod(object)
       if (pod === undefined) this.#unclaimed.note(object, true)
       else {
         seen.add(pod.worker)
@@ -363,34 +363,34 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
     void this.#askFor(lacking)
   }
 
-  #happened(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: PodObject): void {
-    const pod = this.#podOf(object)
+  #onPodEvent(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: PodObject): void {
+    const pod = this.#findPod(object)
     if (pod === undefined) this.#unclaimed.note(object, type !== 'DELETED')
     else if (type !== 'DELETED') this.#see(pod, object)
     // An old event may be about a pod that was never seen.
-    else if (pod.uid !== null && pod.uid === object.metadata.uid) pod.gone(podReport(object, true))
+    else if (pod.uid !== null && pod.uid === object.metadata.uid) pod.noteGone(podReport(object, true))
   }
 
-  #podOf(object: PodObject): WorkerPod | undefined {
-    const worker = workerOf(object, this.#options.installation)
+  #findPod(object: PodObject): WorkerPod | undefined {
+    const worker = workerFromObject(object, this.#options.installation)
     return worker === null ? undefined : this.workers.get(worker)
   }
 
   #see(pod: WorkerPod, object: PodObject): void {
     pod.see(podReport(object, hasPullSecret(object)))
-    if (pod.hasRun) this.#progress.hasImage(pod.name)
+    if (pod.hasRun) this.#progress.noteImage(pod.name)
   }
 
   /** An event about a start, from a node. */
-  #told({ reason = '', message = '', involvedObject }: EventObject): void {
+  #onNodeEvent({ reason = '', message = '', involvedObject }: EventObject): void {
     const { name = '', uid } = involvedObject ?? {}
-    const pod = this.workers.get(workerOfPod(name))
+    const pod = this.workers.get(workerFromPodName(name))
     if (pod === undefined || pod.uid === null || pod.uid !== uid) return
-    if (UNMOUNTED.has(reason)) pod.mounts(clean(message))
+    if (UNMOUNTED.has(reason)) pod.noteMount(clean(message))
     if (!STARTING.has(reason)) return
-    pod.mounts(null)
-    if (reason === 'Pulling') this.#progress.pulls(name)
-    else this.#progress.hasImage(name)
+    pod.noteMount(null)
+    if (reason === 'Pulling') this.#progress.notePull(name)
+    else this.#progress.noteImage(name)
   }
 
   #setAway(problem: string | null): void {
@@ -435,8 +435,8 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
     const pods = [...this.workers.values()].filter(({ exit }) => exit === null)
     for (const pod of pods) pod.check()
     this.#endings.sendAgain()
-    const unheard = pods.filter(pod => pod.isMoving && pod.unheardMs >= UNHEARD_MS)
-    await this.#askFor(unheard.sort((a, b) => b.unheardMs - a.unheardMs).slice(0, MAX_ASKED))
+    const unheard = pods.filter(pod => pod.isMoving && pod.sinceReportMs >= POLL_AFTER_MS)
+    await this.#askFor(unheard.sort((a, b) => b.sinceReportMs - a.sinceReportMs).slice(0, MAX_ASKED))
   }
 
   /** Asks the cluster for pods one by one; those that it does not have are gone. */
@@ -447,7 +447,7 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
       if (pod.uid === null && this.starts.has(pod.worker)) continue
       try {
         const found = await this.#calls.find(pod.worker)
-        if (found === null || (pod.uid !== null && found.metadata.uid !== pod.uid)) pod.gone(null)
+        if (found === null || (pod.uid !== null && found.metadata.uid !== pod.uid)) pod.noteGone(null)
         else this.#see(pod, found)
       } catch (thrown) {
         if (kubernetesError(thrown).isPassing) return
@@ -472,7 +472,7 @@ export class UnclaimedPods {
 
   /** The cluster reports that a pod exists, or that it was deleted. */
   note(object: PodObject, isThere: boolean): void {
-    const worker = workerOf(object, this.#installation)
+    const worker = workerFromObject(object, this.#installation)
     if (worker === null) return
     if (isThere) this.#pods.set(worker, object)
     else if (this.#pods.get(worker)?.metadata.uid === object.metadata.uid) this.#pods.delete(worker)

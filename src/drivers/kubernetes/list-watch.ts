@@ -84,7 +84,7 @@ export class ListWatch<Item extends KubernetesObject> {
         const error = kubernetesError(thrown)
         const isStale = error.status === 410
         if (isStale) this.#version = null
-        else this.#tell(error.message)
+        else this.#reportProblem(error.message)
         await this.#pause.wait(Math.max(waitMs, error.retryAfterMs))
         waitMs = Math.min(waitMs * 2, RETRY_MS.most)
       }
@@ -116,7 +116,7 @@ export class ListWatch<Item extends KubernetesObject> {
     } while (next !== '')
     this.#version = version
     this.#listedMs = listedMs
-    this.#tell(null)
+    this.#reportProblem(null)
   }
 
   /** Reads events until the API ends the watch. @returns true if it lasted for a while, or an event came */
@@ -145,9 +145,9 @@ export class ListWatch<Item extends KubernetesObject> {
         },
         signal: AbortSignal.any([stop.signal, this.#closed.signal]),
       })
-      this.#tell(null)
+      this.#reportProblem(null)
       try {
-        for await (const line of linesOf(stream)) {
+        for await (const line of readLines(stream)) {
           cancel()
           cancel = listen()
           count += 1
@@ -182,7 +182,7 @@ export class ListWatch<Item extends KubernetesObject> {
     if (type !== 'BOOKMARK') this.#options.onEvent(type, object)
   }
 
-  #tell(problem: string | null): void {
+  #reportProblem(problem: string | null): void {
     if (this.#problem === problem || this.#closed.signal.aborted) return
     this.#problem = problem
     this.#options.onAway(problem)
@@ -190,7 +190,7 @@ export class ListWatch<Item extends KubernetesObject> {
 }
 
 /** The lines of a stream, without empty ones. @throws KubernetesError for a line that is too long */
-export async function* linesOf(stream: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+export async function* readLines(stream: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   let rest: Uint8Array[] = []
   let length = 0
   for await (const chunk of stream) {

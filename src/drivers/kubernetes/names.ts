@@ -26,7 +26,7 @@ export function podName(worker: WorkerId): string {
 }
 
 /** The worker that a pod is named after; one that does not exist for a pod of others. */
-export function workerOfPod(name: string): WorkerId {
+export function workerFromPodName(name: string): WorkerId {
   return (name.startsWith('runyard-') ? name.slice('runyard-'.length) : '') as WorkerId
 }
 
@@ -41,7 +41,7 @@ export function isPodId(worker: WorkerId): boolean {
 }
 
 /** A label, unless its value can be none. */
-export function labelOf(name: string, value: string | undefined): Record<string, string> {
+export function optionalLabel(name: string, value: string | undefined): Record<string, string> {
   return value !== undefined && /^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/.test(value) ? { [name]: value } : {}
 }
 
@@ -58,7 +58,7 @@ export function ownSelector(installation: string): string {
 }
 
 /** The worker of an object; null when it is not of this installation. */
-export function workerOf({ metadata }: KubernetesObject, installation: string): WorkerId | null {
+export function workerFromObject({ metadata }: KubernetesObject, installation: string): WorkerId | null {
   const labels = metadata.labels ?? {}
   const isOurs = Object.entries(ownLabels(installation)).every(([name, value]) => labels[name] === value)
   const worker = labels[NAMES.worker]

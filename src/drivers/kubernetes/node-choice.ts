@@ -41,8 +41,8 @@ export interface GpuRequest {
  */
 export function gpuRequest({ gpuTypes, gpuCount }: WorkerWish, naming: GpuNaming): GpuRequest | null {
   if (gpuCount === 0) return null
-  const resource = gpuTypes[0] === undefined ? naming.resource : resourceOf(gpuTypes[0], naming)
-  return { resource, count: gpuCount, types: gpuTypes.filter(type => resourceOf(type, naming) === resource) }
+  const resource = gpuTypes[0] === undefined ? naming.resource : gpuResource(gpuTypes[0], naming)
+  return { resource, count: gpuCount, types: gpuTypes.filter(type => gpuResource(type, naming) === resource) }
 }
 
 /** The affinity of a pod to nodes; null where any will do. */
@@ -66,8 +66,8 @@ export function nodeAffinity(wish: WorkerWish, naming: GpuNaming): Record<string
 }
 
 /** The type of a node's GPUs by its product label, of those that a worker wished; the label itself for another. */
-export function typeOfProduct(label: string, types: readonly string[], naming: GpuNaming): string {
-  return types.find(type => labelsOf(type, naming).includes(label)) ?? label
+export function gpuTypeFromProduct(label: string, types: readonly string[], naming: GpuNaming): string {
+  return types.find(type => productLabels(type, naming).includes(label)) ?? label
 }
 
 function preference(type: string, place: number, naming: GpuNaming) {
@@ -77,24 +77,28 @@ function preference(type: string, place: number, naming: GpuNaming) {
 
 function productExpression(types: readonly string[], naming: GpuNaming): NodeExpression | null {
   if (types.length === 0) return null
-  return { key: PRODUCT_LABEL, operator: 'In', values: [...new Set(types.flatMap(type => labelsOf(type, naming)))] }
+  return {
+    key: PRODUCT_LABEL,
+    operator: 'In',
+    values: [...new Set(types.flatMap(type => productLabels(type, naming)))],
+  }
 }
 
-function labelsOf(type: string, { products }: GpuNaming): string[] {
+function productLabels(type: string, { products }: GpuNaming): string[] {
   const given = products.get(type)
   if (given !== undefined) return [given]
-  const { whole } = partOf(type)
+  const { whole } = splitType(type)
   const label = whole.trim().replaceAll(/\s+/g, '-')
   return [label, `${label}${SHARED}`]
 }
 
-function resourceOf(type: string, { resource, products }: GpuNaming): string {
-  const { profile } = partOf(type)
+function gpuResource(type: string, { resource, products }: GpuNaming): string {
+  const { profile } = splitType(type)
   return profile === null || products.has(type) ? resource : `${MIG_RESOURCE}${profile}`
 }
 
 /** A type as the GPU that it is, and which part of it. */
-function partOf(type: string): { whole: string; profile: string | null } {
+function splitType(type: string): { whole: string; profile: string | null } {
   const found = /^(?<whole>.+) MIG (?<profile>\d+g\.\d+gb\S*)$/.exec(type)?.groups
   // The plus of profiles with media engines is no letter of a resource.
   return { whole: found?.whole ?? type, profile: found?.profile?.replaceAll('+', '.') ?? null }
@@ -102,9 +106,9 @@ function partOf(type: string): { whole: string; profile: string | null } {
 
 /** Alternatives, each a list of requirements; none where any version will do. */
 function cudaExpressions({ minCuda, cudaVersions }: WorkerWish): NodeExpression[][] {
-  const floor = minCuda === null ? null : versionOf(minCuda)
+  const floor = minCuda === null ? null : parseVersion(minCuda)
   if (cudaVersions.length > 0) {
-    const fit = cudaVersions.map(versionOf).filter(version => floor === null || isAtLeast(version, floor))
+    const fit = cudaVersions.map(parseVersion).filter(version => floor === null || isAtLeast(version, floor))
     const majors = [...new Set(fit.map(({ major }) => major))]
     return majors.map(major => [
       oneOf(CUDA.major, [major]),
@@ -125,7 +129,7 @@ interface Version {
   readonly minor: number
 }
 
-function versionOf(text: string): Version {
+function parseVersion(text: string): Version {
   const [major = 0, minor = 0] = text.split('.').map(Number)
   return { major, minor }
 }

@@ -2,13 +2,13 @@
 import type { ReportedPlace } from '../../core/workers/platform-report.ts'
 import type { Clock } from '../../ports/clock.ts'
 import { type KubernetesApi, type KubernetesObject, kubernetesError } from './api.ts'
-import { type GpuNaming, PRODUCT_LABEL, typeOfProduct } from './node-choice.ts'
+import { type GpuNaming, gpuTypeFromProduct, PRODUCT_LABEL } from './node-choice.ts'
 import type { PodReport } from './pod-report.ts'
 
 const KEEP_MS = 10 * 60_000
 const MAX_NODES = 20_000
 
-interface KnownNode {
+interface CachedNode {
   /** The product of its GPUs; null where it is not known. */
   product: string | null
   readonly askedMs: number
@@ -19,7 +19,7 @@ export class NodeTypes {
   readonly #api: KubernetesApi
   readonly #clock: Clock
   readonly #naming: GpuNaming
-  readonly #nodes = new Map<string, KnownNode>()
+  readonly #nodes = new Map<string, CachedNode>()
   readonly #onFound: () => void
 
   /** @param onFound called when something is known of a node that was asked for */
@@ -34,24 +34,24 @@ export class NodeTypes {
    * The place of a pod. Of several types that it wished the node says which it got; while that is not known, or when
    * nodes may not be read, it is taken to be the preferred one.
    */
-  placeOf({ gpuTypes, gpuCount }: PodReport, node: string): ReportedPlace {
+  reportedPlace({ gpuTypes, gpuCount }: PodReport, node: string): ReportedPlace {
     if (gpuCount === 0) return { node, gpuType: null, gpuCount }
-    const product = gpuTypes.length === 1 ? null : this.#productOf(node)
-    const gpuType = product === null ? (gpuTypes[0] ?? null) : typeOfProduct(product, gpuTypes, this.#naming)
+    const product = gpuTypes.length === 1 ? null : this.#findProduct(node)
+    const gpuType = product === null ? (gpuTypes[0] ?? null) : gpuTypeFromProduct(product, gpuTypes, this.#naming)
     return { node, gpuType, gpuCount }
   }
 
-  #productOf(node: string): string | null {
+  #findProduct(node: string): string | null {
     const known = this.#nodes.get(node)
     if (known !== undefined && this.#clock.monotonic() - known.askedMs < KEEP_MS) return known.product
     if (this.#nodes.size >= MAX_NODES) this.#nodes.clear()
-    const asked: KnownNode = { product: known?.product ?? null, askedMs: this.#clock.monotonic() }
+    const asked: CachedNode = { product: known?.product ?? null, askedMs: this.#clock.monotonic() }
     this.#nodes.set(node, asked)
     void this.#ask(node, asked)
     return asked.product
   }
 
-  async #ask(node: string, asked: KnownNode): Promise<void> {
+  async #ask(node: string, asked: CachedNode): Promise<void> {
     try {
       const found = await this.#api.call<KubernetesObject>({
         method: 'GET',

@@ -11,7 +11,7 @@ import {
   type ObjectMeta,
   type PodObject,
 } from './api.ts'
-import { ownSelector, podName, workerOf } from './names.ts'
+import { ownSelector, podName, workerFromObject } from './names.ts'
 import { type Manifest, ownedBy } from './pod-spec.ts'
 
 /** The place of the objects. */
@@ -70,7 +70,7 @@ export class PodCalls {
     if (made !== null) return ownObject(made, worker)
     const found = await this.#metadata('secrets', name)
     if (found === null) return this.save(worker, manifest)
-    if (workerOf(found, this.#options.installation) !== worker) {
+    if (workerFromObject(found, this.#options.installation) !== worker) {
       throw new WorkerStartError({ kind: 'cluster_name_taken', name })
     }
     const call = { method: 'PUT', path: this.path('secrets', name), body: manifest } as const
@@ -86,7 +86,7 @@ export class PodCalls {
   async find(worker: WorkerId): Promise<PodObject | null> {
     try {
       const found = await this.#call<PodObject>({ method: 'GET', path: this.path('pods', podName(worker)) })
-      return workerOf(found, this.#options.installation) === worker ? found : null
+      return workerFromObject(found, this.#options.installation) === worker ? found : null
     } catch (thrown) {
       if (kubernetesError(thrown).status === 404) return null
       throw thrown
@@ -129,7 +129,7 @@ export class PodCalls {
         metadataOnly: 'list',
       })
       for (const item of page.items ?? []) {
-        const worker = workerOf(item, installation)
+        const worker = workerFromObject(item, installation)
         if (worker !== null) found.push(ownObject(item, worker))
       }
       next = page.metadata?.continue ?? ''

@@ -10,7 +10,7 @@ import type { PodEnding, WorkerPod } from './worker-pod.ts'
 export const KILL_S = 1
 
 const MAX_REMOVALS = 5
-const AGAIN_MS = 1_000
+const RETRY_MS = 1_000
 
 interface Ending {
   /** The last call that the cluster has taken. */
@@ -46,7 +46,7 @@ export class PodEndings {
         const graceS = asked === 'kill' ? KILL_S : this.#graceS
         const isThere = uid !== undefined && (await this.#calls.remove('pods', { name, uid }, graceS))
         ending.sent = asked
-        if (!isThere) pod.gone(null)
+        if (!isThere) pod.noteGone(null)
       }
     } catch {
       // The API is away or busy.
@@ -77,7 +77,7 @@ export class PodEndings {
         await this.#calls.remove('pods', { name, uid }, isLost ? 0 : undefined)
         return
       } catch {
-        await new Promise<void>(resolve => this.#clock.after(AGAIN_MS * 2 ** attempt, resolve))
+        await new Promise<void>(resolve => this.#clock.after(RETRY_MS * 2 ** attempt, resolve))
       }
     }
   }

@@ -4,7 +4,7 @@ import { ByteBudget } from '../../core/byte-budget.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { WorkerLogs } from '../../ports/worker-logs.ts'
-import { gathered } from '../base/byte-source.ts'
+import { gatherBytes } from '../base/byte-source.ts'
 import { COPY_RATE, forgetCopy, LogCopy } from '../base/log-copy.ts'
 import { entryTime, type LogEntry } from '../base/log-position.ts'
 import type { ByteStream, KubernetesApi } from './api.ts'
@@ -77,7 +77,7 @@ export function createPodOutputs(options: PodOutputsOptions): PodOutputs {
           signal,
         })
         pauseMs = follows ? RETRY_MS.first : askPauseMs(asked.size)
-        return entriesOf(stream, () => pod.isEnding, free)
+        return readEntries(stream, () => pod.isEnding, free)
       } catch (thrown) {
         free()
         pauseMs = Math.min(Math.max(RETRY_MS.first, pauseMs * 2), RETRY_MS.most)
@@ -99,14 +99,14 @@ export function createPodOutputs(options: PodOutputsOptions): PodOutputs {
  * The entries of an output. What stands behind the last line of a stream that was read to its end is an entry only
  * when no more of that line will come.
  */
-async function* entriesOf(
+async function* readEntries(
   stream: ByteStream,
   isOver: () => boolean,
   ended: () => void,
 ): AsyncGenerator<readonly LogEntry[]> {
   const lines = new OutputLines()
   try {
-    for await (const chunk of gathered(stream)) yield lines.push(chunk)
+    for await (const chunk of gatherBytes(stream)) yield lines.push(chunk)
     if (isOver()) yield lines.rest()
   } finally {
     stream.destroy()

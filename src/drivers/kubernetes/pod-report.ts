@@ -64,11 +64,11 @@ export function podReport(pod: PodObject, hasCredential: boolean): PodReport {
     node,
     ip: status?.podIP ?? null,
     imageId: exactImage(container?.imageID),
-    life: lifeOf(pod, container?.state ?? null, hasCredential),
-    leaving: leavingOf(pod),
+    life: podLife(pod, container?.state ?? null, hasCredential),
+    leaving: findReclaim(pod),
     graceMs: metadata.deletionTimestamp === undefined ? null : (metadata.deletionGracePeriodSeconds ?? 0) * 1000,
-    isSilent: isRunning && metadata.deletionTimestamp === undefined && isSilent(conditionOf(pod, 'Ready')),
-    gpuTypes: listOf(annotations[NAMES.gpuTypes]),
+    isSilent: isRunning && metadata.deletionTimestamp === undefined && isSilent(findCondition(pod, 'Ready')),
+    gpuTypes: parseTexts(annotations[NAMES.gpuTypes]),
     gpuCount: Number(annotations[NAMES.gpuCount] ?? 0) || 0,
     serves: port && healthPort ? { port, healthPort } : null,
   }
@@ -79,7 +79,7 @@ function isSilent(ready: PodCondition | undefined): boolean {
   return ready?.status === 'False' && (ready.reason ?? '') === ''
 }
 
-function lifeOf(pod: PodObject, state: ContainerState | null, hasCredential: boolean): PodLife {
+function podLife(pod: PodObject, state: ContainerState | null, hasCredential: boolean): PodLife {
   const { spec, status } = pod
   const ended = state?.terminated
   if (ended !== undefined) {
@@ -88,15 +88,16 @@ function lifeOf(pod: PodObject, state: ContainerState | null, hasCredential: boo
       const cause = { kind: 'not_started', failure: trouble.failure } as const
       return { kind: 'ended', exit: { code: null, signal: null, cause } }
     }
-    return { kind: 'ended', exit: exitOf(pod, ended.exitCode ?? null, ended.reason ?? '') }
+    return { kind: 'ended', exit: podExit(pod, ended.exitCode ?? null, ended.reason ?? '') }
   }
   // Its node refused it or took it away before its container ran.
   if (status?.phase === 'Failed' || status?.phase === 'Succeeded') {
-    return { kind: 'ended', exit: exitOf(pod, null, '') }
+    return { kind: 'ended', exit: podExit(pod, null, '') }
   }
   if (state?.running !== undefined) return { kind: 'running' }
-  if (spec?.nodeName === undefined) return { kind: 'unplaced', reason: waitOf(conditionOf(pod, 'PodScheduled')) }
-  const image = imageOf(pod)
+  if (spec?.nodeName === undefined)
+    return { kind: 'unplaced', reason: placementWait(findCondition(pod, 'PodScheduled')) }
+  const image = workerImage(pod)
   return {
     kind: 'placed',
     trouble: state?.waiting === undefined ? null : startTrouble({ ...state.waiting, image, hasCredential }),
@@ -104,7 +105,7 @@ function lifeOf(pod: PodObject, state: ContainerState | null, hasCredential: boo
 }
 
 /** The reason why the scheduler has no node for it. */
-function waitOf(scheduled: PodCondition | undefined): WaitForPlace {
+function placementWait(scheduled: PodCondition | undefined): WaitForPlace {
   const said = withoutPreemption(clean(scheduled?.message ?? ''))
   if (said === '') return JUST_ASKED
   if (/persistentvolumeclaim|unbound immediate|volume/i.test(said) && !/Insufficient/.test(said)) {
@@ -125,12 +126,12 @@ function isHopeless(said: string): boolean {
   return all !== '' && all === others
 }
 
-function exitOf(pod: PodObject, exitCode: number | null, reason: string): ObservedExit {
+function podExit(pod: PodObject, exitCode: number | null, reason: string): ObservedExit {
   const signal = exitCode !== null && exitCode > 128 ? (SIGNALS.get(exitCode - 128) ?? null) : null
-  return { code: signal === null ? exitCode : null, signal, cause: causeOf(pod, reason, exitCode) }
+  return { code: signal === null ? exitCode : null, signal, cause: findCause(pod, reason, exitCode) }
 }
 
-function causeOf(pod: PodObject, reason: string, exitCode: number | null): ExitCause {
+function findCause(pod: PodObject, reason: string, exitCode: number | null): ExitCause {
   if (reason === 'OOMKilled') return { kind: 'out_of_memory', limitMb: memoryLimitMb(pod) }
   const { status } = pod
   const node = pod.spec?.nodeName ?? null
@@ -141,7 +142,7 @@ function causeOf(pod: PodObject, reason: string, exitCode: number | null): ExitC
   }
   // Nodes report this of containers that were gone when the node came back, as after a loss of power.
   const isGone = reason === 'ContainerStatusUnknown' || (reason === 'Unknown' && exitCode === 255)
-  const why = taken(isGone ? 'NodeLost' : (status?.reason ?? ''), node, said) ?? leavingOf(pod)
+  const why = reclaimFromReason(isGone ? 'NodeLost' : (status?.reason ?? ''), node, said) ?? findReclaim(pod)
   if (why !== null) return { kind: 'reclaimed', why }
   // Its node did not take it, as when others were faster: the next one may.
   if (exitCode === null && status?.phase === 'Failed') {
@@ -153,7 +154,7 @@ function causeOf(pod: PodObject, reason: string, exitCode: number | null): ExitC
 /** The limits of the worker's own disk, in contrast to a node whose disk is full. */
 const OWN_DISK = /exceeded its local ephemeral storage limit|ephemeral local storage usage exceeds/i
 
-function taken(reason: string, node: string | null, said: string): Reclaim | null {
+function reclaimFromReason(reason: string, node: string | null, said: string): Reclaim | null {
   if (reason === 'Evicted') return { kind: 'evicted', node, said }
   if (reason === 'Preempting' || reason === 'Preempted') return { kind: 'preempted', node, said }
   if (reason === 'Terminated' || reason === 'Shutdown' || reason === 'NodeShutdown')
@@ -161,9 +162,9 @@ function taken(reason: string, node: string | null, said: string): Reclaim | nul
   return reason === 'NodeLost' ? { kind: 'node_lost', node, said } : null
 }
 
-function leavingOf(pod: PodObject): Reclaim | null {
+function findReclaim(pod: PodObject): Reclaim | null {
   const node = pod.spec?.nodeName ?? null
-  const disruption = conditionOf(pod, 'DisruptionTarget')
+  const disruption = findCondition(pod, 'DisruptionTarget')
   if (disruption?.status === 'True') {
     const said = clean(disruption.message ?? '')
     const kind = DISRUPTIONS[disruption.reason ?? ''] ?? 'evicted'
@@ -180,11 +181,11 @@ const DISRUPTIONS: Readonly<Record<string, 'node_drained' | 'evicted' | 'preempt
   TerminationByKubelet: 'evicted',
 }
 
-function conditionOf({ status }: PodObject, wanted: string): PodCondition | undefined {
+function findCondition({ status }: PodObject, wanted: string): PodCondition | undefined {
   return status?.conditions?.find(({ type }) => type === wanted)
 }
 
-function imageOf({ spec }: PodObject): string {
+function workerImage({ spec }: PodObject): string {
   const found = spec?.containers?.find(({ name }) => name === CONTAINER) as { image?: string } | undefined
   return found?.image ?? ''
 }
@@ -195,7 +196,7 @@ function exactImage(id = ''): string | null {
   return /^[^@\s]+@sha256:[0-9a-f]{64}$/.test(reference) ? reference : null
 }
 
-function limitsOf({ spec }: PodObject): Readonly<Record<string, string>> {
+function workerLimits({ spec }: PodObject): Readonly<Record<string, string>> {
   return spec?.containers?.find(({ name }) => name === CONTAINER)?.resources?.limits ?? {}
 }
 
@@ -211,22 +212,22 @@ const UNITS: Readonly<Record<string, number>> = {
   Ti: 1024 ** 4,
 }
 
-function bytesOf(quantity: string | undefined): number | null {
+function parseQuantity(quantity: string | undefined): number | null {
   const [, number = '', unit = ''] = /^(\d+(?:\.\d+)?)([kMGT]i?|Ki)?$/.exec(quantity ?? '') ?? []
   return number === '' ? null : Number(number) * (UNITS[unit] ?? 1)
 }
 
 function memoryLimitMb(pod: PodObject): number | null {
-  const bytes = bytesOf(limitsOf(pod).memory)
+  const bytes = parseQuantity(workerLimits(pod).memory)
   return bytes === null ? null : Math.round(bytes / 1024 ** 2)
 }
 
 function diskLimitGb(pod: PodObject): number | null {
-  const bytes = bytesOf(limitsOf(pod)['ephemeral-storage'])
+  const bytes = parseQuantity(workerLimits(pod)['ephemeral-storage'])
   return bytes === null ? null : Math.round(bytes / 1e9)
 }
 
-function listOf(text: string | undefined): string[] {
+function parseTexts(text: string | undefined): string[] {
   try {
     const list: unknown = JSON.parse(text ?? '[]')
     return Array.isArray(list) ? list.filter(item => typeof item === 'string') : []

@@ -7,7 +7,7 @@ import { parseContainerArgs } from '../../core/workers/command-line.ts'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { WorkerSpec } from '../../ports/driver.ts'
 import { CACHE_PATH, cacheVariables, mountPoint, VOLUME_PATH } from '../base/worker-paths.ts'
-import { CONTAINER, labelOf, NAMES, ownLabels, podName, pullSecretName } from './names.ts'
+import { CONTAINER, NAMES, optionalLabel, ownLabels, podName, pullSecretName } from './names.ts'
 import { type GpuNaming, gpuRequest, nodeAffinity } from './node-choice.ts'
 
 /** Settings of an operator for all pods. */
@@ -71,11 +71,11 @@ export function podManifest(spec: WorkerSpec, context: PodContext): Manifest {
       name: podName(spec.workerId),
       namespace,
       labels: {
-        ...labelsOf(spec, installation),
-        ...labelOf(NAMES.endpoint, spec.endpointId),
-        ...labelOf(NAMES.owner, spec.owner),
+        ...workerLabels(spec, installation),
+        ...optionalLabel(NAMES.endpoint, spec.endpointId),
+        ...optionalLabel(NAMES.owner, spec.owner),
       },
-      annotations: annotationsOf(spec, settings),
+      annotations: podAnnotations(spec, settings),
     },
     spec: {
       hostname: spec.workerId,
@@ -89,12 +89,12 @@ export function podManifest(spec: WorkerSpec, context: PodContext): Manifest {
       securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
       ...(affinity === null ? {} : { affinity }),
       ...(Object.keys(settings.nodeSelector).length === 0 ? {} : { nodeSelector: settings.nodeSelector }),
-      tolerations: tolerationsOf(spec, settings),
+      tolerations: podTolerations(spec, settings),
       ...(settings.priorityClass === null ? {} : { priorityClassName: settings.priorityClass }),
       ...(settings.runtimeClass === null ? {} : { runtimeClassName: settings.runtimeClass }),
       ...(spec.credential === null ? {} : { imagePullSecrets: [{ name: pullSecretName(spec.workerId) }] }),
-      containers: [containerOf(spec, context)],
-      volumes: volumesOf(spec, settings),
+      containers: [workerContainer(spec, context)],
+      volumes: podVolumes(spec, settings),
     },
   }
 }
@@ -104,13 +104,13 @@ export function secretManifests(
   spec: WorkerSpec,
   { installation, namespace, image, settings }: PodContext,
 ): Manifest[] {
-  const labels = labelsOf(spec, installation)
+  const labels = workerLabels(spec, installation)
   const environment = {
     apiVersion: 'v1',
     kind: 'Secret',
     metadata: { name: podName(spec.workerId), namespace, labels },
     type: 'Opaque',
-    stringData: environmentOf(spec, settings),
+    stringData: workerEnvironment(spec, settings),
   }
   if (spec.credential === null) return [environment]
   const { username, password } = spec.credential
@@ -132,11 +132,11 @@ export function ownedBy(pod: { readonly name: string; readonly uid: string }): M
   return { metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: pod.name, uid: pod.uid }] } }
 }
 
-function labelsOf({ workerId }: WorkerSpec, installation: string): Record<string, string> {
+function workerLabels({ workerId }: WorkerSpec, installation: string): Record<string, string> {
   return { ...ownLabels(installation), [NAMES.worker]: workerId }
 }
 
-function annotationsOf(spec: WorkerSpec, settings: PodSettings): Record<string, string> {
+function podAnnotations(spec: WorkerSpec, settings: PodSettings): Record<string, string> {
   const gpus = gpuRequest(spec.wish, settings.gpus)
   return {
     // Workers hold jobs and models: an autoscaler is to empty other nodes.
@@ -146,9 +146,9 @@ function annotationsOf(spec: WorkerSpec, settings: PodSettings): Record<string, 
   }
 }
 
-function containerOf(spec: WorkerSpec, { image, settings }: PodContext): Manifest {
+function workerContainer(spec: WorkerSpec, { image, settings }: PodContext): Manifest {
   const { entrypoint, cmd } = parseContainerArgs(spec.args)
-  const ports = portsOf(spec)
+  const ports = containerPorts(spec)
   return {
     name: CONTAINER,
     image,
@@ -156,12 +156,12 @@ function containerOf(spec: WorkerSpec, { image, settings }: PodContext): Manifes
     ...(cmd === null ? {} : { args: cmd.map(literally) }),
     envFrom: [{ secretRef: { name: podName(spec.workerId) } }],
     ...(ports.length === 0 ? {} : { ports }),
-    resources: resourcesOf(spec, settings),
+    resources: workerResources(spec, settings),
     securityContext: {
       allowPrivilegeEscalation: false,
       capabilities: { drop: ['ALL'], add: CAPABILITIES },
     },
-    volumeMounts: mountsOf(spec, settings),
+    volumeMounts: podMounts(spec, settings),
   }
 }
 
@@ -171,7 +171,7 @@ function literally(word: string): string {
 }
 
 /** The user's variables, and the server's, which win. */
-function environmentOf(spec: WorkerSpec, settings: PodSettings): Record<string, string> {
+function workerEnvironment(spec: WorkerSpec, settings: PodSettings): Record<string, string> {
   const { volume, serves, wish } = spec
   const { NVIDIA_VISIBLE_DEVICES: _, ...given } = spec.env
   const models = settings.modelFolder === null ? [] : spec.models
@@ -186,7 +186,7 @@ function environmentOf(spec: WorkerSpec, settings: PodSettings): Record<string, 
   }
 }
 
-function resourcesOf({ wish, diskGb }: WorkerSpec, { gpus }: PodSettings): Manifest {
+function workerResources({ wish, diskGb }: WorkerSpec, { gpus }: PodSettings): Manifest {
   const request = gpuRequest(wish, gpus)
   const [cpu] = wish.cpus
   const both = {
@@ -197,7 +197,7 @@ function resourcesOf({ wish, diskGb }: WorkerSpec, { gpus }: PodSettings): Manif
   return { requests: both, limits: both }
 }
 
-function tolerationsOf({ wish }: WorkerSpec, { tolerations, nodeLostS, gpus }: PodSettings): Toleration[] {
+function podTolerations({ wish }: WorkerSpec, { tolerations, nodeLostS, gpus }: PodSettings): Toleration[] {
   const silent = (key: string): Toleration => ({
     key,
     operator: 'Exists',
@@ -213,7 +213,7 @@ function tolerationsOf({ wish }: WorkerSpec, { tolerations, nodeLostS, gpus }: P
 }
 
 /** The ports of its program, and those that its template names. Kubernetes opens none of them by that. */
-function portsOf({ ports, serves }: WorkerSpec): Manifest[] {
+function containerPorts({ ports, serves }: WorkerSpec): Manifest[] {
   const served = serves === null ? [] : [`${serves.port}/tcp`, `${serves.healthPort}/tcp`]
   const named = ports
     .map(text => text.split('/') as [string, string])
@@ -225,7 +225,7 @@ function portsOf({ ports, serves }: WorkerSpec): Manifest[] {
   })
 }
 
-function volumesOf(spec: WorkerSpec, settings: PodSettings): Manifest[] {
+function podVolumes(spec: WorkerSpec, settings: PodSettings): Manifest[] {
   const { volumeClaim } = settings
   if (spec.volume !== null && volumeClaim === null) throw new WorkerStartError({ kind: 'cluster_volume_missing' })
   const usesClaim = volumeClaim !== null && (spec.volume !== null || mountedModels(spec, settings).length > 0)
@@ -235,7 +235,7 @@ function volumesOf(spec: WorkerSpec, settings: PodSettings): Manifest[] {
   ]
 }
 
-function mountsOf(spec: WorkerSpec, settings: PodSettings): Manifest[] {
+function podMounts(spec: WorkerSpec, settings: PodSettings): Manifest[] {
   const models = mountedModels(spec, settings)
   return [
     { name: SHARED_MEMORY, mountPath: '/dev/shm' },

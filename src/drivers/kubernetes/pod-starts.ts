@@ -3,7 +3,7 @@ import type { WaitForPlace } from '../../core/workers/platform-report.ts'
 import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { StartWatch, WorkerSpec } from '../../ports/driver.ts'
-import { clean, knownRefusal } from '../base/refusals.ts'
+import { clean, findRefusal } from '../base/refusals.ts'
 import { type KubernetesError, kubernetesError, type PodObject } from './api.ts'
 import type { OwnObject, PodCalls } from './pod-calls.ts'
 import { type PodContext, podManifest, secretManifests } from './pod-spec.ts'
@@ -41,7 +41,7 @@ export async function makePod(start: PodStart): Promise<PodObject> {
       secrets.push(await insistently(start, () => calls.save(spec.workerId, secret)))
     }
     const made = await insistently(start, () => calls.create(spec.workerId, manifest))
-    pod.waits(null)
+    pod.noteWait(null)
     void ownSecrets(start, secrets, made)
     return made
   } catch (thrown) {
@@ -73,15 +73,15 @@ async function insistently<Result>(start: PodStart, call: () => Promise<Result>)
   const { pod, clock, signal, turns } = start
   let waitMs: number = RETRY_MS.first
   for (;;) {
-    if (signal.aborted) throw stopped()
+    if (signal.aborted) throw stoppedStart()
     try {
       return await turns.take(call)
     } catch (thrown) {
       if (thrown instanceof WorkerStartError) throw thrown
       const error = kubernetesError(thrown)
       const wait = passingWait(error)
-      if (wait === null) throw new WorkerStartError(refusalOf(error), { cause: thrown })
-      if (pod.uid === null) pod.waits(wait)
+      if (wait === null) throw new WorkerStartError(refusalFromError(error), { cause: thrown })
+      if (pod.uid === null) pod.noteWait(wait)
       await pause(clock, signal, Math.max(waitMs, error.retryAfterMs))
       waitMs = Math.min(waitMs * 2, RETRY_MS.most)
     }
@@ -95,9 +95,9 @@ function passingWait(error: KubernetesError): WaitForPlace | null {
   return error.status === 403 && /exceeded quota/i.test(said) ? { kind: 'platform_quota', said } : null
 }
 
-function refusalOf({ message }: KubernetesError): StartFailure {
+function refusalFromError({ message }: KubernetesError): StartFailure {
   const said = clean(message)
-  return knownRefusal(said, null) ?? { kind: 'cluster_refused', said }
+  return findRefusal(said, null) ?? { kind: 'cluster_refused', said }
 }
 
 /** The calls of all starts of one driver, some at a time. */
@@ -120,12 +120,12 @@ export class StartTurns {
 }
 
 /** A start that was given up. */
-export function stopped(): WorkerStartError {
+export function stoppedStart(): WorkerStartError {
   return new WorkerStartError({ kind: 'stopped', during: 'start' })
 }
 
 /** Resolves when a start is given up. */
-export function aborted(signal: AbortSignal): Promise<void> {
+export function whenAborted(signal: AbortSignal): Promise<void> {
   return new Promise(resolve => {
     if (signal.aborted) resolve()
     signal.addEventListener('abort', () => resolve(), { once: true })
@@ -159,7 +159,7 @@ export class StartProgress {
   }
 
   /** Its node downloads its image. */
-  pulls(pod: string): void {
+  notePull(pod: string): void {
     const started = this.#watches.get(pod)
     if (started === undefined || started.isPulling) return
     started.isPulling = true
@@ -167,7 +167,7 @@ export class StartProgress {
   }
 
   /** Its node has its image, or its program runs. */
-  hasImage(pod: string): void {
+  noteImage(pod: string): void {
     const started = this.#watches.get(pod)
     if (started?.isPulling !== true) return
     started.isPulling = false

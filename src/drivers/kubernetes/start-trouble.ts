@@ -3,7 +3,7 @@ import { parseReference } from '../../core/endpoints/image-reference.ts'
 import { reclaimText } from '../../core/workers/platform-report.ts'
 import type { StartFailure } from '../../core/workers/start-failure.ts'
 import type { ObservedExit } from '../../core/workers/worker-exit.ts'
-import { clean, knownRefusal, pullProblem } from '../base/refusals.ts'
+import { clean, findRefusal, pullProblem } from '../base/refusals.ts'
 
 /** The trouble of a start. */
 export interface StartTrouble {
@@ -43,7 +43,7 @@ export function startTrouble({ reason = '', message = '', image, hasCredential }
     case 'ContainerCannotRun':
     case 'StartError':
       return {
-        failure: knownRefusal(said, null) ?? { kind: 'cluster_refused', said },
+        failure: findRefusal(said, null) ?? { kind: 'cluster_refused', said },
         isCertain: reason !== 'CreateContainerError',
       }
     default:

@@ -27,7 +27,7 @@ export interface WorkerPodOptions {
   /** Begins to copy its output. */
   readonly output: (pod: WorkerPod) => PodOutput
   /** Its place as it is reported. */
-  readonly placeOf: (report: PodReport, node: string) => ReportedPlace
+  readonly reportedPlace: (report: PodReport, node: string) => ReportedPlace
   /** The silence of its node after which it counts as ended, in ms. */
   readonly nodeLostMs: number
   /** Called when what is observed of it may have changed. */
@@ -80,7 +80,7 @@ export class WorkerPod {
   /** The reason why its node cannot mount its volume; null while nothing is wrong with that. */
   #unmounted: string | null = null
   #hasRun = false
-  #told = ''
+  #reported = ''
 
   constructor(options: WorkerPodOptions) {
     this.#options = options
@@ -143,7 +143,7 @@ export class WorkerPod {
   }
 
   /** Time since the last report about it, in ms. */
-  get unheardMs(): number {
+  get sinceReportMs(): number {
     return this.#options.clock.monotonic() - this.#seenMs
   }
 
@@ -153,16 +153,16 @@ export class WorkerPod {
   }
 
   /** Notes why it waits before the cluster has it; null once it has. */
-  waits(reason: WaitForPlace | null): void {
+  noteWait(reason: WaitForPlace | null): void {
     this.#wait = reason
-    this.#tell()
+    this.#reportChange()
   }
 
   /** Notes what its node says of its volume; null once it is mounted. */
-  mounts(problem: string | null): void {
+  noteMount(problem: string | null): void {
     if (this.#hasRun || this.#unmounted === problem) return
     this.#unmounted = problem
-    this.#tell()
+    this.#reportChange()
   }
 
   /** Notes that it is asked to end. */
@@ -180,19 +180,19 @@ export class WorkerPod {
     this.#wait = null
     if (report.graceMs !== null) this.#endingMs ??= this.#seenMs
     const { life } = report
-    if (life.kind === 'running') this.#runs()
+    if (life.kind === 'running') this.#noteRunning()
     else if (life.kind === 'placed' && life.trouble !== null) {
       const { failure, isCertain } = life.trouble
       this.#trouble = { failure, sinceMs: this.#trouble?.sinceMs ?? this.#seenMs }
       if (isCertain) this.fail(failure)
-    } else if (life.kind === 'ended') void this.#settle(this.#exitOf(life.exit))
+    } else if (life.kind === 'ended') void this.#settle(this.#adjustedExit(life.exit))
     if (this.#settling) return
     this.#silentMs = report.isSilent ? (this.#silentMs ?? this.#seenMs) : null
-    this.#tell()
+    this.#reportChange()
   }
 
   /** The cluster deleted it. @param last its last report; null for nothing new */
-  gone(last: PodReport | null): void {
+  noteGone(last: PodReport | null): void {
     this.#isGone = true
     if (this.#settling || this.#exit !== null) return
     if (last !== null) {
@@ -232,7 +232,7 @@ export class WorkerPod {
     // Its node was asked to end it, and says nothing.
     const unended = this.#endingMs !== null && nowMs - this.#endingMs >= graceMs + nodeLostMs
     if (silent || unended) this.#lose()
-    else this.#tell()
+    else this.#reportChange()
   }
 
   #silentForMs(): number {
@@ -253,7 +253,7 @@ export class WorkerPod {
     if (this.#unmounted !== null && !this.#hasRun && report.leaving === null) {
       return { state: 'unplaced', reason: { kind: 'volume_pending', said: this.#unmounted } }
     }
-    const place = this.#options.placeOf(report, node)
+    const place = this.#options.reportedPlace(report, node)
     if (this.#asked === null && report.leaving !== null) return { state: 'leaving', why: report.leaving, place }
     if (this.#silentForMs() >= Math.min(SILENT_MS, this.#options.nodeLostMs) && this.#asked === null) {
       return { state: 'leaving', why: { kind: 'node_lost', node, said: 'its node does not respond' }, place }
@@ -278,7 +278,7 @@ export class WorkerPod {
     await this.#output?.close()
   }
 
-  #runs(): void {
+  #noteRunning(): void {
     this.#hasRun = true
     this.#trouble = null
     this.#output ??= this.#options.output(this)
@@ -293,7 +293,7 @@ export class WorkerPod {
   }
 
   /** An end that this server asked for does not count as a reclaim by the platform. */
-  #exitOf(exit: ObservedExit): ObservedExit {
+  #adjustedExit(exit: ObservedExit): ObservedExit {
     if (exit.cause.kind === 'reclaimed' && this.#asked !== null) return { ...exit, cause: { kind: 'ended' } }
     return exit
   }
@@ -308,13 +308,13 @@ export class WorkerPod {
     this.#exit = exit
     this.#begun.resolve()
     this.#over.resolve()
-    this.#tell()
+    this.#reportChange()
   }
 
-  #tell(): void {
+  #reportChange(): void {
     const seen = JSON.stringify(this.observation)
-    if (seen === this.#told) return
-    this.#told = seen
+    if (seen === this.#reported) return
+    this.#reported = seen
     // Most pods get their place within a moment.
     if (seen === NEW) return
     this.#options.onChange()

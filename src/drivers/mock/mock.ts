@@ -82,7 +82,7 @@ export interface MockDriverOptions {
 /** A scripted driver. */
 export interface MockDriver extends Driver {
   readonly fleet: MockFleet
-  nameOf(): string
+  nameFor(): string
   tidy(): Promise<void>
   /** Stops telling about the fleet, as a server that has died does. */
   close(): void
@@ -155,18 +155,18 @@ class Fleet implements MockFleet {
   }
 
   place(worker: WorkerId, place: ReportedPlace): void {
-    this.#onPlatform(worker)?.arrive(place)
-    this.#tell()
+    this.#livePlace(worker)?.arrive(place)
+    this.#notify()
   }
 
   wait(worker: WorkerId, reason: WaitForPlace): void {
-    this.#onPlatform(worker)?.wait(reason)
-    this.#tell()
+    this.#livePlace(worker)?.wait(reason)
+    this.#notify()
   }
 
   leave(worker: WorkerId, why: Reclaim): void {
-    this.#onPlatform(worker)?.leave(why)
-    this.#tell()
+    this.#livePlace(worker)?.leave(why)
+    this.#notify()
   }
 
   reclaim(worker: WorkerId, why: Reclaim): void {
@@ -175,7 +175,7 @@ class Fleet implements MockFleet {
     this.#end(worker, found, { code: null, signal: null, cause: { kind: 'reclaimed', why } })
   }
 
-  #onPlatform(worker: WorkerId): MockPlace | null {
+  #livePlace(worker: WorkerId): MockPlace | null {
     const found = this.workers.get(worker)
     return found?.exit === null ? found.place : null
   }
@@ -184,10 +184,10 @@ class Fleet implements MockFleet {
     found.exit = exit
     this.frozen.delete(worker)
     found.place?.end()
-    this.#tell()
+    this.#notify()
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const listener of [...this.listeners]) listener()
   }
 
@@ -265,7 +265,7 @@ class FleetDriver implements MockDriver {
   readonly fleet: Fleet
   readonly #options: MockDriverOptions
   /** Those that this driver started or adopted: it tracks no others. */
-  readonly #known = new Map<WorkerId, MockWorker>()
+  readonly #tracked = new Map<WorkerId, MockWorker>()
   /** Those that this driver has asked to end. */
   readonly #asked = new WeakSet<MockWorker>()
   readonly #listener: () => void
@@ -291,7 +291,7 @@ class FleetDriver implements MockDriver {
     return !this.fleet.isPlatform
   }
 
-  nameOf(): string {
+  nameFor(): string {
     return this.name
   }
 
@@ -303,8 +303,8 @@ class FleetDriver implements MockDriver {
     const failure = await this.check(spec.image, spec.args)
     if (failure !== null) throw new WorkerStartError(failure)
     const starting = this.fleet.start(spec)
-    this.#learn(spec.workerId)
-    if (this.#known.get(spec.workerId)?.place?.isWaiting === true) this.#listener()
+    this.#track(spec.workerId)
+    if (this.#tracked.get(spec.workerId)?.place?.isWaiting === true) this.#listener()
     try {
       return await starting
     } finally {
@@ -316,7 +316,7 @@ class FleetDriver implements MockDriver {
   async adopt(worker: WorkerId, handle: string | null): Promise<boolean> {
     const found = this.fleet.workers.get(worker)
     if (found === undefined || found.exit !== null || (handle !== null && handle !== found.handle)) return false
-    this.#learn(worker)
+    this.#track(worker)
     return true
   }
 
@@ -324,45 +324,45 @@ class FleetDriver implements MockDriver {
   async address(worker: WorkerId): Promise<ServedAt | null> {
     const number = this.fleet.started.findIndex(({ workerId }) => workerId === worker)
     const serves = this.fleet.started[number]?.serves ?? null
-    const known = this.#known.get(worker)
+    const known = this.#tracked.get(worker)
     if (known?.exit !== null || known.place?.isWaiting === true || serves === null) return null
     const traffic = { host: '127.0.0.1', port: 20_000 + 2 * number }
     return { traffic, health: serves.port === serves.healthPort ? traffic : { ...traffic, port: traffic.port + 1 } }
   }
 
   async observe(worker: WorkerId): Promise<Observation> {
-    const known = this.#known.get(worker)
+    const known = this.#tracked.get(worker)
     if (known === undefined) return { state: 'exited', exit: UNKNOWN_EXIT }
     if (known.exit !== null) return { state: 'exited', exit: known.exit }
-    return known.place?.seen() ?? { state: 'running' }
+    return known.place?.observation() ?? { state: 'running' }
   }
 
   async freeze(worker: WorkerId): Promise<void> {
     const held = this.fleet.takeHold()
     // Without a hold it is done before the call returns, in the order of the calls.
     if (held !== null) await held
-    const known = this.#known.get(worker)
+    const known = this.#tracked.get(worker)
     if (known !== undefined && !this.#asked.has(known)) this.fleet.freeze(worker)
   }
 
   async thaw(worker: WorkerId): Promise<void> {
-    if (this.#known.has(worker)) this.fleet.thaw(worker)
+    if (this.#tracked.has(worker)) this.fleet.thaw(worker)
   }
 
   async terminate(worker: WorkerId): Promise<void> {
-    const known = this.#known.get(worker)
+    const known = this.#tracked.get(worker)
     if (known === undefined || this.#asked.has(known)) return
     this.#asked.add(known)
     this.fleet.terminate(worker)
   }
 
   async kill(worker: WorkerId): Promise<void> {
-    if (this.#known.has(worker)) this.fleet.kill(worker)
+    if (this.#tracked.has(worker)) this.fleet.kill(worker)
   }
 
   async release(worker: WorkerId): Promise<void> {
-    if (this.#known.get(worker)?.exit === null) throw new AppError('conflict', `worker ${worker} still runs`)
-    this.#known.delete(worker)
+    if (this.#tracked.get(worker)?.exit === null) throw new AppError('conflict', `worker ${worker} still runs`)
+    this.#tracked.delete(worker)
     if (this.fleet.workers.get(worker)?.exit !== null) this.fleet.workers.delete(worker)
   }
 
@@ -386,9 +386,9 @@ class FleetDriver implements MockDriver {
     this.fleet.listeners.delete(this.#listener)
   }
 
-  #learn(worker: WorkerId): void {
+  #track(worker: WorkerId): void {
     const found = this.fleet.workers.get(worker)
-    if (found !== undefined) this.#known.set(worker, found)
+    if (found !== undefined) this.#tracked.set(worker, found)
   }
 }
 
@@ -441,7 +441,7 @@ export class MockPlace {
   }
 
   /** The observation of it while it has not ended. */
-  seen(): Observation {
+  observation(): Observation {
     const place = this.#place === null ? {} : { place: this.#place }
     if (this.#leaves !== null) return { state: 'leaving', why: this.#leaves, ...place }
     return this.#waits === null ? { state: 'running', ...place } : { state: 'unplaced', reason: this.#waits }

@@ -50,7 +50,7 @@ export class EndpointCaches {
 
   /** Prepares the cache for a worker that is about to start. It stays until {@link release}. */
   async open(worker: WorkerId, endpoint: EndpointId): Promise<OpenCache> {
-    const path = this.#pathOf(endpoint)
+    const path = this.#cachePath(endpoint)
     const isFirst = !this.#isHeld(endpoint)
     this.#holders.set(worker, endpoint)
     const hub = await this.#inTurn(endpoint, async (): Promise<OfferedHub> => {
@@ -68,9 +68,9 @@ export class EndpointCaches {
   }
 
   /** The folder of the cache that a worker has; null for one without. */
-  cacheOf(worker: WorkerId): string | null {
+  findCache(worker: WorkerId): string | null {
     const endpoint = this.#holders.get(worker)
-    return endpoint === undefined ? null : this.#pathOf(endpoint)
+    return endpoint === undefined ? null : this.#cachePath(endpoint)
   }
 
   /** The worker has ended. A cache above its limit goes with the last worker that has it. */
@@ -94,7 +94,7 @@ export class EndpointCaches {
   async #bound(endpoint: EndpointId): Promise<void> {
     const most = this.#options.limitGb * GB
     if (most === 0) return
-    const { bytes, files } = await filesBelow([this.#pathOf(endpoint)], most)
+    const { bytes, files } = await filesBelow([this.#cachePath(endpoint)], most)
     if (bytes > most || files > MAX_FILES) await this.#clear(endpoint)
   }
 
@@ -104,7 +104,7 @@ export class EndpointCaches {
     const isCleared = await this.#inTurn(endpoint, async () => {
       if (this.#isHeld(endpoint)) return false
       await this.#destroy(left)
-      return rename(this.#pathOf(endpoint), join(this.#options.folder, left)).then(
+      return rename(this.#cachePath(endpoint), join(this.#options.folder, left)).then(
         () => true,
         () => false,
       )
@@ -120,7 +120,7 @@ export class EndpointCaches {
     return [...this.#holders.values()].includes(endpoint)
   }
 
-  #pathOf(endpoint: EndpointId): string {
+  #cachePath(endpoint: EndpointId): string {
     if (!/^[\w-]+$/.test(endpoint)) throw new AppError('internal', `'${endpoint}' is no id of an endpoint`)
     return join(this.#options.folder, endpoint)
   }

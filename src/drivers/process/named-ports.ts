@@ -25,7 +25,7 @@ const MAX_NAMED = 20
 const LISTENING = '0A'
 
 /** The ports that variables such as PORT or VLLM_PORT name. @param given names that the server sets itself */
-export function portsNamedIn(env: Readonly<Record<string, string>>, given: readonly string[] = []): NamedPort[] {
+export function readNamedPorts(env: Readonly<Record<string, string>>, given: readonly string[] = []): NamedPort[] {
   const named = Object.entries(env).flatMap(([variable, value]) => {
     if (!/(?:^|_)PORT$/.test(variable) || given.includes(variable) || !/^\d{1,5}$/.test(value)) return []
     const port = Number(value)
@@ -35,7 +35,7 @@ export function portsNamedIn(env: Readonly<Record<string, string>>, given: reado
 }
 
 /** The ports among these on which a process listens. */
-export async function takenOf(named: readonly NamedPort[]): Promise<TakenPort[]> {
+export async function findTaken(named: readonly NamedPort[]): Promise<TakenPort[]> {
   if (named.length === 0) return []
   const sockets = await listeningSockets(new Set(named.map(({ port }) => port)))
   if (sockets.size === 0) return []
@@ -47,13 +47,13 @@ export async function takenOf(named: readonly NamedPort[]): Promise<TakenPort[]>
 }
 
 /** The message for the worker. @param siblings the other workers of its endpoint, which alone are named */
-export function conflictOf({ variable, port, worker }: TakenPort, siblings: ReadonlySet<string>): PortConflict {
+export function portConflict({ variable, port, worker }: TakenPort, siblings: ReadonlySet<string>): PortConflict {
   const named = worker !== null && siblings.has(worker) ? { worker: worker as WorkerId } : {}
   return { variable, port, with: worker === null ? 'program' : 'worker', ...named }
 }
 
 /** The port on which these workers listen, where there is one alone of those that a program names itself. */
-export async function portsOfWorkers(workers: ReadonlySet<string>): Promise<TakenPort[]> {
+export async function findWorkerPorts(workers: ReadonlySet<string>): Promise<TakenPort[]> {
   if (workers.size === 0) return []
   const sockets = await listeningSockets(null)
   const holders = await workersWith(new Set(sockets.values()))

@@ -11,7 +11,7 @@ import { sharedPortsAdvice } from '../../core/workers/worker-failure.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { OutputPipes } from '../../ports/output-pipes.ts'
 import type { WorkerLogs } from '../../ports/worker-logs.ts'
-import { conflictOf, portsOfWorkers, takenOf } from './named-ports.ts'
+import { findTaken, findWorkerPorts, portConflict } from './named-ports.ts'
 
 /** Dependencies of {@link PortWatch}. */
 export interface PortWatchOptions {
@@ -75,7 +75,7 @@ export class PortWatch {
   }
 
   /** The conflict of a running worker; null without one. */
-  conflictOf(worker: WorkerId): PortConflict | null {
+  findConflict(worker: WorkerId): PortConflict | null {
     return this.#found.get(worker) ?? null
   }
 
@@ -117,9 +117,9 @@ export class PortWatch {
     const ports = new Set(lines.flatMap(({ line }) => portInUse(line) ?? []))
     const siblings = this.#options.siblings(worker)
     for (const port of ports) {
-      const taken = port === 'unnamed' ? await portsOfWorkers(siblings) : await takenOf([{ variable: null, port }])
+      const taken = port === 'unnamed' ? await findWorkerPorts(siblings) : await findTaken([{ variable: null, port }])
       const other = taken.find(found => found.worker !== null && found.worker !== worker)
-      if (other !== undefined) return conflictOf(other, siblings)
+      if (other !== undefined) return portConflict(other, siblings)
     }
     return null
   }

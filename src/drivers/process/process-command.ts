@@ -6,7 +6,7 @@ import { delimiter, join, resolve } from 'node:path'
 import { argsInvalid, parseArgs, splitCommandLine } from '../../core/workers/command-line.ts'
 import { type OtherFile, WorkerStartError } from '../../core/workers/start-failure.ts'
 import { contains } from '../base/worker-paths.ts'
-import { exists, isProgram, unusable } from './program-files.ts'
+import { accessRefusal, exists, isProgram } from './program-files.ts'
 import { findPython } from './python-environment.ts'
 
 const SCHEME = 'dir:'
@@ -56,7 +56,7 @@ export async function resolveCommand(
   if (words.length > 0) return { folder, words, pythonFolder }
   if (file === null)
     throw (
-      unusable(folder) ??
+      accessRefusal(folder) ??
       new WorkerStartError({
         kind: 'handler_missing',
         folder,
@@ -66,7 +66,7 @@ export async function resolveCommand(
     )
   const refusal = await access(join(folder, file), constants.R_OK).then(
     () => null,
-    () => unusable(join(folder, file)),
+    () => accessRefusal(join(folder, file)),
   )
   if (refusal !== null) throw refusal
   return { folder, words: fileCommand(join(folder, file), pythonFolder, sources.nodePath), pythonFolder }
@@ -96,10 +96,10 @@ async function resolveFolder(path: string, roots: readonly string[]): Promise<st
   if (first === undefined) throw new WorkerStartError({ kind: 'process_root_missing', image: `${SCHEME}${path}` })
   if (path === '' || path.includes('\0')) throw new WorkerStartError({ kind: 'folder_unnamed' })
   const wanted = resolve(first, path)
-  const [real = null, ...realRoots] = await Promise.all([wanted, ...roots].map(realPathOf))
-  if (real === null) throw unusable(wanted) ?? new WorkerStartError({ kind: 'folder_missing', folder: wanted })
+  const [real = null, ...realRoots] = await Promise.all([wanted, ...roots].map(readRealPath))
+  if (real === null) throw accessRefusal(wanted) ?? new WorkerStartError({ kind: 'folder_missing', folder: wanted })
   if (!realRoots.some(root => root !== null && contains(root, real))) {
-    const closed = roots.filter((_, index) => realRoots[index] === null).map(unusable)
+    const closed = roots.filter((_, index) => realRoots[index] === null).map(accessRefusal)
     for (const refusal of closed) if (refusal !== null) throw refusal
     throw new WorkerStartError({ kind: 'folder_outside', folder: wanted, real: real === wanted ? null : real, roots })
   }
@@ -107,7 +107,7 @@ async function resolveFolder(path: string, roots: readonly string[]): Promise<st
   return real
 }
 
-async function realPathOf(path: string): Promise<string | null> {
+async function readRealPath(path: string): Promise<string | null> {
   try {
     return await realpath(path)
   } catch {
@@ -155,7 +155,7 @@ export async function findProgram(command: Command, path: string): Promise<strin
   if (name.includes('/')) {
     const program = resolve(command.folder, name)
     if (await isProgram(program)) return program
-    const refusal = unusable(program)
+    const refusal = accessRefusal(program)
     if (refusal !== null) throw refusal
     const kind = (await exists(program)) ? 'program_not_executable' : 'program_missing'
     throw new WorkerStartError({ kind, name, path: program })

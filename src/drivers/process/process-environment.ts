@@ -24,7 +24,7 @@ export interface EnvironmentSources {
 }
 
 /** Folder of the models that tools of Hugging Face have downloaded for the person who runs the server. */
-export function hubOf(hostEnv: HostEnvironment): string {
+export function hubFolder(hostEnv: HostEnvironment): string {
   const cache = hostEnv.XDG_CACHE_HOME || join(hostEnv.HOME || homedir(), '.cache')
   return hostEnv.HF_HUB_CACHE || join(hostEnv.HF_HOME || join(cache, 'huggingface'), 'hub')
 }

@@ -21,7 +21,7 @@ export class ProcessFreezer {
   }
 
   /** The means by which an earlier server froze a worker; null when it did not. */
-  found({ identity, freezer }: Pick<Running, 'identity' | 'freezer'>): Frozen | null {
+  findFrozen({ identity, freezer }: Pick<Running, 'identity' | 'freezer'>): Frozen | null {
     if (freezer !== null && isToBeFrozen(freezer) && hasProcesses(freezer)) return { by: 'group' }
     return readProcess(identity.pid)?.stopped === true ? { by: 'signals', halted: null } : null
   }
@@ -47,7 +47,7 @@ export class ProcessFreezer {
       if (frozen === null) return
       if (exit === null) {
         if (frozen.by === 'group') setFrozen(freezer ?? '', false)
-        else if (frozen.halted === null) await goOnAll(familyOf(worker, running))
+        else if (frozen.halted === null) await goOnAll(workerFamily(worker, running))
         else goOn(frozen.halted)
       }
       running.frozen = null
@@ -66,7 +66,7 @@ export class ProcessFreezer {
   }
 
   async #halt(worker: WorkerId, running: Running): Promise<Frozen | null> {
-    const halted = await halt(familyOf(worker, running), running.frozen !== null, this.#patience())
+    const halted = await halt(workerFamily(worker, running), running.frozen !== null, this.#patience())
     return halted === null ? null : { by: 'signals', halted }
   }
 
@@ -88,13 +88,13 @@ export class ProcessFreezer {
   }
 }
 
-function familyOf(worker: WorkerId, { identity, isolation, mark }: Running): Family {
+function workerFamily(worker: WorkerId, { identity, isolation, mark }: Running): Family {
   return { worker, leader: identity.pid, caged: isolation.kind === 'cage', mark }
 }
 
 /** True where there are processes in a group. False where there is no such group. */
 export function hasProcesses(group: string): boolean {
-  return eventsOf(group).includes('populated 1')
+  return readEvents(group).includes('populated 1')
 }
 
 /** Asks the kernel to hold what is in a group, or to let it go on. Does nothing where there is no such group. */
@@ -108,20 +108,20 @@ export function setFrozen(group: string, frozen: boolean): void {
 
 /** True for a group that should be frozen; it may take a moment until all in it are held. */
 export function isToBeFrozen(group: string): boolean {
-  return textOf(join(group, 'cgroup.freeze')).trim() === '1'
+  return readText(join(group, 'cgroup.freeze')).trim() === '1'
 }
 
 /** True where everything in a group is held, or nothing is in it. */
 export function isHeld(group: string): boolean {
-  const events = eventsOf(group)
+  const events = readEvents(group)
   return events.includes('frozen 1') || !events.includes('populated 1')
 }
 
-function eventsOf(group: string): string[] {
-  return textOf(join(group, 'cgroup.events')).split('\n')
+function readEvents(group: string): string[] {
+  return readText(join(group, 'cgroup.events')).split('\n')
 }
 
-function textOf(path: string): string {
+function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch {

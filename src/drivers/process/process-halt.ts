@@ -39,8 +39,8 @@ export async function halt(
   let knowsOwnStops = !again
   do {
     let rests = true
-    for (const found of await membersOfFamily(family)) {
-      const key = keyOf(found)
+    for (const found of await familyMembers(family)) {
+      const key = processKey(found)
       // Anyone may have stopped the first process, and the others with it.
       if (found.pid === family.leader && found.stopped && !halted.has(key)) knowsOwnStops = false
       if (knowsOwnStops && found.stopped && !halted.has(key)) ownStops.add(key)
@@ -61,7 +61,7 @@ export async function halt(
  * before it does.
  */
 function isAboutToRest(parent: ProcessState | null, halted: ReadonlyMap<string, ProcessState>): boolean {
-  return parent !== null && halted.has(keyOf(parent)) && !parent.resting
+  return parent !== null && halted.has(processKey(parent)) && !parent.resting
 }
 
 /** Lets halted processes go on. */
@@ -73,18 +73,18 @@ export function goOn(halted: readonly ProcessState[]): void {
 
 /** Lets all of a family go on that is stopped: by an earlier server, or by itself. */
 export async function goOnAll(family: Family): Promise<void> {
-  goOn((await membersOfFamily(family)).filter(({ stopped }) => stopped))
+  goOn((await familyMembers(family)).filter(({ stopped }) => stopped))
 }
 
 /** The living processes of a worker, parents before their children. */
-async function membersOfFamily({ worker, leader, caged, mark }: Family): Promise<ProcessState[]> {
+async function familyMembers({ worker, leader, caged, mark }: Family): Promise<ProcessState[]> {
   // Programs around a cage carry the variable too, and slirp4netns must go on: as the kernel does, it holds the
   // connections of the worker.
   const marked = caged ? [] : await findFamily(worker, mark)
   const all = (await listProcesses()).filter(({ living, pid }) => living && pid !== process.pid)
   const children = Map.groupBy(all, ({ parent }) => parent)
-  const named = new Set(marked.map(keyOf))
-  const roots = all.filter(found => found.group === leader || named.has(keyOf(found)))
+  const named = new Set(marked.map(processKey))
+  const roots = all.filter(found => found.group === leader || named.has(processKey(found)))
   const members = new Set(all.filter(({ pid }) => pid === leader))
   const grow = () => {
     for (const { pid } of members) for (const child of children.get(pid) ?? []) members.add(child)
@@ -96,6 +96,6 @@ async function membersOfFamily({ worker, leader, caged, mark }: Family): Promise
 }
 
 /** A pid alone names no process for long. */
-function keyOf({ pid, startTime }: ProcessState): string {
+function processKey({ pid, startTime }: ProcessState): string {
   return `${pid} ${startTime}`
 }

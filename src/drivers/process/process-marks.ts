@@ -45,7 +45,7 @@ export function findMarker(path = ''): Marker | LackOfMarks {
   const below = ownLimit()
   if (below < LEAST)
     return { problem: 'the limit on the size of files (ulimit -f) is low', action: 'start the server without it' }
-  const { status } = spawnSync(program, [...wordsOf(String(below - 1n)), program, '--version'], {
+  const { status } = spawnSync(program, [...limitWords(String(below - 1n)), program, '--version'], {
     stdio: 'ignore',
     timeout: TRIAL_MS,
   })
@@ -76,7 +76,7 @@ export async function markedCommand(
   if (marker === null) return { mark: null, program, words }
   await requireInterpreter(name ?? program, program)
   const bytes = bytesFor(marker, worker)
-  return { mark: { worker, bytes }, program: marker.program, words: [...wordsOf(bytes), program, ...words] }
+  return { mark: { worker, bytes }, program: marker.program, words: [...limitWords(bytes), program, ...words] }
 }
 
 function bytesFor({ below }: Marker, worker: WorkerId): string {
@@ -87,14 +87,14 @@ function bytesFor({ below }: Marker, worker: WorkerId): string {
 }
 
 async function requireInterpreter(name: string, program: string): Promise<void> {
-  const [line = ''] = (await beginningOf(program)).split('\n')
+  const [line = ''] = (await readBeginning(program)).split('\n')
   const [interpreter = ''] = line.slice(2).trim().split(/[ \t]/)
   if (!line.startsWith('#!') || !interpreter.startsWith('/') || (await isProgram(interpreter))) return
   throw new WorkerStartError({ kind: 'program_refused', name, code: 'ENOENT' })
 }
 
 /** The first letters of a program; none of one that may only be run. */
-async function beginningOf(program: string): Promise<string> {
+async function readBeginning(program: string): Promise<string> {
   let text = ''
   try {
     for await (const piece of createReadStream(program, { end: MAX_LINE - 1, encoding: 'latin1' })) text += piece
@@ -110,7 +110,7 @@ function ownLimit(): bigint {
   return hard === null || !/^\d+$/.test(hard) || BigInt(hard) > MOST ? MOST : BigInt(hard)
 }
 
-function wordsOf(bytes: string): string[] {
+function limitWords(bytes: string): string[] {
   return [`--fsize=${bytes}:${bytes}`]
 }
 

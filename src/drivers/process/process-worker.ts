@@ -9,7 +9,7 @@ import type { ProcessIdentity, ProcessState } from '../base/process-table.ts'
 import type { ServedPorts } from '../base/served-ports.ts'
 import type { CagedCommand } from '../cage/cage.ts'
 import type { OpenCache } from './endpoint-caches.ts'
-import { conflictOf, type NamedPort, takenOf } from './named-ports.ts'
+import { findTaken, type NamedPort, portConflict } from './named-ports.ts'
 import type { Command } from './process-command.ts'
 import type { Mark, MarkedCommand } from './process-marks.ts'
 
@@ -78,7 +78,14 @@ export interface OwnFolders {
 }
 
 /** The handle by which a worker is found. */
-export function handleOf({ identity, endpoint, ports, freezer, mark, isolation: { kind, limits } }: Running): string {
+export function processHandle({
+  identity,
+  endpoint,
+  ports,
+  freezer,
+  mark,
+  isolation: { kind, limits },
+}: Running): string {
   const cage = kind === 'cage' ? { caged: true, limits } : {}
   const whose = endpoint === null ? {} : { endpoint }
   const more = {
@@ -91,7 +98,7 @@ export function handleOf({ identity, endpoint, ports, freezer, mark, isolation: 
 }
 
 /** The control group by which the worker of a handle can be frozen; null for none. */
-export function freezerIn(handle: string): string | null {
+export function freezerFromHandle(handle: string): string | null {
   try {
     const { freezer } = JSON.parse(handle) as { freezer?: string }
     return typeof freezer === 'string' ? freezer : null
@@ -101,7 +108,7 @@ export function freezerIn(handle: string): string | null {
 }
 
 /** The mark in the handle of a worker, or in the note before it; null for none, and for that of another worker. */
-export function markIn(handle: string, worker: WorkerId): Mark | null {
+export function markFromHandle(handle: string, worker: WorkerId): Mark | null {
   try {
     const { mark } = JSON.parse(handle) as { mark?: Partial<Mark> }
     return mark?.worker === worker && typeof mark.bytes === 'string' ? { worker, bytes: mark.bytes } : null
@@ -111,7 +118,7 @@ export function markIn(handle: string, worker: WorkerId): Mark | null {
 }
 
 /** The endpoint in a handle, or in the note before it; null where an older server wrote it. */
-export function endpointIn(handle: string): EndpointId | null {
+export function endpointFromHandle(handle: string): EndpointId | null {
   try {
     const { endpoint } = JSON.parse(handle) as { endpoint?: unknown }
     return typeof endpoint === 'string' ? (endpoint as EndpointId) : null
@@ -121,7 +128,7 @@ export function endpointIn(handle: string): EndpointId | null {
 }
 
 /** The isolation of the worker of a handle. */
-export function isolationOf(handle: string): Isolation {
+export function isolationFromHandle(handle: string): Isolation {
   try {
     const { caged, limits = [] } = JSON.parse(handle) as { caged?: boolean; limits?: Limit[] }
     return caged === true ? { kind: 'cage', limits } : NO_ISOLATION
@@ -144,14 +151,14 @@ export function portVariables(ports: ServedPorts | null): Record<string, string>
  * The conflict over a port that the worker wanted and does not have.
  * @param siblings the other workers of its endpoint
  */
-export async function suspicionOf(
+export async function findNamedConflict(
   own: WorkerId,
   named: readonly NamedPort[],
   siblings: ReadonlySet<WorkerId>,
 ): Promise<PortConflict | null> {
-  const taken = (await takenOf(named)).filter(({ worker }) => worker !== own)
+  const taken = (await findTaken(named)).filter(({ worker }) => worker !== own)
   const first = taken.find(({ worker }) => worker !== null) ?? taken[0]
-  return first === undefined ? null : conflictOf(first, siblings)
+  return first === undefined ? null : portConflict(first, siblings)
 }
 
 /** The exit of a process that ended unseen. */
@@ -162,7 +169,7 @@ export const UNKNOWN_EXIT: ObservedExit = {
 }
 
 /** The end of a process. @param fault the reason for which it was killed, if it was */
-export function exitOf(code: number | null, signalName: string | null, fault: ExitCause | null): ObservedExit {
+export function processExit(code: number | null, signalName: string | null, fault: ExitCause | null): ObservedExit {
   return { code, signal: signalName, cause: fault ?? { kind: 'ended' } }
 }
 

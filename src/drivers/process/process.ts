@@ -37,37 +37,37 @@ import {
   readVariables,
   signal,
 } from '../base/process-table.ts'
-import { FreePorts, portsOf, type ServedPorts } from '../base/served-ports.ts'
+import { FreePorts, portsFromHandle, type ServedPorts } from '../base/served-ports.ts'
 import { CACHE_PATH } from '../base/worker-paths.ts'
 import { WorkerRunner } from '../base/worker-runner.ts'
-import { askCaged, type Cage, type CagedCommand, signalOfCode } from '../cage/cage.ts'
+import { type Cage, type CagedCommand, signalFromCode, terminateCaged } from '../cage/cage.ts'
 import { type CageDisks, usualCacheGb } from '../cage/disk-watch.ts'
 import { EndpointCaches, linkCache } from './endpoint-caches.ts'
 import { givenPackage } from './given-package.ts'
-import { conflictOf, portsNamedIn, takenOf } from './named-ports.ts'
+import { findTaken, portConflict, readNamedPorts } from './named-ports.ts'
 import { PortWatch } from './port-watch.ts'
 import { absoluteImage, findProgram, resolveCommand, spawnFailure } from './process-command.ts'
-import { buildEnvironment, hubOf } from './process-environment.ts'
+import { buildEnvironment, hubFolder } from './process-environment.ts'
 import { ProcessFreezer } from './process-freezer.ts'
 import { type Marker, markedCommand } from './process-marks.ts'
 import { killOrphanedGroup, killStrays } from './process-strays.ts'
 import {
-  endpointIn,
-  exitOf,
-  freezerIn,
-  handleOf,
+  endpointFromHandle,
+  findNamedConflict,
+  freezerFromHandle,
   isNetworked,
-  isolationOf,
+  isolationFromHandle,
   type Launch,
-  markIn,
+  markFromHandle,
   type OwnFolders,
   portVariables,
+  processExit,
+  processHandle,
   type Running,
   spawnWorker,
-  suspicionOf,
   UNKNOWN_EXIT,
 } from './process-worker.ts'
-import { unusable } from './program-files.ts'
+import { accessRefusal } from './program-files.ts'
 import { linkModels, offerModels, VolumeLink, type VolumeLinkPlace } from './volume-link.ts'
 import { WorkerNetworks, watchDisks } from './worker-watches.ts'
 import { imageAsWorkingFolder, makeWorkingFolder, wantsPrivateFolder } from './working-folder.ts'
@@ -129,7 +129,7 @@ export function createProcessDriver(options: ProcessDriverOptions): ProcessDrive
 
 class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
   readonly name = 'process'
-  readonly isolation = isolationOf
+  readonly isolation = isolationFromHandle
   readonly #options: ProcessDriverOptions
   readonly #ports: FreePorts
   readonly #volumeLink: VolumeLink
@@ -149,7 +149,7 @@ class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
     this.#volumeLink = new VolumeLink(options.volumeLink)
     const { folder, limitGb } = options.caches
     const limit = limitGb ?? usualCacheGb(folder)
-    this.#caches = new EndpointCaches({ folder, limitGb: limit, hub: hubOf(options.hostEnv) })
+    this.#caches = new EndpointCaches({ folder, limitGb: limit, hub: hubFolder(options.hostEnv) })
     this.#disks = watchDisks(options, this.workers, this.#caches, worker => this.#signalGroup(worker, 'SIGKILL'))
     this.#networks = new WorkerNetworks(options, this.workers)
     this.#freezer = new ProcessFreezer(options.clock)
@@ -179,31 +179,33 @@ class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
     }
   }
 
-  protected handleOf(known: Running): string {
-    return handleOf(known)
+  protected workerHandle(known: Running): string {
+    return processHandle(known)
   }
 
   protected async takeOver(worker: WorkerId, handle: string | null): Promise<boolean> {
-    const text = handle ?? (await this.#recorded(worker))
-    const mark = markIn(text, worker)
+    const text = handle ?? (await this.#readRecord(worker))
+    const mark = markFromHandle(text, worker)
     const identity = parseIdentity(text) ?? (handle === null ? await this.#findStarted(worker) : null)
     if (identity === null || !isAlive(identity, this.#options.bootId)) {
       await killStrays(worker, mark)
       return false
     }
-    const ports = portsOf(text)
+    const ports = portsFromHandle(text)
     if (ports !== null) this.#ports.hold(ports)
     const variables = await readVariables(identity.pid)
-    const named = portsNamedIn(variables, ports === null ? [] : GIVEN_PORTS)
+    const named = readNamedPorts(variables, ports === null ? [] : GIVEN_PORTS)
     const models =
-      variables.HF_HUB_CACHE === join(this.#folderOf(worker), 'models') ? this.#options.volumeLink?.models : undefined
+      variables.HF_HUB_CACHE === join(this.#workerFolder(worker), 'models')
+        ? this.#options.volumeLink?.models
+        : undefined
     const linked = variables.RUNPOD_VOLUME_PATH ?? models
     if (linked !== undefined) await this.#volumeLink.hold(worker, linked)
-    const isolation = isolationOf(text)
-    const endpoint = endpointIn(text ?? (await this.#recorded(worker)))
+    const isolation = isolationFromHandle(text)
+    const endpoint = endpointFromHandle(text ?? (await this.#readRecord(worker)))
     if (endpoint !== null) this.#caches.hold(worker, endpoint)
-    const freezer = freezerIn(text)
-    const frozen = this.#freezer.found({ identity, freezer })
+    const freezer = freezerFromHandle(text)
+    const frozen = this.#freezer.findFrozen({ identity, freezer })
     const left = { child: null, asked: false, fault: null, isOver: false, exit: null, suspicion: NOTHING }
     const networked = isNetworked({ isolation })
     const found = { identity, endpoint, ports, isolation, freezer, mark, frozen, named: networked ? [] : named }
@@ -215,7 +217,7 @@ class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
   }
 
   protected async observation(worker: WorkerId, { exit, suspicion }: Running): Promise<Observation> {
-    const port = exit === null ? this.#portWatch.conflictOf(worker) : await suspicion
+    const port = exit === null ? this.#portWatch.findConflict(worker) : await suspicion
     const found = port === null ? {} : { suspicion: port }
     return exit === null ? { state: 'running', ...found } : { state: 'exited', exit: { ...exit, ...found } }
   }
@@ -227,7 +229,7 @@ class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
 
   async freeze(worker: WorkerId): Promise<void> {
     const running = this.workers.get(worker)
-    if (running !== undefined && this.#isThere(running)) await this.#freezer.freeze(worker, running)
+    if (running !== undefined && this.#isRunning(running)) await this.#freezer.freeze(worker, running)
   }
 
   async thaw(worker: WorkerId): Promise<void> {
@@ -242,7 +244,7 @@ class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
     if (!running.asked) {
       running.asked = true
       if (running.isolation.kind === 'none') this.#signalGroup(worker, 'SIGTERM')
-      else if (this.#isThere(running)) askCaged(running.identity.pid)
+      else if (this.#isRunning(running)) terminateCaged(running.identity.pid)
     }
     await this.#freezer.thaw(worker, running)
   }
@@ -257,7 +259,7 @@ class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
     this.#caches.release(worker)
     await this.#volumeLink.release(worker)
     // A process that was killed a moment ago may still write there.
-    await rm(this.#folderOf(worker), { recursive: true, force: true, maxRetries: 5 })
+    await rm(this.#workerFolder(worker), { recursive: true, force: true, maxRetries: 5 })
     await this.#options.cage?.forget(worker)
   }
 
@@ -295,10 +297,10 @@ class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
       this.#options,
       spec.serves === null ? 'jobs' : 'requests',
     )
-    const refusal = spec.volume === null ? null : unusable(spec.volume.path)
+    const refusal = spec.volume === null ? null : accessRefusal(spec.volume.path)
     if (refusal !== null) throw refusal
     const isPrivate = wantsPrivateFolder(spec.env)
-    const folder = this.#folderOf(spec.workerId)
+    const folder = this.#workerFolder(spec.workerId)
     const home = join(folder, 'home')
     const tmp = join(folder, 'tmp')
     const modelLinks = join(folder, 'models')
@@ -326,14 +328,14 @@ class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
       writeFileSync(this.#identityFile(spec.workerId), JSON.stringify(note))
       // In a network of its own all ports are free.
       const isAlone = this.#options.cage?.hasNetworks === true
-      const named = isAlone ? [] : portsNamedIn(spec.env, ports === null ? [] : GIVEN_PORTS)
-      const taken = (await takenOf(named)).filter(({ worker }) => worker !== null)
+      const named = isAlone ? [] : readNamedPorts(spec.env, ports === null ? [] : GIVEN_PORTS)
+      const taken = (await findTaken(named)).filter(({ worker }) => worker !== null)
       // A cage has its own path.
       const volumeNote = this.#options.cage === null ? await this.#linkVolume(spec, modelLinks) : null
       const notes = [
         working.note,
         volumeNote,
-        ...taken.map(port => portConflictText(conflictOf(port, this.#siblings(spec.workerId, spec.endpointId)))),
+        ...taken.map(port => portConflictText(portConflict(port, this.#siblings(spec.workerId, spec.endpointId)))),
       ].filter(note => note !== null)
       const env = { ...environment, ...portVariables(ports) }
       const cage = await this.#cageFor(spec, {
@@ -393,7 +395,7 @@ class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
     const fresh = { child, frozen: null, asked: false, fault: null, isOver: false, exit: null, suspicion: NOTHING }
     const freezer = cage?.freezer ?? null
     const running: Running = { identity, endpoint, ports, named, isolation, freezer, mark, ...fresh }
-    const handle = handleOf(running)
+    const handle = processHandle(running)
     try {
       writeFileSync(this.#identityFile(worker), handle)
     } catch (thrown) {
@@ -406,9 +408,13 @@ class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
     child.on('exit', (code, signalName) => {
       if (this.#closed) return
       signal(-pid, 'SIGKILL')
-      const inner = cage === null ? null : signalOfCode(code)
+      const inner = cage === null ? null : signalFromCode(code)
       const by = { code: inner === null ? code : null, signal: inner ?? signalName }
-      void this.#ended(worker, running, exitOf(by.code, by.signal, running.fault ?? this.#faultOfDisk(running, by)))
+      void this.#ended(
+        worker,
+        running,
+        processExit(by.code, by.signal, running.fault ?? this.#findDiskFault(running, by)),
+      )
     })
     return handle
   }
@@ -432,13 +438,13 @@ class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
    * A worker that cannot write has no last words, so that nothing else says why it ended; SIGBUS is a write into
    * memory that the disk has no room for.
    */
-  #faultOfDisk({ asked }: Running, { code, signal }: Pick<ObservedExit, 'code' | 'signal'>): ExitCause | null {
+  #findDiskFault({ asked }: Running, { code, signal }: Pick<ObservedExit, 'code' | 'signal'>): ExitCause | null {
     const failed = (code !== null && code !== 0) || signal === 'SIGBUS'
     return failed && !asked && isDiskFull(this.#options.workerDir) ? { kind: 'machine_disk_full' } : null
   }
 
   /** The note of the worker's start. */
-  #recorded(worker: WorkerId): Promise<string> {
+  #readRecord(worker: WorkerId): Promise<string> {
     return readFile(this.#identityFile(worker), 'utf8').catch(() => '')
   }
 
@@ -449,11 +455,11 @@ class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
 
   #signalGroup(worker: WorkerId, name: NodeJS.Signals): void {
     const running = this.workers.get(worker)
-    if (running !== undefined && this.#isThere(running)) signal(-running.identity.pid, name)
+    if (running !== undefined && this.#isRunning(running)) signal(-running.identity.pid, name)
   }
 
   /** The pid of a child is not reused before its exit was reported. */
-  #isThere({ identity, child, isOver }: Running): boolean {
+  #isRunning({ identity, child, isOver }: Running): boolean {
     return !isOver && (child !== null || isAlive(identity, this.#options.bootId))
   }
 
@@ -466,13 +472,13 @@ class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
     if (running.ports !== null) this.#ports.release(running.ports)
     const killed = killStrays(worker, running.mark)
     await this.#options.pipes.drained(worker)
-    if (!isNetworked(running)) running.suspicion = killed.then(() => this.#suspicionOf(worker, running))
+    if (!isNetworked(running)) running.suspicion = killed.then(() => this.#findConflict(worker, running))
     running.exit = exit
     this.#options.notifier.publish('fleet')
   }
 
-  async #suspicionOf(worker: WorkerId, { named, asked }: Running): Promise<PortConflict | null> {
-    const found = named.length === 0 ? null : await suspicionOf(worker, named, this.#siblings(worker))
+  async #findConflict(worker: WorkerId, { named, asked }: Running): Promise<PortConflict | null> {
+    const found = named.length === 0 ? null : await findNamedConflict(worker, named, this.#siblings(worker))
     return found ?? (asked ? null : await this.#portWatch.ended(worker))
   }
 
@@ -497,18 +503,22 @@ class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
       if (isAlive(running.identity, this.#options.bootId)) left += 1
       else {
         killOrphanedGroup(running.identity.pid)
-        void this.#ended(worker, running, running.fault === null ? UNKNOWN_EXIT : exitOf(null, null, running.fault))
+        void this.#ended(
+          worker,
+          running,
+          running.fault === null ? UNKNOWN_EXIT : processExit(null, null, running.fault),
+        )
       }
     }
     if (left > 0) this.#pollLater()
   }
 
-  #folderOf(worker: WorkerId): string {
+  #workerFolder(worker: WorkerId): string {
     if (!/^[\w-]+$/.test(worker)) throw new AppError('internal', `'${worker}' is no id of a worker`)
     return join(this.#options.workerDir, worker)
   }
 
   #identityFile(worker: WorkerId): string {
-    return join(this.#folderOf(worker), 'process.json')
+    return join(this.#workerFolder(worker), 'process.json')
   }
 }

@@ -9,7 +9,7 @@ export async function exists(path: string): Promise<boolean> {
 }
 
 /** The refusal of a path that the user of the server may not enter or read; null where the path is not refused. */
-export function unusable(path: string): WorkerStartError | null {
+export function accessRefusal(path: string): WorkerStartError | null {
   const problem = accessProblem(path, 'read')
   return problem === null ? null : new WorkerStartError({ kind: 'access_refused', problem })
 }

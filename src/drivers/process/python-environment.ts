@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
-import { exists, isProgram, unusable } from './program-files.ts'
+import { accessRefusal, exists, isProgram } from './program-files.ts'
 
 /** Folders of environments inside a folder: those of venv and uv, and those of conda (`conda create --prefix`). */
 export const ENVIRONMENTS = ['.venv', 'venv', 'env', '.conda'] as const
@@ -28,7 +28,10 @@ export async function findPython(folder: string, home: string | undefined): Prom
     if (environment === null) continue
     if (environment.programs !== null) return environment.programs
     const python = join(environment.path, 'bin', 'python')
-    throw unusable(python) ?? new WorkerStartError({ kind: 'python_environment_broken', environment: environment.path })
+    throw (
+      accessRefusal(python) ??
+      new WorkerStartError({ kind: 'python_environment_broken', environment: environment.path })
+    )
   }
   return home === undefined ? null : namedByConda(folder, home)
 }
@@ -42,7 +45,7 @@ async function environmentAt(path: string): Promise<{ path: string; programs: st
   ])
   // A folder named env may be anything; a closed one counts as an environment only by another name.
   const isSure = basename(path) !== 'env'
-  const isEnvironment = marks.includes(true) || (isSure && (runs || unusable(programs) !== null))
+  const isEnvironment = marks.includes(true) || (isSure && (runs || accessRefusal(programs) !== null))
   return isEnvironment ? { path, programs: runs ? programs : null } : null
 }
 

@@ -41,11 +41,11 @@ export class VolumeLink {
       // The variable of a worker that was taken over may name any folder.
       if (!isOurs(volume, place)) return null
       this.#volumes.set(worker, volume)
-      const target = await targetOf(path)
+      const target = await readTarget(path)
       if (target === volume) return null
       const isFree = target !== null && isOurs(target, place) && ![...this.#volumes.values()].includes(target)
       if (isFree) await unlink(path).catch(() => {})
-      if ((target === null || isFree) && (await made(volume, path))) return null
+      if ((target === null || isFree) && (await makeLink(volume, path))) return null
       if (target === null) return null
       return volume === models
         ? `${path} does not show the models of this worker, which are in HF_HUB_CACHE`
@@ -59,7 +59,7 @@ export class VolumeLink {
       const volume = this.#volumes.get(worker)
       this.#volumes.delete(worker)
       if (volume === undefined || [...this.#volumes.values()].includes(volume)) return
-      if ((await targetOf(path)) === volume) await unlink(path).catch(() => {})
+      if ((await readTarget(path)) === volume) await unlink(path).catch(() => {})
     })
   }
 
@@ -67,7 +67,7 @@ export class VolumeLink {
   tidy(): Promise<void> {
     return this.#inTurn(undefined, async place => {
       const { path } = place
-      const target = await targetOf(path)
+      const target = await readTarget(path)
       if (target === null || !isOurs(target, place)) return
       if (![...this.#volumes.values()].includes(target)) await unlink(path).catch(() => {})
     })
@@ -88,7 +88,7 @@ function isOurs(target: string, { root, models }: VolumeLinkPlace): boolean {
 }
 
 /** The target of a link; null where there is nothing, `other` where there is no link. */
-async function targetOf(path: string): Promise<string | null> {
+async function readTarget(path: string): Promise<string | null> {
   try {
     return await readlink(path)
   } catch (thrown) {
@@ -97,7 +97,7 @@ async function targetOf(path: string): Promise<string | null> {
 }
 
 /** Most users have no right to write there. */
-async function made(target: string, path: string): Promise<boolean> {
+async function makeLink(target: string, path: string): Promise<boolean> {
   return symlink(target, path).then(
     () => true,
     () => false,

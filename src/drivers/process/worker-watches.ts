@@ -42,7 +42,7 @@ export class WorkerNetworks {
   servedAt(worker: WorkerId, running: Running): ServedAt | null {
     const { ports } = running
     if (ports === null) return null
-    return isNetworked(running) ? servedAt(ports, port => this.#socketOf(worker, port)) : servedAt(ports)
+    return isNetworked(running) ? servedAt(ports, port => this.#socketPath(worker, port)) : servedAt(ports)
   }
 
   /** Stops the watch. */
@@ -53,7 +53,7 @@ export class WorkerNetworks {
   }
 
   /** Sockets have names of at most 107 bytes; by an open folder any of them is short. */
-  #socketOf(worker: WorkerId, port: number): string {
+  #socketPath(worker: WorkerId, port: number): string {
     this.#folder ??= openSync(this.#workerDir, 'r')
     return servedSocket(join(`/proc/self/fd/${this.#folder}`, worker), port)
   }
@@ -83,8 +83,8 @@ export function watchDisks(
     [...workers]
       .filter(([, { isolation, exit }]) => isolation.kind === 'cage' && exit === null)
       .map(([worker, { identity }]) => {
-        const folders = cage.foldersOf(worker, join(workerDir, worker))
-        return { worker, pid: identity.pid, folders, cache: caches.cacheOf(worker) }
+        const folders = cage.workerFolders(worker, join(workerDir, worker))
+        return { worker, pid: identity.pid, folders, cache: caches.findCache(worker) }
       })
   const end = (worker: WorkerId, fault: ExitCause) => {
     const running = workers.get(worker)

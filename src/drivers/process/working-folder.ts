@@ -79,7 +79,7 @@ export async function makeWorkingFolder(image: string, place: string): Promise<W
   await rm(place, { recursive: true, force: true })
   await mkdir(place, { mode: 0o700 })
   try {
-    const names = await entriesOf(image, MAX_ENTRIES)
+    const names = await listEntries(image, MAX_ENTRIES)
     if (names === null) return await fallBack(image, place, `its folder has more than ${MAX_ENTRIES} entries`)
     const own = await realpath(place)
     // Programs that follow links through all folders would come back here without end.
@@ -102,14 +102,14 @@ async function fallBack(image: string, place: string, why: string): Promise<Work
 }
 
 async function linkEntry(from: string, to: string, entryByEntry: boolean): Promise<void> {
-  const inner = entryByEntry ? await entriesOf(from, MAX_INNER_ENTRIES).catch(() => null) : null
+  const inner = entryByEntry ? await listEntries(from, MAX_INNER_ENTRIES).catch(() => null) : null
   if (inner === null) return symlink(from, to)
   await mkdir(to, { mode: 0o700 })
   await inBatches(inner, name => symlink(join(from, name), join(to, name)))
 }
 
 /** The names in a folder; null where there are more. */
-async function entriesOf(folder: string, most: number): Promise<string[] | null> {
+async function listEntries(folder: string, most: number): Promise<string[] | null> {
   const names: string[] = []
   for await (const { name } of await opendir(folder, { bufferSize: 256 })) {
     if (names.length === most) return null

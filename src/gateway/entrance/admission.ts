@@ -8,10 +8,10 @@ import type { Access } from '../../services/accounts/access.ts'
 import { InvalidKeyError } from '../../services/accounts/failed-keys.ts'
 import type { ProxyRequest } from '../proxy/proxy-request.ts'
 import { ApiKeyFilter } from './api-key-filter.ts'
-import { type Preflight, preflightOf } from './cors.ts'
+import { type Preflight, readPreflight } from './cors.ts'
 import { presentedKeys, withoutKeys } from './credentials.ts'
 import { type CachedEndpoint, EndpointCache } from './endpoint-cache.ts'
-import { addressList, clientOf, senderOf } from './forwarded.ts'
+import { addressList, clientAddress, readSender } from './forwarded.ts'
 import { notForQueue, pathReserved } from './refusal.ts'
 import type { GatewayRoute } from './route.ts'
 
@@ -43,7 +43,7 @@ export interface ArrivingRequest {
 export type Admitted = ProxyRequest | Preflight
 
 /** URL of the job operations of a queue endpoint, without a trailing slash. */
-export type QueueAddressOf = (id: EndpointId) => string
+export type QueueAddress = (id: EndpointId) => string
 
 /** The valid API keys of a request, and the caller whose permission admits it; null for an open endpoint. */
 interface KeyCheck {
@@ -61,7 +61,7 @@ export class GatewayAdmission {
   readonly #access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs' | 'failedKeys'>
   readonly #endpoints: EndpointCache
   readonly #keyFilter: ApiKeyFilter
-  readonly #queueAddressOf: QueueAddressOf
+  readonly #queueAddress: QueueAddress
   readonly #open: ReadonlySet<string>
   readonly #isTrusted: (address: string) => boolean
 
@@ -69,9 +69,9 @@ export class GatewayAdmission {
     ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'vault'>,
     access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs' | 'failedKeys'>,
     { open, trustedProxies }: AdmissionRules,
-    queueAddressOf: QueueAddressOf,
+    queueAddress: QueueAddress,
   ) {
-    this.#queueAddressOf = queueAddressOf
+    this.#queueAddress = queueAddress
     this.#access = access
     this.#endpoints = new EndpointCache(ports)
     this.#keyFilter = new ApiKeyFilter(ports, access)
@@ -91,7 +91,7 @@ export class GatewayAdmission {
    * a queue endpoint and for too many keys; `unavailable` if the store cannot be read
    */
   admit(arriving: ArrivingRequest): Admitted | Promise<Admitted> {
-    const preflight = preflightOf(arriving.method, arriving.rawHeaders)
+    const preflight = readPreflight(arriving.method, arriving.rawHeaders)
     return preflight === null ? this.#admit(arriving) : this.#admitPreflight(preflight, arriving)
   }
 
@@ -143,11 +143,11 @@ export class GatewayAdmission {
     const { route, rawHeaders, method } = arriving
     const { endpointId } = route
     if (known === null) throw notFound('endpoint', endpointId)
-    if (known.endpoint.type !== 'LOAD_BALANCER') throw notForQueue(endpointId, this.#queueAddressOf(endpointId))
+    if (known.endpoint.type !== 'LOAD_BALANCER') throw notForQueue(endpointId, this.#queueAddress(endpointId))
     const stripped = withoutKeys({ path: route.path, rawHeaders }, validKeys)
     const { path, subprotocol } = stripped
     if (known.reserved.length > 0 && known.reserved.includes(comparablePath(path))) throw pathReserved()
-    const sender = senderOf({ ...arriving, rawHeaders: stripped.rawHeaders }, this.#isTrusted)
+    const sender = readSender({ ...arriving, rawHeaders: stripped.rawHeaders }, this.#isTrusted)
     const mounted = sender.prefix + (route.prefix ?? '')
     return {
       endpointId,
@@ -159,7 +159,7 @@ export class GatewayAdmission {
       protocol: sender.protocol,
       host: sender.host,
       isOpen: this.#isOpen(known.endpoint),
-      toHealth: (method === 'GET' || method === 'HEAD') && pathOf(path) === known.healthPath,
+      toHealth: (method === 'GET' || method === 'HEAD') && withoutQuery(path) === known.healthPath,
       ...(subprotocol === null ? {} : { subprotocol }),
       ...(caller === null ? {} : { caller }),
     }
@@ -198,7 +198,7 @@ export class GatewayAdmission {
     // Other texts beside a valid key may be tokens of the application: they do not count as failed keys.
     if (caller === null) {
       if (!(problem instanceof InvalidKeyError)) throw problem
-      throw this.#access.failedKeys.refusal(clientOf(arriving, this.#isTrusted), problem, failed)
+      throw this.#access.failedKeys.refusal(clientAddress(arriving, this.#isTrusted), problem, failed)
     }
     this.#requireRight(caller, arriving.route, endpoint)
     return { validKeys: valid, caller }
@@ -215,7 +215,7 @@ export function keyMissing(): AppError {
   return new AppError('unauthorized', 'the API key is missing')
 }
 
-function pathOf(path: string): string {
+function withoutQuery(path: string): string {
   const end = path.indexOf('?')
   return end < 0 ? path : path.slice(0, end)
 }

@@ -11,9 +11,9 @@ const REQUEST_FIELDS = ['access-control-request-method', 'access-control-request
  * The response that permits the request of a preflight, from any origin and with any headers; null for any other
  * request.
  */
-export function preflightOf(method: string, rawHeaders: readonly string[]): Preflight | null {
+export function readPreflight(method: string, rawHeaders: readonly string[]): Preflight | null {
   if (method !== 'OPTIONS') return null
-  const [origin, requestedMethod, headers] = ['origin', ...REQUEST_FIELDS].map(name => headerOf(rawHeaders, name))
+  const [origin, requestedMethod, headers] = ['origin', ...REQUEST_FIELDS].map(name => findHeader(rawHeaders, name))
   if (origin === undefined || requestedMethod === undefined) return null
   return {
     headers: {
@@ -40,7 +40,7 @@ export function corsHeaders(origin: string | undefined): readonly string[] {
   ]
 }
 
-function headerOf(rawHeaders: readonly string[], wanted: string): string | undefined {
+function findHeader(rawHeaders: readonly string[], wanted: string): string | undefined {
   const at = rawHeaders.findIndex((text, index) => index % 2 === 0 && text.toLowerCase() === wanted)
   return at < 0 ? undefined : rawHeaders[at + 1]
 }

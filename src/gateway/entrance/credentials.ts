@@ -37,12 +37,12 @@ export function presentedKeys({ path, rawHeaders }: RequestFields): readonly str
     const name = rawHeaders[at]!
     if (isNamed(name, 'authorization')) addKey(found, readAuthorizationKey(rawHeaders[at + 1]))
     else if (isNamed(name, 'sec-websocket-protocol')) {
-      for (const protocol of protocolsOf(rawHeaders[at + 1]!)) {
+      for (const protocol of listProtocols(rawHeaders[at + 1]!)) {
         if (protocol.startsWith(SUBPROTOCOL)) addKey(found, protocol.slice(SUBPROTOCOL.length))
       }
     }
   }
-  if (path.includes(QUERY_KEY)) for (const part of queryParts(path)) addKey(found, keyOfPart(part))
+  if (path.includes(QUERY_KEY)) for (const part of queryParts(path)) addKey(found, keyFromPart(part))
   return found
 }
 
@@ -70,10 +70,10 @@ export function withoutKeys({ path, rawHeaders }: RequestFields, keys: ReadonlyS
     } else if (isNamed(name, 'referer'))
       kept.push(
         name,
-        withoutParts(value, part => keyOfPart(part) !== null),
+        withoutParts(value, part => keyFromPart(part) !== null),
       )
     else if (isNamed(name, 'sec-websocket-protocol')) {
-      const offered = protocolsOf(value)
+      const offered = listProtocols(value)
       const others = offered.filter(protocol => !protocol.startsWith(SUBPROTOCOL))
       if (others.length > 0) kept.push(name, others.length === offered.length ? value : others.join(', '))
       hasOthers ||= others.length > 0
@@ -81,7 +81,7 @@ export function withoutKeys({ path, rawHeaders }: RequestFields, keys: ReadonlyS
     } else kept.push(name, value)
   }
   const subprotocol = hasOthers ? null : (keyProtocols[0] ?? null)
-  return { path: withoutParts(path, part => isOneOf(keys, keyOfPart(part))), rawHeaders: kept, subprotocol }
+  return { path: withoutParts(path, part => isOneOf(keys, keyFromPart(part))), rawHeaders: kept, subprotocol }
 }
 
 /** A Cookie header without the console's cookies: the same text if it has none. */
@@ -119,7 +119,7 @@ function queryParts(path: string): readonly string[] {
   return start < 0 ? [] : path.slice(start + 1).split('&')
 }
 
-function keyOfPart(part: string): string | null {
+function keyFromPart(part: string): string | null {
   if (!part.startsWith(`${QUERY_KEY}=`)) return null
   const value = part.slice(QUERY_KEY.length + 1)
   try {
@@ -129,7 +129,7 @@ function keyOfPart(part: string): string | null {
   }
 }
 
-function protocolsOf(value: string): string[] {
+function listProtocols(value: string): string[] {
   return value
     .split(',')
     .map(protocol => protocol.trim())

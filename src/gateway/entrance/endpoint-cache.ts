@@ -1,5 +1,5 @@
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
-import { reservedPaths, servingOf } from '../../core/endpoints/serving.ts'
+import { readServing, reservedPaths } from '../../core/endpoints/serving.ts'
 import { AppError } from '../../core/errors.ts'
 import type { EndpointId } from '../../core/ids.ts'
 import { textBefore } from '../../core/text-parts.ts'
@@ -22,7 +22,7 @@ const STALE_MS = 300_000
 const MAX_ENTRIES = 10_000
 
 interface Entry {
-  readonly known: CachedEndpoint | null
+  readonly cached: CachedEndpoint | null
   readonly readMs: number
   freshUntilMs: number
   /** The number of changes at which the entry was read or extended; an entry of another number is out of date. */
@@ -56,7 +56,7 @@ export class EndpointCache {
    */
   find(id: EndpointId): CachedEndpoint | null | Promise<CachedEndpoint | null> {
     const entry = this.#entries.get(id)
-    if (entry !== undefined && this.#isFresh(entry)) return entry.known
+    if (entry !== undefined && this.#isFresh(entry)) return entry.cached
     const pending = this.#reading.get(id)
     if (pending?.changes === this.#changes) return pending.known
     const known = this.#read(id).finally(() => {
@@ -85,11 +85,11 @@ export class EndpointCache {
       const template = endpoint === null ? null : await store.templates.find(endpoint.owner, endpoint.templateId)
       const env = { ...template?.env, ...endpoint?.env }
       const variables = endpoint === null ? {} : await this.#variables.of(endpoint.owner, env)
-      const healthPath = textBefore(servingOf(variables).healthPath, '?')
+      const healthPath = textBefore(readServing(variables).healthPath, '?')
       const known = endpoint === null ? null : { endpoint, healthPath, reserved: reservedPaths(variables) }
       if (this.#entries.size >= MAX_ENTRIES) this.#entries.clear()
       const readMs = clock.monotonic()
-      this.#entries.set(id, { known, readMs, freshUntilMs: readMs + FRESH_MS, changes })
+      this.#entries.set(id, { cached: known, readMs, freshUntilMs: readMs + FRESH_MS, changes })
       return known
     } catch (error) {
       const entry = this.#entries.get(id)
@@ -98,7 +98,7 @@ export class EndpointCache {
       if (!isUnavailable || entry === undefined || nowMs - entry.readMs >= STALE_MS) throw error
       entry.freshUntilMs = nowMs + FRESH_MS
       entry.changes = changes
-      return entry.known
+      return entry.cached
     }
   }
 }

@@ -48,14 +48,14 @@ export function addressList(networks: readonly string[]): (address: string) => b
  * The sender of a request. Headers about the sender are dropped unless a trusted proxy sent them.
  * @param isTrusted true for the address of a trusted proxy
  */
-export function senderOf(request: ReceivedRequest, isTrusted: (address: string) => boolean): Sender {
+export function readSender(request: ReceivedRequest, isTrusted: (address: string) => boolean): Sender {
   const { peer, isSecure = false, host, rawHeaders } = request
   const ofPeer = isSecure ? 'https' : 'http'
   const client = peer.replace(/^::ffff:(?=\d+\.)/i, '')
   const rest = withoutForwarded(rawHeaders)
   const direct: Sender = { client, protocol: ofPeer, host, prefix: '', rawHeaders: rest }
   if (rest === rawHeaders || !isTrusted(client)) return direct
-  const values = (name: string) => valuesOf(rawHeaders, name)
+  const values = (name: string) => headerValues(rawHeaders, name)
   const [protocol] = values('x-forwarded-proto')
   const [forwardedHost] = values('x-forwarded-host')
   const [prefix] = values('x-forwarded-prefix')
@@ -80,8 +80,8 @@ function isPath(prefix: string): boolean {
 const SEGMENT = /^[A-Za-z0-9._~%@:+-]+$/
 
 /** The address of the client: that of the peer, or the one that trusted proxies name. */
-export function clientOf(request: ReceivedRequest, isTrusted: (address: string) => boolean): string {
-  return textBefore(senderOf(request, isTrusted).client, ',')
+export function clientAddress(request: ReceivedRequest, isTrusted: (address: string) => boolean): string {
+  return textBefore(readSender(request, isTrusted).client, ',')
 }
 
 /**
@@ -98,7 +98,7 @@ function forwardedChain(addresses: readonly string[], isTrusted: (address: strin
   return found
 }
 
-function valuesOf(rawHeaders: readonly string[], wanted: string): string[] {
+function headerValues(rawHeaders: readonly string[], wanted: string): string[] {
   const values: string[] = []
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
     if (rawHeaders[index]!.toLowerCase() === wanted) values.push(...rawHeaders[index + 1]!.split(','))

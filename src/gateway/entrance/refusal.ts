@@ -67,7 +67,7 @@ export function tooLarge(most: number): AppError {
 }
 
 /** The server stops; another may take over soon. */
-export function stopping(): AppError {
+export function serverStopping(): AppError {
   return new AppError('unavailable', 'the server is stopping')
 }
 

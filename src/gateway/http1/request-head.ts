@@ -66,15 +66,15 @@ export function requestHead(line: RequestLine, call: ProxyRequest): RequestHead 
   if (!PATH.test(call.path)) throw new AppError('invalid', 'the path of the request has characters that no path has')
   if (!HOST.test(call.host)) throw new AppError('invalid', 'the Host of the request has characters that no host has')
   const special = noSpecialFields()
-  const raw = call.trace === undefined ? call.rawHeaders : withoutFields(call.rawHeaders, replacedBy(call.trace))
+  const raw = call.trace === undefined ? call.rawHeaders : withoutFields(call.rawHeaders, traceFields(call.trace))
   let fields = passedFields(raw, special)
   const names = special.connection === null ? null : namedByConnection(special.connection)
   if (names !== null) fields = passedFields(withoutFields(raw, names), noSpecialFields())
   if (call.trace !== undefined) fields += `traceparent: ${call.trace.traceparent}\r\n`
-  const body = framingOf(special, line)
+  const body = requestFraming(special, line)
   const upgrade = line.upgrade ? special.upgrade : null
   const trailers = upgrade === null && special.te !== null && hasOption(special.te, 'trailers')
-  const maxForwards = maxForwardsOf(line.method, special.maxForwards)
+  const maxForwards = readMaxForwards(line.method, special.maxForwards)
   const text =
     `${line.method} ${call.path} HTTP/1.1\r\nHost: ${call.host}\r\n${fields}${REQUEST_ID_FIELD}: ${call.requestId}\r\n${forwardedFields(call)}` +
     (body === 'none'
@@ -99,7 +99,7 @@ export function requestHead(line: RequestLine, call: ProxyRequest): RequestHead 
 }
 
 /** The state of a trace goes with its context, which a client may have sent malformed. */
-function replacedBy({ clientSpanId }: RequestTrace): string[] {
+function traceFields({ clientSpanId }: RequestTrace): string[] {
   return clientSpanId === null ? ['traceparent', 'tracestate'] : ['traceparent']
 }
 
@@ -174,7 +174,7 @@ function isTwin(name: string): boolean {
 }
 
 /** RFC 9112, 6.3, without its leniency. The parser of the server refuses most of it before. */
-function framingOf({ length, encoding }: SpecialFields, { version, upgrade }: RequestLine): BodyFraming {
+function requestFraming({ length, encoding }: SpecialFields, { version, upgrade }: RequestLine): BodyFraming {
   if (encoding !== null) {
     if (length !== null) throw new AppError('invalid', 'the request has a Content-Length and a Transfer-Encoding')
     if (version === '1.0') throw new AppError('invalid', 'the request is HTTP/1.0 and has a Transfer-Encoding')
@@ -193,7 +193,7 @@ function framingOf({ length, encoding }: SpecialFields, { version, upgrade }: Re
 }
 
 /** RFC 9110, 7.6.2. */
-function maxForwardsOf(method: string, value: string | null): number | null {
+function readMaxForwards(method: string, value: string | null): number | null {
   if (value === null || (method !== 'TRACE' && method !== 'OPTIONS')) return null
   return /^\d{1,9}$/.test(value) ? Number(value) : null
 }

@@ -64,7 +64,7 @@ interface SpecialFields {
  * @throws MalformedResponse
  */
 export function parseResponseHead(text: string, toHead: boolean): ResponseHead {
-  if (!HEAD.test(text)) throw new MalformedResponse(problemOf(text))
+  if (!HEAD.test(text)) throw new MalformedResponse(headProblem(text))
   const lineEnd = text.indexOf('\r\n')
   const status = Number(text.slice(9, 12))
   const reason = lineEnd < 0 ? text.slice(13) : text.slice(13, lineEnd)
@@ -78,7 +78,7 @@ export function parseResponseHead(text: string, toHead: boolean): ResponseHead {
   }
   const bodiless = toHead || status < 200 || status === 204 || status === 304
   const headers = lineEnd < 0 ? [] : readFields(text, lineEnd + 2, special)
-  const framing = framingOf(special, text.charCodeAt(7) === 0x30, bodiless)
+  const framing = responseFraming(special, text.charCodeAt(7) === 0x30, bodiless)
   const { connection, keepAlive, upgrade, contentLength } = special
   const names = connection === null ? null : namedByConnection(connection)
   const passed = names === null ? headers : withoutFields(headers, names)
@@ -97,7 +97,7 @@ export function parseResponseHead(text: string, toHead: boolean): ResponseHead {
       framing !== 'until-close' &&
       text.charCodeAt(7) === 0x31 &&
       (connection === null || !hasOption(connection, 'close')),
-    idleSeconds: keepAlive === null ? null : idleSecondsOf(keepAlive),
+    idleSeconds: keepAlive === null ? null : readIdleSeconds(keepAlive),
   }
 }
 
@@ -162,7 +162,11 @@ function readSpecial(lower: string, value: string, special: SpecialFields): bool
 }
 
 /** RFC 9112, 6.3, without its leniency. */
-function framingOf({ contentLength, transferEncoding }: SpecialFields, isOld: boolean, bodiless: boolean): Framing {
+function responseFraming(
+  { contentLength, transferEncoding }: SpecialFields,
+  isOld: boolean,
+  bodiless: boolean,
+): Framing {
   if (transferEncoding !== null) {
     if (contentLength !== null) throw new MalformedResponse('it has a Content-Length and a Transfer-Encoding')
     if (isOld) throw new MalformedResponse('it is HTTP/1.0 and has a Transfer-Encoding')
@@ -178,13 +182,13 @@ function framingOf({ contentLength, transferEncoding }: SpecialFields, isOld: bo
   return bodiless ? 0 : Number(contentLength)
 }
 
-function idleSecondsOf(keepAlive: string): number | null {
+function readIdleSeconds(keepAlive: string): number | null {
   const timeout = /(?:^|[,;\s])timeout=(\d{1,6})/i.exec(keepAlive)?.[1]
   return timeout === undefined ? null : Number(timeout)
 }
 
 /** Reason why a head does not match, as a phrase for the operator of the worker. */
-function problemOf(text: string): string {
+function headProblem(text: string): string {
   if (!/^HTTP\/1\.[01] [1-9]\d\d/.test(text)) return 'it does not begin with a status line of HTTP/1.1'
   if (/\r\n[ \t]/.test(text)) return 'it has a folded header line'
   if (/\r(?!\n)|(?<!\r)\n/.test(text)) return 'it has a bare CR or LF in its head'

@@ -48,7 +48,7 @@ export class WorkerConnections {
    * @param kind `fresh` for a new one, `tunnel` for a new one that may become a tunnel
    */
   take(workerId: WorkerId, address: SocketAddress, kind: 'any' | 'fresh' | 'tunnel'): WorkerConnection {
-    const key = keyOf(workerId, address)
+    const key = connectionKey(workerId, address)
     const idle = kind === 'any' ? this.#idle.get(key) : undefined
     if (idle !== undefined) {
       const nowMs = this.#clock.monotonic()
@@ -106,6 +106,6 @@ export class WorkerConnections {
   }
 }
 
-function keyOf(workerId: WorkerId, { host, port }: SocketAddress): string {
+function connectionKey(workerId: WorkerId, { host, port }: SocketAddress): string {
   return `${workerId} ${host} ${port}`
 }

@@ -14,7 +14,7 @@ import { type ExchangeLimits, ExchangeTimings } from './exchange-timings.ts'
 import { withinEndpoint } from './origin-wide.ts'
 import type { AccessLogEntry, ProxyRequest } from './proxy-request.ts'
 import { ResponseWriter, switchingText } from './response-writer.ts'
-import { Tunnel, type Tunnelled } from './tunnel.ts'
+import { Tunnel, type TunnelEnd } from './tunnel.ts'
 import type { Upgrading } from './upgrade-buffer.ts'
 import { type NextTurn, Upload } from './upload.ts'
 
@@ -287,7 +287,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     this.#state = { at: 'tunnel', tunnel, reservation }
   }
 
-  #onTunnelEnd(reservation: Reservation, tunnelled: Tunnelled): void {
+  #onTunnelEnd(reservation: Reservation, tunnelled: TunnelEnd): void {
     this.#isComplete = tunnelled.orderly
     reservation.release(tunnelled.orderly ? 'answered' : tunnelled.byWorker ? 'broken' : 'aborted')
     this.#settle(tunnelled)
@@ -396,7 +396,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     this.#settle({ bytesIn: this.#upload?.bytes ?? 0, bytesOut: this.#response.bytes })
   }
 
-  #settle({ bytesIn, bytesOut }: Pick<Tunnelled, 'bytesIn' | 'bytesOut'>): void {
+  #settle({ bytesIn, bytesOut }: Pick<TunnelEnd, 'bytesIn' | 'bytesOut'>): void {
     this.#state = OVER
     this.#parts.live.remove(this.#slot, this)
     const { path } = this.#request

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
 /** Result of a tunnel. */
-export interface Tunnelled {
+export interface TunnelEnd {
   readonly bytesIn: number
   readonly bytesOut: number
   /** True if both sides ended their directions in order. */
@@ -18,7 +18,7 @@ const MAX_UNREAD_BYTES = 65_536
 export class Tunnel {
   readonly #client: Duplex
   readonly #worker: Socket
-  readonly #onEnd: (tunnelled: Tunnelled) => void
+  readonly #onEnd: (tunnelled: TunnelEnd) => void
   #bytesIn = 0
   #bytesOut = 0
   #open = 2
@@ -36,7 +36,7 @@ export class Tunnel {
     worker: Socket,
     early: readonly Buffer[],
     rest: Buffer,
-    onEnd: (tunnelled: Tunnelled) => void,
+    onEnd: (tunnelled: TunnelEnd) => void,
   ) {
     this.#client = client
     this.#worker = worker

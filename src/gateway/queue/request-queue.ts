@@ -42,7 +42,7 @@ export interface RequestQueueLimits {
 }
 
 /** Dependencies of the request queues of all endpoints. */
-export interface Shared {
+export interface SharedQueueState {
   readonly ports: Pick<Ports, 'clock' | 'notifier' | 'emit'>
   readonly limits: RequestQueueLimits
   /** True if an ended worker was one of this endpoint and can be started again under its id. */
@@ -69,7 +69,7 @@ const MIN_LOAD_NOTICE_MS = 100
  */
 export class RequestQueue {
   readonly #id: EndpointId
-  readonly #shared: Shared
+  readonly #shared: SharedQueueState
   readonly #loadNotifier: LoadNotifier
   /** Null until the control loops have reported it, and after it was removed. */
   #endpoint: BalancedEndpoint | null = null
@@ -86,16 +86,16 @@ export class RequestQueue {
   #throughput: QueueThroughput = NO_THROUGHPUT
   #freedMs: number | null = null
 
-  constructor(id: EndpointId, shared: Shared) {
+  constructor(id: EndpointId, shared: SharedQueueState) {
     this.#id = id
     this.#shared = shared
     this.#loadNotifier = new LoadNotifier(shared.ports, id)
     this.#breaker = new CircuitBreaker(shared.ports.clock)
     this.#resumer = new WorkerResumer({
-      misses: workerId => this.#named.has(workerId) && this.#targetOf(workerId) === undefined,
+      misses: workerId => this.#named.has(workerId) && this.#findTarget(workerId) === undefined,
       canResume: workerId => shared.canResume(id, workerId),
       resumes: () => this.#loadNotifier.notify(),
-      refuse: (workerId, error) => this.#refuseAllOf(this.#named.get(workerId), error),
+      refuse: (workerId, error) => this.#refuseQueue(this.#named.get(workerId), error),
     })
   }
 
@@ -167,18 +167,18 @@ export class RequestQueue {
 
   /** See {@link Traffic.busyMs}. */
   busyMs(workerId: WorkerId): number {
-    const target = this.#targetOf(workerId) ?? this.#ended.get(workerId)
+    const target = this.#findTarget(workerId) ?? this.#ended.get(workerId)
     return target?.busyMs(this.#shared.ports.clock.monotonic()) ?? 0
   }
 
   /** Refuses all waiting requests. */
   refuseAll(error: AppError): void {
-    this.#refuseAllOf(this.#anyone, error)
-    for (const queue of [...this.#named.values()]) this.#refuseAllOf(queue, error)
+    this.#refuseQueue(this.#anyone, error)
+    for (const queue of [...this.#named.values()]) this.#refuseQueue(queue, error)
   }
 
   #choose(request: WorkerRequest): TrackedTarget | NoWorker {
-    const isNamed = insistsOn(request) !== null
+    const isNamed = requiredWorker(request) !== null
     if (this.#endpoint === null) return isNamed ? 'not_ready' : 'none_ready'
     const isBehind = !isNamed && this.#anyone.size > this.#anyone.picky
     return isBehind ? 'full' : choose(this.#targets, this.#endpoint, request)
@@ -192,11 +192,11 @@ export class RequestQueue {
     const above = target.inFlight - requestCount
     if (above > 0 && (requestCount === 1 || above % requestCount === 1))
       this.#loadNotifier.notifyWithin(MIN_LOAD_NOTICE_MS)
-    return new TargetClaim(target, waitedMs, this.#released)
+    return new TargetClaim(target, waitedMs, this.#onReleased)
   }
 
   /** A request that was sent to a worker is over. */
-  readonly #released = (target: TrackedTarget, outcome: RequestOutcome): void => {
+  readonly #onReleased = (target: TrackedTarget, outcome: RequestOutcome): void => {
     target.end(this.#shared.ports.clock.monotonic())
     if (!target.ended) this.#setEjection(target, ejectionAfter(target.ejection, outcome))
     if (target.inFlight === 0) this.#becomeIdle(target)
@@ -243,7 +243,7 @@ export class RequestQueue {
 
   #wait(request: WorkerRequest, obstacle: NoWorker): Promise<Reservation> {
     if (request.signal.aborted) return Promise.reject(request.signal.reason)
-    const affinity = insistsOn(request)
+    const affinity = requiredWorker(request)
     const { limits, ports } = this.#shared
     const longestMs = affinity === null ? limits.waitMs : limits.namedWaitMs
     const maxWaitMs = Math.min(request.maxWaitMs ?? longestMs, longestMs)
@@ -271,7 +271,7 @@ export class RequestQueue {
   #problem(obstacle: NoWorker, request: WorkerRequest, maxWaitMs: number): AppError | null {
     if (obstacle === 'paused') return refusal.paused()
     if (obstacle === 'gone') return refusal.workerGone()
-    const affinity = insistsOn(request)
+    const affinity = requiredWorker(request)
     const circuit = affinity === null ? this.#breaker.current : null
     if (circuit !== null) return refusal.cannotServe(circuit, request.isAnonymous === true)
     if (maxWaitMs <= 0) return tooLong(affinity)
@@ -308,7 +308,7 @@ export class RequestQueue {
     this.#shared.waiting -= 1
     queue!.remove(queued)
     queued.close()
-    const workerId = insistsOn(request)?.workerId
+    const workerId = requiredWorker(request)?.workerId
     if (workerId === undefined || queue!.size > 0) return
     this.#named.delete(workerId)
     this.#resumer.drop(workerId)
@@ -324,7 +324,7 @@ export class RequestQueue {
     if (this.#anyone.picky > 0) this.#dispatch()
   }
 
-  #refuseAllOf(queue: RequestList | undefined, reason: unknown): void {
+  #refuseQueue(queue: RequestList | undefined, reason: unknown): void {
     for (const queued of queue?.all() ?? []) this.#refuse(queued, reason)
   }
 
@@ -339,7 +339,7 @@ export class RequestQueue {
 
   #next(): { readonly queued: QueuedRequest; readonly target: TrackedTarget } | null {
     if (this.#endpoint === null) return null
-    let next = this.#nextOfAnyone(this.#endpoint)
+    let next = this.#nextUnnamed(this.#endpoint)
     for (const { first } of this.#named.values()) {
       if (first === null || (next !== null && next.queued.order < first.order)) continue
       const target = choose(this.#targets, this.#endpoint, first.request)
@@ -348,7 +348,7 @@ export class RequestQueue {
     return next
   }
 
-  #nextOfAnyone(endpoint: BalancedEndpoint): { readonly queued: QueuedRequest; readonly target: TrackedTarget } | null {
+  #nextUnnamed(endpoint: BalancedEndpoint): { readonly queued: QueuedRequest; readonly target: TrackedTarget } | null {
     for (let queued = this.#anyone.first; queued !== null; queued = queued.after) {
       const target = choose(this.#targets, endpoint, queued.request)
       if (typeof target !== 'string') return { queued, target }
@@ -361,11 +361,11 @@ export class RequestQueue {
   /** After a change of workers: some that requests insist on may run again, or have ended. */
   #checkNamed(): void {
     for (const [workerId, queue] of [...this.#named]) {
-      const target = this.#targetOf(workerId)
+      const target = this.#findTarget(workerId)
       if (target !== undefined) this.#resumer.drop(workerId)
       if (target !== undefined && target.state !== 'draining') continue
       for (const queued of queue.all()) {
-        if (insistsOn(queued.request)?.kind === 'strict') this.#refuse(queued, refusal.workerGone())
+        if (requiredWorker(queued.request)?.kind === 'strict') this.#refuse(queued, refusal.workerGone())
       }
       this.#resumer.ask(workerId)
     }
@@ -384,7 +384,7 @@ export class RequestQueue {
     this.#shared.discarded(this.#id)
   }
 
-  #targetOf(workerId: WorkerId): TrackedTarget | undefined {
+  #findTarget(workerId: WorkerId): TrackedTarget | undefined {
     return this.#targets.find(target => target.workerId === workerId)
   }
 
@@ -399,7 +399,7 @@ export class RequestQueue {
   }
 }
 
-function insistsOn({ affinity }: WorkerRequest): Affinity | null {
+function requiredWorker({ affinity }: WorkerRequest): Affinity | null {
   return affinity === null || affinity.kind === 'soft' ? null : affinity
 }
 

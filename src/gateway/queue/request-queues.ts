@@ -4,8 +4,8 @@ import type { AppError } from '../../core/errors.ts'
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import type { BalancedEndpoint, Target } from '../../core/workers/socket-address.ts'
 import type { Targets, Traffic } from '../../ports/targets.ts'
-import { stopping } from '../entrance/refusal.ts'
-import { RequestQueue, type RequestQueueLimits, type Shared } from './request-queue.ts'
+import { serverStopping } from '../entrance/refusal.ts'
+import { RequestQueue, type RequestQueueLimits, type SharedQueueState } from './request-queue.ts'
 import type { Reservation, Reservations, WorkerRequest } from './reservation.ts'
 
 /** Default limits of request queues. */
@@ -23,7 +23,7 @@ export interface RequestQueuesOptions {
    * True if an ended worker was one of this endpoint and can be started again under its id, for requests that insist
    * on it with `strict-resume`; always false when left out. Called once for all requests that wait for it.
    */
-  readonly canResume?: Shared['canResume']
+  readonly canResume?: SharedQueueState['canResume']
 }
 
 /**
@@ -32,10 +32,10 @@ export interface RequestQueuesOptions {
  */
 export class RequestQueues implements Targets, Traffic, Reservations {
   readonly #queues = new Map<EndpointId, RequestQueue>()
-  readonly #shared: Shared
+  readonly #shared: SharedQueueState
   #closed: AppError | null = null
 
-  constructor(ports: Shared['ports'], { limits, canResume = async () => false }: RequestQueuesOptions = {}) {
+  constructor(ports: SharedQueueState['ports'], { limits, canResume = async () => false }: RequestQueuesOptions = {}) {
     const discarded = (id: EndpointId) => void this.#queues.delete(id)
     const counts = { waiting: 0, places: 0, uses: 0 }
     this.#shared = { ports, limits: { ...REQUEST_QUEUE_LIMITS, ...limits }, canResume, discarded, ...counts }
@@ -48,11 +48,11 @@ export class RequestQueues implements Targets, Traffic, Reservations {
 
   reserve(request: WorkerRequest): Promise<Reservation> {
     if (this.#closed !== null) return Promise.reject(this.#closed)
-    return this.#queueOf(request.endpointId).reserve(request)
+    return this.#ensureQueue(request.endpointId).reserve(request)
   }
 
   keep(endpoint: BalancedEndpoint, targets: readonly Target[]): void {
-    this.#queueOf(endpoint.id).keep(endpoint, targets)
+    this.#ensureQueue(endpoint.id).keep(endpoint, targets)
   }
 
   setCircuit(id: EndpointId, circuit: OpenCircuit | null): void {
@@ -74,11 +74,11 @@ export class RequestQueues implements Targets, Traffic, Reservations {
   /** Refuses waiting and new requests, since the server stops. Requests in flight continue. */
   close(): void {
     if (this.#closed !== null) return
-    this.#closed = stopping()
+    this.#closed = serverStopping()
     for (const queue of [...this.#queues.values()]) queue.refuseAll(this.#closed)
   }
 
-  #queueOf(id: EndpointId): RequestQueue {
+  #ensureQueue(id: EndpointId): RequestQueue {
     let queue = this.#queues.get(id)
     if (queue === undefined) {
       queue = new RequestQueue(id, this.#shared)

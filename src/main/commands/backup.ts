@@ -16,7 +16,7 @@ export { keepNewest, newestBackup } from '../../system/backup/backup-folder.ts'
 export { keepBackup } from '../../system/backup/keep-backup.ts'
 
 /** Makes the backups of a server with these settings. */
-export function backupsOf(config: Config): Backups {
+export function serverBackups(config: Config): Backups {
   const { databaseUrl, apiKey, previousApiKey, metricsKey, masterKeys, backupPassphrase, ...settings } = config
   return createBackups({
     dataDir: config.dataDir,
@@ -29,7 +29,7 @@ export function backupsOf(config: Config): Backups {
 }
 
 /** The folder of scheduled backups of a server with these settings; undefined without one. */
-export function backupFolderOf(config: Config, backups: Backups): BackupFolder | undefined {
+export function scheduledBackupFolder(config: Config, backups: Backups): BackupFolder | undefined {
   const { databaseUrl: url, backupPassphrase: passphrase } = config
   const { folder, everyMs, keep, withLogs, pgDump } = config.backups
   if (folder === null) return undefined

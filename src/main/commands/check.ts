@@ -5,11 +5,11 @@ import type { Config } from '../../config/config.ts'
 import { AppError, toAppError } from '../../core/errors.ts'
 import { DATABASE_NAME } from '../../store/data-dir-database.ts'
 import { type Audit, auditFile, auditPostgres } from '../../store/database-audit.ts'
-import { addressOf } from '../../store/engines/postgres-trouble.ts'
+import { printableAddress } from '../../store/engines/postgres-trouble.ts'
 import { withoutPassword } from '../../system/backup/dump-arguments.ts'
 import { systemClock } from '../../system/clock.ts'
 import { damageCommand } from '../database/postgres-commands.ts'
-import { acquire, type Lead, lead, refuseOtherDatabase, requireStoreOf } from '../database/store.ts'
+import { acquire, type Lead, lead, refuseOtherDatabase, requireMatchingDatabase } from '../database/store.ts'
 import { StartError, toStartError } from '../start-error.ts'
 
 /** The findings of a check. */
@@ -45,7 +45,7 @@ function checkFile(config: Config, repair: boolean): Checked {
 
 /** A repair takes the data directory and leads the database as a server would, so no server is active in that time. */
 async function checkPostgres(config: Config, url: string, repair: boolean): Promise<Checked> {
-  if (repair) await requireStoreOf(config)
+  if (repair) await requireMatchingDatabase(config)
   const lock = repair ? acquire(config, false) : null
   let led: Lead | null = null
   try {
@@ -55,7 +55,7 @@ async function checkPostgres(config: Config, url: string, repair: boolean): Prom
   } catch (error) {
     if (error instanceof StartError) throw error
     const { code, message } = toAppError(error)
-    const where = addressOf(url)
+    const where = printableAddress(url)
     throw new AppError(code, message.includes(where) ? message : `${message} (${where})`, { cause: error })
   } finally {
     await led?.close()

@@ -6,7 +6,7 @@ import { type ReEncryption, reEncryptAll } from '../../services/secrets/re-encry
 import { systemClock } from '../../system/clock.ts'
 import { beginRotation, endRotation, loadMasterKeys } from '../../system/keys/master-key.ts'
 import { createVault } from '../../system/keys/vault.ts'
-import { acquire, keyFile, type Lead, lead, openStore, requireStoreOf } from '../database/store.ts'
+import { acquire, keyFile, type Lead, lead, openStore, requireMatchingDatabase } from '../database/store.ts'
 import { StartError, toStartError } from '../start-error.ts'
 
 /** The result of a rotation, and the present key. */
@@ -23,7 +23,7 @@ interface Rotated extends ReEncryption {
  * @throws StartError when the server runs, the store cannot be opened, or a sealed text cannot be opened
  */
 export async function rotateMasterKey(config: Config, report: (so: ReEncryption) => void): Promise<Rotated> {
-  await requireStoreOf(config).catch((error: unknown) => Promise.reject(toStartError(error)))
+  await requireMatchingDatabase(config).catch((error: unknown) => Promise.reject(toStartError(error)))
   const lock = acquire(config, false)
   let led: Lead | null = null
   try {
@@ -42,7 +42,7 @@ export async function rotateMasterKey(config: Config, report: (so: ReEncryption)
       } as const
       const rotate = () => reEncryptAll({ store, vault: createVault(...keys) }, report)
       const done = await audit.change(asked, rotate, {
-        detailOf: ({ resealed, unreadable }) => ({ resealed, unreadable }),
+        detailFromResult: ({ resealed, unreadable }) => ({ resealed, unreadable }),
       })
       if (done.unreadable > 0) throw new StartError(unreadable(done))
       if (!given) endRotation(file)

@@ -23,7 +23,7 @@ export interface RestoreOptions {
 }
 
 /** The header of a backup in a file. @throws AppError `invalid` when it is none */
-export async function headerOf(file: string): Promise<BackupHeader> {
+export async function readBackupHeader(file: string): Promise<BackupHeader> {
   return (await readBackup(createReadStream(file))).header
 }
 

@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { hasTls } from '../../config/addresses.ts'
 import type { Config } from '../../config/config.ts'
 import { MAY_DIFFER } from '../../config/storage.ts'
-import { sameSecret } from '../../crypto/same-secret.ts'
+import { isSameSecret } from '../../crypto/same-secret.ts'
 import type { ServerAgreement } from '../../ports/leader.ts'
-import { knownApiKey } from '../../system/keys/api-key.ts'
+import { readApiKey } from '../../system/keys/api-key.ts'
 import { loadMasterKeys } from '../../system/keys/master-key.ts'
 import { keyId } from '../../system/keys/vault.ts'
 
@@ -24,7 +24,7 @@ export class OwnAgreement {
     const [apiKey] = this.#apiKeys()
     const [sealsWith] = this.#encryptionKeys()
     if (apiKey === undefined || sealsWith === undefined) return null
-    return { apiKey: hashOf(apiKey), sealsWith, settings: settingsOf(this.#config) }
+    return { apiKey: hashText(apiKey), sealsWith, settings: agreedSettings(this.#config) }
   }
 
   /**
@@ -35,13 +35,13 @@ export class OwnAgreement {
   problemWith({ apiKey, sealsWith }: ServerAgreement): string | null {
     const keys = this.#apiKeys()
     // A server without a key reports that itself.
-    if (keys.length > 0 && !keys.some(key => sameSecret(hashOf(key), apiKey))) return OTHER_API_KEY
+    if (keys.length > 0 && !keys.some(key => isSameSecret(hashText(key), apiKey))) return OTHER_API_KEY
     return this.#encryptionKeys().includes(sealsWith) ? null : OTHER_ENCRYPTION_KEY
   }
 
   /** The settings that differ from those of the active server, by their options. */
   differsFrom({ settings: theirs }: ServerAgreement): readonly string[] {
-    const own = settingsOf(this.#config)
+    const own = agreedSettings(this.#config)
     const names = new Set([...Object.keys(own), ...Object.keys(theirs)])
     return [...names].filter(name => own[name] !== theirs[name]).sort()
   }
@@ -49,7 +49,7 @@ export class OwnAgreement {
   /** Those that are valid while this server is active, the present one first. */
   #apiKeys(): string[] {
     const { dataDir, apiKey, previousApiKey } = this.#config
-    return [knownApiKey(join(dataDir, 'api-key'), apiKey), previousApiKey].filter(key => key !== null)
+    return [readApiKey(join(dataDir, 'api-key'), apiKey), previousApiKey].filter(key => key !== null)
   }
 
   /** Ids of the encryption keys, the sealing one first. Makes no key. */
@@ -68,19 +68,19 @@ const OTHER_ENCRYPTION_KEY =
   'while the key is changed, give all servers both, with a comma between them'
 
 /** Of each setting that clients notice and that is not its default. */
-function settingsOf(config: Config): Record<string, string> {
-  const { differing, tls, metricsKey, prices } = config
-  const shared = Object.entries(differing).filter(([option]) => !MAY_DIFFER.has(option))
-  const hashed = shared.map(([option, texts]) => [option, hashOf(JSON.stringify(texts))] as const)
+function agreedSettings(config: Config): Record<string, string> {
+  const { nonDefaults, tls, metricsKey, prices } = config
+  const shared = Object.entries(nonDefaults).filter(([option]) => !MAY_DIFFER.has(option))
+  const hashed = shared.map(([option, texts]) => [option, hashText(JSON.stringify(texts))] as const)
   return {
     ...Object.fromEntries(hashed),
     // The paths of their files may differ.
     ...(hasTls(tls) && { HTTPS: 'on' }),
-    ...(prices !== null && { '--prices': hashOf(JSON.stringify(prices)) }),
-    ...(metricsKey !== null && { RUNYARD_METRICS_KEY: hashOf(metricsKey) }),
+    ...(prices !== null && { '--prices': hashText(JSON.stringify(prices)) }),
+    ...(metricsKey !== null && { RUNYARD_METRICS_KEY: hashText(metricsKey) }),
   }
 }
 
-function hashOf(text: string): string {
+function hashText(text: string): string {
   return createHash('sha256').update(text).digest('hex')
 }

@@ -22,12 +22,12 @@ import { type DataDirLock, lockDataDir } from '../../store/data-dir-lock.ts'
 import { canaryOfFile } from '../../store/database-check.ts'
 import { lossIn } from '../../store/engines/change-note.ts'
 import { type EpochFence, openPostgresStore } from '../../store/engines/postgres.ts'
-import { addressOf } from '../../store/engines/postgres-trouble.ts'
+import { printableAddress } from '../../store/engines/postgres-trouble.ts'
 import { chooseHost, measureFlushMs, openSqliteStore, type SqliteStore } from '../../store/engines/sqlite.ts'
-import { damageSaid, isFullDisk } from '../../store/engines/sqlite-errors.ts'
+import { damageMessage, isFullDisk } from '../../store/engines/sqlite-errors.ts'
 import { unfinishedRestore } from '../../system/backup/unfinished-restore.ts'
 import { systemClock } from '../../system/clock.ts'
-import { installationOf } from '../../system/coordination/installation.ts'
+import { ensureInstallation } from '../../system/coordination/installation.ts'
 import { type FencedTerm, serverText } from '../../system/coordination/lease-term.ts'
 import { machineIdentity } from '../../system/coordination/machine-identity.ts'
 import { openPostgresLease, type PostgresLease } from '../../system/coordination/postgres-lease.ts'
@@ -63,7 +63,7 @@ export async function refuseOtherDatabase(config: Config, log?: Log): Promise<vo
     if (newDatabase && databaseNote(dataDir) !== null) log?.warn('--new-database does nothing here; leave it out')
     return
   }
-  if (!newDatabase) throw new StartError(refusalOf(mismatch))
+  if (!newDatabase) throw new StartError(mismatchText(mismatch))
   log?.warn({ before: mismatch.problem }, 'the data directory gets another database')
 }
 
@@ -73,10 +73,10 @@ export async function refuseOtherDatabase(config: Config, log?: Log): Promise<vo
  */
 export async function keepDatabaseNote({ dataDir, databaseUrl, newDatabase }: Config): Promise<void> {
   const mismatch = await noteDatabase(dataDir, databaseUrl, newDatabase)
-  if (mismatch !== null) throw new StartError(refusalOf(mismatch))
+  if (mismatch !== null) throw new StartError(mismatchText(mismatch))
 }
 
-function refusalOf({ problem, remedy }: DatabaseMismatch): string {
+function mismatchText({ problem, remedy }: DatabaseMismatch): string {
   return `${problem}; ${remedy}; nothing was changed`
 }
 
@@ -85,7 +85,7 @@ function refusalOf({ problem, remedy }: DatabaseMismatch): string {
  * server's as it is.
  * @throws StartError then, AppError `unavailable` when PostgreSQL cannot be asked
  */
-export async function requireStoreOf(config: Config): Promise<void> {
+export async function requireMatchingDatabase(config: Config): Promise<void> {
   refuseClosedFolder(config.dataDir, 'read')
   refuseUnfinishedRestore(config)
   if (databaseNote(config.dataDir) === null) {
@@ -109,7 +109,7 @@ export function keyFile(config: Config): string {
 export function acquire(config: Config, shares: boolean): DataDirLock {
   const { dataDir, databaseUrl } = config
   refuseClosedFolder(dataDir, 'write')
-  const lock = lockOf(dataDir, shares && databaseUrl !== null)
+  const lock = lockFolder(dataDir, shares && databaseUrl !== null)
   if (!lock.held) {
     if (lock.shared && config.newDatabase) {
       lock.release()
@@ -122,7 +122,7 @@ export function acquire(config: Config, shares: boolean): DataDirLock {
   throw new StartError(`the data directory ${dataDir} is in use by ${who}; stop it or give another --data-dir`)
 }
 
-function lockOf(dataDir: string, shares: boolean): ReturnType<typeof lockDataDir> {
+function lockFolder(dataDir: string, shares: boolean): ReturnType<typeof lockDataDir> {
   try {
     return lockDataDir(dataDir, shares)
   } catch (error) {
@@ -143,14 +143,14 @@ const CLOSED_REMEDY = 'run this as its owner, or give another --data-dir'
  * @param error of the system, or of the database that is the lock
  */
 export function unusableFolder(dataDir: string, error: NodeJS.ErrnoException): string {
-  return `the data directory ${dataDir} cannot be used: ${troubleOf(dataDir, error)}`
+  return `the data directory ${dataDir} cannot be used: ${describeFolderError(dataDir, error)}`
 }
 
-function troubleOf(dataDir: string, error: NodeJS.ErrnoException): string {
+function describeFolderError(dataDir: string, error: NodeJS.ErrnoException): string {
   // Another directory would be a new server without the jobs of this one.
   if (error.code === 'ENOSPC' || error.code === 'EDQUOT' || isFullDisk(error))
     return 'its disk is full; make room there'
-  if (damageSaid(error) !== null)
+  if (damageMessage(error) !== null)
     return 'its file lock.sqlite is damaged; make sure that no server runs there, and remove that file'
   return `${folderProblem(dataDir, error)}; give another --data-dir`
 }
@@ -183,9 +183,10 @@ export async function openStore(config: Config, fence: EpochFence | null, emit: 
     return await openSound(config, fence, emit)
   } catch (error) {
     if (!(error instanceof StoreDamaged)) throw error
-    const which = config.databaseUrl === null ? join(config.dataDir, DATABASE_NAME) : addressOf(config.databaseUrl)
+    const which =
+      config.databaseUrl === null ? join(config.dataDir, DATABASE_NAME) : printableAddress(config.databaseUrl)
     const remedy = 'look at it with runyard check, and restore a backup into a new folder with runyard restore'
-    throw new StartError(`the database ${which} is damaged (${error.said}); ${remedy}`, { cause: error })
+    throw new StartError(`the database ${which} is damaged (${error.databaseMessage}); ${remedy}`, { cause: error })
   }
 }
 
@@ -261,7 +262,7 @@ export function isBoundToMachine(config: Config): boolean {
  * @throws StartError when the database has another encryption key; AppError `unavailable` when it cannot be reached
  */
 export async function openLease(config: Config, url: string, first: boolean): Promise<PostgresLease> {
-  const installation = installationOf(config.dataDir)
+  const installation = ensureInstallation(config.dataDir)
   const candidate = await openPostgresLease({
     url,
     // Workers are found again by their notes in the data directory.
@@ -280,7 +281,7 @@ export async function openLease(config: Config, url: string, first: boolean): Pr
 }
 
 /** The term for a relay; null where no other server can act on the database. */
-export function relayTermOf(config: Config, lease: FencedTerm | null): ServerTerm | null {
+export function relayTerm(config: Config, lease: FencedTerm | null): ServerTerm | null {
   if (lease === null) return null
   return { database: createHash('sha256').update(storeName(config)).digest('hex').slice(0, 16), epoch: lease.epoch }
 }
@@ -310,7 +311,7 @@ export async function lead(config: Config): Promise<Lead | null> {
     const who = other === null ? 'another server' : serverText(other)
     throw new AppError(
       'conflict',
-      `the database ${addressOf(url)} is in use by ${who}; stop it or give another --database`,
+      `the database ${printableAddress(url)} is in use by ${who}; stop it or give another --database`,
     )
   }
 }

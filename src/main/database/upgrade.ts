@@ -12,7 +12,7 @@ import type { Emit } from '../../events.ts'
 import { DATABASE_NAME } from '../../store/data-dir-database.ts'
 import { schemaOfFile, schemaOfPostgres } from '../../store/database-check.ts'
 import { copySqlite, problemOfFile } from '../../store/engines/sqlite-copy.ts'
-import { changeOf, refusalOf, type SchemaChange, type SchemaState } from '../../store/schema/schema-state.ts'
+import { type SchemaChange, type SchemaState, schemaChange, schemaProblem } from '../../store/schema/schema-state.ts'
 import { beforeChangeName, keepNewestBeforeChange } from '../../system/backup/backup-folder.ts'
 import { withoutPassword } from '../../system/backup/dump-arguments.ts'
 import { dumpPostgres } from '../../system/backup/pg-dump.ts'
@@ -67,9 +67,9 @@ export async function refusePostgres(config: Config, url: string): Promise<Schem
 /** @throws StartError when this version cannot use the database */
 function usableChange(state: SchemaState | null): SchemaChange | null {
   if (state === null) return null
-  const refusal = refusalOf(state)
+  const refusal = schemaProblem(state)
   if (refusal !== null) throw new StartError(refusal)
-  return changeOf(state)
+  return schemaChange(state)
 }
 
 async function begin(

@@ -8,10 +8,10 @@ import { ENVIRONMENTS } from '../../drivers/process/python-environment.ts'
 import type { Log } from '../../system/observing/log.ts'
 import { StartError } from '../start-error.ts'
 import {
-  dependenciesOf,
+  readDependencies,
+  requiredWorkerPackage,
   WORKER_ARCHIVE,
   WORKER_PACKAGE,
-  wantedWorkerPackage,
   workerPackage,
   writeArchive,
 } from './worker-archive.ts'
@@ -46,13 +46,13 @@ const NOTE = 'runyard-setup'
  * The packages that a folder asks for; null without any.
  * @param has returns true if a program is in the PATH
  */
-export function packagesOf(folder: string, has: (program: string) => boolean): FolderPackages | null {
+export function findPackages(folder: string, has: (program: string) => boolean): FolderPackages | null {
   const text = (name: string) => (existsSync(join(folder, name)) ? readFileSync(join(folder, name), 'utf8') : null)
   const python = (file: string, install: (environment: string) => CommandWords[]): FolderPackages => {
     const environment = join(folder, ENVIRONMENTS.find(name => existsSync(join(folder, name, 'bin'))) ?? '.venv')
     const make = has('uv') ? ['uv', 'venv', environment] : ['python3', '-m', 'venv', environment]
     const made = existsSync(join(environment, 'bin', 'python')) ? [] : [make]
-    const fingerprint = hashOf([file, ...PYTHON_FILES.map(name => text(name) ?? '')])
+    const fingerprint = hashTexts([file, ...PYTHON_FILES.map(name => text(name) ?? '')])
     return { file, environment, commands: [...made, ...install(environment)], fingerprint, written: fingerprint }
   }
   const pip = (environment: string, ...what: string[]): CommandWords =>
@@ -61,8 +61,8 @@ export function packagesOf(folder: string, has: (program: string) => boolean): F
       : [join(environment, 'bin', 'python'), '-m', 'pip', 'install', '--disable-pip-version-check', ...what]
   if (text('uv.lock') !== null && has('uv')) {
     const environment = join(folder, '.venv')
-    const fingerprint = hashOf(PYTHON_FILES.map(name => text(name) ?? ''))
-    const written = hashOf([text('pyproject.toml') ?? ''])
+    const fingerprint = hashTexts(PYTHON_FILES.map(name => text(name) ?? ''))
+    const written = hashTexts([text('pyproject.toml') ?? ''])
     return { file: 'uv.lock', environment, commands: [['uv', 'sync', '--directory', folder]], fingerprint, written }
   }
   if (text('requirements.txt') !== null)
@@ -73,8 +73,8 @@ export function packagesOf(folder: string, has: (program: string) => boolean): F
   if (/"dependencies"\s*:\s*\{\s*"/.test(text('package.json') ?? '')) {
     const locked = text('package-lock.json')
     const words = ['npm', locked === null ? 'install' : 'ci', '--prefix', folder]
-    const fingerprint = hashOf([text('package.json') ?? '', locked ?? ''])
-    const written = hashOf([text('package.json') ?? ''])
+    const fingerprint = hashTexts([text('package.json') ?? '', locked ?? ''])
+    const written = hashTexts([text('package.json') ?? ''])
     return { file: 'package.json', environment: join(folder, 'node_modules'), commands: [words], fingerprint, written }
   }
   return null
@@ -88,7 +88,7 @@ const PYTHON_FILES = ['uv.lock', 'requirements.txt', 'pyproject.toml']
  * @throws StartError when the installation fails
  */
 export async function setUpFolder(folder: string, install: boolean, log: Log): Promise<SetUp> {
-  const packages = packagesOf(folder, inPath)
+  const packages = findPackages(folder, inPath)
   if (packages === null) return 'none'
   const { file, environment, commands, fingerprint } = packages
   const note = join(environment, NOTE)
@@ -103,7 +103,7 @@ export async function setUpFolder(folder: string, install: boolean, log: Log): P
     log.info({ folder, command: words.join(' ') }, 'folder.setting_up')
     await run(words, folder)
   }
-  const after = packagesOf(folder, inPath)
+  const after = findPackages(folder, inPath)
   // The lock file that the installation wrote names the installed packages; a list that changed during the
   // installation does not.
   keepDurably(note, after?.written === packages.written ? after.fingerprint : fingerprint)
@@ -120,7 +120,7 @@ const GIVEN_ARCHIVE = 'node_modules/.runyard-worker.tgz'
  * @returns arguments for npm
  */
 async function giveWorkerPackage(folder: string, log: Log): Promise<string[]> {
-  const wanted = wantedWorkerPackage(folder)
+  const wanted = requiredWorkerPackage(folder)
   const isLocked = existsSync(join(folder, 'package-lock.json'))
   if (wanted === null || (wanted === 'registry' && isLocked)) return []
   if (wanted === 'archive' && existsSync(join(folder, WORKER_ARCHIVE))) return []
@@ -141,7 +141,7 @@ async function giveWorkerPackage(folder: string, log: Log): Promise<string[]> {
  * or come from the server.
  */
 function hasPackagesAbove(folder: string): boolean {
-  const names = Object.keys(dependenciesOf(folder))
+  const names = Object.keys(readDependencies(folder))
   return names.every(name => name === WORKER_PACKAGE || isAbove(folder, name))
 }
 
@@ -156,7 +156,7 @@ function inPath(program: string): boolean {
   return (process.env.PATH ?? '').split(delimiter).some(entry => entry !== '' && existsSync(join(entry, program)))
 }
 
-function hashOf(texts: readonly string[]): string {
+function hashTexts(texts: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(texts)).digest('hex')
 }
 

@@ -39,8 +39,8 @@ export function watchFolder(folder: string, log: Log, { restart, setUp }: Folder
     files.clear()
     const [own, others] = [[] as string[], [] as string[]]
     for (const file of all) (setUp !== null && isOwnList(folder, file) ? own : others).push(file)
-    for (const file of others) tellPackages(folder, file, log)
-    const code = others.filter(file => packagesOf(folder, file) === null)
+    for (const file of others) reportPackages(folder, file, log)
+    const code = others.filter(file => installCommand(folder, file) === null)
     const isSetUp = own.length > 0 && setUp !== null && (await setUpAgain(folder, setUp, log))
     if (code.length > 0 || isSetUp) await replace(isSetUp ? [...own, ...code] : code)
   }
@@ -75,7 +75,7 @@ function isIgnored(path: string): boolean {
 
 /** True for a file that lists the packages of the folder itself, as {@link SetUp} reads it. */
 function isOwnList(folder: string, file: string): boolean {
-  return basename(file) === file && packagesOf(folder, file) !== null
+  return basename(file) === file && installCommand(folder, file) !== null
 }
 
 /** True if the workers must be replaced; after a failed installation the present ones continue. */
@@ -88,13 +88,13 @@ async function setUpAgain(folder: string, setUp: () => Promise<SetUp>, log: Log)
   }
 }
 
-function tellPackages(folder: string, file: string, log: Log): void {
-  const run = packagesOf(folder, file)
+function reportPackages(folder: string, file: string, log: Log): void {
+  const run = installCommand(folder, file)
   if (run !== null) log.warn({ folder, file, run: `${run}, then runyard endpoints restart` }, 'folder.packages_changed')
 }
 
 /** The command that installs the packages of a file; null for other files. */
-function packagesOf(folder: string, file: string): string | null {
+function installCommand(folder: string, file: string): string | null {
   switch (basename(file)) {
     case 'requirements.txt': {
       const environment = ENVIRONMENTS.find(name => existsSync(join(folder, name))) ?? '.venv'

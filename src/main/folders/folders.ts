@@ -144,12 +144,12 @@ export async function prepareFolders({ all, engine }: FoldersToServe, log: Log):
     const path = resolve(folder.path)
     const closed = accessProblem(path, 'read')
     if (closed !== null) throw new StartError(`${folder.option} ${folder.path} cannot be used: ${closed}`)
-    const repository = repositoryOf(path)
+    const repository = imageRepository(path)
     try {
       const tag = folder.inContainer ? await buildFolder(requireEngine(engine), path, repository, log) : null
       prepared.push({ ...folder, repository, tag })
     } catch (error) {
-      throw problemOf(folder, error)
+      throw folderStartError(folder, error)
     }
   }
   return prepared
@@ -174,13 +174,13 @@ export async function serveFolders(
       served.push({ folder: path, endpoint: await app.services.folderEndpoint({ ...given, ...chosen }) })
       if (tag !== null) await removeOldTags(requireEngine(engine), repository, tag)
     } catch (error) {
-      throw problemOf(folder, error)
+      throw folderStartError(folder, error)
     }
   }
   return served
 }
 
-function problemOf({ option, path }: FolderToServe, error: unknown): StartError {
+function folderStartError({ option, path }: FolderToServe, error: unknown): StartError {
   return new StartError(`${option} ${path}: ${sentences(error)}`)
 }
 
@@ -190,7 +190,7 @@ function sentences(error: unknown): string {
 }
 
 /** Images of two folders of one name must not be taken for each other. */
-function repositoryOf(path: string): string {
+function imageRepository(path: string): string {
   const words = basename(path)
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '-')

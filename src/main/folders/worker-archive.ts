@@ -60,8 +60,8 @@ export async function workerPackage(): Promise<WorkerPackage> {
  * The dependency on the package in the `package.json` of a folder: the archive, or versions of a registry; null for
  * anything else.
  */
-export function wantedWorkerPackage(folder: string): 'archive' | 'registry' | null {
-  const wanted = dependenciesOf(folder)[WORKER_PACKAGE]
+export function requiredWorkerPackage(folder: string): 'archive' | 'registry' | null {
+  const wanted = readDependencies(folder)[WORKER_PACKAGE]
   if (typeof wanted !== 'string') return null
   if (wanted.startsWith('file:') && normalize(wanted.slice('file:'.length)) === WORKER_ARCHIVE) return 'archive'
   // A version, a range or a tag; addresses, paths and aliases have one of these characters.
@@ -69,7 +69,7 @@ export function wantedWorkerPackage(folder: string): 'archive' | 'registry' | nu
 }
 
 /** The dependencies of a folder; empty without a readable `package.json`. */
-export function dependenciesOf(folder: string): Readonly<Record<string, unknown>> {
+export function readDependencies(folder: string): Readonly<Record<string, unknown>> {
   try {
     return Object(Object(JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))).dependencies)
   } catch {
@@ -80,7 +80,7 @@ export function dependenciesOf(folder: string): Readonly<Record<string, unknown>
 
 /** Further files for the build of an image of a folder: the archive, where it is named and missing. */
 export async function missingArchive(folder: string): Promise<Readonly<Record<string, Buffer>>> {
-  if (wantedWorkerPackage(folder) !== 'archive' || existsSync(join(folder, WORKER_ARCHIVE))) return {}
+  if (requiredWorkerPackage(folder) !== 'archive' || existsSync(join(folder, WORKER_ARCHIVE))) return {}
   return { [WORKER_ARCHIVE]: (await workerPackage()).archive }
 }
 

@@ -2,7 +2,7 @@
 import type { App } from '../../app.ts'
 import { givenConsoleUrl, hasTls } from '../../config/addresses.ts'
 import type { Config } from '../../config/config.ts'
-import type { KnownHosts } from '../../server/hosts.ts'
+import type { ServerHosts } from '../../server/hosts.ts'
 import { isLoopback } from '../../server/listener.ts'
 import { machineNames } from '../../system/hardware/machine-names.ts'
 import type { Log } from '../../system/observing/log.ts'
@@ -17,7 +17,7 @@ export type NamingSettings = Pick<
  * The names by which clients and workers may call the server; see docs/adr/0035-origins-and-hosts.md.
  * @param ofMachine names that the machine has for itself
  */
-export function hostsOf(settings: NamingSettings, ofMachine: readonly string[] = machineNames()): KnownHosts {
+export function serverHosts(settings: NamingSettings, ofMachine: readonly string[] = machineNames()): ServerHosts {
   const { host, adminHost, publicUrl, queueUrl, lbDomain, dockerWorkerAddress, allowedHosts } = settings
   const urls = [publicUrl, queueUrl].filter(url => url !== null).map(url => new URL(url).host)
   const console = givenConsoleHost(settings)

@@ -21,7 +21,7 @@ interface MachineNames {
  * The certificate of the settings; null where the server speaks plain HTTP.
  * @throws AppError with a sentence when it cannot be used
  */
-export async function certificateOf(config: Config): Promise<CertificateInUse | null> {
+export async function openCertificate(config: Config): Promise<CertificateInUse | null> {
   const { tls, dataDir } = config
   const { certFile, keyFile } = tls
   if (!hasTls(tls)) return null

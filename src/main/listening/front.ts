@@ -11,7 +11,7 @@ import type { StandIn } from '../../server/stand-in.ts'
 import type { Standby } from '../../server/standby.ts'
 
 /** The part of an application that listeners need. */
-export type Offered = Pick<App, 'fetch' | 'entrance'> & Pick<Front, 'endpointOf'>
+export type Offered = Pick<App, 'fetch' | 'entrance'> & Pick<Front, 'findEndpoint'>
 
 /** The purpose of a listener: all, or all but management, management alone, calls of workers alone. */
 type ListenerKind = 'all' | 'open' | 'management' | 'workers'
@@ -47,7 +47,7 @@ export class Front {
   }
 
   /** The endpoint of the present application that has a name as its own domain; null without one. */
-  readonly endpointOf = (name: string): EndpointId | null => this.#app?.services.domains.find(name) ?? null
+  readonly findEndpoint = (name: string): EndpointId | null => this.#app?.services.domains.find(name) ?? null
 
   /** Answers with this while there is no application. */
   standsBy(standby: Standby): void {

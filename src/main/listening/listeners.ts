@@ -22,12 +22,12 @@ import { sharedAddresses } from '../../server/shared-addresses.ts'
 import type { CertificateInUse } from '../../system/certificates/certificate-in-use.ts'
 import { DomainCertificates } from '../../system/certificates/domain-certificates.ts'
 import { systemClock } from '../../system/clock.ts'
-import { installationOf } from '../../system/coordination/installation.ts'
+import { ensureInstallation } from '../../system/coordination/installation.ts'
 import { openFileLimit } from '../../system/hardware/open-files.ts'
 import { portHolder } from '../../system/hardware/port-holder.ts'
 import type { Log } from '../../system/observing/log.ts'
 import { StartError } from '../start-error.ts'
-import { consoleUrlFor, givenConsoleHost, hostsOf } from './addresses.ts'
+import { consoleUrlFor, givenConsoleHost, serverHosts } from './addresses.ts'
 import type { Front, Offered } from './front.ts'
 import { inheritedSocket } from './inherited-socket.ts'
 import type { RelayLink } from './relay.ts'
@@ -95,7 +95,7 @@ export async function bind(
   certificate: CertificateInUse | null,
 ): Promise<Listeners> {
   const { host, port, adminHost, adminPort, tls } = config
-  const limits = countsOf(config)
+  const limits = configuredCounts(config)
   const { maxConnections } = limits
   if (maxConnections < config.maxConnections)
     // Whoever gave no number has nothing to change.
@@ -109,9 +109,9 @@ export async function bind(
     loggedMs = systemClock.monotonic()
     log.warn({ maxConnections }, 'connections are turned away because there are too many')
   }
-  const hosts = hostsOf(config)
+  const hosts = serverHosts(config)
   // Domains of endpoints have no management.
-  const withDomains = { ...hosts, also: (name: string) => front.endpointOf(name) !== null }
+  const withDomains = { ...hosts, also: (name: string) => front.findEndpoint(name) !== null }
   const trusts = addressList(config.trustedProxies)
   const { refuses, standIn } = front
   const consoleHost = givenConsoleHost(config)
@@ -128,7 +128,7 @@ export async function bind(
   }
   const ofAdmin = { maxConnections: most, ...shared, standIn: () => standIn('management') }
   const surfaces = adminPort === null ? undefined : PUBLIC
-  const mount = mountOf(front, config)
+  const mount = createMount(front, config)
   const open = await listenAt(front, surfaces, { host, port, ...inherited(), ...ofOpen, mount }, '--port')
   const opened: Listener[] = [open]
   const also = async (surfaces: readonly SurfaceName[], options: ListenOptions, option: string) => {
@@ -140,7 +140,7 @@ export async function bind(
   try {
     const ofManagement = { host: adminHost, port: adminPort ?? 0, ...ofAdmin }
     const admin = adminPort === null ? null : await also(ADMIN, ofManagement, '--admin-port')
-    const atPods = podListenerOf(config)
+    const atPods = podListener(config)
     const ofPods = { maxConnections, opening, standIn: () => standIn('workers') }
     const pods = atPods === null ? null : await also(['worker'], { ...atPods, ...ofPods }, '--kubernetes-worker-port')
     const ofWorkers = certificate === null ? null : await listenForWorkers(front, config, opening)
@@ -163,7 +163,7 @@ export async function bind(
  * The addresses of the listeners for clients and for management, and the one that this machine reaches without a
  * relay.
  */
-export function addressesOf({ open, admin, workers }: Listeners) {
+export function listenerAddresses({ open, admin, workers }: Listeners) {
   return { url: open.url, managementUrl: admin?.url ?? open.url, direct: workers.url }
 }
 
@@ -172,7 +172,7 @@ export function addressesOf({ open, admin, workers }: Listeners) {
  * @param url of the listener for clients
  * @param managementUrl of the one for management
  */
-export function originsOf(config: Config, url: string, managementUrl: string): Addresses {
+export function serverOrigins(config: Config, url: string, managementUrl: string): Addresses {
   const { publicUrl, queueUrl, lbDomain } = config
   const origin = publicUrl ?? url
   const consoleUrl = consoleUrlFor(config, managementUrl)
@@ -189,7 +189,11 @@ export function originsOf(config: Config, url: string, managementUrl: string): A
  * The addresses of the listeners for other servers.
  * @param isBound true when they all run on this machine, because its workers do
  */
-export function advertisedOf({ open, admin, pods, workers }: Listeners, { advertiseHost }: Config, isBound: boolean) {
+export function advertisedAddresses(
+  { open, admin, pods, workers }: Listeners,
+  { advertiseHost }: Config,
+  isBound: boolean,
+) {
   const at = (url: string) => {
     if (advertiseHost === null) return url
     const named = new URL(url)
@@ -210,12 +214,12 @@ function secured({ tls: { hstsSeconds } }: Config, tls: CertificateInUse | null)
 
 /** A server that makes its own certificate makes those of domains, too; one of files has to name them. */
 function ofDomains(
-  { endpointOf }: Offered,
+  { findEndpoint }: Offered,
   { tls, dataDir }: Config,
   certificate: CertificateInUse | null,
 ): Pick<ListenOptions, 'tls'> {
   if (certificate === null || !tls.selfSigned) return {}
-  const isDomain = (name: string) => endpointOf(name) !== null
+  const isDomain = (name: string) => findEndpoint(name) !== null
   const made = new DomainCertificates({ dataDir, isDomain, now: () => systemClock.now() })
   return {
     tls: {
@@ -244,7 +248,7 @@ async function listenForWorkers(front: Front, config: Config, opening: Promise<v
   const known = directWorkers ? Number(readText(file) ?? 0) : 0
   const surface = front.fetch(['worker'])
   const maxConnections = connectionLimit(config)
-  const shared = { host: '127.0.0.1', hosts: hostsOf(config), maxConnections, opening }
+  const shared = { host: '127.0.0.1', hosts: serverHosts(config), maxConnections, opening }
   const options = { ...shared, standIn: () => front.standIn('workers') }
   const listener = await listen(surface, { ...options, port: known }).catch(() =>
     listen(surface, { ...options, port: 0 }),
@@ -264,7 +268,7 @@ function inherited(): Pick<ListenOptions, 'inherited'> {
 }
 
 /** The address for calls of pods alone; null where no worker is a pod, or they call the port of clients. */
-function podListenerOf({ kubernetes }: Config): { readonly host: string; readonly port: number } | null {
+function podListener({ kubernetes }: Config): { readonly host: string; readonly port: number } | null {
   const { where, workerHost: host, workerPort: port } = kubernetes
   return where === 'off' || port === 0 ? null : { host, port }
 }
@@ -322,7 +326,7 @@ async function tryPort(host: string, port: number, option: string): Promise<void
 }
 
 /** One address, account or endpoint gets at most half unless a limit is given. */
-function countsOf(config: Config): ConnectionCounts {
+function configuredCounts(config: Config): ConnectionCounts {
   const maxConnections = connectionLimit(config)
   const half = fairShare(maxConnections, 1 / 2)
   return {
@@ -335,13 +339,13 @@ function countsOf(config: Config): ConnectionCounts {
   }
 }
 
-function mountOf({ entrance, endpointOf }: Offered, config: Config): Mount {
+function createMount({ entrance, findEndpoint }: Offered, config: Config): Mount {
   const { lbDomain, publicUrl, queueUrl } = config
   const console = givenConsoleHost(config)
   const own = [publicUrl, queueUrl].filter(url => url !== null)
   return {
     entrance,
-    endpointOf,
+    findEndpoint,
     domain: lbDomain,
     ownHosts: own.map(url => new URL(url).host),
     closedHosts: console === null ? [] : [console],
@@ -367,7 +371,7 @@ export function openContainerAddress(
     if (found === null) throw new AppError('unavailable', 'there is no container engine')
     return found
   }
-  const installation = installationOf(config.dataDir)
+  const installation = ensureInstallation(config.dataDir)
   const maxConnections = connectionLimit(config)
   return new ContainerAddress({
     network: createContainerNetwork({

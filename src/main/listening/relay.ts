@@ -70,8 +70,8 @@ export class RelayLink {
         answersLost(silentMs)
       })
       await this.#tokens?.start({
-        live: (after, limit) => workers.liveTokens(after, limit),
-        of: ids => workers.tokensOf(ids as WorkerId[]),
+        listLive: (after, limit) => workers.liveTokens(after, limit),
+        listByIds: ids => workers.tokensOf(ids as WorkerId[]),
       })
     } catch (error) {
       this.#log.warn({ problem: String(error), consequence: NO_RELAY }, 'relay.failed')

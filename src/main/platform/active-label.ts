@@ -64,7 +64,7 @@ export async function showRole(label: ActiveLabel | null, role: Role): Promise<v
 }
 
 /** The label of the pod of a server with these settings; null outside of a cluster. */
-export function activeLabelOf({ kubernetes: { where, context } }: Config, log: Log): ActiveLabel | null {
+export function configuredActiveLabel({ kubernetes: { where, context } }: Config, log: Log): ActiveLabel | null {
   const pod = ownPod(process.env)
   if (where !== 'in-cluster' || pod === null) return null
   const access = clusterAccess({ where, context, env: process.env, clock: systemClock })
@@ -109,7 +109,7 @@ export function createActiveLabel({ api, pod, clock, onTrouble }: ActiveLabelOpt
       query: { labelSelector },
     })
     const others = (list.items ?? []).map(({ metadata: { name } }) => name).filter(name => name !== pod.name)
-    await Promise.all(others.map(name => patch(name, 'standby').catch(ignoreGone)))
+    await Promise.all(others.map(name => patch(name, 'standby').catch(ignoreMissing)))
   }
   const work = async () => {
     while (wanted !== null && !isClosed) {
@@ -140,6 +140,6 @@ export function createActiveLabel({ api, pod, clock, onTrouble }: ActiveLabelOpt
 }
 
 /** A pod that is gone needs no label. */
-function ignoreGone(thrown: unknown): void {
+function ignoreMissing(thrown: unknown): void {
   if (kubernetesError(thrown).status !== 404) throw thrown
 }

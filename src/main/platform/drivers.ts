@@ -30,7 +30,7 @@ import { createWorkerPipes, type PumpNote } from '../../pump/worker-pipes.ts'
 import { workerSocket } from '../../relay/relay-file.ts'
 import type { ContainerAddress } from '../../server/container-address.ts'
 import { systemClock } from '../../system/clock.ts'
-import { installationOf } from '../../system/coordination/installation.ts'
+import { ensureInstallation } from '../../system/coordination/installation.ts'
 import type { Log } from '../../system/observing/log.ts'
 import { systemRandom } from '../../system/random.ts'
 import { kubernetesDriver, usesKubernetes } from './kubernetes.ts'
@@ -232,7 +232,7 @@ function dockerDriver(
     logs,
     connection: () => connectionTo(containers),
     clock: systemClock,
-    installation: installationOf(config.dataDir),
+    installation: ensureInstallation(config.dataDir),
     stateDir: folderIn(config.dataDir, 'docker'),
     maxWorkers: config.maxWorkers ?? MAX_WORKERS,
     bootId: readBootId(),

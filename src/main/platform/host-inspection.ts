@@ -32,7 +32,7 @@ async function diagnoseBeside(config: Config): Promise<Finding[]> {
     readonly output: string
     readonly error: ExecFileException | null
   }>()
-  const options = { env: environmentOf(config), timeout: DIAGNOSIS_MS, maxBuffer: MAX_BYTES }
+  const options = { env: inspectionEnvironment(config), timeout: DIAGNOSIS_MS, maxBuffer: MAX_BYTES }
   execFile(process.execPath, [programFile('cli/runyard'), 'doctor', '--json'], options, (error, stdout) =>
     resolve({ output: stdout, error }),
   )
@@ -47,7 +47,7 @@ async function diagnoseBeside(config: Config): Promise<Finding[]> {
 }
 
 /** The environment of the checks: this server's settings, and none of its keys. */
-function environmentOf(config: Config): NodeJS.ProcessEnv {
+function inspectionEnvironment(config: Config): NodeJS.ProcessEnv {
   const given = Object.entries(process.env).filter(([name]) => !name.startsWith('RUNYARD_'))
   const { dataDir, host, port, databaseUrl, docker, dockerNetwork, dockerWorkerAddress, workerNetwork } = config
   const { where, context, namespace, networkPolicy } = config.kubernetes

@@ -19,7 +19,7 @@ import type { Notifier } from '../../ports/notifier.ts'
 import type { WorkerLogs } from '../../ports/worker-logs.ts'
 import type { ContainerUrls } from '../../services/workers/worker-addresses.ts'
 import { systemClock } from '../../system/clock.ts'
-import { installationOf } from '../../system/coordination/installation.ts'
+import { ensureInstallation } from '../../system/coordination/installation.ts'
 import type { Log } from '../../system/observing/log.ts'
 
 /** Dependencies of the driver for pods. */
@@ -114,7 +114,7 @@ function podSettings({ kubernetes, drainTimeoutMs }: Config): PodSettings {
   const { gpuResource, gpuProducts, nodeLostMs, volumeClaim, modelFolder } = kubernetes
   const { priorityClass, runtimeClass, nodeSelector, tolerations } = kubernetes
   return {
-    gpus: { resource: gpuResource, products: new Map(gpuProducts.map(pairOf)) },
+    gpus: { resource: gpuResource, products: new Map(gpuProducts.map(splitPair)) },
     graceS: Math.ceil(Math.max(drainTimeoutMs, KILL_GRACE_MS) / 1000),
     stopS: Math.ceil(KILL_GRACE_MS / 1000),
     nodeLostS: Math.ceil(nodeLostMs / 1000),
@@ -122,18 +122,18 @@ function podSettings({ kubernetes, drainTimeoutMs }: Config): PodSettings {
     modelFolder,
     priorityClass,
     runtimeClass,
-    nodeSelector: Object.fromEntries(nodeSelector.map(pairOf)),
-    tolerations: tolerations.map(tolerationOf),
+    nodeSelector: Object.fromEntries(nodeSelector.map(splitPair)),
+    tolerations: tolerations.map(parseToleration),
   }
 }
 
-function pairOf(text: string): [string, string] {
+function splitPair(text: string): [string, string] {
   const at = text.indexOf('=')
   return [text.slice(0, at), text.slice(at + 1)]
 }
 
 /** Reads `key`, `key=value` or `key=value:effect`. */
-function tolerationOf(text: string): Toleration {
+function parseToleration(text: string): Toleration {
   const [rest = '', effect] = text.split(':')
   const [key = '', value] = rest.split('=')
   return {
@@ -146,7 +146,7 @@ function tolerationOf(text: string): Toleration {
 
 /** Servers of one database are one installation, wherever their data directories are. */
 function installationFor({ databaseUrl, dataDir }: Config): string {
-  if (databaseUrl === null) return installationOf(dataDir)
+  if (databaseUrl === null) return ensureInstallation(dataDir)
   const { hostname, port, pathname } = new URL(databaseUrl)
   return createHash('sha256').update(`${hostname}:${port}${pathname}`).digest('hex').slice(0, 12)
 }
@@ -154,5 +154,5 @@ function installationFor({ databaseUrl, dataDir }: Config): string {
 /** The address at which pods call the active server, with the worker surface alone; null where no worker is a pod. */
 export function podUrls({ kubernetes: { where, workerUrl } }: Config): ContainerUrls | null {
   const url = workerUrl ?? ''
-  return where === 'off' ? null : { knownUrl: url, url: async () => url }
+  return where === 'off' ? null : { currentUrl: url, url: async () => url }
 }

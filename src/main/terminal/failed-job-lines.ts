@@ -12,7 +12,7 @@ const PERIOD_MS = 1_000
 /** Dependencies of {@link FailedJobLines}. */
 interface FailedJobParts {
   /** The error of a job; null without one, and for an unknown job. */
-  readonly errorOf: (endpoint: EndpointId, job: JobId) => Promise<string | null>
+  readonly readError: (endpoint: EndpointId, job: JobId) => Promise<string | null>
   readonly log: { error(fields: object, name: string): void }
   readonly after: (ms: number, callback: () => void) => void
 }
@@ -42,7 +42,7 @@ export class FailedJobLines {
     }
     if (this.#named === 0) this.#parts.after(PERIOD_MS, this.#begin)
     this.#named += 1
-    void this.#tell(failed, endpoint)
+    void this.#print(failed, endpoint)
   }
 
   /** A new second begins. */
@@ -52,8 +52,8 @@ export class FailedJobLines {
     this.#unnamed = 0
   }
 
-  async #tell({ endpointId, jobId, fallback }: FailedJob, endpoint: string): Promise<void> {
-    const error = await this.#parts.errorOf(endpointId, jobId).catch(() => null)
+  async #print({ endpointId, jobId, fallback }: FailedJob, endpoint: string): Promise<void> {
+    const error = await this.#parts.readError(endpointId, jobId).catch(() => null)
     const problem = withoutControls(errorLine(error ?? fallback))
     this.#parts.log.error({ jobId, endpoint, problem }, 'job.failed')
   }

@@ -33,7 +33,7 @@ export function viewOnTerminal(
     pause: (ms, signal) => sleep(ms, undefined, { signal }).catch(() => undefined),
   })
   const failed = new FailedJobLines(endpoints, {
-    errorOf: async (endpoint, job) => (await services.jobRecords.find(endpoint, job)).error,
+    readError: async (endpoint, job) => (await services.jobRecords.find(endpoint, job)).error,
     log,
     after: (ms, callback) => void setTimeout(callback, ms).unref(),
   })

@@ -119,5 +119,5 @@ export interface BatchStore {
    * The batch for whose turn a job waits, and the number of its requests before the job, counted to `limit`; null when
    * it waits for no turn.
    */
-  before(jobId: JobId, limit: number): Promise<{ batchId: BatchId; before: number } | null>
+  before(jobId: JobId, limit: number): Promise<{ batchId: BatchId; requestsAhead: number } | null>
 }

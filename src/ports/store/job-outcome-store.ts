@@ -22,7 +22,7 @@ export interface Expired {
 export interface RemovedJobs {
   readonly jobs: readonly Expired[]
   /** Those that were not done when their endpoint was deleted: they were CANCELLED then, and did not expire. */
-  readonly cancelled: readonly JobMove[]
+  readonly canceled: readonly JobMove[]
   /** True where there may be more to remove. */
   readonly more: boolean
 }

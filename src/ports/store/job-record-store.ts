@@ -1,6 +1,6 @@
 import type { EndpointId, JobId, OwnerId } from '../../core/ids.ts'
 import type { JobFilter, JobRecord, JobRecordRules, JobSummary } from '../../core/jobs/job-record.ts'
-import type { Position, Slice } from '../../core/pages.ts'
+import type { PagePosition, Slice } from '../../core/pages.ts'
 import type { Expired } from './job-outcome-store.ts'
 
 /** Request for a list of jobs. */
@@ -24,7 +24,7 @@ export interface OwnerJobListRequest extends Omit<JobListRequest, 'endpointId'> 
 export interface JobListPart {
   readonly jobs: JobSummary[]
   /** The last place that was read; null when everything was. */
-  readonly readUntil: Position | null
+  readonly readUntil: PagePosition | null
 }
 
 /**

@@ -170,8 +170,8 @@ export interface SealedText {
 /** Another sealing of the same text. */
 export interface SealChange {
   readonly id: string
-  readonly before: string
-  readonly after: string
+  readonly previous: string
+  readonly next: string
 }
 
 /** All sealed texts of all owners, to seal them with another key. */

@@ -22,7 +22,7 @@ export type ArgumentsOf<Name extends OperationName> = Parameters<MethodOf<Name>>
 export type ResultOf<Name extends OperationName> = Awaited<ReturnType<MethodOf<Name>>>
 
 /** Rows that services keep in memory, see services/known-rows.ts. */
-export type KnownRow = 'endpoint' | 'worker'
+export type CachedRow = 'endpoint' | 'worker'
 
 /** Nature of an operation: everything that a layer around the store has to know of it. */
 export interface StoreOperation {
@@ -32,7 +32,7 @@ export interface StoreOperation {
    * Rows that it changes, of those that are kept in memory. Counts of a worker's work, such as its idle time, are no
    * change.
    */
-  readonly changes?: readonly KnownRow[]
+  readonly changes?: readonly CachedRow[]
   /** Side with payloads that may be sealed: inputs of jobs, URLs of webhooks, values of variables. */
   readonly sealed?: 'arguments' | 'result'
   /**

@@ -1,12 +1,12 @@
 import type { HeldJobs, ObjectCounts } from '../../core/accounts/quotas.ts'
 import type { EndpointId, OwnerId, SecretId } from '../../core/ids.ts'
-import type { Position } from '../../core/pages.ts'
+import type { PagePosition } from '../../core/pages.ts'
 
 /** Sizes of some jobs of an endpoint. */
 export interface HeldPart {
   readonly held: HeldJobs
   /** The place at which the next read begins; null after the last job. */
-  readonly next: Position | null
+  readonly next: PagePosition | null
 }
 
 /** Bytes of secrets. */
@@ -28,5 +28,5 @@ export interface QuotaStore {
   /** Jobs and bytes in drafts of batches and deliveries of an endpoint. */
   beside(endpointId: EndpointId): Promise<HeldJobs>
   /** Bytes of jobs of an endpoint: at most `limit` of them, oldest first, after the given one. */
-  jobs(endpointId: EndpointId, after: Position | null, limit: number): Promise<HeldPart>
+  jobs(endpointId: EndpointId, after: PagePosition | null, limit: number): Promise<HeldPart>
 }

@@ -4,7 +4,7 @@ import type { JobMove } from './job-outcome-store.ts'
 /** Result of one step of a removal. */
 export interface RemovedPart {
   /** Jobs that were not done; they are CANCELLED and gone. */
-  readonly cancelled: readonly JobMove[]
+  readonly canceled: readonly JobMove[]
   /** Number of removed rows. */
   readonly rows: number
   /** True while something of the endpoint is left. */

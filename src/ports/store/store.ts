@@ -7,7 +7,7 @@ import type { DeliveryId, EndpointId, JobId, KeyId, OwnerId, WorkerId } from '..
 import type { Job } from '../../core/jobs/job.ts'
 import type { JobNote } from '../../core/jobs/job-record.ts'
 import type { DeliveryState, WebhookDelivery, WebhookTry } from '../../core/jobs/webhook.ts'
-import type { Position, Slice } from '../../core/pages.ts'
+import type { PagePosition, Slice } from '../../core/pages.ts'
 import type { EndpointLoad, EndpointSnapshot } from '../../core/scaling/scale.ts'
 import type { PlatformReport } from '../../core/workers/platform-report.ts'
 import type { StopReason, Worker, WorkerLoad, WorkerState } from '../../core/workers/worker.ts'
@@ -278,7 +278,7 @@ export interface DeliveryListRequest {
 export interface DeliveryListPart {
   readonly deliveries: WebhookDelivery[]
   /** The last place that was read; null when everything was. */
-  readonly readUntil: Position | null
+  readonly readUntil: PagePosition | null
 }
 
 /** Key that signs an endpoint's deliveries; sealed by the vault. */

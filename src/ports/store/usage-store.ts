@@ -24,7 +24,7 @@ export interface JobUsageSum {
 export interface WorkerUsageSum {
   readonly startMs: number
   readonly endpointId: EndpointId
-  /** See core/usage `flavorOf`; `unknown` for workers of versions that did not note it. */
+  /** See core/usage `billedFlavor`; `unknown` for workers of versions that did not note it. */
   readonly flavor: string
   readonly usage: WorkerUsage
 }

@@ -1,7 +1,7 @@
 import {
   type ApiKey,
   type Caller,
-  callerOf,
+  callerFromKey,
   isValidAt,
   type KeyScope,
   mayManage,
@@ -17,7 +17,7 @@ import type { EndpointId, KeyId, OwnerId, VolumeId } from '../../core/ids.ts'
 import type { LimitedOperation } from '../../core/jobs/job-limits.ts'
 import type { RefusedRight } from '../../events.ts'
 import type { Ports } from '../../ports/ports.ts'
-import { type AddressOf, FailedKeys, failureOf, InvalidKeyError } from './failed-keys.ts'
+import { FailedKeys, InvalidKeyError, keyFailure, type ReadAddress } from './failed-keys.ts'
 import { JobLimiter } from './job-limiter.ts'
 import { OpenUses } from './open-uses.ts'
 
@@ -73,12 +73,12 @@ export class Access {
    * @throws AppError `unauthorized` when there is no key, InvalidKeyError when it is unknown, disabled or expired, and
    *   `rate_limited` instead where too many keys of that address failed
    */
-  async authenticate(key: string | null, from?: AddressOf): Promise<Caller> {
+  async authenticate(key: string | null, from?: ReadAddress): Promise<Caller> {
     if (key === null || key === '') throw new AppError('unauthorized', 'the API key is missing')
     const hash = this.#ports.vault.hash(key)
     const record = await this.#find(hash)
-    if (record !== null && isValidAt(record, this.#ports.clock.now())) return this.#callerOf(record)
-    const error = new InvalidKeyError(failureOf(record))
+    if (record !== null && isValidAt(record, this.#ports.clock.now())) return this.#useKey(record)
+    const error = new InvalidKeyError(keyFailure(record))
     throw from === undefined ? error : this.failedKeys.refusal(from(), error)
   }
 
@@ -88,8 +88,8 @@ export class Access {
    */
   async ofKeyHash(hash: string): Promise<Caller> {
     const record = await this.#find(hash)
-    if (record !== null && isValidAt(record, this.#ports.clock.now())) return this.#callerOf(record)
-    throw new InvalidKeyError(failureOf(record))
+    if (record !== null && isValidAt(record, this.#ports.clock.now())) return this.#useKey(record)
+    throw new InvalidKeyError(keyFailure(record))
   }
 
   /**
@@ -99,12 +99,12 @@ export class Access {
   recall(key: string): Caller | null {
     const hash = this.#ports.vault.hash(key)
     const known = this.#cached(hash)
-    return known !== null && isValidAt(known, this.#ports.clock.now()) ? this.#callerOf(known) : null
+    return known !== null && isValidAt(known, this.#ports.clock.now()) ? this.#useKey(known) : null
   }
 
-  #callerOf(record: ApiKey): Caller {
+  #useKey(record: ApiKey): Caller {
     this.#noteUse(record)
-    return callerOf(record)
+    return callerFromKey(record)
   }
 
   /** @throws AppError `forbidden` unless the caller may read or write in management */

@@ -50,7 +50,7 @@ export class Accounts {
       limits: {},
     }
     await store.accounts.insert(account)
-    this.#sharing.accountMade()
+    this.#sharing.noteAccount()
     emit('account.created', { account: account.id, by: caller.keyId })
     return account
   }

@@ -12,7 +12,7 @@ const SLOWED_MS = 60_000
 const MAX_ADDRESSES = 10_000
 
 /** Finds the address of a request. Called only for requests whose key fails. */
-export type AddressOf = () => string
+export type ReadAddress = () => string
 
 /**
  * Error for a key that is unknown, disabled or expired, which look the same to callers, or for a token of no worker.
@@ -27,7 +27,7 @@ export class InvalidKeyError extends AppError {
 }
 
 /** Reason why a key is not valid. @param record null for an unknown key */
-export function failureOf(record: Pick<ApiKey, 'disabled'> | null): KeyFailure {
+export function keyFailure(record: Pick<ApiKey, 'disabled'> | null): KeyFailure {
   if (record === null) return 'unknown'
   return record.disabled ? 'disabled' : 'expired'
 }
@@ -102,8 +102,8 @@ export function addressBlock(address: string): string {
   const plain = address.replace(/^::ffff:(?=\d+\.)/i, '')
   if (!plain.includes(':')) return plain
   const [start = '', end] = textBefore(plain, '%').split('::')
-  const head = groupsOf(start)
-  const tail = groupsOf(end ?? '')
+  const head = splitGroups(start)
+  const tail = splitGroups(end ?? '')
   // An IPv4 address at the end stands for two groups.
   const width = tail.length + (tail.at(-1)?.includes('.') === true ? 1 : 0)
   const zeros = end === undefined ? [] : Array<string>(Math.max(0, 8 - head.length - width)).fill('0')
@@ -111,6 +111,6 @@ export function addressBlock(address: string): string {
   return `${groups.map(group => Number.parseInt(group, 16).toString(16)).join(':')}::/64`
 }
 
-function groupsOf(text: string): string[] {
+function splitGroups(text: string): string[] {
   return text === '' ? [] : text.split(':')
 }

@@ -38,7 +38,7 @@ export class JobLimiter {
    */
   async begin(caller: Caller, endpointId: EndpointId, operation: LimitedOperation): Promise<() => void> {
     if (!this.#on || caller.exempt) return nothing
-    const limit = jobLimit(operation, await this.#workersOf(endpointId))
+    const limit = jobLimit(operation, await this.#countWorkers(endpointId))
     const name = `${endpointId} ${operation}`
     const decision = countCall(this.#counts.get(name) ?? NO_CALLS, limit, this.#ports.clock.now())
     if ('refused' in decision) throw refusal(operation, limit, decision)
@@ -59,7 +59,7 @@ export class JobLimiter {
     this.#counts.set(name, count)
   }
 
-  async #workersOf(id: EndpointId): Promise<number> {
+  async #countWorkers(id: EndpointId): Promise<number> {
     const { store, clock } = this.#ports
     const known = this.#workers.get(id)
     if (known !== undefined && known.untilMs > clock.now()) return known.count

@@ -1,9 +1,9 @@
-import { type Caller, callerOf, isValidAt } from '../../core/accounts/permission.ts'
+import { type Caller, callerFromKey, isValidAt } from '../../core/accounts/permission.ts'
 import { AppError } from '../../core/errors.ts'
 import type { KeyId } from '../../core/ids.ts'
 import { type Slot, Slots } from '../../core/slots.ts'
 import type { Ports } from '../../ports/ports.ts'
-import { failureOf, InvalidKeyError } from './failed-keys.ts'
+import { InvalidKeyError, keyFailure } from './failed-keys.ts'
 
 /**
  * Interval at which uses are checked against the clock and keys of new uses against the store. The promise is a
@@ -27,7 +27,7 @@ interface Use {
 }
 
 /** Open uses of one key. */
-interface Held {
+interface KeyUses {
   readonly uses: Slots<Use>
   readonly unsubscribe: () => void
   /** Earliest end of the key by the records of its callers; null for no end. */
@@ -39,7 +39,7 @@ interface Held {
 /** Open uses of keys: streams, sockets and calls that wait. Each ends within a second of its key, or of its right. */
 export class OpenUses {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'notifier'>
-  readonly #held = new Map<KeyId, Held>()
+  readonly #byKey = new Map<KeyId, KeyUses>()
   readonly #changedMs = new Map<KeyId, number>()
   #cancelTimer: (() => void) | null = null
   #reading = false
@@ -58,16 +58,16 @@ export class OpenUses {
   hold(caller: Caller, requires: (caller: Caller) => void, end: (why: AppError) => void): () => void {
     const { keyId, expiresAtMs } = caller
     const use: Use = { requires, end, slot: -1 }
-    let held = this.#held.get(keyId)
+    let held = this.#byKey.get(keyId)
     if (held === undefined) {
       const unsubscribe = this.#ports.notifier.subscribe(`key:${keyId}`, () => this.#readSoon(keyId))
       // The key may have changed on another server between its check and the subscription.
       held = { uses: new Slots(), unsubscribe, expiresAtMs, readAtMs: this.#ports.clock.monotonic() }
-      this.#held.set(keyId, held)
+      this.#byKey.set(keyId, held)
     } else if (this.#isRecent(keyId)) held.readAtMs = this.#ports.clock.monotonic()
     use.slot = held.uses.add(use)
     this.#cancelTimer ??= this.#ports.clock.after(CHECK_MS, () => this.#check())
-    return () => this.#letGo(keyId, use)
+    return () => this.#release(keyId, use)
   }
 
   /**
@@ -81,7 +81,7 @@ export class OpenUses {
 
   /** Number of keys that hold something open. */
   get keys(): number {
-    return this.#held.values().reduce((count, { uses }) => count + (uses.size > 0 ? 1 : 0), 0)
+    return this.#byKey.values().reduce((count, { uses }) => count + (uses.size > 0 ? 1 : 0), 0)
   }
 
   #isRecent(keyId: KeyId): boolean {
@@ -91,28 +91,28 @@ export class OpenUses {
   }
 
   #readSoon(keyId: KeyId): void {
-    const held = this.#held.get(keyId)
+    const held = this.#byKey.get(keyId)
     if (held === undefined) return
     held.readAtMs = this.#ports.clock.monotonic()
     void this.#read()
   }
 
-  #letGo(keyId: KeyId, use: Use): void {
-    const held = this.#held.get(keyId)
+  #release(keyId: KeyId, use: Use): void {
+    const held = this.#byKey.get(keyId)
     held?.uses.remove(use.slot, use)
   }
 
   #check(): void {
     this.#cancelTimer = null
     const nowMs = this.#ports.clock.now()
-    for (const [keyId, { uses, unsubscribe, expiresAtMs }] of this.#held) {
+    for (const [keyId, { uses, unsubscribe, expiresAtMs }] of this.#byKey) {
       if (uses.size === 0) {
         unsubscribe()
-        this.#held.delete(keyId)
+        this.#byKey.delete(keyId)
       } else if (expiresAtMs !== null && expiresAtMs <= nowMs) this.#end(keyId, () => new InvalidKeyError('expired'))
     }
     void this.#read()
-    if (this.#held.size > 0) this.#cancelTimer ??= this.#ports.clock.after(CHECK_MS, () => this.#check())
+    if (this.#byKey.size > 0) this.#cancelTimer ??= this.#ports.clock.after(CHECK_MS, () => this.#check())
   }
 
   /** Reads the keys that are due, a few at once. */
@@ -122,8 +122,8 @@ export class OpenUses {
     try {
       for (;;) {
         const nowMs = this.#ports.clock.monotonic()
-        const isDue = ({ readAtMs }: Held) => readAtMs !== null && readAtMs <= nowMs
-        const due = this.#held
+        const isDue = ({ readAtMs }: KeyUses) => readAtMs !== null && readAtMs <= nowMs
+        const due = this.#byKey
           .entries()
           .filter(([, held]) => isDue(held))
           .map(([keyId]) => keyId)
@@ -139,16 +139,16 @@ export class OpenUses {
 
   async #readOne(keyId: KeyId): Promise<void> {
     const { store, clock } = this.#ports
-    const held = this.#held.get(keyId)
+    const held = this.#byKey.get(keyId)
     if (held === undefined) return
     held.readAtMs = null
     try {
       const key = await store.keys.find(keyId)
       if (key === null || !isValidAt(key, clock.now()))
-        return this.#end(keyId, () => new InvalidKeyError(failureOf(key)))
+        return this.#end(keyId, () => new InvalidKeyError(keyFailure(key)))
       held.expiresAtMs = key.expiresAtMs
-      const caller = callerOf(key)
-      this.#end(keyId, ({ requires }) => refusalOf(() => requires(caller)))
+      const caller = callerFromKey(key)
+      this.#end(keyId, ({ requires }) => findRefusal(() => requires(caller)))
     } catch {
       // Valid keys stay valid while the store is unavailable.
       held.readAtMs ??= clock.monotonic() + RETRY_MS
@@ -156,16 +156,16 @@ export class OpenUses {
   }
 
   #end(keyId: KeyId, why: (use: Use) => AppError | null): void {
-    for (const use of [...(this.#held.get(keyId)?.uses ?? [])]) {
+    for (const use of [...(this.#byKey.get(keyId)?.uses ?? [])]) {
       const refusal = why(use)
       if (refusal === null) continue
-      this.#letGo(keyId, use)
+      this.#release(keyId, use)
       use.end(refusal)
     }
   }
 }
 
-function refusalOf(check: () => void): AppError | null {
+function findRefusal(check: () => void): AppError | null {
   try {
     check()
     return null

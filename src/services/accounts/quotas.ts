@@ -14,8 +14,8 @@ import {
 } from '../../core/accounts/quotas.ts'
 import type { JobUsage } from '../../core/billing/usage.ts'
 import type { EndpointId, OwnerId, SecretId } from '../../core/ids.ts'
-import type { Position } from '../../core/pages.ts'
-import { gpuCountOf } from '../../core/workers/placement.ts'
+import type { PagePosition } from '../../core/pages.ts'
+import { countGpus } from '../../core/workers/placement.ts'
 import type { Ports } from '../../ports/ports.ts'
 
 /** Number of jobs of one read of the store; other work runs between the reads. */
@@ -55,7 +55,7 @@ interface Ledger {
 export class Quotas {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
   readonly #defaults: AccountLimits
-  readonly #given = new Map<OwnerId, GivenLimits>()
+  readonly #ownLimits = new Map<OwnerId, GivenLimits>()
   readonly #ledgers = new Map<OwnerId, Ledger>()
   readonly #turns = new Map<OwnerId, Promise<unknown>>()
   #logBytes: ReadonlyMap<OwnerId, number> = new Map()
@@ -73,12 +73,12 @@ export class Quotas {
 
   /** Sets the account's own limits. */
   setLimits(owner: OwnerId, given: GivenLimits): void {
-    this.#given.set(owner, given)
+    this.#ownLimits.set(owner, given)
   }
 
   /** The limits that count for an account. */
-  limitsOf(owner: OwnerId): AccountLimits {
-    return limitsFor(owner, this.#given.get(owner) ?? {}, this.#defaults)
+  effectiveLimits(owner: OwnerId): AccountLimits {
+    return limitsFor(owner, this.#ownLimits.get(owner) ?? {}, this.#defaults)
   }
 
   /**
@@ -87,11 +87,11 @@ export class Quotas {
    *   AppError `rate_limited` when they do not
    */
   admit(owner: OwnerId, jobs: readonly { readonly input: string }[]): Promise<void> | null {
-    const limits = this.limitsOf(owner)
+    const limits = this.effectiveLimits(owner)
     if (limits.queuedJobs === null && limits.queuedMb === null && limits.storedMb === null) return null
     const bytes = jobs.reduce((sum, { input }) => sum + Buffer.byteLength(input), 0)
     const more = { queuedJobs: jobs.length, queuedBytes: bytes, storedBytes: bytes }
-    const ledger = this.#ledgerOf(owner)
+    const ledger = this.#openLedger(owner)
     const held = addHeld(ledger.held, more)
     if (!ledger.isRead || heldProblem(held, limits) !== null) return this.#admitRead(owner, more)
     ledger.held = held
@@ -111,7 +111,7 @@ export class Quotas {
    */
   adding<Added>(owner: OwnerId, kind: ObjectKind, add: () => Promise<Added>): Promise<Added> {
     return this.inTurn(owner, async () => {
-      const limits = this.limitsOf(owner)
+      const limits = this.effectiveLimits(owner)
       if (limits.objects !== null) {
         const problem = objectProblem(kind, (await this.#ports.store.quotas.objects(owner))[kind] + 1, limits)
         if (problem !== null) throw problem
@@ -125,7 +125,7 @@ export class Quotas {
    * @throws AppError `conflict` when all endpoints of the account together would keep too many
    */
   async keepingWorkers<Saved>(owner: OwnerId, more: number, save: () => Promise<Saved>): Promise<Saved> {
-    const limits = this.limitsOf(owner)
+    const limits = this.effectiveLimits(owner)
     if (limits.workersMin !== null && more > 0) {
       const { workersMin } = await this.#ports.store.quotas.objects(owner)
       const problem = workersMinProblem(workersMin + more, limits)
@@ -151,7 +151,7 @@ export class Quotas {
     }: { readonly sealedBytes: number | null; readonly descriptionBytes: number | null },
     keep: () => Promise<Kept>,
   ): Promise<Kept> {
-    const limits = this.limitsOf(owner)
+    const limits = this.effectiveLimits(owner)
     if (limits.secretsMb !== null) {
       const { all, sealed, description } = await this.#ports.store.quotas.secretBytes(owner, id)
       const more = (sealedBytes ?? sealed) + (descriptionBytes ?? description) - sealed - description
@@ -185,23 +185,23 @@ export class Quotas {
   /** An account's limits and its present use. */
   async use(owner: OwnerId): Promise<QuotaUse> {
     const { store } = this.#ports
-    const ledger = this.#ledgerOf(owner)
+    const ledger = this.#openLedger(owner)
     if (this.#isDue(ledger)) await this.#read(owner, ledger)
     const workers = (await store.workers.loads()).filter(worker => worker.owner === owner)
-    const gpus = workers.reduce((sum, { placement }) => sum + gpuCountOf(placement), 0)
+    const gpus = workers.reduce((sum, { placement }) => sum + countGpus(placement), 0)
     const objects = await store.quotas.objects(owner)
     const { all: secretBytes } = await store.quotas.secretBytes(owner, null)
     const logBytes = this.#logBytes.get(owner) ?? 0
-    const limits = this.limitsOf(owner)
+    const limits = this.effectiveLimits(owner)
     return { limits, objects, held: ledger.held, secretBytes, logBytes, workers: workers.length, gpus }
   }
 
   async #admitRead(owner: OwnerId, more: HeldJobs): Promise<void> {
-    const ledger = this.#ledgerOf(owner)
+    const ledger = this.#openLedger(owner)
     if (ledger.reading !== null) await ledger.reading
     else if (this.#isDue(ledger)) await this.#read(owner, ledger)
     const held = addHeld(ledger.held, more)
-    const problem = heldProblem(held, this.limitsOf(owner))
+    const problem = heldProblem(held, this.effectiveLimits(owner))
     if (problem !== null) throw problem
     ledger.held = held
   }
@@ -210,7 +210,7 @@ export class Quotas {
     return this.#ports.clock.monotonic() >= readAgainMs
   }
 
-  #ledgerOf(owner: OwnerId): Ledger {
+  #openLedger(owner: OwnerId): Ledger {
     const known = this.#ledgers.get(owner)
     if (known !== undefined) return known
     const ledger: Ledger = { held: NOTHING_HELD, readAgainMs: 0, isRead: false, reading: null }
@@ -234,7 +234,7 @@ export class Quotas {
     const startMs = clock.monotonic()
     const before = ledger.held
     let sum = NOTHING_HELD
-    for (const { id } of await store.endpoints.list(owner)) sum = addHeld(sum, await this.#heldBy(id))
+    for (const { id } of await store.endpoints.list(owner)) sum = addHeld(sum, await this.#countHeld(id))
     const meanwhile = {
       queuedJobs: ledger.held.queuedJobs - before.queuedJobs,
       queuedBytes: ledger.held.queuedBytes - before.queuedBytes,
@@ -246,10 +246,10 @@ export class Quotas {
     ledger.readAgainMs = endMs + Math.max(AGAIN_MS, REST * (endMs - startMs))
   }
 
-  async #heldBy(id: EndpointId): Promise<HeldJobs> {
+  async #countHeld(id: EndpointId): Promise<HeldJobs> {
     const { quotas } = this.#ports.store
     let sum = await quotas.beside(id)
-    let after: Position | null = null
+    let after: PagePosition | null = null
     do {
       const part: Awaited<ReturnType<typeof quotas.jobs>> = await quotas.jobs(id, after, PART)
       sum = addHeld(sum, part.held)

@@ -3,7 +3,7 @@ import type { KeyId } from '../../core/ids.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Vault } from '../../ports/vault.ts'
 import type { Access } from './access.ts'
-import { type AddressOf, InvalidKeyError } from './failed-keys.ts'
+import { InvalidKeyError, type ReadAddress } from './failed-keys.ts'
 
 const CACHE_SIZE = 1_000
 
@@ -34,7 +34,7 @@ export class S3Keys {
    * The caller of an access key id; what it says of itself has to be checked with the secret.
    * @throws AppError as {@link Access.authenticate}
    */
-  async find(accessKeyId: string, from?: AddressOf): Promise<S3Caller> {
+  async find(accessKeyId: string, from?: ReadAddress): Promise<S3Caller> {
     const { store, vault } = this.#ports
     const id = accessKeyId as KeyId
     const hash = this.#hashes.get(id) ?? (await store.keys.find(id))?.hash
@@ -51,7 +51,7 @@ export class S3Keys {
   }
 
   /** Counts a failed key for its address. @returns the error to answer with, as of {@link FailedKeys.refusal} */
-  refusal(error: InvalidKeyError, from: AddressOf | undefined): Error {
+  refusal(error: InvalidKeyError, from: ReadAddress | undefined): Error {
     return from === undefined ? error : this.#access.failedKeys.refusal(from(), error)
   }
 }

@@ -13,7 +13,7 @@ import type { OwnerId } from '../../core/ids.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { KeyedSession } from '../../ports/store/session-store.ts'
 import type { Access } from './access.ts'
-import { type AddressOf, InvalidKeyError } from './failed-keys.ts'
+import { InvalidKeyError, type ReadAddress } from './failed-keys.ts'
 
 /** Time for which a session is not read again. */
 const CACHE_MS = 5_000
@@ -57,7 +57,7 @@ interface WaitingLink {
 }
 
 /** Open uses of a session. */
-interface Held {
+interface SessionUses {
   readonly ends: Set<(why: AppError) => void>
   readonly cancelTimer: () => void
 }
@@ -69,7 +69,7 @@ export class Sessions {
   readonly #cache = new Map<string, { readonly session: KeyedSession; readonly untilMs: number }>()
   /** The oldest is first. */
   readonly #links = new Map<string, WaitingLink>()
-  readonly #held = new Map<string, Held>()
+  readonly #uses = new Map<string, SessionUses>()
   /** Sessions that ended before their time: earlier reads of them no longer count. */
   readonly #closed = new Set<string>()
 
@@ -86,9 +86,9 @@ export class Sessions {
    * @param from address of the request, for which failed credentials are counted
    * @throws AppError `unauthorized` or `rate_limited` as {@link Access.authenticate}, also for a used or expired link
    */
-  async open(credential: Credential, from: AddressOf): Promise<NewSession> {
+  async open(credential: Credential, from: ReadAddress): Promise<NewSession> {
     const { store, clock, vault, emit } = this.#ports
-    const caller = await this.#callerOf(credential, from)
+    const caller = await this.#findCaller(credential, from)
     const halves = { cookie: this.#newSecret(), token: this.#newSecret() }
     const hash = vault.hash(sessionText(halves)!)
     const createdAtMs = clock.now()
@@ -107,7 +107,7 @@ export class Sessions {
    * @throws AppError `unauthorized` for halves of no session, or of one that ended itself or with its key
    */
   async find(halves: SessionHalves): Promise<OpenSession> {
-    const hash = this.#hashOf(halves)
+    const hash = this.#hashHalves(halves)
     const session = hash === null ? null : await this.#read(hash)
     if (session === null || session.expiresAtMs <= this.#ports.clock.now()) throw ended()
     const caller = await this.#access.ofKeyHash(session.keyHash)
@@ -116,7 +116,7 @@ export class Sessions {
 
   /** Signs out: uses that the session holds open end. Halves of no session change nothing. */
   async close(halves: SessionHalves): Promise<void> {
-    const hash = this.#hashOf(halves)
+    const hash = this.#hashHalves(halves)
     const session = hash === null ? null : await this.#read(hash)
     if (session === null) return
     await this.#ports.store.sessions.remove(session.hash)
@@ -128,7 +128,7 @@ export class Sessions {
    * The caller whom a link signs in, and the expiry of the link. The link stays valid.
    * @throws AppError as {@link open}
    */
-  async offer(link: string, from: AddressOf): Promise<{ readonly caller: Caller; readonly expiresAtMs: number }> {
+  async offer(link: string, from: ReadAddress): Promise<{ readonly caller: Caller; readonly expiresAtMs: number }> {
     const { keyHash, expiresAtMs } = this.#waiting(this.#ports.vault.hash(link), from)
     return { caller: await this.#access.ofKeyHash(keyHash), expiresAtMs }
   }
@@ -145,7 +145,7 @@ export class Sessions {
     return { code, expiresAtMs }
   }
 
-  async #callerOf(credential: Credential, from: AddressOf): Promise<Caller> {
+  async #findCaller(credential: Credential, from: ReadAddress): Promise<Caller> {
     if ('key' in credential) return this.#access.authenticate(credential.key, from)
     const hash = this.#ports.vault.hash(credential.link)
     const { keyHash } = this.#waiting(hash, from)
@@ -154,7 +154,7 @@ export class Sessions {
   }
 
   /** @throws AppError for a used or expired link */
-  #waiting(hash: string, from: AddressOf): WaitingLink {
+  #waiting(hash: string, from: ReadAddress): WaitingLink {
     const link = this.#links.get(hash)
     if (link !== undefined && link.expiresAtMs > this.#ports.clock.now()) return link
     const error = new InvalidKeyError('unknown', 'this link was used or is too old; runyard console prints a new one')
@@ -174,7 +174,7 @@ export class Sessions {
     return Buffer.from(this.#ports.random.bytes(SECRET_BYTES)).toString('base64url')
   }
 
-  #hashOf(halves: SessionHalves): string | null {
+  #hashHalves(halves: SessionHalves): string | null {
     const text = sessionText(halves)
     return text === null ? null : this.#ports.vault.hash(text)
   }
@@ -195,20 +195,20 @@ export class Sessions {
       end(ended())
       return () => {}
     }
-    let held = this.#held.get(hash)
+    let held = this.#uses.get(hash)
     if (held === undefined) {
       const { clock } = this.#ports
-      const cancelTimer = clock.after(Math.max(0, expiresAtMs - clock.now()), () => this.#endHeld(hash, ended))
+      const cancelTimer = clock.after(Math.max(0, expiresAtMs - clock.now()), () => this.#endUses(hash, ended))
       held = { ends: new Set(), cancelTimer }
-      this.#held.set(hash, held)
+      this.#uses.set(hash, held)
     }
     const { ends, cancelTimer } = held
     ends.add(end)
     return () => {
       ends.delete(end)
-      if (ends.size > 0 || this.#held.get(hash)?.ends !== ends) return
+      if (ends.size > 0 || this.#uses.get(hash)?.ends !== ends) return
       cancelTimer()
-      this.#held.delete(hash)
+      this.#uses.delete(hash)
     }
   }
 
@@ -217,13 +217,13 @@ export class Sessions {
     this.#cache.delete(hash)
     if (this.#closed.size >= MAX_CLOSED) this.#closed.clear()
     this.#closed.add(hash)
-    this.#endHeld(hash, why)
+    this.#endUses(hash, why)
   }
 
-  #endHeld(hash: string, why: () => AppError): void {
-    const held = this.#held.get(hash)
+  #endUses(hash: string, why: () => AppError): void {
+    const held = this.#uses.get(hash)
     if (held === undefined) return
-    this.#held.delete(hash)
+    this.#uses.delete(hash)
     held.cancelTimer()
     for (const end of held.ends) end(why())
   }

@@ -50,7 +50,7 @@ export class SharingGuard {
   }
 
   /** Records that an account was created. */
-  accountMade(): void {
+  noteAccount(): void {
     this.#shared = true
   }
 

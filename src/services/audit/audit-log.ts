@@ -22,17 +22,17 @@ export interface SeenChange {
 }
 
 /** The functions that describe an operation for its entries. */
-export interface AuditLook<Result> {
+export interface AuditDescription<Result> {
   /** Its object; left out for the object of the beginning. */
-  readonly objectOf?: (result: Result) => AuditObject | null
+  readonly objectFromResult?: (result: Result) => AuditObject | null
   /** The present object; null for an object that does not exist. Left out for an operation that reports its change. */
   readonly view?: (object: AuditObject) => Promise<AuditView | null>
   /** Facts about the result. */
-  readonly detailOf?: (result: Result) => AuditDetail
+  readonly detailFromResult?: (result: Result) => AuditDetail
 }
 
 /** An entry that waits to be written. */
-interface Waiting {
+interface WaitingEntry {
   readonly entry: AuditEntry
   readonly resolve: (sequence: number) => void
   readonly reject: (error: unknown) => void
@@ -48,7 +48,7 @@ const MOST = { waiting: 10_000, write: 200, owed: 10_000 }
  */
 export class AuditLog {
   readonly #ports: Pick<Ports, 'store' | 'clock'>
-  readonly #waiting: Waiting[] = []
+  readonly #waiting: WaitingEntry[] = []
   /** Operations of this server that have begun and not ended. */
   readonly #open = new Set<number>()
   /** Ends that the store has yet to take. */
@@ -68,13 +68,13 @@ export class AuditLog {
   async change<Result>(
     asked: AuditedOperation,
     run: (report: (change: SeenChange) => void) => Promise<Result>,
-    { objectOf, view, detailOf }: AuditLook<Result> = {},
+    { objectFromResult, view, detailFromResult }: AuditDescription<Result> = {},
   ): Promise<Result> {
     const viewOf = async (object: AuditObject | null) => (object === null ? null : ((await view?.(object)) ?? null))
     const before = await viewOf(asked.object)
-    const begun = await this.#write(entryOf(asked, this.#ports.clock.now()))
+    const begun = await this.#write(entryFromOperation(asked, this.#ports.clock.now()))
     const end = (fields: Partial<AuditEntry>) =>
-      this.#end({ ...entryOf(asked, this.#ports.clock.now()), ...fields, begun })
+      this.#end({ ...entryFromOperation(asked, this.#ports.clock.now()), ...fields, begun })
     const seen: SeenChange[] = []
     let result: Result
     try {
@@ -85,10 +85,10 @@ export class AuditLog {
       await end({ outcome: status < 500 ? 'refused' : 'failed', problem: code }).catch(() => {})
       throw thrown
     }
-    const object = objectOf?.(result) ?? asked.object
+    const object = objectFromResult?.(result) ?? asked.object
     // A completed change gets its entry even if the object cannot be read.
     const change = seen.at(-1) ?? { before, after: await viewOf(object).catch(() => before) }
-    const detail = { ...asked.detail, ...detailOf?.(result) }
+    const detail = { ...asked.detail, ...detailFromResult?.(result) }
     await end({ object, changes: fieldChanges(change.before, change.after), detail, outcome: 'done' })
     return result
   }
@@ -98,12 +98,12 @@ export class AuditLog {
    * @throws AppError `unavailable` when it cannot be written: then the operation must not happen
    */
   async note(asked: AuditedOperation): Promise<void> {
-    await this.#write({ ...entryOf(asked, this.#ports.clock.now()), outcome: 'done' })
+    await this.#write({ ...entryFromOperation(asked, this.#ports.clock.now()), outcome: 'done' })
   }
 
   /** Writes an entry for a refused operation. */
   async refused(asked: AuditedOperation, problem: string): Promise<void> {
-    await this.#write({ ...entryOf(asked, this.#ports.clock.now()), outcome: 'refused', problem })
+    await this.#write({ ...entryFromOperation(asked, this.#ports.clock.now()), outcome: 'refused', problem })
   }
 
   /**
@@ -189,7 +189,10 @@ export class AuditLog {
   }
 }
 
-function entryOf({ surface, operation, origin, object, detail = {} }: AuditedOperation, atMs: number): AuditEntry {
+function entryFromOperation(
+  { surface, operation, origin, object, detail = {} }: AuditedOperation,
+  atMs: number,
+): AuditEntry {
   const end = { changes: [], outcome: 'begun', problem: null, begun: null } as const
   return { ...origin, atMs, surface, operation, object, detail, ...end }
 }

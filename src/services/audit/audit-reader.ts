@@ -99,7 +99,7 @@ export class AuditReader {
       } else if (last.sequence === at.sequence) break
       else at = last
     }
-    return { anchor, head: at, broken: await this.#problemOf(noted, at) }
+    return { anchor, head: at, broken: await this.#findProblem(noted, at) }
   }
 
   /** Undefined for a note that exists and cannot be read. */
@@ -111,7 +111,7 @@ export class AuditReader {
     }
   }
 
-  async #problemOf(noted: ChainPlace | null | undefined, head: ChainPlace): Promise<BrokenEntry | null> {
+  async #findProblem(noted: ChainPlace | null | undefined, head: ChainPlace): Promise<BrokenEntry | null> {
     if (noted === null) return null
     if (noted !== undefined) return problemOfNote(this.#store, noted)
     return { sequence: head.sequence, problem: 'the note of the last entry in the data directory cannot be read' }

@@ -1,16 +1,16 @@
 import {
   type BalancedSnapshot,
   balancedEndpoint,
+  balancingTargets,
   type ServingWorker,
-  targetsOf,
   withRequests,
   withTraffic,
 } from '../../core/balancing/balanced.ts'
-import { openCircuitOf } from '../../core/balancing/circuit-breaker.ts'
-import { unasked } from '../../core/balancing/health-check.ts'
+import { findOpenCircuit } from '../../core/balancing/circuit-breaker.ts'
+import { uncheckedHealth } from '../../core/balancing/health-check.ts'
 import { idleTimeoutMs } from '../../core/endpoints/endpoint.ts'
 import { savedEnv } from '../../core/endpoints/saved-env.ts'
-import { isHealthPath, maxConcurrencyOf, servingVariables } from '../../core/endpoints/serving.ts'
+import { isHealthPath, readMaxConcurrency, servingVariables } from '../../core/endpoints/serving.ts'
 import { isFolderImage } from '../../core/endpoints/template.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
 import { MaxWindow } from '../../core/scaling/max-window.ts'
@@ -24,7 +24,7 @@ import { resolvedServing, ServingVariables } from '../endpoints/serving-variable
 import { canResume } from './can-resume.ts'
 
 /** A worker of a load-balancing endpoint that has not ended. */
-export interface KnownWorker extends ServingWorker {
+export interface BalancedWorker extends ServingWorker {
   readonly worker: WorkerLoad
   /** Time at which this server first saw it running, of the monotonic clock; null before its start. */
   readonly runsSinceMs: number | null
@@ -68,13 +68,13 @@ export class LoadBalancer {
   readonly #targets: Targets
   readonly #traffic: Traffic
   readonly #startAware: boolean
-  readonly #workers = new Map<WorkerId, KnownWorker>()
+  readonly #workers = new Map<WorkerId, BalancedWorker>()
   readonly #settings = new Map<EndpointId, Settings>()
   readonly #peaks = new Map<EndpointId, MaxWindow>()
   /** Of each endpoint that the gateway knows, and of those with an open refresh. */
   readonly #refreshes = new Map<EndpointId, Refreshes>()
   #reads = 0
-  #learned: () => void = () => {}
+  #onNewWorker: () => void = () => {}
 
   /**
    * @param requests the request queues, which count requests and need the workers
@@ -96,7 +96,7 @@ export class LoadBalancer {
   async snapshot(id: EndpointId): Promise<EndpointSnapshot | null> {
     const snapshot = await this.#read(id)
     if (snapshot?.endpoint.type !== 'LOAD_BALANCER') return snapshot
-    return this.#withTraffic(snapshot, await this.#settingsOf(snapshot), null)
+    return this.#withTraffic(snapshot, await this.#readSettings(snapshot), null)
   }
 
   /** A snapshot that was read from the store, with the requests of the endpoint if it balances load. */
@@ -130,7 +130,7 @@ export class LoadBalancer {
 
   async #refresh(id: EndpointId, read: number, refreshes: Refreshes): Promise<EndpointSnapshot | null> {
     const snapshot = await this.#read(id)
-    const settings = snapshot?.endpoint.type === 'LOAD_BALANCER' ? await this.#settingsOf(snapshot) : null
+    const settings = snapshot?.endpoint.type === 'LOAD_BALANCER' ? await this.#readSettings(snapshot) : null
     const counts = refreshes.latest < read
     if (counts) refreshes.latest = read
     if (snapshot === null || settings === null) {
@@ -141,7 +141,7 @@ export class LoadBalancer {
     if (counts) {
       refreshes.isPublished = true
       this.#settings.set(id, settings)
-      this.#learn(snapshot, settings)
+      this.#addWorkers(snapshot, settings)
       this.#publish(snapshot, settings)
     }
     const loaded = this.#withTraffic(snapshot, settings, null)
@@ -165,7 +165,7 @@ export class LoadBalancer {
     const { endpoint, queue, requests } = snapshot
     if (requests === undefined) return
     const hasWaiting = queue.queued > 0 || requests.resumed.length > 0
-    this.#targets.setCircuit(endpoint.id, hasWaiting ? openCircuitOf(snapshot, { startFailure, nowMs }) : null)
+    this.#targets.setCircuit(endpoint.id, hasWaiting ? findOpenCircuit(snapshot, { startFailure, nowMs }) : null)
   }
 
   /** Workers with their requests, as {@link snapshot} has them. */
@@ -182,8 +182,8 @@ export class LoadBalancer {
   }
 
   /** Calls back when a refresh finds a new worker. */
-  whenLearned(learned: () => void): void {
-    this.#learned = learned
+  onNewWorker(learned: () => void): void {
+    this.#onNewWorker = learned
   }
 
   /** Number of requests that a worker has in flight. */
@@ -198,17 +198,17 @@ export class LoadBalancer {
   }
 
   /** All workers that serve requests and have not ended, as of the last refresh of their endpoints. */
-  workers(): KnownWorker[] {
+  workers(): BalancedWorker[] {
     return [...this.#workers.values()]
   }
 
   /** A worker that serves requests; undefined for one that has ended or serves none. */
-  worker(id: WorkerId): KnownWorker | undefined {
+  worker(id: WorkerId): BalancedWorker | undefined {
     return this.#workers.get(id)
   }
 
   /** Stores results of a health check, unless the worker ended in the meantime. */
-  note(id: WorkerId, found: Partial<Pick<KnownWorker, 'health' | 'servedAt' | 'healthPath'>>): void {
+  note(id: WorkerId, found: Partial<Pick<BalancedWorker, 'health' | 'servedAt' | 'healthPath'>>): void {
     const known = this.#workers.get(id)
     if (known !== undefined) this.#workers.set(id, this.#withPort({ ...known, ...found }))
   }
@@ -217,7 +217,7 @@ export class LoadBalancer {
    * The path of a worker's health check; null for a secret that was removed or is no path. A worker has the value of
    * its start, so the path does not change while this server runs.
    */
-  async healthPath({ worker: { id, owner, serves }, healthPath }: KnownWorker): Promise<string | null> {
+  async healthPath({ worker: { id, owner, serves }, healthPath }: BalancedWorker): Promise<string | null> {
     if (healthPath !== null) return healthPath
     const { HEALTH_CHECK_PATH: path = '' } = await resolvedServing(this.#ports, owner, {
       HEALTH_CHECK_PATH: serves?.healthPath ?? '/',
@@ -240,7 +240,7 @@ export class LoadBalancer {
     for (const map of [this.#settings, this.#peaks]) map.delete(id)
   }
 
-  #learn({ endpoint, workers }: EndpointSnapshot, { isFolder }: Settings): void {
+  #addWorkers({ endpoint, workers }: EndpointSnapshot, { isFolder }: Settings): void {
     const nowMs = this.#ports.clock.monotonic()
     const alive = new Set(workers.map(({ id }) => id))
     for (const { worker } of this.workers()) {
@@ -249,14 +249,14 @@ export class LoadBalancer {
     for (const worker of workers) {
       if (worker.serves === null) continue
       const known = this.#workers.get(worker.id)
-      if (known === undefined) this.#learned()
+      if (known === undefined) this.#onNewWorker()
       const runsSinceMs = known?.runsSinceMs ?? (worker.startedAtMs === null ? null : nowMs)
       const isLeaving = known?.isLeaving === true || worker.state === 'DRAINING' || worker.state === 'STOPPING'
       const port = known?.port ?? (isFolder ? 0 : worker.serves.healthPort)
       const isSame = known !== undefined && known.worker.thawedAtMs === worker.thawedAtMs
       // Health from before a freeze no longer counts.
-      const health = isSame ? known.health : unasked(nowMs, worker.readyAtMs !== null)
-      if (known !== undefined && !isSame) this.#learned()
+      const health = isSame ? known.health : uncheckedHealth(nowMs, worker.readyAtMs !== null)
+      if (known !== undefined && !isSame) this.#onNewWorker()
       const servedAt: ServedAt | null = known?.servedAt ?? null
       const healthPath = known?.healthPath ?? null
       const next = { worker, runsSinceMs, isLeaving, port, health, servedAt, healthPath }
@@ -265,12 +265,12 @@ export class LoadBalancer {
   }
 
   /** The driver chooses the ports of workers without a container. */
-  #withPort(known: KnownWorker): KnownWorker {
+  #withPort(known: BalancedWorker): BalancedWorker {
     return known.port === 0 && known.servedAt !== null ? { ...known, port: known.servedAt.health.port } : known
   }
 
   #publish(snapshot: EndpointSnapshot, { maxConcurrency }: Settings): void {
-    const targets = targetsOf(snapshot.workers, id => this.#workers.get(id)).map(target =>
+    const targets = balancingTargets(snapshot.workers, id => this.#workers.get(id)).map(target =>
       this.#workers.get(target.workerId)?.isLeaving === true ? { ...target, state: 'draining' as const } : target,
     )
     this.#targets.keep(balancedEndpoint(snapshot, maxConcurrency), targets)
@@ -288,7 +288,7 @@ export class LoadBalancer {
   /**
    * A change of the environment makes a new version; a change of a secret does not, so the limit is read each time.
    */
-  async #settingsOf({ endpoint }: EndpointSnapshot): Promise<Settings> {
+  async #readSettings({ endpoint }: EndpointSnapshot): Promise<Settings> {
     const { id, owner, templateId, version } = endpoint
     const known = this.#settings.get(id)
     if (known?.version === version) return this.#withLimit(owner, known)
@@ -299,6 +299,6 @@ export class LoadBalancer {
   }
 
   async #withLimit(owner: OwnerId, settings: Settings): Promise<Settings> {
-    return { ...settings, maxConcurrency: maxConcurrencyOf(await this.#variables.of(owner, settings.env)) }
+    return { ...settings, maxConcurrency: readMaxConcurrency(await this.#variables.of(owner, settings.env)) }
   }
 }

@@ -47,7 +47,7 @@ export interface Bill {
   readonly totals: Amounts
 }
 
-function boundsOf(time: BillingTime, nowMs: number): readonly number[] {
+function readBounds(time: BillingTime, nowMs: number): readonly number[] {
   const result = billingBounds(time, nowMs)
   if ('problems' in result) throw invalidFields(result.problems)
   return result.bounds
@@ -71,7 +71,7 @@ export class BillCalculator {
 
   /** The requested time in whole buckets. @throws AppError `invalid` with all its problems */
   span(time: BillingTime): Pick<Bill, 'size' | 'startMs' | 'endMs'> {
-    const bounds = boundsOf(time, this.#ports.clock.now())
+    const bounds = readBounds(time, this.#ports.clock.now())
     return { size: time.size, startMs: bounds[0]!, endMs: bounds.at(-1)! }
   }
 
@@ -83,7 +83,7 @@ export class BillCalculator {
   async bill(owner: OwnerId, time: BillingTime, endpointId: EndpointId | null): Promise<Bill> {
     const { store, clock } = this.#ports
     const nowMs = clock.now()
-    const bounds = boundsOf(time, nowMs)
+    const bounds = readBounds(time, nowMs)
     const asked: UsageQuery = { owner, endpointId, bounds }
     const [jobs, workers] = await Promise.all([store.usage.jobs(asked), store.usage.workers(asked, nowMs)])
     if (jobs.nextMs !== null || workers.nextMs !== null) {
@@ -130,7 +130,7 @@ export class BillCalculator {
   }
 }
 
-interface Used {
+interface EndpointUsage {
   readonly startMs: number
   readonly endpointId: EndpointId
   jobs: JobUsage
@@ -138,9 +138,9 @@ interface Used {
 }
 
 /** One item for each bucket and endpoint, the oldest bucket first. */
-function joined(jobs: readonly JobUsageSum[], workers: readonly WorkerUsageSum[]): Used[] {
-  const usedByName = new Map<string, Used>()
-  const of = ({ startMs, endpointId }: JobUsageSum | WorkerUsageSum): Used => {
+function joined(jobs: readonly JobUsageSum[], workers: readonly WorkerUsageSum[]): EndpointUsage[] {
+  const usedByName = new Map<string, EndpointUsage>()
+  const of = ({ startMs, endpointId }: JobUsageSum | WorkerUsageSum): EndpointUsage => {
     const name = `${startMs} ${endpointId}`
     const used = usedByName.get(name) ?? { startMs, endpointId, jobs: NO_JOB_USAGE, flavors: [] }
     usedByName.set(name, used)

@@ -21,7 +21,7 @@ import { distinctProblems, type FieldProblem, fieldProblem } from '../../core/fi
 import { typesHere } from '../../core/hardware/inventory.ts'
 import type { EndpointId, OwnerId, TemplateId, WorkerId } from '../../core/ids.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
-import { fallbackOf } from '../../core/scaling/rollout.ts'
+import { findFallback } from '../../core/scaling/rollout.ts'
 import type { StopReason } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { ReleaseOptions } from '../../ports/store/management-store.ts'
@@ -32,7 +32,7 @@ import { onePage } from '../paging.ts'
 import { retryOnConflict } from '../retry-on-conflict.ts'
 import { shortId } from '../short-id.ts'
 import type { EndpointDomains } from './endpoint-domains.ts'
-import { type Changer, ownerOf, requireFolderRight } from './host-folders.ts'
+import { type Changer, changedAccount, requireFolderRight } from './host-folders.ts'
 import { savedTemplateProblems } from './templates.ts'
 
 /** Above this number of endpoints, one read of all templates is cheaper than a read of each. */
@@ -55,7 +55,7 @@ export interface WithTemplate {
 export type OwnTemplate = Partial<TemplateInput> & { readonly image: string }
 
 /** A value, or a function of the current endpoint and template that returns it. */
-export type GivenEndpoint<Value> = Value | ((endpoint: Endpoint, template: Template) => Value)
+export type EndpointUpdate<Value> = Value | ((endpoint: Endpoint, template: Template) => Value)
 
 /** A new endpoint to save. */
 export interface NewEndpoint {
@@ -72,12 +72,12 @@ export interface NewEndpoint {
 /** A change of an endpoint to save. Fields that are left out stay as they are. */
 export interface EndpointChange {
   readonly id: EndpointId
-  readonly changes?: GivenEndpoint<EndpointChanges>
+  readonly changes?: EndpointUpdate<EndpointChanges>
   /**
    * Changes of its template. A template that is shared or listed stays as it is, and the endpoint gets a copy of its
    * own. An environment replaces all variables of the endpoint.
    */
-  readonly template?: GivenEndpoint<Partial<TemplateInput>>
+  readonly template?: EndpointUpdate<Partial<TemplateInput>>
   /** True to refuse an idleTimeout without an effect; it is saved otherwise. */
   readonly refusesUnusedIdleTimeout?: boolean
   /** Makes a new version in any case, with these properties. */
@@ -90,7 +90,7 @@ export interface SavedEndpoint extends WithTemplate {
 }
 
 /** Operations of {@link Endpoints} on workers; the fleet implements them. */
-export interface EndpointWorkers {
+export interface WorkerActions {
   /** Gives a worker no more work; it is stopped when it holds none. */
   drain(id: WorkerId, reason: StopReason): Promise<void>
   /** Ends a worker at once. */
@@ -100,19 +100,13 @@ export interface EndpointWorkers {
 /** The endpoints of accounts: their configurations, their own templates, and the end of their workers. */
 export class Endpoints {
   readonly #ports: Ports
-  readonly #workers: EndpointWorkers
+  readonly #workers: WorkerActions
   readonly #quotas: Quotas
   readonly #domains: EndpointDomains
   readonly #deletesRunning: boolean
 
   /** @param deletesRunning true if endpoints of all accounts can be removed while they may have workers */
-  constructor(
-    ports: Ports,
-    workers: EndpointWorkers,
-    quotas: Quotas,
-    domains: EndpointDomains,
-    deletesRunning = false,
-  ) {
+  constructor(ports: Ports, workers: WorkerActions, quotas: Quotas, domains: EndpointDomains, deletesRunning = false) {
     this.#ports = ports
     this.#workers = workers
     this.#quotas = quotas
@@ -140,9 +134,9 @@ export class Endpoints {
     })
   }
 
-  async #plannedNew(by: Changer, { config: given, runs, wantedId }: NewEndpoint): Promise<Plan> {
+  async #plannedNew(by: Changer, { config: given, runs, wantedId }: NewEndpoint): Promise<CheckedSave> {
     const config = tidied(given)
-    const owner = ownerOf(by)
+    const owner = changedAccount(by)
     const own = typeof runs === 'string' ? undefined : await this.#namedTemplate(owner, config.name, runs)
     const linked = typeof runs === 'string' ? await this.#ports.store.templates.find(owner, runs) : null
     const template = own ?? linked
@@ -161,9 +155,9 @@ export class Endpoints {
   }
 
   /** Null where the endpoint got another template between two reads. */
-  async #plannedChange(by: Changer, change: EndpointChange): Promise<Plan | null> {
+  async #plannedChange(by: Changer, change: EndpointChange): Promise<CheckedSave | null> {
     const { id, changes = {}, template: templateChanges = {}, release } = change
-    const owner = ownerOf(by)
+    const owner = changedAccount(by)
     const { templates } = this.#ports.store
     const old = await this.find(owner, id)
     const oldTemplate = await templates.find(owner, old.templateId)
@@ -201,7 +195,7 @@ export class Endpoints {
   }
 
   /** Acts while the account may have the endpoint and its workers. */
-  #withinLimits<Done>({ endpoint, before }: Plan, act: () => Promise<Done>): Promise<Done> {
+  #withinLimits<Done>({ endpoint, before }: CheckedSave, act: () => Promise<Done>): Promise<Done> {
     const { owner, workersMin } = endpoint
     const more = workersMin - (before?.endpoint.workersMin ?? 0)
     const keepingWorkers = () => this.#quotas.keepingWorkers(owner, more, act)
@@ -210,7 +204,7 @@ export class Endpoints {
   }
 
   /** Writes an endpoint; false where it has changed since it was read. */
-  async #stored({ endpoint, before, own, release }: Write): Promise<boolean> {
+  async #stored({ endpoint, before, own, release }: EndpointWrite): Promise<boolean> {
     const { store, clock, emit, notifier } = this.#ports
     const { id, owner, version } = endpoint
     const old = before?.endpoint ?? null
@@ -272,7 +266,7 @@ export class Endpoints {
   /**
    * The templates of endpoints of one owner, in as few reads as possible. Endpoints that were deleted are left out.
    */
-  async templatesOf(endpoints: readonly Endpoint[]): Promise<ReadonlyMap<Endpoint, Template>> {
+  async readTemplates(endpoints: readonly Endpoint[]): Promise<ReadonlyMap<Endpoint, Template>> {
     const { templates } = this.#ports.store
     const many = endpoints.length > FEW ? await templates.ofEndpoints(endpoints[0]!.owner) : []
     const known = new Map(many.map(template => [template.id, template]))
@@ -293,7 +287,7 @@ export class Endpoints {
   }
 
   /** The endpoint's workers that have not ended. */
-  async workersOf(endpoint: Endpoint): ReturnType<WorkerStore['list']> {
+  async listWorkers(endpoint: Endpoint): ReturnType<WorkerStore['list']> {
     return (await this.#ports.store.workers.list(endpoint.id)).filter(worker => worker.state !== 'EXITED')
   }
 
@@ -406,7 +400,7 @@ export class Endpoints {
     if (problem !== null) throw invalidFields([problem])
     const rollout = await this.#ports.store.releases.rollout(before.id, before.version)
     if (rollout.wasReady && rollout.canary === null) return
-    if (fallbackOf({ rollout, endpoint: after }) !== null) return
+    if (findFallback({ rollout, endpoint: after }) !== null) return
     const what = 'no worker of another release was ever ready, so none could continue beside a canary'
     throw new AppError('conflict', `endpoint ${before.id}: ${what}; leave rollout out`)
   }
@@ -428,7 +422,7 @@ function stillRunning(id: EndpointId): string {
 }
 
 /** A write of an endpoint. */
-interface Write {
+interface EndpointWrite {
   readonly endpoint: Endpoint
   /** Null for a new one. */
   readonly before: Pick<WithTemplate, 'endpoint'> | null
@@ -438,7 +432,7 @@ interface Write {
 }
 
 /** A save with everything about it checked. */
-interface Plan extends Write, WithTemplate {
+interface CheckedSave extends EndpointWrite, WithTemplate {
   readonly before: WithTemplate | null
 }
 
@@ -447,7 +441,7 @@ function omitted<Value extends object, Name extends keyof Value>(value: Value, n
   return rest
 }
 
-function settled<Value extends object>(given: GivenEndpoint<Value>, { endpoint, template }: WithTemplate): Value {
+function settled<Value extends object>(given: EndpointUpdate<Value>, { endpoint, template }: WithTemplate): Value {
   return typeof given === 'function' ? given(endpoint, template) : given
 }
 

@@ -59,7 +59,7 @@ export interface FolderSettings {
 }
 
 /** A caller's endpoint with what it runs. */
-interface Known {
+interface FolderEndpoint {
   readonly endpoint: Endpoint | null
   readonly template: Template
 }
@@ -82,17 +82,17 @@ export async function ensureFolderEndpoint(
   // The person who starts the server is the operator, who may choose folders of the machine.
   const by = { owner, operator: true }
   const image = tag === null ? `dir:${path}` : `${repository}:${tag}`
-  const known = await knownOf(parts, owner, folder)
+  const known = await findFolderEndpoint(parts, owner, folder)
   const args = settings.args ?? known?.template.args ?? ''
   const failure = tag === null ? await driver.check(`dir:${path}`, args, type) : null
   if (failure !== null) throw new WorkerStartError(failure)
-  const compute = await computeOf(parts, folder, known?.endpoint ?? null)
+  const compute = await chooseCompute(parts, folder, known?.endpoint ?? null)
   if (known?.endpoint != null) {
     const runs = {
       ...(known.template.image === image ? {} : { image }),
       ...(known.template.args === args ? {} : { args }),
     }
-    const changes = changesOf(known.endpoint, { type, compute, workersMax: settings.workersMax })
+    const changes = endpointChanges(known.endpoint, { type, compute, workersMax: settings.workersMax })
     if (Object.keys(runs).length > 0) await templates.save(by, { id: known.template.id, changes: runs })
     const { id } = known.endpoint
     return Object.keys(changes).length > 0
@@ -121,12 +121,16 @@ export async function ensureFolderEndpoint(
  * own, which it gets with the first change of its environment. Else a template for the folder, whose endpoint was
  * deleted.
  */
-async function knownOf(parts: FolderParts, owner: OwnerId, { path, repository }: WorkerFolder): Promise<Known | null> {
+async function findFolderEndpoint(
+  parts: FolderParts,
+  owner: OwnerId,
+  { path, repository }: WorkerFolder,
+): Promise<FolderEndpoint | null> {
   const { store, endpoints } = parts
   const isOurs = ({ image, isServerless }: Template) =>
     isServerless && (image === `dir:${path}` || image.startsWith(`${repository}:`))
   const all = await store.endpoints.list(owner)
-  const templateOf = await endpoints.templatesOf(all)
+  const templateOf = await endpoints.readTemplates(all)
   for (const endpoint of all) {
     const template = templateOf.get(endpoint)
     if (template !== undefined && isOurs(template)) return { endpoint, template }
@@ -138,7 +142,7 @@ async function knownOf(parts: FolderParts, owner: OwnerId, { path, repository }:
 const CPU: Compute = { kind: 'cpu', configs: [{ flavor: 'cpu3g', vcpuCount: 2 }] }
 
 /** @param existing the endpoint as it is; null for a new one */
-async function computeOf(
+async function chooseCompute(
   { machine }: FolderParts,
   { settings: { gpu, gpuCount } = {}, prefersCpu = false }: WorkerFolder,
   existing: Endpoint | null,
@@ -164,9 +168,9 @@ async function computeOf(
   return { kind: 'gpu', ...choice, count: gpuCount ?? count, allowedCudaVersions, minCudaVersion }
 }
 
-type Wanted = Pick<EndpointConfig, 'type' | 'compute'> & { readonly workersMax: number | undefined }
+type FolderConfig = Pick<EndpointConfig, 'type' | 'compute'> & { readonly workersMax: number | undefined }
 
-function changesOf(endpoint: Endpoint, { type, compute, workersMax }: Wanted): Partial<EndpointConfig> {
+function endpointChanges(endpoint: Endpoint, { type, compute, workersMax }: FolderConfig): Partial<EndpointConfig> {
   return {
     ...(endpoint.type === type ? {} : { type, scaler: SCALER_DEFAULTS[type] }),
     ...(JSON.stringify(endpoint.compute) === JSON.stringify(compute) ? {} : { compute }),

@@ -7,7 +7,7 @@ import { choosesFolderRun, type FolderRun, OPERATOR_FOLDERS, OPERATOR_KEYS } fro
 export type Changer = OwnerId | Pick<Caller, 'owner' | 'operator'>
 
 /** The account in which something is made or changed. */
-export function ownerOf(by: Changer): OwnerId {
+export function changedAccount(by: Changer): OwnerId {
   return typeof by === 'string' ? by : by.owner
 }
 
@@ -18,6 +18,6 @@ export function ownerOf(by: Changer): OwnerId {
  */
 export function requireFolderRight(by: Changer, after: FolderRun, before: FolderRun | null): void {
   if (!choosesFolderRun(after, before)) return
-  if (ownerOf(by) !== DEFAULT_OWNER) throw new AppError('forbidden', OPERATOR_FOLDERS)
+  if (changedAccount(by) !== DEFAULT_OWNER) throw new AppError('forbidden', OPERATOR_FOLDERS)
   if (typeof by === 'string' || !by.operator) throw new AppError('forbidden', OPERATOR_KEYS)
 }

@@ -2,15 +2,15 @@ import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { notFound } from '../../core/errors.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import type { Ports } from '../../ports/ports.ts'
-import { KnownRows } from '../known-rows.ts'
+import { CachedRows } from '../known-rows.ts'
 
 /** Endpoints in memory, so that the calls of a job do not read its endpoint each time. */
-export class KnownEndpoints {
+export class CachedEndpoints {
   /** The rows, for the layer that drops them after a change. */
-  readonly rows: KnownRows<EndpointId, Endpoint>
+  readonly rows: CachedRows<EndpointId, Endpoint>
 
   constructor({ store, clock }: Pick<Ports, 'store' | 'clock'>) {
-    this.rows = new KnownRows(id => store.endpoints.find(id), clock)
+    this.rows = new CachedRows(id => store.endpoints.find(id), clock)
   }
 
   /**

@@ -2,7 +2,7 @@ import type { KeptRelease } from '../../core/endpoints/release.ts'
 import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import type { EndpointId, JobId, WorkerId } from '../../core/ids.ts'
 import { failuresText } from '../../core/scaling/rollout.ts'
-import { verdictOf } from '../../core/scaling/rollout-judge.ts'
+import { judgeRelease } from '../../core/scaling/rollout-judge.ts'
 import type { Emit, EventName, Events } from '../../events.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { JudgedRelease, WorkerResults } from '../../ports/store/management-store.ts'
@@ -89,14 +89,14 @@ export class ReleaseResults {
   async #judge({ endpointId, version, readyAtMs, results, good }: JudgedRelease): Promise<void> {
     const { releases } = this.#ports.store
     const nowMs = this.#ports.clock.now()
-    const verdict = verdictOf({ results, readyAtMs, good: good?.results ?? null }, nowMs)
+    const verdict = judgeRelease({ results, readyAtMs, good: good?.results ?? null }, nowMs)
     if (verdict === 'open') return
     if (verdict === 'over' || good === null) return releases.endTrial(endpointId, version)
     await this.#stop({ endpointId, version, results, good }, nowMs)
   }
 
   async #stop(
-    { endpointId, version, results, good }: Pick<JudgedRelease, 'endpointId' | 'version' | 'results'> & Good,
+    { endpointId, version, results, good }: Pick<JudgedRelease, 'endpointId' | 'version' | 'results'> & JudgedAgainst,
     nowMs: number,
   ): Promise<void> {
     const { store, emit, notifier } = this.#ports
@@ -168,7 +168,7 @@ function declines(release: KeptRelease | null): boolean {
   return kept != null && savedEnv(kept.endpoint, kept.template)[JUDGE_VARIABLE] === 'off'
 }
 
-interface Good {
+interface JudgedAgainst {
   readonly good: NonNullable<JudgedRelease['good']>
 }
 

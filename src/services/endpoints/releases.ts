@@ -13,18 +13,18 @@ import { AppError, invalidFields, notFound } from '../../core/errors.ts'
 import { type FieldProblem, fieldProblem } from '../../core/field-problem.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import {
+  findRolloutState,
   mayStop,
   plannedRelease,
   type RolloutState,
   rolloutProblem,
-  rolloutStateOf,
 } from '../../core/scaling/rollout.ts'
 import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
 import { secretNames } from '../../core/secrets/secret.ts'
 import type { StartFailure } from '../../core/workers/start-failure.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Endpoints } from './endpoints.ts'
-import { type Changer, ownerOf } from './host-folders.ts'
+import { type Changer, changedAccount } from './host-folders.ts'
 
 /** A release with the number of workers that run it. */
 export interface ListedRelease extends Release {
@@ -91,7 +91,7 @@ export class Releases {
   async find(owner: OwnerId, id: EndpointId, version: number): Promise<ShownRelease> {
     const { workers } = await this.#snapshot(owner, id)
     const versions = workers.map(worker => worker.version)
-    return counted(await this.#found(id, version), versions)
+    return counted(await this.#require(id, version), versions)
   }
 
   /**
@@ -104,9 +104,9 @@ export class Releases {
    *   removed; `forbidden` as services/endpoints/host-folders.ts says
    */
   async rollBack(by: Changer, id: EndpointId, version: number): Promise<ShownRelease> {
-    const owner = ownerOf(by)
+    const owner = changedAccount(by)
     const { version: present } = await this.#endpoints.find(owner, id)
-    const { configuration, image } = await this.#found(id, version)
+    const { configuration, image } = await this.#require(id, version)
     if (version === present) throw new AppError('conflict', isPresent(id, version))
     if (configuration === null) throw new AppError('conflict', notKept(id, version))
     const missing = await this.#missingSecrets(owner, savedEnv(configuration.endpoint, configuration.template))
@@ -149,7 +149,7 @@ export class Releases {
   async #rollout(snapshot: EndpointSnapshot): Promise<Rollout> {
     const { endpoint, rollout, workers } = snapshot
     const failure = mayStop(rollout) ? await this.#workers.startFailure(endpoint) : null
-    const state = rolloutStateOf(snapshot, failure)
+    const state = findRolloutState(snapshot, failure)
     const { snapshot: planned, template, canary } = plannedRelease(snapshot, failure)
     const latest = workersOnLatest(
       endpoint.version,
@@ -166,7 +166,7 @@ export class Releases {
     }
   }
 
-  async #found(id: EndpointId, version: number): Promise<KeptRelease> {
+  async #require(id: EndpointId, version: number): Promise<KeptRelease> {
     const release = await this.#ports.store.releases.find(id, version)
     if (release === null) throw notFound('release', `${version} of endpoint ${id}`)
     return release

@@ -17,7 +17,7 @@ import { mapConcurrently } from '../map-concurrently.ts'
 import { onePage } from '../paging.ts'
 import { retryOnConflict } from '../retry-on-conflict.ts'
 import { shortId } from '../short-id.ts'
-import { type Changer, ownerOf, requireFolderRight } from './host-folders.ts'
+import { type Changer, changedAccount, requireFolderRight } from './host-folders.ts'
 import { imageRefusal } from './image-access.ts'
 
 /** Limit of parallel reads where each endpoint is read on its own. */
@@ -29,7 +29,7 @@ const CONCURRENCY = 16
 export type TemplateChanges = Partial<TemplateInput> | ((before: Template) => Partial<TemplateInput>)
 
 /** A new template to save, or a change of one. */
-export type WantedTemplate =
+export type TemplateToSave =
   | { readonly config: TemplateInput }
   | { readonly id: TemplateId; readonly changes: TemplateChanges }
 
@@ -56,7 +56,7 @@ export class Templates {
    * @throws AppError `invalid` with all failures, the taken name among them; `not_found`; `conflict` past a limit of
    *   the account, or when others keep changing it; `forbidden` as services/endpoints/host-folders.ts says
    */
-  save(by: Changer, wanted: WantedTemplate, isTried = false): Promise<SavedTemplate> {
+  save(by: Changer, wanted: TemplateToSave, isTried = false): Promise<SavedTemplate> {
     if (!('id' in wanted)) return this.#create(by, wanted.config, isTried)
     return retryOnConflict(`template ${wanted.id}`, () => this.#change(by, wanted.id, wanted.changes, isTried))
   }
@@ -64,7 +64,7 @@ export class Templates {
   async #create(by: Changer, given: TemplateInput, isTried: boolean): Promise<SavedTemplate> {
     const { random, clock, driver, store } = this.#ports
     const input = { ...given, image: driver.savedImage(given.image) }
-    const owner = ownerOf(by)
+    const owner = changedAccount(by)
     requireFolderRight(by, { template: input, config: null }, null)
     const problems = await savedTemplateProblems(this.#ports, owner, input)
     if (problems.length > 0) throw invalidFields(problems)
@@ -112,7 +112,7 @@ export class Templates {
     changes: TemplateChanges,
   ): Promise<{ readonly template: Template; readonly before: Template }> {
     const { store, driver } = this.#ports
-    const owner = ownerOf(by)
+    const owner = changedAccount(by)
     const before = await this.find(owner, id)
     const changed = { ...before, ...(typeof changes === 'function' ? changes(before) : changes) }
     const template = { ...changed, image: driver.savedImage(changed.image) }

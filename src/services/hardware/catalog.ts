@@ -1,5 +1,5 @@
 import { CATALOG_PRICES, dollars, hourlyPrice, type PriceList } from '../../core/billing/prices.ts'
-import { type Availability, availabilityOf, cpuAvailability } from '../../core/hardware/catalog.ts'
+import { type Availability, availabilityFromCount, cpuAvailability } from '../../core/hardware/catalog.ts'
 import { CPU_FLAVORS, type CpuFlavor, GPU_POOLS } from '../../core/hardware/catalog-data.ts'
 import { DATA_CENTERS, type DataCenter, GPU_TYPES, type GpuType } from '../../core/hardware/catalog-types.ts'
 import { cataloged, gpuKey, typesHere } from '../../core/hardware/inventory.ts'
@@ -95,7 +95,7 @@ export class Catalog {
 
   /** Stock for more workers with `count` GPUs of a type, all running at once. */
   gpuAvailability({ free }: Pick<PricedGpu, 'free'>, count: number): Availability {
-    return free === null ? UNKNOWN_STOCK : availabilityOf(Math.floor(free / count))
+    return free === null ? UNKNOWN_STOCK : availabilityFromCount(Math.floor(free / count))
   }
 
   /** All CPU flavors that endpoints can use. */

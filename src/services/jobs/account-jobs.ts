@@ -6,16 +6,16 @@ import {
   joinedPage,
   type ListPart,
   type Page,
+  type PagePosition,
   type PageRequest,
-  type Position,
+  readSlice,
   type Slice,
-  sliceOf,
 } from '../../core/pages.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { mapConcurrently } from '../map-concurrently.ts'
 
 /** Endpoints of an account: some of them, or null for all. */
-export type SomeEndpoints = readonly EndpointId[] | null
+export type EndpointSelection = readonly EndpointId[] | null
 
 /** Maximum number of endpoints that are read at the same time. */
 const CONCURRENCY = 16
@@ -42,19 +42,19 @@ export class AccountJobs {
    * @param endpoints those of this account that the caller may read
    * @throws AppError `invalid` for a cursor that no page had
    */
-  async jobs(owner: OwnerId, endpoints: SomeEndpoints, { filter, page }: JobListing): Promise<Page<JobSummary>> {
+  async jobs(owner: OwnerId, endpoints: EndpointSelection, { filter, page }: JobListing): Promise<Page<JobSummary>> {
     const { store, clock } = this.#ports
-    const slice = sliceOf(page)
+    const slice = readSlice(page)
     const request = { filter, nowMs: clock.now(), withRecords: this.#withRecords }
     const partOf = async (limit: number, maxRead: number, endpointId: EndpointId | null) => {
       const asked = { ...request, maxRead, slice: { ...slice, limit } }
       const { jobs, readUntil } = await (endpointId === null
         ? store.jobRecords.listOfOwner({ ...asked, owner })
         : store.jobRecords.list({ ...asked, endpointId }))
-      return { items: jobs, readUntil: endOf(jobs, limit, readUntil) }
+      return { items: jobs, readUntil: partEnd(jobs, limit, readUntil) }
     }
     if (endpoints === null) return joinedPage([await partOf(slice.limit, MAX_JOBS_READ, null)], slice.limit - 1)
-    const share = shareOf(slice, endpoints)
+    const share = itemsPerEndpoint(slice, endpoints)
     const maxRead = Math.max(READ.least, Math.floor(READ.together / Math.max(1, endpoints.length)))
     const parts = await mapConcurrently(endpoints, CONCURRENCY, id =>
       partOf(share, Math.min(maxRead, MAX_JOBS_READ), id),
@@ -67,30 +67,30 @@ export class AccountJobs {
    * @param endpoints as of {@link jobs}
    * @throws AppError `invalid` for a cursor that no page had
    */
-  async batches(owner: OwnerId, endpoints: SomeEndpoints, page: PageRequest): Promise<Page<Batch>> {
+  async batches(owner: OwnerId, endpoints: EndpointSelection, page: PageRequest): Promise<Page<Batch>> {
     const { store, clock } = this.#ports
-    const slice = sliceOf(page)
+    const slice = readSlice(page)
     const nowMs = clock.now()
     const partOf = async (
       limit: number,
       of: { owner: OwnerId } | { endpointId: EndpointId },
     ): Promise<ListPart<Batch>> => {
       const items = await store.batches.listBefore(of, nowMs, { ...slice, limit })
-      return { items, readUntil: endOf(items, limit, null) }
+      return { items, readUntil: partEnd(items, limit, null) }
     }
     if (endpoints === null) return joinedPage([await partOf(slice.limit, { owner })], slice.limit - 1)
-    const share = shareOf(slice, endpoints)
+    const share = itemsPerEndpoint(slice, endpoints)
     const parts = await mapConcurrently(endpoints, CONCURRENCY, endpointId => partOf(share, { endpointId }))
     return joinedPage(parts, slice.limit - 1)
   }
 }
 
 /** Items that one of several endpoints gives to a page. */
-function shareOf({ limit }: Slice, endpoints: readonly EndpointId[]): number {
+function itemsPerEndpoint({ limit }: Slice, endpoints: readonly EndpointId[]): number {
   return Math.min(limit, Math.max(2, Math.floor(MAX_JOINED / Math.max(1, endpoints.length))))
 }
 
 /** The end of the read part: that of a full part is its last item. */
-function endOf(items: readonly Position[], limit: number, readUntil: Position | null): Position | null {
+function partEnd(items: readonly PagePosition[], limit: number, readUntil: PagePosition | null): PagePosition | null {
   return items.length >= limit ? (items.at(-1) ?? readUntil) : readUntil
 }

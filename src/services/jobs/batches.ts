@@ -22,7 +22,7 @@ const SETTLE = 20
 const PAGE_BYTES = 20_971_520
 
 /** Start and maximum length of a page of a list. */
-export interface PageOf {
+export interface PageBounds {
   readonly offset: number
   readonly limit: number
 }
@@ -56,12 +56,12 @@ export class Batches {
     const { store, clock, random } = this.#ports
     const nowMs = clock.now()
     const { id: endpointId, owner } = endpoint
-    const once = onceOf('', key, nowMs)
+    const once = batchOnceKey('', key, nowMs)
     await this.#admit(endpoint, requests, once)
     const draft = { id: `batch-${random.uuid()}` as BatchId, owner, endpointId, name, webhook }
     const own = requests.map(request => this.#draftRequest(endpoint, request))
     const answer = await store.batches.create(draft, own, nowMs, once)
-    return batchOf(answer, notFound('endpoint', endpointId))
+    return batchFromAnswer(answer, notFound('endpoint', endpointId))
   }
 
   /**
@@ -76,11 +76,11 @@ export class Batches {
     key: string | undefined,
   ): Promise<Batch> {
     const nowMs = this.#ports.clock.now()
-    const once = onceOf(batchId, key, nowMs)
+    const once = batchOnceKey(batchId, key, nowMs)
     await this.#admit(endpoint, requests, once)
     const own = requests.map(request => this.#draftRequest(endpoint, request))
     const answer = await this.#ports.store.batches.add(endpoint.id, batchId, own, nowMs, once)
-    return batchOf(answer, notFound('batch', batchId))
+    return batchFromAnswer(answer, notFound('batch', batchId))
   }
 
   /**
@@ -104,7 +104,7 @@ export class Batches {
     const { store, clock } = this.#ports
     const answer = await store.batches.drop(endpointId, batchId, requestId, clock.now())
     if (answer === 'absent') throw notFound('request', requestId)
-    return batchOf(answer, notFound('batch', batchId))
+    return batchFromAnswer(answer, notFound('batch', batchId))
   }
 
   /** @param name null removes the name @throws AppError `not_found` */
@@ -121,7 +121,10 @@ export class Batches {
    */
   async finalize(endpointId: EndpointId, batchId: BatchId): Promise<Batch> {
     const { store, clock } = this.#ports
-    const batch = batchOf(await store.batches.finalize(endpointId, batchId, clock.now()), notFound('batch', batchId))
+    const batch = batchFromAnswer(
+      await store.batches.finalize(endpointId, batchId, clock.now()),
+      notFound('batch', batchId),
+    )
     return this.#settled(batch)
   }
 
@@ -131,7 +134,10 @@ export class Batches {
    */
   async cancel(endpointId: EndpointId, batchId: BatchId): Promise<Batch> {
     const { store, clock, notifier } = this.#ports
-    const batch = batchOf(await store.batches.cancel(endpointId, batchId, clock.now()), notFound('batch', batchId))
+    const batch = batchFromAnswer(
+      await store.batches.cancel(endpointId, batchId, clock.now()),
+      notFound('batch', batchId),
+    )
     if (batch.webhook !== null && batch.finishedAtMs !== null) notifier.publish('webhooks')
     return this.#settled(batch)
   }
@@ -144,7 +150,7 @@ export class Batches {
   }
 
   /** Batches of an endpoint, newest first. */
-  list(endpointId: EndpointId, { offset, limit }: PageOf): Promise<BatchPage<Batch>> {
+  list(endpointId: EndpointId, { offset, limit }: PageBounds): Promise<BatchPage<Batch>> {
     return this.#ports.store.batches.list(endpointId, this.#ports.clock.now(), offset, limit)
   }
 
@@ -155,7 +161,7 @@ export class Batches {
   async requests(
     endpointId: EndpointId,
     batchId: BatchId,
-    { offset, limit }: PageOf,
+    { offset, limit }: PageBounds,
   ): Promise<BatchPage<BatchRequest>> {
     await this.find(endpointId, batchId)
     return this.#ports.store.batches.requests(batchId, offset, limit, PAGE_BYTES)
@@ -220,11 +226,11 @@ export class Batches {
 }
 
 /** Tabs keep these apart from the keys of run and runsync, which have none. */
-function onceOf(batch: string, key: string | undefined, nowMs: number): OnceKey | null {
+function batchOnceKey(batch: string, key: string | undefined, nowMs: number): OnceKey | null {
   return key === undefined ? null : { key: `batch\t${batch}\t${key}`, expiresAtMs: nowMs + IDEMPOTENCY_MS }
 }
 
-function batchOf(answer: BatchAnswer, whenGone: AppError): Batch {
+function batchFromAnswer(answer: BatchAnswer, whenGone: AppError): Batch {
   if (answer === null) throw whenGone
   if ('refused' in answer) throw new AppError(answer.refused.code, answer.refused.message)
   return answer.batch

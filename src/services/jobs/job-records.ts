@@ -13,7 +13,7 @@ import {
   type JobSummary,
 } from '../../core/jobs/job-record.ts'
 import type { Submission } from '../../core/jobs/submission.ts'
-import { cursorOf, type Page, pageOf, sliceOf } from '../../core/pages.ts'
+import { cursorAfter, type Page, pageFromRows, readSlice } from '../../core/pages.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { mapConcurrently } from '../map-concurrently.ts'
 import type { Jobs, SubmissionOrigin } from './jobs.ts'
@@ -43,10 +43,10 @@ export interface GroupedErrors {
 }
 
 /** A change of many jobs. */
-export type ManyChange = 'cancel' | 'retry'
+export type BulkChange = 'cancel' | 'retry'
 
 /** Result of a change of the jobs that a filter means. */
-export interface ManyChanged {
+export interface BulkResult {
   /** Number of jobs that can be changed: those in a state that allows it, whose result still exists. */
   readonly matched: number
   /** Number of jobs that were changed; 0 in a dry run. */
@@ -76,7 +76,7 @@ export class JobRecords {
    */
   async list(endpointId: EndpointId, { filter, page }: JobListing): Promise<Page<JobSummary>> {
     const { store, clock } = this.#ports
-    const slice = sliceOf(page)
+    const slice = readSlice(page)
     const { jobs, readUntil } = await store.jobRecords.list({
       endpointId,
       filter,
@@ -85,8 +85,8 @@ export class JobRecords {
       nowMs: clock.now(),
       withRecords: this.#withRecords,
     })
-    const { items, nextCursor } = pageOf(jobs, slice)
-    return { items, nextCursor: nextCursor ?? (readUntil === null ? null : cursorOf(readUntil)) }
+    const { items, nextCursor } = pageFromRows(jobs, slice)
+    return { items, nextCursor: nextCursor ?? (readUntil === null ? null : cursorAfter(readUntil)) }
   }
 
   /**
@@ -153,10 +153,10 @@ export class JobRecords {
    */
   async changeMany(
     endpointId: EndpointId,
-    change: ManyChange,
+    change: BulkChange,
     filter: JobFilter,
     { cursor, dryRun }: { readonly cursor?: string | undefined; readonly dryRun: boolean },
-  ): Promise<ManyChanged> {
+  ): Promise<BulkResult> {
     const statuses = statusesFor(change, filter.statuses)
     const ids: JobId[] = []
     let next: string | null | undefined = cursor
@@ -176,7 +176,7 @@ export class JobRecords {
   }
 
   /** False where the job has moved or is gone. */
-  async #change(endpointId: EndpointId, change: ManyChange, id: JobId): Promise<boolean> {
+  async #change(endpointId: EndpointId, change: BulkChange, id: JobId): Promise<boolean> {
     try {
       await this.#jobs[change](endpointId, id)
       return true
@@ -188,7 +188,7 @@ export class JobRecords {
 }
 
 /** The states from which there is such a change, of those that were asked for. */
-function statusesFor(change: ManyChange, asked: readonly JobStatus[]): JobStatus[] {
+function statusesFor(change: BulkChange, asked: readonly JobStatus[]): JobStatus[] {
   const target = change === 'cancel' ? 'CANCELLED' : 'IN_QUEUE'
   const possible = JOB_STATUSES.filter(status => isLegal(change, status, target))
   const impossible = asked.filter(status => !possible.includes(status))

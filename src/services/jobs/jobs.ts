@@ -215,7 +215,7 @@ export class Jobs {
         if (end.job === null && (end.isUnsure || isLastRead)) {
           end.isUnsure = false
           const stored = await store.jobs.find(job.endpointId, job.id, clock.now())
-          if (stored === null) return end.job ?? this.gone(latest)
+          if (stored === null) return end.job ?? this.endRemoved(latest)
           latest = stored
           if (isFinal(stored.status)) return stored
         }
@@ -260,13 +260,13 @@ export class Jobs {
     const { store, clock } = this.#ports
     const nowMs = clock.now()
     const move = await store.jobOutcomes.retry(endpointId, jobId, this.#nextPosition(nowMs), nowMs)
-    if (move === null) throw await this.#notRetried(endpointId, jobId)
+    if (move === null) throw await this.#retryRefusal(endpointId, jobId)
     this.moved('retry', [move])
     return move.job
   }
 
   /** The error of a retry that was refused. */
-  async #notRetried(endpointId: EndpointId, jobId: JobId): Promise<AppError> {
+  async #retryRefusal(endpointId: EndpointId, jobId: JobId): Promise<AppError> {
     const { store, clock } = this.#ports
     const nowMs = clock.now()
     const job = await store.jobs.find(endpointId, jobId, nowMs)
@@ -417,7 +417,7 @@ export class Jobs {
     const records = this.#records.keptMs === 0 ? undefined : this.#records
     const expired = await store.jobOutcomes.removeExpired(clock.now(), SWEEP, records)
     this.removed(expired.jobs)
-    this.moved('cancel', expired.cancelled)
+    this.moved('cancel', expired.canceled)
     return late.length === SWEEP || expired.more
   }
 
@@ -427,12 +427,12 @@ export class Jobs {
    * @returns number of removed rows; `more` is true if some are left
    */
   async removePart(endpointId: EndpointId, limit: number): Promise<{ rows: number; more: boolean }> {
-    const { cancelled, rows, more } = await this.#ports.store.removals.removePart(
+    const { canceled, rows, more } = await this.#ports.store.removals.removePart(
       endpointId,
       this.#ports.clock.now(),
       limit,
     )
-    this.moved('cancel', cancelled)
+    this.moved('cancel', canceled)
     return { rows, more }
   }
 
@@ -476,7 +476,7 @@ export class Jobs {
       if (to === 'IN_QUEUE') this.#queueGrew(endpointId)
       else notifier.publish(`load:${endpointId}`)
       if (isFinal(to) && (job.webhook !== null || job.batchId !== null)) notifier.publish('webhooks')
-      if (workerId !== null && tellsWorker(transition, from)) notifier.publish(`worker:${workerId}`)
+      if (workerId !== null && notifiesWorker(transition, from)) notifier.publish(`worker:${workerId}`)
     }
   }
 
@@ -484,7 +484,7 @@ export class Jobs {
    * The end of a removed job, for a caller that still waits for it: its final state, TIMED_OUT, or CANCELLED when its
    * endpoint was deleted.
    */
-  async gone(job: Job): Promise<Job> {
+  async endRemoved(job: Job): Promise<Job> {
     if (isFinal(job.status)) return job
     const finishedAtMs = this.#ports.clock.now()
     const deleted = (await this.#ports.store.endpoints.find(job.endpointId)) === null
@@ -511,6 +511,6 @@ function traced({ id: jobId, endpointId, queuedAtMs, position, traceparent }: Jo
   return { endpointId, jobId, queuedAtMs, position, traceparent }
 }
 
-function tellsWorker(transition: Transition, from: JobStatus): boolean {
+function notifiesWorker(transition: Transition, from: JobStatus): boolean {
   return from === 'IN_PROGRESS' && (transition === 'cancel' || transition === 'timeOut')
 }

@@ -50,10 +50,10 @@ export class PollQueues {
    */
   join({ endpointId, workerId, holdMs, completedAtMs, signals }: Taker): PollPlace {
     const call = this.#longPoll.hold({ topics: [`worker:${workerId}`], forMs: holdMs, signals })
-    return new PollPlace(call, completedAtMs, () => this.#queueOf(endpointId))
+    return new PollPlace(call, completedAtMs, () => this.#openQueue(endpointId))
   }
 
-  #queueOf(endpointId: EndpointId): PollQueue {
+  #openQueue(endpointId: EndpointId): PollQueue {
     let queue = this.#queues.get(endpointId)
     if (queue === undefined) {
       const takes: WaitingTake[] = []

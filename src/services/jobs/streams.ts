@@ -32,15 +32,15 @@ export interface StreamAnswer {
  */
 export class Streams {
   readonly #ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit'>
-  readonly #jobs: Pick<Jobs, 'gone'>
+  readonly #jobs: Pick<Jobs, 'endRemoved'>
   readonly #longPoll: LongPoll
   /** Jobs with a response that is not settled; the next part is delivered after that. */
   readonly #unsettled = new Set<JobId>()
-  readonly #toldEnds = new Set<JobId>()
+  readonly #reportedEnds = new Set<JobId>()
 
   constructor(
     ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit'>,
-    services: { readonly jobs: Pick<Jobs, 'gone'>; readonly longPoll: LongPoll },
+    services: { readonly jobs: Pick<Jobs, 'endRemoved'>; readonly longPoll: LongPoll },
   ) {
     this.#ports = ports
     this.#jobs = services.jobs
@@ -62,7 +62,7 @@ export class Streams {
     const first = await this.#find(endpointId, jobId)
     if (first === null && known === null) throw notFound('job', jobId)
     if (first === null) return this.#end(known!)
-    if (first.status === 'CANCELLED' && this.#toldEnds.has(jobId)) {
+    if (first.status === 'CANCELLED' && this.#reportedEnds.has(jobId)) {
       const forMs = Math.min(holdMs, REPEAT_HOLD_MS)
       await this.#longPoll.until({ topics: [`job:${jobId}`], forMs, signals }, async () => null)
     }
@@ -80,7 +80,7 @@ export class Streams {
 
   /** The end of a job that was removed while a client waited for it. */
   async #end(job: Job): Promise<StreamAnswer> {
-    const ended = await this.#jobs.gone(job)
+    const ended = await this.#jobs.endRemoved(job)
     return { job: ended, status: ended.status, chunks: [], attempt: ended.attempt, settle: () => {} }
   }
 
@@ -127,8 +127,8 @@ export class Streams {
   }
 
   #remember(jobId: JobId): void {
-    if (this.#toldEnds.size >= MAX_REMEMBERED) this.#toldEnds.clear()
-    this.#toldEnds.add(jobId)
+    if (this.#reportedEnds.size >= MAX_REMEMBERED) this.#reportedEnds.clear()
+    this.#reportedEnds.add(jobId)
   }
 
   #find(endpointId: EndpointId, jobId: JobId): Promise<Job | null> {

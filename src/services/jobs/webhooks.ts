@@ -11,7 +11,7 @@ import {
   type WebhookTry,
 } from '../../core/jobs/webhook.ts'
 import type { TracedTry } from '../../core/observing/job-spans.ts'
-import { cursorOf, type Page, type PageRequest, pageOf, sliceOf } from '../../core/pages.ts'
+import { cursorAfter, type Page, type PageRequest, pageFromRows, readSlice } from '../../core/pages.ts'
 import { webhookKeyPlace } from '../../core/secrets/seal-place.ts'
 import type { OutboundResult } from '../../ports/outbound.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -40,24 +40,24 @@ export interface ReadableKey {
 }
 
 /** The part of a delivery that is kept until its outcome is stored: not its payload. */
-type TriedDelivery = Pick<OpenWebhook, 'id' | 'endpointId' | 'jobId' | 'traceparent'>
+type DeliveryReference = Pick<OpenWebhook, 'id' | 'endpointId' | 'jobId' | 'traceparent'>
 
 /** The outcome of an attempt, before it is stored. */
-export interface Tried {
-  readonly delivery: TriedDelivery
+export interface AttemptOutcome {
+  readonly delivery: DeliveryReference
   readonly entry: WebhookTry
   /** Reason of a failure, for the operator's log; null after a success. */
   readonly problem: string | null
 }
 
 /** A call that was made. */
-interface CallOutcome {
+interface WebhookCall {
   /** Monotonic, in ms. */
   readonly startMs: number
   readonly tookMs: number
   /** True when its account may not see its outcome. */
   readonly isHidden: boolean
-  readonly tried: Tried
+  readonly outcome: AttemptOutcome
 }
 
 /**
@@ -112,11 +112,11 @@ export class Webhooks {
     state: DeliveryState | null,
     request: PageRequest,
   ): Promise<Page<WebhookDelivery>> {
-    const slice = sliceOf(request, MAX_DELIVERIES)
+    const slice = readSlice(request, MAX_DELIVERIES)
     const asked = { endpointId, state, slice, maxRead: MAX_READ }
     const { deliveries, readUntil } = await this.#ports.store.webhooks.page(asked)
-    const { items, nextCursor } = pageOf(deliveries, slice)
-    return { items, nextCursor: nextCursor ?? (readUntil === null ? null : cursorOf(readUntil)) }
+    const { items, nextCursor } = pageFromRows(deliveries, slice)
+    return { items, nextCursor: nextCursor ?? (readUntil === null ? null : cursorAfter(readUntil)) }
   }
 
   /**
@@ -130,13 +130,13 @@ export class Webhooks {
     delivery: DueWebhook,
     signal: AbortSignal,
     onCalled: (tookMs: number) => void = () => {},
-  ): Promise<Tried | null> {
+  ): Promise<AttemptOutcome | null> {
     const call = await this.#call(delivery, signal)
     if (call === null) return null
     onCalled(call.tookMs)
-    if (!call.isHidden) return call.tried
+    if (!call.isHidden) return call.outcome
     await this.#until(call.startMs + WEBHOOK.timeoutMs, signal)
-    return signal.aborted ? null : call.tried
+    return signal.aborted ? null : call.outcome
   }
 
   /** Says to which receivers due deliveries go whose URLs are sealed, a bounded number of one account. */
@@ -147,11 +147,11 @@ export class Webhooks {
       await webhooks.setReceivers(unnamed.map(({ id, url }) => ({ id, receiver: receiverNumber(url) })))
   }
 
-  async #call({ id }: DueWebhook, signal: AbortSignal): Promise<CallOutcome | null> {
+  async #call({ id }: DueWebhook, signal: AbortSignal): Promise<WebhookCall | null> {
     const { store, clock } = this.#ports
     const delivery = await store.webhooks.open(id)
     if (delivery === null || signal.aborted) return null
-    const { key } = await this.#keyOf(delivery)
+    const { key } = await this.#readKey(delivery)
     const atMs = clock.now()
     const startMs = clock.monotonic()
     const called = typeof key === 'string' ? await this.#post(delivery, key, atMs, signal) : { ...key, isPublic: true }
@@ -165,16 +165,16 @@ export class Webhooks {
       ? { number, atMs, tookMs: WEBHOOK.timeoutMs, status: null, error: HIDDEN_PROBLEM }
       : { number, atMs, tookMs, ...answer }
     const { endpointId, jobId, traceparent } = delivery
-    return { startMs, tookMs, isHidden, tried: { delivery: { id, endpointId, jobId, traceparent }, entry, problem } }
+    return { startMs, tookMs, isHidden, outcome: { delivery: { id, endpointId, jobId, traceparent }, entry, problem } }
   }
 
   /** Stores the outcome of an attempt. May be called again after the store has failed. */
-  async record({ delivery, entry, problem }: Tried): Promise<void> {
+  async record({ delivery, entry, problem }: AttemptOutcome): Promise<void> {
     const { store, emit } = this.#ports
     const { id, endpointId, jobId } = delivery
     if (!(await store.webhooks.recordTry(id, entry))) return
     const { number, atMs, tookMs, status } = entry
-    if (isOfJob(delivery)) emit('webhook.tried', { ...triedOf(delivery, number), atMs, tookMs, status })
+    if (isOfJob(delivery)) emit('webhook.tried', { ...tracedTry(delivery, number), atMs, tookMs, status })
     if (problem === null) emit('webhook.delivered', { endpointId, jobId, tries: entry.number })
     else if (entry.number >= WEBHOOK.tries) {
       emit('webhook.failed', { endpointId, jobId, tries: entry.number, problem, shown: entry.error ?? problem })
@@ -192,7 +192,7 @@ export class Webhooks {
   }
 
   /** A key that cannot be opened fails the attempt, so that its owner sees why. */
-  async #keyOf({ endpointId, owner }: OpenWebhook): Promise<{ key: string | { problem: string } }> {
+  async #readKey({ endpointId, owner }: OpenWebhook): Promise<{ key: string | { problem: string } }> {
     try {
       return { key: (await this.key(endpointId, owner)).key }
     } catch (thrown) {
@@ -218,7 +218,7 @@ export class Webhooks {
     const body = isOfJob(delivery) ? messageBody(delivery.payload, delivery) : delivery.payload
     const traceparent =
       tracing !== undefined && isOfJob(delivery)
-        ? tracing.webhook(triedOf(delivery, delivery.tries + 1))
+        ? tracing.webhook(tracedTry(delivery, delivery.tries + 1))
         : delivery.traceparent
     const timestamp = String(Math.floor(atMs / 1000))
     const signature = await vault.sign(key.slice(KEY_PREFIX.length), [`${id}.${timestamp}.`, body])
@@ -272,10 +272,10 @@ export class Webhooks {
 }
 
 /** A batch is in no trace. */
-function isOfJob({ jobId }: TriedDelivery): boolean {
+function isOfJob({ jobId }: DeliveryReference): boolean {
   return !jobId.startsWith('batch-')
 }
 
-function triedOf({ id: deliveryId, endpointId, jobId, traceparent }: TriedDelivery, number: number): TracedTry {
+function tracedTry({ id: deliveryId, endpointId, jobId, traceparent }: DeliveryReference, number: number): TracedTry {
   return { endpointId, jobId, traceparent, deliveryId, number }
 }

@@ -57,7 +57,7 @@ export class EndpointModels {
     const odd = endpoint.modelReferences.find(reference => parseModelReference(reference) === null)
     if (odd !== undefined) return { kind: 'settings_invalid', problem: `modelReferences: '${odd}' names no model` }
     const fetching = this.#fetching.get(endpoint.id)
-    if (fetching === undefined || fetching.key !== this.#keyOf(endpoint, env)) return null
+    if (fetching === undefined || fetching.key !== this.#modelsKey(endpoint, env)) return null
     return fetching.retryAtMs > this.#ports.clock.now() ? fetching.failure : null
   }
 
@@ -82,7 +82,7 @@ export class EndpointModels {
       return { kind: 'ready' }
     }
     const names = missing.map(({ wish }) => wish.name)
-    const key = this.#keyOf(endpoint, env)
+    const key = this.#modelsKey(endpoint, env)
     const before = this.#fetching.get(endpoint.id)
     if (before?.key === key && !before.isOver) return { kind: 'downloading', names }
     const failures = before?.key === key ? before.failures : 0
@@ -94,7 +94,7 @@ export class EndpointModels {
   }
 
   /**
-   * Keeps the models of an endpoint for a worker that is about to start, until {@link letGo}.
+   * Keeps the models of an endpoint for a worker that is about to start, until {@link release}.
    * @throws WorkerStartError when a model was removed, or its owner may not have it
    */
   async hold(worker: WorkerId, endpoint: Endpoint, env: Readonly<Record<string, string>>): Promise<MountedModel[]> {
@@ -121,7 +121,7 @@ export class EndpointModels {
    * Releases the models of a worker that has ended, or was not started. Never fails: notes on a disk that is
    * unavailable are removed later.
    */
-  async letGo(worker: WorkerId): Promise<void> {
+  async release(worker: WorkerId): Promise<void> {
     await this.#ports.models?.letGo(worker).catch(() => {})
   }
 
@@ -193,7 +193,7 @@ export class EndpointModels {
     })
   }
 
-  #keyOf({ version, modelReferences }: Endpoint, env: Readonly<Record<string, string>>): string {
+  #modelsKey({ version, modelReferences }: Endpoint, env: Readonly<Record<string, string>>): string {
     const token = tokenIn(env)
     return JSON.stringify([version, modelReferences, token === null ? null : this.#ports.vault.hash(token)])
   }

@@ -24,7 +24,7 @@ export interface EndpointHealth {
 export async function readEndpointHealth(balancing: LoadBalancer, id: EndpointId): Promise<EndpointHealth> {
   const snapshot = await balancing.snapshot(id)
   if (snapshot === null) throw notFound('endpoint', id)
-  return healthOf(snapshot)
+  return endpointHealth(snapshot)
 }
 
 /** Counts of workers of an endpoint, for clients that wait for a worker. `readyWorkers` has ids, oldest first. */
@@ -40,10 +40,10 @@ export async function readWorkerMetrics(balancing: LoadBalancer, id: EndpointId)
   const snapshot = await balancing.snapshot(id)
   if (snapshot === null) throw notFound('endpoint', id)
   const ready = shownWorkers(snapshot).filter(isReady)
-  return { readyWorkers: ready.map(({ id }) => id), ...healthOf(snapshot) }
+  return { readyWorkers: ready.map(({ id }) => id), ...endpointHealth(snapshot) }
 }
 
-function healthOf(snapshot: EndpointSnapshot): EndpointHealth {
+function endpointHealth(snapshot: EndpointSnapshot): EndpointHealth {
   const { completed, failed, retried } = snapshot.counters
   const { inProgress, queued, queuedLowPriority } = snapshot.queue
   const { idle, initializing, ready, running, throttled, unhealthy } = countWorkers(shownWorkers(snapshot))

@@ -3,7 +3,7 @@ import { Holdings } from '../../core/fair-share.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import type { Emit } from '../../events.ts'
 import type { Ports } from '../../ports/ports.ts'
-import { type LiveEvent, liveEventOf } from './live-event.ts'
+import { type LiveEvent, makeLiveEvent } from './live-event.ts'
 import { type EventQuery, LiveEventStream } from './live-event-stream.ts'
 import { RecentEvents } from './recent-events.ts'
 
@@ -44,7 +44,7 @@ export class EventFeed {
 
   /** A sink of the event stream, which keeps the published events. */
   readonly emit: Emit = (name, fields) => {
-    const event = liveEventOf(name, fields, this.#ports.clock.now())
+    const event = makeLiveEvent(name, fields, this.#ports.clock.now())
     if (event === null) return
     const { owner: ownerOfEvent = null, account } = fields as { owner?: OwnerId; account?: OwnerId }
     const { endpointId } = event
@@ -79,10 +79,10 @@ export class EventFeed {
       const recent = this.#recent.get(owner)
       if (readings === 0 && recent?.size === 0) this.#recent.delete(owner)
     }
-    return new LiveEventStream(this.#ports.clock, this.#recentOf(owner), query, onClose)
+    return new LiveEventStream(this.#ports.clock, this.#openRecent(owner), query, onClose)
   }
 
-  #recentOf(owner: OwnerId): RecentEvents {
+  #openRecent(owner: OwnerId): RecentEvents {
     let recent = this.#recent.get(owner)
     if (recent === undefined) {
       this.#lists += 1
@@ -93,7 +93,7 @@ export class EventFeed {
   }
 
   #keep(owner: OwnerId, event: LiveEvent): void {
-    const recent = this.#recentOf(owner)
+    const recent = this.#openRecent(owner)
     this.#recent.delete(owner)
     this.#recent.set(owner, recent)
     this.#kept += recent.add(event)

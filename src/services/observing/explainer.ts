@@ -1,10 +1,10 @@
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { notFound } from '../../core/errors.ts'
 import type { EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
-import { ATTEMPT_TIMES_KEPT_MS, type AttemptTimes, timesOf } from '../../core/jobs/attempt-times.ts'
+import { ATTEMPT_TIMES_KEPT_MS, type AttemptTimes, timesFromBlock } from '../../core/jobs/attempt-times.ts'
 import type { Job } from '../../core/jobs/job.ts'
 import { type ExplainContext, explainEndpoint } from '../../core/observing/explain.ts'
-import { explainJob, MAX_REQUESTS_BEFORE } from '../../core/observing/explain-job.ts'
+import { explainJob, MAX_REQUESTS_AHEAD } from '../../core/observing/explain-job.ts'
 import { explainedSnapshot, withRollout, withRolloutNote } from '../../core/observing/explain-rollout.ts'
 import type { Explanation } from '../../core/observing/explanation.ts'
 import { type Note, plainNote } from '../../core/observing/explanation.ts'
@@ -75,24 +75,24 @@ export class Explainer {
 
   /** @throws AppError `not_found` */
   async endpoint(id: EndpointId): Promise<EndpointExplanation> {
-    const snapshot = await this.#snapshotOf(id)
+    const snapshot = await this.#readSnapshot(id)
     return { endpoint: snapshot.endpoint, snapshot, explanation: await this.of(snapshot) }
   }
 
   /** As {@link endpoint}, from a snapshot that the caller has. */
   async of(snapshot: EndpointSnapshot): Promise<Explanation> {
-    const { release, context, newest, startFailure } = await this.#contextOf(snapshot)
+    const { release, context, newest, startFailure } = await this.#readContext(snapshot)
     const explanation = withRollout(explainEndpoint(release.snapshot, context), snapshot, startFailure, newest)
     return this.#overStore({ ...explanation, notes: [...explanation.notes, ...this.#clockNotes()] })
   }
 
   /** @throws AppError `not_found` */
   async job(endpointId: EndpointId, jobId: JobId): Promise<{ job: Job; explanation: Explanation }> {
-    const snapshot = await this.#snapshotOf(endpointId)
-    const { release, context, startFailure } = await this.#contextOf(snapshot)
+    const snapshot = await this.#readSnapshot(endpointId)
+    const { release, context, startFailure } = await this.#readContext(snapshot)
     const job = await this.#ports.store.jobs.find(endpointId, jobId, context.nowMs)
     if (job === null) throw notFound('job', jobId)
-    const batch = job.batchId === null ? null : await this.#ports.store.batches.before(jobId, MAX_REQUESTS_BEFORE)
+    const batch = job.batchId === null ? null : await this.#ports.store.batches.before(jobId, MAX_REQUESTS_AHEAD)
     const ofJob = explainJob(job, release.snapshot, context, batch)
     const explanation = this.#overStore(withRolloutNote(ofJob, snapshot, startFailure))
     const diagnostics = (await this.#ports.store.jobs.diagnostics(jobId)).map(({ workerId, text }) =>
@@ -130,14 +130,14 @@ export class Explainer {
     return withFullStore(withDamage(explanation, storeDamage?.met() ?? null), storeRoom?.full() ?? null)
   }
 
-  async #snapshotOf(id: EndpointId): Promise<EndpointSnapshot> {
+  async #readSnapshot(id: EndpointId): Promise<EndpointSnapshot> {
     const snapshot = await this.#balancing.snapshot(id)
     if (snapshot === null) throw notFound('endpoint', id)
     return snapshot
   }
 
   /** @returns `context` of the release whose workers are started, `newest` and `startFailure` of the newest one */
-  async #contextOf(snapshot: EndpointSnapshot): Promise<{
+  async #readContext(snapshot: EndpointSnapshot): Promise<{
     release: PlannedRelease
     context: ExplainContext
     newest: ActionFacts
@@ -193,6 +193,6 @@ export class Explainer {
       Number.MAX_SAFE_INTEGER,
       2,
     )
-    return blocks.flatMap(timesOf)
+    return blocks.flatMap(timesFromBlock)
   }
 }

@@ -7,7 +7,7 @@ import type { Ports } from '../../ports/ports.ts'
 import type { Explainer } from './explainer.ts'
 
 /** Finds a job, or the record of it. */
-export interface KnownJobs {
+export interface JobFinder {
   /** @throws AppError `not_found` when neither the job nor a record exists */
   find(endpointId: EndpointId, jobId: JobId): Promise<JobRecord>
 }
@@ -15,12 +15,12 @@ export interface KnownJobs {
 /** Makes the story of a job from the rows of the store. */
 export class JobStories {
   readonly #ports: Pick<Ports, 'store'>
-  readonly #jobRecords: KnownJobs
+  readonly #jobRecords: JobFinder
   readonly #explaining: Pick<Explainer, 'job'>
 
   constructor(
     ports: Pick<Ports, 'store'>,
-    parts: { readonly jobRecords: KnownJobs; readonly explaining: Pick<Explainer, 'job'> },
+    parts: { readonly jobRecords: JobFinder; readonly explaining: Pick<Explainer, 'job'> },
   ) {
     this.#ports = ports
     this.#jobRecords = parts.jobRecords

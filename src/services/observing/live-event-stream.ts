@@ -43,7 +43,7 @@ export class LiveEventStream {
     this.#recent = recent
     this.#endpointId = endpointId
     this.#onClose = onClose
-    const number = after === null ? recent.newest : recent.numberOf(after)
+    const number = after === null ? recent.newest : recent.numberFromId(after)
     this.#isOfOtherList = number === null
     this.#read = number ?? recent.newest
     this.#unsubscribe = recent.subscribe(() => this.#wake())
@@ -51,7 +51,7 @@ export class LiveEventStream {
 
   /** The id from which a reader goes on. */
   get id(): string {
-    return this.#recent.idOf(this.#read)
+    return this.#recent.eventId(this.#read)
   }
 
   /** The next events, empty when no event comes within `forMs`; null for a closed stream. */

@@ -15,7 +15,7 @@ type Fields = { readonly endpointId: EndpointId | null } & Readonly<Record<strin
 type Publishers = { readonly [Name in EventName]?: (fields: Events[Name]) => Fields | null }
 
 /** Job operations that events of the job report. */
-const TOLD_BY_JOBS: ReadonlySet<string> = new Set(['cancel/:job', 'retry/:job'])
+const REPORTED_BY_JOBS: ReadonlySet<string> = new Set(['cancel/:job', 'retry/:job'])
 
 /**
  * Public fields of each published event. Events that are missing here belong to the operator, or to single requests
@@ -51,7 +51,7 @@ const PUBLISHERS: Publishers = {
   'endpoint.saved': ({ endpointId, version, created }) => ({ endpointId, version, created }),
   'endpoint.deleted': ({ endpointId }) => ({ endpointId }),
   'change.made': ({ surface, operation, object }) => {
-    return TOLD_BY_JOBS.has(operation) ? null : { endpointId: null, surface, operation, object }
+    return REPORTED_BY_JOBS.has(operation) ? null : { endpointId: null, surface, operation, object }
   },
 }
 
@@ -59,7 +59,7 @@ const PUBLISHERS: Publishers = {
 export const LIVE_EVENT_NAMES = Object.keys(PUBLISHERS) as EventName[]
 
 /** An event for the account that it concerns; null for an unpublished event. */
-export function liveEventOf<Name extends EventName>(name: Name, given: Events[Name], atMs: number): LiveEvent | null {
+export function makeLiveEvent<Name extends EventName>(name: Name, given: Events[Name], atMs: number): LiveEvent | null {
   const publisher = PUBLISHERS[name]
   if (publisher === undefined) return null
   const published = publisher(given)

@@ -55,7 +55,7 @@ export interface FeedBatch {
  */
 export class LogFeed {
   readonly #logs: Ports['logs']
-  readonly #matches: ReturnType<typeof matcherOf>
+  readonly #matches: ReturnType<typeof createMatcher>
   readonly #filter: LogFilter
   readonly #start: LogCursor
   readonly #workers = new Map<WorkerId, WorkerFeed>()
@@ -63,7 +63,7 @@ export class LogFeed {
   /** @param start the place from which each worker is read; others are read from their beginning */
   constructor(logs: Ports['logs'], filter: LogFilter, start: LogCursor) {
     this.#logs = logs
-    this.#matches = matcherOf(filter)
+    this.#matches = createMatcher(filter)
     this.#filter = filter
     this.#start = start
   }
@@ -118,7 +118,7 @@ interface MatchedLine {
 }
 
 /** A function that returns true for lines of a worker that match the filter. */
-export function matcherOf({
+export function createMatcher({
   jobId,
   text,
   span,
@@ -136,7 +136,7 @@ interface FeedParts {
   readonly reader: LogReader | null
   readonly hasHistory: boolean
   readonly unfinished: boolean
-  readonly matches: ReturnType<typeof matcherOf>
+  readonly matches: ReturnType<typeof createMatcher>
 }
 
 /** One worker of a feed. */
@@ -190,7 +190,7 @@ class WorkerFeed {
       else if (written !== undefined && due(written.tsMs)) {
         printed += 1
         this.place = { ...this.place, position: written.position }
-        lines.push(this.#lineOf('container', written.tsMs, written.line, written.jobId))
+        lines.push(this.#makeLine('container', written.tsMs, written.line, written.jobId))
       } else break
     }
     this.#printed = this.#printed.slice(printed)
@@ -212,11 +212,11 @@ class WorkerFeed {
   #entryLines({ atMs, line }: WorkerHistoryEntry): FeedLine[] {
     this.place = { ...this.place, historyRead: this.place.historyRead + 1 }
     return this.#parts.matches(this.#worker.id, { line, jobId: null, tsMs: atMs })
-      ? [this.#lineOf('system', atMs, line, null)]
+      ? [this.#makeLine('system', atMs, line, null)]
       : []
   }
 
-  #lineOf(source: LogSource, tsMs: number, line: string, jobId: string | null): FeedLine {
+  #makeLine(source: LogSource, tsMs: number, line: string, jobId: string | null): FeedLine {
     return { workerId: this.#worker.id, source, tsMs, line, jobId, place: this.place }
   }
 }

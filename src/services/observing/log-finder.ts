@@ -5,7 +5,7 @@ import { isFinal, type Job } from '../../core/jobs/job.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { LogFeed, type LogFilter, type LogSource, type LogSpan } from './log-feed.ts'
-import { type LogStart, startOf } from './log-start.ts'
+import { findLogStart, type LogStart } from './log-start.ts'
 import { LogStream, type LogSubject } from './log-stream.ts'
 
 /** The endpoint, worker or job that an id belongs to. */
@@ -68,7 +68,7 @@ export class LogFinder {
    * A worker of an endpoint, also one that has ended.
    * @throws AppError `not_found` when it belongs to another endpoint
    */
-  async workerOf(endpointId: EndpointId, workerId: string): Promise<LogScope> {
+  async findWorker(endpointId: EndpointId, workerId: string): Promise<LogScope> {
     const worker = await this.#ports.store.workers.find(workerId as WorkerId)
     if (worker === null || worker.endpointId !== endpointId) throw notFound('worker', workerId)
     return { kind: 'worker', id: worker.id, endpointId }
@@ -78,7 +78,7 @@ export class LogFinder {
    * A worker of an account, also one that has ended.
    * @throws AppError `not_found`, also for those of other owners
    */
-  async workerOfOwner(owner: OwnerId, workerId: string): Promise<LogScope> {
+  async findOwnWorker(owner: OwnerId, workerId: string): Promise<LogScope> {
     const worker = await this.#ports.store.workers.find(workerId as WorkerId)
     if (worker === null || worker.owner !== owner) throw notFound('worker', workerId)
     return { kind: 'worker', id: worker.id, endpointId: worker.endpointId }
@@ -124,9 +124,15 @@ export class LogFinder {
       text: query.text,
       unfinished: !query.follow,
     }
-    const refresh = () => this.#subjectOf(owner, scope, job, span)
+    const refresh = () => this.#findSubject(owner, scope, job, span)
     const subject = await refresh()
-    const places = await startOf(logs, subject.workers, query, filter, job === null ? null : job.queuedAtMs - CLOCK_MS)
+    const places = await findLogStart(
+      logs,
+      subject.workers,
+      query,
+      filter,
+      job === null ? null : job.queuedAtMs - CLOCK_MS,
+    )
     const feed = new LogFeed(logs, filter, places)
     const { follow, lingerMs } = query
     const topic = scope.kind === 'endpoint' ? null : (`${scope.kind}:${scope.id}` as const)
@@ -147,7 +153,7 @@ export class LogFinder {
     )
   }
 
-  async #subjectOf(owner: OwnerId, scope: LogScope, job: Job | null, span: LogSpan): Promise<LogSubject> {
+  async #findSubject(owner: OwnerId, scope: LogScope, job: Job | null, span: LogSpan): Promise<LogSubject> {
     const { store } = this.#ports
     if (scope.kind === 'worker') {
       const worker = await store.workers.find(scope.id)
@@ -157,7 +163,7 @@ export class LogFinder {
     if (scope.kind === 'job') {
       const present = await this.#job(owner, scope.id)
       const workers = all.filter(worker => mayHaveHeld(worker, present ?? job))
-      Object.assign(span, spanOf(present ?? job, all))
+      Object.assign(span, jobSpan(present ?? job, all))
       return { workers: workers.slice(-MAX_WORKERS_READ), ended: present === null || isFinal(present.status) }
     }
     const ended = all.every(({ state }) => state === 'EXITED') && (await store.endpoints.find(scope.id)) === null
@@ -189,7 +195,7 @@ function jobNote(job: Job | null, workers: readonly Worker[]): string | null {
 /**
  * Time in which its worker had a job, for workers that take one job at a time: output of that time belongs to the job.
  */
-function spanOf(job: Job | null, workers: readonly Worker[]): LogSpan {
+function jobSpan(job: Job | null, workers: readonly Worker[]): LogSpan {
   const worker = workers.find(({ id }) => id === job?.workerId)
   if (job === null || job.startedAtMs === null || worker === undefined || worker.capacity > 1)
     return { workerId: null, fromMs: 0, untilMs: 0 }

@@ -3,7 +3,7 @@ import type { LastEvent, LogCursor, LogPlace } from '../../core/observing/log-cu
 import type { Worker } from '../../core/workers/worker.ts'
 import { type WorkerHistoryEntry, workerHistory } from '../../core/workers/worker-history.ts'
 import type { Ports } from '../../ports/ports.ts'
-import { type LogFilter, matcherOf } from './log-feed.ts'
+import { createMatcher, type LogFilter } from './log-feed.ts'
 
 /** The beginning of a reading of logs. */
 export interface LogStart {
@@ -25,7 +25,7 @@ const MAX_PAGES = 512
  * The places at which a feed of these workers begins, so that it returns the wanted old lines and no others.
  * @param knownMs a time before which no line matches; null for an unknown one
  */
-export async function startOf(
+export async function findLogStart(
   logs: Ports['logs'],
   workers: readonly Worker[],
   { tail, sinceMs, after }: LogStart,
@@ -37,7 +37,7 @@ export async function startOf(
   const candidates: Candidate[] = []
   const ends = new Map<WorkerId, LogPlace>()
   for (const worker of workers) {
-    const matches = matcherOf(filter)
+    const matches = createMatcher(filter)
     const history = workerHistory(worker)
     const printed = await lastPrinted(logs, worker.id, { tail, fromMs, filter })
     candidates.push(...printed.found)
@@ -72,7 +72,7 @@ async function lastPrinted(
   { tail, fromMs, filter }: { tail: number; fromMs: number; filter: LogFilter },
 ): Promise<{ found: Candidate[]; end: number }> {
   if (!filter.sources.has('container')) return { found: [], end: 0 }
-  const matches = matcherOf(filter)
+  const matches = createMatcher(filter)
   const all = filter.text === null && filter.jobId === null
   const last = all || tail === 0 ? await logs.startOfLast(workerId, tail) : 0
   const from = Math.max(last, fromMs === 0 ? 0 : await logs.startOfTime(workerId, fromMs))

@@ -1,5 +1,5 @@
 import type { WorkerId } from '../../core/ids.ts'
-import { eventId, eventIdOfMany, type LogPlace } from '../../core/observing/log-cursor.ts'
+import { eventId, eventIdFromPlaces, type LogPlace } from '../../core/observing/log-cursor.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import type { Topic } from '../../ports/notifier.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -93,7 +93,7 @@ export class LogStream {
   get id(): string {
     const { several } = this.#parts
     const [place = { position: 0, historyRead: 0 }] = this.#places.values()
-    return several ? eventIdOfMany(this.#openedAtMs, this.#places) : eventId(this.#openedAtMs, place)
+    return several ? eventIdFromPlaces(this.#openedAtMs, this.#places) : eventId(this.#openedAtMs, place)
   }
 
   /** The next lines, empty when no line comes within `forMs`; null for a stream that ended or was closed. */
@@ -108,7 +108,7 @@ export class LogStream {
       const nowMs = ports.clock.monotonic()
       if (lines.length > 0) this.#quietSinceMs = nowMs
       if (!follow && (wanted.length < lines.length || (wanted.length === 0 && !more))) this.ended = true
-      if (wanted.length > 0 || missed > 0) return { events: wanted.map(line => this.#eventOf(line)), missed }
+      if (wanted.length > 0 || missed > 0) return { events: wanted.map(line => this.#eventFromLine(line)), missed }
       if (more || this.ended) continue
       const endMs = this.#subject.ended ? this.#quietSinceMs + lingerMs : Number.POSITIVE_INFINITY
       if (nowMs >= endMs) this.ended = true
@@ -130,10 +130,10 @@ export class LogStream {
     this.#ring()
   }
 
-  #eventOf(line: FeedLine): LogEvent {
+  #eventFromLine(line: FeedLine): LogEvent {
     this.#places.set(line.workerId, line.place)
     const { several } = this.#parts
-    return { ...line, id: several ? eventIdOfMany(line.tsMs, this.#places) : eventId(line.tsMs, line.place) }
+    return { ...line, id: several ? eventIdFromPlaces(line.tsMs, this.#places) : eventId(line.tsMs, line.place) }
   }
 
   async #refresh(): Promise<void> {

@@ -9,7 +9,7 @@ import type { EngineState, Finding } from '../../core/observing/diagnosis.ts'
 import type { GpuUse } from '../../core/observing/gpu-use.ts'
 import type { Capacity } from '../../core/scaling/plan.ts'
 import type { Worker } from '../../core/workers/worker.ts'
-import { type PhaseNow, phaseOf } from '../../core/workers/worker-phase.ts'
+import { type PhaseNow, presentPhase } from '../../core/workers/worker-phase.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { HostInspection } from '../../ports/host-inspection.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -108,7 +108,7 @@ export class MachineReader {
     const workers = await store.workers.alive()
     const waiting = await store.queuedWorkers.waiting(MAX_WAITING)
     const holders = workers.filter(({ placement }) => (placement?.gpus ?? []).length > 0)
-    const names = await this.#namesOf(holders)
+    const names = await this.#readNames(holders)
     const use = parts.gpus.length === 0 ? new Map<string, GpuUse>() : machine.gpuUse()
     return {
       parts,
@@ -135,7 +135,7 @@ export class MachineReader {
   }
 
   /** Names of endpoints; the number of GPUs bounds their number. */
-  async #namesOf(holders: readonly Worker[]): Promise<ReadonlyMap<EndpointId, string>> {
+  async #readNames(holders: readonly Worker[]): Promise<ReadonlyMap<EndpointId, string>> {
     const ids = [...new Set(holders.map(({ endpointId }) => endpointId))]
     const endpoints = await Promise.all(ids.map(id => this.#ports.store.endpoints.find(id)))
     return new Map(endpoints.filter((one): one is Endpoint => one !== null).map(({ id, name }) => [id, name]))
@@ -156,7 +156,7 @@ function heldGpu(
     endpointName: names.get(worker.endpointId) ?? null,
     account: worker.owner,
     workerId: worker.id,
-    now: phaseOf(worker),
+    now: presentPhase(worker),
     asleep: worker.asleepAtMs !== null,
   }))
   return { gpu, type, pool, use, holders }
@@ -206,14 +206,14 @@ class ResultCache<Result> {
     const kept = this.#kept
     if (kept !== null && this.#clock.monotonic() - kept.endedAtMs < this.#rule.keepMs)
       return Promise.resolve(kept.result)
-    this.#reading ??= this.#begun()
+    this.#reading ??= this.#startRead()
     if (kept === null || this.#rule.servesOld !== true) return this.#reading
     // The next caller gets the failure.
     this.#reading.catch(() => {})
     return Promise.resolve(kept.result)
   }
 
-  async #begun(): Promise<Result> {
+  async #startRead(): Promise<Result> {
     try {
       const result = await this.#read()
       this.#kept = { result, endedAtMs: this.#clock.monotonic() }

@@ -10,7 +10,7 @@ import {
   type MetricResult,
   type MetricWorkers,
 } from '../../core/observing/metric-bucket.ts'
-import { METRIC_SPANS, type MetricPoint, startOf } from '../../core/observing/metric-series.ts'
+import { METRIC_SPANS, type MetricPoint, spanStart } from '../../core/observing/metric-series.ts'
 import type { Worker, WorkerLoad, WorkerState } from '../../core/workers/worker.ts'
 import type { Emit, EventName, Events } from '../../events.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -117,7 +117,7 @@ export class MetricRecorder {
     const loads = this.#withRequests(await this.#ports.store.workers.loads())
     for (const { endpointId, state, held } of loads) {
       const counts = workers.get(endpointId) ?? { starting: 0, idle: 0, running: 0, frozen: 0 }
-      counts[conditionOf(state, held)] += 1
+      counts[workerCondition(state, held)] += 1
       workers.set(endpointId, counts)
     }
     for (const [endpointId, counts] of workers) countWorkers(this.#bucket(endpointId), counts)
@@ -143,7 +143,7 @@ export class MetricRecorder {
   }
 
   #bucket(endpointId: EndpointId): MetricBucket {
-    return this.#at(endpointId, startOf(this.#ports.clock.now(), METRIC_SPANS.minute.lengthMs))
+    return this.#at(endpointId, spanStart(this.#ports.clock.now(), METRIC_SPANS.minute.lengthMs))
   }
 
   #at(endpointId: EndpointId, minuteMs: number): MetricBucket {
@@ -185,7 +185,7 @@ export class MetricRecorder {
   }
 }
 
-function conditionOf(state: WorkerState, held: number): MetricWorkers {
+function workerCondition(state: WorkerState, held: number): MetricWorkers {
   if (state === 'STARTING') return 'starting'
   if (state === 'FROZEN') return 'frozen'
   return held > 0 ? 'running' : 'idle'

@@ -8,7 +8,7 @@ import {
   type MetricRange,
   type MetricRequest,
   metricRange,
-  pointsOf,
+  pointsFromBuckets,
 } from '../../core/observing/metric-series.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { MetricRecorder } from './metric-recorder.ts'
@@ -46,6 +46,6 @@ export class MetricSeries {
     const most = MAX_INTERVALS * HOURS_OF_DAY
     const buckets = await this.#ports.store.metrics.read(id, span, range.fromMs, range.toMs, most)
     const pending = this.#recorder.pending(id).filter(({ atMs }) => atMs >= range.fromMs && atMs < range.toMs)
-    return { range, points: pointsOf([...buckets, ...pending], range.interval) }
+    return { range, points: pointsFromBuckets([...buckets, ...pending], range.interval) }
   }
 }

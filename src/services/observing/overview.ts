@@ -4,11 +4,11 @@ import { type EndpointState, endpointState } from '../../core/observing/endpoint
 import type { Explanation } from '../../core/observing/explanation.ts'
 import type { RequestRate } from '../../core/observing/recent-results.ts'
 import { countWorkers, type ShownWorker, shownWorkers, type WorkerCounts } from '../../core/observing/worker-status.ts'
-import { type PageRequest, pageOf, sliceOf } from '../../core/pages.ts'
-import { type RolloutState, rolloutProblem, rolloutStateOf } from '../../core/scaling/rollout.ts'
+import { type PageRequest, pageFromRows, readSlice } from '../../core/pages.ts'
+import { findRolloutState, type RolloutState, rolloutProblem } from '../../core/scaling/rollout.ts'
 import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
 import { isFrozen } from '../../core/workers/worker.ts'
-import { crashCauseOf } from '../../core/workers/worker-failure.ts'
+import { findCrashCause } from '../../core/workers/worker-failure.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { LoadBalancer } from '../balancing/load-balancer.ts'
 import { mapConcurrently } from '../map-concurrently.ts'
@@ -16,7 +16,7 @@ import type { Explainer } from './explainer.ts'
 import type { RecentResults } from './recent-results.ts'
 
 /** The part of an explanation that fits into a row. */
-export type Why = Pick<Explanation, 'cause' | 'summary' | 'sinceMs'>
+export type StateReason = Pick<Explanation, 'cause' | 'summary' | 'sinceMs'>
 
 /** One endpoint in the overview. */
 export interface OverviewRow {
@@ -29,7 +29,7 @@ export interface OverviewRow {
   readonly queue: EndpointSnapshot['queue']
   readonly rate: RequestRate
   /** Reason why something waits or is wrong; null without one, and for a row without an explanation. */
-  readonly why: Why | null
+  readonly why: StateReason | null
   readonly rollout: RolloutState
 }
 
@@ -51,7 +51,7 @@ interface Row extends Omit<OverviewRow, 'state' | 'why' | 'rate'> {
   readonly waiting: number
   readonly isExplained: boolean
   /** Problem of a worker where no worker is ready, which is shown although nothing waits for it. */
-  readonly ill: Why | null
+  readonly ill: StateReason | null
 }
 
 /** All endpoints of an owner, one row each: read in few statements, so that a page of 1,000 can be read often. */
@@ -76,11 +76,11 @@ export class Overview {
    * @throws AppError `invalid` for a cursor that no page had, or a limit out of bounds
    */
   async page(owner: OwnerId, request: PageRequest): Promise<OverviewPage> {
-    const slice = sliceOf(request)
+    const slice = readSlice(request)
     const listed = await this.#store.endpoints.listed(owner, slice)
     const places = listed.map(one => ({ ...one, ...one.snapshot.endpoint }))
-    const { items, nextCursor } = pageOf(places, slice)
-    const rows = items.map(({ snapshot, image }) => rowOf(this.#balancing.counted(snapshot), image))
+    const { items, nextCursor } = pageFromRows(places, slice)
+    const rows = items.map(({ snapshot, image }) => rowFromSnapshot(this.#balancing.counted(snapshot), image))
     const rates = await this.#recent.rates(rows.map(({ endpoint }) => endpoint.id))
     const wanted = rows.filter(({ isExplained }) => isExplained).sort(byUrgency)
     const why = await this.#explain(wanted.slice(0, MAX_EXPLAINED_ROWS))
@@ -101,7 +101,7 @@ export class Overview {
   }
 }
 
-function rowOf(snapshot: EndpointSnapshot, image: string | null): Row {
+function rowFromSnapshot(snapshot: EndpointSnapshot, image: string | null): Row {
   const { endpoint, queue, workers } = snapshot
   const shown = shownWorkers(snapshot)
   const counts = countWorkers(shown)
@@ -115,22 +115,22 @@ function rowOf(snapshot: EndpointSnapshot, image: string | null): Row {
     counts,
     frozen: workers.filter(isFrozen).length,
     queue,
-    rollout: rolloutStateOf(snapshot, null),
+    rollout: findRolloutState(snapshot, null),
     waiting,
     isExplained: waiting > 0 || lacksSpare || isWrong,
-    ill: counts.ready > 0 ? null : illnessOf(shown),
+    ill: counts.ready > 0 ? null : findIllness(shown),
   }
 }
 
-function illnessOf(shown: readonly ShownWorker[]): Why | null {
+function findIllness(shown: readonly ShownWorker[]): StateReason | null {
   const unhealthy = shown.find(({ status }) => status === 'UNHEALTHY')
   if (unhealthy?.worker == null) return null
   const { id, exit, exitedAtMs, problemAtMs } = unhealthy.worker
-  const cause = exit === null ? 'unhealthy' : crashCauseOf(unhealthy.worker)
+  const cause = exit === null ? 'unhealthy' : findCrashCause(unhealthy.worker)
   return { cause, summary: `worker ${id}: ${unhealthy.reason}`, sinceMs: exitedAtMs ?? problemAtMs }
 }
 
-function finished({ endpoint, ill, waiting, ...row }: Row, rate: RequestRate, why: Why | null): OverviewRow {
+function finished({ endpoint, ill, waiting, ...row }: Row, rate: RequestRate, why: StateReason | null): OverviewRow {
   const { image, counts, frozen, queue, rollout } = row
   const isFine = why === null || why.cause === 'nothing_waits' || (why.cause === 'running' && waiting === 0)
   const state = endpointState({ endpoint, counts, rollout, waiting, cause: why?.cause ?? null })

@@ -45,12 +45,12 @@ export class RecentEvents {
   }
 
   /** The id of an event by its number. */
-  idOf(number: number): string {
+  eventId(number: number): string {
     return `${this.#name}-${number}`
   }
 
   /** The number in an id; null for an id of another list. */
-  numberOf(id: string): number | null {
+  numberFromId(id: string): number | null {
     const [, name, number] = /^(\w+)-(\d{1,15})$/.exec(id) ?? []
     return name === this.#name && Number(number) <= this.newest ? Number(number) : null
   }
@@ -64,7 +64,7 @@ export class RecentEvents {
     const from = Math.max(number, before)
     const events = this.#events.slice(from - before, from - before + limit)
     return {
-      events: events.map((event, index) => ({ ...event, id: this.idOf(from + index + 1) })),
+      events: events.map((event, index) => ({ ...event, id: this.eventId(from + index + 1) })),
       missed: from - number,
     }
   }

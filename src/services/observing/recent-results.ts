@@ -1,13 +1,13 @@
 import type { EndpointId } from '../../core/ids.ts'
 import type { MetricResult } from '../../core/observing/metric-bucket.ts'
-import { METRIC_SPANS, startOf } from '../../core/observing/metric-series.ts'
+import { METRIC_SPANS, spanStart } from '../../core/observing/metric-series.ts'
 import {
+  addResults,
   oneResult,
   RECENT_MINUTES,
   type RequestRate,
   type ResultCounts,
-  rateOf,
-  sumOf,
+  requestRate,
 } from '../../core/observing/recent-results.ts'
 import type { Ports } from '../../ports/ports.ts'
 
@@ -28,12 +28,12 @@ export class RecentResults {
 
   constructor(ports: Pick<Ports, 'store' | 'clock'>) {
     this.#ports = ports
-    this.#startMs = startOf(ports.clock.now(), MINUTE_MS)
+    this.#startMs = spanStart(ports.clock.now(), MINUTE_MS)
   }
 
   /** Counts a request that ended now. */
   note(endpointId: EndpointId, result: MetricResult): void {
-    this.#add(startOf(this.#ports.clock.now(), MINUTE_MS), endpointId, oneResult(result))
+    this.#add(spanStart(this.#ports.clock.now(), MINUTE_MS), endpointId, oneResult(result))
   }
 
   /** The rates of endpoints, by their ids. */
@@ -41,13 +41,13 @@ export class RecentResults {
     this.#earlier ??= this.#readEarlier()
     await this.#earlier
     const nowMs = this.#ports.clock.now()
-    const lastMs = startOf(nowMs, MINUTE_MS)
-    this.#dropBefore(lastMs - (RECENT_MINUTES - 1) * MINUTE_MS)
+    const lastMs = spanStart(nowMs, MINUTE_MS)
+    this.#dropOlder(lastMs - (RECENT_MINUTES - 1) * MINUTE_MS)
     const minutes = Array.from({ length: RECENT_MINUTES }, (_, index) =>
       this.#minutes.get(lastMs - (RECENT_MINUTES - 1 - index) * MINUTE_MS),
     )
     const rate = (id: EndpointId) =>
-      rateOf(
+      requestRate(
         minutes.map(minute => minute?.get(id)),
         nowMs,
       )
@@ -70,13 +70,13 @@ export class RecentResults {
     if (ofMinute === undefined) {
       ofMinute = new Map()
       this.#minutes.set(minuteMs, ofMinute)
-      this.#dropBefore(startOf(this.#ports.clock.now(), MINUTE_MS) - RECENT_MINUTES * MINUTE_MS)
+      this.#dropOlder(spanStart(this.#ports.clock.now(), MINUTE_MS) - RECENT_MINUTES * MINUTE_MS)
     }
     const before = ofMinute.get(endpointId)
-    ofMinute.set(endpointId, before === undefined ? counts : sumOf(before, counts))
+    ofMinute.set(endpointId, before === undefined ? counts : addResults(before, counts))
   }
 
-  #dropBefore(minuteMs: number): void {
+  #dropOlder(minuteMs: number): void {
     for (const atMs of this.#minutes.keys()) if (atMs < minuteMs) this.#minutes.delete(atMs)
   }
 }

@@ -97,7 +97,7 @@ export class TimeKeeper {
   readonly #renew: () => void
   #keptAtMs = Number.NEGATIVE_INFINITY
   /** Time since which the last reported step exists; null for no step. */
-  #toldMs: number | null = null
+  #reportedSinceMs: number | null = null
   /** Undefined before the first read. */
   #heldUntilMs: number | null | undefined
   #isAccepted = false
@@ -115,7 +115,7 @@ export class TimeKeeper {
   async step(nowMs: number): Promise<number> {
     const { store, time } = this.#ports
     const { step } = time.read()
-    const isNews = this.#tell(step)
+    const isNews = this.#report(step)
     if (isNews || nowMs - this.#keptAtMs >= KEEP_MS) {
       await store.clock.keep(time.mark())
       // A late read does not belong to the instant at which the database dated it.
@@ -184,11 +184,11 @@ export class TimeKeeper {
    * @returns true for a step that differs from the last reported one; that of a clock that stands still grows and is
    *   the same
    */
-  #tell(step: ClockStep | null): boolean {
+  #report(step: ClockStep | null): boolean {
     const { emit, time } = this.#ports
     const sinceMs = step?.sinceMs ?? null
-    if (this.#toldMs === sinceMs) return false
-    this.#toldMs = sinceMs
+    if (this.#reportedSinceMs === sinceMs) return false
+    this.#reportedSinceMs = sinceMs
     if (step === null) emit('clock.agrees', {})
     else {
       const { nowMs, machineMs } = time.read()

@@ -1,22 +1,22 @@
 import { exactAmount, RoundedSum } from '../../core/billing/billing.ts'
 import { billedMs, hourlyPrice, type PriceList } from '../../core/billing/prices.ts'
-import { flavorOf } from '../../core/billing/usage.ts'
+import { billedFlavor } from '../../core/billing/usage.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { AppError, invalidFields, notFound } from '../../core/errors.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
-import { type AttemptTimes, timesOf } from '../../core/jobs/attempt-times.ts'
+import { type AttemptTimes, timesFromBlock } from '../../core/jobs/attempt-times.ts'
 import {
   ASSUMED_THAW_MS,
   type AssumedStart,
   assumedStart,
   changedSettings,
-  figuresOf,
+  figuresFromReplay,
   MAX_PLAYED,
   type RecordedLoad,
   recordedLoad,
   type ScalingSettings,
   type SettingChanges,
-  settingsOf,
+  scalingSettings,
   type WhatIfFigures,
   whatIfNotes,
 } from '../../core/observing/what-if.ts'
@@ -122,7 +122,7 @@ export class WhatIf {
     const { endpoint, workers, exits, startAware = false } = snapshot
     if (endpoint.type !== 'QUEUE')
       throw new AppError('conflict', `endpoint ${id} balances load, and the times of its requests are not recorded`)
-    const today = settingsOf(endpoint, startAware)
+    const today = scalingSettings(endpoint, startAware)
     const changed = changedSettings(today, changes)
     if ('problems' in changed) throw invalidFields([...changed.problems])
     const nowMs = this.#ports.clock.now()
@@ -142,7 +142,7 @@ export class WhatIf {
         fromMs: recorded.fromMs,
         untilMs: recorded.untilMs,
       }
-      const figures = figuresOf(await this.#replayed(jobs, playing, signal))
+      const figures = figuresFromReplay(await this.#replayed(jobs, playing, signal))
       return { settings, ...figures, costMicros: this.#cost(priceMicros, figures) }
     }
     const asksNothing = Object.values(changes).every(value => value === undefined)
@@ -166,7 +166,7 @@ export class WhatIf {
     const attempts: AttemptTimes[] = [...this.#recorder.pending(id)]
     for (let beforeMs = Number.MAX_SAFE_INTEGER; attempts.length <= MAX_PLAYED; ) {
       const blocks = await this.#ports.store.attemptTimes.read(id, fromMs, beforeMs, BLOCKS)
-      for (const block of blocks) attempts.push(...timesOf(block))
+      for (const block of blocks) attempts.push(...timesFromBlock(block))
       if (blocks.length < BLOCKS) break
       beforeMs = blocks.at(-1)!.atMs
       await this.#pause(signal)
@@ -204,7 +204,7 @@ export class WhatIf {
  */
 function flavorOfWorkers({ endpoint, workers, exits }: EndpointSnapshot): string {
   const placed = [...workers.toReversed(), ...exits].find(({ placement }) => placement !== null)
-  return flavorOf(placed?.placement ?? null, endpoint.compute)
+  return billedFlavor(placed?.placement ?? null, endpoint.compute)
 }
 
 function busy(message: string): AppError {

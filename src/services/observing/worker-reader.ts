@@ -9,7 +9,13 @@ import type { EndpointSnapshot, QueueLoad } from '../../core/scaling/scale.ts'
 import type { Isolation } from '../../core/workers/isolation.ts'
 import type { QueuedWorker } from '../../core/workers/placement.ts'
 import { exitText, type Worker } from '../../core/workers/worker.ts'
-import { type PhaseNow, phaseOf, queuedTimeLineOf, type TimeStep, timeLineOf } from '../../core/workers/worker-phase.ts'
+import {
+  type PhaseNow,
+  presentPhase,
+  queuedWorkerTimeLine,
+  type TimeStep,
+  workerTimeLine,
+} from '../../core/workers/worker-phase.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { LoadBalancer } from '../balancing/load-balancer.ts'
 import type { EndpointModels } from '../models/endpoint-models.ts'
@@ -200,10 +206,10 @@ export class WorkerReader {
   #report(shown: ReportedShape, endpoint: Endpoint, template: Template | null): ReportedWorker {
     const { worker, queued, version } = shown
     const nowMs = this.#ports.clock.now()
-    const timeLine = worker === null ? queuedTimeLine(queued, nowMs) : timeLineOf(worker, nowMs)
+    const timeLine = worker === null ? queuedTimeLine(queued, nowMs) : workerTimeLine(worker, nowMs)
     const last = timeLine.at(-1)
     const now =
-      worker !== null ? phaseOf(worker) : { phase: last?.phase ?? 'queued', sinceMs: last?.startedAtMs ?? nowMs }
+      worker !== null ? presentPhase(worker) : { phase: last?.phase ?? 'queued', sinceMs: last?.startedAtMs ?? nowMs }
     return {
       ...shown,
       now,
@@ -219,7 +225,7 @@ export class WorkerReader {
 type ReportedShape = Omit<ReportedWorker, 'now' | 'pullPercent' | 'download' | 'timeLine' | 'image' | 'isolation'>
 
 function queuedTimeLine(queued: QueuedWorker | null, nowMs: number): TimeStep[] {
-  return queued === null ? [] : queuedTimeLineOf(queued, nowMs)
+  return queued === null ? [] : queuedWorkerTimeLine(queued, nowMs)
 }
 
 function asEnded(worker: Worker, endpoint: Endpoint): ReportedShape {

@@ -55,7 +55,7 @@ export async function reEncryptAll(
     for (let after = ''; ; ) {
       const texts = await store.seals.list(kind, after, STEP[kind])
       if (texts.length === 0) break
-      const changes: { id: string; before: string; after: string }[] = []
+      const changes: { id: string; previous: string; next: string }[] = []
       for (const text of texts) {
         const { id, sealed } = text
         const again = reseal(vault, kind, text)
@@ -63,7 +63,7 @@ export async function reEncryptAll(
           done.unreadable += 1
           if (done.named.length < MAX_NAMED) done.named.push(`${kind} ${id}`)
         } else if (again === null) done.current += 1
-        else changes.push({ id, before: sealed, after: again })
+        else changes.push({ id, previous: sealed, next: again })
       }
       if (changes.length > 0) done.resealed += await store.seals.replace(kind, changes)
       after = texts.at(-1)!.id
@@ -86,8 +86,8 @@ export async function encryptPlain({ store, vault }: Pick<Ports, 'store' | 'vaul
       const texts = await store.seals.listPayloads(kind, after, STEP[kind])
       if (texts.length === 0) break
       const changes = texts
-        .map(({ id, row, sealed }) => ({ id, before: sealed, after: seals.sealedText(kind, row, sealed) }))
-        .filter(change => change.after !== change.before)
+        .map(({ id, row, sealed }) => ({ id, previous: sealed, next: seals.sealedText(kind, row, sealed) }))
+        .filter(change => change.next !== change.previous)
       if (changes.length > 0) count += await store.seals.replace(kind, changes)
       after = texts.at(-1)!.id
     }

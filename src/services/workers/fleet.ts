@@ -3,30 +3,30 @@ import type { ReleasedTemplate } from '../../core/endpoints/release.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import { toAppError } from '../../core/errors.ts'
 import { DEFAULT_OWNER, type EndpointId, type WorkerId } from '../../core/ids.ts'
-import { endOfOutput, READ_LINES } from '../../core/output-end.ts'
-import { wishOf } from '../../core/placement/wish.ts'
+import { outputEnd, READ_LINES } from '../../core/output-end.ts'
+import { wishFromCompute } from '../../core/placement/wish.ts'
 import { countsAgainstRelease, MAX_ROLLOUT_CRASHES } from '../../core/scaling/rollout.ts'
 import { isFolderReserved } from '../../core/workers/host-folder.ts'
 import { newWorker, type WaitedFor } from '../../core/workers/new-worker.ts'
 import { type Placement, UNPLACED } from '../../core/workers/placement.ts'
 import {
   type StartFailure,
-  startFailureOf,
+  startFailureFromError,
   startFailureText,
   withoutRegistryWords,
 } from '../../core/workers/start-failure.ts'
 import {
   crashed,
-  endOf,
   exitText,
   type FaultReason,
   fateOfJobs,
   type StopReason,
+  storedExit,
   type Worker,
 } from '../../core/workers/worker.ts'
 import { identityEnv, protocolEnv } from '../../core/workers/worker-environment.ts'
 import type { ObservedExit } from '../../core/workers/worker-exit.ts'
-import { coldStartOf } from '../../core/workers/worker-phase.ts'
+import { coldStartTimes } from '../../core/workers/worker-phase.ts'
 import { problemText, type WorkerProblem } from '../../core/workers/worker-problem.ts'
 import type { StartWatch } from '../../ports/driver.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -91,7 +91,7 @@ export class Fleet {
    */
   async startFailure(endpoint: Endpoint, released: ReleasedTemplate | null = null): Promise<StartFailure | null> {
     const { driver } = this.#ports
-    const template = released ?? (await this.#templateOf(endpoint))
+    const template = released ?? (await this.#readTemplate(endpoint))
     if (template === null) return { kind: 'template_missing', template: endpoint.templateId }
     return (
       (await this.#inputs.failure(endpoint, template)) ??
@@ -107,7 +107,7 @@ export class Fleet {
    * @param released as for {@link startFailure}
    */
   async placedBy(endpoint: Endpoint, released: ReleasedTemplate | null): Promise<'machine' | 'platform'> {
-    const template = released ?? (await this.#templateOf(endpoint))
+    const template = released ?? (await this.#readTemplate(endpoint))
     return template === null ? 'machine' : this.#ports.driver.placedBy(template.image)
   }
 
@@ -117,7 +117,7 @@ export class Fleet {
    * @param released as for {@link startFailure}
    */
   async prepareModels(endpoint: Endpoint, released: ReleasedTemplate | null = null): Promise<ModelsState> {
-    const template = released ?? (await this.#templateOf(endpoint))
+    const template = released ?? (await this.#readTemplate(endpoint))
     if (template === null || !this.#findsModels(endpoint, template)) return { kind: 'ready' }
     return this.#models.prepare(endpoint, await this.#inputs.env(endpoint, template))
   }
@@ -136,12 +136,12 @@ export class Fleet {
     released: ReleasedTemplate | null = null,
   ): Promise<void> {
     const { store, vault, random, emit } = this.#ports
-    const template = released ?? (await this.#templateOf(endpoint))
+    const template = released ?? (await this.#readTemplate(endpoint))
     if (template === null) return
     // A worker that serves requests makes no calls to this server.
     const serves = endpoint.type === 'LOAD_BALANCER' ? await this.#inputs.serving(endpoint, template) : null
     const url = serves === null ? urlFor(this.#addresses, template.image) : Promise.resolve('')
-    const place = { driver: this.#ports.driver.nameOf(template.image), baseUrl: await url.catch(() => '') }
+    const place = { driver: this.#ports.driver.nameFor(template.image), baseUrl: await url.catch(() => '') }
     const id = queued?.id ?? this.newId()
     const worker = newWorker({ id, endpoint, placement, queued, ...place, serves, nowMs: this.#ports.clock.now() })
     const token = `rpw_${Buffer.from(random.bytes(32)).toString('base64url')}`
@@ -157,7 +157,7 @@ export class Fleet {
     emit('worker.created', { endpointId: endpoint.id, workerId: worker.id, version: worker.version })
     // If the failure could not be recorded, the reaper sees the exit once the worker is no longer launching.
     void this.#startNew(() => url.then(() => this.#launch(endpoint, template, worker, token, running)), worker)
-      .catch(error => this.#tellFailure(error))
+      .catch(error => this.#reportFailure(error))
       .finally(() => running.launched())
   }
 
@@ -166,7 +166,7 @@ export class Fleet {
     return modelReferences.length > 0 && this.#ports.driver.readsModels(image)
   }
 
-  #templateOf({ owner, templateId }: Endpoint): Promise<Template | null> {
+  #readTemplate({ owner, templateId }: Endpoint): Promise<Template | null> {
     return this.#ports.store.templates.find(owner, templateId)
   }
 
@@ -193,7 +193,7 @@ export class Fleet {
   async #startFailed({ id, endpointId, owner }: Worker, error: unknown): Promise<void> {
     const reclaimed = await this.#reclaimed(id)
     if (reclaimed !== null) return this.recordExit(id, reclaimed)
-    const failure = this.#shownTo({ id, endpointId, owner }, startFailureOf(error))
+    const failure = this.#shownTo({ id, endpointId, owner }, startFailureFromError(error))
     this.#ports.emit('worker.start_failed', { endpointId, workerId: id, problem: startFailureText(failure) })
     await this.#ports.driver.kill(id)
     await this.recordExit(id, { code: null, signal: null, cause: { kind: 'not_started', failure } })
@@ -211,7 +211,7 @@ export class Fleet {
     this.#servingChanged(worker)
   }
 
-  #tellFailure(error: unknown): void {
+  #reportFailure(error: unknown): void {
     this.#ports.emit('loop.failed', { loop: 'start of a worker', problem: toAppError(error).message })
   }
 
@@ -296,9 +296,9 @@ export class Fleet {
     const known = await store.workers.find(workerId)
     const seen = known === null ? observed : this.#exitShownTo(known, observed)
     const fate = given ?? fateOfJobs(known, seen)
-    const exit = endOf(known, seen)
+    const exit = storedExit(known, seen)
     const ended = exitText(known ?? UNKNOWN, exit)
-    const lastLines = endOfOutput(await logs.tail(workerId, READ_LINES))
+    const lastLines = outputEnd(await logs.tail(workerId, READ_LINES))
     const takeBack = () =>
       fate === 'released'
         ? this.#jobs.releaseAll(workerId)
@@ -309,7 +309,7 @@ export class Fleet {
     await store.stops.letGo(workerId, 'all')
     const move = await store.workers.exited(workerId, { ...exit, lastLines }, clock.now(), fate !== 'unseen')
     await takeBack()
-    if (move !== null) await this.#tellStop(move.worker)
+    if (move !== null) await this.#reportStop(move.worker)
     await this.#forget(workerId, move?.worker ?? null)
   }
 
@@ -333,7 +333,7 @@ export class Fleet {
   }
 
   /** Emits that the crash of a worker has stopped a rollout. */
-  async #tellStop(worker: Worker): Promise<void> {
+  async #reportStop(worker: Worker): Promise<void> {
     if (worker.readyAtMs !== null || !countsAgainstRelease(worker)) return
     const { endpointId, version } = worker
     const { crashes, working } = await this.#ports.store.releases.rollout(endpointId, version)
@@ -379,7 +379,7 @@ export class Fleet {
 
   async #release(workerId: WorkerId): Promise<void> {
     await this.#ports.driver.release(workerId)
-    await this.#models.letGo(workerId)
+    await this.#models.release(workerId)
   }
 
   /**
@@ -444,7 +444,7 @@ export class Fleet {
   moved({ worker, from }: WorkerMove): void {
     const { emit, notifier } = this.#ports
     const { endpointId, id: workerId, state: to, stopReason: reason } = worker
-    const phases = from === 'STARTING' && to === 'READY' ? coldStartOf(worker) : null
+    const phases = from === 'STARTING' && to === 'READY' ? coldStartTimes(worker) : null
     const coldStart =
       phases === null ? {} : { coldStartMs: Math.max(0, (worker.readyAtMs ?? 0) - worker.createdAtMs), phases }
     emit('worker.moved', { endpointId, workerId, from, to, reason, ...coldStart })
@@ -479,7 +479,7 @@ export class Fleet {
       owner: endpoint.owner,
       image: template.image,
       args: template.args,
-      wish: wishOf(endpoint.compute),
+      wish: wishFromCompute(endpoint.compute),
       placement,
       ...inputs,
       ...(guard && { guard }),
@@ -507,7 +507,7 @@ export class Fleet {
     const { store, clock } = this.#ports
     let pulling = false
     const record = (what: 'started' | 'ended') => {
-      store.workers.pulling(id, what, clock.now()).catch(error => this.#tellFailure(error))
+      store.workers.pulling(id, what, clock.now()).catch(error => this.#reportFailure(error))
     }
     return {
       pins: {

@@ -33,7 +33,7 @@ export class JobStops {
   async next(worker: Worker, signal: AbortSignal): Promise<JobId[]> {
     const { store, clock } = this.#ports
     const running = this.#running.of(worker)
-    running.heard()
+    running.noteRequest()
     using call = this.#longPoll.hold({
       topics: [`worker:${worker.id}`],
       forMs: HOLD_MS,
@@ -44,7 +44,7 @@ export class JobStops {
       const nowMs = clock.monotonic()
       const dueMs = pending.map(jobId => running.stopDueAtMs(jobId))
       const due = pending.filter((_, index) => dueMs[index]! <= nowMs)
-      if (due.length > 0) return this.#told(running, due)
+      if (due.length > 0) return this.#noteStops(running, due)
       if (!(await mayWait(store, worker.id)) || call.isOver) return []
       const firstMs = dueMs.reduce((earliest, instant) => Math.min(earliest, instant), Number.POSITIVE_INFINITY)
       await call.next(dueMs.length === 0 ? undefined : Math.max(1, firstMs - clock.monotonic()))
@@ -52,11 +52,11 @@ export class JobStops {
   }
 
   /** Notes that a worker is asked to stop these jobs. */
-  #told(running: RunningWorker, jobs: JobId[]): JobId[] {
-    const toldBefore = running.toldStops
-    for (const jobId of jobs) running.tellStop(jobId)
+  #noteStops(running: RunningWorker, jobs: JobId[]): JobId[] {
+    const toldBefore = running.sentStops
+    for (const jobId of jobs) running.noteStop(jobId)
     // An open take would keep it from saying soon that it has let go.
-    if (running.toldStops > toldBefore) this.#ports.notifier.publish(`worker:${running.id}`)
+    if (running.sentStops > toldBefore) this.#ports.notifier.publish(`worker:${running.id}`)
     return jobs
   }
 

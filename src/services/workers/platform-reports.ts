@@ -56,7 +56,7 @@ export class PlatformReports {
     running.reportedAtMs = nowMs
     if (!(await store.workers.reported(id, report, clock.now()))) return worker
     if (!isOnlyText) {
-      emit('worker.reported', { endpointId, workerId: id, ...wordsOf(report) })
+      emit('worker.reported', { endpointId, workerId: id, ...describeReport(report) })
       notifier.publish(`load:${endpointId}`)
     }
     const placedAtMs = worker.placedAtMs ?? (report.waits === null ? clock.now() : null)
@@ -72,7 +72,10 @@ function withoutText({ place, waits, leaves }: PlatformReport) {
   return { place, waits: waits?.kind ?? null, leaves: leaves?.kind ?? null }
 }
 
-function wordsOf({ place, waits, leaves }: PlatformReport): { what: 'waits' | 'placed' | 'leaves'; text: string } {
+function describeReport({ place, waits, leaves }: PlatformReport): {
+  what: 'waits' | 'placed' | 'leaves'
+  text: string
+} {
   if (leaves !== null) return { what: 'leaves', text: reclaimText(leaves) }
   if (waits !== null) return { what: 'waits', text: waitForPlaceText(waits) }
   return { what: 'placed', text: place === null ? 'has a place' : `has a place on node ${place.node}` }

@@ -11,7 +11,7 @@ import {
   showsBlocking,
   type WorkerActivity,
 } from '../../core/workers/worker-liveness.ts'
-import { asksForAllAtOnce, omissionOf, sendsResultsDuringTakes } from '../../core/workers/worker-sdk.ts'
+import { asksForAllAtOnce, omissionMeaning, sendsResultsDuringTakes } from '../../core/workers/worker-sdk.ts'
 import type { Clock } from '../../ports/clock.ts'
 
 /** Content of a ping, and the facts of its worker in the store. */
@@ -120,7 +120,7 @@ export class RunningWorker {
   #asked: AskedConcurrency | null = null
   #isConcurrent = false
   #completedAtMs = 0
-  readonly #toldStops = new Map<JobId, SentStop>()
+  readonly #sentStops = new Map<JobId, SentStop>()
   /** Position from which its output is read on; null before the first reading. */
   outputPosition: number | null = null
   /** Results that it could not send, as its output says. */
@@ -246,7 +246,7 @@ export class RunningWorker {
   }
 
   /** Notes a call that asks which jobs to stop. */
-  heard(): void {
+  noteRequest(): void {
     this.#activity = { ...this.#active(), requestedAtMs: this.#clock.monotonic() }
   }
 
@@ -255,7 +255,7 @@ export class RunningWorker {
     this.#active()
     for (const jobId of jobs) {
       this.#jobs.set(jobId, { deliveredAtMs: null, askedSince: false, omissions: 0 })
-      this.#toldStops.delete(jobId)
+      this.#sentStops.delete(jobId)
     }
   }
 
@@ -320,7 +320,7 @@ export class RunningWorker {
     for (const jobId of held) {
       // A job that it got before its activity began was delivered before, too.
       const job = this.#jobs.get(jobId) ?? { deliveredAtMs: active.sinceMs, askedSince: false, omissions: 0 }
-      const ping = { lists: listed.includes(jobId), omission: omissionOf(sdk), listed: listed.length, alone }
+      const ping = { lists: listed.includes(jobId), omission: omissionMeaning(sdk), listed: listed.length, alone }
       this.#jobs.set(jobId, afterPing(job, ping))
     }
     const own = [...held, ...stopping].filter(jobId => listed.includes(jobId)).length
@@ -332,8 +332,8 @@ export class RunningWorker {
 
   /** Earliest time of its next stop of this job, in monotonic milliseconds. */
   stopDueAtMs(jobId: JobId): number {
-    const told = this.#toldStops.get(jobId)
-    return told?.againAtMs ?? firstStopDueMs(this.#jobs.get(jobId)?.deliveredAtMs, this.#clock.monotonic())
+    const sent = this.#sentStops.get(jobId)
+    return sent?.againAtMs ?? firstStopDueMs(this.#jobs.get(jobId)?.deliveredAtMs, this.#clock.monotonic())
   }
 
   /**
@@ -341,20 +341,20 @@ export class RunningWorker {
    * by now.
    */
   hasLetGoUnlisted(jobId: JobId): boolean {
-    const told = this.#toldStops.get(jobId)
+    const told = this.#sentStops.get(jobId)
     return told !== undefined && showsRelease(told, this.#clock.monotonic())
   }
 
   /** Number of jobs that it was asked to stop and has not let go of. */
-  get toldStops(): number {
-    return this.#toldStops.size
+  get sentStops(): number {
+    return this.#sentStops.size
   }
 
   /** Notes that it is asked to stop a job, for the first time or again. */
-  tellStop(jobId: JobId): void {
+  noteStop(jobId: JobId): void {
     const nowMs = this.#clock.monotonic()
-    const told = this.#toldStops.get(jobId)
-    this.#toldStops.set(
+    const told = this.#sentStops.get(jobId)
+    this.#sentStops.set(
       jobId,
       told === undefined ? firstStop(this.#jobs.get(jobId)?.deliveredAtMs, nowMs) : nextStop(told, nowMs),
     )
@@ -362,8 +362,8 @@ export class RunningWorker {
 
   /** Notes that it has let go of a job, or of all that it was asked to stop. */
   letGo(jobId: JobId | 'all'): void {
-    if (jobId === 'all') this.#toldStops.clear()
-    else this.#toldStops.delete(jobId)
+    if (jobId === 'all') this.#sentStops.clear()
+    else this.#sentStops.delete(jobId)
   }
 
   /** Notes that a chunk could not be stored. */

@@ -79,7 +79,7 @@ export class Takes {
     try {
       await this.#record(worker, running, request)
       const holdMs = await this.#holdMs(worker, running, request)
-      const take = { worker, running, request, pending, toldStops: running.toldStops }
+      const take = { worker, running, request, pending, toldStops: running.sentStops }
       using place = this.#polls.join({
         endpointId: worker.endpointId,
         workerId: worker.id,
@@ -193,7 +193,7 @@ const OVER: ClaimAnswer = { kind: 'over' }
 
 /** True once the worker of a take has more to stop: only its next take can say that it let go of the jobs. */
 function hasMoreToStop({ running, toldStops, request }: TakeInProgress): boolean {
-  return running.toldStops > toldStops && request.idle === false
+  return running.sentStops > toldStops && request.idle === false
 }
 
 /**

@@ -15,7 +15,7 @@ export interface ContainerUrls {
   /** Origin for a new worker. @throws AppError with the reason when containers cannot reach the server now */
   url(): Promise<string>
   /** Origin under which running containers reach this server; null when they cannot. */
-  readonly knownUrl: string | null
+  readonly currentUrl: string | null
 }
 
 /** Origin that a new worker with this image calls. @throws AppError with the reason when there is none now */
@@ -25,5 +25,5 @@ export async function urlFor({ workerUrl, containers }: WorkerAddresses, image: 
 
 /** True when workers that were given this origin reach the server. */
 export function isReached({ workerUrl, otherWorkerUrls = [], containers }: WorkerAddresses, url: string): boolean {
-  return [workerUrl, ...otherWorkerUrls, containers?.knownUrl].includes(url)
+  return [workerUrl, ...otherWorkerUrls, containers?.currentUrl].includes(url)
 }

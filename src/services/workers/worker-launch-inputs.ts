@@ -60,7 +60,7 @@ export class WorkerLaunchReader {
     const { owner } = endpoint
     const refused = this.#imageFailure(endpoint, template)
     if (refused !== null) throw new WorkerStartError(refused)
-    const volume = await this.#volumeOf(endpoint)
+    const volume = await this.#readVolume(endpoint)
     const credential =
       template.registry === null ? null : await registryCredential(this.#ports, owner, template.registry)
     return { env: await this.env(endpoint, template), credential, volume }
@@ -96,7 +96,7 @@ export class WorkerLaunchReader {
     return null
   }
 
-  async #volumeOf(endpoint: Endpoint): Promise<WorkerLaunchInputs['volume']> {
+  async #readVolume(endpoint: Endpoint): Promise<WorkerLaunchInputs['volume']> {
     const { volumes } = this.#ports
     const id = endpoint.networkVolumeIds[0]
     if (id === undefined) return null

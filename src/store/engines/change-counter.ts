@@ -59,7 +59,7 @@ export class ChangeCounter {
   }
 
   /** The transaction was undone. */
-  undone(): void {
+  rolledBack(): void {
     this.#isCounted = false
     this.#changes = null
     this.#rows = this.#rowsNow()

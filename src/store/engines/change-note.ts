@@ -7,7 +7,7 @@ import { closeSync, existsSync, fdatasyncSync, openSync, readFileSync, writeSync
 import { DatabaseSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
 import { writeDurably } from '../../disk/durable-file.ts'
-import { fromSqlite } from './sqlite-errors.ts'
+import { errorFromSqlite } from './sqlite-errors.ts'
 
 /** Number of changes of a database, and the id of the database. */
 export interface ChangeCount {
@@ -35,7 +35,7 @@ export function readChangeNote(database: string): ChangeCount | null {
   const found = FORM.exec(readFileSync(file, 'latin1'))
   if (found === null) return null
   const count = { lineage: found[1]!, changes: Number(found[2]) }
-  return textOf(count) === found[0] ? count : null
+  return formatNote(count) === found[0] ? count : null
 }
 
 /** The count that an open database has; null where it keeps none. @throws the error of SQLite */
@@ -57,7 +57,7 @@ export function lossIn(database: string): string | null {
     using connection = new DatabaseSync(database, { readOnly: true, timeout: 2_000 })
     return missingText(noted, changeCountIn(connection))
   } catch (error) {
-    throw fromSqlite(error)
+    throw errorFromSqlite(error)
   }
 }
 
@@ -78,7 +78,7 @@ export function missingText(noted: ChangeCount | null, found: ChangeCount | null
 
 /** Notes the present changes of a database as all that it had. @throws the system's error */
 export function acceptChanges(database: string, found: ChangeCount): void {
-  writeDurably(changeNoteFile(database), textOf(found))
+  writeDurably(changeNoteFile(database), formatNote(found))
 }
 
 /**
@@ -109,7 +109,7 @@ export class ChangeNote {
   write(count: ChangeCount): void {
     if (this.#failed) return
     try {
-      writeSync(this.#handle, textOf(count), 0, 'latin1')
+      writeSync(this.#handle, formatNote(count), 0, 'latin1')
       this.#unflushed += 1
       if (this.#unflushed >= UNFLUSHED) this.#flush()
     } catch {
@@ -133,7 +133,7 @@ export class ChangeNote {
   }
 }
 
-function textOf({ lineage, changes }: ChangeCount): string {
+function formatNote({ lineage, changes }: ChangeCount): string {
   const text = `${lineage} ${String(changes).padStart(15, '0')}`
   return `${text} ${crc32(text).toString(16).padStart(8, '0')}\n`
 }

@@ -20,7 +20,7 @@ import { streams } from '../operations/jobs/streams.ts'
 import { webhooks } from '../operations/jobs/webhooks.ts'
 import { attemptTimes } from '../operations/observing/attempt-times.ts'
 import { metrics } from '../operations/observing/metrics.ts'
-import type { Operation, OperationsOf } from '../operations/operation.ts'
+import type { Operation, PortOperations } from '../operations/operation.ts'
 import { registries } from '../operations/secrets/registries.ts'
 import { seals } from '../operations/secrets/seals.ts'
 import { secrets } from '../operations/secrets/secrets.ts'
@@ -38,7 +38,7 @@ type Declared<Part extends StorePart> = {
 }
 
 /** Every method of the port as an operation, under the names of the port. */
-export const operations: { readonly [Part in StorePart]: OperationsOf<Store[Part]> & Declared<Part> } = {
+export const operations: { readonly [Part in StorePart]: PortOperations<Store[Part]> & Declared<Part> } = {
   jobs,
   jobOutcomes,
   jobRecords,
@@ -75,7 +75,7 @@ const byName = new Map<string, Operation>(
 )
 
 /** The operation of a name such as `jobs.claim`. */
-export function operationOf(name: string): Operation {
+export function findOperation(name: string): Operation {
   const operation = byName.get(name)
   if (operation === undefined) throw new Error(`the store has no operation ${name}`)
   return operation
@@ -85,7 +85,7 @@ export function operationOf(name: string): Operation {
  * A store whose methods pass their names and arguments on.
  * @param call runs an operation by its name
  */
-export function storeOf(
+export function storeFromCalls(
   call: (name: string, args: readonly unknown[]) => Promise<unknown>,
   close: () => Promise<void>,
 ): Store {

@@ -1,6 +1,6 @@
 import { Client } from 'pg'
 import { connectionConfig } from './postgres-connection.ts'
-import { fromPostgres } from './postgres-errors.ts'
+import { errorFromPostgres } from './postgres-errors.ts'
 
 /** Messages between all who have a channel of the same name on one database. */
 export interface Channel {
@@ -47,7 +47,7 @@ export async function openChannel(url: string, name: string, listener: ChannelLi
     await client.query(`LISTEN ${name}`)
   } catch (error) {
     void end()
-    throw fromPostgres(error)
+    throw errorFromPostgres(error)
   }
   return {
     async send(messages) {
@@ -55,7 +55,7 @@ export async function openChannel(url: string, name: string, listener: ChannelLi
         await client.query('SELECT pg_notify($1, message) FROM unnest($2::text[]) AS message', [name, messages])
       } catch (error) {
         lose()
-        throw fromPostgres(error)
+        throw errorFromPostgres(error)
       }
     },
     close: end,

@@ -4,8 +4,8 @@ import { AppError } from '../../core/errors.ts'
 import { errorText } from '../../disk/access-problem.ts'
 import type { Row, Statement } from '../tables/statement.ts'
 import { forPostgres } from './dialect.ts'
-import { fromPostgres } from './postgres-errors.ts'
-import { Pipeline, readerOf } from './postgres-pipeline.ts'
+import { errorFromPostgres } from './postgres-errors.ts'
+import { columnReader, Pipeline } from './postgres-pipeline.ts'
 
 /**
  * Settings of every connection. Each wait for the server has an end.
@@ -23,7 +23,7 @@ export function connectionConfig(url: string): PoolConfig {
     idle_in_transaction_session_timeout: 60_000,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
-    types: { getTypeParser: readerOf as typeof types.getTypeParser },
+    types: { getTypeParser: columnReader as typeof types.getTypeParser },
   }
 }
 
@@ -67,7 +67,7 @@ export const LOCK_SCHEMA = `SELECT pg_advisory_xact_lock(hashtext('runyard'), ha
 /**
  * Runs statements of an operation, which are sent together; after one that fails no other is run.
  * @returns the rows of each
- * @throws TypeError for a parameter that cannot be stored; else the error of `fromPostgres`
+ * @throws TypeError for a parameter that cannot be stored; else the error of `errorFromPostgres`
  */
 export async function answers(client: ClientBase, statements: readonly Statement[]): Promise<Row[][]> {
   const pipeline = new Pipeline(statements)
@@ -75,11 +75,11 @@ export async function answers(client: ClientBase, statements: readonly Statement
     client.query(pipeline)
     return await pipeline.done
   } catch (error) {
-    throw fromPostgres(error)
+    throw errorFromPostgres(error)
   }
 }
 
-/** Runs a statement of an operation. @throws the error of `fromPostgres` */
+/** Runs a statement of an operation. @throws the error of `errorFromPostgres` */
 export async function answer(client: ClientBase, statement: Statement): Promise<readonly Row[]> {
   const [rows = []] = await answers(client, [statement])
   return rows
@@ -88,13 +88,13 @@ export async function answer(client: ClientBase, statement: Statement): Promise<
 /**
  * Runs a statement without parameters that is not worth preparing.
  * @param waitMs longest wait for its answer, in milliseconds; by default as for all others
- * @throws the error of `fromPostgres`
+ * @throws the error of `errorFromPostgres`
  */
 export async function execute(client: ClientBase, sql: string, waitMs?: number): Promise<readonly Row[]> {
   try {
     const waits = waitMs === undefined ? {} : { query_timeout: waitMs }
     return (await client.query<Row>({ text: forPostgres(sql), ...waits })).rows
   } catch (error) {
-    throw fromPostgres(error)
+    throw errorFromPostgres(error)
   }
 }

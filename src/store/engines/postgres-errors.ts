@@ -2,7 +2,7 @@ import { DatabaseError } from 'pg'
 import { AppError } from '../../core/errors.ts'
 import { StoreDamaged } from '../../ports/store/store-damage.ts'
 import { StoreFull } from '../../ports/store/store-full.ts'
-import { addressOf, type PostgresTrouble, postgresTrouble } from './postgres-trouble.ts'
+import { type PostgresTrouble, postgresTrouble, printableAddress } from './postgres-trouble.ts'
 import { unavailable } from './sqlite-errors.ts'
 
 const UNTRUSTED =
@@ -56,7 +56,7 @@ const NO_TLS = 'The server does not support SSL connections'
  * is at fault, and the error itself where a statement is. All that does not come from PostgreSQL itself is about the
  * connection.
  */
-export function fromPostgres(error: unknown): unknown {
+export function errorFromPostgres(error: unknown): unknown {
   if (error instanceof AppError) return error
   if (!(error instanceof DatabaseError)) return unavailable(connectionReason(error), error)
   const { code = '' } = error
@@ -74,20 +74,21 @@ function connectionReason(error: unknown): string {
 }
 
 /**
- * The error of a failed start: an error of {@link fromPostgres} with the place of the database, the cause and the
+ * The error of a failed start: an error of {@link errorFromPostgres} with the place of the database, the cause and the
  * remedy. Other errors stay the same.
  * @param url of the database, whose password is not in the message
  */
 export function withPlace(error: unknown, url: string): unknown {
   if (!(error instanceof AppError) || error.code !== 'unavailable' || isEpochOver(error)) return error
   const { cause } = error
-  if (!(cause instanceof Error)) return new AppError(error.code, `${error.message} (${addressOf(url)})`, { cause })
+  if (!(cause instanceof Error))
+    return new AppError(error.code, `${error.message} (${printableAddress(url)})`, { cause })
   return new AppError(error.code, troubleText(postgresTrouble(cause, url), url), { cause })
 }
 
 /** A problem as a sentence with the place of the database. */
 export function troubleText({ problem, remedy }: PostgresTrouble, url: string): string {
-  return `PostgreSQL at ${addressOf(url).replace(/^\w+:\/\//, '')}: ${problem}; ${remedy}`
+  return `PostgreSQL at ${printableAddress(url).replace(/^\w+:\/\//, '')}: ${problem}; ${remedy}`
 }
 
 /**

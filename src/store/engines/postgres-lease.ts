@@ -5,7 +5,7 @@
 import { Client, DatabaseError } from 'pg'
 import type { ServerAgreement } from '../../ports/leader.ts'
 import { connectionConfig, LOCK_SCHEMA } from './postgres-connection.ts'
-import { EPOCH_OVER, fromPostgres } from './postgres-errors.ts'
+import { EPOCH_OVER, errorFromPostgres } from './postgres-errors.ts'
 
 /** A server as others on its database see it. */
 export interface LeaseServer {
@@ -248,7 +248,7 @@ export class DatabaseLease {
       // The connection may be gone without having ended, and an answer that comes late would be taken for the next
       // one's.
       if (!(error instanceof DatabaseError)) this.#drop(connecting)
-      throw fromPostgres(error)
+      throw errorFromPostgres(error)
     }
   }
 

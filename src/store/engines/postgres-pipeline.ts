@@ -42,8 +42,8 @@ export class Pipeline implements Submittable {
 
   /** @throws TypeError for a parameter that PostgreSQL cannot store */
   constructor(given: readonly Statement[]) {
-    this.#statements = given.map(({ sql }) => preparedOf(sql))
-    this.#values = given.map(({ params }) => params.map(textOf))
+    this.#statements = given.map(({ sql }) => prepareStatement(sql))
+    this.#values = given.map(({ params }) => params.map(paramText))
     const { promise, resolve, reject } = Promise.withResolvers<Row[][]>()
     this.done = promise
     this.callback = (error, results) => (error === null ? resolve(results ?? []) : reject(error))
@@ -72,7 +72,7 @@ export class Pipeline implements Submittable {
   handleRowDescription({ fields }: { readonly fields: readonly FieldDef[] }): void {
     const current = this.#statements[this.#results.length]
     if (current !== undefined)
-      current.columns = fields.map(({ name, dataTypeID }) => ({ name, read: readerOf(dataTypeID) }))
+      current.columns = fields.map(({ name, dataTypeID }) => ({ name, read: columnReader(dataTypeID) }))
   }
 
   handleDataRow({ fields }: { readonly fields: readonly (string | null)[] }): void {
@@ -121,11 +121,11 @@ const INT8 = types.builtins.INT8
  * Reader of a value of a type from its text. Integers of 8 bytes are numbers: all that are stored here are below 2 **
  * 53.
  */
-export function readerOf(type: number): (text: string) => unknown {
+export function columnReader(type: number): (text: string) => unknown {
   return type === INT8 ? Number : types.getTypeParser(type, 'text')
 }
 
-function preparedOf(sql: string): Prepared {
+function prepareStatement(sql: string): Prepared {
   return statements.getOrInsertComputed(sql, () => ({
     name: `runyard_${statements.size + 1}`,
     text: forPostgres(sql),
@@ -134,9 +134,9 @@ function preparedOf(sql: string): Prepared {
 }
 
 /** A parameter as PostgreSQL reads it. Refuses missing ones, which would be stored as NULL. */
-function textOf(param: SqlParam, index: number): string | null {
+function paramText(param: SqlParam, index: number): string | null {
   if (typeof param === 'object' && param !== null)
-    return `{${param.map(value => elementOf(textOf(value, index))).join(',')}}`
+    return `{${param.map(value => arrayElement(paramText(value, index))).join(',')}}`
   if (param === null) return null
   if (typeof param === 'number' && Number.isFinite(param)) return String(param)
   // PostgreSQL has no text with a NUL. In JSON it is always escaped, so only free text such as an error or a log line
@@ -145,6 +145,6 @@ function textOf(param: SqlParam, index: number): string | null {
   throw new TypeError(`parameter $${index + 1} cannot be ${typeof param === 'number' ? param : typeof param}`)
 }
 
-function elementOf(text: string | null): string {
+function arrayElement(text: string | null): string {
   return text === null ? 'NULL' : `"${text.replaceAll(/["\\]/g, '\\$&')}"`
 }

@@ -52,8 +52,8 @@ export function unfitness(facts: PostgresFacts, url: string): PostgresTrouble | 
       remedy: `use PostgreSQL ${OLDEST_POSTGRES} or newer`,
     }
   if (isStandby) return { problem: READ_ONLY, remedy: 'give the address of its primary' }
-  if (schema === null) return withoutSchema(placeOf(url))
-  return mayCreate || hasTables ? null : withoutRight(placeOf(url), schema)
+  if (schema === null) return withoutSchema(placeFromUrl(url))
+  return mayCreate || hasTables ? null : withoutRight(placeFromUrl(url), schema)
 }
 
 const READ_ONLY = 'it is the copy of another one and lets nobody write'
@@ -64,7 +64,7 @@ const READ_ONLY = 'it is the copy of another one and lets nobody write'
  * @param url of the database
  */
 export function postgresTrouble(error: unknown, url: string): PostgresTrouble {
-  const place = placeOf(url)
+  const place = placeFromUrl(url)
   const first = error instanceof AggregateError && error.errors.length > 0 ? error.errors[0] : error
   const said = (first instanceof Error ? first.message : String(first)).split('\n')[0] ?? ''
   const { code = '' } = (first ?? {}) as { readonly code?: string }
@@ -192,13 +192,13 @@ function withoutSchema({ user }: Place): PostgresTrouble {
 }
 
 /** The place of a database, without user, password and options. */
-export function addressOf(url: string): string {
+export function printableAddress(url: string): string {
   if (!URL.canParse(url)) return 'the given address'
   const { protocol, host, pathname } = new URL(url)
   return `${protocol}//${host}${pathname}`
 }
 
-function placeOf(url: string): Place {
+function placeFromUrl(url: string): Place {
   const parsed = URL.parse(url)
   const { hostname = '', port = '', username = '', password = '', pathname = '', searchParams } = parsed ?? {}
   return {

@@ -5,11 +5,11 @@ import { awaitSteps, type Steps } from '../operations/operation.ts'
 import { migrate } from '../schema/migrate.ts'
 import type { Migration } from '../schema/migration.ts'
 import type { Row, Statement } from '../tables/statement.ts'
-import { operationOf, storeOf } from './operations.ts'
+import { findOperation, storeFromCalls } from './operations.ts'
 import { answer, answers, connectionConfig, execute, LOCK_SCHEMA, takeShard } from './postgres-connection.ts'
 import {
   afterCollisions,
-  fromPostgres,
+  errorFromPostgres,
   isCollision,
   isEpochOver,
   isTooManyConnections,
@@ -62,7 +62,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     await engine.close()
     throw withPlace(error, options.url)
   }
-  return storeOf(
+  return storeFromCalls(
     (name, args) => engine.call(name, args),
     () => engine.close(),
   )
@@ -125,7 +125,7 @@ class PostgresEngine {
   }
 
   call(name: string, args: readonly unknown[]): Promise<unknown> {
-    const call = this.#gatheringOf(name)?.call(args) ?? this.#run(name, args)
+    const call = this.#gatherer(name)?.call(args) ?? this.#run(name, args)
     this.#open.add(call)
     const forget = () => void this.#open.delete(call)
     call.then(forget, forget)
@@ -133,8 +133,8 @@ class PostgresEngine {
   }
 
   /** The gatherer of calls of an operation; null for one whose calls run alone, or when too many wait. */
-  #gatheringOf(name: string): CallGatherer | null {
-    const { together } = operationOf(name)
+  #gatherer(name: string): CallGatherer | null {
+    const { together } = findOperation(name)
     if (together === undefined || this.#closed) return null
     const gathering = this.#gatherings.getOrInsertComputed(
       name,
@@ -153,7 +153,7 @@ class PostgresEngine {
     name: string,
     calls: readonly (readonly unknown[])[],
   ): Promise<readonly unknown[]> {
-    const { together, steps } = operationOf(name)
+    const { together, steps } = findOperation(name)
     if (together?.statement === undefined)
       return transact(
         client,
@@ -177,7 +177,7 @@ class PostgresEngine {
   async #run(name: string, args: readonly unknown[]): Promise<unknown> {
     if (this.#closed) throw unavailable('it is closed')
     if (this.#pool.waitingCount >= MAX_WAITING) throw unavailable('too many calls wait for PostgreSQL')
-    const { reads, steps } = operationOf(name)
+    const { reads, steps } = findOperation(name)
     if (reads) return this.#with(client => this.#read(client, name, () => steps(...args)))
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -227,7 +227,8 @@ class PostgresEngine {
       try {
         return await this.#pool.connect()
       } catch (error) {
-        if (!isTooManyConnections(error) || this.#live.size === 0 || attempt === ATTEMPTS) throw fromPostgres(error)
+        if (!isTooManyConnections(error) || this.#live.size === 0 || attempt === ATTEMPTS)
+          throw errorFromPostgres(error)
         options.max = this.#live.size
         this.#callsUntilGrowth = GROW_AFTER
       }

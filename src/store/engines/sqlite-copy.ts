@@ -4,9 +4,9 @@ import { pathToFileURL } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { touchDurably } from '../../disk/durable-file.ts'
 import { programFile } from '../../disk/package-files.ts'
-import { READ_STEPS, refusalOf, type SchemaState, stateOf } from '../schema/schema-state.ts'
+import { READ_STEPS, type SchemaState, schemaProblem, schemaStateFromRows } from '../schema/schema-state.ts'
 import type { Row } from '../tables/statement.ts'
-import { fromSqlite } from './sqlite-errors.ts'
+import { errorFromSqlite } from './sqlite-errors.ts'
 
 /**
  * Copies a database as it is at one moment, with all that was committed before the call, also of a server that runs.
@@ -22,9 +22,9 @@ export async function copySqlite(from: string, to: string): Promise<SchemaState 
   try {
     await copyBeside(from, to)
     using copy = new DatabaseSync(to, { readOnly: true })
-    return schemaOf(copy)
+    return readSchema(copy)
   } catch (error) {
-    throw fromSqlite(error)
+    throw errorFromSqlite(error)
   }
 }
 
@@ -48,13 +48,13 @@ export function problemOfFile(file: string): string | null {
     const [row] = database.prepare('PRAGMA integrity_check(1)').all()
     const found = String(row?.integrity_check)
     if (found !== 'ok') return `its database is damaged: ${found}`
-    const schema = schemaOf(database)
-    return schema === null ? null : refusalOf(schema)
+    const schema = readSchema(database)
+    return schema === null ? null : schemaProblem(schema)
   } catch (error) {
     return `its database is damaged: ${(error as Error).message}`
   }
 }
 
-function schemaOf(database: DatabaseSync): SchemaState | null {
-  return stateOf(database.prepare(READ_STEPS).all() as unknown as Row[])
+function readSchema(database: DatabaseSync): SchemaState | null {
+  return schemaStateFromRows(database.prepare(READ_STEPS).all() as unknown as Row[])
 }

@@ -4,11 +4,11 @@ import { runSteps } from '../operations/operation.ts'
 import { migrate } from '../schema/migrate.ts'
 import type { Migration } from '../schema/migration.ts'
 import type { Row, SqlParam, SqlValue, Statement } from '../tables/statement.ts'
-import { charactersOf } from './answer-size.ts'
+import { countCharacters } from './answer-size.ts'
 import { ChangeCounter } from './change-counter.ts'
 import { forSqlite } from './dialect.ts'
-import { operationOf } from './operations.ts'
-import { fromSqlite, unavailable } from './sqlite-errors.ts'
+import { findOperation } from './operations.ts'
+import { errorFromSqlite, unavailable } from './sqlite-errors.ts'
 
 /** An operation to run. */
 export interface OperationCall {
@@ -77,7 +77,7 @@ export class SqliteEngine {
     try {
       this.database = open(file)
     } catch (error) {
-      throw fromSqlite(error)
+      throw errorFromSqlite(error)
     }
     const isUsual = file === ':memory:' && migrations === undefined
     try {
@@ -88,7 +88,7 @@ export class SqliteEngine {
       this.#counter = file === ':memory:' ? null : ChangeCounter.open(this.database, file)
     } catch (error) {
       this.database.close()
-      throw fromSqlite(error)
+      throw errorFromSqlite(error)
     }
   }
 
@@ -103,7 +103,7 @@ export class SqliteEngine {
     try {
       return this.#run(name, args)
     } catch (error) {
-      throw fromSqlite(error)
+      throw errorFromSqlite(error)
     }
   }
 
@@ -115,7 +115,7 @@ export class SqliteEngine {
   write(calls: readonly OperationCall[]): OperationOutcome[] {
     const only = calls[0]
     if (only === undefined) return []
-    this.#setFlushes(calls.some(({ name }) => operationOf(name).unflushed !== true))
+    this.#setFlushes(calls.some(({ name }) => findOperation(name).unflushed !== true))
     const outcomes =
       calls.length === 1 ? [this.#alone(only)] : (this.#together(calls) ?? calls.map(call => this.#alone(call)))
     this.#stats.writes += outcomes.length
@@ -141,7 +141,7 @@ export class SqliteEngine {
     try {
       this.database.exec('VACUUM')
     } catch (error) {
-      if (fromSqlite(error) === error) throw error
+      if (errorFromSqlite(error) === error) throw error
     }
   }
 
@@ -188,7 +188,7 @@ export class SqliteEngine {
       this.#commit(1)
       return { ok: true, value }
     } catch (error) {
-      return { ok: false, error: fromSqlite(error) }
+      return { ok: false, error: errorFromSqlite(error) }
     } finally {
       this.#rollBack()
     }
@@ -204,13 +204,13 @@ export class SqliteEngine {
         const outcome = this.#inSavepoint(call)
         if (outcome === null) return null
         outcomes.push(outcome)
-        characters += outcome.ok ? charactersOf(outcome.value) : 0
+        characters += outcome.ok ? countCharacters(outcome.value) : 0
         if (characters >= MAX_ANSWERED) break
       }
       this.#commit(outcomes.filter(({ ok }) => ok).length)
       return outcomes
     } catch (thrown) {
-      const error = fromSqlite(thrown)
+      const error = errorFromSqlite(thrown)
       return calls.map((_, index) => (outcomes[index]?.ok === false ? outcomes[index] : { ok: false, error }))
     } finally {
       this.#rollBack()
@@ -227,7 +227,7 @@ export class SqliteEngine {
       if (!this.database.isTransaction) return null
       this.#exec('ROLLBACK TO one')
       this.#exec('RELEASE one')
-      return { ok: false, error: fromSqlite(error) }
+      return { ok: false, error: errorFromSqlite(error) }
     }
   }
 
@@ -237,8 +237,8 @@ export class SqliteEngine {
       if (this.#flushes) this.#counter?.count(operations)
       this.#aroundCommit(() => this.#exec('COMMIT'))
     } catch (error) {
-      this.#counter?.undone()
-      const known = fromSqlite(error)
+      this.#counter?.rolledBack()
+      const known = errorFromSqlite(error)
       throw known === error ? unavailable('its changes could not be made durable', error) : known
     }
     this.#counter?.committed()
@@ -253,11 +253,11 @@ export class SqliteEngine {
     } catch (error) {
       if (this.database.isTransaction) throw error
     }
-    this.#counter?.undone()
+    this.#counter?.rolledBack()
   }
 
   #run(name: string, args: readonly unknown[]): unknown {
-    return runSteps(operationOf(name).steps(...args), statement => this.#answer(statement))
+    return runSteps(findOperation(name).steps(...args), statement => this.#answer(statement))
   }
 
   #answer({ sql, params }: Statement): readonly Row[] {

@@ -29,7 +29,7 @@ const DAMAGED: ReadonlySet<number> = new Set([11, 26])
 const UNKNOWN_FORMAT = 'unsupported file format'
 
 /** Message of SQLite about a damaged file; null for all other errors. */
-export function damageSaid(error: unknown): string | null {
+export function damageMessage(error: unknown): string | null {
   if (!isSqliteError(error)) return null
   const { errcode, message } = error
   return DAMAGED.has(errcode & 0xff) || message === UNKNOWN_FORMAT ? message : null
@@ -40,8 +40,8 @@ export function damageSaid(error: unknown): string | null {
  * StoreFull} on a full disk; {@link StoreDamaged} where the file is damaged; and the error itself where a statement
  * is wrong, since that is a mistake in this program.
  */
-export function fromSqlite(error: unknown): unknown {
-  const said = damageSaid(error)
+export function errorFromSqlite(error: unknown): unknown {
+  const said = damageMessage(error)
   if (said !== null) return new StoreDamaged(DATABASE_FILE, said, error)
   if (!isSqliteError(error)) return error
   if (isFullDisk(error)) return new StoreFull('its disk is full', error)

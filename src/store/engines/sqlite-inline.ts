@@ -1,5 +1,5 @@
 import type { Host, HostCall } from './host.ts'
-import { operationOf } from './operations.ts'
+import { findOperation } from './operations.ts'
 import { MAX_BATCH, type SqliteEngine, type StoreStats } from './sqlite-engine.ts'
 import { unavailable } from './sqlite-errors.ts'
 
@@ -42,7 +42,7 @@ export class InlineHost implements Host {
 
   async call(name: string, args: readonly unknown[]): Promise<unknown> {
     if (this.#closed) throw unavailable('it is closed')
-    if (operationOf(name).reads) return this.#engine.read({ name, args })
+    if (findOperation(name).reads) return this.#engine.read({ name, args })
     return new Promise((resolve, reject) => {
       this.#pending.push({ name, args, resolve, reject })
       if (this.#pending.length === 1) this.#gather(() => this.#flushSome())

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Store } from '../../ports/store/store.ts'
 import type { Host } from './host.ts'
 import { MovingHost } from './moving-host.ts'
-import { storeOf } from './operations.ts'
+import { storeFromCalls } from './operations.ts'
 import { SqliteEngine, type StoreStats } from './sqlite-engine.ts'
 import { type Gather, InlineHost } from './sqlite-inline.ts'
 import { ThreadHost } from './thread-host.ts'
@@ -42,7 +42,7 @@ export async function openSqliteStore({ file, host, gather }: SqliteOptions): Pr
 
 /** The store of an engine that runs somewhere already. */
 export function sqliteStoreOn(host: Host): SqliteStore {
-  const store = storeOf(
+  const store = storeFromCalls(
     (name, args) => host.call(name, args),
     () => host.close(),
   )

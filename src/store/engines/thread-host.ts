@@ -1,7 +1,7 @@
 import { pathToFileURL } from 'node:url'
 import { programFile } from '../../disk/package-files.ts'
 import type { Host } from './host.ts'
-import { operationOf } from './operations.ts'
+import { findOperation } from './operations.ts'
 import type { SqliteEngineOptions, StoreStats } from './sqlite-engine.ts'
 import { unavailable } from './sqlite-errors.ts'
 import { ThreadClient } from './thread-client.ts'
@@ -34,7 +34,7 @@ export class ThreadHost implements Host {
   }
 
   async call(name: string, args: readonly unknown[]): Promise<unknown> {
-    operationOf(name)
+    findOperation(name)
     return this.#thread.closed === null
       ? this.#thread.call(name, args)
       : this.#next().then(thread => thread.call(name, args))

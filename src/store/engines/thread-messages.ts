@@ -57,7 +57,7 @@ interface PackedAppError {
 /** Cloning loses our classes, so an AppError travels as its parts. */
 export function packError(error: unknown): unknown {
   if (!(error instanceof AppError)) return error
-  const damage = error instanceof StoreDamaged ? { damage: { where: error.where, said: error.said } } : {}
+  const damage = error instanceof StoreDamaged ? { damage: { where: error.where, said: error.databaseMessage } } : {}
   const full = error instanceof StoreFull ? { full: error.reason } : {}
   return {
     appError: error.code,

@@ -1,6 +1,6 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
-import { charactersOf } from './answer-size.ts'
-import { operationOf } from './operations.ts'
+import { countCharacters } from './answer-size.ts'
+import { findOperation } from './operations.ts'
 import { MAX_BATCH, SqliteEngine, type SqliteEngineOptions } from './sqlite-engine.ts'
 import {
   type LargeAnswers,
@@ -55,7 +55,7 @@ class StoreServer {
       if (request.kind === 'taken') this.#untaken[request.large.to] -= request.large.characters
       if (request.kind !== 'calls') continue
       for (const call of request.calls) {
-        if (!operationOf(call.name).reads) this.#writes.push(call)
+        if (!findOperation(call.name).reads) this.#writes.push(call)
         else this.#reads.getOrInsertComputed(call.args[0], () => []).push(call)
       }
     }
@@ -86,7 +86,7 @@ class StoreServer {
       if (call === undefined) break
       const outcome = this.#read(call)
       outcomes.push(outcome)
-      characters += outcome.ok ? charactersOf(outcome.value) : 0
+      characters += outcome.ok ? countCharacters(outcome.value) : 0
       if (characters >= LARGE) send()
     }
     send()
@@ -109,7 +109,7 @@ class StoreServer {
       const done = this.#engine.write(batch)
       this.#writes = this.#writes.slice(done.length)
       let characters = 0
-      for (const outcome of done) characters += outcome.ok ? charactersOf(outcome.value) : 0
+      for (const outcome of done) characters += outcome.ok ? countCharacters(outcome.value) : 0
       const outcomes = done.map((outcome, index) => packed({ ...outcome, id: batch[index]!.id }))
       this.#sendOutcomes(outcomes, { to: 'writes', characters })
     }

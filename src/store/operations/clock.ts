@@ -1,8 +1,8 @@
 import type { ClockMark } from '../../ports/clock.ts'
 import type { ClockStore, KeptClock } from '../../ports/store/clock-store.ts'
 import * as sql from '../tables/server-clock.ts'
-import { type ClockRow, toKeptClock } from '../tables/server-clock.ts'
-import { type OperationsOf, perform, queryOne, read, type Steps, write } from './operation.ts'
+import { type ClockRow, keptClockFromRow } from '../tables/server-clock.ts'
+import { type PortOperations, perform, queryOne, read, type Steps, write } from './operation.ts'
 
 /** Limit of jobs that one statement looks at. */
 const PART = 20_000
@@ -11,7 +11,7 @@ const PART = 20_000
 export const clock = {
   read: read(function* (): Steps<KeptClock | null> {
     const row = yield* queryOne<ClockRow>(sql.findClock)
-    return row === null ? null : toKeptClock(row)
+    return row === null ? null : keptClockFromRow(row)
   }),
 
   keep: write(function* (mark: ClockMark): Steps<void> {
@@ -43,7 +43,7 @@ export const clock = {
     yield* perform(sql.setHold, [null])
     yield* keepMark(mark)
   }),
-} satisfies OperationsOf<ClockStore>
+} satisfies PortOperations<ClockStore>
 
 /** Changes all jobs in parts: PostgreSQL ends a statement that takes long. */
 function* changeJobs(statement: string, ms: number): Steps<void> {

@@ -38,12 +38,12 @@ export interface Together<Args extends readonly unknown[] = readonly unknown[], 
   }
 }
 
-type OperationOf<Method> = Method extends (...args: infer Args) => Promise<infer Result>
+type MethodOperation<Method> = Method extends (...args: infer Args) => Promise<infer Result>
   ? Operation<Args, Result>
   : never
 
 /** The operations that make up one part of the port, under the names of its methods. */
-export type OperationsOf<Part> = { readonly [Name in keyof Part]: OperationOf<Part[Name]> }
+export type PortOperations<Part> = { readonly [Name in keyof Part]: MethodOperation<Part[Name]> }
 
 /** An operation that only reads. */
 export function read<Args extends readonly unknown[], Result>(

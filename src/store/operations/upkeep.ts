@@ -1,6 +1,6 @@
 import type { UpkeepStore } from '../../ports/store/store.ts'
 import * as sql from '../tables/usage.ts'
-import { type OperationsOf, perform, query, queryOne, type Steps, write } from './operation.ts'
+import { type PortOperations, perform, query, queryOne, type Steps, write } from './operation.ts'
 
 /** Number of free pages below which a file is left as it is; they are used again. */
 const FEW_PAGES = 1_024
@@ -18,7 +18,7 @@ export const upkeep = {
     const after = yield* queryOne<Pages>(sql.pages)
     return after !== null && after.total < before.total && isLoose(after)
   }),
-} satisfies OperationsOf<UpkeepStore>
+} satisfies PortOperations<UpkeepStore>
 
 interface Pages {
   readonly free: number

@@ -4,7 +4,7 @@ import { query, type Steps } from '../operations/operation.ts'
 import type { DialectStatements, Row } from '../tables/statement.ts'
 import type { Migration } from './migration.ts'
 import { migrations } from './migrations.ts'
-import { knownSchema, READ_STEPS, refusalOf, stateOf } from './schema-state.ts'
+import { newestSchema, READ_STEPS, schemaProblem, schemaStateFromRows } from './schema-state.ts'
 
 /**
  * Brings a database to the schema of this program, in one transaction of the caller. Each step is kept with the
@@ -17,8 +17,8 @@ export function* migrate(dialect: keyof DialectStatements, steps: readonly Migra
     'CREATE TABLE IF NOT EXISTS migrations (version {{integer}} PRIMARY KEY, name TEXT NOT NULL, program TEXT NOT NULL) {{strict}}',
   )
   const rows = yield* query<Row>(READ_STEPS)
-  const state = stateOf(rows, steps)
-  const refusal = state === null ? null : refusalOf(state, knownSchema(steps))
+  const state = schemaStateFromRows(rows, steps)
+  const refusal = state === null ? null : schemaProblem(state, newestSchema(steps))
   if (refusal !== null) throw new AppError('unavailable', refusal)
   const done = new Set(rows.map(({ version }) => version))
   for (const { version, name, statements } of steps) {

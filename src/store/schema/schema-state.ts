@@ -22,12 +22,12 @@ export interface SchemaChange {
 }
 
 /** The newest step that this program knows. */
-export function knownSchema(steps: readonly { readonly version: number }[] = migrations): number {
+export function newestSchema(steps: readonly { readonly version: number }[] = migrations): number {
   return steps.at(-1)?.version ?? 0
 }
 
 /** The state in the rows of {@link READ_STEPS}. @returns null for a database without a step */
-export function stateOf(
+export function schemaStateFromRows(
   rows: readonly Row[],
   steps: readonly { readonly name: string }[] = migrations,
 ): SchemaState | null {
@@ -38,7 +38,7 @@ export function stateOf(
 }
 
 /** The reason why a program with these steps cannot use a database, as a sentence; null when it can. */
-export function refusalOf({ version, writtenBy }: SchemaState, known = knownSchema()): string | null {
+export function schemaProblem({ version, writtenBy }: SchemaState, known = newestSchema()): string | null {
   if (writtenBy === null) {
     return (
       'the database was made by a development version from before the first release, which has another schema; ' +
@@ -53,6 +53,6 @@ export function refusalOf({ version, writtenBy }: SchemaState, known = knownSche
 }
 
 /** The change that makes a database usable by this program; null without one. */
-export function changeOf({ version, writtenBy }: SchemaState, known = knownSchema()): SchemaChange | null {
+export function schemaChange({ version, writtenBy }: SchemaState, known = newestSchema()): SchemaChange | null {
   return writtenBy === null || version >= known ? null : { from: version, to: known, writtenBy }
 }

@@ -14,7 +14,7 @@ export const BATCH_COLUMNS =
   `(SELECT COUNT(*) FROM jobs WHERE batch_id = batches.id AND ${RUNNING}) AS in_progress`
 
 /** A batch that is not gone. @param now the parameter with the instant */
-const there = (now: string) => `(expires_at_ms IS NULL OR expires_at_ms > ${now})`
+const unexpired = (now: string) => `(expires_at_ms IS NULL OR expires_at_ms > ${now})`
 
 /** A batch that still has something to do, drafts included. Written like the partial index, so that it serves it. */
 const UNFINISHED = 'finished_at_ms IS NULL'
@@ -28,18 +28,18 @@ export const insertBatch = `
 
 /** $1 endpoint, $2 batch, $3 now. */
 export const findBatch = `
-  SELECT ${BATCH_COLUMNS} FROM batches WHERE id = $2 AND endpoint_id = $1 AND ${there('$3')}`
+  SELECT ${BATCH_COLUMNS} FROM batches WHERE id = $2 AND endpoint_id = $1 AND ${unexpired('$3')}`
 
 /** $1 batch. */
 export const lockBatch = 'SELECT id FROM batches WHERE id = $1 {{lock}}'
 
 /** $1 endpoint, $2 now, $3 limit, $4 number of skipped ones. Newest first. */
 export const listBatches = `
-  SELECT ${BATCH_COLUMNS} FROM batches WHERE endpoint_id = $1 AND ${there('$2')}
+  SELECT ${BATCH_COLUMNS} FROM batches WHERE endpoint_id = $1 AND ${unexpired('$2')}
   ORDER BY created_at_ms DESC, id DESC LIMIT $3 OFFSET $4`
 
 const before = (whose: 'owner' | 'endpoint_id') => `
-  SELECT ${BATCH_COLUMNS} FROM batches WHERE ${whose} = $1 AND ${there('$2')} AND (created_at_ms, id) < ($3, $4)
+  SELECT ${BATCH_COLUMNS} FROM batches WHERE ${whose} = $1 AND ${unexpired('$2')} AND (created_at_ms, id) < ($3, $4)
     AND EXISTS (SELECT 1 FROM endpoints WHERE id = batches.endpoint_id)
   ORDER BY created_at_ms DESC, id DESC LIMIT $5`
 
@@ -50,13 +50,13 @@ export const listBatchesOfOwner = before('owner')
 export const listBatchesBefore = before('endpoint_id')
 
 /** $1 endpoint, $2 now. */
-export const countBatches = `SELECT COUNT(*) AS total FROM batches WHERE endpoint_id = $1 AND ${there('$2')}`
+export const countBatches = `SELECT COUNT(*) AS total FROM batches WHERE endpoint_id = $1 AND ${unexpired('$2')}`
 
 /** $1 endpoint, $2 now. Numbers of batches and requests that count for the limits of the endpoint. */
 export const batchLoad = `
   SELECT CAST(COALESCE(SUM(CASE WHEN status = 'CANCELLED' THEN 0 ELSE 1 END), 0) AS {{integer}}) AS active,
     CAST(COALESCE(SUM(total - completed - failed), 0) AS {{integer}}) AS unfinished
-  FROM batches WHERE endpoint_id = $1 AND ${UNFINISHED} AND ${there('$2')}`
+  FROM batches WHERE endpoint_id = $1 AND ${UNFINISHED} AND ${unexpired('$2')}`
 
 /** $1 batch, $2 number of added requests, $3 the expiry of the draft. */
 export const growBatch = `
@@ -91,7 +91,7 @@ export const shrinkBatch = `UPDATE batches SET total = total - 1 WHERE id = $1 A
 
 /** $1 endpoint, $2 batch, $3 now, $4 name. */
 export const renameBatch = `
-  UPDATE batches SET name = $4 WHERE id = $2 AND endpoint_id = $1 AND ${there('$3')}
+  UPDATE batches SET name = $4 WHERE id = $2 AND endpoint_id = $1 AND ${unexpired('$3')}
   RETURNING ${BATCH_COLUMNS}`
 
 /** $1 endpoint, $2 batch, $3 now. It joins the queue of its endpoint behind all that wait. */
@@ -103,7 +103,7 @@ export const finalizeBatch = `
       UNION ALL SELECT MAX(position) FROM jobs
         WHERE endpoint_id = $1 AND status = 'IN_QUEUE' AND queue = '' AND low_priority = 1
       UNION ALL SELECT MAX(position) FROM batches WHERE endpoint_id = $1 AND ${TAKES_TURNS}) AS tails), 0)
-  WHERE id = $2 AND endpoint_id = $1 AND status = 'DRAFT' AND total > 0 AND ${there('$3')}
+  WHERE id = $2 AND endpoint_id = $1 AND status = 'DRAFT' AND total > 0 AND ${unexpired('$3')}
   RETURNING ${BATCH_COLUMNS}`
 
 /** $1 endpoint, $2 batch, $3 now, $4 expiry of a draft. A draft ends at once; else requests end one by one. */
@@ -112,7 +112,7 @@ export const cancelBatch = `
     failed = CASE WHEN finalized_at_ms IS NULL THEN total ELSE failed END,
     finished_at_ms = CASE WHEN finalized_at_ms IS NULL THEN CAST($3 AS {{integer}}) ELSE NULL END,
     expires_at_ms = CASE WHEN finalized_at_ms IS NULL THEN CAST($4 AS {{integer}}) ELSE NULL END
-  WHERE id = $2 AND endpoint_id = $1 AND status IN ('DRAFT', 'FINALIZED') AND ${UNFINISHED} AND ${there('$3')}
+  WHERE id = $2 AND endpoint_id = $1 AND status IN ('DRAFT', 'FINALIZED') AND ${UNFINISHED} AND ${unexpired('$3')}
   RETURNING ${BATCH_COLUMNS}`
 
 /** True once all requests have ended. */
@@ -285,7 +285,7 @@ export interface BatchRequestRow {
 }
 
 /** A row as a batch. */
-export function toBatch(row: BatchRow): Batch {
+export function batchFromRow(row: BatchRow): Batch {
   return {
     id: row.id,
     owner: row.owner,
@@ -305,7 +305,7 @@ export function toBatch(row: BatchRow): Batch {
 }
 
 /** A row as a request. */
-export function toBatchRequest(row: BatchRequestRow): BatchRequest {
+export function batchRequestFromRow(row: BatchRequestRow): BatchRequest {
   const { id, started_at_ms, finished_at_ms } = row
   const { text, isWhole } = readSummed(row.output)
   const { status, output, error } = isWhole
@@ -315,7 +315,7 @@ export function toBatchRequest(row: BatchRequestRow): BatchRequest {
 }
 
 /** The parameters of a request in `insertRequests`. */
-export function ofRequest(request: BatchDraftRequest, seq: number): SqlValue[] {
+export function requestParams(request: BatchDraftRequest, seq: number): SqlValue[] {
   const { id, executionTimeoutMs, ttlMs, lowPriority, webhook, s3Config, policy, input } = request
   const bytes = input.length + (policy?.length ?? 0) + (s3Config?.length ?? 0)
   return [seq, id, executionTimeoutMs, ttlMs, lowPriority ? 1 : 0, bytes, webhook, s3Config, policy, summed(input)]

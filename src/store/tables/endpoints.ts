@@ -86,7 +86,7 @@ const COUNTERS = `${['completed', 'failed', 'retried'].map(name => `CAST(COALESC
 export const findCounters = `SELECT ${COUNTERS} FROM endpoint_counters WHERE endpoint_id = $1`
 
 /** $1 ids, as a JSON list. */
-export const countersOf = `
+export const countersOfThese = `
   SELECT endpoint_id, ${COUNTERS} FROM endpoint_counters WHERE endpoint_id IN ({{id_list}}) GROUP BY endpoint_id`
 
 /** $1 endpoint, $2 more completed, $3 more failed, $4 more retried. Nothing where the endpoint is gone. */
@@ -106,19 +106,19 @@ export const moveAverage = `
     SELECT endpoint_id FROM endpoint_counters WHERE endpoint_id = $1 AND shard = ${AVERAGE} {{skip_locked}})`
 
 /** The instant at which the head of a queue began to wait; one step into an index. */
-const headOf = (endpoint: string, queue: string) => `(SELECT queued_at_ms FROM jobs
+const headQueuedAt = (endpoint: string, queue: string) => `(SELECT queued_at_ms FROM jobs
       WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND queue = ${queue} AND low_priority = 0
       ORDER BY position, id LIMIT 1)`
 
-const sumOf = (name: string) => `CAST(COALESCE(SUM(${name}), 0) AS {{integer}}) AS ${name}`
+const sumColumn = (name: string) => `CAST(COALESCE(SUM(${name}), 0) AS {{integer}}) AS ${name}`
 
 /**
  * The queue as the autoscaler sees it. Its counts are kept, see schema/initial/queue-counts.ts.
  * @param endpoint SQL of the id of the endpoint
  */
-const loadOf = (endpoint: string) => `counts.*,
-    ${headOf(endpoint, `'${SUSPECT_QUEUE}'`)} AS suspect_queued_at_ms,
-    ${headOf(endpoint, `''`)} AS head_queued_at_ms,
+const loadColumns = (endpoint: string) => `counts.*,
+    ${headQueuedAt(endpoint, `'${SUSPECT_QUEUE}'`)} AS suspect_queued_at_ms,
+    ${headQueuedAt(endpoint, `''`)} AS head_queued_at_ms,
     (SELECT MIN(turn_at_ms) FROM batches WHERE endpoint_id = ${endpoint} AND ${TAKES_TURNS} AND EXISTS (
       SELECT 1 FROM jobs
       WHERE endpoint_id = ${endpoint} AND status = 'IN_QUEUE' AND queue = batches.id AND low_priority = 0)) AS batch_turn_at_ms`
@@ -131,12 +131,12 @@ const COUNT_SUMS = [
   'in_progress',
   'suspects_in_progress',
 ]
-  .map(sumOf)
+  .map(sumColumn)
   .join(', ')
 
 /** $1 endpoint. */
 export const queueLoad = `
-  SELECT ${loadOf('$1')} FROM (SELECT ${COUNT_SUMS} FROM queue_counts WHERE endpoint_id = $1) AS counts`
+  SELECT ${loadColumns('$1')} FROM (SELECT ${COUNT_SUMS} FROM queue_counts WHERE endpoint_id = $1) AS counts`
 
 /** A row of counts of one connection may be below zero; that of another makes up for it. */
 export const activeEndpoints = `
@@ -161,15 +161,15 @@ export const queueDemand = `
 
 /** $1 id, $2 limit. The queues of the endpoints after that id. */
 export const queueLoads = `
-  SELECT ${loadOf('counts.id')} FROM (
+  SELECT ${loadColumns('counts.id')} FROM (
     SELECT page.id, ${COUNT_SUMS}
     FROM (SELECT id FROM endpoints WHERE id > $1 ORDER BY id LIMIT $2) AS page
     LEFT JOIN queue_counts ON queue_counts.endpoint_id = page.id GROUP BY page.id) AS counts
   ORDER BY counts.id`
 
 /** $1 ids, as a JSON list. The queues of these endpoints. */
-export const queueLoadsOf = `
-  SELECT ${loadOf('counts.id')} FROM (
+export const queueLoadsOfThese = `
+  SELECT ${loadColumns('counts.id')} FROM (
     SELECT page.id, ${COUNT_SUMS}
     FROM (SELECT id FROM endpoints WHERE id IN ({{id_list}})) AS page
     LEFT JOIN queue_counts ON queue_counts.endpoint_id = page.id GROUP BY page.id) AS counts`
@@ -203,7 +203,7 @@ const IN_CONFIG = namesIn(ENDPOINT_FIELDS).filter(
 )
 
 /** A row as an endpoint. A field that the row of an older version lacks has its default. */
-export function toEndpoint(row: EndpointRow): Endpoint {
+export function endpointFromRow(row: EndpointRow): Endpoint {
   return {
     ...ENDPOINT_DEFAULTS,
     ...(JSON.parse(row.config) as Config),
@@ -219,13 +219,13 @@ export function toEndpoint(row: EndpointRow): Endpoint {
 }
 
 /** An endpoint's values in the order of its columns. */
-export function ofEndpoint(endpoint: Endpoint): SqlValue[] {
+export function endpointParams(endpoint: Endpoint): SqlValue[] {
   const { id, owner, name, templateId, version, workersMin, workersMax, createdAtMs } = endpoint
   return [id, owner, name, templateId, version, workersMin, workersMax, createdAtMs, configText(endpoint)]
 }
 
 /** The parameters of `replaceEndpoint`. */
-export function ofChangedEndpoint(endpoint: Endpoint): SqlValue[] {
+export function changedEndpointParams(endpoint: Endpoint): SqlValue[] {
   const { id, name, templateId, version, workersMin, workersMax } = endpoint
   return [id, name, templateId, version, workersMin, workersMax, configText(endpoint)]
 }
@@ -243,7 +243,7 @@ export interface CountersRow {
 }
 
 /** A row as counters; of an endpoint that is gone, nothing was counted. */
-export function toCounters(row: CountersRow | null): EndpointCounters {
+export function countersFromRow(row: CountersRow | null): EndpointCounters {
   if (row === null) return { completed: 0, failed: 0, retried: 0, averageExecutionMs: null }
   const { completed, failed, retried } = row
   return { completed, failed, retried, averageExecutionMs: row.average_execution_ms }
@@ -263,11 +263,11 @@ export interface QueueRow {
 }
 
 /** A row as the load of a queue. */
-export function toQueueLoad(row: QueueRow): QueueLoad {
+export function queueLoadFromRow(row: QueueRow): QueueLoad {
   return {
     queued: row.queued,
     queuedLowPriority: row.queued_low_priority,
-    queuedOfBatches: row.queued_of_batches,
+    queuedInBatches: row.queued_of_batches,
     inProgress: row.in_progress,
     suspectsQueued: row.suspects_queued,
     suspectsInProgress: row.suspects_in_progress,
@@ -284,7 +284,7 @@ export interface WorkerCountRow {
 }
 
 /** Condition of the workers of a row. */
-export function conditionOf({ state, busy }: WorkerCountRow): WorkerCondition {
+export function workerCondition({ state, busy }: WorkerCountRow): WorkerCondition {
   if (state === 'READY') return busy === 1 ? 'running' : 'idle'
   return ({ STARTING: 'starting', FROZEN: 'frozen', DRAINING: 'draining', STOPPING: 'stopping' } as const)[state]
 }

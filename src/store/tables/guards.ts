@@ -32,7 +32,7 @@ export const ALIVE = `state <> 'EXITED'`
 /**
  * A job whose endpoint was not deleted. The rows of others are being removed, and nothing else may happen to them.
  */
-export const ENDPOINT_THERE = 'EXISTS (SELECT 1 FROM endpoints WHERE id = jobs.endpoint_id)'
+export const ENDPOINT_EXISTS = 'EXISTS (SELECT 1 FROM endpoints WHERE id = jobs.endpoint_id)'
 
 /** Changes of each step back into the queue. */
 export const STEP_BACK = `status = 'IN_QUEUE', started_at_ms = NULL, deadline_ms = NULL, unbegun = NULL, progress = NULL,

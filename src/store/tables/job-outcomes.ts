@@ -1,5 +1,5 @@
 /** Statements that end jobs or return them to the queue. Each is one guarded change that returns the moved jobs. */
-import { ENDPOINT_THERE, guard, RUNNING, STEP_BACK, SUSPECT_QUEUE } from './guards.ts'
+import { ENDPOINT_EXISTS, guard, RUNNING, STEP_BACK, SUSPECT_QUEUE } from './guards.ts'
 import { MOVED_COLUMNS } from './jobs.ts'
 
 /** Bytes of the chunks that an attempt has sent. */
@@ -23,13 +23,13 @@ function end(now: string): string {
  */
 export const finishJob = `
   UPDATE jobs SET status = $3, output = $4, output_bytes = $8, error = $5, warning = $6, ${end('$7')}
-  WHERE id = $1 AND worker_id = $2 AND ${guard('finish')} AND expires_at_ms > $7 AND ${ENDPOINT_THERE}
+  WHERE id = $1 AND worker_id = $2 AND ${guard('finish')} AND expires_at_ms > $7 AND ${ENDPOINT_EXISTS}
   RETURNING ${ENDED_COLUMNS}`
 
 /** $1 endpoint, $2 job, $3 now. */
 export const cancelJob = `
   UPDATE jobs SET status = 'CANCELLED', ${end('$3')}
-  WHERE id = $2 AND endpoint_id = $1 AND ${guard('cancel')} AND expires_at_ms > $3 AND ${ENDPOINT_THERE}
+  WHERE id = $2 AND endpoint_id = $1 AND ${guard('cancel')} AND expires_at_ms > $3 AND ${ENDPOINT_EXISTS}
   RETURNING ${ENDED_COLUMNS}`
 
 /** $1 now, $2 limit. */
@@ -37,7 +37,7 @@ export const timeOutJobs = `
   UPDATE jobs SET status = 'TIMED_OUT', ${end('$1')},
     error = 'the job ran longer than its execution timeout of ' || execution_timeout_ms || ' ms'
   WHERE id IN (
-    SELECT id FROM jobs WHERE ${guard('timeOut')} AND unbegun IS NULL AND deadline_ms <= $1 AND expires_at_ms > $1 AND ${ENDPOINT_THERE}
+    SELECT id FROM jobs WHERE ${guard('timeOut')} AND unbegun IS NULL AND deadline_ms <= $1 AND expires_at_ms > $1 AND ${ENDPOINT_EXISTS}
     ORDER BY deadline_ms, id LIMIT $2 {{skip_locked}})
   RETURNING ${ENDED_COLUMNS}`
 
@@ -45,7 +45,7 @@ export const timeOutJobs = `
 export const heldJobs = `
   SELECT id, started_at_ms, COALESCE(waiting_since_ms, queued_at_ms) AS waiting_since_ms,
     input_bytes, ${STREAM_COLUMNS}
-  FROM jobs WHERE worker_id = $1 AND ${RUNNING} AND ${ENDPOINT_THERE} ORDER BY id {{lock}}`
+  FROM jobs WHERE worker_id = $1 AND ${RUNNING} AND ${ENDPOINT_EXISTS} ORDER BY id {{lock}}`
 
 /** $1 jobs as a JSON list, $2 now, $3 the reason, $4 number of lost attempts that fail a job, $5 worker. */
 export const failLostJobs = `
@@ -69,13 +69,13 @@ export const firstClaim = `SELECT MIN(started_at_ms) AS at_ms FROM jobs WHERE wo
 /** $1 worker, $2 job, $3 attempt. */
 export const releaseJob = `
   UPDATE jobs SET ${STEP_BACK}, attempt = attempt - 1, worker_id = NULL
-  WHERE id = $2 AND worker_id = $1 AND attempt = $3 AND ${guard('release')} AND ${ENDPOINT_THERE}
+  WHERE id = $2 AND worker_id = $1 AND attempt = $3 AND ${guard('release')} AND ${ENDPOINT_EXISTS}
   RETURNING ${MOVED_COLUMNS}`
 
 /** $1 worker. */
 export const releaseJobs = `
   UPDATE jobs SET ${STEP_BACK}, attempt = attempt - 1, worker_id = NULL
-  WHERE worker_id = $1 AND ${guard('release')} AND ${ENDPOINT_THERE}
+  WHERE worker_id = $1 AND ${guard('release')} AND ${ENDPOINT_EXISTS}
   RETURNING ${MOVED_COLUMNS}`
 
 /** Changes of a job that its worker has not begun, and that goes back. The worker stays with it as its last holder. */
@@ -84,14 +84,14 @@ const TAKEN_BACK = `${STEP_BACK}, attempt = attempt - 1`
 /** $1 worker. */
 export const takeBackJobs = `
   UPDATE jobs SET ${TAKEN_BACK}
-  WHERE worker_id = $1 AND ${guard('release')} AND unbegun = 1 AND ${ENDPOINT_THERE}
+  WHERE worker_id = $1 AND ${guard('release')} AND unbegun = 1 AND ${ENDPOINT_EXISTS}
   RETURNING ${MOVED_COLUMNS}`
 
 /** $1 now, $2 limit. */
 export const takeBackOverdue = `
   UPDATE jobs SET ${TAKEN_BACK}
   WHERE id IN (
-    SELECT id FROM jobs WHERE ${guard('release')} AND unbegun = 1 AND deadline_ms <= $1 AND expires_at_ms > $1 AND ${ENDPOINT_THERE}
+    SELECT id FROM jobs WHERE ${guard('release')} AND unbegun = 1 AND deadline_ms <= $1 AND expires_at_ms > $1 AND ${ENDPOINT_EXISTS}
     ORDER BY deadline_ms, id LIMIT $2 {{skip_locked}})
   RETURNING ${MOVED_COLUMNS}`
 
@@ -105,7 +105,7 @@ export const retryJob = `
     warning = NULL, finished_at_ms = NULL, streamed_seq = 0, queue = '', position = $4, queued_at_ms = $3,
     waiting_since_ms = NULL,
     expires_at_ms = $3 + ttl_ms
-  WHERE id = $2 AND endpoint_id = $1 AND ${guard('retry')} AND expires_at_ms > $3 AND ${ENDPOINT_THERE}
+  WHERE id = $2 AND endpoint_id = $1 AND ${guard('retry')} AND expires_at_ms > $3 AND ${ENDPOINT_EXISTS}
   RETURNING ${MOVED_COLUMNS}`
 
 /** $1 ids, as a JSON list, $2 now. */

@@ -3,7 +3,7 @@ import type { EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
 import { ERROR_READ, errorFingerprint } from '../../core/jobs/error-fingerprint.ts'
 import { JOB_STATUSES, type JobStatus } from '../../core/jobs/job.ts'
 import type { JobNote, JobRecord, JobSummary } from '../../core/jobs/job-record.ts'
-import { ENDPOINT_THERE, STARTED_AT } from './guards.ts'
+import { ENDPOINT_EXISTS, STARTED_AT } from './guards.ts'
 import { payload } from './jobs.ts'
 import { changedText, readSummed } from './summed-text.ts'
 
@@ -56,7 +56,7 @@ const optional = (parameter: string, condition: string) => `(CAST(${parameter} A
 export const listJobs = (table: ListedTable, by: ListedBy) => `
   SELECT ${COLUMNS[table].all} FROM ${table}
   WHERE ${by} = $1 AND (queued_at_ms, id) < ($2, $3) AND (queued_at_ms, id) >= ($5, $6)
-    ${by === 'owner' ? `AND ${ENDPOINT_THERE.replaceAll('jobs.', `${table}.`)}` : ''}
+    ${by === 'owner' ? `AND ${ENDPOINT_EXISTS.replaceAll('jobs.', `${table}.`)}` : ''}
     AND ${table === 'jobs' ? 'expires_at_ms > $7' : `(CAST($7 AS {{integer}}) <= 0 AND CAST(${NOW} AS {{integer}}) > 0)`}
     AND ${optional('$9', 'worker_id = $9')} AND ${optional('$10', `lower(substr(error, 1, ${ERROR_READ})) LIKE $10 ESCAPE '!'`)}
     AND ${optional('$11', table === 'jobs' ? 'error IS NOT NULL' : 'fingerprint = $11')}
@@ -69,16 +69,16 @@ const DETAILS = 'owner, execution_timeout_ms, ttl_ms, low_priority'
 export const findKept = `
   SELECT ${COLUMNS.jobs.all}, ${DETAILS}, ${payload('input')} AS input, ${payload('output')} AS output, NULL AS notes,
     (SELECT COALESCE(MAX(seq), 0) FROM chunks WHERE job_id = jobs.id) AS chunks
-  FROM jobs WHERE id = $2 AND endpoint_id = $1 AND expires_at_ms > $3 AND ${ENDPOINT_THERE}`
+  FROM jobs WHERE id = $2 AND endpoint_id = $1 AND expires_at_ms > $3 AND ${ENDPOINT_EXISTS}`
 
 /** $1 endpoint, $2 job. */
 export const findRecord = `
   SELECT ${COLUMNS.job_records.all}, ${DETAILS}, input, output, notes, NULL AS chunks
-  FROM job_records WHERE id = $2 AND endpoint_id = $1 AND ${ENDPOINT_THERE.replaceAll('jobs.', 'job_records.')}`
+  FROM job_records WHERE id = $2 AND endpoint_id = $1 AND ${ENDPOINT_EXISTS.replaceAll('jobs.', 'job_records.')}`
 
 /** $1 owner, $2 job. */
 export const endpointOfRecord = `
-  SELECT endpoint_id FROM job_records WHERE id = $2 AND owner = $1 AND ${ENDPOINT_THERE.replaceAll('jobs.', 'job_records.')}`
+  SELECT endpoint_id FROM job_records WHERE id = $2 AND owner = $1 AND ${ENDPOINT_EXISTS.replaceAll('jobs.', 'job_records.')}`
 
 /**
  * $1 job, $2 state, $3 end, $4 error, $5 fingerprint, $6 notes, $7 bytes that it counts as, $8 1 with its payloads,
@@ -189,7 +189,7 @@ export interface SizeRow {
 export type SumRow = Pick<SizeRow, 'bytes' | 'failed_input_bytes'> & { readonly records: number }
 
 /** A row as an item of a list. */
-export function toSummary(row: ListedRow): JobSummary {
+export function summaryFromRow(row: ListedRow): JobSummary {
   return {
     id: row.id,
     endpointId: row.endpoint_id,
@@ -210,12 +210,12 @@ export function toSummary(row: ListedRow): JobSummary {
 }
 
 /** All facts of a job from its row. @param notes those of a job that is kept */
-export function toRecord(row: RecordRow, notes: readonly JobNote[]): JobRecord {
+export function recordFromRow(row: RecordRow, notes: readonly JobNote[]): JobRecord {
   const input = readSummed(row.input)
   const output = readSummed(row.output)
   const changed = !input.isWhole ? changedText('input') : !output.isWhole ? changedText('result') : null
   return {
-    ...toSummary(row),
+    ...summaryFromRow(row),
     ...(changed === null ? {} : { error: row.error ?? changed }),
     owner: row.owner,
     executionTimeoutMs: row.execution_timeout_ms,

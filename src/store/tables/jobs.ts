@@ -2,7 +2,7 @@
 import type { UsageSpan } from '../../core/billing/usage.ts'
 import type { BatchId, EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { ClaimedJob, Job, JobKind, JobStatus } from '../../core/jobs/job.ts'
-import { ALIVE, ENDPOINT_THERE, guard, mayHave, RUNNING, STARTED_AT, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
+import { ALIVE, ENDPOINT_EXISTS, guard, mayHave, RUNNING, STARTED_AT, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
 import type { SqlValue } from './statement.ts'
 import { changedText, readSummed, summed } from './summed-text.ts'
 
@@ -94,11 +94,11 @@ export const deleteExpiredKeys = `
 
 /** $1 endpoint, $2 job, $3 now. */
 export const findJob = `
-  SELECT ${JOB_COLUMNS} FROM jobs WHERE id = $2 AND endpoint_id = $1 AND expires_at_ms > $3 AND ${ENDPOINT_THERE}`
+  SELECT ${JOB_COLUMNS} FROM jobs WHERE id = $2 AND endpoint_id = $1 AND expires_at_ms > $3 AND ${ENDPOINT_EXISTS}`
 
 /** $1 owner, $2 job, $3 now. */
 export const locateJob = `
-  SELECT ${JOB_COLUMNS} FROM jobs WHERE id = $2 AND owner = $1 AND expires_at_ms > $3 AND ${ENDPOINT_THERE}`
+  SELECT ${JOB_COLUMNS} FROM jobs WHERE id = $2 AND owner = $1 AND expires_at_ms > $3 AND ${ENDPOINT_EXISTS}`
 
 /**
  * $1 endpoint. No worker of its newest release has been ready, or it is a canary, or stopped, so older ones go on;
@@ -216,7 +216,7 @@ export const runningJobs = `
 
 /** $1 endpoint, $2 job, $3 the new expiry, $4 now. */
 export const setJobExpiry = `
-  UPDATE jobs SET expires_at_ms = $3 WHERE id = $2 AND endpoint_id = $1 AND expires_at_ms > $4 AND ${ENDPOINT_THERE}
+  UPDATE jobs SET expires_at_ms = $3 WHERE id = $2 AND endpoint_id = $1 AND expires_at_ms > $4 AND ${ENDPOINT_EXISTS}
   RETURNING ${JOB_COLUMNS}`
 
 /** $1 job, $2 worker, $3 the update if it is small, $4 its bytes. */
@@ -230,7 +230,7 @@ export const lockJob = 'SELECT id FROM jobs WHERE id = $1 {{lock}}'
 export const dropChunks = 'DELETE FROM chunks WHERE job_id = $1'
 
 /** $1 job. Its diagnostics, oldest first. */
-export const diagnosticsOf = 'SELECT at_ms, worker_id, text FROM diagnostics WHERE job_id = $1 ORDER BY seq'
+export const listDiagnostics = 'SELECT at_ms, worker_id, text FROM diagnostics WHERE job_id = $1 ORDER BY seq'
 
 /** Maximum number of diagnostics of one job. */
 export const MAX_DIAGNOSTICS = 20
@@ -324,13 +324,13 @@ export interface RemovedRow extends SpanRow, Omit<JobRow, 'input' | 'output' | '
 }
 
 /** A row as a job. One whose result was changed on the disk has failed for whoever reads it. */
-export function toJob(row: JobRow): Job {
+export function jobFromRow(row: JobRow): Job {
   const { text: output, isWhole } = readSummed(row.output)
-  const job = asJob(row, output)
+  const job = jobWithOutput(row, output)
   return isWhole ? job : { ...job, status: 'FAILED', output: null, error: changedText('result') }
 }
 
-function asJob(row: JobRow, output: string | null): Job {
+function jobWithOutput(row: JobRow, output: string | null): Job {
   return {
     id: row.id,
     owner: row.owner,
@@ -363,7 +363,7 @@ function asJob(row: JobRow, output: string | null): Job {
 }
 
 /** The job for a worker from its row. */
-export function toClaimedJob(row: ClaimedRow): ClaimedJob {
+export function claimedJobFromRow(row: ClaimedRow): ClaimedJob {
   const { id, attempt, policy, webhook, traceparent, position } = row
   const { text: input, isWhole } = readSummed(row.input)
   const { s3_config: s3Config, batch_id: batchId, queued_at_ms: queuedAtMs } = row
@@ -373,12 +373,12 @@ export function toClaimedJob(row: ClaimedRow): ClaimedJob {
 }
 
 /** A removed job from its row, without its texts. */
-export function toRemovedJob(row: RemovedRow): Job {
-  return toJob({ ...row, input: '{}', output: null, policy: null, s3_config: null, progress: null })
+export function removedJobFromRow(row: RemovedRow): Job {
+  return jobFromRow({ ...row, input: '{}', output: null, policy: null, s3_config: null, progress: null })
 }
 
 /** The values from which the usage of a job is counted. */
-export function toSpan(row: EndedRow): UsageSpan {
+export function spanFromRow(row: EndedRow): UsageSpan {
   return {
     waitingSinceMs: row.waiting_since_ms ?? row.queued_at_ms,
     startedAtMs: row.started_at_ms,
@@ -396,16 +396,16 @@ export interface Payload {
 }
 
 /** A text as it is stored. */
-export function ofPayload(text: string | null): Payload {
-  return asPayload(text, text)
+export function payloadColumns(text: string | null): Payload {
+  return columnsBySize(text, text)
 }
 
 /** An input or a result as it is stored, with its checksum. */
-export function ofSummed(text: string | null): Payload {
-  return asPayload(text, summed(text))
+export function summedColumns(text: string | null): Payload {
+  return columnsBySize(text, summed(text))
 }
 
-function asPayload(text: string | null, stored: string | null): Payload {
+function columnsBySize(text: string | null, stored: string | null): Payload {
   if (text === null) return { small: null, large: null, bytes: null }
   const bytes = Buffer.byteLength(text)
   return bytes <= SMALL_BYTES ? { small: stored, large: null, bytes } : { small: null, large: stored, bytes }
@@ -436,7 +436,7 @@ export function newJobParams(job: Job, input: Payload): SqlValue[] {
 
 /** The parameters of `insertJobs`. */
 export function newJobColumns(jobs: readonly Job[]): SqlValue[][] {
-  const rows = jobs.map(job => newJobParams(job, ofSummed(job.input)))
+  const rows = jobs.map(job => newJobParams(job, summedColumns(job.input)))
   return rows[0]!.map((_, column) => rows.map(row => row[column]!))
 }
 

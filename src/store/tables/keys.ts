@@ -101,7 +101,7 @@ export interface KeyRow {
 }
 
 /** A row as a key. */
-export function toKey(row: KeyRow): ApiKey {
+export function keyFromRow(row: KeyRow): ApiKey {
   const { id, owner, kind, name, hash, hint } = row
   return {
     id,
@@ -110,7 +110,7 @@ export function toKey(row: KeyRow): ApiKey {
     name,
     hash,
     hint,
-    scope: toScope(row.scope),
+    scope: readScope(row.scope),
     exempt: row.exempt === 1,
     disabled: row.disabled === 1,
     expiresAtMs: row.expires_at_ms,
@@ -121,7 +121,7 @@ export function toKey(row: KeyRow): ApiKey {
 }
 
 /** A key's values in the order of its columns. */
-export function ofKey(key: ApiKey): SqlValue[] {
+export function keyParams(key: ApiKey): SqlValue[] {
   const { id, owner, name, hash, expiresAtMs, createdAtMs, kind, hint, lastUsedAtMs, endpointId } = key
   const flags = [key.exempt ? 1 : 0, key.disabled ? 1 : 0]
   return [
@@ -131,7 +131,7 @@ export function ofKey(key: ApiKey): SqlValue[] {
 }
 
 /** The parameters of `updateKey`. */
-export function ofChangedKey({ id, owner, name, scope, exempt, disabled, expiresAtMs, kind }: ApiKey): SqlValue[] {
+export function changedKeyParams({ id, owner, name, scope, exempt, disabled, expiresAtMs, kind }: ApiKey): SqlValue[] {
   return [id, owner, name, JSON.stringify(scope), exempt ? 1 : 0, disabled ? 1 : 0, expiresAtMs, kind]
 }
 
@@ -142,7 +142,7 @@ interface FormerScope {
   readonly endpoints: readonly EndpointId[] | null
 }
 
-function toScope(text: string): KeyScope {
+function readScope(text: string): KeyScope {
   const scope = JSON.parse(text) as KeyScope | FormerScope
   if ('type' in scope) return scope
   const { management, jobs, endpoints } = scope

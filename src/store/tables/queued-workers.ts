@@ -9,12 +9,12 @@ const COLUMNS =
   'id, owner, endpoint_id, version, queued_at_ms, resource, reason, download_started_at_ms, download_ended_at_ms'
 
 /** $1 endpoint. Those of its version, the first one first. */
-export const queuedWorkersOf = `
+export const queuedWorkersOfEndpoint = `
   SELECT ${COLUMNS} FROM queued_workers WHERE endpoint_id = $1
     AND version = (SELECT version FROM endpoints WHERE id = $1)
   ORDER BY queued_at_ms, id`
 
-/** $1 ids of endpoints, as a JSON list. As {@link queuedWorkersOf}. */
+/** $1 ids of endpoints, as a JSON list. As {@link queuedWorkersOfEndpoint}. */
 export const queuedWorkersOfThese = `
   SELECT ${COLUMNS} FROM queued_workers WHERE endpoint_id IN ({{id_list}})
     AND version = (SELECT version FROM endpoints WHERE id = queued_workers.endpoint_id)
@@ -44,19 +44,19 @@ export interface WaitingRow {
 }
 
 /** A row as workers that wait. */
-export function toWaitingWorkers(row: WaitingRow): WaitingWorkers {
+export function waitingWorkersFromRow(row: WaitingRow): WaitingWorkers {
   const { id: endpointId, name: endpointName, owner: account, workers, resource, reason, since_ms: sinceMs } = row
   return { endpointId, endpointName, account, workers, resource, reason, sinceMs }
 }
 
 /** $1 endpoint. Of all versions. */
-export const queuedIdsOf = 'SELECT id FROM queued_workers WHERE endpoint_id = $1 ORDER BY id'
+export const queuedWorkerIds = 'SELECT id FROM queued_workers WHERE endpoint_id = $1 ORDER BY id'
 
 /** $1 worker. */
 export const deleteQueuedWorker = 'DELETE FROM queued_workers WHERE id = $1'
 
 /** $1 endpoint. */
-export const deleteQueuedWorkersOf = 'DELETE FROM queued_workers WHERE endpoint_id = $1'
+export const deleteQueuedWorkers = 'DELETE FROM queued_workers WHERE endpoint_id = $1'
 
 /** $1 worker, $2 version, $3 resource, $4 reason, $5 and $6 begin and end of the download of its models. */
 export const updateQueuedWorker = `
@@ -85,7 +85,7 @@ export interface QueuedWorkerRow {
 }
 
 /** A row as a worker that waits for a place. */
-export function toQueuedWorker(row: QueuedWorkerRow): QueuedWorker {
+export function queuedWorkerFromRow(row: QueuedWorkerRow): QueuedWorker {
   const { id, owner, version, resource, reason } = row
   const [downloadStartedAtMs, downloadEndedAtMs] = [row.download_started_at_ms, row.download_ended_at_ms]
   const times = { queuedAtMs: row.queued_at_ms, downloadStartedAtMs, downloadEndedAtMs }
@@ -93,7 +93,7 @@ export function toQueuedWorker(row: QueuedWorkerRow): QueuedWorker {
 }
 
 /** The parameters of `insertQueuedWorker`. */
-export function ofQueuedWorker(worker: QueuedWorker): SqlValue[] {
+export function queuedWorkerParams(worker: QueuedWorker): SqlValue[] {
   const { id, owner, endpointId, version, queuedAtMs, resource, reason } = worker
   const { downloadStartedAtMs, downloadEndedAtMs } = worker
   return [id, owner, endpointId, version, queuedAtMs, resource, reason, downloadStartedAtMs, downloadEndedAtMs]

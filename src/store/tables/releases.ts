@@ -236,7 +236,7 @@ export interface KeptReleaseRow extends ReleaseRow {
 }
 
 /** A row as a release. */
-export function toRelease(row: ReleaseRow): Release {
+export function releaseFromRow(row: ReleaseRow): Release {
   const { id, endpoint_id: endpointId, version, owner, source, restores, image, canary } = row
   return {
     id,
@@ -254,24 +254,24 @@ export function toRelease(row: ReleaseRow): Release {
 }
 
 /** A row of {@link listReleases} as a release. */
-export function toPastRelease(row: PastReleaseRow): PastRelease {
-  return { ...toRelease(row), hasWorked: Number(row.has_worked) === 1 }
+export function pastReleaseFromRow(row: PastReleaseRow): PastRelease {
+  return { ...releaseFromRow(row), hasWorked: Number(row.has_worked) === 1 }
 }
 
 /** A row with its configuration as a release. */
-export function toKeptRelease(row: KeptReleaseRow): KeptRelease {
+export function keptReleaseFromRow(row: KeptReleaseRow): KeptRelease {
   const { config } = row
-  return { ...toRelease(row), configuration: config === null ? null : (JSON.parse(config) as KeptConfiguration) }
+  return { ...releaseFromRow(row), configuration: config === null ? null : (JSON.parse(config) as KeptConfiguration) }
 }
 
 /** A release's values in the order of the columns of `insertRelease`. */
-export function ofRelease(release: KeptRelease, readyAtMs: number | null, isJudged: boolean): SqlValue[] {
+export function releaseParams(release: KeptRelease, readyAtMs: number | null, isJudged: boolean): SqlValue[] {
   const { id, endpointId, version, owner, source, createdBy, createdAtMs, diff, restores, image, canary } = release
   const texts = [JSON.stringify(diff), restores, image, canary, JSON.stringify(release.configuration)] as const
   return [id, endpointId, version, owner, source, createdBy, createdAtMs, ...texts, readyAtMs, isJudged ? 1 : 0]
 }
 
 /** The failure that stopped a release, from its column; null if it was not stopped. */
-export function toStop(text: string | null): FailureStop | null {
+export function readStop(text: string | null): FailureStop | null {
   return text === null ? null : (JSON.parse(text) as FailureStop)
 }

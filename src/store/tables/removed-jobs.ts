@@ -1,5 +1,5 @@
 /** Statements that find jobs which are removed, and remove them. */
-import { ENDPOINT_THERE, RUNNING, STARTED_AT } from './guards.ts'
+import { ENDPOINT_EXISTS, RUNNING, STARTED_AT } from './guards.ts'
 import { STREAM_COLUMNS } from './job-outcomes.ts'
 
 /** A job without its texts, which may be large, with the columns of its usage. */
@@ -9,7 +9,7 @@ const REMOVED_COLUMNS = `id, owner, endpoint_id, kind, status, webhook, executio
     COALESCE(output_bytes, 0) AS output_bytes, ${STREAM_COLUMNS},
     (SELECT MAX(seq) FROM chunks WHERE job_id = jobs.id) AS last_chunk,
     (SELECT COUNT(*) FROM diagnostics WHERE job_id = jobs.id) AS notes,
-    CASE WHEN ${ENDPOINT_THERE} THEN 0 ELSE 1 END AS endpoint_gone`
+    CASE WHEN ${ENDPOINT_EXISTS} THEN 0 ELSE 1 END AS endpoint_gone`
 
 /**
  * $1 now, $2 limit. The oldest first. By this alone, as the index has them: there may be very many of one instant.
@@ -19,7 +19,7 @@ export const expiredJobs = `
 
 /** $1 endpoint, $2 job. */
 export const jobToRemove = `
-  SELECT ${REMOVED_COLUMNS} FROM jobs WHERE endpoint_id = $1 AND id = $2 AND ${ENDPOINT_THERE} {{lock}}`
+  SELECT ${REMOVED_COLUMNS} FROM jobs WHERE endpoint_id = $1 AND id = $2 AND ${ENDPOINT_EXISTS} {{lock}}`
 
 /** $1 ids, as a JSON list. Payloads, chunks and diagnostics go with their job. */
 export const deleteJobs = 'DELETE FROM jobs WHERE id IN ({{id_list}})'

@@ -84,7 +84,7 @@ export interface ClockRow {
 }
 
 /** A row as what is kept. */
-export function toKeptClock(row: ClockRow): KeptClock {
+export function keptClockFromRow(row: ClockRow): KeptClock {
   return {
     boot: row.boot,
     sinceBootMs: row.since_boot_ms,

@@ -43,7 +43,7 @@ export interface SessionRow {
 }
 
 /** A row as a session. */
-export function toSession(row: SessionRow): KeyedSession {
+export function sessionFromRow(row: SessionRow): KeyedSession {
   const { hash, owner, key_id: keyId, created_at_ms: createdAtMs, expires_at_ms: expiresAtMs, key_hash: keyHash } = row
   return { hash, owner, keyId, createdAtMs, expiresAtMs, keyHash }
 }

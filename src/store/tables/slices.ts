@@ -5,7 +5,7 @@ import type { SqlValue } from './statement.ts'
 const MOST = 10_000
 
 /** The parameters of a list: the place at which the previous page ended, and the limit. */
-export function ofSlice(slice: Slice = { after: null, limit: MOST }): SqlValue[] {
+export function sliceParams(slice: Slice = { after: null, limit: MOST }): SqlValue[] {
   const { after, limit } = slice
   return [after?.createdAtMs ?? -1, after?.id ?? '', limit]
 }

@@ -17,7 +17,7 @@ const SEALED = 'sealed:'
 /** A text as it is stored; null without one. */
 export function summed<Text extends string | null>(text: Text): Text {
   if (text === null || text.length > MAX_SUMMED || text.startsWith(SEALED)) return text
-  return `${MARK}${sumOf(text)}${text}` as Text
+  return `${MARK}${checksum(text)}${text}` as Text
 }
 
 /** A stored text, and a flag that it is unchanged. */
@@ -30,7 +30,7 @@ export interface ReadText<Text extends string | null> {
 export function readSummed<Text extends string | null>(stored: Text): ReadText<Text> {
   if (stored === null || stored.length > SUM_LENGTH + MAX_SUMMED) return { text: stored, isWhole: true }
   const text = stored.slice(SUM_LENGTH) as Text & string
-  const fits = stored.slice(1, SUM_LENGTH) === sumOf(text)
+  const fits = stored.slice(1, SUM_LENGTH) === checksum(text)
   // If the mark itself was changed, the checksum behind it still fits.
   return stored.startsWith(MARK) ? { text, isWhole: fits } : { text: stored, isWhole: !fits }
 }
@@ -40,6 +40,6 @@ export function changedText(what: 'input' | 'result'): string {
   return `the stored ${what} of this job was changed by damage of the disk or of the database (its checksum is wrong); see runyard check`
 }
 
-function sumOf(text: string): string {
+function checksum(text: string): string {
   return crc32(text).toString(16).padStart(8, '0')
 }

@@ -86,7 +86,7 @@ const IN_CONFIG = namesIn(TEMPLATE_FIELDS).filter(
 )
 
 /** A row as a template. A field that the row of an older version lacks has its default. */
-export function toTemplate(row: TemplateRow): Template {
+export function templateFromRow(row: TemplateRow): Template {
   return {
     ...TEMPLATE_DEFAULTS,
     ...(JSON.parse(row.config) as Config),
@@ -101,13 +101,13 @@ export function toTemplate(row: TemplateRow): Template {
 }
 
 /** A template's values in the order of its columns. */
-export function ofTemplate(template: Template): SqlValue[] {
+export function templateParams(template: Template): SqlValue[] {
   const { id, owner, name, listed, createdAtMs, isPublic, registry } = template
   return [id, owner, name, listed ? 1 : 0, createdAtMs, configText(template), isPublic ? 1 : 0, registry]
 }
 
 /** The parameters of `replaceTemplate`. */
-export function ofChangedTemplate(template: Template): SqlValue[] {
+export function changedTemplateParams(template: Template): SqlValue[] {
   const { id, owner, name, listed, isPublic, registry } = template
   return [id, owner, name, listed ? 1 : 0, configText(template), isPublic ? 1 : 0, registry]
 }

@@ -4,10 +4,10 @@ import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
 import { ALIVE } from './guards.ts'
 import type { SqlValue } from './statement.ts'
 
-const columnOf = (name: string) => name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
+const columnName = (name: string) => name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
 
 /** The columns of the figures of jobs, in the order of core/usage. */
-export const JOB_FIGURE_COLUMNS: readonly string[] = JOB_FIGURES.map(columnOf)
+export const JOB_FIGURE_COLUMNS: readonly string[] = JOB_FIGURES.map(columnName)
 
 const WORKER_FIGURE_COLUMNS = ['starting_ms', 'running_ms', 'idle_ms', 'frozen_ms']
 
@@ -55,7 +55,7 @@ const METER_COLUMNS =
   `CASE WHEN state = 'FROZEN' THEN frozen_at_ms END AS frozen_since_ms, counted_frozen_ms`
 
 /** $1 worker. */
-export const meterOf = `SELECT ${METER_COLUMNS} FROM workers WHERE id = $1`
+export const meterOfWorker = `SELECT ${METER_COLUMNS} FROM workers WHERE id = $1`
 
 /** $1 owner. Workers that have not ended. */
 export const metersOfOwner = `SELECT ${METER_COLUMNS} FROM workers WHERE ${ALIVE} AND owner = $1 ORDER BY id`
@@ -107,13 +107,13 @@ export const compact = '{{compact}}'
 export type JobSumRow = Readonly<Record<string, SqlValue>> & { readonly endpoint_id: EndpointId }
 
 /** Sums as usage. */
-export function toJobUsage(row: JobSumRow): JobUsage {
+export function jobUsageFromRow(row: JobSumRow): JobUsage {
   const figures = JOB_FIGURES.map((name, index) => [name, row[JOB_FIGURE_COLUMNS[index]!]])
   return Object.fromEntries(figures) as unknown as JobUsage
 }
 
 /** The figures in the order of their columns. */
-export function ofJobUsage(usage: JobUsage): SqlValue[] {
+export function jobUsageParams(usage: JobUsage): SqlValue[] {
   return JOB_FIGURES.map(name => usage[name])
 }
 
@@ -128,7 +128,7 @@ export interface WorkerSumRow {
 }
 
 /** Sums as usage. */
-export function toWorkerUsage(row: WorkerSumRow): WorkerUsage {
+export function workerUsageFromRow(row: WorkerSumRow): WorkerUsage {
   return {
     startingMs: row.starting_ms,
     runningMs: row.running_ms,
@@ -154,7 +154,7 @@ export interface MeterRow {
 }
 
 /** A row as a meter. */
-export function toMeter(row: MeterRow): WorkerMeter {
+export function meterFromRow(row: MeterRow): WorkerMeter {
   return {
     readyAtMs: row.ready_at_ms,
     idleMs: row.idle_ms,

@@ -74,17 +74,17 @@ export const aliveWorkers = `SELECT ${WORKER_COLUMNS} FROM workers WHERE ${ALIVE
 export const workersOfThese = `SELECT ${WORKER_COLUMNS} FROM workers WHERE id IN ({{id_list}})`
 
 /** All ids. */
-export const knownWorkers = 'SELECT id, owner, exited_at_ms FROM workers ORDER BY id'
+export const keptWorkers = 'SELECT id, owner, exited_at_ms FROM workers ORDER BY id'
 
 /** $1 endpoint, $2 limit. */
 export const listWorkers = `
   SELECT ${WORKER_COLUMNS} FROM workers WHERE endpoint_id = $1 ORDER BY created_at_ms DESC, id DESC LIMIT $2`
 
 /** $1 endpoint. Workers that have not ended, oldest first. */
-export const aliveWorkersOf = `
+export const aliveWorkersOfEndpoint = `
   SELECT ${WORKER_COLUMNS} FROM workers WHERE endpoint_id = $1 AND ${ALIVE} ORDER BY created_at_ms, id`
 
-/** $1 endpoint. As {@link aliveWorkersOf}, with what each holds or has yet to let go of. */
+/** $1 endpoint. As {@link aliveWorkersOfEndpoint}, with what each holds or has yet to let go of. */
 export const workerLoads = `
   SELECT ${WORKER_COLUMNS},
     (SELECT COUNT(*) FROM jobs WHERE worker_id = workers.id AND ${RUNNING})
@@ -92,19 +92,19 @@ export const workerLoads = `
   FROM workers WHERE endpoint_id = $1 AND ${ALIVE} ORDER BY created_at_ms, id`
 
 /** $1 endpoint, $2 limit. Workers that have ended, newest first. */
-export const exitsOf = `
+export const exitsOfEndpoint = `
   SELECT ${WORKER_COLUMNS} FROM workers WHERE endpoint_id = $1 AND state = 'EXITED'
   ORDER BY exited_at_ms DESC, created_at_ms DESC, id DESC LIMIT $2`
 
 /** $1 ids of endpoints, as a JSON list. As {@link workerLoads}. */
-export const workerLoadsOf = `
+export const workerLoadsOfThese = `
   SELECT ${WORKER_COLUMNS},
     (SELECT COUNT(*) FROM jobs WHERE worker_id = workers.id AND ${RUNNING})
       + (SELECT COUNT(*) FROM stops WHERE worker_id = workers.id) AS held
   FROM workers WHERE endpoint_id IN ({{id_list}}) AND ${ALIVE} ORDER BY created_at_ms, id`
 
 /** $1 ids of endpoints, as a JSON list. The worker of each that ended last. */
-export const lastExitsOf = `
+export const lastExitsOfThese = `
   SELECT ${WORKER_COLUMNS} FROM workers WHERE id IN (
     SELECT (SELECT ended.id FROM workers AS ended WHERE ended.endpoint_id = endpoints.id AND ended.state = 'EXITED'
       ORDER BY ended.exited_at_ms DESC, ended.created_at_ms DESC, ended.id DESC LIMIT 1)
@@ -296,7 +296,7 @@ export interface WorkerRow {
 }
 
 /** A row as a worker. */
-export function toWorker(row: WorkerRow): Worker {
+export function workerFromRow(row: WorkerRow): Worker {
   return {
     id: row.id,
     owner: row.owner,
@@ -336,7 +336,7 @@ export function toWorker(row: WorkerRow): Worker {
 }
 
 /** The parameters of `insertWorker`. A new worker is STARTING in any case. */
-export function ofNewWorker(worker: Worker, tokenHash: string, flavor: string): SqlValue[] {
+export function newWorkerParams(worker: Worker, tokenHash: string, flavor: string): SqlValue[] {
   return [
     worker.id,
     worker.owner,

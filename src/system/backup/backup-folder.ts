@@ -27,7 +27,7 @@ export interface NamedBackup {
 }
 
 /** Backups of a folder. */
-export interface FoundBackups {
+export interface BackupSearch {
   /** The newest complete backup; null without one. */
   readonly newest: NamedBackup | null
   /** Names of later files that are no whole backups, the newest first. */
@@ -39,10 +39,10 @@ export interface FoundBackups {
  * @param nowMs later names do not count, since the clock was set back
  * @throws the system's error
  */
-export function newestBackup(folder: string, nowMs: number): FoundBackups {
+export function newestBackup(folder: string, nowMs: number): BackupSearch {
   const broken: string[] = []
   for (const name of namesIn(folder, NAME).reverse()) {
-    const atMs = timeOf(NAME.exec(name)![1]!)
+    const atMs = readTime(NAME.exec(name)![1]!)
     if (atMs > nowMs) continue
     if (isWholeBackup(join(folder, name))) return { newest: { name, atMs }, broken }
     broken.push(name)
@@ -89,6 +89,6 @@ function timeText(nowMs: number): string {
   return new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')
 }
 
-function timeOf(text: string): number {
+function readTime(text: string): number {
   return Date.parse(text.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z'))
 }

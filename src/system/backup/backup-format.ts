@@ -98,10 +98,10 @@ export async function readBackup(source: AsyncIterable<Uint8Array>): Promise<Rea
   const input = new Input(source)
   if ((await input.line()) !== MAGIC.trimEnd()) throw invalid('it is no backup of Runyard, or one of a newer version')
   const header = (await input.object()) as BackupHeader
-  return { header, pieces: piecesOf(input) }
+  return { header, pieces: readPieces(input) }
 }
 
-async function* piecesOf(input: Input): AsyncGenerator<BackupPiece> {
+async function* readPieces(input: Input): AsyncGenerator<BackupPiece> {
   for (;;) {
     const sum = input.sum()
     const said = (await input.object()) as { name?: string; bytes?: number; sha256?: string }

@@ -92,7 +92,7 @@ async function prepare(
   const keys = passphrase === null ? 'left out' : 'sealed'
   const bytes = opened.reduce((sum, file) => sum + file.bytes, 0)
   const header: BackupHeader = { version, schema, createdAt, keys, keyIsGiven, postgres, bytes }
-  return { pieces: writeBackup(header, piecesOf(opened)), drop }
+  return { pieces: writeBackup(header, readPieces(opened)), drop }
 }
 
 function copyFolder(dataDir: string): string {
@@ -141,7 +141,7 @@ async function addFile(opened: OpenFile[], name: string, path: string): Promise<
   opened.push({ name, bytes: (await file.stat()).size, file })
 }
 
-async function* piecesOf(files: readonly OpenFile[]): AsyncGenerator<BackupPiece> {
+async function* readPieces(files: readonly OpenFile[]): AsyncGenerator<BackupPiece> {
   for (const { name, bytes, file } of files) {
     if (Buffer.isBuffer(file)) yield* slices(name, file)
     else if (typeof file !== 'string') yield* read(name, file, bytes)

@@ -19,7 +19,7 @@ export interface DumpOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-const MAX_SAID = 2_000
+const MAX_QUOTED = 2_000
 /** Variables of the environment that `pg_dump` gets, besides those of PostgreSQL. */
 const PASSED = new Set(['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ'])
 
@@ -51,7 +51,7 @@ async function run({ program, url, env: whole, draft, signal }: DumpOptions): Pr
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const child = spawn(program, args, { env, stdio: ['ignore', 'ignore', 'pipe'], signal, killSignal: 'SIGKILL' })
   let said = ''
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-MAX_SAID)))
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-MAX_QUOTED)))
   child.once('error', error => reject(failed(program, error.message, error)))
   child.once('close', (code, killed) => {
     if (code === 0) resolve()

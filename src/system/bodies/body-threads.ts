@@ -10,7 +10,7 @@ import { unpackError } from '../../store/engines/thread-messages.ts'
 import { ThreadTurns, type ThreadTurnsLimits, type TurnsFull } from './thread-turns.ts'
 
 /** The work on a body. */
-export interface Reading {
+export interface ReadingCall {
   readonly name: ReadingName
   readonly rest: readonly unknown[]
 }
@@ -18,7 +18,7 @@ export interface Reading {
 /** A message to a thread: the pieces of a body, and then the task with them, or with a text. */
 export type ReadingRequest =
   | { readonly kind: 'piece'; readonly bytes: Uint8Array }
-  | (Reading & { readonly kind: 'read'; readonly text?: string })
+  | (ReadingCall & { readonly kind: 'read'; readonly text?: string })
 
 /** An answer of a thread, in the order of the requests. */
 export type ReadingAnswer =
@@ -52,7 +52,7 @@ export interface BodyThreadsOptions {
 
 interface Waiting extends PromiseWithResolvers<unknown> {
   readonly account: string
-  readonly reading: Reading
+  readonly reading: ReadingCall
   readonly body: Body
 }
 
@@ -75,8 +75,8 @@ export class BodyThreads implements BodyParser {
   read: BodyParser['read'] = async (owner, name, body, ...rest) => {
     const account = owner ?? ''
     const waiting = { ...Promise.withResolvers<unknown>(), account, reading: { name, rest }, body }
-    const full = this.#turns.add(account, waiting, sizeOf(body))
-    if (full !== null) throw refusalOf(full)
+    const full = this.#turns.add(account, waiting, bodySize(body))
+    if (full !== null) throw fullError(full)
     this.#hand()
     return (await waiting.promise) as Awaited<ReturnType<BodyParser['read']>> as never
   }
@@ -135,11 +135,11 @@ export class BodyThreads implements BodyParser {
   }
 }
 
-function sizeOf(body: Body): number {
+function bodySize(body: Body): number {
   return typeof body === 'string' ? body.length : body.reduce((bytes, piece) => bytes + piece.byteLength, 0)
 }
 
-function refusalOf(full: TurnsFull): AppError {
+function fullError(full: TurnsFull): AppError {
   return full === 'account'
     ? new AppError('rate_limited', 'too many large bodies of this account wait to be read', { retryAfterSeconds: 5 })
     : new AppError('unavailable', 'too many large bodies wait to be read')

@@ -53,7 +53,7 @@ const MAX_COMMON_NAME = 64
 /** The certificate in DER. It is for servers alone and can sign no other. */
 export function certificateDer(parts: CertificateParts): Buffer {
   const algorithm = new AlgorithmIdentifier({ algorithm: ECDSA_WITH_SHA256 })
-  const subject = nameOf(parts.names[0]!.slice(0, MAX_COMMON_NAME))
+  const subject = distinguishedName(parts.names[0]!.slice(0, MAX_COMMON_NAME))
   // Positive, and without a zero at its beginning.
   const serialNumber = Uint8Array.from(parts.serial, (byte, index) =>
     index === 0 ? (byte & 0x3f) | 0x40 : byte,
@@ -97,7 +97,7 @@ function extension(extnID: string, value: object, critical: boolean): Extension 
   return new Extension({ extnID, critical, extnValue: new OctetString(AsnConvert.serialize(value)) })
 }
 
-function nameOf(commonName: string): Name {
+function distinguishedName(commonName: string): Name {
   const attribute = (type: string, utf8String: string) =>
     new RelativeDistinguishedName([new AttributeTypeAndValue({ type, value: new AttributeValue({ utf8String }) })])
   return new Name([attribute(COMMON_NAME, commonName), attribute(ORGANIZATION, 'Runyard (self-signed)')])

@@ -14,7 +14,7 @@ export class CertificateInUse {
   readonly #read: ReadPair
   readonly #watchers = new Set<(pair: KeyPair) => void>()
   /** Watchers that did not receive the current pair, or could not take it, as on a full disk. */
-  #untold: readonly ((pair: KeyPair) => void)[] = []
+  #unreached: readonly ((pair: KeyPair) => void)[] = []
   #current: KeyPair
   #emit: Emit = () => {}
   /** The last reported problem of a pair, so that it is reported once. */
@@ -42,14 +42,14 @@ export class CertificateInUse {
     this.#watchers.add(changed)
     return () => {
       this.#watchers.delete(changed)
-      this.#untold = this.#untold.filter(untold => untold !== changed)
+      this.#unreached = this.#unreached.filter(untold => untold !== changed)
     }
   }
 
   /** Reports the certificate in use, and follows its files from now on. */
   follow(emit: Emit): void {
     this.#emit = emit
-    emit('tls.loaded', said(this.#current.about))
+    emit('tls.loaded', loggedFields(this.#current.about))
     this.#timer = setInterval(() => void this.look(), LOOK_MS).unref()
   }
 
@@ -71,15 +71,15 @@ export class CertificateInUse {
       const pair = await this.#read()
       const isNew = pair.cert !== this.#current.cert || pair.key !== this.#current.key
       this.#current = pair
-      if (isNew) this.#untold = [...this.#watchers]
-      if (isNew) this.#emit('tls.reloaded', said(pair.about))
-      this.#tell()
+      if (isNew) this.#unreached = [...this.#watchers]
+      if (isNew) this.#emit('tls.reloaded', loggedFields(pair.about))
+      this.#callWatchers()
       this.#problem = null
     } catch (error) {
       const problem = toAppError(error).message
       if (problem === this.#problem) return
       this.#problem = problem
-      this.#emit('tls.problem', { problem, ...said(this.#current.about) })
+      this.#emit('tls.problem', { problem, ...loggedFields(this.#current.about) })
     }
   }
 
@@ -87,9 +87,9 @@ export class CertificateInUse {
    * One that cannot take the pair keeps it from no other, and is called again at the next look.
    * @throws the first error of a watcher
    */
-  #tell(): void {
+  #callWatchers(): void {
     const problems: unknown[] = []
-    this.#untold = this.#untold.filter(changed => {
+    this.#unreached = this.#unreached.filter(changed => {
       try {
         changed(this.#current)
         return false
@@ -102,6 +102,6 @@ export class CertificateInUse {
   }
 }
 
-function said({ subject, names, expiresAtMs, fingerprint }: CertificateFacts) {
+function loggedFields({ subject, names, expiresAtMs, fingerprint }: CertificateFacts) {
   return { subject, names, expiresAt: new Date(expiresAtMs).toISOString(), fingerprint }
 }

@@ -57,11 +57,16 @@ export function checkedPair(cert: string, key: string, { certFile, keyFile }: Pa
   } catch (error) {
     throw refused(`the certificate in ${certFile} cannot be used: ${(error as Error).message}`)
   }
-  return { cert, key, about: factsOf(certificate) }
+  return { cert, key, about: certificateFacts(certificate) }
 }
 
 /** Facts about a certificate in PEM, the first one of a chain. */
-export function factsOf({ subject, subjectAltName, validToDate, fingerprint256 }: X509Certificate): CertificateFacts {
+export function certificateFacts({
+  subject,
+  subjectAltName,
+  validToDate,
+  fingerprint256,
+}: X509Certificate): CertificateFacts {
   const names = (subjectAltName ?? '')
     .split(', ')
     .flatMap(entry => /^(?:DNS|IP Address):(.+)$/.exec(entry)?.[1] ?? [])

@@ -13,7 +13,7 @@ const DAY_MS = 24 * 60 * 60_000
 /** Browsers refuse certificates that are valid for much longer. */
 const VALID_MS = 365 * DAY_MS
 /** Tolerance for clients whose clocks are late. */
-const BEFORE_MS = DAY_MS
+const BACKDATED_MS = DAY_MS
 /** Time before its end at which a new one is created. */
 export const RENEW_MS = 30 * DAY_MS
 const MAX_NAMES = 100
@@ -44,20 +44,20 @@ export function ensureSelfSigned(dataDir: string, names: readonly string[], nowM
 /** As {@link ensureSelfSigned}, in other files. */
 export async function ensurePair(files: SelfSignedFiles, names: readonly string[], nowMs: number): Promise<KeyPair> {
   const wanted = names.slice(0, MAX_NAMES)
-  const current = known(files, nowMs)
+  const current = readUsable(files, nowMs)
   const currentNames = new Map(current?.about.names.map(name => [comparable(name), name]))
   const isWhole = wanted.every(name => currentNames.has(comparable(name)))
   if (current !== null && isWhole && current.about.expiresAtMs - nowMs > RENEW_MS) {
-    tell(files, certificateOf(current.cert))
+    writeCertificate(files, certificatePart(current.cert))
     return current
   }
   // A server that shares the data directory may have other names, and would replace the certificate in turn.
   const both = new Map([...wanted.map(name => [comparable(name), name] as const), ...(isWhole ? [] : currentNames)])
-  return make(files, both.size > MAX_NAMES ? wanted : [...both.values()], nowMs)
+  return createPair(files, both.size > MAX_NAMES ? wanted : [...both.values()], nowMs)
 }
 
 /** The pair of the file; null without a usable one. */
-function known({ pair }: SelfSignedFiles, nowMs: number): KeyPair | null {
+function readUsable({ pair }: SelfSignedFiles, nowMs: number): KeyPair | null {
   try {
     const text = readFileSync(pair, 'utf8')
     return checkedPair(text, text, { certFile: pair, keyFile: pair }, nowMs)
@@ -66,17 +66,17 @@ function known({ pair }: SelfSignedFiles, nowMs: number): KeyPair | null {
   }
 }
 
-async function make(files: SelfSignedFiles, names: readonly string[], nowMs: number): Promise<KeyPair> {
+async function createPair(files: SelfSignedFiles, names: readonly string[], nowMs: number): Promise<KeyPair> {
   const { cert, key } = await generate(names, nowMs)
   ensureFolder(join(files.pair, '..'))
   const text = key + cert
   write(files.pair, text)
-  tell(files, cert)
+  writeCertificate(files, cert)
   return checkedPair(text, text, { certFile: files.pair, keyFile: files.pair }, nowMs)
 }
 
 /** Writes the certificate alone to its file, also when another server created it at the same time. */
-function tell({ certificate }: SelfSignedFiles, cert: string): void {
+function writeCertificate({ certificate }: SelfSignedFiles, cert: string): void {
   if (existsSync(certificate) && readFileSync(certificate, 'utf8') === cert) return
   write(certificate, cert)
   chmodSync(certificate, 0o644)
@@ -94,7 +94,7 @@ async function generate(names: readonly string[], nowMs: number): Promise<{ cert
     names,
     publicKey: publicKey.export({ type: 'spki', format: 'der' }),
     serial: randomBytes(16),
-    fromMs: nowMs - BEFORE_MS,
+    fromMs: nowMs - BACKDATED_MS,
     untilMs: nowMs + VALID_MS,
     sign: bytes => sign('sha256', bytes, privateKey),
   })
@@ -105,7 +105,7 @@ async function generate(names: readonly string[], nowMs: number): Promise<{ cert
 }
 
 /** The certificate of a file with a key before it. */
-function certificateOf(text: string): string {
+function certificatePart(text: string): string {
   return text.slice(text.indexOf('-----BEGIN CERTIFICATE-----'))
 }
 

@@ -7,14 +7,14 @@ import { createDurably, writeDurably } from '../../disk/durable-file.ts'
  * Name of the installation of a data directory, in letters and digits, for objects that it creates outside. Created
  * once.
  */
-export function installationOf(dataDir: string): string {
+export function ensureInstallation(dataDir: string): string {
   const file = join(dataDir, 'installation')
-  const known = knownInstallation(dataDir)
+  const known = readInstallation(dataDir)
   if (known !== null) return known
   const made = randomBytes(6).toString('hex')
   // Servers that share the directory may start at the same moment.
   if (createDurably(file, `${made}\n`)) return made
-  return knownInstallation(dataDir) ?? replaced(file, made)
+  return readInstallation(dataDir) ?? replaced(file, made)
 }
 
 /** Replaces a file without a name. */
@@ -24,7 +24,7 @@ function replaced(file: string, made: string): string {
 }
 
 /** The name of the installation of a data directory; null before it exists. */
-export function knownInstallation(dataDir: string): string | null {
+export function readInstallation(dataDir: string): string | null {
   try {
     const text = readFileSync(join(dataDir, 'installation'), 'utf8').trim()
     return /^[a-z0-9]{6,32}$/.test(text) ? text : null

@@ -6,7 +6,7 @@ import type { StoreLayer } from '../../ports/store/operations.ts'
 const RETRY_AFTER_S = 2
 
 /** Layer around the store that only a leader changes: changes by others are `unavailable`. */
-export function fencing(leader: Leader): StoreLayer {
+export function createFence(leader: Leader): StoreLayer {
   return (call, _, { reads }) => (reads ? call : whileLeading(leader, call))
 }
 
@@ -16,7 +16,7 @@ export function fencedDriver(driver: Driver, leader: Leader): Driver {
     name: driver.name,
     placedBy: image => driver.placedBy(image),
     readsModels: image => driver.readsModels(image),
-    nameOf: image => driver.nameOf(image),
+    nameFor: image => driver.nameFor(image),
     savedImage: image => driver.savedImage(image),
     check: (...args) => driver.check(...args),
     observe: worker => driver.observe(worker),

@@ -2,7 +2,7 @@ import { AppError } from '../../core/errors.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { ActiveServer, LeaseCandidate, ServerAgreement } from '../../ports/leader.ts'
 import type { LeaseRow, LeaseServer } from '../../store/engines/postgres-lease.ts'
-import { bothClocks, type FencedTerm, LeasedTerm, type LeaseTable, pauseOf, serverText } from './lease-term.ts'
+import { bothClocks, type FencedTerm, LeasedTerm, type LeaseTable, pause, serverText } from './lease-term.ts'
 
 /** Comparison of the keys and settings of a server with those of the active one. */
 export interface AgreementOfServer {
@@ -66,7 +66,7 @@ export class LeasedCandidate implements LeaseCandidate {
       } catch (error) {
         if (!isUnavailable(error)) throw error
       }
-      await pauseOf(this.#parts.clock, Math.max(PAUSE_MS, Math.min(LOOK_MS, waitMs)), signal)
+      await pause(this.#parts.clock, Math.max(PAUSE_MS, Math.min(LOOK_MS, waitMs)), signal)
     }
   }
 
@@ -115,7 +115,7 @@ export class LeasedCandidate implements LeaseCandidate {
       return await this.#parts.lease.passWriters(epoch)
     } catch (error) {
       if (!isUnavailable(error)) throw error
-      await pauseOf(this.#parts.clock, PAUSE_MS)
+      await pause(this.#parts.clock, PAUSE_MS)
       return false
     }
   }

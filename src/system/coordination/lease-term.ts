@@ -29,7 +29,7 @@ export function bothClocks(clock: Pick<Clock, 'now' | 'monotonic'>): Clocks {
 }
 
 /** Resolves after a time. @param end resolves it at once */
-export function pauseOf(clock: Pick<Clock, 'after'>, ms: number, end?: AbortSignal): Promise<void> {
+export function pause(clock: Pick<Clock, 'after'>, ms: number, end?: AbortSignal): Promise<void> {
   return new Promise(resolve => {
     const cancel = clock.after(ms, () => {
       end?.removeEventListener('abort', over)
@@ -104,7 +104,7 @@ export class LeasedTerm implements FencedTerm {
     if (!this.isLeader() || this.#ageMs() >= FRESH_MS) {
       const before = this.#sureAt
       const end = new AbortController()
-      await Promise.race([this.#renewAnew(), pauseOf(this.#parts.clock, DOUBT_MS, end.signal)])
+      await Promise.race([this.#renewNow(), pause(this.#parts.clock, DOUBT_MS, end.signal)])
       end.abort()
       return this.isLeader() && this.#sureAt !== before
     }
@@ -120,7 +120,7 @@ export class LeasedTerm implements FencedTerm {
   reachedAt(url: string, openUrl?: string, workersUrl: string | null = null): void {
     const agreement = this.#parts.agreement?.published() ?? null
     this.#server = { ...this.#server, url, openUrl, workersUrl, agreement }
-    void this.#renewAnew()
+    void this.#renewNow()
   }
 
   async close(leavesWorkers = false): Promise<void> {
@@ -134,7 +134,7 @@ export class LeasedTerm implements FencedTerm {
     const { lease, held, clock } = this.#parts
     const released = (this.#renewing ?? Promise.resolve()).then(() => lease.release(held, leavesWorkers))
     // Optional: the lease expires by itself.
-    await Promise.race([released, pauseOf(clock, RELEASE_MS, end.signal)]).catch(() => {})
+    await Promise.race([released, pause(clock, RELEASE_MS, end.signal)]).catch(() => {})
     end.abort()
   }
 
@@ -150,7 +150,7 @@ export class LeasedTerm implements FencedTerm {
 
   async #beats(): Promise<void> {
     this.#cancelBeat()
-    await this.#renewAnew()
+    await this.#renewNow()
     if (this.#closed || this.#state === 'deposed') return
     const age = this.#ageMs()
     const nextMs = age < this.#beatMs && this.#state === 'active' ? this.#beatMs - age : PAUSE_MS
@@ -159,7 +159,7 @@ export class LeasedTerm implements FencedTerm {
   }
 
   /** A renewal that begins now, also during another one. */
-  async #renewAnew(): Promise<void> {
+  async #renewNow(): Promise<void> {
     await this.#renewing
     await this.#renew()
   }

@@ -4,7 +4,7 @@ import type { Clock } from '../../ports/clock.ts'
 import type { LeaseCandidate } from '../../ports/leader.ts'
 import { withPlace } from '../../store/engines/postgres-errors.ts'
 import { DatabaseLease, type LeaseServer } from '../../store/engines/postgres-lease.ts'
-import { addressOf } from '../../store/engines/postgres-trouble.ts'
+import { printableAddress } from '../../store/engines/postgres-trouble.ts'
 import { separateClock } from '../clock.ts'
 import { type AgreementOfServer, LeasedCandidate } from './lease-candidate.ts'
 import type { Clocks, FencedTerm } from './lease-term.ts'
@@ -57,7 +57,7 @@ export async function openPostgresLease(options: PostgresLeaseOptions): Promise<
   const separate = separateClock()
   const clock = clocks === undefined ? separate : withClocks(separate, clocks)
   const own = agreement === undefined ? {} : { agreement }
-  const parts = { lease, server, clock, leaseMs, ...own, database: addressOf(url), unique: randomUUID }
+  const parts = { lease, server, clock, leaseMs, ...own, database: printableAddress(url), unique: randomUUID }
   const candidate = new LeasedCandidate(parts)
   return {
     active: () => candidate.active(),

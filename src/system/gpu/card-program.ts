@@ -57,10 +57,10 @@ export class CardProgram {
     const begunMs = performance.now()
     try {
       const card = this.#do(request, progress)
-      return { result: SUCCESS, name: this.#library.nameOf(SUCCESS), ms: performance.now() - begunMs, card }
+      return { result: SUCCESS, name: this.#library.resultName(SUCCESS), ms: performance.now() - begunMs, card }
     } catch (error) {
       if (!(error instanceof StepFailed)) throw error
-      const name = `${this.#library.nameOf(error.result)} of ${error.step}`
+      const name = `${this.#library.resultName(error.result)} of ${error.step}`
       return { result: error.result, name, ms: performance.now() - begunMs }
     }
   }
@@ -162,7 +162,7 @@ export class CardProgram {
     } catch (error) {
       if (!(error instanceof StepFailed)) throw error
       this.#kernels.clear()
-      return `${this.#library.nameOf(error.result)} of ${error.step}`
+      return `${this.#library.resultName(error.result)} of ${error.step}`
     }
   }
 

@@ -45,13 +45,13 @@ export class CheckpointCalls {
     if (request.op === 'find') return { pids: request.pids.filter(pid => this.#value(call, pid).result === SUCCESS) }
     if (request.op === 'restore' && request.init) {
       const result = this.#initialize()
-      if (result !== SUCCESS) return { result, name: `${this.#library.nameOf(result)} of cuInit` }
+      if (result !== SUCCESS) return { result, name: `${this.#library.resultName(result)} of cuInit` }
     }
     const begunMs = performance.now()
     const { result, value } =
       request.op === 'state' ? this.#value(call, request.pid) : { result: this.#act(call, request), value: 0 }
     const ms = performance.now() - begunMs
-    const answer = { result, name: this.#library.nameOf(result), ms }
+    const answer = { result, name: this.#library.resultName(result), ms }
     const state = request.op === 'state' && result === SUCCESS ? STATES[value] : undefined
     return state === undefined ? answer : { ...answer, state }
   }

@@ -72,7 +72,7 @@ export class CudaLibrary {
   }
 
   /** The name of a result code, such as `CUDA_ERROR_OUT_OF_MEMORY`; the number of a code without a name. */
-  nameOf(result: number): string {
+  resultName(result: number): string {
     const { view } = this.#arena
     view.setBigUint64(0, 0n, true)
     this.find('cuGetErrorName', ['i32', 'pointer'])?.(result, this.#arena.at(0))

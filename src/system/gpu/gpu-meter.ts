@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process'
 import { type CardReading, type GpuMemory, type ProcessOnCard, withOwners } from '../../core/hardware/gpu-memory.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { GpuMeter } from '../../ports/gpu-meter.ts'
-import { runTool, said, type ToolOptions } from '../hardware/vendor-tool.ts'
+import { quoteFirstLine, runTool, type ToolOptions } from '../hardware/vendor-tool.ts'
 
 const FORMAT = '--format=csv,noheader,nounits'
 const CARDS = '--query-gpu=index,uuid,memory.total,memory.used,memory.free'
@@ -26,7 +26,7 @@ async function measure(options: ToolOptions, own: ReadonlySet<number>): Promise<
   if (cards.state === 'failed') return failed(cards.problem)
   if (processes.state === 'failed') return failed(processes.problem)
   const read = parseCardMemory(cards.text, processes.text)
-  if (read.length === 0) return failed(`nvidia-smi printed what cannot be read${said(cards.text)}`)
+  if (read.length === 0) return failed(`nvidia-smi printed what cannot be read${quoteFirstLine(cards.text)}`)
   return { cards: read.map(card => withOwners(card, own)), problem: null }
 }
 
@@ -39,22 +39,22 @@ function failed(problem: string): GpuMemory {
  * Lines without such values are left out.
  */
 export function parseCardMemory(cards: string, processes: string): CardReading[] {
-  const byCard = Map.groupBy(rowsOf(processes, 3), ([, uuid]) => uuid)
-  return rowsOf(cards, 5).flatMap(([index = '', uuid = '', total, used, free]) => {
-    const [totalBytes, usedBytes, freeBytes] = [total, used, free].map(bytesOf)
+  const byCard = Map.groupBy(parseRows(processes, 3), ([, uuid]) => uuid)
+  return parseRows(cards, 5).flatMap(([index = '', uuid = '', total, used, free]) => {
+    const [totalBytes, usedBytes, freeBytes] = [total, used, free].map(bytesFromMib)
     if (!/^\d+$/.test(index) || totalBytes == null || usedBytes == null || freeBytes == null) return []
     const own = (byCard.get(uuid) ?? []).flatMap(([pid = '', , mib]): ProcessOnCard[] =>
-      /^\d+$/.test(pid) ? [{ pid: Number(pid), bytes: bytesOf(mib) }] : [],
+      /^\d+$/.test(pid) ? [{ pid: Number(pid), bytes: bytesFromMib(mib) }] : [],
     )
     return [{ index: Number(index), uuid, totalBytes, usedBytes, freeBytes, processes: own }]
   })
 }
 
-function rowsOf(text: string, columns: number): string[][] {
+function parseRows(text: string, columns: number): string[][] {
   const rows = text.split('\n').map(line => line.split(',').map(word => word.trim()))
   return rows.filter(row => row.length === columns)
 }
 
-function bytesOf(mib: string | undefined): number | null {
+function bytesFromMib(mib: string | undefined): number | null {
   return mib !== undefined && /^\d+$/.test(mib) ? Number(mib) * MIB : null
 }

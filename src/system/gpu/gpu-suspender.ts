@@ -18,7 +18,7 @@ import type { GpuMeter } from '../../ports/gpu-meter.ts'
 import type { GpuSuspender, ProcessFamily, SuspendState } from '../../ports/gpu-suspender.ts'
 import type { ToolOptions } from '../hardware/vendor-tool.ts'
 import type { HelperRequest } from './helper-messages.ts'
-import { askHelper, Helpers, problemOfReply, type Reply } from './helper-process.ts'
+import { askHelper, Helpers, type Reply, replyProblem } from './helper-process.ts'
 import { familyLack, isHeld, readReadiness } from './suspend-readiness.ts'
 
 /** Time for calls that do not copy. A helper takes tenths of a second to start, more on a busy machine. */
@@ -100,7 +100,7 @@ class DriverSuspender implements GpuSuspender {
     if (processes.length === 0) return { outcome: 'nothing' }
     using helpers = new Helpers(this.#tool)
     helpers.start(processes)
-    const { cards, problem } = await this.#cardsOf(processes)
+    const { cards, problem } = await this.#measureCards(processes)
     if (problem !== null) return { outcome: 'refused', lack: { why: 'no_reading', problem } }
     const ownLack = await familyLack(processes, cards)
     if (ownLack !== null) return { outcome: 'refused', lack: ownLack }
@@ -109,7 +109,7 @@ class DriverSuspender implements GpuSuspender {
       const batch = round === 1 ? processes : await this.#newcomers(family, work.suspended)
       if (batch.length === 0) break
       const failure = await this.#suspendAll(work, batch)
-      if (failure !== null) return await this.#givenUp(failure, work)
+      if (failure !== null) return await this.#giveUp(failure, work)
     }
     const emptyMs = await this.#untilEmpty(work.suspended)
     return {
@@ -161,14 +161,14 @@ class DriverSuspender implements GpuSuspender {
     const checkpoints = await Promise.all(found.map(one => this.#checkpoint(work, one)))
     times.checkpointMs += this.#clock.monotonic() - copyMs
     found.forEach((one, index) => {
-      if (checkpoints[index] === null) suspended.push({ ...one, bytes: bytesOf(one, cards) })
+      if (checkpoints[index] === null) suspended.push({ ...one, bytes: processBytes(one, cards) })
     })
     const failed = checkpoints.find(problem => problem !== null)
     return failed == null ? null : { problem: failed, undone: false }
   }
 
   /** Resumes the suspended processes after a failure, if the others are as before. */
-  async #givenUp({ problem, undone }: Failure, { suspended, cards }: Work): Promise<SuspendOutcome> {
+  async #giveUp({ problem, undone }: Failure, { suspended, cards }: Work): Promise<SuspendOutcome> {
     if (!undone) return { outcome: 'lost', problem }
     if (suspended.length === 0) return { outcome: 'undone', problem }
     const { outcome } = await this.resume(cards[0]?.uuid ?? '', suspended)
@@ -199,7 +199,7 @@ class DriverSuspender implements GpuSuspender {
 
   /** A call with an error, or without an answer, may have succeeded: then the state shows it. */
   async #checkpoint({ helpers, cards }: Work, one: ProcessStart): Promise<string | null> {
-    const withinMs = this.#timeToCopy(bytesOf(one, cards))
+    const withinMs = this.#timeToCopy(processBytes(one, cards))
     const problem = await this.#step(helpers, { op: 'checkpoint', pid: one.pid }, withinMs)
     return problem === null || (await this.#state(helpers, one.pid)) === 'checkpointed' ? null : problem
   }
@@ -244,7 +244,7 @@ class DriverSuspender implements GpuSuspender {
     const reply = await askHelper(this.#tool, request, this.#callMs)
     const { pids = [] } = reply
     const processes = members.filter(one => pids.includes(one.pid) && lives(one))
-    return { processes, lackOfHelper: problemOfReply(reply) }
+    return { processes, lackOfHelper: replyProblem(reply) }
   }
 
   async #newcomers(family: ProcessFamily, known: readonly ProcessStart[]): Promise<ProcessStart[]> {
@@ -254,7 +254,7 @@ class DriverSuspender implements GpuSuspender {
   }
 
   /** The cards on which some processes have memory. */
-  async #cardsOf(processes: readonly ProcessStart[]): Promise<GpuMemory> {
+  async #measureCards(processes: readonly ProcessStart[]): Promise<GpuMemory> {
     const own = new Set(processes.map(({ pid }) => pid))
     const { cards, problem } = await this.#meter.measure(own)
     return { cards: cards.filter(card => card.processes.some(({ pid }) => own.has(pid))), problem }
@@ -264,7 +264,7 @@ class DriverSuspender implements GpuSuspender {
   async #untilEmpty(processes: readonly ProcessStart[]): Promise<number | null> {
     const begunMs = this.#clock.monotonic()
     while (this.#clock.monotonic() - begunMs < EMPTY_MS) {
-      const { cards, problem } = await this.#cardsOf(processes)
+      const { cards, problem } = await this.#measureCards(processes)
       if (cards.length === 0 && problem === null) return this.#clock.monotonic() - begunMs
       await new Promise<void>(resolve => this.#clock.after(LOOK_MS, resolve))
     }
@@ -273,7 +273,7 @@ class DriverSuspender implements GpuSuspender {
 }
 
 function problemIn(step: string, pid: number, reply: Reply): string | null {
-  const problem = problemOfReply(reply)
+  const problem = replyProblem(reply)
   return problem === null ? null : `${step} of process ${pid}: ${problem}`
 }
 
@@ -283,7 +283,7 @@ function lives({ pid, startTime }: ProcessStart): boolean {
 }
 
 /** The memory of a process on its cards, as listed before it was suspended. */
-function bytesOf({ pid }: ProcessStart, cards: readonly CardMemory[]): number {
+function processBytes({ pid }: ProcessStart, cards: readonly CardMemory[]): number {
   const listed = cards.flatMap(({ processes }) => processes).filter(each => each.pid === pid)
   return listed.reduce((sum, { bytes }) => sum + (bytes ?? 0), 0)
 }

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { programFile } from '../../disk/package-files.ts'
 import type { Clock } from '../../ports/clock.ts'
-import { said } from '../hardware/vendor-tool.ts'
+import { quoteFirstLine } from '../hardware/vendor-tool.ts'
 import type { HelperAnswer, HelperRequest } from './helper-messages.ts'
 import { withLibraryFolders } from './library-folders.ts'
 
@@ -49,11 +49,13 @@ export class HelperProcess {
     const { promise, resolve } = Promise.withResolvers<string>()
     this.#exit = promise
     this.#child.on('error', error => resolve(`cannot be started: ${error.message}`))
-    this.#child.on('close', (code, signal) => resolve(`ended with ${signal ?? `code ${code}`}${said(errors)}`))
+    this.#child.on('close', (code, signal) =>
+      resolve(`ended with ${signal ?? `code ${code}`}${quoteFirstLine(errors)}`),
+    )
     void promise.then(() => {
       this.#hasEnded = true
     })
-    createInterface({ input: this.#child.stdout }).on('line', line => this.#heard(line))
+    createInterface({ input: this.#child.stdout }).on('line', line => this.#handleLine(line))
   }
 
   get pid(): number {
@@ -94,7 +96,7 @@ export class HelperProcess {
     this.#child.kill('SIGKILL')
   }
 
-  #heard(line: string): void {
+  #handleLine(line: string): void {
     try {
       this.#receive?.(JSON.parse(line) as HelperAnswer)
     } catch {
@@ -124,19 +126,19 @@ export class Helpers implements Disposable {
 
   /** Starts the helpers of some processes, which takes a moment. */
   start(processes: readonly { readonly pid: number }[]): void {
-    for (const { pid } of processes) this.#of(pid)
+    for (const { pid } of processes) this.#helper(pid)
   }
 
   /** Waits until the helper of a process runs. */
   async ready(pid: number, withinMs: number): Promise<void> {
-    await this.#of(pid).ask({ op: 'about' }, withinMs)
+    await this.#helper(pid).ask({ op: 'about' }, withinMs)
   }
 
   /**
    * Sends one request about a process, after the answer to the previous one. A helper that failed is then replaced.
    */
   async ask(request: HelperRequest & { readonly pid: number }, withinMs: number): Promise<Reply> {
-    const reply = await this.#of(request.pid).ask(request, withinMs)
+    const reply = await this.#helper(request.pid).ask(request, withinMs)
     if (reply.silent === true || reply.ended !== undefined) this.#byPid.delete(request.pid)
     return reply
   }
@@ -146,7 +148,7 @@ export class Helpers implements Disposable {
     this.#byPid.clear()
   }
 
-  #of(pid: number): HelperProcess {
+  #helper(pid: number): HelperProcess {
     const helper = this.#byPid.get(pid) ?? new HelperProcess(this.#options)
     this.#byPid.set(pid, helper)
     return helper
@@ -154,7 +156,7 @@ export class Helpers implements Disposable {
 }
 
 /** Result of a failed request, in words; null for a success. */
-export function problemOfReply(reply: Reply): string | null {
+export function replyProblem(reply: Reply): string | null {
   if (reply.silent === true) return 'the driver did not answer in time'
   if (reply.ended !== undefined) return `the process that calls the driver ${reply.ended}`
   if (reply.missing !== undefined) return `the driver lacks ${reply.missing}`

@@ -15,7 +15,7 @@ import {
 import { readProcess } from '../../drivers/base/process-table.ts'
 import { readMemories } from '../hardware/memory.ts'
 import { runTool, type ToolOptions } from '../hardware/vendor-tool.ts'
-import { askHelper, problemOfReply } from './helper-process.ts'
+import { askHelper, replyProblem } from './helper-process.ts'
 
 const QUERY = ['--query-gpu=index,driver_version,mig.mode.current', '--format=csv,noheader,nounits']
 const ABOUT_MS = 10_000
@@ -49,7 +49,7 @@ export async function readReadiness(tool: ToolOptions): Promise<SuspendReadiness
   async function lackOf(): Promise<SuspendLack | null> {
     if (isOldDriver(driver!)) return { why: 'old_driver', driver: driver! }
     if (reply.missing !== undefined) return { why: 'no_library' }
-    const problem = problemOfReply(reply)
+    const problem = replyProblem(reply)
     if (problem !== null) return { why: 'no_helper', problem }
     if (reply.about!.lacks.length > 0) return { why: 'no_calls', lacks: reply.about!.lacks }
     if (parted !== undefined) return { why: 'mig', index: Number(parted[0]) }
@@ -91,14 +91,14 @@ export async function familyLack(
 /** True if a process is stopped by a signal, or frozen with its control group. */
 export function isHeld(pid: number): boolean {
   if (readProcess(pid)?.stopped === true) return true
-  const group = /^0::(.*)$/m.exec(textOf(`/proc/${pid}/cgroup`))?.[1]
+  const group = /^0::(.*)$/m.exec(readText(`/proc/${pid}/cgroup`))?.[1]
   if (group === undefined) return false
   // Beside groups of version 1, those of version 2 are in a folder of their own.
   const roots = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified']
-  return roots.some(root => textOf(join(root, group, 'cgroup.events')).includes('frozen 1'))
+  return roots.some(root => readText(join(root, group, 'cgroup.events')).includes('frozen 1'))
 }
 
-function textOf(path: string): string {
+function readText(path: string): string {
   try {
     return readFileSync(path, 'latin1')
   } catch {

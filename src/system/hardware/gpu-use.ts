@@ -1,6 +1,6 @@
 /** The use of GPUs at this moment, as the vendors' tools report it. */
 import type { GpuUse } from '../../core/observing/gpu-use.ts'
-import { fieldsOf, rowsOf } from './amd-gpus.ts'
+import { asFields, parseRows } from './amd-gpus.ts'
 import { runTool, type ToolOptions } from './vendor-tool.ts'
 
 /** The use of whole cards by the index that the vendor's tool gives. */
@@ -44,9 +44,9 @@ export function parseNvidiaUse(text: string): UseByIndex {
 /** The JSON of `amd-smi metric`. @throws for anything else */
 export function parseAmdUse(text: string): UseByIndex {
   return new Map(
-    rowsOf(text).map(row => {
-      const [usage, memory] = [fieldsOf(row.usage), fieldsOf(row.mem_usage)]
-      const value = (measure: unknown) => fieldsOf(measure).value
+    parseRows(text).map(row => {
+      const [usage, memory] = [asFields(row.usage), asFields(row.mem_usage)]
+      const value = (measure: unknown) => asFields(measure).value
       const use: GpuUse = {
         busy: percent(value(usage.gfx_activity), 100),
         memory: percent(value(memory.used_vram), value(memory.total_vram)),
@@ -59,10 +59,10 @@ export function parseAmdUse(text: string): UseByIndex {
 /** The JSON of `rocm-smi`. @throws for anything else */
 export function parseRocmUse(text: string): UseByIndex {
   const uses = new Map<number, GpuUse>()
-  for (const [card, value] of Object.entries(fieldsOf(JSON.parse(text)))) {
+  for (const [card, value] of Object.entries(asFields(JSON.parse(text)))) {
     const index = /^card(\d+)$/.exec(card)?.[1]
     if (index === undefined) continue
-    const row = fieldsOf(value)
+    const row = asFields(value)
     const memory = percent(row['VRAM Total Used Memory (B)'], row['VRAM Total Memory (B)'])
     uses.set(Number(index), { busy: percent(row['GPU use (%)'], 100), memory })
   }
@@ -79,11 +79,11 @@ function parsed(text: string, parse: (text: string) => UseByIndex): UseByIndex {
 
 /** In whole percent; null where one of the values is no number. */
 function percent(part: unknown, whole: unknown): number | null {
-  const [used, all] = [numberOf(part), numberOf(whole)]
+  const [used, all] = [readNumber(part), readNumber(whole)]
   return used === null || all === null || all <= 0 ? null : Math.min(100, Math.round((100 * used) / all))
 }
 
-function numberOf(value: unknown): number | null {
+function readNumber(value: unknown): number | null {
   if (typeof value === 'string' && value.trim() === '') return null
   const number = typeof value === 'number' || typeof value === 'string' ? Number(value) : Number.NaN
   return Number.isFinite(number) && number >= 0 ? number : null

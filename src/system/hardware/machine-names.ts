@@ -5,14 +5,14 @@ import { hostname } from 'node:os'
 export function machineNames(own = hostname(), read: (file: string) => string = readText): string[] {
   const name = own.toLowerCase()
   const [label = name] = name.split('.')
-  const searched = linesOf(read('/etc/resolv.conf'))
+  const searched = splitWords(read('/etc/resolv.conf'))
     .filter(([word]) => word === 'search' || word === 'domain')
     .flatMap(([, ...domains]) => domains.filter(domain => domain !== '.'))
-  const beside = linesOf(read('/etc/hosts')).flatMap(([, ...names]) => (names.includes(name) ? names : []))
+  const beside = splitWords(read('/etc/hosts')).flatMap(([, ...names]) => (names.includes(name) ? names : []))
   return [name, label, `${label}.local`, ...searched.map(domain => `${label}.${domain}`), ...beside]
 }
 
-function linesOf(text: string): string[][] {
+function splitWords(text: string): string[][] {
   return text.split('\n').map(line => line.replace(/#.*/, '').trim().toLowerCase().split(/\s+/))
 }
 

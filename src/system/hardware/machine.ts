@@ -11,7 +11,7 @@ import type { Notifier } from '../../ports/notifier.ts'
 import { readAmd } from './amd-gpus.ts'
 import { readAmdUse, readNvidiaUse, type UseByIndex } from './gpu-use.ts'
 import { readMemory } from './memory.ts'
-import { type GpuReading, problemOf, readNvidia } from './nvidia-gpus.ts'
+import { describeProblems, type GpuReading, readNvidia } from './nvidia-gpus.ts'
 import type { ToolOptions } from './vendor-tool.ts'
 
 /** Timeout of a vendor's tool. */
@@ -43,7 +43,7 @@ export function createMachine(options: MachineOptions): Machine {
 }
 
 /** The GPUs of one vendor. */
-interface KnownGpus {
+interface VendorGpus {
   gpus: readonly MachineGpu[]
   /** Time of the last read of each, in monotonic milliseconds. */
   readonly seenMs: Map<string, number>
@@ -71,7 +71,7 @@ export async function describeGpus(
 
 class ThisMachine implements Machine {
   readonly #options: MachineOptions
-  readonly #vendors: readonly KnownGpus[] = [
+  readonly #vendors: readonly VendorGpus[] = [
     { gpus: [], seenMs: new Map() },
     { gpus: [], seenMs: new Map() },
   ]
@@ -129,7 +129,7 @@ class ThisMachine implements Machine {
     const tool = this.#tool()
     const readings = [readNvidiaUse, readAmdUse].map(async (read, index) => {
       const { gpus } = this.#vendors[index]!
-      return gpus.length === 0 ? [] : usesOf(gpus, await read(tool))
+      return gpus.length === 0 ? [] : useByGpu(gpus, await read(tool))
     })
     this.#use = new Map((await Promise.all(readings)).flat())
     this.#measuredMs = this.#options.clock.monotonic()
@@ -166,7 +166,7 @@ class ThisMachine implements Machine {
 
   /** The GPUs of this read, and those of earlier reads that are missing in it for only a short time. */
   #merge(
-    known: KnownGpus,
+    known: VendorGpus,
     { state, gpus, lost, problem }: GpuReading,
   ): { gpus: readonly MachineGpu[]; problem: string | null } {
     const nowMs = this.#options.clock.monotonic()
@@ -186,7 +186,7 @@ class ThisMachine implements Machine {
     known.gpus = [...gpus, ...gone].sort((a, b) => a.index - b.index)
     return {
       gpus: known.gpus,
-      problem: problemOf(
+      problem: describeProblems(
         known.gpus,
         lost.filter(id => !gone.some(gpu => isAmong([id], gpu))),
       ),
@@ -205,7 +205,7 @@ class ThisMachine implements Machine {
 }
 
 /** The use of the whole cards among these. The use of a partitioned card is not that of any of its parts. */
-function usesOf(gpus: readonly MachineGpu[], readings: UseByIndex): [string, GpuUse][] {
+function useByGpu(gpus: readonly MachineGpu[], readings: UseByIndex): [string, GpuUse][] {
   return gpus.flatMap(gpu => {
     const use = gpu.mig === null ? readings.get(gpu.index) : undefined
     return use === undefined ? [] : [[gpuKey(gpu), use]]

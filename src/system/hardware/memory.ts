@@ -38,13 +38,13 @@ export function readMemories(
   pid: number | 'self',
   root = '/',
 ): { readonly machine: MachineMemory | null; readonly groups: readonly MachineMemory[] } {
-  const text = (path: string) => textOf(join(root, path))
+  const text = (path: string) => readText(join(root, path))
   const kb = namedNumbers(text('proc/meminfo'))
   const [total, available] = [kb.get('MemTotal'), kb.get('MemAvailable')]
   if (total === undefined || available === undefined || total === 0) return { machine: null, groups: [] }
   const machine = { totalBytes: total * 1024, availableBytes: available * 1024 }
-  const groups = groupsOf(text(`proc/${pid}/cgroup`)).map(group =>
-    ofGroup({ ...group, folder: join(root, group.folder) }),
+  const groups = listGroups(text(`proc/${pid}/cgroup`)).map(group =>
+    groupMemory({ ...group, folder: join(root, group.folder) }),
   )
   // A limit beyond the machine has no effect.
   return {
@@ -54,7 +54,7 @@ export function readMemories(
 }
 
 /** The groups of a process, by its list of them. In a container the path may be that outside, which does not exist. */
-function groupsOf(list: string): GroupFiles[] {
+function listGroups(list: string): GroupFiles[] {
   return list.split('\n').flatMap(line => {
     const [, names, ...rest] = line.split(':')
     const path = rest.join(':')
@@ -65,13 +65,13 @@ function groupsOf(list: string): GroupFiles[] {
   })
 }
 
-function ofGroup({ folder, limit, used, cached }: GroupFiles): MachineMemory | null {
-  const [max, now] = [limit, used].map(file => textOf(join(folder, file)).trim())
+function groupMemory({ folder, limit, used, cached }: GroupFiles): MachineMemory | null {
+  const [max, now] = [limit, used].map(file => readText(join(folder, file)).trim())
   // Without a limit the file has "max".
   if (!/^\d+$/.test(max ?? '') || !/^\d+$/.test(now ?? '')) return null
   const totalBytes = Number(max)
   if (totalBytes === 0) return null
-  const held = namedNumbers(textOf(join(folder, 'memory.stat'))).get(cached) ?? 0
+  const held = namedNumbers(readText(join(folder, 'memory.stat'))).get(cached) ?? 0
   return { totalBytes, availableBytes: Math.max(0, Math.min(totalBytes, totalBytes - Number(now) + held)) }
 }
 
@@ -86,7 +86,7 @@ function namedNumbers(text: string): Map<string, number> {
   return new Map([...text.matchAll(/^([\w()]+):?\s+(\d+)/gm)].map(([, name = '', number]) => [name, Number(number)]))
 }
 
-function textOf(path: string): string {
+function readText(path: string): string {
   try {
     return readFileSync(path, 'latin1')
   } catch {

@@ -1,7 +1,7 @@
 /** GPUs of NVIDIA, as `nvidia-smi` reports them. */
 import type { MachineGpu } from '../../core/hardware/inventory.ts'
 import { textBefore } from '../../core/text-parts.ts'
-import { runTool, said, type ToolOptions } from './vendor-tool.ts'
+import { quoteFirstLine, runTool, type ToolOptions } from './vendor-tool.ts'
 
 /** The output of a vendor's tool. */
 export interface GpuReading {
@@ -30,15 +30,16 @@ export async function readNvidia(options: ToolOptions, hostMemoryGb: number): Pr
   const cards = parseCards(list.text, hostMemoryGb)
   if (cards.gpus.length === 0 && cards.lost.length === 0) {
     if (/no devices were found/i.test(list.text)) return { ...NO_TOOL, state: 'read' }
-    const problem = list.state === 'failed' ? list.problem : `nvidia-smi printed what cannot be read${said(list.text)}`
+    const problem =
+      list.state === 'failed' ? list.problem : `nvidia-smi printed what cannot be read${quoteFirstLine(list.text)}`
     return { state: 'failed', gpus: [], lost: [], problem }
   }
   const [details, names] = await Promise.all([
     runTool('nvidia-smi', ['-q', '-x'], options),
     runTool('nvidia-smi', ['-L'], options),
   ])
-  const gpus = withParts(withDetails(cards.gpus, textOf(details)), textOf(names))
-  return { state: 'read', gpus, lost: cards.lost, problem: problemOf(gpus, cards.lost) }
+  const gpus = withParts(withDetails(cards.gpus, printedText(details)), printedText(names))
+  return { state: 'read', gpus, lost: cards.lost, problem: describeProblems(gpus, cards.lost) }
 }
 
 /** The lines of a query for index, id, name, MiB and driver; `lost` are lines without values. */
@@ -46,7 +47,7 @@ export function parseCards(text: string, hostMemoryGb: number): { gpus: MachineG
   const gpus: MachineGpu[] = []
   const lost: string[] = []
   for (const line of text.split('\n').map(each => each.trim())) {
-    const words = wordsOf(line)
+    const words = splitLine(line)
     const [index = '', uuid = '', name = '', memory = '', driver = ''] = words ?? []
     const unread = words === null || BROKEN.test(line) || NOT_REPORTED.test(name) || !/^GPU-/.test(uuid)
     if (words === null && !BROKEN.test(line)) continue
@@ -70,7 +71,7 @@ export function parseCards(text: string, hostMemoryGb: number): { gpus: MachineG
 }
 
 /** Index, id, name, which may have commas, memory and driver; null when one is missing. */
-function wordsOf(line: string): readonly string[] | null {
+function splitLine(line: string): readonly string[] | null {
   const parts = line.split(',').map(part => part.trim())
   const words = [...parts.slice(0, 2), parts.slice(2, -2).join(', '), ...parts.slice(-2)]
   return parts.length < 5 || words.includes('') || !/^\d+$/.test(words[0]!) ? null : words
@@ -122,12 +123,12 @@ export function withParts(gpus: readonly MachineGpu[], names: string): MachineGp
   })
 }
 
-function textOf(run: Awaited<ReturnType<typeof runTool>>): string {
+function printedText(run: Awaited<ReturnType<typeof runTool>>): string {
   return run.state === 'missing' ? '' : run.text
 }
 
 /** Problems of single cards, in one sentence; null without one. */
-export function problemOf(gpus: readonly MachineGpu[], lost: readonly string[]): string | null {
+export function describeProblems(gpus: readonly MachineGpu[], lost: readonly string[]): string | null {
   const bad = gpus.filter(({ problem }) => problem !== null).map(({ index, problem }) => `GPU ${index}: ${problem}`)
   const all = [...bad, ...lost.map(id => `GPU ${id} does not answer`)]
   return all.length === 0 ? null : all.join('; ')

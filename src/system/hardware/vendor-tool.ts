@@ -20,7 +20,7 @@ export interface ToolOptions {
 }
 
 const MAX_BYTES = 4 * 1024 * 1024
-const MAX_SAID = 200
+const MAX_QUOTED = 200
 
 function isInPath(name: string, path = ''): boolean {
   return path.split(delimiter).some(folder => existsSync(join(folder, name)))
@@ -70,16 +70,16 @@ export function runTool(name: string, args: readonly string[], options: ToolOpti
     })
     child.on('close', (code, signal) => {
       if (code === 0) end({ state: 'done', text: text() })
-      else fail(`ended with ${signal ?? `code ${code}`}${said(text(), Buffer.concat(err).toString('utf8'))}`)
+      else fail(`ended with ${signal ?? `code ${code}`}${quoteFirstLine(text(), Buffer.concat(err).toString('utf8'))}`)
     })
   })
 }
 
 /** The first line with text, for a problem's sentence. */
-export function said(...texts: readonly string[]): string {
+export function quoteFirstLine(...texts: readonly string[]): string {
   const lines = texts.flatMap(text => text.split('\n')).map(line => line.replace(/\p{C}+/gu, ' ').trim())
   const first = lines.find(line => line !== '')
-  return first === undefined ? '' : `: ${first.slice(0, MAX_SAID)}`
+  return first === undefined ? '' : `: ${first.slice(0, MAX_QUOTED)}`
 }
 
 function isRunning({ exitCode, signalCode }: ChildProcess): boolean {

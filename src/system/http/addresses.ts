@@ -3,7 +3,7 @@ import { BlockList, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 
 /** Never called: link-local addresses, and the metadata services of clouds. The last rows are the same inside IPv6. */
-const FORBIDDEN = listOf([
+const FORBIDDEN = blockList([
   ...['169.254.0.0/16', '100.100.100.200/32', '168.63.129.16/32', '192.0.0.192/32'],
   ...['fe80::/10', 'fd00:ec2::254/128', 'fd00:42::42/128', 'fd20:ce::254/128'],
   ...['64:ff9b::a9fe:0/112', '64:ff9b::6464:64c8/128', '64:ff9b::a83f:8110/128', '64:ff9b::c000:c0/128'],
@@ -12,7 +12,7 @@ const FORBIDDEN = listOf([
 ])
 
 /** Not on the Internet: this machine, private networks, multicast, and IPv4 inside IPv6. */
-const NOT_PUBLIC = listOf([
+const NOT_PUBLIC = blockList([
   ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '172.16.0.0/12', '192.0.0.0/24', '192.168.0.0/16'],
   ...['198.18.0.0/15', '224.0.0.0/4', '240.0.0.0/4'],
   ...['::/96', 'fc00::/7', 'fec0::/10', 'ff00::/8', '64:ff9b::/96', '64:ff9b:1::/48', '2001::/32', '2002::/16'],
@@ -40,7 +40,7 @@ export interface AddressRules {
 }
 
 /** Reason why this address is not called, as a phrase; null when it may be. */
-export function refusalOf(address: string, rules: AddressRules): string | null {
+export function addressProblem(address: string, rules: AddressRules): string | null {
   const [bare = ''] = address.split('%')
   const family = isIP(bare) === 6 ? 'ipv6' : 'ipv4'
   if (isIP(bare) === 0) return 'is no address'
@@ -56,7 +56,7 @@ export function refusalOf(address: string, rules: AddressRules): string | null {
 
 /** True when everybody on the Internet can reach this address. */
 export function isPublic(address: string): boolean {
-  return refusalOf(address, { publicOnly: true, notThisMachine: false }) === null
+  return addressProblem(address, { publicOnly: true, notThisMachine: false }) === null
 }
 
 function thisMachine(interfaces: () => readonly string[]): BlockList {
@@ -64,14 +64,14 @@ function thisMachine(interfaces: () => readonly string[]): BlockList {
     const network = `${address}/${isIP(address) === 6 ? 128 : 32}`
     return isIP(address) === 4 ? [network, ...insideIpv6(network)] : [network]
   })
-  return listOf([...LOOPBACK, ...own])
+  return blockList([...LOOPBACK, ...own])
 }
 
 function interfaceAddresses(): string[] {
-  return Object.values(networkInterfaces()).flatMap(found => (found ?? []).map(({ address }) => bareOf(address)))
+  return Object.values(networkInterfaces()).flatMap(found => (found ?? []).map(({ address }) => withoutZone(address)))
 }
 
-function bareOf(address: string): string {
+function withoutZone(address: string): string {
   return address.split('%')[0] ?? ''
 }
 
@@ -84,7 +84,7 @@ function insideIpv6(network: string): string[] {
   return [`64:ff9b::${high}:${low}/${96 + bits}`, `::${high}:${low}/${96 + bits}`, `2002:${high}:${low}::/${16 + bits}`]
 }
 
-function listOf(networks: readonly string[]): BlockList {
+function blockList(networks: readonly string[]): BlockList {
   const list = new BlockList()
   for (const network of networks) {
     const [address = '', prefix] = network.split('/')

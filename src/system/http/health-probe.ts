@@ -33,7 +33,7 @@ function ask(
     resolve({ problem: `no answer within ${timeoutMs / 1000} s`, refused: false })
     call.destroy()
   }, timeoutMs)
-  call.on('error', error => resolve(problemOf(error)))
+  call.on('error', error => resolve(answerFromError(error)))
   call.on('close', () => {
     clearTimeout(timer)
     resolve({ problem: 'the connection was closed before an answer', refused: false })
@@ -54,7 +54,7 @@ function ask(
 }
 
 /** An attempt at several addresses fails with an error that has no message of its own. */
-function problemOf(thrown: NodeJS.ErrnoException): HealthAnswer {
+function answerFromError(thrown: NodeJS.ErrnoException): HealthAnswer {
   const errors: NodeJS.ErrnoException[] = thrown instanceof AggregateError ? thrown.errors : [thrown]
   const refused = errors.length > 0 && errors.every(({ code }) => code === 'ECONNREFUSED' || code === 'ENOENT')
   if (refused) return { problem: 'nothing listens there', refused }

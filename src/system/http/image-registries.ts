@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import type { ImageRegistries } from '../../ports/image-registries.ts'
-import { type OutboundAddress, refusalOf } from './addresses.ts'
+import { addressProblem, type OutboundAddress } from './addresses.ts'
 import { resolveName } from './outbound.ts'
 
 /** Registry of images without one in their names. It may be a mirror that the operator has set in the engine. */
@@ -31,26 +31,26 @@ export function createImageRegistries(options: ImageRegistriesOptions): ImageReg
   }
   const isAllowed = (registry: string) => {
     if (isFree(registry)) return true
-    const host = hostOf(registry)
+    const host = registryHost(registry)
     if (host === null) return false
-    if (isIP(host) !== 0) return refusalOf(host, rules) === null
+    if (isIP(host) !== 0) return addressProblem(host, rules) === null
     return host.includes('.') && !PRIVATE_NAMES.test(host)
   }
   return {
     isAllowed,
     async reach(registry) {
       if (!isAllowed(registry)) return 'refused'
-      const host = hostOf(registry)
+      const host = registryHost(registry)
       if (isFree(registry) || host === null || isIP(host) !== 0) return 'allowed'
-      const addresses = await addressesOf(host, resolve)
+      const addresses = await resolveInTime(host, resolve)
       if (addresses.length === 0) return 'unresolved'
-      return addresses.every(({ address }) => refusalOf(address, rules) === null) ? 'allowed' : 'refused'
+      return addresses.every(({ address }) => addressProblem(address, rules) === null) ? 'allowed' : 'refused'
     },
   }
 }
 
 /** The host of a registry as a resolver reads it: `0x7f.1` is 127.0.0.1. Null for other texts. */
-function hostOf(registry: string): string | null {
+function registryHost(registry: string): string | null {
   const url = URL.parse(`http://${registry}`)
   if (url === null || url.hostname === '') return null
   const name = url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname
@@ -64,7 +64,7 @@ function withoutPort(registry: string): string {
 }
 
 /** Empty for a name without addresses, or a resolver that does not respond in time. */
-async function addressesOf(
+async function resolveInTime(
   name: string,
   resolve: (name: string) => Promise<readonly OutboundAddress[]>,
 ): Promise<readonly OutboundAddress[]> {

@@ -3,9 +3,9 @@ import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { isIP } from 'node:net'
 import { Readable } from 'node:stream'
-import { SLICE_CHARACTERS, slicesOf } from '../../core/json/text-slices.ts'
+import { gatherSlices, SLICE_CHARACTERS } from '../../core/json/text-slices.ts'
 import type { Outbound, OutboundRequest, OutboundResult } from '../../ports/outbound.ts'
-import { type AddressRules, isPublic, type OutboundAddress, refusalOf } from './addresses.ts'
+import { type AddressRules, addressProblem, isPublic, type OutboundAddress } from './addresses.ts'
 
 /** Limit of bytes of a response body that are read and dropped before the connection is cut. */
 const MAX_BODY_BYTES = 64 * 1024
@@ -36,7 +36,7 @@ export function createOutbound({ publicOnly, interfaces, resolve = resolveName }
         request.onTarget?.(allowed.every(({ address }) => isPublic(address)))
         return await send(url, request, allowed)
       } catch (thrown) {
-        return { problem: phraseOf(thrown) }
+        return { problem: errorPhrase(thrown) }
       }
     },
   }
@@ -51,12 +51,12 @@ async function allowedAddresses(
   const name = url.hostname.replace(/^\[(.*)\]$/, '$1')
   const family = isIP(name)
   const addresses = family === 0 ? await resolve(name) : [{ address: name, family }]
-  const allowed = addresses.filter(({ address }) => refusalOf(address, rules) === null)
+  const allowed = addresses.filter(({ address }) => addressProblem(address, rules) === null)
   const [first] = addresses
   if (allowed.length > 0) return allowed
   if (first === undefined) return `${name} has no address`
   const of = family === 0 ? `the address ${first.address} of ${name}` : `the address ${name}`
-  return `${of} ${refusalOf(first.address, rules)}`
+  return `${of} ${addressProblem(first.address, rules)}`
 }
 
 function send(url: URL, request: OutboundRequest, allowed: readonly OutboundAddress[]): Promise<OutboundResult> {
@@ -74,7 +74,7 @@ function send(url: URL, request: OutboundRequest, allowed: readonly OutboundAddr
       else callback(null, first.address, first.family)
     },
   })
-  call.on('error', error => resolve({ problem: phraseOf(error) }))
+  call.on('error', error => resolve({ problem: errorPhrase(error) }))
   call.on('response', answer => {
     const status = answer.statusCode ?? 0
     let bytes = 0
@@ -91,7 +91,7 @@ function send(url: URL, request: OutboundRequest, allowed: readonly OutboundAddr
   })
   const { body } = request
   if (body.length <= SLICE_CHARACTERS) call.end(body)
-  else Readable.from(slicesOf([body])).pipe(call)
+  else Readable.from(gatherSlices([body])).pipe(call)
   return promise
 }
 
@@ -111,8 +111,8 @@ function race<Value>(value: Promise<Value>, signal: AbortSignal): Promise<Value>
 }
 
 /** An attempt at several addresses fails with an error that has no message of its own. */
-function phraseOf(thrown: unknown): string {
-  if (thrown instanceof AggregateError) return thrown.errors.map(phraseOf).join(', ')
+function errorPhrase(thrown: unknown): string {
+  if (thrown instanceof AggregateError) return thrown.errors.map(errorPhrase).join(', ')
   if (!(thrown instanceof Error)) return String(thrown)
   return thrown.message === '' ? ((thrown as NodeJS.ErrnoException).code ?? thrown.name) : thrown.message
 }

@@ -8,7 +8,7 @@ import { writeDurably } from '../../disk/durable-file.ts'
  * The server's own API key: the given one, else that of the file; null before it is made.
  * @param given null without one
  */
-export function knownApiKey(file: string, given: string | null): string | null {
+export function readApiKey(file: string, given: string | null): string | null {
   const known = existsSync(file) ? readFileSync(file, 'utf8').trim() : ''
   return given ?? (known === '' ? null : known)
 }
@@ -20,7 +20,7 @@ export function knownApiKey(file: string, given: string | null): string | null {
  * @throws AppError `invalid` when the file has one that is too easy to guess
  */
 export function keepApiKey(file: string, given: string | null): string {
-  const known = knownApiKey(file, null)
+  const known = readApiKey(file, null)
   const key = given ?? known ?? `rpa_${randomBytes(24).toString('base64url')}`
   const [problem] = givenKeyProblems(key)
   if (problem !== undefined) {

@@ -10,7 +10,7 @@ import {
 } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { AppError } from '../../core/errors.ts'
-import { slicesOf } from '../../core/json/text-slices.ts'
+import { gatherSlices } from '../../core/json/text-slices.ts'
 import type { SealPlace, Vault } from '../../ports/vault.ts'
 
 const CIPHER = 'aes-256-gcm'
@@ -58,7 +58,7 @@ export function createVault(current: Buffer, ...others: Buffer[]): Vault {
     async sign(signingKey, texts) {
       const hmac = createHmac('sha256', Buffer.from(signingKey, 'base64'))
       let first = true
-      for (const slice of slicesOf(texts)) {
+      for (const slice of gatherSlices(texts)) {
         if (!first) await nextTurn()
         hmac.update(slice)
         first = false

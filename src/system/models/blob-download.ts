@@ -9,7 +9,7 @@ import type { ModelFile } from '../../core/models/model-files.ts'
 import { ModelError } from '../../core/models/model-problem.ts'
 import { moveDurably } from '../../disk/durable-file.ts'
 import type { OpenedFile } from './hub.ts'
-import { problemOf } from './hub-connection.ts'
+import { modelErrorFrom } from './hub-connection.ts'
 
 /** End of the names of unfinished files, as in the cache of Hugging Face. */
 export const INCOMPLETE = '.incomplete'
@@ -111,7 +111,7 @@ async function fill(handle: FileHandle, resumed: Hash, from: number, download: B
     }
   } catch (thrown) {
     const known = diskProblem(thrown, file.bytes - at)
-    throw known instanceof ModelError ? known : problemOf(thrown, host, signal)
+    throw known instanceof ModelError ? known : modelErrorFrom(thrown, host, signal)
   } finally {
     body.destroy()
   }

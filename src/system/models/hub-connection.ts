@@ -106,7 +106,7 @@ export class HubConnection {
     request.setTimeout(this.#stallMs, () =>
       request.destroy(new ModelError({ kind: 'download_stalled', host: url.host })),
     )
-    request.on('error', error => reject(problemOf(error, url.host, signal)))
+    request.on('error', error => reject(modelErrorFrom(error, url.host, signal)))
     request.on('response', body =>
       resolve({ status: body.statusCode ?? 0, headers: body.headers, body, host: url.host }),
     )
@@ -116,7 +116,7 @@ export class HubConnection {
 }
 
 /** The failure of a call or of the read of its body, as a problem of the model. */
-export function problemOf(thrown: unknown, host: string, signal: AbortSignal): ModelError {
+export function modelErrorFrom(thrown: unknown, host: string, signal: AbortSignal): ModelError {
   if (thrown instanceof ModelError) return thrown
   if (signal.aborted) return new ModelError({ kind: 'stopped' }, thrown)
   const errors = thrown instanceof AggregateError ? thrown.errors : [thrown]

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { type ModelFile, ModelFileList } from '../../core/models/model-files.ts'
 import { ModelError, type ModelProblem } from '../../core/models/model-problem.ts'
-import { type HubConnection, type HubResponse, problemOf } from './hub-connection.ts'
+import { type HubConnection, type HubResponse, modelErrorFrom } from './hub-connection.ts'
 
 /** A model as its hub describes it. */
 export interface HubModel {
@@ -70,7 +70,7 @@ export class Hub {
   /** @throws ModelError when the hub refuses this file to the token */
   async checkAccess(question: HubQuestion, path: string): Promise<void> {
     const { token, signal } = question
-    const address = this.#addressOf(question, path)
+    const address = this.#fileAddress(question, path)
     const response = await this.#connection.call(address, { method: 'HEAD', token, signal, leaves: false })
     response.body.destroy()
     const { status } = response
@@ -82,7 +82,7 @@ export class Hub {
   async open(question: HubQuestion, path: string, offset: number): Promise<OpenedFile> {
     const { token, signal } = question
     const headers: Record<string, string> = offset === 0 ? {} : { range: `bytes=${offset}-` }
-    const response = await this.#connection.call(this.#addressOf(question, path), {
+    const response = await this.#connection.call(this.#fileAddress(question, path), {
       headers,
       token,
       signal,
@@ -102,7 +102,7 @@ export class Hub {
     throw refusal(response, question)
   }
 
-  #addressOf({ name, revision }: HubQuestion, path: string): string {
+  #fileAddress({ name, revision }: HubQuestion, path: string): string {
     const parts = path.split('/').map(encodeURIComponent).join('/')
     return `${this.#connection.hub}/${name}/resolve/${encodeURIComponent(revision)}/${parts}`
   }
@@ -123,7 +123,7 @@ export class Hub {
       }
       const { link } = response.headers
       const headers = { 'content-type': 'application/json', ...(link === undefined ? {} : { link: String(link) }) }
-      return new Response(await textOf(response, signal), { headers })
+      return new Response(await readText(response, signal), { headers })
     }
   }
 
@@ -143,7 +143,7 @@ async function read<T>(host: string, ask: () => Promise<T>): Promise<T> {
   }
 }
 
-async function textOf({ body, host }: HubResponse, signal: AbortSignal): Promise<string> {
+async function readText({ body, host }: HubResponse, signal: AbortSignal): Promise<string> {
   const parts: Buffer[] = []
   let bytes = 0
   try {
@@ -154,7 +154,7 @@ async function textOf({ body, host }: HubResponse, signal: AbortSignal): Promise
       parts.push(part)
     }
   } catch (thrown) {
-    throw problemOf(thrown, host, signal)
+    throw modelErrorFrom(thrown, host, signal)
   }
   return Buffer.concat(parts).toString('utf8')
 }

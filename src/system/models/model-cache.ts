@@ -101,7 +101,7 @@ class FolderCache implements DiskModelCache {
   async fetch(wish: ModelWish, watch: ModelWatch = {}): Promise<ModelSnapshot> {
     try {
       const there = this.ready(wish)
-      if (there === null) return this.#found(wish, await this.#obtain(wish, watch))
+      if (there === null) return this.#useSnapshot(wish, await this.#obtain(wish, watch))
       await watch.resolved?.(there.commit)
       return there
     } catch (thrown) {
@@ -110,9 +110,9 @@ class FolderCache implements DiskModelCache {
   }
 
   ready(wish: ModelWish): ModelSnapshot | null {
-    const commit = commitOf(wish)
+    const commit = wantedCommit(wish)
     const isThere = commit !== null && this.#isWhole(wish.name, commit)
-    return isThere && this.#access.mayRead(wish.name, wish.reader, 'fresh') ? this.#found(wish, commit) : null
+    return isThere && this.#access.mayRead(wish.name, wish.reader, 'fresh') ? this.#useSnapshot(wish, commit) : null
   }
 
   async hold(worker: WorkerId, models: readonly ModelSnapshot[]): Promise<boolean> {
@@ -176,7 +176,7 @@ class FolderCache implements DiskModelCache {
     this.#connection.close()
   }
 
-  #found(wish: ModelWish, commit: string): ModelSnapshot {
+  #useSnapshot(wish: ModelWish, commit: string): ModelSnapshot {
     const { name, revision } = wish
     // The commit of an older release's workers does not change the present meaning of a branch.
     const isMeant = wish.commit === null || !this.#isWhole(name, this.#folders.ref(name, revision) ?? '')
@@ -188,7 +188,7 @@ class FolderCache implements DiskModelCache {
   /** Asks the hub, and downloads the missing files. @returns the commit, complete in the cache */
   async #obtain(wish: ModelWish, watch: ModelWatch): Promise<string> {
     const { name, revision, reader } = wish
-    const known = commitOf(wish)
+    const known = wantedCommit(wish)
     try {
       const { commit, token, files } = await this.#ask(wish, known)
       await watch.resolved?.(commit)
@@ -217,11 +217,11 @@ class FolderCache implements DiskModelCache {
     const { token, commit } = await this.#resolve(wish, known)
     const question = { name, revision: commit, token, signal: this.#closing.signal }
     const isThere = this.#isWhole(name, commit)
-    const files = isThere ? null : await this.#asked(() => this.#hub.files(question))
+    const files = isThere ? null : await this.#askWithRetries(() => this.#hub.files(question))
     const largest = isThere
-      ? this.#folders.filesOf(name, commit)[0]
+      ? this.#folders.files(name, commit)[0]
       : files?.reduce<ModelFile | undefined>((a, b) => (a === undefined || b.bytes > a.bytes ? b : a), undefined)
-    const used = largest === undefined ? token : await this.#checked(question, largest.path, reader)
+    const used = largest === undefined ? token : await this.#neededToken(question, largest.path, reader)
     this.#access.allow(name, reader, used)
     return { commit, token: used, files }
   }
@@ -233,7 +233,7 @@ class FolderCache implements DiskModelCache {
   ): Promise<{ token: string | null; commit: string }> {
     const ask = (token: string | null) => {
       const question = { name, revision: known ?? revision, token, signal: this.#closing.signal }
-      return this.#asked(() => this.#hub.model(question))
+      return this.#askWithRetries(() => this.#hub.model(question))
     }
     const open = await ask(null).catch(ignoreMissingToken)
     if (open !== null && !open.isRestricted) return { token: null, commit: known ?? open.commit }
@@ -243,9 +243,9 @@ class FolderCache implements DiskModelCache {
   }
 
   /** A description may be public when the files are not. @returns the needed token */
-  async #checked(question: HubQuestion, path: string, reader: ModelReader): Promise<string | null> {
+  async #neededToken(question: HubQuestion, path: string, reader: ModelReader): Promise<string | null> {
     const check = async (token: string | null) => {
-      await this.#asked(() => this.#hub.checkAccess({ ...question, token }, path))
+      await this.#askWithRetries(() => this.#hub.checkAccess({ ...question, token }, path))
       return { token }
     }
     const result = await (question.token === null ? check(null).catch(ignoreMissingToken) : check(question.token))
@@ -254,13 +254,13 @@ class FolderCache implements DiskModelCache {
     return (await check(reader.token)).token
   }
 
-  #asked<T>(ask: () => Promise<T>): Promise<T> {
+  #askWithRetries<T>(ask: () => Promise<T>): Promise<T> {
     const { clock, backoffMs = 1_000 } = this.#options
     return withRetries({ clock, backoffMs, signal: this.#closing.signal }, ask)
   }
 
   async #download(wanted: RunningDownload['wanted'], watch: ModelWatch): Promise<void> {
-    const key = keyOf(wanted)
+    const key = snapshotKey(wanted)
     const { download, end } = this.#downloads.get(key) ?? this.#begin(key, wanted)
     const unwatch = download.watch(progress => watch.progress?.(progress))
     watch.progress?.(download.progress)
@@ -335,11 +335,11 @@ class FolderCache implements DiskModelCache {
     const nowMs = this.#options.clock.now()
     return this.#folders.models().flatMap(model =>
       this.#folders.commits(model).map(commit => {
-        const isReserved = (this.#reservedUntilMs.get(keyOf({ name: model, commit })) ?? 0) > nowMs
+        const isReserved = (this.#reservedUntilMs.get(snapshotKey({ name: model, commit })) ?? 0) > nowMs
         return {
           model,
           commit,
-          bytes: this.#folders.bytesOf(model, commit),
+          bytes: this.#folders.snapshotBytes(model, commit),
           usedAtMs: this.#access.usedAtMs(model, commit),
           isInUse: isReserved || this.#holders(model, commit) > 0,
         }
@@ -350,7 +350,7 @@ class FolderCache implements DiskModelCache {
   #use(snapshot: ModelSnapshot): void {
     const { name, commit } = snapshot
     const nowMs = this.#options.clock.now()
-    this.#reservedUntilMs.set(keyOf(snapshot), nowMs + RESERVED_MS)
+    this.#reservedUntilMs.set(snapshotKey(snapshot), nowMs + RESERVED_MS)
     if (Math.abs(nowMs - this.#access.usedAtMs(name, commit)) >= NOTED_AGAIN_MS) this.#access.used(name, commit)
   }
 
@@ -376,11 +376,11 @@ const REFUSALS = new Set<string>(['token_missing', 'token_refused', 'access_refu
 const ABSENCES = new Set<string>(['hub_unreachable', 'hub_failed', 'download_stalled', 'answer_unreadable'])
 
 /** The commit that a wish names; null for a branch or tag. */
-function commitOf({ commit, revision }: ModelWish): string | null {
+function wantedCommit({ commit, revision }: ModelWish): string | null {
   return commit ?? (isCommit(revision) ? revision : null)
 }
 
-function keyOf({ name, commit }: ModelSnapshot): string {
+function snapshotKey({ name, commit }: ModelSnapshot): string {
   return `${name}@${commit}`
 }
 

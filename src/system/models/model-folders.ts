@@ -75,26 +75,26 @@ export class ModelFolders {
   }
 
   /** The files of a snapshot, largest first. */
-  filesOf(model: string, commit: string): { readonly path: string; readonly bytes: number }[] {
+  files(model: string, commit: string): { readonly path: string; readonly bytes: number }[] {
     const files = linksIn(this.#snapshot(model, commit), '')
-    return files.map(({ path, link }) => ({ path, bytes: sizeOf(link) })).sort((a, b) => b.bytes - a.bytes)
+    return files.map(({ path, link }) => ({ path, bytes: fileSize(link) })).sort((a, b) => b.bytes - a.bytes)
   }
 
   /** Size of the files of a snapshot. */
-  bytesOf(model: string, commit: string): number {
-    const blobs = new Set(this.#blobsOf(model, commit))
-    return [...blobs].reduce((sum, hash) => sum + sizeOf(join(this.#folder(model), 'blobs', hash)), 0)
+  snapshotBytes(model: string, commit: string): number {
+    const blobs = new Set(this.#blobs(model, commit))
+    return [...blobs].reduce((sum, hash) => sum + fileSize(join(this.#folder(model), 'blobs', hash)), 0)
   }
 
   /** Size of all blobs, unfinished ones included. */
   usedBytes(): number {
     const blobs = this.models().map(model => join(this.#folder(model), 'blobs'))
-    return blobs.flatMap(folder => namesIn(folder).map(name => sizeOf(join(folder, name)))).reduce((a, b) => a + b, 0)
+    return blobs.flatMap(folder => namesIn(folder).map(name => fileSize(join(folder, name)))).reduce((a, b) => a + b, 0)
   }
 
   /** The commit of a branch or tag; null if unknown. */
   ref(model: string, revision: string): string | null {
-    const text = textOf(join(this.#folder(model), 'refs', ...revision.split('/')))?.trim() ?? ''
+    const text = readText(join(this.#folder(model), 'refs', ...revision.split('/')))?.trim() ?? ''
     return isCommit(text) ? text : null
   }
 
@@ -110,7 +110,7 @@ export class ModelFolders {
   /** The branches and tags that mean a commit. */
   refsTo(model: string, commit: string): string[] {
     const refs = join(this.#folder(model), 'refs')
-    return pathsIn(refs, '').filter(path => textOf(join(refs, path))?.trim() === commit)
+    return pathsIn(refs, '').filter(path => readText(join(refs, path))?.trim() === commit)
   }
 
   /** Removes a snapshot, its refs, and the blobs of no other one. @param mayGo see {@link sweep} */
@@ -133,7 +133,7 @@ export class ModelFolders {
     const snapshots = join(folder, 'snapshots')
     for (const name of namesIn(snapshots))
       if (name.startsWith(HIDDEN)) rmSync(join(snapshots, name), { recursive: true, force: true })
-    const kept = new Set(this.commits(model).flatMap(commit => this.#blobsOf(model, commit)))
+    const kept = new Set(this.commits(model).flatMap(commit => this.#blobs(model, commit)))
     for (const name of namesIn(blobs)) {
       const path = join(blobs, name)
       const writtenAtMs = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0
@@ -147,7 +147,7 @@ export class ModelFolders {
 
   /** The note about a model; null without one. */
   readNote(model: string): unknown {
-    return parsed(textOf(this.#noteFile(`${modelFolder(model)}.json`)))
+    return parsed(readText(this.#noteFile(`${modelFolder(model)}.json`)))
   }
 
   /** Writes the note about a model. */
@@ -158,7 +158,7 @@ export class ModelFolders {
   /** The notes about all workers. */
   workerNotes(): Map<string, unknown> {
     const folder = join(this.#notes, 'workers')
-    return new Map(namesIn(folder).map(name => [basename(name, '.json'), parsed(textOf(join(folder, name)))]))
+    return new Map(namesIn(folder).map(name => [basename(name, '.json'), parsed(readText(join(folder, name)))]))
   }
 
   /** Writes the note about a worker; null removes it. */
@@ -192,7 +192,7 @@ export class ModelFolders {
     return join(this.#folder(model), 'snapshots', commit)
   }
 
-  #blobsOf(model: string, commit: string): string[] {
+  #blobs(model: string, commit: string): string[] {
     return linksIn(this.#snapshot(model, commit), '').map(({ link }) => basename(readlinkSync(link)))
   }
 }
@@ -220,7 +220,7 @@ function pathsIn(folder: string, inside: string): string[] {
   })
 }
 
-function textOf(file: string): string | null {
+function readText(file: string): string | null {
   try {
     return readFileSync(file, 'utf8')
   } catch {
@@ -236,6 +236,6 @@ function parsed(text: string | null): unknown {
   }
 }
 
-function sizeOf(path: string): number {
+function fileSize(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0
 }

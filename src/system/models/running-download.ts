@@ -71,7 +71,7 @@ export class RunningDownload {
     this.#parts = parts
     this.#blobs = new Map(wanted.files.map(file => [file.hash, file]))
     this.#totalBytes = [...this.#blobs.values()].reduce((sum, { bytes }) => sum + bytes, 0)
-    for (const [hash, { bytes }] of this.#blobs) this.#note(hash, this.#there(hash, bytes))
+    for (const [hash, { bytes }] of this.#blobs) this.#note(hash, this.#bytesOnDisk(hash, bytes))
   }
 
   /** Its progress. */
@@ -155,7 +155,7 @@ export class RunningDownload {
     for (const listener of this.#listeners) listener(progress)
   }
 
-  #there(hash: string, bytes: number): number {
+  #bytesOnDisk(hash: string, bytes: number): number {
     const path = this.#parts.folders.blobPath(this.wanted.name, hash)
     if (existsSync(path)) return bytes
     return Math.min(bytes, statSync(`${path}${INCOMPLETE}`, { throwIfNoEntry: false })?.size ?? 0)

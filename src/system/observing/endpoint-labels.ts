@@ -15,7 +15,7 @@ export class EndpointLabels {
   /** Endpoints that the latest list lacks; one that is missing twice was deleted. */
   #missing = new Set<EndpointId>()
   /** Deleted endpoints, for which late events may still come. */
-  readonly #gone = new Set<EndpointId>()
+  readonly #deleted = new Set<EndpointId>()
 
   /** @param onDrop called with each series to remove */
   constructor(max: number, onDrop: (label: string) => void) {
@@ -24,17 +24,17 @@ export class EndpointLabels {
   }
 
   /** The label for an endpoint: its id, or that of the others. */
-  of(id: EndpointId): string {
+  get(id: EndpointId): string {
     if (this.#labels.has(id)) return id
-    if (this.#gone.has(id) || this.#labels.size >= this.#max) return OTHER
+    if (this.#deleted.has(id) || this.#labels.size >= this.#max) return OTHER
     this.#labels.add(id)
     return id
   }
 
   /** Records that an endpoint was deleted. */
   drop(id: EndpointId): void {
-    if (this.#gone.size >= MAX_GONE) this.#gone.clear()
-    this.#gone.add(id)
+    if (this.#deleted.size >= MAX_GONE) this.#deleted.clear()
+    this.#deleted.add(id)
     if (this.#labels.delete(id)) this.#onDrop(id)
   }
 

@@ -112,7 +112,7 @@ export class GatewayMetrics {
 
   #histogram(name: string, help: string, timesOf: (series: Series) => Times): void {
     this.#show(name, help, 'histogram', (endpoint, series) =>
-      bucketsOf(`runyard_gateway_${name}`, endpoint, timesOf(series)),
+      listBuckets(`runyard_gateway_${name}`, endpoint, timesOf(series)),
     )
   }
 
@@ -134,7 +134,7 @@ function nothing(): Series {
 }
 
 /** Each bucket includes the shorter ones. */
-function bucketsOf(name: string, endpoint: string, { counts, sum, count }: Times): Value[] {
+function listBuckets(name: string, endpoint: string, { counts, sum, count }: Times): Value[] {
   if (count === 0) return []
   let upTo = 0
   const buckets = BUCKETS.map((le, at) => {

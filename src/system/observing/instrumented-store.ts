@@ -8,7 +8,7 @@ import type { StoreLayer } from '../../ports/store/operations.ts'
  *   store was unavailable
  * @param failed called with each error
  */
-export function measuring(
+export function createMeasuring(
   clock: Clock,
   report: (operation: string, tookMs: number, unavailable: boolean) => void,
   failed: (error: unknown) => void = () => {},

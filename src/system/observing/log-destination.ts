@@ -125,7 +125,7 @@ export class LogDestination {
     try {
       while (rest.byteLength > 0) rest = rest.subarray(this.#options.write(rest))
     } catch (error) {
-      this.#problem = problemOf(error as NodeJS.ErrnoException)
+      this.#problem = describeProblem(error as NodeJS.ErrnoException)
     }
     return rest
   }
@@ -163,7 +163,7 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   EPIPE: 'it had no reader',
 }
 
-function problemOf({ code = '', message }: NodeJS.ErrnoException): string {
+function describeProblem({ code = '', message }: NodeJS.ErrnoException): string {
   return PROBLEMS[code] ?? `it could not be written: ${code === '' ? message : code}`
 }
 

@@ -137,7 +137,7 @@ const SPARSE: { readonly [Name in EventName]?: (fields: Events[Name]) => string 
     status === 503 ? `${surface} ${textBefore(problem, '\n')}` : null,
 }
 
-function levelOf(name: EventName, fields: object): Exclude<Level, 'silent'> {
+function eventLevel(name: EventName, fields: object): Exclude<Level, 'silent'> {
   if (name === 'worker.exited' && 'asked' in fields && !fields.asked) return 'warn'
   if (name === 'leader.changed' && 'now' in fields && (fields.now === 'active' || fields.now === 'standby'))
     return 'info'
@@ -150,7 +150,7 @@ function levelOf(name: EventName, fields: object): Exclude<Level, 'silent'> {
 export function logEvents(log: Logger, after: Timer = startTimer): Emit {
   const sparse = new LogRateLimit<EventName>((name, fields) => write(name, fields), after)
   const write = (name: EventName, fields: object) => {
-    log[levelOf(name, fields)](fields, name)
+    log[eventLevel(name, fields)](fields, name)
   }
   return (name, fields) => {
     const about = SPARSE[name]?.(fields) ?? null

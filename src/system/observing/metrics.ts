@@ -137,7 +137,7 @@ class PrometheusMetrics implements CountingMetrics {
       const nowMs = this.#clock.now()
       const waits = new Map<string, number>()
       for (const load of loads) {
-        const endpoint = this.#labels.of(load.endpointId)
+        const endpoint = this.#labels.get(load.endpointId)
         const { queued, queuedLowPriority, inProgress, headQueuedAtMs } = load.queue
         for (const [index, count] of [queued, queuedLowPriority, inProgress].entries()) {
           jobs.inc({ endpoint, state: QUEUE_STATES[index]! }, count)
@@ -176,20 +176,20 @@ class PrometheusMetrics implements CountingMetrics {
       else if (attempts > 0) execution.observe({ endpoint }, executionMs / 1_000)
     }
     return {
-      'job.accepted': ({ endpointId }) => submitted.inc({ endpoint: this.#labels.of(endpointId) }),
+      'job.accepted': ({ endpointId }) => submitted.inc({ endpoint: this.#labels.get(endpointId) }),
       'job.moved': ({ endpointId, transition, to, waitedMs, usage }) => {
-        const endpoint = this.#labels.of(endpointId)
+        const endpoint = this.#labels.get(endpointId)
         if (waitedMs !== undefined) delay.observe({ endpoint }, waitedMs / 1_000)
         if (transition === 'retry') retried.inc({ endpoint })
         if (to in ENDS) finished.inc({ endpoint, result: ENDS[to as keyof typeof ENDS] })
         if (usage !== undefined) used(endpoint, usage)
       },
       'job.expired': ({ endpointId, usage }) => {
-        const endpoint = this.#labels.of(endpointId)
+        const endpoint = this.#labels.get(endpointId)
         if (usage.expired > 0) finished.inc({ endpoint, result: 'expired' })
         used(endpoint, usage)
       },
-      'job.result_ignored': ({ endpointId }) => ignored.inc({ endpoint: this.#labels.of(endpointId) }),
+      'job.result_ignored': ({ endpointId }) => ignored.inc({ endpoint: this.#labels.get(endpointId) }),
     }
   }
 
@@ -214,20 +214,20 @@ class PrometheusMetrics implements CountingMetrics {
       'failures',
     ])
     return {
-      'worker.created': ({ endpointId }) => created.inc({ endpoint: this.#labels.of(endpointId) }),
-      'worker.start_failed': ({ endpointId }) => failed.inc({ endpoint: this.#labels.of(endpointId) }),
+      'worker.created': ({ endpointId }) => created.inc({ endpoint: this.#labels.get(endpointId) }),
+      'worker.start_failed': ({ endpointId }) => failed.inc({ endpoint: this.#labels.get(endpointId) }),
       'worker.moved': ({ endpointId, coldStartMs, phases }) => {
-        if (coldStartMs !== undefined) cold.observe({ endpoint: this.#labels.of(endpointId) }, coldStartMs / 1_000)
+        if (coldStartMs !== undefined) cold.observe({ endpoint: this.#labels.get(endpointId) }, coldStartMs / 1_000)
         if (phases === undefined) return
         for (const name of COLD_START_PHASES) phase.observe({ phase: name }, phases[name] / 1_000)
       },
       'rollout.stopped': ({ endpointId, failures }) =>
         stopped.inc({
-          endpoint: this.#labels.of(endpointId),
+          endpoint: this.#labels.get(endpointId),
           reason: failures === undefined ? 'crashes' : 'failures',
         }),
       'worker.exited': ({ endpointId, asked }) =>
-        exited.inc({ endpoint: this.#labels.of(endpointId), asked: String(asked) }),
+        exited.inc({ endpoint: this.#labels.get(endpointId), asked: String(asked) }),
     }
   }
 
@@ -307,9 +307,9 @@ class PrometheusMetrics implements CountingMetrics {
       'key.failed': ({ reason, count }) => keys.inc({ reason }, count),
       'right.refused': ({ right }) => rights.inc({ right }),
       'webhook.delivered': ({ endpointId }) =>
-        hooks.inc({ endpoint: this.#labels.of(endpointId), result: 'delivered' }),
-      'webhook.failed': ({ endpointId }) => hooks.inc({ endpoint: this.#labels.of(endpointId), result: 'failed' }),
-      'gateway.request_finished': passed => this.#gateway.count(this.#labels.of(passed.endpointId), passed),
+        hooks.inc({ endpoint: this.#labels.get(endpointId), result: 'delivered' }),
+      'webhook.failed': ({ endpointId }) => hooks.inc({ endpoint: this.#labels.get(endpointId), result: 'failed' }),
+      'gateway.request_finished': passed => this.#gateway.count(this.#labels.get(passed.endpointId), passed),
       'endpoint.deleted': ({ endpointId }) => this.#labels.drop(endpointId),
       'request.answered': ({ surface, status, tookMs }) => {
         requests.inc({ surface: surface ?? 'none', status: `${Math.floor(status / 100)}xx` })
@@ -320,15 +320,15 @@ class PrometheusMetrics implements CountingMetrics {
   }
 
   #counter(name: string, help: string, label: string | null = null, values: readonly string[] = []): Counter {
-    return this.#noted(new Counter(this.#described(name, help, label)), label, values)
+    return this.#register(new Counter(this.#described(name, help, label)), label, values)
   }
 
   #gauge(name: string, help: string, label: string | null = null, values: readonly string[] = []): Gauge {
-    return this.#noted(new Gauge(this.#described(name, help, label)), label, values)
+    return this.#register(new Gauge(this.#described(name, help, label)), label, values)
   }
 
   #histogram(name: string, help: string): Histogram {
-    return this.#noted(new Histogram({ ...this.#described(name, help, null), buckets: JOB_BUCKETS }), null, [])
+    return this.#register(new Histogram({ ...this.#described(name, help, null), buckets: JOB_BUCKETS }), null, [])
   }
 
   #described(name: string, help: string, label: string | null) {
@@ -336,7 +336,7 @@ class PrometheusMetrics implements CountingMetrics {
     return { name, help, labelNames, registers: [this.#registry] }
   }
 
-  #noted<Metric extends Labelled>(metric: Metric, label: string | null, values: readonly string[]): Metric {
+  #register<Metric extends Labelled>(metric: Metric, label: string | null, values: readonly string[]): Metric {
     this.#ofEndpoints.push({ metric, label, values })
     return metric
   }

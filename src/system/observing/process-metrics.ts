@@ -22,11 +22,11 @@ export function addProcessMetrics(registry: Registry): void {
     p99: () => delay.percentile(99),
     max: () => delay.max,
   }
-  for (const figure of ['min', 'stddev', ...Object.keys(figures)]) registry.removeSingleMetric(nameOf(figure))
+  for (const figure of ['min', 'stddev', ...Object.keys(figures)]) registry.removeSingleMetric(lagMetricName(figure))
   for (const [figure, read] of Object.entries(figures))
     new Gauge({
       registers: [registry],
-      name: nameOf(figure),
+      name: lagMetricName(figure),
       help: `Delay of the event loop since the last scrape, measured every ${INTERVAL_MS} ms: ${figure}`,
       collect() {
         const seconds = read() * NS - INTERVAL_MS / 1_000
@@ -50,6 +50,6 @@ export function addLogMetrics(registry: Registry): void {
   })
 }
 
-function nameOf(figure: string): string {
+function lagMetricName(figure: string): string {
   return `nodejs_eventloop_lag_${figure}_seconds`
 }

@@ -44,7 +44,7 @@ export async function loadSpanExporter(
   try {
     const { OTLPTraceExporter } = await load()
     const exporter = new OTLPTraceExporter()
-    const toReadable = readableOf(source)
+    const toReadable = readableSpans(source)
     const send: SendSpans = spans =>
       new Promise((resolve, reject) => {
         exporter.export(spans.map(toReadable), ({ code, error }) => {
@@ -59,7 +59,7 @@ export async function loadSpanExporter(
   }
 }
 
-function readableOf({ serviceName, version, resource: given }: SpanSource): (span: Span) => ReadableSpan {
+function readableSpans({ serviceName, version, resource: given }: SpanSource): (span: Span) => ReadableSpan {
   const attributes = { ...given, 'service.name': serviceName, 'service.version': version }
   // All spans share it: they are sent together.
   const resource: ReadableSpan['resource'] = {
@@ -77,9 +77,9 @@ function readableOf({ serviceName, version, resource: given }: SpanSource): (spa
       kind: KINDS[kind],
       spanContext: () => ({ traceId, spanId, traceFlags }),
       ...(parent === undefined ? {} : { parentSpanContext: parent }),
-      startTime: timeOf(startMs),
-      endTime: timeOf(endMs),
-      duration: timeOf(endMs - startMs),
+      startTime: highResolutionTime(startMs),
+      endTime: highResolutionTime(endMs),
+      duration: highResolutionTime(endMs - startMs),
       ended: true,
       status: { code: error === null ? STATUS.unset : STATUS.error },
       attributes: error === null ? span.attributes : { ...span.attributes, 'error.type': error },
@@ -95,7 +95,7 @@ function readableOf({ serviceName, version, resource: given }: SpanSource): (spa
 }
 
 /** Seconds and nanoseconds. */
-function timeOf(ms: number): [number, number] {
+function highResolutionTime(ms: number): [number, number] {
   const seconds = Math.floor(ms / 1_000)
   return [seconds, Math.round((ms - seconds * 1_000) * 1_000_000)]
 }

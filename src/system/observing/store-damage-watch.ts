@@ -1,4 +1,4 @@
-import type { MetDamage } from '../../core/observing/store-damage.ts'
+import type { DamageReport } from '../../core/observing/store-damage.ts'
 import type { Emit } from '../../events.ts'
 import { type StoreDamage, StoreDamaged } from '../../ports/store/store-damage.ts'
 
@@ -6,7 +6,7 @@ import { type StoreDamage, StoreDamaged } from '../../ports/store/store-damage.t
 export class StoreDamageWatch implements StoreDamage {
   readonly #emit: Emit
   readonly #now: () => number
-  #met: MetDamage | null = null
+  #met: DamageReport | null = null
 
   /** @param now Unix milliseconds */
   constructor(emit: Emit, now: () => number) {
@@ -14,15 +14,15 @@ export class StoreDamageWatch implements StoreDamage {
     this.#now = now
   }
 
-  met(): MetDamage | null {
+  met(): DamageReport | null {
     return this.#met
   }
 
   /** Checks an error of the store. */
   readonly look = (error: unknown): void => {
     if (this.#met !== null || !(error instanceof StoreDamaged)) return
-    const { where, said } = error
-    this.#met = { where, said, sinceMs: this.#now() }
-    this.#emit('store.damaged', { where, problem: said })
+    const { where, databaseMessage } = error
+    this.#met = { where, databaseMessage, sinceMs: this.#now() }
+    this.#emit('store.damaged', { where, problem: databaseMessage })
   }
 }

@@ -10,7 +10,7 @@ import {
   webhookContext,
   webhookSpans,
 } from '../../core/observing/job-spans.ts'
-import { type RequestTrace, requestTraceOf } from '../../core/observing/request-trace.ts'
+import { createRequestTrace, type RequestTrace } from '../../core/observing/request-trace.ts'
 import { type Span, TraceIds } from '../../core/observing/span.ts'
 import { SpanBuilder } from '../../core/observing/span-builder.ts'
 import type { TraceSampling } from '../../core/observing/trace-sampling.ts'
@@ -56,7 +56,7 @@ export class Tracer implements Tracing {
   }
 
   request(traceparent: string | undefined): RequestTrace {
-    return requestTraceOf(traceparent, this.#random.uuid(), this.#rules)
+    return createRequestTrace(traceparent, this.#random.uuid(), this.#rules)
   }
 
   /** A sink of the event stream. */

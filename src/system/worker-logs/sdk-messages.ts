@@ -10,7 +10,7 @@
  */
 
 /** A message in output, as bytes from `start` to before `end`. */
-export interface FoundMessage {
+export interface MessageSpan {
   readonly start: number
   readonly end: number
   /** True when the output ends within it, so that more bytes decide. `end` is then the end of the output. */
@@ -39,10 +39,10 @@ const NONE = -2
  * The first message in `bytes` from a position on, or the beginning of one at their end; null without either.
  * @param maxBytes the size from which a message does not count
  */
-export function findMessage(bytes: Buffer, from: number, maxBytes: number): FoundMessage | null {
+export function findMessage(bytes: Buffer, from: number, maxBytes: number): MessageSpan | null {
   for (let start = bytes.indexOf(BEGIN, from); start !== -1; start = bytes.indexOf(BEGIN, start + 1)) {
     const limit = Math.min(bytes.length, start + maxBytes)
-    const end = endOf(bytes.subarray(0, limit), start)
+    const end = findEnd(bytes.subarray(0, limit), start)
     if (end >= 0) return { start, end, isOpen: false }
     if (end === OPEN && limit === bytes.length) return { start, end: limit, isOpen: true }
   }
@@ -59,7 +59,7 @@ function startOfBegin(bytes: Buffer, from: number): number {
   return tail.equals(BEGIN.subarray(0, tail.length)) ? bytes.length - tail.length : bytes.length
 }
 
-function endOf(bytes: Buffer, start: number): number {
+function findEnd(bytes: Buffer, start: number): number {
   let at = word(bytes, start, BEGIN)
   at = word(bytes, at, COLON)
   at = either(text(bytes, at), word(bytes, at, NULL))

@@ -43,7 +43,7 @@ export class WorkerLogJournal {
   }
 
   /** Position of the output since an instant; perhaps before the first kept one. */
-  startOf(tsMs: number): number {
+  startAt(tsMs: number): number {
     const index = firstIndex(this.#times, found => found >= tsMs)
     return index === 0 ? 0 : this.#positions[index - 1]!
   }

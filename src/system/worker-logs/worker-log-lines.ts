@@ -29,13 +29,13 @@ function readLine(bytes: Buffer): LogLine[] {
   const text = cut(bytes).toString('utf8')
   const message = readSdkMessage(text)
   if (message !== null) {
-    return linesOf(message.text).map(line => ({ line, jobId: message.jobId }))
+    return splitMessage(message.text).map(line => ({ line, jobId: message.jobId }))
   }
   const shown = withoutEnd(text, '\r')
   return [{ line: shown.slice(shown.lastIndexOf('\r') + 1), jobId: null }]
 }
 
-function linesOf(message: string): string[] {
+function splitMessage(message: string): string[] {
   const lines = message.split('\n', MAX_MESSAGE_LINES + 1)
   if (lines.length <= MAX_MESSAGE_LINES) return lines
   return [...lines.slice(0, MAX_MESSAGE_LINES), `... (only ${MAX_MESSAGE_LINES} lines of a message are kept)`]

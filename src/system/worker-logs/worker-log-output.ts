@@ -5,7 +5,7 @@
 import { type Stats, statSync } from 'node:fs'
 import { type FileHandle, open, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { partBytes, partFile, partsIn } from '../../disk/worker-output.ts'
+import { listParts, partBytes, partFile } from '../../disk/worker-output.ts'
 import { WorkerLogJournal } from './worker-log-journal.ts'
 
 /** Maximum number of bytes of one read. */
@@ -62,11 +62,11 @@ export class LogOutput {
   refresh(): number {
     this.#refreshedMs = this.#now()
     const last = this.#parts.at(-1)
-    const stats = last === undefined ? null : statOf(partFile(this.folder, last.begin))
+    const stats = last === undefined ? null : findStats(partFile(this.folder, last.begin))
     if (last === undefined || stats === null || stats.size >= this.#partBytes) this.#list()
     else if (last.begin + stats.size > last.end) this.#grow(last.begin, stats)
     // Behind a part that is not full another one begins after a program removed, emptied or cut the part.
-    else if (this.#stamp === null || stampOf(this.folder, this.#now()) !== this.#stamp) this.#list()
+    else if (this.#stamp === null || folderStamp(this.folder, this.#now()) !== this.#stamp) this.#list()
     return this.end
   }
 
@@ -104,8 +104,8 @@ export class LogOutput {
     return this.#journal.timeAt(position)
   }
 
-  startOf(tsMs: number): number {
-    return Math.max(this.oldest, this.#journal.startOf(tsMs))
+  startAt(tsMs: number): number {
+    return Math.max(this.oldest, this.#journal.startAt(tsMs))
   }
 
   /**
@@ -159,7 +159,7 @@ export class LogOutput {
   /** Bytes of all its files at the last refresh. */
   bytesOnDisk(): number {
     const bytes = this.#parts.reduce((sum, { begin, end }) => sum + end - begin, 0)
-    return bytes + (statOf(this.#journalFile)?.size ?? 0)
+    return bytes + (findStats(this.#journalFile)?.size ?? 0)
   }
 
   /** Replaces a part by its end, in whole lines. Its writer begins a new part after that. */
@@ -179,12 +179,12 @@ export class LogOutput {
 
   /** Lists the parts. */
   #list(): void {
-    this.#stamp = stampOf(this.folder, this.#now())
-    const begins = partsIn(this.folder)
+    this.#stamp = folderStamp(this.folder, this.#now())
+    const begins = listParts(this.folder)
     const known = this.#journal.end
     const parts: Part[] = []
     for (const [index, begin] of begins.entries()) {
-      const stats = statOf(partFile(this.folder, begin))
+      const stats = findStats(partFile(this.folder, begin))
       if (stats === null) continue
       const end = Math.min(begin + stats.size, begins[index + 1] ?? Number.POSITIVE_INFINITY)
       parts.push({ begin, end })
@@ -211,12 +211,12 @@ export class LogOutput {
  * The time of a folder, which changes with its names, but only every few milliseconds: null while it is so recent
  * that a further change of names would not show.
  */
-export function stampOf(folder: string, nowMs: number): string | null {
-  const changedMs = statOf(folder)?.mtimeMs
+export function folderStamp(folder: string, nowMs: number): string | null {
+  const changedMs = findStats(folder)?.mtimeMs
   return changedMs === undefined || nowMs - changedMs < COARSE_MS ? null : String(changedMs)
 }
 
-function statOf(file: string): Stats | null {
+function findStats(file: string): Stats | null {
   return statSync(file, { throwIfNoEntry: false }) ?? null
 }
 

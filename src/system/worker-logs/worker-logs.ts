@@ -11,7 +11,7 @@ import { OUTPUT_BYTES, partBytes } from '../../disk/worker-output.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { LogLine, LogPage, LogReader, PlacedLine, WorkerLogs } from '../../ports/worker-logs.ts'
 import { type EndedLine, firstLines, LineAssembler, MAX_LINE_BYTES } from './worker-log-lines.ts'
-import { BLOCK_BYTES, LogOutput, stampOf } from './worker-log-output.ts'
+import { BLOCK_BYTES, folderStamp, LogOutput } from './worker-log-output.ts'
 
 const POLL_MS = 200
 const PAGE_BYTES = 64 * 1024
@@ -51,15 +51,15 @@ export function createWorkerLogs({ folder, clock, maxBytes = OUTPUT_BYTES }: Wor
   return {
     folder(worker) {
       askedAt.set(worker, clock.monotonic())
-      return outputs.folderOf(worker)
+      return outputs.folderPath(worker)
     },
     tail: (worker, lines) => readTail(outputs, worker, lines),
     reader: (worker, from) => new FileReader(outputs, worker, from),
     startOfLast: (worker, lines) => startOfLast(outputs, worker, lines),
     async startOfTime(worker, tsMs) {
-      const output = outputs.of(worker)
+      const output = outputs.get(worker)
       output.refresh()
-      return output.startOf(tsMs)
+      return output.startAt(tsMs)
     },
     mark: (worker, moment) => outputs.mark(worker, moment),
     watch: (worker, listener) => watches.add(worker, listener),
@@ -109,13 +109,13 @@ class Outputs {
     this.#clock = clock
   }
 
-  folderOf(worker: string): string {
+  folderPath(worker: string): string {
     return join(this.#folder, worker)
   }
 
-  of(worker: string): LogOutput {
+  get(worker: string): LogOutput {
     const known = this.#open.get(worker)
-    const output = known ?? new LogOutput(this.folderOf(worker), this.#maxBytes, () => this.#clock.now())
+    const output = known ?? new LogOutput(this.folderPath(worker), this.#maxBytes, () => this.#clock.now())
     this.#open.delete(worker)
     this.#open.set(worker, output)
     const [oldest] = this.#open.keys()
@@ -126,7 +126,7 @@ class Outputs {
   /** Marks a moment in an output, unless that would push others out of memory. */
   mark(worker: string, moment: 'begin' | 'end'): void {
     if (!this.#open.has(worker) && this.#open.size >= MAX_OPEN) return
-    this.of(worker).mark(moment)
+    this.get(worker).mark(moment)
   }
 
   /**
@@ -135,22 +135,22 @@ class Outputs {
   measure(worker: WorkerId): void {
     const known = this.#measured.get(worker)
     if (known !== undefined && known.size < partBytes(this.#maxBytes) && this.#isAsMeasured(worker, known)) return
-    const output = this.of(worker)
-    const stamp = stampOf(output.folder, this.#clock.now())
+    const output = this.get(worker)
+    const stamp = folderStamp(output.folder, this.#clock.now())
     output.refresh()
     this.bytes.set(worker, output.bytesOnDisk())
     const file = output.lastFile
     if (file === null || stamp === null) this.#measured.delete(worker)
-    else this.#measured.set(worker, { file, size: sizeOf(file), stamp })
+    else this.#measured.set(worker, { file, size: fileSize(file), stamp })
   }
 
   #isAsMeasured(worker: WorkerId, { file, size, stamp }: Measured): boolean {
-    return sizeOf(file) === size && stampOf(this.folderOf(worker), this.#clock.now()) === stamp
+    return fileSize(file) === size && folderStamp(this.folderPath(worker), this.#clock.now()) === stamp
   }
 
   /** Cuts an output so that its files have at most this many bytes, unless it grows in the meantime. */
   async cut(worker: WorkerId, most: number): Promise<void> {
-    const output = this.of(worker)
+    const output = this.get(worker)
     await output.cut(most)
     this.#measured.delete(worker)
     this.bytes.set(worker, output.bytesOnDisk())
@@ -160,11 +160,11 @@ class Outputs {
     this.#open.delete(worker)
     this.#measured.delete(worker)
     this.bytes.delete(worker as WorkerId)
-    await rm(this.folderOf(worker), { recursive: true, force: true, maxRetries: 5 })
+    await rm(this.folderPath(worker), { recursive: true, force: true, maxRetries: 5 })
   }
 }
 
-function sizeOf(file: string): number {
+function fileSize(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.size ?? -1
 }
 
@@ -181,7 +181,7 @@ class Watches {
   }
 
   add(worker: WorkerId, listener: () => void): () => void {
-    const watched = this.#watched.get(worker) ?? { end: this.#outputs.of(worker).refresh(), listeners: new Set() }
+    const watched = this.#watched.get(worker) ?? { end: this.#outputs.get(worker).refresh(), listeners: new Set() }
     this.#watched.set(worker, watched)
     // The same function may watch twice.
     const own = () => listener()
@@ -211,7 +211,7 @@ class Watches {
   /** Null for a file that cannot be read; its readers get the error. */
   #end(worker: WorkerId): number | null {
     try {
-      return this.#outputs.of(worker).refresh()
+      return this.#outputs.get(worker).refresh()
     } catch {
       return null
     }
@@ -234,7 +234,7 @@ class FileReader implements LogReader {
   }
 
   async next(how: 'open' | 'over' = 'open'): Promise<LogPage> {
-    const output = this.#outputs.of(this.#worker)
+    const output = this.#outputs.get(this.#worker)
     // A reader that continues comes often, and sees new output at the next poll of a watch.
     const goesOn = this.#position !== null && how === 'open'
     const end = goesOn ? output.recentEnd(this.#position!) : output.refresh()
@@ -307,7 +307,7 @@ async function blockBefore(
 }
 
 async function startOfLast(outputs: Outputs, worker: string, lines: number): Promise<number> {
-  const output = outputs.of(worker)
+  const output = outputs.get(worker)
   let left = lines + 1
   // A line may be as long as the whole kept output: then larger blocks are inspected.
   let most = BLOCK_BYTES
@@ -325,7 +325,7 @@ async function startOfLast(outputs: Outputs, worker: string, lines: number): Pro
 
 async function readTail(outputs: Outputs, worker: string, lines: number): Promise<LogLine[]> {
   if (lines <= 0) return []
-  const end = outputs.of(worker).refresh()
+  const end = outputs.get(worker).refresh()
   const reader = new FileReader(outputs, worker, await startOfLast(outputs, worker, lines))
   let tail: LogLine[] = []
   for (let more = true; more; ) {
@@ -342,7 +342,7 @@ async function readSince(
   worker: string,
   from: number | null,
 ): Promise<{ lines: LogLine[]; position: number }> {
-  const output = outputs.of(worker)
+  const output = outputs.get(worker)
   const end = output.refresh()
   const first = Math.max(from ?? 0, end - SINCE_BYTES)
   const reader = new FileReader(outputs, worker, first)

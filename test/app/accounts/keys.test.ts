@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
   type Caller,
-  callerOf,
+  callerFromKey,
   FULL_SCOPE,
   type KeyScope,
   METRICS_SCOPE,
@@ -18,7 +18,7 @@ const MANAGER: KeyScope = { type: 'restricted', management: 'write', jobs: 'none
 
 /** The caller of a key that the rig knows. */
 async function callerWith(rig: Rig, key = KEY): Promise<Caller> {
-  return callerOf((await rig.store.keys.findByHash(rig.vault.hash(key)))!)
+  return callerFromKey((await rig.store.keys.findByHash(rig.vault.hash(key)))!)
 }
 
 const statusOf = async (rig: Rig, key: string, endpoint: EndpointId) =>

@@ -1,7 +1,7 @@
 /** Open connections of a key end with the key, or with the right that they need. */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { type Caller, callerOf, type KeyScope, mayUseJobs } from '../../../src/core/accounts/permission.ts'
+import { type Caller, callerFromKey, type KeyScope, mayUseJobs } from '../../../src/core/accounts/permission.ts'
 import { AppError } from '../../../src/core/errors.ts'
 import type { EndpointId } from '../../../src/core/ids.ts'
 import { OpenUses } from '../../../src/services/accounts/open-uses.ts'
@@ -26,7 +26,7 @@ async function open(t: TestContext, expiresAtMs: number | null = null) {
   const rig = await openRig(t)
   await rig.addKey(TEXT, { expiresAtMs: expiresAtMs === null ? null : rig.clock.now() + expiresAtMs })
   const recordOf = async (key: string) => (await rig.store.keys.findByHash(rig.vault.hash(key)))!
-  const caller = callerOf(await recordOf(TEXT))
+  const caller = callerFromKey(await recordOf(TEXT))
   const uses = new OpenUses(rig.ports)
   const ended: string[] = []
   const hold = (name: string, level: 'read' | 'write' = 'write') =>
@@ -38,7 +38,7 @@ async function open(t: TestContext, expiresAtMs: number | null = null) {
       ({ code }) => ended.push(`${name} ${code}`),
     )
   const world: World = { rig, uses, caller, ended, hold }
-  return { ...world, keys: servicesOf(rig).keys, operator: callerOf(await recordOf(KEY)) }
+  return { ...world, keys: servicesOf(rig).keys, operator: callerFromKey(await recordOf(KEY)) }
 }
 
 test('all that a revoked key holds open ends at once, and nothing of other keys', async t => {

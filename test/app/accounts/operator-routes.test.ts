@@ -160,7 +160,7 @@ test('the table has every route of the operator and everything below /ops, and n
   const routes = new Set(rowsOfTable().map(({ route }) => route))
   const ofRest = restRoutes({} as RouteParts)
     .map(({ contract }) => contract)
-    .filter(({ level, body }) => level === 'operator' || body?.ofOperator !== undefined)
+    .filter(({ level, body }) => level === 'operator' || body?.operatorMembers !== undefined)
     .map(({ method, path }) => `${method.toUpperCase()} ${path}`)
   const ofOps = Object.keys(OPS_ROUTES).map(route => route.replaceAll(/:(\w+)/g, '{$1}'))
   assert.ok(ofRest.length >= 8)

@@ -1,7 +1,7 @@
 /** Signing in to the console: with a key or a link, for 12 hours, and never longer than the key is valid. */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { callerOf, type KeyScope } from '../../../src/core/accounts/permission.ts'
+import { callerFromKey, type KeyScope } from '../../../src/core/accounts/permission.ts'
 import type { OwnerId } from '../../../src/core/ids.ts'
 import { Sessions } from '../../../src/services/accounts/sessions.ts'
 import { askAs, OF_PAGE, signIn, trySignIn } from '../../support/console.ts'
@@ -20,7 +20,7 @@ async function recordOf(rig: Rig, key: string) {
 }
 
 async function operatorOf(rig: Rig) {
-  return callerOf(await recordOf(rig, KEY))
+  return callerFromKey(await recordOf(rig, KEY))
 }
 
 async function newLink(rig: Rig, key = KEY): Promise<string> {

@@ -35,7 +35,7 @@ test('where one domain is below the other, the longest that fits counts', () => 
 
 test('a domain of its own leads to its endpoint in any spelling, from the moment at which it has it', () => {
   const known = new Map([['chat.example.org', 'e2' as EndpointId]])
-  const route = routing({ ...OPTIONS, endpointOf: name => known.get(name) ?? null })
+  const route = routing({ ...OPTIONS, findEndpoint: name => known.get(name) ?? null })
   const at = (host: string, url = '/lb/e1/a?b') => {
     const found = route({ url, headers: { host } })
     return found === null ? null : [found.endpointId, found.prefix, found.path]

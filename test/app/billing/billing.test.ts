@@ -6,7 +6,7 @@ import { DEFAULT_OWNER, type EndpointId, type OwnerId, type WorkerId } from '../
 import type { Clock } from '../../../src/ports/clock.ts'
 import type { Store } from '../../../src/ports/store/store.ts'
 import { BillCalculator } from '../../../src/services/billing/bill-calculator.ts'
-import { EXIT, workerOf } from '../../contract/store-world.ts'
+import { EXIT, makeWorker } from '../../contract/store-world.ts'
 import { aGpu, aMachine } from '../../support/machines.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
@@ -36,7 +36,7 @@ async function pastWorker(rig: Rig, endpointId: EndpointId, startMs: number, rea
   const id = `past${startMs}` as WorkerId
   const { workers } = rig.store
   const times = { createdAtMs: startMs, owner: DEFAULT_OWNER, endpointId }
-  assert.ok(await workers.insert(workerOf(id, times), `token of ${id}`))
+  assert.ok(await workers.insert(makeWorker(id, times), `token of ${id}`))
   await workers.seen(id, 1, null, readyMs)
   await workers.exited(id, EXIT, endMs)
 }

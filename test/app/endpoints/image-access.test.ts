@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, OwnerId } from '../../../src/core/ids.ts'
 import { startFailureText } from '../../../src/core/workers/start-failure.ts'
-import { liveEventOf } from '../../../src/services/observing/live-event.ts'
+import { makeLiveEvent } from '../../../src/services/observing/live-event.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
 const STRANGER = 'user_stranger' as OwnerId
@@ -102,12 +102,12 @@ test('what an engine says of a registry is in the log of the server and nowhere 
     worker,
     await why(rig, key, endpoint),
     (await rig.ask('GET', `/v2/${endpoint}/workers?all=true`, { key })).text,
-    liveEventOf('worker.start_failed', started!, 0),
+    makeLiveEvent('worker.start_failed', started!, 0),
   ])
   assert.doesNotMatch(shown, /secret of an internal service/)
   assert.match(shown, /cannot be downloaded: the log of the server has the reason/)
   assert.match(rig.happened('image.download_failed')[0]!.problem, /secret of an internal service/)
-  assert.equal(liveEventOf('image.download_failed', rig.happened('image.download_failed')[0]!, 0), null)
+  assert.equal(makeLiveEvent('image.download_failed', rig.happened('image.download_failed')[0]!, 0), null)
   rig.fleet.failNextStart(failure)
   const own = await rig.endpoint()
   await rig.submit(own)

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { hourOf } from '../../../src/core/billing/usage.ts'
+import { hourStart } from '../../../src/core/billing/usage.ts'
 import { DEFAULT_OWNER, type EndpointId, type JobId } from '../../../src/core/ids.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
@@ -109,7 +109,7 @@ test('each job of a deleted endpoint has its webhook, counts once, and is not lo
   assert.deepEqual([...new Set(called.map(({ id }) => id))].sort(), [running, ...waiting].sort())
   assert.deepEqual([...new Set(called.map(({ status }) => status))], ['CANCELLED'])
   const nowMs = rig.clock.now()
-  const bounds = [hourOf(nowMs) - 3_600_000, hourOf(nowMs) + 3_600_000]
+  const bounds = [hourStart(nowMs) - 3_600_000, hourStart(nowMs) + 3_600_000]
   const { sums } = await rig.store.usage.jobs({ owner: DEFAULT_OWNER, endpointId: endpoint, bounds })
   const { cancelled: ends, attempts } = sums[0]!.usage
   assert.deepEqual([ends, attempts], [MANY + 1, 1])

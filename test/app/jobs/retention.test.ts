@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { HOUR_MS, hourOf } from '../../../src/core/billing/usage.ts'
+import { HOUR_MS, hourStart } from '../../../src/core/billing/usage.ts'
 import { DEFAULT_OWNER, type OwnerId } from '../../../src/core/ids.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
@@ -77,7 +77,7 @@ test('usage is kept for 400 days', async t => {
   const { endpoint } = await rig.endpointWithWorker()
   const id = await rig.submit(endpoint)
   await rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)
-  const startMs = hourOf(rig.clock.now())
+  const startMs = hourStart(rig.clock.now())
   await rig.change(endpoint, { workersMin: 0, workersMax: 0 })
   await rig.clock.advance(15_000)
   const asked = { owner: DEFAULT_OWNER, endpointId: endpoint, bounds: [startMs, startMs + HOUR_MS] }
@@ -98,7 +98,7 @@ test('the time of a worker that runs is counted every minute, once, across a kil
   const { endpoint, worker } = await rig.endpointWithWorker()
   // One that never asks for a job would be ended.
   const poll = worker.take()
-  const bounds = [hourOf(rig.clock.now()), hourOf(rig.clock.now()) + 100 * HOUR_MS]
+  const bounds = [hourStart(rig.clock.now()), hourStart(rig.clock.now()) + 100 * HOUR_MS]
   const { createdAtMs } = await worker.record()
   /** The time of the worker as it was counted, without what a read would add. */
   const countedMs = async (nowMs = 0) => {

@@ -7,7 +7,7 @@ import type { DeliveryId, EndpointId, JobId, OwnerId } from '../../../src/core/i
 import { HIDDEN_PROBLEM, WEBHOOK } from '../../../src/core/jobs/webhook.ts'
 import type { Store } from '../../../src/ports/store/store.ts'
 import type { Webhooks } from '../../../src/services/jobs/webhooks.ts'
-import { liveEventOf } from '../../../src/services/observing/live-event.ts'
+import { makeLiveEvent } from '../../../src/services/observing/live-event.ts'
 import type { OutboundCall } from '../../support/fake-outbound.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
@@ -439,7 +439,7 @@ test('neither the deliveries nor the events of an account say why a receiver wit
   await rig.clock.advance(61_000)
   const [failed] = rig.happened('webhook.failed')
   assert.match(failed!.problem, /ECONNREFUSED/)
-  const shown = liveEventOf('webhook.failed', failed!, 0)
+  const shown = makeLiveEvent('webhook.failed', failed!, 0)
   assert.deepEqual([shown?.fields.problem, shown?.fields.tries], [HIDDEN_PROBLEM, 3])
 })
 

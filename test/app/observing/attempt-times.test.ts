@@ -1,14 +1,14 @@
 /** Times of attempts that are kept for questions about other settings. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { timesOf } from '../../../src/core/jobs/attempt-times.ts'
+import { timesFromBlock } from '../../../src/core/jobs/attempt-times.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
 async function storedTimes(rig: Rig, endpoint: string) {
   const blocks = await rig.store.attemptTimes.read(endpoint as never, 0, Number.MAX_SAFE_INTEGER, 100)
   return blocks
     .toReversed()
-    .flatMap(timesOf)
+    .flatMap(timesFromBlock)
     .map(({ queuedAtMs, startedAtMs, finishedAtMs, cold }) => ({
       waitedMs: startedAtMs - queuedAtMs,
       ranMs: finishedAtMs - startedAtMs,

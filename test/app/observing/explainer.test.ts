@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { AppError } from '../../../src/core/errors.ts'
 import type { EndpointId } from '../../../src/core/ids.ts'
-import type { MetDamage } from '../../../src/core/observing/store-damage.ts'
+import type { DamageReport } from '../../../src/core/observing/store-damage.ts'
 import { StoreFull } from '../../../src/ports/store/store-full.ts'
 import { openSqliteStore } from '../../../src/store/engines/sqlite.ts'
 import { StoreRoomWatch } from '../../../src/system/observing/store-room-watch.ts'
@@ -168,13 +168,13 @@ test('releases are read for an explanation where something is wrong, and not oth
 })
 
 test('damage of the database is why an endpoint and its jobs wait, and the server is not ready', async t => {
-  let damage: MetDamage | null = null
+  let damage: DamageReport | null = null
   const rig = await openRig(t, { storeDamage: { met: () => damage } })
   const endpoint = await rig.endpoint({ workersMax: 0 })
   const job = (await rig.ask('POST', `/v2/${endpoint}/run`, { body: { input: {} } })).json.id
   assert.equal((await rig.ask('GET', '/readyz')).text, '{"status":"ready"}')
   const said = 'database disk image is malformed'
-  damage = { where: 'the database file runyard.sqlite', said, sinceMs: rig.clock.now() }
+  damage = { where: 'the database file runyard.sqlite', databaseMessage: said, sinceMs: rig.clock.now() }
   const sentence = /^the database file runyard\.sqlite is damaged \(database disk image is malformed\); /
   for (const path of [`/v2/${endpoint}/explain`, `/v2/${endpoint}/explain/${job}`]) {
     const { json } = await rig.ask('GET', path)

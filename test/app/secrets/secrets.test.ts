@@ -118,7 +118,7 @@ test('what no key opens is named, and stays as it is', async t => {
   await sealSome(rig)
   const foreign = createVault(Buffer.alloc(32, 9)).seal('x', { kind: 'secrets', row: 'x' })
   const [first] = await rig.store.seals.list('registries', '', 1)
-  await rig.store.seals.replace('registries', [{ id: first!.id, before: first!.sealed, after: foreign }])
+  await rig.store.seals.replace('registries', [{ id: first!.id, previous: first!.sealed, next: foreign }])
   const { unreadable, named } = await reEncryptAll({ store: rig.store, vault: rig.vault })
   assert.deepEqual([unreadable, named], [1, [`registries ${first!.id}`]])
   assert.equal((await rig.store.seals.list('registries', '', 1))[0]?.sealed, foreign)

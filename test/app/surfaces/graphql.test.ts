@@ -12,7 +12,7 @@ import {
 import { schemaText } from '../../../scripts/schema.ts'
 import { typeDefs } from '../../../src/api/graphql/sdl/schema.ts'
 import { DEFAULT_OWNER, type EndpointId, type TemplateId } from '../../../src/core/ids.ts'
-import { endpointOf, templateOf } from '../../contract/store-world.ts'
+import { makeEndpoint, makeTemplate } from '../../contract/store-world.ts'
 import { type Answer, type Asking, openRig, type Rig } from '../../support/rig.ts'
 
 /** A request with this document. */
@@ -264,8 +264,8 @@ test('a thousand endpoints with their templates, workers and volumes take few re
   const rig = await openRig(t)
   const owner = DEFAULT_OWNER
   for (let n = 0; n < 1_000; n += 1) {
-    const own = templateOf(`t${n}`, { owner, listed: n % 2 === 0, name: `name ${n}` })
-    await rig.store.endpoints.insert(endpointOf(`e${n}`, { owner, templateId: own.id, workersMax: 0 }), own)
+    const own = makeTemplate(`t${n}`, { owner, listed: n % 2 === 0, name: `name ${n}` })
+    await rig.store.endpoints.insert(makeEndpoint(`e${n}`, { owner, templateId: own.id, workersMax: 0 }), own)
   }
   const reads = ['templates.find', 'workers.list', 'volumes.find'] as const
   const before = reads.map(name => rig.calls(name))

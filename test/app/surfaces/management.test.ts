@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DEFAULT_OWNER } from '../../../src/core/ids.ts'
-import { volumeOf } from '../../contract/store-world.ts'
+import { makeVolume } from '../../contract/store-world.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
 const SAVE = 'mutation ($input: EndpointInput!) { saveEndpoint(input: $input) { id } }'
@@ -35,7 +35,7 @@ const ALL = `{ name gpuIds gpuCount allowedCudaVersions idleTimeout scalerType s
 
 test('saveEndpoint with an id keeps every field that is left out', async t => {
   const rig = await openRig(t)
-  await rig.store.volumes.insert(volumeOf('vol1', { owner: DEFAULT_OWNER }))
+  await rig.store.volumes.insert(makeVolume('vol1', { owner: DEFAULT_OWNER }))
   const endpoint = await rig.endpoint({ ...WHOLE, instanceIds: null })
   const read = `query ($id: String!) { myself { endpoint(id: $id) ${ALL} } }`
   const before = (await rig.graphql(read, { id: endpoint })).myself.endpoint
@@ -312,7 +312,7 @@ test('explain says one thing at each step of a job', async t => {
 
 test('REST shows the whole endpoint with its template', async t => {
   const rig = await openRig(t)
-  await rig.store.volumes.insert(volumeOf('vol1', { owner: DEFAULT_OWNER }))
+  await rig.store.volumes.insert(makeVolume('vol1', { owner: DEFAULT_OWNER }))
   const template = { imageName: 'image:9', dockerArgs: 'go', containerDiskInGb: 7, env: [{ key: 'T', value: '1' }] }
   const endpoint = await rig.endpoint({ ...WHOLE, instanceIds: null, template })
   const { status, json } = await rig.ask('GET', `/v2/serverless/${endpoint}`)

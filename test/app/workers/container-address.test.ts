@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { AppError } from '../../../src/core/errors.ts'
-import type { AddressRange, FoundNetwork } from '../../../src/ports/container-network.ts'
+import type { AddressRange, WorkerNetwork } from '../../../src/ports/container-network.ts'
 import { ContainerAddress } from '../../../src/server/container-address.ts'
 
 const RELAY_PORT = 41_000
@@ -17,7 +17,7 @@ class World {
   readonly wanted: (AddressRange | null)[] = []
   readonly bound: string[] = []
   readonly closed: string[] = []
-  network: Partial<FoundNetwork> = {}
+  network: Partial<WorkerNetwork> = {}
   problem: string | null = null
   containers = 0
   relay: { port: number; outer: { host: string; port: number } | null; works: boolean } | null = {
@@ -72,7 +72,7 @@ class World {
     })
   }
 
-  found(): FoundNetwork {
+  found(): WorkerNetwork {
     return {
       id: 'n',
       name: 'runyard-abc',
@@ -99,7 +99,7 @@ class World {
 test('the relay listens on the gateway, with its own port where that is free', async t => {
   const world = new World(t)
   const address = world.open()
-  assert.equal(address.knownUrl, null)
+  assert.equal(address.currentUrl, null)
   assert.equal(await address.url(), `http://172.18.0.1:${RELAY_PORT}`)
   assert.equal(await address.url(), `http://172.18.0.1:${RELAY_PORT}`)
   assert.deepEqual(world.bound, [`172.18.0.1:${RELAY_PORT}`])
@@ -120,7 +120,7 @@ test('containers are known by the addresses of their network, also before the en
   world.problem = 'the container engine cannot be reached: ENOENT'
   const later = world.open()
   await later.resume()
-  assert.equal(later.knownUrl, `http://172.18.0.1:${RELAY_PORT}`)
+  assert.equal(later.currentUrl, `http://172.18.0.1:${RELAY_PORT}`)
   assert.ok(later.isContainer('172.18.3.4'))
   assert.ok(later.isContainer('::ffff:172.18.3.4'))
   assert.ok(!later.isContainer('172.19.0.1'))
@@ -134,7 +134,7 @@ test('the next run has the address of the last one, port and range of the networ
   assert.equal(first, 'http://172.18.0.1:50000')
   const second = world.open()
   await second.resume()
-  assert.equal(second.knownUrl, first)
+  assert.equal(second.currentUrl, first)
   assert.deepEqual(world.wanted, [null, { subnet: '172.18.0.0/16', gateway: '172.18.0.1' }])
 })
 
@@ -171,7 +171,7 @@ test('a port that another program has taken is replaced, and workers with the ol
   world.taken.add(50_000)
   const second = world.open()
   await second.resume()
-  assert.notEqual(second.knownUrl, first)
+  assert.notEqual(second.currentUrl, first)
 })
 
 test('without a relay that can do it the server listens there itself', async t => {
@@ -233,7 +233,7 @@ test('an unreadable file is treated as missing', async t => {
   const world = new World(t)
   for (const text of ['', '{', '{"url":7}', '[]']) {
     writeFileSync(world.file, text)
-    assert.equal(world.open().knownUrl, null, text)
+    assert.equal(world.open().currentUrl, null, text)
   }
   await world.open().attach()
   assert.equal(JSON.parse(readFileSync(world.file, 'utf8')).port, RELAY_PORT)

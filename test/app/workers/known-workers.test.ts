@@ -4,8 +4,8 @@ import { test } from 'node:test'
 import type { EndpointId } from '../../../src/core/ids.ts'
 import { layered, OPERATIONS, type StoreCall, type StoreOperation } from '../../../src/ports/store/operations.ts'
 import type { Store } from '../../../src/ports/store/store.ts'
-import { KnownRows, remembering } from '../../../src/services/known-rows.ts'
-import { storeOf } from '../../../src/store/engines/operations.ts'
+import { CachedRows, remembering } from '../../../src/services/known-rows.ts'
+import { storeFromCalls } from '../../../src/store/engines/operations.ts'
 import { openRig } from '../../support/rig.ts'
 
 test('a hundred calls of a worker read its row once', async t => {
@@ -28,7 +28,7 @@ test('the first call after the end of a worker is refused', async t => {
 
 test('a worker is read again after each operation that changes its row, and after no other one', async () => {
   const called: string[] = []
-  const plain = storeOf(
+  const plain = storeFromCalls(
     async name => {
       called.push(name)
       return {}
@@ -36,8 +36,8 @@ test('a worker is read again after each operation that changes its row, and afte
     async () => {},
   )
   const clock = { now: () => 0, monotonic: () => 0, after: () => () => {} }
-  const endpoint = new KnownRows((id: EndpointId) => plain.endpoints.find(id), clock)
-  const worker = new KnownRows((hash: string) => plain.workers.findByToken(hash), clock)
+  const endpoint = new CachedRows((id: EndpointId) => plain.endpoints.find(id), clock)
+  const worker = new CachedRows((hash: string) => plain.workers.findByToken(hash), clock)
   const store: Store = layered(plain, remembering({ endpoint, worker }))
   for (const [part, methods] of Object.entries(OPERATIONS)) {
     for (const [method, { changes = [] }] of Object.entries<StoreOperation>(methods)) {

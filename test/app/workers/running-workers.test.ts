@@ -59,7 +59,7 @@ test('a worker whose end is recorded is forgotten', async t => {
   const rig = await openRig(t)
   const { worker } = await rig.endpointWithWorker()
   const { fleet, running } = servicesOf(rig)
-  running.of({ id: worker.id, state: 'READY' }).tellStop(job('j'))
+  running.of({ id: worker.id, state: 'READY' }).noteStop(job('j'))
   await rig.ports.driver.kill(worker.id)
   await fleet.recordExit(worker.id, { code: 1, signal: null, cause: { kind: 'ended' } })
   assert.equal(running.size, 0)
@@ -72,7 +72,7 @@ test('the observed activity of a worker restarts, and a take that was open befor
   worker.forgetActivity()
   worker.endTake(take)
   const forgotten = worker.activity
-  worker.heard()
+  worker.noteRequest()
   const begun = worker.activity
   assert.equal(forgotten, null)
   assert.deepEqual([begun?.openTakes, begun?.workedAtMs], [0, null])
@@ -90,7 +90,7 @@ test('a worker may claim more when it holds less, while one of its takes waits f
 
 test('a worker is ordered to stop a job only until it stops it or gets it again', () => {
   const { worker } = aWorker()
-  for (const name of ['a', 'b', 'c']) worker.tellStop(job(name))
+  for (const name of ['a', 'b', 'c']) worker.noteStop(job(name))
   worker.letGo(job('a'))
   worker.claimed([job('c')])
   assert.deepEqual(
@@ -98,7 +98,7 @@ test('a worker is ordered to stop a job only until it stops it or gets it again'
     [false, true, false],
   )
   worker.letGo('all')
-  assert.equal(worker.toldStops, 0)
+  assert.equal(worker.sentStops, 0)
 })
 
 test('a job is on its way until the response is settled, and doubtful when responses may have been lost', () => {

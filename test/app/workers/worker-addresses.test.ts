@@ -10,11 +10,11 @@ const GATEWAY = 'http://172.18.0.1:41000'
 /** An address that exists until a test removes it. */
 class Address implements ContainerUrls {
   problem: string | null = null
-  knownUrl: string | null = GATEWAY
+  currentUrl: string | null = GATEWAY
 
   async url(): Promise<string> {
     if (this.problem !== null) throw new AppError('unavailable', this.problem)
-    return this.knownUrl ?? ''
+    return this.currentUrl ?? ''
   }
 }
 
@@ -58,7 +58,7 @@ test('after a restart containers with the present address stay, and others are r
   await restart(rig, address)
   await rig.clock.advance(1_100)
   assert.equal((await worker.record()).state, 'STARTING')
-  address.knownUrl = 'http://172.19.0.1:41000'
+  address.currentUrl = 'http://172.19.0.1:41000'
   await restart(rig, address)
   await rig.clock.advance(1_100)
   assert.equal((await worker.record()).stopReason, 'address_changed')

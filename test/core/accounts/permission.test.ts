@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { sshKeyProblems } from '../../../src/core/accounts/account.ts'
 import {
   type AccessLevel,
-  callerOf,
+  callerFromKey,
   endpointScope,
   FULL_SCOPE,
   isWithin,
@@ -17,7 +17,7 @@ import {
 } from '../../../src/core/accounts/permission.ts'
 import { fieldProblem, nameProblems } from '../../../src/core/field-problem.ts'
 import { DEFAULT_OWNER, type EndpointId, type OwnerId } from '../../../src/core/ids.ts'
-import { keyOf } from '../../contract/store-world.ts'
+import { makeKey } from '../../contract/store-world.ts'
 
 const MINE = 'mine' as EndpointId
 const OTHER = 'constructor' as EndpointId
@@ -65,11 +65,11 @@ test('all rights open everything, and those to read open everything to read', ()
 })
 
 test('an operator has all rights of the first account', () => {
-  assert.ok(callerOf(keyOf('1', { owner: DEFAULT_OWNER, scope: FULL_SCOPE })).operator)
-  assert.ok(!callerOf(keyOf('1', { owner: DEFAULT_OWNER, scope: READ_ONLY })).operator)
-  assert.ok(!callerOf(keyOf('1', { owner: 'else' as OwnerId, scope: FULL_SCOPE })).operator)
+  assert.ok(callerFromKey(makeKey('1', { owner: DEFAULT_OWNER, scope: FULL_SCOPE })).operator)
+  assert.ok(!callerFromKey(makeKey('1', { owner: DEFAULT_OWNER, scope: READ_ONLY })).operator)
+  assert.ok(!callerFromKey(makeKey('1', { owner: 'else' as OwnerId, scope: FULL_SCOPE })).operator)
   const nearly = { type: 'restricted', management: 'write', jobs: 'write' } as const
-  assert.ok(!callerOf(keyOf('1', { owner: DEFAULT_OWNER, scope: nearly })).operator)
+  assert.ok(!callerFromKey(makeKey('1', { owner: DEFAULT_OWNER, scope: nearly })).operator)
 })
 
 const levels = fc.constantFrom<AccessLevel>('none', 'read', 'write')

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import {
   consoleCookie,
   isConsoleCookie,
-  isCookieOf,
+  isConsoleCookieAt,
   isSecret,
   sessionText,
 } from '../../../src/core/accounts/session.ts'
@@ -32,7 +32,7 @@ test('each console of a machine has a cookie of its own, which over TLS no other
   for (const [origin, name] of Object.entries(names)) {
     assert.equal(consoleCookie(origin, mark), name)
     for (const other of Object.values(names))
-      assert.equal(isCookieOf(origin, other), other === name, `${origin} ${other}`)
+      assert.equal(isConsoleCookieAt(origin, other), other === name, `${origin} ${other}`)
   }
 })
 

@@ -2,17 +2,17 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type AuditView, fieldChanges } from '../../../src/core/audit/field-change.ts'
 
-function viewOf(fields: Partial<AuditView>): AuditView {
+function aView(fields: Partial<AuditView>): AuditView {
   return { shown: {}, hidden: {}, variables: {}, ...fields }
 }
 
 test('shown fields have both values, hidden ones that they changed, variables their names', () => {
-  const before = viewOf({
+  const before = aView({
     shown: { max: 1, name: 'a', list: ['x'] },
     hidden: { password: 'old', args: 'same' },
     variables: { env: { A: '1', B: '2', C: '3' } },
   })
-  const after = viewOf({
+  const after = aView({
     shown: { max: 3, name: 'a', list: ['x', 'y'] },
     hidden: { password: 'new', args: 'same' },
     variables: { env: { A: '1', B: 'other', D: '4' } },
@@ -28,7 +28,7 @@ test('shown fields have both values, hidden ones that they changed, variables th
 })
 
 test('a created record has no values before, and a deleted one has no values after', () => {
-  const one = viewOf({ shown: { name: 'a', owner: null }, hidden: { key: 'k' }, variables: { env: { A: '1' } } })
+  const one = aView({ shown: { name: 'a', owner: null }, hidden: { key: 'k' }, variables: { env: { A: '1' } } })
   assert.deepEqual(fieldChanges(null, one), [
     { field: 'name', from: null, to: 'a' },
     { field: 'key', changed: true },
@@ -41,7 +41,7 @@ test('long values and long lists are cut with a note', () => {
   const names = Object.fromEntries(Array.from({ length: 150 }, (_, at) => [`N${at}`, 'x']))
   const [text, list, env] = fieldChanges(
     null,
-    viewOf({ shown: { text: 'x'.repeat(10_000), list: Array(1_000).fill('yy') }, variables: { env: names } }),
+    aView({ shown: { text: 'x'.repeat(10_000), list: Array(1_000).fill('yy') }, variables: { env: names } }),
   )
   assert.ok(text !== undefined && 'to' in text && list !== undefined && 'to' in list && env !== undefined)
   assert.equal(text.to, `${'x'.repeat(500)}... (9500 more characters)`)
@@ -52,8 +52,8 @@ test('long values and long lists are cut with a note', () => {
 
 test('names of variables that objects have of their own are names like others', () => {
   const [change] = fieldChanges(
-    viewOf({ variables: { env: {} } }),
-    viewOf({ variables: { env: { constructor: '1', toString: '2' } } }),
+    aView({ variables: { env: {} } }),
+    aView({ variables: { env: { constructor: '1', toString: '2' } } }),
   )
   assert.deepEqual(change, { field: 'env', added: ['constructor', 'toString'], removed: [], changed: [] })
 })

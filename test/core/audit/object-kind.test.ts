@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { objectKindOf } from '../../../src/core/audit/object-kind.ts'
+import { findObjectKind } from '../../../src/core/audit/object-kind.ts'
 
 test('the name of an operation says what it is about', () => {
   const kinds = {
@@ -17,7 +17,7 @@ test('the name of an operation says what it is about', () => {
     worker: ['deleteEndpointWorker'],
   }
   for (const [kind, operations] of Object.entries(kinds)) {
-    for (const operation of operations) assert.equal(objectKindOf(operation), kind, operation)
+    for (const operation of operations) assert.equal(findObjectKind(operation), kind, operation)
   }
-  assert.equal(objectKindOf('purgeQueue'), null)
+  assert.equal(findObjectKind('purgeQueue'), null)
 })

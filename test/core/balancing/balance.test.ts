@@ -29,10 +29,10 @@ const RULES: BalanceRules = { version: 2, requestCount: 2, maxConcurrency: null,
 const ANY: Preference = { affinity: null, avoid: [] }
 const OUT: Ejection = { state: 'ejected', failures: 3, ejections: 1 }
 
-const idOf = (name: string) => name as WorkerId
+const toWorkerId = (name: string) => name as WorkerId
 
 function aCandidate(name: string, fields: Partial<Candidate> = {}): Candidate {
-  const base = { workerId: idOf(name), version: 2, state: 'ready', servedAt: SERVED } as const
+  const base = { workerId: toWorkerId(name), version: 2, state: 'ready', servedAt: SERVED } as const
   return { ...base, inFlight: 0, usedAt: 0, ejection: NOT_EJECTED, ...fields }
 }
 
@@ -43,7 +43,7 @@ function chosen(workers: readonly Candidate[], rules: Partial<BalanceRules> = {}
 }
 
 const insists = (name: string, kind: 'strict' | 'strict-resume' = 'strict') => ({
-  affinity: { kind, workerId: idOf(name) },
+  affinity: { kind, workerId: toWorkerId(name) },
 })
 
 test('the least loaded ready worker gets it, and of equals the one that was used longest ago', () => {
@@ -78,7 +78,7 @@ test('new workers come first until they have what they should have; old ones ser
 })
 
 test('soft affinity is followed while that worker is ready and has room', () => {
-  const soft = { affinity: { kind: 'soft', workerId: idOf('a') } } as const
+  const soft = { affinity: { kind: 'soft', workerId: toWorkerId('a') } } as const
   const other = aCandidate('b')
   assert.equal(chosen([aCandidate('a', { inFlight: 9 }), other], {}, soft), 'a')
   assert.equal(chosen([aCandidate('a', { inFlight: 9 }), other], { maxConcurrency: 9 }, soft), 'b')
@@ -103,7 +103,7 @@ test('strict affinity takes that worker, waits for it, or is refused when it is 
 })
 
 test('a worker that already failed the request is chosen only if no other is in the rotation', () => {
-  const avoid = { avoid: [idOf('a')] }
+  const avoid = { avoid: [toWorkerId('a')] }
   const full = aCandidate('b', { inFlight: 3 })
   assert.equal(chosen([aCandidate('a'), full], {}, avoid), 'b')
   assert.equal(chosen([aCandidate('a'), full], { maxConcurrency: 3 }, avoid), 'full')
@@ -149,7 +149,7 @@ test('after its time it is tried with one request, and out for longer each time 
   assert.deepEqual(ejectionAfter(ejectionWhenSent(ejectionWhenDue(trust)), 'answered'), NOT_EJECTED)
 })
 
-const NAMES = ['a', 'b', 'c', 'd', 'e'].map(idOf)
+const NAMES = ['a', 'b', 'c', 'd', 'e'].map(toWorkerId)
 const WORKERS = fc
   .array(
     fc.record({

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openCircuitOf } from '../../../src/core/balancing/circuit-breaker.ts'
+import { findOpenCircuit } from '../../../src/core/balancing/circuit-breaker.ts'
 import { explainEndpoint } from '../../../src/core/observing/explain.ts'
 import type { EndpointSnapshot } from '../../../src/core/scaling/scale.ts'
 import type { StartFailure } from '../../../src/core/workers/start-failure.ts'
@@ -77,7 +77,7 @@ const situations: [
 for (const [what, fields, startFailure, retryAfterSeconds] of situations) {
   test(`where ${what}, requests ${retryAfterSeconds === null ? 'wait' : 'are refused with the words of explain'}`, () => {
     const snapshot = asked(fields)
-    const outage = openCircuitOf(snapshot, { startFailure, nowMs: NOW })
+    const outage = findOpenCircuit(snapshot, { startFailure, nowMs: NOW })
     assert.equal(outage?.retryAfterSeconds ?? null, retryAfterSeconds)
     const capacity = { freeWorkers: null, bound: 'nothing' }
     const { summary } = explainEndpoint(snapshot, { capacity, startFailure, nowMs: NOW })
@@ -86,9 +86,9 @@ for (const [what, fields, startFailure, retryAfterSeconds] of situations) {
 }
 
 test('jobs wait, whatever the matter is, and a cause is bounded in length', () => {
-  assert.equal(openCircuitOf(aSnapshot({ queue: { queued: 1 } }), { startFailure: SECRET, nowMs: NOW }), null)
+  assert.equal(findOpenCircuit(aSnapshot({ queue: { queued: 1 } }), { startFailure: SECRET, nowMs: NOW }), null)
   assert.equal(
-    openCircuitOf(asked({}), { startFailure: { kind: 'other', problem: 'x'.repeat(10_000) }, nowMs: NOW })?.cause
+    findOpenCircuit(asked({}), { startFailure: { kind: 'other', problem: 'x'.repeat(10_000) }, nowMs: NOW })?.cause
       .length,
     500,
   )

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
-  afterAnswer,
   FAILURES,
   type HealthAnswer,
+  healthAfterAnswer,
   healthProblem,
+  judgeHealth,
   UNHEALTHY_BUSY_MS,
   UNHEALTHY_MS,
-  unasked,
-  verdictOn,
+  uncheckedHealth,
   type WorkerHealth,
 } from '../../../src/core/balancing/health-check.ts'
-import { NEVER_HEALTHY_MS, servingOf } from '../../../src/core/endpoints/serving.ts'
+import { NEVER_HEALTHY_MS, readServing } from '../../../src/core/endpoints/serving.ts'
 import { problemText } from '../../../src/core/workers/worker-problem.ts'
 
 const OK = { status: 200 }
@@ -21,13 +21,13 @@ const REFUSED = { problem: 'nothing listens there', refused: true }
 const CUT = { problem: 'the connection was cut before an answer', refused: false }
 
 /** A worker that gives these answers, each when it is asked next. */
-function answering(answers: readonly HealthAnswer[], start: WorkerHealth = unasked(0, false)): WorkerHealth {
-  return answers.reduce((health, answer) => afterAnswer(health, answer, health.nextAtMs), start)
+function answering(answers: readonly HealthAnswer[], start: WorkerHealth = uncheckedHealth(0, false)): WorkerHealth {
+  return answers.reduce((health, answer) => healthAfterAnswer(health, answer, health.nextAtMs), start)
 }
 
 const times = (count: number, answer: HealthAnswer) => Array.from({ length: count }, () => answer)
 const judged = (more: { runsForMs?: number | null; inFlight?: number } = {}) => ({
-  serves: servingOf({}),
+  serves: readServing({}),
   port: 80,
   runsForMs: 1_000_000,
   inFlight: 0,
@@ -65,8 +65,8 @@ test('a worker that says that it initializes gets nothing from that moment on', 
 
 test('a worker is asked ten times a second at first, then every second, and rarely once it is well', () => {
   const pauseAfter = (health: WorkerHealth, answer: HealthAnswer, atMs: number) =>
-    afterAnswer(health, answer, atMs).nextAtMs - atMs
-  const booting = unasked(0, false)
+    healthAfterAnswer(health, answer, atMs).nextAtMs - atMs
+  const booting = uncheckedHealth(0, false)
   assert.equal(pauseAfter(booting, REFUSED, 0), 100)
   assert.equal(pauseAfter(booting, REFUSED, 5_000), 500)
   assert.equal(pauseAfter(booting, REFUSED, 300_000), 1_000)
@@ -78,24 +78,24 @@ test('a worker is asked ten times a second at first, then every second, and rare
 
 test('a worker that never becomes healthy is ended after 8 minutes, with what it answered last', () => {
   const mute = answering(times(5, REFUSED))
-  assert.equal(verdictOn(mute, judged({ runsForMs: NEVER_HEALTHY_MS - 1 }), 0), null)
-  assert.deepEqual(verdictOn(mute, judged({ runsForMs: NEVER_HEALTHY_MS }), 0), {
+  assert.equal(judgeHealth(mute, judged({ runsForMs: NEVER_HEALTHY_MS - 1 }), 0), null)
+  assert.deepEqual(judgeHealth(mute, judged({ runsForMs: NEVER_HEALTHY_MS }), 0), {
     reason: 'never_healthy',
     problem: { kind: 'never_healthy', limitS: 480, health: { kind: 'not_listening', port: 80, variable: 'PORT' } },
   })
-  const { problem } = verdictOn(answering(times(5, { status: 404 })), judged(), 0)!
+  const { problem } = judgeHealth(answering(times(5, { status: 404 })), judged(), 0)!
   assert.equal(problemText(problem), 'it was not healthy within 480 s of its start: it answers 404 at /ping')
-  const unknown = verdictOn(unasked(0, false), judged(), 0)!.problem
+  const unknown = judgeHealth(uncheckedHealth(0, false), judged(), 0)!.problem
   assert.equal(problemText(unknown), 'it was not healthy within 480 s of its start: it had no health check yet')
 })
 
 test('the time of a worker that was not started yet does not count', () => {
-  assert.equal(verdictOn(unasked(0, false), judged({ runsForMs: null }), 10 * NEVER_HEALTHY_MS), null)
+  assert.equal(judgeHealth(uncheckedHealth(0, false), judged({ runsForMs: null }), 10 * NEVER_HEALTHY_MS), null)
 })
 
 test('a worker that was healthy once is ended after 60 s without health, later while it has requests', () => {
   const ill = answering([OK, ...times(FAILURES, BROKEN)])
-  const at = (forMs: number, inFlight: number) => verdictOn(ill, judged({ inFlight }), ill.sinceMs + forMs)
+  const at = (forMs: number, inFlight: number) => judgeHealth(ill, judged({ inFlight }), ill.sinceMs + forMs)
   assert.equal(at(UNHEALTHY_MS - 1, 0), null)
   assert.deepEqual(at(UNHEALTHY_MS, 0), {
     reason: 'unhealthy',
@@ -103,17 +103,17 @@ test('a worker that was healthy once is ended after 60 s without health, later w
   })
   assert.equal(at(UNHEALTHY_BUSY_MS - 1, 1), null)
   assert.equal(at(UNHEALTHY_BUSY_MS, 1)!.reason, 'unhealthy')
-  assert.equal(verdictOn(answering([OK], ill), judged(), 10 ** 9), null)
+  assert.equal(judgeHealth(answering([OK], ill), judged(), 10 ** 9), null)
 })
 
 test('a worker that initializes again has as long as at its start', () => {
   const again = answering([OK, BUSY])
-  assert.equal(verdictOn(again, judged(), again.sinceMs + NEVER_HEALTHY_MS - 1), null)
-  assert.equal(verdictOn(again, judged(), again.sinceMs + NEVER_HEALTHY_MS)!.reason, 'unhealthy')
+  assert.equal(judgeHealth(again, judged(), again.sinceMs + NEVER_HEALTHY_MS - 1), null)
+  assert.equal(judgeHealth(again, judged(), again.sinceMs + NEVER_HEALTHY_MS)!.reason, 'unhealthy')
 })
 
 test('a worker that an earlier run of the server has seen healthy gets nothing before it was asked', () => {
-  const adopted = unasked(0, true)
+  const adopted = uncheckedHealth(0, true)
   assert.equal(adopted.state, 'starting')
   assert.equal(answering([OK], adopted).state, 'healthy')
   assert.equal(answering(times(FAILURES, REFUSED), adopted).state, 'unhealthy')
@@ -121,7 +121,7 @@ test('a worker that an earlier run of the server has seen healthy gets nothing b
 
 test('the result of a health check is a message', () => {
   const says = (last: HealthAnswer | null, env: Record<string, string> = {}) => {
-    const problem = healthProblem({ last }, servingOf(env), servingOf(env).healthPort)
+    const problem = healthProblem({ last }, readServing(env), readServing(env).healthPort)
     return problem === null ? null : problemText(problem)
   }
   assert.equal(says(null), null)

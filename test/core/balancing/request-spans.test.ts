@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import type { AccessLogEntry } from '../../../src/core/balancing/access-log-entry.ts'
 import { requestSpans } from '../../../src/core/balancing/request-spans.ts'
 import type { EndpointId, WorkerId } from '../../../src/core/ids.ts'
-import { requestTraceOf } from '../../../src/core/observing/request-trace.ts'
+import { createRequestTrace } from '../../../src/core/observing/request-trace.ts'
 import { TraceIds } from '../../../src/core/observing/span.ts'
 import { TRACE_SAMPLING } from '../../../src/core/observing/trace-sampling.ts'
 import { treeOf } from '../../support/span-trees.ts'
@@ -32,7 +32,7 @@ const ENTRY: AccessLogEntry = {
 }
 
 test('a request has spans for its wait and its worker, and the worker receives its own as context', () => {
-  const trace = requestTraceOf(`00-${TRACE}-${CLIENT}-01`, 'one', rules)
+  const trace = createRequestTrace(`00-${TRACE}-${CLIENT}-01`, 'one', rules)
   const spans = requestSpans(ENTRY, trace, 1_000)
   assert.deepEqual(treeOf(spans, CLIENT), ['POST', '  queue', '  worker'])
   assert.deepEqual(
@@ -50,7 +50,7 @@ test('a request has spans for its wait and its worker, and the worker receives i
 test('a request that no worker had is a wait, and an answer of the server itself an error', () => {
   const spans = requestSpans(
     { ...ENTRY, tries: 0, workerId: null, status: 503 },
-    requestTraceOf('x', 'two', rules),
+    createRequestTrace('x', 'two', rules),
     1_000,
   )
   assert.deepEqual(treeOf(spans), ['POST', '  queue'])
@@ -58,13 +58,13 @@ test('a request that no worker had is a wait, and an answer of the server itself
 })
 
 test('a client that does not record has no spans, and its worker receives that flag', () => {
-  const trace = requestTraceOf(`00-${TRACE}-${CLIENT}-00`, 'three', rules)
+  const trace = createRequestTrace(`00-${TRACE}-${CLIENT}-00`, 'three', rules)
   assert.deepEqual(requestSpans(ENTRY, trace, 1_000), [])
   assert.match(trace.traceparent, /^00-4bf92f3577b34da6a3ce929d0e0e4736-[0-9a-f]{16}-00$/)
 })
 
 test('requests without a context have traces of their own, and words of a stranger are no names of spans', () => {
-  const [one, two] = [requestTraceOf(undefined, 'a', rules), requestTraceOf(undefined, 'b', rules)]
+  const [one, two] = [createRequestTrace(undefined, 'a', rules), createRequestTrace(undefined, 'b', rules)]
   assert.notEqual(one.traceId, two.traceId)
   const [span] = requestSpans({ ...ENTRY, method: 'M'.repeat(500), path: `/${'p'.repeat(9_000)}` }, one, 1_000)
   assert.deepEqual([span!.name, span!.attributes['http.request.method']], ['HTTP', '_OTHER'])

@@ -19,18 +19,18 @@ const size = fc.constantFrom(...BUCKET_SIZES)
 const instant = fc.integer({ min: Date.UTC(1995, 0), max: Date.UTC(2105, 0) })
 const iso = (ms: number) => new Date(ms).toISOString().replace('T00:00:00.000Z', '')
 
-function boundsOf(time: Parameters<typeof billingBounds>[0]): readonly number[] {
+function readBounds(time: Parameters<typeof billingBounds>[0]): readonly number[] {
   const result = billingBounds(time, NOW)
   assert.ok('bounds' in result, JSON.stringify(result))
   return result.bounds
 }
 
 function ends(time: Parameters<typeof billingBounds>[0]): string[] {
-  const bounds = boundsOf(time)
+  const bounds = readBounds(time)
   return [iso(bounds[0]!), iso(bounds.at(-1)!)]
 }
 
-function failuresOf(time: Parameters<typeof billingBounds>[0]): readonly string[] {
+function readFailures(time: Parameters<typeof billingBounds>[0]): readonly string[] {
   const result = billingBounds(time, NOW)
   return 'problems' in result ? result.problems.map(problem => restSentence(problem, 'query')) : []
 }
@@ -63,7 +63,7 @@ test('days are 24 hours in every time of the year, weeks begin on Mondays, and m
 test('what is asked for is widened to whole buckets, and never by more than it takes', () => {
   fc.assert(
     fc.property(size, instant, fc.integer({ min: 1, max: 40 * 24 * HOUR_MS }), (of, startMs, lengthMs) => {
-      const bounds = boundsOf({ size: of, startMs, endMs: startMs + lengthMs })
+      const bounds = readBounds({ size: of, startMs, endMs: startMs + lengthMs })
       assert.equal(bounds[0], bucketStart(startMs, of))
       assert.ok(bounds.at(-1)! >= startMs + lengthMs && bounds.at(-2)! < startMs + lengthMs)
       for (const [index, bound] of bounds.slice(1).entries()) assert.equal(bound, bucketsAfter(bounds[index]!, of))
@@ -84,22 +84,22 @@ test('the default period is the last 30 days, and one given end determines the o
 
 test('all mistakes of the period are reported at once', () => {
   const startMs = Date.UTC(2026, 4, 15)
-  assert.deepEqual(failuresOf({ size: 'day', startMs, endMs: startMs, lastN: 2_000 }), [
+  assert.deepEqual(readFailures({ size: 'day', startMs, endMs: startMs, lastN: 2_000 }), [
     'query.lastN: excludes a start and an end',
     `query.lastN: must be at most ${MAX_BUCKETS}`,
     'query.startTime: must be before endTime, which defaults to the present time',
   ])
-  assert.deepEqual(failuresOf({ size: 'day', startMs }), [
+  assert.deepEqual(readFailures({ size: 'day', startMs }), [
     'query.startTime: must be before endTime, which defaults to the present time',
   ])
-  assert.deepEqual(failuresOf({ size: 'hour', startMs: 0 }), [
+  assert.deepEqual(readFailures({ size: 'hour', startMs: 0 }), [
     'query.bucketSize: makes more than 1000 buckets of this time; ask for less time or larger buckets',
   ])
-  assert.deepEqual(failuresOf({ size: 'year', startMs: -1, endMs: Date.UTC(9999, 5) }), [
+  assert.deepEqual(readFailures({ size: 'year', startMs: -1, endMs: Date.UTC(9999, 5) }), [
     'query.startTime: must not be before 1970',
     'query.endTime: must not be after the year 9998',
   ])
-  assert.equal(boundsOf({ size: 'hour', lastN: MAX_BUCKETS }).length, MAX_BUCKETS + 1)
+  assert.equal(readBounds({ size: 'hour', lastN: MAX_BUCKETS }).length, MAX_BUCKETS + 1)
 })
 
 test('whatever the buckets, their amounts add up to the same sum as those of the hours, to a millionth', () => {

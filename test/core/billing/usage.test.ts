@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import {
+  billedFlavor,
   countWorker,
-  flavorOf,
   HOUR_MS,
-  hourOf,
+  hourStart,
   NO_JOB_USAGE,
-  usageOfMove,
+  usageFromMove,
   type WorkerCount,
   type WorkerMeter,
 } from '../../../src/core/billing/usage.ts'
@@ -29,16 +29,16 @@ const NEW: WorkerMeter = {
 const span = { waitingSinceMs: T0, startedAtMs: T0 + 10, inputBytes: 3, outputBytes: 5, streamBytes: 7 }
 
 test('an instant falls into the hour of UTC that it is in', () => {
-  assert.equal(hourOf(Date.UTC(2026, 4, 1, 13, 59, 59, 999)), Date.UTC(2026, 4, 1, 13))
-  assert.equal(hourOf(Date.UTC(2026, 4, 1, 13)), Date.UTC(2026, 4, 1, 13))
-  assert.equal(hourOf(-1), -HOUR_MS)
+  assert.equal(hourStart(Date.UTC(2026, 4, 1, 13, 59, 59, 999)), Date.UTC(2026, 4, 1, 13))
+  assert.equal(hourStart(Date.UTC(2026, 4, 1, 13)), Date.UTC(2026, 4, 1, 13))
+  assert.equal(hourStart(-1), -HOUR_MS)
 })
 
 test('every transition that ends an attempt counts one, and no other does', () => {
   for (const transition of Object.keys(TRANSITIONS) as Transition[]) {
     for (const to of JOB_STATUSES) {
       if (!(TRANSITIONS[transition].to as readonly string[]).includes(to)) continue
-      const { attempts } = usageOfMove(transition, to, span, T0 + 30)
+      const { attempts } = usageFromMove(transition, to, span, T0 + 30)
       const ends = !['claim', 'release', 'retry'].includes(transition)
       assert.equal(attempts, ends ? 1 : 0, `${transition} to ${to}`)
     }
@@ -46,9 +46,9 @@ test('every transition that ends an attempt counts one, and no other does', () =
 })
 
 test('times that a clock set back would make negative are 0', () => {
-  const { queuedMs, executionMs } = usageOfMove('finish', 'COMPLETED', { ...span, waitingSinceMs: T0 + 20 }, T0)
+  const { queuedMs, executionMs } = usageFromMove('finish', 'COMPLETED', { ...span, waitingSinceMs: T0 + 20 }, T0)
   assert.deepEqual([queuedMs, executionMs], [0, 0])
-  assert.deepEqual(usageOfMove('purge', 'CANCELLED', { ...span, startedAtMs: null, outputBytes: 0 }, T0 - 1), {
+  assert.deepEqual(usageFromMove('purge', 'CANCELLED', { ...span, startedAtMs: null, outputBytes: 0 }, T0 - 1), {
     ...NO_JOB_USAGE,
     cancelled: 1,
   })
@@ -64,19 +64,19 @@ test('the time of a worker counts for what it was given of the machine', () => {
   } as const
   const card = { index: 0, uuid: null, type: 'NVIDIA L4', memoryGb: 24 }
   const two = { ...UNPLACED, gpus: [card, { ...card, index: 1 }], pool: 'AMPERE_24' }
-  assert.equal(flavorOf(two, { ...gpu, count: 2 }), 'gpu:AMPERE_24:2')
-  assert.equal(flavorOf(UNPLACED, { ...gpu, count: 2 }), 'cpu:any')
+  assert.equal(billedFlavor(two, { ...gpu, count: 2 }), 'gpu:AMPERE_24:2')
+  assert.equal(billedFlavor(UNPLACED, { ...gpu, count: 2 }), 'cpu:any')
   const small = { ...UNPLACED, vcpus: 2, memoryMb: 4_096, flavor: 'cpu3c' }
   const configs = [{ flavor: 'cpu3g', vcpuCount: 32 }]
-  assert.equal(flavorOf(small, { kind: 'cpu', configs }), 'cpu:cpu3c:2')
+  assert.equal(billedFlavor(small, { kind: 'cpu', configs }), 'cpu:cpu3c:2')
 })
 
 test('time of a worker with unknown hardware counts for the first hardware of its endpoint', () => {
   const gpu = { kind: 'gpu', excludedTypes: [], allowedCudaVersions: [], minCudaVersion: null } as const
-  assert.equal(flavorOf(null, { ...gpu, pools: ['ADA_24', 'AMPERE_16'], count: 2 }), 'gpu:ADA_24:2')
-  assert.equal(flavorOf(null, { ...gpu, pools: [], count: 1 }), 'gpu:any:1')
-  assert.equal(flavorOf(null, { kind: 'cpu', configs: [{ flavor: 'cpu3c', vcpuCount: 4 }] }), 'cpu:cpu3c:4')
-  assert.equal(flavorOf(null, { kind: 'cpu', configs: [] }), 'cpu:any')
+  assert.equal(billedFlavor(null, { ...gpu, pools: ['ADA_24', 'AMPERE_16'], count: 2 }), 'gpu:ADA_24:2')
+  assert.equal(billedFlavor(null, { ...gpu, pools: [], count: 1 }), 'gpu:any:1')
+  assert.equal(billedFlavor(null, { kind: 'cpu', configs: [{ flavor: 'cpu3c', vcpuCount: 4 }] }), 'cpu:cpu3c:4')
+  assert.equal(billedFlavor(null, { kind: 'cpu', configs: [] }), 'cpu:any')
 })
 
 test('a clock that was set far ahead makes a bounded count', () => {

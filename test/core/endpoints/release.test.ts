@@ -4,42 +4,45 @@ import { type Configuration, configDiff, workersOnLatest } from '../../../src/co
 import { shrinkProblems, volumeProblems } from '../../../src/core/endpoints/volume.ts'
 import { problemSentence } from '../../../src/core/field-problem.ts'
 import { registryProblems } from '../../../src/core/secrets/registry.ts'
-import { templateOf, volumeOf } from '../../contract/store-world.ts'
+import { makeTemplate, makeVolume } from '../../contract/store-world.ts'
 import { anEndpoint } from '../../support/snapshots.ts'
 
-const before: Configuration = {
+const previous: Configuration = {
   endpoint: anEndpoint({ env: { BOTH: 'endpoint', ONE: '1' } }),
-  template: templateOf('t', { env: { BOTH: 'template', TWO: '{{ RUNPOD_SECRET_two }}' } }),
+  template: makeTemplate('t', { env: { BOTH: 'template', TWO: '{{ RUNPOD_SECRET_two }}' } }),
 }
 
 test('an empty change is no difference, and a name or a range makes no difference for workers', () => {
   const after = {
-    endpoint: anEndpoint({ ...before.endpoint, name: 'other', workersMax: 9, idleTimeoutS: 99 }),
-    template: templateOf('t', { ...before.template, name: 'other', readme: 'other', startSsh: false }),
+    endpoint: anEndpoint({ ...previous.endpoint, name: 'other', workersMax: 9, idleTimeoutS: 99 }),
+    template: makeTemplate('t', { ...previous.template, name: 'other', readme: 'other', startSsh: false }),
   }
-  assert.deepEqual(configDiff(before, after), [])
+  assert.deepEqual(configDiff(previous, after), [])
 })
 
 test('variables are compared one by one as workers see them, and secrets stay references', () => {
   const after = {
-    ...before,
-    template: templateOf('t', { env: { BOTH: 'changed', TWO: '2', THREE: 'x'.repeat(501) } }),
+    ...previous,
+    template: makeTemplate('t', { env: { BOTH: 'changed', TWO: '2', THREE: 'x'.repeat(501) } }),
   }
-  assert.deepEqual(configDiff(before, after), [
+  assert.deepEqual(configDiff(previous, after), [
     { field: 'env.TWO', old: '{{ RUNPOD_SECRET_two }}', new: '2' },
     { field: 'env.THREE', old: null, new: `${'x'.repeat(500)}…` },
   ])
 })
 
 test('values of variables that are sealed in the store are not in a list of changes', () => {
-  const after = { ...before, template: templateOf('t', { env: { ...before.template.env, TWO: 'sealed:v3.a.b.c' } }) }
-  assert.deepEqual(configDiff(before, after), [{ field: 'env.TWO', old: '{{ RUNPOD_SECRET_two }}', new: '(sealed)' }])
+  const after = {
+    ...previous,
+    template: makeTemplate('t', { env: { ...previous.template.env, TWO: 'sealed:v3.a.b.c' } }),
+  }
+  assert.deepEqual(configDiff(previous, after), [{ field: 'env.TWO', old: '{{ RUNPOD_SECRET_two }}', new: '(sealed)' }])
 })
 
 test('a change from CPU to GPU takes one away and brings the other', () => {
   const gpu = { pools: ['ADA_24'], excludedTypes: [], count: 1, allowedCudaVersions: [], minCudaVersion: null }
-  const after = { ...before, endpoint: anEndpoint({ ...before.endpoint, compute: { kind: 'gpu', ...gpu } }) }
-  assert.deepEqual(configDiff(before, after), [
+  const after = { ...previous, endpoint: anEndpoint({ ...previous.endpoint, compute: { kind: 'gpu', ...gpu } }) }
+  assert.deepEqual(configDiff(previous, after), [
     { field: 'cpu', old: [{ id: 'cpu3g', vcpuCount: 2 }], new: null },
     { field: 'gpu', old: null, new: gpu },
   ])
@@ -74,6 +77,6 @@ test('a volume has a size within bounds and a known data center, and only grows'
   assert.match(problemSentence(problems[2]!), /^dataCenter: 'X' is not a data center; the data centers are AP-JP-1, /)
   for (const sizeGb of [10, 4_096]) assert.deepEqual(volumeProblems({ sizeGb }), [])
   for (const sizeGb of [4_097, 10.5, Number.NaN]) assert.equal(volumeProblems({ sizeGb }).length, 1)
-  assert.deepEqual(shrinkProblems(volumeOf('v'), 20), [])
-  assert.match(shrinkProblems(volumeOf('v'), 19)[0]!.problem, /smaller than the 20 GB/)
+  assert.deepEqual(shrinkProblems(makeVolume('v'), 20), [])
+  assert.match(shrinkProblems(makeVolume('v'), 19)[0]!.problem, /smaller than the 20 GB/)
 })

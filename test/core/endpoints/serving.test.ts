@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
-  maxConcurrencyOf,
+  readMaxConcurrency,
+  readServing,
   reservedPaths,
-  servingOf,
   servingProblem,
   servingVariableProblems,
   servingWithSecrets,
@@ -11,26 +11,26 @@ import {
 } from '../../../src/core/endpoints/serving.ts'
 
 test('a worker serves port 80 and answers at /ping unless its variables say something else', () => {
-  assert.deepEqual(servingOf({}), { port: 80, healthPort: 80, healthPath: '/ping', initTimeoutMs: 480_000 })
-  assert.deepEqual(servingOf({ PORT: '8000' }), {
+  assert.deepEqual(readServing({}), { port: 80, healthPort: 80, healthPath: '/ping', initTimeoutMs: 480_000 })
+  assert.deepEqual(readServing({ PORT: '8000' }), {
     port: 8000,
     healthPort: 8000,
     healthPath: '/ping',
     initTimeoutMs: 480_000,
   })
-  assert.deepEqual(servingOf({ PORT: '8000', PORT_HEALTH: '8001', HEALTH_CHECK_PATH: '/well?deep=1' }), {
+  assert.deepEqual(readServing({ PORT: '8000', PORT_HEALTH: '8001', HEALTH_CHECK_PATH: '/well?deep=1' }), {
     port: 8000,
     healthPort: 8001,
     healthPath: '/well?deep=1',
     initTimeoutMs: 480_000,
   })
-  assert.equal(servingOf({ RUNPOD_INIT_TIMEOUT: '1200' }).initTimeoutMs, 1_200_000)
+  assert.equal(readServing({ RUNPOD_INIT_TIMEOUT: '1200' }).initTimeoutMs, 1_200_000)
   assert.equal(servingProblem({ PORT: '65535', PORT_HEALTH: '1', HEALTH_CHECK_PATH: '/' }), null)
 })
 
 test('the number of requests at once is limited only where a variable says so', () => {
-  assert.equal(maxConcurrencyOf({}), null)
-  assert.equal(maxConcurrencyOf({ RUNYARD_MAX_CONCURRENCY: '8' }), 8)
+  assert.equal(readMaxConcurrency({}), null)
+  assert.equal(readMaxConcurrency({ RUNYARD_MAX_CONCURRENCY: '8' }), 8)
   assert.equal(servingProblem({ RUNYARD_MAX_CONCURRENCY: '8' }), null)
 })
 
@@ -58,8 +58,8 @@ const WRONG: [Record<string, string>, RegExp][] = [
 for (const [env, sentence] of WRONG) {
   test(`${JSON.stringify(env).slice(0, 60)} is refused with a sentence, and counts as not given`, () => {
     assert.match(servingProblem(env)!, sentence)
-    assert.deepEqual(servingOf(env), servingOf({}))
-    assert.equal(maxConcurrencyOf(env), null)
+    assert.deepEqual(readServing(env), readServing({}))
+    assert.equal(readMaxConcurrency(env), null)
   })
 }
 
@@ -106,10 +106,13 @@ const HOOKS = { RUNYARD_SLEEP_URL: '/sleep?level=1', RUNYARD_WAKE_URL: 'http://l
 
 test('a worker has sleep hooks when both variables say where, on its own port', () => {
   const env = { ...HOOKS, PORT: '8000' }
-  assert.deepEqual(servingOf(env).sleepHooks, { sleepUrl: '/sleep?level=1', wakeUrl: 'http://localhost:8000/wake_up' })
+  assert.deepEqual(readServing(env).sleepHooks, {
+    sleepUrl: '/sleep?level=1',
+    wakeUrl: 'http://localhost:8000/wake_up',
+  })
   assert.equal(servingProblem(env), null)
   assert.deepEqual(reservedPaths(env), ['/sleep', '/wake_up'])
-  assert.equal(servingOf({ RUNYARD_SLEEP_URL: '/sleep' }).sleepHooks, undefined)
+  assert.equal(readServing({ RUNYARD_SLEEP_URL: '/sleep' }).sleepHooks, undefined)
 })
 
 for (const [env, sentence] of [

@@ -4,7 +4,7 @@ import {
   cataloged,
   compareVersions,
   gpuSummary,
-  poolOfMemory,
+  poolFromMemory,
   typesHere,
 } from '../../../src/core/hardware/inventory.ts'
 import { aGpu, aMachine } from '../../support/machines.ts'
@@ -34,7 +34,7 @@ test('an unknown card is a type of its own name, in a pool that its memory is en
 })
 
 test('the pool for a memory is the first of the largest class that it reaches, give or take a tenth', () => {
-  const pools = [4, 16, 20, 22, 24, 31, 48, 80, 94, 141, 179, 288].map(poolOfMemory)
+  const pools = [4, 16, 20, 22, 24, 31, 48, 80, 94, 141, 179, 288].map(poolFromMemory)
   const expected = ['AMPERE_16', 'AMPERE_16', 'AMPERE_16', 'AMPERE_24', 'AMPERE_24', 'ADA_32_PRO', 'AMPERE_48']
   assert.deepEqual(pools, [...expected, 'AMPERE_80', 'BLACKWELL_96', 'HOPPER_141', 'BLACKWELL_180', 'BLACKWELL_180'])
 })

@@ -6,7 +6,7 @@ import {
   appendTimes,
   BLOCK_LIMITS,
   type TimesBlock,
-  timesOf,
+  timesFromBlock,
 } from '../../../src/core/jobs/attempt-times.ts'
 
 const T = 1_700_000_000_000
@@ -40,8 +40,8 @@ test('times come back as they were, in their order, whatever the groups and also
   fc.assert(
     fc.property(fc.array(fc.array(anyTimes, { maxLength: 20 }), { maxLength: 8 }), groups => {
       const blocks = stored(groups)
-      assert.deepEqual(blocks.flatMap(timesOf), groups.flat())
-      for (const block of blocks) assert.equal(timesOf(block).length, block.attempts)
+      assert.deepEqual(blocks.flatMap(timesFromBlock), groups.flat())
+      for (const block of blocks) assert.equal(timesFromBlock(block).length, block.attempts)
       const begins = blocks.map(({ atMs }) => atMs)
       assert.deepEqual(
         begins,
@@ -65,7 +65,7 @@ test('an attempt takes less than twelve bytes, and a block has a limit of attemp
   const bytes = blocks.reduce((sum, block) => sum + block.packed.length, 0) / attempts.length
   assert.ok(bytes < 12, `${bytes} bytes an attempt`)
   const atOnce = attempts.map(times => ({ ...times, finishedAtMs: T, startedAtMs: T, queuedAtMs: T }))
-  assert.deepEqual(stored([atOnce]).flatMap(timesOf), atOnce)
+  assert.deepEqual(stored([atOnce]).flatMap(timesFromBlock), atOnce)
 })
 
 test('a block covers a week at most', () => {
@@ -81,5 +81,5 @@ test('a block covers a week at most', () => {
 
 test('times that were cut end before the cut', () => {
   const [block] = stored([[{ queuedAtMs: T, startedAtMs: T + 500, finishedAtMs: T + 900, cold: true }]])
-  assert.deepEqual(timesOf({ atMs: T, packed: block!.packed.slice(0, 4) }), [])
+  assert.deepEqual(timesFromBlock({ atMs: T, packed: block!.packed.slice(0, 4) }), [])
 })

@@ -6,11 +6,11 @@ import {
   BATCH,
   type Batch,
   batchStatus,
-  refusalOfQueue,
   refusalToAdd,
   refusalToCancel,
   refusalToCreate,
   refusalToFinalize,
+  refusalToQueue,
 } from '../../../src/core/jobs/batch.ts'
 import { readBatchName, readMoreRequests, readNewBatch } from '../../../src/core/jobs/batch-reading.ts'
 import { batchRequestView, batchView } from '../../../src/core/jobs/batch-view.ts'
@@ -50,7 +50,7 @@ test('requests are added to drafts only, up to 5000 in a batch and 50000 in thos
     code: 'conflict',
     message: 'batch batch-1 is FINALIZED; only a DRAFT can take requests',
   })
-  assert.equal(refusalOfQueue(5_000, 45_000), null)
+  assert.equal(refusalToQueue(5_000, 45_000), null)
   assert.deepEqual(refusalToAdd(aBatch(), 5_000, 45_001), {
     code: 'rate_limited',
     message: 'the batches of the endpoint have 45001 unfinished requests and may have 50000; wait until some are done',

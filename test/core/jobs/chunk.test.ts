@@ -8,7 +8,7 @@ function chunkItems(body: string): readonly string[] {
   return 'items' in reading ? reading.items : assert.fail(reading.problem)
 }
 
-const outputsOf = (items: readonly string[]) => items.map(item => JSON.parse(item).output)
+const readOutputs = (items: readonly string[]) => items.map(item => JSON.parse(item).output)
 
 test('a chunk that fits is one item, its text as it was', () => {
   assert.deepEqual(chunkItems('{"output": 12345678901234567890}'), ['{"output":12345678901234567890}'])
@@ -25,7 +25,7 @@ test('a long string is cut between characters, and no item is too large', () => 
       const text = unit.join('').repeat(Math.ceil(2_500_000 / unit.join('').length))
       const items = chunkItems(JSON.stringify({ output: text }))
       assert.ok(items.every(item => Buffer.byteLength(item) <= MAX_CHUNK_BYTES))
-      const pieces = outputsOf(items) as string[]
+      const pieces = readOutputs(items) as string[]
       assert.equal(pieces.join(''), text)
       assert.ok(pieces.every(piece => piece.isWellFormed()))
     }),
@@ -37,15 +37,15 @@ test('a long list becomes shorter lists, and items that are too long themselves 
   const list = Array.from({ length: 300_000 }, (_, n) => n)
   const items = chunkItems(JSON.stringify({ output: list }))
   assert.ok(items.length > 1 && items.every(item => Buffer.byteLength(item) <= MAX_CHUNK_BYTES))
-  assert.deepEqual(outputsOf(items).flat(), list)
+  assert.deepEqual(readOutputs(items).flat(), list)
   const long = chunkItems(JSON.stringify({ output: ['x', 'y'.repeat(2_000_000)] }))
-  assert.equal(outputsOf(long).flat().join(''), `x${'y'.repeat(2_000_000)}`)
+  assert.equal(readOutputs(long).flat().join(''), `x${'y'.repeat(2_000_000)}`)
 })
 
 test('any other long value becomes numbered pieces of its JSON text', () => {
   const value = { text: 'z'.repeat(2_500_000) }
   const items = chunkItems(JSON.stringify({ output: value }))
-  const parts = outputsOf(items) as { part: number; parts: number; json: string }[]
+  const parts = readOutputs(items) as { part: number; parts: number; json: string }[]
   assert.deepEqual(
     parts.map(({ part }) => part),
     Array.from({ length: parts.length }, (_, n) => n + 1),
@@ -67,7 +67,7 @@ test('a chunk is split in one pass, however deep its lists are', () => {
   const deep = `${'[1,'.repeat(998)}"${text}"${']'.repeat(998)}`
   const items = chunkItems(`{"output":${deep}}`)
   assert.ok(items.every(item => Buffer.byteLength(item) <= MAX_CHUNK_BYTES))
-  const strings = items.flatMap(item => outputsOf([item]).flat(1_000)).filter(leaf => typeof leaf === 'string')
+  const strings = items.flatMap(item => readOutputs([item]).flat(1_000)).filter(leaf => typeof leaf === 'string')
   assert.equal(strings.join(''), text)
 })
 
@@ -84,6 +84,6 @@ test('a chunk that is too deep makes no items, and says why', () => {
 
 test('metrics that are large do not multiply with the pieces of a chunk', () => {
   const items = chunkItems(JSON.stringify({ output: 'y'.repeat(5_000_000), metrics: 'm'.repeat(5_000_000) }))
-  assert.equal(outputsOf(items).join(''), 'y'.repeat(5_000_000))
+  assert.equal(readOutputs(items).join(''), 'y'.repeat(5_000_000))
   assert.ok(items.every(item => Buffer.byteLength(item) <= MAX_CHUNK_BYTES))
 })

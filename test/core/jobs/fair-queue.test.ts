@@ -5,7 +5,7 @@ import type { BatchId } from '../../../src/core/ids.ts'
 import { type BatchTurn, planTurns, type WaitingJobs } from '../../../src/core/jobs/fair-queue.ts'
 
 const batch = (id: string, position: number, waiting: number): BatchTurn => ({ id: id as BatchId, position, waiting })
-const lineOf = (heads: number[], batches: BatchTurn[]): WaitingJobs => ({ heads, tail: heads.at(-1) ?? null, batches })
+const aLine = (heads: number[], batches: BatchTurn[]): WaitingJobs => ({ heads, tail: heads.at(-1) ?? null, batches })
 
 /** Jobs of the turns, one claim after another: the number of the head, or the id of a batch. */
 function sequence(line: WaitingJobs): (number | string)[] {
@@ -31,23 +31,23 @@ function after(line: WaitingJobs, turns: ReturnType<typeof planTurns>): WaitingJ
 }
 
 test('without batches the line is first in, first out', () => {
-  assert.deepEqual(planTurns(lineOf([3, 5, 8], []), 2), { single: 2, batches: [] })
-  assert.deepEqual(planTurns(lineOf([], []), 2), { single: 0, batches: [] })
+  assert.deepEqual(planTurns(aLine([3, 5, 8], []), 2), { single: 2, batches: [] })
+  assert.deepEqual(planTurns(aLine([], []), 2), { single: 0, batches: [] })
 })
 
 test('a batch yields to all waiting jobs as soon as one of its requests was claimed', () => {
-  assert.deepEqual(sequence(lineOf([10, 20], [batch('a', 5, 4)])), ['a', 0, 1, 'a', 'a', 'a'])
-  assert.deepEqual(sequence(lineOf([10, 20], [batch('a', 15, 2)])), [0, 'a', 1, 'a'])
+  assert.deepEqual(sequence(aLine([10, 20], [batch('a', 5, 4)])), ['a', 0, 1, 'a', 'a', 'a'])
+  assert.deepEqual(sequence(aLine([10, 20], [batch('a', 15, 2)])), [0, 'a', 1, 'a'])
 })
 
 test('batches take turns with each other, whatever their age', () => {
   const batches = [batch('a', 1, 3), batch('b', 2, 2), batch('c', 3, 1)]
-  assert.deepEqual(sequence(lineOf([], batches)), ['a', 'b', 'c', 'a', 'b', 'a'])
+  assert.deepEqual(sequence(aLine([], batches)), ['a', 'b', 'c', 'a', 'b', 'a'])
 })
 
 test('a batch of which nothing waits has no turn, and at one place the job comes before the batch, then the smaller id', () => {
   const batches = [batch('b', 4, 1), batch('a', 4, 1), batch('empty', 1, 0)]
-  assert.deepEqual(sequence(lineOf([4], batches)), [0, 'a', 'b'])
+  assert.deepEqual(sequence(aLine([4], batches)), [0, 'a', 'b'])
 })
 
 const LINES = fc
@@ -56,7 +56,7 @@ const LINES = fc
     batches: fc.array(fc.record({ position: fc.nat(100), waiting: fc.nat(12) }), { maxLength: 5 }),
   })
   .map(({ heads, batches }) =>
-    lineOf(
+    aLine(
       heads.sort((a, b) => a - b),
       batches.map(({ position, waiting }, index) => batch(`b${index}`, position, waiting)),
     ),

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { readJobFilter, readManyJobs } from '../../../src/core/jobs/job-list.ts'
 import { ANY_JOB } from '../../../src/core/jobs/job-record.ts'
 
-function failuresOf(body: unknown): string {
+function readFailures(body: unknown): string {
   const reading = readManyJobs(typeof body === 'string' ? body : JSON.stringify(body))
   return 'failures' in reading ? reading.failures.join('; ') : ''
 }
@@ -31,15 +31,15 @@ test('a filter has states, worker, error, fingerprint and two instants', () => {
 })
 
 test('a change of many jobs needs a filter, and a misspelt one does not mean all jobs', () => {
-  assert.match(failuresOf({}), /needs a filter, one or more of status, worker, error/)
-  assert.match(failuresOf({ dryRun: true }), /needs a filter/)
-  assert.equal(failuresOf({ stauts: ['FAILED'] }), '"stauts" is not known; did you mean "status"?')
-  assert.match(failuresOf({ a: 1 }), /"a" is not known; known are status/)
-  assert.match(failuresOf({ status: [1], dryRun: 'yes', worker: 5 }), /"status" .*"dryRun" .*"worker"/)
-  assert.match(failuresOf({ status: 'FAILED', cursor: '!' }), /cursor/)
-  assert.match(failuresOf('['), /not JSON/)
-  assert.match(failuresOf('[]'), /a JSON object with a filter/)
-  assert.match(failuresOf({ from: 'yesterday', to: {} }), /"to" must be a text.*"from" must be a date and time/)
+  assert.match(readFailures({}), /needs a filter, one or more of status, worker, error/)
+  assert.match(readFailures({ dryRun: true }), /needs a filter/)
+  assert.equal(readFailures({ stauts: ['FAILED'] }), '"stauts" is not known; did you mean "status"?')
+  assert.match(readFailures({ a: 1 }), /"a" is not known; known are status/)
+  assert.match(readFailures({ status: [1], dryRun: 'yes', worker: 5 }), /"status" .*"dryRun" .*"worker"/)
+  assert.match(readFailures({ status: 'FAILED', cursor: '!' }), /cursor/)
+  assert.match(readFailures('['), /not JSON/)
+  assert.match(readFailures('[]'), /a JSON object with a filter/)
+  assert.match(readFailures({ from: 'yesterday', to: {} }), /"to" must be a text.*"from" must be a date and time/)
 })
 
 test('a change of many jobs is read with its states as a list or a text', () => {

@@ -7,17 +7,17 @@ import { patient } from '../../support/patience.ts'
 const BLANKS = fc.array(fc.constantFrom(' ', '\n', '\t', '\r'), { maxLength: 3 }).map(blanks => blanks.join(''))
 
 /** JSON texts of a value, with blanks wherever JSON allows some. */
-function textOf(value: unknown): fc.Arbitrary<string> {
-  if (Array.isArray(value)) return listOf('[', value.map(textOf), ']')
-  if (isJsonObject(value)) return listOf('{', Object.entries(value).map(memberOf), '}')
+function jsonTexts(value: unknown): fc.Arbitrary<string> {
+  if (Array.isArray(value)) return listTexts('[', value.map(jsonTexts), ']')
+  if (isJsonObject(value)) return listTexts('{', Object.entries(value).map(memberText), '}')
   return around(fc.constant(JSON.stringify(value)))
 }
 
-function memberOf([name, value]: [string, unknown]): fc.Arbitrary<string> {
-  return fc.tuple(around(fc.constant(JSON.stringify(name))), textOf(value)).map(texts => texts.join(':'))
+function memberText([name, value]: [string, unknown]): fc.Arbitrary<string> {
+  return fc.tuple(around(fc.constant(JSON.stringify(name))), jsonTexts(value)).map(texts => texts.join(':'))
 }
 
-function listOf(open: string, items: fc.Arbitrary<string>[], close: string): fc.Arbitrary<string> {
+function listTexts(open: string, items: fc.Arbitrary<string>[], close: string): fc.Arbitrary<string> {
   const inside = items.length === 0 ? BLANKS : fc.tuple(...items).map(texts => texts.join(','))
   return around(inside.map(text => `${open}${text}${close}`))
 }
@@ -35,7 +35,7 @@ const OBJECTS = fc
   .map(value => JSON.parse(JSON.stringify(value)) as Record<string, unknown>)
 
 test('the text of each member means what the member means, however the object is laid out', () => {
-  const laidOut = OBJECTS.chain(value => textOf(value).map(text => ({ value, text })))
+  const laidOut = OBJECTS.chain(value => jsonTexts(value).map(text => ({ value, text })))
   fc.assert(
     fc.property(laidOut, ({ value, text }) => {
       const members = memberTexts(text)

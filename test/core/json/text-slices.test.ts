@@ -2,19 +2,19 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { textResponse } from '../../../src/api/surface.ts'
-import { SLICE_CHARACTERS, slicesOf } from '../../../src/core/json/text-slices.ts'
+import { gatherSlices, SLICE_CHARACTERS } from '../../../src/core/json/text-slices.ts'
 
 test('no slice is longer than it may be or cuts a character, and short texts come together', () => {
   const long = `x${'🙂'.repeat(SLICE_CHARACTERS)}`
   const texts = ['', 'a', 'b', long, 'c', 'ä'.repeat(SLICE_CHARACTERS), 'd']
-  const slices = [...slicesOf(texts)]
+  const slices = [...gatherSlices(texts)]
   assert.equal(slices.join(''), texts.join(''))
   assert.equal(slices[0], 'ab')
   for (const slice of slices) {
     assert.ok(slice.length <= SLICE_CHARACTERS + 1)
     assert.ok(slice.isWellFormed())
   }
-  assert.deepEqual([...slicesOf([])], [])
+  assert.deepEqual([...gatherSlices([])], [])
 })
 
 test('a long answer has its length in bytes, and every one of them', async () => {

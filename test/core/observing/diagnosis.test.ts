@@ -38,7 +38,7 @@ const gateway: ContainerReach = {
 }
 
 /** Each finding as one line. */
-const said = (...found: (diagnosis.Finding | diagnosis.Finding[])[]) =>
+const messages = (...found: (diagnosis.Finding | diagnosis.Finding[])[]) =>
   found
     .flat()
     .map(
@@ -58,22 +58,26 @@ const backups = { folder: '/b', everyMs: 24 * 3_600_000, problem: null, newestAg
 test('a machine where all is well has nothing but good lines', () => {
   const all = [
     ...[
-      diagnosis.ofNode('26.10.0'),
-      ...diagnosis.ofDataDir(folder),
-      diagnosis.ofOpenFiles(20_000),
-      diagnosis.ofPort(port),
+      diagnosis.checkNode('26.10.0'),
+      ...diagnosis.checkDataDir(folder),
+      diagnosis.checkOpenFiles(20_000),
+      diagnosis.checkPort(port),
     ],
-    diagnosis.ofMemory({ totalBytes: 16 * 2 ** 30, freeBytes: 8 * 2 ** 30 }),
-    ...diagnosis.ofDatabase({
+    diagnosis.checkMemory({ totalBytes: 16 * 2 ** 30, freeBytes: 8 * 2 ** 30 }),
+    ...diagnosis.checkDatabase({
       kind: 'PostgreSQL',
       problem: null,
       remedy: null,
       version: '17.1, schema 8',
       skewMs: -40,
     }),
-    ...[...diagnosis.ofEngine(engine), diagnosis.ofGpus(noGpus, engine), diagnosis.ofNetwork(gateway, network, null)],
-    diagnosis.ofProbe({ what: 'reached', image: 'busybox:1' }, { platform: 'linux' }),
-    diagnosis.ofBackups(backups),
+    ...[
+      ...diagnosis.checkEngine(engine),
+      diagnosis.checkGpus(noGpus, engine),
+      diagnosis.checkNetwork(gateway, network, null),
+    ],
+    diagnosis.checkProbe({ what: 'reached', image: 'busybox:1' }, { platform: 'linux' }),
+    diagnosis.checkBackups(backups),
   ]
   assert.deepEqual(new Set(all.map(({ state }) => state)), new Set(['ok']))
   assert.ok(all.every(({ action }) => action === null))
@@ -81,27 +85,27 @@ test('a machine where all is well has nothing but good lines', () => {
 
 test('whatever fails or warns says what to do', () => {
   const lines = [
-    diagnosis.ofNode('22.1.0'),
-    ...diagnosis.ofDataDir({ ...folder, refusal: CLOSED, freeBytes: 1 }),
-    diagnosis.ofMemory({ totalBytes: 2 ** 30, freeBytes: 2 ** 20 }),
-    diagnosis.ofOpenFiles(256),
-    diagnosis.ofPort({ ...port, problem: 'EADDRINUSE' }),
-    ...diagnosis.ofDatabase({
+    diagnosis.checkNode('22.1.0'),
+    ...diagnosis.checkDataDir({ ...folder, refusal: CLOSED, freeBytes: 1 }),
+    diagnosis.checkMemory({ totalBytes: 2 ** 30, freeBytes: 2 ** 20 }),
+    diagnosis.checkOpenFiles(256),
+    diagnosis.checkPort({ ...port, problem: 'EADDRINUSE' }),
+    ...diagnosis.checkDatabase({
       kind: 'file',
       problem: 'it cannot be read: file is not a database',
       remedy: null,
       version: null,
       skewMs: null,
     }),
-    ...diagnosis.ofEngine(null),
-    ...diagnosis.ofEngine({ ...engine, problem: 'EACCES' }),
-    diagnosis.ofGpus({ ...noGpus, nvidia: ['H200'] }, engine),
-    diagnosis.ofProbe({ what: 'unreached', image: 'busybox:1', said: 'timed out' }, { platform: 'linux' }),
-    diagnosis.ofBackups({ ...backups, problem: 'ENOENT' }),
-    diagnosis.ofBackups({ ...backups, newestAgeMs: null }),
-    diagnosis.ofBackups({ ...backups, broken: ['b'] }),
-    diagnosis.ofBackups({ ...backups, newestAgeMs: null, broken: ['b'] }),
-    diagnosis.ofBackups({ ...backups, newestAgeMs: 49 * 3_600_000 }),
+    ...diagnosis.checkEngine(null),
+    ...diagnosis.checkEngine({ ...engine, problem: 'EACCES' }),
+    diagnosis.checkGpus({ ...noGpus, nvidia: ['H200'] }, engine),
+    diagnosis.checkProbe({ what: 'unreached', image: 'busybox:1', error: 'timed out' }, { platform: 'linux' }),
+    diagnosis.checkBackups({ ...backups, problem: 'ENOENT' }),
+    diagnosis.checkBackups({ ...backups, newestAgeMs: null }),
+    diagnosis.checkBackups({ ...backups, broken: ['b'] }),
+    diagnosis.checkBackups({ ...backups, newestAgeMs: null, broken: ['b'] }),
+    diagnosis.checkBackups({ ...backups, newestAgeMs: 49 * 3_600_000 }),
   ]
   for (const { check, state, action } of lines) {
     assert.ok(state === 'fail' || state === 'warn', check)
@@ -112,7 +116,8 @@ test('whatever fails or warns says what to do', () => {
 const CLOSED = '/data may not be entered (EACCES)'
 
 test('a data directory is made, private and writable, or the reason is given', () => {
-  const line = (facts: Partial<diagnosis.DataDirFacts>) => said(diagnosis.ofDataDir({ ...folder, ...facts })[0]!)[0]!
+  const line = (facts: Partial<diagnosis.DataDirFacts>) =>
+    messages(diagnosis.checkDataDir({ ...folder, ...facts })[0]!)[0]!
   assert.equal(line({ kind: 'missing', mode: null }), 'ok data directory: /data is made by the first start')
   assert.equal(
     line({ kind: 'missing', refusal: CLOSED }),
@@ -123,19 +128,19 @@ test('a data directory is made, private and writable, or the reason is given', (
 })
 
 test('a disk has room, is nearly full, is full, or says nothing', () => {
-  const state = (freeBytes: number | null) => diagnosis.ofDataDir({ ...folder, freeBytes })[1]!.state
+  const state = (freeBytes: number | null) => diagnosis.checkDataDir({ ...folder, freeBytes })[1]!.state
   assert.deepEqual([100 * GB, 4 * GB, 0.5 * GB, null].map(state), ['ok', 'warn', 'fail', 'skip'])
 })
 
 test('memory and open files have two limits each', () => {
-  const memory = (freeMb: number) => diagnosis.ofMemory({ totalBytes: 2 ** 34, freeBytes: freeMb * 2 ** 20 }).state
+  const memory = (freeMb: number) => diagnosis.checkMemory({ totalBytes: 2 ** 34, freeBytes: freeMb * 2 ** 20 }).state
   assert.deepEqual([512, 511, 128, 127].map(memory), ['ok', 'warn', 'warn', 'fail'])
-  const files = (limit: number | null) => diagnosis.ofOpenFiles(limit).state
+  const files = (limit: number | null) => diagnosis.checkOpenFiles(limit).state
   assert.deepEqual([4096, 1024, 511, null].map(files), ['ok', 'warn', 'fail', 'skip'])
 })
 
 test('a port is free, belongs to this server, or its holder is named', () => {
-  const line = (facts: Partial<diagnosis.PortFacts>) => said(diagnosis.ofPort({ ...port, ...facts }))[0]!
+  const line = (facts: Partial<diagnosis.PortFacts>) => messages(diagnosis.checkPort({ ...port, ...facts }))[0]!
   assert.equal(line({ serverUrl: 'http://127.0.0.1:8080' }), 'ok server: it runs and answers at http://127.0.0.1:8080')
   assert.match(line({ problem: 'EADDRINUSE', holder: 'pid 7 (nginx)' }), /port 8080 is in use by pid 7 \(nginx\)/)
   assert.match(line({ problem: 'EACCES', port: 80 }), /may not listen on port 80 -> give a --port above 1023/)
@@ -149,10 +154,10 @@ test('a port is free, belongs to this server, or its holder is named', () => {
 test('a certificate is valid for two weeks or more, or should be renewed, or cannot be used', () => {
   const DAY_MS = 86_400_000
   const line = (days: number) =>
-    said(diagnosis.ofCertificate({ subject: 'CN=a.example', expiresAtMs: days * DAY_MS }, 0))[0]!
+    messages(diagnosis.checkCertificate({ subject: 'CN=a.example', expiresAtMs: days * DAY_MS }, 0))[0]!
   assert.equal(line(14), 'ok certificate: the one of CN=a.example is valid for 14 days')
   assert.match(line(1.5), /^warn certificate: the one of CN=a\.example is valid for 1 day -> renew its files/)
-  const unfit = said(diagnosis.ofCertificate({ problem: 'the key in k is not that of c' }, 0))[0]!
+  const unfit = messages(diagnosis.checkCertificate({ problem: 'the key in k is not that of c' }, 0))[0]!
   assert.equal(
     unfit,
     'fail certificate: the key in k is not that of c -> give files that fit in --tls-cert and --tls-key',
@@ -160,29 +165,29 @@ test('a certificate is valid for two weeks or more, or should be renewed, or can
 })
 
 test('clocks that differ are reported, in both directions', () => {
-  const clock = (skewMs: number) => said(diagnosis.ofEngine({ ...engine, skewMs }).at(-1)!)[0]!
+  const clock = (skewMs: number) => messages(diagnosis.checkEngine({ ...engine, skewMs }).at(-1)!)[0]!
   assert.equal(clock(1_999), 'ok clock: the clock of the engine agrees with this one')
   assert.match(clock(-2_000), /^warn clock: .* 2\.0 s behind this one -> let both be set over the network/)
   assert.match(clock(31_000), /^fail clock: .* 31\.0 s ahead of this one/)
-  const postgres = diagnosis.ofDatabase({
+  const postgres = diagnosis.checkDatabase({
     kind: 'PostgreSQL',
     problem: null,
     remedy: null,
     version: '17',
     skewMs: 5_000,
   })
-  begins(said(postgres), ['ok database: PostgreSQL answers', 'warn clock: the clock of PostgreSQL is 5.0 s ahead'])
+  begins(messages(postgres), ['ok database: PostgreSQL answers', 'warn clock: the clock of PostgreSQL is 5.0 s ahead'])
 })
 
 test('an engine that cannot be called says why by the code of the system', () => {
-  const line = (problem: string) => said(diagnosis.ofEngine({ ...engine, problem }))[0]!
+  const line = (problem: string) => messages(diagnosis.checkEngine({ ...engine, problem }))[0]!
   assert.match(line('EACCES'), /this user may not use .* -> add the user to the group/)
   assert.match(line('ENOENT'), /nothing answers .* -> start the engine/)
   assert.match(line('ETIMEDOUT'), /nothing answers .*ETIMEDOUT/)
 })
 
 test('each feature that an engine lacks is reported by itself', () => {
-  const lacking = diagnosis.ofEngine({
+  const lacking = diagnosis.checkEngine({
     ...engine,
     apiVersion: '1.39',
     storageDriver: 'vfs',
@@ -190,7 +195,7 @@ test('each feature that an engine lacks is reported by itself', () => {
     rootless: true,
     freeBytes: GB,
   })
-  begins(said(lacking), [
+  begins(messages(lacking), [
     ...['fail engine: Docker 28.2.2, without root speaks API 1.39 only', 'warn engine storage: vfs'],
     ...[
       'warn engine limits: containers cannot be limited in cpu, pids -> delegate',
@@ -203,12 +208,12 @@ test('each feature that an engine lacks is reported by itself', () => {
 test('GPUs are for containers only where the engine can hand them on', () => {
   const cards = { ...noGpus, nvidia: ['NVIDIA H200', 'NVIDIA H200'], nvidiaDriver: true }
   const line = (gpus: diagnosis.GpuFacts, state: diagnosis.EngineState | null) =>
-    said(diagnosis.ofGpus(gpus, state))[0]!
+    messages(diagnosis.checkGpus(gpus, state))[0]!
   assert.match(line(cards, engine), /^fail gpu: 2 \(NVIDIA H200\), which .* -> install the NVIDIA Container Toolkit/)
   assert.equal(line(cards, { ...engine, hasNvidiaRuntime: true }), 'ok gpu: 2 (NVIDIA H200), for containers too')
   assert.equal(line({ ...cards, hasCdi: true }, engine), 'ok gpu: 2 (NVIDIA H200), for containers too')
   assert.equal(line(cards, null), 'ok gpu: 2 (NVIDIA H200)')
-  assert.match(said(diagnosis.ofGpus(noGpus, null, true))[0]!, /^ok gpu: none here; .* on nodes of the cluster/)
+  assert.match(messages(diagnosis.checkGpus(noGpus, null, true))[0]!, /^ok gpu: none here; .* on nodes of the cluster/)
   assert.match(line({ ...noGpus, nvidiaDriver: true }, engine), /^warn gpu: .*lists no card/)
   assert.match(line({ ...noGpus, amd: true }, engine), /^ok gpu: an AMD GPU/)
   const hangs = 'nvidia-smi did not end within 10 s'
@@ -225,20 +230,20 @@ test('a missing connection is reported with what to do', () => {
     problem: 'the engine is on another machine',
     action: 'give --docker-worker-address x',
   }
-  assert.deepEqual(said(diagnosis.ofNetwork(none, network, null)), [
+  assert.deepEqual(messages(diagnosis.checkNetwork(none, network, null)), [
     'fail network: containers cannot reach this server: the engine is on another machine -> give --docker-worker-address x',
   ])
-  begins(said(diagnosis.ofNetwork(gateway, { name: 'mine', isolated: false }, null)), [
+  begins(messages(diagnosis.checkNetwork(gateway, { name: 'mine', isolated: false }, null)), [
     'warn network: containers in mine reach each other',
   ])
-  begins(said(diagnosis.ofNetwork(null, null, "the engine has no network 'mine'")), [
+  begins(messages(diagnosis.checkNetwork(null, null, "the engine has no network 'mine'")), [
     "fail network: the engine has no network 'mine'",
   ])
 })
 
 test('what could not be tested is neither good nor bad', () => {
-  const found = diagnosis.ofProbe({ what: 'untested', why: 'the engine has no image' }, { platform: 'linux' })
-  assert.deepEqual(said(found), ['skip reachability: not tested: the engine has no image'])
+  const found = diagnosis.checkProbe({ what: 'untested', why: 'the engine has no image' }, { platform: 'linux' })
+  assert.deepEqual(messages(found), ['skip reachability: not tested: the engine has no image'])
 })
 
 test('a cluster answers or says why not, and which rights are missing', () => {
@@ -251,7 +256,7 @@ test('a cluster answers or says why not, and which rights are missing', () => {
     lacking: [],
   }
   const words = (state: Partial<diagnosis.ClusterState>) =>
-    diagnosis.ofCluster({ ...cluster, ...state }).map(finding => `${finding.state} ${finding.message}`)
+    diagnosis.checkCluster({ ...cluster, ...state }).map(finding => `${finding.state} ${finding.message}`)
   assert.deepEqual(words({}), [
     'ok Kubernetes v1.34.4 at https://k, namespace n',
     'ok this server has all required rights',
@@ -259,12 +264,12 @@ test('a cluster answers or says why not, and which rights are missing', () => {
   assert.deepEqual(words({ problem: 'nobody listens' }), [
     'fail the cluster at https://k does not respond: nobody listens',
   ])
-  const lacking = diagnosis.ofCluster({ ...cluster, missing: ['create pods'], lacking: ['get nodes'] })
+  const lacking = diagnosis.checkCluster({ ...cluster, missing: ['create pods'], lacking: ['get nodes'] })
   assert.deepEqual(
     [lacking[1]?.state, lacking[1]?.message],
     ['fail', 'this server may not create pods in the namespace n'],
   )
-  const weaker = diagnosis.ofCluster({ ...cluster, lacking: ['get nodes'] })
+  const weaker = diagnosis.checkCluster({ ...cluster, lacking: ['get nodes'] })
   assert.deepEqual(
     [weaker[1]?.state, weaker[1]?.message],
     ['warn', 'this server may not get nodes; it works without these rights'],
@@ -272,9 +277,9 @@ test('a cluster answers or says why not, and which rights are missing', () => {
 })
 
 test('a clock that differs from the time of the server is a warning that says by how much and what to do', () => {
-  assert.deepEqual(diagnosis.ofServerTime(null), [])
-  assert.equal(diagnosis.ofServerTime(1_500)[0]?.state, 'ok')
-  const [found] = diagnosis.ofServerTime(-7_200_000)
+  assert.deepEqual(diagnosis.checkServerTime(null), [])
+  assert.equal(diagnosis.checkServerTime(1_500)[0]?.state, 'ok')
+  const [found] = diagnosis.checkServerTime(-7_200_000)
   assert.deepEqual([found?.check, found?.state], ['clock', 'warn'])
   assert.match(`${found?.message}; ${found?.action}`, /2 h behind the time of the server.*runyard clock accept/)
 })

@@ -77,15 +77,15 @@ const anySituation = fc.record({
 
 type Situation = typeof anySituation extends fc.Arbitrary<infer Of> ? Of : never
 
-function snapshotOf({ endpoint, queue, averageExecutionMs, workers, exits, queuedWorkers }: Situation) {
+function snapshotFrom({ endpoint, queue, averageExecutionMs, workers, exits, queuedWorkers }: Situation) {
   const queued = queuedWorkers.map((fields, index) => aQueued({ id: `q${index + 1}` as WorkerId, ...fields }))
   const ended = exits.map((exit, index) => ({ ...exit, id: `x${index + 1}` as WorkerId }))
   return aSnapshot({ endpoint, queue, averageExecutionMs, workers, exits: ended, queuedWorkers: queued })
 }
 
 /** Condition of a cause, written here a second time: true if a person would find the cause in the situation. */
-function truthOf({ cause }: Explanation, situation: Situation): boolean {
-  const { workers, endpoint, queue, exits, queuedWorkers } = snapshotOf(situation)
+function isTrue({ cause }: Explanation, situation: Situation): boolean {
+  const { workers, endpoint, queue, exits, queuedWorkers } = snapshotFrom(situation)
   const current = workers.filter(worker => takesJobs(worker) && worker.version === endpoint.version)
   const has = (state: string) => current.some(worker => worker.state === state)
   const backoff = crashBackoff(exits, endpoint.version)
@@ -94,7 +94,7 @@ function truthOf({ cause }: Explanation, situation: Situation): boolean {
   if (cause === 'running' && !waits) return queue.inProgress > 0
   if (!waits) return false
   if ((cause === 'paused') !== (endpoint.workersMax === 0)) return false
-  const wants = desiredWorkers(snapshotOf(situation), NOW).desired > current.length
+  const wants = desiredWorkers(snapshotFrom(situation), NOW).desired > current.length
   const noRoom = queuedWorkers.length > 0 || situation.full
   const starting = current.filter(({ state }) => state === 'STARTING')
   const isWaiting = ({ platform, placedAtMs }: (typeof starting)[number]) =>
@@ -158,11 +158,11 @@ test('of whatever situation exactly one cause is named, and it and all that is s
         nowMs: NOW,
         pullPercent: () => 12,
       }
-      const snapshot = snapshotOf(situation)
+      const snapshot = snapshotFrom(situation)
       const found = explainEndpoint(snapshot, context)
       seen.add(found.cause)
       assert.ok(WAIT_CAUSES.includes(found.cause))
-      assert.ok(truthOf(found, situation), `${found.cause}: ${found.summary}`)
+      assert.ok(isTrue(found, situation), `${found.cause}: ${found.summary}`)
       const { summary, facts, notes, sinceMs } = found
       const known = new Set<string>(
         [...snapshot.workers, ...snapshot.exits, ...snapshot.queuedWorkers].map(({ id }) => id),

@@ -4,9 +4,9 @@ import { test } from 'node:test'
 import type { Endpoint } from '../../../src/core/endpoints/endpoint.ts'
 import { servingProblem } from '../../../src/core/endpoints/serving.ts'
 import type { BatchId, EndpointId, WorkerId } from '../../../src/core/ids.ts'
-import { commandOf } from '../../../src/core/observing/action.ts'
+import { actionCommand } from '../../../src/core/observing/action.ts'
 import { type ExplainContext, explainEndpoint } from '../../../src/core/observing/explain.ts'
-import { explainJob, MAX_REQUESTS_BEFORE } from '../../../src/core/observing/explain-job.ts'
+import { explainJob, MAX_REQUESTS_AHEAD } from '../../../src/core/observing/explain-job.ts'
 import { type Explanation, plainNote, WAIT_CAUSES, type WaitCause } from '../../../src/core/observing/explanation.ts'
 import { type Placement, UNPLACED } from '../../../src/core/workers/placement.ts'
 import type { PlatformReport } from '../../../src/core/workers/platform-report.ts'
@@ -24,10 +24,10 @@ const context = (fields: Partial<ExplainContext> = {}): ExplainContext => ({
   ...fields,
 })
 /** The notes of an explanation, each with the commands of its actions behind it. */
-function notesOf({ notes }: Explanation): string[] {
+function noteTexts({ notes }: Explanation): string[] {
   return notes.flatMap(({ text, actions }) => [
     text,
-    ...actions.flatMap(action => commandOf(action, 'endpoint' as EndpointId) ?? []),
+    ...actions.flatMap(action => actionCommand(action, 'endpoint' as EndpointId) ?? []),
   ])
 }
 
@@ -348,7 +348,7 @@ test('every cause that there is can be the explanation of something', () => {
   const reached = new Set<WaitCause>(situations.map(([cause]) => cause))
   reached.add(explainJob(aJob({ status: 'COMPLETED' }), aSnapshot({}), context()).cause)
   const busy = aSnapshot({ queue: { ...one, inProgress: 1 }, workers: [{ held: 1 }] })
-  reached.add(explainJob(aJob(), busy, context(), { batchId: 'b' as BatchId, before: 3 }).cause)
+  reached.add(explainJob(aJob(), busy, context(), { batchId: 'b' as BatchId, requestsAhead: 3 }).cause)
   reached.add(explainJob(aJob({ lostAttempts: 2 }), busy, context()).cause)
   reached.add('rollout_stopped') // See explain-rollout.test.ts.
   // See test/app/observing/explainer.test.ts.
@@ -402,7 +402,7 @@ test('one setting is advised at most, the one for which attempts waited longest,
   }
   const exits = [1, 2].map(() => anExit({ stopReason: 'idle', placedAtMs: NOW - 90_000, readyAtMs: NOW - 60_000 }))
   const notes = (endpoint: Partial<Endpoint>, attempts: NonNullable<ExplainContext['attempts']>) =>
-    notesOf(explainEndpoint(aSnapshot({ exits, endpoint }), context({ attempts })))
+    noteTexts(explainEndpoint(aSnapshot({ exits, endpoint }), context({ attempts })))
   const inARow = Array.from({ length: 10 }, (_, n) => times(0, n * 60_000, 60_000))
   assert.deepEqual(notes({ workersMax: 1 }, inARow), [
     'of the last 10 attempts of mine 9 waited, 45 min in all, while its only worker was busy',
@@ -426,7 +426,7 @@ test('an idle timeout that is shorter than a start is noted once idle workers ha
   const idle = (startS: number) =>
     anExit({ stopReason: 'idle', placedAtMs: NOW - 100_000, readyAtMs: NOW - 100_000 + startS * 1_000 })
   const notes = (exits: Worker[], endpoint: Partial<Endpoint> = {}) =>
-    notesOf(explainEndpoint(aSnapshot({ exits, endpoint: { idleTimeoutS: 10, ...endpoint } }), context()))
+    noteTexts(explainEndpoint(aSnapshot({ exits, endpoint: { idleTimeoutS: 10, ...endpoint } }), context()))
   assert.deepEqual(notes([idle(25), idle(25)]), [
     'workers of mine take 25 s to start and end after 10 s without work, so what comes soon after waits for a start; ' +
       'a longer idle timeout may cost less than it saves',
@@ -476,7 +476,7 @@ test('an endpoint that is to keep workers ready and cannot says so although no j
 })
 
 test('a request of a batch waits for the turn of its batch where workers work, and for what they lack where they do not', () => {
-  const batch = { batchId: 'b' as BatchId, before: 3 }
+  const batch = { batchId: 'b' as BatchId, requestsAhead: 3 }
   const explain = (fields: Fields) => explainJob(aJob(), aSnapshot({ queue: one, ...fields }), context(), batch)
   const turn = '; batch b takes turns with the other jobs, and 3 of its requests come before this one'
   const full = explain({ queue: { ...one, inProgress: 1 }, endpoint: { workersMax: 1 }, workers: [{ held: 1 }] })
@@ -486,7 +486,7 @@ test('a request of a batch waits for the turn of its batch where workers work, a
   assert.equal(explain({ workers: [{ held: 1 }] }).cause, 'batch_turn')
   assert.equal(explain({ endpoint: { workersMax: 0 } }).cause, 'paused')
   assert.equal(explain({ workers: [{ state: 'STARTING' }] }).cause, 'worker_starting')
-  const many = { ...batch, before: MAX_REQUESTS_BEFORE }
+  const many = { ...batch, requestsAhead: MAX_REQUESTS_AHEAD }
   const working = aSnapshot({ queue: one, workers: [{ held: 1 }] })
   assert.match(
     explainJob(aJob(), working, context(), many).summary,

@@ -4,7 +4,7 @@ import type { Endpoint } from '../../../src/core/endpoints/endpoint.ts'
 import { ROLLED_OUT } from '../../../src/core/endpoints/rollout-facts.ts'
 import type { MachineGpu, MachineParts } from '../../../src/core/hardware/inventory.ts'
 import type { EndpointId } from '../../../src/core/ids.ts'
-import { type Action, commandOf } from '../../../src/core/observing/action.ts'
+import { type Action, actionCommand } from '../../../src/core/observing/action.ts'
 import { type ExplainContext, explainEndpoint } from '../../../src/core/observing/explain.ts'
 import { withRollout } from '../../../src/core/observing/explain-rollout.ts'
 import { explanationView, WAIT_CAUSES } from '../../../src/core/observing/explanation.ts'
@@ -134,7 +134,7 @@ test('where containers are off, the server is started with an engine, or a folde
       actions.map(({ title }) => title),
       ['Start the server with a container engine', 'Run a folder instead of an image'],
     )
-    assert.equal(commandOf(actions[0]!, 'mine' as EndpointId), 'runyard serve --docker auto')
+    assert.equal(actionCommand(actions[0]!, 'mine' as EndpointId), 'runyard serve --docker auto')
   }
 })
 
@@ -157,13 +157,13 @@ test('an endpoint that asks for GPUs that the machine does not have gets those t
     { parts: gpuMachine(card) },
   ).actions
   assert.equal(pools?.title, 'Use the GPUs of this machine (ADA_24)')
-  assert.equal(commandOf(pools!, 'mine' as EndpointId), 'runyard endpoints update mine --gpu ADA_24')
+  assert.equal(actionCommand(pools!, 'mine' as EndpointId), 'runyard endpoints update mine --gpu ADA_24')
   const [count] = explained(
     { ...lacking('gpu_count'), endpoint: onGpus(['ADA_24'], 4) },
     { parts: gpuMachine(card, card) },
   ).actions
   assert.equal(count?.title, 'Ask for 2 GPUs a worker')
-  assert.equal(commandOf(count!, 'mine' as EndpointId), 'runyard endpoints update mine --gpu-count 2')
+  assert.equal(actionCommand(count!, 'mine' as EndpointId), 'runyard endpoints update mine --gpu-count 2')
 })
 
 test('no more workers are offered than the GPUs of the machine can take, or than an endpoint may have', () => {
@@ -231,7 +231,7 @@ test('each missing secret has an action with its name', () => {
   const startFailure = { kind: 'secrets_missing', names: ['HF', 'team/db-key'] } as const
   const actions = explained({}, { startFailure }).actions.filter(({ kind }) => kind === 'open')
   assert.deepEqual(
-    actions.slice(0, 2).map(action => commandOf(action, 'mine' as EndpointId)),
+    actions.slice(0, 2).map(action => actionCommand(action, 'mine' as EndpointId)),
     ['runyard secrets create --name HF', 'runyard secrets create --name team/db-key'],
   )
 })
@@ -240,7 +240,7 @@ test('jobs that wait as long as the scaler lets them get another worker sooner, 
   const ready = { queue: { ...one, inProgress: 1 }, workers: [{ held: 1 }] }
   const [main] = explained(ready).actions
   assert.equal(main?.title, 'Start another worker after 2 s of waiting')
-  assert.equal(commandOf(main!, 'mine' as EndpointId), 'runyard endpoints update mine --scaler QUEUE_DELAY:2')
+  assert.equal(actionCommand(main!, 'mine' as EndpointId), 'runyard endpoints update mine --scaler QUEUE_DELAY:2')
   const least = { endpoint: { scaler: { type: 'QUEUE_DELAY', queueDelayS: 1 } as const } }
   assert.deepEqual(explained({ ...ready, ...least, queue: { ...ready.queue, headQueuedAtMs: NOW } }).actions, [])
 })
@@ -269,7 +269,7 @@ test('the JSON of an explanation has the commands of its actions, and says which
 
 test('a command is quoted for the shell, and what a person has to choose is not', () => {
   const action: Action = { kind: 'set', title: '', field: 'env.A', from: null, value: "it's", isRelease: true }
-  assert.equal(commandOf(action, 'mine' as EndpointId), "runyard endpoints update mine --env 'A=it'\\''s'")
+  assert.equal(actionCommand(action, 'mine' as EndpointId), "runyard endpoints update mine --env 'A=it'\\''s'")
   const volumes: Action = { kind: 'open', title: '', page: 'settings', part: 'volumes' }
-  assert.equal(commandOf(volumes, 'mine' as EndpointId), 'runyard endpoints update mine --volume <volume>')
+  assert.equal(actionCommand(volumes, 'mine' as EndpointId), 'runyard endpoints update mine --volume <volume>')
 })

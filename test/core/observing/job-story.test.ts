@@ -6,7 +6,7 @@ import {
   type EndpointId,
   type JobId,
   type OwnerId,
-  timeOfId,
+  timeFromId,
   timeOrderedUuid,
   type WorkerId,
 } from '../../../src/core/ids.ts'
@@ -59,14 +59,14 @@ function started(readyAtMs: number) {
 }
 
 /** Events as kind, begin and end after T0, and text. */
-function told(sources: Partial<StorySources>) {
+function eventTexts(sources: Partial<StorySources>) {
   const { events } = jobStory({ job: aJob(), worker: null, deliveries: [], wait: null, ...sources })
   return events.map(({ kind, atMs, untilMs, text }) => [kind, atMs - T0, untilMs === null ? null : untilMs - T0, text])
 }
 
 test('a job that ran on a free worker was accepted, waited, ran and ended, and its result goes', () => {
   const job = aJob({ ...RAN, outputBytes: 1, chunks: 3, expiresAtMs: T0 + 5_000 })
-  assert.deepEqual(told({ job, worker: started(T0) }), [
+  assert.deepEqual(eventTexts({ job, worker: started(T0) }), [
     ['accepted', 0, 0, 'accepted with an input of 2 bytes'],
     ['waited', 0, 100, 'waited until a worker was free'],
     ['attempt', 100, 900, 'attempt 1 ran on worker w1, with 3 chunks of output'],
@@ -76,7 +76,7 @@ test('a job that ran on a free worker was accepted, waited, ran and ended, and i
 })
 
 test('a job that waited for the start of its worker shows each step of the start', () => {
-  const events = told({ job: aJob(RAN), worker: started(T0 + 100) })
+  const events = eventTexts({ job: aJob(RAN), worker: started(T0 + 100) })
   assert.deepEqual(events.slice(1, 7), [
     ['waited', 0, 100, 'waited for the start of its worker'],
     ['worker', 20, 30, 'the new worker waited for a place'],
@@ -85,7 +85,7 @@ test('a job that waited for the start of its worker shows each step of the start
     ['worker', 60, 70, 'the worker was started'],
     ['worker', 70, 100, 'the worker loaded until it asked for its first job'],
   ])
-  const late = told({ job: aJob({ ...RAN, queuedAtMs: T0 + 50 }), worker: started(T0 + 100) })
+  const late = eventTexts({ job: aJob({ ...RAN, queuedAtMs: T0 + 50 }), worker: started(T0 + 100) })
   assert.deepEqual(late.find(([kind]) => kind === 'worker')?.slice(0, 3), ['worker', 50, 60])
 })
 
@@ -142,7 +142,7 @@ test('a retried job shows its first end by its webhook, and each try of that', (
   const notes = [{ atMs: T0 + 400, workerId: W1, text: retryNote(1, 'FAILED', 'ValueError: no') }]
   const ends = { startedAtMs: T0 + 450, finishedAtMs: T0 + 500, expiresAtMs: null, chunks: null }
   const job = aJob({ ...RAN, status: 'FAILED', error: 'KeyError\n  at x', queuedAtMs: T0 + 400, ...ends, notes })
-  assert.deepEqual(told({ job, deliveries: [delivery] }), [
+  assert.deepEqual(eventTexts({ job, deliveries: [delivery] }), [
     ['accepted', 0, 0, 'accepted with an input of 2 bytes'],
     ['finished', 200, 200, 'FAILED'],
     ['webhook', 210, 225, 'try 1 of the webhook about FAILED got no answer: ECONNREFUSED'],
@@ -158,12 +158,12 @@ test('a retried job shows its first end by its webhook, and each try of that', (
 test('the exception of a Python handler ends a story with its type and message', () => {
   const error = JSON.stringify({ error_type: "<class 'ValueError'>", error_message: 'bad 7', error_traceback: 'at x' })
   const job = aJob({ ...RAN, status: 'FAILED', error, expiresAtMs: null, chunks: null })
-  assert.equal(told({ job }).at(-1)?.at(-1), 'FAILED: ValueError: bad 7')
+  assert.equal(eventTexts({ job }).at(-1)?.at(-1), 'FAILED: ValueError: bad 7')
 })
 
 test('a request of a batch is queued later than it was accepted; a job without a worker ends while it waits', () => {
   const job = aJob({ status: 'CANCELLED', queuedAtMs: T0 + 70, finishedAtMs: T0 + 90, expiresAtMs: null })
-  assert.deepEqual(told({ job: { ...job, lowPriority: true } }), [
+  assert.deepEqual(eventTexts({ job: { ...job, lowPriority: true } }), [
     ['accepted', 0, 0, 'accepted with an input of 2 bytes, with low priority: it starts no worker'],
     ['queued', 70, 70, 'queued'],
     ['waited', 70, 90, 'waited for a worker'],
@@ -174,13 +174,16 @@ test('a request of a batch is queued later than it was accepted; a job without a
 test('a late result of the last holder counts, although the job waited again', () => {
   const notes = [{ atMs: T0 + 50, workerId: W1, text: lossNote(1, 'it was silent') }]
   const job = aJob({ ...RAN, startedAtMs: null, lostAttempts: 1, outputBytes: 4, expiresAtMs: null, notes })
-  assert.deepEqual(told({ job }).at(-1)?.at(-1), 'COMPLETED with an output of 4 bytes, by a late result of worker w1')
+  assert.deepEqual(
+    eventTexts({ job }).at(-1)?.at(-1),
+    'COMPLETED with an output of 4 bytes, by a late result of worker w1',
+  )
 })
 
 test('notes are read as they were written, and ids of jobs have their time', () => {
   assert.deepEqual(noteKind(lossNote(2, 'x')), { kind: 'lost', attempt: 2 })
   assert.deepEqual(noteKind(retryNote(3, 'TIMED_OUT', null)), { kind: 'retried', attempt: 3 })
   assert.deepEqual(noteKind('a chunk of 9 bytes was not kept'), { kind: 'other', attempt: null })
-  assert.equal(timeOfId(`sync-${timeOrderedUuid(RANDOM, T0)}-u1`), T0)
-  assert.equal(timeOfId(`${RANDOM}-u1`), null)
+  assert.equal(timeFromId(`sync-${timeOrderedUuid(RANDOM, T0)}-u1`), T0)
+  assert.equal(timeFromId(`${RANDOM}-u1`), null)
 })

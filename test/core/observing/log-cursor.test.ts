@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { WorkerId } from '../../../src/core/ids.ts'
 import { parseInstant } from '../../../src/core/instants.ts'
-import { eventId, eventIdOfMany, readEventId } from '../../../src/core/observing/log-cursor.ts'
+import { eventId, eventIdFromPlaces, readEventId } from '../../../src/core/observing/log-cursor.ts'
 
 const MS = Date.UTC(2026, 5, 1, 12, 5, 4)
 
@@ -19,10 +19,10 @@ test('the id of an event about several workers says how far each was read', () =
     ['a' as WorkerId, { position: 0, historyRead: 1 }],
     ['b2' as WorkerId, { position: 70, historyRead: 0 }],
   ])
-  const id = eventIdOfMany(MS, places)
+  const id = eventIdFromPlaces(MS, places)
   assert.equal(id, '2026-06-01T12:05:04.000Z/a.1,b2.7000')
   assert.deepEqual(readEventId(id), { kind: 'places', places })
-  assert.deepEqual(readEventId(eventIdOfMany(MS, new Map())), { kind: 'places', places: new Map() })
+  assert.deepEqual(readEventId(eventIdFromPlaces(MS, new Map())), { kind: 'places', places: new Map() })
 })
 
 test('an instant alone is an id, and anything else is not', () => {

@@ -4,8 +4,8 @@ import fc from 'fast-check'
 import {
   addBucket,
   bucketText,
+  countedTimes,
   countGpu,
-  countOf,
   countTime,
   countWorkers,
   emptyBucket,
@@ -13,7 +13,7 @@ import {
   percentile,
   readBucket,
 } from '../../../src/core/observing/metric-bucket.ts'
-import { MAX_INTERVALS, metricRange, pointsOf } from '../../../src/core/observing/metric-series.ts'
+import { MAX_INTERVALS, metricRange, pointsFromBuckets } from '../../../src/core/observing/metric-series.ts'
 
 const aBucket: fc.Arbitrary<MetricBucket> = fc
   .record({
@@ -56,7 +56,7 @@ test('the sum of two buckets is that of their parts in any order', () => {
       for (const part of [a, b]) addBucket(first, part)
       for (const part of [b, a]) addBucket(second, part)
       assert.deepEqual(first, second)
-      assert.equal(countOf(first.times.delay), countOf(a.times.delay) + countOf(b.times.delay))
+      assert.equal(countedTimes(first.times.delay), countedTimes(a.times.delay) + countedTimes(b.times.delay))
     }),
   )
 })
@@ -84,7 +84,7 @@ test('hours add up to days, and empty intervals are left out', () => {
     bucket.results.completed = 1
     return { atMs: hour * 3_600_000, bucket }
   })
-  const days = pointsOf(hours, '1d')
+  const days = pointsFromBuckets(hours, '1d')
   assert.deepEqual(
     days.map(({ atMs, bucket }) => [atMs, bucket.results.completed]),
     [

@@ -2,15 +2,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
+  addResults,
   oneResult,
   RECENT_MINUTES,
   type ResultCounts,
-  rateOf,
-  sumOf,
+  requestRate,
 } from '../../../src/core/observing/recent-results.ts'
 
 const MINUTE_MS = 60_000
-const ofCompleted = (ended: number): ResultCounts => ({ ended, failed: 0, cancelled: 0 })
+const ofCompleted = (ended: number): ResultCounts => ({ ended, failed: 0, canceled: 0 })
 
 /** The last hour, with what ended so many minutes ago. */
 function hour(ago: Readonly<Record<number, ResultCounts>>): (ResultCounts | undefined)[] {
@@ -18,21 +18,21 @@ function hour(ago: Readonly<Record<number, ResultCounts>>): (ResultCounts | unde
 }
 
 test('nothing is no rate and no share', () => {
-  const { perMinute, errorShare, points } = rateOf(hour({}), 0)
+  const { perMinute, errorShare, points } = requestRate(hour({}), 0)
   assert.deepEqual([perMinute, errorShare, points], [0, null, Array.from({ length: 30 }, () => 0)])
 })
 
 test('the rate is that of the last five minutes, of which the last is not over', () => {
   const minutes = hour({ 0: ofCompleted(2), 4: ofCompleted(7), 5: ofCompleted(100) })
-  assert.equal(rateOf(minutes, 10 * MINUTE_MS).perMinute, 2.25)
-  assert.equal(rateOf(minutes, 10.5 * MINUTE_MS).perMinute, 2)
-  assert.deepEqual(rateOf(minutes, 0).points.slice(-3), [100 + 7, 0, 2])
+  assert.equal(requestRate(minutes, 10 * MINUTE_MS).perMinute, 2.25)
+  assert.equal(requestRate(minutes, 10.5 * MINUTE_MS).perMinute, 2)
+  assert.deepEqual(requestRate(minutes, 0).points.slice(-3), [100 + 7, 0, 2])
 })
 
 test('cancelled requests count, and are neither errors nor successes', () => {
   const results = (['completed', 'failed', 'timedOut', 'expired', 'cancelled'] as const).map(oneResult)
-  const counts = results.reduce(sumOf)
-  assert.deepEqual(counts, { ended: 5, failed: 3, cancelled: 1 })
-  assert.equal(rateOf(hour({ 30: counts }), 0).errorShare, 0.75)
-  assert.equal(rateOf(hour({ 0: oneResult('cancelled') }), 0).errorShare, null)
+  const counts = results.reduce(addResults)
+  assert.deepEqual(counts, { ended: 5, failed: 3, canceled: 1 })
+  assert.equal(requestRate(hour({ 30: counts }), 0).errorShare, 0.75)
+  assert.equal(requestRate(hour({ 0: oneResult('cancelled') }), 0).errorShare, null)
 })

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import type { WorkerId } from '../../../src/core/ids.ts'
 import { countWorkers, isReady, shownWorkers, WORKER_STATUSES } from '../../../src/core/observing/worker-status.ts'
-import { endOf, exitText, type WorkerLoad } from '../../../src/core/workers/worker.ts'
+import { exitText, storedExit, type WorkerLoad } from '../../../src/core/workers/worker.ts'
 import type { ObservedExit } from '../../../src/core/workers/worker-exit.ts'
 import type { WorkerProblem } from '../../../src/core/workers/worker-problem.ts'
 import { anExit, aQueued, aSnapshot, NOW } from '../../support/snapshots.ts'
@@ -74,8 +74,8 @@ test('a possible cause of the end of a worker is given where it failed before it
   const observed = { code: 1, signal: null, cause: { kind: 'ended' } } as const
   const taken = 'port 8001, which its variable VLLM_PORT names, is in use by another worker'
   const fresh = { problem: null, stopReason: null, readyAtMs: null, jobsFinished: 0, serves: null }
-  const told = (worker: Parameters<typeof endOf>[0] & Parameters<typeof exitText>[0], exit: ObservedExit) =>
-    exitText(worker, endOf(worker, exit))
+  const told = (worker: Parameters<typeof storedExit>[0] & Parameters<typeof exitText>[0], exit: ObservedExit) =>
+    exitText(worker, storedExit(worker, exit))
   assert.equal(told(fresh, { ...observed, suspicion }), `exited with code 1; ${taken}`)
   assert.equal(told(fresh, observed), 'exited with code 1')
   assert.equal(

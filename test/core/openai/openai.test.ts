@@ -6,7 +6,7 @@ import { readChunk } from '../../../src/core/jobs/chunk.ts'
 import type { Job } from '../../../src/core/jobs/job.ts'
 import { readPythonLiteral } from '../../../src/core/json/python-literal.ts'
 import { openAiAnswer, openAiRefusal, readOpenAiCall, workerErrorAnswer } from '../../../src/core/openai/openai.ts'
-import { EventWriter, isJson, itemsOfChunks, PieceReader } from '../../../src/core/openai/openai-stream.ts'
+import { EventWriter, isJson, itemsFromChunks, PieceReader } from '../../../src/core/openai/openai-stream.ts'
 
 const job = (fields: Partial<Job>) => fields as Job
 const completed = (output: string | null) => openAiAnswer(job({ status: 'COMPLETED' }), output)
@@ -140,7 +140,7 @@ test('Python literals are read as Python means them', () => {
 function repr(value: unknown): string {
   if (value === null) return 'None'
   if (typeof value === 'boolean') return value ? 'True' : 'False'
-  if (typeof value === 'string') return reprOfString(value)
+  if (typeof value === 'string') return stringRepr(value)
   if (Array.isArray(value)) return `[${value.map(repr).join(', ')}]`
   if (typeof value !== 'object') return String(value)
   return `{${Object.entries(value)
@@ -148,7 +148,7 @@ function repr(value: unknown): string {
     .join(', ')}}`
 }
 
-function reprOfString(text: string): string {
+function stringRepr(text: string): string {
   const quote = text.includes("'") && !text.includes('"') ? '"' : "'"
   const inner = text.replaceAll(/[\\\p{Cc}]/gu, character => {
     const known = ({ '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' } as Record<string, string>)[character]
@@ -202,7 +202,7 @@ function events(outputs: readonly unknown[]): string {
   const reader = new PieceReader()
   const writer = new EventWriter()
   const chunks = outputs.flatMap(output => (readChunk(JSON.stringify({ output })) as { items: string[] }).items)
-  const pieces = itemsOfChunks(chunks).map(item => reader.take(item))
+  const pieces = itemsFromChunks(chunks).map(item => reader.take(item))
   const texts = pieces.map(piece => {
     if (piece === null) return ''
     if (piece.kind !== 'joined') return writer.write(piece)

@@ -86,8 +86,8 @@ const RAW = fc.record({
 })
 const SITUATIONS = RAW.map(situation)
 
-const keysOf = ({ gpus: all }: Placement) => all.map(gpuKey)
-const sumOf = (placements: readonly Placement[], of: (placement: Placement) => number | null) =>
+const gpuKeys = ({ gpus: all }: Placement) => all.map(gpuKey)
+const sumOver = (placements: readonly Placement[], of: (placement: Placement) => number | null) =>
   placements.reduce((sum, placement) => sum + (of(placement) ?? 0), 0)
 
 test('no GPU is given twice, or is unwell, excluded, of another pool or too old', () => {
@@ -97,7 +97,7 @@ test('no GPU is given twice, or is unwell, excluded, of another pool or too old'
       const keys = [
         ...input.occupants.flatMap(({ placement }) => placement ?? []),
         ...placed.map(p => p.placement),
-      ].flatMap(keysOf)
+      ].flatMap(gpuKeys)
       assert.equal(new Set(keys).size, keys.length)
       for (const { endpointId, placement } of placed) {
         const { compute } = input.tenants.find(({ id }) => id === endpointId)!
@@ -129,7 +129,7 @@ test('no more workers are placed than are wanted or than there is room for, and 
       if (limited.length === 0 || limited.length < placed.length) return
       const all = [...input.occupants.flatMap(({ placement }) => placement ?? []), ...placed.map(p => p.placement)]
       assert.ok(
-        sumOf(all, p => p.vcpus) <= input.parts.vcpus && sumOf(all, p => p.memoryMb) <= input.parts.memoryGb * 1024,
+        sumOver(all, p => p.vcpus) <= input.parts.vcpus && sumOver(all, p => p.memoryMb) <= input.parts.memoryGb * 1024,
       )
     }),
     OPTIONS,
@@ -140,14 +140,14 @@ test('a single demand is placed whenever there is a place for it', () => {
   fc.assert(
     fc.property(SITUATIONS, COMPUTE, (input, compute) => {
       const { placed, unplaced } = placeWorkers({ ...input, tenants: [aTenant('x', { compute })] })
-      const used = new Set(input.occupants.flatMap(({ placement }) => (placement === null ? [] : keysOf(placement))))
+      const used = new Set(input.occupants.flatMap(({ placement }) => (placement === null ? [] : gpuKeys(placement))))
       const fits = () => {
         if (compute.kind === 'cpu') {
           const taken = input.occupants.flatMap(({ placement }) => placement ?? [])
           return compute.configs.some(({ vcpuCount }) => {
             const vcpus = Math.min(vcpuCount, 8)
             const memoryMb = Math.min(vcpuCount * 2, 32) * 1024
-            return sumOf(taken, p => p.vcpus) + vcpus <= 8 && sumOf(taken, p => p.memoryMb) + memoryMb <= 32 * 1024
+            return sumOver(taken, p => p.vcpus) + vcpus <= 8 && sumOver(taken, p => p.memoryMb) + memoryMb <= 32 * 1024
           })
         }
         if (input.parts.gpus.length === 0) return true
@@ -323,12 +323,12 @@ test('no card gets two workers that are awake, and no worker gets a card that a 
       const { placed, woken, evictions, unwoken } = placeWorkers(placeInput({ parts, occupants, tenants }))
       const wokenIds = new Set(woken.map(({ workerId }) => workerId))
       const awake = occupants.filter(({ workerId, sleep }) => sleep !== 'asleep' || wokenIds.has(workerId))
-      const keys = [...awake.map(({ placement }) => placement!), ...placed.map(p => p.placement)].flatMap(keysOf)
+      const keys = [...awake.map(({ placement }) => placement!), ...placed.map(p => p.placement)].flatMap(gpuKeys)
       assert.equal(new Set(keys).size, keys.length)
       for (const { endpointId, placement } of placed) {
         const others = occupants.filter(({ owner }) => owner !== ownerOf(endpointId))
-        const bound = new Set(others.flatMap(worker => keysOf(worker.placement!)))
-        assert.ok(keysOf(placement).every(key => !bound.has(key)))
+        const bound = new Set(others.flatMap(worker => gpuKeys(worker.placement!)))
+        assert.ok(gpuKeys(placement).every(key => !bound.has(key)))
       }
       for (const { workerId, endpointId, for: by, sleeps } of evictions) {
         const victim = occupants.find(worker => worker.workerId === workerId)!

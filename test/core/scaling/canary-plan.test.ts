@@ -3,33 +3,33 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { keptConfiguration } from '../../../src/core/endpoints/release.ts'
-import { commandOf } from '../../../src/core/observing/action.ts'
+import { actionCommand } from '../../../src/core/observing/action.ts'
 import { explainEndpoint } from '../../../src/core/observing/explain.ts'
 import { withRollout } from '../../../src/core/observing/explain-rollout.ts'
 import { canaryViews } from '../../../src/core/scaling/canary-plan.ts'
 import { planWorkers } from '../../../src/core/scaling/plan.ts'
-import { plannedRelease, rolloutStateOf } from '../../../src/core/scaling/rollout.ts'
+import { findRolloutState, plannedRelease } from '../../../src/core/scaling/rollout.ts'
 import { takesJobs, type WorkerLoad } from '../../../src/core/workers/worker.ts'
-import { templateOf } from '../../contract/store-world.ts'
+import { makeTemplate } from '../../contract/store-world.ts'
 import { anEndpoint, anExit, aSnapshot, NOW } from '../../support/snapshots.ts'
 
 const working = {
   version: 1,
   configuration: keptConfiguration({
     endpoint: anEndpoint({ env: { GOOD: '1' } }),
-    template: templateOf('t' as never, { image: 'good' }),
+    template: makeTemplate('t' as never, { image: 'good' }),
   }),
 }
 const scaler = { type: 'REQUEST_COUNT', requestCount: 1 } as const
 type Fields = Parameters<typeof aSnapshot>[0]
 
-function snapshotOf(percent: number, fields: Fields) {
+function canarySnapshot(percent: number, fields: Fields) {
   const rollout = { wasReady: false, crashes: 0, working, canary: percent, stop: null, ...fields.rollout }
   return aSnapshot({ ...fields, rollout, endpoint: { version: 2, scaler, workersMax: 20, ...fields.endpoint } })
 }
 
 function plans(percent: number, fields: Fields) {
-  const views = canaryViews(plannedRelease(snapshotOf(percent, fields), null), NOW)!
+  const views = canaryViews(plannedRelease(canarySnapshot(percent, fields), null), NOW)!
   return { base: planWorkers(views.base, NOW), canary: planWorkers(views.canary, NOW) }
 }
 
@@ -85,17 +85,17 @@ test('crashes of a canary do not hold back its base, and three of them end it', 
   const fields = { queue: { queued: 2, inProgress: 1 }, workers: [busy], exits: [crash] }
   assert.deepEqual(starts(10, fields), { base: 2, canary: 0 })
   const crashed = (crashes: number) =>
-    snapshotOf(10, { ...fields, rollout: { wasReady: false, crashes, working, canary: 10, stop: null } })
-  assert.equal(rolloutStateOf(crashed(2), null), 'CANARY')
-  assert.equal(rolloutStateOf(crashed(3), null), 'STOPPED')
+    canarySnapshot(10, { ...fields, rollout: { wasReady: false, crashes, working, canary: 10, stop: null } })
+  assert.equal(findRolloutState(crashed(2), null), 'CANARY')
+  assert.equal(findRolloutState(crashed(3), null), 'STOPPED')
   assert.equal(plannedRelease(crashed(3), null).canary, null)
 })
 
 test('why names the canary, its share and both ways on', () => {
-  const snapshot = snapshotOf(10, { queue: { inProgress: 2 }, workers: [busy, own] })
+  const snapshot = canarySnapshot(10, { queue: { inProgress: 2 }, workers: [busy, own] })
   const { notes } = withRollout(explainEndpoint(snapshot, { nowMs: NOW } as never), snapshot, null)
   const note = notes.find(({ text }) => text === 'release 2 is a canary with 10 % of the workers, 1 of 2 now')
-  const commands = note?.actions.map(action => commandOf(action, snapshot.endpoint.id))
+  const commands = note?.actions.map(action => actionCommand(action, snapshot.endpoint.id))
   assert.match(`${commands}`, /^runyard endpoints promote \S+ 2,runyard endpoints rollback \S+ 1$/)
 })
 

@@ -96,7 +96,7 @@ test('a load-balancing endpoint thaws the worker that a request insists on', () 
   assert.deepEqual([thaw.map(({ id }) => id), start], [['w2'], 0])
 })
 
-const aWorkerOf = fc.record({
+const aWorker = fc.record({
   state: fc.constantFrom('STARTING', 'READY', 'FROZEN', 'FROZEN', 'DRAINING', 'STOPPING'),
   version: fc.constantFrom(1, 2),
   held: fc.nat(2),
@@ -110,7 +110,7 @@ const aSituation: fc.Arbitrary<EndpointSnapshot> = fc
     workersMin: fc.nat(3),
     workersMax: fc.nat(6),
     queued: fc.nat(8),
-    workers: fc.array(aWorkerOf, { maxLength: 7 }),
+    workers: fc.array(aWorker, { maxLength: 7 }),
   })
   .map(({ flashboot, type, workersMin, workersMax, queued, workers }) => {
     const isServing = type === 'LOAD_BALANCER'

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import type { WorkerId } from '../../../src/core/ids.ts'
 import { earliest, planWorkers, type WorkerPlan } from '../../../src/core/scaling/plan.ts'
-import { backoffOf, type EndpointSnapshot } from '../../../src/core/scaling/scale.ts'
+import { currentBackoff, type EndpointSnapshot } from '../../../src/core/scaling/scale.ts'
 import { takesJobs, type WorkerLoad } from '../../../src/core/workers/worker.ts'
 import { anExit, aSnapshot, aWorker, NOW } from '../../support/snapshots.ts'
 
@@ -167,7 +167,7 @@ test('no plan starts a worker above the maximum, beyond the room, or during a ba
       assert.ok(Number.isInteger(start) && start >= 0)
       if (start === 0) return
       assert.ok(snapshot.workers.length + start <= snapshot.endpoint.workersMax)
-      assert.ok(backoffOf(snapshot).untilMs <= NOW)
+      assert.ok(currentBackoff(snapshot).untilMs <= NOW)
     }),
   )
 })

@@ -5,11 +5,11 @@ import fc from 'fast-check'
 import type { ResultCount } from '../../../src/core/endpoints/rollout-facts.ts'
 import {
   isClearlyWorse,
+  judgeRelease,
   leastFailureRate,
   MIN_JUDGED_RESULTS,
   TRIAL_MS,
   TRIAL_RESULTS,
-  verdictOf,
 } from '../../../src/core/scaling/rollout-judge.ts'
 
 const of = (failed: number, ended: number): ResultCount => ({ failed, ended })
@@ -138,12 +138,12 @@ test('a release that fails a third of its jobs is found within its trial, where 
 
 test('a release is judged until it has results enough to be good, or is a week old', () => {
   const trial = { results: of(0, 199), readyAtMs: 0, good: of(0, 200) }
-  assert.equal(verdictOf(trial, TRIAL_MS - 1), 'open')
-  assert.equal(verdictOf(trial, TRIAL_MS), 'over')
-  assert.equal(verdictOf({ ...trial, results: of(0, 200) }, 1), 'over')
-  assert.equal(verdictOf({ ...trial, results: of(20, 20) }, 1), 'stop')
-  assert.equal(verdictOf({ ...trial, results: of(20, 20) }, TRIAL_MS), 'over')
-  assert.equal(verdictOf({ ...trial, results: of(150, 500) }, 1), 'stop', 'many results may come at once')
-  assert.equal(verdictOf({ ...trial, results: of(20, 20), good: null }, 1), 'open')
-  assert.equal(verdictOf({ ...trial, results: of(MIN_JUDGED_RESULTS, 200), good: null }, 1), 'over')
+  assert.equal(judgeRelease(trial, TRIAL_MS - 1), 'open')
+  assert.equal(judgeRelease(trial, TRIAL_MS), 'over')
+  assert.equal(judgeRelease({ ...trial, results: of(0, 200) }, 1), 'over')
+  assert.equal(judgeRelease({ ...trial, results: of(20, 20) }, 1), 'stop')
+  assert.equal(judgeRelease({ ...trial, results: of(20, 20) }, TRIAL_MS), 'over')
+  assert.equal(judgeRelease({ ...trial, results: of(150, 500) }, 1), 'stop', 'many results may come at once')
+  assert.equal(judgeRelease({ ...trial, results: of(20, 20), good: null }, 1), 'open')
+  assert.equal(judgeRelease({ ...trial, results: of(MIN_JUDGED_RESULTS, 200), good: null }, 1), 'over')
 })

@@ -5,29 +5,29 @@ import fc from 'fast-check'
 import { keptConfiguration } from '../../../src/core/endpoints/release.ts'
 import type { WorkingRelease } from '../../../src/core/endpoints/rollout-facts.ts'
 import type { EndpointId } from '../../../src/core/ids.ts'
-import { commandOf } from '../../../src/core/observing/action.ts'
+import { actionCommand } from '../../../src/core/observing/action.ts'
 import { explainEndpoint } from '../../../src/core/observing/explain.ts'
 import { withRollout } from '../../../src/core/observing/explain-rollout.ts'
 import type { Explanation } from '../../../src/core/observing/explanation.ts'
 import { planWorkers } from '../../../src/core/scaling/plan.ts'
 import {
   countsAgainstRelease,
+  findRolloutState,
   MAX_ROLLOUT_CRASHES,
   plannedRelease,
   rolloutProblem,
-  rolloutStateOf,
 } from '../../../src/core/scaling/rollout.ts'
 import { PLATFORM_SURGE_MS, SURGE_MS } from '../../../src/core/scaling/rollout-room.ts'
 import type { EndpointSnapshot } from '../../../src/core/scaling/scale.ts'
 import { takesJobs, type WorkerLoad } from '../../../src/core/workers/worker.ts'
-import { templateOf } from '../../contract/store-world.ts'
+import { makeTemplate } from '../../contract/store-world.ts'
 import { anEndpoint, anExit, aQueued, aSnapshot, NOW } from '../../support/snapshots.ts'
 
 const WORKING: WorkingRelease = {
   version: 1,
   configuration: keptConfiguration({
     endpoint: anEndpoint({ env: { GOOD: '1' } }),
-    template: templateOf('t' as never, { image: 'good' }),
+    template: makeTemplate('t' as never, { image: 'good' }),
   }),
 }
 const rollout = { wasReady: false, crashes: 0, working: WORKING, canary: null, stop: null }
@@ -105,21 +105,21 @@ test('on a platform without room the old worker makes room after a longer moment
 
 test('three crashes stop the rollout, unless a worker has been ready or there is nothing to fall back to', () => {
   const state = (fields: Partial<typeof rollout>, endpoint = {}) =>
-    rolloutStateOf(rolling({ endpoint, workers: [busy], rollout: { ...rollout, ...fields } }), null)
+    findRolloutState(rolling({ endpoint, workers: [busy], rollout: { ...rollout, ...fields } }), null)
   assert.equal(state({ crashes: MAX_ROLLOUT_CRASHES - 1 }), 'IN_PROGRESS')
   assert.equal(state({ crashes: MAX_ROLLOUT_CRASHES }), 'STOPPED')
   assert.equal(state({ crashes: 9, wasReady: true }), 'IN_PROGRESS')
   assert.equal(state({ crashes: 9, working: null as never }), 'IN_PROGRESS')
   assert.equal(state({ crashes: 9 }, { type: 'LOAD_BALANCER' }), 'IN_PROGRESS')
-  assert.equal(rolloutStateOf(rolling({ workers: [{ version: 2 }] }), null), 'COMPLETE')
+  assert.equal(findRolloutState(rolling({ workers: [{ version: 2 }] }), null), 'COMPLETE')
 })
 
 test('a release that cannot be started at all is stopped while that is so, but not for an engine that is away', () => {
   const snapshot = rolling({ workers: [busy] })
-  assert.equal(rolloutStateOf(snapshot, { kind: 'secrets_missing', names: ['a'] }), 'STOPPED')
+  assert.equal(findRolloutState(snapshot, { kind: 'secrets_missing', names: ['a'] }), 'STOPPED')
   assert.match(rolloutProblem(snapshot, { kind: 'secrets_missing', names: ['a'] })!, /no worker of it can be started/)
   const absence = { how: 'not_found', address: null, said: '' } as const
-  assert.equal(rolloutStateOf(snapshot, { kind: 'engine_away', absence } as never), 'IN_PROGRESS')
+  assert.equal(findRolloutState(snapshot, { kind: 'engine_away', absence } as never), 'IN_PROGRESS')
 })
 
 test('an end that nobody saw says nothing against a release, a crash does', () => {
@@ -163,7 +163,10 @@ test('why names the cause while the rollout is under way and when it has stopped
     stopped.summary,
     /^the rollout of release 2 has stopped: 3 workers of it crashed .*code 3; workers of release 1 go on/,
   )
-  assert.deepEqual(commandOf(stopped.actions[0]!, 'endpoint' as EndpointId), 'runyard endpoints rollback endpoint 1')
+  assert.deepEqual(
+    actionCommand(stopped.actions[0]!, 'endpoint' as EndpointId),
+    'runyard endpoints rollback endpoint 1',
+  )
   assert.deepEqual(stopped.facts, ["No module named 'torch'"])
   const full = said({
     rollout: { ...rollout, crashes: 3 },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Scaler } from '../../../src/core/endpoints/endpoint.ts'
-import { backoffOf, desiredWorkers, type EndpointSnapshot, idleWorkers } from '../../../src/core/scaling/scale.ts'
+import { currentBackoff, desiredWorkers, type EndpointSnapshot, idleWorkers } from '../../../src/core/scaling/scale.ts'
 import { crashBackoff, crashed, takesJobs, WORKER_STATES, type Worker } from '../../../src/core/workers/worker.ts'
 import { anExit, aSnapshot, aWorker, NOW } from '../../support/snapshots.ts'
 
@@ -437,12 +437,12 @@ for (const [what, exits, crashes, delayMs] of backoffs) {
     assert.equal(backoff.crashes, crashes)
     assert.equal(backoff.untilMs, delayMs === null ? 0 : NOW + delayMs)
     assert.equal(backoff.last, crashes === 0 ? null : exits[0])
-    assert.deepEqual(backoffOf(aSnapshot({ exits })), backoff)
+    assert.deepEqual(currentBackoff(aSnapshot({ exits })), backoff)
   })
 }
 
 test('if another worker of the version finished jobs, crashes before the first job do not delay new ones for long', () => {
   const exits = crashes(9)
-  assert.equal(backoffOf(aSnapshot({ exits, workers: [{ jobsFinished: 3 }] })).untilMs, NOW + 8_000)
-  assert.equal(backoffOf(aSnapshot({ exits, workers: [{ jobsFinished: 0 }] })).untilMs, NOW + 256_000)
+  assert.equal(currentBackoff(aSnapshot({ exits, workers: [{ jobsFinished: 3 }] })).untilMs, NOW + 8_000)
+  assert.equal(currentBackoff(aSnapshot({ exits, workers: [{ jobsFinished: 0 }] })).untilMs, NOW + 256_000)
 })

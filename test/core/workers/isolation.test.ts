@@ -1,7 +1,7 @@
 /** Texts for people about workers that are not kept apart. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ofCage, ofStrays } from '../../../src/core/observing/diagnosis.ts'
+import { checkCage, checkStrays } from '../../../src/core/observing/diagnosis.ts'
 import { strayText, uncagedText } from '../../../src/core/workers/isolation.ts'
 
 test('a start without cages says why, what a worker can read then, and what helps', () => {
@@ -16,8 +16,8 @@ test('a start without cages says why, what a worker can read then, and what help
 
 test('the doctor says whether workers run in cages, by what the setting wants and this machine can', () => {
   const lack = { problem: 'cages need Linux', action: 'run workers in containers' }
-  const found = (...of: Parameters<typeof ofCage>) => {
-    const { state, message, action } = ofCage(...of)
+  const found = (...of: Parameters<typeof checkCage>) => {
+    const { state, message, action } = checkCage(...of)
     return [state, message, action ?? null].join(' | ')
   }
   assert.equal(found('auto', null, 'with limits'), 'ok | workers that are processes run in cages, with limits | ')
@@ -31,6 +31,11 @@ test('a machine on which processes can outlive their workers says so, at the sta
   const problem =
     'a process that leaves the session, the parents and the variables of its worker outlives it: prlimit is missing'
   assert.equal(strayText(lack), `Without a mark ${problem}. To change that, install util-linux`)
-  assert.deepEqual(ofStrays(lack), { check: 'strays', state: 'warn', message: problem, action: 'install util-linux' })
-  assert.equal(ofStrays(null).state, 'ok')
+  assert.deepEqual(checkStrays(lack), {
+    check: 'strays',
+    state: 'warn',
+    message: problem,
+    action: 'install util-linux',
+  })
+  assert.equal(checkStrays(null).state, 'ok')
 })

@@ -4,13 +4,13 @@ import { AppError } from '../../../src/core/errors.ts'
 import { explainEndpoint } from '../../../src/core/observing/explain.ts'
 import {
   type StartFailure,
-  startFailureOf,
+  startFailureFromError,
   startFailureText,
   startRemedy,
   WorkerStartError,
 } from '../../../src/core/workers/start-failure.ts'
 import type { ObservedExit } from '../../../src/core/workers/worker-exit.ts'
-import { crashCauseOf, remedyForExit } from '../../../src/core/workers/worker-failure.ts'
+import { findCrashCause, remedyForExit } from '../../../src/core/workers/worker-failure.ts'
 import { anExit, aSnapshot, NOW } from '../../support/snapshots.ts'
 
 type Kind = StartFailure['kind']
@@ -187,22 +187,25 @@ test('the message of a failure does not change its effect, before a start and af
 
 test('what was wrong with a worker is known by its kind, whatever the worker says', () => {
   const check = { kind: 'check_failed', check: MISLEADING, reason: MISLEADING } as const
-  assert.equal(crashCauseOf(anExit({ problem: check })), 'fitness_failed')
+  assert.equal(findCrashCause(anExit({ problem: check })), 'fitness_failed')
   const health = { kind: 'health_status', status: 500, path: '/?it answers 404 at' } as const
   const ill = anExit({ problem: { kind: 'unhealthy', forS: 60, health } })
-  assert.equal(crashCauseOf(ill), 'crash_loop')
+  assert.equal(findCrashCause(ill), 'crash_loop')
   assert.match(remedyForExit(ill.exit!, ill.problem).advice, /must answer 200 when it is healthy/)
   const memory = anExit({}, { cause: { kind: 'out_of_memory', limitMb: null } })
-  assert.deepEqual([crashCauseOf(memory), crashCauseOf(anExit())], ['out_of_memory', 'crash_loop'])
+  assert.deepEqual([findCrashCause(memory), findCrashCause(anExit())], ['out_of_memory', 'crash_loop'])
 })
 
 test('the reason of a start error is kept, and any other error keeps its message', () => {
   const failure = { kind: 'volume_missing', volume: 'v1' } as const
   const error = new WorkerStartError(failure)
-  assert.deepEqual([startFailureOf(error), error.code, error.message], [failure, 'invalid', startFailureText(failure)])
-  assert.deepEqual(startFailureOf(new AppError('not_found', 'registry r not found')), {
+  assert.deepEqual(
+    [startFailureFromError(error), error.code, error.message],
+    [failure, 'invalid', startFailureText(failure)],
+  )
+  assert.deepEqual(startFailureFromError(new AppError('not_found', 'registry r not found')), {
     kind: 'other',
     problem: 'registry r not found',
   })
-  assert.match(startFailureText(startFailureOf(new Error('secret'))), /^an internal error occurred/)
+  assert.match(startFailureText(startFailureFromError(new Error('secret'))), /^an internal error occurred/)
 })

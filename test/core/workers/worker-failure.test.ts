@@ -4,12 +4,12 @@ import type { WorkerId } from '../../../src/core/ids.ts'
 import {
   type PullProblem,
   type StartFailure,
-  startFailureOf,
+  startFailureFromError,
   startFailureText,
   startRemedy,
 } from '../../../src/core/workers/start-failure.ts'
 import type { WorkerExit } from '../../../src/core/workers/worker-exit.ts'
-import { type CrashCause, crashCauseOf, remedyForExit } from '../../../src/core/workers/worker-failure.ts'
+import { type CrashCause, findCrashCause, remedyForExit } from '../../../src/core/workers/worker-failure.ts'
 import type { WorkerProblem } from '../../../src/core/workers/worker-problem.ts'
 import { EngineError, engineError, RefusedCall, startRefusal } from '../../../src/drivers/docker/engine/engine-error.ts'
 import { type ContainerEnd, containerExit } from '../../../src/drivers/docker/exit-cause.ts'
@@ -173,7 +173,7 @@ test('output that was made to be slow to read does not hold the server up', () =
 
 /** Failure for an engine's refusal. */
 function refused(said: string): StartFailure {
-  return startFailureOf(startRefusal(new EngineError(said, 500, false)))
+  return startFailureFromError(startRefusal(new EngineError(said, 500, false)))
 }
 
 /** Failures, and texts of engines and registries. */
@@ -247,7 +247,7 @@ for (const [given, cause, advice] of starts) {
     assert.match(found.advice, advice)
     const ended = { code: null, signal: null, cause: { kind: 'not_started', failure } } as const
     const never = anExit({ startedAtMs: null, readyAtMs: null }, ended)
-    assert.equal(crashCauseOf(never), cause)
+    assert.equal(findCrashCause(never), cause)
     assert.equal(remedyForExit(never.exit!, null).advice, found.advice)
   })
 }
@@ -273,7 +273,7 @@ test('the message of a refused call is one line', () => {
 
 test('what the driver of containers says of a start is understood', () => {
   for (const [thrown, cause, advice] of refusals) {
-    const failure = startFailureOf(startRefusal(thrown))
+    const failure = startFailureFromError(startRefusal(thrown))
     const found = startRemedy(failure)
     assert.equal(found.cause, cause, failure.kind)
     assert.match(found.advice, advice, failure.kind)
@@ -359,12 +359,12 @@ const containerEnds: [what: string, end: Partial<ContainerEnd>, cause: CrashCaus
 for (const [what, end, cause, advice] of containerEnds) {
   test(`after ${what} of a container the cause is ${cause}, with advice`, () => {
     const ended = anExit({}, { ...containerExit({ ...ENDED, ...end }), lastLines: [] })
-    assert.equal(crashCauseOf(ended), cause, String(ended.exit?.cause.kind))
+    assert.equal(findCrashCause(ended), cause, String(ended.exit?.cause.kind))
     assert.match(remedyForExit(ended.exit!, null).advice, advice)
   })
 }
 
 test('a worker whose start was not recorded since the server ended just then has not failed to start', () => {
   const gone = anExit({ startedAtMs: null }, { code: null, cause: { kind: 'unseen', when: 'server_away' } })
-  assert.equal(crashCauseOf(gone), 'crash_loop')
+  assert.equal(findCrashCause(gone), 'crash_loop')
 })

@@ -15,7 +15,7 @@ import {
   WEDGED_MS,
   type WorkerActivity,
 } from '../../../src/core/workers/worker-liveness.ts'
-import { omissionOf, pingsWhileItWorks, reportsHeldJobs } from '../../../src/core/workers/worker-sdk.ts'
+import { omissionMeaning, pingsWhileItWorks, reportsHeldJobs } from '../../../src/core/workers/worker-sdk.ts'
 
 const python = (version: string) => `RunPod-Python-SDK/${version} (Linux; x86_64) Language/Python 3.11.2`
 const OURS = 'Runyard-Worker-SDK/0.1.0 (linux; x64) Language/Node 26.10.0'
@@ -37,7 +37,7 @@ test('what may be concluded from the words of a worker depends on its SDK', () =
     [null, false, false, 'lost_when_idle'],
   ]
   for (const [sdk, ...expected] of rows) {
-    assert.deepEqual([reportsHeldJobs(sdk), pingsWhileItWorks(sdk), omissionOf(sdk)], expected, String(sdk))
+    assert.deepEqual([reportsHeldJobs(sdk), pingsWhileItWorks(sdk), omissionMeaning(sdk)], expected, String(sdk))
   }
 })
 

@@ -3,12 +3,12 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import {
   COLD_START_PHASES,
-  coldStartOf,
-  phaseOf,
-  queuedTimeLineOf,
+  coldStartTimes,
+  presentPhase,
+  queuedWorkerTimeLine,
   type TimedQueuedWorker,
   type TimedWorker,
-  timeLineOf,
+  workerTimeLine,
 } from '../../../src/core/workers/worker-phase.ts'
 import { aWorker, NOW } from '../../support/snapshots.ts'
 
@@ -45,12 +45,12 @@ const lives: [what: string, fields: Partial<TimedWorker>, phase: string, sinceMs
 
 for (const [what, fields, phase, sinceMs] of lives) {
   test(`the phase of a worker that ${what} is ${phase}`, () => {
-    assert.deepEqual(phaseOf(worker(fields)), { phase, sinceMs })
+    assert.deepEqual(presentPhase(worker(fields)), { phase, sinceMs })
   })
 }
 
 test('the time line of a worker that has ended has the duration of each phase', () => {
-  const steps = timeLineOf(worker({ ...STOPPING, state: 'EXITED', exitedAtMs: NOW + 700 }), NOW + 9_999)
+  const steps = workerTimeLine(worker({ ...STOPPING, state: 'EXITED', exitedAtMs: NOW + 700 }), NOW + 9_999)
   assert.deepEqual(
     steps.map(({ phase, startedAtMs, ms }) => [phase, startedAtMs - NOW, ms]),
     [
@@ -71,7 +71,7 @@ test('the time line of a worker that has ended has the duration of each phase', 
 })
 
 test('the time in which a worker was frozen is a step of its own', () => {
-  const steps = timeLineOf(worker({ ...THAWED, state: 'READY' }), NOW + 500).slice(-3)
+  const steps = workerTimeLine(worker({ ...THAWED, state: 'READY' }), NOW + 500).slice(-3)
   assert.deepEqual(
     steps.map(({ phase, ms }) => [phase, ms]),
     [
@@ -83,7 +83,7 @@ test('the time in which a worker was frozen is a step of its own', () => {
 })
 
 test('the last step of a worker that has not ended has no end, and steps without duration are left out', () => {
-  const steps = timeLineOf(worker({ placedAtMs: NOW, startedAtMs: NOW + 5 }), NOW + 25)
+  const steps = workerTimeLine(worker({ placedAtMs: NOW, startedAtMs: NOW + 5 }), NOW + 25)
   assert.deepEqual(
     steps.map(({ phase, ms }) => [phase, ms]),
     [
@@ -95,14 +95,14 @@ test('the last step of a worker that has not ended has no end, and steps without
 
 test('a worker that asked for a job before its start was recorded has been ready since then', () => {
   const quick = worker({ ...READY, startedAtMs: NOW + 405 })
-  assert.deepEqual(phaseOf(quick), { phase: 'ready', sinceMs: NOW + 400 })
-  assert.equal(coldStartOf(quick)?.initializing, 0)
+  assert.deepEqual(presentPhase(quick), { phase: 'ready', sinceMs: NOW + 400 })
+  assert.equal(coldStartTimes(quick)?.initializing, 0)
 })
 
 test('a worker without a place waits, for its models and for room', () => {
   const queued = { queuedAtMs: NOW, downloadStartedAtMs: NOW, downloadEndedAtMs: null }
   const phases = (fields: Partial<TimedQueuedWorker>) =>
-    queuedTimeLineOf({ ...queued, ...fields }, NOW + 100).map(({ phase, ms }) => [phase, ms])
+    queuedWorkerTimeLine({ ...queued, ...fields }, NOW + 100).map(({ phase, ms }) => [phase, ms])
   assert.deepEqual(phases({ downloadStartedAtMs: null }), [['queued', 100]])
   assert.deepEqual(phases({}), [['downloading', 100]])
   assert.deepEqual(phases({ downloadStartedAtMs: NOW + 10, downloadEndedAtMs: NOW + 40 }), [
@@ -113,7 +113,7 @@ test('a worker without a place waits, for its models and for room', () => {
 })
 
 test('the phases of a cold start are known once the worker asks for a job', () => {
-  assert.deepEqual(coldStartOf(worker(READY)), {
+  assert.deepEqual(coldStartTimes(worker(READY)), {
     queued: 10,
     downloading: 0,
     pulling: 100,
@@ -121,8 +121,11 @@ test('the phases of a cold start are known once the worker asks for a job', () =
     initializing: 250,
   })
   const downloaded = { ...READY, downloadStartedAtMs: NOW + 1, downloadEndedAtMs: NOW + 7 }
-  assert.deepEqual([coldStartOf(worker(downloaded))?.queued, coldStartOf(worker(downloaded))?.downloading], [4, 6])
-  assert.equal(coldStartOf(worker(STARTED)), null)
+  assert.deepEqual(
+    [coldStartTimes(worker(downloaded))?.queued, coldStartTimes(worker(downloaded))?.downloading],
+    [4, 6],
+  )
+  assert.equal(coldStartTimes(worker(STARTED)), null)
 })
 
 const instant = fc.integer({ min: -1_000, max: 10_000 }).map(ms => NOW + ms)
@@ -148,13 +151,13 @@ test('whatever instants are known, the steps follow each other without gaps, and
   fc.assert(
     fc.property(anyWorker, timed => {
       const nowMs = NOW + 20_000
-      const steps = timeLineOf(timed, nowMs)
+      const steps = workerTimeLine(timed, nowMs)
       for (const [index, step] of steps.entries()) {
         const next = steps[index + 1]
         assert.ok(step.ms >= 0)
         if (next !== undefined) assert.equal(step.startedAtMs + step.ms, next.startedAtMs)
       }
-      const now = phaseOf(timed)
+      const now = presentPhase(timed)
       if (timed.exitedAtMs === null) {
         assert.deepEqual([steps.at(-1)?.phase, steps.at(-1)?.startedAtMs], [now.phase, now.sinceMs])
         assert.equal(steps.at(-1)!.startedAtMs + steps.at(-1)!.ms, nowMs)
@@ -162,7 +165,7 @@ test('whatever instants are known, the steps follow each other without gaps, and
         assert.deepEqual(now, { phase: 'exited', sinceMs: timed.exitedAtMs })
         if (steps.length > 0) assert.equal(steps.at(-1)!.startedAtMs + steps.at(-1)!.ms, timed.exitedAtMs)
       }
-      const cold = coldStartOf(timed)
+      const cold = coldStartTimes(timed)
       assert.equal(cold === null, timed.readyAtMs === null)
       for (const phase of COLD_START_PHASES) assert.ok((cold?.[phase] ?? 0) >= 0)
     }),

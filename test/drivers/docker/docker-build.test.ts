@@ -7,7 +7,7 @@ import { Readable } from 'node:stream'
 import { type TestContext, test } from 'node:test'
 import { AppError } from '../../../src/core/errors.ts'
 import type { EngineClient } from '../../../src/drivers/docker/engine/engine-client.ts'
-import { buildImage, contextOf } from '../../../src/drivers/docker/images/build.ts'
+import { buildContext, buildImage } from '../../../src/drivers/docker/images/build.ts'
 
 const BLOCK = 512
 
@@ -28,7 +28,7 @@ async function filesOf(
   added: Readonly<Record<string, Buffer>> = {},
 ): Promise<string[]> {
   const pieces: Buffer[] = []
-  for await (const piece of contextOf(folder, dockerfile, added)) pieces.push(piece as Buffer)
+  for await (const piece of buildContext(folder, dockerfile, added)) pieces.push(piece as Buffer)
   const archive = Buffer.concat(pieces)
   const names: string[] = []
   for (let at = 0; at < archive.length && archive[at] !== 0; ) {

@@ -9,7 +9,7 @@ import { startFailureText } from '../../../src/core/workers/start-failure.ts'
 import { observedExitText } from '../../../src/core/workers/worker-exit.ts'
 import type { DockerDriver } from '../../../src/drivers/docker/docker.ts'
 import { engineAddresses } from '../../../src/drivers/docker/engine/engine-address.ts'
-import { exitOf } from '../../contract/driver.ts'
+import { nextExit } from '../../contract/driver.ts'
 import { type DockerMachine, noDocker, onPodman, openDockerMachine } from '../../support/docker.ts'
 import { patient } from '../../support/patience.ts'
 import { everyEndpoint } from '../../support/worker-spec.ts'
@@ -29,7 +29,7 @@ describe('a container of a worker', { skip: noDocker, timeout: patient(120_000) 
   })
   after(() => machine.close())
   const inspect = (worker: WorkerId) => machine.engine.getContainer(`runyard-${worker}`).inspect()
-  const exit = (worker: WorkerId) => exitOf(machine.notifier, driver, worker)
+  const exit = (worker: WorkerId) => nextExit(machine.notifier, driver, worker)
   const run = async (words: readonly string[], changes: Parameters<DockerMachine['spec']>[1] = {}) => {
     const spec = machine.spec(words, changes)
     await driver.start(spec)
@@ -189,7 +189,7 @@ describe('a container of a worker', { skip: noDocker, timeout: patient(120_000) 
     assert.deepEqual(await alone.observe(spec.workerId), { state: 'running' })
     await assert.rejects(alone.start(machine.spec(['true'])), { code: 'invalid', message: /container engine is away/ })
     await alone.kill(spec.workerId)
-    assert.match(observedExitText(await exitOf(machine.notifier, alone, spec.workerId)), /^ended/)
+    assert.match(observedExitText(await nextExit(machine.notifier, alone, spec.workerId)), /^ended/)
     await alone.release(spec.workerId)
     await exit(spec.workerId)
   })

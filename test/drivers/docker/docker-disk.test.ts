@@ -12,7 +12,7 @@ import { engineAddresses } from '../../../src/drivers/docker/engine/engine-addre
 import { systemClock } from '../../../src/system/clock.ts'
 import { createNotifier } from '../../../src/system/coordination/notifier.ts'
 import { createWorkerLogs } from '../../../src/system/worker-logs/worker-logs.ts'
-import { exitOf } from '../../contract/driver.ts'
+import { nextExit } from '../../contract/driver.ts'
 import { noDocker, openDockerMachine } from '../../support/docker.ts'
 import { patient } from '../../support/patience.ts'
 import { fastClock, type PlayedAnswer, playEngine } from '../../support/played-engine.ts'
@@ -52,7 +52,7 @@ describe('a container on an engine that is there', { skip: noDocker, timeout: pa
         }
         await new Promise<void>(resolve => systemClock.after(100, resolve))
       }
-      const exit = await exitOf(machine.notifier, driver, greedy.workerId)
+      const exit = await nextExit(machine.notifier, driver, greedy.workerId)
       const bound = (await machine.engine.getContainer(`runyard-${greedy.workerId}`).inspect()).HostConfig.StorageOpt
       if (bound === undefined || bound === null) {
         assert.equal(observedExitText(exit), 'was killed because it wrote more than the 0.01 GB of its container disk')
@@ -116,7 +116,7 @@ const HANDLE = '{"container":"c","process":null}'
 test('the disk of a container of an earlier run is watched too', { timeout: patient(20_000) }, async context => {
   const { driver, notifier, killed } = await openPlayed(context, () => 2_000_000_001)
   assert.equal(await driver.adopt(worker, HANDLE), true)
-  const exit = await exitOf(notifier, driver, worker)
+  const exit = await nextExit(notifier, driver, worker)
   assert.equal(observedExitText(exit), 'was killed because it wrote more than the 2 GB of its container disk')
   assert.deepEqual(killed, ['SIGKILL'])
 })
@@ -128,7 +128,7 @@ test('so is that of one that was taken over while the engine was away', { timeou
   while ((await driver.check('image', '')) === null) await new Promise<void>(resolve => fastClock.after(500, resolve))
   assert.equal(await driver.adopt(worker, HANDLE), true)
   await listen()
-  assert.match(observedExitText(await exitOf(notifier, driver, worker)), /wrote more than the 2 GB/)
+  assert.match(observedExitText(await nextExit(notifier, driver, worker)), /wrote more than the 2 GB/)
 })
 
 test('an engine that does not report disk use ends no container', { timeout: patient(20_000) }, async context => {

@@ -7,7 +7,7 @@ import type { WorkerId } from '../../../src/core/ids.ts'
 import type { DockerDriver } from '../../../src/drivers/docker/docker.ts'
 import type { ImagePins, RegistryCredential, StartWatch } from '../../../src/ports/driver.ts'
 import { systemClock } from '../../../src/system/clock.ts'
-import { exitOf } from '../../contract/driver.ts'
+import { nextExit } from '../../contract/driver.ts'
 import { type DockerMachine, noDocker, onPodman, openDockerMachine } from '../../support/docker.ts'
 import { patient } from '../../support/patience.ts'
 import { openRegistry, type TestRegistry } from '../../support/registry.ts'
@@ -41,7 +41,7 @@ describe('the images of containers', { skip: noDocker, timeout: patient(120_000)
   const outputOf = async (image: string, watch?: Partial<StartWatch>, by: RegistryCredential | null = depot.user) => {
     const spec = machine.spec([], { image, args: '', credential: by })
     await driver.start(spec, { pulling: () => {}, pulled: () => {}, ...watch })
-    await exitOf(machine.notifier, driver, spec.workerId)
+    await nextExit(machine.notifier, driver, spec.workerId)
     return machine.output(spec.workerId)
   }
   const refusalOf = async (image: string, by: RegistryCredential | null) => {
@@ -70,7 +70,7 @@ describe('the images of containers', { skip: noDocker, timeout: patient(120_000)
     assert.equal(depot.calls.length, before)
     const open = machine.spec([], { image, args: '', credential: depot.user, guard: async () => null })
     await driver.start(open)
-    await exitOf(machine.notifier, driver, open.workerId)
+    await nextExit(machine.notifier, driver, open.workerId)
     assert.deepEqual(await machine.output(open.workerId), ['hello'])
   })
 

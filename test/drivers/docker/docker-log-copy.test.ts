@@ -7,10 +7,10 @@ import { PassThrough } from 'node:stream'
 import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
 import { ByteBudget } from '../../../src/core/byte-budget.ts'
-import { gathered } from '../../../src/drivers/base/byte-source.ts'
+import { gatherBytes } from '../../../src/drivers/base/byte-source.ts'
 import { COPY_RATE, LogCopy } from '../../../src/drivers/base/log-copy.ts'
 import { BEGIN, type LogEntry, LogPosition } from '../../../src/drivers/base/log-position.ts'
-import { entriesOfFrames } from '../../../src/drivers/docker/log-frames.ts'
+import { entriesFromFrames } from '../../../src/drivers/docker/log-frames.ts'
 import { systemClock } from '../../../src/system/clock.ts'
 
 const START_S = 1_700_000_000
@@ -108,7 +108,7 @@ function playedEngine(entries: () => readonly LogEntry[], most: () => number) {
     async function* chunks() {
       for (let at = 0; at < bytes.length; at += 50) yield bytes.subarray(at, at + 50)
     }
-    return entriesOfFrames(Object.assign(chunks(), { destroy: () => {} }))
+    return entriesFromFrames(Object.assign(chunks(), { destroy: () => {} }))
   }
 }
 
@@ -190,7 +190,7 @@ test('lines that an engine sends one by one are read together, so that a flood o
   for (const line of lines) stream.write(line)
   stream.end()
   const pieces: string[] = []
-  for await (const piece of gathered(stream)) pieces.push(piece.toString())
+  for await (const piece of gatherBytes(stream)) pieces.push(piece.toString())
   assert.equal(pieces.join(''), lines.join(''))
   assert.ok(pieces.length < 10, `${pieces.length} pieces`)
 })

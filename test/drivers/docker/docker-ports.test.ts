@@ -11,7 +11,7 @@ import { servedAddress } from '../../../src/drivers/docker/inspected-container.t
 import { createContainerNetwork } from '../../../src/drivers/docker/network.ts'
 import { createNotifier } from '../../../src/system/coordination/notifier.ts'
 import { createWorkerLogs } from '../../../src/system/worker-logs/worker-logs.ts'
-import { exitOf } from '../../contract/driver.ts'
+import { nextExit } from '../../contract/driver.ts'
 import { statusAt } from '../../support/answers.ts'
 import { type DockerMachine, noDocker, openDockerMachine } from '../../support/docker.ts'
 import { patient } from '../../support/patience.ts'
@@ -100,7 +100,7 @@ describe('the ports of a container', { skip: noDocker, timeout: patient(120_000)
       )
       const prober = machine.spec(['sh', '-c', `${tries.join('\n')}\nexit 0`])
       await drivers[0]!.start(prober)
-      assert.equal((await exitOf(machine.notifier, drivers[0]!, prober.workerId)).code, 0, hosts.join(', '))
+      assert.equal((await nextExit(machine.notifier, drivers[0]!, prober.workerId)).code, 0, hosts.join(', '))
       const failed = (await machine.output(prober.workerId)).filter(line => /refused|timed out/.test(line))
       assert.ok(failed.length >= hosts.length, failed.join('\n'))
     } finally {
@@ -140,7 +140,7 @@ describe('the ports of a container', { skip: noDocker, timeout: patient(120_000)
     assert.equal(await alone.address(worker), null, 'nobody can tell yet')
     assert.deepEqual(await driver.address(worker), served)
     await driver.kill(worker)
-    await exitOf(machine.notifier, driver, worker)
+    await nextExit(machine.notifier, driver, worker)
     assert.equal(await driver.address(worker), null)
   })
 })

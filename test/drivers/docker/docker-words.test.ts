@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { isFloating, parseReference, sameRepository } from '../../../src/core/endpoints/image-reference.ts'
-import { startFailureOf, startRemedy } from '../../../src/core/workers/start-failure.ts'
+import { startFailureFromError, startRemedy } from '../../../src/core/workers/start-failure.ts'
 import { observedExitText } from '../../../src/core/workers/worker-exit.ts'
 import { remedyForExit } from '../../../src/core/workers/worker-failure.ts'
 import { engineAddresses } from '../../../src/drivers/docker/engine/engine-address.ts'
 import { EngineError, startRefusal } from '../../../src/drivers/docker/engine/engine-error.ts'
 import { type ContainerEnd, containerExit } from '../../../src/drivers/docker/exit-cause.ts'
-import { freeShareOf, PulledImages } from '../../../src/drivers/docker/images/pulled-images.ts'
+import { PulledImages, readFreeShare } from '../../../src/drivers/docker/images/pulled-images.ts'
 import { FrameReader } from '../../../src/drivers/docker/log-frames.ts'
 import { systemClock } from '../../../src/system/clock.ts'
 
@@ -48,9 +48,9 @@ test('an engine is looked for where it was named, else where Docker and Podman p
 })
 
 test('the use of a disk is known for folders of this machine', () => {
-  const share = freeShareOf(tmpdir())
+  const share = readFreeShare(tmpdir())
   assert.ok(share !== null && share >= 0 && share <= 1, String(share))
-  assert.deepEqual(['', '/nowhere/at/all'].map(freeShareOf), [null, null])
+  assert.deepEqual(['', '/nowhere/at/all'].map(readFreeShare), [null, null])
 })
 
 const killed: ContainerEnd = {
@@ -105,7 +105,7 @@ test('what an engine says about a start becomes a reason', () => {
   assert.match(reason('nobody listens there', null, true), /cannot be reached: nobody/)
   assert.match(reason('no answer within 10 s', null), /does not answer: no answer within 10 s/)
   for (const isAway of [true, false]) {
-    const failure = startFailureOf(startRefusal(new EngineError('whatever it says', null, isAway)))
+    const failure = startFailureFromError(startRefusal(new EngineError('whatever it says', null, isAway)))
     assert.deepEqual([failure.kind, startRemedy(failure).cause], ['engine_away', 'engine_away'])
   }
 })

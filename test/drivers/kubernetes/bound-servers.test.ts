@@ -22,6 +22,9 @@ test('a server whose workers are pods is bound to no machine, unless it runs fol
 
 test('pods call all servers of an installation at one address', async () => {
   const urls = podUrls(config(CLUSTER))
-  assert.deepEqual([urls?.knownUrl, await urls?.url()], ['http://runyard.example:8082', 'http://runyard.example:8082'])
+  assert.deepEqual(
+    [urls?.currentUrl, await urls?.url()],
+    ['http://runyard.example:8082', 'http://runyard.example:8082'],
+  )
   assert.equal(podUrls(config({})), null)
 })

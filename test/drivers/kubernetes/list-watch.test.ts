@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { KubernetesError, type KubernetesObject } from '../../../src/drivers/kubernetes/api.ts'
-import { ListWatch, linesOf } from '../../../src/drivers/kubernetes/list-watch.ts'
+import { ListWatch, readLines } from '../../../src/drivers/kubernetes/list-watch.ts'
 import { type AnyObject, PlayedKubernetes } from '../../support/played-kubernetes.ts'
 import { VirtualClock } from '../../support/virtual-clock.ts'
 
@@ -149,6 +149,6 @@ test('lines are put together from any pieces', async () => {
     for (const text of ['{"a"', ':1}\n\n{"', 'b":"ä', '"}\n{"c":3}\n', 'rest']) yield Buffer.from(text)
   }
   const lines: string[] = []
-  for await (const line of linesOf(pieces())) lines.push(line)
+  for await (const line of readLines(pieces())) lines.push(line)
   assert.deepEqual(lines, ['{"a":1}', '{"b":"ä"}', '{"c":3}'])
 })

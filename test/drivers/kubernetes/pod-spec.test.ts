@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import type { EndpointId, OwnerId, VolumeId, WorkerId } from '../../../src/core/ids.ts'
 import { WorkerStartError } from '../../../src/core/workers/start-failure.ts'
 import { ANY_PLACE } from '../../../src/core/workers/worker-wish.ts'
-import { nodeAffinity, typeOfProduct } from '../../../src/drivers/kubernetes/node-choice.ts'
+import { gpuTypeFromProduct, nodeAffinity } from '../../../src/drivers/kubernetes/node-choice.ts'
 import { type PodSettings, podManifest, secretManifests } from '../../../src/drivers/kubernetes/pod-spec.ts'
 import type { WorkerSpec } from '../../../src/ports/driver.ts'
 import { PLAIN_WORKER, POD_SETTINGS } from '../../support/worker-spec.ts'
@@ -183,15 +183,15 @@ test('a part of a GPU is a resource of its own, on nodes whose GPUs are divided'
   const both = { 'nvidia.com/mig-1g.24gb': '1' }
   assert.deepEqual(pod({ wish }).spec.containers[0]?.resources, { requests: both, limits: both })
   assert.equal(pod({ wish }).metadata.annotations['runyard.dev/gpu-types'], JSON.stringify([type]))
-  assert.equal(typeOfProduct('NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition', [type], GPUS), type)
+  assert.equal(gpuTypeFromProduct('NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition', [type], GPUS), type)
 })
 
 test('an operator says what nodes call a type', () => {
   const gpus = { resource: 'example.com/gpu', products: new Map([['NVIDIA L4', 'our-l4']]) }
   const wish = { ...ANY_PLACE, gpuTypes: ['NVIDIA L4'], gpuCount: 1 }
   assert.match(JSON.stringify(pod({ wish }, { gpus }).spec.affinity), /"values":\["our-l4"\]/)
-  assert.equal(typeOfProduct('our-l4', ['NVIDIA L4'], gpus), 'NVIDIA L4')
-  assert.equal(typeOfProduct('another', ['NVIDIA L4'], gpus), 'another')
+  assert.equal(gpuTypeFromProduct('our-l4', ['NVIDIA L4'], gpus), 'NVIDIA L4')
+  assert.equal(gpuTypeFromProduct('another', ['NVIDIA L4'], gpus), 'another')
 })
 
 test('no variable of a worker is in the text of its pod, and those of the server win', () => {

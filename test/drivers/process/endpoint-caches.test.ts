@@ -65,9 +65,9 @@ test('workers of one endpoint share a cache, and those of another have another',
   assert.equal(first.path, second.path)
   assert.notEqual(first.path, third.path)
   assert.equal(lstatSync(first.path).mode & 0o777, 0o700)
-  assert.deepEqual([caches.cacheOf(a), caches.cacheOf(c)], [first.path, third.path])
+  assert.deepEqual([caches.findCache(a), caches.findCache(c)], [first.path, third.path])
   caches.release(a)
-  assert.equal(caches.cacheOf(a), null)
+  assert.equal(caches.findCache(a), null)
 })
 
 test('models of the person are read through links, and what a worker adds lies beside them', async () => {

@@ -4,9 +4,9 @@ import { rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { WorkerId } from '../../../src/core/ids.ts'
-import { OUTPUT_BYTES, partFile, partsIn } from '../../../src/disk/worker-output.ts'
+import { listParts, OUTPUT_BYTES, partFile } from '../../../src/disk/worker-output.ts'
 import { readPump } from '../../../src/pump/pump-file.ts'
-import { exitOf } from '../../contract/driver.ts'
+import { nextExit } from '../../contract/driver.ts'
 import { type Machine, openMachine } from '../../contract/driver-machine.ts'
 import { follow } from '../../contract/worker-logs.ts'
 import { patient } from '../../support/patience.ts'
@@ -38,7 +38,7 @@ test('a worker runs and writes on when its server is killed, and the next server
     const driver = machine.driver()
     assert.equal(await driver.adopt(spec.workerId, null), true)
     await driver.terminate(spec.workerId)
-    await exitOf(machine.notifier, driver, spec.workerId)
+    await nextExit(machine.notifier, driver, spec.workerId)
     await worker.ended
     assert.deepEqual(
       (await machine.logs.tail(spec.workerId, 10)).map(({ line }) => line),
@@ -58,7 +58,7 @@ test('what a worker prints before it ends is whole when its end is known, whoeve
     const driver = machine.driver()
     const spec = machine.spec('', { args: "sh -c 'seq 200000; echo last >&2'" })
     await driver.start(spec)
-    assert.equal((await exitOf(machine.notifier, driver, spec.workerId)).code, 0)
+    assert.equal((await nextExit(machine.notifier, driver, spec.workerId)).code, 0)
     const lines = (await machine.logs.tail(spec.workerId, 300_000)).map(({ line }) => line)
     assert.equal(lines.length, 200_001)
     assert.deepEqual(lines.slice(-2), ['200000', 'last'])
@@ -76,7 +76,7 @@ test('a worker that prints line by line is as fast as one that prints at once', 
     const program = 'for (let n = 1; n <= 20000; n += 1) console.log(n)'
     const spec = machine.spec('', { args: `'${process.execPath}' -e '${program}'` })
     await driver.start(spec)
-    assert.equal((await exitOf(machine.notifier, driver, spec.workerId)).code, 0)
+    assert.equal((await nextExit(machine.notifier, driver, spec.workerId)).code, 0)
     const lines = (await machine.logs.tail(spec.workerId, 30_000)).map(({ line }) => line)
     assert.deepEqual([lines.length, lines[0], lines.at(-1)], [20_000, '1', '20000'])
   } finally {
@@ -98,17 +98,17 @@ test('workers that print without end fill no disk, with lines and without one, a
       let end = 0
       // Longer than all that is kept, which the files are named after.
       while (end < 1.25 * OUTPUT_BYTES) {
-        const parts = await Promise.all(partsIn(folder).map(begin => stat(partFile(folder, begin)).catch(() => null)))
+        const parts = await Promise.all(listParts(folder).map(begin => stat(partFile(folder, begin)).catch(() => null)))
         const bytes = parts.reduce((sum, found) => sum + (found?.size ?? 0), 0)
         assert.ok(bytes <= OUTPUT_BYTES + 4 * 65_536, `${bytes} bytes are on the disk`)
-        end = partsIn(folder).at(-1) ?? 0
+        end = listParts(folder).at(-1) ?? 0
       }
     }
     const next = machine.driver()
     for (const { workerId } of specs) {
       assert.equal(await next.adopt(workerId, null), true)
       await next.kill(workerId)
-      await exitOf(machine.notifier, next, workerId)
+      await nextExit(machine.notifier, next, workerId)
     }
   } finally {
     await machine.close()
@@ -144,7 +144,7 @@ test('a worker whose pump is killed or stopped prints on, and its lines are read
     assert.equal(await next.adopt(spec.workerId, null), true)
     await printed(machine, spec.workerId, 'without a pump and a server')
     await next.terminate(spec.workerId)
-    assert.equal((await exitOf(machine.notifier, next, spec.workerId)).code, null)
+    assert.equal((await nextExit(machine.notifier, next, spec.workerId)).code, null)
   } finally {
     await machine.close()
   }

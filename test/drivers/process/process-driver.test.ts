@@ -10,7 +10,7 @@ import { observedExitText } from '../../../src/core/workers/worker-exit.ts'
 import type { ProcessIdentity } from '../../../src/drivers/base/process-table.ts'
 import { findMarker } from '../../../src/drivers/process/process-marks.ts'
 import type { Driver, WorkerSpec } from '../../../src/ports/driver.ts'
-import { exitOf, isRefusal } from '../../contract/driver.ts'
+import { isRefusal, nextExit } from '../../contract/driver.ts'
 import { type Machine, openMachine } from '../../contract/driver-machine.ts'
 import { patient } from '../../support/patience.ts'
 import { mountSmallDisk } from '../../support/small-disk.ts'
@@ -30,7 +30,7 @@ afterEach(() => machine.close())
 /** Starts a worker that reports its arguments and variables. */
 async function report(spec: WorkerSpec, hostEnv = machine.options.hostEnv) {
   await machine.driver({ hostEnv }).start(spec)
-  return (await machine.life(spec.workerId, 'report')).told
+  return (await machine.life(spec.workerId, 'report')).report
 }
 
 /** A program in the image that ends with the given code, which identifies it. */
@@ -50,7 +50,7 @@ async function codeOf(
   const spec = machine.spec('', { image, args, serves })
   const driver = machine.driver({ hostEnv })
   await driver.start(spec)
-  return (await exitOf(machine.notifier, driver, spec.workerId)).code
+  return (await nextExit(machine.notifier, driver, spec.workerId)).code
 }
 
 describe('the environment of a process worker', { timeout: patient(120_000) }, () => {
@@ -150,7 +150,7 @@ describe('the environment of a process worker', { timeout: patient(120_000) }, (
     await driver.start(spec)
     await machine.life(spec.workerId)
     await driver.kill(spec.workerId)
-    await exitOf(machine.notifier, driver, spec.workerId)
+    await nextExit(machine.notifier, driver, spec.workerId)
     const folder = join(machine.folder, 'workers', spec.workerId)
     await stat(folder)
     await driver.release(spec.workerId)
@@ -351,7 +351,7 @@ describe('the end of a process worker', { timeout: patient(120_000) }, () => {
     const driver = machine.driver()
     const spec = machine.spec('crashing')
     await driver.start(spec)
-    const exit = await exitOf(machine.notifier, driver, spec.workerId)
+    const exit = await nextExit(machine.notifier, driver, spec.workerId)
     assert.deepEqual(exit, { code: null, signal: 'SIGSEGV', cause: { kind: 'ended' } })
   })
 
@@ -361,7 +361,7 @@ describe('the end of a process worker', { timeout: patient(120_000) }, () => {
     await driver.start(spec)
     await machine.life(spec.workerId)
     await driver.terminate(spec.workerId)
-    const { signal } = await exitOf(machine.notifier, driver, spec.workerId)
+    const { signal } = await nextExit(machine.notifier, driver, spec.workerId)
     assert.equal(signal, 'SIGTERM', 'a shell ends at once and its child would never have heard of it')
     await (await machine.life(spec.workerId)).ended
   })
@@ -385,7 +385,7 @@ describe('the end of a process worker', { timeout: patient(120_000) }, () => {
         const child = await machine.life(spec.workerId, 'child')
         if (how === 'killed') await driver.kill(spec.workerId)
         else worker.say('exit')
-        await exitOf(machine.notifier, driver, spec.workerId)
+        await nextExit(machine.notifier, driver, spec.workerId)
         await child.ended
       })
     }
@@ -413,7 +413,7 @@ describe('the end of a process worker', { timeout: patient(120_000) }, () => {
       if (isSeen) assert.equal(await next.adopt(spec.workerId, handle), true)
       worker.say('exit')
       await worker.ended
-      if (isSeen) await exitOf(machine.notifier, next, spec.workerId)
+      if (isSeen) await nextExit(machine.notifier, next, spec.workerId)
       else while (await machine.driver().adopt(spec.workerId, null));
       await child.ended
     }
@@ -429,7 +429,7 @@ describe('the end of a process worker', { timeout: patient(120_000) }, () => {
     const next = machine.driver()
     assert.equal(await next.adopt(spec.workerId, handle), true)
     worker.say('exit')
-    const exit = await exitOf(machine.notifier, next, spec.workerId)
+    const exit = await nextExit(machine.notifier, next, spec.workerId)
     assert.equal(observedExitText(exit), 'ended while or after the server was restarted; its exit code is unknown')
     await child.ended
   })
@@ -513,9 +513,9 @@ test('a worker that ends by itself while the disk is full has that as its cause;
   await machine.life(obedient.workerId)
   disk.fill()
   await writeFile(now, '')
-  const exit = await exitOf(machine.notifier, driver, failing.workerId)
+  const exit = await nextExit(machine.notifier, driver, failing.workerId)
   assert.deepEqual(exit.cause, { kind: 'machine_disk_full' })
   assert.equal(observedExitText(exit), 'exited with code 1 while the disk of this machine was full')
   await driver.terminate(obedient.workerId)
-  assert.equal((await exitOf(machine.notifier, driver, obedient.workerId)).cause.kind, 'ended')
+  assert.equal((await nextExit(machine.notifier, driver, obedient.workerId)).cause.kind, 'ended')
 })

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, test } from 'node:test'
 import { listProcesses, parsePs, readProcess } from '../../../src/drivers/base/process-table.ts'
 import type { ProcessDriver } from '../../../src/drivers/process/process.ts'
 import { findMarker } from '../../../src/drivers/process/process-marks.ts'
-import { exitOf } from '../../contract/driver.ts'
+import { nextExit } from '../../contract/driver.ts'
 import { type Machine, openMachine } from '../../contract/driver-machine.ts'
 import { follow } from '../../contract/worker-logs.ts'
 import { patient } from '../../support/patience.ts'
@@ -52,7 +52,7 @@ describe('a frozen process worker', { timeout: patient(60_000) }, () => {
 
   test('keeps what it had stopped by itself', async () => {
     const { workerId } = await start('parent')
-    const { pid } = (await machine.life(workerId, 'child')).told
+    const { pid } = (await machine.life(workerId, 'child')).report
     process.kill(pid, 'SIGSTOP')
     while (readProcess(pid)?.stopped !== true);
     await driver.freeze(workerId)
@@ -67,7 +67,7 @@ describe('a frozen process worker', { timeout: patient(60_000) }, () => {
     const { workerId } = await start('parent')
     const worker = await machine.life(workerId)
     const child = await machine.life(workerId, 'child')
-    for (const { told } of [worker, child]) process.kill(told.pid, 'SIGSTOP')
+    for (const { report } of [worker, child]) process.kill(report.pid, 'SIGSTOP')
     while (!machine.frozen(workerId));
     await driver.freeze(workerId)
     await driver.thaw(workerId)
@@ -95,14 +95,14 @@ describe('a frozen process worker', { timeout: patient(60_000) }, () => {
 
   test('is distinguished from the next process with its number', async () => {
     const { workerId } = await start('parent')
-    const { pid } = (await machine.life(workerId, 'child')).told
+    const { pid } = (await machine.life(workerId, 'child')).report
     await driver.freeze(workerId)
     process.kill(pid, 'SIGKILL')
     await (await machine.life(workerId, 'child')).ended
     await driver.thaw(workerId)
     assert.deepEqual(await driver.observe(workerId), { state: 'running' })
     await driver.kill(workerId)
-    await exitOf(machine.notifier, driver, workerId)
+    await nextExit(machine.notifier, driver, workerId)
   })
 })
 

@@ -7,9 +7,9 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../../src/core/ids.ts'
 import { observedExitText, portConflictText } from '../../../src/core/workers/worker-exit.ts'
-import { FreePorts, PORT_RANGE, portsOf } from '../../../src/drivers/base/served-ports.ts'
+import { FreePorts, PORT_RANGE, portsFromHandle } from '../../../src/drivers/base/served-ports.ts'
 import type { WorkerSpec } from '../../../src/ports/driver.ts'
-import { exitOf } from '../../contract/driver.ts'
+import { nextExit } from '../../contract/driver.ts'
 import { type Machine, openMachine } from '../../contract/driver-machine.ts'
 import { patient } from '../../support/patience.ts'
 
@@ -34,7 +34,7 @@ describe('the ports of a process worker', { timeout: patient(60_000) }, () => {
     const driver = machine.driver()
     const spec = machine.spec('serving', { serves: SERVES, env: { PORT: '80', PORT_HEALTH: '81', MINE: 'yes' } })
     await driver.start(spec)
-    const { env } = (await machine.life(spec.workerId)).told
+    const { env } = (await machine.life(spec.workerId)).report
     const served = await driver.address(spec.workerId)
     assert.deepEqual([env.PORT, env.PORT_HEALTH].map(Number), [served?.traffic.port, served?.health.port])
     assert.equal(env.MINE, 'yes')
@@ -46,7 +46,7 @@ describe('the ports of a process worker', { timeout: patient(60_000) }, () => {
   test('of a worker of a queue are what its endpoint says', async () => {
     const spec = machine.spec('obedient', { env: { PORT: '80' } })
     await machine.driver().start(spec)
-    const { env } = (await machine.life(spec.workerId)).told
+    const { env } = (await machine.life(spec.workerId)).report
     assert.deepEqual([env.PORT, env.PORT_HEALTH], ['80', undefined])
   })
 
@@ -73,7 +73,7 @@ describe('the ports of a process worker', { timeout: patient(60_000) }, () => {
     const other = await listen(taken)
     try {
       worker.say('serve')
-      const exit = await exitOf(machine.notifier, driver, spec.workerId)
+      const exit = await nextExit(machine.notifier, driver, spec.workerId)
       assert.equal(observedExitText(exit), 'exited with code 1')
       assert.ok((await machine.logs.tail(spec.workerId, 50)).some(({ line }) => line.includes('EADDRINUSE')))
       const next = machine.spec('serving', { serves: SERVES })
@@ -111,7 +111,7 @@ describe('the ports of a process worker', { timeout: patient(60_000) }, () => {
     assert.equal(await next.adopt(spec.workerId, null), true)
     assert.deepEqual(await next.address(spec.workerId), served)
     await next.kill(spec.workerId)
-    await exitOf(machine.notifier, next, spec.workerId)
+    await nextExit(machine.notifier, next, spec.workerId)
   })
 })
 
@@ -129,7 +129,7 @@ describe('a port that the variables of a process worker name', {
   async function end(variable: string, port: number, driver = machine.driver()) {
     const spec = machine.spec('failing', { env: { [variable]: String(port), OTHER_PORT: 'none', PORTS: '1' } })
     await driver.start(spec)
-    const exit = await exitOf(machine.notifier, driver, spec.workerId)
+    const exit = await nextExit(machine.notifier, driver, spec.workerId)
     const suspicion = exit.suspicion && portConflictText(exit.suspicion)
     return {
       cause: observedExitText(exit),
@@ -142,7 +142,7 @@ describe('a port that the variables of a process worker name', {
     const first = machine.spec('serving', { serves: SERVES })
     const driver = machine.driver()
     await driver.start(first)
-    const port = Number((await machine.life(first.workerId)).told.env.PORT)
+    const port = Number((await machine.life(first.workerId)).report.env.PORT)
     const named = `port ${port}, which its variable VLLM_PORT names, is in use by`
     const known = `${named} worker ${first.workerId} of the same endpoint`
     // Of another server.
@@ -221,19 +221,19 @@ describe('a fixed port that two process workers without networks of their own wa
     assert.deepEqual(await driver.observe(first), { state: 'running' })
     for (const without of ['exit', 'python']) {
       const ended = await start(without)
-      const exit = await exitOf(machine.notifier, driver, ended)
+      const exit = await nextExit(machine.notifier, driver, ended)
       assert.deepEqual(exit.suspicion, conflict, without)
       assert.ok((await lines(ended)).at(-1)?.startsWith(sentence), without)
     }
     const other = await start('exit', { endpointId: 'another' as EndpointId })
-    assert.deepEqual((await exitOf(machine.notifier, driver, other)).suspicion, {
+    assert.deepEqual((await nextExit(machine.notifier, driver, other)).suspicion, {
       port,
       variable: null,
       with: 'worker',
     })
     for (const worker of [first, second]) {
       await driver.kill(worker)
-      await exitOf(machine.notifier, driver, worker)
+      await nextExit(machine.notifier, driver, worker)
     }
   })
 })
@@ -247,7 +247,7 @@ test('a handle without ports names no port', () => {
     '{"ports":{"port":80}}',
     '{"ports":{"port":"80","healthPort":80}}',
   ]) {
-    assert.equal(portsOf(text), null, text)
+    assert.equal(portsFromHandle(text), null, text)
   }
-  assert.deepEqual(portsOf('{"pid":2,"ports":{"port":1,"healthPort":2}}'), { port: 1, healthPort: 2 })
+  assert.deepEqual(portsFromHandle('{"pid":2,"ports":{"port":1,"healthPort":2}}'), { port: 1, healthPort: 2 })
 })

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { VolumeId, WorkerId } from '../../../src/core/ids.ts'
 import { VolumeLink } from '../../../src/drivers/process/volume-link.ts'
 import { systemClock } from '../../../src/system/clock.ts'
-import { exitOf } from '../../contract/driver.ts'
+import { nextExit } from '../../contract/driver.ts'
 import { type Machine, openMachine } from '../../contract/driver-machine.ts'
 import { patient } from '../../support/patience.ts'
 import { everyEndpoint } from '../../support/worker-spec.ts'
@@ -31,7 +31,7 @@ describe('the link to the network volume of process workers', { timeout: patient
     await machine.life(spec.workerId)
     const end = async () => {
       await driver.kill(spec.workerId)
-      await exitOf(machine.notifier, driver, spec.workerId)
+      await nextExit(machine.notifier, driver, spec.workerId)
       await driver.release(spec.workerId)
     }
     /** Its output up to what it prints when this is called, since all of it takes a while to be written. */
@@ -83,7 +83,7 @@ describe('the link to the network volume of process workers', { timeout: patient
     await next.tidy(new Set([spec.workerId]), new Set(), everyEndpoint)
     assert.equal(await readFile(shown, 'utf8'), 'commit')
     await next.kill(spec.workerId)
-    await exitOf(machine.notifier, next, spec.workerId)
+    await nextExit(machine.notifier, next, spec.workerId)
     await next.release(spec.workerId)
     await isGone()
     assert.equal(await readFile(join(model.path, 'refs', 'main'), 'utf8'), 'commit')
@@ -134,7 +134,7 @@ describe('the link to the network volume of process workers', { timeout: patient
     await next.tidy(new Set(), new Set(), everyEndpoint)
     assert.equal(await readlink(path), volume('one').path)
     await next.kill(worker.workerId)
-    await exitOf(machine.notifier, next, worker.workerId)
+    await nextExit(machine.notifier, next, worker.workerId)
     await next.release(worker.workerId)
     await isGone()
     await symlink(volume('two').path, path)

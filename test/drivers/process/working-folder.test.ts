@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/prom
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { WorkerSpec } from '../../../src/ports/driver.ts'
-import { exitOf, isRefusal } from '../../contract/driver.ts'
+import { isRefusal, nextExit } from '../../contract/driver.ts'
 import { type Machine, openMachine } from '../../contract/driver-machine.ts'
 import { patient } from '../../support/patience.ts'
 
@@ -21,7 +21,7 @@ const IN_IMAGE = { RUNYARD_WORKING_FOLDER: 'image' }
 async function folderOf(changes: Partial<WorkerSpec> = {}): Promise<string> {
   const spec = machine.spec('', changes)
   await machine.driver().start(spec)
-  return (await machine.life(spec.workerId)).told.folder
+  return (await machine.life(spec.workerId)).report.folder
 }
 
 /** Runs a script of the shell as a worker to its end. What it printed, and the folder that it leaves. */
@@ -30,7 +30,7 @@ async function run(script: string, changes: Partial<WorkerSpec> = {}) {
   const spec = machine.spec('', { args, ...changes })
   const driver = machine.driver()
   await driver.start(spec)
-  const { code } = await exitOf(machine.notifier, driver, spec.workerId)
+  const { code } = await nextExit(machine.notifier, driver, spec.workerId)
   const lines = (await machine.logs.tail(spec.workerId, 50)).map(({ line }) => line)
   assert.equal(code, 0, lines.join('\n'))
   return {
@@ -115,7 +115,7 @@ describe('the folder in which a process worker starts', { timeout: patient(120_0
     const driver = machine.driver({ workerDir: join(app, '.runyard', 'workers') })
     const spec = machine.spec('')
     await driver.start(spec)
-    const { folder } = (await machine.life(spec.workerId)).told
+    const { folder } = (await machine.life(spec.workerId)).report
     assert.deepEqual(await readdir(folder), ['worker.mjs'])
   })
 

@@ -15,7 +15,7 @@ import {
 const DAY_MS = 86_400_000
 const T0 = Date.UTC(2026, 0, 1)
 
-function folderOf(t: TestContext): string {
+function makeFolder(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-backups-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
   return folder
@@ -25,7 +25,7 @@ function folderOf(t: TestContext): string {
 const WHOLE = `runyard backup 1\n{}\n{"sha256":"${'0'.repeat(64)}"}\n`
 
 test('the newest backups stay, older ones go, and other files are left alone', t => {
-  const folder = folderOf(t)
+  const folder = makeFolder(t)
   const names = [0, 1, 9, 10, 100].map(days => backupName(T0 + days * DAY_MS))
   for (const name of [...names, 'mine.backup', 'runyard-old.backup']) writeFileSync(join(folder, name), WHOLE)
   assert.equal(names[0], 'runyard-20260101T000000Z.backup')
@@ -35,7 +35,7 @@ test('the newest backups stay, older ones go, and other files are left alone', t
 })
 
 test('backups are found by their names, and a copy of a PostgreSQL goes with its backup', t => {
-  const folder = folderOf(t)
+  const folder = makeFolder(t)
   const [first, second] = [backupName(T0), backupName(T0 + DAY_MS)]
   const others = [`${first}.new`, 'copy.dump', `${backupName(T0 - DAY_MS)}x`]
   for (const name of [second, first, `${first}.dump`, `${second}.dump`, ...others])
@@ -47,7 +47,7 @@ test('backups are found by their names, and a copy of a PostgreSQL goes with its
 })
 
 test('an incomplete backup does not count, and no complete one is removed for it', t => {
-  const folder = folderOf(t)
+  const folder = makeFolder(t)
   const names = [0, 1, 2, 3, 4].map(days => backupName(T0 + days * DAY_MS))
   const contents = ['old', WHOLE, WHOLE, WHOLE.slice(0, -1), 'four']
   for (const [at, name] of names.entries()) writeFileSync(join(folder, name), contents[at]!)
@@ -60,7 +60,7 @@ test('an incomplete backup does not count, and no complete one is removed for it
 })
 
 test('where the clock was set back, the backup that was made now stays, and the later ones do', t => {
-  const folder = folderOf(t)
+  const folder = makeFolder(t)
   const [old, now, later] = [T0, T0 + DAY_MS, T0 + 9 * DAY_MS].map(backupName)
   for (const name of [old!, now!, later!]) writeFileSync(join(folder, name), WHOLE)
   assert.equal(keepNewest(folder, 1, now!), 1)
@@ -68,7 +68,7 @@ test('where the clock was set back, the backup that was made now stays, and the 
 })
 
 test('copies from before a change stay by their time, whatever their version', t => {
-  const folder = folderOf(t)
+  const folder = makeFolder(t)
   const names = [
     beforeChangeName('10.0.0', 3, 'dump', T0),
     beforeChangeName('9.0.0', 2, 'sqlite', T0 + DAY_MS),

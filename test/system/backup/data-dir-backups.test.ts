@@ -11,7 +11,7 @@ import { createBackups } from '../../../src/system/backup/data-dir-backups.ts'
 const root = mkdtempSync(join(tmpdir(), 'runyard-backup-'))
 after(() => rmSync(root, { recursive: true, force: true }))
 
-function folderOf(name: string, postgres: string | null = null) {
+function openBackups(name: string, postgres: string | null = null) {
   const dataDir = join(root, name)
   mkdirSync(join(dataDir, 'logs'), { recursive: true })
   for (const [file, text] of Object.entries({
@@ -28,7 +28,7 @@ function folderOf(name: string, postgres: string | null = null) {
   return { dataDir, backups: createBackups(options) }
 }
 
-async function contentOf(pieces: AsyncIterable<Uint8Array>): Promise<Record<string, string>> {
+async function readContent(pieces: AsyncIterable<Uint8Array>): Promise<Record<string, string>> {
   const content: Record<string, string> = {}
   for await (const { name, bytes } of (await readBackup(pieces)).pieces) {
     content[name] = (content[name] ?? '') + Buffer.from(bytes).toString('latin1')
@@ -37,16 +37,16 @@ async function contentOf(pieces: AsyncIterable<Uint8Array>): Promise<Record<stri
 }
 
 test('it has the database, notes and settings, logs on request, and nothing of the keys unless they are sealed', async () => {
-  const { dataDir, backups } = folderOf('embedded')
+  const { dataDir, backups } = openBackups('embedded')
   const store = await openSqliteStore({ file: join(dataDir, 'runyard.sqlite'), host: 'inline' })
   const plain = await backups.make({ passphrase: null, withLogs: false })
   await assert.rejects(backups.make({ passphrase: null, withLogs: false }), /another backup is being made/)
-  const content = await contentOf(plain.pieces)
+  const content = await readContent(plain.pieces)
   assert.deepEqual(Object.keys(content).sort(), ['runyard.sqlite', 'settings.json', 'store'])
   assert.match(content['runyard.sqlite'] ?? '', /^SQLite format 3/)
   await plain.drop()
   const full = await backups.make({ passphrase: 'correct horse battery', withLogs: true })
-  const all = await contentOf(full.pieces)
+  const all = await readContent(full.pieces)
   await full.drop()
   const more = ['keys.sealed', 'logs/one.log', 'logs/one.log.at']
   assert.deepEqual(Object.keys(all).sort(), [...more, 'runyard.sqlite', 'settings.json', 'store'])
@@ -56,7 +56,7 @@ test('it has the database, notes and settings, logs on request, and nothing of t
 })
 
 test('a database that cannot be copied fails the backup, and the next one is made', async () => {
-  const { dataDir, backups } = folderOf('damaged')
+  const { dataDir, backups } = openBackups('damaged')
   writeFileSync(join(dataDir, 'runyard.sqlite'), 'no database'.repeat(1_000))
   for (const _ of [1, 2]) {
     await assert.rejects(backups.make({ passphrase: null, withLogs: false }), /is damaged \(file is not a database\)/)
@@ -64,7 +64,7 @@ test('a database that cannot be copied fails the backup, and the next one is mad
 })
 
 test('on PostgreSQL it has no database, and says where that is', async () => {
-  const { backups } = folderOf('postgres', 'postgres://me@db/runyard')
+  const { backups } = openBackups('postgres', 'postgres://me@db/runyard')
   const { pieces } = await backups.make({ passphrase: null, withLogs: false })
   const { header } = await readBackup(pieces)
   assert.deepEqual([header.postgres, header.schema], ['postgres://me@db/runyard', null])

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { after, test } from 'node:test'
 import { type Config, readConfig } from '../../../src/config/config.ts'
-import { refusalOfFolder } from '../../../src/doctor/diagnose.ts'
+import { folderRefusal } from '../../../src/doctor/diagnose.ts'
 import { checkDatabase } from '../../../src/main/commands/check.ts'
 import { restoreBackup } from '../../../src/main/commands/restore.ts'
 import { startServer } from '../../../src/main/server.ts'
@@ -19,7 +19,7 @@ after(() => rmSync(root, { recursive: true, force: true }))
 
 const STEPS = ['writeFileSync', 'fsyncSync', 'renameSync', 'rmSync', 'mkdirSync'] as const
 
-function configOf(dataDir: string, newDatabase = false): Config {
+function makeConfig(dataDir: string, newDatabase = false): Config {
   const env = newDatabase ? { RUNYARD_NEW_DATABASE: 'true' } : {}
   const reading = readConfig({ options: { dataDir, port: '0' }, env, absolute: path => resolve(path) })
   assert.ok('config' in reading)
@@ -53,13 +53,13 @@ function restore(file: string, config: Config) {
 }
 
 /** All names in a folder, and whether a note has a content. */
-function stateOf(folder: string): string {
+function readState(folder: string): string {
   const names = existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort() : []
   return names.map(name => `${name} ${fs.statSync(join(folder, name)).size > 0}`).join('\n')
 }
 
 /** The content of all files but the lock of the folder and what is not whole. */
-function contentOf(folder: string): Record<string, string> {
+function readContent(folder: string): Record<string, string> {
   if (!existsSync(folder)) return {}
   const names = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
     name => !name.startsWith('lock.') && !name.endsWith('.new'),
@@ -101,8 +101,8 @@ for (const postgres of [null, 'h/d']) {
     const name = postgres === null ? 'embedded' : 'postgres'
     const file = await backupFile(name, postgres)
     const whole = join(root, `${name}-whole`)
-    await restore(file, configOf(whole))
-    const wanted = contentOf(whole)
+    await restore(file, makeConfig(whole))
+    const wanted = readContent(whole)
     assert.deepEqual(Object.keys(wanted).includes('runyard.sqlite'), postgres === null)
     assert.ok('logs/e/w.log' in wanted)
     let unfinished = 0
@@ -110,19 +110,19 @@ for (const postgres of [null, 'h/d']) {
     // Of PostgreSQL only the notes are different.
     for (let step = 1; ; step += postgres === null ? 1 : 5) {
       const dataDir = join(root, `${name}-${step}`)
-      const config = configOf(dataDir)
+      const config = makeConfig(dataDir)
       if (!(await killedAt(step, () => restore(file, config)))) break
       // The journal of its lock stays where a process is killed.
       if (existsSync(dataDir)) writeFileSync(join(dataDir, 'lock.sqlite-journal'), '')
-      const isUnfinished = refusalOfFolder(config) !== null
+      const isUnfinished = folderRefusal(config) !== null
       unfinished += isUnfinished ? 1 : 0
       // Most steps are flushes, which leave the folder as the one before did.
-      const state = stateOf(dataDir)
+      const state = readState(dataDir)
       const isKnown = states.has(state)
       states.add(state)
-      const isEmpty = Object.keys(contentOf(dataDir)).length === 0
+      const isEmpty = Object.keys(readContent(dataDir)).length === 0
       if (!isKnown && (isUnfinished || isEmpty)) await restore(file, config)
-      if (!isKnown) assert.deepEqual(contentOf(dataDir), wanted, `step ${step}`)
+      if (!isKnown) assert.deepEqual(readContent(dataDir), wanted, `step ${step}`)
       rmSync(dataDir, { recursive: true, force: true })
     }
     assert.ok(unfinished > 5, `${unfinished} steps`)
@@ -136,17 +136,17 @@ test('serve and check refuse the folder of an unfinished restore, and a repetiti
   const isMoved = () => existsSync(join(dataDir, 'runyard.sqlite')) && !existsSync(join(dataDir, 'logs/e/w.log'))
   for (; !isMoved(); step += 1) {
     rmSync(dataDir, { recursive: true, force: true })
-    assert.ok(await killedAt(step, () => restore(file, configOf(dataDir))))
+    assert.ok(await killedAt(step, () => restore(file, makeConfig(dataDir))))
   }
-  const before = contentOf(dataDir)
+  const before = readContent(dataDir)
   const said = /the restore of a backup into .* is not finished; .*repeat it with runyard restore <file> --data-dir/
-  for (const config of [configOf(dataDir), configOf(dataDir, true)]) {
+  for (const config of [makeConfig(dataDir), makeConfig(dataDir, true)]) {
     await assert.rejects(startServer(config, root), said)
     await assert.rejects(checkDatabase(config, false), said)
   }
-  assert.match(refusalOfFolder(configOf(dataDir)) ?? '', said)
-  assert.deepEqual(contentOf(dataDir), before)
+  assert.match(folderRefusal(makeConfig(dataDir)) ?? '', said)
+  assert.deepEqual(readContent(dataDir), before)
   writeFileSync(join(dataDir, 'mine'), 'a file of somebody else')
-  await assert.rejects(restore(file, configOf(dataDir)), /is not empty/)
+  await assert.rejects(restore(file, makeConfig(dataDir)), /is not empty/)
   assert.equal(readFileSync(join(dataDir, 'mine'), 'utf8'), 'a file of somebody else')
 })

@@ -36,7 +36,7 @@ const HEADER = {
 const never = new AbortController().signal
 
 /** A folder, and backups whose pieces a test gives. */
-function folderOf(name: string, changes: Partial<ScheduledFolderOptions> = {}) {
+function openFolder(name: string, changes: Partial<ScheduledFolderOptions> = {}) {
   const path = join(root, name)
   mkdirSync(path)
   const state = { nowMs: T0, dropped: 0, more: async () => {} }
@@ -63,7 +63,7 @@ function folderOf(name: string, changes: Partial<ScheduledFolderOptions> = {}) {
 }
 
 test('a backup has its name once it is whole, is for its owner alone, and the newest stay', async () => {
-  const { path, state, folder, names } = folderOf('kept')
+  const { path, state, folder, names } = openFolder('kept')
   assert.equal(await folder.newest(T0), null)
   writeFileSync(join(path, 'mine.txt'), '')
   for (const hour of [0, 1, 2]) {
@@ -83,7 +83,7 @@ test('a backup has its name once it is whole, is for its owner alone, and the ne
 })
 
 test('a newest file of four bytes is no backup: the one before it counts, and only whole ones fill the folder', async () => {
-  const { path, state, folder, names } = folderOf('cut')
+  const { path, state, folder, names } = openFolder('cut')
   const { file, atMs, bytes } = await folder.make(never)
   const cut = backupName(T0 + 1_000)
   writeFileSync(join(path, cut), 'four')
@@ -97,7 +97,7 @@ test('a newest file of four bytes is no backup: the one before it counts, and on
 })
 
 test('what a killed server has left goes, also when no backup is due; one that fails leaves nothing', async () => {
-  const { path, state, folder, names } = folderOf('left')
+  const { path, state, folder, names } = openFolder('left')
   writeFileSync(join(path, 'runyard-scheduled-ab.new'), 'half')
   writeFileSync(join(path, 'other.backup.new'), 'of somebody')
   await folder.newest(T0)
@@ -111,7 +111,7 @@ test('what a killed server has left goes, also when no backup is due; one that f
 })
 
 test('a backup of the same second, and later names of a clock that was set back, are left alone', async () => {
-  const { path, folder, names } = folderOf('clock', { keep: 1 })
+  const { path, folder, names } = openFolder('clock', { keep: 1 })
   const [old, now, later] = [T0 - 9_000, T0, T0 + 9_000].map(backupName) as [string, string, string]
   const whole = `runyard backup 1\n{}\n{"sha256":"${'0'.repeat(64)}"}\n`
   for (const name of [old, later]) writeFileSync(join(path, name), whole)
@@ -131,7 +131,7 @@ test('the copy of a PostgreSQL is beside its backup, its password in no argument
   chmodSync(program, 0o755)
   const env = { RUNYARD_MASTER_KEY: 'a key', PGPASSWORD: 'another', PATH: '/bin:/usr/bin' }
   const url = 'postgres://me:hid%64en@db/name?sslmode=require'
-  const { path, state, folder, names } = folderOf('dumped', { keep: 1, dump: { program, url, env } })
+  const { path, state, folder, names } = openFolder('dumped', { keep: 1, dump: { program, url, env } })
   const { file, bytes } = await folder.make(never)
   assert.deepEqual(names(), [backupName(T0), `${backupName(T0)}.dump`])
   assert.equal(bytes, statSync(file).size + 4)
@@ -155,14 +155,14 @@ test('the copy of a PostgreSQL is beside its backup, its password in no argument
 })
 
 test('a folder that cannot be used is a sentence', async () => {
-  const { path, folder } = folderOf('gone')
+  const { path, folder } = openFolder('gone')
   rmSync(path, { recursive: true })
   const gone = { code: 'unavailable', message: `there is no folder ${path}; make it, or mount what belongs there` }
   await assert.rejects(folder.newest(T0), gone)
   await assert.rejects(folder.make(never), gone)
   writeFileSync(path, '')
   await assert.rejects(folder.newest(T0), { code: 'unavailable', message: `${path} is no folder` })
-  const full = folderOf('full')
+  const full = openFolder('full')
   full.state.more = () => Promise.reject(Object.assign(new Error('write'), { code: 'ENOSPC' }))
   await assert.rejects(full.folder.make(never), { message: `there is no space left for a backup in ${full.path}` })
   assert.deepEqual(full.names(), [])

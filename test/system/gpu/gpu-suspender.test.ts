@@ -34,7 +34,7 @@ async function assertRuns(worker: FakeWorker): Promise<void> {
   assert.equal((await worker.ask('sum')).sum, worker.sum)
 }
 
-function problemOf(outcome: SuspendOutcome, wanted: 'undone' | 'lost'): string {
+function outcomeProblem(outcome: SuspendOutcome, wanted: 'undone' | 'lost'): string {
   assert.equal(outcome.outcome, wanted, JSON.stringify(outcome))
   return (outcome as { problem: string }).problem
 }
@@ -107,7 +107,7 @@ describe('a suspend that fails', { skip: noFakeGpus, timeout: patient(240_000) }
     const gpus = new FakeGpus(t, { quirks: 'busy' })
     const worker = await gpus.worker(100)
     await worker.ask('child 50')
-    const problem = problemOf(await gpus.suspender().suspend(worker.family, 200), 'undone')
+    const problem = outcomeProblem(await gpus.suspender().suspend(worker.family, 200), 'undone')
     assert.match(problem, new RegExp(`lock of process ${worker.pid}: CUDA_ERROR_NOT_READY`))
     await assertRuns(worker)
     gpus.set({})
@@ -117,7 +117,7 @@ describe('a suspend that fails', { skip: noFakeGpus, timeout: patient(240_000) }
   test('a lock whose answer is lost is undone', async t => {
     const gpus = new FakeGpus(t, { quirks: 'lost-lock' })
     const worker = await gpus.worker(100)
-    const problem = problemOf(await gpus.suspender(SHORT_MS).suspend(worker.family, 100), 'undone')
+    const problem = outcomeProblem(await gpus.suspender(SHORT_MS).suspend(worker.family, 100), 'undone')
     assert.match(problem, /did not answer in time/)
     assert.equal(await gpus.suspender().state(worker.pid), 'running')
     await assertRuns(worker)
@@ -126,7 +126,7 @@ describe('a suspend that fails', { skip: noFakeGpus, timeout: patient(240_000) }
   test('a lock that ends its process is a loss', async t => {
     const gpus = new FakeGpus(t, { quirks: 'segv-lock' })
     const worker = await gpus.worker(100)
-    const problem = problemOf(await gpus.suspender().suspend(worker.family, LOCK_MS), 'lost')
+    const problem = outcomeProblem(await gpus.suspender().suspend(worker.family, LOCK_MS), 'lost')
     assert.equal(problem, `the lock ended process ${worker.pid}`)
   })
 
@@ -140,7 +140,7 @@ describe('a suspend that fails', { skip: noFakeGpus, timeout: patient(240_000) }
         return looks === 1 ? [worker] : [worker, late]
       },
     }
-    const problem = problemOf(await gpus.suspender().suspend(family, LOCK_MS), 'undone')
+    const problem = outcomeProblem(await gpus.suspender().suspend(family, LOCK_MS), 'undone')
     assert.equal(problem, `process ${late.pid} began to use CUDA in the meantime`)
     await assertRuns(worker)
   })
@@ -176,7 +176,7 @@ describe('a suspend that fails', { skip: noFakeGpus, timeout: patient(240_000) }
         return [worker, late]
       },
     }
-    problemOf(await gpus.suspender().suspend(family, 200), 'undone')
+    outcomeProblem(await gpus.suspender().suspend(family, 200), 'undone')
     await assertRuns(worker)
     await assertRuns(late)
   })
@@ -184,7 +184,7 @@ describe('a suspend that fails', { skip: noFakeGpus, timeout: patient(240_000) }
   test('managed memory cannot be copied: the process is lost', async t => {
     const gpus = new FakeGpus(t)
     const worker = await gpus.worker(100, 'managed')
-    const problem = problemOf(await gpus.suspender().suspend(worker.family, LOCK_MS), 'lost')
+    const problem = outcomeProblem(await gpus.suspender().suspend(worker.family, LOCK_MS), 'lost')
     assert.match(problem, /CUDA_ERROR_NOT_SUPPORTED/)
     assert.equal(await gpus.suspender().state(worker.pid), 'failed')
   })
@@ -192,7 +192,7 @@ describe('a suspend that fails', { skip: noFakeGpus, timeout: patient(240_000) }
   test('a checkpoint that hangs is given up', async t => {
     const gpus = new FakeGpus(t, { quirks: 'hang-checkpoint' })
     const worker = await gpus.worker(100)
-    const problem = problemOf(await gpus.suspender(SHORT_MS).suspend(worker.family, LOCK_MS), 'lost')
+    const problem = outcomeProblem(await gpus.suspender(SHORT_MS).suspend(worker.family, LOCK_MS), 'lost')
     assert.match(problem, /checkpoint of process \d+: the driver did not answer in time/)
   })
 })
@@ -286,7 +286,7 @@ describe('what keeps processes from being suspended', { skip: noFakeGpus, timeou
     const child = spawn(program, { stdio: ['pipe', 'ignore', 'ignore'] })
     t.after(() => child.kill())
     await new Promise(resolve => child.once('spawn', resolve))
-    while (!nameOf(child.pid!).startsWith('nvidia-cuda-mps')) await new Promise(setImmediate)
+    while (!processName(child.pid!).startsWith('nvidia-cuda-mps')) await new Promise(setImmediate)
     assert.deepEqual((await gpus.suspender().readiness()).lack, { why: 'mps' })
   })
 
@@ -314,6 +314,6 @@ describe('what keeps processes from being suspended', { skip: noFakeGpus, timeou
   })
 })
 
-function nameOf(pid: number): string {
+function processName(pid: number): string {
   return readFileSync(`/proc/${pid}/comm`, 'latin1')
 }

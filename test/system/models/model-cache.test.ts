@@ -50,7 +50,7 @@ function wish(name: string, more: Partial<ModelWish> = {}): ModelWish {
   return { name, revision: 'main', commit: null, reader: { owner: A, token: null }, ...more }
 }
 
-async function problemOf(promise: Promise<unknown>): Promise<ModelProblem> {
+async function findProblem(promise: Promise<unknown>): Promise<ModelProblem> {
   const thrown = await promise.then(
     () => assert.fail('it should have failed'),
     error => error,
@@ -107,7 +107,7 @@ test('a download that ended in the middle goes on where it ended', async context
   const { hub, cache, again } = await open(context)
   hub.push('org/tiny', TINY)
   hub.faults.cuts.push(...[2_000_000, 0, 0, 0, 0, 0, 0, 0, 0])
-  assert.equal((await problemOf(cache.fetch(wish('org/tiny')))).kind, 'hub_unreachable')
+  assert.equal((await findProblem(cache.fetch(wish('org/tiny')))).kind, 'hub_unreachable')
   cache.close()
   hub.faults.cuts.length = 0
   const before = hub.requests.length
@@ -137,7 +137,7 @@ test('a file that a power cut damaged is downloaded again', async context => {
   const { hub, cache } = await open(context)
   const commit = hub.push('org/tiny', TINY)
   hub.faults.cuts.push(...[2_000_000, 0, 0, 0, 0, 0])
-  await problemOf(cache.fetch(wish('org/tiny')))
+  await findProblem(cache.fetch(wish('org/tiny')))
   const blobs = join(cache.hubFolder, 'models--org--tiny', 'blobs')
   const part = readdirSync(blobs).find(name => name.endsWith('.incomplete'))
   writeFileSync(join(blobs, part!), Buffer.alloc(2_000_000))
@@ -161,7 +161,7 @@ test('a file with another content than listed never counts', async context => {
   const { hub, cache } = await open(context)
   const commit = hub.push('org/tiny', TINY)
   hub.faults.wrongContent = true
-  const problem = await problemOf(cache.fetch(wish('org/tiny')))
+  const problem = await findProblem(cache.fetch(wish('org/tiny')))
   assert.deepEqual(problem, { kind: 'content_wrong', file: 'weights/model.safetensors', what: 'hash' })
   const folder = join(cache.hubFolder, 'models--org--tiny')
   assert.ok(!existsSync(join(folder, 'snapshots', commit)))
@@ -173,7 +173,7 @@ test('what a hub refuses has its cause', async context => {
   hub.push('org/gated', { ...TINY, tokens: ['hf_good'], isGated: true })
   hub.push('org/private', { ...TINY, tokens: ['hf_good'] })
   const kind = async (name: string, token: string | null, revision = 'main') =>
-    (await problemOf(cache.fetch(wish(name, { revision, reader: { owner: A, token } })))).kind
+    (await findProblem(cache.fetch(wish(name, { revision, reader: { owner: A, token } })))).kind
   assert.equal(await kind('org/gated', null), 'token_missing')
   assert.equal(await kind('org/gated', 'hf_bad'), 'access_refused')
   assert.equal(await kind('org/private', null), 'token_missing')
@@ -202,7 +202,7 @@ test('the download from a silent hub is aborted, and the received part stays', a
     parts += 1
     if (parts > 2) await new Promise(() => {})
   }
-  assert.equal((await problemOf(cache.fetch(wish('org/tiny')))).kind, 'download_stalled')
+  assert.equal((await findProblem(cache.fetch(wish('org/tiny')))).kind, 'download_stalled')
   hub.faults.slowly = null
   await again().fetch(wish('org/tiny'))
   assert.match(hub.fileRequests().at(-1)?.range ?? '', /^bytes=\d{6,}-$/)
@@ -252,15 +252,15 @@ test('a second account gets a restricted model only with a token of its own that
   await cache.fetch(wish('org/gated', { reader: { owner: A, token: 'hf_a' } }))
   for (const one of [cache, again()]) {
     const asB = (token: string | null) => one.fetch(wish('org/gated', { commit, reader: { owner: B, token } }))
-    assert.equal((await problemOf(asB(null))).kind, 'token_missing')
-    assert.equal((await problemOf(asB('hf_wrong'))).kind, 'access_refused')
+    assert.equal((await findProblem(asB(null))).kind, 'token_missing')
+    assert.equal((await findProblem(asB('hf_wrong'))).kind, 'access_refused')
   }
   const files = hub.fileRequests().length
   await cache.fetch(wish('org/gated', { commit, reader: { owner: B, token: 'hf_b' } }))
   assert.equal(hub.fileRequests().length, files, 'only the right is asked for, the files are there')
   // Another token has to be shown to the hub again.
   const other = cache.fetch(wish('org/gated', { commit, reader: { owner: B, token: 'hf_other' } }))
-  assert.equal((await problemOf(other)).kind, 'access_refused')
+  assert.equal((await findProblem(other)).kind, 'access_refused')
 })
 
 test('without a hub an account still gets what it could read before, and another does not', async context => {
@@ -271,7 +271,7 @@ test('without a hub an account still gets what it could read before, and another
   hub.close()
   assert.equal((await again().fetch(wish('org/gated', { reader }))).commit, commit)
   const asB = again().fetch(wish('org/gated', { commit, reader: { owner: B, token: 'hf_b' } }))
-  assert.equal((await problemOf(asB)).kind, 'hub_unreachable')
+  assert.equal((await findProblem(asB)).kind, 'hub_unreachable')
 })
 
 test('names of files that lead elsewhere are refused', async context => {
@@ -279,7 +279,7 @@ test('names of files that lead elsewhere are refused', async context => {
   hub.push('org/tiny', TINY)
   for (const name of ['../../evil', '/etc/evil', 'a/../../evil', 'a//b', 'a\\..\\b', '.', 'x\0y', 'config.json']) {
     hub.faults.oddNames.splice(0, 1, name)
-    const problem = await problemOf(cache.fetch(wish('org/tiny')))
+    const problem = await findProblem(cache.fetch(wish('org/tiny')))
     assert.equal(problem.kind, 'file_name_refused', name)
   }
   assert.ok(!existsSync(join(root, 'evil')))
@@ -343,7 +343,7 @@ test('what was used longest ago makes room, and never what a worker has', async 
   const names = async (one: DiskModelCache) => (await one.content()).models.map(({ name }) => name)
   assert.deepEqual(await names(cache), ['org/c', 'org/a'])
   // A model that was just requested waits for its worker.
-  assert.equal((await problemOf(cache.fetch(wish('org/d')))).kind, 'cache_full')
+  assert.equal((await findProblem(cache.fetch(wish('org/d')))).kind, 'cache_full')
   later()
   // Another server after a crash knows what workers have.
   const next = again()
@@ -359,7 +359,7 @@ test('what was used longest ago makes room, and never what a worker has', async 
 test('a model that is larger than the cache is refused before a byte comes', async context => {
   const { hub, cache } = await open(context, { limitBytes: 4_000_000 })
   hub.push('org/tiny', TINY)
-  const problem = await problemOf(cache.fetch(wish('org/tiny')))
+  const problem = await findProblem(cache.fetch(wish('org/tiny')))
   assert.deepEqual(problem, { kind: 'cache_full', neededBytes: 5_000_007, limitBytes: 4_000_000 })
   assert.equal(hub.fileRequests().filter(({ method }) => method === 'GET').length, 0)
 })
@@ -370,7 +370,7 @@ test('what a download has left goes after some days, or as soon as its room is n
   hub.push('org/other', { files: { w: { bytes: 6_000_000, seed: 9 } } })
   const cut = async (one: DiskModelCache) => {
     hub.faults.cuts.push(...[4_000_000, 0, 0, 0, 0, 0])
-    await problemOf(one.fetch(wish('org/tiny')))
+    await findProblem(one.fetch(wish('org/tiny')))
     hub.faults.cuts.length = 0
   }
   await cut(cache)
@@ -395,7 +395,7 @@ test('a model that is removed while it comes ends its download', async context =
     begin()
     await goesOn
   }
-  const fetched = problemOf(cache.fetch(wish('org/tiny')))
+  const fetched = findProblem(cache.fetch(wish('org/tiny')))
   await begun
   const { downloads } = await cache.content()
   assert.deepEqual(
@@ -412,7 +412,7 @@ test('a disk that takes nothing is named as what it is', async context => {
   const { hub, cache, root } = await open(context)
   hub.push('org/tiny', TINY)
   writeFileSync(join(root, 'huggingface-cache'), 'a file where a folder should be')
-  assert.deepEqual(await problemOf(cache.fetch(wish('org/tiny'))), { kind: 'disk_failed', code: 'ENOTDIR' })
+  assert.deepEqual(await findProblem(cache.fetch(wish('org/tiny'))), { kind: 'disk_failed', code: 'ENOTDIR' })
 })
 
 test('links of a snapshot stay in its model', async context => {

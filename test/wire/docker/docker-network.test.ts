@@ -6,7 +6,7 @@ import { AppError } from '../../../src/core/errors.ts'
 import { containerReach } from '../../../src/core/workers/container-reach.ts'
 import { connectEngine } from '../../../src/drivers/docker/engine/connection.ts'
 import { RefusedCall } from '../../../src/drivers/docker/engine/engine-error.ts'
-import { createContainerNetwork, networksOf } from '../../../src/drivers/docker/network.ts'
+import { createContainerNetwork, listNetworks } from '../../../src/drivers/docker/network.ts'
 import { engineEnv, probeSkip, engine as testEngine, testImage } from '../support/probe.ts'
 
 /** An installation of this test alone, on the engine of the tests. */
@@ -24,7 +24,7 @@ test('it is made once, however many ask, and found again by another run', { skip
   assert.equal(one.id, two.id)
   const another = createContainerNetwork({ engine, local, installation: name, given: null })
   assert.equal((await another.ensure(null)).id, one.id)
-  const networks = await networksOf(engine, name)
+  const networks = await listNetworks(engine, name)
   assert.equal(networks.length, 1)
   assert.deepEqual([one.name, one.isolated, one.local], [`runyard-${name}`, true, true])
   assert.equal(containerReach(one, null).how, 'gateway')

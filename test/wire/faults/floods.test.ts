@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { readdirSync, statSync } from 'node:fs'
 import { before, describe, test } from 'node:test'
-import { OUTPUT_BYTES, partsIn } from '../../../src/disk/worker-output.ts'
+import { listParts, OUTPUT_BYTES } from '../../../src/disk/worker-output.ts'
 import { readProcess } from '../../../src/drivers/base/process-table.ts'
 import { readPump } from '../../../src/pump/pump-file.ts'
 import { patient } from '../../support/patience.ts'
@@ -164,10 +164,10 @@ test('workers that print without end wait, neither fill the disk nor delay other
   /** Waits until each output has grown by more than is kept of it. */
   const grown = async () => {
     await until('two outputs', () => outputs().length === 2)
-    const from = outputs().map(output => partsIn(output).at(-1) ?? 0)
+    const from = outputs().map(output => listParts(output).at(-1) ?? 0)
     await until(
       'outputs that grow',
-      () => outputs().every((output, n) => (partsIn(output).at(-1) ?? 0) > from[n]! + OUTPUT_BYTES),
+      () => outputs().every((output, n) => (listParts(output).at(-1) ?? 0) > from[n]! + OUTPUT_BYTES),
       60_000,
     )
   }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { partFile, partsIn } from '../../../src/disk/worker-output.ts'
+import { listParts, partFile } from '../../../src/disk/worker-output.ts'
 import { patient } from '../../support/patience.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { ask, makeEndpoint, runJob, statusOf, submit, whenFinal } from '../support/client.ts'
@@ -183,7 +183,7 @@ describe('a relay', { skip, concurrency: 2 }, () => {
 
 function logLines(dataDir: string, workerId: string): number {
   const folder = join(dataDir, 'logs', workerId)
-  const texts = partsIn(folder).map(begin => readFileSync(partFile(folder, begin), 'utf8'))
+  const texts = listParts(folder).map(begin => readFileSync(partFile(folder, begin), 'utf8'))
   return texts.join('').split('\n').length
 }
 

@@ -58,10 +58,10 @@ async function openWorld(
   const stopping = new AbortController()
   const forwarding = new Forwarder({ clock: systemClock, reservations: lines, nextTurn: setImmediate })
   const { access } = servicesOf(rig)
-  const queueAddressOf = (queue: string) => `http://x/v2/${queue}`
+  const queueAddress = (queue: string) => `http://x/v2/${queue}`
   const signal = stopping.signal
   const given = { access, forwarding, traffic: lines, stopping: signal, rules: { ...CLOSED, ...rules } }
-  const parts = { ...given, queueAddressOf }
+  const parts = { ...given, queueAddress }
   const gateway = new Gateway(rig.ports, parts)
   const surface = async (request: Request) => new Response(`the rest: ${new URL(request.url).pathname}`)
   const endpointOf = (name: string) => (name === ownDomain() ? id : null)

@@ -4,7 +4,7 @@ import { createServer, request, type Server } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { after, describe, test } from 'node:test'
 import type { Entrance } from '../../../src/gateway/entrance/route.ts'
-import type { KnownHosts } from '../../../src/server/hosts.ts'
+import type { ServerHosts } from '../../../src/server/hosts.ts'
 import { type Listener, listen } from '../../../src/server/listener.ts'
 import { Standby, type StandbyParts } from '../../../src/server/standby.ts'
 import { rawClient } from '../support/gateway.ts'
@@ -18,7 +18,7 @@ interface Given extends Partial<Omit<StandbyParts, 'active'>> {
   readonly workers?: string | null
   readonly kind?: Parameters<Standby['for']>[0]
   /** The names of the server; all are accepted unless given. */
-  readonly hosts?: KnownHosts
+  readonly hosts?: ServerHosts
 }
 
 async function standBy({ active = null, workers = null, kind = 'all', hosts, ...more }: Given = {}): Promise<Listener> {

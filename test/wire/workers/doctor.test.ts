@@ -4,7 +4,7 @@ import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { describe, test } from 'node:test'
 import { stripVTControlCharacters } from 'node:util'
-import { forPeople } from '../../../src/cli/commands/doctor.ts'
+import { findingText } from '../../../src/cli/commands/doctor.ts'
 import type { Finding } from '../../../src/core/observing/diagnosis.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { ask } from '../support/client.ts'
@@ -76,7 +76,7 @@ describe('runyard doctor', { concurrency: 2 }, () => {
     assert.match(of('port')?.message ?? '', new RegExp(`port ${port} is in use by pid ${process.pid} `))
     assert.match(of('database')?.message ?? '', /it is damaged \(file is not a database\)/)
     assert.match(of('engine')?.action ?? '', /start the engine/)
-    const people = stripVTControlCharacters(forPeople(of('database')!))
+    const people = stripVTControlCharacters(findingText(of('database')!))
     assert.match(people, /^fail {2}database {8}the embedded database: it is damaged.*\n {22}-> restore a backup/)
   })
 

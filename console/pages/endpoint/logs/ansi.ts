@@ -78,14 +78,14 @@ function change(look: Map<string, string>, codes: readonly number[]): void {
 
 /** The nearest of eight colors to one of 256 or of 16 million. */
 function nearest([kind, first = 0, ...others]: readonly number[]): number {
-  if (kind === 2) return ofParts([first, ...others])
+  if (kind === 2) return brightParts([first, ...others])
   if (first < 16) return first % 8
   if (first >= 232) return first < 240 ? 0 : 7
   const cube = first - 16
-  return ofParts([Math.floor(cube / 36), Math.floor(cube / 6) % 6, cube % 6])
+  return brightParts([Math.floor(cube / 36), Math.floor(cube / 6) % 6, cube % 6])
 }
 
-function ofParts(parts: readonly number[]): number {
+function brightParts(parts: readonly number[]): number {
   const most = Math.max(...parts)
   return parts.reduce((color, part, at) => color + (part > most / 2 ? 2 ** at : 0), 0)
 }

@@ -48,11 +48,11 @@ export class LineReader {
     const base = { atMs: Date.parse(ts), workerId, jobId, raw: line }
     if (source === 'system')
       return { ...base, kind: 'system', level: systemLevel(line), text: readAnsi(line).text, styles: null }
-    const own = jobId === null ? null : prefixOf(line)
+    const own = jobId === null ? null : findPrefix(line)
     const { text, styles } = readAnsi((own === null ? line : line.slice(own.length)).replaceAll('\t', '    '))
     const json = readJson(text)
     const isContinued = /^(?:\s+\S|Caused by)/.test(text)
-    const namedLevel = json === null ? levelOf(text) : json.level
+    const namedLevel = json === null ? findLevel(text) : json.level
     const level = namedLevel ?? own?.level ?? (isContinued ? (this.#levels.get(workerId) ?? null) : null)
     this.#levels.set(workerId, level)
     return { ...base, kind: 'output', level, text: json?.text ?? text, styles: json === null ? styles : null }
@@ -60,7 +60,7 @@ export class LineReader {
 }
 
 /** A line of this page. */
-export function noticeOf(text: string, atMs: number): LogLine {
+export function notice(text: string, atMs: number): LogLine {
   return { atMs, workerId: null, jobId: null, kind: 'notice', level: null, text, raw: text, styles: null }
 }
 
@@ -75,7 +75,7 @@ const WORDS: readonly (readonly [Level, RegExp])[] = [
 ]
 
 /** The level that a line names; the first of several counts. */
-export function levelOf(text: string): Level | null {
+export function findLevel(text: string): Level | null {
   const beginning = text.slice(0, LEVEL_REACH)
   let firstLevel: Level | null = null
   let firstAt = Number.POSITIVE_INFINITY
@@ -87,9 +87,9 @@ export function levelOf(text: string): Level | null {
 }
 
 /** Prefix that workers of the server's own SDK put before a handler's output. */
-function prefixOf(line: string): { level: Level; length: number } | null {
+function findPrefix(line: string): { level: Level; length: number } | null {
   const [all, word] = /^(DEBUG|TRACE|INFO|WARN|WARNING|ERROR) +/.exec(line) ?? []
-  return all === undefined ? null : { level: levelOf(word!)!, length: all.length }
+  return all === undefined ? null : { level: findLevel(word!)!, length: all.length }
 }
 
 function systemLevel(line: string): Level | null {
@@ -109,8 +109,8 @@ function readJson(text: string): { text: string; level: Level | null } | null {
     return null
   }
   const { level, severity, levelname, lvl, msg, message, event, time, timestamp, ts, asctime, ...others } = members
-  const rest = Object.entries(others).map(([name, value]) => `${name}=${textOf(value)}`)
-  const messages = [msg, message, event].filter(one => one !== undefined).map(textOf)
+  const rest = Object.entries(others).map(([name, value]) => `${name}=${asText(value)}`)
+  const messages = [msg, message, event].filter(one => one !== undefined).map(asText)
   return {
     level: jsonLevel(level ?? severity ?? levelname ?? lvl),
     // A line without a message is shown as it is.
@@ -118,12 +118,12 @@ function readJson(text: string): { text: string; level: Level | null } | null {
   }
 }
 
-function textOf(value: unknown): string {
+function asText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
 function jsonLevel(level: unknown): Level | null {
-  if (typeof level === 'string') return levelOf(level.toUpperCase())
+  if (typeof level === 'string') return findLevel(level.toUpperCase())
   if (typeof level !== 'number') return null
   // Numeric levels of pino and bunyan.
   return level >= 50 ? 'error' : level >= 40 ? 'warn' : level >= 30 ? 'info' : 'debug'

@@ -4,8 +4,8 @@ import { bytes, clockTime } from '../../../format.ts'
 import { useNarrow } from '../../../parts/table.tsx'
 import type { LogLine } from './log-line.ts'
 import type { LogSession } from './log-session.ts'
-import { foundIn, MAX_SHOWN } from './log-view.ts'
-import { segmentsOf } from './segments.ts'
+import { findRanges, MAX_SHOWN } from './log-view.ts'
+import { splitSegments } from './segments.ts'
 
 /** Height of a line of text in pixels, as in the style sheet. */
 const LINE_PX = 19
@@ -61,8 +61,8 @@ export function LogList({ session, look }: { readonly session: LogSession; reado
   useLayoutEffect(() => {
     const element = scroller.current!
     if (target !== null && view.seenUntil > target) {
-      const row = Math.min(view.rowOf(target), view.count - 1)
-      element.scrollTop = view.heights.topOf(Math.max(0, row)) * LINE_PX - element.clientHeight / 2
+      const row = Math.min(view.findRow(target), view.count - 1)
+      element.scrollTop = view.heights.rowTop(Math.max(0, row)) * LINE_PX - element.clientHeight / 2
       session.target.value = null
     } else if (isFollowing) element.scrollTop = element.scrollHeight
     scroll.current.top = element.scrollTop
@@ -96,8 +96,8 @@ export function LogList({ session, look }: { readonly session: LogSession; reado
         number={number}
         look={look}
         isContext={view.isContext(number)}
-        top={view.heights.topOf(row)}
-        height={view.heights.heightOf(row)}
+        top={view.heights.rowTop(row)}
+        height={view.heights.rowHeight(row)}
       />,
     )
   }
@@ -185,14 +185,14 @@ function Row({
 function Text({ line, look }: { readonly line: LogLine; readonly look: LineLook }) {
   const isLong = line.text.length > MAX_SHOWN
   const text = isLong ? line.text.slice(0, MAX_SHOWN) : line.text
-  const matches = look.search === null ? [] : foundIn(text, look.search)
+  const matches = look.search === null ? [] : findRanges(text, look.search)
   const styles = look.isColored ? (line.styles ?? []) : []
   return (
     <>
       {matches.length === 0 && styles.length === 0
         ? text
-        : segmentsOf(text, styles, matches).map(({ text: part, classes, isFound }, at) =>
-            isFound ? (
+        : splitSegments(text, styles, matches).map(({ text: part, classes, isMatch }, at) =>
+            isMatch ? (
               <mark key={at} class={classes}>
                 {part}
               </mark>

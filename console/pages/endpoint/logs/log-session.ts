@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals'
 import { clockTime } from '../../../format.ts'
 import { LogBuffer } from './log-buffer.ts'
-import { type LogLine, noticeOf } from './log-line.ts'
+import { type LogLine, notice } from './log-line.ts'
 import { LogStream, type StreamParts, type StreamState } from './log-stream.ts'
 import { isHit, type LogFilter, LogView } from './log-view.ts'
 
@@ -44,7 +44,7 @@ export class LogSession {
     this.#reading = new LogStream({
       ...parts,
       onLine: line => this.#take(line),
-      onBack: lostAtMs => this.#take(noticeOf(awayText(lostAtMs), Date.now())),
+      onBack: lostAtMs => this.#take(notice(awayText(lostAtMs), Date.now())),
       onState: state => {
         this.stream.value = state
       },

@@ -1,7 +1,7 @@
 /** The stream of a log: read on demand, and resumed after the last line that arrived. */
-import { ApiError, sentenceOf } from '../../../client/api.ts'
+import { ApiError, errorSentence } from '../../../client/api.ts'
 import { Backoff, pause, readEvents } from '../../../client/event-source.ts'
-import { type LineData, LineReader, type LogLine, noticeOf } from './log-line.ts'
+import { type LineData, LineReader, type LogLine, notice } from './log-line.ts'
 
 /** State of the stream. */
 export type StreamState =
@@ -100,12 +100,12 @@ export class LogStream {
         this.#lastId = id ?? this.#lastId
         if (name === 'end') return { is: 'ended', why: this.#parts.endText }
         if (name === 'message') this.#parts.onLine(reader.read(JSON.parse(data) as LineData))
-        else if (name === 'note') this.#parts.onLine(noticeOf((JSON.parse(data) as { text: string }).text, Date.now()))
+        else if (name === 'note') this.#parts.onLine(notice((JSON.parse(data) as { text: string }).text, Date.now()))
       }
       return null
     } catch (error) {
       const isFinal = error instanceof ApiError && !error.isPassing
-      return isFinal && !signal.aborted ? { is: 'failed', why: sentenceOf(error) } : null
+      return isFinal && !signal.aborted ? { is: 'failed', why: errorSentence(error) } : null
     } finally {
       this.#connection.abort()
     }

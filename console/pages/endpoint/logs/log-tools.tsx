@@ -5,7 +5,7 @@ import { Button, Choice } from '../../../parts/basic.tsx'
 import { query, setQuery } from '../../../router.ts'
 import { LEVELS, type Level } from './log-line.ts'
 import { type LogSession, MAX_AHEAD } from './log-session.ts'
-import { type LogFilter, searchOf } from './log-view.ts'
+import { type LogFilter, searchPattern } from './log-view.ts'
 
 /** Choices for the log in the query of the page, so that a link shows the same. */
 export interface LogChoice {
@@ -40,7 +40,7 @@ export function logChoice(): LogChoice {
   let search: RegExp | null = null
   let problem: string | null = null
   try {
-    search = searchOf(text, given.get('regex') === '1')
+    search = searchPattern(text, given.get('regex') === '1')
   } catch (error) {
     problem = (error as Error).message
   }
@@ -76,7 +76,7 @@ export function LogSearch({
   const { text, filter, problem } = choice
   void session.changes.value
   const matches = session.view.matchCount
-  const at = current === null ? null : matchIndexOf(session, current)
+  const at = current === null ? null : matchIndex(session, current)
   const hides = filter.onlyMatches || filter.level !== null
   return (
     <div class="tools log-tools" role="search" aria-label="Search in the log">
@@ -134,7 +134,7 @@ export function LogSearch({
   )
 }
 
-function matchIndexOf({ view }: LogSession, number: number): number | null {
+function matchIndex({ view }: LogSession, number: number): number | null {
   const after = view.matchFrom(number - 1, 1)
   return after !== null && view.matchAt(after) === number ? after : null
 }

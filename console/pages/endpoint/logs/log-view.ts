@@ -31,7 +31,7 @@ export class LogView {
   readonly #context = new SortedNumbers()
   readonly #matches = new SortedNumbers()
   /** Newest hidden lines, which may become context. */
-  #before: number[] = []
+  #hidden: number[] = []
   #after = 0
   #next: number
   #longest = 0
@@ -75,7 +75,7 @@ export class LogView {
   }
 
   /** Row of a line, or of the next one that is shown. */
-  rowOf(number: number): number {
+  findRow(number: number): number {
     return this.#rows.indexOf(number)
   }
 
@@ -113,14 +113,14 @@ export class LogView {
     this.#heights.drop(this.#rows.dropBelow(first))
     this.#context.dropBelow(first)
     this.#matches.dropBelow(first)
-    this.#before = this.#before.filter(number => number >= first)
+    this.#hidden = this.#hidden.filter(number => number >= first)
     this.#next = Math.max(this.#next, first)
   }
 
   /** Lays out the rows again, for another width. */
   wrap(columns: number): void {
     this.#heights = new RowHeights(columns)
-    for (let row = 0; row < this.count; row += 1) this.#heights.add(widthOf(this.#buffer.get(this.#rows.at(row)!)!))
+    for (let row = 0; row < this.count; row += 1) this.#heights.add(lineWidth(this.#buffer.get(this.#rows.at(row)!)!))
   }
 
   #look(): void {
@@ -130,26 +130,26 @@ export class LogView {
     if (!isWanted(line, this.#filter)) return
     const { search, onlyMatches, context, level } = this.#filter
     const isSoGrave = line.kind === 'notice' || isGrave(line, level)
-    const isMatch = search !== null && isSoGrave && isFound(line, search)
+    const isMatch = search !== null && isSoGrave && hasMatch(line, search)
     if (isMatch) this.#matches.push(number)
     if (line.kind === 'notice' || (isSoGrave && (isMatch || search === null || !onlyMatches))) {
-      for (const earlier of this.#before) this.#show(earlier, true)
-      this.#before = []
+      for (const earlier of this.#hidden) this.#show(earlier, true)
+      this.#hidden = []
       this.#after = context
       this.#show(number, false)
     } else if (this.#after > 0) {
       this.#after -= 1
       this.#show(number, true)
     } else if (context > 0) {
-      this.#before.push(number)
-      if (this.#before.length > context) this.#before.shift()
+      this.#hidden.push(number)
+      if (this.#hidden.length > context) this.#hidden.shift()
     }
   }
 
   #show(number: number, isContext: boolean): void {
     this.#rows.push(number)
     if (isContext) this.#context.push(number)
-    const width = widthOf(this.#buffer.get(number)!)
+    const width = lineWidth(this.#buffer.get(number)!)
     this.#heights.add(width)
     this.#longest = Math.max(this.#longest, width)
   }
@@ -158,18 +158,18 @@ export class LogView {
 /** True for a line that passes the filter, without regard to context. */
 export function isHit(line: LogLine, filter: LogFilter): boolean {
   if (line.kind === 'notice') return true
-  const isFoundToo = !filter.onlyMatches || filter.search === null || isFound(line, filter.search)
+  const isFoundToo = !filter.onlyMatches || filter.search === null || hasMatch(line, filter.search)
   return isWanted(line, filter) && isGrave(line, filter.level) && isFoundToo
 }
 
 /** The expression of a typed text. @throws SyntaxError for an invalid regular expression */
-export function searchOf(text: string, isExpression: boolean): RegExp | null {
+export function searchPattern(text: string, isExpression: boolean): RegExp | null {
   if (text === '') return null
   return new RegExp(isExpression ? text : text.replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&'), 'gi')
 }
 
 /** Ranges of a text that match; empty matches are left out. */
-export function foundIn(text: string, search: RegExp): { readonly from: number; readonly to: number }[] {
+export function findRanges(text: string, search: RegExp): { readonly from: number; readonly to: number }[] {
   const ranges: { from: number; to: number }[] = []
   for (const { index, 0: match } of text.matchAll(search)) {
     if (match !== '') ranges.push({ from: index, to: index + match.length })
@@ -177,7 +177,7 @@ export function foundIn(text: string, search: RegExp): { readonly from: number; 
   return ranges
 }
 
-function isFound(line: LogLine, search: RegExp): boolean {
+function hasMatch(line: LogLine, search: RegExp): boolean {
   search.lastIndex = 0
   return search.test(line.text.length > MAX_SHOWN ? line.text.slice(0, MAX_SHOWN) : line.text)
 }
@@ -196,7 +196,7 @@ const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f
 const BEYOND_LATIN = /[\u1000-\uffff]/
 
 /** Columns of a line; a surrogate pair counts two, since most are emoji. */
-function widthOf({ text }: LogLine): number {
+function lineWidth({ text }: LogLine): number {
   if (text.length > MAX_SHOWN) return MAX_SHOWN + REST_COLUMNS
   return text.length + (BEYOND_LATIN.test(text) ? (text.match(WIDE)?.length ?? 0) : 0)
 }

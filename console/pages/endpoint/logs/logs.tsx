@@ -3,7 +3,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks'
 import { api, send } from '../../../client/api.ts'
 import type { Endpoint } from '../../../client/api-types.d.ts'
 import { useResource } from '../../../client/resource.ts'
-import { ofWorkers } from '../../../client/topics.ts'
+import { workerTopic } from '../../../client/topics.ts'
 import { count, now, plural } from '../../../format.ts'
 import { Button } from '../../../parts/basic.tsx'
 import { Dialog } from '../../../parts/dialog.tsx'
@@ -22,7 +22,7 @@ const MAX_WORKERS = 200
 export function Logs({ endpoint: { id } }: { readonly endpoint: Endpoint }) {
   const choice = logChoice()
   const { worker, job, from } = choice
-  const session = useMemo(() => new LogSession(streamOf(id, choice), choice.filter), [id, worker, job, from])
+  const session = useMemo(() => new LogSession(streamParts(id, choice), choice.filter), [id, worker, job, from])
   useEffect(() => () => session.close(), [session])
   // The address has the filter; an unchanged one is not applied again.
   const { level, kind, search, onlyMatches, context } = choice.filter
@@ -38,7 +38,7 @@ export function Logs({ endpoint: { id } }: { readonly endpoint: Endpoint }) {
   const workers = useResource(
     `log workers ${id}`,
     signal => api('GET /v2/serverless/{id}/workers', { path: { id }, query: { ended: 'true' }, signal }),
-    { on: ofWorkers(id) },
+    { on: workerTopic(id) },
   )
   const goTo = (number: number) => {
     session.pause()
@@ -150,7 +150,7 @@ function StreamSign({ session }: { readonly session: LogSession }) {
 }
 
 /** The stream of an endpoint, of one of its workers, or of the output for a job. */
-function streamOf(id: string, { worker, job, from }: LogChoice): Pick<StreamParts, 'open' | 'endText'> {
+function streamParts(id: string, { worker, job, from }: LogChoice): Pick<StreamParts, 'open' | 'endText'> {
   const { tail, minutes } = BEGINNINGS[from]!
   return {
     endText: job !== null ? 'The job has ended' : worker !== null ? 'The worker has ended' : 'The endpoint was deleted',

@@ -40,12 +40,12 @@ export class RowHeights {
   }
 
   /** Lines of text above a row. */
-  topOf(row: number): number {
+  rowTop(row: number): number {
     return row === 0 ? 0 : (this.#ends[this.#head + row - 1] ?? this.#gone) - this.#gone
   }
 
-  heightOf(row: number): number {
-    return this.topOf(row + 1) - this.topOf(row)
+  rowHeight(row: number): number {
+    return this.rowTop(row + 1) - this.rowTop(row)
   }
 
   /** The row at a line of text; the last one for a line after the end. */

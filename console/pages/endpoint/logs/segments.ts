@@ -6,11 +6,11 @@ export interface Segment {
   readonly text: string
   readonly classes: string
   /** True for a match of the search. */
-  readonly isFound: boolean
+  readonly isMatch: boolean
 }
 
 /** Cuts a text where its colors or the matches begin or end. Both lists are in order. */
-export function segmentsOf(
+export function splitSegments(
   text: string,
   styles: readonly Style[],
   found: readonly { readonly from: number; readonly to: number }[],
@@ -26,7 +26,7 @@ export function segmentsOf(
     segments.push({
       text: text.slice(from, places[at + 1]),
       classes: (styles[style]?.from ?? Number.POSITIVE_INFINITY) <= from ? styles[style]!.classes : '',
-      isFound: (found[match]?.from ?? Number.POSITIVE_INFINITY) <= from,
+      isMatch: (found[match]?.from ?? Number.POSITIVE_INFINITY) <= from,
     })
   }
   return segments

@@ -25,7 +25,7 @@ export interface Slot {
 }
 
 /** All intervals of a range up to the present. @param sinceMs creation of the endpoint */
-export function slotsOf(
+export function slotsFromPoints(
   points: readonly EndpointMetricPoint[],
   { fromMs, toMs, interval }: Range,
   sinceMs: number,
@@ -43,7 +43,7 @@ export function slotsOf(
 }
 
 /** The charts of some slots. A missing count is zero; a time or use that was not measured is a gap. */
-export function measuresOf(slots: readonly Slot[]): Measure[] {
+export function measuresFromSlots(slots: readonly Slot[]): Measure[] {
   return [requests(slots), ...times(slots), workers(slots), ...gpus(slots)]
 }
 
@@ -95,7 +95,7 @@ function times(slots: readonly Slot[]): Measure[] {
 }
 
 /** Explanation of a measure of time. */
-export function hintOf(id: string): string | undefined {
+export function timeHint(id: string): string | undefined {
   return TIMES.find(([time]) => time === id)?.[2]
 }
 
@@ -154,7 +154,7 @@ function gpus(slots: readonly Slot[]): Measure[] {
 }
 
 /** All numbers as rows of a CSV file, the first of them the names of its columns. */
-export function rowsOf(slots: readonly Slot[], measures: readonly Measure[]): (string | number | null)[][] {
+export function csvRows(slots: readonly Slot[], measures: readonly Measure[]): (string | number | null)[][] {
   const columns = measures.flatMap(({ id, series }) =>
     series.map(one => ({ name: `${id}.${one.id}`, values: one.values })),
   )

@@ -3,16 +3,16 @@ import { useMemo, useRef } from 'preact/hooks'
 import { api } from '../../../client/api.ts'
 import type { Endpoint, EndpointMetrics } from '../../../client/api-types.d.ts'
 import { type Resource, useResource } from '../../../client/resource.ts'
-import { ofReleases, ofWorkers } from '../../../client/topics.ts'
+import { releaseTopic, workerTopic } from '../../../client/topics.ts'
 import { dateTime } from '../../../format.ts'
 import { Button, Choice, Loaded, Section } from '../../../parts/basic.tsx'
-import { Chart, textOf, useChartGroup } from '../../../parts/chart.tsx'
+import { Chart, useChartGroup, valueText } from '../../../parts/chart.tsx'
 import { csv, download } from '../../../parts/csv.ts'
 import type { Mark } from '../../../parts/plot.ts'
 import { type Column, Table } from '../../../parts/table.tsx'
 import { query, setQuery } from '../../../router.ts'
-import { hintOf, type Measure, measuresOf, rowsOf, type Slot, slotsOf } from './measures.ts'
-import { addressOf, INTERVALS, moved, RANGES, type Range, type RangeId, rangeOf, scaled } from './range.ts'
+import { csvRows, type Measure, measuresFromSlots, type Slot, slotsFromPoints, timeHint } from './measures.ts'
+import { INTERVALS, moved, RANGES, type Range, type RangeId, rangeAddress, rangeFromQuery, scaled } from './range.ts'
 
 /** One read: points, their range, and the instant. */
 interface Read {
@@ -39,11 +39,12 @@ export function Metrics({ endpoint }: { readonly endpoint: Endpoint }) {
   if (series.data !== null) last.current = series.data
   const shown = series.data ?? last.current
   const slots = useMemo(
-    () => (shown === null ? [] : slotsOf(shown.points, shown.range, Date.parse(endpoint.createdAt), shown.atMs)),
+    () =>
+      shown === null ? [] : slotsFromPoints(shown.points, shown.range, Date.parse(endpoint.createdAt), shown.atMs),
     [shown, endpoint.createdAt],
   )
-  const measures = useMemo(() => measuresOf(slots), [slots])
-  const range = shown?.range ?? rangeOf(asked, Date.now())
+  const measures = useMemo(() => measuresFromSlots(slots), [slots])
+  const range = shown?.range ?? rangeFromQuery(asked, Date.now())
   const inRange = useMemo(() => marks.filter(({ atMs }) => atMs >= range.fromMs && atMs < range.toMs), [marks, shown])
   return (
     <>
@@ -67,13 +68,13 @@ export function Metrics({ endpoint }: { readonly endpoint: Endpoint }) {
 function useMetrics(id: string): Resource<Read> {
   const asked = query.value
   const name = ['range', 'from', 'to'].map(part => asked.get(part) ?? '').join(' ')
-  const range = rangeOf(asked, Date.now())
+  const range = rangeFromQuery(asked, Date.now())
   const { isLive, interval } = range
   return useResource<Read>(
     `metrics ${id} ${name}`,
     async signal => {
       const atMs = Date.now()
-      const now = rangeOf(asked, atMs)
+      const now = rangeFromQuery(asked, atMs)
       // The end is left out while it lies in the future: the server's clock may be behind.
       const to = now.isLive ? {} : { to: new Date(now.toMs).toISOString() }
       const { points } = await api('GET /v2/serverless/{id}/metrics', {
@@ -83,7 +84,7 @@ function useMetrics(id: string): Resource<Read> {
       })
       return { range: now, points, atMs }
     },
-    isLive ? { everyMs: AGAIN_MS, ...(interval === '1m' ? { on: ofWorkers(id) } : {}) } : {},
+    isLive ? { everyMs: AGAIN_MS, ...(interval === '1m' ? { on: workerTopic(id) } : {}) } : {},
   )
 }
 
@@ -95,7 +96,7 @@ function useReleases(id: string): readonly Mark[] {
   const releases = useResource(
     `releases ${id}`,
     signal => api('GET /v2/serverless/{id}/releases', { path: { id }, signal }),
-    { on: ofReleases(id) },
+    { on: releaseTopic(id) },
   )
   return useMemo(
     () =>
@@ -222,7 +223,7 @@ function Charts({
             times={times}
             marks={marks}
             group={group}
-            onZoom={(fromMs, toMs) => setQuery(addressOf(fromMs, toMs, Date.now()), { replace: false })}
+            onZoom={(fromMs, toMs) => setQuery(rangeAddress(fromMs, toMs, Date.now()), { replace: false })}
           />
         </Section>
       ))}
@@ -232,7 +233,7 @@ function Charts({
 }
 
 function Hint({ of }: { readonly of: string }) {
-  const text = hintOf(of)
+  const text = timeHint(of)
   return text === undefined ? null : <span class="hint">{text}</span>
 }
 
@@ -269,7 +270,7 @@ function Numbers({
             title: one.title,
             align: 'end' as const,
             isExtra: at >= (unit === 'ms' ? 3 : 2),
-            cell: (row: (typeof rows)[number]) => textOf(unit, one.values[row.index] ?? null),
+            cell: (row: (typeof rows)[number]) => valueText(unit, one.values[row.index] ?? null),
             sort: (row: (typeof rows)[number]) => one.values[row.index] ?? -1,
           })),
         ]
@@ -293,5 +294,5 @@ function Numbers({
 function save(id: string, slots: readonly Slot[], measures: readonly Measure[]): void {
   const since =
     slots[0] === undefined ? '' : `-${new Date(slots[0].atMs).toISOString().slice(0, 16).replaceAll(':', '')}`
-  download(`metrics-${id}${since}.csv`, csv(rowsOf(slots, measures)))
+  download(`metrics-${id}${since}.csv`, csv(csvRows(slots, measures)))
 }

@@ -46,7 +46,7 @@ export interface Range {
 }
 
 /** The range of an address such as `?range=6h` or `?from=2026-01-01T10:00:00Z&to=2026-01-01T11:00:00Z`. */
-export function rangeOf(query: URLSearchParams, nowMs: number): Range {
+export function rangeFromQuery(query: URLSearchParams, nowMs: number): Range {
   const fromMs = Date.parse(query.get('from') ?? '')
   const toMs = Date.parse(query.get('to') ?? '')
   const isChosen = Number.isFinite(fromMs) && Number.isFinite(toMs) && fromMs < toMs && fromMs < nowMs
@@ -70,7 +70,11 @@ export function intervalFor(fromMs: number, toMs: number, nowMs: number): Interv
 }
 
 /** The address of a range that somebody chose. Ends past the present are moved back, and too short ranges widened. */
-export function addressOf(fromMs: number, toMs: number, nowMs: number): Record<'from' | 'to' | 'range', string | null> {
+export function rangeAddress(
+  fromMs: number,
+  toMs: number,
+  nowMs: number,
+): Record<'from' | 'to' | 'range', string | null> {
   const spanMs = Math.min(Math.max(toMs - fromMs, SHORTEST_MS), LONGEST_MS)
   const middleMs = (fromMs + toMs) / 2
   const endMs = Math.min(middleMs + spanMs / 2, ceiling(nowMs, MINUTE_MS))
@@ -80,14 +84,14 @@ export function addressOf(fromMs: number, toMs: number, nowMs: number): Record<'
 /** The address of a range of the same length that is earlier (-1) or later (1) by half of it. */
 export function moved({ fromMs, toMs }: Range, by: -1 | 1, nowMs: number) {
   const byMs = (by * (toMs - fromMs)) / 2
-  return addressOf(fromMs + byMs, toMs + byMs, nowMs)
+  return rangeAddress(fromMs + byMs, toMs + byMs, nowMs)
 }
 
 /** The address of a range with the same middle, half as long (in) or twice as long (out). */
 export function scaled({ fromMs, toMs }: Range, by: 'in' | 'out', nowMs: number) {
   const middleMs = (fromMs + toMs) / 2
   const halfMs = ((toMs - fromMs) * (by === 'in' ? 0.5 : 2)) / 2
-  return addressOf(middleMs - halfMs, middleMs + halfMs, nowMs)
+  return rangeAddress(middleMs - halfMs, middleMs + halfMs, nowMs)
 }
 
 function aligned(fromMs: number, toMs: number, nowMs: number): Range {

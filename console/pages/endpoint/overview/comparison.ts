@@ -13,16 +13,16 @@ export interface Row {
 }
 
 /** Hours of workers, without those in which they were frozen. */
-function hoursOf({ workerHours: { starting, idle, running } }: Figures): number {
+function sumHours({ workerHours: { starting, idle, running } }: Figures): number {
   return starting + idle + running
 }
 
 /** The figures beside each other. */
-export function rowsOf(today: Figures, other: Figures): readonly Row[] {
+export function comparisonRows(today: Figures, other: Figures): readonly Row[] {
   const row = (name: string, of: (figures: Figures) => string): Row => ({ name, today: of(today), other: of(other) })
   return [
     row('Cost', ({ cost }) => money(cost)),
-    row('Worker hours', figures => hours(hoursOf(figures))),
+    row('Worker hours', figures => hours(sumHours(figures))),
     row('… idle', ({ workerHours }) => hours(workerHours.idle)),
     row('Wait, half of the jobs', ({ waitMs }) => duration(waitMs?.p50)),
     row('Wait, 19 of 20', ({ waitMs }) => duration(waitMs?.p95)),
@@ -49,7 +49,7 @@ export function differences(today: Figures, other: Figures): readonly string[] {
 
 function costDifference(today: Figures, other: Figures): string[] {
   const more = other.cost - today.cost
-  if (today.cost === 0 && other.cost === 0) return hoursDifference(hoursOf(today), hoursOf(other))
+  if (today.cost === 0 && other.cost === 0) return hoursDifference(sumHours(today), sumHours(other))
   if (Math.abs(more) <= today.cost * LEAST_PART) return []
   const part = today.cost === 0 ? '' : ` (${percent(Math.abs(more) / today.cost)})`
   return [`Workers would have cost ${money(Math.abs(more))}${part} ${more > 0 ? 'more' : 'less'}.`]

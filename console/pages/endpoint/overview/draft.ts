@@ -15,7 +15,11 @@ export interface Draft {
 }
 
 /** The settings of an endpoint as they are. */
-export function draftOf({ workers, scaling, flashboot }: Pick<Endpoint, 'workers' | 'scaling' | 'flashboot'>): Draft {
+export function draftFromEndpoint({
+  workers,
+  scaling,
+  flashboot,
+}: Pick<Endpoint, 'workers' | 'scaling' | 'flashboot'>): Draft {
   return {
     workersMin: String(workers.min),
     workersMax: String(workers.max),
@@ -40,12 +44,12 @@ function changed(today: Draft, draft: Draft): (keyof Draft)[] {
 }
 
 /** The changed settings, for people. */
-export function changesOf(today: Draft, draft: Draft): readonly Change[] {
+export function listChanges(today: Draft, draft: Draft): readonly Change[] {
   return changed(today, draft).map(name => ({ name: NAMES[name], from: today[name] || '–', to: draft[name] || '–' }))
 }
 
 /** The query of the what-if. A setting that is left out stays as it is today. */
-export function queryOfDraft(today: Draft, draft: Draft): Query {
+export function queryFromDraft(today: Draft, draft: Draft): Query {
   const fields = new Set(changed(today, draft))
   // A value belongs to a type: without the type, the server takes the value for one of today's type.
   if (fields.has('scalerType')) fields.add('scalerValue')
@@ -55,7 +59,7 @@ export function queryOfDraft(today: Draft, draft: Draft): Query {
 }
 
 /** The change of the endpoint that makes a draft its settings. */
-export function bodyOf(today: Draft, draft: Draft): UpdateEndpointRequest {
+export function bodyFromDraft(today: Draft, draft: Draft): UpdateEndpointRequest {
   const fields = new Set(changed(today, draft))
   const value = Number(draft.scalerValue)
   const workers = {

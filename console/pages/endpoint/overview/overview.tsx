@@ -4,12 +4,12 @@ import { api } from '../../../client/api.ts'
 import type { Endpoint, Worker } from '../../../client/api-types.d.ts'
 import { useResource } from '../../../client/resource.ts'
 import { mayManage, mayUseJobs } from '../../../client/session.ts'
-import { ofJobs, ofWorkers } from '../../../client/topics.ts'
+import { jobTopic, workerTopic } from '../../../client/topics.ts'
 import { count, plural } from '../../../format.ts'
 import { Ago, Choice, Code, Copy, Loaded, Section, State, type Tone } from '../../../parts/basic.tsx'
 import { Meter } from '../../../parts/spark.tsx'
 import { useReleases, Why } from '../../../parts/why.tsx'
-import { addressesOf, type Snippet, snippetsOf } from './snippets.ts'
+import { listAddresses, listSnippets, type Snippet } from './snippets.ts'
 import { WhatIf } from './what-if.tsx'
 
 /** The first tab of an endpoint. */
@@ -21,7 +21,7 @@ export function Overview({ endpoint }: { readonly endpoint: Endpoint }) {
       {mayRead ? <Why id={id} /> : null}
       <div class="columns called">
         <div>
-          <Calling endpoint={endpoint} />
+          <CallSnippets endpoint={endpoint} />
         </div>
         <div>
           <Workers endpoint={endpoint} />
@@ -35,8 +35,8 @@ export function Overview({ endpoint }: { readonly endpoint: Endpoint }) {
 
 const CHOSEN = 'runyard.snippet'
 
-function Calling({ endpoint }: { readonly endpoint: Endpoint }) {
-  const snippets = snippetsOf(endpoint)
+function CallSnippets({ endpoint }: { readonly endpoint: Endpoint }) {
+  const snippets = listSnippets(endpoint)
   const [id, setId] = useState(localStorage.getItem(CHOSEN) ?? 'curl')
   const shown = snippets.find(snippet => snippet.id === id) ?? snippets[0]!
   const choose = (chosen: Snippet['id']) => {
@@ -66,7 +66,7 @@ function Calling({ endpoint }: { readonly endpoint: Endpoint }) {
       <Code text={shown.text} what="program" />
       <h3>Addresses</h3>
       <dl class="addresses">
-        {addressesOf(endpoint).map(({ name, method, url }) => (
+        {listAddresses(endpoint).map(({ name, method, url }) => (
           <div key={name}>
             <dt>
               {name} {method === null ? null : <small>{method}</small>}
@@ -95,7 +95,7 @@ function Workers({ endpoint: { id, workers: allowed } }: { readonly endpoint: En
   const workers = useResource(
     mayManage('read') ? `workers ${id}` : null,
     signal => api('GET /v2/serverless/{id}/workers', { path: { id }, signal }),
-    { on: ofWorkers(id), everyMs: 15_000 },
+    { on: workerTopic(id), everyMs: 15_000 },
   )
   return (
     <Section title="Workers" actions={<a href={`/endpoints/${id}/workers`}>All workers</a>}>
@@ -178,7 +178,7 @@ function Errors({ id }: { readonly id: string }) {
         query: { from: new Date(Date.now() - DAY_MS).toISOString() },
         signal,
       }),
-    { on: event => ofJobs(id)(event) && (event.to === 'FAILED' || event.to === 'TIMED_OUT') },
+    { on: event => jobTopic(id)(event) && (event.to === 'FAILED' || event.to === 'TIMED_OUT') },
   )
   return (
     <Section

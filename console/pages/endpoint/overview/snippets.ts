@@ -13,7 +13,7 @@ export interface Snippet {
   readonly text: string
 }
 
-type Called = Pick<Endpoint, 'id' | 'type' | 'requestUrls' | 'browserUrl' | 'modelReferences'>
+type CalledEndpoint = Pick<Endpoint, 'id' | 'type' | 'requestUrls' | 'browserUrl' | 'modelReferences'>
 
 /** An address of an endpoint, with its purpose. */
 export interface Address {
@@ -23,7 +23,7 @@ export interface Address {
 }
 
 /** The addresses of an endpoint. */
-export function addressesOf({ id, requestUrls, browserUrl }: Called): readonly Address[] {
+export function listAddresses({ id, requestUrls, browserUrl }: CalledEndpoint): readonly Address[] {
   if ('base' in requestUrls) {
     return [
       { name: 'Your server', method: null, url: requestUrls.base },
@@ -38,16 +38,16 @@ export function addressesOf({ id, requestUrls, browserUrl }: Called): readonly A
     { name: 'Status', method: 'GET', url: status },
     { name: 'Stream', method: 'GET', url: stream },
     { name: 'Cancel', method: 'POST', url: cancel },
-    { name: 'OpenAI', method: null, url: `${baseOf(run, id)}/${id}/openai/v1` },
+    { name: 'OpenAI', method: null, url: `${serverBase(run, id)}/${id}/openai/v1` },
     { name: 'Health', method: 'GET', url: health },
   ]
 }
 
 /** The programs for an endpoint. */
-export function snippetsOf(endpoint: Called): readonly Snippet[] {
+export function listSnippets(endpoint: CalledEndpoint): readonly Snippet[] {
   const { id, requestUrls, modelReferences } = endpoint
   if ('base' in requestUrls) return balancedSnippets(requestUrls.base)
-  const base = baseOf(requestUrls.run, id)
+  const base = serverBase(requestUrls.run, id)
   const model = modelReferences[0]?.replace(/:[^:/]*$/, '') ?? 'your-model'
   return [
     {
@@ -142,6 +142,6 @@ function balancedSnippets(base: string): readonly Snippet[] {
 }
 
 /** The base address of clients: the path of all endpoints. */
-function baseOf(run: string, id: string): string {
+function serverBase(run: string, id: string): string {
   return run.slice(0, -`/${id}/run`.length)
 }

@@ -8,26 +8,26 @@ import { announce } from '../../../parts/announce.tsx'
 import { Button, Section } from '../../../parts/basic.tsx'
 import { FormProblems, SelectField, TextField, useSending } from '../../../parts/form.tsx'
 import { ChangeDialog } from '../../../parts/why.tsx'
-import { differences, rowsOf } from './comparison.ts'
-import { bodyOf, changesOf, type Draft, draftOf, queryOfDraft } from './draft.ts'
+import { comparisonRows, differences } from './comparison.ts'
+import { bodyFromDraft, type Draft, draftFromEndpoint, listChanges, queryFromDraft } from './draft.ts'
 
 /** The form and the figures of both settings. */
 export function WhatIf({ endpoint }: { readonly endpoint: Endpoint }) {
-  const [draft, setDraft] = useState<Draft>(() => draftOf(endpoint))
+  const [draft, setDraft] = useState<Draft>(() => draftFromEndpoint(endpoint))
   const [answer, setAnswer] = useState<{ readonly of: Draft; readonly figures: Answer } | null>(null)
   const [isAsked, setAsked] = useState(false)
   const { problems, isSending, send } = useSending()
-  const today = draftOf(endpoint)
+  const today = draftFromEndpoint(endpoint)
   const saved = JSON.stringify(today)
   useEffect(() => {
-    setDraft(draftOf(endpoint))
+    setDraft(draftFromEndpoint(endpoint))
     setAnswer(null)
   }, [saved])
   const compare = () =>
     send(async () => {
       const figures = await api('GET /v2/serverless/{id}/whatif', {
         path: { id: endpoint.id },
-        query: queryOfDraft(today, draft),
+        query: queryFromDraft(today, draft),
       })
       setAnswer({ of: draft, figures })
     })
@@ -35,7 +35,7 @@ export function WhatIf({ endpoint }: { readonly endpoint: Endpoint }) {
     value: draft[name],
     onChange: (value: string) => setDraft({ ...draft, [name]: value }),
   })
-  const changes = changesOf(today, draft)
+  const changes = listChanges(today, draft)
   return (
     <Section title="Cost of other settings">
       <p class="hint">
@@ -84,7 +84,7 @@ export function WhatIf({ endpoint }: { readonly endpoint: Endpoint }) {
       <FormProblems problems={problems} shown={[]} />
       <div aria-live="polite">
         {answer === null ? null : (
-          <Figures answer={answer.figures} isChanged={changesOf(today, answer.of).length > 0} />
+          <Figures answer={answer.figures} isChanged={listChanges(today, answer.of).length > 0} />
         )}
       </div>
       {changes.length > 0 && mayManage('write') ? (
@@ -102,7 +102,7 @@ export function WhatIf({ endpoint }: { readonly endpoint: Endpoint }) {
               : 'Flashboot creates a new release: new workers replace the present ones.'
           }
           onConfirm={async () => {
-            await use(endpoint.id, bodyOf(today, draft))
+            await applyDraft(endpoint.id, bodyFromDraft(today, draft))
             setAsked(false)
           }}
           onClose={() => setAsked(false)}
@@ -112,7 +112,7 @@ export function WhatIf({ endpoint }: { readonly endpoint: Endpoint }) {
   )
 }
 
-async function use(id: string, body: UpdateEndpointRequest): Promise<void> {
+async function applyDraft(id: string, body: UpdateEndpointRequest): Promise<void> {
   await api('PATCH /v2/serverless/{id}', { path: { id }, body })
   announce('The settings are changed')
 }
@@ -139,7 +139,7 @@ function Figures({ answer, isChanged }: { readonly answer: Answer; readonly isCh
           </tr>
         </thead>
         <tbody>
-          {rowsOf(today, shown).map(row => (
+          {comparisonRows(today, shown).map(row => (
             <tr key={row.name}>
               <th scope="row">{row.name}</th>
               <td>{row.today}</td>

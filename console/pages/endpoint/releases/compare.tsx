@@ -7,11 +7,11 @@ import { SelectField } from '../../../parts/form.tsx'
 import { query, setQuery } from '../../../router.ts'
 import { differences } from '../../endpoint-form/difference.ts'
 import { DifferenceList } from '../../endpoint-form/parts.tsx'
-import { versionsOf } from './release-words.ts'
+import { readVersions } from './release-words.ts'
 
 /** The two releases that the address names; nothing if it names none. */
 export function Compare({ id, versions }: { readonly id: string; readonly versions: readonly number[] }) {
-  const both = versionsOf(query.value.get('compare'))
+  const both = readVersions(query.value.get('compare'))
   if (both === null) return null
   const [old, now] = both
   const select = (label: string, value: number, of: (version: string) => string) => (
@@ -28,13 +28,21 @@ export function Compare({ id, versions }: { readonly id: string; readonly versio
         {select('From', old, version => `${version}..${now}`)}
         {select('To', now, version => `${old}..${version}`)}
       </div>
-      <Between id={id} old={old} now={now} />
+      <ReleaseComparison id={id} old={old} now={now} />
     </Dialog>
   )
 }
 
 /** The members of the configurations of two releases that differ. */
-export function Between({ id, old, now }: { readonly id: string; readonly old: number; readonly now: number }) {
+export function ReleaseComparison({
+  id,
+  old,
+  now,
+}: {
+  readonly id: string
+  readonly old: number
+  readonly now: number
+}) {
   const read = (version: number, signal: AbortSignal) =>
     api('GET /v2/serverless/{id}/releases/{version}', { path: { id, version: String(version) }, signal })
   const both = useResource(`releases tab ${id} ${old}..${now}`, signal =>

@@ -22,7 +22,7 @@ interface ReleaseFacts {
 }
 
 /** The origin of a release, in a sentence. */
-export function whatOf({ version, restoredVersion, source, diff }: ReleaseFacts): string {
+export function describeRelease({ version, restoredVersion, source, diff }: ReleaseFacts): string {
   if (restoredVersion !== null) return `Rollback to version ${restoredVersion}`
   if (source === 'GIT_BUILD') return 'Built from a repository'
   if (version === 1) return 'Created'
@@ -66,7 +66,7 @@ export function stopRule({ failures }: Pick<RolloutFacts, 'failures'>): string {
 }
 
 /** Two versions such as `3..5`; null where the text has none. */
-export function versionsOf(text: string | null): readonly [number, number] | null {
+export function readVersions(text: string | null): readonly [number, number] | null {
   const [, old, now] = /^(\d{1,9})\.\.(\d{1,9})$/.exec(text ?? '') ?? []
   return old === undefined ? null : [Number(old), Number(now)]
 }

@@ -4,7 +4,7 @@ import { api } from '../../../client/api.ts'
 import type { Endpoint, Release, ListEndpointReleasesResponse as ReleaseList } from '../../../client/api-types.d.ts'
 import { type Resource, useResource } from '../../../client/resource.ts'
 import { mayManage, who } from '../../../client/session.ts'
-import { ofReleases } from '../../../client/topics.ts'
+import { releaseTopic } from '../../../client/topics.ts'
 import { plural } from '../../../format.ts'
 import { announce } from '../../../parts/announce.tsx'
 import { Ago, Button, Loaded, Section, State } from '../../../parts/basic.tsx'
@@ -12,8 +12,8 @@ import { Confirm } from '../../../parts/dialog.tsx'
 import { setQuery } from '../../../router.ts'
 import { valueText } from '../../endpoint-form/difference.ts'
 import { DifferenceList } from '../../endpoint-form/parts.tsx'
-import { Between, Compare } from './compare.tsx'
-import { whatOf } from './release-words.ts'
+import { Compare, ReleaseComparison } from './compare.tsx'
+import { describeRelease } from './release-words.ts'
 import { Rollout } from './rollout.tsx'
 
 /** Limit of changes that are shown of each release. */
@@ -25,7 +25,7 @@ export function Releases({ endpoint: { id } }: { readonly endpoint: Endpoint }) 
   const releases: Resource<ReleaseList> = useResource(
     `releases tab ${id}`,
     signal => api('GET /v2/serverless/{id}/releases', { path: { id }, signal }),
-    { on: ofReleases(id), everyMs: 15_000 },
+    { on: releaseTopic(id), everyMs: 15_000 },
   )
   return (
     <Loaded of={releases}>
@@ -83,7 +83,7 @@ function Row({
       <b>v{version}</b>
       <div>
         <span>
-          {whatOf(of)} {canary === null ? null : <State tone="wait">canary, {canary}%</State>}
+          {describeRelease(of)} {canary === null ? null : <State tone="wait">canary, {canary}%</State>}
         </span>
         <p class="faint">
           <Ago at={createdAt} suffix=" ago" />
@@ -151,7 +151,7 @@ function Rollback({
         Creates a new release with the same exact image, whose workers replace the running ones. The name, the numbers
         of workers, the scaling and timeouts stay.
       </p>
-      <Between id={id} old={from} now={to} />
+      <ReleaseComparison id={id} old={from} now={to} />
     </Confirm>
   )
 }

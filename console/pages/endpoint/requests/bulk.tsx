@@ -3,13 +3,13 @@
  */
 import { type ComponentChildren, Fragment } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { api, sentenceOf } from '../../../client/api.ts'
+import { api, errorSentence } from '../../../client/api.ts'
 import type { JobStatus, JobSummary } from '../../../client/api-types.d.ts'
 import { count, dateTime, plural } from '../../../format.ts'
 import { announce } from '../../../parts/announce.tsx'
 import { Button } from '../../../parts/basic.tsx'
 import { Confirm, Dialog } from '../../../parts/dialog.tsx'
-import { type AskedJobs, askedForAction, isFiltered, type JobFilter, STATUSES_OF } from './job-filter.ts'
+import { actionQuery, isFiltered, type JobFilter, type JobQuery, STATUSES_OF } from './job-filter.ts'
 import { STATE_WORDS } from './job-parts.tsx'
 
 type Action = keyof typeof STATUSES_OF
@@ -33,7 +33,7 @@ export function Bulk({
   const [open, setOpen] = useState<Open>(null)
   const close = () => setOpen(null)
   const matching = isFiltered(filter) ? ' that match' : ''
-  const may = (action: Action) => askedForAction(filter, action, 0) !== null
+  const may = (action: Action) => actionQuery(filter, action, 0) !== null
   return (
     <div class="actions">
       {ticked.length > 0 ? (
@@ -199,7 +199,7 @@ function TickedDialog({
           changed += 1
           onProgress(changed)
         } catch (error) {
-          problem ??= sentenceOf(error)
+          problem ??= errorSentence(error)
         }
       }
     }
@@ -224,7 +224,7 @@ function ManyDialog({
   readonly onClose: () => void
 }) {
   // A span ends at the opening of the dialog, so that the same jobs are counted and changed.
-  const [asked] = useState(() => askedForAction(filter, action, Date.now())!)
+  const [asked] = useState(() => actionQuery(filter, action, Date.now())!)
   const [matched, setMatched] = useState<number | null>(null)
   const [isLeast, setLeast] = useState(false)
   const step = (cursor: string | null, dryRun: boolean, signal: AbortSignal) =>
@@ -249,7 +249,7 @@ function ManyDialog({
     }
     read().catch((error: unknown) => {
       if (end.signal.aborted) return
-      announce(sentenceOf(error), 'problem')
+      announce(errorSentence(error), 'problem')
       onClose()
     })
     return () => end.abort()
@@ -266,17 +266,17 @@ function ManyDialog({
       } while (cursor !== null)
       return { changed, problem: null }
     } catch (error) {
-      return { changed, problem: sentenceOf(error) }
+      return { changed, problem: errorSentence(error) }
     }
   }
   return (
     <ActDialog action={action} number={matched} isLeast={isLeast} act={act} onClose={onClose}>
-      <Asked asked={asked} />
+      <Selection asked={asked} />
     </ActDialog>
   )
 }
 
-const LABELS: Readonly<Record<keyof AskedJobs, string>> = {
+const LABELS: Readonly<Record<keyof JobQuery, string>> = {
   status: 'States',
   worker: 'Worker',
   error: 'Error has',
@@ -286,7 +286,7 @@ const LABELS: Readonly<Record<keyof AskedJobs, string>> = {
 }
 
 /** The selected jobs, in words. */
-function Asked({ asked }: { readonly asked: AskedJobs }) {
+function Selection({ asked }: { readonly asked: JobQuery }) {
   const shown = (name: string, value: string) => {
     if (name === 'from' || name === 'to') return dateTime(value)
     return name === 'status'
@@ -300,7 +300,7 @@ function Asked({ asked }: { readonly asked: AskedJobs }) {
     <dl class="facts">
       {Object.entries(asked).map(([name, value]) => (
         <Fragment key={name}>
-          <dt>{LABELS[name as keyof AskedJobs]}</dt>
+          <dt>{LABELS[name as keyof JobQuery]}</dt>
           <dd>{shown(name, value as string)}</dd>
         </Fragment>
       ))}
@@ -313,7 +313,7 @@ function Purge({ endpointId: endpoint, onClose }: { readonly endpointId: string;
   useEffect(() => {
     api('GET /v2/{endpoint}/health', { path: { endpoint } })
       .then(({ jobs }) => setWaiting(jobs.inQueue))
-      .catch((error: unknown) => announce(sentenceOf(error), 'problem'))
+      .catch((error: unknown) => announce(errorSentence(error), 'problem'))
   }, [])
   return (
     <Confirm

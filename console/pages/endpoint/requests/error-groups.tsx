@@ -2,12 +2,12 @@
 import { useState } from 'preact/hooks'
 import { api } from '../../../client/api.ts'
 import { useResource } from '../../../client/resource.ts'
-import { ofJobs } from '../../../client/topics.ts'
+import { jobTopic } from '../../../client/topics.ts'
 import { count, plural } from '../../../format.ts'
 import { Ago, Failure } from '../../../parts/basic.tsx'
 import { setQuery } from '../../../router.ts'
 import { firstLine } from './job-error.ts'
-import { askedOf, type JobFilter } from './job-filter.ts'
+import { type JobFilter, jobQuery } from './job-filter.ts'
 
 /** Number of groups that are shown before the button for more. */
 const FEW = 4
@@ -19,11 +19,11 @@ export function ErrorGroups({ endpointId, filter }: { readonly endpointId: strin
   const errors = useResource(
     `errors ${endpointId} ${span} ${fromMs} ${toMs}`,
     signal => {
-      const { from, to } = askedOf(filter, Date.now())
+      const { from, to } = jobQuery(filter, Date.now())
       const query = { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) }
       return api('GET /v2/{endpoint}/errors', { path: { endpoint: endpointId }, query, signal })
     },
-    { on: event => ofJobs(endpointId)(event) && END.test(String(event.to)) },
+    { on: event => jobTopic(endpointId)(event) && END.test(String(event.to)) },
   )
   if (errors.error !== null) return <Failure error={errors.error} retry={errors.reload} />
   const { groups, complete } = errors.data ?? { groups: [], complete: true }

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { JobStatus } from '../../../client/api-types.d.ts'
 import { Button, Choice, State } from '../../../parts/basic.tsx'
 import { setQuery } from '../../../router.ts'
-import { isFiltered, type JobFilter, localInput, ofLocalInput, PARAMETERS, STATUSES } from './job-filter.ts'
+import { isFiltered, type JobFilter, localInput, PARAMETERS, readLocalInput, STATUSES } from './job-filter.ts'
 import { STATE_WORDS } from './job-parts.tsx'
 
 type Time = 'all' | '15m' | '1h' | '24h' | '7d' | 'custom'
@@ -37,8 +37,8 @@ export function Filters({ filter }: { readonly filter: JobFilter }) {
       <Choice label="Created" value={time} options={TIMES} onChange={choose} />
       {time !== 'custom' ? null : (
         <span class="span">
-          <Moment name="from" label="From" ms={filter.fromMs} />
-          <Moment name="to" label="To" ms={filter.toMs} />
+          <InstantField name="from" label="From" ms={filter.fromMs} />
+          <InstantField name="to" label="To" ms={filter.toMs} />
         </span>
       )}
       <Text name="error" label="Text of the error" value={filter.error} isSearch />
@@ -74,7 +74,7 @@ function Chip({ status, filter: { statuses } }: { readonly status: JobStatus; re
   )
 }
 
-function Moment({
+function InstantField({
   name,
   label,
   ms,
@@ -89,7 +89,7 @@ function Moment({
       <input
         type="datetime-local"
         value={localInput(ms)}
-        onChange={event => setQuery({ [name]: ofLocalInput(event.currentTarget.value) })}
+        onChange={event => setQuery({ [name]: readLocalInput(event.currentTarget.value) })}
       />
     </label>
   )

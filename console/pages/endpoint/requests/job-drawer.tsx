@@ -18,7 +18,7 @@ import { JobActions } from './job-actions.tsx'
 import { readError } from './job-error.ts'
 import { JobLogs } from './job-logs.tsx'
 import { JobState } from './job-parts.tsx'
-import { isFinal, storyOf } from './job-story.ts'
+import { isFinal, storySteps } from './job-story.ts'
 
 /** The drawer of a job. */
 export function JobDrawer({ endpointId, jobId }: { readonly endpointId: string; readonly jobId: string }) {
@@ -139,13 +139,13 @@ function Facts({ endpointId, job }: { readonly endpointId: string; readonly job:
       </dd>
       <dt>Result</dt>
       <dd>
-        <Kept job={job} />
+        <ResultExpiry job={job} />
       </dd>
     </dl>
   )
 }
 
-function Kept({ job }: { readonly job: JobRecord }) {
+function ResultExpiry({ job }: { readonly job: JobRecord }) {
   if (job.resultExpiresAt === null) return <>deleted; this record remains</>
   const leftMs = instant(job.resultExpiresAt) - now.value
   return (
@@ -210,7 +210,7 @@ function Story({ endpointId, job }: { readonly endpointId: string; readonly job:
   const sources = { job, worker: worker.data, webhooks: webhooks.data?.deliveries ?? [] }
   return (
     <Part title="Story">
-      <TimeLine steps={storyOf(sources, now.value)} label="Story of the job" />
+      <TimeLine steps={storySteps(sources, now.value)} label="Story of the job" />
     </Part>
   )
 }

@@ -11,10 +11,10 @@ export interface ReadError {
 /** Parses an error, also one of a list whose end is cut. */
 export function readError(error: string): ReadError {
   if (error.startsWith('{')) {
-    const type = memberOf(error, 'error_type')
-    const message = memberOf(error, 'error_message')
+    const type = readMember(error, 'error_type')
+    const message = readMember(error, 'error_message')
     if (type !== null || message !== null) {
-      const trace = memberOf(error, 'error_traceback')
+      const trace = readMember(error, 'error_traceback')
       // Python writes a type as "<class 'ValueError'>".
       const name = type === null ? null : (/^<class '(.*)'>$/.exec(type)?.[1] ?? type)
       return { title: [name, message].filter(part => part !== null && part !== '').join(': '), trace: trace || null }
@@ -32,7 +32,7 @@ export function firstLine(error: string): string {
 }
 
 /** A text member of the JSON of an error; of a cut JSON, as far as it goes. */
-function memberOf(json: string, name: string): string | null {
+function readMember(json: string, name: string): string | null {
   const member = new RegExp(`"${name}":\\s*"((?:[^"\\\\]|\\\\.)*)`, 's').exec(json)?.[1]
   if (member === undefined) return null
   try {

@@ -39,28 +39,28 @@ export interface JobFilter {
 export const PARAMETERS = ['status', 'span', 'from', 'to', 'worker', 'error', 'fingerprint'] as const
 
 /** Reads the filter of an address. Invalid parameters are ignored. */
-export function filterOf(query: URLSearchParams): JobFilter {
+export function filterFromQuery(query: URLSearchParams): JobFilter {
   const names = (query.get('status') ?? '').split(',')
   const span = query.get('span')
   const text = (name: string) => query.get(name)?.trim() || null
   return {
     statuses: STATUSES.filter(status => names.includes(status)),
     span: span !== null && Object.hasOwn(SPANS, span) ? (span as Span) : null,
-    fromMs: instantOf(query.get('from')),
-    toMs: instantOf(query.get('to')),
+    fromMs: readInstant(query.get('from')),
+    toMs: readInstant(query.get('to')),
     worker: text('worker'),
     error: text('error')?.slice(0, 200) ?? null,
     fingerprint: text('fingerprint'),
   }
 }
 
-function instantOf(text: string | null): number | null {
+function readInstant(text: string | null): number | null {
   const ms = text === null ? Number.NaN : Date.parse(text)
   return Number.isNaN(ms) ? null : ms
 }
 
 /** A filter as `GET requests` and the actions of many jobs take it. */
-export interface AskedJobs {
+export interface JobQuery {
   readonly status?: string
   readonly worker?: string
   readonly error?: string
@@ -70,7 +70,7 @@ export interface AskedJobs {
 }
 
 /** The parameters of a request to the server. @param nowMs end of the span */
-export function askedOf(filter: JobFilter, nowMs: number): AskedJobs {
+export function jobQuery(filter: JobFilter, nowMs: number): JobQuery {
   const { statuses, span, worker, error, fingerprint } = filter
   const fromMs = span === null ? filter.fromMs : nowMs - SPANS[span]
   const toMs = span === null ? filter.toMs : null
@@ -85,10 +85,10 @@ export function askedOf(filter: JobFilter, nowMs: number): AskedJobs {
 }
 
 /** The parameters of an action on many jobs: of its states only; null if the filter has none of them. */
-export function askedForAction(filter: JobFilter, action: keyof typeof STATUSES_OF, nowMs: number): AskedJobs | null {
+export function actionQuery(filter: JobFilter, action: keyof typeof STATUSES_OF, nowMs: number): JobQuery | null {
   const may: readonly JobStatus[] = STATUSES_OF[action]
   const statuses = filter.statuses.length === 0 ? may : may.filter(status => filter.statuses.includes(status))
-  return statuses.length === 0 ? null : askedOf({ ...filter, statuses }, nowMs)
+  return statuses.length === 0 ? null : jobQuery({ ...filter, statuses }, nowMs)
 }
 
 /** True if a job in a state can pass a filter; only failed ones have an error. */
@@ -99,7 +99,7 @@ export function mayHave({ statuses, error, fingerprint }: JobFilter, status: Job
 
 /** True if the filter hides any job. */
 export function isFiltered(filter: JobFilter): boolean {
-  return Object.keys(askedOf(filter, 0)).length > 0
+  return Object.keys(jobQuery(filter, 0)).length > 0
 }
 
 /** The value of a field for a local date and time. */
@@ -110,7 +110,7 @@ export function localInput(ms: number | null): string {
 }
 
 /** The instant of such a field for the address; null if it is empty. */
-export function ofLocalInput(text: string): string | null {
+export function readLocalInput(text: string): string | null {
   const ms = Date.parse(text)
   return Number.isNaN(ms) ? null : new Date(ms).toISOString()
 }

@@ -1,6 +1,6 @@
 /** The output for a job, live while it runs. */
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { ApiError, queryOf, request, sentenceOf } from '../../../client/api.ts'
+import { ApiError, errorSentence, queryString, request } from '../../../client/api.ts'
 import { Backoff, pause, readEvents } from '../../../client/event-source.ts'
 import { clockTime, count } from '../../../format.ts'
 
@@ -24,7 +24,7 @@ const DRAW_AFTER_MS = 100
 /** The lines of a job. */
 export function JobLogs({ endpointId, jobId }: { readonly endpointId: string; readonly jobId: string }) {
   const { lines, isCut, note, problem } = useLines(
-    `/v2/serverless/${encodeURIComponent(endpointId)}/logs${queryOf({ job: jobId, tail: MAX_LINES })}`,
+    `/v2/serverless/${encodeURIComponent(endpointId)}/logs${queryString({ job: jobId, tail: MAX_LINES })}`,
   )
   const box = useRef<HTMLDivElement>(null)
   const isAtEnd = useRef(true)
@@ -115,7 +115,7 @@ async function follow(
       }
     } catch (error) {
       if (signal.aborted) return
-      say({ problem: sentenceOf(error) })
+      say({ problem: errorSentence(error) })
       if (error instanceof ApiError && !error.isPassing) return
     }
     await pause(backoff.next(), signal)

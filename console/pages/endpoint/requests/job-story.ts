@@ -45,11 +45,11 @@ export function isFinal(status: string): boolean {
 }
 
 /** The steps in the order of time. @param nowMs end of a wait or an attempt that goes on */
-export function storyOf({ job, worker, webhooks }: StorySources, nowMs: number): readonly StoryStep[] {
-  const steps = [queued(job, nowMs), ...ofNotes(job), ...ofWorker(job, worker), ...ofAttempt(job, nowMs)]
-  const end = endOf(job)
+export function storySteps({ job, worker, webhooks }: StorySources, nowMs: number): readonly StoryStep[] {
+  const steps = [queued(job, nowMs), ...noteSteps(job), ...workerSteps(job, worker), ...attemptSteps(job, nowMs)]
+  const end = endStep(job)
   if (end !== null) steps.push(end)
-  for (const delivery of webhooks) steps.push(...ofDelivery(delivery))
+  for (const delivery of webhooks) steps.push(...deliverySteps(delivery))
   // The sort is stable: steps at the same instant stay in the order of a job's life.
   return steps.sort((a, b) => a.atMs - b.atMs)
 }
@@ -70,7 +70,7 @@ function wasRetried(job: JobRecord): boolean {
   return job.notes.some(({ at, kind }) => at <= job.createdAt && kind === 'retried')
 }
 
-function ofNotes(job: JobRecord): StoryStep[] {
+function noteSteps(job: JobRecord): StoryStep[] {
   return job.notes.map(({ at, text, kind, workerId }) => {
     // The rest names the worker and its last output.
     const [, head = text, rest = ''] = /^([^;\n]*)[;\n]\s*(.*)/s.exec(text) ?? []
@@ -86,7 +86,7 @@ function ofNotes(job: JobRecord): StoryStep[] {
 }
 
 /** The start of the worker, if the job waited for it. */
-function ofWorker(job: JobRecord, worker: StorySources['worker']): StoryStep[] {
+function workerSteps(job: JobRecord, worker: StorySources['worker']): StoryStep[] {
   if (worker === null || job.startedAt === null) return []
   const phases = worker.timeLine.filter(({ phase, startedAt, ms }) => {
     const beganMs = Date.parse(startedAt)
@@ -101,7 +101,7 @@ function ofWorker(job: JobRecord, worker: StorySources['worker']): StoryStep[] {
   }))
 }
 
-function ofAttempt(job: JobRecord, nowMs: number): StoryStep[] {
+function attemptSteps(job: JobRecord, nowMs: number): StoryStep[] {
   if (job.startedAt === null) return []
   return [
     {
@@ -114,7 +114,7 @@ function ofAttempt(job: JobRecord, nowMs: number): StoryStep[] {
   ]
 }
 
-function endOf(job: JobRecord): StoryStep | null {
+function endStep(job: JobRecord): StoryStep | null {
   if (job.completedAt === null || !isFinal(job.status)) return null
   const [title, tone] = ENDS[job.status]!
   return {
@@ -126,7 +126,7 @@ function endOf(job: JobRecord): StoryStep | null {
   }
 }
 
-function ofDelivery({ state, tries, nextTryAt }: WebhookDeliveries['deliveries'][number]): StoryStep[] {
+function deliverySteps({ state, tries, nextTryAt }: WebhookDeliveries['deliveries'][number]): StoryStep[] {
   const steps: StoryStep[] = tries.map(({ at, tookMs, status, error }, index) => ({
     atMs: Date.parse(at),
     title: `Webhook try ${index + 1}: ${status === undefined ? 'no response' : `answered ${status}`}`,

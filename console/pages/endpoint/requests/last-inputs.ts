@@ -10,15 +10,15 @@ const MAX_ENDPOINTS = 20
 const MAX_CHARACTERS = 8_000
 
 /** The used part of the storage of a browser. */
-export type Kept = Pick<Storage, 'getItem' | 'setItem'>
+export type InputStorage = Pick<Storage, 'getItem' | 'setItem'>
 
 /** The last inputs of an endpoint, the newest first. @param of the endpoint, or the endpoint and the kind of call */
-export function lastInputs(of: string, kept: Kept = localStorage): readonly string[] {
+export function lastInputs(of: string, kept: InputStorage = localStorage): readonly string[] {
   return read(kept)[of] ?? []
 }
 
 /** Stores an input as the newest of its endpoint. @param of as of {@link lastInputs} */
-export function keepInput(of: string, input: string, kept: Kept = localStorage): void {
+export function keepInput(of: string, input: string, kept: InputStorage = localStorage): void {
   const { [of]: before = [], ...others } = read(kept)
   if (input.length > MAX_CHARACTERS) return
   const inputs = [input, ...before.filter(one => one !== input)].slice(0, MAX_INPUTS)
@@ -30,7 +30,7 @@ export function keepInput(of: string, input: string, kept: Kept = localStorage):
   }
 }
 
-function read(kept: Kept): Readonly<Record<string, readonly string[]>> {
+function read(kept: InputStorage): Readonly<Record<string, readonly string[]>> {
   try {
     const stored: unknown = JSON.parse(kept.getItem(INPUTS) ?? '{}')
     if (typeof stored !== 'object' || stored === null) return {}

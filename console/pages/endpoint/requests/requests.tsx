@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { api } from '../../../client/api.ts'
 import type { Endpoint, JobSummary } from '../../../client/api-types.d.ts'
 import { mayUseJobs } from '../../../client/session.ts'
-import { ofJobs } from '../../../client/topics.ts'
+import { jobTopic } from '../../../client/topics.ts'
 import { count, duration, now, plural } from '../../../format.ts'
 import { Ago, Button, Code, Empty, Failure } from '../../../parts/basic.tsx'
 import { type GrowingList, useGrowingList } from '../../../parts/more.ts'
@@ -15,10 +15,10 @@ import { ErrorGroups } from './error-groups.tsx'
 import { Filters } from './filters.tsx'
 import { JobDrawer } from './job-drawer.tsx'
 import { firstLine } from './job-error.ts'
-import { askedOf, filterOf, isFiltered, type JobFilter, mayHave } from './job-filter.ts'
+import { filterFromQuery, isFiltered, type JobFilter, jobQuery, mayHave } from './job-filter.ts'
 import { JobState, jobHref } from './job-parts.tsx'
 import { useMoved } from './moved-jobs.ts'
-import { modeOf, Runner } from './runner.tsx'
+import { findMode, Runner } from './runner.tsx'
 
 /** The tab with the requests of an endpoint. */
 export function Requests({ endpoint }: { readonly endpoint: Endpoint }) {
@@ -28,9 +28,9 @@ export function Requests({ endpoint }: { readonly endpoint: Endpoint }) {
 }
 
 function Jobs({ endpoint }: { readonly endpoint: Endpoint }) {
-  const filter = filterOf(query.value)
+  const filter = filterFromQuery(query.value)
   const mayWrite = mayUseJobs('write', endpoint.id)
-  const mode = mayWrite ? modeOf(query.value.get('run')) : null
+  const mode = mayWrite ? findMode(query.value.get('run')) : null
   const open = query.value.get('job')
   const list = useJobs(endpoint.id, filter)
   const [selected, select] = useState<ReadonlySet<string>>(new Set())
@@ -97,12 +97,12 @@ function useJobs(endpoint: string, filter: JobFilter): GrowingList<JobSummary> {
     key,
     async (cursor, signal) => {
       const limit = cursor === null ? FIRST_PAGE : OTHER_PAGE
-      const query = { ...askedOf(filter, Date.now()), limit, ...(cursor === null ? {} : { cursor }) }
+      const query = { ...jobQuery(filter, Date.now()), limit, ...(cursor === null ? {} : { cursor }) }
       const { requests, pagination } = await api('GET /v2/{endpoint}/requests', { path: { endpoint }, query, signal })
       return { rows: requests, nextCursor: pagination.nextCursor }
     },
     ({ id }) => id,
-    ofJobs(endpoint),
+    jobTopic(endpoint),
   )
   const [pages, setPages] = useState({ key, read: 0 })
   const read = pages.key === key ? pages.read : 0

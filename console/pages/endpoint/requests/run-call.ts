@@ -26,14 +26,14 @@ export interface Call {
 const SYNC_WAIT_MS = 300_000
 
 /** The call of a mode. @param input JSON text: the input of a job, or the body of an OpenAI request */
-export function callOf(endpointId: string, mode: Mode, input: string, options: RunOptions): Call {
+export function buildCall(endpointId: string, mode: Mode, input: string, options: RunOptions): Call {
   const base = `/v2/${encodeURIComponent(endpointId)}`
   if (mode === 'openai') return { path: `${base}/openai/v1/chat/completions`, body: input.trim() }
   const path = mode === 'runsync' ? `${base}/runsync?wait=${SYNC_WAIT_MS}` : `${base}/run`
-  return { path, body: `{"input": ${input.trim()}${optionsOf(options)}}` }
+  return { path, body: `{"input": ${input.trim()}${optionMembers(options)}}` }
 }
 
-function optionsOf({ webhook, executionTimeout, ttl, lowPriority }: RunOptions): string {
+function optionMembers({ webhook, executionTimeout, ttl, lowPriority }: RunOptions): string {
   const policy = {
     ...(executionTimeout.trim() === '' ? {} : { executionTimeout: milliseconds(executionTimeout) }),
     ...(ttl.trim() === '' ? {} : { ttl: milliseconds(ttl) }),
@@ -86,7 +86,7 @@ export function innerInput(text: string): string | null {
 }
 
 /** The call as a command for a shell. @param url base address of the public API */
-export function curlOf(url: string, endpointId: string, mode: Mode, { path, body }: Call): string {
+export function curlCommand(url: string, endpointId: string, mode: Mode, { path, body }: Call): string {
   const send = (flags: string) =>
     [
       `curl ${flags} ${quoted(url + path)}`,

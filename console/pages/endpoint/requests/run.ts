@@ -1,6 +1,6 @@
 /** One run of the runner: sends the call, follows its job, and collects its output as it arrives. */
 import { type Signal, signal } from '@preact/signals'
-import { ApiError, api, JsonText, request, send, sentenceOf } from '../../../client/api.ts'
+import { ApiError, api, errorSentence, JsonText, request, send } from '../../../client/api.ts'
 import type { Job } from '../../../client/api-types.d.ts'
 import { Backoff, pause, readEvents } from '../../../client/event-source.ts'
 import { onLive } from '../../../client/live.ts'
@@ -86,7 +86,7 @@ class JobRunner implements Run {
       if (this.state.value.phase !== 'ended')
         this.#set({ phase: this.state.value.problem === null ? 'ended' : 'failed' })
     } catch (error) {
-      if (!this.#left.signal.aborted) this.#set({ phase: 'failed', problem: sentenceOf(error) })
+      if (!this.#left.signal.aborted) this.#set({ phase: 'failed', problem: errorSentence(error) })
     }
   }
 
@@ -223,7 +223,7 @@ class JobRunner implements Run {
         this.#add(indented(await response.text()))
       else
         for await (const { data } of readEvents(response)) {
-          const problem = problemOf(data)
+          const problem = streamError(data)
           if (problem !== null) this.#set({ problem })
           else if (data !== '[DONE]') this.#add(chatDelta(data) ?? '')
         }
@@ -260,7 +260,7 @@ function indented(text: string): string {
   }
 }
 
-function problemOf(data: string): string | null {
+function streamError(data: string): string | null {
   try {
     const { error } = JSON.parse(data) as { error?: { message?: string } | string }
     if (error === undefined) return null

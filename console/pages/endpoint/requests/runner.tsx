@@ -11,7 +11,7 @@ import { readError } from './job-error.ts'
 import { JobLink, JobState } from './job-parts.tsx'
 import { keepInput, lastInputs } from './last-inputs.ts'
 import { type Run, type RunState, startRun } from './run.ts'
-import { callOf, curlOf, innerInput, inputProblem, type Mode, NO_OPTIONS, type RunOptions } from './run-call.ts'
+import { buildCall, curlCommand, innerInput, inputProblem, type Mode, NO_OPTIONS, type RunOptions } from './run-call.ts'
 
 const MODES: readonly (readonly [Mode, string])[] = [
   ['run', 'Run'],
@@ -21,7 +21,7 @@ const MODES: readonly (readonly [Mode, string])[] = [
 ]
 
 /** The mode that an address names; null if the runner is closed. */
-export function modeOf(name: string | null): Mode | null {
+export function findMode(name: string | null): Mode | null {
   return MODES.find(([mode]) => mode === name)?.[0] ?? null
 }
 
@@ -35,7 +35,7 @@ export function Runner({ endpoint, mode }: { readonly endpoint: Endpoint; readon
   useEffect(() => () => latest.current?.leave(), [])
   const { text, setText } = inputs
   const problem = inputProblem(text, mode)
-  const call = callOf(endpoint.id, mode, text, options)
+  const call = buildCall(endpoint.id, mode, text, options)
   const start = () => {
     inputs.keep()
     run?.leave()
@@ -67,11 +67,11 @@ export function Runner({ endpoint, mode }: { readonly endpoint: Endpoint; readon
             <span class="hint wide-only">
               <kbd>Ctrl</kbd> <kbd>Enter</kbd>
             </span>
-            <Earlier inputs={inputs.earlier} onChoose={setText} />
+            <EarlierInputs inputs={inputs.earlier} onChoose={setText} />
           </div>
           <details>
             <summary>The same as a command</summary>
-            <Code text={curlOf(who.value!.server.url, endpoint.id, mode, call)} />
+            <Code text={curlCommand(who.value!.server.url, endpoint.id, mode, call)} />
           </details>
         </div>
         <Outcome run={run} />
@@ -152,7 +152,7 @@ function firstChat({ name, modelReferences }: Endpoint): string {
   return JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello!' }], stream: true }, null, 2)
 }
 
-function Earlier({
+function EarlierInputs({
   inputs,
   onChoose,
 }: {

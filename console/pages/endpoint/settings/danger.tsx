@@ -5,7 +5,7 @@ import { api } from '../../../client/api.ts'
 import type { Endpoint } from '../../../client/api-types.d.ts'
 import { useResource } from '../../../client/resource.ts'
 import { mayManage, mayUseJobs } from '../../../client/session.ts'
-import { ofJobs } from '../../../client/topics.ts'
+import { jobTopic } from '../../../client/topics.ts'
 import { plural } from '../../../format.ts'
 import { announce } from '../../../parts/announce.tsx'
 import { Button, Section } from '../../../parts/basic.tsx'
@@ -98,7 +98,7 @@ function Purge({ id, onClose }: { readonly id: string; readonly onClose: () => v
   const health = useResource(
     `health ${id}`,
     signal => api('GET /v2/{endpoint}/health', { path: { endpoint: id }, signal }),
-    { on: ofJobs(id) },
+    { on: jobTopic(id) },
   )
   const { inQueue } = (health.data as { readonly jobs: { readonly inQueue: number } } | null)?.jobs ?? { inQueue: 0 }
   return (

@@ -8,9 +8,17 @@ import { Button, Choice, Code, Section } from '../../../parts/basic.tsx'
 import { FormProblems, JsonField, jsonProblem } from '../../../parts/form.tsx'
 import { type Body, isObject } from '../../endpoint-form/body.ts'
 import { bound } from '../../endpoint-form/bound.tsx'
-import { curlOf } from '../../endpoint-form/curl.ts'
-import { conflictsOf, type Difference, differences, makesRelease } from '../../endpoint-form/difference.ts'
-import { bodyOf, changesOf, type Draft, draftOf, draftWith, merged, rebased } from '../../endpoint-form/draft.ts'
+import { curlCommand } from '../../endpoint-form/curl.ts'
+import { type Difference, differences, findConflicts, makesRelease } from '../../endpoint-form/difference.ts'
+import {
+  bodyFromDraft,
+  changedBody,
+  type Draft,
+  draftFromBody,
+  draftWith,
+  merged,
+  rebased,
+} from '../../endpoint-form/draft.ts'
 import { EndpointFields, FIELDS } from '../../endpoint-form/endpoint-fields.tsx'
 import { repeatedNames } from '../../endpoint-form/env-text.ts'
 import { DifferenceList, Folded, shownAt } from '../../endpoint-form/parts.tsx'
@@ -74,7 +82,7 @@ export function Editor({ endpoint }: { readonly endpoint: Endpoint }) {
       <div class="beside">
         <Section title={isChanged ? 'Changes' : 'No changes'}>
           <DifferenceList of={mine} label="Changes" names={['Now', 'After saving']} />
-          <Effect mine={mine} />
+          <ChangeEffect mine={mine} />
           {makesRelease(mine) && text === null
             ? bound({ draft, set, problems }).number(
                 'canary',
@@ -95,7 +103,7 @@ export function Editor({ endpoint }: { readonly endpoint: Endpoint }) {
           </div>
           {isChanged && body !== null ? (
             <Folded title="The same call">
-              <Code text={curlOf('PATCH', who.value!.server.url + path, body)} />
+              <Code text={curlCommand('PATCH', who.value!.server.url + path, body)} />
             </Folded>
           ) : null}
         </Section>
@@ -105,7 +113,7 @@ export function Editor({ endpoint }: { readonly endpoint: Endpoint }) {
 }
 
 /** The effect of a save on workers. */
-function Effect({ mine }: { readonly mine: readonly Difference[] }) {
+function ChangeEffect({ mine }: { readonly mine: readonly Difference[] }) {
   if (mine.length === 0) return null
   return makesRelease(mine) ? (
     <p class="notice wait">This creates a new release: its workers replace those that run.</p>
@@ -125,16 +133,16 @@ let unsaved: {
 /** A change in progress, and changes that others saved in the meantime. */
 function useChange(endpoint: Endpoint) {
   const [resumed] = useState(unsaved?.id === endpoint.id ? unsaved : null)
-  const [before, setBefore] = useState(() => resumed?.before ?? draftOf(endpoint))
+  const [before, setBefore] = useState(() => resumed?.before ?? draftFromBody(endpoint))
   const [draft, setDraft] = useState(resumed?.draft ?? before)
   /** The JSON while somebody types it; null while the form is shown. */
   const [text, setText] = useState(resumed?.text ?? null)
   /** The state that the page still shows for a moment after a save. */
   const [old, setOld] = useState('')
-  const latest = draftOf(endpoint)
+  const latest = draftFromBody(endpoint)
   const latestText = JSON.stringify(latest)
-  const body = text === null ? changesOf(before, draft) : parsed(text)
-  const now = bodyOf(before)
+  const body = text === null ? changedBody(before, draft) : parsed(text)
+  const now = bodyFromDraft(before)
   const mine = body === null ? [] : differences(now, merged(now, body))
   const isIdle = body !== null && Object.keys(body).length === 0
   const leave = useRef(() => {})
@@ -143,7 +151,7 @@ function useChange(endpoint: Endpoint) {
   }
   useEffect(() => () => leave.current(), [])
   const isOld = latestText === old || isIdle
-  const theirs = isOld ? [] : differences(now, bodyOf(latest))
+  const theirs = isOld ? [] : differences(now, bodyFromDraft(latest))
   const begin = (from: typeof before, changes: Body = {}) => {
     setBefore(from)
     const { draft: next } = draftWith(from, changes)
@@ -175,9 +183,9 @@ function useChange(endpoint: Endpoint) {
     },
     saved: (answer: Endpoint) => {
       setOld(latestText)
-      begin(draftOf(answer))
+      begin(draftFromBody(answer))
     },
-    keepMine: () => begin(latest, rebased(now, body ?? {}, bodyOf(latest))),
+    keepMine: () => begin(latest, rebased(now, body ?? {}, bodyFromDraft(latest))),
     takeTheirs: () => begin(latest),
   }
 }
@@ -191,7 +199,7 @@ function parsed(text: string): Body | null {
 /** Notice that somebody else saved the endpoint in the meantime. */
 function Conflict({ change }: { readonly change: ReturnType<typeof useChange> }) {
   const { theirs, mine } = change
-  const both = conflictsOf(mine, theirs)
+  const both = findConflicts(mine, theirs)
   return (
     <div class="notice wait" role="alert">
       <div>

@@ -2,8 +2,8 @@
 import type { Endpoint } from '../../../client/api-types.d.ts'
 import { mayManage, mayUseJobs } from '../../../client/session.ts'
 import { Section } from '../../../parts/basic.tsx'
-import { leavesOf } from '../../endpoint-form/difference.ts'
-import { bodyOf, draftOf } from '../../endpoint-form/draft.ts'
+import { listLeaves } from '../../endpoint-form/difference.ts'
+import { bodyFromDraft, draftFromBody } from '../../endpoint-form/draft.ts'
 import { Facts } from '../../endpoint-form/parts.tsx'
 import { Danger } from './danger.tsx'
 import { Editor } from './editor.tsx'
@@ -18,7 +18,7 @@ export function Settings({ endpoint }: { readonly endpoint: Endpoint }) {
         <Editor endpoint={endpoint} />
       ) : (
         <Section title="Configuration">
-          <Facts of={leavesOf(bodyOf(draftOf(endpoint)))} />
+          <Facts of={listLeaves(bodyFromDraft(draftFromBody(endpoint)))} />
         </Section>
       )}
       {mayWrite ? <EndpointKeys endpoint={endpoint} /> : null}

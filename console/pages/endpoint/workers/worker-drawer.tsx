@@ -4,14 +4,14 @@ import { api, send } from '../../../client/api.ts'
 import type { WorkerDetail } from '../../../client/api-types.d.ts'
 import { useResource } from '../../../client/resource.ts'
 import { mayManage, mayUseJobs } from '../../../client/session.ts'
-import { ofWorkers } from '../../../client/topics.ts'
+import { workerTopic } from '../../../client/topics.ts'
 import { clockTime, count, duration, instant, plural } from '../../../format.ts'
 import { announce } from '../../../parts/announce.tsx'
 import { Button, Loaded, State } from '../../../parts/basic.tsx'
 import { Confirm, Dialog } from '../../../parts/dialog.tsx'
 import { TimeLine } from '../../../parts/time-line.tsx'
 import { type LineData, LineReader, type LogLine } from '../logs/log-line.ts'
-import { endOf, gpuText, phaseText, START_PHASES, startMs, stateOf } from './worker-text.ts'
+import { gpuText, phaseText, START_PHASES, startMs, workerEnd, workerState } from './worker-text.ts'
 import { Jobs } from './workers.tsx'
 
 /** Number of lines that the drawer shows. */
@@ -34,7 +34,7 @@ export function WorkerDrawer({
   const worker = useResource(
     `worker ${endpointId} ${workerId}`,
     signal => api('GET /v2/serverless/{id}/workers/{workerId}', { path, signal }),
-    { on: ofWorkers(endpointId), everyMs: 2_000 },
+    { on: workerTopic(endpointId), everyMs: 2_000 },
   )
   const phase = worker.data?.phase
   const mayEnd = mayManage('write') && phase !== undefined && phase !== 'exited' && phase !== 'stopping'
@@ -87,7 +87,7 @@ export function WorkerDrawer({
 }
 
 function Facts({ worker }: { readonly worker: WorkerDetail }) {
-  const { tone, text } = worker.phase === 'exited' ? endOf(worker) : stateOf(worker)
+  const { tone, text } = worker.phase === 'exited' ? workerEnd(worker) : workerState(worker)
   const { endpointId, gpus, jobs, limits, exit, version, memoryMb, vcpus } = worker
   return (
     <dl class="facts">
@@ -152,7 +152,7 @@ function Start({ worker }: { readonly worker: WorkerDetail }) {
       atMs: instant(startedAt),
       title: phaseText(phase),
       ms,
-      tone: stateOf({ ...worker, phase, status: 'IDLE', pullPercent: null, download: null }).tone,
+      tone: workerState({ ...worker, phase, status: 'IDLE', pullPercent: null, download: null }).tone,
       ...(ms < 1_000 || !START_PHASES.has(phase) ? {} : { detail: `${count(ms)} ms` }),
     },
   }))
@@ -197,7 +197,7 @@ function LastLines({
         .filter(line => line !== '')
         .map(line => reader.read(JSON.parse(line) as LineData))
     },
-    { on: ofWorkers(endpointId), everyMs: 3_000 },
+    { on: workerTopic(endpointId), everyMs: 3_000 },
   )
   return (
     <>

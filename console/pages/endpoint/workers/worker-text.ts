@@ -41,7 +41,7 @@ export function phaseText(phase: WorkerPhase): string {
 }
 
 /** The state of a worker: its health first, then its phase, then its work. */
-export function stateOf({ phase, status, pullPercent, download }: AnyWorker): WorkerState {
+export function workerState({ phase, status, pullPercent, download }: AnyWorker): WorkerState {
   if (phase === 'exited') return { tone: 'off', text: 'ended' }
   if (status === 'UNHEALTHY')
     return { tone: 'bad', text: phase === 'ready' ? 'unhealthy' : `unhealthy, ${phaseText(phase)}` }
@@ -50,10 +50,10 @@ export function stateOf({ phase, status, pullPercent, download }: AnyWorker): Wo
     return status === 'RUNNING' ? { tone: 'busy', text: 'running' } : { tone: 'good', text: 'idle' }
   if (phase === 'draining' || phase === 'stopping') return { tone: 'off', text: phaseText(phase) }
   if (phase === 'queued') return { tone: 'wait', text: phaseText(phase) }
-  return { tone: 'busy', text: `${phaseText(phase)}${progressOf(pullPercent, download)}` }
+  return { tone: 'busy', text: `${phaseText(phase)}${downloadProgress(pullPercent, download)}` }
 }
 
-function progressOf(pullPercent: number | null, download: AnyWorker['download']): string {
+function downloadProgress(pullPercent: number | null, download: AnyWorker['download']): string {
   if (pullPercent !== null) return ` ${Math.round(pullPercent)}%`
   if (download === null) return ''
   const { receivedBytes, totalBytes } = download
@@ -61,7 +61,7 @@ function progressOf(pullPercent: number | null, download: AnyWorker['download'])
 }
 
 /** The end of an ended worker; one that was stopped on request did not fail. */
-export function endOf({ exit, stopReason }: Pick<EndedWorker, 'exit' | 'stopReason'>): WorkerState {
+export function workerEnd({ exit, stopReason }: Pick<EndedWorker, 'exit' | 'stopReason'>): WorkerState {
   const asked =
     stopReason === null ? null : stopReason === 'requested' ? 'asked to end' : stopReason.replaceAll('_', ' ')
   if (exit === null) return { tone: 'off', text: asked ?? 'ended' }

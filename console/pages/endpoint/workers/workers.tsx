@@ -4,7 +4,7 @@ import { api } from '../../../client/api.ts'
 import type { EndedWorker, Endpoint, Worker } from '../../../client/api-types.d.ts'
 import { useResource } from '../../../client/resource.ts'
 import { mayManage, mayUseJobs } from '../../../client/session.ts'
-import { ofWorkers } from '../../../client/topics.ts'
+import { workerTopic } from '../../../client/topics.ts'
 import { duration, instant, plural } from '../../../format.ts'
 import { announce } from '../../../parts/announce.tsx'
 import { Ago, Button, Empty, Loaded, Section, State } from '../../../parts/basic.tsx'
@@ -12,7 +12,7 @@ import { Confirm } from '../../../parts/dialog.tsx'
 import { type Column, Table } from '../../../parts/table.tsx'
 import { query, setQuery } from '../../../router.ts'
 import { WorkerDrawer } from './worker-drawer.tsx'
-import { endOf, gpuText, startMs, stateOf } from './worker-text.ts'
+import { gpuText, startMs, workerEnd, workerState } from './worker-text.ts'
 
 /** Jobs by the worker that holds them. */
 type JobsByWorker = ReadonlyMap<string | null, readonly string[]>
@@ -32,7 +32,7 @@ export function Workers({ endpoint }: { readonly endpoint: Endpoint }) {
     `workers ${id} ${withEnded}`,
     signal =>
       api('GET /v2/serverless/{id}/workers', { path: { id }, query: withEnded ? { ended: 'true' } : {}, signal }),
-    { on: ofWorkers(id), everyMs: 5_000 },
+    { on: workerTopic(id), everyMs: 5_000 },
   )
   const jobs = useResource(
     mayUseJobs('read', id) && endpoint.type === 'QUEUE' ? `worker jobs ${id}` : null,
@@ -42,7 +42,7 @@ export function Workers({ endpoint }: { readonly endpoint: Endpoint }) {
         query: { status: 'IN_PROGRESS', limit: MAX_JOBS },
         signal,
       }),
-    { on: ofWorkers(id) },
+    { on: workerTopic(id) },
   )
   const byWorker = new Map<string | null, string[]>()
   for (const { id: jobId, workerId } of jobs.data?.requests ?? []) {
@@ -67,7 +67,7 @@ export function Workers({ endpoint }: { readonly endpoint: Endpoint }) {
               label="Workers"
               height="content"
               rows={workers}
-              columns={columnsOf(id, byWorker, endpointVersion)}
+              columns={workerColumns(id, byWorker, endpointVersion)}
               rowKey={({ id: key }) => key}
               onOpen={openWorker}
               empty={
@@ -107,15 +107,15 @@ export function Workers({ endpoint }: { readonly endpoint: Endpoint }) {
   )
 }
 
-function columnsOf(endpointId: string, jobs: JobsByWorker, latest: number | null): readonly Column<Worker>[] {
+function workerColumns(endpointId: string, jobs: JobsByWorker, latest: number | null): readonly Column<Worker>[] {
   return [
     {
       id: 'state',
       title: 'State',
       width: 'minmax(150px, 1.1fr)',
-      sort: worker => stateOf(worker).text,
+      sort: worker => workerState(worker).text,
       cell: worker => {
-        const { tone, text } = stateOf(worker)
+        const { tone, text } = workerState(worker)
         return <State tone={tone}>{text}</State>
       },
     },
@@ -225,7 +225,7 @@ const ENDED_COLUMNS: readonly Column<EndedWorker>[] = [
     title: 'Result',
     width: 'minmax(170px, 2.4fr)',
     cell: worker => {
-      const { tone, text } = endOf(worker)
+      const { tone, text } = workerEnd(worker)
       return (
         <State tone={tone} title={text}>
           {text}

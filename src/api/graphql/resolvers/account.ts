@@ -13,7 +13,10 @@ export interface User {
 }
 
 /** The caller's account; null for an anonymous caller. @throws AppError `forbidden` without the right to read */
-export function myself({ access }: GraphqlParts, { caller }: GraphqlContext): (User & ReturnType<typeof user>) | null {
+export function queryMyself(
+  { access }: GraphqlParts,
+  { caller }: GraphqlContext,
+): (User & ReturnType<typeof user>) | null {
   if (caller === null) return null
   access.requireManagement(caller, 'read')
   return { caller, ...user(caller) }

@@ -1,6 +1,6 @@
 import { type GraphqlContext, writingFor } from '../context.ts'
 import type { GraphqlParts } from '../parts.ts'
-import { accountMutations, myself, userFields } from './account.ts'
+import { accountMutations, queryMyself, userFields } from './account.ts'
 import { catalogFields, catalogQueries } from './catalog.ts'
 import { endpointFields, endpointMutations, endpointVolumeFields } from './endpoints.ts'
 import { registryMutations, secretMutations, templateMutations, volumeMutations } from './records.ts'
@@ -11,7 +11,7 @@ export function resolversFor(parts: GraphqlParts) {
   const writing = writingFor(parts)
   return {
     Query: {
-      myself: (_: unknown, __: unknown, context: GraphqlContext) => myself(parts, context),
+      myself: (_: unknown, __: unknown, context: GraphqlContext) => queryMyself(parts, context),
       ...catalogQueries(parts),
       ...unsupportedQueries,
     },

@@ -6,7 +6,7 @@ import type { DataCenter } from '../../../core/hardware/catalog-types.ts'
 import type { TemplateId } from '../../../core/ids.ts'
 import type { Catalog, PricedGpu } from '../../../services/hardware/catalog.ts'
 import type { GraphqlContext } from '../context.ts'
-import type { GivenFields } from '../inputs.ts'
+import type { NullableFields } from '../inputs.ts'
 import type { GraphqlParts } from '../parts.ts'
 import { templateView } from '../views.ts'
 
@@ -18,7 +18,7 @@ export interface WantedGpus {
   readonly minVcpuCount: number
 }
 
-type Input<Fields> = { readonly input?: GivenFields<Fields> | null }
+type Input<Fields> = { readonly input?: NullableFields<Fields> | null }
 
 const STOCK: Readonly<Record<Availability, string | null>> = { NONE: null, LOW: 'Low', MEDIUM: 'Medium', HIGH: 'High' }
 /** vCPUs of the smallest worker of a flavor, used for the stock if no size is given. */
@@ -91,7 +91,7 @@ export function catalogFields({ catalog }: GraphqlParts) {
  * The share of a GPU type that one worker can have on this machine. It counts as secure cloud; a community cloud does
  * not exist.
  */
-function lowestPrice(catalog: Catalog, gpu: PricedGpu, wanted: GivenFields<WantedGpus>) {
+function lowestPrice(catalog: Catalog, gpu: PricedGpu, wanted: NullableFields<WantedGpus>) {
   const { vcpusHere, memoryGbHere } = gpu
   const isHere = wanted.secureCloud !== false
   const isEnough =

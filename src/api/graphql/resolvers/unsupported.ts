@@ -26,8 +26,8 @@ const MODEL_MUTATIONS = [
 
 /** Queries of unsupported features. */
 export const unsupportedQueries = {
-  ...answering(['pod', 'listing', 'listingFromRepo', 'myModel'], () => null),
-  ...answering(['listings', 'allAiApiPublicConfigs', 'models', 'myModels', 'cpuTypes', 'machines'], () => []),
+  ...answerAll(['pod', 'listing', 'listingFromRepo', 'myModel'], () => null),
+  ...answerAll(['listings', 'allAiApiPublicConfigs', 'models', 'myModels', 'cpuTypes', 'machines'], () => []),
   ...refusing(FLASH_QUERIES, NO_FLASH),
 }
 
@@ -39,9 +39,9 @@ export const unsupportedMutations = {
 }
 
 function refusing(names: readonly string[], why: string): Record<string, () => never> {
-  return answering(names, () => unsupported(why))
+  return answerAll(names, () => unsupported(why))
 }
 
-function answering<Answer>(names: readonly string[], answer: () => Answer): Record<string, () => Answer> {
+function answerAll<Answer>(names: readonly string[], answer: () => Answer): Record<string, () => Answer> {
   return Object.fromEntries(names.map(name => [name, answer]))
 }

@@ -2,7 +2,7 @@ import { graphqlLines } from '../../dialect.ts'
 import { ENDPOINT_MEMBERS } from '../../endpoint-fields.ts'
 
 const shown = graphqlLines(ENDPOINT_MEMBERS, 'shownLine')
-const given = graphqlLines(ENDPOINT_MEMBERS, 'givenLine')
+const inputLines = graphqlLines(ENDPOINT_MEMBERS, 'inputLine')
 
 /** The lines without those that have another place in the documents. */
 function others({ name, workersMin, workersMax, idleTimeoutS, locations, ...lines }: typeof shown): string {
@@ -88,7 +88,7 @@ export const endpointSdl = /* GraphQL */ `
   "Needed to create one: name, templateId or template, and gpuIds or instanceIds. An empty string means none."
   input EndpointInput {
     id: String
-    ${given.name}
+    ${inputLines.name}
     "QB (default) or LB."
     type: String
     templateId: String
@@ -100,21 +100,21 @@ export const endpointSdl = /* GraphQL */ `
     "A comma list; excludes minCudaVersion."
     allowedCudaVersions: String
     minCudaVersion: String
-    ${given.locations}
+    ${inputLines.locations}
     networkVolumeId: String
     networkVolumeIds: [NetworkVolumeIdsInput]
     "Refused unless empty: there are no global volumes. Use networkVolumeIds."
     volumes: [EndpointVolumeInput]
-    ${given.idleTimeoutS}
+    ${inputLines.idleTimeoutS}
     "QUEUE_DELAY (default of QB) or REQUEST_COUNT (default of LB)."
     scalerType: String
     "Takes variables of type Int, too, as everything of type Float does."
     scalerValue: Float
-    ${given.workersMin}
-    ${given.workersMax}
+    ${inputLines.workersMin}
+    ${inputLines.workersMax}
     "Has no effect."
     workersStandby: Int
-    ${others(given)}
+    ${others(inputLines)}
     "Has no effect."
     bindEndpoint: Boolean
     "Refused unless empty: use modelReferences."

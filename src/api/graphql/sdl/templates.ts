@@ -2,7 +2,7 @@ import { graphqlLines } from '../../dialect.ts'
 import { TEMPLATE_MEMBERS } from '../../template-fields.ts'
 
 const shown = graphqlLines(TEMPLATE_MEMBERS, 'shownLine')
-const given = graphqlLines(TEMPLATE_MEMBERS, 'givenLine')
+const inputLines = graphqlLines(TEMPLATE_MEMBERS, 'inputLine')
 
 /** The lines without those that have another place in the documents. */
 function others({ name, image, args, diskGb, volumeGb, volumeMountPath, ports, portLabels, ...more }: typeof shown) {
@@ -63,21 +63,21 @@ export const templateSdl = /* GraphQL */ `
   "Needed to create one: name, imageName, containerDiskInGb and volumeInGb, which is 0 with isServerless."
   input SaveTemplateInput {
     id: String
-    ${given.name}
-    ${given.image}
-    ${given.args}
-    ${given.diskGb}
-    ${given.volumeGb}
-    ${given.volumeMountPath}
-    ${given.ports}
-    ${given.portLabels}
-    ${given.env}
-    ${given.readme}
-    ${given.category}
-    ${given.isServerless}
-    ${given.isPublic}
-    ${given.registry}
-    ${others(given)}
+    ${inputLines.name}
+    ${inputLines.image}
+    ${inputLines.args}
+    ${inputLines.diskGb}
+    ${inputLines.volumeGb}
+    ${inputLines.volumeMountPath}
+    ${inputLines.ports}
+    ${inputLines.portLabels}
+    ${inputLines.env}
+    ${inputLines.readme}
+    ${inputLines.category}
+    ${inputLines.isServerless}
+    ${inputLines.isPublic}
+    ${inputLines.registry}
+    ${others(inputLines)}
     "Refused unless empty: put it into dockerArgs."
     startScript: String
     "Has no effect."

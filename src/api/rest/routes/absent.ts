@@ -5,7 +5,7 @@ import type { Endpoints } from '../../../services/endpoints/endpoints.ts'
 import { type RestRoute, route } from '../route.ts'
 import { BillingTimeQuery } from '../schemas/billing.ts'
 import { IdParam, PageQuery, pagination } from '../schemas/common.ts'
-import { timeOf, timeRule, timeText } from './billing.ts'
+import { billingTime, timeRule, timeText } from './billing.ts'
 import { endpointId } from './serverless.ts'
 
 /** Dependencies of {@link absentRoutes}. */
@@ -87,7 +87,7 @@ function bills({ billing }: AbsentParts): RestRoute[] {
         records: [],
         metadata: {
           query: {
-            ...spanBody(billing.span(timeOf(query))),
+            ...spanBody(billing.span(billingTime(query))),
             ...(id === undefined ? {} : { [id]: (query as Readonly<Record<string, unknown>>)[id] ?? null }),
           },
           recordCount: 0,
@@ -104,7 +104,7 @@ function wholeBill({ billing }: AbsentParts): RestRoute {
   return route(
     { ...contract('/v2/billing'), query: BillingTimeQuery, queryRules: [timeRule(() => billing)] },
     async ({ caller, query: asked }) => {
-      const bill = await billing.bill(caller.owner, timeOf(asked), null)
+      const bill = await billing.bill(caller.owner, billingTime(asked), null)
       const sums = new Map<number, Amounts & { endMs: number }>()
       for (const { startMs, endMs, gpu, cpu } of bill.records) {
         const known = sums.get(startMs) ?? { gpu: 0, cpu: 0 }

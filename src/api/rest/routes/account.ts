@@ -68,7 +68,7 @@ function keyRoutes({ keys, addresses }: AccountParts): RestRoute[] {
         tag: TAG,
         level: 'write',
         summary: 'Creates an API key; this is the only answer that shows it',
-        body: { name: 'CreateApiKeyRequest', shape: CreateKey, ofOperator: ['exempt'] },
+        body: { name: 'CreateApiKeyRequest', shape: CreateKey, operatorMembers: ['exempt'] },
         success: { status: 201, schema: CreatedKeyBody },
         problems: [400],
       },
@@ -77,7 +77,7 @@ function keyRoutes({ keys, addresses }: AccountParts): RestRoute[] {
         const { record, key, s3Secret } = await keys.create(caller, {
           name,
           exempt,
-          scope: scopeOf(body.scope),
+          scope: scopeFromBody(body.scope),
           expiresAtMs: instant(body.expiresAt) ?? null,
           ...(account === undefined ? {} : { account: account as OwnerId }),
         })
@@ -186,7 +186,7 @@ function accountList({ accounts }: AccountParts): RestRoute[] {
         summary:
           "Changes what an account has chosen, and for keys with all rights of the operator's account its name and limits",
         params: IdParam,
-        body: { name: 'UpdateAccountRequest', shape: UpdateAccount, ofOperator: ['name', 'limits'] },
+        body: { name: 'UpdateAccountRequest', shape: UpdateAccount, operatorMembers: ['name', 'limits'] },
         success: { status: 200, schema: AccountBody },
         problems: [400, 404],
       },
@@ -276,7 +276,7 @@ function keyChanges(body: Partial<Members<typeof UpdateKey>>): KeyChanges {
   const expiresAtMs = instant(body.expiresAt)
   return {
     ...(body.name === undefined ? {} : { name: body.name }),
-    ...(body.scope === undefined ? {} : { scope: scopeOf(body.scope) }),
+    ...(body.scope === undefined ? {} : { scope: scopeFromBody(body.scope) }),
     ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
     ...(body.disabled === undefined ? {} : { disabled: body.disabled }),
   }
@@ -286,7 +286,7 @@ function instant(text: string | null | undefined): number | null | undefined {
   return typeof text === 'string' ? Date.parse(text) : text
 }
 
-function scopeOf(scope: NonNullable<Members<typeof UpdateKey>['scope']>): KeyScope {
+function scopeFromBody(scope: NonNullable<Members<typeof UpdateKey>['scope']>): KeyScope {
   if (scope.type !== 'restricted') return scope
   const { management, jobs, metrics = 'none', files = 'none' } = scope
   return {

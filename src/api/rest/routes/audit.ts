@@ -50,9 +50,9 @@ export function auditRoutes({ auditReader, stopping }: AuditRouteParts): RestRou
           const headers = { 'content-type': LINES, 'cache-control': 'no-store' }
           const parts = auditReader.all(caller)
           if (request.method === 'HEAD') return new Response(null, { headers })
-          return new Response(linesOf(parts, [request.signal, stopping, held()]), { headers })
+          return new Response(exportLines(parts, [request.signal, stopping, held()]), { headers })
         }
-        const { items, nextCursor } = await auditReader.page(caller, filterOf(query), query)
+        const { items, nextCursor } = await auditReader.page(caller, filterFromQuery(query), query)
         return { entries: items, pagination: pagination(nextCursor) }
       },
     ),
@@ -76,7 +76,7 @@ export function auditRoutes({ auditReader, stopping }: AuditRouteParts): RestRou
   ]
 }
 
-function filterOf(query: Query): AuditFilter {
+function filterFromQuery(query: Query): AuditFilter {
   const { account = null, key = null, operation = null, object = null, surface = null, since, until } = query
   const [sinceMs, untilMs] = [since, until].map(text => (text === undefined ? null : parseInstant(text)))
   return { account, key, operation, object, surface, sinceMs: sinceMs ?? null, untilMs: untilMs ?? null }
@@ -88,7 +88,7 @@ export function entryLine({ content, hash }: Pick<KeptEntry, 'content' | 'hash'>
 }
 
 /** A part at a time, as fast as the client reads. A cut-off export has no last line, and ends with an error. */
-function linesOf(
+function exportLines(
   parts: AsyncGenerator<readonly KeptEntry[]>,
   signals: readonly AbortSignal[],
 ): ReadableStream<Uint8Array> {

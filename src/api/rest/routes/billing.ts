@@ -25,7 +25,11 @@ export function billingRoutes({ billing }: { readonly billing: BillCalculator })
       },
       async ({ caller, query }): Promise<BillBody> => {
         const endpointId = (query.serverlessId ?? null) as EndpointId | null
-        const { size, startMs, endMs, records, totals } = await billing.bill(caller.owner, timeOf(query), endpointId)
+        const { size, startMs, endMs, records, totals } = await billing.bill(
+          caller.owner,
+          billingTime(query),
+          endpointId,
+        )
         return {
           records: records.map(recordBody),
           metadata: {
@@ -46,7 +50,7 @@ export function billingRoutes({ billing }: { readonly billing: BillCalculator })
 }
 
 /** The time range of a query. */
-export function timeOf({
+export function billingTime({
   bucketSize,
   startTime,
   endTime,
@@ -66,7 +70,7 @@ export function timeOf({
  */
 export function timeRule(billing: () => BillCalculator): Rule<typeof BillingTimeQuery> {
   return (given, sent) => {
-    const problems = billing().problems(timeOf(given))
+    const problems = billing().problems(billingTime(given))
     const wrong = Object.keys(BillingTimeQuery).some(name => sent.has(name) && !(name in given))
     // If the schema refused a part of the range, check only the rules that do not depend on that part.
     const both = sent.has('lastN') && (sent.has('startTime') || sent.has('endTime'))

@@ -5,7 +5,6 @@ import type { Templates } from '../../../services/endpoints/templates.ts'
 import type { Catalog, PricedGpu } from '../../../services/hardware/catalog.ts'
 import { type Members, type RestRoute, type Rule, route } from '../route.ts'
 import {
-  ASKED_VCPUS,
   CpuBody,
   CpuList,
   CpuQuery,
@@ -16,6 +15,7 @@ import {
   GpuBody,
   GpuList,
   GpuQuery,
+  VCPU_COUNTS,
 } from '../schemas/catalog.ts'
 import { IdParam } from '../schemas/common.ts'
 import { CatalogTemplateList, CatalogTemplateQuery } from '../schemas/template.ts'
@@ -200,7 +200,7 @@ const oneCudaLimit: Rule<Record<never, never>> = (_, sent) =>
     : []
 
 const powerOfTwo: Rule<Pick<typeof CpuQuery, 'vcpuCount'>> = ({ vcpuCount }) =>
-  vcpuCount === undefined || ASKED_VCPUS.includes(vcpuCount)
+  vcpuCount === undefined || VCPU_COUNTS.includes(vcpuCount)
     ? []
     : ['query.vcpuCount: must be a power of two up to 1024']
 

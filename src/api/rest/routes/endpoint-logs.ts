@@ -19,14 +19,14 @@ const DEFAULT_TAIL = 100
 const LINGER_MS = 2_000
 
 const WRITINGS: Readonly<Record<NonNullable<Query['format']>, EventWriting<LogEvent>>> = {
-  events: asEvents(dataOf, true),
-  lines: asLines(dataOf),
+  events: asEvents(logData, true),
+  lines: asLines(logData),
   text: asTextLines(({ tsMs, workerId, source, line }: LogEvent) =>
     [new Date(tsMs).toISOString(), workerId, source, line].join(' '),
   ),
 }
 
-const oneOfBoth: Rule<typeof EndpointLogQuery> = ({ worker, job }) =>
+const workerOrJob: Rule<typeof EndpointLogQuery> = ({ worker, job }) =>
   worker !== undefined && job !== undefined ? ['query.job: cannot be given together with worker'] : []
 
 /**
@@ -46,14 +46,14 @@ export function endpointLogRoutes({ endpoints, logs, stopping }: WorkerLogParts)
           'What the workers of an endpoint print, or one of them, or for a job, as server-sent events; with follow=false what is kept now, as JSON lines',
         params: IdParam,
         query: EndpointLogQuery,
-        queryRules: [oneOfBoth],
+        queryRules: [workerOrJob],
         headers: { 'Last-Event-ID': EndpointLogsLastEventId },
         success: EVENT_STREAM,
         problems: [400, 404],
       },
       async ({ caller, params, query, headers, request, held }) => {
         const { id } = await endpoints.find(caller.owner, endpointId(params.id))
-        const found = await subjectOf(logs, caller.owner, id, query)
+        const found = await logScope(logs, caller.owner, id, query)
         const follow = query.follow === 'true'
         const writing = WRITINGS[query.format ?? (follow ? 'events' : 'lines')]
         if (request.method === 'HEAD') return new Response(null, { headers: writing.headers })
@@ -64,7 +64,7 @@ export function endpointLogRoutes({ endpoints, logs, stopping }: WorkerLogParts)
           follow,
           lingerMs: LINGER_MS,
           sinceMs: query.since === undefined ? null : parseInstant(query.since),
-          after: startOf(query, headers['Last-Event-ID']),
+          after: firstEvent(query, headers['Last-Event-ID']),
         })
         const note = stream.note === null ? '' : writing.note(stream.note)
         const opening = (eventId: string) => `${writing.opening(eventId)}${note}`
@@ -75,21 +75,21 @@ export function endpointLogRoutes({ endpoints, logs, stopping }: WorkerLogParts)
 }
 
 /** A reader that does not follow and gives no tail gets all stored lines. */
-function startOf({ follow, tail, since }: Query, lastEventId: string | undefined): LastEvent | null {
+function firstEvent({ follow, tail, since }: Query, lastEventId: string | undefined): LastEvent | null {
   if (lastEventId !== undefined) return readEventId(lastEventId)
   if (follow === 'true' || tail !== undefined) return null
   const sinceMs = since === undefined ? null : parseInstant(since)
   return { kind: 'instant', ms: (sinceMs ?? 0) - 1 }
 }
 
-async function subjectOf(logs: LogFinder, owner: OwnerId, id: EndpointId, { worker, job }: Query): Promise<LogScope> {
-  if (worker !== undefined) return logs.workerOf(id, worker)
+async function logScope(logs: LogFinder, owner: OwnerId, id: EndpointId, { worker, job }: Query): Promise<LogScope> {
+  if (worker !== undefined) return logs.findWorker(id, worker)
   if (job === undefined) return { kind: 'endpoint', id }
   const subject = await logs.locate(owner, job)
   if (subject.kind !== 'job' || subject.endpointId !== id) throw notFound('job', job)
   return subject
 }
 
-function dataOf({ workerId, jobId, source, tsMs, line }: LogEvent): object {
+function logData({ workerId, jobId, source, tsMs, line }: LogEvent): object {
   return { workerId, jobId, source, ts: new Date(tsMs).toISOString(), line }
 }

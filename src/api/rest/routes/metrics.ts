@@ -1,5 +1,5 @@
 import {
-  countOf,
+  countedTimes,
   type MetricBucket,
   type MetricGpuUse,
   type MetricTime,
@@ -41,7 +41,7 @@ export function metricRoutes({ endpoints, series }: MetricParts): RestRoute[] {
       },
       async ({ caller, params, query }): Promise<MetricSeriesBody> => {
         const { id } = await endpoints.find(caller.owner, endpointId(params.id))
-        const { range, points } = await series.read(id, requestOf(query))
+        const { range, points } = await series.read(id, metricRequest(query))
         return {
           serverlessId: id,
           interval: range.interval,
@@ -61,12 +61,12 @@ function rangeRule(series: () => MetricSeries): Rule<typeof MetricQuery> {
     return isWrong
       ? []
       : series()
-          .problems(requestOf(given))
+          .problems(metricRequest(given))
           .map(problem => restSentence(problem, 'query'))
   }
 }
 
-function requestOf({ interval = '1m', from, to }: Partial<Members<typeof MetricQuery>>): MetricRequest {
+function metricRequest({ interval = '1m', from, to }: Partial<Members<typeof MetricQuery>>): MetricRequest {
   return { interval, fromMs: instant(from), toMs: instant(to) }
 }
 
@@ -89,7 +89,7 @@ function pointBody(bucket: MetricBucket): Omit<MetricSeriesBody['points'][number
 function timeBody({ times }: MetricBucket, time: MetricTime) {
   const classes = times[time]
   const part = (of: number) => percentile(classes, of)
-  return { count: countOf(classes), p50: part(0.5), p90: part(0.9), p95: part(0.95), p99: part(0.99) }
+  return { count: countedTimes(classes), p50: part(0.5), p90: part(0.9), p95: part(0.95), p99: part(0.99) }
 }
 
 function workersBody({ workers }: MetricBucket, state: MetricWorkers) {

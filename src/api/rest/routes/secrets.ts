@@ -51,7 +51,7 @@ function collection(secrets: Secrets): RestRoute[] {
         body: {
           name: 'CreateSecretRequest',
           shape: CreateSecret,
-          rules: [reservedName, smallValue as Rule<typeof CreateSecret>],
+          rules: [reservedName, valueFits as Rule<typeof CreateSecret>],
           maxBytes: MAX_BODY_BYTES,
         },
         success: { status: 201, schema: SecretBody },
@@ -91,7 +91,7 @@ function single(secrets: Secrets): RestRoute[] {
         body: {
           name: 'UpdateSecretRequest',
           shape: UpdateSecret,
-          rules: [smallValue as Rule<typeof UpdateSecret>],
+          rules: [valueFits as Rule<typeof UpdateSecret>],
           maxBytes: MAX_BODY_BYTES,
         },
         success: { status: 200, schema: SecretBody },
@@ -125,7 +125,7 @@ function single(secrets: Secrets): RestRoute[] {
 const reservedName: Rule<typeof CreateSecret> = ({ name }) =>
   name !== undefined && /^RUNPOD/i.test(name) ? ['$.name: must not begin with RUNPOD'] : []
 
-const smallValue: Rule<typeof UpdateSecret> = ({ value }) =>
+const valueFits: Rule<typeof UpdateSecret> = ({ value }) =>
   value !== undefined && Buffer.byteLength(value) >= MAX_VALUE_BYTES ? ['$.value: must be smaller than 16 MiB'] : []
 
 function secretBody({ id, name, description, createdAtMs, valueUpdatedAtMs }: Secret): SecretBody {

@@ -6,7 +6,7 @@ import type { Endpoints } from '../../../services/endpoints/endpoints.ts'
 import type { ListedRelease, Releases, Rollout, ShownRelease } from '../../../services/endpoints/releases.ts'
 import type { Templates } from '../../../services/endpoints/templates.ts'
 import type { Addresses } from '../../addresses.ts'
-import { changedConfig, changedTemplate, newConfig, newTemplate, templateIdOf } from '../endpoint-changes.ts'
+import { changedConfig, changedTemplate, newConfig, newTemplate, templateIdFromBody } from '../endpoint-changes.ts'
 import {
   containerRules,
   createKeywords,
@@ -62,7 +62,7 @@ function collection(parts: ServerlessParts): RestRoute[] {
       },
       async ({ caller, query }) => {
         const { items, nextCursor } = await endpoints.list(caller.owner, query)
-        const templates = [...(await endpoints.templatesOf(items))]
+        const templates = [...(await endpoints.readTemplates(items))]
         const shown = templates.map(([endpoint, template]) => endpointBody(endpoint, template, parts.addresses))
         return { endpoints: shown, pagination: pagination(nextCursor) }
       },
@@ -199,7 +199,7 @@ function releasing({ releases }: ServerlessParts): RestRoute[] {
         problems: [404],
       },
       async ({ caller, params }) =>
-        releaseBody(await releases.find(caller.owner, endpointId(params.id), versionOf(params))),
+        releaseBody(await releases.find(caller.owner, endpointId(params.id), readVersion(params))),
     ),
     route(
       {
@@ -214,7 +214,7 @@ function releasing({ releases }: ServerlessParts): RestRoute[] {
         problems: [400, 404, 409],
       },
       async ({ caller, params }) =>
-        releaseBody(await releases.rollBack(caller, endpointId(params.id), versionOf(params))),
+        releaseBody(await releases.rollBack(caller, endpointId(params.id), readVersion(params))),
     ),
     route(
       {
@@ -230,7 +230,7 @@ function releasing({ releases }: ServerlessParts): RestRoute[] {
         problems: [404, 409],
       },
       async ({ caller, params }) =>
-        releaseBody(await releases.promote(caller.owner, endpointId(params.id), versionOf(params))),
+        releaseBody(await releases.promote(caller.owner, endpointId(params.id), readVersion(params))),
     ),
   ]
 }
@@ -272,7 +272,7 @@ function releaseBody(release: ShownRelease) {
 }
 
 /** @throws AppError `not_found` for text that is no version */
-function versionOf({ id, version }: { readonly id: string; readonly version: string }): number {
+function readVersion({ id, version }: { readonly id: string; readonly version: string }): number {
   if (!/^[1-9][0-9]{0,8}$/.test(version)) throw notFound('release', `${version} of endpoint ${id}`)
   return Number(version)
 }
@@ -323,7 +323,7 @@ async function startingTemplate(
   owner: OwnerId,
   body: { templateId?: string | undefined },
 ): Promise<Template | null> {
-  const id = templateIdOf(body)
+  const id = templateIdFromBody(body)
   if (id === null) return null
   const template = await templates.find(owner, id)
   if (template.isServerless) return template

@@ -44,7 +44,7 @@ export function whatIfRoutes({ endpoints, whatIf }: WhatIfParts): RestRoute[] {
       },
       async ({ caller, params, query, request }): Promise<WhatIfBody> => {
         const endpoint = await endpoints.find(caller.owner, endpointId(params.id))
-        const asked = { changes: changesOf(query), days: query.days }
+        const asked = { changes: changesFromQuery(query), days: query.days }
         const answer = await whatIf.answer(endpoint, asked, request.signal).catch(error => {
           throw renderFields(toAppError(error), problem => {
             const name = QUERY_NAMES[problem.field] ?? problem.field
@@ -57,7 +57,7 @@ export function whatIfRoutes({ endpoints, whatIf }: WhatIfParts): RestRoute[] {
   ]
 }
 
-function changesOf(query: Members<typeof WhatIfQuery>): SettingChanges {
+function changesFromQuery(query: Members<typeof WhatIfQuery>): SettingChanges {
   const { workersMin, workersMax, idleTimeout, scalerType, scalerValue, flashBootType, startAware } = query
   return {
     workersMin,

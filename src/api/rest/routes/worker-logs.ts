@@ -22,7 +22,7 @@ export interface WorkerLogParts {
 const LINGER_MS = 15_000
 
 const NAME = z.string().min(1).max(191)
-const EVENTS = asEvents(dataOf, false)
+const EVENTS = asEvents(logData, false)
 
 /** Output and events of one worker, as server-sent events. */
 export function workerLogRoutes({ endpoints, logs, stopping }: WorkerLogParts): RestRoute[] {
@@ -43,7 +43,7 @@ export function workerLogRoutes({ endpoints, logs, stopping }: WorkerLogParts): 
       },
       async ({ caller, params, query, headers, request, held }) => {
         const endpoint = await endpoints.find(caller.owner, endpointId(params.id))
-        const worker = await logs.workerOf(endpoint.id, params.workerId)
+        const worker = await logs.findWorker(endpoint.id, params.workerId)
         if (request.method === 'HEAD') return new Response(null, { headers: EVENT_STREAM_HEADERS })
         const lastEventId = headers['Last-Event-ID']
         const stream = await logs.open(caller.owner, worker, {
@@ -61,6 +61,6 @@ export function workerLogRoutes({ endpoints, logs, stopping }: WorkerLogParts): 
   ]
 }
 
-function dataOf({ tsMs, source, line }: LogEvent): object {
+function logData({ tsMs, source, line }: LogEvent): object {
   return { ts: new Date(tsMs).toISOString(), source, line }
 }

@@ -164,9 +164,9 @@ export const UpdateKey = {
 const Limit = z.number().int().min(0).max(MAX_LIMIT).nullable()
 /** Limits of an account; null is unlimited. */
 const Limits = z.strictObject(
-  Object.fromEntries(ACCOUNT_LIMIT_NAMES.map(name => [name, Limit.optional()])) as GivenLimitShape,
+  Object.fromEntries(ACCOUNT_LIMIT_NAMES.map(name => [name, Limit.optional()])) as LimitInputShape,
 )
-type GivenLimitShape = Record<AccountLimitName, z.ZodOptional<typeof Limit>>
+type LimitInputShape = Record<AccountLimitName, z.ZodOptional<typeof Limit>>
 
 /** An account of this installation with its own limits. */
 export const AccountBody = z

@@ -107,7 +107,7 @@ function integer(min: number) {
 }
 
 /** Accepted numbers of vCPUs: powers of two. */
-export const ASKED_VCPUS = Array.from({ length: 10 }, (_, n) => 2 ** (n + 1))
+export const VCPU_COUNTS = Array.from({ length: 10 }, (_, n) => 2 ** (n + 1))
 
 /** Query of the list of GPU types. */
 export const GpuQuery = {
@@ -127,7 +127,7 @@ export const GpuQuery = {
 export const CpuQuery = {
   include: Include,
   product: commaList(z.enum(['POD', 'SERVERLESS'])),
-  vcpuCount: integer(2).optional().openapi({ enum: ASKED_VCPUS }),
+  vcpuCount: integer(2).optional().openapi({ enum: VCPU_COUNTS }),
 }
 
 const DataCenterInclude = commaList(z.enum(['GPU_AVAILABILITY', 'CPU_AVAILABILITY']))

@@ -55,7 +55,7 @@ const WorkersShown = z.strictObject({
   idleTimeout: z.int().min(1).max(MAX_IDLE_TIMEOUT_S).optional(),
 })
 
-const CpuGiven = z
+const CpuInput = z
   .strictObject({
     id: listed(CPU_FLAVORS.map(({ id }) => id)),
     // One vCPU is refused by a rule, unless the endpoint has it.
@@ -69,7 +69,7 @@ const CpuGiven = z
 const CpuShown = z
   .object({ id: z.string().min(1), vcpuCount: z.int().min(1), memory: z.int().min(1) })
   .openapi('CpuConfig')
-const CpuList = z.array(CpuGiven).min(1).max(20).openapi({ uniqueItems: true })
+const CpuList = z.array(CpuInput).min(1).max(20).openapi({ uniqueItems: true })
 
 const ExcludedTypes = z
   .array(
@@ -147,7 +147,7 @@ export const CreateEndpoint = {
 }
 
 /** Rollout of a change that workers see. */
-const RolloutGiven = z
+const RolloutInput = z
   .strictObject({ canary: z.int().min(CANARY_PERCENT.least).max(CANARY_PERCENT.most) })
   .openapi('EndpointRollout')
 
@@ -161,7 +161,7 @@ export const UpdateEndpoint = {
   workers: Workers.optional(),
   ...restShape(ENDPOINT_MEMBERS, 'changed'),
   templateId: Id.optional(),
-  rollout: RolloutGiven.optional(),
+  rollout: RolloutInput.optional(),
 }
 
 // Members that are named here have another place in the document than in the table.

@@ -3,7 +3,7 @@ import { FLASHBOOTS, MAX_IDLE_TIMEOUT_S, MAX_WORKERS } from '../../../core/endpo
 import { WHAT_IF_DAYS } from '../../../core/observing/what-if.ts'
 import { DateTime } from './common.ts'
 
-function whole(minimum: number, maximum: number) {
+function wholeNumber(minimum: number, maximum: number) {
   return z.coerce.number().int().min(minimum).max(maximum).openapi({ type: 'integer', minimum, maximum })
 }
 
@@ -12,9 +12,9 @@ const ScalerType = z.enum(['QUEUE_DELAY', 'REQUEST_COUNT'])
 
 /** Query of a what-if: settings that differ from the present ones, and the number of replayed days. */
 export const WhatIfQuery = {
-  workersMin: whole(0, MAX_WORKERS).optional(),
-  workersMax: whole(1, MAX_WORKERS).optional(),
-  idleTimeout: whole(1, MAX_IDLE_TIMEOUT_S).optional(),
+  workersMin: wholeNumber(0, MAX_WORKERS).optional(),
+  workersMax: wholeNumber(1, MAX_WORKERS).optional(),
+  idleTimeout: wholeNumber(1, MAX_IDLE_TIMEOUT_S).optional(),
   scalerType: ScalerType.optional(),
   scalerValue: z.coerce
     .number()
@@ -24,7 +24,7 @@ export const WhatIfQuery = {
     .openapi({ type: 'number', minimum: 0.5, maximum: 1_000_000 }),
   flashBootType: FlashBootType.optional(),
   startAware: z.enum(['true', 'false']).optional(),
-  days: whole(1, WHAT_IF_DAYS).default(WHAT_IF_DAYS).openapi({ default: WHAT_IF_DAYS }),
+  days: wholeNumber(1, WHAT_IF_DAYS).default(WHAT_IF_DAYS).openapi({ default: WHAT_IF_DAYS }),
 }
 
 const Waits = z.object({ p50: z.number(), p95: z.number(), p99: z.number() }).openapi('WhatIfWaits')

@@ -27,10 +27,10 @@ interface Certificates {
  * @param setting `auto` or an address
  */
 export function engineAddresses(setting: string, env: HostEnvironment): readonly EngineAddress[] {
-  if (setting !== 'auto') return [addressOf(setting, env)].filter(found => found !== null)
+  if (setting !== 'auto') return [addressFromText(setting, env)].filter(found => found !== null)
   const given = env.DOCKER_HOST
   if (given !== undefined && given !== '') {
-    const address = addressOf(given, env)
+    const address = addressFromText(given, env)
     return address === null ? [] : [address]
   }
   const home = env.HOME || homedir()
@@ -50,7 +50,7 @@ function unixAddress(socket: string): EngineAddress {
   return { text: `unix://${socket}`, socket, connection: { socketPath: socket }, tls: null }
 }
 
-function addressOf(text: string, env: HostEnvironment): EngineAddress | null {
+function addressFromText(text: string, env: HostEnvironment): EngineAddress | null {
   const socket = /^(?:unix|npipe):\/\/(\/.+)$/.exec(text)?.[1]
   if (socket !== undefined) return unixAddress(socket)
   const found = /^(tcp|https?):\/\/([^/:?#]+|\[[0-9a-fA-F:]+\])(?::(\d+))?\/?$/.exec(text)

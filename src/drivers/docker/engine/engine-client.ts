@@ -54,7 +54,7 @@ export class EngineClient {
   async call<Result>(call: EngineRequest): Promise<Result> {
     const response = await this.stream(call)
     if (call.signal !== undefined) addAbortSignal(call.signal, response)
-    const text = await textOf(response, MAX_ANSWER_BYTES)
+    const text = await readText(response, MAX_ANSWER_BYTES)
     try {
       return JSON.parse(text) as Result
     } catch {
@@ -67,7 +67,7 @@ export class EngineClient {
     const response = await this.#send(call)
     const { statusCode: status = 0 } = response
     if (DONE.has(status)) return response
-    throw new RefusedCall(problemIn(await textOf(response, MAX_PROBLEM_BYTES), status), status)
+    throw new RefusedCall(problemFromText(await readText(response, MAX_PROBLEM_BYTES), status), status)
   }
 
   #send(call: EngineRequest): Promise<IncomingMessage> {
@@ -110,7 +110,7 @@ function queryText(query: EngineRequest['query']): string {
 }
 
 /** The engine's own message, or its whole response where it has none. */
-function problemIn(text: string, status: number): string {
+function problemFromText(text: string, status: number): string {
   try {
     const { message, error } = JSON.parse(text) as { message?: string; error?: string }
     return message ?? error ?? text
@@ -119,7 +119,7 @@ function problemIn(text: string, status: number): string {
   }
 }
 
-async function textOf(response: IncomingMessage, limit: number): Promise<string> {
+async function readText(response: IncomingMessage, limit: number): Promise<string> {
   const pieces: Buffer[] = []
   let bytes = 0
   for await (const piece of response as AsyncIterable<Buffer>) {

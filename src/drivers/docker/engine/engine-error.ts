@@ -6,7 +6,7 @@ import {
   startFailureText,
   WorkerStartError,
 } from '../../../core/workers/start-failure.ts'
-import { clean, knownRefusal } from '../../base/refusals.ts'
+import { clean, findRefusal } from '../../base/refusals.ts'
 
 /** A call of the engine that failed. */
 export class EngineError extends Error {
@@ -91,16 +91,16 @@ export function engineRefusal(thrown: unknown, answered: (said: string) => AppEr
 export function startRefusal(thrown: unknown, memoryMb: number | null = null): AppError {
   return thrown instanceof AppError
     ? thrown
-    : new WorkerStartError(refusalOf(engineError(thrown), memoryMb), { cause: thrown })
+    : new WorkerStartError(failureFromError(engineError(thrown), memoryMb), { cause: thrown })
 }
 
-function refusalOf(error: EngineError, memoryMb: number | null): StartFailure {
+function failureFromError(error: EngineError, memoryMb: number | null): StartFailure {
   if (error instanceof EngineAway) return { kind: 'engine_away', ...error.absence }
   const { message: said, status, away } = error
   const absence = { kind: 'engine_away', address: null, said } as const
   if (status === null) return { ...absence, how: away ? 'unreachable' : 'unresponsive' }
   return (
-    knownRefusal(said, memoryMb) ??
+    findRefusal(said, memoryMb) ??
     (status === 503 ? { ...absence, how: 'overloaded' } : { kind: 'engine_refused', said })
   )
 }

@@ -65,7 +65,7 @@ export async function buildImage(build: Build): Promise<string> {
     pull = false,
   } = build
   requireDockerfile(folder, dockerfile)
-  const context = contextOf(folder, dockerfile, added)
+  const context = buildContext(folder, dockerfile, added)
   const broken = new AbortController()
   let problem: Error | null = null
   context.on('error', error => {
@@ -88,7 +88,7 @@ export async function buildImage(build: Build): Promise<string> {
     return await follow(answer, build)
   } catch (thrown) {
     if (problem !== null) throw new AppError('invalid', `cannot read the folder: ${(problem as Error).message}`)
-    throw refusalOf(thrown)
+    throw buildRefusal(thrown)
   } finally {
     context.destroy()
   }
@@ -113,10 +113,14 @@ function requireDockerfile(folder: string, dockerfile: string): void {
  * The files of a folder for the engine: all but those that .dockerignore names, without owners, whose numbers mean
  * nothing there.
  */
-export function contextOf(folder: string, dockerfile: string, added: Readonly<Record<string, Buffer>> = {}): Readable {
+export function buildContext(
+  folder: string,
+  dockerfile: string,
+  added: Readonly<Record<string, Buffer>> = {},
+): Readable {
   const text = ignoreText(folder, dockerfile)
   const keeps = createIgnore({ ignorecase: false }).add(text).createFilter()
-  const exceptions = exceptionsIn(text)
+  const exceptions = listExceptions(text)
   const needed = new Set([dockerfile, '.dockerignore'].map(path => path.split('/').join(sep)))
   const neededFolders = new Set(
     [...needed].flatMap(path =>
@@ -144,7 +148,7 @@ export function contextOf(folder: string, dockerfile: string, added: Readonly<Re
 }
 
 /** The paths that .dockerignore takes back, as patterns in their parts. */
-function exceptionsIn(text: string): readonly (readonly string[])[] {
+function listExceptions(text: string): readonly (readonly string[])[] {
   const lines = text.split(/\r?\n/).map(line => line.trim())
   return lines
     .filter(line => line.startsWith('!'))
@@ -182,8 +186,8 @@ async function follow(answer: Readable, { onOutput = () => {}, engine, name }: B
   let step = ''
   let output = ''
   let id: string | null = null
-  for await (const part of partsOf(answer)) {
-    if (part.error !== undefined) throw failed(step, part.error, output)
+  for await (const part of readParts(answer)) {
+    if (part.error !== undefined) throw buildFailure(step, part.error, output)
     id = part.aux?.ID ?? id
     const text = part.stream ?? (part.status === undefined ? '' : `${part.status}\n`)
     const began = /^Step \d+\/\d+ : .*/.exec(text)
@@ -200,7 +204,7 @@ async function follow(answer: Readable, { onOutput = () => {}, engine, name }: B
 }
 
 /** Each line of the answer is one part. */
-async function* partsOf(answer: Readable): AsyncGenerator<Part> {
+async function* readParts(answer: Readable): AsyncGenerator<Part> {
   let rest = ''
   answer.setEncoding('utf8')
   try {
@@ -215,7 +219,7 @@ async function* partsOf(answer: Readable): AsyncGenerator<Part> {
   if (rest.trim() !== '') yield JSON.parse(rest) as Part
 }
 
-function failed(step: string, error: string, output: string): AppError {
+function buildFailure(step: string, error: string, output: string): AppError {
   const where =
     step === '' ? 'the image cannot be built' : `the build failed in ${step.replace(/^Step (\S+) : /, 'step $1: ')}`
   const lines = stripVTControlCharacters(output).split(/[\r\n]+/)
@@ -234,7 +238,7 @@ function failed(step: string, error: string, output: string): AppError {
   return new AppError('invalid', where, { failures })
 }
 
-function refusalOf(thrown: unknown): AppError {
+function buildRefusal(thrown: unknown): AppError {
   return engineRefusal(
     thrown,
     said => new AppError('invalid', `the engine does not build it: ${said}`, { cause: thrown }),

@@ -8,7 +8,7 @@ import type { Clock } from '../../../ports/clock.ts'
 import type { RegistryCredential, StartWatch, WorkerSpec } from '../../../ports/driver.ts'
 import type { Engine } from '../engine/engine.ts'
 import { engineError } from '../engine/engine-error.ts'
-import { authOf, Pulls } from './pull.ts'
+import { Pulls, registryAuth } from './pull.ts'
 import type { PulledImages } from './pulled-images.ts'
 
 /** The image that a worker runs. */
@@ -57,10 +57,10 @@ export class Images {
   async ensure(wish: ImageWish): Promise<string> {
     const { image, watch } = wish
     const pinned = (await watch?.pins?.current()) ?? null
-    if (pinned !== null && (await this.#have(pinned, wish))) return this.#use(pinned)
+    if (pinned !== null && (await this.#obtain(pinned, wish))) return this.#use(pinned)
     const exact = await this.#resolve(image, wish)
     const chosen = (await watch?.pins?.pin(exact, pinned)) ?? exact
-    if (chosen !== exact && !(await this.#have(chosen, wish))) {
+    if (chosen !== exact && !(await this.#obtain(chosen, wish))) {
       throw new WorkerStartError({ kind: 'image_gone', image: chosen })
     }
     return this.#use(chosen)
@@ -92,7 +92,7 @@ export class Images {
   }
 
   /** True where the image of a release exists, or can be downloaded again. */
-  async #have(exact: string, wish: ImageWish): Promise<boolean> {
+  async #obtain(exact: string, wish: ImageWish): Promise<boolean> {
     if (this.#seen.has(exact) || (await this.#inspect(exact)) !== null) return true
     // It was built or loaded here and removed since: the name may mean another image by now.
     if (exact.startsWith('sha256:')) return false
@@ -102,16 +102,16 @@ export class Images {
 
   async #resolve(image: string, wish: ImageWish): Promise<string> {
     const found = await this.#inspect(image)
-    if (found !== null && !(await this.#isOutdated(image, found, wish))) return this.#exactOf(image, found)
+    if (found !== null && !(await this.#isOutdated(image, found, wish))) return this.#exactReference(image, found)
     try {
       await this.#download(image, wish)
     } catch (thrown) {
       if (found === null || wish.signal.aborted) throw thrown
-      return this.#exactOf(image, found)
+      return this.#exactReference(image, found)
     }
     const downloaded = await this.#inspect(image)
     if (downloaded === null) throw new WorkerStartError({ kind: 'image_vanished', image })
-    return this.#exactOf(image, downloaded)
+    return this.#exactReference(image, downloaded)
   }
 
   /**
@@ -121,9 +121,9 @@ export class Images {
   async #isOutdated(image: string, found: FoundImage, { credential, guard, signal }: ImageWish): Promise<boolean> {
     const reference = parseReference(image)
     if (reference === null || !isFloating(reference)) return false
-    const known = digestsOf(image, found)
+    const known = ownDigests(image, found)
     if (known.length === 0) return false
-    const auth = credential === null ? {} : { auth: authOf(image, credential) }
+    const auth = credential === null ? {} : { auth: registryAuth(image, credential) }
     if (((await guard?.()) ?? null) !== null) return false
     try {
       const { Descriptor } = await this.#engine.call<{ Descriptor?: { digest?: string } }>({
@@ -144,9 +144,9 @@ export class Images {
    * The exact reference of an image: its digest in the registry, else its id on the engine. Podman has digests for
    * images that were built here, too, so its digests count only for images that were downloaded for workers.
    */
-  #exactOf(image: string, found: FoundImage): string {
+  #exactReference(image: string, found: FoundImage): string {
     const isTold = (this.#engine.facts?.podman ?? null) === null || this.#pulled.has(found.Id, image)
-    return (isTold ? digestsOf(image, found)[0] : undefined) ?? found.Id
+    return (isTold ? ownDigests(image, found)[0] : undefined) ?? found.Id
   }
 
   async #download(image: string, { credential, guard, watch, signal }: ImageWish): Promise<void> {
@@ -158,7 +158,7 @@ export class Images {
     watch?.pulled()
     const found = await this.#inspect(image)
     if (found !== null && !before.has(found.Id))
-      this.#pulled.add(found.Id, [image, digestsOf(image, found)[0] ?? found.Id])
+      this.#pulled.add(found.Id, [image, ownDigests(image, found)[0] ?? found.Id])
   }
 
   async #ids(): Promise<ReadonlySet<string>> {
@@ -194,7 +194,7 @@ export class Images {
   }
 }
 
-function digestsOf(image: string, { RepoDigests }: FoundImage): readonly string[] {
+function ownDigests(image: string, { RepoDigests }: FoundImage): readonly string[] {
   const { name, digest } = parseReference(image) ?? { name: image, digest: null }
   const own = (RepoDigests ?? []).filter(known => sameRepository(known.split('@')[0] ?? '', name))
   return digest === null ? own : own.filter(known => known.endsWith(`@${digest}`))

@@ -104,7 +104,7 @@ export class Pulls {
         query: pullQuery(image),
         deadlineMs: STALL_MS,
         signal: stop.signal,
-        ...(credential === null ? {} : { auth: authOf(image, credential) }),
+        ...(credential === null ? {} : { auth: registryAuth(image, credential) }),
       })
       const progress = new Progress()
       let rest = ''
@@ -184,7 +184,7 @@ function pullQuery(image: string): Record<string, string> {
 }
 
 /** Credentials go to the registry that the image names, and nowhere else. */
-export function authOf(image: string, { username, password }: RegistryCredential): Record<string, string> {
+export function registryAuth(image: string, { username, password }: RegistryCredential): Record<string, string> {
   const host = parseReference(image)?.registry ?? 'docker.io'
   return { username, password, serveraddress: host === 'docker.io' ? 'https://index.docker.io/v1/' : host }
 }

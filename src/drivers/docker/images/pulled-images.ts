@@ -5,7 +5,7 @@
 import { readFileSync, statfsSync } from 'node:fs'
 import { parseReference, sameRepository } from '../../../core/endpoints/image-reference.ts'
 import { writeDurably } from '../../../disk/durable-file.ts'
-import { hasFoundNoSpace } from '../../../disk/full-disk.ts'
+import { isNoSpaceError } from '../../../disk/full-disk.ts'
 import type { Clock } from '../../../ports/clock.ts'
 
 /** An image that was downloaded for workers. */
@@ -95,7 +95,7 @@ export class PulledImages {
     try {
       writeDurably(file, JSON.stringify([...this.#images.values()]))
     } catch (error) {
-      if (!hasFoundNoSpace(error)) throw error
+      if (!isNoSpaceError(error)) throw error
     }
   }
 }
@@ -104,7 +104,7 @@ export class PulledImages {
  * The part of the disk of a folder that is free for programs, from 0 to 1; null for a folder that is hidden or not on
  * this machine.
  */
-export function freeShareOf(folder: string): number | null {
+export function readFreeShare(folder: string): number | null {
   if (folder === '') return null
   try {
     const { bavail, blocks } = statfsSync(folder)

@@ -3,8 +3,8 @@ import type { GivenLimits } from '../../../core/accounts/quotas.ts'
 import type { OwnerId } from '../../../core/ids.ts'
 import type { Slice } from '../../../core/pages.ts'
 import type { AccountStore } from '../../../ports/store/management-store.ts'
-import { ofSlice } from '../../tables/slices.ts'
-import { type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { sliceParams } from '../../tables/slices.ts'
+import { type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** The columns of an account; see accounts.ts. */
 const ACCOUNT_COLUMNS = 'owner, name, created_at_ms, delete_running_endpoints, limits'
@@ -47,7 +47,7 @@ interface AccountRow {
 }
 
 /** A row as an account. */
-function toAccount({ owner: id, name, created_at_ms, delete_running_endpoints, limits }: AccountRow): Account {
+function accountFromRow({ owner: id, name, created_at_ms, delete_running_endpoints, limits }: AccountRow): Account {
   const deleteRunningEndpoints = delete_running_endpoints === 1
   return { id, name, createdAtMs: created_at_ms, deleteRunningEndpoints, limits: JSON.parse(limits) as GivenLimits }
 }
@@ -61,18 +61,18 @@ export const accounts = {
 
   find: read(function* (id: OwnerId): Steps<Account | null> {
     const row = yield* queryOne<AccountRow>(findAccount, [id])
-    return row === null ? null : toAccount(row)
+    return row === null ? null : accountFromRow(row)
   }),
 
   update: write(function* (id: OwnerId, changes: AccountChanges): Steps<Account | null> {
     const { name = null, deleteRunningEndpoints: flag, limits } = changes
     const given = limits === undefined ? null : JSON.stringify(limits)
     const row = yield* queryOne<AccountRow>(updateAccount, [id, name, flag === undefined ? null : Number(flag), given])
-    return row === null ? null : toAccount(row)
+    return row === null ? null : accountFromRow(row)
   }),
 
   list: read(function* (slice?: Slice): Steps<Account[]> {
-    return (yield* query<AccountRow>(listAccounts, ofSlice(slice))).map(toAccount)
+    return (yield* query<AccountRow>(listAccounts, sliceParams(slice))).map(accountFromRow)
   }),
 
   sshKeys: read(function* (id: OwnerId): Steps<string[]> {
@@ -83,4 +83,4 @@ export const accounts = {
   replaceSshKeys: write(function* (id: OwnerId, keys: readonly string[], nowMs: number): Steps<void> {
     yield* perform(replaceSshKeys, [id, JSON.stringify(keys), nowMs])
   }),
-} satisfies OperationsOf<AccountStore>
+} satisfies PortOperations<AccountStore>

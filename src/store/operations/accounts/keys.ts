@@ -4,19 +4,19 @@ import { DEFAULT_OWNER, type EndpointId, type KeyId, type OwnerId } from '../../
 import type { Slice } from '../../../core/pages.ts'
 import type { EndpointKey, KeyStore } from '../../../ports/store/store.ts'
 import * as sql from '../../tables/keys.ts'
-import { type KeyRow, ofChangedKey, ofKey, toKey } from '../../tables/keys.ts'
+import { changedKeyParams, type KeyRow, keyFromRow, keyParams } from '../../tables/keys.ts'
 import { deleteSessionsOfKey } from '../../tables/sessions.ts'
-import { ofSlice } from '../../tables/slices.ts'
-import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { sliceParams } from '../../tables/slices.ts'
+import { lock, type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** API keys and their use. */
 export const keys = {
   insert: write(function* (key: ApiKey): Steps<void> {
-    yield* perform(sql.insertKey, [...ofKey(key), null])
+    yield* perform(sql.insertKey, [...keyParams(key), null])
   }),
 
   ensureForEndpoint: write(function* (key: ApiKey, sealed: string): Steps<EndpointKey> {
-    yield* perform(sql.insertEndpointKey, [...ofKey(key), sealed])
+    yield* perform(sql.insertEndpointKey, [...keyParams(key), sealed])
     return (yield* endpointKey(key.endpointId!)) ?? { key, sealed }
   }),
 
@@ -25,7 +25,7 @@ export const keys = {
     const before = yield* endpointKey(key.endpointId!)
     // The row stays and gets another key, which has no sessions yet.
     if (before !== null) yield* perform(deleteSessionsOfKey, [before.key.id])
-    yield* perform(sql.replaceEndpointKey, [...ofKey(key), sealed])
+    yield* perform(sql.replaceEndpointKey, [...keyParams(key), sealed])
     return before?.key ?? null
   }),
 
@@ -34,16 +34,16 @@ export const keys = {
   }),
 
   listOfEndpoints: read(function* (owner: OwnerId, slice?: Slice): Steps<ApiKey[]> {
-    return (yield* query<KeyRow>(sql.listEndpointKeys, [owner, ...ofSlice(slice)])).map(toKey)
+    return (yield* query<KeyRow>(sql.listEndpointKeys, [owner, ...sliceParams(slice)])).map(keyFromRow)
   }),
 
   update: write(function* (key: ApiKey, before: ApiKey): Steps<'changed' | 'outdated' | 'last_key'> {
     const isLast = isLastingOperatorKey(before) && !isLastingOperatorKey(key) && (yield* isLastKey(before))
     yield* lock(sql.lockKey, [key.id])
     const row = yield* queryOne<KeyRow>(sql.findKey, [key.id])
-    if (row === null || !sameKey(toKey(row), before)) return 'outdated'
+    if (row === null || !isSameKey(keyFromRow(row), before)) return 'outdated'
     if (isLast) return 'last_key'
-    return (yield* query(sql.updateKey, ofChangedKey(key))).length > 0 ? 'changed' : 'outdated'
+    return (yield* query(sql.updateKey, changedKeyParams(key))).length > 0 ? 'changed' : 'outdated'
   }),
 
   used: write(function* (id: KeyId, nowMs: number): Steps<void> {
@@ -52,22 +52,22 @@ export const keys = {
 
   findByHash: read(function* (hash: string): Steps<ApiKey | null> {
     const row = yield* queryOne<KeyRow>(sql.findKeyByHash, [hash])
-    return row === null ? null : toKey(row)
+    return row === null ? null : keyFromRow(row)
   }),
 
   find: read(function* (id: KeyId): Steps<ApiKey | null> {
     const row = yield* queryOne<KeyRow>(sql.findKey, [id])
-    return row === null ? null : toKey(row)
+    return row === null ? null : keyFromRow(row)
   }),
 
   list: read(function* (owner: OwnerId, slice?: Slice): Steps<ApiKey[]> {
-    return (yield* query<KeyRow>(sql.listKeys, [owner, ...ofSlice(slice)])).map(toKey)
+    return (yield* query<KeyRow>(sql.listKeys, [owner, ...sliceParams(slice)])).map(keyFromRow)
   }),
 
   remove: write(function* (owner: OwnerId, id: KeyId): Steps<'removed' | 'absent' | 'last_key'> {
     const row = yield* queryOne<KeyRow>(sql.findKey, [id])
     if (row === null || row.owner !== owner) return 'absent'
-    if (owner === DEFAULT_OWNER && (yield* isLastKey(toKey(row)))) return 'last_key'
+    if (owner === DEFAULT_OWNER && (yield* isLastKey(keyFromRow(row)))) return 'last_key'
     return (yield* query(sql.deleteKey, [owner, id])).length > 0 ? 'removed' : 'absent'
   }),
 
@@ -82,11 +82,11 @@ export const keys = {
     }
     yield* perform(sql.dropWindows, [owner, counts.length])
   }),
-} satisfies OperationsOf<KeyStore>
+} satisfies PortOperations<KeyStore>
 
 function* endpointKey(id: EndpointId): Steps<EndpointKey | null> {
   const row = yield* queryOne<KeyRow & { readonly sealed: string }>(sql.findEndpointKey, [id])
-  return row === null ? null : { key: toKey(row), sealed: row.sealed }
+  return row === null ? null : { key: keyFromRow(row), sealed: row.sealed }
 }
 
 /**
@@ -95,11 +95,11 @@ function* endpointKey(id: EndpointId): Steps<EndpointKey | null> {
  */
 function* isLastKey({ id, owner }: ApiKey): Steps<boolean> {
   yield* lock(sql.lockLastingKeys, [owner])
-  const keys = (yield* query<KeyRow>(sql.listLastingKeys, [owner])).map(toKey).filter(isLastingOperatorKey)
+  const keys = (yield* query<KeyRow>(sql.listLastingKeys, [owner])).map(keyFromRow).filter(isLastingOperatorKey)
   return keys.length === 1 && keys[0]?.id === id
 }
 
 /** True where it is unchanged; its last use does not matter. */
-function sameKey(a: ApiKey, b: ApiKey): boolean {
-  return JSON.stringify(ofChangedKey(a)) === JSON.stringify(ofChangedKey(b))
+function isSameKey(a: ApiKey, b: ApiKey): boolean {
+  return JSON.stringify(changedKeyParams(a)) === JSON.stringify(changedKeyParams(b))
 }

@@ -6,9 +6,9 @@ import {
   type ObjectKind,
 } from '../../../core/accounts/quotas.ts'
 import type { EndpointId, OwnerId, SecretId } from '../../../core/ids.ts'
-import type { Position } from '../../../core/pages.ts'
+import type { PagePosition } from '../../../core/pages.ts'
 import type { HeldPart, QuotaStore, SecretBytes } from '../../../ports/store/quota-store.ts'
-import { type OperationsOf, query, queryOne, read, type Steps } from '../operation.ts'
+import { type PortOperations, query, queryOne, read, type Steps } from '../operation.ts'
 
 /** Statements on the resources of an account. */
 
@@ -72,14 +72,14 @@ export const quotas = {
     return { queuedJobs: drafts?.requests ?? 0, queuedBytes, storedBytes }
   }),
 
-  jobs: read(function* (endpointId: EndpointId, after: Position | null, limit: number): Steps<HeldPart> {
+  jobs: read(function* (endpointId: EndpointId, after: PagePosition | null, limit: number): Steps<HeldPart> {
     const from = [after?.createdAtMs ?? -1, after?.id ?? '']
     const rows = yield* query<JobSizeRow>(heldByJobs, [endpointId, ...from, limit])
     const last = rows.at(-1)
     const next = last === undefined || rows.length < limit ? null : { createdAtMs: last.queued_at_ms, id: last.id }
     return { held: rows.map(heldBy).reduce(addHeld, NOTHING_HELD), next }
   }),
-} satisfies OperationsOf<QuotaStore>
+} satisfies PortOperations<QuotaStore>
 
 function heldBy({ status, input_bytes, output_bytes, stream_bytes }: JobSizeRow): HeldJobs {
   const waits = status === 'IN_QUEUE'

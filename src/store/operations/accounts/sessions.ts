@@ -2,8 +2,8 @@ import type { Session } from '../../../core/accounts/session.ts'
 import type { KeyedSession, SessionStore } from '../../../ports/store/session-store.ts'
 import { lockKey } from '../../tables/keys.ts'
 import * as sql from '../../tables/sessions.ts'
-import { type SessionRow, toSession } from '../../tables/sessions.ts'
-import { lock, type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { type SessionRow, sessionFromRow } from '../../tables/sessions.ts'
+import { lock, type PortOperations, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** Limit of sessions of an account that one sign-in removes; more than one where a limit was larger before. */
 const REMOVED_AT_ONCE = 100
@@ -21,7 +21,7 @@ export const sessions = {
 
   find: read(function* (hash: string): Steps<KeyedSession | null> {
     const row = yield* queryOne<SessionRow>(sql.findSession, [hash])
-    return row === null ? null : toSession(row)
+    return row === null ? null : sessionFromRow(row)
   }),
 
   remove: write(function* (hash: string): Steps<boolean> {
@@ -31,4 +31,4 @@ export const sessions = {
   removeOver: write(function* (atMs: number, limit: number): Steps<number> {
     return (yield* query(sql.deleteEndedSessions, [atMs, limit])).length
   }),
-} satisfies OperationsOf<SessionStore>
+} satisfies PortOperations<SessionStore>

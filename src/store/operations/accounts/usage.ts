@@ -2,7 +2,7 @@ import {
   addJobUsage,
   addWorkerUsage,
   countWorker,
-  hourOf,
+  hourStart,
   type JobUsage,
   NO_WORKER_USAGE,
   USAGE_READ,
@@ -20,14 +20,14 @@ import type {
 import * as sql from '../../tables/usage.ts'
 import {
   type JobSumRow,
+  jobUsageFromRow,
+  jobUsageParams,
   type MeterRow,
-  ofJobUsage,
-  toJobUsage,
-  toMeter,
-  toWorkerUsage,
+  meterFromRow,
   type WorkerSumRow,
+  workerUsageFromRow,
 } from '../../tables/usage.ts'
-import { type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** Usage of jobs and workers. */
 export const usage = {
@@ -38,7 +38,7 @@ export const usage = {
         endpointId === null
           ? yield* query<JobSumRow>(sql.jobSumsOfOwner, [owner, startMs, endMs])
           : yield* query<JobSumRow>(sql.jobSumsOfEndpoint, [owner, startMs, endMs, endpointId])
-      return rows.map(row => ({ startMs, endpointId: row.endpoint_id, usage: toJobUsage(row) }))
+      return rows.map(row => ({ startMs, endpointId: row.endpoint_id, usage: jobUsageFromRow(row) }))
     })
   }),
 
@@ -48,7 +48,7 @@ export const usage = {
       endpointId === null
         ? yield* query<MeterRow>(sql.metersOfOwner, [owner])
         : yield* query<MeterRow>(sql.metersOfEndpoint, [owner, endpointId])
-    const running = meters.map(row => ({ row, ...countWorker(toMeter(row), nowMs) }))
+    const running = meters.map(row => ({ row, ...countWorker(meterFromRow(row), nowMs) }))
     return yield* bySpan(asked, function* (startMs, endMs) {
       const rows =
         endpointId === null
@@ -58,7 +58,7 @@ export const usage = {
         startMs,
         endpointId: row.endpoint_id,
         flavor: row.flavor,
-        usage: toWorkerUsage(row),
+        usage: workerUsageFromRow(row),
       }))
       return withRunning(counted, running, startMs, endMs)
     })
@@ -70,16 +70,16 @@ export const usage = {
 
   countWorkers: write(function* (nowMs: number, beforeMs: number, limit: number): Steps<number> {
     const due = yield* query<MeterRow>(sql.metersDue, [beforeMs, limit])
-    for (const row of due) yield* count(row, countWorker(toMeter(row), nowMs))
+    for (const row of due) yield* count(row, countWorker(meterFromRow(row), nowMs))
     return due.length
   }),
 
   removeOld: write(function* (beforeMs: number, limit: number): Steps<number> {
-    const jobs = yield* query(sql.deleteJobHours, [hourOf(beforeMs), limit])
-    const workers = yield* query(sql.deleteWorkerHours, [hourOf(beforeMs), limit])
+    const jobs = yield* query(sql.deleteJobHours, [hourStart(beforeMs), limit])
+    const workers = yield* query(sql.deleteWorkerHours, [hourStart(beforeMs), limit])
     return Math.max(jobs.length, workers.length)
   }),
-} satisfies OperationsOf<UsageStore>
+} satisfies PortOperations<UsageStore>
 
 /** Reads one span after the other for as long as their sums are few enough; the first one is read in any case. */
 function* bySpan<Sum>(
@@ -126,9 +126,9 @@ export function* countJobUsage(moves: readonly UsedMove[], nowMs: number): Steps
       usage: known === undefined ? used : addJobUsage(known.usage, used),
     })
   }
-  const hourMs = hourOf(nowMs)
+  const hourMs = hourStart(nowMs)
   for (const [endpointId, { owner, usage: sum }] of [...sums].sort(([a], [b]) => (a < b ? -1 : 1))) {
-    yield* perform(sql.addJobUsage, [endpointId, hourMs, owner, ...ofJobUsage(sum)])
+    yield* perform(sql.addJobUsage, [endpointId, hourMs, owner, ...jobUsageParams(sum)])
   }
 }
 
@@ -140,8 +140,8 @@ export type UsedMove = Pick<JobMove, 'usage'> & { readonly job: { endpointId: En
  * @param seen true if its end was observed; otherwise its time since the last count is not counted
  */
 export function* countEnd(id: WorkerId, nowMs: number, seen: boolean): Steps<void> {
-  const row = yield* queryOne<MeterRow>(sql.meterOf, [id])
-  if (row !== null && seen) yield* count(row, countWorker(toMeter(row), nowMs))
+  const row = yield* queryOne<MeterRow>(sql.meterOfWorker, [id])
+  if (row !== null && seen) yield* count(row, countWorker(meterFromRow(row), nowMs))
 }
 
 /**
@@ -149,8 +149,8 @@ export function* countEnd(id: WorkerId, nowMs: number, seen: boolean): Steps<voi
  * of that change.
  */
 export function* countFlavor(id: WorkerId, flavor: string, nowMs: number): Steps<void> {
-  const row = yield* queryOne<MeterRow>(sql.meterOf, [id])
-  if (row !== null && row.flavor !== flavor) yield* count(row, countWorker(toMeter(row), nowMs))
+  const row = yield* queryOne<MeterRow>(sql.meterOfWorker, [id])
+  if (row !== null && row.flavor !== flavor) yield* count(row, countWorker(meterFromRow(row), nowMs))
 }
 
 function* count(row: MeterRow, { hours, countedUntilMs, countedIdleMs, countedFrozenMs }: WorkerCount): Steps<void> {

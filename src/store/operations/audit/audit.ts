@@ -11,7 +11,7 @@ import type { AuditStore, BrokenEntry, ChainEnds } from '../../../ports/store/au
 import type { ChainPlaceRow, EntryRow, FilterColumn, WholeEntryRow } from '../../tables/audit.ts'
 import * as sql from '../../tables/audit.ts'
 import type { SqlValue } from '../../tables/statement.ts'
-import { type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 import { chainHash, checkChain } from './audit-chain.ts'
 
 /**
@@ -19,7 +19,7 @@ import { chainHash, checkChain } from './audit-chain.ts'
  */
 export const audit = {
   append: write(function* (entries: readonly AuditEntry[]): Steps<number[]> {
-    let { place, atMs } = yield* headOf()
+    let { place, atMs } = yield* findHead()
     const numbers: number[] = []
     for (const entry of entries) {
       const { begun } = entry
@@ -54,15 +54,15 @@ export const audit = {
     const asked = given.filter((pair): pair is [FilterColumn, string] => pair[1] !== null)
     const bounds: SqlValue[] = [before, filter.sinceMs ?? 0, filter.untilMs ?? Number.MAX_SAFE_INTEGER, limit]
     const statement = sql.listEntries(asked.map(([column]) => column))
-    return (yield* query<EntryRow>(statement, [...bounds, ...asked.map(([, value]) => value)])).map(toKept)
+    return (yield* query<EntryRow>(statement, [...bounds, ...asked.map(([, value]) => value)])).map(entryFromRow)
   }),
 
   read: read(function* (after: number, limit: number): Steps<KeptEntry[]> {
-    return (yield* query<EntryRow>(sql.readEntries, [after, limit])).map(toKept)
+    return (yield* query<EntryRow>(sql.readEntries, [after, limit])).map(entryFromRow)
   }),
 
   ends: read(function* (): Steps<ChainEnds> {
-    const anchor = yield* anchorOf()
+    const anchor = yield* findAnchor()
     const head = yield* queryOne<ChainPlaceRow>(sql.findHead)
     return { anchor, head: head === null ? anchor : { sequence: head.sequence, hash: head.hash } }
   }),
@@ -75,30 +75,30 @@ export const audit = {
   }),
 
   begun: read(function* (limit: number): Steps<KeptEntry[]> {
-    return (yield* query<EntryRow>(sql.listBegun, [limit])).map(toKept)
+    return (yield* query<EntryRow>(sql.listBegun, [limit])).map(entryFromRow)
   }),
 
   removeOld: write(function* (beforeMs: number, most: number, limit: number): Steps<number> {
-    const { place } = yield* headOf()
+    const { place } = yield* findHead()
     const last = yield* queryOne<ChainPlaceRow>(sql.findLastOld, [beforeMs, place.sequence - most, limit])
     if (last === null) return 0
     yield* perform(sql.putAnchor, [last.sequence, last.hash])
     yield* perform(sql.deleteBegunUpTo, [last.sequence])
     return (yield* query(sql.deleteUpTo, [last.sequence])).length
   }),
-} satisfies OperationsOf<AuditStore>
+} satisfies PortOperations<AuditStore>
 
-function* headOf(): Steps<{ place: ChainPlace; atMs: number }> {
+function* findHead(): Steps<{ place: ChainPlace; atMs: number }> {
   const head = yield* queryOne<EntryRow>(sql.findHead)
   if (head !== null) return { place: { sequence: head.sequence, hash: head.hash }, atMs: head.at_ms }
-  return { place: yield* anchorOf(), atMs: 0 }
+  return { place: yield* findAnchor(), atMs: 0 }
 }
 
-function* anchorOf(): Steps<ChainPlace> {
+function* findAnchor(): Steps<ChainPlace> {
   const anchor = yield* queryOne<ChainPlaceRow>(sql.findAnchor)
   return anchor === null ? CHAIN_BEGIN : { sequence: anchor.sequence, hash: anchor.hash }
 }
 
-function toKept({ sequence, at_ms: atMs, content, hash }: EntryRow): KeptEntry {
+function entryFromRow({ sequence, at_ms: atMs, content, hash }: EntryRow): KeptEntry {
   return { sequence, atMs, content, hash }
 }

@@ -10,30 +10,36 @@ import type { DeletedEndpoint, EndpointStore, QueueDemand } from '../../../ports
 import * as sql from '../../tables/endpoints.ts'
 import {
   type CountersRow,
-  conditionOf,
+  changedEndpointParams,
+  countersFromRow,
   type DemandRow,
   type EndpointRow,
-  ofChangedEndpoint,
-  ofEndpoint,
+  endpointFromRow,
+  endpointParams,
   type QueueRow,
-  toCounters,
-  toEndpoint,
-  toQueueLoad,
+  queueLoadFromRow,
   type WorkerCountRow,
+  workerCondition,
 } from '../../tables/endpoints.ts'
-import { type QueuedWorkerRow, queuedWorkersOf, toQueuedWorker } from '../../tables/queued-workers.ts'
-import { ofSlice } from '../../tables/slices.ts'
+import { type QueuedWorkerRow, queuedWorkerFromRow, queuedWorkersOfEndpoint } from '../../tables/queued-workers.ts'
+import { sliceParams } from '../../tables/slices.ts'
 import {
   deleteUnlistedTemplate,
   findTemplate,
   insertTemplate,
   lockTemplate,
-  ofTemplate,
   type TemplateRow,
-  toTemplate,
+  templateFromRow,
+  templateParams,
 } from '../../tables/templates.ts'
-import { aliveWorkersOf, exitsOf, toWorker, type WorkerRow, workerLoads } from '../../tables/workers.ts'
-import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+import {
+  aliveWorkersOfEndpoint,
+  exitsOfEndpoint,
+  type WorkerRow,
+  workerFromRow,
+  workerLoads,
+} from '../../tables/workers.ts'
+import { lock, type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 import { addRelease, rolloutFacts } from './releases.ts'
 import { listedEndpoints } from './snapshots.ts'
 import { replaceTemplate } from './templates.ts'
@@ -60,11 +66,11 @@ export const endpoints = {
     if (own !== undefined) yield* insertOwn(own)
     const isFree = (yield* query(sql.insertEndpointId, [endpoint.id, endpoint.owner])).length > 0
     if (!isFree) throw new AppError('conflict', `the id ${endpoint.id} is taken`)
-    yield* perform(sql.insertEndpoint, ofEndpoint(endpoint))
+    yield* perform(sql.insertEndpoint, endpointParams(endpoint))
     yield* perform(sql.insertCounters, [endpoint.id, endpoint.owner])
     yield* linkVolumes(endpoint)
     yield* linkDomain(endpoint)
-    const template = yield* templateOf(endpoint)
+    const template = yield* findEndpointTemplate(endpoint)
     if (template !== null) yield* addRelease(null, { endpoint, template }, endpoint.createdAtMs)
   }),
 
@@ -79,13 +85,13 @@ export const endpoints = {
     for (const id of new Set([before.templateId, endpoint.templateId])) yield* lock(lockTemplate, [id])
     yield* lock(sql.lockEndpoint, [endpoint.id])
     const row = yield* queryOne<EndpointRow>(sql.findEndpoint, [endpoint.id])
-    if (row === null || !sameEndpoint(toEndpoint(row), before)) return false
-    const template = yield* templateOf(before)
+    if (row === null || !isSameEndpoint(endpointFromRow(row), before)) return false
+    const template = yield* findEndpointTemplate(before)
     if (own !== undefined) yield* saveOwn(own, before, nowMs)
-    yield* perform(sql.replaceEndpoint, ofChangedEndpoint(endpoint))
+    yield* perform(sql.replaceEndpoint, changedEndpointParams(endpoint))
     yield* linkVolumes(endpoint)
     if (endpoint.domain !== before.domain) yield* linkDomain(endpoint)
-    const templateNow = yield* templateOf(endpoint)
+    const templateNow = yield* findEndpointTemplate(endpoint)
     if (endpoint.version > before.version && template !== null && templateNow !== null) {
       yield* addRelease({ endpoint: before, template }, { endpoint, template: templateNow }, nowMs, release)
     }
@@ -95,11 +101,11 @@ export const endpoints = {
 
   find: read(function* (id: EndpointId): Steps<Endpoint | null> {
     const row = yield* queryOne<EndpointRow>(sql.findEndpoint, [id])
-    return row === null ? null : toEndpoint(row)
+    return row === null ? null : endpointFromRow(row)
   }),
 
   list: read(function* (owner: OwnerId, slice?: Slice): Steps<Endpoint[]> {
-    return (yield* query<EndpointRow>(sql.listEndpoints, [owner, ...ofSlice(slice)])).map(toEndpoint)
+    return (yield* query<EndpointRow>(sql.listEndpoints, [owner, ...sliceParams(slice)])).map(endpointFromRow)
   }),
 
   listed: read(listedEndpoints),
@@ -118,8 +124,8 @@ export const endpoints = {
     const counts = yield* query<WorkerCountRow>(sql.workerCounts, [loads[0]!.id, loads.at(-1)!.id])
     return loads.map(load => {
       const workers = { starting: 0, idle: 0, running: 0, frozen: 0, draining: 0, stopping: 0 }
-      for (const row of counts) if (row.endpoint_id === load.id) workers[conditionOf(row)] += row.workers
-      return { endpointId: load.id, queue: toQueueLoad(load), workers }
+      for (const row of counts) if (row.endpoint_id === load.id) workers[workerCondition(row)] += row.workers
+      return { endpointId: load.id, queue: queueLoadFromRow(load), workers }
     })
   }),
 
@@ -129,23 +135,23 @@ export const endpoints = {
     const counters = yield* queryOne<CountersRow>(sql.findCounters, [id])
     const [load] = yield* query<QueueRow>(sql.queueLoad, [id])
     const workers = yield* query<WorkerRow & { held: number }>(workerLoads, [id])
-    const queued = yield* query<QueuedWorkerRow>(queuedWorkersOf, [id])
-    const exits = yield* query<WorkerRow>(exitsOf, [id, EXITS_IN_SNAPSHOT])
+    const queued = yield* query<QueuedWorkerRow>(queuedWorkersOfEndpoint, [id])
+    const exits = yield* query<WorkerRow>(exitsOfEndpoint, [id, EXITS_IN_SNAPSHOT])
     return {
-      endpoint: toEndpoint(row),
-      counters: toCounters(counters),
-      queue: toQueueLoad(load!),
-      workers: workers.map(worker => ({ ...toWorker(worker), held: worker.held })),
-      queuedWorkers: queued.map(toQueuedWorker),
-      exits: exits.map(toWorker),
+      endpoint: endpointFromRow(row),
+      counters: countersFromRow(counters),
+      queue: queueLoadFromRow(load!),
+      workers: workers.map(worker => ({ ...workerFromRow(worker), held: worker.held })),
+      queuedWorkers: queued.map(queuedWorkerFromRow),
+      exits: exits.map(workerFromRow),
       rollout: yield* rolloutFacts(id, row.version),
     }
   }),
 
-  ofDomain: read(holderOf),
+  ofDomain: read(findHolder),
 
   domains: read(function* (): Steps<EndpointDomain[]> {
-    return (yield* query<DomainRow>(listDomains)).map(toDomain)
+    return (yield* query<DomainRow>(listDomains)).map(domainFromRow)
   }),
 
   demand: read(function* (id: EndpointId, workerId: WorkerId): Steps<QueueDemand> {
@@ -169,18 +175,18 @@ export const endpoints = {
     for (const statement of sql.deleteEndpoint) yield* perform(statement, [id])
     yield* perform(sql.noteDeletion, [id, nowMs])
     yield* perform(deleteUnlistedTemplate, [row.template_id])
-    const workers = (yield* query<WorkerRow>(aliveWorkersOf, [id])).map(toWorker)
+    const workers = (yield* query<WorkerRow>(aliveWorkersOfEndpoint, [id])).map(workerFromRow)
     return { workers }
   }),
-} satisfies OperationsOf<EndpointStore>
+} satisfies PortOperations<EndpointStore>
 
 /** True where it is unchanged, in the order of members that the store writes. */
-function sameEndpoint(a: Endpoint, b: Endpoint): boolean {
-  return JSON.stringify(ofEndpoint(a)) === JSON.stringify(ofEndpoint(b))
+function isSameEndpoint(a: Endpoint, b: Endpoint): boolean {
+  return JSON.stringify(endpointParams(a)) === JSON.stringify(endpointParams(b))
 }
 
 function* insertOwn(own: Template): Steps<void> {
-  const rows = yield* query(insertTemplate, ofTemplate(own))
+  const rows = yield* query(insertTemplate, templateParams(own))
   if (rows.length === 0) throw new AppError('conflict', `a template named '${own.name}' already exists`)
 }
 
@@ -192,9 +198,9 @@ function* saveOwn(own: Template, before: Endpoint, nowMs: number): Steps<void> {
   }
 }
 
-function* templateOf({ owner, templateId }: Endpoint): Steps<Template | null> {
+function* findEndpointTemplate({ owner, templateId }: Endpoint): Steps<Template | null> {
   const row = yield* queryOne<TemplateRow>(findTemplate, [owner, templateId])
-  return row === null ? null : toTemplate(row)
+  return row === null ? null : templateFromRow(row)
 }
 
 /**
@@ -205,14 +211,14 @@ function* linkDomain({ id, owner, domain }: Pick<Endpoint, 'id' | 'owner' | 'dom
   yield* perform(dropOtherDomains, [id, domain ?? ''])
   if (domain === null) return
   yield* perform(addDomain, [domain, id, owner])
-  const holder = yield* holderOf(domain)
+  const holder = yield* findHolder(domain)
   if (holder?.endpointId !== id) throw domainTaken(domain, owner, holder)
 }
 
 /** The endpoint and account of a domain; null without one. */
-function* holderOf(domain: string): Steps<EndpointDomain | null> {
+function* findHolder(domain: string): Steps<EndpointDomain | null> {
   const row = yield* queryOne<DomainRow>(findDomain, [domain])
-  return row === null ? null : toDomain(row)
+  return row === null ? null : domainFromRow(row)
 }
 
 interface DomainRow {
@@ -221,6 +227,6 @@ interface DomainRow {
   readonly owner: OwnerId
 }
 
-function toDomain({ domain, endpoint_id: endpointId, owner }: DomainRow): EndpointDomain {
+function domainFromRow({ domain, endpoint_id: endpointId, owner }: DomainRow): EndpointDomain {
   return { domain, endpointId, owner }
 }

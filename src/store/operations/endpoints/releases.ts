@@ -18,21 +18,21 @@ import type {
   WorkerResults,
 } from '../../../ports/store/management-store.ts'
 import { lockEndpoint } from '../../tables/endpoints.ts'
-import { deleteQueuedWorkersOf } from '../../tables/queued-workers.ts'
+import { deleteQueuedWorkers } from '../../tables/queued-workers.ts'
 import * as sql from '../../tables/releases.ts'
 import {
   type JudgedRow,
   type KeptReleaseRow,
-  ofRelease,
+  keptReleaseFromRow,
   type PastReleaseRow,
-  toKeptRelease,
-  toPastRelease,
-  toStop,
+  pastReleaseFromRow,
+  readStop,
+  releaseParams,
 } from '../../tables/releases.ts'
-import { toWorker, type WorkerRow, workersOfThese } from '../../tables/workers.ts'
+import { type WorkerRow, workerFromRow, workersOfThese } from '../../tables/workers.ts'
 import {
   lock,
-  type OperationsOf,
+  type PortOperations,
   perform,
   query,
   queryOne,
@@ -42,11 +42,11 @@ import {
   writeUnflushed,
 } from '../operation.ts'
 
-function* imageOf(endpointId: EndpointId, version: number): Steps<string | null> {
+function* findImage(endpointId: EndpointId, version: number): Steps<string | null> {
   return (yield* queryOne<{ image: string | null }>(sql.imageOfRelease, [endpointId, version]))?.image ?? null
 }
 
-function* modelsOf(endpointId: EndpointId, version: number): Steps<Record<string, string> | null> {
+function* findModels(endpointId: EndpointId, version: number): Steps<Record<string, string> | null> {
   const row = yield* queryOne<{ models: string | null }>(sql.modelsOfRelease, [endpointId, version])
   return row === null ? null : (JSON.parse(row.models ?? '{}') as Record<string, string>)
 }
@@ -71,7 +71,7 @@ export function* rolloutFacts(endpointId: EndpointId, version: number): Steps<Ro
     wasReady: row.ready_at_ms !== null,
     crashes: row.crashes,
     canary: row.canary,
-    stop: toStop(row.stop),
+    stop: readStop(row.stop),
     working:
       working === null
         ? null
@@ -87,7 +87,7 @@ function* keptRelease(endpointId: EndpointId, version: number): Steps<{ version:
 /** Adds results to the releases of their workers. @returns the ids of the endpoints, in order */
 function* countResults(results: readonly WorkerResults[]): Steps<EndpointId[]> {
   const rows = yield* query<WorkerRow>(workersOfThese, [JSON.stringify(results.map(({ workerId }) => workerId))])
-  const workers = new Map(rows.map(row => [row.id, toWorker(row)]))
+  const workers = new Map(rows.map(row => [row.id, workerFromRow(row)]))
   const sums = new Map<string, { endpointId: EndpointId; version: number; ended: number; failed: number }>()
   for (const { workerId, ended, failed, lostJobs } of results) {
     const worker = workers.get(workerId)
@@ -106,7 +106,7 @@ function* countResults(results: readonly WorkerResults[]): Steps<EndpointId[]> {
   return [...new Set(inOrder.map(({ endpointId }) => endpointId))]
 }
 
-function toJudged(row: JudgedRow): JudgedRelease {
+function judgedReleaseFromRow(row: JudgedRow): JudgedRelease {
   const { endpoint_id: endpointId, version, ready_at_ms: readyAtMs, good_version: good } = row
   return {
     endpointId,
@@ -120,16 +120,16 @@ function toJudged(row: JudgedRow): JudgedRelease {
 /** Releases of endpoints. */
 export const releases = {
   list: read(function* (endpointId: EndpointId): Steps<PastRelease[]> {
-    return (yield* query<PastReleaseRow>(sql.listReleases, [endpointId, MAX_RELEASES])).map(toPastRelease)
+    return (yield* query<PastReleaseRow>(sql.listReleases, [endpointId, MAX_RELEASES])).map(pastReleaseFromRow)
   }),
   find: read(function* (endpointId: EndpointId, version: number): Steps<KeptRelease | null> {
     const row = yield* queryOne<KeptReleaseRow>(sql.findRelease, [endpointId, version])
-    return row === null ? null : toKeptRelease(row)
+    return row === null ? null : keptReleaseFromRow(row)
   }),
   rollout: read(rolloutFacts),
   addResults: writeUnflushed(function* (results: readonly WorkerResults[]): Steps<JudgedRelease[]> {
     const endpoints = yield* countResults(results)
-    return (yield* query<JudgedRow>(sql.judgedReleases, [JSON.stringify(endpoints)])).map(toJudged)
+    return (yield* query<JudgedRow>(sql.judgedReleases, [JSON.stringify(endpoints)])).map(judgedReleaseFromRow)
   }),
   endTrial: write(function* (endpointId: EndpointId, version: number): Steps<void> {
     yield* perform(sql.endTrial, [endpointId, version])
@@ -142,17 +142,17 @@ export const releases = {
     yield* lock(lockEndpoint, [endpointId])
     return (yield* query(sql.promoteRelease, [endpointId, version])).length > 0
   }),
-  image: read(imageOf),
+  image: read(findImage),
   pinImage: write(function* (endpointId, version, { image, replaced }): Steps<string | null> {
     yield* perform(sql.pinImage, [endpointId, version, image, replaced])
-    return yield* imageOf(endpointId, version)
+    return yield* findImage(endpointId, version)
   }),
   models: read(function* (endpointId, version): Steps<Record<string, string>> {
-    return (yield* modelsOf(endpointId, version)) ?? {}
+    return (yield* findModels(endpointId, version)) ?? {}
   }),
   pinModel: write(function* (endpointId, version, { reference, commit }): Steps<string | null> {
     yield* lock(lockEndpoint, [endpointId])
-    const known = yield* modelsOf(endpointId, version)
+    const known = yield* findModels(endpointId, version)
     if (known === null) return null
     if (known[reference] !== undefined) return known[reference]
     yield* perform(sql.setModels, [endpointId, version, JSON.stringify({ ...known, [reference]: commit })])
@@ -161,7 +161,7 @@ export const releases = {
   images: read(function* (): Steps<string[]> {
     return (yield* query<{ image: string }>(sql.imagesInUse)).map(({ image }) => image)
   }),
-} satisfies OperationsOf<ReleaseStore>
+} satisfies PortOperations<ReleaseStore>
 
 /**
  * The release of an endpoint's new version, in the transaction that makes it. Workers of the previous version that
@@ -192,8 +192,8 @@ export function* addRelease(
   }
   // Whoever goes back to a release knows it, and who replaces workers at once has no others that could go on.
   const isJudged = before !== null && restores === null && !replacesAtOnce
-  yield* perform(sql.insertRelease, ofRelease(release, replacesAtOnce ? nowMs : null, isJudged))
-  yield* perform(deleteQueuedWorkersOf, [endpointId])
+  yield* perform(sql.insertRelease, releaseParams(release, replacesAtOnce ? nowMs : null, isJudged))
+  yield* perform(deleteQueuedWorkers, [endpointId])
   if (restores !== null) {
     yield* perform(sql.restoreModels, [endpointId, version, restores])
     yield* perform(sql.restoreResults, [endpointId, version, restores])

@@ -9,7 +9,7 @@ import { removeRecords } from '../jobs/kept-records.ts'
 import { lengthWithin, REMOVED_BYTES, removeJobs } from '../jobs/removed-jobs.ts'
 import { removeBlocks } from '../observing/attempt-times.ts'
 import { removeBuckets } from '../observing/metrics.ts'
-import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { lock, type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** $1 the endpoint after which they come, $2 limit. Deleted endpoints of which something is left. */
 export const deletedEndpoints = `
@@ -50,25 +50,25 @@ export const removals = {
   removePart: write(function* (endpointId: EndpointId, nowMs: number, limit: number): Steps<RemovedPart> {
     const cancelled: JobMove[] = []
     let rows = 0
-    if ((yield* queryOne(deletedEndpoint, [endpointId])) === null) return { cancelled, rows, more: false }
+    if ((yield* queryOne(deletedEndpoint, [endpointId])) === null) return { canceled: cancelled, rows, more: false }
     // Running jobs first, so that their workers get a stop soon.
     for (const statement of [runningJobsLeft, jobsLeft]) {
       const found = yield* query<RemovedRow>(statement, [endpointId, limit - rows])
       const removed = yield* removeJobs(found, nowMs)
       cancelled.push(...removed.cancelled)
       rows += removed.rows
-      if (rows >= limit || removed.rows < found.length) return { cancelled, rows, more: true }
+      if (rows >= limit || removed.rows < found.length) return { canceled: cancelled, rows, more: true }
     }
     for (const removeMore of [removeRequests, removeKeys, removeRecords, removeBuckets, removeBlocks]) {
       rows += yield* removeMore(endpointId, limit - rows)
-      if (rows >= limit) return { cancelled, rows, more: true }
+      if (rows >= limit) return { canceled: cancelled, rows, more: true }
     }
     // Waits for operations that add something to it; the next statement sees what they added.
     yield* lock(lockEndpointId, [endpointId])
     const gone = (yield* query(deleteEndpointId, [endpointId])).length > 0
-    return { cancelled, rows, more: !gone }
+    return { canceled: cancelled, rows, more: !gone }
   }),
-} satisfies OperationsOf<RemovalStore>
+} satisfies PortOperations<RemovalStore>
 
 /** Removes requests and batches. @returns their number */
 function* removeRequests(endpointId: EndpointId, limit: number): Steps<number> {

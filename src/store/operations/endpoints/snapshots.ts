@@ -6,20 +6,20 @@ import type { Slice } from '../../../core/pages.ts'
 import type { ListedEndpoint } from '../../../ports/store/store.ts'
 import {
   type CountersRow,
-  countersOf,
+  countersFromRow,
+  countersOfThese,
   type EndpointRow,
+  endpointFromRow,
   listEndpoints,
   type QueueRow,
-  queueLoadsOf,
-  toCounters,
-  toEndpoint,
-  toQueueLoad,
+  queueLoadFromRow,
+  queueLoadsOfThese,
 } from '../../tables/endpoints.ts'
-import { type QueuedWorkerRow, queuedWorkersOfThese, toQueuedWorker } from '../../tables/queued-workers.ts'
-import { type OpenRolloutRow, openRollouts, toStop } from '../../tables/releases.ts'
-import { ofSlice } from '../../tables/slices.ts'
-import { type TemplateRow, templatesOfThese, toTemplate } from '../../tables/templates.ts'
-import { lastExitsOf, toWorker, type WorkerRow, workerLoadsOf } from '../../tables/workers.ts'
+import { type QueuedWorkerRow, queuedWorkerFromRow, queuedWorkersOfThese } from '../../tables/queued-workers.ts'
+import { type OpenRolloutRow, openRollouts, readStop } from '../../tables/releases.ts'
+import { sliceParams } from '../../tables/slices.ts'
+import { type TemplateRow, templateFromRow, templatesOfThese } from '../../tables/templates.ts'
+import { lastExitsOfThese, type WorkerRow, workerFromRow, workerLoadsOfThese } from '../../tables/workers.ts'
 import { query, type Steps } from '../operation.ts'
 
 /**
@@ -27,19 +27,24 @@ import { query, type Steps } from '../operation.ts'
  * endpoint.
  */
 export function* listedEndpoints(owner: OwnerId, slice: Slice): Steps<ListedEndpoint[]> {
-  const endpoints = (yield* query<EndpointRow>(listEndpoints, [owner, ...ofSlice(slice)])).map(toEndpoint)
+  const endpoints = (yield* query<EndpointRow>(listEndpoints, [owner, ...sliceParams(slice)])).map(endpointFromRow)
   if (endpoints.length === 0) return []
   const ids = [JSON.stringify(endpoints.map(({ id }) => id))]
   const counters = yield* countersById(ids)
-  const queues = new Map((yield* query<QueueRow & { id: EndpointId }>(queueLoadsOf, ids)).map(row => [row.id, row]))
-  const loads = (yield* query<WorkerRow & { held: number }>(workerLoadsOf, ids)).map(row => ({
-    ...toWorker(row),
+  const queues = new Map(
+    (yield* query<QueueRow & { id: EndpointId }>(queueLoadsOfThese, ids)).map(row => [row.id, row]),
+  )
+  const loads = (yield* query<WorkerRow & { held: number }>(workerLoadsOfThese, ids)).map(row => ({
+    ...workerFromRow(row),
     held: row.held,
   }))
   const workers = Map.groupBy(loads, ({ endpointId }) => endpointId)
-  const waiting = (yield* query<QueuedWorkerRow>(queuedWorkersOfThese, ids)).map(toQueuedWorker)
+  const waiting = (yield* query<QueuedWorkerRow>(queuedWorkersOfThese, ids)).map(queuedWorkerFromRow)
   const queuedWorkers = Map.groupBy(waiting, ({ endpointId }) => endpointId)
-  const exits = Map.groupBy((yield* query<WorkerRow>(lastExitsOf, ids)).map(toWorker), ({ endpointId }) => endpointId)
+  const exits = Map.groupBy(
+    (yield* query<WorkerRow>(lastExitsOfThese, ids)).map(workerFromRow),
+    ({ endpointId }) => endpointId,
+  )
   const rollouts = yield* rolloutsById(ids)
   const images = yield* imagesById(endpoints)
   return endpoints.map(endpoint => {
@@ -48,8 +53,8 @@ export function* listedEndpoints(owner: OwnerId, slice: Slice): Steps<ListedEndp
       image: images.get(endpoint.templateId) ?? null,
       snapshot: {
         endpoint,
-        counters: counters.get(id) ?? toCounters(null),
-        queue: toQueueLoad(queues.get(id)!),
+        counters: counters.get(id) ?? countersFromRow(null),
+        queue: queueLoadFromRow(queues.get(id)!),
         workers: workers.get(id) ?? [],
         queuedWorkers: queuedWorkers.get(id) ?? [],
         exits: exits.get(id) ?? [],
@@ -60,22 +65,22 @@ export function* listedEndpoints(owner: OwnerId, slice: Slice): Steps<ListedEndp
 }
 
 function* countersById(ids: readonly string[]): Steps<Map<EndpointId, EndpointCounters>> {
-  const rows = yield* query<CountersRow & { endpoint_id: EndpointId }>(countersOf, ids)
-  return new Map(rows.map(row => [row.endpoint_id, toCounters(row)]))
+  const rows = yield* query<CountersRow & { endpoint_id: EndpointId }>(countersOfThese, ids)
+  return new Map(rows.map(row => [row.endpoint_id, countersFromRow(row)]))
 }
 
 function* rolloutsById(ids: readonly string[]): Steps<Map<EndpointId, RolloutFacts>> {
   const rows = yield* query<OpenRolloutRow>(openRollouts, ids)
-  return new Map(rows.map(row => [row.endpoint_id, rolloutOf(row)]))
+  return new Map(rows.map(row => [row.endpoint_id, rolloutFromRow(row)]))
 }
 
-function rolloutOf(row: OpenRolloutRow): RolloutFacts {
+function rolloutFromRow(row: OpenRolloutRow): RolloutFacts {
   const { working_version: version, working_config: config } = row
   return {
     wasReady: row.ready_at_ms !== null,
     crashes: row.crashes,
     canary: row.canary,
-    stop: toStop(row.stop),
+    stop: readStop(row.stop),
     working:
       version === null || config === null ? null : { version, configuration: JSON.parse(config) as KeptConfiguration },
   }
@@ -84,5 +89,5 @@ function rolloutOf(row: OpenRolloutRow): RolloutFacts {
 function* imagesById(endpoints: readonly Endpoint[]): Steps<Map<string, string>> {
   const ids = [JSON.stringify([...new Set(endpoints.map(({ templateId }) => templateId))])]
   const rows = yield* query<TemplateRow>(templatesOfThese, ids)
-  return new Map(rows.map(row => [row.id, toTemplate(row).image]))
+  return new Map(rows.map(row => [row.id, templateFromRow(row).image]))
 }

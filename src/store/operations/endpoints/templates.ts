@@ -4,15 +4,15 @@ import type { Slice } from '../../../core/pages.ts'
 import type { TemplateStore } from '../../../ports/store/management-store.ts'
 import {
   type EndpointRow,
+  endpointFromRow,
   lockUsersOfTemplate,
   newVersion,
-  toEndpoint,
   usersOfTemplate,
 } from '../../tables/endpoints.ts'
-import { ofSlice } from '../../tables/slices.ts'
+import { sliceParams } from '../../tables/slices.ts'
 import * as sql from '../../tables/templates.ts'
-import { ofChangedTemplate, ofTemplate, type TemplateRow, toTemplate } from '../../tables/templates.ts'
-import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { changedTemplateParams, type TemplateRow, templateFromRow, templateParams } from '../../tables/templates.ts'
+import { lock, type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 import { addRelease } from './releases.ts'
 
 const MAX_OF_ENDPOINTS = 10_000
@@ -20,7 +20,7 @@ const MAX_OF_ENDPOINTS = 10_000
 /** Templates. */
 export const templates = {
   insert: write(function* (template: Template): Steps<boolean> {
-    return (yield* query(sql.insertTemplate, ofTemplate(template))).length > 0
+    return (yield* query(sql.insertTemplate, templateParams(template))).length > 0
   }),
 
   replace: write(function* (
@@ -30,35 +30,35 @@ export const templates = {
   ): Steps<EndpointId[] | 'changed' | null> {
     yield* lock(sql.lockTemplate, [template.id])
     const row = yield* queryOne<TemplateRow>(sql.findTemplate, [template.owner, template.id])
-    if (row !== null && !sameTemplate(toTemplate(row), before)) return 'changed'
+    if (row !== null && !isSameTemplate(templateFromRow(row), before)) return 'changed'
     return yield* replaceTemplate(template, nowMs)
   }),
 
   find: read(function* (owner: OwnerId, id: TemplateId): Steps<Template | null> {
     const row = yield* queryOne<TemplateRow>(sql.findTemplate, [owner, id])
-    return row === null ? null : toTemplate(row)
+    return row === null ? null : templateFromRow(row)
   }),
 
   findPublic: read(function* (id: TemplateId): Steps<Template | null> {
     const row = yield* queryOne<TemplateRow>(sql.findPublicTemplate, [id])
-    return row === null ? null : toTemplate(row)
+    return row === null ? null : templateFromRow(row)
   }),
 
   findByName: read(function* (owner: OwnerId, name: string): Steps<Template | null> {
     const row = yield* queryOne<TemplateRow>(sql.findTemplateByName, [owner, name])
-    return row === null ? null : toTemplate(row)
+    return row === null ? null : templateFromRow(row)
   }),
 
   list: read(function* (owner: OwnerId, slice?: Slice): Steps<Template[]> {
-    return (yield* query<TemplateRow>(sql.listTemplates, [owner, ...ofSlice(slice)])).map(toTemplate)
+    return (yield* query<TemplateRow>(sql.listTemplates, [owner, ...sliceParams(slice)])).map(templateFromRow)
   }),
 
   listPublic: read(function* (slice?: Slice): Steps<Template[]> {
-    return (yield* query<TemplateRow>(sql.listPublicTemplates, ofSlice(slice))).map(toTemplate)
+    return (yield* query<TemplateRow>(sql.listPublicTemplates, sliceParams(slice))).map(templateFromRow)
   }),
 
   ofEndpoints: read(function* (owner: OwnerId): Steps<Template[]> {
-    return (yield* query<TemplateRow>(sql.templatesOfEndpoints, [owner, MAX_OF_ENDPOINTS])).map(toTemplate)
+    return (yield* query<TemplateRow>(sql.templatesOfEndpoints, [owner, MAX_OF_ENDPOINTS])).map(templateFromRow)
   }),
 
   users: read(function* (id: TemplateId): Steps<EndpointId[]> {
@@ -70,7 +70,7 @@ export const templates = {
     if ((yield* query(sql.usedTemplate, [owner, id])).length > 0) return 'in_use'
     return (yield* query(sql.deleteTemplate, [owner, id])).length > 0 ? 'removed' : 'absent'
   }),
-} satisfies OperationsOf<TemplateStore>
+} satisfies PortOperations<TemplateStore>
 
 /**
  * Replaces a template and makes a new version, with its release, of each endpoint that uses it. Null when the
@@ -82,18 +82,18 @@ export function* replaceTemplate(template: Template, nowMs: number, except?: End
   yield* lock(lockUsersOfTemplate, [template.id])
   const before = yield* queryOne<TemplateRow>(sql.findTemplate, [template.owner, template.id])
   if (before === null) return null
-  if ((yield* query(sql.replaceTemplate, ofChangedTemplate(template))).length === 0) return null
+  if ((yield* query(sql.replaceTemplate, changedTemplateParams(template))).length === 0) return null
   const rows = yield* query<EndpointRow>(usersOfTemplate, [template.id])
-  const users = rows.map(toEndpoint).filter(({ id }) => id !== except)
+  const users = rows.map(endpointFromRow).filter(({ id }) => id !== except)
   for (const endpoint of users) {
     yield* perform(newVersion, [endpoint.id])
     const after = { ...endpoint, version: endpoint.version + 1 }
-    yield* addRelease({ endpoint, template: toTemplate(before) }, { endpoint: after, template }, nowMs)
+    yield* addRelease({ endpoint, template: templateFromRow(before) }, { endpoint: after, template }, nowMs)
   }
   return users.map(({ id }) => id)
 }
 
 /** True where it is unchanged, in the order of members that the store writes. */
-function sameTemplate(a: Template, b: Template): boolean {
-  return JSON.stringify(ofTemplate(a)) === JSON.stringify(ofTemplate(b))
+function isSameTemplate(a: Template, b: Template): boolean {
+  return JSON.stringify(templateParams(a)) === JSON.stringify(templateParams(b))
 }

@@ -3,9 +3,9 @@ import type { NetworkVolume, VolumeType } from '../../../core/endpoints/volume.t
 import type { EndpointId, OwnerId, VolumeId } from '../../../core/ids.ts'
 import type { Slice } from '../../../core/pages.ts'
 import type { VolumeChanges, VolumeStore } from '../../../ports/store/management-store.ts'
-import { ofSlice } from '../../tables/slices.ts'
+import { sliceParams } from '../../tables/slices.ts'
 import type { SqlValue } from '../../tables/statement.ts'
-import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { lock, type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** The columns of a volume; see volumes.ts. */
 const VOLUME_COLUMNS = 'id, owner, name, size_gb, data_center, type, created_at_ms'
@@ -58,13 +58,13 @@ interface VolumeRow {
 }
 
 /** A row as a volume. */
-function toVolume(row: VolumeRow): NetworkVolume {
+function volumeFromRow(row: VolumeRow): NetworkVolume {
   const { id, owner, name, type } = row
   return { id, owner, name, type, sizeGb: row.size_gb, dataCenter: row.data_center, createdAtMs: row.created_at_ms }
 }
 
 /** A volume's values in the order of its columns. */
-function ofVolume(volume: NetworkVolume): SqlValue[] {
+function volumeParams(volume: NetworkVolume): SqlValue[] {
   const { id, owner, name, sizeGb, dataCenter, type, createdAtMs } = volume
   return [id, owner, name, sizeGb, dataCenter, type, createdAtMs]
 }
@@ -75,22 +75,22 @@ const NAMED = 10
 /** Network volumes. */
 export const volumes = {
   insert: write(function* (volume: NetworkVolume): Steps<void> {
-    yield* perform(insertVolume, ofVolume(volume))
+    yield* perform(insertVolume, volumeParams(volume))
   }),
 
   update: write(function* (owner: OwnerId, id: VolumeId, changes: VolumeChanges): Steps<NetworkVolume | null> {
     const { name = null, sizeGb = null } = changes
     const row = yield* queryOne<VolumeRow>(updateVolume, [owner, id, name, sizeGb])
-    return row === null ? null : toVolume(row)
+    return row === null ? null : volumeFromRow(row)
   }),
 
   find: read(function* (owner: OwnerId, id: VolumeId): Steps<NetworkVolume | null> {
     const row = yield* queryOne<VolumeRow>(findVolume, [owner, id])
-    return row === null ? null : toVolume(row)
+    return row === null ? null : volumeFromRow(row)
   }),
 
   list: read(function* (owner: OwnerId, slice?: Slice): Steps<NetworkVolume[]> {
-    return (yield* query<VolumeRow>(listVolumes, [owner, ...ofSlice(slice)])).map(toVolume)
+    return (yield* query<VolumeRow>(listVolumes, [owner, ...sliceParams(slice)])).map(volumeFromRow)
   }),
 
   remove: write(function* (owner: OwnerId, id: VolumeId): Steps<'removed' | 'absent' | EndpointId[]> {
@@ -101,7 +101,7 @@ export const volumes = {
     yield* perform(deleteVolume, [owner, id])
     return 'removed'
   }),
-} satisfies OperationsOf<VolumeStore>
+} satisfies PortOperations<VolumeStore>
 
 /** Notes which volumes an endpoint uses, so that none of them can be removed. */
 export function* linkVolumes({ id, owner, networkVolumeIds }: Endpoint): Steps<void> {

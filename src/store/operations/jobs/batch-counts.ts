@@ -4,7 +4,7 @@ import { batchView } from '../../../core/jobs/batch-view.ts'
 import { isFinal, type JobStatus } from '../../../core/jobs/job.ts'
 import type { JobMove } from '../../../ports/store/store.ts'
 import * as sql from '../../tables/batches.ts'
-import { type BatchRow, toBatch } from '../../tables/batches.ts'
+import { type BatchRow, batchFromRow } from '../../tables/batches.ts'
 import { queryOne, type Steps } from '../operation.ts'
 import { addDelivery } from './webhooks.ts'
 
@@ -33,7 +33,7 @@ export function* countInBatches(moves: readonly JobMove[], nowMs: number): Steps
   for (const [id, { completed, failed }] of [...changes].sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (completed === 0 && failed === 0) continue
     const row = yield* queryOne<BatchRow>(sql.countInBatch, [id, completed, failed, nowMs, nowMs + BATCH.keptMs])
-    if (row !== null && row.finished_at_ms !== null) yield* deliverEnd(toBatch(row), nowMs)
+    if (row !== null && row.finished_at_ms !== null) yield* deliverEnd(batchFromRow(row), nowMs)
   }
 }
 

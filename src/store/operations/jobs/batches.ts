@@ -4,11 +4,11 @@ import {
   type Batch,
   type BatchRefusal,
   type BatchRequest,
-  refusalOfQueue,
   refusalToAdd,
   refusalToCancel,
   refusalToCreate,
   refusalToFinalize,
+  refusalToQueue,
   refusalUnlessDraft,
 } from '../../../core/jobs/batch.ts'
 import type { Slice } from '../../../core/pages.ts'
@@ -24,13 +24,19 @@ import type {
   RemovedJob,
 } from '../../../ports/store/batch-store.ts'
 import * as sql from '../../tables/batches.ts'
-import { type BatchRequestRow, type BatchRow, ofRequest, toBatch, toBatchRequest } from '../../tables/batches.ts'
+import {
+  type BatchRequestRow,
+  type BatchRow,
+  batchFromRow,
+  batchRequestFromRow,
+  requestParams,
+} from '../../tables/batches.ts'
 import { lockEndpoint } from '../../tables/endpoints.ts'
 import { dropJobsOfBatch, dropSuspectsOfBatch } from '../../tables/job-outcomes.ts'
 import type { EndedRow } from '../../tables/jobs.ts'
 import { claimKey, findKey } from '../../tables/jobs.ts'
 import { countJobUsage } from '../accounts/usage.ts'
-import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { lock, type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 import { countInBatches, deliverEnd } from './batch-counts.ts'
 import { endMove } from './job-outcomes.ts'
 import { addDeliveries } from './webhooks.ts'
@@ -50,17 +56,17 @@ export const batches = {
   ): Steps<BatchAnswer> {
     const { id, owner, endpointId, name, webhook } = draft
     yield* lock(lockEndpoint, [endpointId])
-    const first = yield* firstOf(endpointId, once, nowMs)
+    const first = yield* findFirst(endpointId, once, nowMs)
     if (first !== null)
-      return yield* answerOf(endpointId, first, nowMs, `batch ${first} of this Idempotency-Key is gone`)
-    const { active, unfinished } = yield* loadOf(endpointId, nowMs)
-    const refused = refusalToCreate(active) ?? refusalOfQueue(requests.length, unfinished)
+      return yield* answerFor(endpointId, first, nowMs, `batch ${first} of this Idempotency-Key is gone`)
+    const { active, unfinished } = yield* readLoad(endpointId, nowMs)
+    const refused = refusalToCreate(active) ?? refusalToQueue(requests.length, unfinished)
     if (refused !== null) return { refused }
     const inserted = yield* query(sql.insertBatch, [id, owner, endpointId, name, webhook, nowMs, nowMs + BATCH.draftMs])
     if (inserted.length === 0) return null
     if (once !== null) yield* perform(claimKey, [endpointId, once.key, owner, id, once.expiresAtMs, nowMs])
     yield* put(draft, requests, nowMs)
-    return yield* answerOf(endpointId, id, nowMs)
+    return yield* answerFor(endpointId, id, nowMs)
   }),
 
   add: write(function* (
@@ -74,17 +80,17 @@ export const batches = {
     yield* lock(sql.lockBatch, [batchId])
     const batch = yield* find(endpointId, batchId, nowMs)
     if (batch === null) return null
-    if ((yield* firstOf(endpointId, once, nowMs)) !== null) return { batch }
-    const { unfinished } = yield* loadOf(endpointId, nowMs)
+    if ((yield* findFirst(endpointId, once, nowMs)) !== null) return { batch }
+    const { unfinished } = yield* readLoad(endpointId, nowMs)
     const refused = refusalToAdd(batch, requests.length, unfinished)
     if (refused !== null) return { refused }
     if (once !== null) yield* perform(claimKey, [endpointId, once.key, batch.owner, batchId, once.expiresAtMs, nowMs])
     yield* put(batch, requests, nowMs)
-    return yield* answerOf(endpointId, batchId, nowMs)
+    return yield* answerFor(endpointId, batchId, nowMs)
   }),
 
   hasKey: read(function* (endpointId: EndpointId, key: string, nowMs: number): Steps<boolean> {
-    return (yield* firstOf(endpointId, { key }, nowMs)) !== null
+    return (yield* findFirst(endpointId, { key }, nowMs)) !== null
   }),
 
   drop: write(function* (
@@ -100,7 +106,7 @@ export const batches = {
     if (refused !== null) return { refused }
     if ((yield* query(sql.deleteRequest, [batchId, requestId])).length === 0) return 'absent'
     yield* perform(sql.shrinkBatch, [batchId])
-    return yield* answerOf(endpointId, batchId, nowMs)
+    return yield* answerFor(endpointId, batchId, nowMs)
   }),
 
   rename: write(function* (
@@ -110,19 +116,19 @@ export const batches = {
     nowMs: number,
   ): Steps<Batch | null> {
     const row = yield* queryOne<BatchRow>(sql.renameBatch, [endpointId, batchId, nowMs, name])
-    return row === null ? null : toBatch(row)
+    return row === null ? null : batchFromRow(row)
   }),
 
   finalize: write(function* (endpointId: EndpointId, batchId: BatchId, nowMs: number): Steps<BatchAnswer> {
     const row = yield* queryOne<BatchRow>(sql.finalizeBatch, [endpointId, batchId, nowMs])
-    if (row !== null) return { batch: toBatch(row) }
+    if (row !== null) return { batch: batchFromRow(row) }
     const batch = yield* find(endpointId, batchId, nowMs)
     return batch === null ? null : { refused: refusalToFinalize(batch) }
   }),
 
   cancel: write(function* (endpointId: EndpointId, batchId: BatchId, nowMs: number): Steps<BatchAnswer> {
     const row = yield* queryOne<BatchRow>(sql.cancelBatch, [endpointId, batchId, nowMs, nowMs + BATCH.keptMs])
-    const batch = row === null ? yield* find(endpointId, batchId, nowMs) : toBatch(row)
+    const batch = row === null ? yield* find(endpointId, batchId, nowMs) : batchFromRow(row)
     if (batch === null) return null
     if (row !== null && batch.finishedAtMs !== null) yield* deliverEnd(batch, nowMs)
     const refused = refusalToCancel(batch)
@@ -134,7 +140,7 @@ export const batches = {
   list: read(function* (endpointId: EndpointId, nowMs: number, offset: number, limit: number): Steps<BatchPage<Batch>> {
     const rows = yield* query<BatchRow>(sql.listBatches, [endpointId, nowMs, limit, offset])
     const [count] = yield* query<{ total: number }>(sql.countBatches, [endpointId, nowMs])
-    return { items: rows.map(toBatch), total: count!.total }
+    return { items: rows.map(batchFromRow), total: count!.total }
   }),
 
   listBefore: read(function* (
@@ -146,7 +152,7 @@ export const batches = {
       'owner' in of ? [sql.listBatchesOfOwner, of.owner] : [sql.listBatchesBefore, of.endpointId]
     const { createdAtMs, id } = after ?? { createdAtMs: Number.MAX_SAFE_INTEGER, id: '' }
     const rows = yield* query<BatchRow>(statement, [whose, nowMs, createdAtMs, id, limit])
-    return rows.map(toBatch)
+    return rows.map(batchFromRow)
   }),
 
   requests: read(function* (
@@ -162,7 +168,7 @@ export const batches = {
     const sizes = yield* query<Sized>(sql.sizesOfRequests, [batchId, first, places.at(-1)!.seq])
     const last = lastWithin(sizes, maxBytes, places.at(-1)!.seq)
     const rows = yield* query<BatchRequestRow>(sql.readRequests, [batchId, first, last])
-    return { items: rows.map(toBatchRequest), total: count!.total }
+    return { items: rows.map(batchRequestFromRow), total: count!.total }
   }),
 
   release: write(function* (batchId: BatchId, limit: number): Steps<ReleasedJob[]> {
@@ -212,7 +218,7 @@ export const batches = {
     for (const { id } of expired) {
       if (left <= 0) break
       const rows = yield* query<RemovedRow>(sql.deleteJobsOfBatch, [id, left, nowMs])
-      jobs.push(...rows.map(toRemoved))
+      jobs.push(...rows.map(removedJobFromRow))
       const requests = yield* query<Sized>(sql.firstRequests, [id, left])
       if (requests.length > 0) yield* perform(sql.deleteRequests, [id, requests.at(-1)!.seq])
       left -= rows.length + requests.length
@@ -221,18 +227,18 @@ export const batches = {
     return { jobs, more: left <= 0 || expired.length === EXPIRED_AT_ONCE }
   }),
 
-  before: read(function* (jobId: JobId, limit: number): Steps<{ batchId: BatchId; before: number } | null> {
+  before: read(function* (jobId: JobId, limit: number): Steps<{ batchId: BatchId; requestsAhead: number } | null> {
     const row = yield* queryOne<{ batch_id: BatchId; before: number }>(sql.requestsBefore, [jobId, limit])
-    return row === null ? null : { batchId: row.batch_id, before: row.before }
+    return row === null ? null : { batchId: row.batch_id, requestsAhead: row.before }
   }),
-} satisfies OperationsOf<BatchStore>
+} satisfies PortOperations<BatchStore>
 
 function* find(endpointId: EndpointId, batchId: BatchId, nowMs: number): Steps<Batch | null> {
   const row = yield* queryOne<BatchRow>(sql.findBatch, [endpointId, batchId, nowMs])
-  return row === null ? null : toBatch(row)
+  return row === null ? null : batchFromRow(row)
 }
 
-function* answerOf(endpointId: EndpointId, id: BatchId, nowMs: number, goneMessage?: string): Steps<BatchAnswer> {
+function* answerFor(endpointId: EndpointId, id: BatchId, nowMs: number, goneMessage?: string): Steps<BatchAnswer> {
   const batch = yield* find(endpointId, id, nowMs)
   if (batch !== null) return { batch }
   return goneMessage === undefined
@@ -240,13 +246,13 @@ function* answerOf(endpointId: EndpointId, id: BatchId, nowMs: number, goneMessa
     : { refused: { code: 'conflict', message: goneMessage } satisfies BatchRefusal }
 }
 
-function* loadOf(endpointId: EndpointId, nowMs: number): Steps<{ active: number; unfinished: number }> {
+function* readLoad(endpointId: EndpointId, nowMs: number): Steps<{ active: number; unfinished: number }> {
   const [load] = yield* query<{ active: number; unfinished: number }>(sql.batchLoad, [endpointId, nowMs])
   return load!
 }
 
 /** The batch that a key stands for; null when it is new. */
-function* firstOf(endpointId: EndpointId, once: Pick<OnceKey, 'key'> | null, nowMs: number): Steps<BatchId | null> {
+function* findFirst(endpointId: EndpointId, once: Pick<OnceKey, 'key'> | null, nowMs: number): Steps<BatchId | null> {
   if (once === null) return null
   const row = yield* queryOne<{ job_id: string; expires_at_ms: number }>(findKey, [endpointId, once.key])
   return row === null || row.expires_at_ms <= nowMs ? null : (row.job_id as BatchId)
@@ -265,7 +271,7 @@ function* put(
   for (let at = 0; at < requests.length; ) {
     const count = sql.REQUESTS_AT_ONCE.find(size => size <= requests.length - at)!
     const part = requests.slice(at, at + count)
-    const values = part.flatMap((request, index) => ofRequest(request, firstSeq + at + index))
+    const values = part.flatMap((request, index) => requestParams(request, firstSeq + at + index))
     yield* perform(sql.insertRequests(count), [id, owner, ...values])
     at += count
   }
@@ -293,6 +299,6 @@ interface RemovedRow {
   readonly worker_id: RemovedJob['workerId']
 }
 
-function toRemoved({ id, endpoint_id, status, worker_id }: RemovedRow): RemovedJob {
+function removedJobFromRow({ id, endpoint_id, status, worker_id }: RemovedRow): RemovedJob {
   return { id, endpointId: endpoint_id, status, workerId: worker_id }
 }

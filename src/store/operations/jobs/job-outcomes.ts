@@ -1,4 +1,4 @@
-import { NO_JOB_USAGE, usageOfMove } from '../../../core/billing/usage.ts'
+import { NO_JOB_USAGE, usageFromMove } from '../../../core/billing/usage.ts'
 import type { EndpointId, JobId, WorkerId } from '../../../core/ids.ts'
 import {
   type Job,
@@ -31,18 +31,18 @@ import {
   findJob,
   insertOutput,
   type JobRow,
+  jobFromRow,
   MAX_DIAGNOSTICS,
   type MovedRow,
-  ofSummed,
   type RemovedRow,
   type SpanRow,
-  toJob,
-  toSpan,
+  spanFromRow,
+  summedColumns,
 } from '../../tables/jobs.ts'
 import { expiredJobs } from '../../tables/removed-jobs.ts'
 import { lockWorker, workerFinished } from '../../tables/workers.ts'
 import { countJobUsage } from '../accounts/usage.ts'
-import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { lock, type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 import { settle, stopWork } from '../workers/stop-work.ts'
 import { countInBatches } from './batch-counts.ts'
 import { cancelWaiting, waitingParts } from './purges.ts'
@@ -54,7 +54,7 @@ export const jobOutcomes = {
   finish: write(
     function* ({ jobId, workerId, outcome, nowMs }: FinishRequest): Steps<JobMove | null> {
       const { status, output, error, warning } = outcome
-      const { small, large, bytes } = ofSummed(output)
+      const { small, large, bytes } = summedColumns(output)
       const given = [jobId, workerId, status, small, error, warning, nowMs, bytes]
       const ended = yield* queryOne<EndedRow>(sql.finishJob, given)
       if (ended === null) return null
@@ -84,7 +84,7 @@ export const jobOutcomes = {
     yield* countJobUsage(moves, nowMs)
     yield* countInBatches(moves, nowMs)
     yield* stopWork(moves, nowMs)
-    yield* addDeliveries(jobsOf(moves), nowMs)
+    yield* addDeliveries(movedJobs(moves), nowMs)
     return moves[0] ?? null
   }),
 
@@ -95,7 +95,7 @@ export const jobOutcomes = {
     yield* count(moves, 'failed')
     yield* countJobUsage(moves, nowMs)
     yield* countInBatches(moves, nowMs)
-    yield* addDeliveries(jobsOf(moves), nowMs)
+    yield* addDeliveries(movedJobs(moves), nowMs)
     yield* stopWork(moves, nowMs)
     return moves
   }),
@@ -114,13 +114,13 @@ export const jobOutcomes = {
     }
     const spans = new Map(held.map(row => [row.id, row]))
     const toMoves = (rows: readonly MovedRow[]): JobMove[] =>
-      rows.map(row => endMove('requeue', { ...row, output_bytes: null, ...spans.get(row.id)! }, nowMs, toJob(row)))
+      rows.map(row => endMove('requeue', { ...row, output_bytes: null, ...spans.get(row.id)! }, nowMs, jobFromRow(row)))
     yield* count(toMoves(failed), 'failed')
     yield* count(toMoves(queued), 'retried')
     const moves = inOrder(toMoves([...failed, ...queued]))
     yield* countJobUsage(moves, nowMs)
     yield* countInBatches(toMoves(failed), nowMs)
-    yield* addDeliveries(failed.map(toJob), nowMs)
+    yield* addDeliveries(failed.map(jobFromRow), nowMs)
     if (moves.length > 0) yield* settle(workerId, nowMs)
     return moves
   }),
@@ -135,7 +135,7 @@ export const jobOutcomes = {
     yield* dropProgress(rows)
     for (const { id } of rows) yield* perform(dropChunks, [id])
     yield* settle(workerId, first?.at_ms ?? null)
-    return inOrder(rows.map(row => ({ job: toJob(row), from: 'IN_PROGRESS', usage: NO_JOB_USAGE })))
+    return inOrder(rows.map(row => ({ job: jobFromRow(row), from: 'IN_PROGRESS', usage: NO_JOB_USAGE })))
   }),
 
   takeBack: write(function* (workerId: WorkerId, nowMs: number): Steps<JobMove[]> {
@@ -164,7 +164,7 @@ export const jobOutcomes = {
       retryNote(before.attempt, before.status, before.error),
       MAX_DIAGNOSTICS,
     ])
-    const move = { job: toJob(row), from: before.status, usage: { ...NO_JOB_USAGE, retried: 1 } }
+    const move = { job: jobFromRow(row), from: before.status, usage: { ...NO_JOB_USAGE, retried: 1 } }
     yield* count([move], 'retried')
     yield* countJobUsage([move], nowMs)
     yield* countInBatches([move], nowMs)
@@ -183,7 +183,7 @@ export const jobOutcomes = {
     const moves = inOrder(rows.map(row => endMove('purge', row, nowMs)))
     yield* countJobUsage(moves, nowMs)
     yield* countInBatches(moves, nowMs)
-    yield* addDeliveries(jobsOf(moves), nowMs)
+    yield* addDeliveries(movedJobs(moves), nowMs)
     return { moves, left }
   }),
 
@@ -192,23 +192,23 @@ export const jobOutcomes = {
     const { expired, cancelled, rows } = yield* removeJobs(found, nowMs, records)
     const keys = yield* query(deleteExpiredKeys, [nowMs, limit])
     const more = rows < found.length || found.length === limit || keys.length === limit
-    return { jobs: expired, cancelled, more }
+    return { jobs: expired, canceled: cancelled, more }
   }),
 
   nextDeadline: read(function* (): Steps<number | null> {
     const row = yield* queryOne<{ timeout_at_ms: number | null; expires_at_ms: number | null }>(sql.nextDeadlines)
     return row === null ? null : earliest([row.timeout_at_ms, row.expires_at_ms])
   }),
-} satisfies OperationsOf<JobOutcomeStore>
+} satisfies PortOperations<JobOutcomeStore>
 
 /** A job in the queue has no start, so an ended job without one came from there. */
-export function statusBeforeEnd(row: JobRow): JobStatus {
+export function previousStatus(row: JobRow): JobStatus {
   return row.started_at_ms === null ? 'IN_QUEUE' : 'IN_PROGRESS'
 }
 
 /** A job that the transition has moved, as its row was before the end or the step back. */
-export function endMove(transition: Transition, row: EndedRow, nowMs: number, job = toJob(row)): JobMove {
-  return { job, from: statusBeforeEnd(row), usage: usageOfMove(transition, job.status, toSpan(row), nowMs) }
+export function endMove(transition: Transition, row: EndedRow, nowMs: number, job = jobFromRow(row)): JobMove {
+  return { job, from: previousStatus(row), usage: usageFromMove(transition, job.status, spanFromRow(row), nowMs) }
 }
 
 /** Counts moves at the endpoints of their jobs. */
@@ -225,7 +225,7 @@ function* takenBack(rows: readonly MovedRow[], nowMs: number): Steps<JobMove[]> 
   yield* dropProgress(rows)
   for (const { id } of rows) yield* perform(dropChunks, [id])
   for (const workerId of new Set(rows.map(row => row.worker_id!).sort())) yield* settle(workerId, nowMs)
-  return inOrder(rows.map(row => ({ job: toJob(row), from: 'IN_PROGRESS', usage: NO_JOB_USAGE })))
+  return inOrder(rows.map(row => ({ job: jobFromRow(row), from: 'IN_PROGRESS', usage: NO_JOB_USAGE })))
 }
 
 /** Removes the progress of attempts that are over. */
@@ -233,7 +233,7 @@ function* dropProgress(rows: readonly Pick<MovedRow, 'id' | 'has_progress'>[]): 
   for (const { id, has_progress } of rows) if (has_progress > 0) yield* perform(deleteProgress, [id])
 }
 
-function jobsOf(moves: readonly JobMove[]): Job[] {
+function movedJobs(moves: readonly JobMove[]): Job[] {
   return moves.map(({ job }) => job)
 }
 

@@ -1,7 +1,7 @@
 import type { EndpointId, JobId, OwnerId } from '../../../core/ids.ts'
 import { isFinal, JOB_STATUSES } from '../../../core/jobs/job.ts'
 import type { JobFilter, JobRecord, JobRecordRules } from '../../../core/jobs/job-record.ts'
-import { newestFirst, type Position } from '../../../core/pages.ts'
+import { newestFirst, type PagePosition } from '../../../core/pages.ts'
 import type { Expired } from '../../../ports/store/job-outcome-store.ts'
 import type {
   JobListPart,
@@ -16,15 +16,15 @@ import {
   type ListedTable,
   type PlaceRow,
   type RecordRow,
+  recordFromRow,
   type SizeRow,
-  toRecord,
-  toSummary,
+  summaryFromRow,
 } from '../../tables/job-records.ts'
 import type { RemovedRow } from '../../tables/jobs.ts'
 import { jobToRemove } from '../../tables/removed-jobs.ts'
 import type { SqlValue } from '../../tables/statement.ts'
-import { type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
-import { deleteRecords, dropFailedInputs, notesOf, trimOwner } from './kept-records.ts'
+import { type PortOperations, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { deleteRecords, dropFailedInputs, readNotes, trimOwner } from './kept-records.ts'
 import { removeJobs } from './removed-jobs.ts'
 
 /** Accounts whose records one pass of upkeep looks at. */
@@ -48,9 +48,9 @@ export const jobRecords = {
   ): Steps<JobRecord | null> {
     const hiddenMs = withRecords ? 0 : nowMs
     const kept = yield* queryOne<RecordRow>(sql.findKept, [endpointId, jobId, hiddenMs, nowMs])
-    if (kept !== null) return toRecord(kept, yield* notesOf(jobId))
+    if (kept !== null) return recordFromRow(kept, yield* readNotes(jobId))
     const past = withRecords ? yield* queryOne<RecordRow>(sql.findRecord, [endpointId, jobId]) : null
-    return past === null ? null : toRecord(past, [])
+    return past === null ? null : recordFromRow(past, [])
   }),
 
   endpointOf: read(function* (owner: OwnerId, jobId: JobId): Steps<EndpointId | null> {
@@ -85,20 +85,20 @@ export const jobRecords = {
     }
     return isCut || left <= 0
   }),
-} satisfies OperationsOf<JobRecordStore>
+} satisfies PortOperations<JobRecordStore>
 
 const NOTHING: JobListPart = { jobs: [], readUntil: null }
 
 type ListRequest = Omit<JobListRequest, 'endpointId'>
 
 function* listed(by: ListedBy, whose: EndpointId | OwnerId, request: ListRequest): Steps<JobListPart> {
-  const kept = yield* partOf('jobs', by, whose, request)
-  const past = request.withRecords ? yield* partOf('job_records', by, whose, request) : NOTHING
+  const kept = yield* readPart('jobs', by, whose, request)
+  const past = request.withRecords ? yield* readPart('job_records', by, whose, request) : NOTHING
   return merged(kept, past, request.slice.limit)
 }
 
 /** The jobs of one table that a request asks for. */
-function* partOf(
+function* readPart(
   table: ListedTable,
   by: ListedBy,
   whose: EndpointId | OwnerId,
@@ -111,9 +111,9 @@ function* partOf(
   const begins = filter.fromMs ?? -1
   const isBounded = last !== null && last.queued_at_ms >= begins
   const until = isBounded ? [last.queued_at_ms, last.id] : [begins, '']
-  const given = [whose, ...before, nowMs, ...until, withRecords ? 0 : nowMs, slice.limit, ...conditionsOf(filter)]
+  const given = [whose, ...before, nowMs, ...until, withRecords ? 0 : nowMs, slice.limit, ...filterParams(filter)]
   const rows = yield* query<ListedRow>(sql.listJobs(table, by), given)
-  const jobs = rows.map(toSummary)
+  const jobs = rows.map(summaryFromRow)
   const readUntil = isBounded ? { createdAtMs: last.queued_at_ms, id: last.id } : null
   const isCut = rows.length === slice.limit
   // A fingerprint of a job that is kept is known only here, so a full page may lose some of its jobs.
@@ -123,12 +123,12 @@ function* partOf(
     : { jobs: matching, readUntil }
 }
 
-function placeBefore(after: Position | null, untilMs: number | null): [number, string] {
+function placeBefore(after: PagePosition | null, untilMs: number | null): [number, string] {
   const place = after ?? { createdAtMs: Number.MAX_SAFE_INTEGER, id: '' }
   return untilMs !== null && untilMs <= place.createdAtMs ? [untilMs, ''] : [place.createdAtMs, place.id]
 }
 
-function conditionsOf({ workerId, error, fingerprint, statuses }: JobFilter): SqlValue[] {
+function filterParams({ workerId, error, fingerprint, statuses }: JobFilter): SqlValue[] {
   const pattern = error === null ? null : `%${error.replaceAll(/[!%_]/g, '!$&')}%`
   const asked = JOB_STATUSES.map(status => (statuses.length === 0 || statuses.includes(status) ? status : ''))
   return [workerId, pattern, fingerprint, ...asked]

@@ -9,19 +9,19 @@ import * as sql from '../../tables/jobs.ts'
 import {
   type BegunRow,
   type ClaimedRow,
+  claimedJobFromRow,
   type JobRow,
+  jobFromRow,
   newJobColumns,
   newJobParams,
-  ofPayload,
-  ofSummed,
+  payloadColumns,
   type RunningRow,
-  toClaimedJob,
-  toJob,
+  summedColumns,
 } from '../../tables/jobs.ts'
 import { lockWorker, workerBusy } from '../../tables/workers.ts'
 import {
   lock,
-  type OperationsOf,
+  type PortOperations,
   perform,
   query,
   queryOne,
@@ -30,7 +30,7 @@ import {
   write,
   writeUnflushed,
 } from '../operation.ts'
-import { type BesideSuspects, byPosition, claimInTurns, claimOf, hasQueuedBatch } from './turns.ts'
+import { type BesideSuspects, byPosition, claimFrom, claimInTurns, hasQueuedBatch } from './turns.ts'
 
 const NOTHING: Claim = { jobs: [], holdsBack: false, leavesSuspect: false }
 const HELD_BACK: Claim = { ...NOTHING, holdsBack: true }
@@ -46,7 +46,7 @@ export const jobs = {
     },
     {
       // A lone surrogate would fail the statement of all.
-      size: job => (ofPayload(job.input).large === null && job.input.isWellFormed() ? job.input.length : null),
+      size: job => (payloadColumns(job.input).large === null && job.input.isWellFormed() ? job.input.length : null),
       statement: {
         of: calls => ({ sql: sql.insertJobs, params: newJobColumns(calls.map(([job]) => job)) }),
         results: (calls, rows) => {
@@ -68,12 +68,12 @@ export const jobs = {
 
   find: read(function* (endpointId: EndpointId, jobId: JobId, nowMs: number): Steps<Job | null> {
     const row = yield* queryOne<JobRow>(sql.findJob, [endpointId, jobId, nowMs])
-    return row === null ? null : toJob(row)
+    return row === null ? null : jobFromRow(row)
   }),
 
   locate: read(function* (owner: OwnerId, jobId: JobId, nowMs: number): Steps<Job | null> {
     const row = yield* queryOne<JobRow>(sql.locateJob, [owner, jobId, nowMs])
-    return row === null ? null : toJob(row)
+    return row === null ? null : jobFromRow(row)
   }),
 
   // Workers of the embedded store end with their machine, so a claim that a failure of the machine undoes leaves
@@ -96,13 +96,13 @@ export const jobs = {
       // Releases drop the chunks themselves, so a first attempt has none to drop.
       if (attempt > 1) yield* perform(sql.dropChunks, [id])
     }
-    return { ...NOTHING, jobs: rows.map(toClaimedJob) }
+    return { ...NOTHING, jobs: rows.map(claimedJobFromRow) }
   }),
 
   // As a claim: what a failure of the machine undoes ends with the workers.
   begin: writeUnflushed(function* (workerId: WorkerId, nowMs: number): Steps<BegunJob | null> {
     const row = yield* queryOne<BegunRow>(sql.beginNext, [workerId, nowMs])
-    return row === null ? null : { job: toJob(row), waitedMs: Math.max(0, row.waited_ms) }
+    return row === null ? null : { job: jobFromRow(row), waitedMs: Math.max(0, row.waited_ms) }
   }),
 
   heldBy: read(function* (workerId: WorkerId): Steps<JobId[]> {
@@ -121,11 +121,11 @@ export const jobs = {
     nowMs: number,
   ): Steps<Job | null> {
     const row = yield* queryOne<JobRow>(sql.setJobExpiry, [endpointId, jobId, expiresAtMs, nowMs])
-    return row === null ? null : toJob(row)
+    return row === null ? null : jobFromRow(row)
   }),
 
   setProgress: write(function* (jobId: JobId, workerId: WorkerId, output: string): Steps<boolean> {
-    const { small, large, bytes } = ofPayload(output)
+    const { small, large, bytes } = payloadColumns(output)
     const job = yield* queryOne<{ owner: OwnerId }>(sql.setProgress, [jobId, workerId, small, bytes])
     if (job !== null && large !== null) yield* perform(sql.replaceProgress, [jobId, job.owner, large])
     return job !== null
@@ -137,14 +137,14 @@ export const jobs = {
   }),
 
   diagnostics: read(function* (jobId: JobId): Steps<JobNote[]> {
-    const rows = yield* query<{ at_ms: number; worker_id: WorkerId; text: string }>(sql.diagnosticsOf, [jobId])
+    const rows = yield* query<{ at_ms: number; worker_id: WorkerId; text: string }>(sql.listDiagnostics, [jobId])
     return rows.map(({ at_ms, worker_id, text }) => ({ atMs: at_ms, workerId: worker_id, text }))
   }),
-} satisfies OperationsOf<JobStore>
+} satisfies PortOperations<JobStore>
 
 /** True where the endpoint exists, so that it has the job now. */
 function* insert(job: Job): Steps<boolean> {
-  const input = ofSummed(job.input)
+  const input = summedColumns(job.input)
   if ((yield* query(sql.insertJob, newJobParams(job, input))).length === 0) return false
   if (input.large !== null) yield* perform(sql.insertInput, [job.id, job.owner, input.large])
   return true
@@ -194,7 +194,7 @@ function* claimAmongSuspects(request: ClaimRequest, inTurns: boolean): Steps<Cla
 }
 
 function claimOthers(request: ClaimRequest, inTurns: boolean, besideSuspects: BesideSuspects) {
-  return inTurns ? claimInTurns(request, besideSuspects) : claimOf('', request, besideSuspects)
+  return inTurns ? claimInTurns(request, besideSuspects) : claimFrom('', request, besideSuspects)
 }
 
 function claimedRows(rows: readonly ClaimedRow[], how: Partial<Claim> = {}): ClaimedRows {

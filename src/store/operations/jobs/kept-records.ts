@@ -9,12 +9,12 @@ import {
 } from '../../../core/jobs/job-record.ts'
 import type { SizeRow, SumRow } from '../../tables/job-records.ts'
 import * as sql from '../../tables/job-records.ts'
-import { diagnosticsOf, type RemovedRow } from '../../tables/jobs.ts'
+import { listDiagnostics, type RemovedRow } from '../../tables/jobs.ts'
 import { perform, query, queryOne, type Steps } from '../operation.ts'
 
 /** The notes on a job that is kept, oldest first. */
-export function* notesOf(jobId: JobId): Steps<JobNote[]> {
-  const rows = yield* query<{ at_ms: number; worker_id: JobNote['workerId']; text: string }>(diagnosticsOf, [jobId])
+export function* readNotes(jobId: JobId): Steps<JobNote[]> {
+  const rows = yield* query<{ at_ms: number; worker_id: JobNote['workerId']; text: string }>(listDiagnostics, [jobId])
   return rows.map(({ at_ms: atMs, worker_id: workerId, text }) => ({ atMs, workerId, text }))
 }
 
@@ -58,7 +58,7 @@ export function* keepRecords(rows: readonly RemovedRow[], rules: JobRecordRules,
 function* keepRecord(row: RemovedRow, rules: JobRecordRules, nowMs: number): Steps<Omit<Sum, 'records'>> {
   const job = { status: row.status, error: row.error, finishedAtMs: row.finished_at_ms }
   const { status, error, finishedAtMs } = recordedEnd(job, nowMs)
-  const notes = row.notes === 0 ? null : JSON.stringify(yield* notesOf(row.id))
+  const notes = row.notes === 0 ? null : JSON.stringify(yield* readNotes(row.id))
   const payloads = rules.payloads ? row.input_bytes + row.output_bytes : 0
   const bytes = recordBytes(error, notes, payloads)
   const inputBytes = failedInputBytes(status, row.input_bytes, rules)
@@ -72,7 +72,7 @@ function* keepRecord(row: RemovedRow, rules: JobRecordRules, nowMs: number): Ste
 /** Removes records of an account past the limits, the oldest first, at most `limit`. @returns their number */
 export function* trimOwner(owner: OwnerId, rules: JobRecordRules, nowMs: number, limit: number): Steps<number> {
   if (limit < 1) return 0
-  const sizes = yield* sizesOf(owner)
+  const sizes = yield* readSizes(owner)
   const oldest = yield* query<SizeRow>(sql.oldestRecords, [owner, limit])
   let { records, bytes } = sizes
   const gone: SizeRow[] = []
@@ -99,7 +99,7 @@ export function* dropFailedInputs(
   limit: number,
 ): Steps<{ readonly dropped: number; readonly isCut: boolean }> {
   if (limit < 1) return { dropped: 0, isCut: true }
-  let { failed_input_bytes: left } = yield* sizesOf(owner)
+  let { failed_input_bytes: left } = yield* readSizes(owner)
   const oldest = yield* query<Omit<SizeRow, 'bytes'>>(sql.oldestFailedInputs, [owner, limit])
   const gone = new Map<JobId, number>()
   let freed = 0
@@ -118,7 +118,7 @@ export function* dropFailedInputs(
 }
 
 /** The sums of an account. Concurrent changes of them wait until this step is over. */
-function* sizesOf(owner: OwnerId): Steps<SumRow> {
+function* readSizes(owner: OwnerId): Steps<SumRow> {
   const row = yield* queryOne<SumRow>(sql.addToSizes, [owner, 0, 0, 0])
   return row ?? { records: 0, bytes: 0, failed_input_bytes: 0 }
 }

@@ -1,8 +1,8 @@
-import { NO_JOB_USAGE, usageOfMove } from '../../../core/billing/usage.ts'
+import { NO_JOB_USAGE, usageFromMove } from '../../../core/billing/usage.ts'
 import { expiredJob, isFinal, type Job } from '../../../core/jobs/job.ts'
 import type { JobRecordRules } from '../../../core/jobs/job-record.ts'
 import type { Expired, JobMove } from '../../../ports/store/store.ts'
-import { type RemovedRow, toRemovedJob } from '../../tables/jobs.ts'
+import { type RemovedRow, removedJobFromRow } from '../../tables/jobs.ts'
 import { deleteJobs } from '../../tables/removed-jobs.ts'
 import { countJobUsage } from '../accounts/usage.ts'
 import { perform, type Steps } from '../operation.ts'
@@ -19,7 +19,7 @@ export const REMOVED_BYTES = 8 * 1024 * 1024
 const CHUNK_BYTES = 1_024
 
 /** Outcome for jobs that were removed. */
-export interface RemovedParts {
+export interface RemovedRows {
   /** Those whose endpoint exists. */
   readonly expired: Expired[]
   /** Those that were not done when their endpoint was deleted. */
@@ -33,18 +33,14 @@ export interface RemovedParts {
  * expired.
  * @param records rules for the records of those whose endpoint exists; by default no records
  */
-export function* removeJobs(
-  found: readonly RemovedRow[],
-  nowMs: number,
-  records?: JobRecordRules,
-): Steps<RemovedParts> {
-  const rows = found.slice(0, lengthWithin(found.map(bytesOf), REMOVED_BYTES))
+export function* removeJobs(found: readonly RemovedRow[], nowMs: number, records?: JobRecordRules): Steps<RemovedRows> {
+  const rows = found.slice(0, lengthWithin(found.map(storedBytes), REMOVED_BYTES))
   if (rows.length === 0) return { expired: [], cancelled: [], rows: 0 }
   const recorded = rows.filter(row => row.endpoint_gone === 0)
   if (records !== undefined && recorded.length > 0) yield* keepRecords(recorded, records, nowMs)
   yield* perform(deleteJobs, [JSON.stringify(rows.map(({ id }) => id))])
-  const expired = rows.filter(row => row.endpoint_gone === 0).map(row => expiredOf(row, nowMs))
-  const cancelled = rows.filter(row => row.endpoint_gone === 1).flatMap(row => cancelledOf(row, nowMs))
+  const expired = rows.filter(row => row.endpoint_gone === 0).map(row => expiredWithUsage(row, nowMs))
+  const cancelled = rows.filter(row => row.endpoint_gone === 1).flatMap(row => cancelMoves(row, nowMs))
   const undone = expired
     .filter(({ job }) => !isFinal(job.status))
     .map(({ job, usage }) => ({ job: expiredJob(job, nowMs), from: job.status, usage }))
@@ -70,24 +66,24 @@ export function lengthWithin(sizes: readonly number[], maxBytes: number): number
   return beyond === -1 ? sizes.length : Math.max(1, beyond)
 }
 
-function bytesOf(row: RemovedRow): number {
+function storedBytes(row: RemovedRow): number {
   return row.input_bytes + row.output_bytes + (row.stream_bytes ?? 0) + (row.last_chunk ?? 0) * CHUNK_BYTES
 }
 
-function expiredOf(row: RemovedRow, nowMs: number): Expired {
-  const job = toRemovedJob(row)
-  return { job, usage: isFinal(job.status) ? NO_JOB_USAGE : usageOf(row, 'expired', nowMs) }
+function expiredWithUsage(row: RemovedRow, nowMs: number): Expired {
+  const job = removedJobFromRow(row)
+  return { job, usage: isFinal(job.status) ? NO_JOB_USAGE : removalUsage(row, 'expired', nowMs) }
 }
 
-function cancelledOf(row: RemovedRow, nowMs: number): JobMove[] {
-  const was = toRemovedJob(row)
+function cancelMoves(row: RemovedRow, nowMs: number): JobMove[] {
+  const was = removedJobFromRow(row)
   if (isFinal(was.status)) return []
   const job: Job = { ...was, status: 'CANCELLED', finishedAtMs: nowMs }
-  return [{ job, from: was.status, usage: usageOf(row, 'CANCELLED', nowMs) }]
+  return [{ job, from: was.status, usage: removalUsage(row, 'CANCELLED', nowMs) }]
 }
 
-function usageOf(row: RemovedRow, to: 'expired' | 'CANCELLED', nowMs: number) {
+function removalUsage(row: RemovedRow, to: 'expired' | 'CANCELLED', nowMs: number) {
   const { waiting_since_ms: waitingSinceMs, started_at_ms: startedAtMs, input_bytes: inputBytes } = row
   const span = { waitingSinceMs, startedAtMs, inputBytes, outputBytes: 0, streamBytes: row.stream_bytes ?? 0 }
-  return usageOfMove(to === 'expired' ? 'expire' : 'cancel', to, span, nowMs)
+  return usageFromMove(to === 'expired' ? 'expire' : 'cancel', to, span, nowMs)
 }

@@ -2,7 +2,7 @@ import type { JobId, WorkerId } from '../../../core/ids.ts'
 import type { StreamPart, StreamStore } from '../../../ports/store/store.ts'
 import { RUNNING } from '../../tables/guards.ts'
 import { lockJob } from '../../tables/jobs.ts'
-import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { lock, type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** $1 job, $2 worker, $3 bytes of the chunk, $4 the chunk, $5 maximum bytes of all chunks together. */
 export const appendChunk = `
@@ -80,7 +80,7 @@ export const streams = {
   ): Steps<void> {
     yield* perform(setPosition, [jobId, attempt, seq, workerId])
   }),
-} satisfies OperationsOf<StreamStore>
+} satisfies PortOperations<StreamStore>
 
 function* areLast(jobId: JobId, chunks: readonly string[], copies: number): Steps<boolean> {
   const rows = yield* query<{ chunk: string }>(lastChunks, [jobId, chunks.length * copies])

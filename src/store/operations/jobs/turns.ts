@@ -53,7 +53,7 @@ export function* hasQueuedBatch(endpointId: EndpointId): Steps<boolean> {
 export type BesideSuspects = boolean
 
 /** The first jobs of one queue: that of jobs which were submitted one by one (''), or that of a batch. */
-export function* claimOf(
+export function* claimFrom(
   queue: BatchId | '',
   request: ClaimRequest,
   beside: BesideSuspects,
@@ -67,7 +67,9 @@ export function* claimOf(
   return [...rows].sort(byPosition)
 }
 
-/** As {@link claimOf}, where batches take turns: jobs of low priority come after all others, those of batches too. */
+/**
+ * As {@link claimFrom}, where batches take turns: jobs of low priority come after all others, those of batches too.
+ */
 export function* claimInTurns(request: ClaimRequest, beside: BesideSuspects): Steps<readonly ClaimedRow[]> {
   const claimed: ClaimedRow[] = []
   for (const priority of [0, 1]) {
@@ -96,10 +98,10 @@ function* claimDecided(
   const turns = planTurns(queue, limit)
   if (turns.single === 0 && turns.batches.length === 0) return null
   const claimed: ClaimedRow[] = []
-  if (turns.single > 0) claimed.push(...(yield* claimOf('', { ...request, limit: turns.single }, beside)))
+  if (turns.single > 0) claimed.push(...(yield* claimFrom('', { ...request, limit: turns.single }, beside)))
   for (const { id, take, position } of turns.batches) {
     if (isFull(claimed)) break
-    const rows = yield* claimOf(id, { ...request, limit: take }, beside)
+    const rows = yield* claimFrom(id, { ...request, limit: take }, beside)
     if (rows.length > 0) yield* perform(passTurn, [id, position, nowMs])
     claimed.push(...rows)
   }

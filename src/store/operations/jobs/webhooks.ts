@@ -28,7 +28,7 @@ import type {
 } from '../../../ports/store/store.ts'
 import { payload } from '../../tables/jobs.ts'
 import { readSummed } from '../../tables/summed-text.ts'
-import { type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** A delivery that waits for a try. Written like the partial indexes, so that they serve it. */
 const PENDING = `state = 'PENDING'`
@@ -233,19 +233,19 @@ interface WebhookKeyRow {
 }
 
 /** A row as a delivery that is due. */
-function toDue({ id, owner, endpoint_id, receiver, due_at_ms }: DueRow): DueWebhook {
+function dueWebhookFromRow({ id, owner, endpoint_id, receiver, due_at_ms }: DueRow): DueWebhook {
   return { id, owner, endpointId: endpoint_id, receiver, dueAtMs: due_at_ms }
 }
 
 /** A row as what a try needs. */
-function toOpen(row: OpenRow): OpenWebhook {
+function openWebhookFromRow(row: OpenRow): OpenWebhook {
   const { job_id, url, payload, traceparent, tries } = row
   const { text, isWhole } = readSummed(row.input)
-  return { ...toDue(row), jobId: job_id, url, payload, input: isWhole ? text : null, traceparent, tries }
+  return { ...dueWebhookFromRow(row), jobId: job_id, url, payload, input: isWhole ? text : null, traceparent, tries }
 }
 
 /** A row, with the rows of its tries, as a delivery. */
-function toDelivery(row: DeliveryRow, tries: readonly TryRow[]): WebhookDelivery {
+function deliveryFromRow(row: DeliveryRow, tries: readonly TryRow[]): WebhookDelivery {
   const { id, endpoint_id, job_id, job_status, state, created_at_ms, due_at_ms } = row
   return {
     id,
@@ -255,17 +255,17 @@ function toDelivery(row: DeliveryRow, tries: readonly TryRow[]): WebhookDelivery
     state,
     createdAtMs: created_at_ms,
     dueAtMs: due_at_ms,
-    tries: tries.map(toTry),
+    tries: tries.map(tryFromRow),
   }
 }
 
 /** A row as a try. */
-function toTry({ number, at_ms, took_ms, status, error }: TryRow): WebhookTry {
+function tryFromRow({ number, at_ms, took_ms, status, error }: TryRow): WebhookTry {
   return { number, atMs: at_ms, tookMs: took_ms, status, error }
 }
 
 /** A row as a key. */
-function toWebhookKey({ sealed, created_at_ms }: WebhookKeyRow): WebhookKey {
+function webhookKeyFromRow({ sealed, created_at_ms }: WebhookKeyRow): WebhookKey {
   return { sealed, createdAtMs: created_at_ms }
 }
 
@@ -292,7 +292,7 @@ export const webhooks = {
       receiver === undefined
         ? yield* query<DueRow>(dueDeliveries, [owner, nowMs, limit])
         : yield* query<DueRow>(dueDeliveriesTo, [owner, nowMs, limit, receiver])
-    return rows.map(toDue)
+    return rows.map(dueWebhookFromRow)
   }),
 
   unnamed: read(function* (owner: OwnerId, nowMs: number, limit: number): Steps<DeliveryUrl[]> {
@@ -310,7 +310,7 @@ export const webhooks = {
 
   open: read(function* (id: DeliveryId): Steps<OpenWebhook | null> {
     const row = yield* queryOne<OpenRow>(openDelivery, [id, WEBHOOK.inputBytes])
-    return row === null ? null : toOpen(row)
+    return row === null ? null : openWebhookFromRow(row)
   }),
 
   recordTry: write(function* (id: DeliveryId, entry: WebhookTry): Steps<boolean> {
@@ -354,19 +354,19 @@ export const webhooks = {
 
   key: read(function* (endpointId: EndpointId): Steps<WebhookKey | null> {
     const row = yield* queryOne<WebhookKeyRow>(findWebhookKey, [endpointId])
-    return row === null ? null : toWebhookKey(row)
+    return row === null ? null : webhookKeyFromRow(row)
   }),
 
   ensureKey: write(function* (endpointId: EndpointId, owner: OwnerId, key: WebhookKey): Steps<WebhookKey> {
     yield* perform(insertWebhookKey, [endpointId, owner, key.sealed, key.createdAtMs])
     const row = yield* queryOne<WebhookKeyRow>(findWebhookKey, [endpointId])
-    return row === null ? key : toWebhookKey(row)
+    return row === null ? key : webhookKeyFromRow(row)
   }),
 
   replaceKey: write(function* (endpointId: EndpointId, owner: OwnerId, key: WebhookKey): Steps<void> {
     yield* perform(replaceWebhookKey, [endpointId, owner, key.sealed, key.createdAtMs])
   }),
-} satisfies OperationsOf<WebhookStore>
+} satisfies PortOperations<WebhookStore>
 
 /** For jobs that have just become final: a delivery for each that names a receiver. */
 export function* addDeliveries(jobs: readonly Job[], nowMs: number): Steps<void> {
@@ -400,7 +400,7 @@ export function* addDelivery(
 
 function* withTries(rows: readonly DeliveryRow[]): Steps<WebhookDelivery[]> {
   const deliveries: WebhookDelivery[] = []
-  for (const row of rows) deliveries.push(toDelivery(row, yield* query<TryRow>(findTries, [row.id])))
+  for (const row of rows) deliveries.push(deliveryFromRow(row, yield* query<TryRow>(findTries, [row.id])))
   return deliveries
 }
 

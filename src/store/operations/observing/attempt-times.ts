@@ -1,7 +1,7 @@
 import type { EndpointId } from '../../../core/ids.ts'
 import { appendTimes, MAX_BLOCKS, type TimesBlock } from '../../../core/jobs/attempt-times.ts'
 import type { AttemptTimesStore, NewTimes } from '../../../ports/store/attempt-times-store.ts'
-import { type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** Statements on the times of attempts. */
 
@@ -61,17 +61,17 @@ export const attemptTimes = {
   }),
 
   read: read(function* (endpointId: EndpointId, fromMs: number, beforeMs: number, limit: number): Steps<TimesBlock[]> {
-    return (yield* query<BlockRow>(readBlocks, [endpointId, fromMs, beforeMs, limit])).map(toBlock)
+    return (yield* query<BlockRow>(readBlocks, [endpointId, fromMs, beforeMs, limit])).map(blockFromRow)
   }),
 
   removeOld: write(function* (beforeMs: number, limit: number): Steps<number> {
     return (yield* query(deleteOldBlocks, [beforeMs, limit])).length
   }),
-} satisfies OperationsOf<AttemptTimesStore>
+} satisfies PortOperations<AttemptTimesStore>
 
 function* addTo({ endpointId, times }: NewTimes): Steps<void> {
   const row = yield* queryOne<BlockRow>(newestBlock, [endpointId])
-  const blocks = appendTimes(row === null ? null : toBlock(row), times)
+  const blocks = appendTimes(row === null ? null : blockFromRow(row), times)
   for (const { atMs, toMs, attempts, packed } of blocks) {
     yield* perform(putBlock, [endpointId, atMs, toMs, attempts, packed])
   }
@@ -86,6 +86,6 @@ export function* removeBlocks(endpointId: EndpointId, limit: number): Steps<numb
   return (yield* query(deleteBlocksLeft, [endpointId, limit])).length
 }
 
-function toBlock(row: BlockRow): TimesBlock {
+function blockFromRow(row: BlockRow): TimesBlock {
   return { atMs: row.at_ms, toMs: row.to_ms, attempts: row.attempts, packed: row.packed }
 }

@@ -1,9 +1,9 @@
 import type { EndpointId } from '../../../core/ids.ts'
 import { addBucket, bucketText, readBucket } from '../../../core/observing/metric-bucket.ts'
-import { METRIC_SPANS, type MetricPoint, type MetricSpan, startOf } from '../../../core/observing/metric-series.ts'
-import { resultsOf } from '../../../core/observing/recent-results.ts'
+import { METRIC_SPANS, type MetricPoint, type MetricSpan, spanStart } from '../../../core/observing/metric-series.ts'
+import { resultsFromBucket } from '../../../core/observing/recent-results.ts'
 import type { MetricCount, MetricStore, MinuteResults } from '../../../ports/store/metric-store.ts'
-import { type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** Statements on the metrics of endpoints over time. */
 
@@ -71,7 +71,7 @@ export const metrics = {
     const all = rows.map(row => ({
       endpointId: row.endpoint_id,
       minuteMs: row.at_ms,
-      results: resultsOf(readBucket(row.counts)),
+      results: resultsFromBucket(readBucket(row.counts)),
     }))
     return all.filter(({ results }) => results.ended > 0)
   }),
@@ -79,10 +79,10 @@ export const metrics = {
   removeOld: write(function* (span: MetricSpan, beforeMs: number, limit: number): Steps<number> {
     return (yield* query(deleteOldBuckets, [METRIC_SPANS[span].lengthMs, beforeMs, limit])).length
   }),
-} satisfies OperationsOf<MetricStore>
+} satisfies PortOperations<MetricStore>
 
 function* addTo({ endpointId, minuteMs, bucket }: MetricCount, lengthMs: number): Steps<void> {
-  const place = [endpointId, lengthMs, startOf(minuteMs, lengthMs)]
+  const place = [endpointId, lengthMs, spanStart(minuteMs, lengthMs)]
   const before = yield* queryOne<BucketRow>(findBucket, place)
   const sum = before === null ? bucket : readBucket(before.counts)
   if (before !== null) addBucket(sum, bucket)

@@ -2,16 +2,16 @@ import type { EndpointId, OwnerId, RegistryId } from '../../../core/ids.ts'
 import type { Slice } from '../../../core/pages.ts'
 import type { Registry } from '../../../core/secrets/registry.ts'
 import type { RegistryChanges, RegistryStore } from '../../../ports/store/management-store.ts'
-import { ofSlice } from '../../tables/slices.ts'
+import { sliceParams } from '../../tables/slices.ts'
 import {
   findTemplate,
   lockTemplate,
   type TemplateRow,
+  templateFromRow,
   templatesOfRegistry,
-  toTemplate,
 } from '../../tables/templates.ts'
 import { replaceTemplate } from '../endpoints/templates.ts'
-import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { lock, type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** The columns of a registry without its password; see registries.ts. */
 const REGISTRY_COLUMNS = 'id, owner, name, username, created_at_ms'
@@ -54,7 +54,7 @@ interface RegistryRow {
 }
 
 /** A row as a registry. */
-function toRegistry(row: RegistryRow): Registry {
+function registryFromRow(row: RegistryRow): Registry {
   const { id, owner, name, username } = row
   return { id, owner, name, username, createdAtMs: row.created_at_ms }
 }
@@ -69,12 +69,12 @@ export const registries = {
   update: write(function* (owner: OwnerId, id: RegistryId, changes: RegistryChanges): Steps<Registry | null> {
     const { name = null, username = null, sealed = null } = changes
     const row = yield* queryOne<RegistryRow>(updateRegistry, [owner, id, name, username, sealed])
-    return row === null ? null : toRegistry(row)
+    return row === null ? null : registryFromRow(row)
   }),
 
   find: read(function* (owner: OwnerId, id: RegistryId): Steps<Registry | null> {
     const row = yield* queryOne<RegistryRow>(findRegistry, [owner, id])
-    return row === null ? null : toRegistry(row)
+    return row === null ? null : registryFromRow(row)
   }),
 
   sealedPassword: read(function* (owner: OwnerId, id: RegistryId): Steps<string | null> {
@@ -82,7 +82,7 @@ export const registries = {
   }),
 
   list: read(function* (owner: OwnerId, slice?: Slice): Steps<Registry[]> {
-    return (yield* query<RegistryRow>(listRegistries, [owner, ...ofSlice(slice)])).map(toRegistry)
+    return (yield* query<RegistryRow>(listRegistries, [owner, ...sliceParams(slice)])).map(registryFromRow)
   }),
 
   remove: write(function* (owner: OwnerId, id: RegistryId, nowMs: number): Steps<EndpointId[] | null> {
@@ -93,9 +93,9 @@ export const registries = {
       yield* lock(lockTemplate, [seen.id])
       const row = yield* queryOne<TemplateRow>(findTemplate, [owner, seen.id])
       if (row === null || row.registry_id !== id) continue
-      users.push(...((yield* replaceTemplate({ ...toTemplate(row), registry: null }, nowMs)) ?? []))
+      users.push(...((yield* replaceTemplate({ ...templateFromRow(row), registry: null }, nowMs)) ?? []))
     }
     yield* perform(deleteRegistry, [owner, id])
     return users.sort()
   }),
-} satisfies OperationsOf<RegistryStore>
+} satisfies PortOperations<RegistryStore>

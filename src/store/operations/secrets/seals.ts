@@ -2,7 +2,7 @@ import { PAYLOAD_KINDS, type PayloadKind } from '../../../core/secrets/payload-s
 import { KEY_CANARY, SEALED_MARK } from '../../../core/secrets/seal-place.ts'
 import type { SealChange, SealedText, SealKind, SealStore } from '../../../ports/store/management-store.ts'
 import { payload } from '../../tables/jobs.ts'
-import { type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** Place of each kind: table, id of a row, sealed text, and the row that the text is bound to. */
 const PLACES: Readonly<Record<SealKind, readonly [table: string, id: string, text: string, row: string]>> = {
@@ -73,18 +73,18 @@ const setInputBytes = 'UPDATE jobs SET input_bytes = $2 WHERE id = $1'
 /** All that is sealed. */
 export const seals = {
   list: read(function* (kind: SealKind, after: string, limit: number): Steps<SealedText[]> {
-    return (yield* query<SealRow>(listSeals(kind), [after, limit])).map(toSealedText)
+    return (yield* query<SealRow>(listSeals(kind), [after, limit])).map(sealedTextFromRow)
   }),
 
   listPayloads: read(function* (kind: PayloadKind, after: string, limit: number): Steps<SealedText[]> {
-    return (yield* query<SealRow>(listPayloads(kind), [after, limit])).map(toSealedText)
+    return (yield* query<SealRow>(listPayloads(kind), [after, limit])).map(sealedTextFromRow)
   }),
 
   replace: write(function* (kind: SealKind, changes: readonly SealChange[]): Steps<number> {
     let count = 0
-    for (const { id, before, after } of changes) {
-      if (kind === 'jobInputs') count += yield* replaceInput({ id, before, after })
-      else count += (yield* query(replaceSeal(kind), [id, before, after])).length
+    for (const { id, previous, next } of changes) {
+      if (kind === 'jobInputs') count += yield* replaceInput({ id, previous, next })
+      else count += (yield* query(replaceSeal(kind), [id, previous, next])).length
     }
     return count
   }),
@@ -94,13 +94,13 @@ export const seals = {
     const kept = yield* queryOne<{ sealed: string }>(findCanary, [KEY_CANARY])
     return kept?.sealed ?? sealed
   }),
-} satisfies OperationsOf<SealStore>
+} satisfies PortOperations<SealStore>
 
 /** Replaces an input. Returns the number of changed rows: 0 if the input is another one by now. */
-function* replaceInput({ id, before, after }: SealChange): Steps<number> {
-  if ((yield* query(replaceSmallInput, [id, before, after])).length > 0) return 1
-  if ((yield* query(replaceLargeInput, [id, before, after])).length === 0) return 0
-  yield* perform(setInputBytes, [id, Buffer.byteLength(after)])
+function* replaceInput({ id, previous, next }: SealChange): Steps<number> {
+  if ((yield* query(replaceSmallInput, [id, previous, next])).length > 0) return 1
+  if ((yield* query(replaceLargeInput, [id, previous, next])).length === 0) return 0
+  yield* perform(setInputBytes, [id, Buffer.byteLength(next)])
   return 1
 }
 
@@ -110,6 +110,6 @@ interface SealRow {
   readonly sealed: string
 }
 
-function toSealedText({ id, bound_to: row, sealed }: SealRow): SealedText {
+function sealedTextFromRow({ id, bound_to: row, sealed }: SealRow): SealedText {
   return { id, row, sealed }
 }

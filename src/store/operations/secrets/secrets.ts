@@ -2,8 +2,8 @@ import type { OwnerId, SecretId } from '../../../core/ids.ts'
 import type { Slice } from '../../../core/pages.ts'
 import type { Secret } from '../../../core/secrets/secret.ts'
 import type { SecretChanges, SecretStore } from '../../../ports/store/management-store.ts'
-import { ofSlice } from '../../tables/slices.ts'
-import { type OperationsOf, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { sliceParams } from '../../tables/slices.ts'
+import { type PortOperations, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** The columns of a secret without its value; see secrets.ts. */
 const SECRET_COLUMNS = 'id, owner, name, description, created_at_ms, value_updated_at_ms'
@@ -53,7 +53,7 @@ interface SecretRow {
 }
 
 /** A row as a secret. */
-function toSecret(row: SecretRow): Secret {
+function secretFromRow(row: SecretRow): Secret {
   const { id, owner, name, description } = row
   return { id, owner, name, description, createdAtMs: row.created_at_ms, valueUpdatedAtMs: row.value_updated_at_ms }
 }
@@ -70,21 +70,21 @@ export const secrets = {
     const { description, value } = changes
     const params = [description === undefined ? 0 : 1, description ?? null, value?.sealed ?? null, value?.atMs ?? null]
     const row = yield* queryOne<SecretRow>(updateSecret, [owner, id, ...params])
-    return row === null ? null : toSecret(row)
+    return row === null ? null : secretFromRow(row)
   }),
 
   find: read(function* (owner: OwnerId, id: SecretId): Steps<Secret | null> {
     const row = yield* queryOne<SecretRow>(findSecret, [owner, id])
-    return row === null ? null : toSecret(row)
+    return row === null ? null : secretFromRow(row)
   }),
 
   findByName: read(function* (owner: OwnerId, name: string): Steps<Secret | null> {
     const row = yield* queryOne<SecretRow>(findSecretByName, [owner, name])
-    return row === null ? null : toSecret(row)
+    return row === null ? null : secretFromRow(row)
   }),
 
   list: read(function* (owner: OwnerId, slice?: Slice): Steps<Secret[]> {
-    return (yield* query<SecretRow>(listSecrets, [owner, ...ofSlice(slice)])).map(toSecret)
+    return (yield* query<SecretRow>(listSecrets, [owner, ...sliceParams(slice)])).map(secretFromRow)
   }),
 
   sealedValues: read(function* (owner: OwnerId, names: readonly string[]): Steps<Map<string, string>> {
@@ -99,4 +99,4 @@ export const secrets = {
   remove: write(function* (owner: OwnerId, id: SecretId): Steps<boolean> {
     return (yield* query(deleteSecret, [owner, id])).length > 0
   }),
-} satisfies OperationsOf<SecretStore>
+} satisfies PortOperations<SecretStore>

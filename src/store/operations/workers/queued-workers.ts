@@ -5,15 +5,15 @@ import type { EndpointRow } from '../../tables/endpoints.ts'
 import { findEndpoint, lockEndpoint } from '../../tables/endpoints.ts'
 import * as sql from '../../tables/queued-workers.ts'
 import {
-  ofQueuedWorker,
   type QueuedWorkerRow,
-  toQueuedWorker,
-  toWaitingWorkers,
+  queuedWorkerFromRow,
+  queuedWorkerParams,
   type WaitingRow,
+  waitingWorkersFromRow,
 } from '../../tables/queued-workers.ts'
 import type { WorkerRow } from '../../tables/workers.ts'
-import { aliveWorkersOf } from '../../tables/workers.ts'
-import { lock, type OperationsOf, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { aliveWorkersOfEndpoint } from '../../tables/workers.ts'
+import { lock, type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** Workers that wait for a place. */
 export const queuedWorkers = {
@@ -21,27 +21,27 @@ export const queuedWorkers = {
     yield* lock(lockEndpoint, [endpointId])
     const endpoint = yield* queryOne<EndpointRow>(findEndpoint, [endpointId])
     const kept = new Set(wanted.map(({ id }) => id))
-    for (const { id } of yield* query<{ id: WorkerId }>(sql.queuedIdsOf, [endpointId])) {
+    for (const { id } of yield* query<{ id: WorkerId }>(sql.queuedWorkerIds, [endpointId])) {
       if (!kept.has(id)) yield* perform(sql.deleteQueuedWorker, [id])
     }
     if (endpoint === null) return
-    const alive = (yield* query<WorkerRow>(aliveWorkersOf, [endpointId])).length
+    const alive = (yield* query<WorkerRow>(aliveWorkersOfEndpoint, [endpointId])).length
     const room = Math.max(0, endpoint.workers_max - alive)
     for (const [index, worker] of wanted.slice(0, MAX_QUEUED_WORKERS).entries()) {
       const { id, version, resource, reason, downloadStartedAtMs, downloadEndedAtMs } = worker
       const state = [id, version, resource, reason, downloadStartedAtMs, downloadEndedAtMs]
       if (index >= room || version !== endpoint.version) yield* perform(sql.deleteQueuedWorker, [id])
       else if ((yield* query(sql.updateQueuedWorker, state)).length === 0) {
-        yield* perform(sql.insertQueuedWorker, ofQueuedWorker(worker))
+        yield* perform(sql.insertQueuedWorker, queuedWorkerParams(worker))
       }
     }
   }),
 
   list: read(function* (owner: OwnerId): Steps<QueuedWorker[]> {
-    return (yield* query<QueuedWorkerRow>(sql.queuedWorkersOfOwner, [owner])).map(toQueuedWorker)
+    return (yield* query<QueuedWorkerRow>(sql.queuedWorkersOfOwner, [owner])).map(queuedWorkerFromRow)
   }),
 
   waiting: read(function* (limit: number): Steps<WaitingWorkers[]> {
-    return (yield* query<WaitingRow>(sql.waitingWorkers, [limit])).map(toWaitingWorkers)
+    return (yield* query<WaitingRow>(sql.waitingWorkers, [limit])).map(waitingWorkersFromRow)
   }),
-} satisfies OperationsOf<QueuedWorkerStore>
+} satisfies PortOperations<QueuedWorkerStore>

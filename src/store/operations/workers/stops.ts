@@ -1,7 +1,7 @@
 import type { JobId, WorkerId } from '../../../core/ids.ts'
 import type { PendingStop, StopStore } from '../../../ports/store/store.ts'
 import * as sql from '../../tables/job-outcomes.ts'
-import { type OperationsOf, perform, query, read, type Steps, write } from '../operation.ts'
+import { type PortOperations, perform, query, read, type Steps, write } from '../operation.ts'
 
 const MAX_LISTED = 1_000
 
@@ -21,4 +21,4 @@ export const stops = {
     const rows = yield* query<{ worker_id: WorkerId; job_id: JobId; since_ms: number }>(sql.listStops, [MAX_LISTED])
     return rows.map(row => ({ workerId: row.worker_id, jobId: row.job_id, sinceMs: row.since_ms }))
   }),
-} satisfies OperationsOf<StopStore>
+} satisfies PortOperations<StopStore>

@@ -1,4 +1,4 @@
-import { flavorOf, WAITING_FLAVOR } from '../../../core/billing/usage.ts'
+import { billedFlavor, WAITING_FLAVOR } from '../../../core/billing/usage.ts'
 import type { Compute } from '../../../core/endpoints/endpoint.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../../core/ids.ts'
 import { countsAgainstRelease } from '../../../core/scaling/rollout.ts'
@@ -14,22 +14,22 @@ import type { WorkerExit } from '../../../core/workers/worker-exit.ts'
 import type { WorkerProblem } from '../../../core/workers/worker-problem.ts'
 import type { RecordedWorker, WorkerMove, WorkerStore, WorkerToken } from '../../../ports/store/store.ts'
 import type { ServedTime } from '../../../ports/store/usage-store.ts'
-import { type EndpointRow, findEndpoint, lockEndpoint, toEndpoint } from '../../tables/endpoints.ts'
+import { type EndpointRow, endpointFromRow, findEndpoint, lockEndpoint } from '../../tables/endpoints.ts'
 import { deleteQueuedWorker } from '../../tables/queued-workers.ts'
 import {
   findRelease,
   type KeptReleaseRow,
+  keptReleaseFromRow,
   releaseCrashed,
   releaseNeverReady,
   releaseReady,
-  toKeptRelease,
 } from '../../tables/releases.ts'
 import * as sql from '../../tables/workers.ts'
-import { ofNewWorker, toWorker, type WorkerRow } from '../../tables/workers.ts'
+import { newWorkerParams, type WorkerRow, workerFromRow } from '../../tables/workers.ts'
 import { countEnd, countFlavor } from '../accounts/usage.ts'
 import {
   lock,
-  type OperationsOf,
+  type PortOperations,
   perform,
   query,
   queryOne,
@@ -49,31 +49,33 @@ export const workers = {
     yield* lock(lockEndpoint, [worker.endpointId])
     const endpoint = yield* queryOne<EndpointRow>(findEndpoint, [worker.endpointId])
     if (endpoint === null) return false
-    const compute = worker.version === endpoint.version ? null : yield* computeOf(worker)
+    const compute = worker.version === endpoint.version ? null : yield* findCompute(worker)
     const isWaiting = worker.placement?.asked !== undefined && worker.placedAtMs === null
-    const flavor = isWaiting ? WAITING_FLAVOR : flavorOf(worker.placement, compute ?? toEndpoint(endpoint).compute)
-    const added = yield* query(sql.insertWorker, ofNewWorker(worker, tokenHash, flavor))
+    const flavor = isWaiting
+      ? WAITING_FLAVOR
+      : billedFlavor(worker.placement, compute ?? endpointFromRow(endpoint).compute)
+    const added = yield* query(sql.insertWorker, newWorkerParams(worker, tokenHash, flavor))
     if (added.length > 0) yield* perform(deleteQueuedWorker, [worker.id])
     return added.length > 0
   }),
 
   loads: read(function* (): Steps<WorkerLoad[]> {
     const rows = yield* query<WorkerRow & { held: number }>(sql.allWorkerLoads)
-    return rows.map(row => ({ ...toWorker(row), held: row.held }))
+    return rows.map(row => ({ ...workerFromRow(row), held: row.held }))
   }),
 
   evict: write(function* (id: WorkerId, nowMs: number): Steps<WorkerMove | null> {
     const before = yield* queryOne<{ state: WorkerState }>(sql.workerState, [id])
     if (before === null) return null
     const row = yield* queryOne<WorkerRow>(sql.evictWorker, [id, before.state, nowMs])
-    return row === null ? null : { worker: toWorker(row), from: before.state }
+    return row === null ? null : { worker: workerFromRow(row), from: before.state }
   }),
 
   freeze: write(function* (id: WorkerId, nowMs: number): Steps<WorkerMove | null> {
     // Locked before the check for its jobs: a claim locks it too.
     if ((yield* queryOne(sql.workerState, [id])) === null) return null
     const row = yield* queryOne<WorkerRow>(sql.freezeWorker, [id, nowMs])
-    return row === null ? null : { worker: toWorker(row), from: 'READY' }
+    return row === null ? null : { worker: workerFromRow(row), from: 'READY' }
   }),
 
   thaw: writeUnflushed(function* (
@@ -83,7 +85,7 @@ export const workers = {
     hasGpus = false,
   ): Steps<WorkerMove | null> {
     const row = yield* queryOne<WorkerRow>(sql.thawWorker, [id, nowMs, endpointVersion, hasGpus ? 1 : 0])
-    return row === null ? null : { worker: toWorker(row), from: 'FROZEN' }
+    return row === null ? null : { worker: workerFromRow(row), from: 'FROZEN' }
   }),
 
   // Flushed before the GPUs are given to another worker.
@@ -97,30 +99,30 @@ export const workers = {
 
   find: read(function* (id: WorkerId): Steps<Worker | null> {
     const row = yield* queryOne<WorkerRow>(sql.findWorker, [id])
-    return row === null ? null : toWorker(row)
+    return row === null ? null : workerFromRow(row)
   }),
 
   findByToken: read(function* (tokenHash: string): Steps<Worker | null> {
     const row = yield* queryOne<WorkerRow>(sql.findWorkerByToken, [tokenHash])
-    return row === null ? null : toWorker(row)
+    return row === null ? null : workerFromRow(row)
   }),
 
   liveTokens: read(function* (after: string, limit: number): Steps<WorkerToken[]> {
-    return (yield* query<TokenRow>(sql.liveWorkerTokens, [after, limit])).map(toToken)
+    return (yield* query<TokenRow>(sql.liveWorkerTokens, [after, limit])).map(tokenFromRow)
   }),
 
   tokensOf: read(function* (ids: readonly WorkerId[]): Steps<WorkerToken[]> {
     if (ids.length === 0) return []
-    return (yield* query<TokenRow>(sql.workerTokens, [JSON.stringify(ids)])).map(toToken)
+    return (yield* query<TokenRow>(sql.workerTokens, [JSON.stringify(ids)])).map(tokenFromRow)
   }),
 
   alive: read(function* (): Steps<Worker[]> {
-    return (yield* query<WorkerRow>(sql.aliveWorkers)).map(toWorker)
+    return (yield* query<WorkerRow>(sql.aliveWorkers)).map(workerFromRow)
   }),
 
   known: read(function* (): Steps<RecordedWorker[]> {
     type Row = { id: WorkerId; owner: OwnerId; exited_at_ms: number | null }
-    return (yield* query<Row>(sql.knownWorkers)).map(({ id, owner, exited_at_ms: exitedAtMs }) => ({
+    return (yield* query<Row>(sql.keptWorkers)).map(({ id, owner, exited_at_ms: exitedAtMs }) => ({
       id,
       owner,
       exitedAtMs,
@@ -128,7 +130,7 @@ export const workers = {
   }),
 
   list: read(function* (endpointId: EndpointId): Steps<Worker[]> {
-    return (yield* query<WorkerRow>(sql.listWorkers, [endpointId, MAX_LISTED])).map(toWorker)
+    return (yield* query<WorkerRow>(sql.listWorkers, [endpointId, MAX_LISTED])).map(workerFromRow)
   }),
 
   reported: write(function* (id: WorkerId, report: PlatformReport, nowMs: number): Steps<boolean> {
@@ -136,9 +138,9 @@ export const workers = {
     if ((yield* queryOne(sql.workerState, [id])) === null) return false
     const row = yield* queryOne<WorkerRow>(sql.findWorker, [id])
     if (row === null || row.state === 'EXITED') return false
-    const { placement, placedAtMs } = toWorker(row)
+    const { placement, placedAtMs } = workerFromRow(row)
     const isPlaced = report.waits === null || placedAtMs !== null
-    const flavor = isPlaced ? flavorOf(placement, NO_COMPUTE, report.place) : WAITING_FLAVOR
+    const flavor = isPlaced ? billedFlavor(placement, NO_COMPUTE, report.place) : WAITING_FLAVOR
     yield* countFlavor(id, flavor, nowMs)
     yield* perform(sql.workerReported, [id, JSON.stringify(report), isPlaced ? nowMs : null, flavor])
     return true
@@ -156,7 +158,7 @@ export const workers = {
     const row = yield* queryOne<WorkerRow>(sql.workerReady, [id, capacity, sdk, nowMs])
     if (row !== null) {
       yield* perform(releaseReady, [row.endpoint_id, row.version, nowMs])
-      return { worker: toWorker(row), from: 'STARTING' }
+      return { worker: workerFromRow(row), from: 'STARTING' }
     }
     yield* perform(sql.workerSeen, [id, capacity, sdk, nowMs])
     return null
@@ -174,10 +176,10 @@ export const workers = {
     reason: StopReason,
     nowMs: number,
   ): Steps<WorkerMove | null> {
-    const from = yield* stateBefore(id, to)
+    const from = yield* previousState(id, to)
     if (from === null) return null
     const row = yield* queryOne<WorkerRow>(sql.retireWorker, [id, from, to, reason, nowMs])
-    return row === null ? null : { worker: toWorker(row), from }
+    return row === null ? null : { worker: workerFromRow(row), from }
   }),
 
   noteProblem: write(function* (id: WorkerId, problem: WorkerProblem, nowMs: number): Steps<boolean> {
@@ -185,13 +187,13 @@ export const workers = {
   }),
 
   exited: write(function* (id: WorkerId, exit: WorkerExit, nowMs: number, seen = true): Steps<WorkerMove | null> {
-    const from = yield* stateBefore(id, 'EXITED')
+    const from = yield* previousState(id, 'EXITED')
     if (from === null) return null
     yield* countEnd(id, nowMs, seen)
-    yield* takeReadinessBack(id)
+    yield* withdrawReadiness(id)
     const row = yield* queryOne<WorkerRow>(sql.workerExited, [id, from, JSON.stringify(exit), nowMs])
     if (row === null) return null
-    const worker = toWorker(row)
+    const worker = workerFromRow(row)
     if (countsAgainstRelease(worker)) yield* perform(releaseCrashed, [row.endpoint_id, row.version])
     return { worker, from }
   }),
@@ -204,7 +206,7 @@ export const workers = {
     const rows = yield* query<{ id: WorkerId }>(sql.deleteExitedWorkers, [beforeMs, limit])
     return rows.map(row => row.id).sort()
   }),
-} satisfies OperationsOf<WorkerStore>
+} satisfies PortOperations<WorkerStore>
 
 interface TokenRow {
   readonly id: WorkerId
@@ -213,24 +215,24 @@ interface TokenRow {
   readonly state: WorkerState
 }
 
-function toToken({ id, owner, token_hash, state }: TokenRow): WorkerToken {
+function tokenFromRow({ id, owner, token_hash, state }: TokenRow): WorkerToken {
   return { id, owner, tokenHash: token_hash, ended: state === 'EXITED' }
 }
 
 /** The hardware of the release of a worker; null where it is not kept. */
-function* computeOf({ endpointId, version }: Worker): Steps<Compute | null> {
+function* findCompute({ endpointId, version }: Worker): Steps<Compute | null> {
   const row = yield* queryOne<KeptReleaseRow>(findRelease, [endpointId, version])
-  return row === null ? null : (toKeptRelease(row).configuration?.endpoint.compute ?? null)
+  return row === null ? null : (keptReleaseFromRow(row).configuration?.endpoint.compute ?? null)
 }
 
 /** Forgets that a worker was ready that has not started, and what was concluded from it. */
-function* takeReadinessBack(id: WorkerId): Steps<void> {
+function* withdrawReadiness(id: WorkerId): Steps<void> {
   const row = yield* queryOne<WorkerRow>(sql.workerNeverReady, [id])
   if (row !== null) yield* perform(releaseNeverReady, [row.endpoint_id, row.version, row.created_at_ms, id])
 }
 
 /** The worker's state when it comes before `to` in a worker's life; else null. */
-function* stateBefore(id: WorkerId, to: WorkerState): Steps<WorkerState | null> {
+function* previousState(id: WorkerId, to: WorkerState): Steps<WorkerState | null> {
   const row = yield* queryOne<{ state: WorkerState }>(sql.workerState, [id])
   if (row === null) return null
   return WORKER_STATES.indexOf(row.state) < WORKER_STATES.indexOf(to) ? row.state : null
