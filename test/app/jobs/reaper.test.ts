@@ -74,6 +74,7 @@ test('a worker that does not stop a cancelled job within 5 seconds is killed and
 test('a worker that stops a cancelled job is kept', async t => {
   const rig = await openRig(t)
   const { endpoint, worker, id } = await oneRunning(rig)
+  await rig.clock.advance(1_000)
   await rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)
   assert.deepEqual((await worker.stops()).json, { jobsToStop: [id] })
   await rig.clock.advance(1_000)
@@ -208,6 +209,7 @@ test('the sweeper continues after a failure of the store', async t => {
 test('a worker that stops a cancelled job while its take is open is noticed in time, and kept', async t => {
   const rig = await openRig(t)
   const { endpoint, worker, id } = await oneRunning(rig)
+  await rig.clock.advance(1_000)
   const answers: number[] = []
   const take = (busy: boolean) => void worker.take({ batch: 4, busy }).then(({ status }) => answers.push(status))
   take(true)

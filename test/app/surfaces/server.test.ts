@@ -241,6 +241,7 @@ test('a worker that was ordered to stop a job before a restart gets the order ag
   const { endpoint, worker } = await rig.endpointWithWorker()
   const id = await rig.submit(endpoint)
   await worker.takeJob()
+  await rig.clock.advance(1_000)
   await rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)
   assert.deepEqual((await worker.stops()).json, { jobsToStop: [id] })
   await rig.crash()

@@ -90,6 +90,7 @@ for (const fault of ['before', 'after'] as const) {
     const { endpoint, worker } = await rig.endpointWithWorker()
     const id = await rig.submit(endpoint)
     await worker.takeJob()
+    await rig.clock.advance(1_000)
     rig.failNext('jobOutcomes.cancel', fault)
     assert.equal((await rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)).status, 503)
     const again = await rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)
