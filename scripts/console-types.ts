@@ -1,8 +1,9 @@
 /** Writes the types of the console's client, `api-types.d.ts`, from the OpenAPI document; git does not keep them. */
 import { writeFileSync } from 'node:fs'
 import { JOB_OPERATIONS } from '../src/api/jobs/operations.ts'
+import type { ApiParts } from '../src/api/parts.ts'
 import { openApiDocument } from '../src/api/rest/openapi.ts'
-import { type RouteParts, restRoutes } from '../src/api/rest/routes.ts'
+import { restRoutes } from '../src/api/rest/routes.ts'
 
 /** The written file. */
 export const TYPES_FILE = new URL('../console/client/api-types.d.ts', import.meta.url)
@@ -90,7 +91,7 @@ function plainType(type: string, schema: Json): string {
 /** The types of the present routes. */
 export function consoleTypes(): string {
   // The routes are only described, not called.
-  const parts = { addresses: () => ({}) } as unknown as RouteParts
+  const parts = { addresses: () => ({}) } as unknown as ApiParts
   return renderTypes(openApiDocument({ routes: restRoutes(parts), operations: JOB_OPERATIONS }))
 }
 

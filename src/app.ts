@@ -1,10 +1,11 @@
 import { BodyRoom } from './api/body.ts'
-import { type ConsoleParts, consoleSurface } from './api/console/surface.ts'
+import { consoleSurface } from './api/console/surface.ts'
 import { CorsOrigins } from './api/cors.ts'
 import { graphqlSurface } from './api/graphql/surface.ts'
 import { jobSurface } from './api/jobs/routes.ts'
 import { openAiSurface } from './api/openai/routes.ts'
 import { opsSurface } from './api/ops/surface.ts'
+import type { ApiParts } from './api/parts.ts'
 import { absentRoutes } from './api/rest/routes/absent.ts'
 import { restRoutes } from './api/rest/routes.ts'
 import { restSurface } from './api/rest/surface.ts'
@@ -99,7 +100,8 @@ export function createApp(given: Ports, config: AppConfig, addresses: AppAddress
   const services = createServices(given, config, addresses, signals, requests)
   const { ports, access, audit, fleet, balancing, requestQueues, gateway, recorders } = services
   const loops = new Loops(services, config)
-  const { byName, consoleParts } = createSurfaces(services, config, addresses, signals)
+  const parts = createApiParts(services, config, addresses, signals)
+  const surfaces = createSurfaces(parts)
   const cors = new CorsOrigins(config.corsOrigins ?? [], id => services.known.corsOrigins(id), ports.emit)
 
   const abandon = () => {
@@ -113,7 +115,7 @@ export function createApp(given: Ports, config: AppConfig, addresses: AppAddress
     await abandon()
   }
   return {
-    fetch: (offered = SURFACE_NAMES) => dispatch(byName, new Set(offered), ports, { cors, consoleParts }),
+    fetch: (offered = SURFACE_NAMES) => dispatch(parts, surfaces, new Set(offered), cors),
     entrance: gateway,
     services: { ...services, ...changesOfServer(services) },
     requestQueues,
@@ -166,45 +168,47 @@ function changesOfServer(services: AppServices): Pick<Services, 'restart' | 'fol
   }
 }
 
-/** All surfaces by name, and the parts of the console. */
-export interface Surfaces {
-  readonly byName: Readonly<Record<SurfaceName, Surface>>
-  readonly consoleParts: ConsoleParts
-}
-
 const BODY_BYTES = 256 * 1024 * 1024
 
-function createSurfaces(
+/** Services, settings and rooms for bodies, as the surfaces use them. */
+function createApiParts(
   services: AppServices,
   config: AppConfig,
   addresses: AppAddresses,
   { stopping }: StopSignals,
-): Surfaces {
-  const { ports, access, audit, auditViews, sessions, known, balancing, explaining, stories, streams } = services
-  const { jobs, jobRecords, batches, webhooks } = services
-  const { clock, store, vault, bodies, emit, spill, tracing, consoleFiles: files } = ports
-  const { bodyBytes: maxBytes = BODY_BYTES, metricsPublic = false, version = 'unknown' } = config
+): ApiParts {
+  const { clock, spill } = services.ports
+  const { bodyBytes: maxBytes = BODY_BYTES, metricsPublic = false, version = 'unknown', status, backups } = config
   // Clients and workers have a room each, so that neither side can fill the room of the other.
   const room = new BodyRoom({ maxBytes, clock, spill: null })
   // A worker drops a result that is refused three times.
   const resultRoom = new BodyRoom({ maxBytes, clock, spill })
-  const common = { access, emit, room, bodies, audit, auditViews }
-  const routes = { ...services, clock, stopping, addresses }
-  const calls = { ...common, jobs, batches, streams, webhooks, endpoints: known, clock, stopping, addresses }
-  const consoleParts = { ...common, sessions, store, files, addresses, version }
-  const { status, backups } = config
-  const restarting = services.endpoints
-  const ofServer = { models: services.modelOperations, restarting, metricsPublic, status, backups, clock, stopping }
-  const byName = {
-    rest: restSurface(common, [...absentRoutes(routes), ...restRoutes(routes)]),
-    restV1: restSurface(common, v1Routes(routes), V1_ERRORS),
-    graphql: graphqlSurface({ ...services, ...common, store }),
-    jobs: jobSurface({ ...calls, jobRecords, balancing, explaining, stories }),
-    openai: openAiSurface(calls),
-    worker: workerSurface({ ...services, vault, tracing, emit, resultRoom }),
-    ops: opsSurface({ ...services, ...common, ...ofServer, endpoints: known }),
-    s3: s3Surface({ keys: services.s3Keys, files: services.files, room, clock, emit }),
-    console: consoleSurface(consoleParts),
+  const cachedEndpoints = services.known
+  return {
+    ...services,
+    cachedEndpoints,
+    room,
+    resultRoom,
+    addresses,
+    stopping,
+    metricsPublic,
+    version,
+    status,
+    backups,
   }
-  return { byName, consoleParts }
+}
+
+function createSurfaces(parts: ApiParts): Readonly<Record<SurfaceName, Surface>> {
+  const { clock, emit } = parts.ports
+  return {
+    rest: restSurface(parts, [...absentRoutes(parts), ...restRoutes(parts)]),
+    restV1: restSurface(parts, v1Routes(parts), V1_ERRORS),
+    graphql: graphqlSurface(parts),
+    jobs: jobSurface(parts),
+    openai: openAiSurface(parts),
+    worker: workerSurface(parts),
+    ops: opsSurface(parts),
+    s3: s3Surface({ keys: parts.s3Keys, files: parts.files, room: parts.room, clock, emit }),
+    console: consoleSurface(parts),
+  }
 }

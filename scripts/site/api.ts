@@ -1,7 +1,8 @@
 /** The page of the API, from the OpenAPI document. */
 import { JOB_OPERATIONS } from '../../src/api/jobs/operations.ts'
+import type { ApiParts } from '../../src/api/parts.ts'
 import { openApiDocument } from '../../src/api/rest/openapi.ts'
-import { type RouteParts, restRoutes } from '../../src/api/rest/routes.ts'
+import { restRoutes } from '../../src/api/rest/routes.ts'
 
 interface Operation {
   readonly summary?: string
@@ -22,7 +23,7 @@ interface Parameter {
 /** All operations as a page in Markdown, by their tags. */
 export function apiPage(): string {
   // The routes are only described, not called.
-  const parts = { addresses: () => ({}) } as unknown as RouteParts
+  const parts = { addresses: () => ({}) } as unknown as ApiParts
   const document = openApiDocument({ routes: restRoutes(parts), operations: JOB_OPERATIONS })
   return renderApiPage(
     document as unknown as { readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>> },

@@ -4,16 +4,11 @@ import type { Caller } from '../core/accounts/permission.ts'
 import type { AuditObject, AuditOrigin } from '../core/audit/entry.ts'
 import type { Change } from '../events.ts'
 import type { AuditDescription, AuditedOperation, AuditLog, SeenChange } from '../services/audit/audit-log.ts'
-import { type AuditViews, endpointView, templateView } from '../services/audit/audit-views.ts'
+import { endpointView, templateView } from '../services/audit/audit-views.ts'
 import type { SavedEndpoint, WithTemplate } from '../services/endpoints/endpoints.ts'
 import type { SavedTemplate } from '../services/endpoints/templates.ts'
+import type { ApiParts } from './parts.ts'
 import type { SurfaceEnv } from './surface.ts'
-
-/** The services that surfaces need for audited operations. */
-export interface AuditParts {
-  readonly audit: AuditLog
-  readonly auditViews: AuditViews
-}
 
 /** An operation that a caller asked for. */
 export type CallerOperation = Omit<AuditedOperation, 'origin'> & {
@@ -29,7 +24,7 @@ export type ReportSave = (saved: SavedEndpoint | SavedTemplate) => void
  * @param look `reports`: `run` reports the object that it saves
  */
 export function audited<Result>(
-  { audit, auditViews }: AuditParts,
+  { audit, auditViews }: ApiParts,
   { caller, env, ...asked }: CallerOperation,
   run: (report: ReportSave) => Promise<Result>,
   {

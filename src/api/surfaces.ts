@@ -1,11 +1,10 @@
 import { readAuthorizationKey } from '../core/accounts/authorization.ts'
 import { RESERVED_SEGMENTS } from '../core/ids.ts'
 import { REQUEST_ID } from '../core/request-id.ts'
-import type { Emit } from '../events.ts'
-import type { Clock } from '../ports/clock.ts'
 import { isConsoleHost, isLoopbackHost, TOKEN_HEADER } from './console/origin.ts'
-import { type ConsoleParts, consoleAnswer } from './console/surface.ts'
+import { consoleAnswer } from './console/surface.ts'
 import { type CorsOrigins, isPreflight, managementRefusal } from './cors.ts'
+import type { ApiParts } from './parts.ts'
 import { type Fetch, jsonText, type Surface, type SurfaceEnv, type SurfaceName, type SurfaceRoute } from './surface.ts'
 import { WORKER_CALLS } from './worker/routes.ts'
 
@@ -82,15 +81,15 @@ const CALLED_BY_CONSOLE: ReadonlySet<SurfaceName> = new Set<SurfaceName>([
  * Joins surfaces into one function for a listener that offers only those in `offered`. Emits an event for each
  * response.
  * @param cors pages of other origins that may call the job operations
- * @param consoleParts parts of the console, which answers all requests to its host
  */
 export function dispatch(
+  parts: ApiParts,
   surfaces: Readonly<Record<SurfaceName, Surface>>,
   offered: ReadonlySet<SurfaceName>,
-  { clock, emit }: { readonly clock: Clock; readonly emit: Emit },
-  { cors, consoleParts }: { readonly cors: CorsOrigins; readonly consoleParts: ConsoleParts },
+  cors: CorsOrigins,
 ): Fetch {
-  const { consoleUrl = null } = consoleParts.addresses
+  const { clock, emit } = parts.ports
+  const { consoleUrl = null } = parts.addresses
   const isConsole = isConsoleHost(consoleUrl)
   const ofOtherHosts = async (surface: SurfaceName | null, request: Request, env: SurfaceEnv) => {
     if (surface === null) return refuseAddress(request, env.route.url, offered.has('console') ? consoleUrl : null)
@@ -103,7 +102,7 @@ export function dispatch(
   const ofConsole = async (surface: SurfaceName | null, request: Request, env: SurfaceEnv) => {
     if (!offered.has('console')) return refuseAddress(request, env.route.url, null)
     const api = surface === null || !CALLED_BY_CONSOLE.has(surface) ? null : surfaces[surface]
-    return consoleAnswer(consoleParts, { request, env }, api)
+    return consoleAnswer(parts, { request, env }, api)
   }
   return async (request, env) => {
     const startMs = clock.monotonic()

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import type { ApiParts } from '../../src/api/parts.ts'
 import { openApiDocument } from '../../src/api/rest/openapi.ts'
-import { type RouteParts, restRoutes } from '../../src/api/rest/routes.ts'
+import { restRoutes } from '../../src/api/rest/routes.ts'
 import { openApiFacts } from '../support/openapi-facts.ts'
 
 /** Facts of the public contract that ours lacks, each with its reason. */
@@ -19,7 +20,7 @@ const DIFFERENCES: readonly { readonly fact: RegExp; readonly reason: string }[]
 
 test('for every operation of the public contract, ours has its members, types, bounds and statuses', () => {
   // Making the table of routes calls nothing of what they use.
-  const ours = openApiFacts(openApiDocument({ routes: restRoutes({} as RouteParts) }) as never)
+  const ours = openApiFacts(openApiDocument({ routes: restRoutes({} as ApiParts) }) as never)
   const missing = reference().filter(({ member, words }) => {
     const known = ours.get(member)
     return known === undefined || words.some(word => !known.has(word))

@@ -1,15 +1,12 @@
 /** The origin of the console: its page, its sessions, and all APIs for signed-in users. */
+
 import type { Caller } from '../../core/accounts/permission.ts'
 import { AppError, toAppError } from '../../core/errors.ts'
 import type { EndpointId } from '../../core/ids.ts'
-import type { Emit } from '../../events.ts'
-import type { ConsoleFiles } from '../../ports/console-files.ts'
-import type { Store } from '../../ports/store/store.ts'
-import type { Access } from '../../services/accounts/access.ts'
-import type { Credential, OpenSession, Sessions } from '../../services/accounts/sessions.ts'
-import { type Addresses, balancedUrl } from '../addresses.ts'
-import { type AuditParts, audited, auditOrigin } from '../audited.ts'
-import type { BodyRoom } from '../body.ts'
+import type { Credential, OpenSession } from '../../services/accounts/sessions.ts'
+import { balancedUrl } from '../addresses.ts'
+import { audited, auditOrigin } from '../audited.ts'
+import type { ApiParts } from '../parts.ts'
 import {
   admitTo,
   authorizationKey,
@@ -25,19 +22,6 @@ import { fileAnswer } from './files.ts'
 import { protect } from './headers.ts'
 import { requireOwnPage, TOKEN_HEADER } from './origin.ts'
 
-/** Dependencies of the console. */
-export interface ConsoleParts extends AuditParts {
-  readonly access: Access
-  readonly sessions: Sessions
-  readonly store: Pick<Store, 'accounts' | 'keys'>
-  readonly room: BodyRoom
-  readonly files: ConsoleFiles | null
-  readonly addresses: Addresses
-  /** Of the server, for people. */
-  readonly version: string
-  readonly emit: Emit
-}
-
 const BODY_BYTES = 4_096
 
 /**
@@ -45,7 +29,7 @@ const BODY_BYTES = 4_096
  * @param api the surface of the path; null if the console's page may not call it
  */
 export async function consoleAnswer(
-  parts: ConsoleParts,
+  parts: ApiParts,
   { request, env }: SurfaceCall,
   api: Surface | null,
 ): Promise<Response> {
@@ -55,11 +39,15 @@ export async function consoleAnswer(
 }
 
 /** The console's routes at the other hosts of the server: links that sign in. */
-export function consoleSurface(parts: ConsoleParts): Surface {
+export function consoleSurface(parts: ApiParts): Surface {
   return (request, env) => answerOr(parts, { request, env }, () => newLink(parts, request, env))
 }
 
-async function answerOr({ emit }: ConsoleParts, call: SurfaceCall, answer: () => Promise<Response>): Promise<Response> {
+async function answerOr(
+  { ports: { emit } }: ApiParts,
+  call: SurfaceCall,
+  answer: () => Promise<Response>,
+): Promise<Response> {
   try {
     return await answer()
   } catch (thrown) {
@@ -69,12 +57,7 @@ async function answerOr({ emit }: ConsoleParts, call: SurfaceCall, answer: () =>
   }
 }
 
-async function atOrigin(
-  parts: ConsoleParts,
-  request: Request,
-  env: SurfaceEnv,
-  api: Surface | null,
-): Promise<Response> {
+async function atOrigin(parts: ApiParts, request: Request, env: SurfaceEnv, api: Surface | null): Promise<Response> {
   const url = ownUrl(parts)
   const { pathname } = env.route.url
   const isSession = pathname === '/console/session'
@@ -92,16 +75,16 @@ async function atOrigin(
   if (/^\/+(?:lb|console|v\d+)(?:\/|$)/.test(pathname) || request.headers.has('upgrade')) {
     throw new AppError('not_found', `there is nothing at ${pathname}`)
   }
-  return fileAnswer(parts.files, request, pathname)
+  return fileAnswer(parts.ports.consoleFiles, request, pathname)
 }
 
 /** The origin of the console. @throws AppError if the server has no console */
-function ownUrl({ addresses: { consoleUrl = null } }: ConsoleParts): string {
+function ownUrl({ addresses: { consoleUrl = null } }: ApiParts): string {
   if (consoleUrl === null) throw new AppError('not_found', 'this server has no console; see --console-url')
   return consoleUrl
 }
 
-function sessionAnswer(parts: ConsoleParts, request: Request, env: SurfaceEnv, url: string): Promise<Response> {
+function sessionAnswer(parts: ApiParts, request: Request, env: SurfaceEnv, url: string): Promise<Response> {
   switch (request.method) {
     case 'POST':
       return signIn(parts, request, env, url)
@@ -121,7 +104,7 @@ function sessionAnswer(parts: ConsoleParts, request: Request, env: SurfaceEnv, u
 }
 
 /** The account and the key that a link signs in with, for the page that asks first. The link stays good. */
-async function linkAnswer(parts: ConsoleParts, request: Request, env: SurfaceEnv): Promise<Response> {
+async function linkAnswer(parts: ApiParts, request: Request, env: SurfaceEnv): Promise<Response> {
   if (request.method !== 'POST') {
     throw new AppError('method_not_allowed', `this path takes POST, not ${request.method}`, { allow: ['POST'] })
   }
@@ -135,7 +118,7 @@ async function linkAnswer(parts: ConsoleParts, request: Request, env: SurfaceEnv
 }
 
 /** @throws AppError `forbidden` and `invalid` */
-async function readCredential({ room }: ConsoleParts, request: Request, env: SurfaceEnv): Promise<Credential> {
+async function readCredential({ room }: ApiParts, request: Request, env: SurfaceEnv): Promise<Credential> {
   const { headers } = request
   if (!headers.has(TOKEN_HEADER)) throw new AppError('forbidden', `signing in needs the header ${TOKEN_HEADER}`)
   if (!/^application\/json\s*(?:;|$)/i.test(headers.get('content-type') ?? '')) {
@@ -144,7 +127,7 @@ async function readCredential({ room }: ConsoleParts, request: Request, env: Sur
   return room.of(null).body({ request, env }, BODY_BYTES, async body => credentialFromBody(body))
 }
 
-async function signIn(parts: ConsoleParts, request: Request, env: SurfaceEnv, url: string): Promise<Response> {
+async function signIn(parts: ApiParts, request: Request, env: SurfaceEnv, url: string): Promise<Response> {
   const credential = await readCredential(parts, request, env)
   const { halves, caller, expiresAtMs } = await parts.sessions.open(credential, env.address ?? (() => ''))
   admitTo(env, caller.owner)
@@ -182,7 +165,7 @@ function parsed(text: string): unknown {
 }
 
 /** Removes the cookies in any case: without the other half they are useless. */
-async function signOut(parts: ConsoleParts, request: Request, env: SurfaceEnv, url: string): Promise<Response> {
+async function signOut(parts: ApiParts, request: Request, env: SurfaceEnv, url: string): Promise<Response> {
   const token = request.headers.get(TOKEN_HEADER) ?? ''
   for (const cookie of sessionCookies(request, url, token)) {
     const halves = { cookie, token }
@@ -201,7 +184,7 @@ async function signOut(parts: ConsoleParts, request: Request, env: SurfaceEnv, u
 
 /** @throws AppError `unauthorized` unless the request has both halves of one session */
 async function signedIn(
-  { sessions }: ConsoleParts,
+  { sessions }: ApiParts,
   request: Request,
   url: string,
 ): Promise<{ readonly session: OpenSession }> {
@@ -220,7 +203,7 @@ async function signedIn(
 
 /** The signed-in user, and the account and server. */
 async function sessionView(
-  parts: ConsoleParts,
+  parts: ApiParts,
   { caller, expiresAtMs }: { readonly caller: Caller; readonly expiresAtMs: number },
 ): Promise<Readonly<Record<string, unknown>>> {
   const { addresses, version } = parts
@@ -239,12 +222,12 @@ async function sessionView(
 }
 
 /** The account and the name of the key of a caller. */
-async function readNames({ store }: ConsoleParts, { owner, keyId }: Caller) {
+async function readNames({ ports: { store } }: ApiParts, { owner, keyId }: Caller) {
   const [account, key] = await Promise.all([store.accounts.find(owner), store.keys.find(keyId)])
   return { account: { id: owner, name: account?.name ?? owner }, key: key?.name ?? '' }
 }
 
-async function newLink(parts: ConsoleParts, request: Request, env: SurfaceEnv): Promise<Response> {
+async function newLink(parts: ApiParts, request: Request, env: SurfaceEnv): Promise<Response> {
   const { pathname } = env.route.url
   const { consoleUrl: url = null } = parts.addresses
   if (pathname !== '/console/link') {

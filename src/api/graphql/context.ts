@@ -3,9 +3,9 @@ import type { AuditObject } from '../../core/audit/entry.ts'
 import { findObjectKind } from '../../core/audit/object-kind.ts'
 import { AppError } from '../../core/errors.ts'
 import { audited, changedBy, type ReportSave } from '../audited.ts'
+import type { ApiParts } from '../parts.ts'
 import type { SurfaceEnv } from '../surface.ts'
 import type { Loaders } from './loaders.ts'
-import type { GraphqlParts } from './parts.ts'
 
 /** Context of a resolver: the caller (null: anonymous) and the loaders of the request. */
 export interface GraphqlContext {
@@ -27,8 +27,9 @@ export type Writing = <Arguments, Result>(
  * Makes resolvers of mutations, which emit an event for each change.
  * @throws AppError `unauthorized` without a key, `forbidden` without the right
  */
-export function writingFor(parts: Pick<GraphqlParts, 'access' | 'emit' | 'audit' | 'auditViews'>): Writing {
-  const { access, emit } = parts
+export function writingFor(parts: ApiParts): Writing {
+  const { emit } = parts.ports
+  const { access } = parts
   return (run, reports) =>
     async (_, args, { caller, env }, { fieldName: operation }) => {
       if (caller === null) throw new AppError('unauthorized', 'an API key is needed to change anything')

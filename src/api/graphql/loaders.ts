@@ -7,8 +7,8 @@ import type { QueuedWorker } from '../../core/workers/placement.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import type { PricedGpu } from '../../services/hardware/catalog.ts'
 import { mapConcurrently } from '../../services/map-concurrently.ts'
+import type { ApiParts } from '../parts.ts'
 import { OperationBatch } from './batch.ts'
-import type { GraphqlParts } from './parts.ts'
 
 /** Up to this number of items, reading each is cheaper than reading all. */
 const MAX_SINGLE_READS = 3
@@ -28,7 +28,7 @@ export interface Loaders {
 }
 
 /** The loaders of one request. */
-export function loadersFor(parts: GraphqlParts, caller: Caller | null): Loaders {
+export function loadersFor(parts: ApiParts, caller: Caller | null): Loaders {
   const templates = new OperationBatch((endpoints: readonly Endpoint[]) => parts.endpoints.readTemplates(endpoints))
   const workers = new OperationBatch((endpoints: readonly Endpoint[]) => readWorkers(parts, endpoints))
   const keys = new OperationBatch(async (endpoints: readonly Endpoint[]) => {
@@ -39,12 +39,12 @@ export function loadersFor(parts: GraphqlParts, caller: Caller | null): Loaders 
     const owner = caller!.owner
     const found =
       ids.length <= MAX_SINGLE_READS
-        ? await mapConcurrently(ids, MAX_SINGLE_READS, id => parts.store.volumes.find(owner, id))
-        : await parts.store.volumes.list(owner)
+        ? await mapConcurrently(ids, MAX_SINGLE_READS, id => parts.ports.store.volumes.find(owner, id))
+        : await parts.ports.store.volumes.list(owner)
     return new Map(found.flatMap(volume => (volume === null ? [] : [[volume.id, volume]])))
   })
   let waiting: Promise<readonly QueuedWorker[]> | null = null
-  const queued = (owner: OwnerId) => (waiting ??= parts.store.queuedWorkers.list(owner))
+  const queued = (owner: OwnerId) => (waiting ??= parts.ports.store.queuedWorkers.list(owner))
   let gpus: Promise<readonly PricedGpu[]> | null = null
   return {
     template: endpoint => templates.load(endpoint),
@@ -57,7 +57,7 @@ export function loadersFor(parts: GraphqlParts, caller: Caller | null): Loaders 
 }
 
 async function readWorkers(
-  { store, endpoints: service }: GraphqlParts,
+  { ports: { store }, endpoints: service }: ApiParts,
   endpoints: readonly Endpoint[],
 ): Promise<ReadonlyMap<Endpoint, readonly Worker[]>> {
   if (endpoints.length <= MAX_SINGLE_READS) {

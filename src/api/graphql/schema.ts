@@ -1,13 +1,13 @@
 import { buildSchema, type GraphQLFieldResolver, type GraphQLSchema, isObjectType, isScalarType } from 'graphql'
+import type { ApiParts } from '../parts.ts'
 import type { GraphqlContext } from './context.ts'
-import type { GraphqlParts } from './parts.ts'
 import { resolversFor } from './resolvers/all.ts'
 import { typeDefs } from './sdl/schema.ts'
 
 type Resolvers = Readonly<Record<string, Readonly<Record<string, GraphQLFieldResolver<unknown, GraphqlContext>>>>>
 
 /** The schema with its resolvers. Fields without a resolver are read from the value of their type. */
-export function createSchema(parts: GraphqlParts): GraphQLSchema {
+export function createSchema(parts: ApiParts): GraphQLSchema {
   // Validated by test/app/surfaces/graphql.test.ts instead of at each start of a server.
   const schema = buildSchema(typeDefs.join('\n'), { assumeValidSDL: true })
   for (const [name, resolvers] of Object.entries(resolversFor(parts) as Resolvers)) {

@@ -5,7 +5,7 @@ import type { OwnerId } from '../../core/ids.ts'
 import { isTooDeep, TOO_DEEP } from '../../core/json/json-depth.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Access } from '../../services/accounts/access.ts'
-import type { BodyRoom } from '../body.ts'
+import type { ApiParts } from '../parts.ts'
 import {
   admitTo,
   authenticatedCaller,
@@ -20,16 +20,13 @@ import { graphiql, wantsPage } from './graphiql.ts'
 import { SchemaResponses } from './introspection.ts'
 import { maxBodyBytes } from './limits.ts'
 import { loadersFor } from './loaders.ts'
-import type { GraphqlParts } from './parts.ts'
 import { createSchema } from './schema.ts'
-
-type SurfaceParts = GraphqlParts & { readonly room: BodyRoom; readonly bodies: BodyParser }
 
 /**
  * GraphQL at `/graphql`. Errors are HTTP 200 with `errors`, except a bad key and an anonymous mutation, which are 401.
  * Without a key only public fields can be queried. Browsers get GraphiQL.
  */
-export function graphqlSurface(parts: SurfaceParts): Surface {
+export function graphqlSurface(parts: ApiParts): Surface {
   const served = { schema: createSchema(parts), responses: new SchemaResponses() }
   return async (request, env) => {
     try {
@@ -46,11 +43,15 @@ export function graphqlSurface(parts: SurfaceParts): Surface {
         ? parts.room
             .of(account)
             .body({ request, env }, maxBodyBytes(caller !== null), async body =>
-              ask(typeof body === 'string' ? body : await readLarge(parts.bodies, request, { account, pieces: body })),
+              ask(
+                typeof body === 'string'
+                  ? body
+                  : await readLarge(parts.ports.bodies, request, { account, pieces: body }),
+              ),
             )
         : ask(null))
     } catch (thrown) {
-      reportFailure(parts.emit, 'graphql', { request, env }, thrown)
+      reportFailure(parts.ports.emit, 'graphql', { request, env }, thrown)
       const error = toAppError(thrown)
       return Response.json(
         { errors: [{ message: error.message }], data: null },
@@ -93,7 +94,7 @@ async function optionalCaller(request: Request, access: Access, env: SurfaceEnv)
   return authenticatedCaller(access, request, env, () => key)
 }
 
-function reportCause({ emit }: GraphqlParts, cause: unknown, requestId: string): void {
+function reportCause({ ports: { emit } }: ApiParts, cause: unknown, requestId: string): void {
   const why = cause instanceof AppError && cause.cause !== undefined ? cause.cause : cause
   const problem = why instanceof Error ? (why.stack ?? why.message) : String(why)
   const { status } = toAppError(cause)

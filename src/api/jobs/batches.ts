@@ -5,27 +5,20 @@ import { type BatchId, isJobId, type JobId } from '../../core/ids.ts'
 import { type Batch, batchStatus } from '../../core/jobs/batch.ts'
 import { type BatchReading, readBatchName, readMoreRequests, readNewBatch } from '../../core/jobs/batch-reading.ts'
 import { batchRequestView, batchView } from '../../core/jobs/batch-view.ts'
-import type { BodyParser } from '../../ports/body-parser.ts'
-import type { Batches, PageBounds } from '../../services/jobs/batches.ts'
-import { type BodyRoom, bodyRequest } from '../body.ts'
+import type { PageBounds } from '../../services/jobs/batches.ts'
+import { bodyRequest } from '../body.ts'
+import type { ApiParts } from '../parts.ts'
 import { jsonText, type SurfaceEnv } from '../surface.ts'
 
 /** Maximum body of one request, in bytes. */
 const CALL_BYTES = 10_485_760
 const PAGE = { limit: 100, most: 1_000 } as const
 
-/** Dependencies of the batch operations. */
-export interface BatchParts {
-  readonly batches: Batches
-  readonly room: BodyRoom
-  readonly bodies: BodyParser
-}
-
 type Call = Context<{ Bindings: SurfaceEnv }>
 
 /** `/batch`: GET lists the endpoint's batches, POST makes a draft. */
 export async function listBatches(
-  parts: BatchParts,
+  parts: ApiParts,
   call: Call,
   endpoint: Endpoint,
   key: string | undefined,
@@ -36,7 +29,7 @@ export async function listBatches(
       const reading =
         typeof body === 'string'
           ? readNewBatch(body, name)
-          : await parts.bodies.read(endpoint.owner, 'newBatch', body, name)
+          : await parts.ports.bodies.read(endpoint.owner, 'newBatch', body, name)
       return created(await parts.batches.create(endpoint, checked(reading), key))
     })
   }
@@ -46,20 +39,20 @@ export async function listBatches(
 }
 
 /** `/batch/{batch_id}`: GET reads the batch, PUT renames it. */
-export async function oneBatch(parts: BatchParts, call: Call, endpoint: Endpoint): Promise<Response> {
+export async function oneBatch(parts: ApiParts, call: Call, endpoint: Endpoint): Promise<Response> {
   const { id } = endpoint
   const batchId = batchParameter(call)
   if (call.req.method !== 'PUT') return jsonText(batchView(await parts.batches.find(id, batchId)))
   return parts.room.of(endpoint.owner).body(bodyRequest(call), CALL_BYTES, async body => {
     const reading =
-      typeof body === 'string' ? readBatchName(body) : await parts.bodies.read(endpoint.owner, 'batchName', body)
+      typeof body === 'string' ? readBatchName(body) : await parts.ports.bodies.read(endpoint.owner, 'batchName', body)
     return jsonText(batchView(await parts.batches.rename(id, batchId, checked(reading))))
   })
 }
 
 /** `/batch/{batch_id}/requests`: GET lists requests with their results, POST adds requests to a draft. */
 export async function listBatchRequests(
-  parts: BatchParts,
+  parts: ApiParts,
   call: Call,
   endpoint: Endpoint,
   key: string | undefined,
@@ -70,7 +63,7 @@ export async function listBatchRequests(
       const reading =
         typeof body === 'string'
           ? readMoreRequests(body)
-          : await parts.bodies.read(endpoint.owner, 'moreRequests', body)
+          : await parts.ports.bodies.read(endpoint.owner, 'moreRequests', body)
       return changed(await parts.batches.add(endpoint, batchId, checked(reading), key))
     })
   }
@@ -80,19 +73,19 @@ export async function listBatchRequests(
 }
 
 /** `/batch/{batch_id}/requests/{request_id}`: DELETE removes a request from a draft. */
-export async function deleteBatchRequest(parts: BatchParts, call: Call, { id }: Endpoint): Promise<Response> {
+export async function deleteBatchRequest(parts: ApiParts, call: Call, { id }: Endpoint): Promise<Response> {
   const requestId = call.req.param('job') ?? ''
   if (!isJobId(requestId)) throw notFound('request', requestId)
   return changed(await parts.batches.drop(id, batchParameter(call), requestId as JobId))
 }
 
 /** `/batch/{batch_id}/finalize`. */
-export async function finalizeBatch(parts: BatchParts, call: Call, { id }: Endpoint): Promise<Response> {
+export async function finalizeBatch(parts: ApiParts, call: Call, { id }: Endpoint): Promise<Response> {
   return changed(await parts.batches.finalize(id, batchParameter(call)))
 }
 
 /** `/batch/{batch_id}/cancel`. */
-export async function cancelBatch(parts: BatchParts, call: Call, { id }: Endpoint): Promise<Response> {
+export async function cancelBatch(parts: ApiParts, call: Call, { id }: Endpoint): Promise<Response> {
   return changed(await parts.batches.cancel(id, batchParameter(call)))
 }
 

@@ -6,41 +6,28 @@ import { readJobFilter, readJobListing, readManyJobs } from '../../core/jobs/job
 import { jobRecordViewParts, jobSummaryView } from '../../core/jobs/job-view.ts'
 import { readSubmission } from '../../core/jobs/submission.ts'
 import { readTraceparent } from '../../core/jobs/trace-context.ts'
-import type { BodyParser } from '../../ports/body-parser.ts'
-import type { Clock } from '../../ports/clock.ts'
-import type { BulkChange, JobRecords } from '../../services/jobs/job-records.ts'
-import type { Jobs } from '../../services/jobs/jobs.ts'
-import type { JobStories } from '../../services/observing/job-stories.ts'
-import { type BodyRoom, bodyRequest } from '../body.ts'
+import type { BulkChange } from '../../services/jobs/job-records.ts'
+import { bodyRequest } from '../body.ts'
+import type { ApiParts } from '../parts.ts'
 import { jsonText, type SurfaceEnv } from '../surface.ts'
 
 /** Maximum body of a filter, and of an input that replaces that of a replayed job, in bytes. */
 const BODY_BYTES = { filter: 16_384, replay: 10_485_760 } as const
 
-/** Dependencies of the operations on jobs whose results may be gone. */
-export interface RecordParts {
-  readonly clock: Clock
-  readonly jobs: Jobs
-  readonly jobRecords: JobRecords
-  readonly stories: JobStories
-  readonly room: BodyRoom
-  readonly bodies: BodyParser
-}
-
 type Call = Context<{ Bindings: SurfaceEnv }>
 
 /** `GET /requests`: jobs by state, worker, error and time, page by page. */
-export async function listRecords(parts: RecordParts, call: Call, endpoint: Endpoint): Promise<Response> {
+export async function listRecords(parts: ApiParts, call: Call, endpoint: Endpoint): Promise<Response> {
   const listing = readJobListing(call.req.query())
   if ('failures' in listing) throw invalidRequest(listing.failures)
   const { items, nextCursor } = await parts.jobRecords.list(endpoint.id, listing)
-  const nowMs = parts.clock.now()
+  const nowMs = parts.ports.clock.now()
   const pagination = { nextCursor, hasNextPage: nextCursor !== null }
   return jsonText(JSON.stringify({ requests: items.map(job => jobSummaryView(job, nowMs)), pagination }))
 }
 
 /** `GET /errors`: failed jobs, grouped by the common part of their errors. */
-export async function groupErrors(parts: RecordParts, call: Call, endpoint: Endpoint): Promise<Response> {
+export async function groupErrors(parts: ApiParts, call: Call, endpoint: Endpoint): Promise<Response> {
   const { from, to } = call.req.query()
   const filter = readJobFilter({ from, to })
   if ('failures' in filter) throw invalidRequest(filter.failures)
@@ -53,7 +40,7 @@ export async function groupErrors(parts: RecordParts, call: Call, endpoint: Endp
 
 /** `/requests/{job_id}`: GET reads one job with its stored data, DELETE removes that. */
 export async function oneRecord(
-  parts: RecordParts,
+  parts: ApiParts,
   call: Call,
   endpoint: Endpoint,
   { jobId }: { readonly jobId: JobId },
@@ -63,12 +50,12 @@ export async function oneRecord(
     return jsonText(JSON.stringify({ id: jobId, removed: true }))
   }
   const record = await parts.jobRecords.find(endpoint.id, jobId)
-  return jsonText(jobRecordViewParts(record, parts.clock.now()))
+  return jsonText(jobRecordViewParts(record, parts.ports.clock.now()))
 }
 
 /** `GET /requests/{job_id}/story`: the events of one job. */
 export async function jobStory(
-  { stories }: RecordParts,
+  { stories }: ApiParts,
   _call: Call,
   endpoint: Endpoint,
   { jobId }: { readonly jobId: JobId },
@@ -84,7 +71,7 @@ export async function jobStory(
  * `POST /requests/{job_id}/replay`: a new job like an old one. A body is one of `/run`, and replaces the old input.
  */
 export function replay(
-  parts: RecordParts,
+  parts: ApiParts,
   call: Call,
   endpoint: Endpoint,
   { jobId, key }: { readonly jobId: JobId; readonly key: string | undefined },
@@ -98,7 +85,9 @@ export function replay(
     // A job that never existed is an error even if its input is not needed.
     await parts.jobRecords.find(endpoint.id, jobId)
     const reading =
-      typeof body === 'string' ? readSubmission(body) : await parts.bodies.read(endpoint.owner, 'submission', body)
+      typeof body === 'string'
+        ? readSubmission(body)
+        : await parts.ports.bodies.read(endpoint.owner, 'submission', body)
     if ('failures' in reading) throw invalidRequest(reading.failures)
     const { id, status } = await parts.jobs.submit(endpoint, reading.submission, { kind: 'run', ...origin })
     return jsonText(JSON.stringify({ id, status }))
@@ -106,7 +95,7 @@ export function replay(
 }
 
 /** `POST /requests/cancel` and `/requests/retry`: the jobs that a filter means, or which they are in a dry run. */
-export function changeMany(parts: RecordParts, call: Call, endpoint: Endpoint, change: BulkChange): Promise<Response> {
+export function changeMany(parts: ApiParts, call: Call, endpoint: Endpoint, change: BulkChange): Promise<Response> {
   return parts.room.of(endpoint.owner).body(bodyRequest(call), BODY_BYTES.filter, async body => {
     const reading = readManyJobs(String(body))
     if ('failures' in reading) throw invalidRequest(reading.failures)

@@ -11,23 +11,11 @@ import { JOB_TIMES } from '../../core/jobs/retention.ts'
 import { readMilliseconds, readSubmission } from '../../core/jobs/submission.ts'
 import { readTraceparent } from '../../core/jobs/trace-context.ts'
 import { explanationView } from '../../core/observing/explanation.ts'
-import type { Emit } from '../../events.ts'
-import type { BodyParser } from '../../ports/body-parser.ts'
-import type { Clock } from '../../ports/clock.ts'
-import type { Access } from '../../services/accounts/access.ts'
-import type { LoadBalancer } from '../../services/balancing/load-balancer.ts'
-import type { CachedEndpoints } from '../../services/endpoints/known-endpoints.ts'
-import type { Batches } from '../../services/jobs/batches.ts'
-import type { JobRecords } from '../../services/jobs/job-records.ts'
-import type { Jobs } from '../../services/jobs/jobs.ts'
-import type { Streams } from '../../services/jobs/streams.ts'
-import type { Webhooks } from '../../services/jobs/webhooks.ts'
 import { readEndpointHealth, readWorkerMetrics } from '../../services/observing/endpoint-health.ts'
-import type { Explainer } from '../../services/observing/explainer.ts'
-import type { JobStories } from '../../services/observing/job-stories.ts'
-import { type Addresses, balancedUrl, notForBalanced } from '../addresses.ts'
-import { type AuditParts, audited, changedBy } from '../audited.ts'
-import { type BodyRoom, bodyRequest } from '../body.ts'
+import { balancedUrl, notForBalanced } from '../addresses.ts'
+import { audited, changedBy } from '../audited.ts'
+import { bodyRequest } from '../body.ts'
+import type { ApiParts } from '../parts.ts'
 import {
   admitTo,
   authenticatedCaller,
@@ -46,30 +34,9 @@ import { listEndpointWebhooks, listWebhooks, webhookKey } from './webhooks.ts'
 /** Maximum bodies of run and runsync, in bytes. */
 export const PAYLOAD_BYTES = { run: 10_485_760, runsync: 20_971_520 } as const
 
-/** Dependencies of the job surface. */
-export interface JobSurfaceParts extends AuditParts {
-  readonly balancing: LoadBalancer
-  readonly clock: Clock
-  readonly access: Access
-  readonly addresses: Addresses
-  readonly endpoints: CachedEndpoints
-  readonly jobs: Jobs
-  readonly jobRecords: JobRecords
-  readonly stories: JobStories
-  readonly batches: Batches
-  readonly streams: Streams
-  readonly webhooks: Webhooks
-  readonly explaining: Explainer
-  readonly emit: Emit
-  readonly room: BodyRoom
-  readonly bodies: BodyParser
-  /** Aborts when the server begins to stop. */
-  readonly stopping: AbortSignal
-}
-
 type Call = Context<{ Bindings: SurfaceEnv }>
 /** @param held registers the request as open, as {@link heldFor} does */
-type Operation = (parts: JobSurfaceParts, call: Call, endpoint: Endpoint, held: () => AbortSignal) => Promise<Response>
+type Operation = (parts: ApiParts, call: Call, endpoint: Endpoint, held: () => AbortSignal) => Promise<Response>
 
 /** One operation: its path below `/v2/{endpoint_id}`, methods, required right, and types of endpoints. */
 interface Route {
@@ -222,7 +189,7 @@ export const JOB_ROUTES = ROUTES.map(({ path, methods, changes = false, audited 
 }))
 
 /** The job operations of queue endpoints: `/v2/{endpoint_id}/...`. Errors are `{"error": "<sentence>"}`. */
-export function jobSurface(parts: JobSurfaceParts): Surface {
+export function jobSurface(parts: ApiParts): Surface {
   const app = new Hono<{ Bindings: SurfaceEnv }>().basePath('/v2/:endpoint')
   for (const route of ROUTES) {
     app.on([...route.methods], route.path, call => answer(parts, call, route))
@@ -237,7 +204,7 @@ export function jobSurface(parts: JobSurfaceParts): Surface {
 }
 
 /** Paths of a load-balancing endpoint are not below `/v2`. */
-function noSuchOperation({ addresses }: JobSurfaceParts, call: Call): AppError {
+function noSuchOperation({ addresses }: ApiParts, call: Call): AppError {
   const message = 'there is no such operation'
   const id = call.env.route.segments[2] ?? ''
   if (!isEndpointId(id)) return new AppError('not_found', message)
@@ -245,12 +212,12 @@ function noSuchOperation({ addresses }: JobSurfaceParts, call: Call): AppError {
   return new AppError('not_found', `${message} of a queue; a load-balancing endpoint has its paths below ${where}`)
 }
 
-async function answer(parts: JobSurfaceParts, call: Call, route: Route): Promise<Response> {
+async function answer(parts: ApiParts, call: Call, route: Route): Promise<Response> {
   const caller = await authenticatedCaller(parts.access, call.req.raw, call.env)
   admitTo(call.env, caller.owner)
   const id = call.req.param('endpoint') ?? ''
   if (!isEndpointId(id)) throw notFound('endpoint', id)
-  const endpoint = await parts.endpoints.find(caller.owner, id)
+  const endpoint = await parts.cachedEndpoints.find(caller.owner, id)
   const level =
     route.level === 'management' || call.req.query('ttl') !== undefined ? 'write' : accessLevel(call, route.level)
   const requireRight = (whose: Caller) => {
@@ -278,7 +245,7 @@ function auditedOperation(call: Call, { path, audited = {} }: Route): string | n
 }
 
 function inAuditLog(
-  parts: JobSurfaceParts,
+  parts: ApiParts,
   call: Call,
   operation: string,
   caller: Caller,
@@ -296,7 +263,7 @@ function inAuditLog(
 }
 
 /** Emits an event for a change to a job, a batch, or otherwise the endpoint. */
-function emitChange({ emit }: JobSurfaceParts, call: Call, { path }: Route, caller: Caller): void {
+function emitChange({ ports: { emit } }: ApiParts, call: Call, { path }: Route, caller: Caller): void {
   const object = call.req.param('job') ?? call.req.param('batch') ?? call.req.param('endpoint') ?? null
   emit('change.made', { surface: 'jobs', operation: path.slice(1), object, ...changedBy(caller, call.env) })
 }
@@ -312,7 +279,7 @@ function reads(call: Call): boolean {
 
 /** A batch operation. Writes take an Idempotency-Key and are refused while the server stops. */
 function batch(
-  operation: (parts: JobSurfaceParts, call: Call, endpoint: Endpoint, key: string | undefined) => Promise<Response>,
+  operation: (parts: ApiParts, call: Call, endpoint: Endpoint, key: string | undefined) => Promise<Response>,
 ): Operation {
   return (parts, call, endpoint) => {
     if (!reads(call)) refuseWhenStopping(parts)
@@ -323,7 +290,7 @@ function batch(
 /** An operation on one job, whose result may be gone. */
 function recordOperation(
   operation: (
-    parts: JobSurfaceParts,
+    parts: ApiParts,
     call: Call,
     endpoint: Endpoint,
     asked: { readonly jobId: JobId; readonly key: string | undefined },
@@ -335,10 +302,12 @@ function recordOperation(
   }
 }
 
-function run(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
+function run(parts: ApiParts, call: Call, endpoint: Endpoint): Promise<Response> {
   return parts.room.of(endpoint.owner).body(bodyRequest(call), PAYLOAD_BYTES.run, async body => {
     const reading =
-      typeof body === 'string' ? readSubmission(body) : await parts.bodies.read(endpoint.owner, 'submission', body)
+      typeof body === 'string'
+        ? readSubmission(body)
+        : await parts.ports.bodies.read(endpoint.owner, 'submission', body)
     if ('failures' in reading) throw invalidRequest(reading.failures)
     refuseWhenStopping(parts)
     const origin = { kind: 'run', idempotencyKey: idempotencyKey(call), traceparent: readTrace(call) } as const
@@ -347,16 +316,13 @@ function run(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Re
   })
 }
 
-async function runSync(
-  parts: JobSurfaceParts,
-  call: Call,
-  endpoint: Endpoint,
-  held: () => AbortSignal,
-): Promise<Response> {
+async function runSync(parts: ApiParts, call: Call, endpoint: Endpoint, held: () => AbortSignal): Promise<Response> {
   const wait = readMilliseconds('wait', call.req.query('wait'), JOB_TIMES.waitMs)
   const job = await parts.room.of(endpoint.owner).body(bodyRequest(call), PAYLOAD_BYTES.runsync, async body => {
     const reading =
-      typeof body === 'string' ? readSubmission(body) : await parts.bodies.read(endpoint.owner, 'submission', body)
+      typeof body === 'string'
+        ? readSubmission(body)
+        : await parts.ports.bodies.read(endpoint.owner, 'submission', body)
     const failures = [...(typeof wait === 'string' ? [wait] : []), ...('failures' in reading ? reading.failures : [])]
     if (typeof wait === 'string' || 'failures' in reading) throw invalidRequest(failures)
     refuseWhenStopping(parts)
@@ -368,62 +334,57 @@ async function runSync(
   const signals = [call.req.raw.signal, parts.stopping, ended]
   const latest = await parts.jobs.whenFinal(job, Number(wait ?? JOB_TIMES.waitMs.default), signals)
   ended.throwIfAborted()
-  return jsonText(jobViewParts(latest, parts.clock.now()))
+  return jsonText(jobViewParts(latest, parts.ports.clock.now()))
 }
 
-async function status(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
+async function status(parts: ApiParts, call: Call, endpoint: Endpoint): Promise<Response> {
   const ttl = readMilliseconds('ttl', call.req.query('ttl'), JOB_TIMES.statusTtlMs)
   if (typeof ttl === 'string') throw invalidRequest([ttl])
   const id = jobParameter(call)
   const job = ttl === undefined ? await parts.jobs.find(endpoint.id, id) : await parts.jobs.setTtl(endpoint.id, id, ttl)
-  return jsonText(jobViewParts(job, parts.clock.now()))
+  return jsonText(jobViewParts(job, parts.ports.clock.now()))
 }
 
-async function statusSync(
-  parts: JobSurfaceParts,
-  call: Call,
-  endpoint: Endpoint,
-  held: () => AbortSignal,
-): Promise<Response> {
+async function statusSync(parts: ApiParts, call: Call, endpoint: Endpoint, held: () => AbortSignal): Promise<Response> {
   const job = await parts.jobs.find(endpoint.id, jobParameter(call))
   const ended = held()
   const latest = await parts.jobs.whenFinal(job, readHoldMs(call), [call.req.raw.signal, parts.stopping, ended])
   ended.throwIfAborted()
-  return jsonText(jobViewParts(latest, parts.clock.now()))
+  return jsonText(jobViewParts(latest, parts.ports.clock.now()))
 }
 
-function streamJob(parts: JobSurfaceParts, call: Call, endpoint: Endpoint, held: () => AbortSignal): Promise<Response> {
+function streamJob(parts: ApiParts, call: Call, endpoint: Endpoint, held: () => AbortSignal): Promise<Response> {
   return stream(parts, call, endpoint, { jobId: jobParameter(call), holdMs: readHoldMs(call), ended: held() })
 }
 
-async function retry(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
+async function retry(parts: ApiParts, call: Call, endpoint: Endpoint): Promise<Response> {
   const { id, status: state } = await parts.jobs.retry(endpoint.id, jobParameter(call))
   return jsonText(JSON.stringify({ id, status: state }))
 }
 
-async function purge(parts: JobSurfaceParts, _call: Call, endpoint: Endpoint): Promise<Response> {
+async function purge(parts: ApiParts, _call: Call, endpoint: Endpoint): Promise<Response> {
   return jsonText(JSON.stringify({ removed: await parts.jobs.purge(endpoint.id), status: 'completed' }))
 }
 
-async function cancel(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
+async function cancel(parts: ApiParts, call: Call, endpoint: Endpoint): Promise<Response> {
   const id = jobParameter(call)
   await parts.jobs.cancel(endpoint.id, id)
   return jsonText(JSON.stringify({ id, status: 'CANCELLED' }))
 }
 
-function listJobWebhooks(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
+function listJobWebhooks(parts: ApiParts, call: Call, endpoint: Endpoint): Promise<Response> {
   return listWebhooks(parts, endpoint, jobParameter(call))
 }
 
-async function health(parts: JobSurfaceParts, _call: Call, endpoint: Endpoint): Promise<Response> {
+async function health(parts: ApiParts, _call: Call, endpoint: Endpoint): Promise<Response> {
   return jsonText(JSON.stringify(await readEndpointHealth(parts.balancing, endpoint.id)))
 }
 
-async function metrics(parts: JobSurfaceParts, _call: Call, endpoint: Endpoint): Promise<Response> {
+async function metrics(parts: ApiParts, _call: Call, endpoint: Endpoint): Promise<Response> {
   return jsonText(JSON.stringify(await readWorkerMetrics(parts.balancing, endpoint.id)))
 }
 
-async function explainAll(parts: JobSurfaceParts, _call: Call, endpoint: Endpoint): Promise<Response> {
+async function explainAll(parts: ApiParts, _call: Call, endpoint: Endpoint): Promise<Response> {
   const { explanation, snapshot } = await parts.explaining.endpoint(endpoint.id)
   const { queued, queuedLowPriority, queuedInBatches, inProgress } = snapshot.queue
   const workers = snapshot.workers.map(({ id, state, held }) => ({ id, state, jobs: held }))
@@ -432,7 +393,7 @@ async function explainAll(parts: JobSurfaceParts, _call: Call, endpoint: Endpoin
   return jsonText(JSON.stringify({ endpointId: endpoint.id, name: endpoint.name, ...view, jobs, workers }))
 }
 
-async function explainOne(parts: JobSurfaceParts, call: Call, endpoint: Endpoint): Promise<Response> {
+async function explainOne(parts: ApiParts, call: Call, endpoint: Endpoint): Promise<Response> {
   const { job, explanation } = await parts.explaining.job(endpoint.id, jobParameter(call))
   const { id, status: state } = job
   const view = explanationView(explanation, endpoint.id)
@@ -465,13 +426,13 @@ function readHoldMs(call: Call): number {
   return Math.min(wait ?? STREAM_HOLD_MS, JOB_TIMES.waitMs.max)
 }
 
-function refuseWhenStopping(parts: JobSurfaceParts): void {
+function refuseWhenStopping(parts: ApiParts): void {
   if (!parts.stopping.aborted) return
   throw new AppError('unavailable', 'the server is stopping')
 }
 
-function refuse(parts: JobSurfaceParts, { req, env }: Call, thrown: unknown): Response {
-  reportFailure(parts.emit, 'jobs', { request: req.raw, env }, thrown)
+function refuse(parts: ApiParts, { req, env }: Call, thrown: unknown): Response {
+  reportFailure(parts.ports.emit, 'jobs', { request: req.raw, env }, thrown)
   const error = toAppError(thrown)
   return jsonText(JSON.stringify({ error: error.message }), error.status, refusalHeaders(error))
 }

@@ -4,19 +4,12 @@ import { AppError } from '../../core/errors.ts'
 import type { JobId } from '../../core/ids.ts'
 import { isFinal, type Job } from '../../core/jobs/job.ts'
 import { jobTimes } from '../../core/jobs/job-view.ts'
-import type { Clock } from '../../ports/clock.ts'
-import type { StreamAnswer, Streams } from '../../services/jobs/streams.ts'
+import type { StreamAnswer } from '../../services/jobs/streams.ts'
+import type { ApiParts } from '../parts.ts'
 import { jsonText, type SurfaceEnv } from '../surface.ts'
 
 /** Length of a stream's long poll in ms. Shorter than the 10 s after which the Python client gives up. */
 export const STREAM_HOLD_MS = 8_000
-
-/** Dependencies of streaming. */
-export interface StreamParts {
-  readonly streams: Streams
-  readonly clock: Clock
-  readonly stopping: AbortSignal
-}
 
 /** One stream request. */
 export interface StreamRequest {
@@ -33,12 +26,7 @@ type Call = Context<{ Bindings: SurfaceEnv }>
  * `/stream/{job_id}` in its three shapes: an object with the chunks in `stream`, which every client reads; the bare
  * array of the specification for a request whose Accept is exactly `application/json`; and server-sent events.
  */
-export async function stream(
-  parts: StreamParts,
-  call: Call,
-  endpoint: Endpoint,
-  asked: StreamRequest,
-): Promise<Response> {
+export async function stream(parts: ApiParts, call: Call, endpoint: Endpoint, asked: StreamRequest): Promise<Response> {
   const { jobId, holdMs, ended } = asked
   const accept = call.req.header('accept')?.trim() ?? ''
   if (accept.split(',').some(type => type.trim().startsWith('text/event-stream'))) {
@@ -67,7 +55,7 @@ function readShape(call: Call, accept: string): 'array' | 'envelope' {
 
 /** One event per chunk, `restart` when another attempt starts over, and a last event `status` with the final job. */
 async function eventStream(
-  parts: StreamParts,
+  parts: ApiParts,
   call: Call,
   endpoint: Endpoint,
   { jobId, ended }: StreamRequest,
@@ -91,7 +79,7 @@ async function eventStream(
           controller.close()
           return
         }
-        controller.enqueue(encoder.encode(eventsText(current, attempt, parts.clock.now())))
+        controller.enqueue(encoder.encode(eventsText(current, attempt, parts.ports.clock.now())))
         if (current.chunks.length > 0) attempt = current.attempt
         current.settle(true)
         if (isFinal(current.status)) controller.close()

@@ -5,18 +5,14 @@ import { problemSentence } from '../../core/field-problem.ts'
 import type { JobId } from '../../core/ids.ts'
 import { DELIVERY_STATES, type WebhookDelivery, type WebhookTry } from '../../core/jobs/webhook.ts'
 import { pageProblems } from '../../core/pages.ts'
-import { MAX_DELIVERIES, type Webhooks } from '../../services/jobs/webhooks.ts'
+import { MAX_DELIVERIES } from '../../services/jobs/webhooks.ts'
+import type { ApiParts } from '../parts.ts'
 import { jsonText, type SurfaceEnv } from '../surface.ts'
-
-/** Dependencies of the webhook operations. */
-export interface WebhookParts {
-  readonly webhooks: Webhooks
-}
 
 type Call = Context<{ Bindings: SurfaceEnv }>
 
 /** `/webhook-key`: GET reads the key that signs the endpoint's deliveries, POST creates a new one. */
-export async function webhookKey({ webhooks }: WebhookParts, call: Call, endpoint: Endpoint): Promise<Response> {
+export async function webhookKey({ webhooks }: ApiParts, call: Call, endpoint: Endpoint): Promise<Response> {
   const { id, owner } = endpoint
   const rotate = call.req.method === 'POST'
   const { key, createdAtMs } = await (rotate ? webhooks.rotateKey(id, owner) : webhooks.key(id, owner))
@@ -25,17 +21,13 @@ export async function webhookKey({ webhooks }: WebhookParts, call: Call, endpoin
 }
 
 /** `/webhooks/{job_id}`: delivery state of the job's webhook. */
-export async function listWebhooks({ webhooks }: WebhookParts, endpoint: Endpoint, jobId: JobId): Promise<Response> {
+export async function listWebhooks({ webhooks }: ApiParts, endpoint: Endpoint, jobId: JobId): Promise<Response> {
   const deliveries = await webhooks.list(endpoint.id, jobId)
   return jsonText(JSON.stringify({ id: jobId, deliveries: deliveries.map(deliveryView) }))
 }
 
 /** `/webhooks`: the newest deliveries of the endpoint, all or those in one state. */
-export async function listEndpointWebhooks(
-  { webhooks }: WebhookParts,
-  call: Call,
-  endpoint: Endpoint,
-): Promise<Response> {
+export async function listEndpointWebhooks({ webhooks }: ApiParts, call: Call, endpoint: Endpoint): Promise<Response> {
   const { limit, state, cursor } = call.req.query()
   const page = { limit: limit === undefined ? MAX_DELIVERIES : wholeNumber(limit), cursor }
   const wanted = DELIVERY_STATES.find(known => known === state?.toUpperCase()) ?? null

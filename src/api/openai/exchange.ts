@@ -22,26 +22,12 @@ import {
   PieceReader,
   type StreamItem,
 } from '../../core/openai/openai-stream.ts'
-import type { Emit } from '../../events.ts'
-import type { BodyParser } from '../../ports/body-parser.ts'
-import type { Clock } from '../../ports/clock.ts'
-import type { Jobs } from '../../services/jobs/jobs.ts'
-import type { StreamAnswer, Streams } from '../../services/jobs/streams.ts'
+import type { StreamAnswer } from '../../services/jobs/streams.ts'
+import type { ApiParts } from '../parts.ts'
 import { refusalHeaders, reportFailure, type SurfaceCall, textResponse } from '../surface.ts'
 
 /** Length of one long poll for chunks, in ms. */
 const POLL_MS = 25_000
-
-/** Dependencies of an exchange. */
-export interface OpenaiExchangeParts {
-  readonly clock: Clock
-  readonly jobs: Jobs
-  readonly streams: Streams
-  readonly emit: Emit
-  readonly bodies: BodyParser
-  /** Aborts when the server begins to stop. */
-  readonly stopping: AbortSignal
-}
 
 /** The next part of the response: at least one piece, or the end as a final job. */
 interface Part {
@@ -60,7 +46,7 @@ export function respond(answer: OpenAiAnswer, headers: Readonly<Record<string, s
 /** One request and its job. The job is cancelled when the client goes away, because no other client waits for it. */
 export class OpenaiExchange {
   readonly headers: Readonly<Record<string, string>>
-  readonly #parts: OpenaiExchangeParts
+  readonly #parts: ApiParts
   readonly #call: SurfaceCall
   readonly #gone = new AbortController()
   readonly #ended: AbortSignal
@@ -74,7 +60,7 @@ export class OpenaiExchange {
   #workerId: WorkerId | null = null
 
   /** @param ended aborts when the caller may no longer read the response; its reason is the error */
-  constructor(parts: OpenaiExchangeParts, job: Job, call: SurfaceCall, ended: AbortSignal) {
+  constructor(parts: ApiParts, job: Job, call: SurfaceCall, ended: AbortSignal) {
     this.#parts = parts
     this.#job = job
     this.#call = call
@@ -115,7 +101,8 @@ export class OpenaiExchange {
 
   /** Cancels the job if it is not final. */
   async cancelJob(): Promise<void> {
-    const { jobs, emit } = this.#parts
+    const { emit } = this.#parts.ports
+    const { jobs } = this.#parts
     // The job may have become final or expired in the meantime.
     await jobs
       .cancel(this.#job.endpointId, this.#job.id)
@@ -170,7 +157,7 @@ export class OpenaiExchange {
     const isLong = error !== null && error.length >= LARGE_BODY_BYTES
     const short = { ...end, input: '', output: null, error: null }
     return this.#writer.failed(
-      isLong ? await this.#parts.bodies.read(end.owner, 'streamFailure', error, short) : failureObject(end),
+      isLong ? await this.#parts.ports.bodies.read(end.owner, 'streamFailure', error, short) : failureObject(end),
     )
   }
 
@@ -179,7 +166,7 @@ export class OpenaiExchange {
     try {
       return (await this.#next()) ?? this.#over()
     } catch (error) {
-      reportFailure(this.#parts.emit, 'openai', this.#call, error)
+      reportFailure(this.#parts.ports.emit, 'openai', this.#call, error)
       await this.cancelJob()
       return toAppError(error)
     } finally {
@@ -227,7 +214,7 @@ export class OpenaiExchange {
 
   /** The new items. Long texts are parsed in a thread. */
   async #readItems({ chunks, job }: StreamAnswer): Promise<readonly StreamItem[]> {
-    const { bodies } = this.#parts
+    const { bodies } = this.#parts.ports
     const isLong = chunks.reduce((sum, chunk) => sum + chunk.length, 0) >= LARGE_BODY_BYTES
     const items = isLong ? await bodies.read(job.owner, 'streamItems', '', chunks) : itemsFromChunks(chunks)
     const { status, output } = job
@@ -238,12 +225,14 @@ export class OpenaiExchange {
 
   async #readError(json: string): Promise<OpenAiAnswer | null> {
     return json.length >= LARGE_BODY_BYTES
-      ? this.#parts.bodies.read(this.#job.owner, 'openAiError', json)
+      ? this.#parts.ports.bodies.read(this.#job.owner, 'openAiError', json)
       : readErrorObject(json)
   }
 
   async #isJson(text: string): Promise<boolean> {
-    return text.length >= LARGE_BODY_BYTES ? this.#parts.bodies.read(this.#job.owner, 'isJson', text) : isJson(text)
+    return text.length >= LARGE_BODY_BYTES
+      ? this.#parts.ports.bodies.read(this.#job.owner, 'isJson', text)
+      : isJson(text)
   }
 
   #isRestarted({ job, chunks, attempt }: StreamAnswer): boolean {
@@ -260,7 +249,8 @@ export class OpenaiExchange {
 
   /** One long poll for chunks. A job that no longer exists is reported with its last state. */
   async #poll(): Promise<StreamAnswer> {
-    const { streams, jobs, clock } = this.#parts
+    const { clock } = this.#parts.ports
+    const { streams, jobs } = this.#parts
     const { endpointId, id, expiresAtMs } = this.#job
     const forMs = Math.min(POLL_MS, Math.max(0, expiresAtMs + 1 - clock.now()))
     try {
@@ -293,7 +283,7 @@ export class OpenaiExchange {
 
   /** The response of a final job. Long texts are parsed in a thread. */
   async #buildAnswer(job: Job, output: string | null): Promise<OpenAiAnswer> {
-    const { bodies } = this.#parts
+    const { bodies } = this.#parts.ports
     const short = { ...job, input: '', output: null }
     if (job.status !== 'COMPLETED' && (job.error?.length ?? 0) >= LARGE_BODY_BYTES)
       return bodies.read(job.owner, 'openAiFailure', job.error!, { ...short, error: null })

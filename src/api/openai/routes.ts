@@ -4,11 +4,8 @@ import { isEndpointId } from '../../core/ids.ts'
 import { JOB_TIMES } from '../../core/jobs/retention.ts'
 import { readTraceparent } from '../../core/jobs/trace-context.ts'
 import { openAiRefusal, readOpenAiCall } from '../../core/openai/openai.ts'
-import type { BodyParser } from '../../ports/body-parser.ts'
-import type { Access } from '../../services/accounts/access.ts'
-import type { CachedEndpoints } from '../../services/endpoints/known-endpoints.ts'
-import { type Addresses, notForBalanced } from '../addresses.ts'
-import type { BodyRoom } from '../body.ts'
+import { notForBalanced } from '../addresses.ts'
+import type { ApiParts } from '../parts.ts'
 import {
   admitTo,
   authenticatedCaller,
@@ -19,25 +16,16 @@ import {
   type SurfaceCall,
   type SurfaceEnv,
 } from '../surface.ts'
-import { OpenaiExchange, type OpenaiExchangeParts, respond } from './exchange.ts'
+import { OpenaiExchange, respond } from './exchange.ts'
 
 /** Maximum body of a request, in bytes. */
 const PAYLOAD_BYTES = 20_971_520
-
-/** Dependencies of the OpenAI route. */
-export interface OpenAiSurfaceParts extends OpenaiExchangeParts {
-  readonly access: Access
-  readonly addresses: Addresses
-  readonly endpoints: CachedEndpoints
-  readonly room: BodyRoom
-  readonly bodies: BodyParser
-}
 
 /**
  * `/v2/{endpoint_id}/openai/...` with any method: each request is a job in the endpoint's queue, answered as OpenAI's
  * API would. Errors are `{"error": {"message", "type", "param", "code"}}`.
  */
-export function openAiSurface(parts: OpenAiSurfaceParts): Surface {
+export function openAiSurface(parts: ApiParts): Surface {
   return async (request, env) => {
     try {
       return await answer(parts, request, env)
@@ -47,13 +35,13 @@ export function openAiSurface(parts: OpenAiSurfaceParts): Surface {
   }
 }
 
-async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceEnv): Promise<Response> {
+async function answer(parts: ApiParts, request: Request, env: SurfaceEnv): Promise<Response> {
   const caller = await authenticatedCaller(parts.access, request, env)
   admitTo(env, caller.owner)
   const { url, segments } = env.route
   const id = segments[2] ?? ''
   if (!isEndpointId(id)) throw notFound('endpoint', id)
-  const endpoint = await parts.endpoints.find(caller.owner, id)
+  const endpoint = await parts.cachedEndpoints.find(caller.owner, id)
   const requireRight = (whose: Caller) => parts.access.requireJobs(whose, 'write', id)
   requireRight(caller)
   if (endpoint.type === 'LOAD_BALANCER') throw notForBalanced(parts.addresses, id, '/v1')
@@ -68,7 +56,7 @@ async function answer(parts: OpenAiSurfaceParts, request: Request, env: SurfaceE
     const call =
       typeof body === 'string'
         ? readOpenAiCall(route, body)
-        : await parts.bodies.read(endpoint.owner, 'openAiCall', body, route)
+        : await parts.ports.bodies.read(endpoint.owner, 'openAiCall', body, route)
     if (parts.stopping.aborted) throw new AppError('unavailable', 'the server is stopping')
     // A client that reads a long stream slowly gets more time to receive its end.
     const kept = call.stream ? { askedWaitMs: JOB_TIMES.waitMs.max } : {}
@@ -111,12 +99,12 @@ function otherMedia(type: string): AppError {
 }
 
 function refuse(
-  parts: OpenAiSurfaceParts,
+  parts: ApiParts,
   call: SurfaceCall,
   thrown: unknown,
   headers: Readonly<Record<string, string>> = {},
 ): Response {
-  reportFailure(parts.emit, 'openai', call, thrown)
+  reportFailure(parts.ports.emit, 'openai', call, thrown)
   const error = toAppError(thrown)
   return respond(openAiRefusal(error), { ...headers, ...refusalHeaders(error) })
 }

@@ -4,28 +4,20 @@ import type { EndpointId } from '../../core/ids.ts'
 import { batchView } from '../../core/jobs/batch-view.ts'
 import { readJobListing } from '../../core/jobs/job-list.ts'
 import { jobSummaryView } from '../../core/jobs/job-view.ts'
-import type { Clock } from '../../ports/clock.ts'
-import type { Access } from '../../services/accounts/access.ts'
 import type { CachedEndpoints } from '../../services/endpoints/known-endpoints.ts'
-import type { AccountJobs, EndpointSelection } from '../../services/jobs/account-jobs.ts'
+import type { EndpointSelection } from '../../services/jobs/account-jobs.ts'
 import { mapConcurrently } from '../../services/map-concurrently.ts'
+import type { ApiParts } from '../parts.ts'
 import { jsonText } from '../surface.ts'
 import { addRoute, type OpsApp } from './route-access.ts'
-
-/** Dependencies of the routes of all jobs of an account. */
-export interface AccountJobParts {
-  readonly access: Access
-  readonly accountJobs: AccountJobs
-  readonly endpoints: CachedEndpoints
-  readonly clock: Clock
-}
 
 /** Maximum number of endpoints that are looked up at the same time. */
 const CONCURRENCY = 16
 
 /** `/ops/jobs` and `/ops/batches`: those of all endpoints whose jobs the caller may read. */
-export function addAccountJobRoutes(app: OpsApp, parts: AccountJobParts): void {
-  const { access, accountJobs, clock } = parts
+export function addAccountJobRoutes(app: OpsApp, parts: ApiParts): void {
+  const { clock } = parts.ports
+  const { access, accountJobs } = parts
   addRoute(app, access, 'GET /ops/jobs', async ({ req }, caller) => {
     const listing = readJobListing(req.query())
     if ('failures' in listing) throw invalidRequest(listing.failures)
@@ -48,10 +40,10 @@ export function addAccountJobRoutes(app: OpsApp, parts: AccountJobParts): void {
  * The endpoints whose jobs the caller may read; null for all of its account. An endpoint that its key names may have
  * been deleted.
  */
-async function readable({ access, endpoints }: AccountJobParts, caller: Caller): Promise<EndpointSelection> {
+async function readable({ access, cachedEndpoints }: ApiParts, caller: Caller): Promise<EndpointSelection> {
   const named = access.requireSomeJobs(caller)
   if (named === null) return null
-  const readableIds = await mapConcurrently(named, CONCURRENCY, id => ownOrNull(endpoints, caller, id))
+  const readableIds = await mapConcurrently(named, CONCURRENCY, id => ownOrNull(cachedEndpoints, caller, id))
   return readableIds.filter(id => id !== null)
 }
 

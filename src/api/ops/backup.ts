@@ -3,27 +3,19 @@ import { AppError } from '../../core/errors.ts'
 import { readJson } from '../../core/json/json-text.ts'
 import { passphraseProblem } from '../../core/secrets/passphrase.ts'
 import type { Backups, BackupWish } from '../../ports/backups.ts'
-import type { Clock } from '../../ports/clock.ts'
-import type { Access } from '../../services/accounts/access.ts'
-import { type AuditParts, audited } from '../audited.ts'
-import { type BodyRoom, bodyRequest } from '../body.ts'
+import { audited } from '../audited.ts'
+import { bodyRequest } from '../body.ts'
+import type { ApiParts } from '../parts.ts'
 import { heldFor } from '../surface.ts'
 import { backupStream } from './backup-stream.ts'
 import { addRoute, OPS_ROUTES, type OpsApp } from './route-access.ts'
 
-/** Dependencies of the route of backups. */
-export interface BackupRouteParts extends AuditParts {
-  readonly access: Access
-  readonly backups: Backups
-  readonly clock: Clock
-  readonly room: BodyRoom
-}
-
 const BODY_BYTES = 8_192
 
 /** `POST /ops/backup`: a backup of the server as it is now, as the body of the response. */
-export function addBackupRoute(app: OpsApp, parts: BackupRouteParts): void {
-  const { access, backups, clock, room } = parts
+export function addBackupRoute(app: OpsApp, parts: ApiParts, backups: Backups): void {
+  const { clock } = parts.ports
+  const { access, room } = parts
   const { operation } = OPS_ROUTES['POST /ops/backup']
   addRoute(app, access, 'POST /ops/backup', async (call, caller) => {
     const wish = await room.of(caller.owner).body(bodyRequest(call), BODY_BYTES, async body => readWish(body))

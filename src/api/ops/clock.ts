@@ -1,21 +1,15 @@
-import type { Access } from '../../services/accounts/access.ts'
 import type { TimeKeeper, TimeView } from '../../services/observing/server-time.ts'
-import { type AuditParts, audited } from '../audited.ts'
+import { audited } from '../audited.ts'
+import type { ApiParts } from '../parts.ts'
 import { jsonText } from '../surface.ts'
 import { addRoute, OPS_ROUTES, type OpsApp } from './route-access.ts'
-
-/** Parts that the routes of the clock need. */
-export interface ClockRouteParts extends AuditParts {
-  readonly access: Access
-  readonly timeKeeper: TimeKeeper
-}
 
 /**
  * `GET /ops/clock`: the server's time and the machine's clock. `POST /ops/clock/accept`: the server takes the
  * time of the machine's clock.
  */
-export function addClockRoutes(app: OpsApp, parts: ClockRouteParts): void {
-  const { access, timeKeeper } = parts
+export function addClockRoutes(app: OpsApp, parts: ApiParts, timeKeeper: TimeKeeper): void {
+  const { access } = parts
   addRoute(app, access, 'GET /ops/clock', async () => answer(await timeKeeper.view()))
   addRoute(app, access, 'POST /ops/clock/accept', async (call, caller) => {
     const { operation } = OPS_ROUTES['POST /ops/clock/accept']

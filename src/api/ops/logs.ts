@@ -3,16 +3,11 @@ import { invalidRequest } from '../../core/errors.ts'
 import { parseInstant } from '../../core/instants.ts'
 import { type LastEvent, readEventId } from '../../core/observing/log-cursor.ts'
 import type { LogSource } from '../../services/observing/log-feed.ts'
-import { type LogFinder, type LogQuery, MAX_TAIL } from '../../services/observing/log-finder.ts'
+import { type LogQuery, MAX_TAIL } from '../../services/observing/log-finder.ts'
 import type { LogEvent } from '../../services/observing/log-stream.ts'
 import { asEvents, asLines, streamedAnswer } from '../event-stream.ts'
+import type { ApiParts } from '../parts.ts'
 import type { SurfaceCall } from '../surface.ts'
-
-/** Dependencies of the logs route. */
-export interface LogParts {
-  readonly logs: LogFinder
-  readonly stopping: AbortSignal
-}
 
 const DEFAULT_TAIL = 200
 const MAX_TEXT = 1_000
@@ -29,7 +24,7 @@ const LINES = asLines(logData)
  * @param held registers the request as open; its signal aborts when the caller may no longer read logs
  */
 export async function logs(
-  { logs, stopping }: LogParts,
+  { logs, stopping }: ApiParts,
   caller: Caller,
   call: SurfaceCall,
   id: string,

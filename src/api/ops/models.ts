@@ -1,19 +1,12 @@
 import type { CachedModel, ModelDownload } from '../../ports/model-cache.ts'
-import type { Access } from '../../services/accounts/access.ts'
-import type { ModelOperations } from '../../services/models/model-operations.ts'
-import { type AuditParts, audited } from '../audited.ts'
+import { audited } from '../audited.ts'
+import type { ApiParts } from '../parts.ts'
 import { jsonText } from '../surface.ts'
 import { addRoute, type OpsApp } from './route-access.ts'
 
-/** Dependencies of the routes of models. */
-export interface ModelRouteParts extends AuditParts {
-  readonly access: Access
-  readonly models: ModelOperations
-}
-
 /** `/ops/models`: the models on the machine, for the operator. */
-export function addModelRoutes(app: OpsApp, parts: ModelRouteParts): void {
-  const { access, models } = parts
+export function addModelRoutes(app: OpsApp, parts: ApiParts): void {
+  const { access, modelOperations: models } = parts
   addRoute(app, access, 'GET /ops/models', async (_, caller) => {
     const { models: cached, downloads, usedBytes, limitBytes } = await models.content(caller)
     const shown = { models: cached.map(modelView), downloads: downloads.map(downloadView), usedBytes, limitBytes }

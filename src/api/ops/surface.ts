@@ -3,23 +3,11 @@ import type { Caller } from '../../core/accounts/permission.ts'
 import { AppError, toAppError } from '../../core/errors.ts'
 import type { EndpointId } from '../../core/ids.ts'
 import { type ExplanationView, explanationView } from '../../core/observing/explanation.ts'
-import type { ServerStatus } from '../../core/observing/server-status.ts'
 import type { PageRequest } from '../../core/pages.ts'
-import type { Emit } from '../../events.ts'
-import type { Backups } from '../../ports/backups.ts'
-import type { Clock } from '../../ports/clock.ts'
-import type { Access } from '../../services/accounts/access.ts'
-import type { Endpoints } from '../../services/endpoints/endpoints.ts'
-import type { ModelOperations } from '../../services/models/model-operations.ts'
-import type { Explainer } from '../../services/observing/explainer.ts'
-import type { LogFinder } from '../../services/observing/log-finder.ts'
-import type { MetricsReader } from '../../services/observing/metrics-reader.ts'
-import type { TimeKeeper } from '../../services/observing/server-time.ts'
-import type { WorkerReader } from '../../services/observing/worker-reader.ts'
-import { type AuditParts, audited } from '../audited.ts'
-import type { BodyRoom } from '../body.ts'
+import { audited } from '../audited.ts'
+import type { ApiParts } from '../parts.ts'
 import { heldFor, jsonText, refusalHeaders, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
-import { type AccountJobParts, addAccountJobRoutes } from './account-jobs.ts'
+import { addAccountJobRoutes } from './account-jobs.ts'
 import { addBackupRoute } from './backup.ts'
 import { addClockRoutes } from './clock.ts'
 import { logs } from './logs.ts'
@@ -27,37 +15,11 @@ import { addModelRoutes } from './models.ts'
 import { addRoute, requireKeyFor } from './route-access.ts'
 import { watchView } from './watch.ts'
 
-/** Dependencies of the operator surface. */
-export interface OpsParts extends AuditParts, AccountJobParts {
-  readonly access: Access
-  readonly explaining: Explainer
-  readonly workers: WorkerReader
-  readonly logs: LogFinder
-  readonly restarting: Pick<Endpoints, 'restart'>
-  readonly clock: Clock
-  readonly scraping: MetricsReader
-  readonly metricsPublic: boolean
-  readonly models: ModelOperations
-  /** State of this server and of the active one; undefined if it is not reported. */
-  readonly status: (() => Promise<ServerStatus>) | undefined
-  /** The maker of backups; undefined if no backups are made. */
-  readonly backups: Backups | undefined
-  /** Null if the server's time is that of the machine's clock. */
-  readonly timeKeeper: TimeKeeper | null
-  readonly room: BodyRoom
-  readonly emit: Emit
-  /** Null when the server acts and its database works, else the problem, which everybody may read. */
-  readonly notReady: () => Promise<string | null>
-  /** Note for people about the store of a server that is ready; null without a note. */
-  readonly storeNote: () => string | null
-  readonly stopping: AbortSignal
-}
-
 /**
  * Server health, metrics and the routes of the command line: `/healthz`, `/readyz`, and those of route-access.ts,
  * which has the key that each of them needs.
  */
-export function opsSurface(parts: OpsParts): Surface {
+export function opsSurface(parts: ApiParts): Surface {
   const app = new Hono<{ Bindings: SurfaceEnv }>()
   const { access } = parts
   app.get('/healthz', () => jsonText('{"status":"ok"}'))
@@ -102,12 +64,12 @@ export function opsSurface(parts: OpsParts): Surface {
     const id = call.req.param('id') as EndpointId
     const object = { kind: 'endpoint', id }
     const asked = { surface: 'ops', operation: 'restartEndpoint', caller, env: call.env, object } as const
-    const { version } = await audited(parts, asked, () => parts.restarting.restart(caller.owner, id))
+    const { version } = await audited(parts, asked, () => parts.endpoints.restart(caller.owner, id))
     return jsonText(JSON.stringify({ id, version }))
   })
   addRoute(app, access, 'GET /ops/top', async (call, caller) => {
     const only = call.req.query('endpoint') ?? null
-    return jsonText(JSON.stringify(await watchView(parts.workers, caller, only, parts.clock.now())))
+    return jsonText(JSON.stringify(await watchView(parts.workers, caller, only, parts.ports.clock.now())))
   })
   addRoute(app, access, 'GET /ops/logs/:id', async (call, caller) => {
     const held = () => heldFor(access, call.env, caller, whose => requireKeyFor(access, 'GET /ops/logs/:id', whose))
@@ -116,14 +78,14 @@ export function opsSurface(parts: OpsParts): Surface {
   addAccountJobRoutes(app, parts)
   addModelRoutes(app, parts)
   const { timeKeeper } = parts
-  if (timeKeeper !== null) addClockRoutes(app, { ...parts, timeKeeper })
+  if (timeKeeper !== null) addClockRoutes(app, parts, timeKeeper)
   const { backups } = parts
-  if (backups !== undefined) addBackupRoute(app, { ...parts, backups })
+  if (backups !== undefined) addBackupRoute(app, parts, backups)
   app.notFound(call => {
     throw new AppError('not_found', `there is nothing at ${call.req.path}`)
   })
   app.onError((thrown, call) => {
-    reportFailure(parts.emit, 'ops', { request: call.req.raw, env: call.env }, thrown)
+    reportFailure(parts.ports.emit, 'ops', { request: call.req.raw, env: call.env }, thrown)
     const error = toAppError(thrown)
     return jsonText(JSON.stringify({ error: error.message }), error.status, refusalHeaders(error))
   })
@@ -137,7 +99,7 @@ function pageRequest(request: HonoRequest): PageRequest {
 }
 
 async function explain(
-  parts: OpsParts,
+  parts: ApiParts,
   caller: Caller,
   id: string,
 ): Promise<ExplanationView & { kind: string; id: string; name: string }> {

@@ -5,13 +5,10 @@ import { TEMPLATE_DEFAULTS, type Template } from '../../core/endpoints/template.
 import { type AppError, invalidRequest } from '../../core/errors.ts'
 import type { EndpointId, RegistryId, TemplateId, VolumeId } from '../../core/ids.ts'
 import type { Registry } from '../../core/secrets/registry.ts'
-import type { BillCalculator } from '../../services/billing/bill-calculator.ts'
-import type { Endpoints } from '../../services/endpoints/endpoints.ts'
-import type { Templates } from '../../services/endpoints/templates.ts'
 import type { Volumes } from '../../services/endpoints/volumes.ts'
 import { mapConcurrently } from '../../services/map-concurrently.ts'
-import type { Registries } from '../../services/secrets/registries.ts'
 import { v1Sentence } from '../field-names.ts'
+import type { ApiParts } from '../parts.ts'
 import { type Contract, type Members, type RestRoute, type RouteCall, route, type Shape } from '../rest/route.ts'
 import { billingTime, timeRule, timeText } from '../rest/routes/billing.ts'
 import { endpointId } from '../rest/routes/serverless.ts'
@@ -22,16 +19,7 @@ import { refusalHeaders } from '../surface.ts'
 import { changedConfig, endpointView, newConfig } from './endpoints.ts'
 import { EndpointFields, Flag, RegistryFields, TemplateFields, VolumeChanges, VolumeFields } from './schemas.ts'
 import { templateChanges, templateView } from './templates.ts'
-import { type V1LogParts, workerLogRoutes } from './worker-logs.ts'
-
-/** Dependencies of the routes of version 1. */
-export interface V1Parts extends V1LogParts {
-  readonly billing: BillCalculator
-  readonly endpoints: Endpoints
-  readonly templates: Templates
-  readonly registries: Registries
-  readonly volumes: Volumes
-}
+import { workerLogRoutes } from './worker-logs.ts'
 
 const Views = { includeTemplate: Flag, includeWorkers: Flag }
 type Query = Partial<Members<typeof Views>>
@@ -40,7 +28,7 @@ const CONCURRENCY = 16
 const TEMPLATE_DISK_GB = 50
 
 /** REST version 1, which installed tools still call: bare lists, flat members, errors with a message. */
-export function v1Routes(parts: V1Parts): RestRoute[] {
+export function v1Routes(parts: ApiParts): RestRoute[] {
   return [
     ...endpointRoutes(parts),
     ...templateRoutes(parts),
@@ -83,7 +71,7 @@ function body<B extends Shape>(shape: B) {
   return { body: { name: '', shape, unknown: 'ignored' as const } }
 }
 
-function endpointRoutes(parts: V1Parts): RestRoute[] {
+function endpointRoutes(parts: ApiParts): RestRoute[] {
   const { endpoints } = parts
   const view = async (endpoint: Endpoint, { includeWorkers }: Query, template?: Template) =>
     endpointView(endpoint, {
@@ -136,7 +124,7 @@ function endpointRoutes(parts: V1Parts): RestRoute[] {
   ]
 }
 
-function templateRoutes({ templates }: V1Parts): RestRoute[] {
+function templateRoutes({ templates }: ApiParts): RestRoute[] {
   type Change = RouteCall<typeof IdParam, Record<never, never>, Record<never, never>, typeof TemplateFields>
   const update = async ({ caller, params, body: fields, report }: Change) => {
     const changes = ({ args }: Template) => templateChanges(fields, args)
@@ -178,7 +166,7 @@ function templateRoutes({ templates }: V1Parts): RestRoute[] {
   ]
 }
 
-function registryRoutes({ registries }: V1Parts): RestRoute[] {
+function registryRoutes({ registries }: ApiParts): RestRoute[] {
   const path = '/containerregistryauth'
   // The user name is not secret: it is useless without the password, and tools compare it with the one that they
   // sent.
@@ -197,7 +185,7 @@ function registryRoutes({ registries }: V1Parts): RestRoute[] {
   ]
 }
 
-function volumeRoutes({ volumes }: V1Parts): RestRoute[] {
+function volumeRoutes({ volumes }: ApiParts): RestRoute[] {
   const path = '/networkvolumes'
   const view = ({ id, name, sizeGb, dataCenter }: Awaited<ReturnType<Volumes['find']>>) => ({
     id,
@@ -230,7 +218,7 @@ function volumeRoutes({ volumes }: V1Parts): RestRoute[] {
 }
 
 /** Bills of endpoints: a record for each time bucket and endpoint. Pods do not exist, and volumes cost nothing. */
-function billingRoutes({ billing }: V1Parts): RestRoute[] {
+function billingRoutes({ billing }: ApiParts): RestRoute[] {
   const query = { ...BillingTimeQuery, endpointId: z.string().max(191).optional() }
   return [
     route(

@@ -1,18 +1,11 @@
 import { z } from '@hono/zod-openapi'
 import { parseInstant } from '../../core/instants.ts'
-import type { LogFinder } from '../../services/observing/log-finder.ts'
 import type { LogEvent, LogStream } from '../../services/observing/log-stream.ts'
 import { asEvents, EVENT_STREAM_HEADERS, streamedAnswer } from '../event-stream.ts'
+import type { ApiParts } from '../parts.ts'
 import { type RestRoute, route } from '../rest/route.ts'
 import { EVENT_STREAM } from '../rest/schemas/common.ts'
 import { LogQuery } from '../rest/schemas/logs.ts'
-
-/** Dependencies of the logs of workers. */
-export interface V1LogParts {
-  readonly logs: LogFinder
-  /** Aborts when the server begins to stop. */
-  readonly stopping: AbortSignal
-}
 
 /** Maximum characters of the lines of one response, the newest. */
 const MAX_CHARACTERS = 1_048_576
@@ -34,7 +27,7 @@ const EVENTS = asEvents(
 /**
  * The logs of a worker at the path of Flash and `rp logs`: at RunPod it is on a host of its own (`RUNPOD_HAPI_URL`).
  */
-export function workerLogRoutes({ logs, stopping }: V1LogParts): RestRoute[] {
+export function workerLogRoutes({ logs, stopping }: ApiParts): RestRoute[] {
   return [
     route(
       {

@@ -1,45 +1,28 @@
 import { JOB_OPERATIONS } from '../jobs/operations.ts'
+import type { ApiParts } from '../parts.ts'
 import { EXAMPLES } from './examples.ts'
 import type { RestRoute } from './route.ts'
-import { type AccountParts, accountRoutes } from './routes/account.ts'
-import { type AuditRouteParts, auditRoutes } from './routes/audit.ts'
+import { accountRoutes } from './routes/account.ts'
+import { auditRoutes } from './routes/audit.ts'
 import { billingRoutes } from './routes/billing.ts'
 import { catalogRoutes } from './routes/catalog.ts'
 import { documentationRoutes } from './routes/documentation.ts'
-import { type EndpointKeyParts, endpointKeyRoutes } from './routes/endpoint-keys.ts'
+import { endpointKeyRoutes } from './routes/endpoint-keys.ts'
 import { endpointLogRoutes } from './routes/endpoint-logs.ts'
-import { type EventParts, eventRoutes } from './routes/events.ts'
-import { type MachineRouteParts, machineRoutes } from './routes/machine.ts'
-import { type MetricParts, metricRoutes } from './routes/metrics.ts'
-import { type OverviewParts, overviewRoutes } from './routes/overview.ts'
+import { eventRoutes } from './routes/events.ts'
+import { machineRoutes } from './routes/machine.ts'
+import { metricRoutes } from './routes/metrics.ts'
+import { overviewRoutes } from './routes/overview.ts'
 import { secretRoutes } from './routes/secrets.ts'
-import { type ServerlessParts, serverlessRoutes } from './routes/serverless.ts'
+import { serverlessRoutes } from './routes/serverless.ts'
 import { registryRoutes, volumeRoutes } from './routes/storage.ts'
 import { templateRoutes } from './routes/templates.ts'
-import { type WhatIfParts, whatIfRoutes } from './routes/what-if.ts'
-import { type WorkerLogParts, workerLogRoutes } from './routes/worker-logs.ts'
-import { type WorkerParts, workerRoutes } from './routes/workers.ts'
-
-/** Dependencies of the routes of REST version 2. */
-export type RouteParts = ServerlessParts &
-  EndpointKeyParts &
-  WorkerLogParts &
-  WorkerParts &
-  MetricParts &
-  WhatIfParts &
-  EventParts &
-  OverviewParts &
-  MachineRouteParts &
-  AuditRouteParts &
-  AccountParts &
-  Parameters<typeof billingRoutes>[0] &
-  Parameters<typeof catalogRoutes>[0] &
-  Parameters<typeof secretRoutes>[0] &
-  Parameters<typeof registryRoutes>[0] &
-  Parameters<typeof volumeRoutes>[0]
+import { whatIfRoutes } from './routes/what-if.ts'
+import { workerLogRoutes } from './routes/worker-logs.ts'
+import { workerRoutes } from './routes/workers.ts'
 
 /** Every route of the management API. */
-export function restRoutes(parts: RouteParts): RestRoute[] {
+export function restRoutes(parts: ApiParts): RestRoute[] {
   const routes = [
     ...overviewRoutes(parts),
     ...serverlessRoutes(parts),

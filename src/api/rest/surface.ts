@@ -8,13 +8,10 @@ import { findObjectKind } from '../../core/audit/object-kind.ts'
 import type { DocumentReading } from '../../core/bodies/document-size.ts'
 import { AppError, renderFields, toAppError } from '../../core/errors.ts'
 import type { FieldProblem } from '../../core/field-problem.ts'
-import type { Emit } from '../../events.ts'
-import type { BodyParser } from '../../ports/body-parser.ts'
-import type { Access } from '../../services/accounts/access.ts'
-import { type AuditParts, audited, changedBy, type ReportSave } from '../audited.ts'
-import type { BodyRoom } from '../body.ts'
+import { audited, changedBy, type ReportSave } from '../audited.ts'
 import { isCachedTag } from '../entity-tag.ts'
 import { restSentence } from '../field-names.ts'
+import type { ApiParts } from '../parts.ts'
 import {
   admitTo,
   authenticatedCaller,
@@ -30,19 +27,11 @@ import type { RestRoute } from './route.ts'
 import { accountId } from './routes/account.ts'
 import { validate } from './validate.ts'
 
-/** Dependencies of the REST surface itself. Routes have their own. */
-export interface RestParts extends AuditParts {
-  readonly access: Access
-  readonly emit: Emit
-  readonly room: BodyRoom
-  readonly bodies: BodyParser
-}
-
 const MAX_BODY_BYTES = 1024 * 1024
 /** Size from which a response is compressed for clients that ask for it. */
 const COMPRESSED_BYTES = 1024
 
-type Env = { Bindings: { parts: RestParts; env: SurfaceEnv; rate: { decision: RateDecision | null } } }
+type Env = { Bindings: { parts: ApiParts; env: SurfaceEnv; rate: { decision: RateDecision | null } } }
 
 /** Names and error format of a version of the API. */
 export interface ErrorFormat {
@@ -61,7 +50,7 @@ const PROBLEM_DOCUMENTS: ErrorFormat = {
 
 /** A management API from a table of routes. @param format format of errors; default: problem documents */
 export function restSurface(
-  parts: RestParts,
+  parts: ApiParts,
   routes: readonly RestRoute[],
   format: ErrorFormat = PROBLEM_DOCUMENTS,
 ): Surface {
@@ -92,7 +81,7 @@ export function restSurface(
       const account = caller?.owner ?? null
       const room = parts.room.of(account)
       return room.body({ request, env: context.env.env }, contract.maxBytes ?? MAX_BODY_BYTES, async body =>
-        run(typeof body === 'string' ? body : await parts.bodies.read(account, 'document', body)),
+        run(typeof body === 'string' ? body : await parts.ports.bodies.read(account, 'document', body)),
       )
     })
   }
@@ -119,7 +108,7 @@ function withReason(message: string, path: string): string {
 }
 
 async function answered(
-  parts: RestParts,
+  parts: ApiParts,
   app: Hono<Env>,
   request: Request,
   env: SurfaceEnv,
@@ -131,7 +120,7 @@ async function answered(
     for (const [name, value] of Object.entries(rateHeaders(rate.decision))) answer.headers.set(name, value)
     return answer
   } catch (thrown) {
-    reportFailure(parts.emit, 'rest', { request, env }, thrown)
+    reportFailure(parts.ports.emit, 'rest', { request, env }, thrown)
     const error = renderFields(toAppError(thrown), format.sentence)
     return format.response(error, rateHeaders(rate.decision), env.requestId)
   }
@@ -143,7 +132,7 @@ async function admit(env: Env['Bindings'], request: Request, route: RestRoute): 
   return caller
 }
 
-function requireLevel({ access }: RestParts, caller: Caller, { contract }: RestRoute): void {
+function requireLevel({ access }: ApiParts, caller: Caller, { contract }: RestRoute): void {
   const { level, operationId } = contract
   if (level === 'operator') access.requireOperator(caller, operationId)
   else access.requireManagement(caller, level as 'read' | 'write')
@@ -153,7 +142,7 @@ function requireLevel({ access }: RestParts, caller: Caller, { contract }: RestR
  * Runs before the change begins: refusals for lack of the operator's rights are counted, so that a flood of them
  * cannot fill the audit log.
  */
-function requireMembers({ access }: RestParts, caller: Caller, { contract }: RestRoute, body: object): void {
+function requireMembers({ access }: ApiParts, caller: Caller, { contract }: RestRoute, body: object): void {
   const { body: { operatorMembers = [] } = {}, operationId } = contract
   const given = operatorMembers.some(name => ![undefined, false].includes((body as Record<string, boolean>)[name]))
   if (given) access.requireOperator(caller, operationId)
@@ -194,7 +183,7 @@ async function changing(
   }
   const asked = { surface, operation, caller, env, object: objectOf(null) }
   const answer = await audited(parts, asked, handle, { objectFromResult: objectOf, reports: contract.reports })
-  parts.emit('change.made', { surface: 'rest', operation, object: nameIn(answer), ...changedBy(caller, env) })
+  parts.ports.emit('change.made', { surface: 'rest', operation, object: nameIn(answer), ...changedBy(caller, env) })
   return answer
 }
 

@@ -5,16 +5,8 @@ import { CHUNK_BYTES, type DroppedBody, RESULT_BYTES } from '../../core/jobs/res
 import { jobPlace } from '../../core/secrets/seal-place.ts'
 import { MAX_COPIES, RELAY_HEADERS } from '../../core/workers/relay-headers.ts'
 import type { Worker } from '../../core/workers/worker.ts'
-import type { Emit } from '../../events.ts'
-import type { Tracing } from '../../ports/tracing.ts'
-import type { Vault } from '../../ports/vault.ts'
-import type { Access } from '../../services/accounts/access.ts'
 import { InvalidKeyError } from '../../services/accounts/failed-keys.ts'
-import type { Jobs } from '../../services/jobs/jobs.ts'
-import type { JobStops } from '../../services/workers/job-stops.ts'
-import type { Takes } from '../../services/workers/takes.ts'
-import type { WorkerCalls } from '../../services/workers/worker-calls.ts'
-import type { BodyRoom } from '../body.ts'
+import type { ApiParts } from '../parts.ts'
 import { admitTo, authorizationKey, jsonText, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
 
 /** Names of the calls, the first path segment below `/v2/{endpoint_id}`. */
@@ -32,20 +24,6 @@ const POSTS: ReadonlySet<string> = new Set(['job-done', 'job-stream'])
 /** Maximum number of jobs that one batch take gets. */
 const MAX_BATCH = 100
 
-/** Dependencies of the worker surface. */
-export interface WorkerSurfaceParts {
-  readonly access: Pick<Access, 'failedKeys'>
-  readonly jobs: Pick<Jobs, 'mayFinishLate'>
-  readonly takes: Takes
-  readonly stops: JobStops
-  readonly calls: WorkerCalls
-  readonly vault: Vault
-  /** Traces; not recorded when left out. */
-  readonly tracing: Tracing | undefined
-  readonly emit: Emit
-  readonly resultRoom: BodyRoom
-}
-
 /** A parsed call of a worker. */
 interface Call {
   readonly request: Request
@@ -61,7 +39,7 @@ interface Call {
  * The six calls of the worker protocol. The token alone identifies the worker: old set-ups send placeholders in the
  * path, and parameters after a bare `&` (docs/internals/worker-protocol.md).
  */
-export function workerSurface(parts: WorkerSurfaceParts): Surface {
+export function workerSurface(parts: ApiParts): Surface {
   return async (request, env) => {
     const call = parse(request, env)
     const method = POSTS.has(call.name) ? 'POST' : 'GET'
@@ -73,13 +51,13 @@ export function workerSurface(parts: WorkerSurfaceParts): Surface {
     } catch (error) {
       const isGuess = error instanceof InvalidKeyError && authorizationKey(request) !== null
       if (isGuess && env.address !== undefined) parts.access.failedKeys.failedToken(env.address())
-      reportFailure(parts.emit, 'worker', { request, env }, error)
+      reportFailure(parts.ports.emit, 'worker', { request, env }, error)
       return refuse(call, error)
     }
   }
 }
 
-async function answer(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
+async function answer(parts: ApiParts, call: Call, worker: Worker): Promise<Response> {
   if (worker.state === 'EXITED' && !(await isPermitted(parts, call, worker))) {
     throw new AppError('unauthorized', 'this worker was ended')
   }
@@ -103,13 +81,13 @@ async function answer(parts: WorkerSurfaceParts, call: Call, worker: Worker): Pr
  * True when a call of a worker that was ended is let in. The result of a job that no other worker has claimed since
  * still counts (docs/adr/0005-late-results.md). A take gets 429 later, since SDKs ask again without a pause after 401.
  */
-async function isPermitted({ jobs }: WorkerSurfaceParts, call: Call, worker: Worker): Promise<boolean> {
+async function isPermitted({ jobs }: ApiParts, call: Call, worker: Worker): Promise<boolean> {
   if (call.name !== 'job-done') return call.name === 'job-take' || call.name === 'job-take-batch'
   const jobId = readJobId(call)
   return jobId !== null && (await jobs.mayFinishLate(worker, jobId))
 }
 
-async function take(parts: WorkerSurfaceParts, call: Call, worker: Worker, batch: number | null): Promise<Response> {
+async function take(parts: ApiParts, call: Call, worker: Worker, batch: number | null): Promise<Response> {
   const sinceMs = readNumberHeader(call.request, RELAY_HEADERS.undeliveredSince, Number.MAX_SAFE_INTEGER)
   if (sinceMs !== null) {
     const relayNowMs = readNumberHeader(call.request, RELAY_HEADERS.relayNow, Number.MAX_SAFE_INTEGER)
@@ -142,7 +120,7 @@ function endSignal({ env, request }: Call): AbortSignal {
 
 /** After a failure the jobs stay with their worker until a rule, the execution timeout or its exit gives them back. */
 async function settle(
-  parts: WorkerSurfaceParts,
+  parts: ApiParts,
   call: Call,
   worker: Worker,
   claimed: readonly ClaimedJob[],
@@ -151,16 +129,16 @@ async function settle(
   try {
     await parts.takes.settled(worker, claimed, delivered)
   } catch (error) {
-    reportFailure(parts.emit, 'worker', call, error)
+    reportFailure(parts.ports.emit, 'worker', call, error)
   }
 }
 
-async function stop(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
+async function stop(parts: ApiParts, call: Call, worker: Worker): Promise<Response> {
   const jobsToStop = await parts.stops.next(worker, endSignal(call))
   return jobsToStop.length === 0 ? new Response(null, { status: 204 }) : jsonText(JSON.stringify({ jobsToStop }))
 }
 
-async function done(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
+async function done(parts: ApiParts, call: Call, worker: Worker): Promise<Response> {
   const limit = { keptBytes: RESULT_BYTES.kept, readBytes: RESULT_BYTES.read }
   const jobId = readJobId(call)
   const dropped = droppedBody(call.request)
@@ -174,7 +152,7 @@ async function done(parts: WorkerSurfaceParts, call: Call, worker: Worker): Prom
   return jsonText('{}')
 }
 
-async function chunk(parts: WorkerSurfaceParts, call: Call, worker: Worker): Promise<Response> {
+async function chunk(parts: ApiParts, call: Call, worker: Worker): Promise<Response> {
   const limit = { keptBytes: CHUNK_BYTES.one, readBytes: RESULT_BYTES.read }
   const jobId = readJobId(call)
   const dropped = droppedBody(call.request)
@@ -189,7 +167,7 @@ async function chunk(parts: WorkerSurfaceParts, call: Call, worker: Worker): Pro
   return jsonText('{}')
 }
 
-async function ping(parts: WorkerSurfaceParts, { query }: Call, worker: Worker): Promise<Response> {
+async function ping(parts: ApiParts, { query }: Call, worker: Worker): Promise<Response> {
   const version = query.get('runpod_version')
   const unhealthy = query.get('status') === 'unhealthy'
   await parts.calls.ping(worker, {
@@ -216,7 +194,7 @@ function readNumberHeader(request: Request, header: string, max: number): number
 
 /** The job as JSON, in parts: the input may be large and is not copied. */
 function jobText(
-  { vault, tracing }: WorkerSurfaceParts,
+  { ports: { vault, tracing } }: ApiParts,
   job: ClaimedJob,
   { id: workerId, endpointId }: Worker,
 ): string[] {

@@ -4,7 +4,8 @@ import { readFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { type TestContext, test } from 'node:test'
 import { OPS_ROUTES } from '../../../src/api/ops/route-access.ts'
-import { type RouteParts, restRoutes } from '../../../src/api/rest/routes.ts'
+import type { ApiParts } from '../../../src/api/parts.ts'
+import { restRoutes } from '../../../src/api/rest/routes.ts'
 import type { KeyScope } from '../../../src/core/accounts/permission.ts'
 import type { OwnerId } from '../../../src/core/ids.ts'
 import type { Backups } from '../../../src/ports/backups.ts'
@@ -158,7 +159,7 @@ test('each route of the table in docs/security.md is open for the kinds of keys 
 
 test('the table has every route of the operator and everything below /ops, and nothing else can be added there', async () => {
   const routes = new Set(rowsOfTable().map(({ route }) => route))
-  const ofRest = restRoutes({} as RouteParts)
+  const ofRest = restRoutes({} as ApiParts)
     .map(({ contract }) => contract)
     .filter(({ level, body }) => level === 'operator' || body?.operatorMembers !== undefined)
     .map(({ method, path }) => `${method.toUpperCase()} ${path}`)

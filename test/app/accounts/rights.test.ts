@@ -4,8 +4,9 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { ApiParts } from '../../../src/api/parts.ts'
 import { absentRoutes } from '../../../src/api/rest/routes/absent.ts'
-import { type RouteParts, restRoutes } from '../../../src/api/rest/routes.ts'
+import { restRoutes } from '../../../src/api/rest/routes.ts'
 import { v1Routes } from '../../../src/api/rest-v1/routes.ts'
 import type { KeyScope } from '../../../src/core/accounts/permission.ts'
 import type { OwnerId } from '../../../src/core/ids.ts'
@@ -59,7 +60,7 @@ const JOBS: readonly (readonly [method: string, path: string, needs: 'read' | 'w
  * endless response), and its right.
  */
 function managed(): { method: string; path: string; needs: Need }[] {
-  const parts = {} as RouteParts
+  const parts = {} as ApiParts
   return [...absentRoutes(parts), ...restRoutes(parts), ...v1Routes(parts)].flatMap(
     ({ contract: { method, path, level } }) =>
       level === 'open'

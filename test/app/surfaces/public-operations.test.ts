@@ -4,7 +4,8 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { type RouteParts, restRoutes } from '../../../src/api/rest/routes.ts'
+import type { ApiParts } from '../../../src/api/parts.ts'
+import { restRoutes } from '../../../src/api/rest/routes.ts'
 import { isEndpointId, RESERVED_SEGMENTS } from '../../../src/core/ids.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
@@ -65,7 +66,7 @@ const REFUSED: Readonly<Record<string, readonly [status: number, sentence: RegEx
 }
 
 const documented = new Set(
-  restRoutes({} as RouteParts).map(({ contract: { method, path } }) => `${method.toUpperCase()} ${path}`),
+  restRoutes({} as ApiParts).map(({ contract: { method, path } }) => `${method.toUpperCase()} ${path}`),
 )
 
 async function call(rig: Rig, operation: string, id: string) {

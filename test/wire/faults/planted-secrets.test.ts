@@ -6,8 +6,9 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { buildASTSchema, type GraphQLObjectType, getNamedType, isLeafType, isObjectType, parse } from 'graphql'
 import { typeDefs } from '../../../src/api/graphql/sdl/schema.ts'
-import { type RouteParts, restRoutes } from '../../../src/api/rest/routes.ts'
-import { type V1Parts, v1Routes } from '../../../src/api/rest-v1/routes.ts'
+import type { ApiParts } from '../../../src/api/parts.ts'
+import { restRoutes } from '../../../src/api/rest/routes.ts'
+import { v1Routes } from '../../../src/api/rest-v1/routes.ts'
 import { noPostgres, testSchema } from '../../support/postgres-database.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { ask, makeEndpoint, runJob, whenFinal } from '../support/client.ts'
@@ -195,7 +196,7 @@ const ENDLESS = /\/logs$|^\/v2\/events$/
 
 /** Paths of all GET operations that end, each with an id that exists. */
 function restPaths({ ids, worker }: World): string[] {
-  const routes = [...restRoutes({} as RouteParts), ...v1Routes({} as V1Parts)]
+  const routes = [...restRoutes({} as ApiParts), ...v1Routes({} as ApiParts)]
   return routes
     .filter(({ contract: { method, path } }) => method === 'get' && !ENDLESS.test(path))
     .map(({ contract: { path } }) => {

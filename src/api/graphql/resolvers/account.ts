@@ -3,8 +3,8 @@ import { dollars } from '../../../core/billing/prices.ts'
 import { invalidRequest } from '../../../core/errors.ts'
 import type { EndpointId } from '../../../core/ids.ts'
 import { listItems } from '../../../core/text-parts.ts'
+import type { ApiParts } from '../../parts.ts'
 import type { GraphqlContext, Writing } from '../context.ts'
-import type { GraphqlParts } from '../parts.ts'
 import { endpointView, registryView, secretView, templateView, volumeView } from '../views.ts'
 
 /** Source value of the account's resolvers. */
@@ -13,10 +13,7 @@ export interface User {
 }
 
 /** The caller's account; null for an anonymous caller. @throws AppError `forbidden` without the right to read */
-export function queryMyself(
-  { access }: GraphqlParts,
-  { caller }: GraphqlContext,
-): (User & ReturnType<typeof user>) | null {
+export function queryMyself({ access }: ApiParts, { caller }: GraphqlContext): (User & ReturnType<typeof user>) | null {
   if (caller === null) return null
   access.requireManagement(caller, 'read')
   return { caller, ...user(caller) }
@@ -40,7 +37,7 @@ function user({ owner }: Caller) {
 }
 
 /** Resources of an account. Lists are complete, up to 10,000 items, because clients do not page. */
-export function userFields({ accounts, billing, store }: GraphqlParts) {
+export function userFields({ ports: { store }, accounts, billing }: ApiParts) {
   return {
     currentSpendPerHr: async ({ caller }: User) => dollars(await billing.spendPerHour(caller.owner)),
     pubKey: async ({ caller }: User) => (await accounts.sshKeys(caller.owner)).join('\n'),
@@ -57,7 +54,7 @@ export function userFields({ accounts, billing, store }: GraphqlParts) {
 }
 
 /** Mutations on the account itself. */
-export function accountMutations({ accounts }: GraphqlParts, writing: Writing) {
+export function accountMutations({ accounts }: ApiParts, writing: Writing) {
   return {
     updateUserSettings: writing(async (caller, { input }: { input?: { pubKey?: string | null } | null }) => {
       if (input?.pubKey == null) throw invalidRequest(['pubKey is needed'])

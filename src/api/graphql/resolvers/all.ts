@@ -1,5 +1,5 @@
+import type { ApiParts } from '../../parts.ts'
 import { type GraphqlContext, writingFor } from '../context.ts'
-import type { GraphqlParts } from '../parts.ts'
 import { accountMutations, queryMyself, userFields } from './account.ts'
 import { catalogFields, catalogQueries } from './catalog.ts'
 import { endpointFields, endpointMutations, endpointVolumeFields } from './endpoints.ts'
@@ -7,7 +7,7 @@ import { registryMutations, secretMutations, templateMutations, volumeMutations 
 import { unsupportedMutations, unsupportedQueries } from './unsupported.ts'
 
 /** The resolvers of the schema in sdl/schema.ts. */
-export function resolversFor(parts: GraphqlParts) {
+export function resolversFor(parts: ApiParts) {
   const writing = writingFor(parts)
   return {
     Query: {

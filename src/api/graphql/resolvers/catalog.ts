@@ -5,9 +5,9 @@ import { type CpuFlavor, GPU_POOLS } from '../../../core/hardware/catalog-data.t
 import type { DataCenter } from '../../../core/hardware/catalog-types.ts'
 import type { TemplateId } from '../../../core/ids.ts'
 import type { Catalog, PricedGpu } from '../../../services/hardware/catalog.ts'
+import type { ApiParts } from '../../parts.ts'
 import type { GraphqlContext } from '../context.ts'
 import type { NullableFields } from '../inputs.ts'
-import type { GraphqlParts } from '../parts.ts'
 import { templateView } from '../views.ts'
 
 /** Requirements of a worker besides its GPU. */
@@ -26,7 +26,7 @@ const MIN_VCPUS = 1
 const MAX_VCPUS = 32
 
 /** Queries that need no key. */
-export function catalogQueries({ catalog, store, templates }: GraphqlParts) {
+export function catalogQueries({ ports: { store }, catalog, templates }: ApiParts) {
   return {
     gpuTypes: async (_: unknown, { input }: Input<{ id: string; ids: string[] }>, { loaders }: GraphqlContext) => {
       const gpus = await loaders.gpus()
@@ -56,7 +56,7 @@ export function catalogQueries({ catalog, store, templates }: GraphqlParts) {
 }
 
 /** Catalog fields that depend on arguments. */
-export function catalogFields({ catalog }: GraphqlParts) {
+export function catalogFields({ catalog }: ApiParts) {
   return {
     GpuType: {
       lowestPrice: ({ gpu }: { gpu: PricedGpu }, { input }: Input<WantedGpus>) =>

@@ -5,9 +5,9 @@ import { invalidRequest, notFound } from '../../../core/errors.ts'
 import { type EndpointId, isEndpointId, type TemplateId, type VolumeId } from '../../../core/ids.ts'
 import type { Endpoints, SavedEndpoint } from '../../../services/endpoints/endpoints.ts'
 import { graphqlSentence } from '../../field-names.ts'
+import type { ApiParts } from '../../parts.ts'
 import type { GraphqlContext, Writing } from '../context.ts'
 import { type EndpointInput, readEndpointInput, readTemplateFields } from '../inputs.ts'
-import type { GraphqlParts } from '../parts.ts'
 import { type EndpointView, endpointView, queuedView, templateView, volumeView, workerView } from '../views.ts'
 
 /** Endpoint fields that are read only if requested. */
@@ -41,7 +41,7 @@ export const endpointVolumeFields = {
 }
 
 /** Mutations on endpoints. */
-export function endpointMutations({ endpoints }: GraphqlParts, writing: Writing) {
+export function endpointMutations({ endpoints }: ApiParts, writing: Writing) {
   return {
     saveEndpoint: writing(async (caller, { input }: { input: EndpointInput }, report) => {
       const { id } = input

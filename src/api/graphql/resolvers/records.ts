@@ -3,13 +3,13 @@ import { TEMPLATE_DEFAULTS } from '../../../core/endpoints/template.ts'
 import { invalidRequest } from '../../../core/errors.ts'
 import type { RegistryId, SecretId, TemplateId, VolumeId } from '../../../core/ids.ts'
 import type { SavedTemplate, Templates } from '../../../services/endpoints/templates.ts'
+import type { ApiParts } from '../../parts.ts'
 import type { Writing } from '../context.ts'
 import { readTemplateFields, type SaveTemplateFields } from '../inputs.ts'
-import type { GraphqlParts } from '../parts.ts'
 import { registryView, secretView, templateView, volumeView } from '../views.ts'
 
 /** Mutations on templates. */
-export function templateMutations({ templates }: GraphqlParts, writing: Writing) {
+export function templateMutations({ templates }: ApiParts, writing: Writing) {
   return {
     saveTemplate: writing(async (caller, { input }: { input?: SaveTemplateFields | null }, report) => {
       const saved = await saveTemplate(templates, caller, input ?? {})
@@ -47,7 +47,7 @@ export interface SecretFields {
 }
 
 /** Mutations on secrets. */
-export function secretMutations({ secrets }: GraphqlParts, writing: Writing) {
+export function secretMutations({ secrets }: ApiParts, writing: Writing) {
   return {
     secretCreate: writing(async (caller, { input: { name, value, description } }: { input: SecretFields }) =>
       secretView(await secrets.create(caller.owner, name, value, description ?? null)),
@@ -75,7 +75,7 @@ export interface RegistryFields {
 type RegistryChange = { readonly id: string } & { readonly [Name in keyof RegistryFields]?: string | null }
 
 /** Mutations on registry credentials. */
-export function registryMutations({ registries }: GraphqlParts, writing: Writing) {
+export function registryMutations({ registries }: ApiParts, writing: Writing) {
   return {
     saveRegistryAuth: writing(async (caller, { input }: { input?: RegistryFields | null }) => {
       if (input == null) throw invalidRequest(['input is needed'])
@@ -104,7 +104,7 @@ export interface VolumeFields {
 }
 
 /** Mutations on network volumes. */
-export function volumeMutations({ volumes }: GraphqlParts, writing: Writing) {
+export function volumeMutations({ volumes }: ApiParts, writing: Writing) {
   return {
     createNetworkVolume: writing(async (caller, { input }: { input: VolumeFields & { dataCenterId: string } }) => {
       const { name, size, dataCenterId: dataCenter } = input

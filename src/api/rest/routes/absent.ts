@@ -1,18 +1,12 @@
 import { z } from '@hono/zod-openapi'
 import { dollars } from '../../../core/billing/prices.ts'
 import type { Amounts, BillCalculator } from '../../../services/billing/bill-calculator.ts'
-import type { Endpoints } from '../../../services/endpoints/endpoints.ts'
+import type { ApiParts } from '../../parts.ts'
 import { type RestRoute, route } from '../route.ts'
 import { BillingTimeQuery } from '../schemas/billing.ts'
 import { IdParam, PageQuery, pagination } from '../schemas/common.ts'
 import { billingTime, timeRule, timeText } from './billing.ts'
 import { endpointId } from './serverless.ts'
-
-/** Dependencies of {@link absentRoutes}. */
-export interface AbsentParts {
-  readonly billing: BillCalculator
-  readonly endpoints: Endpoints
-}
 
 /** The lists of things that Runyard lacks, by path, with the member of the response. */
 const LISTS: Readonly<Record<string, string>> = {
@@ -48,7 +42,7 @@ const FREE_AMOUNTS: readonly string[] = [
  * The lists and bills of the public API for things that Runyard lacks, so that tools that list everything work. The
  * document of the API leaves them out.
  */
-export function absentRoutes(parts: AbsentParts): RestRoute[] {
+export function absentRoutes(parts: ApiParts): RestRoute[] {
   return [...lists(), builds(parts), ...bills(parts), wholeBill(parts)]
 }
 
@@ -65,7 +59,7 @@ function lists(): RestRoute[] {
   )
 }
 
-function builds({ endpoints }: AbsentParts): RestRoute {
+function builds({ endpoints }: ApiParts): RestRoute {
   return route(
     { ...contract('/v2/serverless/{id}/builds'), params: IdParam, query: PageQuery },
     async ({ caller, params }) => {
@@ -75,7 +69,7 @@ function builds({ endpoints }: AbsentParts): RestRoute {
   )
 }
 
-function bills({ billing }: AbsentParts): RestRoute[] {
+function bills({ billing }: ApiParts): RestRoute[] {
   return Object.entries(BILLS).map(([kind, { id, count, amounts }]) =>
     route(
       {
@@ -100,7 +94,7 @@ function bills({ billing }: AbsentParts): RestRoute[] {
 }
 
 /** The bill over all kinds: a record for each span of time in which endpoints were used. */
-function wholeBill({ billing }: AbsentParts): RestRoute {
+function wholeBill({ billing }: ApiParts): RestRoute {
   return route(
     { ...contract('/v2/billing'), query: BillingTimeQuery, queryRules: [timeRule(() => billing)] },
     async ({ caller, query: asked }) => {

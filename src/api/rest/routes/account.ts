@@ -9,10 +9,10 @@ import {
 } from '../../../core/accounts/permission.ts'
 import type { GivenLimits } from '../../../core/accounts/quotas.ts'
 import type { KeyId, OwnerId } from '../../../core/ids.ts'
-import type { Accounts } from '../../../services/accounts/accounts.ts'
-import type { KeyChanges, Keys } from '../../../services/accounts/keys.ts'
-import type { Quotas, QuotaUse } from '../../../services/accounts/quotas.ts'
-import { type Addresses, s3Url } from '../../addresses.ts'
+import type { KeyChanges } from '../../../services/accounts/keys.ts'
+import type { QuotaUse } from '../../../services/accounts/quotas.ts'
+import { s3Url } from '../../addresses.ts'
+import type { ApiParts } from '../../parts.ts'
 import { type Members, type RestRoute, route } from '../route.ts'
 import {
   AccountBody,
@@ -30,22 +30,14 @@ import {
 } from '../schemas/account.ts'
 import { IdParam } from '../schemas/common.ts'
 
-/** Dependencies of the account routes. */
-export interface AccountParts {
-  readonly keys: Keys
-  readonly accounts: Accounts
-  readonly quotas: Quotas
-  readonly addresses: Addresses
-}
-
 const TAG = 'Account'
 
 /** API keys, accounts and public SSH keys. */
-export function accountRoutes(parts: AccountParts): RestRoute[] {
+export function accountRoutes(parts: ApiParts): RestRoute[] {
   return [...keyRoutes(parts), ...accountList(parts), quotaRoute(parts), ...sshKeyRoutes(parts)]
 }
 
-function keyRoutes({ keys, addresses }: AccountParts): RestRoute[] {
+function keyRoutes({ keys, addresses }: ApiParts): RestRoute[] {
   const one = '/v2/account/keys/{id}'
   return [
     route(
@@ -132,7 +124,7 @@ function keyRoutes({ keys, addresses }: AccountParts): RestRoute[] {
   ]
 }
 
-function accountList({ accounts }: AccountParts): RestRoute[] {
+function accountList({ accounts }: ApiParts): RestRoute[] {
   const oneAccount = '/v2/account/accounts/{id}'
   return [
     route(
@@ -202,7 +194,7 @@ function accountList({ accounts }: AccountParts): RestRoute[] {
   ]
 }
 
-function quotaRoute({ accounts, quotas }: AccountParts): RestRoute {
+function quotaRoute({ accounts, quotas }: ApiParts): RestRoute {
   return route(
     {
       method: 'get',
@@ -240,7 +232,7 @@ function quotaBody({ limits, objects, held, secretBytes, logBytes, workers, gpus
   }
 }
 
-function sshKeyRoutes({ accounts }: AccountParts): RestRoute[] {
+function sshKeyRoutes({ accounts }: ApiParts): RestRoute[] {
   const path = '/v2/account/ssh-keys'
   return [
     route(

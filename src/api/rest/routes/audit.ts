@@ -1,16 +1,9 @@
 import type { AuditFilter, KeptEntry } from '../../../core/audit/entry.ts'
 import { parseInstant } from '../../../core/instants.ts'
-import type { AuditReader } from '../../../services/audit/audit-reader.ts'
+import type { ApiParts } from '../../parts.ts'
 import { type Members, type RestRoute, type Rule, route } from '../route.ts'
 import { AuditPage, AuditQuery, AuditVerification } from '../schemas/audit.ts'
 import { pagination } from '../schemas/common.ts'
-
-/** Dependencies of the audit routes. */
-export interface AuditRouteParts {
-  readonly auditReader: AuditReader
-  /** Aborts when the server begins to stop. */
-  readonly stopping: AbortSignal
-}
 
 const TAG = 'Audit log'
 const LINES = 'application/x-ndjson'
@@ -28,7 +21,7 @@ const wholeExport: Rule<typeof AuditQuery> = (given, sent) =>
     : []
 
 /** Additions to the public contract: the audit log, for the operator. */
-export function auditRoutes({ auditReader, stopping }: AuditRouteParts): RestRoute[] {
+export function auditRoutes({ auditReader, stopping }: ApiParts): RestRoute[] {
   return [
     route(
       {

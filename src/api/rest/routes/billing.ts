@@ -4,11 +4,12 @@ import { dollars } from '../../../core/billing/prices.ts'
 import type { EndpointId } from '../../../core/ids.ts'
 import type { Amounts, BillCalculator, BillingRecord } from '../../../services/billing/bill-calculator.ts'
 import { restSentence } from '../../field-names.ts'
+import type { ApiParts } from '../../parts.ts'
 import { type Members, type RestRoute, type Rule, route } from '../route.ts'
 import { BillBody, BillingQuery, BillingTimeQuery } from '../schemas/billing.ts'
 
 /** Routes of usage and cost of endpoints. */
-export function billingRoutes({ billing }: { readonly billing: BillCalculator }): RestRoute[] {
+export function billingRoutes({ billing }: ApiParts): RestRoute[] {
   return [
     route(
       {

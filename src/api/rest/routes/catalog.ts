@@ -3,6 +3,7 @@ import type { CpuFlavor } from '../../../core/hardware/catalog-data.ts'
 import type { DataCenter } from '../../../core/hardware/catalog-types.ts'
 import type { Templates } from '../../../services/endpoints/templates.ts'
 import type { Catalog, PricedGpu } from '../../../services/hardware/catalog.ts'
+import type { ApiParts } from '../../parts.ts'
 import { type Members, type RestRoute, type Rule, route } from '../route.ts'
 import {
   CpuBody,
@@ -25,14 +26,8 @@ const TAG = 'Catalog'
 /** vCPUs of the smallest worker of a flavor, used for the availability if the query has no size. */
 const MIN_VCPUS = 2
 
-/** Dependencies of the catalog routes. */
-export interface CatalogParts {
-  readonly catalog: Catalog
-  readonly templates: Templates
-}
-
 /** Hardware and data centers that endpoints can choose, with this machine's own hardware. */
-export function catalogRoutes({ catalog, templates }: CatalogParts): RestRoute[] {
+export function catalogRoutes({ catalog, templates }: ApiParts): RestRoute[] {
   return [...gpuRoutes(catalog), ...cpuRoutes(catalog), ...dataCenterRoutes(catalog), templateRoute(templates)]
 }
 

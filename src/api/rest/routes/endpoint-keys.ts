@@ -1,19 +1,12 @@
-import type { Keys } from '../../../services/accounts/keys.ts'
-import type { Endpoints } from '../../../services/endpoints/endpoints.ts'
+import type { ApiParts } from '../../parts.ts'
 import { type RestRoute, route } from '../route.ts'
 import { CreatedKeyBody, EndpointKeyList } from '../schemas/account.ts'
 import { IdParam, PageQuery, pagination } from '../schemas/common.ts'
 import { keyBody } from './account.ts'
 import { endpointId } from './serverless.ts'
 
-/** Dependencies of the endpoint key routes. */
-export interface EndpointKeyParts {
-  readonly keys: Keys
-  readonly endpoints: Endpoints
-}
-
 /** Routes of the keys that belong to endpoints. */
-export function endpointKeyRoutes({ keys, endpoints }: EndpointKeyParts): RestRoute[] {
+export function endpointKeyRoutes({ keys, endpoints }: ApiParts): RestRoute[] {
   return [
     route(
       {

@@ -5,11 +5,11 @@ import { type LastEvent, readEventId } from '../../../core/observing/log-cursor.
 import type { LogFinder, LogScope } from '../../../services/observing/log-finder.ts'
 import type { LogEvent } from '../../../services/observing/log-stream.ts'
 import { asEvents, asLines, asTextLines, type EventWriting, streamedAnswer } from '../../event-stream.ts'
+import type { ApiParts } from '../../parts.ts'
 import { type Members, type RestRoute, type Rule, route } from '../route.ts'
 import { EVENT_STREAM, IdParam } from '../schemas/common.ts'
 import { EndpointLogQuery, EndpointLogsLastEventId } from '../schemas/logs.ts'
 import { endpointId } from './serverless.ts'
-import type { WorkerLogParts } from './worker-logs.ts'
 
 type Query = Members<typeof EndpointLogQuery>
 
@@ -33,7 +33,7 @@ const workerOrJob: Rule<typeof EndpointLogQuery> = ({ worker, job }) =>
  * An addition to the public contract: the logs of all workers of an endpoint, of one, or of
  * a job, followed or to keep.
  */
-export function endpointLogRoutes({ endpoints, logs, stopping }: WorkerLogParts): RestRoute[] {
+export function endpointLogRoutes({ endpoints, logs, stopping }: ApiParts): RestRoute[] {
   return [
     route(
       {

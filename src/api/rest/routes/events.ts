@@ -1,19 +1,10 @@
 import { z } from '@hono/zod-openapi'
-import type { Endpoints } from '../../../services/endpoints/endpoints.ts'
-import type { EventFeed } from '../../../services/observing/event-feed.ts'
 import type { NumberedEvent } from '../../../services/observing/recent-events.ts'
 import { asNamedEvents, EVENT_STREAM_HEADERS, streamedAnswer } from '../../event-stream.ts'
+import type { ApiParts } from '../../parts.ts'
 import { type RestRoute, route } from '../route.ts'
 import { EVENT_STREAM } from '../schemas/common.ts'
 import { endpointId } from './serverless.ts'
-
-/** Dependencies of the events route. */
-export interface EventParts {
-  readonly endpoints: Endpoints
-  readonly feed: EventFeed
-  /** Aborts when the server begins to stop. */
-  readonly stopping: AbortSignal
-}
 
 const EVENTS = asNamedEvents(({ type, atMs, endpointId, fields }: NumberedEvent) => ({
   name: type,
@@ -21,7 +12,7 @@ const EVENTS = asNamedEvents(({ type, atMs, endpointId, fields }: NumberedEvent)
 }))
 
 /** An addition to the public contract: live events of the endpoints of an account. */
-export function eventRoutes({ endpoints, feed, stopping }: EventParts): RestRoute[] {
+export function eventRoutes({ endpoints, feed, stopping }: ApiParts): RestRoute[] {
   return [
     route(
       {

@@ -1,20 +1,16 @@
 import { gpuKey } from '../../../core/hardware/inventory.ts'
 import type { EngineState } from '../../../core/observing/diagnosis.ts'
-import type { HeldGpu, MachineReader, MachineReport } from '../../../services/observing/machine-reader.ts'
+import type { HeldGpu, MachineReport } from '../../../services/observing/machine-reader.ts'
+import type { ApiParts } from '../../parts.ts'
 import { type RestRoute, route } from '../route.ts'
 import { DiagnosisBody, MachineBody } from '../schemas/machine.ts'
-
-/** Dependencies of the machine routes. */
-export interface MachineRouteParts {
-  readonly machineReader: MachineReader
-}
 
 const TAG = 'Machine'
 const BYTES_PER_MB = 2 ** 20
 const MB_PER_GB = 1024
 
 /** Additions to the public contract: the machine, for its operator. */
-export function machineRoutes({ machineReader }: MachineRouteParts): RestRoute[] {
+export function machineRoutes({ machineReader }: ApiParts): RestRoute[] {
   return [
     route(
       {

@@ -7,22 +7,16 @@ import {
   percentile,
 } from '../../../core/observing/metric-bucket.ts'
 import type { MetricRequest } from '../../../core/observing/metric-series.ts'
-import type { Endpoints } from '../../../services/endpoints/endpoints.ts'
 import type { MetricSeries } from '../../../services/observing/metric-series.ts'
 import { restSentence } from '../../field-names.ts'
+import type { ApiParts } from '../../parts.ts'
 import { type Members, type RestRoute, type Rule, route } from '../route.ts'
 import { IdParam } from '../schemas/common.ts'
 import { MetricQuery, MetricSeriesBody } from '../schemas/metrics.ts'
 import { endpointId } from './serverless.ts'
 
-/** Dependencies of the metrics route. */
-export interface MetricParts {
-  readonly endpoints: Endpoints
-  readonly series: MetricSeries
-}
-
 /** An addition to the public contract: metrics of an endpoint over time. */
-export function metricRoutes({ endpoints, series }: MetricParts): RestRoute[] {
+export function metricRoutes({ endpoints, series }: ApiParts): RestRoute[] {
   return [
     route(
       {

@@ -1,15 +1,11 @@
-import type { Overview, OverviewRow } from '../../../services/observing/overview.ts'
+import type { OverviewRow } from '../../../services/observing/overview.ts'
+import type { ApiParts } from '../../parts.ts'
 import { type RestRoute, route } from '../route.ts'
 import { pagination } from '../schemas/common.ts'
 import { OverviewBody, OverviewQuery } from '../schemas/overview.ts'
 
-/** Dependencies of the overview. */
-export interface OverviewParts {
-  readonly overview: Overview
-}
-
 /** An addition to the public contract: all endpoints with their state, for a page that reads them again often. */
-export function overviewRoutes({ overview }: OverviewParts): RestRoute[] {
+export function overviewRoutes({ overview }: ApiParts): RestRoute[] {
   return [
     route(
       {

@@ -1,6 +1,7 @@
 import type { SecretId } from '../../../core/ids.ts'
 import type { Secret } from '../../../core/secrets/secret.ts'
 import type { Secrets } from '../../../services/secrets/secrets.ts'
+import type { ApiParts } from '../../parts.ts'
 import { type RestRoute, type Rule, route } from '../route.ts'
 import { CreateSecret, SecretBody, SecretList, SecretQuery, UpdateSecret } from '../schemas/account.ts'
 import { IdParam, pagination } from '../schemas/common.ts'
@@ -13,7 +14,7 @@ const MAX_BODY_BYTES = 33 * 1024 * 1024
 const MAX_VALUE_BYTES = 16 * 1024 * 1024
 
 /** Routes of secrets. Only workers see their values. */
-export function secretRoutes(parts: { readonly secrets: Secrets }): RestRoute[] {
+export function secretRoutes(parts: ApiParts): RestRoute[] {
   return [...collection(parts.secrets), ...single(parts.secrets)]
 }
 

@@ -2,10 +2,8 @@ import type { Endpoint } from '../../../core/endpoints/endpoint.ts'
 import type { Template } from '../../../core/endpoints/template.ts'
 import { AppError, notFound } from '../../../core/errors.ts'
 import { type EndpointId, isEndpointId, type OwnerId, type WorkerId } from '../../../core/ids.ts'
-import type { Endpoints } from '../../../services/endpoints/endpoints.ts'
-import type { ListedRelease, Releases, Rollout, ShownRelease } from '../../../services/endpoints/releases.ts'
-import type { Templates } from '../../../services/endpoints/templates.ts'
-import type { Addresses } from '../../addresses.ts'
+import type { ListedRelease, Rollout, ShownRelease } from '../../../services/endpoints/releases.ts'
+import type { ApiParts } from '../../parts.ts'
 import { changedConfig, changedTemplate, newConfig, newTemplate, templateIdFromBody } from '../endpoint-changes.ts'
 import {
   containerRules,
@@ -29,23 +27,15 @@ import {
   UpdateEndpoint,
 } from '../schemas/endpoint.ts'
 
-/** Dependencies of the endpoint routes. */
-export interface ServerlessParts {
-  readonly endpoints: Endpoints
-  readonly templates: Templates
-  readonly releases: Releases
-  readonly addresses: Addresses
-}
-
 const TAG = 'Serverless'
 const ONE = '/v2/serverless/{id}'
 
 /** Endpoints, their workers and their releases. */
-export function serverlessRoutes(parts: ServerlessParts): RestRoute[] {
+export function serverlessRoutes(parts: ApiParts): RestRoute[] {
   return [...collection(parts), ...single(parts), ...releasing(parts), ending(parts), restarting(parts)]
 }
 
-function collection(parts: ServerlessParts): RestRoute[] {
+function collection(parts: ApiParts): RestRoute[] {
   const { endpoints } = parts
   return [
     route(
@@ -97,7 +87,7 @@ function collection(parts: ServerlessParts): RestRoute[] {
   ]
 }
 
-function single(parts: ServerlessParts): RestRoute[] {
+function single(parts: ApiParts): RestRoute[] {
   const { endpoints } = parts
   return [
     route(
@@ -167,7 +157,7 @@ function single(parts: ServerlessParts): RestRoute[] {
   ]
 }
 
-function releasing({ releases }: ServerlessParts): RestRoute[] {
+function releasing({ releases }: ApiParts): RestRoute[] {
   return [
     route(
       {
@@ -278,7 +268,7 @@ function readVersion({ id, version }: { readonly id: string; readonly version: s
 }
 
 /** An addition to the public contract. */
-function ending({ endpoints }: ServerlessParts): RestRoute {
+function ending({ endpoints }: ApiParts): RestRoute {
   return route(
     {
       method: 'delete',
@@ -296,7 +286,7 @@ function ending({ endpoints }: ServerlessParts): RestRoute {
 }
 
 /** An addition to the public contract. */
-function restarting({ endpoints }: ServerlessParts): RestRoute {
+function restarting({ endpoints }: ApiParts): RestRoute {
   return route(
     {
       method: 'post',
@@ -319,7 +309,7 @@ function restarting({ endpoints }: ServerlessParts): RestRoute {
 
 /** The serverless template that a request starts from; null without a template. */
 async function startingTemplate(
-  { templates }: ServerlessParts,
+  { templates }: ApiParts,
   owner: OwnerId,
   body: { templateId?: string | undefined },
 ): Promise<Template | null> {

@@ -1,8 +1,7 @@
 import type { NetworkVolume } from '../../../core/endpoints/volume.ts'
 import type { RegistryId, VolumeId } from '../../../core/ids.ts'
 import type { Registry } from '../../../core/secrets/registry.ts'
-import type { Volumes } from '../../../services/endpoints/volumes.ts'
-import type { Registries } from '../../../services/secrets/registries.ts'
+import type { ApiParts } from '../../parts.ts'
 import { type RestRoute, route } from '../route.ts'
 import {
   CreateRegistry,
@@ -16,7 +15,7 @@ import {
 import { IdParam, PageQuery, pagination } from '../schemas/common.ts'
 
 /** Routes of registry credentials. They are never shown. To replace one, delete it and save a new one. */
-export function registryRoutes({ registries }: { readonly registries: Registries }): RestRoute[] {
+export function registryRoutes({ registries }: ApiParts): RestRoute[] {
   const tag = 'Registries'
   return [
     route(
@@ -82,7 +81,7 @@ export function registryRoutes({ registries }: { readonly registries: Registries
 }
 
 /** Routes of network volumes: folders of this host that workers of an endpoint share. */
-export function volumeRoutes({ volumes }: { readonly volumes: Volumes }): RestRoute[] {
+export function volumeRoutes({ volumes }: ApiParts): RestRoute[] {
   const tag = 'Network volumes'
   const one = '/v2/network-volumes/{id}'
   return [

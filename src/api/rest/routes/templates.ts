@@ -1,8 +1,8 @@
 import { changedEnv } from '../../../core/endpoints/saved-env.ts'
 import { TEMPLATE_DEFAULTS, type Template, type TemplateInput } from '../../../core/endpoints/template.ts'
 import type { TemplateId } from '../../../core/ids.ts'
-import type { Templates } from '../../../services/endpoints/templates.ts'
 import { readFields, restMembers } from '../../dialect.ts'
+import type { ApiParts } from '../../parts.ts'
 import { CONTAINER_MEMBERS, OWN_MEMBERS, TEMPLATE_MEMBERS } from '../../template-fields.ts'
 import { containerRules, envChangeRules } from '../endpoint-rules.ts'
 import { type Members, type RestRoute, type Rule, route } from '../route.ts'
@@ -15,7 +15,7 @@ const DISK_GB = 10
 const ONE = '/v2/templates/{id}'
 
 /** Routes of the caller's templates. */
-export function templateRoutes({ templates }: { readonly templates: Templates }): RestRoute[] {
+export function templateRoutes({ templates }: ApiParts): RestRoute[] {
   return [
     route(
       {

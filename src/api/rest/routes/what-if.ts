@@ -2,18 +2,12 @@ import { dollars } from '../../../core/billing/prices.ts'
 import { renderFields, toAppError } from '../../../core/errors.ts'
 import { type FieldNames, problemWithoutField } from '../../../core/field-problem.ts'
 import type { SettingChanges } from '../../../core/observing/what-if.ts'
-import type { Endpoints } from '../../../services/endpoints/endpoints.ts'
-import type { PlayedSettings, WhatIf, WhatIfAnswer } from '../../../services/observing/what-if.ts'
+import type { PlayedSettings, WhatIfAnswer } from '../../../services/observing/what-if.ts'
+import type { ApiParts } from '../../parts.ts'
 import { type Members, type RestRoute, route } from '../route.ts'
 import { IdParam } from '../schemas/common.ts'
 import { WhatIfBody, WhatIfQuery } from '../schemas/what-if.ts'
 import { endpointId } from './serverless.ts'
-
-/** Dependencies of the what-if route. */
-export interface WhatIfParts {
-  readonly endpoints: Endpoints
-  readonly whatIf: WhatIf
-}
 
 const HOUR_MS = 3_600_000
 
@@ -26,7 +20,7 @@ const QUERY_NAMES: FieldNames = {
 }
 
 /** An addition to the public contract: effects of other settings on recorded load. */
-export function whatIfRoutes({ endpoints, whatIf }: WhatIfParts): RestRoute[] {
+export function whatIfRoutes({ endpoints, whatIf }: ApiParts): RestRoute[] {
   return [
     route(
       {

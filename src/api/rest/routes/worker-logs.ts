@@ -1,22 +1,13 @@
 import { z } from '@hono/zod-openapi'
 import { parseInstant } from '../../../core/instants.ts'
 import { readEventId } from '../../../core/observing/log-cursor.ts'
-import type { Endpoints } from '../../../services/endpoints/endpoints.ts'
-import type { LogFinder } from '../../../services/observing/log-finder.ts'
 import type { LogEvent } from '../../../services/observing/log-stream.ts'
 import { asEvents, EVENT_STREAM_HEADERS, streamedAnswer } from '../../event-stream.ts'
+import type { ApiParts } from '../../parts.ts'
 import { type RestRoute, route } from '../route.ts'
 import { EVENT_STREAM } from '../schemas/common.ts'
 import { LastEventId, LogQuery } from '../schemas/logs.ts'
 import { endpointId } from './serverless.ts'
-
-/** Dependencies of the worker logs route. */
-export interface WorkerLogParts {
-  readonly endpoints: Endpoints
-  readonly logs: LogFinder
-  /** Aborts when the server begins to stop. */
-  readonly stopping: AbortSignal
-}
 
 /** Longer than the pause of some seconds that official clients treat as the end of a snapshot, in ms. */
 const LINGER_MS = 15_000
@@ -25,7 +16,7 @@ const NAME = z.string().min(1).max(191)
 const EVENTS = asEvents(logData, false)
 
 /** Output and events of one worker, as server-sent events. */
-export function workerLogRoutes({ endpoints, logs, stopping }: WorkerLogParts): RestRoute[] {
+export function workerLogRoutes({ endpoints, logs, stopping }: ApiParts): RestRoute[] {
   return [
     route(
       {

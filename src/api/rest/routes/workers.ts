@@ -1,18 +1,11 @@
 import { z } from '@hono/zod-openapi'
 import type { WorkerId } from '../../../core/ids.ts'
-import type { Clock } from '../../../ports/clock.ts'
-import type { WorkerReader } from '../../../services/observing/worker-reader.ts'
+import type { ApiParts } from '../../parts.ts'
 import { type RestRoute, route } from '../route.ts'
 import { IdParam } from '../schemas/common.ts'
 import { WorkerDetail, WorkerList } from '../schemas/worker.ts'
 import { workerDetail, workerList } from '../worker-view.ts'
 import { endpointId } from './serverless.ts'
-
-/** Dependencies of the worker routes. */
-export interface WorkerParts {
-  readonly workers: WorkerReader
-  readonly clock: Clock
-}
 
 const ALL = '/v2/serverless/{id}/workers'
 
@@ -20,7 +13,7 @@ const ALL = '/v2/serverless/{id}/workers'
  * The workers of an endpoint, and one worker. The single worker and ended workers are
  * additions to the public contract.
  */
-export function workerRoutes({ workers, clock }: WorkerParts): RestRoute[] {
+export function workerRoutes({ ports, workers }: ApiParts): RestRoute[] {
   return [
     route(
       {
@@ -38,7 +31,7 @@ export function workerRoutes({ workers, clock }: WorkerParts): RestRoute[] {
       async ({ caller, params, query }) => {
         const withEnded = query.ended === 'true'
         const report = await workers.ofEndpoint(caller.owner, endpointId(params.id), withEnded)
-        return workerList(report, withEnded, clock.now())
+        return workerList(report, withEnded, ports.clock.now())
       },
     ),
     route(
@@ -56,7 +49,7 @@ export function workerRoutes({ workers, clock }: WorkerParts): RestRoute[] {
       async ({ caller, params }) => {
         const id = endpointId(params.id)
         const { worker, jobs } = await workers.one(caller.owner, id, params.workerId as WorkerId)
-        return workerDetail(id, worker, jobs, clock.now())
+        return workerDetail(id, worker, jobs, ports.clock.now())
       },
     ),
   ]
