@@ -1,12 +1,17 @@
 /** The origin of the console: its page, its sessions, and all APIs for signed-in users. */
 
+import { hash } from 'node:crypto'
 import type { Caller } from '../../core/accounts/permission.ts'
+import { consoleCookie, isConsoleCookieAt, isSecret, MARK_LENGTH, SESSION_MS } from '../../core/accounts/session.ts'
 import { AppError, toAppError } from '../../core/errors.ts'
 import type { EndpointId } from '../../core/ids.ts'
+import type { ConsoleFile, ConsoleFiles } from '../../ports/console-files.ts'
 import type { Credential, OpenSession } from '../../services/accounts/sessions.ts'
 import { balancedUrl } from '../addresses.ts'
 import { audited, auditOrigin } from '../audited.ts'
+import { isCachedTag } from '../entity-tag.ts'
 import type { ApiParts } from '../parts.ts'
+import { formsResponse } from '../static-page.ts'
 import {
   admitTo,
   authorizationKey,
@@ -17,9 +22,6 @@ import {
   type SurfaceCall,
   type SurfaceEnv,
 } from '../surface.ts'
-import { removedCookies, sessionCookies, setCookie } from './cookie.ts'
-import { fileAnswer } from './files.ts'
-import { protect } from './headers.ts'
 import { requireOwnPage, TOKEN_HEADER } from './origin.ts'
 
 const BODY_BYTES = 4_096
@@ -248,4 +250,113 @@ async function newLink(parts: ApiParts, request: Request, env: SurfaceEnv): Prom
 /** The address that signs in. Browsers send no fragment to servers, so the code is in no log and no Referer. */
 export function linkTo(url: string, code: string): string {
   return `${url}/#link=${code}`
+}
+
+/** Content Security Policy of all responses from the console's origin. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "font-src 'self'",
+  "manifest-src 'self'",
+  "form-action 'none'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ')
+
+const HEADERS: readonly (readonly [string, string])[] = [
+  ['content-security-policy', POLICY],
+  ['x-frame-options', 'DENY'],
+  ['x-content-type-options', 'nosniff'],
+  ['cross-origin-opener-policy', 'same-origin'],
+  ['cross-origin-resource-policy', 'same-origin'],
+  ['referrer-policy', 'no-referrer'],
+  ['permissions-policy', 'camera=(), geolocation=(), microphone=(), payment=(), usb=()'],
+]
+
+/** Replaces the security headers that a surface set for its own pages. */
+function protect({ headers }: Response): void {
+  for (const [name, value] of HEADERS) headers.set(name, value)
+}
+
+const INDEX = '/index.html'
+
+const tags = new WeakMap<ConsoleFile, string>()
+
+/**
+ * The file at a path. The tabs of the page have paths of their own, at which the page itself is answered.
+ * @throws AppError `not_found` and `method_not_allowed`
+ */
+async function fileAnswer(files: ConsoleFiles | null, request: Request, pathname: string): Promise<Response> {
+  const { method } = request
+  if (method !== 'GET' && method !== 'HEAD') {
+    throw new AppError('method_not_allowed', `this path takes GET, not ${method}`, { allow: ['GET', 'HEAD'] })
+  }
+  if (files === null) throw new AppError('not_found', 'the console is not part of this build')
+  const isTab = !pathname.slice(pathname.lastIndexOf('/')).includes('.')
+  const file = (await files.find(pathname)) ?? (isTab ? await files.find(INDEX) : null)
+  if (file === null) throw new AppError('not_found', `the console has no file ${pathname}`)
+  const etag = fileTag(file)
+  const kept = {
+    etag,
+    'content-type': file.contentType,
+    'cache-control': file.immutable ? 'public, max-age=31536000, immutable' : 'no-cache',
+  }
+  if (isCachedTag(etag, request)) return new Response(null, { status: 304, headers: kept })
+  return formsResponse(request, file, kept)
+}
+
+/** Weak, as both forms of a file have it. */
+function fileTag(file: ConsoleFile): string {
+  const known = tags.get(file) ?? `W/"${hash('sha256', file.plain, 'base64url').slice(0, 22)}"`
+  tags.set(file, known)
+  return known
+}
+
+/**
+ * Limit of cookies of one name in a request that are tried: a page of another port that has seen the name can add its
+ * own, for longer paths, which come first.
+ */
+const MAX_TRIED = 64
+/** Limit of cookies of earlier sessions that one response removes. */
+const MAX_REMOVED = 20
+
+/** The cookie values of the session with a token at an origin; usually one, and empty for a text that is no token. */
+function sessionCookies(request: Request, origin: string, token: string): string[] {
+  if (!isSecret(token)) return []
+  const name = consoleCookie(origin, cookieMark(token))
+  const values = readCookies(request).filter(cookie => cookie.name === name && isSecret(cookie.value))
+  return [...new Set(values.map(({ value }) => value))].slice(0, MAX_TRIED)
+}
+
+/** The value of `Set-Cookie` that keeps it for as long as the session. */
+function setCookie(origin: string, token: string, value: string): string {
+  return cookieText(origin, consoleCookie(origin, cookieMark(token)), value)
+}
+
+/** The values of `Set-Cookie` that remove the cookies of a request which are of sessions at an origin. */
+function removedCookies(request: Request, origin: string): string[] {
+  const names = readCookies(request).flatMap(({ name }) => (isConsoleCookieAt(origin, name) ? [name] : []))
+  return [...new Set(names)].slice(0, MAX_REMOVED).map(name => cookieText(origin, name, ''))
+}
+
+function cookieText(origin: string, name: string, value: string): string {
+  const secure = origin.startsWith('https:') ? '; Secure' : ''
+  const age = value === '' ? 0 : SESSION_MS / 1_000
+  return `${name}=${value}; Path=/; Max-Age=${age}; HttpOnly; SameSite=Strict${secure}`
+}
+
+function readCookies({ headers }: Request): { readonly name: string; readonly value: string }[] {
+  return (headers.get('cookie') ?? '').split(';').map(pair => {
+    const [name = '', ...value] = pair.trim().split('=')
+    return { name, value: value.join('=') }
+  })
+}
+
+function cookieMark(token: string): string {
+  return hash('sha256', `cookie of ${token}`, 'base64url').slice(0, MARK_LENGTH)
 }

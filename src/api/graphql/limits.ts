@@ -6,6 +6,13 @@ import {
   type DocumentNode,
   type FieldNode,
   GraphQLError,
+  GraphQLFloat,
+  type GraphQLInputType,
+  GraphQLInt,
+  GraphQLList,
+  GraphQLNonNull,
+  isListType,
+  isNonNullType,
   Kind,
   Lexer,
   parse,
@@ -13,12 +20,12 @@ import {
   Source,
   specifiedRules,
   TokenKind,
+  type TypeNode,
   type ValidationContext,
   type ValidationRule,
   VariablesInAllowedPositionRule,
 } from 'graphql'
 import { introspectionRule } from './introspection.ts'
-import { variableTypesRule } from './variable-types.ts'
 
 /** Maximum bytes of a request. A secret's value may have 16 MiB, and JSON escapes common characters as two. */
 const MAX_BODY_BYTES = 33 * 1024 * 1024
@@ -195,4 +202,41 @@ class ComparisonCount {
 
 function sourceLength(nodes: readonly ArgumentNode[]): number {
   return (nodes.at(-1)?.loc?.end ?? 0) - (nodes[0]?.loc?.start ?? 0)
+}
+
+/**
+ * The rule of GraphQL for the types of variables, except that a variable of type Int is valid wherever a Float is
+ * taken, like a whole number in the document. The public API has Int for some numbers that are Floats here.
+ */
+function variableTypesRule(context: ValidationContext): ReturnType<ValidationRule> {
+  return VariablesInAllowedPositionRule(widened(context))
+}
+
+type Usages = ReturnType<ValidationContext['getRecursiveVariableUsages']>
+
+/** The same context, in which each place of a Float that an Int variable takes is one of an Int. */
+function widened(context: ValidationContext): ValidationContext {
+  const getRecursiveVariableUsages: ValidationContext['getRecursiveVariableUsages'] = operation => {
+    const given = new Map(operation.variableDefinitions?.map(({ variable, type }) => [variable.name.value, type]))
+    return context.getRecursiveVariableUsages(operation).map((usage): Usages[number] => {
+      const type = intIn(usage.type, given.get(usage.node.name.value))
+      return type === null ? usage : { ...usage, type }
+    })
+  }
+  return Object.create(context, { getRecursiveVariableUsages: { value: getRecursiveVariableUsages } })
+}
+
+/** The type of a place with Int in place of Float, where the variable is an Int in as many lists; null elsewhere. */
+function intIn(place: Usages[number]['type'], given: TypeNode | undefined): GraphQLInputType | null {
+  if (!place || given === undefined) return null
+  if (isNonNullType(place)) {
+    const inner = intIn(place.ofType, given)
+    return inner === null ? null : new GraphQLNonNull(inner as Exclude<GraphQLInputType, GraphQLNonNull<never>>)
+  }
+  if (given.kind === Kind.NON_NULL_TYPE) return intIn(place, given.type)
+  if (isListType(place)) {
+    const inner = given.kind === Kind.LIST_TYPE ? intIn(place.ofType, given.type) : null
+    return inner === null ? null : new GraphQLList(inner)
+  }
+  return place === GraphQLFloat && given.kind === Kind.NAMED_TYPE && given.name.value === 'Int' ? GraphQLInt : null
 }

@@ -8,7 +8,6 @@ import type { Worker } from '../../core/workers/worker.ts'
 import type { PricedGpu } from '../../services/hardware/catalog.ts'
 import { mapConcurrently } from '../../services/map-concurrently.ts'
 import type { ApiParts } from '../parts.ts'
-import { OperationBatch } from './batch.ts'
 
 /** Up to this number of items, reading each is cheaper than reading all. */
 const MAX_SINGLE_READS = 3
@@ -71,4 +70,35 @@ async function readWorkers(
     else workers.push(worker)
   }
   return new Map(endpoints.map(endpoint => [endpoint, byEndpoint.get(endpoint.id) ?? []]))
+}
+
+/**
+ * Collects the keys loaded in the same tick and reads them together. It caches nothing: a later load sees
+ * later changes.
+ */
+class OperationBatch<Key, Value> {
+  readonly #read: (keys: readonly Key[]) => Promise<ReadonlyMap<Key, Value>>
+  #open: { readonly keys: Set<Key>; readonly values: Promise<ReadonlyMap<Key, Value>> } | null = null
+
+  constructor(read: (keys: readonly Key[]) => Promise<ReadonlyMap<Key, Value>>) {
+    this.#read = read
+  }
+
+  /** Loads one key. Null: the read did not find it. */
+  async load(key: Key): Promise<Value | null> {
+    this.#open ??= this.#begin()
+    const { keys, values } = this.#open
+    keys.add(key)
+    return (await values).get(key) ?? null
+  }
+
+  #begin() {
+    const keys = new Set<Key>()
+    // Resolvers of one list run in the same tick, so this read has the keys of all of them.
+    const values = Promise.resolve().then(() => {
+      this.#open = null
+      return this.#read([...keys])
+    })
+    return { keys, values }
+  }
 }

@@ -1,7 +1,11 @@
 import { buildSchema, type GraphQLFieldResolver, type GraphQLSchema, isObjectType, isScalarType } from 'graphql'
 import type { ApiParts } from '../parts.ts'
-import type { GraphqlContext } from './context.ts'
-import { resolversFor } from './resolvers/all.ts'
+import { type GraphqlContext, writingFor } from './context.ts'
+import { accountMutations, queryMyself, userFields } from './resolvers/account.ts'
+import { catalogFields, catalogQueries } from './resolvers/catalog.ts'
+import { endpointFields, endpointMutations, endpointVolumeFields } from './resolvers/endpoints.ts'
+import { registryMutations, secretMutations, templateMutations, volumeMutations } from './resolvers/records.ts'
+import { unsupportedMutations, unsupportedQueries } from './resolvers/unsupported.ts'
 import { typeDefs } from './sdl/schema.ts'
 
 type Resolvers = Readonly<Record<string, Readonly<Record<string, GraphQLFieldResolver<unknown, GraphqlContext>>>>>
@@ -23,4 +27,29 @@ export function createSchema(parts: ApiParts): GraphQLSchema {
   const nothing = schema.getType('Void')
   if (isScalarType(nothing)) nothing.serialize = () => null
   return schema
+}
+
+/** The resolvers of the schema in sdl/schema.ts. */
+function resolversFor(parts: ApiParts) {
+  const writing = writingFor(parts)
+  return {
+    Query: {
+      myself: (_: unknown, __: unknown, context: GraphqlContext) => queryMyself(parts, context),
+      ...catalogQueries(parts),
+      ...unsupportedQueries,
+    },
+    User: userFields(parts),
+    Endpoint: endpointFields,
+    EndpointNetworkVolume: endpointVolumeFields,
+    ...catalogFields(parts),
+    Mutation: {
+      ...endpointMutations(parts, writing),
+      ...templateMutations(parts, writing),
+      ...secretMutations(parts, writing),
+      ...registryMutations(parts, writing),
+      ...volumeMutations(parts, writing),
+      ...accountMutations(parts, writing),
+      ...unsupportedMutations,
+    },
+  }
 }

@@ -6,6 +6,7 @@ import { isTooDeep, TOO_DEEP } from '../../core/json/json-depth.ts'
 import type { BodyParser } from '../../ports/body-parser.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import type { ApiParts } from '../parts.ts'
+import { StaticPage } from '../static-page.ts'
 import {
   admitTo,
   authenticatedCaller,
@@ -16,7 +17,6 @@ import {
   type SurfaceEnv,
 } from '../surface.ts'
 import { execute } from './execution.ts'
-import { graphiql, wantsPage } from './graphiql.ts'
 import { SchemaResponses } from './introspection.ts'
 import { maxBodyBytes } from './limits.ts'
 import { loadersFor } from './loaders.ts'
@@ -99,4 +99,56 @@ function reportCause({ ports: { emit } }: ApiParts, cause: unknown, requestId: s
   const problem = why instanceof Error ? (why.stack ?? why.message) : String(why)
   const { status } = toAppError(cause)
   emit('request.failed', { surface: 'graphql', method: 'POST', path: '/graphql', status, problem, requestId })
+}
+
+/** Content Security Policy: the page may run its own scripts and connect to this server. */
+const POLICY = [
+  ...["default-src 'none'", "script-src 'unsafe-inline' blob:", 'worker-src blob:', "style-src 'unsafe-inline'"],
+  ...["img-src 'self' data:", 'font-src data:', "connect-src 'self'"],
+  ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
+].join('; ')
+
+const QUERY = `# Put an API key into the headers below: {"Authorization": "Bearer rpa_..."}
+{
+  myself {
+    endpoints {
+      id
+      name
+      workersMin
+      workersMax
+    }
+  }
+}
+`
+
+/** True for a request of a browser that wants the page. */
+function wantsPage(request: Request, { pathname }: URL): boolean {
+  return (
+    request.method === 'GET' && pathname === '/graphql' && (request.headers.get('accept') ?? '').includes('text/html')
+  )
+}
+
+/** GraphiQL as one page without external resources. It has no key: people enter theirs in its headers editor. */
+function graphiql(request: Request): Promise<Response> {
+  return page.answer(request)
+}
+
+const page = new StaticPage(render, {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': POLICY,
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+})
+
+/** Nine megabytes, so it is loaded only when the page is opened. */
+async function render(): Promise<string> {
+  const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql')
+  return renderGraphiQL({
+    title: 'Runyard GraphQL',
+    defaultQuery: QUERY,
+    headers: JSON.stringify({ Authorization: 'Bearer ' }, null, 2),
+    defaultEditorToolsVisibility: 'headers',
+    shouldPersistHeaders: false,
+    credentials: 'omit',
+  })
 }

@@ -1,19 +1,34 @@
 import { Hono, type HonoRequest } from 'hono'
 import type { Caller } from '../../core/accounts/permission.ts'
-import { AppError, toAppError } from '../../core/errors.ts'
-import type { EndpointId } from '../../core/ids.ts'
+import { AppError, invalidRequest, toAppError } from '../../core/errors.ts'
+import { type EndpointId, isEndpointId } from '../../core/ids.ts'
+import { batchView } from '../../core/jobs/batch-view.ts'
+import { readJobListing } from '../../core/jobs/job-list.ts'
+import { jobSummaryView } from '../../core/jobs/job-view.ts'
+import { readJson } from '../../core/json/json-text.ts'
 import { type ExplanationView, explanationView } from '../../core/observing/explanation.ts'
 import type { PageRequest } from '../../core/pages.ts'
+import { passphraseProblem } from '../../core/secrets/passphrase.ts'
+import type { Backups, BackupWish } from '../../ports/backups.ts'
+import type { CachedModel, ModelDownload } from '../../ports/model-cache.ts'
+import type { CachedEndpoints } from '../../services/endpoints/known-endpoints.ts'
+import type { EndpointSelection } from '../../services/jobs/account-jobs.ts'
+import { mapConcurrently } from '../../services/map-concurrently.ts'
+import type { TimeKeeper, TimeView } from '../../services/observing/server-time.ts'
+import type { WatchedEndpoint, WorkerReader } from '../../services/observing/worker-reader.ts'
 import { audited } from '../audited.ts'
+import { bodyRequest } from '../body.ts'
 import type { ApiParts } from '../parts.ts'
+import { common } from '../rest/worker-view.ts'
 import { heldFor, jsonText, refusalHeaders, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
-import { addAccountJobRoutes } from './account-jobs.ts'
-import { addBackupRoute } from './backup.ts'
-import { addClockRoutes } from './clock.ts'
+import { backupStream } from './backup-stream.ts'
 import { logs } from './logs.ts'
-import { addModelRoutes } from './models.ts'
-import { addRoute, requireKeyFor } from './route-access.ts'
-import { watchView } from './watch.ts'
+import { addRoute, OPS_ROUTES, type OpsApp, requireKeyFor } from './route-access.ts'
+
+/** Maximum number of endpoints that are looked up at the same time. */
+const MAX_LOOKUPS = 16
+/** Maximum body of a call for a backup, in bytes. */
+const BACKUP_BODY_BYTES = 8_192
 
 /**
  * Server health, metrics and the routes of the command line: `/healthz`, `/readyz`, and those of route-access.ts,
@@ -111,4 +126,177 @@ async function explain(
   const endpointId = found.kind === 'endpoint' ? found.id : found.endpointId
   const { endpoint, explanation } = await parts.explaining.endpoint(endpointId)
   return { kind: 'endpoint', id: endpoint.id, name: endpoint.name, ...explanationView(explanation, endpoint.id) }
+}
+
+/**
+ * `GET /ops/clock`: the server's time and the machine's clock. `POST /ops/clock/accept`: the server takes the
+ * time of the machine's clock.
+ */
+function addClockRoutes(app: OpsApp, parts: ApiParts, timeKeeper: TimeKeeper): void {
+  const { access } = parts
+  addRoute(app, access, 'GET /ops/clock', async () => clockAnswer(await timeKeeper.view()))
+  addRoute(app, access, 'POST /ops/clock/accept', async (call, caller) => {
+    const { operation } = OPS_ROUTES['POST /ops/clock/accept']
+    const asked = { surface: 'ops', operation, caller, env: call.env, object: null } as const
+    const accept = () => timeKeeper.accept()
+    return clockAnswer(await audited(parts, asked, accept, { detailFromResult: ({ stepMs }) => ({ stepMs }) }))
+  })
+}
+
+function clockAnswer({ nowMs, machineMs, stepMs, takenAtMs, heldUntilMs, note }: TimeView): Response {
+  const at = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString())
+  const instants = { now: at(nowMs), machine: at(machineMs), takenAt: at(takenAtMs), heldUntil: at(heldUntilMs) }
+  return jsonText(JSON.stringify({ ...instants, stepMs, note }))
+}
+
+/** `/ops/models`: the models on the machine, for the operator. */
+function addModelRoutes(app: OpsApp, parts: ApiParts): void {
+  const { access, modelOperations: models } = parts
+  addRoute(app, access, 'GET /ops/models', async (_, caller) => {
+    const { models: cached, downloads, usedBytes, limitBytes } = await models.content(caller)
+    const shown = { models: cached.map(modelView), downloads: downloads.map(downloadView), usedBytes, limitBytes }
+    return jsonText(JSON.stringify(shown))
+  })
+  addRoute(app, access, 'POST /ops/models/:owner/:name', async ({ req, env }, caller) => {
+    const revision = req.query('revision')
+    const text = `${req.param('owner')}/${req.param('name')}${revision === undefined ? '' : `:${revision}`}`
+    const pull = () => models.pull(caller, text)
+    const object = { kind: 'model', id: text }
+    const asked = { surface: 'ops', operation: 'pullModel', caller, env, object } as const
+    // Commands poll the progress.
+    const { snapshot, receivedBytes, totalBytes } = await (models.isPulled(text) ? pull() : audited(parts, asked, pull))
+    return jsonText(
+      JSON.stringify({ done: snapshot !== null, commit: snapshot?.commit ?? null, receivedBytes, totalBytes }),
+    )
+  })
+  addRoute(app, access, 'DELETE /ops/models/:owner/:name', async ({ req, env }, caller) => {
+    const name = `${req.param('owner')}/${req.param('name')}`
+    const commit = req.query('commit') ?? null
+    const object = { kind: 'model', id: name }
+    const asked = { surface: 'ops', operation: 'removeModel', caller, env, object, detail: { commit } } as const
+    await audited(parts, asked, () => models.remove(caller, name, commit))
+    return jsonText(JSON.stringify({ name }))
+  })
+}
+
+function modelView({ name, commit, refs, bytes, usedAtMs, workers, isRestricted }: CachedModel) {
+  const usedAt = usedAtMs === 0 ? null : new Date(usedAtMs).toISOString()
+  return { name, commit, refs, bytes, usedAt, workers, restricted: isRestricted }
+}
+
+function downloadView({ name, revision, receivedBytes, totalBytes }: ModelDownload) {
+  return { name, revision, receivedBytes, totalBytes }
+}
+
+/**
+ * Data of `runyard top`: the caller's endpoints with their queues, workers and running jobs.
+ * @param only the id of one endpoint; null for all of them
+ * @throws AppError `not_found`
+ */
+async function watchView(workers: WorkerReader, caller: Caller, only: string | null, nowMs: number) {
+  if (only !== null && !isEndpointId(only)) throw new AppError('not_found', `endpoint ${only} not found`)
+  const { endpoints, more } = await workers.watch(caller.owner, only)
+  return { atMs: nowMs, endpoints: endpoints.map(one => endpointView(one, nowMs)), more }
+}
+
+function endpointView({ endpoint, queue, finished, workers, counts, explanation }: WatchedEndpoint, nowMs: number) {
+  const { id, name, type, workersMin, workersMax } = endpoint
+  const { queued, queuedLowPriority, inProgress, headQueuedAtMs } = queue
+  return {
+    id,
+    name,
+    type,
+    workersMin,
+    workersMax,
+    finished,
+    jobs: { inQueue: queued + queuedLowPriority, lowPriority: queuedLowPriority, inProgress, headQueuedAtMs },
+    summary: counts,
+    explanation: explanation === null ? null : explanationView(explanation, id),
+    workers: workers.map(({ jobs, ...worker }) => ({ ...common(worker, nowMs), status: worker.status, jobs })),
+  }
+}
+
+/** `/ops/jobs` and `/ops/batches`: those of all endpoints whose jobs the caller may read. */
+function addAccountJobRoutes(app: OpsApp, parts: ApiParts): void {
+  const { clock } = parts.ports
+  const { access, accountJobs } = parts
+  addRoute(app, access, 'GET /ops/jobs', async ({ req }, caller) => {
+    const listing = readJobListing(req.query())
+    if ('failures' in listing) throw invalidRequest(listing.failures)
+    const { items, nextCursor } = await accountJobs.jobs(caller.owner, await readable(parts, caller), listing)
+    const nowMs = clock.now()
+    const requests = items.map(job => ({ endpointId: job.endpointId, ...jobSummaryView(job, nowMs) }))
+    return jsonText(JSON.stringify({ requests, pagination: { nextCursor, hasNextPage: nextCursor !== null } }))
+  })
+  addRoute(app, access, 'GET /ops/batches', async ({ req }, caller) => {
+    const { limit, cursor } = req.query()
+    const listing = readJobListing({ limit, cursor })
+    if ('failures' in listing) throw invalidRequest(listing.failures)
+    const { items, nextCursor } = await accountJobs.batches(caller.owner, await readable(parts, caller), listing.page)
+    const pagination = JSON.stringify({ nextCursor, hasNextPage: nextCursor !== null })
+    return jsonText(`{"batches":[${items.map(batchView).join(',')}],"pagination":${pagination}}`)
+  })
+}
+
+/**
+ * The endpoints whose jobs the caller may read; null for all of its account. An endpoint that its key names may have
+ * been deleted.
+ */
+async function readable({ access, cachedEndpoints }: ApiParts, caller: Caller): Promise<EndpointSelection> {
+  const named = access.requireSomeJobs(caller)
+  if (named === null) return null
+  const readableIds = await mapConcurrently(named, MAX_LOOKUPS, id => ownOrNull(cachedEndpoints, caller, id))
+  return readableIds.filter(id => id !== null)
+}
+
+async function ownOrNull(endpoints: CachedEndpoints, { owner }: Caller, id: EndpointId): Promise<EndpointId | null> {
+  try {
+    return (await endpoints.find(owner, id)).id
+  } catch (error) {
+    if (toAppError(error).code === 'not_found') return null
+    throw error
+  }
+}
+
+/** `POST /ops/backup`: a backup of the server as it is now, as the body of the response. */
+function addBackupRoute(app: OpsApp, parts: ApiParts, backups: Backups): void {
+  const { clock } = parts.ports
+  const { access, room } = parts
+  const { operation } = OPS_ROUTES['POST /ops/backup']
+  addRoute(app, access, 'POST /ops/backup', async (call, caller) => {
+    const wish = await room.of(caller.owner).body(bodyRequest(call), BACKUP_BODY_BYTES, async body => readWish(body))
+    // With the keys of the backup a caller could continue after its own key has expired.
+    const mayHave = (whose: Caller) => {
+      if (wish.passphrase === null) access.requireOperator(whose, operation)
+      else access.requireLastingOperator(whose, operation, call.env.session !== undefined)
+    }
+    mayHave(caller)
+    const detail = { withKeys: wish.passphrase !== null, withLogs: wish.withLogs }
+    const asked = { surface: 'ops', operation, caller, env: call.env, object: null, detail } as const
+    const ended = heldFor(access, call.env, caller, mayHave)
+    const backup = await audited(parts, asked, () => backups.make(wish))
+    call.env.delivery.onSettled(() => void backup.drop())
+    if (ended.aborted) {
+      await backup.drop()
+      throw ended.reason
+    }
+    const body = backupStream(backup, clock, ended)
+    return new Response(body, { headers: { 'content-type': 'application/octet-stream' } })
+  })
+}
+
+function readWish(body: unknown): BackupWish {
+  const reading = typeof body === 'string' ? readJson(body) : null
+  const value: unknown = reading?.ok === true ? reading.value : null
+  const { passphrase, withLogs = false, ...others } = Object(value) as Record<string, unknown>
+  const isPassphrase = passphrase === null || typeof passphrase === 'string'
+  if (!isPassphrase || typeof withLogs !== 'boolean' || Object.keys(others).length > 0) {
+    throw new AppError(
+      'invalid',
+      'the body must be {"passphrase": "<text>", "withLogs": false}; with the passphrase null the keys are left out',
+    )
+  }
+  const problem = passphrase === null ? null : passphraseProblem(passphrase)
+  if (problem !== null) throw new AppError('invalid', `the passphrase ${problem}`)
+  return { passphrase, withLogs }
 }

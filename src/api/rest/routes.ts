@@ -1,6 +1,7 @@
 import { JOB_OPERATIONS } from '../jobs/operations.ts'
 import type { ApiParts } from '../parts.ts'
-import { EXAMPLES } from './examples.ts'
+import recorded from './examples.json' with { type: 'json' }
+import type { Examples } from './openapi.ts'
 import type { RestRoute } from './route.ts'
 import { accountRoutes } from './routes/account.ts'
 import { auditRoutes } from './routes/audit.ts'
@@ -20,6 +21,12 @@ import { templateRoutes } from './routes/templates.ts'
 import { whatIfRoutes } from './routes/what-if.ts'
 import { workerLogRoutes } from './routes/worker-logs.ts'
 import { workerRoutes } from './routes/workers.ts'
+
+/**
+ * A request of each operation with the response of a server. test/app/surfaces/document-examples.test.ts sends the
+ * requests and compares the responses; with `RUNYARD_RECORD_EXAMPLES=1` it writes them.
+ */
+export const EXAMPLES: Examples = recorded as Examples
 
 /** Every route of the management API. */
 export function restRoutes(parts: ApiParts): RestRoute[] {

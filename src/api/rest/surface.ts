@@ -6,7 +6,7 @@ import type { RateDecision } from '../../core/accounts/rate-limit.ts'
 import type { AuditObject } from '../../core/audit/entry.ts'
 import { findObjectKind } from '../../core/audit/object-kind.ts'
 import type { DocumentReading } from '../../core/bodies/document-size.ts'
-import { AppError, renderFields, toAppError } from '../../core/errors.ts'
+import { AppError, ERROR_CODES, renderFields, toAppError } from '../../core/errors.ts'
 import type { FieldProblem } from '../../core/field-problem.ts'
 import { audited, changedBy, type ReportSave } from '../audited.ts'
 import { isCachedTag } from '../entity-tag.ts'
@@ -17,12 +17,11 @@ import {
   authenticatedCaller,
   authorizationKey,
   heldFor,
+  refusalHeaders,
   reportFailure,
   type Surface,
   type SurfaceEnv,
 } from '../surface.ts'
-import { absenceAt } from './absent.ts'
-import { problemResponse } from './problem.ts'
 import type { RestRoute } from './route.ts'
 import { accountId } from './routes/account.ts'
 import { validate } from './validate.ts'
@@ -228,4 +227,48 @@ function methodsByPath(routes: readonly RestRoute[]): Map<string, string[]> {
 
 function honoPath(path: string): string {
   return path.replaceAll(/\{(\w+)\}/g, ':$1')
+}
+
+/** Paths of the public API that Runyard lacks, each with the reason. */
+
+const NO_PODS = 'Runyard runs serverless endpoints, and has no pods'
+
+const REASONS: readonly (readonly [path: RegExp, reason: string])[] = [
+  [/^\/v[12]\/pods(\/|$)/, NO_PODS],
+  [/^\/v2\/clusters(\/|$)/, 'Runyard runs serverless endpoints, and has no clusters'],
+  [/^\/v2\/sandboxes(\/|$)/, 'Runyard runs serverless endpoints, and has no sandboxes'],
+  [/^\/v2\/flash(\/|$)/, 'Runyard runs serverless endpoints, and has no flash apps'],
+  [/^\/v2\/global-volumes(\/|$)/, 'Runyard has network volumes, and no global ones'],
+  [
+    /^\/v2\/registries\/delegations(\/|$)/,
+    'Runyard takes a user name and a password for a registry, and no delegation',
+  ],
+  [/^\/v2\/serverless\/[^/]+\/builds(\/|$)/, 'Runyard runs images, and builds none'],
+]
+
+/** The reason, as a sentence, for which a path of the public API does not exist here; null for any other path. */
+function absenceAt(path: string): string | null {
+  return REASONS.find(([pattern]) => pattern.test(path))?.[1] ?? null
+}
+
+/**
+ * An error as a problem document (RFC 9457), with the id of its request. `errors` are sentences, because
+ * clients decode them as strings.
+ */
+function problemResponse(error: AppError, headers: Readonly<Record<string, string>>, requestId: string): Response {
+  const body = {
+    title: ERROR_CODES[error.code].title,
+    status: error.status,
+    detail: error.message,
+    ...(error.failures.length > 0 ? { errors: error.failures } : {}),
+    requestId,
+  }
+  return new Response(JSON.stringify(body), {
+    status: error.status,
+    headers: {
+      'content-type': 'application/problem+json',
+      ...headers,
+      ...refusalHeaders(error),
+    },
+  })
 }

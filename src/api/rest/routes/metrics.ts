@@ -1,3 +1,4 @@
+import { z } from '@hono/zod-openapi'
 import {
   countedTimes,
   type MetricBucket,
@@ -6,14 +7,68 @@ import {
   type MetricWorkers,
   percentile,
 } from '../../../core/observing/metric-bucket.ts'
-import type { MetricRequest } from '../../../core/observing/metric-series.ts'
+import { METRIC_INTERVALS, type MetricInterval, type MetricRequest } from '../../../core/observing/metric-series.ts'
 import type { MetricSeries } from '../../../services/observing/metric-series.ts'
 import { restSentence } from '../../field-names.ts'
 import type { ApiParts } from '../../parts.ts'
 import { type Members, type RestRoute, type Rule, route } from '../route.ts'
-import { IdParam } from '../schemas/common.ts'
-import { MetricQuery, MetricSeriesBody } from '../schemas/metrics.ts'
+import { DateTime, IdParam } from '../schemas/common.ts'
 import { endpointId } from './serverless.ts'
+
+const Instant = z.iso.datetime({ offset: true }).openapi({ format: 'date-time' }).optional()
+const Interval = z.enum(Object.keys(METRIC_INTERVALS) as [MetricInterval, ...MetricInterval[]])
+
+/** Query of metrics over time. */
+const MetricQuery = {
+  interval: Interval.default('1m').openapi({ default: '1m' }),
+  from: Instant,
+  to: Instant,
+}
+
+const Time = z
+  .object({
+    count: z.int(),
+    p50: z.int().nullable(),
+    p90: z.int().nullable(),
+    p95: z.int().nullable(),
+    p99: z.int().nullable(),
+  })
+  .openapi('EndpointMetricTime')
+
+const Workers = z.object({ average: z.number(), max: z.int() }).openapi('EndpointMetricWorkers')
+
+const GpuUse = z.object({ average: z.number(), max: z.int() }).openapi('EndpointMetricGpuUse')
+
+const Point = z
+  .object({
+    at: DateTime,
+    requests: z.object({
+      completed: z.int(),
+      failed: z.int(),
+      timedOut: z.int(),
+      cancelled: z.int(),
+      expired: z.int(),
+    }),
+    delayMs: Time,
+    executionMs: Time,
+    coldStartMs: Time,
+    workers: z.object({ starting: Workers, idle: Workers, running: Workers, frozen: Workers }),
+    gpus: z.object({ busyPercent: GpuUse.nullable(), memoryPercent: GpuUse.nullable() }),
+  })
+  .openapi('EndpointMetricPoint')
+
+/** Metrics of an endpoint over time. */
+const MetricSeriesBody = z
+  .object({
+    serverlessId: z.string(),
+    interval: Interval,
+    from: DateTime,
+    to: DateTime,
+    points: z.array(Point),
+  })
+  .openapi('EndpointMetrics')
+/** See {@link MetricSeriesBody}. */
+type MetricSeriesBody = z.output<typeof MetricSeriesBody>
 
 /** An addition to the public contract: metrics of an endpoint over time. */
 export function metricRoutes({ endpoints, series }: ApiParts): RestRoute[] {
