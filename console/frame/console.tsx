@@ -2,17 +2,17 @@
 import { Fragment } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { followLive, liveState, pollInstead } from '../client/live.ts'
-import { isAway, linkOffer, mayManage, mayOperate, signOut, who } from '../client/session.ts'
+import { isAway, linkOffer, linkProblem, mayManage, mayOperate, signIn, signOut, who } from '../client/session.ts'
 import { now } from '../format.ts'
 import { keysShown, PAGES_BY_KEY } from '../keyboard.ts'
 import { Messages } from '../parts/announce.tsx'
 import { Button, Choice, PageHead } from '../parts/basic.tsx'
 import { Dialog } from '../parts/dialog.tsx'
+import { TextField } from '../parts/form.tsx'
 import { matchPath, path } from '../router.ts'
 import { chooseTheme, type Theme, theme } from '../theme.ts'
 import { LinkOffer } from './link-offer.tsx'
 import { PAGES } from './pages.tsx'
-import { SignIn } from './sign-in.tsx'
 
 /** The root: the sign-in page, or the frame with a page in it. */
 export function Console() {
@@ -197,5 +197,41 @@ function Keys() {
         ))}
       </dl>
     </Dialog>
+  )
+}
+
+/** Takes an API key and starts a session with it. */
+function SignIn() {
+  const [key, setKey] = useState('')
+  const [problem, setProblem] = useState<string | null>(null)
+  const [isSending, setSending] = useState(false)
+  const said = problem ?? linkProblem.value
+  const submit = async (event: Event) => {
+    event.preventDefault()
+    setSending(true)
+    setProblem(await signIn({ key: key.trim() }))
+    setSending(false)
+  }
+  return (
+    <main class="sign-in">
+      <form class="card" onSubmit={submit}>
+        <img src="/icon.svg" alt="" width="40" height="40" />
+        <h1>Sign in to Runyard</h1>
+        <p class="hint">With an API key. It is sent to your server once and is not stored in this browser.</p>
+        <TextField label="API key" type="password" value={key} onChange={setKey} required />
+        {said === null ? null : (
+          <p class="notice bad" role="alert">
+            {said}
+          </p>
+        )}
+        <button type="submit" class="button main" disabled={isSending || key.trim() === ''}>
+          Sign in
+        </button>
+        <p class="hint">
+          The server's own key is in the file <code>api-key</code> of its data directory. <code>runyard console</code>{' '}
+          prints a link that signs in without one.
+        </p>
+      </form>
+    </main>
   )
 }

@@ -2,7 +2,6 @@
 import type { LogBuffer } from './log-buffer.ts'
 import { LEVELS, type Level, type LineKind, type LogLine } from './log-line.ts'
 import { RowHeights } from './row-heights.ts'
-import { SortedNumbers } from './sorted-numbers.ts'
 
 /** Filter of lines. */
 export interface LogFilter {
@@ -203,3 +202,43 @@ function lineWidth({ text }: LogLine): number {
 
 /** Columns for the button that shows the rest of a line. */
 const REST_COLUMNS = 24
+
+/** Rising numbers: added at the end, dropped at the beginning, found by binary search. */
+class SortedNumbers {
+  #numbers: number[] = []
+  #head = 0
+
+  get length(): number {
+    return this.#numbers.length - this.#head
+  }
+
+  at(index: number): number | undefined {
+    return this.#numbers[this.#head + index]
+  }
+
+  push(number: number): void {
+    this.#numbers.push(number)
+  }
+
+  /** Index of the first number that is not smaller; the length where all are. */
+  indexOf(number: number): number {
+    let [low, high] = [this.#head, this.#numbers.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (this.#numbers[middle]! < number) low = middle + 1
+      else high = middle
+    }
+    return low - this.#head
+  }
+
+  /** Drops the numbers below one. Returns the number of dropped ones. */
+  dropBelow(number: number): number {
+    const count = this.indexOf(number)
+    this.#head += count
+    if (this.#head > 25_000) {
+      this.#numbers = this.#numbers.slice(this.#head)
+      this.#head = 0
+    }
+    return count
+  }
+}

@@ -5,12 +5,11 @@ import type { Endpoint, JobSummary } from '../../../client/api-types.d.ts'
 import { mayUseJobs } from '../../../client/session.ts'
 import { jobTopic } from '../../../client/topics.ts'
 import { count, duration, now, plural } from '../../../format.ts'
-import { Ago, Button, Code, Empty, Failure } from '../../../parts/basic.tsx'
+import { Ago, Button, Code, Empty, Failure, Section } from '../../../parts/basic.tsx'
 import { type GrowingList, useGrowingList } from '../../../parts/more.ts'
 import { type Column, Table } from '../../../parts/table.tsx'
 import { query, setQuery } from '../../../router.ts'
 import { Bulk } from './bulk.tsx'
-import { HowToCall } from './call-serving.tsx'
 import { ErrorGroups } from './error-groups.tsx'
 import { Filters } from './filters.tsx'
 import { JobDrawer } from './job-drawer.tsx'
@@ -18,6 +17,7 @@ import { firstLine } from './job-error.ts'
 import { filterFromQuery, isFiltered, type JobFilter, jobQuery, mayHave } from './job-filter.ts'
 import { JobState, jobHref } from './job-parts.tsx'
 import { useMoved } from './moved-jobs.ts'
+import { quoted } from './run-call.ts'
 import { findMode, Runner } from './runner.tsx'
 
 /** The tab with the requests of an endpoint. */
@@ -218,3 +218,30 @@ const COLUMNS: readonly Column<JobSummary>[] = [
     cell: ({ error }) => (error === null ? '' : <span title={error.slice(0, 500)}>{firstLine(error)}</span>),
   },
 ]
+
+/** Commands that call a load-balancing endpoint. */
+function HowToCall({ endpoint }: { readonly endpoint: Endpoint }) {
+  const { base, health } = endpoint.requestUrls as { readonly base: string; readonly health: string }
+  const authorization = `-H "Authorization: Bearer $RUNYARD_API_KEY"`
+  const root = base.replace(/(?<!\/)\/+$/, '')
+  const post = [
+    `curl -sS ${quoted(`${root}/`)}`,
+    authorization,
+    "-H 'Content-Type: application/json'",
+    `-d '{"prompt": "Hello"}'`,
+  ]
+  return (
+    <Section title="How to call this endpoint">
+      <p>
+        Requests go straight to the workers of this endpoint, so it has no list of jobs. Its paths and responses are
+        those of the server in its workers.
+      </p>
+      <h3>Get a page</h3>
+      <Code text={`curl -sS ${quoted(`${root}/`)} \\\n  ${authorization}`} />
+      <h3>Send JSON</h3>
+      <Code text={post.join(' \\\n  ')} />
+      <h3>Numbers of requests and workers</h3>
+      <Code text={`curl -sS ${quoted(health)} \\\n  ${authorization}`} />
+    </Section>
+  )
+}
