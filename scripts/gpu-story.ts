@@ -279,15 +279,15 @@ class Story {
     const [suspended, figures] = await this.#suspend(pid)
     process.kill(pid, 'SIGSTOP')
     await pause(2_000)
-    const meanwhile = (await this.#status(endpoint, id)).status
+    const pausedStatus = (await this.#status(endpoint, id)).status
     const resumed = await this.#suspender.resume(suspended.card, suspended.processes, () => resumeProcess(pid))
     assert.equal(resumed.outcome, 'resumed', JSON.stringify(resumed))
     const answer = await this.#result(endpoint, id, 30_000)
     assert.deepEqual([answer.pid, answer.value], [pid, value], 'another process, or another result')
-    assert.equal(meanwhile, 'IN_PROGRESS')
+    assert.equal(pausedStatus, 'IN_PROGRESS')
     const { attempts } = await this.#call(`/v2/${endpoint}/requests/${id}`)
     assert.equal(attempts, 1)
-    return [null, { ...figures, resumed, meanwhile, attempts, tookMs: answer.tookMs, sameResult: true }]
+    return [null, { ...figures, resumed, meanwhile: pausedStatus, attempts, tookMs: answer.tookMs, sameResult: true }]
   }
 
   async #suspend(pid: number): Promise<[SuspendOutcome & { outcome: 'suspended' }, Record<string, unknown>]> {

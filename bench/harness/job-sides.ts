@@ -20,8 +20,8 @@ start({ concurrency: 16, handler: ({ input }) => ({ length: input.prompt.length 
 `
 
 /** Starts the wanted sides. */
-export async function jobSides(bench: Bench, wants: (side: string) => boolean, asked: JobSides): Promise<Side[]> {
-  const { call, sides, more = {} } = asked
+export async function jobSides(bench: Bench, wants: (side: string) => boolean, options: JobSides): Promise<Side[]> {
+  const { call, sides, more = {} } = options
   let started: { url: string; pid: number } | null = null
   const postgres = () => {
     started ??= bench.postgres()

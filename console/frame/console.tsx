@@ -205,7 +205,7 @@ function SignIn() {
   const [key, setKey] = useState('')
   const [problem, setProblem] = useState<string | null>(null)
   const [isSending, setSending] = useState(false)
-  const said = problem ?? linkProblem.value
+  const message = problem ?? linkProblem.value
   const submit = async (event: Event) => {
     event.preventDefault()
     setSending(true)
@@ -219,9 +219,9 @@ function SignIn() {
         <h1>Sign in to Runyard</h1>
         <p class="hint">With an API key. It is sent to your server once and is not stored in this browser.</p>
         <TextField label="API key" type="password" value={key} onChange={setKey} required />
-        {said === null ? null : (
+        {message === null ? null : (
           <p class="notice bad" role="alert">
-            {said}
+            {message}
           </p>
         )}
         <button type="submit" class="button main" disabled={isSending || key.trim() === ''}>

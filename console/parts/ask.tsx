@@ -101,9 +101,9 @@ export function Ask({
 }
 
 /** Paths of problems that a field shows; fields of `more` show all but those of the whole body. */
-function shownPaths(problems: Problems, asked: readonly FormField[], hasMore: boolean): readonly string[] {
+function shownPaths(problems: Problems, fields: readonly FormField[], hasMore: boolean): readonly string[] {
   return Object.keys(problems).filter(
-    path => path !== '$' && (hasMore || asked.some(({ name }) => isAt(`$.${name}`, path))),
+    path => path !== '$' && (hasMore || fields.some(({ name }) => isAt(`$.${name}`, path))),
   )
 }
 

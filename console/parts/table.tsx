@@ -184,8 +184,8 @@ interface Place {
  */
 function placeIndex<Row>(place: Place | null, rows: readonly Row[], rowKey: (row: Row) => string): number {
   if (place === null) return -1
-  const there = rows[place.index]
-  if (there !== undefined && rowKey(there) === place.key) return place.index
+  const row = rows[place.index]
+  if (row !== undefined && rowKey(row) === place.key) return place.index
   const index = rows.findIndex(row => rowKey(row) === place.key)
   return index >= 0 ? index : Math.min(place.index, rows.length - 1)
 }

@@ -156,10 +156,10 @@ function openShell(): { child: ChildProcess; run: Machine['run']; ended: Promise
     child.stdin.write(`{ ${commands}\n} </dev/null 2>&1; echo "${mark} $?"\n`)
     const text = await Promise.race([answer.promise, ended.then(() => printed)])
     const at = text.indexOf(mark)
-    const said = at === -1 ? text : text.slice(0, at)
+    const output = at === -1 ? text : text.slice(0, at)
     if (!text.slice(at).startsWith(`${mark} 0\n`))
-      throw new Error(`on the machine of a cluster: ${said.trim() || 'it has ended'}`)
-    return said
+      throw new Error(`on the machine of a cluster: ${output.trim() || 'it has ended'}`)
+    return output
   }
   const run = (commands: string) => {
     const result = last.then(() => send(commands))

@@ -38,7 +38,7 @@ export class CorsOrigins {
     const origin = await this.#allowed(request, route).catch(() => undefined)
     if (origin === undefined) return null
     if (origin === null) return this.#refuse(request, route)
-    const asked = request.headers.get('access-control-request-headers')
+    const names = request.headers.get('access-control-request-headers')
     const headers = {
       'access-control-allow-origin': origin,
       'access-control-allow-methods': METHODS,
@@ -47,7 +47,7 @@ export class CorsOrigins {
     }
     return new Response(null, {
       status: 204,
-      headers: asked === null ? headers : { ...headers, 'access-control-allow-headers': asked },
+      headers: names === null ? headers : { ...headers, 'access-control-allow-headers': names },
     })
   }
 

@@ -134,7 +134,7 @@ export class FairRoom {
     const accounts = [...this.#accounts].filter(([name, bytes]) => name !== account && bytes > wanted)
     for (const [name] of accounts.sort((a, b) => b[1] - a[1])) {
       const parts = [...(this.#claims.get(name)?.values() ?? [])].sort((a, b) => sumBytes(b) - sumBytes(a))
-      const victim = parts.map(largest).find(found => found !== null)
+      const victim = parts.map(largest).find(claim => claim !== null)
       if (victim !== undefined) return victim
     }
     return this.#ownVictimFor(asking, more)
@@ -146,7 +146,7 @@ export class FairRoom {
     const wanted = sumBytes(parts.get(part) ?? []) + more
     const others = [...parts].filter(([name, claims]) => name !== part && sumBytes(claims) > wanted)
     const victims = others.sort((a, b) => sumBytes(b[1]) - sumBytes(a[1])).map(([, claims]) => largest(claims))
-    return victims.find(found => found !== null) ?? this.#findStale(asking)
+    return victims.find(claim => claim !== null) ?? this.#findStale(asking)
   }
 
   #findStale(asking: HeldClaim): HeldClaim | null {
@@ -168,9 +168,9 @@ function sumBytes(claims: Iterable<HeldClaim>): number {
 }
 
 function largest(claims: Iterable<HeldClaim>): HeldClaim | null {
-  let found: HeldClaim | null = null
+  let largestClaim: HeldClaim | null = null
   for (const claim of claims) {
-    if (claim.cut !== null && claim.bytes > (found?.bytes ?? 0)) found = claim
+    if (claim.cut !== null && claim.bytes > (largestClaim?.bytes ?? 0)) largestClaim = claim
   }
-  return found
+  return largestClaim
 }

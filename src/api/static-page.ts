@@ -40,11 +40,11 @@ export class StaticPage {
 
 /** A page in an encoding that the request accepts; without its content for HEAD. */
 export function formsResponse(
-  { method, headers: asked }: Request,
+  { method, headers: requested }: Request,
   { plain, gzip }: Forms,
   headers: Readonly<Record<string, string>>,
 ): Response {
-  const compressed = gzip !== null && acceptsGzip(asked.get('accept-encoding') ?? '')
+  const compressed = gzip !== null && acceptsGzip(requested.get('accept-encoding') ?? '')
   const content = compressed ? gzip : plain
   return new Response(method === 'HEAD' ? null : pieceStream(content), {
     headers: {

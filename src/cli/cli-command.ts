@@ -93,10 +93,10 @@ function excessArgument(command: Command): UsageError {
 /**
  * The library suggests options of a similar spelling; the name of a field of the API means the option that sets it.
  */
-function unknownOption(command: Command, said: string): UsageError {
-  const typed = /^unknown option '--([\w-]{1,60})'$/.exec(said)?.[1]
+function unknownOption(command: Command, problem: string): UsageError {
+  const typed = /^unknown option '--([\w-]{1,60})'$/.exec(problem)?.[1]
   const option = typed === undefined ? null : flagNamedAsField(command, typed)
-  return new UsageError(option === null ? said : `${said}; did you mean ${option}?`, command)
+  return new UsageError(option === null ? problem : `${problem}; did you mean ${option}?`, command)
 }
 
 /** A message of the library without its prefix "error: " and without its suggestion on a second line. */

@@ -121,8 +121,8 @@ async function report(error: unknown, command: Command | null): Promise<number> 
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage
   if (error instanceof CliError) {
     const { message } = error
-    const said = error instanceof RefusedRequest && command !== null ? messageFor(command, error) : message
-    printText(`runyard: ${said}\n`, process.stderr)
+    const sentence = error instanceof RefusedRequest && command !== null ? messageFor(command, error) : message
+    printText(`runyard: ${sentence}\n`, process.stderr)
     if (error instanceof UsageError) printText(await choicesFor(error), process.stderr)
     return error.exitCode
   }

@@ -93,7 +93,7 @@ export function NewRequests({
   )
 }
 
-function RequestCount({ lines: { count: found, problems } }: { readonly lines: Lines }) {
+function RequestCount({ lines: { count: requests, problems } }: { readonly lines: Lines }) {
   if (problems.length > 0) {
     return (
       <div class="notice bad" role="alert">
@@ -107,7 +107,7 @@ function RequestCount({ lines: { count: found, problems } }: { readonly lines: L
   }
   return (
     <p class="hint" role="status">
-      {found === 0 ? 'The draft runs after you finalize it.' : `${plural(found, 'request')} can be read.`}
+      {requests === 0 ? 'The draft runs after you finalize it.' : `${plural(requests, 'request')} can be read.`}
     </p>
   )
 }

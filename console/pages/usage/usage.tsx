@@ -85,11 +85,11 @@ function useNames(): Names {
       const names = new Map<string, string>()
       let cursor: string | undefined
       for (let page = 0; page < PAGES; page += 1) {
-        const { endpoints: found, pagination } = await api('GET /v2/serverless', {
+        const { endpoints: rows, pagination } = await api('GET /v2/serverless', {
           query: { limit: 1_000, cursor },
           signal,
         })
-        for (const { id, name } of found) names.set(id, name)
+        for (const { id, name } of rows) names.set(id, name)
         if (pagination.nextCursor === null) break
         cursor = pagination.nextCursor
       }

@@ -25,13 +25,13 @@ export class Taker {
    * which `stop` cuts short. `giveUp` ends a poll without an answer. Never rejects.
    */
   async take(url: string, stop: AbortSignal, giveUp: AbortSignal): Promise<Job[]> {
-    const asked = performance.now()
+    const beganMs = performance.now()
     try {
       const reply = await this.#client.send({ url, timeoutMs: holdMs, giveUp })
       if (reply.status === 200 || reply.status === 204) {
         this.#errors.reset()
         const jobs = reply.status === 204 ? [] : readJobs(reply.body)
-        const isHasty = jobs.length === 0 && performance.now() - asked < 500
+        const isHasty = jobs.length === 0 && performance.now() - beganMs < 500
         // A platform that answers without a job at once, instead of holding the poll, must not be polled in
         // a busy loop. It may do so once: the poll of a worker that thaws before it was frozen ends, and a
         // job waits for the next poll.
@@ -64,7 +64,7 @@ export async function listenForStops(
 ): Promise<void> {
   const errors = new Backoff(10_000)
   while (!over.aborted) {
-    const asked = performance.now()
+    const beganMs = performance.now()
     try {
       const reply = await client.send({ url, timeoutMs: holdMs, cancel: over })
       if (reply.status === 200 || reply.status === 204) {
@@ -72,7 +72,7 @@ export async function listenForStops(
         const ids = reply.status === 200 ? readStops(reply.body) : []
         // A platform may repeat the ids until the jobs have ended; that must not become a busy loop.
         const news = ids.filter(onStop).length > 0
-        if (!news) await sleep(Math.max(0, 1000 - (performance.now() - asked)), over)
+        if (!news) await sleep(Math.max(0, 1000 - (performance.now() - beganMs)), over)
         continue
       }
       await sleep(retryAfterMs(reply.retryAfter) ?? (reply.status === 429 ? 5000 : errors.next()), over)

@@ -28,15 +28,15 @@ export function requirePublicHost({ hostname }: URL): void {
 
 /** Resolves a name for a socket, and fails if any of its addresses is not public: the socket connects to these. */
 export const publicLookup: LookupFunction = (hostname, options, done) => {
-  lookup(hostname, { ...options, all: true }, (error, found) => {
+  lookup(hostname, { ...options, all: true }, (error, addresses) => {
     if (error) return done(error, [])
     try {
-      for (const { address } of found) requirePublic(address, hostname)
+      for (const { address } of addresses) requirePublic(address, hostname)
     } catch (refused) {
       return done(refused as Error, [])
     }
-    const [first] = found
-    if (options.all) done(null, found)
+    const [first] = addresses
+    if (options.all) done(null, addresses)
     else done(null, first?.address ?? '', first?.family)
   })
 }

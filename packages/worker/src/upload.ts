@@ -149,8 +149,8 @@ async function readRefusal(response: http.IncomingMessage): Promise<Refused | un
     if (text.length > 16_384) break
   }
   if (statusCode >= 200 && statusCode < 300) return undefined
-  const said = /<Code>([^<]{1,64})<\/Code>(?:[\s\S]*?<Message>([^<]{1,256})<\/Message>)?/.exec(text)
-  const words = said ? `: ${said[1]}${said[2] ? `, ${said[2]}` : ''}` : ''
+  const parts = /<Code>([^<]{1,64})<\/Code>(?:[\s\S]*?<Message>([^<]{1,256})<\/Message>)?/.exec(text)
+  const words = parts ? `: ${parts[1]}${parts[2] ? `, ${parts[2]}` : ''}` : ''
   return { isFinal: statusCode < 500 && statusCode !== 429, reason: `the bucket answered ${statusCode}${words}` }
 }
 

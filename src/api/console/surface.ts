@@ -175,8 +175,8 @@ async function signOut(parts: ApiParts, request: Request, env: SurfaceEnv, url: 
     const close = () => parts.sessions.close(halves)
     if (session === null) await close()
     else {
-      const asked = { surface: 'console', operation: 'signOut', caller: session.caller, object: null } as const
-      await audited(parts, { ...asked, env: { ...env, session } }, close)
+      const entry = { surface: 'console', operation: 'signOut', caller: session.caller, object: null } as const
+      await audited(parts, { ...entry, env: { ...env, session } }, close)
     }
   }
   const response = new Response(null, { status: 204 })
@@ -242,8 +242,8 @@ async function newLink(parts: ApiParts, request: Request, env: SurfaceEnv): Prom
     throw new AppError('method_not_allowed', `this path takes POST, not ${request.method}`, { allow: ['POST'] })
   }
   const origin = ownUrl(parts)
-  const asked = { surface: 'console', operation: 'makeSignInLink', caller, env, object: null } as const
-  const { code, expiresAtMs } = await audited(parts, asked, () => parts.sessions.link(caller))
+  const entry = { surface: 'console', operation: 'makeSignInLink', caller, env, object: null } as const
+  const { code, expiresAtMs } = await audited(parts, entry, () => parts.sessions.link(caller))
   return jsonText(JSON.stringify({ url: linkTo(origin, code), expiresAt: new Date(expiresAtMs).toISOString() }))
 }
 

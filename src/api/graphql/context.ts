@@ -39,8 +39,8 @@ export function writingFor(parts: ApiParts): Writing {
         const id = auditedObject(result, args) ?? (kind === 'account' ? caller.owner : null)
         return kind === null || id === null ? null : { kind, id }
       }
-      const asked = { surface: 'graphql', operation, caller, env, object: named(null) } as const
-      const result = await audited(parts, asked, report => run(caller, args, report), {
+      const entry = { surface: 'graphql', operation, caller, env, object: named(null) } as const
+      const result = await audited(parts, entry, report => run(caller, args, report), {
         objectFromResult: named,
         reports: reports !== undefined,
       })

@@ -26,13 +26,13 @@ const MOST_REFERENCES: Readonly<Record<string, number>> = { [SchemaMetaFieldDef.
  * each part of the schema at most once. Anybody may ask.
  */
 export const introspectionRule: ValidationRule = context => {
-  let asked = 0
+  let count = 0
   return {
     Field(node) {
       const most = MOST_REFERENCES[node.name.value]
       if (most === undefined) return
-      asked += 1
-      if (asked === 2 || node.alias !== undefined) {
+      count += 1
+      if (count === 2 || node.alias !== undefined) {
         context.reportError(problem('a document asks for __schema or __type once, without an alias', node))
       }
       new QuestionCheck(context, most).check(node, 0)

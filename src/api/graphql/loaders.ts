@@ -31,16 +31,16 @@ export function loadersFor(parts: ApiParts, caller: Caller | null): Loaders {
   const templates = new OperationBatch((endpoints: readonly Endpoint[]) => parts.endpoints.readTemplates(endpoints))
   const workers = new OperationBatch((endpoints: readonly Endpoint[]) => readWorkers(parts, endpoints))
   const keys = new OperationBatch(async (endpoints: readonly Endpoint[]) => {
-    const found = await mapConcurrently(endpoints, CONCURRENCY, endpoint => parts.keys.ofEndpoint(caller!, endpoint))
-    return new Map(endpoints.map((endpoint, index) => [endpoint, found[index] ?? null]))
+    const keyLists = await mapConcurrently(endpoints, CONCURRENCY, endpoint => parts.keys.ofEndpoint(caller!, endpoint))
+    return new Map(endpoints.map((endpoint, index) => [endpoint, keyLists[index] ?? null]))
   })
   const volumes = new OperationBatch(async (ids: readonly VolumeId[]) => {
     const owner = caller!.owner
-    const found =
+    const rows =
       ids.length <= MAX_SINGLE_READS
         ? await mapConcurrently(ids, MAX_SINGLE_READS, id => parts.ports.store.volumes.find(owner, id))
         : await parts.ports.store.volumes.list(owner)
-    return new Map(found.flatMap(volume => (volume === null ? [] : [[volume.id, volume]])))
+    return new Map(rows.flatMap(volume => (volume === null ? [] : [[volume.id, volume]])))
   })
   let waiting: Promise<readonly QueuedWorker[]> | null = null
   const queued = (owner: OwnerId) => (waiting ??= parts.ports.store.queuedWorkers.list(owner))

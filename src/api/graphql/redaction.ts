@@ -42,9 +42,9 @@ export function secretHider(request: RequestText): (message: string) => string {
       const candidates = values.get(text.slice(at, at + MIN_LENGTH)) ?? []
       comparisons += candidates.length
       if (comparisons > MAX_COMPARISONS) return TOO_LONG
-      const found = candidates.find(value => text.startsWith(value, at))
-      shown += found === undefined ? text[at] : '[hidden]'
-      at += found?.length ?? 1
+      const secret = candidates.find(value => text.startsWith(value, at))
+      shown += secret === undefined ? text[at] : '[hidden]'
+      at += secret?.length ?? 1
     }
     return shown
   }

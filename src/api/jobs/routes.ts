@@ -293,7 +293,7 @@ function recordOperation(
     parts: ApiParts,
     call: Call,
     endpoint: Endpoint,
-    asked: { readonly jobId: JobId; readonly key: string | undefined },
+    target: { readonly jobId: JobId; readonly key: string | undefined },
   ) => Promise<Response>,
 ): Operation {
   return (parts, call, endpoint) => {

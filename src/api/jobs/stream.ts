@@ -26,11 +26,16 @@ type Call = Context<{ Bindings: SurfaceEnv }>
  * `/stream/{job_id}` in its three shapes: an object with the chunks in `stream`, which every client reads; the bare
  * array of the specification for a request whose Accept is exactly `application/json`; and server-sent events.
  */
-export async function stream(parts: ApiParts, call: Call, endpoint: Endpoint, asked: StreamRequest): Promise<Response> {
-  const { jobId, holdMs, ended } = asked
+export async function stream(
+  parts: ApiParts,
+  call: Call,
+  endpoint: Endpoint,
+  request: StreamRequest,
+): Promise<Response> {
+  const { jobId, holdMs, ended } = request
   const accept = call.req.header('accept')?.trim() ?? ''
   if (accept.split(',').some(type => type.trim().startsWith('text/event-stream'))) {
-    return eventStream(parts, call, endpoint, asked)
+    return eventStream(parts, call, endpoint, request)
   }
   const shape = readShape(call, accept)
   const answer = await parts.streams.next(endpoint.id, jobId, holdMs, [call.req.raw.signal, parts.stopping, ended])

@@ -32,10 +32,10 @@ export async function logs(
 ): Promise<Response> {
   const { request } = call
   const query = readQuery(call)
-  const found = await logs.locate(caller.owner, id)
+  const located = await logs.locate(caller.owner, id)
   const writing = request.headers.get('accept')?.includes('text/event-stream') === true ? EVENTS : LINES
   if (request.method === 'HEAD') return new Response(null, { headers: writing.headers })
-  const stream = await logs.open(caller.owner, found, query)
+  const stream = await logs.open(caller.owner, located, query)
   const opening = (id: string) => `${writing.opening(id)}${stream.note === null ? '' : writing.note(stream.note)}`
   return streamedAnswer(stream, { ...writing, opening }, [request.signal, stopping, held()])
 }

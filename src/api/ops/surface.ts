@@ -71,15 +71,15 @@ export function opsSurface(parts: ApiParts): Surface {
     return jsonText(JSON.stringify({ explanations: [await explain(parts, caller, call.req.param('id'))] }))
   })
   addRoute(app, access, 'GET /ops/locate/:id', async (call, caller) => {
-    const found = await parts.logs.locate(caller.owner, call.req.param('id'))
-    const endpointId = found.kind === 'endpoint' ? found.id : found.endpointId
-    return jsonText(JSON.stringify({ kind: found.kind, id: found.id, endpointId }))
+    const located = await parts.logs.locate(caller.owner, call.req.param('id'))
+    const endpointId = located.kind === 'endpoint' ? located.id : located.endpointId
+    return jsonText(JSON.stringify({ kind: located.kind, id: located.id, endpointId }))
   })
   addRoute(app, access, 'POST /ops/restart/:id', async (call, caller) => {
     const id = call.req.param('id') as EndpointId
     const object = { kind: 'endpoint', id }
-    const asked = { surface: 'ops', operation: 'restartEndpoint', caller, env: call.env, object } as const
-    const { version } = await audited(parts, asked, () => parts.endpoints.restart(caller.owner, id))
+    const entry = { surface: 'ops', operation: 'restartEndpoint', caller, env: call.env, object } as const
+    const { version } = await audited(parts, entry, () => parts.endpoints.restart(caller.owner, id))
     return jsonText(JSON.stringify({ id, version }))
   })
   addRoute(app, access, 'GET /ops/top', async (call, caller) => {
@@ -118,12 +118,12 @@ async function explain(
   caller: Caller,
   id: string,
 ): Promise<ExplanationView & { kind: string; id: string; name: string }> {
-  const found = await parts.logs.locate(caller.owner, id)
-  if (found.kind === 'job') {
-    const { job, explanation } = await parts.explaining.job(found.endpointId, found.id)
-    return { kind: 'job', id: job.id, name: job.status, ...explanationView(explanation, found.endpointId) }
+  const located = await parts.logs.locate(caller.owner, id)
+  if (located.kind === 'job') {
+    const { job, explanation } = await parts.explaining.job(located.endpointId, located.id)
+    return { kind: 'job', id: job.id, name: job.status, ...explanationView(explanation, located.endpointId) }
   }
-  const endpointId = found.kind === 'endpoint' ? found.id : found.endpointId
+  const endpointId = located.kind === 'endpoint' ? located.id : located.endpointId
   const { endpoint, explanation } = await parts.explaining.endpoint(endpointId)
   return { kind: 'endpoint', id: endpoint.id, name: endpoint.name, ...explanationView(explanation, endpoint.id) }
 }
@@ -137,9 +137,9 @@ function addClockRoutes(app: OpsApp, parts: ApiParts, timeKeeper: TimeKeeper): v
   addRoute(app, access, 'GET /ops/clock', async () => clockAnswer(await timeKeeper.view()))
   addRoute(app, access, 'POST /ops/clock/accept', async (call, caller) => {
     const { operation } = OPS_ROUTES['POST /ops/clock/accept']
-    const asked = { surface: 'ops', operation, caller, env: call.env, object: null } as const
+    const entry = { surface: 'ops', operation, caller, env: call.env, object: null } as const
     const accept = () => timeKeeper.accept()
-    return clockAnswer(await audited(parts, asked, accept, { detailFromResult: ({ stepMs }) => ({ stepMs }) }))
+    return clockAnswer(await audited(parts, entry, accept, { detailFromResult: ({ stepMs }) => ({ stepMs }) }))
   })
 }
 
@@ -162,9 +162,9 @@ function addModelRoutes(app: OpsApp, parts: ApiParts): void {
     const text = `${req.param('owner')}/${req.param('name')}${revision === undefined ? '' : `:${revision}`}`
     const pull = () => models.pull(caller, text)
     const object = { kind: 'model', id: text }
-    const asked = { surface: 'ops', operation: 'pullModel', caller, env, object } as const
+    const entry = { surface: 'ops', operation: 'pullModel', caller, env, object } as const
     // Commands poll the progress.
-    const { snapshot, receivedBytes, totalBytes } = await (models.isPulled(text) ? pull() : audited(parts, asked, pull))
+    const { snapshot, receivedBytes, totalBytes } = await (models.isPulled(text) ? pull() : audited(parts, entry, pull))
     return jsonText(
       JSON.stringify({ done: snapshot !== null, commit: snapshot?.commit ?? null, receivedBytes, totalBytes }),
     )
@@ -173,8 +173,8 @@ function addModelRoutes(app: OpsApp, parts: ApiParts): void {
     const name = `${req.param('owner')}/${req.param('name')}`
     const commit = req.query('commit') ?? null
     const object = { kind: 'model', id: name }
-    const asked = { surface: 'ops', operation: 'removeModel', caller, env, object, detail: { commit } } as const
-    await audited(parts, asked, () => models.remove(caller, name, commit))
+    const entry = { surface: 'ops', operation: 'removeModel', caller, env, object, detail: { commit } } as const
+    await audited(parts, entry, () => models.remove(caller, name, commit))
     return jsonText(JSON.stringify({ name }))
   })
 }
@@ -272,9 +272,9 @@ function addBackupRoute(app: OpsApp, parts: ApiParts, backups: Backups): void {
     }
     mayHave(caller)
     const detail = { withKeys: wish.passphrase !== null, withLogs: wish.withLogs }
-    const asked = { surface: 'ops', operation, caller, env: call.env, object: null, detail } as const
+    const entry = { surface: 'ops', operation, caller, env: call.env, object: null, detail } as const
     const ended = heldFor(access, call.env, caller, mayHave)
-    const backup = await audited(parts, asked, () => backups.make(wish))
+    const backup = await audited(parts, entry, () => backups.make(wish))
     call.env.delivery.onSettled(() => void backup.drop())
     if (ended.aborted) {
       await backup.drop()

@@ -219,13 +219,13 @@ function volumeRoutes({ volumes }: ApiParts): RestRoute[] {
 
 /** Bills of endpoints: a record for each time bucket and endpoint. Pods do not exist, and volumes cost nothing. */
 function billingRoutes({ billing }: ApiParts): RestRoute[] {
-  const query = { ...BillingTimeQuery, endpointId: z.string().max(191).optional() }
+  const BillingQuery = { ...BillingTimeQuery, endpointId: z.string().max(191).optional() }
   return [
     route(
-      { ...contract('get', '/billing/endpoints'), query, queryRules: [timeRule(() => billing)] },
-      async ({ caller, query: asked }) => {
-        const endpoint = (asked.endpointId ?? null) as EndpointId | null
-        const { records } = await billing.bill(caller.owner, billingTime(asked), endpoint)
+      { ...contract('get', '/billing/endpoints'), query: BillingQuery, queryRules: [timeRule(() => billing)] },
+      async ({ caller, query }) => {
+        const endpoint = (query.endpointId ?? null) as EndpointId | null
+        const { records } = await billing.bill(caller.owner, billingTime(query), endpoint)
         return records.map(({ startMs, endpointId: id, gpu, cpu, billedMs }) => ({
           time: timeText(startMs),
           endpointId: id,

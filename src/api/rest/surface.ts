@@ -180,8 +180,8 @@ async function changing(
     const id = nameIn(answer) ?? (operation === 'updateSshKeys' ? caller.owner : null)
     return kind === null || id === null ? null : { kind, id }
   }
-  const asked = { surface, operation, caller, env, object: objectOf(null) }
-  const answer = await audited(parts, asked, handle, { objectFromResult: objectOf, reports: contract.reports })
+  const entry = { surface, operation, caller, env, object: objectOf(null) }
+  const answer = await audited(parts, entry, handle, { objectFromResult: objectOf, reports: contract.reports })
   parts.ports.emit('change.made', { surface: 'rest', operation, object: nameIn(answer), ...changedBy(caller, env) })
   return answer
 }

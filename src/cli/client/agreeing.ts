@@ -18,9 +18,9 @@ export async function agree(question: string): Promise<void> {
   if (process.stdin.isTTY !== true)
     throw new CliError(`${question.replace('; go on?', '')}; say --yes to do it`, EXIT.usage)
   const reader = createInterface({ input: process.stdin, output: process.stderr })
-  const said = await reader.question(`${question} [y/N] `)
+  const answer = await reader.question(`${question} [y/N] `)
   reader.close()
-  if (!/^y(?:es)?$/i.test(said.trim())) throw new CliError('nothing was changed', EXIT.usage)
+  if (!/^y(?:es)?$/i.test(answer.trim())) throw new CliError('nothing was changed', EXIT.usage)
 }
 
 /**

@@ -38,6 +38,6 @@ export function jsonLine(value: object): string {
 
 /** A member of a value in the text that it came as; null where there is none. */
 export function memberJson(value: object, member: string): JsonText | null {
-  const found = memberTexts(texts.get(value) ?? JSON.stringify(value)).get(member)
-  return found === undefined ? null : new JsonText(found)
+  const text = memberTexts(texts.get(value) ?? JSON.stringify(value)).get(member)
+  return text === undefined ? null : new JsonText(text)
 }

@@ -17,8 +17,8 @@ export async function choicesFor({ command, missing }: UsageError): Promise<stri
   const choice = missing === null ? null : findChoice(command, missing)
   if (choice === null) return help
   const known = await listExisting(command.opts(), choice.kind)
-  const there = known === null ? '' : `${sentence(existing(known, choice.kind))}\n`
-  return `${there}${choice.listing} lists ${choice.many}\n${help}`
+  const list = known === null ? '' : `${sentence(existing(known, choice.kind))}\n`
+  return `${list}${choice.listing} lists ${choice.many}\n${help}`
 }
 
 /** The possible values of an argument. */

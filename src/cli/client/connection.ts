@@ -108,20 +108,20 @@ async function refusal(answer: Response, url: string): Promise<CliError> {
   const words = answer.headers.get('content-type')?.startsWith('text/plain') === true ? text.trim().slice(0, 300) : ''
   const otherwise = `the server at ${url} answered ${answer.status}${words === '' ? '' : `: ${words}`}`
   const body = readErrorAnswer(text)
-  const said = refusalText(body, otherwise)
+  const sentence = refusalText(body, otherwise)
   const requestId = answer.headers.get(REQUEST_ID)
   const exitCode = EXIT_OF_STATUS[answer.status] ?? EXIT.unavailable
   // The log of the server has the cause, beside this id.
-  if (answer.status >= 500 && requestId !== null) return new CliError(`${said} (request ${requestId})`, exitCode)
-  return new RefusedRequest(said, exitCode, failuresIn(body))
+  if (answer.status >= 500 && requestId !== null) return new CliError(`${sentence} (request ${requestId})`, exitCode)
+  return new RefusedRequest(sentence, exitCode, failuresIn(body))
 }
 
 /** The sentences of a refused request, on any surface. */
 function failuresIn({ error, detail, errors = [] }: ErrorAnswer): string[] {
   const failures = errors.filter(failure => typeof failure === 'string')
   if (failures.length > 0) return failures
-  const said = error ?? detail
-  return typeof said === 'string' ? [said] : []
+  const reason = error ?? detail
+  return typeof reason === 'string' ? [reason] : []
 }
 
 function readErrorAnswer(text: string): ErrorAnswer {

@@ -84,7 +84,7 @@ export async function withIds<Options extends BodyOptions & ConnectionOptions>(
   fields: readonly Field[],
   options: Options,
 ): Promise<Options> {
-  const found: Record<string, unknown> = {}
+  const ids: Record<string, unknown> = {}
   for (const { flag, of } of fields) {
     const name = optionName(flag)
     const given = options[name]
@@ -92,10 +92,10 @@ export async function withIds<Options extends BodyOptions & ConnectionOptions>(
     const find = (text: string) => findId(options, KINDS[of], text, longFlag(flag))
     if (Array.isArray(given)) {
       const names = given as readonly string[]
-      found[name] = isNone(names) ? names : await Promise.all(names.map(find))
-    } else found[name] = await find(String(given))
+      ids[name] = isNone(names) ? names : await Promise.all(names.map(find))
+    } else ids[name] = await find(String(given))
   }
-  return { ...options, ...found }
+  return { ...options, ...ids }
 }
 
 /**
@@ -212,9 +212,9 @@ function memberValue({ flag: flags, kind, parse, unitMs }: Field, given: unknown
   if (kind === 'number') return numberValue(flag, text, unitMs)
   if (kind === 'boolean') return given === true || text === 'true'
   if (kind === 'yes-no') {
-    const said = yesOrNo(text)
-    if (said === null) throw new CliError(`${flag} takes true or false, not '${text}'`, EXIT.usage)
-    return said
+    const isYes = yesOrNo(text)
+    if (isYes === null) throw new CliError(`${flag} takes true or false, not '${text}'`, EXIT.usage)
+    return isYes
   }
   if (kind === 'json') {
     if (parse === undefined || /^[[{@-]|^null$/.test(text)) return jsonArgument(text, flag)

@@ -68,8 +68,8 @@ export async function pagesByOffset<Item extends object>(
   for (;;) {
     const answer = await ask(options, `${path}?offset=${items.length}&limit=${PAGE}`)
     const page = await answerValue<{ hasMore?: boolean }>(answer)
-    const found = pageItems<Item>(page, wrapper)
-    items.push(...found)
-    if (page.hasMore !== true || found.length === 0) return items
+    const next = pageItems<Item>(page, wrapper)
+    items.push(...next)
+    if (page.hasMore !== true || next.length === 0) return items
   }
 }

@@ -21,11 +21,11 @@ export function withEndpoint(command: Command): Command {
 export async function findEndpoint(options: InsideOptions, kind: 'job' | 'worker', id: string): Promise<string> {
   if (options.endpoint !== undefined)
     return encodeURIComponent(await findId(options, KINDS.endpoints, options.endpoint, '--endpoint'))
-  const found = await located(options, kind, id)
-  if (found.kind === kind) return encodeURIComponent(found.endpointId)
-  const article = found.kind === 'endpoint' ? 'an' : 'a'
+  const place = await located(options, kind, id)
+  if (place.kind === kind) return encodeURIComponent(place.endpointId)
+  const article = place.kind === 'endpoint' ? 'an' : 'a'
   throw new CliError(
-    `${id} is ${article} ${found.kind}, not a ${kind}; ${LISTINGS[kind](id, found.kind)}`,
+    `${id} is ${article} ${place.kind}, not a ${kind}; ${LISTINGS[kind](id, place.kind)}`,
     EXIT.notFound,
   )
 }
@@ -37,8 +37,8 @@ interface Located {
 
 /** The command that lists the things of a kind. @param id the given text @param found its kind */
 const LISTINGS = {
-  job: (id: string, found: string) => `to list jobs: runyard jobs list ${found === 'endpoint' ? id : '<endpoint>'}`,
-  worker: (id: string, found: string) => `to list workers: runyard workers list${found === 'endpoint' ? ` ${id}` : ''}`,
+  job: (id: string, kind: string) => `to list jobs: runyard jobs list ${kind === 'endpoint' ? id : '<endpoint>'}`,
+  worker: (id: string, kind: string) => `to list workers: runyard workers list${kind === 'endpoint' ? ` ${id}` : ''}`,
 } as const
 
 /** The kind of a text that may be the id of anything, or the name of an endpoint. */

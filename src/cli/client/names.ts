@@ -92,11 +92,11 @@ function nameAndId({ id, name }: Named): string {
 export function chooseId(known: readonly Named[], kind: NamedKind, given: string, unknown: CliError | null): string {
   // The thing exists, but a part of it does not, such as a release.
   if (unknown !== null && known.some(({ id }) => id === given)) throw unknown
-  const found = findNamed(known, kind, given)
-  if (found !== null) return found
+  const namedId = findNamed(known, kind, given)
+  if (namedId !== null) return namedId
   const close = nearest(given, [...known.map(({ name }) => name ?? ''), ...known.map(({ id }) => id)])
-  const said = unknown?.message ?? `there is no ${kind.one} '${given}'`
-  throw new CliError(`${said}; ${close === null ? existing(known, kind) : `did you mean ${close}?`}`, EXIT.notFound)
+  const message = unknown?.message ?? `there is no ${kind.one} '${given}'`
+  throw new CliError(`${message}; ${close === null ? existing(known, kind) : `did you mean ${close}?`}`, EXIT.notFound)
 }
 
 /**

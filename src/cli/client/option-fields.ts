@@ -188,9 +188,9 @@ function covers(path: string, field: string): boolean {
  * A sentence with options in place of its fields: of all where it is about several, else only of those that are not
  * plain words.
  */
-function withFlags(command: Command, said: string, isAboutSeveral: boolean): string {
+function withFlags(command: Command, problem: string, isAboutSeveral: boolean): string {
   const flags = flagsByField(command)
-  return said.replaceAll(/\b[a-zA-Z]+(?:\.[a-zA-Z]+)*\b/g, word => {
+  return problem.replaceAll(/\b[a-zA-Z]+(?:\.[a-zA-Z]+)*\b/g, word => {
     if (/^[a-z]+$/.test(word) && !isAboutSeveral) return word
     // The dialects write one field in two ways: workers.max and workersMax.
     return flags.get(word) ?? (/^[a-z]+[A-Z]/.test(word) ? flagNamedAsField(command, word) : null) ?? word
@@ -198,7 +198,7 @@ function withFlags(command: Command, said: string, isAboutSeveral: boolean): str
 }
 
 /** Sentences of schemas in words for people. */
-const WORDINGS: readonly (readonly [RegExp, (...found: string[]) => string])[] = [
+const WORDINGS: readonly (readonly [RegExp, (...groups: string[]) => string])[] = [
   [/^too big: expected \w+ to be <=(\S+)$/, most => `must be at most ${most}`],
   [/^too small: expected \w+ to be >=(\S+)$/, least => `must be at least ${least}`],
   [/^too small: expected \w+ to have >=1 \w+$/, () => 'must not be empty'],
@@ -216,12 +216,12 @@ const WORDINGS: readonly (readonly [RegExp, (...found: string[]) => string])[] =
   [/^invalid ISO datetime$/, () => 'must be a date and time such as 2027-01-31T12:00:00Z'],
 ]
 
-function plainWording(said: string): string {
+function plainWording(problem: string): string {
   for (const [pattern, wording] of WORDINGS) {
-    const found = pattern.exec(said)
-    if (found !== null) return wording(...found.slice(1))
+    const match = pattern.exec(problem)
+    if (match !== null) return wording(...match.slice(1))
   }
-  return said
+  return problem
 }
 
 function typeWithArticle(type: string): string {

@@ -45,14 +45,14 @@ export function unreachableText(url: string, error: NodeJS.ErrnoException): stri
   const { host, hostname, protocol } = new URL(url)
   const other = `${protocol === 'https:' ? 'http' : 'https'}://${host}`
   const { code = '', message, name } = error
-  const said = message.split('\n')[0]?.trim() ?? code
+  const reason = message.split('\n')[0]?.trim() ?? code
   if (protocol === 'https:' && /^(?:EPROTO|ERR_SSL_)/.test(code) && NO_TLS.test(`${code} ${message}`))
     return `the server at ${url} does not speak TLS; give ${other}`
   if (protocol === 'http:' && (name === 'HTTPParserError' || NO_RESPONSE.has(code)))
-    return `the program at ${url} does not speak HTTP (${said}); give ${other} if it speaks TLS, or another --url`
+    return `the program at ${url} does not speak HTTP (${reason}); give ${other} if it speaks TLS, or another --url`
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `the host ${hostname} of ${url} has no address (${code})`
   if (code === 'ECONNREFUSED') return `nothing listens at ${url} (${code})`
-  return `no server answers at ${url} (${said})`
+  return `no server answers at ${url} (${reason})`
 }
 
 const NO_TLS = /wrong[ _]version[ _]number|packet[ _]length|http[ _]request|unknown[ _]protocol|record[ _]header/i
@@ -61,10 +61,10 @@ const NO_RESPONSE: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET'
 /** The problem of a response that is not from Runyard, as a sentence. */
 export function strangerText(url: string, { status, headers }: Pick<Response, 'status' | 'headers'>): string {
   const server = headers.get('server')
-  const said = server === null ? `status ${status}` : `status ${status}, server ${server.slice(0, 100)}`
+  const answer = server === null ? `status ${status}` : `status ${status}, server ${server.slice(0, 100)}`
   return status >= 500
-    ? `a proxy at ${url} answered in place of Runyard (${said}); check the server behind it`
-    : `the program at ${url} is not a Runyard server (${said}); give another --url`
+    ? `a proxy at ${url} answered in place of Runyard (${answer}); check the server behind it`
+    : `the program at ${url} is not a Runyard server (${answer}); give another --url`
 }
 
 /** The target of a redirect, as a sentence; null where it is the same address. */

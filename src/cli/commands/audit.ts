@@ -111,10 +111,10 @@ interface Verification {
 }
 
 async function verify(options: ConnectionOptions): Promise<void> {
-  const found = await answerValue<Verification>(await ask(options, '/v2/audit/verification'))
-  const { intact, anchor, head, broken } = found
+  const verification = await answerValue<Verification>(await ask(options, '/v2/audit/verification'))
+  const { intact, anchor, head, broken } = verification
   if (!intact) process.exitCode = EXIT.data
-  if (wantsJson(options)) return printText(`${jsonLine(found)}\n`)
+  if (wantsJson(options)) return printText(`${jsonLine(verification)}\n`)
   const range =
     head.sequence === anchor.sequence
       ? 'there are no entries'

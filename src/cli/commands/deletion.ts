@@ -31,8 +31,8 @@ export function addDeletion(
       await ask(options, at, { method: 'DELETE' })
       return known
     })
-    const said = wantsJson(options) ? JSON.stringify({ [verb.done]: deleted }) : `${one} ${deleted} is ${verb.done}`
-    printText(`${said}\n`)
+    const text = wantsJson(options) ? JSON.stringify({ [verb.done]: deleted }) : `${one} ${deleted} is ${verb.done}`
+    printText(`${text}\n`)
   })
 }
 
@@ -51,9 +51,10 @@ async function describeLoss(
   path: string,
   id: string,
 ): Promise<string> {
-  const found = (await (await ask(options, path)).json()) as { readonly name?: unknown; readonly type?: unknown }
-  const who = `${one} ${typeof found.name === 'string' && found.name !== '' ? `${found.name} (${id})` : id}`
-  if (name === 'endpoints') return `${who} will be deleted with ${await describeContent(options, path, id, found.type)}`
+  const resource = (await (await ask(options, path)).json()) as { readonly name?: unknown; readonly type?: unknown }
+  const who = `${one} ${typeof resource.name === 'string' && resource.name !== '' ? `${resource.name} (${id})` : id}`
+  if (name === 'endpoints')
+    return `${who} will be deleted with ${await describeContent(options, path, id, resource.type)}`
   const loss = LOSSES[name]
   return `${who} will be deleted${loss === undefined ? '' : `: ${loss}`}`
 }

@@ -114,9 +114,9 @@ async function make(starter: Starter, path: string): Promise<void> {
 
 /** @throws CliError where the path has files that would be lost or mixed with the new ones */
 function assertEmpty(folder: string, path: string): void {
-  const found = statSync(path, { throwIfNoEntry: false })
-  if (found === undefined) return
-  if (!found.isDirectory()) throw new CliError(`${folder} is a file; name a folder that does not exist`, EXIT.usage)
+  const stat = statSync(path, { throwIfNoEntry: false })
+  if (stat === undefined) return
+  if (!stat.isDirectory()) throw new CliError(`${folder} is a file; name a folder that does not exist`, EXIT.usage)
   if (readdirSync(path).some(name => name !== '.git'))
     throw new CliError(`${folder} is not empty; name a folder that is, or that does not exist`, EXIT.usage)
 }

@@ -179,8 +179,8 @@ async function withKeyOptions(
   if (jobs !== undefined) {
     if (body.scope !== undefined) throw new CliError('--jobs and --scope both say what it may do', EXIT.usage)
     const endpoint = await findId(options, KINDS.endpoints, String(jobs), '--jobs')
-    const found = await ask(options, `/v2/serverless/${encodeURIComponent(endpoint)}`)
-    const { id, name } = (await found.json()) as { id: string; name: string }
+    const response = await ask(options, `/v2/serverless/${encodeURIComponent(endpoint)}`)
+    const { id, name } = (await response.json()) as { id: string; name: string }
     whole.scope = { type: 'restricted', management: 'none', jobs: { [id]: 'write' } }
     whole.name ??= `jobs of ${name}`
   }

@@ -126,7 +126,7 @@ function offerCancel(options: RunOptions, path: string, id: string, progress: Jo
     printText(`job ${id} goes on; runyard jobs get ${id} shows it, runyard jobs cancel ${id} ends it\n`, process.stderr)
     process.exit(INTERRUPTED)
   }
-  const asked = () => {
+  const askToCancel = () => {
     progress.end()
     // A second one while it asks ends the wait at once.
     process.once('SIGINT', leave)
@@ -149,8 +149,8 @@ function offerCancel(options: RunOptions, path: string, id: string, progress: Jo
       )
     })
   }
-  process.once('SIGINT', asked)
-  return { cancelling: () => cancelled, end: () => void process.removeListener('SIGINT', asked) }
+  process.once('SIGINT', askToCancel)
+  return { cancelling: () => cancelled, end: () => void process.removeListener('SIGINT', askToCancel) }
 }
 
 /** The request body that submits a job. @throws CliError for an invalid option */

@@ -154,8 +154,8 @@ async function announce(server: RunningServer, acting: ActingServer | null, conf
   if (config.json) {
     const event = acting === null ? 'standby' : 'ready'
     const tls = certificate === null ? null : { fingerprint: certificate.fingerprint, trust: certificate.trustFile }
-    const said = { event, url, managementUrl, consoleUrl, redirectUrl, tls, apiKeyFile, pid: process.pid }
-    process.stdout.write(`${JSON.stringify(said)}\n`)
+    const report = { event, url, managementUrl, consoleUrl, redirectUrl, tls, apiKeyFile, pid: process.pid }
+    process.stdout.write(`${JSON.stringify(report)}\n`)
     return
   }
   if (acting === null) {

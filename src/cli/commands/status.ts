@@ -12,6 +12,6 @@ export function addStatus(program: Command): void {
 }
 
 async function status(options: ConnectionOptions): Promise<void> {
-  const said = (await (await ask(options, '/ops/status')).json()) as ServerStatus
-  printText(wantsJson(options) ? `${JSON.stringify(said)}\n` : `${statusLines(said).join('\n')}\n`)
+  const serverStatus = (await (await ask(options, '/ops/status')).json()) as ServerStatus
+  printText(wantsJson(options) ? `${JSON.stringify(serverStatus)}\n` : `${statusLines(serverStatus).join('\n')}\n`)
 }

@@ -39,8 +39,8 @@ export function addWorkers(program: Command): void {
 
 async function list(endpoint: string | undefined, options: ListOptions): Promise<void> {
   if (endpoint !== undefined) {
-    const found = await withEndpointName(options, endpoint, id => listWorkers(options, encodeURIComponent(id)))
-    return printList(options, found, workerColumns(found), 'workers')
+    const rows = await withEndpointName(options, endpoint, id => listWorkers(options, encodeURIComponent(id)))
+    return printList(options, rows, workerColumns(rows), 'workers')
   }
   const rows: TableRow[] = []
   for (const { id } of await pages(options, '/v2/serverless', 'endpoints')) {

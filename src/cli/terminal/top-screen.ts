@@ -150,14 +150,14 @@ function endpointLines(
 /** The reason for which jobs wait, with notes. No reason while workers run or start normally. */
 function whyLines(explanation: ExplanationView | null, waiting: number): string[] {
   if (explanation === null) return []
-  const { cause, summary: said, action, notes, actions } = explanation
+  const { cause, summary, action, notes, actions } = explanation
   const calm = waiting === 0 || cause === 'running' || cause === 'about_to_start' || cause === 'worker_starting'
   const withCommand = (text: string, note: number) => {
     const command = actions.find(of => of.note === note)?.command ?? null
     return command === null ? text : `${text}: ${command}`
   }
   return [
-    ...(calm ? [] : [`${cause}: ${said}`, ...(action === null ? [] : [`-> ${action}`])]),
+    ...(calm ? [] : [`${cause}: ${summary}`, ...(action === null ? [] : [`-> ${action}`])]),
     ...notes.map(withCommand),
   ]
 }

@@ -30,8 +30,8 @@ const AGAIN_MS = 15_000
 /** Charts of the requests, times, workers and GPUs of an endpoint. */
 export function Metrics({ endpoint }: { readonly endpoint: Endpoint }) {
   const { id } = endpoint
-  const asked = query.value
-  const isTable = asked.get('view') === 'table'
+  const params = query.value
+  const isTable = params.get('view') === 'table'
   const series = useMetrics(id)
   const marks = useReleases(id)
   // The charts of the previous range stay until the next read ends.
@@ -44,7 +44,7 @@ export function Metrics({ endpoint }: { readonly endpoint: Endpoint }) {
     [shown, endpoint.createdAt],
   )
   const measures = useMemo(() => measuresFromSlots(slots), [slots])
-  const range = shown?.range ?? rangeFromQuery(asked, Date.now())
+  const range = shown?.range ?? rangeFromQuery(params, Date.now())
   const inRange = useMemo(() => marks.filter(({ atMs }) => atMs >= range.fromMs && atMs < range.toMs), [marks, shown])
   return (
     <>
@@ -66,15 +66,15 @@ export function Metrics({ endpoint }: { readonly endpoint: Endpoint }) {
 }
 
 function useMetrics(id: string): Resource<Read> {
-  const asked = query.value
-  const name = ['range', 'from', 'to'].map(part => asked.get(part) ?? '').join(' ')
-  const range = rangeFromQuery(asked, Date.now())
+  const params = query.value
+  const name = ['range', 'from', 'to'].map(part => params.get(part) ?? '').join(' ')
+  const range = rangeFromQuery(params, Date.now())
   const { isLive, interval } = range
   return useResource<Read>(
     `metrics ${id} ${name}`,
     async signal => {
       const atMs = Date.now()
-      const now = rangeFromQuery(asked, atMs)
+      const now = rangeFromQuery(params, atMs)
       // The end is left out while it lies in the future: the server's clock may be behind.
       const to = now.isLive ? {} : { to: new Date(now.toMs).toISOString() }
       const { points } = await api('GET /v2/serverless/{id}/metrics', {

@@ -62,10 +62,10 @@ function downloadProgress(pullPercent: number | null, download: AnyWorker['downl
 
 /** The end of an ended worker; one that was stopped on request did not fail. */
 export function workerEnd({ exit, stopReason }: Pick<EndedWorker, 'exit' | 'stopReason'>): WorkerState {
-  const asked =
+  const reason =
     stopReason === null ? null : stopReason === 'requested' ? 'asked to end' : stopReason.replaceAll('_', ' ')
-  if (exit === null) return { tone: 'off', text: asked ?? 'ended' }
-  if (asked !== null) return { tone: 'off', text: `${asked}; ${exit.cause}` }
+  if (exit === null) return { tone: 'off', text: reason ?? 'ended' }
+  if (reason !== null) return { tone: 'off', text: `${reason}; ${exit.cause}` }
   return { tone: exit.code === 0 ? 'off' : 'bad', text: exit.cause }
 }
 

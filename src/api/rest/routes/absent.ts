@@ -97,8 +97,8 @@ function bills({ billing }: ApiParts): RestRoute[] {
 function wholeBill({ billing }: ApiParts): RestRoute {
   return route(
     { ...contract('/v2/billing'), query: BillingTimeQuery, queryRules: [timeRule(() => billing)] },
-    async ({ caller, query: asked }) => {
-      const bill = await billing.bill(caller.owner, billingTime(asked), null)
+    async ({ caller, query }) => {
+      const bill = await billing.bill(caller.owner, billingTime(query), null)
       const sums = new Map<number, Amounts & { endMs: number }>()
       for (const { startMs, endMs, gpu, cpu } of bill.records) {
         const known = sums.get(startMs) ?? { gpu: 0, cpu: 0 }

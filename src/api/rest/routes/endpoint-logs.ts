@@ -53,11 +53,11 @@ export function endpointLogRoutes({ endpoints, logs, stopping }: ApiParts): Rest
       },
       async ({ caller, params, query, headers, request, held }) => {
         const { id } = await endpoints.find(caller.owner, endpointId(params.id))
-        const found = await logScope(logs, caller.owner, id, query)
+        const scope = await logScope(logs, caller.owner, id, query)
         const follow = query.follow === 'true'
         const writing = WRITINGS[query.format ?? (follow ? 'events' : 'lines')]
         if (request.method === 'HEAD') return new Response(null, { headers: writing.headers })
-        const stream = await logs.open(caller.owner, found, {
+        const stream = await logs.open(caller.owner, scope, {
           tail: query.tail ?? DEFAULT_TAIL,
           source: query.source ?? null,
           text: query.text ?? null,

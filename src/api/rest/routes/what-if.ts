@@ -115,8 +115,8 @@ export function whatIfRoutes({ endpoints, whatIf }: ApiParts): RestRoute[] {
       },
       async ({ caller, params, query, request }): Promise<WhatIfBody> => {
         const endpoint = await endpoints.find(caller.owner, endpointId(params.id))
-        const asked = { changes: changesFromQuery(query), days: query.days }
-        const answer = await whatIf.answer(endpoint, asked, request.signal).catch(error => {
+        const question = { changes: changesFromQuery(query), days: query.days }
+        const answer = await whatIf.answer(endpoint, question, request.signal).catch(error => {
           throw renderFields(toAppError(error), problem => {
             const name = QUERY_NAMES[problem.field] ?? problem.field
             return `query.${name}: ${problemWithoutField(problem, QUERY_NAMES)}`
