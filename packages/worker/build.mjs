@@ -45,8 +45,8 @@ function build() {
   if ((process.env.npm_config_omit ?? '').split(/[\s,]+/).includes('dev')) return
   const folder = mkdtempSync(join(tmpdir(), 'runyard-worker-build-'))
   try {
-    const { devDependencies: own } = manifestOf(FOLDER)
-    const { devDependencies: shared } = manifestOf(root)
+    const { devDependencies: own } = readManifest(FOLDER)
+    const { devDependencies: shared } = readManifest(root)
     const wanted = { ...own, typescript: shared.typescript, '@types/node': shared['@types/node'] }
     writeFileSync(join(folder, 'package.json'), '{"private":true}\n')
     const packages = Object.entries(wanted).map(([name, version]) => `${name}@${version}`)
@@ -87,6 +87,6 @@ function compile(tsc, options) {
   }
 }
 
-function manifestOf(folder) {
+function readManifest(folder) {
   return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
 }

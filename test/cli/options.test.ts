@@ -318,6 +318,6 @@ test('a job that waits names the command that shows its output, and its empty lo
     [0, '', `runyard: there is no output yet; runyard why ${id} says more\n`],
   )
   const filtered = await runyard('logs', id, '--grep', 'x')
-  assert.equal(filtered.stderr, 'runyard: no line is of that kind\n')
+  assert.equal(filtered.stderr, 'runyard: no line matches\n')
   assert.equal((await runyard('logs', id, '--json')).stderr, '')
 })

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import * as sdk from '../index.js'
-import { type Member, zipOf } from './support/zip.ts'
+import { type Member, makeZip } from './support/zip.ts'
 
 const { downloadFile, removeDownloads } = sdk as unknown as typeof import('../src/index.ts')
 const folder = mkdtempSync(join(tmpdir(), 'worker-download-file-'))
@@ -17,7 +17,7 @@ const pages: Record<string, Page> = {
   '/plain': { body: 'no name' },
   '/named': { body: 'a dog', headers: { 'content-disposition': 'attachment; filename="../..\\my dog.JPG"; size=5' } },
   '/moved.zip': { status: 302, headers: { location: '/7f3a' } },
-  '/7f3a': { body: zipOf({ name: 'inside.txt', data: 'moved' }) },
+  '/7f3a': { body: makeZip({ name: 'inside.txt', data: 'moved' }) },
 }
 const server = createServer((request, response) => {
   const { status, headers, body } = pages[(request.url ?? '').split('?')[0] as string] ?? { status: 404 }
@@ -38,7 +38,7 @@ after(() => {
   rmSync(folder, { recursive: true })
 })
 
-const kept = (job: string) => readdirSync(join('jobs', job, 'downloaded_files'))
+const downloadedFiles = (job: string) => readdirSync(join('jobs', job, 'downloaded_files'))
 
 /** Serves this archive at /files.zip. */
 function offer(archive: Buffer): string {
@@ -53,7 +53,7 @@ async function refuses(archive: Buffer, reason: RegExp, options = {}) {
     assert.ok(error.message.startsWith(`${origin}/files.zip was not unpacked: `), error.message)
     return true
   })
-  assert.deepEqual(kept('bad'), [])
+  assert.deepEqual(downloadedFiles('bad'), [])
 }
 
 describe('one download', () => {
@@ -76,7 +76,7 @@ describe('one download', () => {
     process.env.RUNPOD_ALLOW_PRIVATE_DOWNLOAD_URLS = ''
     await assert.rejects(downloadFile('j2', `${origin}/cat.png`), /not a public address/)
     process.env.RUNPOD_ALLOW_PRIVATE_DOWNLOAD_URLS = 'true'
-    assert.deepEqual(kept('j2'), [])
+    assert.deepEqual(downloadedFiles('j2'), [])
   })
 
   it('unpacks a zip file beside it', async () => {
@@ -89,7 +89,7 @@ describe('one download', () => {
       // Archives that were not made on Unix have this kind.
       { name: 'ümlaut.txt', data: 'ü', mode: 0 },
     ]
-    const { path, type, originalName, extractedPath } = await downloadFile('j3', offer(zipOf(...members)))
+    const { path, type, originalName, extractedPath } = await downloadFile('j3', offer(makeZip(...members)))
     assert.deepEqual([type, originalName, `${extractedPath}.zip`], ['zip', 'files.zip', path])
     const read = (name: string) => readFileSync(join(extractedPath!, name))
     assert.equal(read('images/deep/er/cat.png').toString(), 'a cat')
@@ -108,7 +108,7 @@ describe('a zip file that means harm', () => {
     const names = ['../up.txt', 'a/../../up.txt', 'a/..', '/etc/up.txt', 'C:/up.txt', '..\\up.txt', 'a\\up.txt', '.']
     for (const name of names) {
       await refuses(
-        zipOf(good, { name, data: 'x' }),
+        makeZip(good, { name, data: 'x' }),
         /relative path|absolute path|invalid characters|not a path inside/,
       )
     }
@@ -117,41 +117,41 @@ describe('a zip file that means harm', () => {
 
   it('cannot make links or devices', async () => {
     for (const mode of [0o120777, 0o060600, 0o010600]) {
-      await refuses(zipOf(good, { name: 'link', data: '/etc/passwd', mode }), /"link" is neither a file nor a folder/)
+      await refuses(makeZip(good, { name: 'link', data: '/etc/passwd', mode }), /"link" is neither a file nor a folder/)
     }
   })
 
   it('cannot write one name twice, or a file where a folder is', async () => {
-    await refuses(zipOf(good, good), /EEXIST/)
-    await refuses(zipOf(good, { name: 'good.txt/inside', data: 'x' }), /EEXIST|ENOTDIR/)
+    await refuses(makeZip(good, good), /EEXIST/)
+    await refuses(makeZip(good, { name: 'good.txt/inside', data: 'x' }), /EEXIST|ENOTDIR/)
   })
 
   it('cannot grow beyond the bounds, whatever it says about its sizes', async () => {
     const bomb = { name: 'bomb', data: Buffer.alloc(5_000_000) }
-    await refuses(zipOf(good, bomb), /"bomb" is larger than 100000 bytes/, { maxBytes: 100_000 })
-    await refuses(zipOf({ ...bomb, says: { bytes: 10 } }), /too many bytes/)
+    await refuses(makeZip(good, bomb), /"bomb" is larger than 100000 bytes/, { maxBytes: 100_000 })
+    await refuses(makeZip({ ...bomb, says: { bytes: 10 } }), /too many bytes/)
     const many = Array.from({ length: 5 }, (_, index) => ({ name: `${index}`, data: Buffer.alloc(50_000) }))
-    await refuses(zipOf(...many), /its files are larger than 200000 bytes/, { maxUnpackedBytes: 200_000 })
-    await refuses(zipOf(...many), /more than 4 files and folders/, { maxUnpackedEntries: 4 })
-    await refuses(zipOf({ name: 'a/b/c/d/e', data: 'x' }), /more than 4 files and folders/, { maxUnpackedEntries: 4 })
+    await refuses(makeZip(...many), /its files are larger than 200000 bytes/, { maxUnpackedBytes: 200_000 })
+    await refuses(makeZip(...many), /more than 4 files and folders/, { maxUnpackedEntries: 4 })
+    await refuses(makeZip({ name: 'a/b/c/d/e', data: 'x' }), /more than 4 files and folders/, { maxUnpackedEntries: 4 })
   })
 
   it('is refused when it is broken', async () => {
-    const archive = zipOf(good, { name: 'other.txt', data: 'other' })
+    const archive = makeZip(good, { name: 'other.txt', data: 'other' })
     await refuses(archive.subarray(0, archive.length - 30), /end of central directory/i)
     await refuses(archive.subarray(50), /invalid|Invalid/)
     await refuses(Buffer.from('<html>no zip</html>'), /end of central directory/i)
-    await refuses(zipOf({ ...good, says: { bytes: 400 } }), /not enough bytes/)
-    await refuses(zipOf({ ...good, says: { crc32: 1 } }), /"good.txt" has a wrong checksum/)
-    await refuses(zipOf({ ...good, says: { flags: 1 } }), /encrypted/)
+    await refuses(makeZip({ ...good, says: { bytes: 400 } }), /not enough bytes/)
+    await refuses(makeZip({ ...good, says: { crc32: 1 } }), /"good.txt" has a wrong checksum/)
+    await refuses(makeZip({ ...good, says: { flags: 1 } }), /encrypted/)
   })
 
   it('ends when the job is cancelled', async () => {
     const controller = new AbortController()
-    const url = offer(zipOf(...Array.from({ length: 200 }, (_, index) => ({ name: `${index}`, data: 'x' }))))
+    const url = offer(makeZip(...Array.from({ length: 200 }, (_, index) => ({ name: `${index}`, data: 'x' }))))
     const downloaded = downloadFile('cancelled', url, { signal: controller.signal })
     server.once('request', (_, response) => response.on('close', () => controller.abort(new Error('cancelled'))))
     await assert.rejects(downloaded, /cancelled/)
-    assert.deepEqual(kept('cancelled'), [])
+    assert.deepEqual(downloadedFiles('cancelled'), [])
   })
 })

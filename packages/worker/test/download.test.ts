@@ -53,7 +53,7 @@ beforeEach(() => {
   process.env.RUNPOD_ALLOW_PRIVATE_DOWNLOAD_URLS = 'true'
 })
 
-const kept = (job: string) => readdirSync(join('jobs', job, 'downloaded_files'))
+const downloadedFiles = (job: string) => readdirSync(join('jobs', job, 'downloaded_files'))
 
 describe('downloads', () => {
   it('puts files into the folder of the job, in the order of their addresses, and removes them', async () => {
@@ -83,7 +83,7 @@ describe('downloads', () => {
     const signal = AbortSignal.abort(new Error('cancelled'))
     await assert.rejects(downloadFiles('j2', `${origin}/endless`, { signal }), /cancelled/)
     await assert.rejects(downloadFiles('j2', Array(1001).fill(origin)), /more than the 1000/)
-    assert.deepEqual(kept('j2'), [])
+    assert.deepEqual(downloadedFiles('j2'), [])
   })
 
   it('reads no address of the machine or its network, unless it is allowed to', async () => {

@@ -140,7 +140,7 @@ const RECORDS: readonly DocumentedOperation[] = [
     path: '/v2/{endpoint}/requests',
     operationId: 'listJobs',
     tag: HISTORY,
-    summary: 'Lists jobs, the newest first, also those whose results are gone.',
+    summary: 'Lists jobs, the newest first, also those whose results were removed.',
     params: EndpointParam,
     query: JobListQuery,
     response: JobRecordPage,

@@ -96,7 +96,7 @@ async function take(parts: ApiParts, call: Call, worker: Worker, batch: number |
   }
   const limit = Math.min(MAX_BATCH, Math.floor(Number.isNaN(batch) ? 1 : (batch ?? 1)))
   // One job would be more than it asks for, and SDK 2.0 hangs when it gets more.
-  if (limit < 1) throw new AppError('rate_limited', 'batch_size has to be 1 or more', { retryAfterSeconds: 5 })
+  if (limit < 1) throw new AppError('rate_limited', 'batch_size must be 1 or more', { retryAfterSeconds: 5 })
   const inProgress = call.query.get('job_in_progress')
   // Jobs for a lost worker would be lost with the response; one that only ended its sending half takes again.
   const ending = endSignal(call)

@@ -72,7 +72,7 @@ function agentFor({ extra, pinned }: Trust): Agent {
 /** The reason against a certificate and a remedy, as the rest of a sentence; null for another error. */
 export function trustProblem({ code = '', message }: NodeJS.ErrnoException): string | null {
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return 'is for other names; give one of them in --url'
-  if (code === 'CERT_HAS_EXPIRED') return 'has expired; its files have to be renewed'
+  if (code === 'CERT_HAS_EXPIRED') return 'has expired; its files must be renewed'
   if (!UNTRUSTED.test(code)) return null
   // Node adds advice of its own, behind a semicolon.
   return `is not trusted (${textBefore(message, ';')}); give it, or the one of its authority, with --ca-file or RUNYARD_CA_FILE`

@@ -44,7 +44,7 @@ neither can be had from the backup.`
 
 /** Adds `runyard backup` and `runyard restore`. */
 export function addBackup(program: Command): void {
-  withKeys(withConnection(program.command('backup').argument('<file>', 'a file that is not there yet, or a folder')))
+  withKeys(withConnection(program.command('backup').argument('<file>', 'a file that does not exist yet, or a folder')))
     .description('back up a running server into one file')
     .option('--with-logs', 'also the output of workers')
     .option('--keep <number>', 'remove all but the newest backups of the folder afterwards')

@@ -58,7 +58,7 @@ export function addDeploy(program: Command): void {
     .addOption(fieldOption('--max <n>', 'workers at most', 'workers.max').default('3'))
     .addOption(fieldOption('--registry <name>', 'saved registry credential, by name or id', 'registry'))
     .option('--run', 'run the first request, and wait for it')
-    .option('--catalog <file>', 'catalogue of your own, in the format of the documentation')
+    .option('--catalog <file>', 'your own catalog, in the format of the documentation')
   withConnection(command)
     .summary('make an endpoint of a ready worker, such as vllm')
     .description('make an endpoint of a ready worker, such as vllm or comfyui')
@@ -94,10 +94,10 @@ function readCatalog({ catalog }: DeployOptions): ReadyWorkers {
   const reading = readReadyWorkers(value)
   if ('workers' in reading) return reading.workers
   const mistakes = reading.mistakes.map(mistake => `  ${mistake}`).join('\n')
-  throw new CliError(`${catalog} is no catalogue:\n${mistakes}`, EXIT.data)
+  throw new CliError(`${catalog} is not a valid catalog:\n${mistakes}`, EXIT.data)
 }
 
-/** The input of the first job, as it is written in the catalogue. */
+/** The input of the first job, from the catalog. */
 function sampleInput(workers: ReadyWorkers, name: string): string {
   return compactJson(jsonText(memberJson(workers, name)?.members()?.get('input') ?? {}))
 }
@@ -169,11 +169,11 @@ async function gpusFor({ gpuMemoryGb, title }: ReadyWorker, options: DeployOptio
   const enough = here.filter(({ memory }) => memory >= gpuMemoryGb)
   if (enough.length > 0) return enough.map(({ id }) => id).join(',')
   const has = here.length === 0 ? 'no GPU' : here.map(one => `${one.name} with ${one.memory} GB`).join(', ')
-  const anyway = 'to deploy it anyway, say which GPUs its workers may have (--gpu "RTX 4090"), or --gpu none'
+  const anyway = 'to deploy it anyway, name the GPUs of its workers (--gpu "RTX 4090"), or give --gpu none'
   throw new CliError(`${title} needs a GPU with ${gpuMemoryGb} GB, and this machine has ${has}; ${anyway}`, EXIT.data)
 }
 
-/** A variable that is not in the catalogue may still be one of the image. */
+/** A variable that is not in the catalog may still be one of the image. */
 function warnOfTypos(names: readonly string[], { env }: ReadyWorker): void {
   const known = env.map(({ name }) => name)
   for (const name of names.filter(one => !known.includes(one))) {

@@ -127,7 +127,7 @@ async function printRelease(options: ConnectionOptions, endpoint: string, versio
   const release = await answerValue<FullRelease>(answer)
   if (wantsJson(options)) return printValue(options, release)
   const { configuration } = release
-  const fields = configuration === null ? 'not kept any more\n' : fieldTexts(configuration).join('')
+  const fields = configuration === null ? 'no longer kept\n' : fieldTexts(configuration).join('')
   printText(`${changesText(release)}\nconfiguration\n${fields.replaceAll(/^(?=.)/gm, '  ')}`)
 }
 
@@ -147,7 +147,7 @@ function printDiff(
   from: number,
   to: number,
 ): void {
-  if (from >= to) throw new CliError(`the first release has to be the older one, as in ${to}..${from}`, EXIT.usage)
+  if (from >= to) throw new CliError(`the first release must be the older one, as in ${to}..${from}`, EXIT.usage)
   for (const version of [from, to]) requireRelease(releases, endpoint, version)
   const changes = releaseDiff(releases, from, to)
   if (wantsJson(options)) for (const change of changes) printText(`${JSON.stringify(change)}\n`)

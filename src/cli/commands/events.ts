@@ -35,7 +35,7 @@ async function follow(options: ConnectionOptions, path: string): Promise<void> {
 }
 
 function missedText({ events }: { readonly events: number | null }): string {
-  return `(${events ?? 'some'} events are missing here: the server keeps the newest ones, and none across a restart)\n`
+  return `(${events ?? 'some'} events are missing here: the server keeps only the newest ones, and no events across a restart)\n`
 }
 
 /** One line: time, endpoint, event, and the rest as `name=value`. */

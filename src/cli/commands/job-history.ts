@@ -7,7 +7,7 @@ import { ask, type ConnectionOptions, wantsJson, withConnection } from '../clien
 import { withEndpointName } from '../client/names.ts'
 import { fieldOption } from '../client/option-fields.ts'
 import { print, printList } from '../client/printing.ts'
-import { timeSpanMs } from '../client/time-spans.ts'
+import { readInstant } from '../client/time-spans.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { jobErrorText } from '../terminal/job-error.ts'
 import { RESOURCE_COLUMNS } from '../terminal/resource-columns.ts'
@@ -46,7 +46,7 @@ export function addJobList(group: Command): void {
   const listing = group.command('list').alias('ls')
   listing.argument('[endpoint]', 'the id or the name of a queue endpoint; all of them where it is left out')
   withConnection(withFilter(listing).option('-n, --limit <count>', 'number of jobs, newest first', '100'))
-    .description('list the jobs of an endpoint or of all, the newest first, also those whose result is gone')
+    .description('list the jobs of an endpoint or of all, the newest first, also those whose result was removed')
     .action(list)
 }
 
@@ -89,14 +89,6 @@ function filterFromOptions(options: FilterOptions): Record<string, string> {
   return Object.fromEntries(
     Object.entries(members).filter((entry): entry is [string, string] => entry[1] !== undefined),
   )
-}
-
-function readInstant(option: string, text: string): string {
-  const agoMs = timeSpanMs(text)
-  const ms = agoMs === null ? Date.parse(text) : Date.now() - agoMs
-  if (Number.isNaN(ms))
-    throw new CliError(`${option} takes a time ago such as 10m, or a date and time, not '${text}'`, EXIT.usage)
-  return new Date(ms).toISOString()
 }
 
 async function list(endpoint: string | undefined, options: ListOptions): Promise<void> {

@@ -19,11 +19,11 @@ export function addJobs(program: Command): void {
   addJobList(group)
   const creation = group.command('create').argument('<endpoint>', 'the id or the name of a queue endpoint')
   withConnection(withSubmission(creation)).description('submit a job and do not wait for it').action(create)
-  const about = 'show one job, also one whose result is gone: times, attempts, error, input and output'
+  const about = 'show one job, also without its result: times, attempts, error, input and output'
   onJob(group, 'get', about, showJob).alias('status')
   addChange(group, 'cancel', 'cancel a job that waits or runs, or all that a filter means')
   addChange(group, 'retry', 'queue a job again that failed or timed out, or all that a filter means')
-  const replay = group.command('replay').argument('<job>', 'the id of a job, also of one whose result is gone')
+  const replay = group.command('replay').argument('<job>', 'the id of a job, also of one without its result')
   withConnection(withInput(withEndpoint(replay)))
     .description('submit a new job with the input of an old one, or with another input')
     .action(async (id: string, options: InsideOptions & SubmitOptions) => {
@@ -100,7 +100,7 @@ async function remove(options: InsideOptions & YesOption, path: string, id: stri
     })
   }
   await ask(options, `${path}/requests/${id}`, { method: 'DELETE' })
-  printText(wantsJson(options) ? `${JSON.stringify({ deleted: id })}\n` : `job ${id} is gone\n`)
+  printText(wantsJson(options) ? `${JSON.stringify({ deleted: id })}\n` : `job ${id} is deleted\n`)
 }
 
 async function printJob(options: ConnectionOptions, answer: Response): Promise<void> {

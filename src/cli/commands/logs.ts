@@ -3,7 +3,7 @@ import { type ConnectionOptions, wantsJson, withConnection } from '../client/con
 import { events } from '../client/event-stream.ts'
 import { withEndpointName } from '../client/names.ts'
 import { fieldOption } from '../client/option-fields.ts'
-import { timeSpanMs } from '../client/time-spans.ts'
+import { readInstant } from '../client/time-spans.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { printText } from '../terminal/terminal-text.ts'
 
@@ -46,7 +46,7 @@ async function logs(id: string, options: LogsOptions): Promise<void> {
     tail: String(tail),
     ...(follow === true ? { follow: '1' } : {}),
     ...(grep === undefined ? {} : { text: grep }),
-    ...(since === undefined ? {} : { since: readInstant(since, Date.now()) }),
+    ...(since === undefined ? {} : { since: readInstant('--since', since) }),
     ...(source === undefined ? {} : { source }),
   })
   const asJson = wantsJson(options)
@@ -61,22 +61,13 @@ async function logs(id: string, options: LogsOptions): Promise<void> {
   })
   const isFiltered = [grep, since, source].some(filter => filter !== undefined)
   if (!isEmpty || asJson) return
-  const nothing = isFiltered ? 'no line is of that kind' : `there is no output yet; runyard why ${id} says more`
+  const nothing = isFiltered ? 'no line matches' : `there is no output yet; runyard why ${id} says more`
   printText(`runyard: ${nothing}\n`, process.stderr)
 }
 
 function logText({ workerId, jobId, source, ts, line }: LogLine): string {
   const who = source === 'system' ? ' (runyard)' : jobId === null ? '' : ` ${jobId}`
   return `${ts} ${workerId}${who} | ${line}`
-}
-
-/** The instant of an age such as `10m`, or a date and time unchanged. */
-function readInstant(text: string, nowMs: number): string {
-  const agoMs = timeSpanMs(text)
-  if (agoMs !== null) return new Date(nowMs - agoMs).toISOString()
-  const ms = Date.parse(text)
-  if (!Number.isNaN(ms)) return new Date(ms).toISOString()
-  throw new CliError(`--since takes a time ago such as 10m, or a date and time, not '${text}'`, EXIT.usage)
 }
 
 function wholeNumber(text: string): number {

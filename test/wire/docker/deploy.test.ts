@@ -66,6 +66,6 @@ describe('a ready worker', { skip: probeSkip, timeout: patient(180_000) }, () =>
     writeFileSync(catalog, '{"a": {}}')
     const wrong = await deploy('a', '--catalog', catalog)
     assert.equal(wrong.code, 65)
-    assert.match(wrong.stderr, /is no catalogue:\n {2}a: "title" must be a text\n/)
+    assert.match(wrong.stderr, /is not a valid catalog:\n {2}a: "title" must be a text\n/)
   })
 })

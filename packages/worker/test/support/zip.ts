@@ -11,7 +11,7 @@ export type Member = {
 }
 
 /** One archive with these files; a name with a slash at its end is a folder. */
-export function zipOf(...members: Member[]): Buffer {
+export function makeZip(...members: Member[]): Buffer {
   const locals: Buffer[] = []
   const central: Buffer[] = []
   let offset = 0
