@@ -4,7 +4,6 @@ import { events } from '../client/event-stream.ts'
 import { withEndpointName } from '../client/names.ts'
 import { fieldOption } from '../client/option-fields.ts'
 import { readInstant } from '../client/time-spans.ts'
-import { CliError, EXIT } from '../exit.ts'
 import { printText } from '../terminal/terminal-text.ts'
 
 interface LogsOptions extends ConnectionOptions {
