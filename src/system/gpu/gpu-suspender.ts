@@ -68,6 +68,12 @@ interface Failure {
   readonly undone: boolean
 }
 
+/** Processes; a problem where they could not be listed, and may be more. */
+interface ListedProcesses {
+  readonly processes: readonly ProcessStart[]
+  readonly problem: string | null
+}
+
 class DriverSuspender implements GpuSuspender {
   readonly #clock: Clock
   readonly #meter: GpuMeter
@@ -95,8 +101,10 @@ class DriverSuspender implements GpuSuspender {
   async suspend(family: ProcessFamily, lockMs: number): Promise<SuspendOutcome> {
     const { lack } = await this.readiness()
     if (lack !== null) return { outcome: 'refused', lack }
-    const { processes, lackOfHelper } = await this.#withCuda(await family.members())
-    if (lackOfHelper !== null) return { outcome: 'refused', lack: { why: 'no_helper', problem: lackOfHelper } }
+    const members = await listMembers(family)
+    if (members.problem !== null) return { outcome: 'undone', problem: members.problem }
+    const { processes, problem: helperProblem } = await this.#withCuda(members.processes)
+    if (helperProblem !== null) return { outcome: 'refused', lack: { why: 'no_helper', problem: helperProblem } }
     if (processes.length === 0) return { outcome: 'nothing' }
     using helpers = new Helpers(this.#tool)
     helpers.start(processes)
@@ -106,9 +114,10 @@ class DriverSuspender implements GpuSuspender {
     if (ownLack !== null) return { outcome: 'refused', lack: ownLack }
     const work: Work = { family, cards, lockMs, helpers, suspended: [], times: { lockMs: 0, checkpointMs: 0 } }
     for (let round = 1; round <= ROUNDS; round += 1) {
-      const batch = round === 1 ? processes : await this.#newcomers(family, work.suspended)
-      if (batch.length === 0) break
-      const failure = await this.#suspendAll(work, batch)
+      const batch = round === 1 ? { processes, problem: null } : await this.#newcomers(family, work.suspended)
+      if (batch.problem !== null) return await this.#giveUp({ problem: batch.problem, undone: true }, work)
+      if (batch.processes.length === 0) break
+      const failure = await this.#suspendAll(work, batch.processes)
       if (failure !== null) return await this.#giveUp(failure, work)
     }
     const emptyMs = await this.#untilEmpty(work.suspended)
@@ -147,20 +156,22 @@ class DriverSuspender implements GpuSuspender {
   }
 
   /** Locks all processes, looks for new ones, and checkpoints all; adds suspended processes to the work. */
-  async #suspendAll(work: Work, found: readonly ProcessStart[]): Promise<Failure | null> {
+  async #suspendAll(work: Work, batch: readonly ProcessStart[]): Promise<Failure | null> {
     const { family, cards, helpers, suspended, times } = work
     const begunMs = this.#clock.monotonic()
-    const locks = await Promise.all(found.map(one => this.#lock(work, one)))
+    const locks = await Promise.all(batch.map(one => this.#lock(work, one)))
     times.lockMs += this.#clock.monotonic() - begunMs
     const failedLock = locks.find(problem => problem !== null)
-    if (failedLock != null) return this.#unlocked(helpers, found, failedLock)
-    const [newcomer] = await this.#newcomers(family, [...suspended, ...found])
+    if (failedLock != null) return this.#unlocked(helpers, batch, failedLock)
+    const newcomers = await this.#newcomers(family, [...suspended, ...batch])
+    if (newcomers.problem !== null) return this.#unlocked(helpers, batch, newcomers.problem)
+    const [newcomer] = newcomers.processes
     if (newcomer !== undefined)
-      return this.#unlocked(helpers, found, `process ${newcomer.pid} began to use CUDA in the meantime`)
+      return this.#unlocked(helpers, batch, `process ${newcomer.pid} began to use CUDA in the meantime`)
     const copyMs = this.#clock.monotonic()
-    const checkpoints = await Promise.all(found.map(one => this.#checkpoint(work, one)))
+    const checkpoints = await Promise.all(batch.map(one => this.#checkpoint(work, one)))
     times.checkpointMs += this.#clock.monotonic() - copyMs
-    found.forEach((one, index) => {
+    batch.forEach((one, index) => {
       if (checkpoints[index] === null) suspended.push({ ...one, bytes: processBytes(one, cards) })
     })
     const failed = checkpoints.find(problem => problem !== null)
@@ -176,8 +187,8 @@ class DriverSuspender implements GpuSuspender {
   }
 
   /** Unlocks the locked ones of some processes after a failure, by the state of each. */
-  async #unlocked(helpers: Helpers, found: readonly ProcessStart[], problem: string): Promise<Failure> {
-    const undone = await Promise.all(found.map(one => this.#unlock(helpers, one)))
+  async #unlocked(helpers: Helpers, batch: readonly ProcessStart[], problem: string): Promise<Failure> {
+    const undone = await Promise.all(batch.map(one => this.#unlock(helpers, one)))
     return { problem, undone: undone.every(Boolean) }
   }
 
@@ -236,21 +247,21 @@ class DriverSuspender implements GpuSuspender {
   }
 
   /** The ones of some processes that use CUDA. The driver answers this for stopped ones, too. */
-  async #withCuda(
-    members: readonly ProcessStart[],
-  ): Promise<{ readonly processes: ProcessStart[]; readonly lackOfHelper: string | null }> {
-    if (members.length === 0) return { processes: [], lackOfHelper: null }
+  async #withCuda(members: readonly ProcessStart[]): Promise<ListedProcesses> {
+    if (members.length === 0) return { processes: [], problem: null }
     const request = { op: 'find', pids: members.map(({ pid }) => pid) } as const
     const reply = await askHelper(this.#tool, request, this.#callMs)
     const { pids = [] } = reply
     const processes = members.filter(one => pids.includes(one.pid) && lives(one))
-    return { processes, lackOfHelper: replyProblem(reply) }
+    return { processes, problem: replyProblem(reply) }
   }
 
-  async #newcomers(family: ProcessFamily, known: readonly ProcessStart[]): Promise<ProcessStart[]> {
-    const pids = new Set(known.map(({ pid }) => pid))
-    const others = (await family.members()).filter(({ pid }) => !pids.has(pid))
-    return (await this.#withCuda(others)).processes
+  /** The ones of a family that use CUDA, without the given processes. */
+  async #newcomers(family: ProcessFamily, others: readonly ProcessStart[]): Promise<ListedProcesses> {
+    const members = await listMembers(family)
+    if (members.problem !== null) return members
+    const pids = new Set(others.map(({ pid }) => pid))
+    return this.#withCuda(members.processes.filter(({ pid }) => !pids.has(pid)))
   }
 
   /** The cards on which some processes have memory. */
@@ -269,6 +280,14 @@ class DriverSuspender implements GpuSuspender {
       await new Promise<void>(resolve => this.#clock.after(LOOK_MS, resolve))
     }
     return null
+  }
+}
+
+async function listMembers(family: ProcessFamily): Promise<ListedProcesses> {
+  try {
+    return { processes: await family.members(), problem: null }
+  } catch (error) {
+    return { processes: [], problem: `its processes cannot be listed: ${(error as Error).message}` }
   }
 }
 

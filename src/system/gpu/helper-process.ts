@@ -2,9 +2,8 @@
  * A process of the helper program, from the side of the server: it gets one request after another, and is killed when
  * it takes too long.
  */
-import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
-import type { Readable, Writable } from 'node:stream'
 import { programFile } from '../../disk/package-files.ts'
 import type { Clock } from '../../ports/clock.ts'
 import { quoteFirstLine } from '../hardware/vendor-tool.ts'
@@ -29,37 +28,24 @@ export interface HelperOptions {
 /** One process. It ends with its parent, and by {@link end}. */
 export class HelperProcess {
   readonly #clock: Clock
-  readonly #child: ChildProcessByStdio<Writable, Readable, Readable>
+  /** Null without a process, as where no more of them may be started. */
+  readonly #child: ChildProcess | null
   readonly #exit: Promise<string>
   #receive: ((answer: HelperAnswer) => void) | null = null
   #hasEnded = false
 
   constructor({ clock, env }: HelperOptions) {
     this.#clock = clock
-    this.#child = spawn(process.execPath, [...NODE_OPTIONS, programFile('system/gpu/helper-program')], {
-      env: withLibraryFolders(env),
-      stdio: ['pipe', 'pipe', 'pipe'],
-    })
-    let errors = ''
-    this.#child.stderr.on('data', part => {
-      if (errors.length < MAX_ERROR_BYTES) errors += String(part)
-    })
-    // Error of a write to an ended helper.
-    this.#child.stdin.on('error', () => {})
     const { promise, resolve } = Promise.withResolvers<string>()
     this.#exit = promise
-    this.#child.on('error', error => resolve(`cannot be started: ${error.message}`))
-    this.#child.on('close', (code, signal) =>
-      resolve(`ended with ${signal ?? `code ${code}`}${quoteFirstLine(errors)}`),
-    )
     void promise.then(() => {
       this.#hasEnded = true
     })
-    createInterface({ input: this.#child.stdout }).on('line', line => this.#handleLine(line))
+    this.#child = this.#start(env, resolve)
   }
 
   get pid(): number {
-    return this.#child.pid ?? 0
+    return this.#child?.pid ?? 0
   }
 
   /**
@@ -75,7 +61,7 @@ export class HelperProcess {
       else progress(answer.progress)
     }
     void this.#exit.then(ended => resolve({ ended }))
-    if (!this.#hasEnded) this.#child.stdin.write(`${JSON.stringify(request)}\n`)
+    if (!this.#hasEnded) this.#child?.stdin?.write(`${JSON.stringify(request)}\n`)
     const reply = await promise
     cancel()
     this.#receive = null
@@ -86,14 +72,39 @@ export class HelperProcess {
   /** Lets it end by itself, as a program that gives its card back; kills it after the time. */
   async end(withinMs: number): Promise<void> {
     const cancel = this.#clock.after(withinMs, () => this.kill())
-    this.#child.stdin.end()
+    this.#child?.stdin?.end()
     await this.#exit
     cancel()
   }
 
   /** Kills it, also while it is stopped. */
   kill(): void {
-    this.#child.kill('SIGKILL')
+    this.#child?.kill('SIGKILL')
+  }
+
+  /** @param ended receives the end of the process, also where it cannot be started */
+  #start(env: NodeJS.ProcessEnv, ended: (words: string) => void): ChildProcess | null {
+    const fail = (error: Error) => ended(`cannot be started: ${error.message}`)
+    try {
+      const child: ChildProcess = spawn(process.execPath, [...NODE_OPTIONS, programFile('system/gpu/helper-program')], {
+        env: withLibraryFolders(env),
+        stdio: ['pipe', 'pipe', 'pipe'],
+      })
+      let errors = ''
+      child.on('error', fail)
+      child.on('close', (code, signal) => ended(`ended with ${signal ?? `code ${code}`}${quoteFirstLine(errors)}`))
+      // It has no streams where the limit of open files is reached.
+      child.stderr?.on('data', part => {
+        if (errors.length < MAX_ERROR_BYTES) errors += String(part)
+      })
+      // Error of a write to an ended helper.
+      child.stdin?.on('error', () => {})
+      if (child.stdout) createInterface({ input: child.stdout }).on('line', line => this.#handleLine(line))
+      return child
+    } catch (error) {
+      fail(error as Error)
+      return null
+    }
   }
 
   #handleLine(line: string): void {

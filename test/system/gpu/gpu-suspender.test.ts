@@ -1,11 +1,11 @@
 /** Suspending CUDA processes by a driver library for tests, which also fails in the ways that drivers do. */
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, test } from 'node:test'
-import { describeLack, type SuspendOutcome } from '../../../src/core/hardware/gpu-suspension.ts'
+import { describe, type TestContext, test } from 'node:test'
+import { describeLack, type ProcessStart, type SuspendOutcome } from '../../../src/core/hardware/gpu-suspension.ts'
 import { readProcess } from '../../../src/drivers/base/process-table.ts'
 import type { ProcessFamily } from '../../../src/ports/gpu-suspender.ts'
 import { CARD, FakeGpus, type FakeWorker, MIB, noFakeGpus } from '../../support/fake-gpus.ts'
@@ -27,6 +27,24 @@ async function suspended(gpus: FakeGpus, worker: { family: ProcessFamily }): Pro
 async function usedMib(gpus: FakeGpus): Promise<number> {
   const { cards } = await gpus.meter.measure(new Set())
   return cards[0]!.usedBytes / MIB
+}
+
+/** A family that changes: each look at its processes calls the next function, and the last one from then on. */
+function changingFamily(...looks: (() => readonly ProcessStart[])[]): ProcessFamily {
+  return { members: async () => (looks.length > 1 ? looks.shift()! : looks[0]!)() }
+}
+
+function unlistable(): never {
+  throw new Error('EMFILE: too many open files')
+}
+
+/** From now on no process can be started, as at the limit of open files: Node gives it no streams then. */
+function refuseStarts(context: TestContext): void {
+  const starter = ChildProcess.prototype as unknown as { spawn(): number }
+  context.mock.method(starter, 'spawn', function (this: ChildProcess) {
+    process.nextTick(() => this.emit('error', new Error('spawn EMFILE')))
+    return -24
+  })
 }
 
 /** The worker continues as before. */
@@ -133,13 +151,10 @@ describe('a suspend that fails', { skip: noFakeGpus, timeout: patient(240_000) }
   test('a process that begins to use CUDA after the lock undoes it', async t => {
     const gpus = new FakeGpus(t)
     const [worker, late] = [await gpus.worker(100), await gpus.worker(50)]
-    let looks = 0
-    const family: ProcessFamily = {
-      async members() {
-        looks += 1
-        return looks === 1 ? [worker] : [worker, late]
-      },
-    }
+    const family = changingFamily(
+      () => [worker],
+      () => [worker, late],
+    )
     const problem = outcomeProblem(await gpus.suspender().suspend(family, LOCK_MS), 'undone')
     assert.equal(problem, `process ${late.pid} began to use CUDA in the meantime`)
     await assertRuns(worker)
@@ -148,13 +163,11 @@ describe('a suspend that fails', { skip: noFakeGpus, timeout: patient(240_000) }
   test('one that begins to use it after the checkpoint is suspended too', async t => {
     const gpus = new FakeGpus(t)
     const [worker, late] = [await gpus.worker(100), await gpus.worker(50)]
-    let looks = 0
-    const family: ProcessFamily = {
-      async members() {
-        looks += 1
-        return looks <= 2 ? [worker] : [worker, late]
-      },
-    }
+    const family = changingFamily(
+      () => [worker],
+      () => [worker],
+      () => [worker, late],
+    )
     const { card, processes } = await suspended(gpus, { family })
     assert.deepEqual(
       processes.map(({ pid }) => pid),
@@ -167,18 +180,61 @@ describe('a suspend that fails', { skip: noFakeGpus, timeout: patient(240_000) }
   test('where that one cannot be locked, those that are suspended come back', async t => {
     const gpus = new FakeGpus(t)
     const [worker, late] = [await gpus.worker(100), await gpus.worker(50)]
-    let looks = 0
-    const family: ProcessFamily = {
-      async members() {
-        looks += 1
-        if (looks <= 2) return [worker]
+    const family = changingFamily(
+      () => [worker],
+      () => [worker],
+      () => {
         gpus.set({ quirks: 'busy' })
         return [worker, late]
       },
-    }
+    )
     outcomeProblem(await gpus.suspender().suspend(family, 200), 'undone')
     await assertRuns(worker)
     await assertRuns(late)
+  })
+
+  test('processes that cannot be listed are not touched, locked ones are unlocked, suspended ones come back', async t => {
+    const gpus = new FakeGpus(t)
+    const worker = await gpus.worker(100)
+    for (const looks of [0, 1, 2]) {
+      const family = changingFamily(...Array.from({ length: looks }, () => () => [worker]), unlistable)
+      const problem = outcomeProblem(await gpus.suspender().suspend(family, LOCK_MS), 'undone')
+      assert.equal(problem, 'its processes cannot be listed: EMFILE: too many open files')
+      assert.equal(await gpus.suspender().state(worker.pid), 'running')
+      await assertRuns(worker)
+    }
+  })
+
+  test('a helper that cannot be started after the lock undoes it: nobody knows who else uses CUDA', async t => {
+    const gpus = new FakeGpus(t)
+    const [worker, late] = [await gpus.worker(100), await gpus.worker(50)]
+    const family = changingFamily(
+      () => [worker],
+      () => {
+        refuseStarts(t)
+        return [worker, late]
+      },
+    )
+    const problem = outcomeProblem(await gpus.suspender().suspend(family, LOCK_MS), 'undone')
+    assert.equal(problem, 'the process that calls the driver cannot be started: spawn EMFILE')
+    await assertRuns(worker)
+    t.mock.restoreAll()
+    assert.equal(await gpus.suspender().state(worker.pid), 'running')
+  })
+
+  test('a machine that cannot start a helper suspends nothing', async t => {
+    const gpus = new FakeGpus(t)
+    const worker = await gpus.worker(100)
+    const suspender = gpus.suspender()
+    const family = changingFamily(() => {
+      refuseStarts(t)
+      return [worker]
+    })
+    assert.deepEqual(await suspender.suspend(family, LOCK_MS), {
+      outcome: 'refused',
+      lack: { why: 'no_helper', problem: 'the process that calls the driver cannot be started: spawn EMFILE' },
+    })
+    await assertRuns(worker)
   })
 
   test('managed memory cannot be copied: the process is lost', async t => {
