@@ -14,7 +14,7 @@ import { openPostgresStore } from '../../src/store/engines/postgres.ts'
 import { DatabaseLease } from '../../src/store/engines/postgres-lease.ts'
 import { openSqliteStore } from '../../src/store/engines/sqlite.ts'
 import { SqliteEngine } from '../../src/store/engines/sqlite-engine.ts'
-import { migrations } from '../../src/store/schema/migrations.ts'
+import { migrations } from '../../src/store/schema/schema-state.ts'
 import { noPostgres, testDatabase } from '../support/postgres-database.ts'
 import { E1, W1, W2, World } from './store-world.ts'
 

@@ -6,7 +6,7 @@ import type { Job } from '../../src/core/jobs/job.ts'
 import type { Store } from '../../src/ports/store/store.ts'
 import { forPostgres } from '../../src/store/engines/dialect.ts'
 import { openPostgresStore } from '../../src/store/engines/postgres.ts'
-import { migrations } from '../../src/store/schema/migrations.ts'
+import { migrations } from '../../src/store/schema/schema-state.ts'
 import { claimJob, claimJobs } from '../../src/store/tables/jobs.ts'
 import { noPostgres, postgresUrl, type TestSchema, testDatabase, testSchema } from '../support/postgres-database.ts'
 import {

@@ -1,5 +1,5 @@
 /** The commands of PostgreSQL for people: with the address of the database, and without its password. */
-import { LEASE_TABLE } from '../../system/backup/dump-arguments.ts'
+import { LEASE_TABLE } from '../../system/backup/pg-dump.ts'
 
 /** Makes a copy of a database, without who is active on it. @param url without a password */
 export function dumpCommand(url: string, file: string): string {

@@ -4,7 +4,6 @@ import { runSteps } from '../operations/operation.ts'
 import { migrate } from '../schema/migrate.ts'
 import type { Migration } from '../schema/migration.ts'
 import type { Row, SqlParam, SqlValue, Statement } from '../tables/statement.ts'
-import { countCharacters } from './answer-size.ts'
 import { ChangeCounter } from './change-counter.ts'
 import { forSqlite } from './dialect.ts'
 import { findOperation } from './operations.ts'
@@ -300,4 +299,13 @@ function bindable(value: SqlParam, index: number): SQLInputValue {
   if (value === null || typeof value === 'string') return value
   if (typeof value === 'number' && Number.isFinite(value)) return value
   throw new TypeError(`parameter $${index + 1} cannot be ${typeof value === 'number' ? value : typeof value}`)
+}
+
+/** Of all the texts in an answer, in characters. */
+export function countCharacters(value: unknown): number {
+  if (typeof value === 'string') return value.length
+  if (typeof value !== 'object' || value === null) return 0
+  let sum = 0
+  for (const part of Object.values(value)) sum += countCharacters(part)
+  return sum
 }

@@ -2,7 +2,6 @@ import { closeSync, fdatasyncSync, openSync, unlinkSync, writeSync } from 'node:
 import { join } from 'node:path'
 import type { Store } from '../../ports/store/store.ts'
 import type { Host } from './host.ts'
-import { MovingHost } from './moving-host.ts'
 import { storeFromCalls } from './operations.ts'
 import { SqliteEngine, type StoreStats } from './sqlite-engine.ts'
 import { type Gather, InlineHost } from './sqlite-inline.ts'
@@ -93,4 +92,60 @@ const SLOW_FLUSH_MS = 1
  */
 export function chooseHost(flushMs: number): StoreHost {
   return flushMs < SLOW_FLUSH_MS ? 'moving' : 'thread'
+}
+
+/**
+ * An engine that runs inline until it is moved to a thread. Both have the database open for a moment; inline calls
+ * are done before the first call goes to the thread.
+ */
+export class MovingHost implements Host {
+  readonly #inline: InlineHost
+  readonly #openThread: () => Promise<Host>
+  #host: Host
+  #moving: Promise<void> | null = null
+
+  /** @param openThread opens the same database in a thread */
+  constructor(inline: InlineHost, openThread: () => Promise<Host>) {
+    this.#inline = inline
+    this.#openThread = openThread
+    this.#host = inline
+  }
+
+  /** True once calls go to the thread. */
+  get hasMoved(): boolean {
+    return this.#host !== this.#inline
+  }
+
+  call(name: string, args: readonly unknown[]): Promise<unknown> {
+    return this.#host.call(name, args)
+  }
+
+  stats(): Promise<StoreStats> {
+    return this.#host.stats()
+  }
+
+  /**
+   * Resolves when calls go to the thread; a second call waits for the same move.
+   * @throws AppError `unavailable` when it could not be opened there; then it stays inline, and the next call tries
+   * again
+   */
+  move(): Promise<void> {
+    this.#moving ??= this.#move().catch(error => {
+      this.#moving = null
+      throw error
+    })
+    return this.#moving
+  }
+
+  async close(): Promise<void> {
+    await this.#moving?.catch(() => {})
+    await this.#host.close()
+  }
+
+  async #move(): Promise<void> {
+    const thread = await this.#openThread()
+    this.#inline.flush()
+    this.#host = thread
+    await this.#inline.close()
+  }
 }

@@ -1,7 +1,6 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
-import { countCharacters } from './answer-size.ts'
 import { findOperation } from './operations.ts'
-import { MAX_BATCH, SqliteEngine, type SqliteEngineOptions } from './sqlite-engine.ts'
+import { countCharacters, MAX_BATCH, SqliteEngine, type SqliteEngineOptions } from './sqlite-engine.ts'
 import {
   type LargeAnswers,
   type NumberedCall,

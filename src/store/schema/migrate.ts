@@ -3,8 +3,7 @@ import { packageVersion } from '../../disk/package-files.ts'
 import { query, type Steps } from '../operations/operation.ts'
 import type { DialectStatements, Row } from '../tables/statement.ts'
 import type { Migration } from './migration.ts'
-import { migrations } from './migrations.ts'
-import { newestSchema, READ_STEPS, schemaProblem, schemaStateFromRows } from './schema-state.ts'
+import { migrations, newestSchema, READ_STEPS, schemaProblem, schemaStateFromRows } from './schema-state.ts'
 
 /**
  * Brings a database to the schema of this program, in one transaction of the caller. Each step is kept with the

@@ -1,6 +1,10 @@
 /** The schema of a database, and the reason why this program cannot use it. */
 import type { Row } from '../tables/statement.ts'
-import { migrations } from './migrations.ts'
+import { initial } from './0001-initial.ts'
+import type { Migration } from './migration.ts'
+
+/** All steps of this program, in order. */
+export const migrations: readonly Migration[] = [initial]
 
 /** Reads the steps that a database has; rows of development versions lack columns. */
 export const READ_STEPS = 'SELECT * FROM migrations ORDER BY version'

@@ -1,3 +1,5 @@
+import type { Slice } from '../../core/pages.ts'
+
 /** Value of a parameter or a column. */
 export type SqlValue = string | number | null
 
@@ -21,4 +23,13 @@ export interface Statement {
 export interface DialectStatements {
   readonly sqlite: readonly string[]
   readonly postgres: readonly string[]
+}
+
+/** More than any list of one owner should have; the end of a list that is asked for as a whole. */
+const MOST = 10_000
+
+/** The parameters of a list: the place at which the previous page ended, and the limit. */
+export function sliceParams(slice: Slice = { after: null, limit: MOST }): SqlValue[] {
+  const { after, limit } = slice
+  return [after?.createdAtMs ?? -1, after?.id ?? '', limit]
 }

@@ -2,7 +2,6 @@
 import { spawn } from 'node:child_process'
 import { AppError } from '../../core/errors.ts'
 import { removeDurably, settleDurably, touchDurably } from '../../disk/durable-file.ts'
-import { LEASE_TABLE, withoutPassword } from './dump-arguments.ts'
 
 /** Options of {@link dumpPostgres}. */
 export interface DumpOptions {
@@ -18,6 +17,9 @@ export interface DumpOptions {
   readonly draft: string
   readonly signal?: AbortSignal | undefined
 }
+
+/** The table whose rows no copy has: the present active server means nothing to a server on the copy. */
+export const LEASE_TABLE = '*.server_lease'
 
 const MAX_QUOTED = 2_000
 /** Variables of the environment that `pg_dump` gets, besides those of PostgreSQL. */
@@ -62,4 +64,12 @@ async function run({ program, url, env: whole, draft, signal }: DumpOptions): Pr
 
 function failed(program: string, why: string, cause?: unknown): AppError {
   return new AppError('unavailable', `${program} made no copy of the database: ${why}`, { cause })
+}
+
+/** The address of a PostgreSQL for arguments of commands, which others on the machine can read. */
+export function withoutPassword(url: string): string {
+  const address = new URL(url)
+  address.password = ''
+  address.searchParams.delete('password')
+  return address.href.replaceAll('+', '%20')
 }

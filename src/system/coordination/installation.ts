@@ -1,5 +1,6 @@
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { createDurably, writeDurably } from '../../disk/durable-file.ts'
 
@@ -30,5 +31,25 @@ export function readInstallation(dataDir: string): string | null {
     return /^[a-z0-9]{6,32}$/.test(text) ? text : null
   } catch {
     return null
+  }
+}
+
+/**
+ * Files with a name of the machine; that of the second lasts until it restarts, and is also the machine's in a
+ * container.
+ */
+const FILES = ['/etc/machine-id', '/proc/sys/kernel/random/boot_id']
+
+/** Name of this machine for others, without its own id, which programs keep to themselves. */
+export function machineIdentity(files: readonly string[] = FILES): string {
+  const id = files.map(readId).find(text => text !== '') ?? hostname()
+  return createHash('sha256').update(`runyard machine\0${id}`).digest('hex').slice(0, 16)
+}
+
+function readId(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch {
+    return ''
   }
 }

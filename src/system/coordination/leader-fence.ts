@@ -50,3 +50,6 @@ function notLeading(): AppError {
     'this server lost its hold on the database for a moment and changes nothing until it has it back; try again'
   return new AppError('unavailable', message, { retryAfterSeconds: RETRY_AFTER_S })
 }
+
+/** The leader of an installation with one server: always this one. */
+export const singleLeader: Leader = { isLeader: () => true, confirm: async () => true, watch: () => () => {} }

@@ -7,7 +7,7 @@ import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeF
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
-import { migrations } from '../../../src/store/schema/migrations.ts'
+import { migrations } from '../../../src/store/schema/schema-state.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { makeEndpoint, runJob, statusOf, submit } from '../support/client.ts'
 import { workerProcesses } from '../support/processes.ts'

@@ -17,7 +17,7 @@ if (given !== undefined) follow(JSON.parse(given) as Release)
 function follow({ version, steps }: Release): void {
   const changed: readonly (readonly [end: string, before: RegExp, after: string])[] = [
     [
-      '/src/store/schema/migrations.ts',
+      '/src/store/schema/schema-state.ts',
       /(?<=migrations: readonly Migration\[\] = \[)([^\]]+)/,
       `$1, ...${JSON.stringify(steps)}`,
     ],

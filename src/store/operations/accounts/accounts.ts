@@ -3,7 +3,7 @@ import type { GivenLimits } from '../../../core/accounts/quotas.ts'
 import type { OwnerId } from '../../../core/ids.ts'
 import type { Slice } from '../../../core/pages.ts'
 import type { AccountStore } from '../../../ports/store/management-store.ts'
-import { sliceParams } from '../../tables/slices.ts'
+import { sliceParams } from '../../tables/statement.ts'
 import { type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** The columns of an account; see accounts.ts. */

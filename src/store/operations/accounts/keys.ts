@@ -6,7 +6,7 @@ import type { EndpointKey, KeyStore } from '../../../ports/store/store.ts'
 import * as sql from '../../tables/keys.ts'
 import { changedKeyParams, type KeyRow, keyFromRow, keyParams } from '../../tables/keys.ts'
 import { deleteSessionsOfKey } from '../../tables/sessions.ts'
-import { sliceParams } from '../../tables/slices.ts'
+import { sliceParams } from '../../tables/statement.ts'
 import { lock, type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** API keys and their use. */

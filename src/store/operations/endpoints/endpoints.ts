@@ -22,7 +22,7 @@ import {
   workerCondition,
 } from '../../tables/endpoints.ts'
 import { type QueuedWorkerRow, queuedWorkerFromRow, queuedWorkersOfEndpoint } from '../../tables/queued-workers.ts'
-import { sliceParams } from '../../tables/slices.ts'
+import { sliceParams } from '../../tables/statement.ts'
 import {
   deleteUnlistedTemplate,
   findTemplate,

@@ -17,7 +17,7 @@ import {
 } from '../../tables/endpoints.ts'
 import { type QueuedWorkerRow, queuedWorkerFromRow, queuedWorkersOfThese } from '../../tables/queued-workers.ts'
 import { type OpenRolloutRow, openRollouts, readStop } from '../../tables/releases.ts'
-import { sliceParams } from '../../tables/slices.ts'
+import { sliceParams } from '../../tables/statement.ts'
 import { type TemplateRow, templateFromRow, templatesOfThese } from '../../tables/templates.ts'
 import { lastExitsOfThese, type WorkerRow, workerFromRow, workerLoadsOfThese } from '../../tables/workers.ts'
 import { query, type Steps } from '../operation.ts'

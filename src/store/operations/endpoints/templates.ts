@@ -9,7 +9,7 @@ import {
   newVersion,
   usersOfTemplate,
 } from '../../tables/endpoints.ts'
-import { sliceParams } from '../../tables/slices.ts'
+import { sliceParams } from '../../tables/statement.ts'
 import * as sql from '../../tables/templates.ts'
 import { changedTemplateParams, type TemplateRow, templateFromRow, templateParams } from '../../tables/templates.ts'
 import { lock, type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'

@@ -3,8 +3,7 @@ import type { NetworkVolume, VolumeType } from '../../../core/endpoints/volume.t
 import type { EndpointId, OwnerId, VolumeId } from '../../../core/ids.ts'
 import type { Slice } from '../../../core/pages.ts'
 import type { VolumeChanges, VolumeStore } from '../../../ports/store/management-store.ts'
-import { sliceParams } from '../../tables/slices.ts'
-import type { SqlValue } from '../../tables/statement.ts'
+import { type SqlValue, sliceParams } from '../../tables/statement.ts'
 import { lock, type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** The columns of a volume; see volumes.ts. */

@@ -2,7 +2,7 @@ import type { EndpointId, OwnerId, RegistryId } from '../../../core/ids.ts'
 import type { Slice } from '../../../core/pages.ts'
 import type { Registry } from '../../../core/secrets/registry.ts'
 import type { RegistryChanges, RegistryStore } from '../../../ports/store/management-store.ts'
-import { sliceParams } from '../../tables/slices.ts'
+import { sliceParams } from '../../tables/statement.ts'
 import {
   findTemplate,
   lockTemplate,

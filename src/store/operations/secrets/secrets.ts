@@ -2,7 +2,7 @@ import type { OwnerId, SecretId } from '../../../core/ids.ts'
 import type { Slice } from '../../../core/pages.ts'
 import type { Secret } from '../../../core/secrets/secret.ts'
 import type { SecretChanges, SecretStore } from '../../../ports/store/management-store.ts'
-import { sliceParams } from '../../tables/slices.ts'
+import { sliceParams } from '../../tables/statement.ts'
 import { type PortOperations, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** The columns of a secret without its value; see secrets.ts. */

@@ -1,7 +1,8 @@
 import type { JobId, WorkerId } from '../../../core/ids.ts'
-import type { PendingStop, StopStore } from '../../../ports/store/store.ts'
+import type { JobMove, PendingStop, StopStore } from '../../../ports/store/store.ts'
 import * as sql from '../../tables/job-outcomes.ts'
-import { type PortOperations, perform, query, read, type Steps, write } from '../operation.ts'
+import { lockWorker, workerSettled } from '../../tables/workers.ts'
+import { lock, type PortOperations, perform, query, read, type Steps, write } from '../operation.ts'
 
 const MAX_LISTED = 1_000
 
@@ -22,3 +23,20 @@ export const stops = {
     return rows.map(row => ({ workerId: row.worker_id, jobId: row.job_id, sinceMs: row.since_ms }))
   }),
 } satisfies PortOperations<StopStore>
+
+/** For running jobs that ended without their worker: it is to stop them, and is idle unless it holds others. */
+export function* stopWork(moves: readonly Pick<JobMove, 'job' | 'from'>[], nowMs: number): Steps<void> {
+  const stopped = new Set<WorkerId>()
+  for (const { job, from } of moves) {
+    if (from !== 'IN_PROGRESS' || job.workerId === null) continue
+    yield* perform(sql.insertStop, [job.workerId, job.id, nowMs])
+    stopped.add(job.workerId)
+  }
+  for (const workerId of [...stopped].sort()) yield* settle(workerId, nowMs)
+}
+
+/** The worker is idle since then unless it holds other jobs. */
+export function* settle(workerId: WorkerId, sinceMs: number | null): Steps<void> {
+  yield* lock(lockWorker, [workerId])
+  yield* perform(workerSettled, [workerId, sinceMs])
+}
