@@ -23,7 +23,7 @@ import { MAX_WORKERS } from '../src/core/endpoints/endpoint.ts'
 import type { EndpointId, JobId, WorkerId } from '../src/core/ids.ts'
 import { createMockFleet, type MockFleet } from '../src/drivers/mock/mock.ts'
 import type { WorkerSpec } from '../src/ports/driver.ts'
-import { singleLeader } from '../src/system/coordination/leader-fence.ts'
+import { singleLeader } from '../src/system/coordination/leader.ts'
 import { ServerClock } from '../src/system/server-clock.ts'
 
 /** Duration of each job, so long that all workers exist at once. */

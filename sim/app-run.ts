@@ -12,7 +12,7 @@ import type { Ports } from '../src/ports/ports.ts'
 import type { Store } from '../src/ports/store/store.ts'
 import type { Targets, Traffic } from '../src/ports/targets.ts'
 import { resumeTime } from '../src/services/observing/server-time.ts'
-import { fencedDriver } from '../src/system/coordination/leader-fence.ts'
+import { fencedDriver } from '../src/system/coordination/leader.ts'
 import {
   type BalancedRequestQueues,
   REQUEST_QUEUE_LIMITS,

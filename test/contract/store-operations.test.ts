@@ -18,7 +18,7 @@ import { holdingRemovals } from '../../src/services/observing/server-time.ts'
 import { operations } from '../../src/store/engines/operations.ts'
 import type { Operation } from '../../src/store/operations/operation.ts'
 import { systemClock } from '../../src/system/clock.ts'
-import { createMeasuring } from '../../src/system/observing/store-damage-watch.ts'
+import { createMeasuring } from '../../src/system/observing/store-watches.ts'
 import { emptiedSqlite } from '../support/emptied-stores.ts'
 import { storeContract } from './store-contract.ts'
 

@@ -13,7 +13,7 @@ import { StoreDamaged } from '../../src/ports/store/store-damage.ts'
 import { checkFile } from '../../src/store/database-check.ts'
 import { openSqliteStore, type StoreHost } from '../../src/store/engines/sqlite.ts'
 import { systemClock } from '../../src/system/clock.ts'
-import { createMeasuring, StoreDamageWatch } from '../../src/system/observing/store-damage-watch.ts'
+import { createMeasuring, StoreDamageWatch } from '../../src/system/observing/store-watches.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'runyard-damage-'))
 after(() => rmSync(root, { recursive: true, force: true }))

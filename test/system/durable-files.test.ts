@@ -12,7 +12,7 @@ import {
   writeDurablyOrOver,
 } from '../../src/disk/durable-file.ts'
 import { readRelayInfo, writeRelayInfo } from '../../src/relay/relay-file.ts'
-import { ensureInstallation, readInstallation } from '../../src/system/coordination/installation.ts'
+import { ensureInstallation, readInstallation } from '../../src/system/coordination/identities.ts'
 import { keepApiKey } from '../../src/system/keys/api-key.ts'
 import { beginRotation, endRotation, loadMasterKeys } from '../../src/system/keys/master-key.ts'
 import { withPowerCut } from '../support/forgetful-disk.ts'

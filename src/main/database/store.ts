@@ -27,7 +27,7 @@ import { chooseHost, measureFlushMs, openSqliteStore, type SqliteStore } from '.
 import { damageMessage, isFullDisk } from '../../store/engines/sqlite-errors.ts'
 import { unfinishedRestore } from '../../system/backup/unfinished-restore.ts'
 import { systemClock } from '../../system/clock.ts'
-import { ensureInstallation, machineIdentity } from '../../system/coordination/installation.ts'
+import { ensureInstallation, machineIdentity } from '../../system/coordination/identities.ts'
 import { type FencedTerm, serverText } from '../../system/coordination/lease-term.ts'
 import { openPostgresLease, type PostgresLease } from '../../system/coordination/postgres-lease.ts'
 import type { Log } from '../../system/observing/log.ts'

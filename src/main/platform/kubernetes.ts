@@ -19,7 +19,7 @@ import type { Notifier } from '../../ports/notifier.ts'
 import type { WorkerLogs } from '../../ports/worker-logs.ts'
 import type { ContainerUrls } from '../../services/workers/worker-addresses.ts'
 import { systemClock } from '../../system/clock.ts'
-import { ensureInstallation } from '../../system/coordination/installation.ts'
+import { ensureInstallation } from '../../system/coordination/identities.ts'
 import type { Log } from '../../system/observing/log.ts'
 
 /** Dependencies of the driver for pods. */

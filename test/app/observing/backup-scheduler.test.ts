@@ -6,7 +6,7 @@ import { Loop } from '../../../src/control/loop.ts'
 import { AppError } from '../../../src/core/errors.ts'
 import type { Emit } from '../../../src/events.ts'
 import type { BackupFolder, KeptBackup } from '../../../src/ports/backups.ts'
-import { singleLeader } from '../../../src/system/coordination/leader-fence.ts'
+import { singleLeader } from '../../../src/system/coordination/leader.ts'
 import { createMetrics } from '../../../src/system/observing/metrics.ts'
 import { VirtualClock } from '../../support/virtual-clock.ts'
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { machineIdentity } from '../../src/system/coordination/installation.ts'
+import { machineIdentity } from '../../src/system/coordination/identities.ts'
 
 test('a machine has one name, which does not reveal its id; the first file that has one counts', context => {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-machine-'))

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { layered } from '../../src/ports/store/operations.ts'
 import { openSqliteStore } from '../../src/store/engines/sqlite.ts'
 import { systemClock } from '../../src/system/clock.ts'
-import { createMeasuring } from '../../src/system/observing/store-damage-watch.ts'
+import { createMeasuring } from '../../src/system/observing/store-watches.ts'
 import { E1, jobId, makeEndpoint, makeJob, T0, World } from '../contract/store-world.ts'
 import { faultyStore, PlannedFaults } from '../support/faulty-store.ts'
 

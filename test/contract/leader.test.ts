@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { Leader } from '../../src/ports/leader.ts'
 import { layered } from '../../src/ports/store/operations.ts'
 import { storeFromCalls } from '../../src/store/engines/operations.ts'
-import { createFence } from '../../src/system/coordination/leader-fence.ts'
+import { createFence } from '../../src/system/coordination/leader.ts'
 
 test('a server that is not the leader reads, and changes nothing', async () => {
   const called: string[] = []
