@@ -146,8 +146,9 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
       const requestId = requestIdFromHeaders(incoming)
       const problem = lengthProblem(incoming) ?? hostProblem(incoming)
       const instead = standIn()
-      const isRefused = refuses(incoming.socket.remoteAddress) && !isS3Call(withSingleSlashes(incoming.url!))
-      if (isRefused) refuse(outgoing, requestId, CONTAINER)
+      const isContainer = refuses(incoming.socket.remoteAddress)
+      const isForFiles = isContainer && instead === null && isS3Call(withSingleSlashes(incoming.url!))
+      if (isContainer && !isForFiles) refuse(outgoing, requestId, CONTAINER)
       else if (problem !== null && !(problem.status === 421 && isPassedOn(incoming)))
         refuse(outgoing, requestId, problem)
       else if (instead !== null) {
@@ -156,7 +157,7 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
         connections.untimed(incoming)
         outgoing.setHeader(REQUEST_ID, requestId)
         instead.handle(incoming, outgoing, problem !== null)
-      } else if (mount?.takes(incoming, outgoing)) connections.untimed(incoming)
+      } else if (!isForFiles && mount?.takes(incoming, outgoing)) connections.untimed(incoming)
       else if (!namesTarget(incoming)) refuse(outgoing, requestId, NO_TARGET)
       else {
         // Before anything reads the path.

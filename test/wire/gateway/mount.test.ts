@@ -383,6 +383,19 @@ test('whom the listener refuses gets to no endpoint either', async t => {
   }
 })
 
+test('whom the listener refuses gets to the S3 door alone, however its path is written', async t => {
+  const { ask, id } = await openWorld(t, { listening: { refuses: () => true } })
+  for (const path of ['/s3/a?b', '//s3//a', '/v2/../s3/a']) {
+    for (const host of ['127.0.0.1', `${id}.localhost`]) {
+      assert.match(await whole(ask(`GET ${path}`, `Host: ${host}\r\n${BEARER}`)), /the rest: \/s3\/a$/, path)
+    }
+  }
+  const others = ['/v2/serverless', '/s3/../v2/serverless', '/s3/%2e%2e/v2/serverless', '/s3%2fa', '/S3/a', '/s3x']
+  for (const path of [...others, `/lb/${id}/s3/a`, 'http://127.0.0.1/s3/a']) {
+    assert.match(await ask(`GET ${path}`, 'Host: 127.0.0.1\r\n').untilEnd(), /^HTTP\/1.1 403 /, path)
+  }
+})
+
 test('a socket counts as a connection, is never ended to make room, and ends with its listener', async t => {
   const { ask, listener, id } = await openWorld(t, { listening: { maxConnections: 2 } })
   const socket = ask('GET /', BEARER + UPGRADE)
