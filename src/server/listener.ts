@@ -147,8 +147,7 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
       const problem = lengthProblem(incoming) ?? hostProblem(incoming)
       const instead = standIn()
       const isContainer = refuses(incoming.socket.remoteAddress)
-      const isForFiles = isContainer && instead === null && isS3Call(withSingleSlashes(incoming.url!))
-      if (isContainer && !isForFiles) refuse(outgoing, requestId, CONTAINER)
+      if (isContainer && (instead !== null || !isForFiles(incoming))) refuse(outgoing, requestId, CONTAINER)
       else if (problem !== null && !(problem.status === 421 && isPassedOn(incoming)))
         refuse(outgoing, requestId, problem)
       else if (instead !== null) {
@@ -157,7 +156,7 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
         connections.untimed(incoming)
         outgoing.setHeader(REQUEST_ID, requestId)
         instead.handle(incoming, outgoing, problem !== null)
-      } else if (!isForFiles && mount?.takes(incoming, outgoing)) connections.untimed(incoming)
+      } else if (!isContainer && mount?.takes(incoming, outgoing)) connections.untimed(incoming)
       else if (!namesTarget(incoming)) refuse(outgoing, requestId, NO_TARGET)
       else {
         // Before anything reads the path.
@@ -199,6 +198,11 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
 
 /** Targets of requests as they were sent, where they have another form since. */
 const targets = new WeakMap<IncomingMessage, string>()
+
+/** True for a request to the S3 door. */
+function isForFiles({ url = '' }: IncomingMessage): boolean {
+  return isS3Call(withSingleSlashes(url))
+}
 
 /** Gives the path single slashes. */
 function tidyTarget(incoming: IncomingMessage): void {

@@ -91,6 +91,8 @@ async function* paced({ request, env }: S3Call, clock: Clock): AsyncGenerator<Ui
     }
   } finally {
     stop()
+    // The rest of the body is read and dropped only after that: a client that still sends gets its response.
+    void pieces.return?.().catch(() => {})
   }
 }
 

@@ -37,13 +37,11 @@ const MAX_XML_BYTES = 4 * 1024 ** 2
 export function s3Surface(parts: S3Parts): Surface {
   const held = new Holdings<string>()
   let places = 0
-  const inPlace = async (account: string, act: () => Promise<Response>) => {
+  const enter = (account: string) => {
     if (places >= PLACES.all || held.of(account) >= fairShare(PLACES.all, PLACES.left)) throw new FileError('SlowDown')
     places += 1
     held.add(account, 1)
-    try {
-      return await act()
-    } finally {
+    return () => {
       places -= 1
       held.add(account, -1)
     }
@@ -52,12 +50,18 @@ export function s3Surface(parts: S3Parts): Surface {
     try {
       const { files } = parts
       if (files === null) throw new FileError('NotImplemented', 'the S3 door needs a server on Linux')
-      env.streams?.()
       const call = await readCall(request, env, parts)
       admitTo(env, call.caller.owner)
-      const response = await inPlace(call.caller.owner, () => answer(call, { ...parts, files }))
-      response.headers.set('x-amz-request-id', env.requestId)
-      return response
+      env.streams?.()
+      const leave = enter(call.caller.owner)
+      const work: Promise<unknown>[] = []
+      try {
+        const response = await answer(call, { ...parts, files, outlasts: promise => void work.push(promise) })
+        response.headers.set('x-amz-request-id', env.requestId)
+        return response
+      } finally {
+        void Promise.allSettled(work).then(leave)
+      }
     } catch (thrown) {
       if (!(thrown instanceof FileError)) reportFailure(parts.emit, 's3', { request, env }, thrown)
       const error = asFileError(thrown)
@@ -68,7 +72,11 @@ export function s3Surface(parts: S3Parts): Surface {
   }
 }
 
-type Parts = S3Parts & { readonly files: Files }
+interface Parts extends S3Parts {
+  readonly files: Files
+  /** Keeps the place of the request until work has ended that may outlast the beginning of its response. */
+  readonly outlasts: (work: Promise<unknown>) => void
+}
 
 function answer(call: S3Call, parts: Parts): Promise<Response> {
   const { bucket, file } = call
@@ -145,7 +153,7 @@ async function ofFile(call: S3Call, parts: Parts): Promise<Response> {
       if (query.has('uploads')) return beginUpload(call, parts)
       if (!isOfUpload) throw new FileError('NotImplemented')
       return withText(call, parts, text =>
-        completeUpload(call, parts, text, error => errorDocument(asFileError(error), call.env)),
+        completeUpload(call, { ...parts, failed: error => errorDocument(asFileError(error), call.env) }, text),
       )
     default:
       throw new FileError('MethodNotAllowed')

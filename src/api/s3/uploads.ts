@@ -60,12 +60,18 @@ export async function putPart(call: S3Call, { files, clock }: ObjectParts): Prom
   }
 }
 
-/** CompleteMultipartUpload. @param text the body of the request @param failed makes the document of a late error */
+/** Dependencies of a completion. */
+export interface CompletionParts extends ObjectParts {
+  readonly outlasts: (work: Promise<unknown>) => void
+  /** Makes the document of an error that comes after the beginning of the response. */
+  readonly failed: (error: unknown) => string
+}
+
+/** CompleteMultipartUpload. @param text the body of the request */
 export async function completeUpload(
   call: S3Call,
-  { files, clock }: ObjectParts,
+  { files, clock, outlasts, failed }: CompletionParts,
   text: string,
-  failed: (error: unknown) => string,
 ): Promise<Response> {
   const { head, caller, file, query, env } = call
   const bucket = await files.bucket(caller, call.bucket, 'write')
@@ -82,6 +88,7 @@ export async function completeUpload(
       ],
     ],
   )
+  outlasts(done)
   return lateResponse(done, failed, (ms, callback) => clock.after(ms, callback))
 }
 
