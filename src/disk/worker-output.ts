@@ -47,7 +47,7 @@ function partBegins(names: readonly string[]): number[] {
 
 /** Appends to an output, which may have only one writer at a time. */
 export class OutputWriter {
-  readonly #folder: string
+  readonly #folder
   readonly #partBytes: number
   /** The part that grows; null before the first byte. */
   #part: FileHandle | null = null

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 /** Made by a check, and removed by it. */
 export class FrozenGroup {
-  readonly #folder: string
+  readonly #folder
 
   /** @throws where this user may not make it */
   constructor(folder: string) {

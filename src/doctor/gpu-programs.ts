@@ -14,7 +14,7 @@ export class CheckFailed extends Error {}
 
 /** A program that has a card. */
 export class CardWorker {
-  readonly #helper: HelperProcess
+  readonly #helper
   readonly process: ProcessStart
   /** State of the card when the program took it. */
   readonly entered: CardAnswer

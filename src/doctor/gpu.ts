@@ -68,21 +68,19 @@ function usedCard({ index, usedBytes, processes }: CardMemory): GpuCheck {
   return { gpu: index, check: 'card', result: 'untested', message, figures: { usedMib: mib(usedBytes) } }
 }
 
-interface CardChecksOptions {
-  readonly env: NodeJS.ProcessEnv
-  readonly meter: GpuMeter
-  readonly suspender: GpuSuspender
-  readonly card: CardMemory
-  readonly untilMs: number
-  readonly canSuspend: boolean
-}
-
 /** The checks of one card. */
 class CardChecks {
-  readonly #options: CardChecksOptions
+  readonly #options
   readonly #workers = new Set<CardWorker>()
 
-  constructor(options: CardChecksOptions) {
+  constructor(options: {
+    readonly env: NodeJS.ProcessEnv
+    readonly meter: GpuMeter
+    readonly suspender: GpuSuspender
+    readonly card: CardMemory
+    readonly untilMs: number
+    readonly canSuspend: boolean
+  }) {
     this.#options = options
   }
 

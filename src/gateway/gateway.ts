@@ -26,18 +26,6 @@ import { serverStopping } from './entrance/refusal.ts'
 import type { Entrance, GatewayRoute } from './entrance/route.ts'
 import type { Forwarding, ProxyRequest } from './proxy/proxy-request.ts'
 
-/** Dependencies of a {@link Gateway}. */
-export interface GatewayParts {
-  readonly access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs' | 'failedKeys' | 'hold'>
-  readonly forwarding: Forwarding
-  readonly traffic: Traffic
-  readonly rules?: AdmissionRules
-  /** The address of the jobs of a queue endpoint. */
-  readonly queueAddress: QueueAddress
-  /** Aborts when the server begins to stop: no further request is admitted. */
-  readonly stopping: AbortSignal
-}
-
 /** The id of a request that came through no listener of the server. */
 const UNNAMED = '-'
 const NONE_PASSING = { requests: 0, sockets: 0 }
@@ -46,14 +34,26 @@ const NONE_PASSING = { requests: 0, sockets: 0 }
  * The entrance to load-balancing endpoints: admits requests, forwards them, and emits an access log entry for each.
  */
 export class Gateway implements Entrance {
-  readonly #ports: Pick<Ports, 'clock' | 'emit' | 'tracing'>
-  readonly #parts: GatewayParts
-  readonly #admission: GatewayAdmission
+  readonly #ports
+  readonly #parts
+  readonly #admission
   readonly #passing = new Map<EndpointId, { requests: number; sockets: number }>()
   /** The response or socket of each admitted request that has not ended. */
   readonly #carriers = new Slots<ServerResponse | Duplex>()
 
-  constructor(ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'vault' | 'emit' | 'tracing'>, parts: GatewayParts) {
+  constructor(
+    ports: Ports,
+    parts: {
+      readonly access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs' | 'failedKeys' | 'hold'>
+      readonly forwarding: Forwarding
+      readonly traffic: Traffic
+      readonly rules?: AdmissionRules
+      /** The address of the jobs of a queue endpoint. */
+      readonly queueAddress: QueueAddress
+      /** Aborts when the server begins to stop: no further request is admitted. */
+      readonly stopping: AbortSignal
+    },
+  ) {
     this.#ports = ports
     this.#parts = parts
     this.#admission = new GatewayAdmission(ports, parts.access, parts.rules ?? CLOSED, parts.queueAddress)

@@ -29,8 +29,8 @@ export type AdmissionRefusal = 'unauthorized' | 'away'
 
 /** Admits workers before their bodies are read. */
 export class RelayAdmission {
-  readonly #tokens: CachedTokens
-  readonly #upstream: Upstream
+  readonly #tokens
+  readonly #upstream
   readonly #vouched = new Map<string, Sharer>()
   #unknown = 0
 

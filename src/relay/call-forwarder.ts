@@ -34,30 +34,34 @@ interface Call {
   readonly gone: AbortSignal
 }
 
-/** Parts of {@link CallForwarder}. */
-export interface CallForwarderParts {
-  readonly spool: Spool
-  readonly upstream: Upstream
-  readonly admission: RelayAdmission
-  readonly callers: Callers
-  readonly setAside: SetAside
-  /** Time for which a server must run before a suspect is passed on to it, in milliseconds. */
-  readonly calmMs: number
-}
-
 /** Passes calls of workers on to the server that runs at that time. */
 export class CallForwarder {
-  readonly #spool: Spool
-  readonly #upstream: Upstream
-  readonly #admission: RelayAdmission
-  readonly #callers: Callers
-  readonly #setAside: SetAside
-  readonly #calmMs: number
+  readonly #spool
+  readonly #upstream
+  readonly #admission
+  readonly #callers
+  readonly #setAside
+  readonly #calmMs
   readonly #takes = new UndeliveredTakes()
   readonly #copies = new ChunkDedup()
   readonly #quarantine = new Quarantine()
 
-  constructor({ spool, upstream, admission, callers, setAside, calmMs }: CallForwarderParts) {
+  constructor({
+    spool,
+    upstream,
+    admission,
+    callers,
+    setAside,
+    calmMs,
+  }: {
+    readonly spool: Spool
+    readonly upstream: Upstream
+    readonly admission: RelayAdmission
+    readonly callers: Callers
+    readonly setAside: SetAside
+    /** Time for which a server must run before a suspect is passed on to it, in milliseconds. */
+    readonly calmMs: number
+  }) {
     this.#spool = spool
     this.#upstream = upstream
     this.#admission = admission

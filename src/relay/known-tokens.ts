@@ -33,7 +33,7 @@ type Entry = readonly [hash: string, owner: string, endedAtMs: number | null]
 
 /** The tokens of workers that a server has sent; kept in a file for the next relay. */
 export class CachedTokens {
-  readonly #file: string
+  readonly #file
   readonly #tokens = new Map<string, CachedToken>()
   #draft: Set<string> | null = null
   #writing: NodeJS.Timeout | null = null

@@ -74,7 +74,7 @@ class Superseded extends Error {}
 
 /** A supervised relay. */
 export class RelaySupervisor {
-  readonly #options: SupervisorOptions
+  readonly #options
   #info: RelayInfo | null = null
   #started = false
   #server: UpstreamAddress | null = null

@@ -44,19 +44,6 @@ export const SERVER_HEADER = 'x-runyard-server'
 /** The header with the term of the server of a tether: its database and its epoch. */
 export const TERM_HEADER = 'x-runyard-term'
 
-/** Parts and settings of a {@link Relay}. */
-export interface RelayOptions {
-  /** The folder of bodies and the hashes of tokens. */
-  readonly folder: string
-  readonly secret: string
-  /** The folder of bodies that end servers. */
-  readonly setAside: string
-  /** Uptime of a server before it gets a body that may have ended others, in ms; 3,000 by default. */
-  readonly calmMs?: number
-  /** Called when a server ends the relay. */
-  readonly onEnd: () => void
-}
-
 /** The term of one of several servers on one database. */
 export interface ServerTerm {
   /** Name of the database, in letters and digits. */
@@ -73,11 +60,11 @@ interface Outer {
 
 /** A relay that listens on the loopback address, and on an address of the network of containers. */
 export class Relay {
-  readonly #options: RelayOptions
+  readonly #options
   readonly #upstream: Upstream
-  readonly #tokens: CachedTokens
+  readonly #tokens
   readonly #callers = new Callers()
-  readonly #forwarder: CallForwarder
+  readonly #forwarder
   readonly #server: Server
   #outer: Outer | null = null
   #socket: Server | null = null
@@ -86,7 +73,17 @@ export class Relay {
   #term: ServerTerm | null = null
   #calls = 0
 
-  constructor(options: RelayOptions) {
+  constructor(options: {
+    /** The folder of bodies and the hashes of tokens. */
+    readonly folder: string
+    readonly secret: string
+    /** The folder of bodies that end servers. */
+    readonly setAside: string
+    /** Uptime of a server before it gets a body that may have ended others, in ms; 3,000 by default. */
+    readonly calmMs?: number
+    /** Called when a server ends the relay. */
+    readonly onEnd: () => void
+  }) {
     this.#options = options
     const spool = new Spool(options.folder)
     const upstream = new Upstream(spool)

@@ -25,7 +25,7 @@ export interface SetAsideHead {
 
 /** Keeps bodies that end servers in files for the operator. */
 export class SetAside {
-  readonly #folder: string
+  readonly #folder
   #last: Promise<unknown> = Promise.resolve()
   #made = 0
 

@@ -12,7 +12,7 @@ const LEFT = { token: 1 / 2, owner: 1 / 4 } as const
 
 /** A room that no user can fill alone, since nobody gives room back early: each share is a part of the free room. */
 export class RelayShares {
-  readonly #total: number
+  readonly #total
   readonly #perToken = new Holdings<string>()
   readonly #perOwner = new Holdings<string>()
   #used = 0

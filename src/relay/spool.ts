@@ -26,7 +26,7 @@ export interface SpooledBody {
 
 /** Keeps bodies whole: small ones in memory, others in files without a name, which end with the process. */
 export class Spool {
-  readonly #folder: string
+  readonly #folder
   readonly #memory = new RelayShares(MEMORY_BYTES)
   readonly #files = new RelayShares(FILE_BYTES)
   #made = 0

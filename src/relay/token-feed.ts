@@ -26,8 +26,8 @@ export interface TokenSource {
 
 /** Sends the tokens of workers to a relay. */
 export class TokenFeed {
-  readonly #send: (update: TokenUpdate) => Promise<void>
-  readonly #onError: (error: unknown) => void
+  readonly #send
+  readonly #onError
   #source: TokenSource | null = null
   #changed = new Set<string>()
   #all = false

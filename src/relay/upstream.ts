@@ -35,7 +35,7 @@ export interface UpstreamAnswer {
 /** Sends requests to the present server. */
 export class Upstream {
   readonly #agent = new Agent({ keepAlive: true })
-  readonly #spool: Spool
+  readonly #spool
   readonly #waiting = new Set<() => void>()
   #address: UpstreamAddress | null = null
   #losses = 0

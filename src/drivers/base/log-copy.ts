@@ -17,23 +17,6 @@ interface Note extends OutputPlace {
   readonly end: number
 }
 
-/** Options of {@link LogCopy}. */
-export interface LogCopyOptions {
-  readonly clock: Clock
-  /**
-   * Asks for the output from a second since 1970 on. The entries come as they are written, until the signal or until
-   * the output is over. Rejects when they cannot be read now.
-   */
-  readonly read: (sinceS: number, signal: AbortSignal) => Promise<AsyncIterable<readonly LogEntry[]>>
-  /** Pause before the output is asked for again, in ms; 500 by default. */
-  readonly pauseMs?: () => number
-  /** Reading rate of all copies together: one reads on when its last piece was let through. */
-  readonly budget: ByteBudget
-  /** The folder of the log. */
-  readonly logFolder: string
-  readonly noteFile: string
-}
-
 /** Reading rate of all copies of a driver together: the event loop of the server reads them, and has more to do. */
 export const COPY_RATE: ByteRate = { bytesPerSecond: 8 * 1024 * 1024, burstBytes: 8 * 1024 * 1024 }
 
@@ -55,7 +38,7 @@ const ENTRY_COST = 256
 
 /** The copying of one output; goes on until the worker has ended, across absences of whoever keeps it. */
 export class LogCopy {
-  readonly #options: LogCopyOptions
+  readonly #options
   #position = new LogPosition(BEGIN)
   /** The end of the log after the copied part. */
   #end = 0
@@ -65,9 +48,23 @@ export class LogCopy {
   /** True once the worker has ended: a stream that ends then was read to its end. */
   #over = false
   readonly #finished: Promise<void>
-  readonly #pause: LoopPause
+  readonly #pause
 
-  constructor(options: LogCopyOptions) {
+  constructor(options: {
+    readonly clock: Clock
+    /**
+     * Asks for the output from a second since 1970 on. The entries come as they are written, until the signal or until
+     * the output is over. Rejects when they cannot be read now.
+     */
+    readonly read: (sinceS: number, signal: AbortSignal) => Promise<AsyncIterable<readonly LogEntry[]>>
+    /** Pause before the output is asked for again, in ms; 500 by default. */
+    readonly pauseMs?: () => number
+    /** Reading rate of all copies together: one reads on when its last piece was let through. */
+    readonly budget: ByteBudget
+    /** The folder of the log. */
+    readonly logFolder: string
+    readonly noteFile: string
+  }) {
     this.#options = options
     this.#pause = new LoopPause(options.clock)
     this.#finished = this.#run()

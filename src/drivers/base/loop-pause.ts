@@ -2,7 +2,7 @@ import type { Clock } from '../../ports/clock.ts'
 
 /** Pauses of one loop. Each ends after its time, or earlier when the loop is woken. */
 export class LoopPause {
-  readonly #clock: Clock
+  readonly #clock
   #isClosed = false
   #end: () => void = () => {}
 

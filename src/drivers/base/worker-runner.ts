@@ -11,15 +11,6 @@ export interface TrackedWorker {
   readonly exit: ObservedExit | null
 }
 
-/** Limit of the workers of one driver. */
-export interface WorkerLimit {
-  readonly maxWorkers: number
-  /** The workers that it counts, such as `workers on this machine`. */
-  readonly counted: string
-  /** The end of a worker that the driver does not track. */
-  readonly unknownExit: ObservedExit
-}
-
 interface Start {
   readonly handle: Promise<string>
   readonly stop: AbortController
@@ -30,9 +21,15 @@ export abstract class WorkerRunner<Worker extends TrackedWorker> {
   abstract readonly name: string
   protected readonly workers = new Map<WorkerId, Worker>()
   protected readonly starts = new Map<WorkerId, Start>()
-  readonly #limit: WorkerLimit
+  readonly #limit
 
-  constructor(limit: WorkerLimit) {
+  constructor(limit: {
+    readonly maxWorkers: number
+    /** The workers that it counts, such as `workers on this machine`. */
+    readonly counted: string
+    /** The end of a worker that the driver does not track. */
+    readonly unknownExit: ObservedExit
+  }) {
     this.#limit = limit
   }
 

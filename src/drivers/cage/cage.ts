@@ -29,27 +29,6 @@ import type { OwnNetwork } from './own-network.ts'
 /** The name of the processes that hold a cage together. */
 export const CAGE_PROGRAM = 'bwrap'
 
-/** Options of all cages of a server. */
-export interface CageOptions {
-  /** The program bubblewrap. */
-  readonly bwrap: string
-  /** Folders and sockets of the server and of the container engine, which no worker sees. */
-  readonly hidden: readonly { readonly path: string; readonly isFolder: boolean }[]
-  /** Folders that workers may read beside those that they need by themselves. */
-  readonly readable: readonly string[]
-  /** Folders that all workers may change. */
-  readonly writable: readonly string[]
-  readonly limits: Limits
-  /** Limit of the writes of each worker, in GB; null for the usual one, 0 for no limit. */
-  readonly diskGb: number | null
-  /** True where each worker gets a private layer over its image, which it can otherwise only read. */
-  readonly layers: boolean
-  /** Gives workers a network of their own; null for that of the machine. */
-  readonly network: OwnNetwork | null
-  /** The program that refuses system calls; null without one. */
-  readonly filter: Buffer | null
-}
-
 /** One worker to start. */
 export interface CagedLaunch {
   readonly spec: WorkerSpec
@@ -101,11 +80,29 @@ const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 /** Makes cages. */
 export class Cage {
-  readonly #options: CageOptions
+  readonly #options
   readonly #system = systemFolders()
   readonly #masks = kernelMasks()
 
-  constructor(options: CageOptions) {
+  constructor(options: {
+    /** The program bubblewrap. */
+    readonly bwrap: string
+    /** Folders and sockets of the server and of the container engine, which no worker sees. */
+    readonly hidden: readonly { readonly path: string; readonly isFolder: boolean }[]
+    /** Folders that workers may read beside those that they need by themselves. */
+    readonly readable: readonly string[]
+    /** Folders that all workers may change. */
+    readonly writable: readonly string[]
+    readonly limits: Limits
+    /** Limit of the writes of each worker, in GB; null for the usual one, 0 for no limit. */
+    readonly diskGb: number | null
+    /** True where each worker gets a private layer over its image, which it can otherwise only read. */
+    readonly layers: boolean
+    /** Gives workers a network of their own; null for that of the machine. */
+    readonly network: OwnNetwork | null
+    /** The program that refuses system calls; null without one. */
+    readonly filter: Buffer | null
+  }) {
     this.#options = options
   }
 

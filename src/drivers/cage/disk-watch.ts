@@ -26,20 +26,6 @@ export interface WatchedDisk {
   readonly cache: string | null
 }
 
-/** Options of {@link CageDisks}. */
-export interface CageDisksOptions {
-  readonly clock: Clock
-  /** The folder of the folders of workers. */
-  readonly folder: string
-  /** Limit of each worker, in GB; null for half of the free space, at most 100, and 0 for no limit. */
-  readonly limitGb: number | null
-  /** The limit of each cache, in GB; 0 for no limit. */
-  readonly cacheLimitGb: number
-  readonly workers: () => readonly WatchedDisk[]
-  /** Ends a worker. @param fault why */
-  readonly end: (worker: WorkerId, fault: ExitCause) => void
-}
-
 /** The default limit of a worker, in GB. */
 export function usualDiskGb(freeBytes: number): number {
   return Math.min(MAX_DEFAULT_GB, Math.max(1, Math.floor(freeBytes / 2 / GB)))
@@ -55,14 +41,25 @@ export function usualCacheGb(folder: string): number {
 
 /** Checks the disk until it is closed. */
 export class CageDisks {
-  readonly #options: CageDisksOptions
+  readonly #options
   readonly #limitGb: number
   #freeBytes = Number.POSITIVE_INFINITY
   #skipped = 0
   #cancel: () => void = () => {}
   #closed = false
 
-  constructor(options: CageDisksOptions) {
+  constructor(options: {
+    readonly clock: Clock
+    /** The folder of the folders of workers. */
+    readonly folder: string
+    /** Limit of each worker, in GB; null for half of the free space, at most 100, and 0 for no limit. */
+    readonly limitGb: number | null
+    /** The limit of each cache, in GB; 0 for no limit. */
+    readonly cacheLimitGb: number
+    readonly workers: () => readonly WatchedDisk[]
+    /** Ends a worker. @param fault why */
+    readonly end: (worker: WorkerId, fault: ExitCause) => void
+  }) {
     this.#options = options
     this.#limitGb = options.limitGb ?? usualDiskGb(readFreeBytes(options.folder))
     if (this.#limitGb > 0 || options.cacheLimitGb > 0) this.#soon()

@@ -11,21 +11,18 @@ const INTERVAL_MS = 2_000
 /** All addresses and routes of this machine. */
 const ROUTES = '/proc/net/fib_trie'
 
-/** Options of {@link NetworkWatch}. */
-export interface NetworkWatchOptions {
-  readonly clock: Clock
-  /** The processes that lead the groups of the workers whose networks lead to the outside. */
-  readonly leaders: () => readonly number[]
-}
-
 /** Watches until it is stopped. The first check closes everything: much may have happened while no server ran. */
 export class NetworkWatch {
-  readonly #options: NetworkWatchOptions
+  readonly #options
   #closedRoutes: string | null = null
   #stopped = false
   #cancel: () => void
 
-  constructor(options: NetworkWatchOptions) {
+  constructor(options: {
+    readonly clock: Clock
+    /** The processes that lead the groups of the workers whose networks lead to the outside. */
+    readonly leaders: () => readonly number[]
+  }) {
     this.#options = options
     this.#cancel = options.clock.after(INTERVAL_MS, this.#check)
   }

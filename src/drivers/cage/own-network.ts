@@ -18,18 +18,6 @@ import { type LedNetwork, leadOutside, NAME_SERVER } from './outside.ts'
 const NODE_OPTIONS = ['--max-old-space-size=64', '--max-semi-space-size=1', '--v8-pool-size=0']
 const MAX_READY_BYTES = 32
 
-/** Options of {@link OwnNetwork}. */
-export interface OwnNetworkOptions {
-  readonly bwrap: string
-  /** The Node that holds it. */
-  readonly nodePath: string
-  /** The socket of the worker surface. */
-  readonly socket: string
-  /** True where it leads to the outside. */
-  readonly open: boolean
-  readonly clock: Clock
-}
-
 /** A worker to start in a network of its own. */
 export interface NetworkedWorker {
   readonly worker: WorkerId
@@ -56,9 +44,18 @@ export interface PreparedNetwork {
 
 /** Makes networks of workers. */
 export class OwnNetwork {
-  readonly #options: OwnNetworkOptions
+  readonly #options
 
-  constructor(options: OwnNetworkOptions) {
+  constructor(options: {
+    readonly bwrap: string
+    /** The Node that holds it. */
+    readonly nodePath: string
+    /** The socket of the worker surface. */
+    readonly socket: string
+    /** True where it leads to the outside. */
+    readonly open: boolean
+    readonly clock: Clock
+  }) {
     this.#options = options
   }
 

@@ -18,8 +18,8 @@ const CREATE_MS = 60_000
 
 /** Makes, starts and finds containers. */
 export class ContainerCalls {
-  readonly #engine: Engine
-  readonly #installation: string
+  readonly #engine
+  readonly #installation
   #boundsDisk = true
 
   constructor(engine: Engine, installation: string) {

@@ -4,24 +4,21 @@ import type { Engine } from './engine/engine.ts'
 import { engineError } from './engine/engine-error.ts'
 import { hasNotEnded, type InspectedContainer } from './inspected-container.ts'
 
-/** Options of {@link ContainerPause}. */
-export interface ContainerPauseOptions {
-  readonly engine: Engine
-  readonly container: string
-  /** Reads the container from the engine, and gives it to {@link ContainerPause.update}. */
-  readonly inspect: () => Promise<InspectedContainer>
-}
-
 /** The pause of a container; each call is made after the one before. */
 export class ContainerPause {
-  readonly #options: ContainerPauseOptions
+  readonly #options
   /** True while the engine has paused it; null while that is unknown. */
   #paused: boolean | null = null
   /** True where it should be paused; null when nobody asked this server for either. */
   #wanted: boolean | null = null
   #turn: Promise<unknown> = Promise.resolve()
 
-  constructor(options: ContainerPauseOptions) {
+  constructor(options: {
+    readonly engine: Engine
+    readonly container: string
+    /** Reads the container from the engine, and gives it to {@link ContainerPause.update}. */
+    readonly inspect: () => Promise<InspectedContainer>
+  }) {
     this.#options = options
   }
 

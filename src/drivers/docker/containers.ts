@@ -24,20 +24,6 @@ export interface ContainerHandle {
   readonly limits: readonly Limit[]
 }
 
-/** Options of a {@link Container}. */
-export interface ContainerOptions {
-  readonly engine: Engine
-  readonly clock: Clock
-  readonly handle: ContainerHandle
-  readonly bootId: string
-  /** Reading rate of the copies of all outputs together. */
-  readonly copyBudget: ByteBudget
-  readonly logFolder: string
-  readonly noteFile: string
-  /** Called when its exit is known. */
-  readonly onExit: () => void
-}
-
 const INSPECT_MS = 5_000
 const SIGNAL_MS = 15_000
 /** Maximum wait for the last output. */
@@ -48,9 +34,9 @@ const SIGNAL_WAIT_MS = 1_000
 /** A container that was started, here or by an earlier server. */
 export class Container {
   readonly handle: ContainerHandle
-  readonly #options: ContainerOptions
-  readonly #copy: LogCopy
-  readonly #pause: ContainerPause
+  readonly #options
+  readonly #copy
+  readonly #pause
   #exit: ObservedExit | null = null
   #settling = false
   #outOfMemory = false
@@ -68,7 +54,18 @@ export class Container {
   /** True once SIGTERM was sent, which happens once: many programs abort at a second one. */
   #terminated = false
 
-  constructor(options: ContainerOptions) {
+  constructor(options: {
+    readonly engine: Engine
+    readonly clock: Clock
+    readonly handle: ContainerHandle
+    readonly bootId: string
+    /** Reading rate of the copies of all outputs together. */
+    readonly copyBudget: ByteBudget
+    readonly logFolder: string
+    readonly noteFile: string
+    /** Called when its exit is known. */
+    readonly onExit: () => void
+  }) {
     this.#options = options
     this.handle = options.handle
     const { container } = options.handle

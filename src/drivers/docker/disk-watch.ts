@@ -18,9 +18,9 @@ export function diskFault(writtenBytes: number, limitGb: number): ExitCause | nu
  * full.
  */
 export class DiskWatch {
-  readonly #engine: Engine
-  readonly #clock: Clock
-  readonly #containers: () => Iterable<Container>
+  readonly #engine
+  readonly #clock
+  readonly #containers
   #cancel: () => void = () => {}
   #closed = false
 

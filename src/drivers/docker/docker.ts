@@ -73,16 +73,16 @@ export function createDockerDriver(options: DockerDriverOptions): DockerDriver {
 
 class ContainerRunner extends WorkerRunner<Container> implements DockerDriver {
   readonly name = 'docker'
-  readonly #options: DockerDriverOptions
-  readonly #engine: Engine
-  readonly #calls: ContainerCalls
-  readonly #images: Images
+  readonly #options
+  readonly #engine
+  readonly #calls
+  readonly #images
   /** Containers that ended during starts. */
   readonly #deaths = new Set<string>()
   /** Containers that are being removed. */
   readonly #removals = new Map<string, Promise<void>>()
-  readonly #disks: DiskWatch
-  readonly #copyBudget: ByteBudget
+  readonly #disks
+  readonly #copyBudget
   #cancelPoll: () => void = () => {}
   #closed = false
 

@@ -50,7 +50,7 @@ interface NetworkFacts {
 }
 
 class BridgeNetwork implements ContainerNetwork {
-  readonly #options: ContainerNetworkOptions
+  readonly #options
   #finding: Promise<WorkerNetwork> | null = null
   #cached: NetworkFacts | null = null
 

@@ -37,10 +37,10 @@ export function createHttpsApi(access: ClusterAccess, clock: Clock): HttpsApi {
 }
 
 class Calls implements HttpsApi {
-  readonly #access: ClusterAccess
-  readonly #clock: Clock
-  readonly #calls: PlainAgent
-  readonly #streams: PlainAgent
+  readonly #access
+  readonly #clock
+  readonly #calls
+  readonly #streams
   /** The API has asked for no calls before this instant of the monotonic clock. */
   #notBeforeMs = Number.NEGATIVE_INFINITY
 

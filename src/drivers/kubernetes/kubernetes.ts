@@ -88,17 +88,17 @@ export function createKubernetesDriver(options: KubernetesDriverOptions): Kubern
 
 class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
   readonly name = 'kubernetes'
-  readonly #options: KubernetesDriverOptions
-  readonly #calls: PodCalls
-  readonly #nodes: NodeTypes
-  readonly #unclaimed: UnclaimedPods
-  readonly #endings: PodEndings
+  readonly #options
+  readonly #calls
+  readonly #nodes
+  readonly #unclaimed
+  readonly #endings
   /** Those whose pods the present list has had so far. */
   readonly #seen = new Set<WorkerId>()
   readonly #turns = new StartTurns()
   readonly #progress = new StartProgress()
-  readonly #podWatch: ListWatch<PodObject>
-  readonly #eventWatch: ListWatch<EventObject>
+  readonly #podWatch
+  readonly #eventWatch
   /** The reason why the API cannot be called; null when it can, undefined before the first answer. */
   #away: string | null | undefined = undefined
   readonly #tried = Promise.withResolvers<void>()
@@ -458,7 +458,7 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
 
 /** The pods that the cluster has reported and that belong to no worker of this server. */
 export class UnclaimedPods {
-  readonly #installation: string
+  readonly #installation
   readonly #pods = new Map<WorkerId, PodObject>()
 
   constructor(installation: string) {

@@ -48,13 +48,13 @@ const MAX_LINE_BYTES = 8 * 1024 * 1024
 
 /** Follows the objects until it is closed. */
 export class ListWatch<Item extends KubernetesObject> {
-  readonly #options: ListWatchOptions<Item>
+  readonly #options
   readonly #closed = new AbortController()
   /** The version from which the events go on; null where a list has to come first. */
   #version: string | null = null
   #listedMs = Number.NEGATIVE_INFINITY
   #problem: string | null | undefined = undefined
-  readonly #pause: LoopPause
+  readonly #pause
 
   constructor(options: ListWatchOptions<Item>) {
     this.#options = options

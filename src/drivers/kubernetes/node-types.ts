@@ -16,11 +16,11 @@ interface CachedNode {
 
 /** The places of pods, with the types of GPUs that they got. */
 export class NodeTypes {
-  readonly #api: KubernetesApi
-  readonly #clock: Clock
-  readonly #naming: GpuNaming
+  readonly #api
+  readonly #clock
+  readonly #naming
   readonly #nodes = new Map<string, CachedNode>()
-  readonly #onFound: () => void
+  readonly #onFound
 
   /** @param onFound called when something is known of a node that was asked for */
   constructor(api: KubernetesApi, clock: Clock, naming: GpuNaming, onFound: () => void) {

@@ -14,13 +14,6 @@ import {
 import { ownSelector, podName, workerFromObject } from './names.ts'
 import { type Manifest, ownedBy } from './pod-spec.ts'
 
-/** The place of the objects. */
-export interface PodCallsOptions {
-  readonly api: KubernetesApi
-  readonly namespace: string
-  readonly installation: string
-}
-
 /** An object of ours in the list of its kind. */
 export interface OwnObject {
   readonly worker: WorkerId
@@ -36,9 +29,13 @@ const PAGE = '500'
 
 /** Makes, finds and deletes pods and secrets. All methods throw KubernetesError. */
 export class PodCalls {
-  readonly #options: PodCallsOptions
+  readonly #options
 
-  constructor(options: PodCallsOptions) {
+  constructor(options: {
+    readonly api: KubernetesApi
+    readonly namespace: string
+    readonly installation: string
+  }) {
     this.#options = options
   }
 

@@ -20,9 +20,9 @@ interface Ending {
 
 /** The pods that were asked to end. */
 export class PodEndings {
-  readonly #calls: PodCalls
-  readonly #clock: Clock
-  readonly #graceS: number
+  readonly #calls
+  readonly #clock
+  readonly #graceS
   readonly #endings = new Map<WorkerPod, Ending>()
   #closed = false
 

@@ -11,16 +11,6 @@ import type { ByteStream, KubernetesApi } from './api.ts'
 import { CONTAINER } from './names.ts'
 import type { PodOutput, WorkerPod } from './worker-pod.ts'
 
-/** Options of {@link createPodOutputs}. */
-export interface PodOutputsOptions {
-  readonly api: KubernetesApi
-  readonly namespace: string
-  readonly clock: Clock
-  readonly logs: WorkerLogs
-  /** An existing folder for notes about the copied parts of outputs. */
-  readonly stateDir: string
-}
-
 /** The outputs of all pods. */
 export interface PodOutputs {
   /** Begins to copy the output of a pod, or goes on where an earlier server of this machine stopped. */
@@ -47,7 +37,14 @@ export function askPauseMs(asked: number): number {
 }
 
 /** Copies outputs through the API of a cluster. */
-export function createPodOutputs(options: PodOutputsOptions): PodOutputs {
+export function createPodOutputs(options: {
+  readonly api: KubernetesApi
+  readonly namespace: string
+  readonly clock: Clock
+  readonly logs: WorkerLogs
+  /** An existing folder for notes about the copied parts of outputs. */
+  readonly stateDir: string
+}): PodOutputs {
   const { api, namespace, clock, logs, stateDir } = options
   const budget = new ByteBudget(COPY_RATE, clock)
   let followed = 0

@@ -20,27 +20,6 @@ export interface PodOutput {
   close(): Promise<void>
 }
 
-/** Options of a {@link WorkerPod}. */
-export interface WorkerPodOptions {
-  readonly worker: WorkerId
-  readonly clock: Clock
-  /** Begins to copy its output. */
-  readonly output: (pod: WorkerPod) => PodOutput
-  /** Its place as it is reported. */
-  readonly reportedPlace: (report: PodReport, node: string) => ReportedPlace
-  /** The silence of its node after which it counts as ended, in ms. */
-  readonly nodeLostMs: number
-  /** Called when what is observed of it may have changed. */
-  readonly onChange: () => void
-  /**
-   * True where it is older than this server's start of it: unseen it counts as running, until the cluster says
-   * something else.
-   */
-  readonly isAdopted: boolean
-  /** True where the cluster certainly had it. */
-  readonly wasMade: boolean
-}
-
 const NEW = JSON.stringify({ state: 'unplaced', reason: JUST_ASKED })
 
 /** The way in which a pod was asked to end. */
@@ -61,7 +40,7 @@ const OUTPUT_MS = 5_000
 export class WorkerPod {
   readonly worker: WorkerId
   readonly name: string
-  readonly #options: WorkerPodOptions
+  readonly #options
   /** Resolves once its program has been started, or it has ended without that. */
   readonly #begun = Promise.withResolvers<void>()
   readonly #over = Promise.withResolvers<void>()
@@ -82,7 +61,25 @@ export class WorkerPod {
   #hasRun = false
   #reported = ''
 
-  constructor(options: WorkerPodOptions) {
+  constructor(options: {
+    readonly worker: WorkerId
+    readonly clock: Clock
+    /** Begins to copy its output. */
+    readonly output: (pod: WorkerPod) => PodOutput
+    /** Its place as it is reported. */
+    readonly reportedPlace: (report: PodReport, node: string) => ReportedPlace
+    /** The silence of its node after which it counts as ended, in ms. */
+    readonly nodeLostMs: number
+    /** Called when what is observed of it may have changed. */
+    readonly onChange: () => void
+    /**
+     * True where it is older than this server's start of it: unseen it counts as running, until the cluster says
+     * something else.
+     */
+    readonly isAdopted: boolean
+    /** True where the cluster certainly had it. */
+    readonly wasMade: boolean
+  }) {
     this.#options = options
     this.worker = options.worker
     this.name = podName(options.worker)

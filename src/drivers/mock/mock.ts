@@ -112,7 +112,7 @@ class Fleet implements MockFleet {
   readonly frozen = new Set<WorkerId>()
   readonly workers = new Map<WorkerId, MockWorker>()
   readonly listeners = new Set<() => void>()
-  readonly #hooks: MockFleetHooks
+  readonly #hooks
   #failure: StartFailure | null = null
   #failsFreeze = false
   #heldFreeze: Promise<void> | null = null
@@ -263,7 +263,7 @@ const UNKNOWN_EXIT: ObservedExit = { code: null, signal: null, cause: { kind: 'u
 class FleetDriver implements MockDriver {
   readonly name = 'mock'
   readonly fleet: Fleet
-  readonly #options: MockDriverOptions
+  readonly #options
   /** Those that this driver started or adopted: it tracks no others. */
   readonly #tracked = new Map<WorkerId, MockWorker>()
   /** Those that this driver has asked to end. */

@@ -14,16 +14,6 @@ const GB = 1_000_000_000
 /** Caches on their way out, and models on their way in; no id of an endpoint begins so. */
 const APART = '.'
 
-/** Options of {@link EndpointCaches}. */
-export interface EndpointCachesOptions {
-  /** The folder of all caches. */
-  readonly folder: string
-  /** Limit of one cache in GB; 0 for none. */
-  readonly limitGb: number
-  /** The cache of Hugging Face of the person who runs the server, whose models all workers read. */
-  readonly hub: string
-}
-
 /** The cache of one worker. */
 export interface OpenCache {
   /** The folder, which the worker may change. */
@@ -34,12 +24,19 @@ export interface OpenCache {
 
 /** The caches of the endpoints of this machine. */
 export class EndpointCaches {
-  readonly #options: EndpointCachesOptions
+  readonly #options
   readonly #holders = new Map<WorkerId, EndpointId>()
   /** The last change of each endpoint's cache, which the next one waits for. */
   readonly #turns = new Map<EndpointId, Promise<unknown>>()
 
-  constructor(options: EndpointCachesOptions) {
+  constructor(options: {
+    /** The folder of all caches. */
+    readonly folder: string
+    /** Limit of one cache in GB; 0 for none. */
+    readonly limitGb: number
+    /** The cache of Hugging Face of the person who runs the server, whose models all workers read. */
+    readonly hub: string
+  }) {
     this.#options = options
   }
 

@@ -13,15 +13,6 @@ import type { OutputPipes } from '../../ports/output-pipes.ts'
 import type { WorkerLogs } from '../../ports/worker-logs.ts'
 import { findTaken, findWorkerPorts, portConflict } from './named-ports.ts'
 
-/** Dependencies of {@link PortWatch}. */
-export interface PortWatchOptions {
-  readonly logs: WorkerLogs
-  readonly pipes: OutputPipes
-  readonly clock: Clock
-  /** The other running workers of a worker's endpoint. */
-  readonly siblings: (worker: WorkerId) => ReadonlySet<WorkerId>
-}
-
 /** Programs open their ports when they start. */
 const FOLLOWED_MS = 10 * 60_000
 const LAST_LINES = 50
@@ -37,12 +28,18 @@ function watchIfReadable(logs: WorkerLogs, worker: WorkerId, listener: () => voi
 
 /** Reads the output of workers that share the ports of this machine. */
 export class PortWatch {
-  readonly #options: PortWatchOptions
+  readonly #options
   /** Functions that end the following of an output. */
   readonly #followed = new Map<WorkerId, () => void>()
   readonly #found = new Map<WorkerId, PortConflict>()
 
-  constructor(options: PortWatchOptions) {
+  constructor(options: {
+    readonly logs: WorkerLogs
+    readonly pipes: OutputPipes
+    readonly clock: Clock
+    /** The other running workers of a worker's endpoint. */
+    readonly siblings: (worker: WorkerId) => ReadonlySet<WorkerId>
+  }) {
     this.#options = options
   }
 

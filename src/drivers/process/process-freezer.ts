@@ -13,7 +13,7 @@ const PAUSES_MS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 977]
 
 /** Freezes and thaws workers, each call about one worker after the one before. */
 export class ProcessFreezer {
-  readonly #clock: Clock
+  readonly #clock
   readonly #turns = new WeakMap<Running, Promise<void>>()
 
   constructor(clock: Clock) {

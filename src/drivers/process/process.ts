@@ -130,14 +130,14 @@ export function createProcessDriver(options: ProcessDriverOptions): ProcessDrive
 class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
   readonly name = 'process'
   readonly isolation = isolationFromHandle
-  readonly #options: ProcessDriverOptions
-  readonly #ports: FreePorts
-  readonly #volumeLink: VolumeLink
+  readonly #options
+  readonly #ports
+  readonly #volumeLink
   readonly #disks: CageDisks | null
-  readonly #networks: WorkerNetworks
-  readonly #freezer: ProcessFreezer
-  readonly #caches: EndpointCaches
-  readonly #portWatch: PortWatch
+  readonly #networks
+  readonly #freezer
+  readonly #caches
+  readonly #portWatch
   #cancelPoll: (() => void) | null = null
   #closed = false
 

@@ -18,7 +18,7 @@ export interface VolumeLinkPlace {
 
 /** Keeps a symbolic link to the network volume of the workers that run. */
 export class VolumeLink {
-  readonly #place: VolumeLinkPlace | null
+  readonly #place
   readonly #volumes = new Map<WorkerId, string>()
   /** One change at a time. */
   #last: Promise<unknown> = Promise.resolve()

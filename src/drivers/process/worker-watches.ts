@@ -13,23 +13,27 @@ import { servedSocket } from '../cage/own-network.ts'
 import type { EndpointCaches } from './endpoint-caches.ts'
 import { isNetworked, type Running } from './process-worker.ts'
 
-/** Options of {@link WorkerNetworks}. */
-export interface WorkerNetworksOptions {
-  readonly cage: Cage | null
-  readonly clock: Clock
-  /** The folder of the folders of workers. */
-  readonly workerDir: string
-}
-
 /** Finds the addresses at which workers serve, and keeps their networks closed to this machine. */
 export class WorkerNetworks {
-  readonly #workerDir: string
+  readonly #workerDir
   readonly #watch: NetworkWatch | null
-  /** The open {@link WorkerNetworksOptions.workerDir}; null as long as no socket in it was asked for. */
+  /** That folder while it is open; null as long as no socket in it was asked for. */
   #folder: number | null = null
 
   /** @param workers running and ended workers, kept current by the caller */
-  constructor({ cage, clock, workerDir }: WorkerNetworksOptions, workers: ReadonlyMap<WorkerId, Running>) {
+  constructor(
+    {
+      cage,
+      clock,
+      workerDir,
+    }: {
+      readonly cage: Cage | null
+      readonly clock: Clock
+      /** The folder of the folders of workers. */
+      readonly workerDir: string
+    },
+    workers: ReadonlyMap<WorkerId, Running>,
+  ) {
     this.#workerDir = workerDir
     const leaders = () =>
       [...workers.values()]

@@ -58,15 +58,15 @@ const MAX_KEYS = 4
 
 /** Admits requests to the workers of an endpoint, and removes API keys from them. */
 export class GatewayAdmission {
-  readonly #access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs' | 'failedKeys'>
-  readonly #endpoints: EndpointCache
-  readonly #keyFilter: ApiKeyFilter
-  readonly #queueAddress: QueueAddress
+  readonly #access
+  readonly #endpoints
+  readonly #keyFilter
+  readonly #queueAddress
   readonly #open: ReadonlySet<string>
   readonly #isTrusted: (address: string) => boolean
 
   constructor(
-    ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'vault'>,
+    ports: Ports,
     access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs' | 'failedKeys'>,
     { open, trustedProxies }: AdmissionRules,
     queueAddress: QueueAddress,

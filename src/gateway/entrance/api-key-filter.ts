@@ -13,12 +13,12 @@ const MAX_ENTRIES = 1_000
  * forwarded to workers, tokens are. A token comes with each request, so its rejection as a key is cached for a while.
  */
 export class ApiKeyFilter {
-  readonly #ports: Pick<Ports, 'clock' | 'vault'>
-  readonly #access: Pick<Access, 'authenticate'>
+  readonly #ports
+  readonly #access
   /** Time of the rejection of each text, by its hash. */
   readonly #rejectedAtMs = new Map<string, number>()
 
-  constructor(ports: Pick<Ports, 'clock' | 'vault'>, access: Pick<Access, 'authenticate'>) {
+  constructor(ports: Ports, access: Pick<Access, 'authenticate'>) {
     this.#ports = ports
     this.#access = access
   }

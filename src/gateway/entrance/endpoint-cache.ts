@@ -31,18 +31,18 @@ interface Entry {
 
 /** Caches endpoints, so that a request for a known one does not wait for the store. */
 export class EndpointCache {
-  readonly #ports: Pick<Ports, 'store' | 'clock'>
+  readonly #ports
   readonly #entries = new Map<EndpointId, Entry>()
   readonly #reading = new Map<
     EndpointId,
     { readonly changes: number; readonly known: Promise<CachedEndpoint | null> }
   >()
   readonly #unsubscribe: () => void
-  readonly #variables: ServingVariables
+  readonly #variables
   /** Grows with each change of any endpoint or template. */
   #changes = 0
 
-  constructor(ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'vault'>) {
+  constructor(ports: Ports) {
     this.#ports = ports
     this.#variables = new ServingVariables(ports)
     this.#unsubscribe = ports.notifier.subscribe('endpoints', () => {

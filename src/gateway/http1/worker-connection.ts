@@ -50,8 +50,8 @@ export class WorkerConnection {
   #user: ConnectionUser | null = null
   #requestSent = false
   readonly #parser = new ResponseParser()
-  readonly #onFree: (connection: WorkerConnection, head: ResponseHead) => void
-  readonly #onGone: (connection: WorkerConnection) => void
+  readonly #onFree
+  readonly #onGone
 
   /**
    * @param forTunnel true if it may become a tunnel

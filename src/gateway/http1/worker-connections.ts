@@ -24,8 +24,8 @@ const SWEEP_MS = 500
 
 /** The idle connections to all workers. The one that was used last is used next. */
 export class WorkerConnections {
-  readonly #clock: Clock
-  readonly #kept: KeptConnections
+  readonly #clock
+  readonly #kept
   /** By worker and address. */
   readonly #idle = new Map<string, WorkerConnection[]>()
   #sweeping: (() => void) | null = null

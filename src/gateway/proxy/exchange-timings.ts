@@ -15,7 +15,7 @@ export interface ExchangeLimits {
 
 /** Times of the steps of one exchange, and the duration of silence. Milliseconds. */
 export class ExchangeTimings {
-  readonly #clock: Pick<Clock, 'monotonic'>
+  readonly #clock
   readonly #startMs: number
   /** Start of the current step: the wait for a worker, the connection, or the response. */
   #stepMs: number

@@ -80,14 +80,14 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
   readonly isAnonymous: boolean
   affinity: Affinity | null = null
   readonly avoid: WorkerId[] = []
-  readonly #parts: ProxyExchangeParts
-  readonly #incoming: IncomingMessage
-  readonly #outgoing: ServerResponse
-  readonly #request: ProxyRequest
-  readonly #upgrading: Upgrading | null
+  readonly #parts
+  readonly #incoming
+  readonly #outgoing
+  readonly #request
+  readonly #upgrading
   readonly #method: string
-  readonly #timings: ExchangeTimings
-  readonly #response: ResponseWriter
+  readonly #timings
+  readonly #response
   #resolve: (entry: AccessLogEntry) => void = () => {}
   #state: State = BEGUN
   #head: RequestHead | null = null

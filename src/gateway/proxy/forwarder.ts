@@ -11,14 +11,6 @@ import type { AccessLogEntry, Forwarding, ProxyRequest } from './proxy-request.t
 import { UpgradeBuffer, type Upgrading } from './upgrade-buffer.ts'
 import type { NextTurn } from './upload.ts'
 
-/** Dependencies of a forwarder. */
-export interface ForwarderParts {
-  readonly clock: Clock
-  readonly reservations: Reservations
-  /** `setImmediate`. */
-  readonly nextTurn: NextTurn
-}
-
 /** Limits that tests and settings change. */
 export interface ForwarderOptions {
   /** Limit of bytes of the body of a request; 30 MB when left out. */
@@ -47,7 +39,19 @@ export class Forwarder implements Forwarding {
   readonly #tickMs: number
   #ticking: (() => void) | null = null
 
-  constructor({ clock, reservations, nextTurn }: ForwarderParts, options: ForwarderOptions = {}) {
+  constructor(
+    {
+      clock,
+      reservations,
+      nextTurn,
+    }: {
+      readonly clock: Clock
+      readonly reservations: Reservations
+      /** `setImmediate`. */
+      readonly nextTurn: NextTurn
+    },
+    options: ForwarderOptions = {},
+  ) {
     const limits = { ...EXCHANGE_LIMITS, ...options.limits }
     const connections = new WorkerConnections(clock, { ...KEPT_CONNECTIONS, ...options.kept })
     const { bodyBytes = BODY_BYTES } = options

@@ -16,9 +16,9 @@ const SHORT_BYTES = 8_192
 
 /** The response to a client: the worker's as it arrives, or one of the gateway. */
 export class ResponseWriter {
-  readonly #incoming: IncomingMessage
-  readonly #outgoing: ServerResponse
-  readonly #requestId: string
+  readonly #incoming
+  readonly #outgoing
+  readonly #requestId
   /** True if the client speaks HTTP/1.0, which has no chunks, no trailers and no informational responses. */
   readonly #isOld: boolean
   #framing: Framing = 0

@@ -16,9 +16,9 @@ const MAX_UNREAD_BYTES = 65_536
 
 /** Two joined connections: bytes go in both directions as they arrive, and each direction ends by itself. */
 export class Tunnel {
-  readonly #client: Duplex
-  readonly #worker: Socket
-  readonly #onEnd: (tunnelled: TunnelEnd) => void
+  readonly #client
+  readonly #worker
+  readonly #onEnd
   #bytesIn = 0
   #bytesOut = 0
   #open = 2

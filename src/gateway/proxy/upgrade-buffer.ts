@@ -15,7 +15,7 @@ const MAX_EARLY_BYTES = 65_536
  * does not agree would take them for another request.
  */
 export class UpgradeBuffer {
-  readonly #socket: Duplex
+  readonly #socket
   #pieces: Buffer[] = []
   #bytes = 0
 

@@ -11,10 +11,10 @@ const MAX_UNREAD_BYTES = 65_536
 
 /** The body of a request on its way to a worker. */
 export class Upload {
-  readonly #incoming: IncomingMessage
-  readonly #chunked: boolean
-  readonly #onMove: (bytes: number) => void
-  readonly #nextTurn: NextTurn
+  readonly #incoming
+  readonly #chunked
+  readonly #onMove
+  readonly #nextTurn
   #connection: WorkerConnection | null = null
   #listening = false
   #ended = false

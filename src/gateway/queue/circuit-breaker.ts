@@ -9,7 +9,7 @@ const OPEN_MS = 1_000
  * worker can start for them.
  */
 export class CircuitBreaker {
-  readonly #clock: Pick<Clock, 'monotonic'>
+  readonly #clock
   #circuit: OpenCircuit | null = null
   #untilMs = 0
 

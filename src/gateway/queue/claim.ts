@@ -8,8 +8,8 @@ export class TargetClaim implements Reservation {
   readonly workerId: WorkerId
   readonly servedAt: ServedAt
   readonly waitedMs: number
-  readonly #target: TrackedTarget
-  readonly #released: (target: TrackedTarget, outcome: RequestOutcome) => void
+  readonly #target
+  readonly #released
   #isOver = false
 
   /** @param released called once, when the request is over */

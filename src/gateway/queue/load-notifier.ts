@@ -3,8 +3,8 @@ import type { Ports } from '../../ports/ports.ts'
 
 /** Notifies the control loops of changes in the load of an endpoint, at a bounded rate. */
 export class LoadNotifier {
-  readonly #ports: Pick<Ports, 'clock' | 'notifier'>
-  readonly #id: EndpointId
+  readonly #ports
+  readonly #id
   #lastMs = Number.NEGATIVE_INFINITY
   #dueMs = Number.POSITIVE_INFINITY
   #cancelTimer: () => void = () => {}

@@ -68,9 +68,9 @@ const MIN_LOAD_NOTICE_MS = 100
  * synchronous: a request never waits while a worker that it may have is free and no request came before it.
  */
 export class RequestQueue {
-  readonly #id: EndpointId
-  readonly #shared: SharedQueueState
-  readonly #loadNotifier: LoadNotifier
+  readonly #id
+  readonly #shared
+  readonly #loadNotifier
   /** Null until the control loops have reported it, and after it was removed. */
   #endpoint: BalancedEndpoint | null = null
   /** Workers that have not ended. */
@@ -81,8 +81,8 @@ export class RequestQueue {
   readonly #anyone = new RequestList()
   /** Requests that insist on a worker. They hold up no other requests, and no others hold them up. */
   readonly #named = new Map<WorkerId, RequestList>()
-  readonly #resumer: WorkerResumer
-  readonly #breaker: CircuitBreaker
+  readonly #resumer
+  readonly #breaker
   #throughput: QueueThroughput = NO_THROUGHPUT
   #freedMs: number | null = null
 

@@ -2,23 +2,20 @@ import { toAppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import { workerGone } from '../entrance/refusal.ts'
 
-/** State of a request queue about a worker that requests insist on. */
-export interface ResumableQueue {
-  /** True if requests wait for it while it is not running. */
-  readonly misses: (workerId: WorkerId) => boolean
-  readonly canResume: (workerId: WorkerId) => Promise<boolean>
-  /** Called when it should start again. */
-  readonly resumes: () => void
-  readonly refuse: (workerId: WorkerId, error: unknown) => void
-}
-
 /** Ended workers of one endpoint that should start again, because requests insist on them. */
 export class WorkerResumer {
-  readonly #queue: ResumableQueue
+  readonly #queue
   readonly #asked = new Set<WorkerId>()
   readonly #resumed = new Set<WorkerId>()
 
-  constructor(queue: ResumableQueue) {
+  constructor(queue: {
+    /** True if requests wait for it while it is not running. */
+    readonly misses: (workerId: WorkerId) => boolean
+    readonly canResume: (workerId: WorkerId) => Promise<boolean>
+    /** Called when it should start again. */
+    readonly resumes: () => void
+    readonly refuse: (workerId: WorkerId, error: unknown) => void
+  }) {
     this.#queue = queue
   }
 

@@ -36,8 +36,8 @@ const DONE = new Set([200, 201, 204, 304])
 
 /** Calls one engine. Each call has a connection of its own: a kept one still responds for an engine that stops. */
 export class EngineClient {
-  readonly #address: EngineAddress
-  readonly #options: EngineClientOptions
+  readonly #address
+  readonly #options
   readonly #agent: Agent
 
   constructor(address: EngineAddress, options: EngineClientOptions = {}) {

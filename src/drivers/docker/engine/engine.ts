@@ -68,14 +68,14 @@ const RETRY_MS = { first: 500, most: 5_000 }
 
 /** A container engine that may come and go. */
 export class Engine {
-  readonly #options: ContainerEngineOptions
+  readonly #options
   #client: EngineClient | null = null
   #facts: FoundEngine | null = null
   #absence: EngineAbsence = { how: 'unreachable', address: null, said: 'it has not been looked for yet' }
   /** True if it is up by the last entry of the log; null before the first entry. */
   #logged: boolean | null = null
   #closed = false
-  readonly #pause: LoopPause
+  readonly #pause
   #endEvents: () => void = () => {}
   readonly #tried = Promise.withResolvers<void>()
 

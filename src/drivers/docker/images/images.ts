@@ -36,9 +36,9 @@ const MAX_SEEN = 1_000
 
 /** The images of one engine. */
 export class Images {
-  readonly #engine: Engine
-  readonly #pulls: Pulls
-  readonly #pulled: PulledImages
+  readonly #engine
+  readonly #pulls
+  readonly #pulled
   /** Exact references that existed at the last check; a start fails with a known error when one is gone. */
   readonly #seen = new Set<string>()
 

@@ -40,8 +40,8 @@ const STALL_MS = 5 * 60_000
 
 /** The downloads that are under way. */
 export class Pulls {
-  readonly #engine: Engine
-  readonly #clock: Clock
+  readonly #engine
+  readonly #clock
   readonly #running = new Map<string, SharedPull>()
 
   constructor(engine: Engine, clock: Clock) {

@@ -24,20 +24,17 @@ const KEEP_MS = { usual: 24 * 3_600_000, full: 3_600_000 }
 const FULL_BELOW = 0.1
 const MAX_IMAGES = 1_000
 
-/** Options of {@link PulledImages}. */
-export interface PulledImagesOptions {
-  readonly file: string
-  readonly clock: Clock
-  /** The free part of the engine's disk, from 0 to 1; null when it is unknown. */
-  readonly freeShare: () => number | null
-}
-
 /** The images that may be removed again. */
 export class PulledImages {
-  readonly #options: PulledImagesOptions
-  readonly #images: Map<string, PulledImage>
+  readonly #options
+  readonly #images
 
-  constructor(options: PulledImagesOptions) {
+  constructor(options: {
+    readonly file: string
+    readonly clock: Clock
+    /** The free part of the engine's disk, from 0 to 1; null when it is unknown. */
+    readonly freeShare: () => number | null
+  }) {
     this.#options = options
     this.#images = new Map(readImages(options.file).map(image => [image.id, image]))
   }
