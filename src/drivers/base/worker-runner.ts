@@ -73,8 +73,9 @@ export abstract class WorkerRunner<Worker extends TrackedWorker> {
   async release(worker: WorkerId): Promise<void> {
     const known = this.workers.get(worker)
     if (this.starts.has(worker) || known?.exit === null) throw new AppError('conflict', `worker ${worker} still runs`)
-    this.workers.delete(worker)
+    // A release that fails is repeated, and needs the worker then.
     await this.forget(worker, known)
+    this.workers.delete(worker)
   }
 
   async capacity(): Promise<Capacity> {

@@ -111,6 +111,15 @@ test('a refusal has its status and the message of the engine', async context => 
     await assert.rejects(client.call({ method: 'GET', path: '/x' }), { name: 'RefusedCall', status: 404, message })
 })
 
+test('a refusal that is too large to read keeps its status', async context => {
+  const { client } = await engineOf(context, response => {
+    response.statusCode = 404
+    response.end(JSON.stringify({ message: 'x'.repeat(70_000) }))
+  })
+  const call = client.call({ method: 'GET', path: '/containers/c/json' })
+  await assert.rejects(call, { name: 'RefusedCall', message: 'status 404', status: 404 })
+})
+
 test('a signal ends a call and a stream whose responses have begun', async context => {
   let stop = new AbortController()
   const { client } = await engineOf(context, response => response.write('{', () => stop.abort()))

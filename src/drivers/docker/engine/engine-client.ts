@@ -55,6 +55,7 @@ export class EngineClient {
     const response = await this.stream(call)
     if (call.signal !== undefined) addAbortSignal(call.signal, response)
     const text = await readText(response, MAX_ANSWER_BYTES)
+    if (text === null) throw new Error(`the response of the engine is larger than ${MAX_ANSWER_BYTES / 1024} kB`)
     try {
       return JSON.parse(text) as Result
     } catch {
@@ -67,7 +68,8 @@ export class EngineClient {
     const response = await this.#send(call)
     const { statusCode: status = 0 } = response
     if (DONE.has(status)) return response
-    throw new RefusedCall(problemFromText(await readText(response, MAX_PROBLEM_BYTES), status), status)
+    const text = await readText(response, MAX_PROBLEM_BYTES)
+    throw new RefusedCall(problemFromText(text ?? '', status), status)
   }
 
   #send(call: EngineRequest): Promise<IncomingMessage> {
@@ -119,13 +121,14 @@ function problemFromText(text: string, status: number): string {
   }
 }
 
-async function readText(response: IncomingMessage, limit: number): Promise<string> {
+/** Null for a response that is larger than the limit. */
+async function readText(response: IncomingMessage, limit: number): Promise<string | null> {
   const pieces: Buffer[] = []
   let bytes = 0
   for await (const piece of response as AsyncIterable<Buffer>) {
     pieces.push(piece)
     bytes += piece.length
-    if (bytes > limit) throw new Error(`the response of the engine is larger than ${limit / 1024} kB`)
+    if (bytes > limit) return null
   }
   return Buffer.concat(pieces).toString()
 }
