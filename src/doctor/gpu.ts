@@ -2,6 +2,7 @@
  * The checks of `runyard doctor --gpu`: the working functions of each free card and their speed, by the same ports
  * that a server uses and a small program of its own. Two minutes at most.
  */
+import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { CardMemory } from '../core/hardware/gpu-memory.ts'
 import { describeLack, type SuspendOutcome } from '../core/hardware/gpu-suspension.ts'
@@ -13,7 +14,6 @@ import type { GpuSuspender } from '../ports/gpu-suspender.ts'
 import { systemClock } from '../system/clock.ts'
 import { createGpuMeter } from '../system/gpu/gpu-meter.ts'
 import { createGpuSuspender } from '../system/gpu/gpu-suspender.ts'
-import { FrozenGroup } from './frozen-group.ts'
 import { CardWorker, CheckFailed } from './gpu-programs.ts'
 
 const GIB = 2 ** 30
@@ -339,6 +339,43 @@ class CardChecks {
   #size(wanted: number): number {
     const part = Math.floor((this.#options.card.freeBytes * 0.25) / MIB) * MIB
     return Math.min(wanted * GIB, part)
+  }
+}
+
+/** A control group of version 2 with one program in it, which the kernel can hold. A check makes and removes it. */
+class FrozenGroup {
+  readonly #folder
+
+  /** @throws where this user may not make it */
+  constructor(folder: string) {
+    this.#folder = folder
+    mkdirSync(folder)
+  }
+
+  /** Moves a process into the group, and asks the kernel to hold it. @throws where this user may not */
+  hold(pid: number): void {
+    writeFileSync(join(this.#folder, 'cgroup.procs'), String(pid))
+    writeFileSync(join(this.#folder, 'cgroup.freeze'), '1')
+  }
+
+  /** Thaws the processes of the group. */
+  release(): void {
+    writeFileSync(join(this.#folder, 'cgroup.freeze'), '0')
+  }
+
+  /** True if all processes of the group are frozen. */
+  get isHeld(): boolean {
+    return readFileSync(join(this.#folder, 'cgroup.events'), 'utf8').includes('frozen 1')
+  }
+
+  /** Removes the group. @returns false while there are processes in it */
+  remove(): boolean {
+    try {
+      rmdirSync(this.#folder)
+      return true
+    } catch {
+      return false
+    }
   }
 }
 

@@ -3,8 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId } from '../../src/core/ids.ts'
 import type { ResponseHead } from '../../src/gateway/http1/response-head.ts'
-import type { SeenAt } from '../../src/gateway/proxy/client-locations.ts'
-import { withinEndpoint } from '../../src/gateway/proxy/origin-wide.ts'
+import { type SeenAt, withinEndpoint } from '../../src/gateway/proxy/origin-wide.ts'
 
 function headOf(headers: string[]): ResponseHead {
   return { status: 200, reason: 'OK', headers, framing: 0, keepAlive: true, idleSeconds: null, upgrade: null }

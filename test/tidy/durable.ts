@@ -34,7 +34,7 @@ export const DIRECT_WRITERS: Readonly<Record<string, string>> = {
   'src/system/backup/backup-format.ts': 'backups that are read',
   'src/system/backup/data-dir-backups.ts': 'files that are read into a backup',
   'src/disk/socket-file.ts': 'sockets, which end with their process',
-  'src/doctor/frozen-group.ts': 'control groups, which are no files on a disk',
+  'src/doctor/gpu.ts': 'control groups, which are no files on a disk',
   'src/drivers/cage/cage.ts': 'options without a name, which are gone with their process, and caches',
   'src/drivers/cage/layer.ts': 'folders of running workers, which do not outlive the boot of the machine',
   'src/drivers/cage/outside.ts': 'a folder that is opened to reach a socket in it',

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import { type AppError, toAppError } from '../../core/errors.ts'
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import type { Slot, Slots } from '../../core/slots.ts'
+import { textBefore } from '../../core/text-parts.ts'
 import type { Clock } from '../../ports/clock.ts'
 import { durationText, tooLarge } from '../entrance/refusal.ts'
 import { type RequestHead, requestHead } from '../http1/request-head.ts'
@@ -400,13 +401,12 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     this.#state = OVER
     this.#parts.live.remove(this.#slot, this)
     const { path } = this.#request
-    const query = path.indexOf('?')
     this.#resolve({
       kind: this.#upgrading === null ? 'request' : 'socket',
       endpointId: this.endpointId,
       requestId: this.#request.requestId,
       method: this.#method,
-      path: query < 0 ? path : path.slice(0, query),
+      path: textBefore(path, '?'),
       status: this.#response.status,
       complete: this.#isComplete,
       workerId: this.#workerId,

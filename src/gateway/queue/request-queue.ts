@@ -22,11 +22,10 @@ import type { BalancedEndpoint, Target } from '../../core/workers/socket-address
 import type { Ports } from '../../ports/ports.ts'
 import * as refusal from '../entrance/refusal.ts'
 import { CircuitBreaker } from './circuit-breaker.ts'
-import { TargetClaim } from './claim.ts'
 import { LoadNotifier } from './load-notifier.ts'
 import { QueuedRequest, RequestList } from './queued-request.ts'
 import type { Affinity, Reservation, WorkerRequest } from './reservation.ts'
-import { TrackedTarget } from './tracked-target.ts'
+import { TargetClaim, TrackedTarget } from './tracked-target.ts'
 import { WorkerResumer } from './worker-resumer.ts'
 
 /** Limits of request queues. */
