@@ -9,6 +9,7 @@ import { describeLack, type SuspendOutcome } from '../core/hardware/gpu-suspensi
 import type { GpuCheck } from '../core/observing/gpu-check.ts'
 import { readProcess, signal } from '../drivers/base/process-table.ts'
 import { findLimits } from '../drivers/cage/limits.ts'
+import { pause } from '../ports/clock.ts'
 import type { GpuMeter } from '../ports/gpu-meter.ts'
 import type { GpuSuspender } from '../ports/gpu-suspender.ts'
 import { systemClock } from '../system/clock.ts'
@@ -192,9 +193,9 @@ class CardChecks {
       if (!(await waitUntil(() => isStill(worker), REST_MS))) throw new CheckFailed(`${how} does not stop a program`)
       const freezeMs = systemClock.monotonic() - begunMs
       // The last line that it wrote may be on its way.
-      await pause(LOOK_MS)
+      await pause(systemClock, LOOK_MS)
       const launches = worker.launches
-      await pause(PAUSE_MS)
+      await pause(systemClock, PAUSE_MS)
       if (worker.launches !== launches) throw new CheckFailed(`a program goes on after ${how}`)
       const { card } = await this.#measure(worker)
       goOn()
@@ -252,7 +253,7 @@ class CardChecks {
     signal(worker.pid, 'SIGSTOP')
     try {
       await waitUntil(() => readProcess(worker.pid)?.stopped === true, REST_MS)
-      await pause(PAUSE_MS)
+      await pause(systemClock, PAUSE_MS)
     } catch (error) {
       signal(worker.pid, 'SIGCONT')
       throw error
@@ -383,13 +384,9 @@ async function waitUntil(isSo: () => boolean, withinMs: number): Promise<boolean
   const endMs = systemClock.monotonic() + withinMs
   while (!isSo()) {
     if (systemClock.monotonic() > endMs) return false
-    await pause(LOOK_MS)
+    await pause(systemClock, LOOK_MS)
   }
   return true
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise(resolve => void systemClock.after(ms, resolve))
 }
 
 function works(message: string, figures: Figures): Outcome {

@@ -14,6 +14,20 @@ export interface Clock {
   after(ms: number, callback: () => void): () => void
 }
 
+/** Resolves after some milliseconds, or once the signal aborts. */
+export function pause(clock: Pick<Clock, 'after'>, ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    const end = () => {
+      cancel()
+      signal?.removeEventListener('abort', end)
+      resolve()
+    }
+    const cancel = clock.after(ms, end)
+    if (signal?.aborted === true) end()
+    else signal?.addEventListener('abort', end, { once: true })
+  })
+}
+
 /** A step of the machine's clock that the server's time has not followed. */
 export interface ClockStep {
   /** The machine's clock minus the server's time: above zero when the clock was set forward. */

@@ -10,7 +10,7 @@ import { ensureFolder } from '../disk/durable-file.ts'
 import { programFile } from '../disk/package-files.ts'
 import { OutputWriter } from '../disk/worker-output.ts'
 import { isAlive, readProcess, signal } from '../drivers/base/process-table.ts'
-import type { Clock } from '../ports/clock.ts'
+import { type Clock, pause } from '../ports/clock.ts'
 import type { OutputPipes } from '../ports/output-pipes.ts'
 import { pipesFolder, readPump, removePump } from './pump-file.ts'
 
@@ -123,7 +123,7 @@ class WorkerPipes implements OutputPipes {
     for (let pauseMs = DRAIN_PAUSE_MS.first; this.#held.has(worker) && !this.#isClosed; pauseMs *= 2) {
       if (!existsSync(this.#pipePath(worker)) || clock.monotonic() > endMs) return this.#release(worker)
       const ms = Math.min(pauseMs, DRAIN_PAUSE_MS.most)
-      await new Promise<void>(resolve => clock.after(ms, resolve))
+      await pause(clock, ms)
     }
   }
 

@@ -14,7 +14,7 @@ import type { Isolation } from '../../core/workers/isolation.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
 import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { ObservedExit } from '../../core/workers/worker-exit.ts'
-import type { Clock } from '../../ports/clock.ts'
+import { type Clock, pause } from '../../ports/clock.ts'
 import type { Driver, Observation, StartWatch, WorkerSpec } from '../../ports/driver.ts'
 import type { Notifier } from '../../ports/notifier.ts'
 import { clean, containerRefusal } from '../base/refusals.ts'
@@ -136,7 +136,7 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
       onAway: () => {},
     })
     const cancel = clock.after(FIRST_MS, this.#tried.resolve)
-    this.#waited = new Promise(resolve => clock.after(TAKEOVER_MS, resolve))
+    this.#waited = pause(clock, TAKEOVER_MS)
     void this.#tried.promise.then(cancel)
     this.#checkSoon()
   }
@@ -315,7 +315,7 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
       } catch (thrown) {
         if (!kubernetesError(thrown).isPassing) return
       }
-      await new Promise<void>(resolve => this.#options.clock.after(waitMs, resolve))
+      await pause(this.#options.clock, waitMs)
     }
   }
 

@@ -1,5 +1,5 @@
 /** Asks the cluster to end pods, again and again until it has taken each call. */
-import type { Clock } from '../../ports/clock.ts'
+import { type Clock, pause } from '../../ports/clock.ts'
 import type { PodCalls } from './pod-calls.ts'
 import type { PodEnding, WorkerPod } from './worker-pod.ts'
 
@@ -77,7 +77,7 @@ export class PodEndings {
         await this.#calls.remove('pods', { name, uid }, isLost ? 0 : undefined)
         return
       } catch {
-        await new Promise<void>(resolve => this.#clock.after(RETRY_MS * 2 ** attempt, resolve))
+        await pause(this.#clock, RETRY_MS * 2 ** attempt)
       }
     }
   }

@@ -1,7 +1,7 @@
 /** Makes the pod of a worker and its secrets, and repeats calls that the cluster does not take. */
 import type { WaitForPlace } from '../../core/workers/platform-report.ts'
 import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
-import type { Clock } from '../../ports/clock.ts'
+import { type Clock, pause } from '../../ports/clock.ts'
 import type { StartWatch, WorkerSpec } from '../../ports/driver.ts'
 import { clean, findRefusal } from '../base/refusals.ts'
 import { type KubernetesError, kubernetesError, type PodObject } from './api.ts'
@@ -63,7 +63,7 @@ async function ownSecrets(
       return
     } catch {
       // `tidy` removes them after the worker where no attempt succeeds.
-      await new Promise<void>(resolve => clock.after(RETRY_MS.most, resolve))
+      await pause(clock, RETRY_MS.most)
     }
   }
 }
@@ -82,7 +82,7 @@ async function insistently<Result>(start: PodStart, call: () => Promise<Result>)
       const wait = passingWait(error)
       if (wait === null) throw new WorkerStartError(refusalFromError(error), { cause: thrown })
       if (pod.uid === null) pod.noteWait(wait)
-      await pause(clock, signal, Math.max(waitMs, error.retryAfterMs))
+      await pause(clock, Math.max(waitMs, error.retryAfterMs), signal)
       waitMs = Math.min(waitMs * 2, RETRY_MS.most)
     }
   }
@@ -129,18 +129,6 @@ export function whenAborted(signal: AbortSignal): Promise<void> {
   return new Promise(resolve => {
     if (signal.aborted) resolve()
     signal.addEventListener('abort', () => resolve(), { once: true })
-  })
-}
-
-function pause(clock: Clock, signal: AbortSignal, ms: number): Promise<void> {
-  return new Promise(resolve => {
-    const end = () => {
-      cancel()
-      signal.removeEventListener('abort', end)
-      resolve()
-    }
-    const cancel = clock.after(ms, end)
-    signal.addEventListener('abort', end, { once: true })
   })
 }
 

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
-import type { Clock } from '../../ports/clock.ts'
+import { type Clock, pause } from '../../ports/clock.ts'
 import { readProcess } from '../base/process-table.ts'
 import { type Family, goOn, goOnAll, halt } from './process-halt.ts'
 import type { Frozen, Running } from './process-worker.ts'
@@ -75,7 +75,7 @@ export class ProcessFreezer {
     return async () => {
       const ms = left.shift()
       if (ms === undefined) return false
-      await new Promise<void>(resolve => this.#clock.after(ms, resolve))
+      await pause(this.#clock, ms)
       return true
     }
   }

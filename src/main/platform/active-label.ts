@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.ts'
 import { clusterAccess } from '../../drivers/kubernetes/access.ts'
 import { type KubernetesApi, kubernetesError, type PodObject } from '../../drivers/kubernetes/api.ts'
 import { createHttpsApi } from '../../drivers/kubernetes/https-api.ts'
-import type { Clock } from '../../ports/clock.ts'
+import { type Clock, pause } from '../../ports/clock.ts'
 import { systemClock } from '../../system/clock.ts'
 import type { Log } from '../../system/observing/log.ts'
 
@@ -122,7 +122,7 @@ export function createActiveLabel({ api, pod, clock, onTrouble }: ActiveLabelOpt
       } catch (thrown) {
         if (!mine.isTold) onTrouble(mine.role, kubernetesError(thrown).message)
         mine.isTold = true
-        await new Promise<void>(resolve => clock.after(RETRY_MS, resolve))
+        await pause(clock, RETRY_MS)
       }
     }
   }

@@ -3,6 +3,7 @@ import type { WorkerId } from '../../core/ids.ts'
 import { readPrestartOutput } from '../../core/workers/failed-start.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import { mayRunHooks } from '../../core/workers/worker-sdk.ts'
+import { pause } from '../../ports/clock.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { InOrder } from '../in-order.ts'
 import type { Fleet } from './fleet.ts'
@@ -58,7 +59,7 @@ export class Prestarts {
     running.prestart.take = facts
     await this.#read(running)
     if (isFirst && running.prestart.state === 'unknown' && COPYING_DRIVERS.has(worker.driver)) {
-      await new Promise<void>(resolve => this.#ports.clock.after(COPY_MS, resolve))
+      await pause(this.#ports.clock, COPY_MS)
       await this.#read(running)
     }
     if (running.prestart.state === 'running') this.#follow(worker, running)

@@ -1,8 +1,8 @@
 import { AppError } from '../../core/errors.ts'
-import type { Clock } from '../../ports/clock.ts'
+import { type Clock, pause } from '../../ports/clock.ts'
 import type { ActiveServer, LeaseCandidate, ServerAgreement } from '../../ports/leader.ts'
 import type { LeaseRow, LeaseServer } from '../../store/engines/postgres-lease.ts'
-import { bothClocks, type FencedTerm, LeasedTerm, type LeaseTable, pause, serverText } from './lease-term.ts'
+import { bothClocks, type FencedTerm, LeasedTerm, type LeaseTable, serverText } from './lease-term.ts'
 
 /** Comparison of the keys and settings of a server with those of the active one. */
 export interface AgreementOfServer {

@@ -1,4 +1,4 @@
-import type { Clock } from '../../ports/clock.ts'
+import { type Clock, pause } from '../../ports/clock.ts'
 import type { Leadership, ServerAgreement, Term } from '../../ports/leader.ts'
 import type { EpochFence } from '../../store/engines/postgres.ts'
 import type { DatabaseLease, LeaseHolder, LeaseRow, LeaseServer } from '../../store/engines/postgres-lease.ts'
@@ -26,22 +26,6 @@ export interface Clocks {
 /** The present times of both clocks. */
 export function bothClocks(clock: Pick<Clock, 'now' | 'monotonic'>): Clocks {
   return { monotonicMs: clock.monotonic(), wallMs: clock.now() }
-}
-
-/** Resolves after a time. @param end resolves it at once */
-export function pause(clock: Pick<Clock, 'after'>, ms: number, end?: AbortSignal): Promise<void> {
-  return new Promise(resolve => {
-    const cancel = clock.after(ms, () => {
-      end?.removeEventListener('abort', over)
-      resolve()
-    })
-    const over = () => {
-      cancel()
-      resolve()
-    }
-    if (end?.aborted === true) over()
-    else end?.addEventListener('abort', over, { once: true })
-  })
 }
 
 /** Dependencies of a {@link LeasedTerm}. */

@@ -13,7 +13,7 @@ import type {
   SuspendReadiness,
 } from '../../core/hardware/gpu-suspension.ts'
 import { readProcess } from '../../drivers/base/process-table.ts'
-import type { Clock } from '../../ports/clock.ts'
+import { type Clock, pause } from '../../ports/clock.ts'
 import type { GpuMeter } from '../../ports/gpu-meter.ts'
 import type { GpuSuspender, ProcessFamily, SuspendState } from '../../ports/gpu-suspender.ts'
 import type { ToolOptions } from '../hardware/vendor-tool.ts'
@@ -277,7 +277,7 @@ class DriverSuspender implements GpuSuspender {
     while (this.#clock.monotonic() - begunMs < EMPTY_MS) {
       const { cards, problem } = await this.#measureCards(processes)
       if (cards.length === 0 && problem === null) return this.#clock.monotonic() - begunMs
-      await new Promise<void>(resolve => this.#clock.after(LOOK_MS, resolve))
+      await pause(this.#clock, LOOK_MS)
     }
     return null
   }

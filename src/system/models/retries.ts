@@ -1,6 +1,6 @@
 /** Retries of calls to a hub. */
 import { ModelError } from '../../core/models/model-problem.ts'
-import type { Clock } from '../../ports/clock.ts'
+import { type Clock, pause } from '../../ports/clock.ts'
 
 /** Limit of attempts in a row without a new byte. */
 const MAX_FRUITLESS = 5
@@ -40,7 +40,7 @@ export async function withRetries<T>(
       wrong += thrown.problem.kind === 'content_wrong' ? 1 : 0
       fruitless = got() > before ? 1 : fruitless + 1
       if (!canHelp(thrown) || wrong === MAX_WRONG || fruitless === MAX_FRUITLESS) throw thrown
-      await wait(clock, backoffMs * 2 ** (fruitless - 1), signal)
+      await pause(clock, backoffMs * 2 ** (fruitless - 1), signal)
     }
   }
 }
@@ -57,15 +57,4 @@ function canHelp({ problem }: ModelError): boolean {
     default:
       return false
   }
-}
-
-function wait(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const cancel = clock.after(ms, resolve)
-  const stop = () => {
-    cancel()
-    resolve()
-  }
-  signal.addEventListener('abort', stop, { once: true })
-  return promise.finally(() => signal.removeEventListener('abort', stop))
 }
