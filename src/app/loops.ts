@@ -72,7 +72,7 @@ export class Loops {
       recordRules,
       recorders,
     )
-    this.#sweeper = new Sweeper(ports, { jobs, batches })
+    this.#sweeper = new Sweeper(ports, jobs, batches)
     this.#remover = new Remover(ports, jobs)
     this.#dispatcher = new WebhookDispatcher(ports, webhooks, this.#dispatching.wake)
     this.#backups = backupFolder === undefined ? null : new BackupScheduler(ports, inAuditLog(backupFolder, audit))

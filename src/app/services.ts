@@ -178,7 +178,7 @@ function jobServices(
     jobRecords: new JobRecords(ports, jobs, recordRules),
     accountJobs: new AccountJobs(ports, recordRules),
     batches: new Batches(ports, jobs, quotas),
-    streams: new Streams(ports, { jobs, longPoll }),
+    streams: new Streams(ports, jobs, longPoll),
     webhooks: new Webhooks(ports, jobs, sharing),
   }
 }
@@ -196,8 +196,8 @@ function workerServices(
   const workerFreezer = new WorkerFreezer(ports, running)
   const fleet = new Fleet(ports, { jobs, running, undelivered, models, workerFreezer, audit }, addresses)
   const lostJobs = new LostJobs(ports, { jobs, fleet, running, undelivered })
-  const stops = new JobStops(ports, { longPoll, running }, signals.closed)
-  const prestarts = new Prestarts(ports, { fleet, running }, signals.closed)
+  const stops = new JobStops(ports, longPoll, running, signals.closed)
+  const prestarts = new Prestarts(ports, fleet, running, signals.closed)
   const failedStarts = new FailedStarts(ports, { jobs, fleet })
   const takes = new Takes(ports, { jobs, fleet, running, stops, lostJobs, prestarts }, signals)
   const calls = new WorkerCalls(ports, { jobs, fleet, running, stops, lostJobs, failedStarts })
@@ -301,9 +301,9 @@ function observingServices(ports: Ports, config: AppConfig, services: ObservedSe
   return {
     freezeRules,
     explaining,
-    overview: new Overview(ports, { balancing, explaining, recent: metrics.recent }),
+    overview: new Overview(ports, balancing, explaining, metrics.recent),
     machineReader: new MachineReader(ports, config.inspection ?? null),
-    stories: new JobStories(ports, { jobRecords, explaining }),
+    stories: new JobStories(ports, jobRecords, explaining),
     workers: new WorkerReader(ports, { running, models, balancing, explaining }),
     logs: new LogFinder(ports),
     scraping: new MetricsReader(ports, id => gateway.passing(id)),

@@ -26,31 +26,14 @@ const STRAY_CHECK_MS = 1_000
  */
 const REFRESH_MS = 30_000
 
-/** Dependencies of {@link Autoscaler}. */
-export interface AutoscalerParts {
-  readonly fleet: Fleet
-  readonly models: Pick<EndpointModels, 'forget'>
-  readonly placer: Placer
-  readonly balancing: LoadBalancer
-  readonly freezer: Freezer
-  readonly served: WorkerUsageMeter
-  readonly rules: KeepRule
-}
-
 /**
  * Starts, freezes, thaws and drains workers. Each step refreshes only endpoints whose jobs or workers changed or
  * whose time has come; an idle endpoint is not due at any time. The first job of an endpoint wakes it at once.
  */
 export class Autoscaler {
-  readonly #ports: Pick<Ports, 'store' | 'machine' | 'notifier'>
-  readonly #fleet: Fleet
-  readonly #models: Pick<EndpointModels, 'forget'>
-  readonly #placer: Placer
-  readonly #balancing: LoadBalancer
-  readonly #freezer: Freezer
-  readonly #served: WorkerUsageMeter
-  readonly #rules: KeepRule
-  readonly #wake: () => void
+  readonly #ports
+  readonly #parts
+  readonly #wake
   /** Due times of endpoints; null until the next notification. */
   readonly #due = new Map<EndpointId, number | null>()
   readonly #subscriptions = new Map<EndpointId, () => void>()
@@ -61,15 +44,21 @@ export class Autoscaler {
   #lastMs = 0
 
   /** @param wake asks for a step soon */
-  constructor(ports: Pick<Ports, 'store' | 'machine' | 'notifier'>, parts: AutoscalerParts, wake: () => void) {
+  constructor(
+    ports: Ports,
+    parts: {
+      readonly fleet: Fleet
+      readonly models: EndpointModels
+      readonly placer: Placer
+      readonly balancing: LoadBalancer
+      readonly freezer: Freezer
+      readonly served: WorkerUsageMeter
+      readonly rules: KeepRule
+    },
+    wake: () => void,
+  ) {
     this.#ports = ports
-    this.#fleet = parts.fleet
-    this.#models = parts.models
-    this.#placer = parts.placer
-    this.#balancing = parts.balancing
-    this.#freezer = parts.freezer
-    this.#served = parts.served
-    this.#rules = parts.rules
+    this.#parts = parts
     this.#wake = wake
     const relist = () => {
       this.#relist = true
@@ -93,13 +82,13 @@ export class Autoscaler {
       if (dueMs === null || dueMs > nowMs) continue
       await this.#visit(id, nowMs).catch(error => failures.push(error))
     }
-    const placeAtMs = await this.#placer
+    const placeAtMs = await this.#parts.placer
       .step(nowMs, id => this.#visit(id, nowMs))
       .catch(error => {
         failures.push(error)
         return nowMs
       })
-    const relieveAtMs = await this.#freezer.relieve(nowMs)
+    const relieveAtMs = await this.#parts.freezer.relieve(nowMs)
     if (failures.length > 0) throw failures[0]
     return earliest([this.#listAtMs, placeAtMs, relieveAtMs, ...this.#due.values()])
   }
@@ -147,17 +136,17 @@ export class Autoscaler {
   }
 
   async #scale(id: EndpointId, nowMs: number): Promise<number | null> {
-    const refreshed = await this.#balancing.refresh(id)
+    const refreshed = await this.#parts.balancing.refresh(id)
     if (refreshed === null) return this.#endStray(id, nowMs)
     const [found, release] = await this.#withoutFreezes(refreshed, await this.#chooseRelease(refreshed))
     const { snapshot } = release
     const drainedAtMs = await this.#stopDrained(snapshot, nowMs)
-    const planned = makePlans(found, release, nowMs, this.#rules)
+    const planned = makePlans(found, release, nowMs, this.#parts.rules)
     for (const { plan } of planned) {
       const withGpus = plan.thaw.filter(({ asleepAtMs }) => asleepAtMs === null)
-      await this.#freezer.thaw(id, withGpus, release.presentVersion)
-      for (const { worker, reason } of plan.drain) await this.#fleet.drain(worker.id, reason)
-      for (const worker of plan.freeze) await this.#freezer.freeze(worker)
+      await this.#parts.freezer.thaw(id, withGpus, release.presentVersion)
+      for (const { worker, reason } of plan.drain) await this.#parts.fleet.drain(worker.id, reason)
+      for (const worker of plan.freeze) await this.#parts.freezer.freeze(worker)
     }
     const serves = snapshot.requests !== undefined && snapshot.workers.length > 0
     const waits = snapshot.queue.queued > 0 || snapshot.endpoint.workersMin > 0 || serves
@@ -189,13 +178,13 @@ export class Autoscaler {
   ): Promise<boolean> {
     const { template } = release
     const { endpoint } = release.snapshot
-    const startFailure = plan.start > 0 ? await this.#fleet.startFailure(endpoint, template) : null
+    const startFailure = plan.start > 0 ? await this.#parts.fleet.startFailure(endpoint, template) : null
     const isBlocked = startFailure !== null
-    this.#balancing.setCircuit(snapshot, isCanary ? null : startFailure, nowMs)
-    const models = plan.start > 0 && !isBlocked ? await this.#fleet.prepareModels(endpoint, template) : null
+    this.#parts.balancing.setCircuit(snapshot, isCanary ? null : startFailure, nowMs)
+    const models = plan.start > 0 && !isBlocked ? await this.#parts.fleet.prepareModels(endpoint, template) : null
     const missing = models?.kind === 'downloading' ? models.names : []
     const wish = { wanted: isBlocked ? 0 : plan.start, isSpare: plan.isSpare && wakes.length === 0, wakes }
-    await this.#placer.noteWish(release, wish, nowMs, missing)
+    await this.#parts.placer.noteWish(release, wish, nowMs, missing)
     return isBlocked
   }
 
@@ -205,14 +194,14 @@ export class Autoscaler {
    */
   async #chooseRelease(snapshot: EndpointSnapshot): Promise<PlannedRelease> {
     const { rollout, endpoint } = snapshot
-    return plannedRelease(snapshot, mayStop(rollout) ? await this.#fleet.startFailure(endpoint) : null)
+    return plannedRelease(snapshot, mayStop(rollout) ? await this.#parts.fleet.startFailure(endpoint) : null)
   }
 
   /** A platform cannot freeze workers: idle ones end there as without FlashBoot. */
   async #withoutFreezes(found: EndpointSnapshot, release: PlannedRelease): Promise<[EndpointSnapshot, PlannedRelease]> {
     const { snapshot, template } = release
     if (!freezesIdle(snapshot.endpoint) && !freezesIdle(found.endpoint)) return [found, release]
-    if ((await this.#fleet.placedBy(snapshot.endpoint, template)) === 'machine') return [found, release]
+    if ((await this.#parts.fleet.placedBy(snapshot.endpoint, template)) === 'machine') return [found, release]
     const plainly = (of: EndpointSnapshot): EndpointSnapshot => ({
       ...of,
       endpoint: { ...of.endpoint, flashboot: 'OFF' },
@@ -222,9 +211,9 @@ export class Autoscaler {
 
   /** Ends the workers of a removed endpoint; serving workers may finish their requests for a short time. */
   async #endStray(id: EndpointId, nowMs: number): Promise<number | null> {
-    const left = await this.#fleet.endStray(id, worker => {
+    const left = await this.#parts.fleet.endStray(id, worker => {
       const sinceMs = worker.stopRequestedAtMs ?? nowMs
-      return nowMs - sinceMs < DRAIN_DELETED_MS && this.#balancing.inFlight(id, worker.id) > 0
+      return nowMs - sinceMs < DRAIN_DELETED_MS && this.#parts.balancing.inFlight(id, worker.id) > 0
     })
     return left > 0 ? nowMs + STRAY_CHECK_MS : this.#forget(id)
   }
@@ -234,8 +223,8 @@ export class Autoscaler {
     this.#subscriptions.delete(id)
     this.#due.delete(id)
     this.#blocked.delete(id)
-    this.#placer.forget(id)
-    this.#models.forget(id)
+    this.#parts.placer.forget(id)
+    this.#parts.models.forget(id)
     return null
   }
 
@@ -249,8 +238,8 @@ export class Autoscaler {
         if (serves !== null) dueTimes.push(dueAtMs)
         continue
       }
-      if (serves !== null) await this.#served.noteLast(id)
-      await this.#fleet.stop(id, stopReason ?? 'scaled_down')
+      if (serves !== null) await this.#parts.served.noteLast(id)
+      await this.#parts.fleet.stop(id, stopReason ?? 'scaled_down')
     }
     return earliest(dueTimes)
   }

@@ -14,14 +14,14 @@ const LOOK_MS = 60 * 60_000
  * one early nor skips one.
  */
 export class BackupScheduler {
-  readonly #emit: Ports['emit']
-  readonly #clock: Ports['clock']
-  readonly #folder: BackupFolder
+  readonly #emit
+  readonly #clock
+  readonly #folder
   readonly #ending = new AbortController()
   /** Time of the newest reported backup; null for no backup, undefined before the first report. */
   #reported: number | null | undefined
 
-  constructor({ emit, clock }: Pick<Ports, 'emit' | 'clock'>, folder: BackupFolder) {
+  constructor({ emit, clock }: Ports, folder: BackupFolder) {
     this.#emit = emit
     this.#clock = clock
     this.#folder = folder

@@ -50,16 +50,6 @@ export class HeldWebhooks {
   }
 }
 
-/** Parts that {@link DueWebhooks} uses. */
-export interface DueWebhooksParts {
-  readonly store: Pick<WebhookStore, 'due' | 'receiversDue'>
-  readonly webhooks: Pick<Webhooks, 'nameReceivers'>
-  readonly slots: WebhookSlots
-  readonly held: HeldWebhooks
-  /** Receivers at which the last step stopped reading, by account. */
-  readonly places: Map<OwnerId, number>
-}
-
 /**
  * The due deliveries of one account for one step. The oldest come first, but a receiver with fewer calls goes
  * before one with more. Where the oldest all go to receivers that may not be called now, the receivers are read in
@@ -67,14 +57,25 @@ export interface DueWebhooksParts {
  */
 export class DueWebhooks {
   readonly owner: OwnerId
-  readonly #parts: DueWebhooksParts
-  readonly #nowMs: number
+  readonly #parts
+  readonly #nowMs
   #rows: DueWebhook[] | null = null
   /** True when the store may have more than {@link #rows}. */
   #isMore = false
   #lanesRead = 0
 
-  constructor(parts: DueWebhooksParts, owner: OwnerId, nowMs: number) {
+  constructor(
+    parts: {
+      readonly store: WebhookStore
+      readonly webhooks: Webhooks
+      readonly slots: WebhookSlots
+      readonly held: HeldWebhooks
+      /** Receivers at which the last step stopped reading, by account. */
+      readonly places: Map<OwnerId, number>
+    },
+    owner: OwnerId,
+    nowMs: number,
+  ) {
     this.#parts = parts
     this.owner = owner
     this.#nowMs = nowMs

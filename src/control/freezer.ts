@@ -10,27 +10,28 @@ import type { WorkerUsageMeter } from './worker-usage-meter.ts'
 /** Interval between looks at the memory of the machine while workers are frozen. */
 const MEMORY_CHECK_MS = 1_000
 
-/** Dependencies of {@link Freezer}. */
-export interface FreezerParts {
-  readonly fleet: Fleet
-  readonly workerFreezer: WorkerFreezer
-  readonly balancing: LoadBalancer
-  readonly served: WorkerUsageMeter
-}
-
 /**
  * Freezes idle workers and thaws frozen ones by the plan of their endpoint, and ends frozen ones while memory is
  * short.
  */
 export class Freezer {
-  readonly #ports: Pick<Ports, 'store' | 'machine'>
-  readonly #parts: FreezerParts
+  readonly #ports
+  readonly #parts
   readonly #minMemory: number
   /** True if frozen workers may exist: an earlier run of the server may have left some. */
   #mayHaveFrozen = true
   #checkAtMs = 0
 
-  constructor(ports: Pick<Ports, 'store' | 'machine'>, parts: FreezerParts, { minMemoryPercent }: FreezeRules) {
+  constructor(
+    ports: Ports,
+    parts: {
+      readonly fleet: Fleet
+      readonly workerFreezer: WorkerFreezer
+      readonly balancing: LoadBalancer
+      readonly served: WorkerUsageMeter
+    },
+    { minMemoryPercent }: FreezeRules,
+  ) {
     this.#ports = ports
     this.#parts = parts
     this.#minMemory = minMemoryPercent / 100

@@ -26,19 +26,15 @@ const RETRY_MS = 1_000
 /** The result of a health check whose path is unknown. */
 const NO_PATH: HealthAnswer = { problem: 'the secret of its path was deleted or is no longer a path', refused: false }
 
-type CheckerPorts = Pick<Ports, 'store' | 'driver' | 'clock' | 'notifier' | 'emit' | 'probes'>
-
 /**
  * Checks the health of the workers of load-balancing endpoints: often while they start, rarely when they are healthy.
  * Makes a worker READY when it is healthy for the first time, ejects it and takes it back, and ends a faulty one, as
  * `core/balancing/health-check.ts` decides.
  */
 export class HealthChecker {
-  readonly #ports: CheckerPorts
-  readonly #balancing: LoadBalancer
-  readonly #fleet: Fleet
-  readonly #workerFreezer: WorkerFreezer
-  readonly #wake: () => void
+  readonly #ports
+  readonly #parts
+  readonly #wake
   /** Workers with an open check. */
   readonly #checked = new Set<WorkerId>()
   /** Results that are being handled. */
@@ -47,14 +43,12 @@ export class HealthChecker {
 
   /** @param wake asks for a step soon */
   constructor(
-    ports: CheckerPorts,
+    ports: Ports,
     parts: { readonly balancing: LoadBalancer; readonly fleet: Fleet; readonly workerFreezer: WorkerFreezer },
     wake: () => void,
   ) {
     this.#ports = ports
-    this.#balancing = parts.balancing
-    this.#fleet = parts.fleet
-    this.#workerFreezer = parts.workerFreezer
+    this.#parts = parts
     this.#wake = wake
     parts.balancing.onNewWorker(wake)
     // A long wake is not a failed health check.
@@ -70,10 +64,10 @@ export class HealthChecker {
    */
   async step(nowMs: number): Promise<number | null> {
     const atMs = this.#ports.clock.monotonic()
-    const waiting = this.#balancing
+    const waiting = this.#parts.balancing
       .workers()
       .filter(({ worker, isLeaving }) => !isLeaving && !isFrozen(worker) && !this.#checked.has(worker.id))
-      .filter(({ worker }) => !this.#workerFreezer.isAsleep(worker.id))
+      .filter(({ worker }) => !this.#parts.workerFreezer.isAsleep(worker.id))
       .sort((a, b) => a.health.nextAtMs - b.health.nextAtMs)
     const due = waiting.filter(({ health }) => health.nextAtMs <= atMs)
     const now = due.slice(0, Math.max(0, MAX_PROBES - this.#checked.size))
@@ -96,7 +90,7 @@ export class HealthChecker {
     this.#checked.add(worker.id)
     try {
       const servedAt = known.servedAt ?? (await driver.address(worker.id))
-      const path = servedAt === null ? null : await this.#balancing.healthPath(known)
+      const path = servedAt === null ? null : await this.#parts.balancing.healthPath(known)
       const answer =
         servedAt === null ? null : path === null ? NO_PATH : await probes.probe(servedAt.health, path, PROBE_TIMEOUT_MS)
       if (this.#stopped) return
@@ -105,7 +99,7 @@ export class HealthChecker {
       await handling.finally(() => this.#handling.delete(handling))
     } catch (error) {
       this.#ports.emit('loop.failed', { loop: 'health check', problem: String(error) })
-      this.#balancing.note(worker.id, { health: { ...known.health, nextAtMs: clock.monotonic() + RETRY_MS } })
+      this.#parts.balancing.note(worker.id, { health: { ...known.health, nextAtMs: clock.monotonic() + RETRY_MS } })
     } finally {
       this.#checked.delete(worker.id)
       if (!this.#stopped) this.#wake()
@@ -115,10 +109,10 @@ export class HealthChecker {
   /** Ignores an answer from before a freeze or a thaw. @param answer null if the worker has no address yet */
   async #handle(known: BalancedWorker, answer: HealthAnswer | null, servedAt: ServedAt | null): Promise<void> {
     const { health, worker } = known
-    const now = this.#balancing.worker(worker.id)?.worker
+    const now = this.#parts.balancing.worker(worker.id)?.worker
     if (now !== undefined && (isFrozen(now) || now.thawedAtMs !== worker.thawedAtMs)) return
     const nowMs = this.#ports.clock.monotonic()
-    if (answer === null) this.#balancing.note(worker.id, { health: healthWithoutAddress(health, nowMs) })
+    if (answer === null) this.#parts.balancing.note(worker.id, { health: healthWithoutAddress(health, nowMs) })
     else await this.#keep(known, healthAfterAnswer(health, answer, nowMs), servedAt)
     await this.#judge(worker.id)
   }
@@ -129,14 +123,14 @@ export class HealthChecker {
     const isFirst = health.state === 'healthy' && state === 'STARTING'
     // Recorded before it is published; if that fails, the check is repeated.
     const move = isFirst ? await store.workers.seen(id, 1, null, clock.now()) : null
-    this.#balancing.note(id, { health, servedAt })
-    if (move !== null) this.#fleet.moved(move)
+    this.#parts.balancing.note(id, { health, servedAt })
+    if (move !== null) this.#parts.fleet.moved(move)
     if (health.state === known.health.state && !isFirst) return
     const isBack = health.state === 'healthy'
     if (known.health.wasHealthy && known.health.last !== null && serves !== null) {
       const problem = isBack
         ? null
-        : healthProblem(health, serves, this.#balancing.worker(id)?.port ?? serves.healthPort)
+        : healthProblem(health, serves, this.#parts.balancing.worker(id)?.port ?? serves.healthPort)
       emit('worker.health', {
         endpointId,
         workerId: id,
@@ -144,20 +138,20 @@ export class HealthChecker {
         problem: problem === null ? null : problemText(problem),
       })
     }
-    await this.#balancing.refresh(endpointId)
+    await this.#parts.balancing.refresh(endpointId)
     notifier.publish(`load:${endpointId}`)
   }
 
   async #judge(id: WorkerId): Promise<void> {
-    const known = this.#balancing.worker(id)
+    const known = this.#parts.balancing.worker(id)
     if (known === undefined || known.isLeaving || known.worker.serves === null) return
     const { worker, health, port, runsSinceMs } = known
     const nowMs = this.#ports.clock.monotonic()
     const runsForMs = runsSinceMs === null ? null : nowMs - runsSinceMs
-    const inFlight = this.#balancing.inFlight(worker.endpointId, id)
+    const inFlight = this.#parts.balancing.inFlight(worker.endpointId, id)
     const verdict = judgeHealth(health, { serves: known.worker.serves, port, runsForMs, inFlight }, nowMs)
     if (verdict === null) return
-    await this.#fleet.endFaulty(worker, verdict.reason, verdict.problem)
-    await this.#balancing.refresh(worker.endpointId)
+    await this.#parts.fleet.endFaulty(worker, verdict.reason, verdict.problem)
+    await this.#parts.balancing.refresh(worker.endpointId)
   }
 }

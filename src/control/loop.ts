@@ -7,13 +7,6 @@ const GAP_MS = 20
 /** Time after which a step that failed is made again. */
 const RETRY_MS = 1_000
 
-/** Ports of a loop. */
-export interface LoopPorts {
-  readonly clock: Clock
-  readonly leader: Leader
-  readonly emit: Emit
-}
-
 /** Does the due work. @returns time of the next step without a wake; null to wait for a wake */
 export type Step = (nowMs: number) => Promise<number | null>
 
@@ -23,8 +16,8 @@ export type Step = (nowMs: number) => Promise<number | null>
  * {@link wake} in its constructor.
  */
 export class Loop {
-  readonly #name: string
-  readonly #ports: LoopPorts
+  readonly #name
+  readonly #ports
   #step: Step = async () => null
   #cancelTimer: () => void = () => {}
   #state: 'new' | 'waiting' | 'stepping' | 'stopped' = 'new'
@@ -32,7 +25,7 @@ export class Loop {
   #lastMs = Number.NEGATIVE_INFINITY
   #idle: (() => void) | null = null
 
-  constructor(name: string, ports: LoopPorts) {
+  constructor(name: string, ports: { readonly clock: Clock; readonly leader: Leader; readonly emit: Emit }) {
     this.#name = name
     this.#ports = ports
   }

@@ -23,8 +23,6 @@ import type { Fleet } from '../services/workers/fleet.ts'
 import type { WorkerFreezer } from '../services/workers/worker-freezer.ts'
 import type { Freezer } from './freezer.ts'
 
-type PlacerPorts = Pick<Ports, 'store' | 'driver' | 'machine' | 'clock' | 'notifier' | 'emit'>
-
 /** An endpoint as of its last refresh. */
 interface RefreshedEndpoint {
   /** The endpoint with the release whose workers are started. */
@@ -61,13 +59,9 @@ const RETRY_MS = 5_000
  * queued workers with the reason. Holds each endpoint as of its last refresh.
  */
 export class Placer {
-  readonly #ports: PlacerPorts
-  readonly #fleet: Fleet
-  readonly #freezer: Pick<Freezer, 'freeze' | 'thaw'>
-  readonly #workerFreezer: Pick<WorkerFreezer, 'isFallingAsleep'>
-  readonly #balancing: LoadBalancer
-  readonly #rules: PlacementRules
-  readonly #quotas: Pick<Quotas, 'effectiveLimits'>
+  readonly #ports
+  readonly #parts
+  readonly #rules
   readonly #endpoints = new Map<EndpointId, RefreshedEndpoint>()
   /** The last event of each endpoint: the number of queued workers, and the reason of their wait. */
   readonly #reported = new Map<EndpointId, string>()
@@ -75,23 +69,19 @@ export class Placer {
   readonly #clamped = new Map<EndpointId, number>()
 
   constructor(
-    ports: PlacerPorts,
+    ports: Ports,
     parts: {
       readonly fleet: Fleet
-      readonly freezer: Pick<Freezer, 'freeze' | 'thaw'>
-      readonly workerFreezer: Pick<WorkerFreezer, 'isFallingAsleep'>
+      readonly freezer: Freezer
+      readonly workerFreezer: WorkerFreezer
       readonly balancing: LoadBalancer
-      readonly quotas: Pick<Quotas, 'effectiveLimits'>
+      readonly quotas: Quotas
     },
     rules: PlacementRules,
   ) {
     this.#ports = ports
-    this.#fleet = parts.fleet
-    this.#freezer = parts.freezer
-    this.#workerFreezer = parts.workerFreezer
-    this.#balancing = parts.balancing
+    this.#parts = parts
     this.#rules = rules
-    this.#quotas = parts.quotas
   }
 
   /**
@@ -164,10 +154,10 @@ export class Placer {
   async #decide(nowMs: number): Promise<PlacementDecision> {
     const { store, machine, driver } = this.#ports
     const [parts, capacity] = [await machine.parts(), await driver.capacity()]
-    const occupants = await this.#occupants(this.#balancing.loaded(await store.workers.loads()))
+    const occupants = await this.#occupants(this.#parts.balancing.loaded(await store.workers.loads()))
     if (parts.gpus.length > 0) await this.#replaceUnplaced(occupants)
     const tenants = this.#tenants()
-    const quotas = new Map(tenants.map(({ owner }) => [owner, this.#quotas.effectiveLimits(owner)]))
+    const quotas = new Map(tenants.map(({ owner }) => [owner, this.#parts.quotas.effectiveLimits(owner)]))
     return placeWorkers({ parts, capacity, occupants, tenants, quotas, rules: this.#rules, nowMs })
   }
 
@@ -210,7 +200,7 @@ export class Placer {
     const { id, state, version, placement, problem } = worker
     if (worker.asleepAtMs !== null) return 'asleep'
     if (!hasSleepHooks(worker) || endpoint === null || (placement?.gpus ?? []).length === 0) return null
-    if (isFrozen(worker)) return this.#workerFreezer.isFallingAsleep(id) ? 'falling' : null
+    if (isFrozen(worker)) return this.#parts.workerFreezer.isFallingAsleep(id) ? 'falling' : null
     const isAble = state === 'READY' && problem === null && version === endpoint.version && freezesIdle(endpoint)
     return isAble ? 'able' : null
   }
@@ -221,26 +211,26 @@ export class Placer {
       ({ wanted, placedBy, endpoint }) => wanted > 0 && placedBy === 'machine' && endpoint.compute.kind === 'gpu',
     )
     const unknown = occupants.filter(({ placement, phase }) => placement === null && phase !== 'leaving')
-    if (isGpuWanted) for (const { workerId } of unknown) await this.#fleet.drain(workerId, 'outdated')
+    if (isGpuWanted) for (const { workerId } of unknown) await this.#parts.fleet.drain(workerId, 'outdated')
   }
 
   async #wake({ endpointId, workerId }: Woken): Promise<void> {
     const known = this.#endpoints.get(endpointId)
     if (known === undefined) return
     const isWoken = ({ id }: WorkerLoad) => id === workerId
-    await this.#freezer.thaw(endpointId, known.wakes.filter(isWoken), known.version, true)
+    await this.#parts.freezer.thaw(endpointId, known.wakes.filter(isWoken), known.version, true)
     this.#endpoints.set(endpointId, { ...known, wakes: known.wakes.filter(worker => !isWoken(worker)) })
   }
 
   async #evict({ workerId, endpointId, for: by, sleeps, afterJob }: Eviction): Promise<void> {
-    if (afterJob) await this.#fleet.drain(workerId, 'evicted')
+    if (afterJob) await this.#parts.fleet.drain(workerId, 'evicted')
     // The store counts jobs, not requests.
-    else if (this.#balancing.inFlight(endpointId, workerId) > 0) return
+    else if (this.#parts.balancing.inFlight(endpointId, workerId) > 0) return
     else if (sleeps) {
       const worker = await this.#ports.store.workers.find(workerId)
-      if (worker !== null) await this.#freezer.freeze(worker)
+      if (worker !== null) await this.#parts.freezer.freeze(worker)
       return
-    } else if (!(await this.#fleet.evict(workerId))) return
+    } else if (!(await this.#parts.fleet.evict(workerId))) return
     this.#ports.emit('worker.evicted', { endpointId, workerId, for: by, afterJob })
   }
 
@@ -256,7 +246,7 @@ export class Placer {
       this.#reportClamped(endpointId, known.endpoint.version, clamped)
       // The queued worker that it replaces would count twice.
       if (again !== undefined && waited !== null) await this.#ports.store.queuedWorkers.replace(endpointId, queued)
-      await this.#fleet.start(known.endpoint, placement, first, known.released)
+      await this.#parts.fleet.start(known.endpoint, placement, first, known.released)
       const sinceMs = queued[0]?.queuedAtMs ?? nowMs
       this.#endpoints.set(endpointId, { ...known, wanted: known.wanted - 1, queued, resumed, sinceMs })
       if (known.wanted === 1) await this.#keepQueued(endpointId, null)
@@ -274,7 +264,7 @@ export class Placer {
     const queued = Array.from({ length: Math.min(count, MAX_QUEUED_WORKERS) }, (_, index): QueuedWorker => {
       const existing = known.queued[index]
       return {
-        ...(existing ?? { id: this.#fleet.newId(), owner, endpointId: id, version, queuedAtMs }),
+        ...(existing ?? { id: this.#parts.fleet.newId(), owner, endpointId: id, version, queuedAtMs }),
         ...downloadTimes(existing, resource, queuedAtMs),
         resource,
         reason,

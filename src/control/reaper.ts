@@ -21,16 +21,14 @@ const TICK_MS = 1_000
  * thaws that failed in the driver, and runs the watchdog and the upkeep.
  */
 export class Reaper {
-  readonly #ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'models' | 'clock' | 'emit' | 'notifier'>
-  readonly #fleet: Fleet
-  readonly #workerFreezer: WorkerFreezer
-  readonly #running: RunningWorkers
-  readonly #watchdog: WorkerWatchdog
+  readonly #ports
+  readonly #parts
+  readonly #watchdog
   readonly #platforms: PlatformReports
   readonly #upkeep: Upkeep
 
   constructor(
-    ports: Pick<Ports, 'store' | 'driver' | 'logs' | 'models' | 'clock' | 'emit' | 'notifier'>,
+    ports: Ports,
     services: {
       fleet: Fleet
       workerFreezer: WorkerFreezer
@@ -42,9 +40,7 @@ export class Reaper {
     recorders: Recorders,
   ) {
     this.#ports = ports
-    this.#fleet = services.fleet
-    this.#workerFreezer = services.workerFreezer
-    this.#running = services.running
+    this.#parts = services
     this.#platforms = new PlatformReports(ports, services)
     this.#watchdog = watchdog
     this.#upkeep = new Upkeep(ports, records, recorders, services.quotas)
@@ -61,7 +57,7 @@ export class Reaper {
     const alive = await this.#recordExits(workers)
     await this.#killOverdue(alive, nowMs)
     await this.#replaceStuck(alive, nowMs)
-    await this.#workerFreezer.retry(alive)
+    await this.#parts.workerFreezer.retry(alive)
     await this.#watchdog.inspect(alive, nowMs)
     await this.#upkeep.step(nowMs)
     return nowMs + TICK_MS
@@ -71,18 +67,18 @@ export class Reaper {
     const alive: Worker[] = []
     for (const worker of workers) {
       const observation = await this.#ports.driver.observe(worker.id)
-      const isLaunching = this.#running.find(worker.id)?.isLaunching === true
+      const isLaunching = this.#parts.running.find(worker.id)?.isLaunching === true
       if (observation.state !== 'exited') alive.push(await this.#platforms.note(worker, observation))
       else if (isLaunching) alive.push(worker)
-      else await this.#fleet.recordExit(worker.id, observation.exit)
+      else await this.#parts.fleet.recordExit(worker.id, observation.exit)
     }
-    await this.#fleet.finishExits(new Set(workers.map(({ id }) => id)))
+    await this.#parts.fleet.finishExits(new Set(workers.map(({ id }) => id)))
     return alive
   }
 
   async #killOverdue(alive: readonly Worker[], nowMs: number): Promise<void> {
     for (const worker of alive.filter(({ state }) => state === 'STOPPING')) {
-      const running = this.#running.of(worker)
+      const running = this.#parts.running.of(worker)
       running.stoppingSinceMs ??= nowMs
       if (nowMs - running.stoppingSinceMs >= KILL_GRACE_MS) await this.#ports.driver.kill(worker.id)
     }
@@ -97,7 +93,7 @@ export class Reaper {
       const worker = byId.get(stop.workerId)
       if (worker === undefined) await this.#ports.store.stops.letGo(stop.workerId, 'all')
       else if (worker.state !== 'STOPPING' && (await this.#holdsOnlyStops(worker, stops))) {
-        await this.#fleet.kill(worker.id, 'cancelled_job')
+        await this.#parts.fleet.kill(worker.id, 'cancelled_job')
       }
     }
   }

@@ -15,12 +15,12 @@ const TICK_MS = 5_000
  * restart of the server.
  */
 export class Remover {
-  readonly #ports: Pick<Ports, 'store' | 'clock'>
-  readonly #jobs: Pick<Jobs, 'removePart'>
+  readonly #ports
+  readonly #jobs
   /** The endpoint whose turn was last. */
   #last: EndpointId | null = null
 
-  constructor(ports: Pick<Ports, 'store' | 'clock'>, jobs: Pick<Jobs, 'removePart'>) {
+  constructor(ports: Ports, jobs: Jobs) {
     this.#ports = ports
     this.#jobs = jobs
   }

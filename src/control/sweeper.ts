@@ -9,14 +9,11 @@ const TICK_MS = 1_000
  * outputs delays a limit of a job.
  */
 export class Sweeper {
-  readonly #ports: Pick<Ports, 'store'>
-  readonly #jobs: Pick<Jobs, 'sweep'>
-  readonly #batches: Pick<Batches, 'sweep'>
+  readonly #ports
+  readonly #jobs
+  readonly #batches
 
-  constructor(
-    ports: Pick<Ports, 'store'>,
-    { jobs, batches }: { readonly jobs: Pick<Jobs, 'sweep'>; readonly batches: Pick<Batches, 'sweep'> },
-  ) {
+  constructor(ports: Ports, jobs: Jobs, batches: Batches) {
     this.#ports = ports
     this.#jobs = jobs
     this.#batches = batches

@@ -59,10 +59,10 @@ export interface Recorders {
  * sessions, free space, containers and images. Each step does a bounded part of each, and the next steps do the rest.
  */
 export class Upkeep {
-  readonly #ports: Pick<Ports, 'store' | 'logs' | 'driver' | 'models' | 'files'>
-  readonly #records: JobRecordRules
-  readonly #recorders: Recorders
-  readonly #quotas: Pick<Quotas, 'effectiveLimits' | 'noteLogs'>
+  readonly #ports
+  readonly #records
+  readonly #recorders
+  readonly #quotas
   /** Due time of each kind of work. */
   readonly #dueMs = new Map<Work, number>()
   /** True if outputs may have to be cut or removed; unknown after a start. */
@@ -71,12 +71,7 @@ export class Upkeep {
   #problem: unknown = null
 
   /** @param records rules for the records of removed jobs */
-  constructor(
-    ports: Pick<Ports, 'store' | 'logs' | 'driver' | 'models' | 'files'>,
-    records: JobRecordRules,
-    recorders: Recorders,
-    quotas: Pick<Quotas, 'effectiveLimits' | 'noteLogs'>,
-  ) {
+  constructor(ports: Ports, records: JobRecordRules, recorders: Recorders, quotas: Quotas) {
     this.#ports = ports
     this.#quotas = quotas
     this.#records = records

@@ -17,9 +17,9 @@ const REMOVE_MS = 60_000
  * Calls the receivers of due webhooks, a few at a time in turns of accounts and receivers, and stores the outcomes.
  */
 export class WebhookDispatcher {
-  readonly #ports: Pick<Ports, 'store' | 'clock'>
-  readonly #webhooks: Webhooks
-  readonly #wake: () => void
+  readonly #ports
+  readonly #webhooks
+  readonly #wake
   readonly #slots = new WebhookSlots()
   readonly #held = new HeldWebhooks()
   /** Attempts that have not ended. */
@@ -38,7 +38,7 @@ export class WebhookDispatcher {
   #removeAtMs = 0
 
   /** @param wake asks for a step soon */
-  constructor(ports: Pick<Ports, 'store' | 'clock'>, webhooks: Webhooks, wake: () => void) {
+  constructor(ports: Ports, webhooks: Webhooks, wake: () => void) {
     this.#ports = ports
     this.#webhooks = webhooks
     this.#wake = wake

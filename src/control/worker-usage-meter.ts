@@ -23,12 +23,12 @@ interface Mark {
  * the time before it.
  */
 export class WorkerUsageMeter {
-  readonly #ports: Pick<Ports, 'store' | 'clock'>
-  readonly #balancing: LoadBalancer
+  readonly #ports
+  readonly #balancing
   readonly #marks = new Map<WorkerId, Mark>()
   #dueAtMs = 0
 
-  constructor(ports: Pick<Ports, 'store' | 'clock'>, balancing: LoadBalancer) {
+  constructor(ports: Ports, balancing: LoadBalancer) {
     this.#ports = ports
     this.#balancing = balancing
   }

@@ -14,27 +14,23 @@ const GAP_MS = 10_000
 /** Time for a worker that reported itself unhealthy to end by itself. */
 const UNHEALTHY_MS = 10_000
 
-/** The services that {@link WorkerWatchdog} uses. */
-export interface WatchdogParts {
-  readonly fleet: Fleet
-  readonly running: RunningWorkers
-  readonly lostJobs: LostJobs
-}
-
 /**
  * Inspects running workers: reads their output, and ends those that are stuck, silent or unhealthy, and those that
  * never asked for a job. Their jobs are given back when their exit is observed.
  */
 export class WorkerWatchdog {
-  readonly #ports: Pick<Ports, 'store' | 'clock' | 'vault'>
-  readonly #parts: WatchdogParts
+  readonly #ports
+  readonly #parts
   /** Start limits of the workers of endpoints that this inspection has read: a thousand workers may start at once. */
   readonly #limits = new Map<EndpointId, Promise<number | null>>()
   #inspectedAtMs = Number.NEGATIVE_INFINITY
   /** Start of its inspections without a gap (Unix time in ms). */
   #sinceMs = 0
 
-  constructor(ports: Pick<Ports, 'store' | 'clock' | 'vault'>, parts: WatchdogParts) {
+  constructor(
+    ports: Ports,
+    parts: { readonly fleet: Fleet; readonly running: RunningWorkers; readonly lostJobs: LostJobs },
+  ) {
     this.#ports = ports
     this.#parts = parts
   }

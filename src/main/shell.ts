@@ -62,7 +62,7 @@ export class Shell {
   readonly ports: Pick<Ports, 'clock' | 'random' | 'outbound' | 'registries' | 'probes' | 'consoleFiles' | 'tracing'>
   /** Null when no traces are recorded. */
   readonly traces: Traces | null
-  readonly #beforeListening: () => void
+  readonly #beforeListening
   #listeners: Promise<Listeners> | null = null
   #unfollow: () => void = () => {}
 

@@ -38,11 +38,11 @@ const RELEASE_MS = 5_000
 
 /** Leads a server through its terms. */
 export class Terms {
-  readonly #shell: Shell
+  readonly #shell
   /** Null on the embedded database, where there is one term without an end. */
-  readonly #candidate: PostgresLease | null
+  readonly #candidate
   /** Null outside of a cluster. */
-  readonly #label: ActiveLabel | null
+  readonly #label
   readonly #stopping = new AbortController()
   readonly #failed = Promise.withResolvers<never>()
   readonly #watchers = new Set<(acting: OpenTerm | null) => void>()

@@ -18,24 +18,21 @@ const PIPE_BYTES = 64 * 1024
 /** Pause after a read that emptied the pipe, so that lines that arrive one by one are written together. */
 const GATHER_MS = 20
 
-/** Options of {@link Pump}. */
-export interface PumpOptions {
-  /** The folder of the pipes; exists. */
-  readonly pipes: string
-  /** The folder of the outputs, each in a folder of its own named after its worker. */
-  readonly logs: string
-  readonly clock: BudgetClock
-  readonly rate?: ByteRate
-  readonly maxBytes?: number
-}
-
 /** The pipes of a folder. */
 export class Pump {
-  readonly #options: PumpOptions
+  readonly #options
   readonly #budget: ByteBudget
   readonly #open = new Map<string, OutputPipe>()
 
-  constructor(options: PumpOptions) {
+  constructor(options: {
+    /** The folder of the pipes; exists. */
+    readonly pipes: string
+    /** The folder of the outputs, each in a folder of its own named after its worker. */
+    readonly logs: string
+    readonly clock: BudgetClock
+    readonly rate?: ByteRate
+    readonly maxBytes?: number
+  }) {
     this.#options = options
     this.#budget = new ByteBudget(options.rate ?? PUMP_RATE, options.clock)
   }
@@ -84,8 +81,8 @@ function openPipe(parts: PipeParts): OutputPipe | null {
 
 /** The pipe of one worker. */
 class OutputPipe {
-  readonly #parts: PipeParts
-  readonly #fd: number
+  readonly #parts
+  readonly #fd
   #socket: Socket | null = null
   #isClosed = false
   /** Number of bytes that could not be written since the last write, and the error code. */

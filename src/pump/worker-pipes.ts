@@ -58,7 +58,7 @@ async function makePipes(paths: readonly string[]): Promise<void> {
 }
 
 class WorkerPipes implements OutputPipes {
-  readonly #options: WorkerPipesOptions
+  readonly #options
   readonly #pipes: string
   /**
    * One end of each pipe, open for reading, though nobody here reads: the content of a pipe is lost once nobody has

@@ -128,8 +128,8 @@ function setExchange(incoming: IncomingMessage, exchange: Exchange | undefined):
 
 /** The connections of a server. */
 export class Connections {
-  readonly #limits: ConnectionLimits
-  readonly #onFull: () => void
+  readonly #limits
+  readonly #onFull
   /** Number of exchanges of each connection. */
   readonly #open = new Map<Socket, number>()
   /** Connections without a request so far, the oldest first, with their start. */

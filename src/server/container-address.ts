@@ -20,21 +20,6 @@ export interface ContainerRelay {
   listenToo(wanted: { host: string; port: number }): Promise<number>
 }
 
-/** Parts of a {@link ContainerAddress}. */
-export interface ContainerAddressParts {
-  readonly network: ContainerNetwork
-  /** The address or name of a setting; null to find one. */
-  readonly given: string | null
-  /** The file that keeps the address for the next run. */
-  readonly file: string
-  /** The relay after its start; null without one. */
-  readonly relay: () => Promise<ContainerRelay | null>
-  /** Listens with the worker surface. */
-  readonly listen: (host: string, port: number) => Promise<Listener>
-  /** Called for each change, for the log. */
-  readonly note: (what: 'containers.reachable' | 'containers.unreachable', fields: object) => void
-}
-
 /** Network and addresses with which a container calls this server. */
 export interface Attached extends Pick<ContainerWay, 'extraHosts' | 'serving'> {
   readonly network: string
@@ -53,7 +38,7 @@ interface KeptAddress {
 
 /** The address for containers, checked before each start of a container. */
 export class ContainerAddress {
-  readonly #parts: ContainerAddressParts
+  readonly #parts
   #kept: KeptAddress | null
   #listener: { readonly host: string; readonly listener: Listener } | null = null
   #attaching: Promise<Attached> | null = null
@@ -62,7 +47,19 @@ export class ContainerAddress {
   /** The last log entry. */
   #reported: string | null = null
 
-  constructor(parts: ContainerAddressParts) {
+  constructor(parts: {
+    readonly network: ContainerNetwork
+    /** The address or name of a setting; null to find one. */
+    readonly given: string | null
+    /** The file that keeps the address for the next run. */
+    readonly file: string
+    /** The relay after its start; null without one. */
+    readonly relay: () => Promise<ContainerRelay | null>
+    /** Listens with the worker surface. */
+    readonly listen: (host: string, port: number) => Promise<Listener>
+    /** Called for each change, for the log. */
+    readonly note: (what: 'containers.reachable' | 'containers.unreachable', fields: object) => void
+  }) {
     this.#parts = parts
     this.#kept = readKept(parts.file)
   }

@@ -66,9 +66,9 @@ function writeZeros(socket: Socket, outgoing: ServerResponse, written: number): 
 
 /** Writes the beginning of one response, and leaves it out of the response itself. */
 class EarlyWriter {
-  readonly #socket: Socket
-  readonly #outgoing: ServerResponse
-  readonly #write: Socket['write']
+  readonly #socket
+  readonly #outgoing
+  readonly #write
   #sent = 0
   #timer: NodeJS.Timeout | undefined
 

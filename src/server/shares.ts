@@ -31,7 +31,7 @@ const LEFT = { balanced: 1 / 4, reserved: 3 / 4 } as const
 
 /** Counts the taken places. */
 export class ConnectionShares {
-  readonly #limits: ShareLimits
+  readonly #limits
   readonly #accounts = new Holdings<string>()
   readonly #reserved = new Holdings<string>()
   readonly #endpoints = new Holdings<EndpointId>()

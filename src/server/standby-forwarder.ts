@@ -29,7 +29,7 @@ const RETRY_AFTER_S = 2
 export class StandbyForwarder {
   readonly #agent = new Agent({ keepAlive: true })
   readonly #secure: PeerAgents
-  readonly #trusts: (address: string) => boolean
+  readonly #trusts
 
   /**
    * @param trusts returns true if a peer is a trusted proxy, whose fields about the client are passed on

@@ -47,7 +47,7 @@ const RETRY_AFTER_S = 2
 
 /** The responses of a standby server. */
 export class Standby {
-  readonly #parts: StandbyParts
+  readonly #parts
   readonly #forwarder: StandbyForwarder
 
   constructor(parts: StandbyParts) {

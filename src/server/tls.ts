@@ -108,9 +108,9 @@ function contexts(pairFor: (name: string) => Promise<KeyAndCertificate | null>):
 
 /** Connections whose handshake is not finished, by both of their ends. */
 class Handshakes {
-  readonly #connections: Connections
-  readonly #server: TlsServer
-  readonly #ms: number
+  readonly #connections
+  readonly #server
+  readonly #ms
   readonly #unfinished = new Map<string, { readonly socket: Socket; readonly late: NodeJS.Timeout }>()
 
   constructor(connections: Connections, server: TlsServer, ms: number) {

@@ -17,8 +17,8 @@ const MAX_ROWS = 10_000
  * acts on a database.
  */
 export class CachedRows<Key, Row> {
-  readonly #read: (key: Key) => Promise<Row | null>
-  readonly #clock: Clock
+  readonly #read
+  readonly #clock
   readonly #rows = new Map<Key, { readonly row: Row; readonly readMs: number }>()
   #changes = 0
 

@@ -19,8 +19,8 @@ export interface Wait {
  * Holds calls until something is true. Subscribes first, then reads, then waits, so that no notification is missed.
  */
 export class LongPoll {
-  readonly #clock: Clock
-  readonly #notifier: Notifier
+  readonly #clock
+  readonly #notifier
   readonly #who: string
   #held = 0
 
@@ -70,7 +70,7 @@ export class LongPoll {
  * for a while after its end (core/slots), so it holds nothing by then.
  */
 export class HeldCall implements EventListenerObject, Disposable {
-  readonly #clock: Clock
+  readonly #clock
   #isOver: boolean
   #isWoken = false
   #waiter: (() => void) | null = null

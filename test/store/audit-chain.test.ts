@@ -18,6 +18,7 @@ import { openSqliteStore } from '../../src/store/engines/sqlite.ts'
 import { chainHash } from '../../src/store/operations/audit/audit-chain.ts'
 import { createAuditHeadNote } from '../../src/system/audit-head.ts'
 import { makeKey } from '../contract/store-world.ts'
+import { portsWith } from '../support/ports.ts'
 import { noPostgres, testSchema } from '../support/postgres-database.ts'
 import { VirtualClock } from '../support/virtual-clock.ts'
 
@@ -99,7 +100,7 @@ const CASES: readonly [what: string, statements: string, found: RegExp | null][]
 /** The parts of a server that use the note of the last entry in its data directory. */
 function noting(store: Store) {
   const note = createAuditHeadNote(join(mkdtempSync(join(root, 'data-')), 'audit-head'))
-  const ports = { store, clock: new VirtualClock() }
+  const ports = portsWith({ store, clock: new VirtualClock() })
   const keeper = new AuditKeeper(
     ports,
     new AuditLog(ports),

@@ -13,7 +13,7 @@ import { keyId } from '../../system/keys/vault.ts'
 
 /** The keys and settings of this server, as it compares them with those of the active one. */
 export class OwnAgreement {
-  readonly #config: Config
+  readonly #config
 
   constructor(config: Config) {
     this.#config = config

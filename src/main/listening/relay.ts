@@ -33,7 +33,7 @@ export async function openRelay(config: Config, term: ServerTerm | null, log: Lo
 
 /** The server's connection to its relay. Without a relay, workers call the server itself. */
 export class RelayLink {
-  readonly #log: Log
+  readonly #log
   readonly #tokens: TokenFeed | null
   #relay: RelaySupervisor | null
 

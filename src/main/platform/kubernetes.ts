@@ -22,15 +22,6 @@ import { systemClock } from '../../system/clock.ts'
 import { ensureInstallation } from '../../system/coordination/identities.ts'
 import type { Log } from '../../system/observing/log.ts'
 
-/** Dependencies of the driver for pods. */
-interface KubernetesParts {
-  readonly notifier: Notifier
-  readonly logs: WorkerLogs
-  readonly log: Log
-  /** The role of this server. */
-  readonly leader: Leader
-}
-
 /** True when workers are pods of a cluster. */
 export function usesKubernetes({ kubernetes }: Config): boolean {
   return kubernetes.where !== 'off'
@@ -41,7 +32,17 @@ export function usesKubernetes({ kubernetes }: Config): boolean {
  * @param stateDir an existing folder for notes
  * @throws AppError when the cluster is not configured
  */
-export function kubernetesDriver(config: Config, stateDir: string, parts: KubernetesParts): KubernetesDriver {
+export function kubernetesDriver(
+  config: Config,
+  stateDir: string,
+  parts: {
+    readonly notifier: Notifier
+    readonly logs: WorkerLogs
+    readonly log: Log
+    /** The role of this server. */
+    readonly leader: Leader
+  },
+): KubernetesDriver {
   const { kubernetes } = config
   refuseGaps(config)
   const { where, context, networkPolicy: egress, workerPort } = kubernetes

@@ -9,25 +9,25 @@ import { withoutControls } from './plain-text.ts'
 const MAX_NAMED = 5
 const PERIOD_MS = 1_000
 
-/** Dependencies of {@link FailedJobLines}. */
-interface FailedJobParts {
-  /** The error of a job; null without one, and for an unknown job. */
-  readonly readError: (endpoint: EndpointId, job: JobId) => Promise<string | null>
-  readonly log: { error(fields: object, name: string): void }
-  readonly after: (ms: number, callback: () => void) => void
-}
-
 /**
  * Reads the stream of events for jobs of some endpoints that fail or time out. An event has no error, so it is read
  * from the store.
  */
 export class FailedJobLines {
-  readonly #parts: FailedJobParts
+  readonly #parts
   readonly #names: ReadonlyMap<EndpointId, string>
   #named = 0
   #unnamed = 0
 
-  constructor(endpoints: readonly Pick<Endpoint, 'id' | 'name'>[], parts: FailedJobParts) {
+  constructor(
+    endpoints: readonly Pick<Endpoint, 'id' | 'name'>[],
+    parts: {
+      /** The error of a job; null without one, and for an unknown job. */
+      readonly readError: (endpoint: EndpointId, job: JobId) => Promise<string | null>
+      readonly log: { error(fields: object, name: string): void }
+      readonly after: (ms: number, callback: () => void) => void
+    },
+  ) {
     this.#parts = parts
     this.#names = new Map(endpoints.map(({ id, name }) => [id, name]))
   }

@@ -94,7 +94,7 @@ export function showOutput(parts: ShownOutput): () => void {
 
 /** The lines that all endpoints together may show in a second. */
 class SharedLines {
-  readonly #now: () => number
+  readonly #now
   #sinceMs = Number.NEGATIVE_INFINITY
   #shown = 0
 
@@ -166,7 +166,7 @@ function shownLine({ line }: LogEvent): string {
 /** The prefix of lines: the name of the endpoint, and the worker while several of them print. */
 class LineNames {
   readonly #name: string
-  readonly #now: () => number
+  readonly #now
   readonly #printedAtMs = new Map<WorkerId, number>()
 
   constructor(name: string, now: () => number) {

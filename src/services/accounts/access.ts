@@ -41,8 +41,8 @@ export interface ServerKey {
 export class Access {
   /** Counts of failed keys, by address. */
   readonly failedKeys: FailedKeys
-  readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>
-  readonly #windows: readonly RateWindow[]
+  readonly #ports
+  readonly #windows
   readonly #cache = new Map<string, { readonly key: ApiKey; readonly readMs: number; untilMs: number }>()
   readonly #jobLimiter: JobLimiter
   readonly #uses: OpenUses
@@ -55,11 +55,7 @@ export class Access {
    * @param windows the REST windows of this installation
    * @param limitJobs true to limit job operations, too
    */
-  constructor(
-    ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>,
-    windows: readonly RateWindow[],
-    limitJobs = false,
-  ) {
+  constructor(ports: Ports, windows: readonly RateWindow[], limitJobs = false) {
     this.#ports = ports
     this.#windows = windows
     this.#jobLimiter = new JobLimiter(ports, limitJobs)

@@ -11,19 +11,15 @@ import type { SharingGuard } from './sharing-guard.ts'
 
 /** Accounts, which only the operator manages. */
 export class Accounts {
-  readonly #ports: Pick<Ports, 'store' | 'random' | 'clock' | 'emit'>
-  readonly #sharing: SharingGuard
-  readonly #quotas: Pick<Quotas, 'setLimits' | 'readLimits'>
+  readonly #ports
+  readonly #sharing
+  readonly #quotas
 
   /**
    * @param sharing decides about a second account; notified when one exists
    * @param quotas applies changed limits at once
    */
-  constructor(
-    ports: Pick<Ports, 'store' | 'random' | 'clock' | 'emit' | 'driver'>,
-    sharing: SharingGuard,
-    quotas: Pick<Quotas, 'setLimits' | 'readLimits'>,
-  ) {
+  constructor(ports: Ports, sharing: SharingGuard, quotas: Quotas) {
     this.#ports = ports
     this.#sharing = sharing
     this.#quotas = quotas

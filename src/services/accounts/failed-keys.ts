@@ -44,12 +44,12 @@ interface Failures {
  * key works from each address at any time, so a caller cannot lock out others behind the same address.
  */
 export class FailedKeys {
-  readonly #ports: Pick<Ports, 'clock' | 'emit'>
-  readonly #maxAddresses: number
+  readonly #ports
+  readonly #maxAddresses
   /** The address with the latest failure is last. */
   readonly #byAddress = new Map<string, Failures>()
 
-  constructor(ports: Pick<Ports, 'clock' | 'emit'>, maxAddresses = MAX_ADDRESSES) {
+  constructor(ports: Ports, maxAddresses = MAX_ADDRESSES) {
     this.#ports = ports
     this.#maxAddresses = maxAddresses
   }

@@ -20,13 +20,13 @@ const nothing = () => {}
 
 /** Limits on the job operations of each endpoint, counted by this process alone. */
 export class JobLimiter {
-  readonly #ports: Pick<Ports, 'store' | 'clock'>
-  readonly #on: boolean
+  readonly #ports
+  readonly #on
   readonly #counts = new Map<string, JobCount>()
   readonly #workers = new Map<EndpointId, { count: number; untilMs: number }>()
 
   /** @param on false to count nothing */
-  constructor(ports: Pick<Ports, 'store' | 'clock'>, on: boolean) {
+  constructor(ports: Ports, on: boolean) {
     this.#ports = ports
     this.#on = on
   }

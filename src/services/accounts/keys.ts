@@ -52,11 +52,11 @@ export interface NewKey {
 
 /** API keys and their rights. A caller gives no more than its own rights, and changes no key with more. */
 export class Keys {
-  readonly #ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'emit'>
-  readonly #access: Pick<Access, 'changed'>
+  readonly #ports
+  readonly #access
 
   /** @param access drops a changed key from its cache at once */
-  constructor(ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'emit'>, access: Pick<Access, 'changed'>) {
+  constructor(ports: Ports, access: Access) {
     this.#ports = ports
     this.#access = access
   }

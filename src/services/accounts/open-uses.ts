@@ -38,13 +38,13 @@ interface KeyUses {
 
 /** Open uses of keys: streams, sockets and calls that wait. Each ends within a second of its key, or of its right. */
 export class OpenUses {
-  readonly #ports: Pick<Ports, 'store' | 'clock' | 'notifier'>
+  readonly #ports
   readonly #byKey = new Map<KeyId, KeyUses>()
   readonly #changedMs = new Map<KeyId, number>()
   #cancelTimer: (() => void) | null = null
   #reading = false
 
-  constructor(ports: Pick<Ports, 'store' | 'clock' | 'notifier'>) {
+  constructor(ports: Ports) {
     this.#ports = ports
   }
 

@@ -53,15 +53,15 @@ interface Ledger {
  * when jobs end or expire.
  */
 export class Quotas {
-  readonly #ports: Pick<Ports, 'store' | 'clock'>
-  readonly #defaults: AccountLimits
+  readonly #ports
+  readonly #defaults
   readonly #ownLimits = new Map<OwnerId, GivenLimits>()
   readonly #ledgers = new Map<OwnerId, Ledger>()
   readonly #turns = new Map<OwnerId, Promise<unknown>>()
   #logBytes: ReadonlyMap<OwnerId, number> = new Map()
 
   /** @param defaults limits of accounts other than the operator's */
-  constructor(ports: Pick<Ports, 'store' | 'clock'>, defaults: AccountLimits) {
+  constructor(ports: Ports, defaults: AccountLimits) {
     this.#ports = ports
     this.#defaults = defaults
   }

@@ -64,8 +64,8 @@ interface SessionUses {
 
 /** Sessions of the console: sign-in, sign-out and sign-in links. No session outlives its key. */
 export class Sessions {
-  readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'emit'>
-  readonly #access: Pick<Access, 'authenticate' | 'ofKeyHash' | 'failedKeys'>
+  readonly #ports
+  readonly #access
   readonly #cache = new Map<string, { readonly session: KeyedSession; readonly untilMs: number }>()
   /** The oldest is first. */
   readonly #links = new Map<string, WaitingLink>()
@@ -73,10 +73,7 @@ export class Sessions {
   /** Sessions that ended before their time: earlier reads of them no longer count. */
   readonly #closed = new Set<string>()
 
-  constructor(
-    ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'emit'>,
-    access: Pick<Access, 'authenticate' | 'ofKeyHash' | 'failedKeys'>,
-  ) {
+  constructor(ports: Ports, access: Access) {
     this.#ports = ports
     this.#access = access
   }

@@ -19,13 +19,13 @@ export const SHARING_RULES: SharingRules = { acceptSharedHost: false, webhookPri
 
 /** Decides if several accounts may share this installation, and holds the rules for that. */
 export class SharingGuard {
-  readonly #ports: Pick<Ports, 'store' | 'driver'>
-  readonly #rules: SharingRules
+  readonly #ports
+  readonly #rules
   /** Accounts are never removed, so true stays true. */
   #shared = false
   #read: Promise<boolean> | null = null
 
-  constructor(ports: Pick<Ports, 'store' | 'driver'>, rules: SharingRules = SHARING_RULES) {
+  constructor(ports: Ports, rules: SharingRules = SHARING_RULES) {
     this.#ports = ports
     this.#rules = rules
   }

@@ -28,21 +28,16 @@ const REMOVED = 500
  * past their retention.
  */
 export class AuditKeeper {
-  readonly #ports: Pick<Ports, 'store' | 'clock'>
-  readonly #log: AuditLog
-  readonly #rules: AuditRules
-  readonly #note: AuditHeadNote | null
+  readonly #ports
+  readonly #log
+  readonly #rules
+  readonly #note
   /** Attempts of strangers have a budget of their own. */
   readonly #ofStrangers: Refusals
   readonly #ofKeys: Refusals
 
   /** @param note place for the head of the log; null to note it nowhere */
-  constructor(
-    ports: Pick<Ports, 'store' | 'clock'>,
-    log: AuditLog,
-    rules: AuditRules,
-    note: AuditHeadNote | null = null,
-  ) {
+  constructor(ports: Ports, log: AuditLog, rules: AuditRules, note: AuditHeadNote | null = null) {
     this.#note = note
 
     this.#ports = ports

@@ -47,7 +47,7 @@ const MOST = { waiting: 10_000, write: 200, owed: 10_000 }
  * other.
  */
 export class AuditLog {
-  readonly #ports: Pick<Ports, 'store' | 'clock'>
+  readonly #ports
   readonly #waiting: WaitingEntry[] = []
   /** Operations of this server that have begun and not ended. */
   readonly #open = new Set<number>()
@@ -55,6 +55,7 @@ export class AuditLog {
   #owed: AuditEntry[] = []
   #writing: Promise<void> | null = null
 
+  /** @param ports those of the application; a command on a stopped server has no others */
   constructor(ports: Pick<Ports, 'store' | 'clock'>) {
     this.#ports = ports
   }

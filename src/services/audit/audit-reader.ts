@@ -36,11 +36,11 @@ const READ = 500
  * `forbidden`).
  */
 export class AuditReader {
-  readonly #store: Ports['store']
-  readonly #note: AuditHeadNote | null
+  readonly #store
+  readonly #note
 
   /** @param note place of the noted head of the log; null for none */
-  constructor({ store }: Pick<Ports, 'store'>, note: AuditHeadNote | null = null) {
+  constructor({ store }: Ports, note: AuditHeadNote | null = null) {
     this.#store = store
     this.#note = note
   }

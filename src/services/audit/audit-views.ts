@@ -13,9 +13,9 @@ type Fields = Readonly<Record<string, ShownValue | undefined>>
  * secret only the fact of a change.
  */
 export class AuditViews {
-  readonly #store: Ports['store']
+  readonly #store
 
-  constructor({ store }: Pick<Ports, 'store'>) {
+  constructor({ store }: Ports) {
     this.#store = store
   }
 

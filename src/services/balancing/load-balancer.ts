@@ -63,11 +63,11 @@ interface Refreshes {
  * so after a restart of the server no worker gets requests before its first health check.
  */
 export class LoadBalancer {
-  readonly #ports: Pick<Ports, 'store' | 'clock' | 'vault'>
+  readonly #ports
   readonly #variables: ServingVariables
   readonly #targets: Targets
   readonly #traffic: Traffic
-  readonly #startAware: boolean
+  readonly #startAware
   readonly #workers = new Map<WorkerId, BalancedWorker>()
   readonly #settings = new Map<EndpointId, Settings>()
   readonly #peaks = new Map<EndpointId, MaxWindow>()
@@ -80,11 +80,7 @@ export class LoadBalancer {
    * @param requests the request queues, which count requests and need the workers
    * @param startAware as in {@link EndpointSnapshot}
    */
-  constructor(
-    ports: Pick<Ports, 'store' | 'clock' | 'vault' | 'notifier'>,
-    requests: Targets & Traffic,
-    startAware = false,
-  ) {
+  constructor(ports: Ports, requests: Targets & Traffic, startAware = false) {
     this.#ports = ports
     this.#startAware = startAware
     this.#variables = new ServingVariables(ports)

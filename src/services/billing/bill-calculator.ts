@@ -55,10 +55,10 @@ function readBounds(time: BillingTime, nowMs: number): readonly number[] {
 
 /** Computes the cost of usage at the present prices. */
 export class BillCalculator {
-  readonly #ports: Pick<Ports, 'store' | 'clock'>
-  readonly #prices: PriceList
+  readonly #ports
+  readonly #prices
 
-  constructor(ports: Pick<Ports, 'store' | 'clock'>, prices: PriceList) {
+  constructor(ports: Ports, prices: PriceList) {
     this.#ports = ports
     this.#prices = prices
   }

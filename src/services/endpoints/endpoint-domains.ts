@@ -12,8 +12,8 @@ const RETRY_MS = 1_000
  * database, and all its changes go through {@link changing}.
  */
 export class EndpointDomains {
-  readonly #ports: Pick<Ports, 'store' | 'clock'>
-  readonly #isServerName: IsServerName
+  readonly #ports
+  readonly #isServerName
   #domains: ReadonlyMap<string, EndpointId> = new Map()
   #reading: Promise<void> | null = null
   /** True after a change since the reading began. */
@@ -22,7 +22,7 @@ export class EndpointDomains {
   #failedMs: number | null = null
 
   /** @param isServerName true for the names that no endpoint can have */
-  constructor(ports: Pick<Ports, 'store' | 'clock'>, isServerName: IsServerName = () => false) {
+  constructor(ports: Ports, isServerName: IsServerName = () => false) {
     this.#ports = ports
     this.#isServerName = isServerName
   }

@@ -99,11 +99,11 @@ export interface WorkerActions {
 
 /** The endpoints of accounts: their configurations, their own templates, and the end of their workers. */
 export class Endpoints {
-  readonly #ports: Ports
-  readonly #workers: WorkerActions
-  readonly #quotas: Quotas
-  readonly #domains: EndpointDomains
-  readonly #deletesRunning: boolean
+  readonly #ports
+  readonly #workers
+  readonly #quotas
+  readonly #domains
+  readonly #deletesRunning
 
   /** @param deletesRunning true if endpoints of all accounts can be removed while they may have workers */
   constructor(ports: Ports, workers: WorkerActions, quotas: Quotas, domains: EndpointDomains, deletesRunning = false) {

@@ -9,7 +9,7 @@ export class CachedEndpoints {
   /** The rows, for the layer that drops them after a change. */
   readonly rows: CachedRows<EndpointId, Endpoint>
 
-  constructor({ store, clock }: Pick<Ports, 'store' | 'clock'>) {
+  constructor({ store, clock }: Ports) {
     this.rows = new CachedRows(id => store.endpoints.find(id), clock)
   }
 

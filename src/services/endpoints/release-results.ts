@@ -32,8 +32,8 @@ type Readers = { readonly [Name in EventName]?: (fields: Events[Name]) => void }
  * expired and undelivered jobs do not count.
  */
 export class ReleaseResults {
-  readonly #ports: Pick<Ports, 'store' | 'clock' | 'emit' | 'notifier'>
-  readonly #judges: boolean
+  readonly #ports
+  readonly #judges
   /** Results that are not stored. */
   readonly #results = new Map<WorkerId, Counted>()
   readonly #retried = new Set<JobId>()
@@ -42,7 +42,7 @@ export class ReleaseResults {
   #flushing: Promise<void> = Promise.resolve()
 
   /** @param judges true to stop releases; their results are counted in any case */
-  constructor(ports: Pick<Ports, 'store' | 'clock' | 'emit' | 'notifier'>, judges: boolean) {
+  constructor(ports: Ports, judges: boolean) {
     this.#ports = ports
     this.#judges = judges
   }

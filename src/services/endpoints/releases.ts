@@ -66,11 +66,11 @@ export interface ReleaseWorkers {
 
 /** Releases: the changes of endpoints that their workers had to see, and the way back. */
 export class Releases {
-  readonly #ports: Pick<Ports, 'store' | 'notifier'>
-  readonly #endpoints: Endpoints
-  readonly #workers: ReleaseWorkers
+  readonly #ports
+  readonly #endpoints
+  readonly #workers
 
-  constructor(ports: Pick<Ports, 'store' | 'notifier'>, endpoints: Endpoints, workers: ReleaseWorkers) {
+  constructor(ports: Ports, endpoints: Endpoints, workers: ReleaseWorkers) {
     this.#ports = ports
     this.#endpoints = endpoints
     this.#workers = workers

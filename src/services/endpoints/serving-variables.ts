@@ -49,13 +49,13 @@ interface Entry {
  * As {@link resolvedServing}, cached until a secret changes: requests and views of endpoints need it again and again.
  */
 export class ServingVariables {
-  readonly #ports: Pick<Ports, 'store' | 'vault' | 'clock'>
+  readonly #ports
   readonly #entries = new Map<string, Entry>()
   readonly #unsubscribe: () => void
   /** Grows with each change of any secret, endpoint or template. */
   #changes = 0
 
-  constructor(ports: Pick<Ports, 'store' | 'vault' | 'clock' | 'notifier'>) {
+  constructor(ports: Ports) {
     this.#ports = ports
     this.#unsubscribe = ports.notifier.subscribe('endpoints', () => {
       this.#changes += 1

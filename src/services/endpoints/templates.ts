@@ -41,8 +41,8 @@ export interface SavedTemplate {
 
 /** Templates: what workers run. */
 export class Templates {
-  readonly #ports: Ports
-  readonly #quotas: Quotas
+  readonly #ports
+  readonly #quotas
 
   constructor(ports: Ports, quotas: Quotas) {
     this.#ports = ports

@@ -15,10 +15,10 @@ import { shortId } from '../short-id.ts'
 
 /** Network volumes: folders that outlive workers. */
 export class Volumes {
-  readonly #ports: Pick<Ports, 'store' | 'random' | 'clock' | 'volumes' | 'notifier'>
-  readonly #quotas: Quotas
+  readonly #ports
+  readonly #quotas
 
-  constructor(ports: Pick<Ports, 'store' | 'random' | 'clock' | 'volumes' | 'notifier'>, quotas: Quotas) {
+  constructor(ports: Ports, quotas: Quotas) {
     this.#ports = ports
     this.#quotas = quotas
   }

@@ -31,16 +31,13 @@ const UNKNOWN_STOCK: Availability = 'MEDIUM'
  * Catalog of hardware and places, with the hardware of this machine. A platform for containers may have any hardware.
  */
 export class Catalog {
-  readonly #machine: Ports['machine']
-  readonly #store: Ports['store']
-  readonly #prices: PriceList
+  readonly #machine
+  readonly #store
+  readonly #prices
   readonly #driver: Pick<Ports['driver'], 'placedBy'>
 
   /** @param prices displayed prices; those of the hosted service, for comparison, where this installation has none */
-  constructor(
-    { machine, store, driver }: Pick<Ports, 'machine' | 'store' | 'driver'>,
-    prices: PriceList = CATALOG_PRICES,
-  ) {
+  constructor({ machine, store, driver }: Ports, prices: PriceList = CATALOG_PRICES) {
     this.#machine = machine
     this.#store = store
     this.#driver = driver

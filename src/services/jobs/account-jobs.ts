@@ -29,10 +29,10 @@ const READ = { least: 20, together: 4 * MAX_JOBS_READ }
 
 /** Jobs and batches of all endpoints of an account, newest first, page by page. */
 export class AccountJobs {
-  readonly #ports: Pick<Ports, 'store' | 'clock'>
+  readonly #ports
   readonly #withRecords: boolean
 
-  constructor(ports: Pick<Ports, 'store' | 'clock'>, { keptMs }: JobRecordRules) {
+  constructor(ports: Ports, { keptMs }: JobRecordRules) {
     this.#ports = ports
     this.#withRecords = keptMs > 0
   }

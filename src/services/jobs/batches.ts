@@ -32,15 +32,11 @@ export interface PageBounds {
  * others.
  */
 export class Batches {
-  readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>
-  readonly #jobs: Jobs
-  readonly #quotas: Quotas
+  readonly #ports
+  readonly #jobs
+  readonly #quotas
 
-  constructor(
-    ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>,
-    jobs: Jobs,
-    quotas: Quotas,
-  ) {
+  constructor(ports: Ports, jobs: Jobs, quotas: Quotas) {
     this.#ports = ports
     this.#jobs = jobs
     this.#quotas = quotas

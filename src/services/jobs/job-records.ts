@@ -59,11 +59,11 @@ export interface BulkResult {
 
 /** Jobs as people look for them: kept ones and the records of others, and what can be done again with them. */
 export class JobRecords {
-  readonly #ports: Pick<Ports, 'store' | 'clock'>
-  readonly #jobs: Jobs
+  readonly #ports
+  readonly #jobs
   readonly #withRecords: boolean
 
-  constructor(ports: Pick<Ports, 'store' | 'clock'>, jobs: Jobs, { keptMs }: JobRecordRules) {
+  constructor(ports: Ports, jobs: Jobs, { keptMs }: JobRecordRules) {
     this.#ports = ports
     this.#jobs = jobs
     this.#withRecords = keptMs > 0

@@ -77,22 +77,17 @@ export type ClaimAnswer =
  * notifications.
  */
 export class Jobs {
-  readonly #ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>
-  readonly #longPoll: LongPoll
-  readonly #quotas: Quotas
-  readonly #records: JobRecordRules
+  readonly #ports
+  readonly #longPoll
+  readonly #quotas
+  readonly #records
   readonly #ends = new JobEnds()
   /** Number of ends before jobs were accepted, by the jobs as their callers got them. */
   readonly #endsWhenAccepted = new WeakMap<Job, number>()
   #lastPosition = 0
 
   /** @param records rules for the records of removed jobs */
-  constructor(
-    ports: Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'notifier' | 'emit'>,
-    longPoll: LongPoll,
-    quotas: Quotas,
-    records: JobRecordRules = JOB_RECORD_RULES,
-  ) {
+  constructor(ports: Ports, longPoll: LongPoll, quotas: Quotas, records: JobRecordRules = JOB_RECORD_RULES) {
     this.#records = records
     this.#ports = ports
     this.#longPoll = longPoll

@@ -34,7 +34,7 @@ const HELD_BACK_MS = 1_000
  * job failed comes behind all others: else one that fails at once would be given every job.
  */
 export class PollQueues {
-  readonly #notifier: Notifier
+  readonly #notifier
   readonly #longPoll: LongPoll
   readonly #queues = new Map<EndpointId, PollQueue>()
 
@@ -84,8 +84,8 @@ interface PollQueue {
 
 /** The place of one take in the poll queue of its endpoint. The take leaves the queue while it can have no job. */
 export class PollPlace implements Disposable {
-  readonly #call: HeldCall
-  readonly #find: () => PollQueue
+  readonly #call
+  readonly #find
   readonly #take: WaitingTake
   #queue: PollQueue
 

@@ -31,20 +31,17 @@ export interface StreamAnswer {
  * chunk, and does not cancel the job.
  */
 export class Streams {
-  readonly #ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit'>
-  readonly #jobs: Pick<Jobs, 'endRemoved'>
-  readonly #longPoll: LongPoll
+  readonly #ports
+  readonly #jobs
+  readonly #longPoll
   /** Jobs with a response that is not settled; the next part is delivered after that. */
   readonly #unsettled = new Set<JobId>()
   readonly #reportedEnds = new Set<JobId>()
 
-  constructor(
-    ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit'>,
-    services: { readonly jobs: Pick<Jobs, 'endRemoved'>; readonly longPoll: LongPoll },
-  ) {
+  constructor(ports: Ports, jobs: Jobs, longPoll: LongPoll) {
     this.#ports = ports
-    this.#jobs = services.jobs
-    this.#longPoll = services.longPoll
+    this.#jobs = jobs
+    this.#longPoll = longPoll
   }
 
   /**

@@ -30,8 +30,6 @@ export const MAX_DELIVERIES = 100
 /** Limit of deliveries that one page reads. */
 const MAX_READ = 5_000
 
-type NeededPorts = Pick<Ports, 'store' | 'clock' | 'random' | 'vault' | 'outbound' | 'emit' | 'driver' | 'tracing'>
-
 /** A signing key as its owner sees it. */
 export interface ReadableKey {
   /** `whsec_` and the key in base64. */
@@ -64,12 +62,12 @@ interface WebhookCall {
  * Delivers messages about the ends of jobs to the receivers that the jobs name, signed according to Standard Webhooks.
  */
 export class Webhooks {
-  readonly #ports: NeededPorts
-  readonly #jobs: Jobs
-  readonly #sharing: SharingGuard
+  readonly #ports
+  readonly #jobs
+  readonly #sharing
 
   /** @param sharing says which addresses receivers may have */
-  constructor(ports: NeededPorts, jobs: Jobs, sharing = new SharingGuard(ports)) {
+  constructor(ports: Ports, jobs: Jobs, sharing = new SharingGuard(ports)) {
     this.#ports = ports
     this.#jobs = jobs
     this.#sharing = sharing

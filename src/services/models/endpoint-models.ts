@@ -35,17 +35,15 @@ export type ModelsState =
   | { readonly kind: 'ready' }
   | { readonly kind: 'downloading'; readonly names: readonly string[] }
 
-type EndpointModelPorts = Pick<Ports, 'store' | 'models' | 'clock' | 'notifier' | 'emit' | 'vault'>
-
 /**
  * Downloads the models of endpoints to the machine before their workers are placed, so that no GPU waits for a
  * download. A branch means the commit that it had at the first start of a release, for all workers of the release.
  */
 export class EndpointModels {
-  readonly #ports: EndpointModelPorts
+  readonly #ports
   readonly #fetching = new Map<EndpointId, Fetching>()
 
-  constructor(ports: EndpointModelPorts) {
+  constructor(ports: Ports) {
     this.#ports = ports
   }
 

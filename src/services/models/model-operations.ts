@@ -31,10 +31,10 @@ interface Pull {
  * `forbidden`).
  */
 export class ModelOperations {
-  readonly #ports: Pick<Ports, 'store' | 'vault' | 'models' | 'clock' | 'emit'>
+  readonly #ports
   readonly #pulls = new Map<string, Pull>()
 
-  constructor(ports: Pick<Ports, 'store' | 'vault' | 'models' | 'clock' | 'emit'>) {
+  constructor(ports: Ports) {
     this.#ports = ports
   }
 

@@ -21,7 +21,7 @@ type Readers = { readonly [Name in EventName]?: (fields: Events[Name]) => void }
  * that were not stored are lost when the server is killed: no job and no bill depends on them.
  */
 export class AttemptRecorder {
-  readonly #ports: Pick<Ports, 'store' | 'clock'>
+  readonly #ports
   /** Times that are not stored yet, by endpoint. */
   readonly #times = new Map<EndpointId, AttemptTimes[]>()
   #held = 0
@@ -30,7 +30,7 @@ export class AttemptRecorder {
   /** Running jobs that waited for the start of their worker. */
   readonly #cold = new Set<JobId>()
 
-  constructor(ports: Pick<Ports, 'store' | 'clock'>) {
+  constructor(ports: Ports) {
     this.#ports = ports
   }
 

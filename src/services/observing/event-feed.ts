@@ -18,14 +18,12 @@ const MAX_OWNERS = 20_000
 /** Limit of events that wait until the owner of their endpoint is known; further ones are dropped. */
 const MAX_UNOWNED = 1_000
 
-type FeedPorts = Pick<Ports, 'clock' | 'store'>
-
 /**
  * Keeps the newest events of each account in memory, for readers that follow them. A restart
  * of the server forgets them.
  */
 export class EventFeed {
-  readonly #ports: FeedPorts
+  readonly #ports
   readonly #owners = new Map<EndpointId, OwnerId>()
   /** Events of endpoints whose owner is being read. */
   readonly #unowned = new Map<EndpointId, LiveEvent[]>()
@@ -37,7 +35,7 @@ export class EventFeed {
   readonly #startedAt: string
   #lists = 0
 
-  constructor(ports: FeedPorts) {
+  constructor(ports: Ports) {
     this.#ports = ports
     this.#startedAt = ports.clock.now().toString(36)
   }

@@ -43,34 +43,26 @@ export interface EndpointExplanation {
 
 /** Explains why something waits, from the store, the driver and the output of workers. */
 export class Explainer {
-  readonly #ports: Pick<Ports, 'store' | 'storeDamage' | 'storeRoom' | 'driver' | 'clock' | 'machine'>
-  readonly #fleet: Fleet
-  readonly #running: RunningWorkers
-  readonly #models: Pick<EndpointModels, 'progress'>
-  readonly #balancing: LoadBalancer
-  readonly #placing: Partial<PlacementRules>
-  readonly #timeKeeper: Pick<TimeKeeper, 'note'> | null
+  readonly #ports
+  readonly #parts
+  readonly #placing
 
   /** @param placing rules of placement; those that are left out have their defaults */
   constructor(
-    ports: Pick<Ports, 'store' | 'storeDamage' | 'storeRoom' | 'driver' | 'clock' | 'machine'>,
+    ports: Ports,
     parts: {
       readonly fleet: Fleet
       readonly running: RunningWorkers
-      readonly models: Pick<EndpointModels, 'progress'>
+      readonly models: EndpointModels
       readonly balancing: LoadBalancer
       /** Null in a server whose time is that of the machine's clock. */
-      readonly timeKeeper: Pick<TimeKeeper, 'note'> | null
+      readonly timeKeeper: TimeKeeper | null
     },
     placing: Partial<PlacementRules> = {},
   ) {
     this.#ports = ports
-    this.#fleet = parts.fleet
-    this.#running = parts.running
-    this.#models = parts.models
-    this.#balancing = parts.balancing
+    this.#parts = parts
     this.#placing = placing
-    this.#timeKeeper = parts.timeKeeper
   }
 
   /** @throws AppError `not_found` */
@@ -110,7 +102,7 @@ export class Explainer {
   async page(owner: OwnerId, request: PageRequest): Promise<Page<EndpointExplanation>> {
     const { store } = this.#ports
     const page = await onePage(request, slice => store.endpoints.list(owner, slice), MAX_EXPLAINED)
-    const snapshots = await mapConcurrently(page.items, CONCURRENCY, ({ id }) => this.#balancing.snapshot(id))
+    const snapshots = await mapConcurrently(page.items, CONCURRENCY, ({ id }) => this.#parts.balancing.snapshot(id))
     const existing = snapshots.filter(snapshot => snapshot !== null)
     const items = await mapConcurrently(existing, CONCURRENCY, async snapshot => ({
       endpoint: snapshot.endpoint,
@@ -121,7 +113,7 @@ export class Explainer {
   }
 
   #clockNotes(): Note[] {
-    const text = this.#timeKeeper?.note() ?? null
+    const text = this.#parts.timeKeeper?.note() ?? null
     return text === null ? [] : [plainNote(text)]
   }
 
@@ -131,7 +123,7 @@ export class Explainer {
   }
 
   async #readSnapshot(id: EndpointId): Promise<EndpointSnapshot> {
-    const snapshot = await this.#balancing.snapshot(id)
+    const snapshot = await this.#parts.balancing.snapshot(id)
     if (snapshot === null) throw notFound('endpoint', id)
     return snapshot
   }
@@ -144,18 +136,18 @@ export class Explainer {
     startFailure: StartFailure | null
   }> {
     const { driver, clock, machine } = this.#ports
-    const startFailure = await this.#fleet.startFailure(snapshot.endpoint)
+    const startFailure = await this.#parts.fleet.startFailure(snapshot.endpoint)
     const planned = plannedRelease(snapshot, startFailure)
     const release = { ...planned, snapshot: explainedSnapshot(planned) }
     const { endpoint } = release.snapshot
     const isPresent = release.template === null
-    const ofRelease = isPresent ? startFailure : await this.#fleet.startFailure(endpoint, release.template)
+    const ofRelease = isPresent ? startFailure : await this.#parts.fleet.startFailure(endpoint, release.template)
     const rules = { ...PLACEMENT_RULES, ...this.#placing }
-    const isElsewhere = (await this.#fleet.placedBy(endpoint, release.template)) === 'platform'
+    const isElsewhere = (await this.#parts.fleet.placedBy(endpoint, release.template)) === 'platform'
     const parts = endpoint.compute.kind === 'gpu' && !isElsewhere ? await machine.parts() : null
     const noGpus = parts !== null && withoutGpus({ parts, rules })
-    const download = this.#models.progress(endpoint.id)
-    const pullPercent = (worker: WorkerId) => this.#running.find(worker)?.pullPercent ?? null
+    const download = this.#parts.models.progress(endpoint.id)
+    const pullPercent = (worker: WorkerId) => this.#parts.running.find(worker)?.pullPercent ?? null
     const nowMs = clock.now()
     const attempts = await this.#attempts(endpoint, nowMs)
     const portConflicts = await this.#portConflicts(release.snapshot)

@@ -14,17 +14,14 @@ export interface JobFinder {
 
 /** Makes the story of a job from the rows of the store. */
 export class JobStories {
-  readonly #ports: Pick<Ports, 'store'>
-  readonly #jobRecords: JobFinder
-  readonly #explaining: Pick<Explainer, 'job'>
+  readonly #ports
+  readonly #jobRecords
+  readonly #explaining
 
-  constructor(
-    ports: Pick<Ports, 'store'>,
-    parts: { readonly jobRecords: JobFinder; readonly explaining: Pick<Explainer, 'job'> },
-  ) {
+  constructor(ports: Ports, jobRecords: JobFinder, explaining: Explainer) {
     this.#ports = ports
-    this.#jobRecords = parts.jobRecords
-    this.#explaining = parts.explaining
+    this.#jobRecords = jobRecords
+    this.#explaining = explaining
   }
 
   /** @throws AppError `not_found` for a job of another endpoint, or without a row and a record */

@@ -22,10 +22,10 @@ export interface EventBatch {
 
 /** The events of an account for one reader, as fast as the reader asks for them. */
 export class LiveEventStream {
-  readonly #clock: Clock
+  readonly #clock
   readonly #endpointId: string | null
-  readonly #onClose: () => void
-  readonly #recent: RecentEvents
+  readonly #onClose
+  readonly #recent
   readonly #unsubscribe: () => void
   #read: number
   #isOfOtherList = false

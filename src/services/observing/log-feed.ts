@@ -54,10 +54,10 @@ export interface FeedBatch {
  * worker.
  */
 export class LogFeed {
-  readonly #logs: Ports['logs']
+  readonly #logs
   readonly #matches: ReturnType<typeof createMatcher>
-  readonly #filter: LogFilter
-  readonly #start: LogCursor
+  readonly #filter
+  readonly #start
   readonly #workers = new Map<WorkerId, WorkerFeed>()
 
   /** @param start the place from which each worker is read; others are read from their beginning */
@@ -131,17 +131,9 @@ export function createMatcher({
     (wanted === null || line.toLowerCase().includes(wanted))
 }
 
-interface FeedParts {
-  readonly place: LogPlace
-  readonly reader: LogReader | null
-  readonly hasHistory: boolean
-  readonly unfinished: boolean
-  readonly matches: ReturnType<typeof createMatcher>
-}
-
 /** One worker of a feed. */
 class WorkerFeed {
-  readonly #parts: FeedParts
+  readonly #parts
   #worker: Worker
   #history: readonly WorkerHistoryEntry[]
   #printed: readonly PlacedLine[] = []
@@ -149,7 +141,16 @@ class WorkerFeed {
   #missed = 0
   place: LogPlace
 
-  constructor(worker: Worker, parts: FeedParts) {
+  constructor(
+    worker: Worker,
+    parts: {
+      readonly place: LogPlace
+      readonly reader: LogReader | null
+      readonly hasHistory: boolean
+      readonly unfinished: boolean
+      readonly matches: ReturnType<typeof createMatcher>
+    },
+  ) {
     this.#parts = parts
     this.#worker = worker
     this.#history = workerHistory(worker)

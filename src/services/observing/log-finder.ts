@@ -36,14 +36,12 @@ const MAX_WORKERS_READ = 20
 /** Greatest lag of the clock of files behind the clock of the server. */
 const CLOCK_MS = 1_000
 
-type ReadingPorts = Pick<Ports, 'store' | 'logs' | 'clock' | 'notifier'>
-
 /** Finds and reads the output of workers by the id of an endpoint, a worker or a job. */
 export class LogFinder {
-  readonly #ports: ReadingPorts
+  readonly #ports
   readonly #open = new Holdings<OwnerId>()
 
-  constructor(ports: ReadingPorts) {
+  constructor(ports: Ports) {
     this.#ports = ports
   }
 

@@ -24,36 +24,12 @@ export interface LogSubject {
   readonly ended: boolean
 }
 
-/** Dependencies and options of {@link LogStream}. */
-export interface LogStreamParts {
-  readonly ports: Pick<Ports, 'logs' | 'clock' | 'notifier'>
-  readonly feed: LogFeed
-  readonly subject: LogSubject
-  /** Reads the subject again. */
-  readonly refresh: () => Promise<LogSubject>
-  /** Notifications after which the subject may have changed. */
-  readonly topic: Topic | null
-  /** True for event ids with the place of each of several workers. */
-  readonly several: boolean
-  /** True to follow new lines; else the stream ends with the last old line. */
-  readonly follow: boolean
-  /**
-   * Time for which the stream stays open without lines after the end of its subject, for readers that end by
-   * themselves in silence.
-   */
-  readonly lingerMs: number
-  /** Note about the lines for their readers; null for no note. */
-  readonly note?: string | null
-  /** Called once, when the stream is closed. */
-  readonly onClose: () => void
-}
-
 /** Interval of reads of the subject: notifications may be lost, and new workers send none. */
 const REFRESH_MS = 1_000
 
 /** Logs for one reader: old lines, then new ones, as fast as the reader asks for them. */
 export class LogStream {
-  readonly #parts: LogStreamParts
+  readonly #parts
   readonly #openedAtMs: number
   readonly #places: Map<WorkerId, LogPlace>
   readonly #watches = new Map<WorkerId, () => void>()
@@ -68,7 +44,31 @@ export class LogStream {
   ended = false
 
   /** @param places the place at which the feed begins, by worker */
-  constructor(parts: LogStreamParts, places: ReadonlyMap<WorkerId, LogPlace>) {
+  constructor(
+    parts: {
+      readonly ports: Pick<Ports, 'logs' | 'clock' | 'notifier'>
+      readonly feed: LogFeed
+      readonly subject: LogSubject
+      /** Reads the subject again. */
+      readonly refresh: () => Promise<LogSubject>
+      /** Notifications after which the subject may have changed. */
+      readonly topic: Topic | null
+      /** True for event ids with the place of each of several workers. */
+      readonly several: boolean
+      /** True to follow new lines; else the stream ends with the last old line. */
+      readonly follow: boolean
+      /**
+       * Time for which the stream stays open without lines after the end of its subject, for readers that end by
+       * themselves in silence.
+       */
+      readonly lingerMs: number
+      /** Note about the lines for their readers; null for no note. */
+      readonly note?: string | null
+      /** Called once, when the stream is closed. */
+      readonly onClose: () => void
+    },
+    places: ReadonlyMap<WorkerId, LogPlace>,
+  ) {
     this.#parts = parts
     this.#places = new Map(places)
     const { clock, notifier } = parts.ports

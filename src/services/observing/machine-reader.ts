@@ -75,13 +75,13 @@ const DIAGNOSIS_MS = 30_000
  * `forbidden`).
  */
 export class MachineReader {
-  readonly #ports: Pick<Ports, 'store' | 'machine' | 'driver' | 'clock'>
-  readonly #inspection: HostInspection | null
+  readonly #ports
+  readonly #inspection
   readonly #engine: ResultCache<EngineState | null>
   readonly #diagnosis: ResultCache<Diagnosis>
 
   /** @param inspection null for a host that cannot be inspected */
-  constructor(ports: Pick<Ports, 'store' | 'machine' | 'driver' | 'clock'>, inspection: HostInspection | null) {
+  constructor(ports: Ports, inspection: HostInspection | null) {
     this.#ports = ports
     this.#inspection = inspection
     this.#engine = new ResultCache(
@@ -176,26 +176,27 @@ function assignedTo(workers: readonly Worker[]): MachineReport['assigned'] {
   return { vcpus: sum(({ placement }) => placement?.vcpus), memoryMb: sum(({ placement }) => placement?.memoryMb) }
 }
 
-/** Bounds of the age of a result. */
-interface ResultCacheRule {
-  /** Time for which a result counts, from the end of its read. */
-  readonly keepMs: number
-  /** True to give callers an older result during the next read, so that only the first caller waits. */
-  readonly servesOld?: boolean
-}
-
 /**
  * Caches the result of a costly read: one read runs at a time, and its result serves all callers for a while. A
  * failure is not cached.
  */
 class ResultCache<Result> {
-  readonly #clock: Pick<Clock, 'monotonic'>
-  readonly #rule: ResultCacheRule
-  readonly #read: () => Promise<Result>
+  readonly #clock
+  readonly #rule
+  readonly #read
   #kept: { readonly result: Result; readonly endedAtMs: number } | null = null
   #reading: Promise<Result> | null = null
 
-  constructor(clock: Pick<Clock, 'monotonic'>, rule: ResultCacheRule, read: () => Promise<Result>) {
+  constructor(
+    clock: Pick<Clock, 'monotonic'>,
+    rule: {
+      /** Time for which a result counts, from the end of its read. */
+      readonly keepMs: number
+      /** True to give callers an older result during the next read, so that only the first caller waits. */
+      readonly servesOld?: boolean
+    },
+    read: () => Promise<Result>,
+  ) {
     this.#clock = clock
     this.#rule = rule
     this.#read = read

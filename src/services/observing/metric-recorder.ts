@@ -39,19 +39,16 @@ type Readers = { readonly [Name in EventName]?: (fields: Events[Name]) => void }
  * groups. Counts that were not stored are lost when the server is killed: nothing depends on them.
  */
 export class MetricRecorder {
-  readonly #ports: Pick<Ports, 'store' | 'clock' | 'machine'>
+  readonly #ports
   /** Results of the requests of the last hour. */
   readonly recent: RecentResults
   /** Counts that are not stored yet, by minute and endpoint. */
   readonly #counts = new Map<number, Map<EndpointId, MetricBucket>>()
   #held = 0
-  readonly #withRequests: (workers: readonly WorkerLoad[]) => readonly WorkerLoad[]
+  readonly #withRequests
 
   /** @param withRequests adds to serving workers their requests, which the store does not know */
-  constructor(
-    ports: Pick<Ports, 'store' | 'clock' | 'machine'>,
-    withRequests: (workers: readonly WorkerLoad[]) => readonly WorkerLoad[],
-  ) {
+  constructor(ports: Ports, withRequests: (workers: readonly WorkerLoad[]) => readonly WorkerLoad[]) {
     this.#ports = ports
     this.#withRequests = withRequests
     this.recent = new RecentResults(ports)

@@ -18,10 +18,10 @@ const HOURS_OF_DAY = 24
 
 /** Reads metrics over time. */
 export class MetricSeries {
-  readonly #ports: Pick<Ports, 'store' | 'clock'>
-  readonly #recorder: MetricRecorder
+  readonly #ports
+  readonly #recorder
 
-  constructor(ports: Pick<Ports, 'store' | 'clock'>, recorder: MetricRecorder) {
+  constructor(ports: Ports, recorder: MetricRecorder) {
     this.#ports = ports
     this.#recorder = recorder
   }

@@ -10,12 +10,12 @@ const KEEP_MS = 1_000
 
 /** Reads the metrics of the server. The store is read at most once a second, however often they are scraped. */
 export class MetricsReader {
-  readonly #ports: Pick<Ports, 'store' | 'clock' | 'metrics'>
-  readonly #passing: (id: EndpointId) => GatewayLoad
+  readonly #ports
+  readonly #passing
   #latest: { readonly atMs: number; readonly exposition: Promise<Exposition> } | null = null
 
   /** @param passing counts of the requests of an endpoint in the gateway */
-  constructor(ports: Pick<Ports, 'store' | 'clock' | 'metrics'>, passing: (id: EndpointId) => GatewayLoad) {
+  constructor(ports: Ports, passing: (id: EndpointId) => GatewayLoad) {
     this.#ports = ports
     this.#passing = passing
   }

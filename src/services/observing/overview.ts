@@ -56,19 +56,16 @@ interface Row extends Omit<OverviewRow, 'state' | 'why' | 'rate'> {
 
 /** All endpoints of an owner, one row each: read in few statements, so that a page of 1,000 can be read often. */
 export class Overview {
-  readonly #store: Ports['store']
-  readonly #balancing: LoadBalancer
-  readonly #explaining: Explainer
-  readonly #recent: RecentResults
+  readonly #store
+  readonly #balancing
+  readonly #explaining
+  readonly #recent
 
-  constructor(
-    { store }: Pick<Ports, 'store'>,
-    parts: { readonly balancing: LoadBalancer; readonly explaining: Explainer; readonly recent: RecentResults },
-  ) {
+  constructor({ store }: Ports, balancing: LoadBalancer, explaining: Explainer, recent: RecentResults) {
     this.#store = store
-    this.#balancing = parts.balancing
-    this.#explaining = parts.explaining
-    this.#recent = parts.recent
+    this.#balancing = balancing
+    this.#explaining = explaining
+    this.#recent = recent
   }
 
   /**

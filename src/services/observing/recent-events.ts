@@ -10,7 +10,7 @@ export interface NumberedEvent extends LiveEvent {
 
 /** The newest events of one account, numbered from 1. */
 export class RecentEvents {
-  readonly #name: string
+  readonly #name
   readonly #listeners = new Set<() => void>()
   #events: LiveEvent[] = []
   /** Number of the newest event; 0 before the first. */

@@ -20,13 +20,13 @@ const MAX_READ = 100_000
  * Results from before the start of the server are read from the store, once.
  */
 export class RecentResults {
-  readonly #ports: Pick<Ports, 'store' | 'clock'>
+  readonly #ports
   readonly #startMs: number
   /** By the beginning of the minute. */
   readonly #minutes = new Map<number, Map<EndpointId, ResultCounts>>()
   #earlier: Promise<void> | null = null
 
-  constructor(ports: Pick<Ports, 'store' | 'clock'>) {
+  constructor(ports: Ports) {
     this.#ports = ports
     this.#startMs = spanStart(ports.clock.now(), MINUTE_MS)
   }

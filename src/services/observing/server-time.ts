@@ -92,9 +92,9 @@ const LOOK_MS = 2_000
  * the machine's clock when it is accepted.
  */
 export class TimeKeeper {
-  readonly #ports: TimePorts
+  readonly #ports
   /** Begins a new term, which resumes with {@link resumeTime}. */
-  readonly #renew: () => void
+  readonly #renew
   #keptAtMs = Number.NEGATIVE_INFINITY
   /** Time since which the last reported step exists; null for no step. */
   #reportedSinceMs: number | null = null
@@ -203,7 +203,7 @@ export class TimeKeeper {
  * batches and their keys need no layer: `clock.hold` delays their expiry in the store.
  * @param keeper reports if retention waits
  */
-export function holdingRemovals(keeper: Pick<TimeKeeper, 'isHeld'>): StoreLayer {
+export function holdingRemovals(keeper: TimeKeeper): StoreLayer {
   return (call, _, { removesBefore: place }) => {
     if (place === undefined) return call
     // Nothing is older than the beginning of time.

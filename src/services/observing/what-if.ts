@@ -78,22 +78,20 @@ export interface WhatIfRequest {
 
 /** Computes the results of other settings of an endpoint for its recorded attempts. */
 export class WhatIf {
-  readonly #ports: Pick<Ports, 'store' | 'clock'>
-  readonly #balancing: Pick<LoadBalancer, 'snapshot'>
-  readonly #recorder: Pick<AttemptRecorder, 'pending'>
-  readonly #prices: PriceList
-  readonly #freezing: KeepRule
+  readonly #ports
+  readonly #parts
+  readonly #prices
+  readonly #freezing
   readonly #atWork = new Set<OwnerId>()
 
   constructor(
-    ports: Pick<Ports, 'store' | 'clock'>,
-    parts: { readonly balancing: Pick<LoadBalancer, 'snapshot'>; readonly recorder: Pick<AttemptRecorder, 'pending'> },
+    ports: Ports,
+    parts: { readonly balancing: LoadBalancer; readonly recorder: AttemptRecorder },
     prices: PriceList,
     freezing: KeepRule,
   ) {
     this.#ports = ports
-    this.#balancing = parts.balancing
-    this.#recorder = parts.recorder
+    this.#parts = parts
     this.#prices = prices
     this.#freezing = freezing
   }
@@ -117,7 +115,7 @@ export class WhatIf {
   }
 
   async #play(id: EndpointId, { changes, days }: WhatIfRequest, signal: AbortSignal): Promise<WhatIfAnswer> {
-    const snapshot = await this.#balancing.snapshot(id)
+    const snapshot = await this.#parts.balancing.snapshot(id)
     if (snapshot === null) throw notFound('endpoint', id)
     const { endpoint, workers, exits, startAware = false } = snapshot
     if (endpoint.type !== 'QUEUE')
@@ -163,7 +161,7 @@ export class WhatIf {
 
   /** Recorded attempts, at most a block more than the limit. */
   async #attempts(id: EndpointId, fromMs: number, signal: AbortSignal): Promise<AttemptTimes[]> {
-    const attempts: AttemptTimes[] = [...this.#recorder.pending(id)]
+    const attempts: AttemptTimes[] = [...this.#parts.recorder.pending(id)]
     for (let beforeMs = Number.MAX_SAFE_INTEGER; attempts.length <= MAX_PLAYED; ) {
       const blocks = await this.#ports.store.attemptTimes.read(id, fromMs, beforeMs, BLOCKS)
       for (const block of blocks) attempts.push(...timesFromBlock(block))

@@ -77,26 +77,20 @@ const CONCURRENCY = 8
 
 /** Reports workers, also ended ones, for the APIs and `runyard top`. */
 export class WorkerReader {
-  readonly #ports: Pick<Ports, 'store' | 'clock' | 'driver'>
-  readonly #running: RunningWorkers
-  readonly #models: Pick<EndpointModels, 'progress'>
-  readonly #balancing: LoadBalancer
-  readonly #explaining: Explainer
+  readonly #ports
+  readonly #parts
 
   constructor(
-    ports: Pick<Ports, 'store' | 'clock' | 'driver'>,
+    ports: Ports,
     parts: {
       readonly running: RunningWorkers
-      readonly models: Pick<EndpointModels, 'progress'>
+      readonly models: EndpointModels
       readonly balancing: LoadBalancer
       readonly explaining: Explainer
     },
   ) {
     this.#ports = ports
-    this.#running = parts.running
-    this.#models = parts.models
-    this.#balancing = parts.balancing
-    this.#explaining = parts.explaining
+    this.#parts = parts
   }
 
   /** @throws AppError `not_found` for an endpoint that the owner does not have */
@@ -156,7 +150,7 @@ export class WorkerReader {
   /** Null for an endpoint that was deleted in the meantime. */
   async #watchedNow({ id, owner, templateId }: Endpoint): Promise<WatchedEndpoint | null> {
     const { store } = this.#ports
-    const snapshot = await this.#balancing.snapshot(id)
+    const snapshot = await this.#parts.balancing.snapshot(id)
     return snapshot === null ? null : this.#watched(snapshot, await store.templates.find(owner, templateId))
   }
 
@@ -174,13 +168,13 @@ export class WorkerReader {
         ...this.#report(worker, endpoint, template),
         jobs: held.get(worker.id) ?? [],
       })),
-      explanation: waits ? await this.#explaining.of(snapshot) : null,
+      explanation: waits ? await this.#parts.explaining.of(snapshot) : null,
     }
   }
 
   async #read(owner: OwnerId, id: EndpointId): Promise<{ snapshot: EndpointSnapshot; template: Template | null }> {
     const { store } = this.#ports
-    const snapshot = await this.#balancing.snapshot(id)
+    const snapshot = await this.#parts.balancing.snapshot(id)
     if (snapshot === null || snapshot.endpoint.owner !== owner) throw notFound('endpoint', id)
     return { snapshot, template: await store.templates.find(owner, snapshot.endpoint.templateId) }
   }
@@ -213,8 +207,8 @@ export class WorkerReader {
     return {
       ...shown,
       now,
-      pullPercent: now.phase === 'pulling' ? (this.#running.find(shown.id)?.pullPercent ?? null) : null,
-      download: now.phase === 'downloading' ? this.#models.progress(endpoint.id) : null,
+      pullPercent: now.phase === 'pulling' ? (this.#parts.running.find(shown.id)?.pullPercent ?? null) : null,
+      download: now.phase === 'downloading' ? this.#parts.models.progress(endpoint.id) : null,
       timeLine,
       image: version === endpoint.version ? (template?.image ?? null) : null,
       isolation: worker?.handle == null ? null : this.#ports.driver.isolation(worker.handle, worker.driver),

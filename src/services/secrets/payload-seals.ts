@@ -7,7 +7,7 @@ const MAX_OPENED = 1_000
 
 /** Seals payloads of the store and opens them: inputs of jobs, URLs of webhooks, and values of variables. */
 export class PayloadSeals {
-  readonly #vault: Vault
+  readonly #vault
   readonly #opened = new Map<string, string>()
   /** True to seal payloads from now on; sealed payloads are opened in any case. */
   readonly on: boolean

@@ -11,10 +11,10 @@ import { shortId } from '../short-id.ts'
 
 /** Registries: credentials for private images. */
 export class Registries {
-  readonly #ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'notifier' | 'emit'>
-  readonly #quotas: Quotas
+  readonly #ports
+  readonly #quotas
 
-  constructor(ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'notifier' | 'emit'>, quotas: Quotas) {
+  constructor(ports: Ports, quotas: Quotas) {
     this.#ports = ports
     this.#quotas = quotas
   }

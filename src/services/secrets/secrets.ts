@@ -12,10 +12,10 @@ import { shortId } from '../short-id.ts'
 
 /** Secrets: values that only workers ever see. */
 export class Secrets {
-  readonly #ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'notifier'>
-  readonly #quotas: Quotas
+  readonly #ports
+  readonly #quotas
 
-  constructor(ports: Pick<Ports, 'store' | 'vault' | 'random' | 'clock' | 'notifier'>, quotas: Quotas) {
+  constructor(ports: Ports, quotas: Quotas) {
     this.#ports = ports
     this.#quotas = quotas
   }

@@ -15,12 +15,12 @@ const MAX_JOBS = 10_000
  * Receives reports of workers on RunPod's SDK 2.0 that their start failed, which come in place of the results of jobs.
  */
 export class FailedStarts {
-  readonly #ports: Pick<Ports, 'store' | 'clock'>
-  readonly #parts: { readonly jobs: Jobs; readonly fleet: Fleet }
+  readonly #ports
+  readonly #parts
   /** Number of times that each job was given back. */
   readonly #givenBack = new Map<JobId, number>()
 
-  constructor(ports: Pick<Ports, 'store' | 'clock'>, parts: { readonly jobs: Jobs; readonly fleet: Fleet }) {
+  constructor(ports: Ports, parts: { readonly jobs: Jobs; readonly fleet: Fleet }) {
     this.#ports = ports
     this.#parts = parts
   }

@@ -46,31 +46,35 @@ import { WorkerLaunchReader } from './worker-launch-inputs.ts'
 /** Workers that ended last and are released again after a start; the server may have ended before it released them. */
 const LAST_ENDED = 64
 
-/** Services that {@link Fleet} uses. */
-export interface FleetParts {
-  readonly jobs: Jobs
-  readonly running: RunningWorkers
-  readonly undelivered: UndeliveredResults
-  readonly models: EndpointModels
-  readonly workerFreezer: WorkerFreezer
-  readonly audit: Pick<AuditLog, 'ofServer'>
-}
-
 /** Starts, drains, stops and adopts workers, and records their exits. The loops in control decide on the time. */
 export class Fleet {
-  readonly #ports: Ports
-  readonly #jobs: Jobs
-  readonly #running: RunningWorkers
-  readonly #undelivered: UndeliveredResults
-  readonly #models: EndpointModels
-  readonly #workerFreezer: WorkerFreezer
-  readonly #audit: Pick<AuditLog, 'ofServer'>
+  readonly #ports
+  readonly #jobs
+  readonly #running
+  readonly #undelivered
+  readonly #models
+  readonly #workerFreezer
+  readonly #audit
   readonly #inputs: WorkerLaunchReader
-  readonly #addresses: WorkerAddresses
+  readonly #addresses
 
   constructor(
     ports: Ports,
-    { jobs, running, undelivered, models, workerFreezer, audit }: FleetParts,
+    {
+      jobs,
+      running,
+      undelivered,
+      models,
+      workerFreezer,
+      audit,
+    }: {
+      readonly jobs: Jobs
+      readonly running: RunningWorkers
+      readonly undelivered: UndeliveredResults
+      readonly models: EndpointModels
+      readonly workerFreezer: WorkerFreezer
+      readonly audit: AuditLog
+    },
     addresses: WorkerAddresses,
   ) {
     this.#ports = ports

@@ -9,20 +9,16 @@ import type { RunningWorkers } from './running-workers.ts'
 
 /** Jobs that ended while workers had them: asks the workers to stop them, and notes when they let go. */
 export class JobStops {
-  readonly #ports: Pick<Ports, 'store' | 'notifier' | 'clock'>
-  readonly #longPoll: LongPoll
-  readonly #running: RunningWorkers
-  readonly #closed: AbortSignal
+  readonly #ports
+  readonly #longPoll
+  readonly #running
+  readonly #closed
 
   /** @param closed aborts when held polls have to end */
-  constructor(
-    ports: Pick<Ports, 'store' | 'notifier' | 'clock'>,
-    parts: { readonly longPoll: LongPoll; readonly running: RunningWorkers },
-    closed: AbortSignal,
-  ) {
+  constructor(ports: Ports, longPoll: LongPoll, running: RunningWorkers, closed: AbortSignal) {
     this.#ports = ports
-    this.#longPoll = parts.longPoll
-    this.#running = parts.running
+    this.#longPoll = longPoll
+    this.#running = running
     this.#closed = closed
   }
 

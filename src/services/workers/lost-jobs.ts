@@ -13,11 +13,11 @@ import type { UndeliveredResults } from './undelivered-results.ts'
  * it.
  */
 export class LostJobs {
-  readonly #ports: Pick<Ports, 'store'>
-  readonly #parts: { jobs: Jobs; fleet: Fleet; running: RunningWorkers; undelivered: UndeliveredResults }
+  readonly #ports
+  readonly #parts
 
   constructor(
-    ports: Pick<Ports, 'store'>,
+    ports: Ports,
     parts: { jobs: Jobs; fleet: Fleet; running: RunningWorkers; undelivered: UndeliveredResults },
   ) {
     this.#ports = ports

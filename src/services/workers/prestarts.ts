@@ -29,19 +29,15 @@ interface TakeFacts {
  * is ended as a failed start (docs/adr/0077).
  */
 export class Prestarts {
-  readonly #ports: Pick<Ports, 'store' | 'clock' | 'logs' | 'notifier' | 'emit'>
-  readonly #fleet: Fleet
-  readonly #running: RunningWorkers
-  readonly #closed: AbortSignal
+  readonly #ports
+  readonly #fleet
+  readonly #running
+  readonly #closed
   /** One reading of a worker's output at a time. */
   readonly #order = new InOrder<WorkerId>()
 
   /** @param closed aborts when the server ends */
-  constructor(
-    ports: Pick<Ports, 'store' | 'clock' | 'logs' | 'notifier' | 'emit'>,
-    { fleet, running }: { readonly fleet: Fleet; readonly running: RunningWorkers },
-    closed: AbortSignal,
-  ) {
+  constructor(ports: Ports, fleet: Fleet, running: RunningWorkers, closed: AbortSignal) {
     this.#ports = ports
     this.#fleet = fleet
     this.#running = running

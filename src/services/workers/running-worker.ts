@@ -89,7 +89,7 @@ const CHUNK_RETRY_MS = 6_000
  */
 export class RunningWorker {
   readonly id: WorkerId
-  readonly #clock: Clock
+  readonly #clock
   /**
    * Its process is being started. `percent` of its image is downloaded, null when that is not known or not being done.
    */

@@ -12,7 +12,7 @@ const MAX_FAILED_CHUNKS = 100
  * last two inspections.
  */
 export class RunningWorkers {
-  readonly #clock: Clock
+  readonly #clock
   readonly #workers = new Map<WorkerId, RunningWorker>()
   /** Those that the last inspection did not find among the living. */
   readonly #missed = new Set<WorkerId>()

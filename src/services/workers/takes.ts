@@ -25,16 +25,6 @@ export interface TakeRequest {
   readonly signal: AbortSignal
 }
 
-/** The services that {@link Takes} uses. */
-export interface TakeParts {
-  readonly jobs: Jobs
-  readonly fleet: Fleet
-  readonly running: RunningWorkers
-  readonly stops: JobStops
-  readonly lostJobs: LostJobs
-  readonly prestarts: Prestarts
-}
-
 /** A take on its way, with what is known of its worker. */
 interface TakeInProgress {
   readonly worker: Worker
@@ -50,15 +40,22 @@ interface TakeInProgress {
  * lost.
  */
 export class Takes {
-  readonly #ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit' | 'logs'>
-  readonly #parts: TakeParts
-  readonly #ends: { readonly stopping: AbortSignal; readonly closed: AbortSignal }
+  readonly #ports
+  readonly #parts
+  readonly #ends
   readonly #polls: PollQueues
 
   /** @param ends `stopping` aborts when dispatch ends, `closed` when held takes have to end */
   constructor(
-    ports: Pick<Ports, 'store' | 'clock' | 'notifier' | 'emit' | 'logs'>,
-    parts: TakeParts,
+    ports: Ports,
+    parts: {
+      readonly jobs: Jobs
+      readonly fleet: Fleet
+      readonly running: RunningWorkers
+      readonly stops: JobStops
+      readonly lostJobs: LostJobs
+      readonly prestarts: Prestarts
+    },
     ends: { readonly stopping: AbortSignal; readonly closed: AbortSignal },
   ) {
     this.#ports = ports

@@ -21,13 +21,13 @@ const MAX_UNSENT = 200
  * it holds and that have no result.
  */
 export class UndeliveredResults {
-  readonly #ports: Pick<Ports, 'store' | 'logs'>
-  readonly #jobs: Jobs
-  readonly #running: RunningWorkers
+  readonly #ports
+  readonly #jobs
+  readonly #running
   /** One read of a worker's output at a time, so that no line is read twice. */
   readonly #order = new InOrder<WorkerId>()
 
-  constructor(ports: Pick<Ports, 'store' | 'logs'>, jobs: Jobs, running: RunningWorkers) {
+  constructor(ports: Ports, jobs: Jobs, running: RunningWorkers) {
     this.#ports = ports
     this.#jobs = jobs
     this.#running = running

@@ -33,16 +33,6 @@ export interface Ping {
   readonly unhealthy: { readonly check: string; readonly reason: string } | null
 }
 
-/** The services that {@link WorkerCalls} uses. */
-export interface WorkerCallParts {
-  readonly jobs: Jobs
-  readonly fleet: Fleet
-  readonly running: RunningWorkers
-  readonly stops: JobStops
-  readonly lostJobs: LostJobs
-  readonly failedStarts: FailedStarts
-}
-
 /** A body that was read up to a limit. `bytes` is its size as far as it was read. */
 export interface LimitedBody {
   /** Null when it was over the limit. */
@@ -55,14 +45,21 @@ export interface LimitedBody {
  * Authenticates calls of workers, and receives their results, chunks and pings (docs/internals/worker-protocol.md).
  */
 export class WorkerCalls {
-  readonly #ports: Pick<Ports, 'store' | 'clock' | 'bodies' | 'vault' | 'notifier' | 'emit' | 'logs' | 'tracing'>
-  readonly #parts: WorkerCallParts
+  readonly #ports
+  readonly #parts
   /** Keeps the order of chunks and results of one job where some are read in a thread. */
   readonly #order = new InOrder<JobId>()
 
   constructor(
-    ports: Pick<Ports, 'store' | 'clock' | 'bodies' | 'vault' | 'notifier' | 'emit' | 'logs' | 'tracing'>,
-    parts: WorkerCallParts,
+    ports: Ports,
+    parts: {
+      readonly jobs: Jobs
+      readonly fleet: Fleet
+      readonly running: RunningWorkers
+      readonly stops: JobStops
+      readonly lostJobs: LostJobs
+      readonly failedStarts: FailedStarts
+    },
   ) {
     this.#ports = ports
     this.#parts = parts

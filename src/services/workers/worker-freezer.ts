@@ -7,8 +7,6 @@ import type { Ports } from '../../ports/ports.ts'
 import { resolvedServing } from '../endpoints/serving-variables.ts'
 import type { RunningWorkers } from './running-workers.ts'
 
-type FreezerPorts = Pick<Ports, 'store' | 'driver' | 'notifier' | 'emit' | 'probes' | 'vault' | 'clock'>
-
 /**
  * Freezes and thaws workers as the store says: one that is FROZEN there is frozen, one that is STARTING or READY runs.
  * The store changes first, so a server that is killed in between does the rest at its next start. The driver thaws
@@ -16,12 +14,12 @@ type FreezerPorts = Pick<Ports, 'store' | 'driver' | 'notifier' | 'emit' | 'prob
  * its first health check. After it confirmed that it sleeps it gives its GPUs back (ADR 54).
  */
 export class WorkerFreezer {
-  readonly #ports: FreezerPorts
-  readonly #running: RunningWorkers
+  readonly #ports
+  readonly #running
   #awake: (id: WorkerId) => void = () => {}
   #failed: (worker: Worker, problem: WorkerProblem) => Promise<void> = async () => {}
 
-  constructor(ports: FreezerPorts, running: RunningWorkers) {
+  constructor(ports: Ports, running: RunningWorkers) {
     this.#ports = ports
     this.#running = running
   }

@@ -13,8 +13,6 @@ import { imageRefusal } from '../endpoints/image-access.ts'
 import { resolvedServing } from '../endpoints/serving-variables.ts'
 import { registryCredential } from '../secrets/registries.ts'
 
-type InputPorts = Pick<Ports, 'store' | 'vault' | 'volumes' | 'registries'>
-
 /** Inputs of a worker besides its image: variables, credential and volume, as its owner saved them. */
 export interface WorkerLaunchInputs {
   /** The variables of the template and of the endpoint, secrets resolved. */
@@ -26,9 +24,9 @@ export interface WorkerLaunchInputs {
 
 /** Reads the inputs of a worker besides its image. */
 export class WorkerLaunchReader {
-  readonly #ports: InputPorts
+  readonly #ports
 
-  constructor(ports: InputPorts) {
+  constructor(ports: Ports) {
     this.#ports = ports
   }
 

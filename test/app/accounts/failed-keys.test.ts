@@ -5,6 +5,7 @@ import type { Events } from '../../../src/events.ts'
 import { CLOSED, GatewayAdmission } from '../../../src/gateway/entrance/admission.ts'
 import { Access } from '../../../src/services/accounts/access.ts'
 import { addressBlock, FailedKeys, InvalidKeyError } from '../../../src/services/accounts/failed-keys.ts'
+import { portsWith } from '../../support/ports.ts'
 import { KEY, openRig } from '../../support/rig.ts'
 import { servicesOf } from '../../support/services.ts'
 import { VirtualClock } from '../../support/virtual-clock.ts'
@@ -15,7 +16,7 @@ function openFailedKeys(maxAddresses?: number) {
   const clock = new VirtualClock()
   const emitted: Events['key.failed'][] = []
   const failed = new FailedKeys(
-    { clock, emit: (_, fields) => void emitted.push(fields as Events['key.failed']) },
+    portsWith({ clock, emit: (_, fields) => void emitted.push(fields as Events['key.failed']) }),
     maxAddresses,
   )
   const fails = (address: string, times = 1) => {

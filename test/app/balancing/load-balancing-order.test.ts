@@ -7,6 +7,7 @@ import type { EndpointSnapshot } from '../../../src/core/scaling/scale.ts'
 import type { Store } from '../../../src/ports/store/store.ts'
 import { LoadBalancer } from '../../../src/services/balancing/load-balancer.ts'
 import { balancedEndpoint } from '../../support/balanced.ts'
+import { portsWith } from '../../support/ports.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
 /** A look whose read of the store is answered when the test says so. */
@@ -35,7 +36,7 @@ async function openLooks(t: TestContext) {
   } as unknown as Store
   const changes: string[] = []
   const balancing = new LoadBalancer(
-    { store, clock: rig.clock, vault: rig.vault, notifier: rig.notifier },
+    portsWith({ store, clock: rig.clock, vault: rig.vault, notifier: rig.notifier }),
     {
       keep: (_, targets) => void changes.push(`keep ${targets.length}`),
       setCircuit: () => {},

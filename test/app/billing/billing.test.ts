@@ -8,6 +8,7 @@ import type { Store } from '../../../src/ports/store/store.ts'
 import { BillCalculator } from '../../../src/services/billing/bill-calculator.ts'
 import { EXIT, makeWorker } from '../../contract/store-world.ts'
 import { aGpu, aMachine } from '../../support/machines.ts'
+import { portsWith } from '../../support/ports.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
 const MINUTE = 60_000
@@ -111,7 +112,7 @@ test('buckets of every size have the same total, to which their records add up',
 test('what would make more records than an answer can have is refused', async () => {
   const read = async () => ({ sums: [], nextMs: 1 })
   const store = { usage: { jobs: read, workers: read } } as unknown as Store
-  const billing = new BillCalculator({ store, clock: { now: () => 0 } as Clock }, NO_PRICES)
+  const billing = new BillCalculator(portsWith({ store, clock: { now: () => 0 } as Clock }), NO_PRICES)
   await assert.rejects(billing.bill(DEFAULT_OWNER, { size: 'day' }, null), {
     code: 'invalid',
     message: 'this makes more records than one answer can have; ask for less time, larger buckets or one endpoint',

@@ -9,6 +9,7 @@ import type { Store } from '../../../src/ports/store/store.ts'
 import type { Webhooks } from '../../../src/services/jobs/webhooks.ts'
 import { makeLiveEvent } from '../../../src/services/observing/live-event.ts'
 import type { OutboundCall } from '../../support/fake-outbound.ts'
+import { portsWith } from '../../support/ports.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
 const URL_ = 'https://example.com/hook'
@@ -62,7 +63,7 @@ test('a step leaves an outcome alone that is being stored', async t => {
     due: async () => [delivery],
     nextDue: async () => null,
   }
-  const ports = { store: { webhooks: due } as unknown as Store, clock }
+  const ports = portsWith({ store: { webhooks: due } as unknown as Store, clock })
   const dispatcher = new WebhookDispatcher(ports, webhooks as unknown as Webhooks, () => {})
   await dispatcher.step(clock.now())
   await clock.settle()

@@ -8,6 +8,7 @@ import type { Emit } from '../../../src/events.ts'
 import type { BackupFolder, KeptBackup } from '../../../src/ports/backups.ts'
 import { singleLeader } from '../../../src/system/coordination/leader.ts'
 import { createMetrics } from '../../../src/system/observing/metrics.ts'
+import { portsWith } from '../../support/ports.ts'
 import { VirtualClock } from '../../support/virtual-clock.ts'
 
 const HOUR_MS = 3_600_000
@@ -46,7 +47,7 @@ class World {
         return made
       },
     }
-    const ports = { clock: this.clock, leader: singleLeader, emit: this.#emit }
+    const ports = portsWith({ clock: this.clock, leader: singleLeader, emit: this.#emit })
     const scheduler = new BackupScheduler(ports, folder)
     const loop = new Loop('backups', ports)
     loop.start(nowMs => scheduler.step(nowMs))
