@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { getRequestListener } from '@hono/node-server'
@@ -12,7 +12,6 @@ import { withSingleSlashes } from '../core/request-path.ts'
 import { listenAtFile } from '../disk/socket-file.ts'
 import { clientAddress } from '../gateway/entrance/forwarded.ts'
 import { BodyTurns } from './body-turns.ts'
-import { answerToUnreadable } from './client-error.ts'
 import { CONNECTION_LIMITS, type ConnectionLimits, Connections, connectionCounts, hasBody } from './connections.ts'
 import { answerHalfClosed } from './half-closed.ts'
 import { type HostRefusal, hostCheck, NO_TARGET, namedHost, plainHost, type ServerHosts } from './hosts.ts'
@@ -175,8 +174,7 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
     onFull,
   )
   server.on('clientError', (error, socket) => {
-    if (socket.writable && connections.isUnanswered(socket as Socket))
-      socket.write(answerToUnreadable(error, newRequestId()))
+    if (socket.writable && connections.isUnanswered(socket as Socket)) socket.write(answerToUnreadable(error))
     socket.destroy()
   })
   let url = ''
@@ -378,4 +376,32 @@ async function closeServer(server: Server, graceMs: number, connections: Connect
   await closed
   clearTimeout(ofSilent)
   clearTimeout(timer)
+}
+
+/** Status and sentence of each error of the parser of requests. */
+const READING_ERRORS: Readonly<Record<string, readonly [status: number, sentence: string]>> = {
+  HPE_HEADER_OVERFLOW: [431, 'the line and the headers of the request have more than 16 KB, or are too many'],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, 'the chunks of the request have too large extensions'],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'the headers of the request did not come in time'],
+}
+
+/**
+ * The whole response to a request that cannot be read, as it is written to the socket, whose connection then ends.
+ * @param error that of the parser, whose `reason` is a few words; see `clientError` of `node:http`
+ */
+function answerToUnreadable(error: Error & { readonly code?: string; readonly reason?: string }): string {
+  const { code = '', reason } = error
+  const detail = reason === undefined ? '' : ` (${reason.slice(0, 200)})`
+  const [status, sentence] = READING_ERRORS[code] ?? [400, `the request cannot be read as HTTP/1.1${detail}`]
+  const body = JSON.stringify({ error: sentence })
+  const lines = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'content-type: application/json',
+    `content-length: ${Buffer.byteLength(body)}`,
+    `${REQUEST_ID}: ${newRequestId()}`,
+    'connection: close',
+    '',
+    body,
+  ]
+  return lines.join('\r\n')
 }

@@ -1,6 +1,7 @@
 /** Limits of the requests that run or are held in a listener, for each account. */
 import { fairShare, Holdings } from '../core/fair-share.ts'
 import type { EndpointId } from '../core/ids.ts'
+import { addressList } from '../gateway/entrance/forwarded.ts'
 
 /** The shares, each a number of concurrent requests; an upgraded connection counts as one while it lives. */
 export interface ShareLimits {
@@ -105,4 +106,13 @@ export class ConnectionShares {
     this.#accounts.add(account, -1)
     if (reserved) this.#reserved.add(account, -1)
   }
+}
+
+/**
+ * Returns a test that is true for addresses that many people share, so that the limit of one address does not hold:
+ * those of this machine, which a proxy may use for any client, and those of trusted proxies.
+ * @param proxies addresses, and networks such as 10.0.0.0/8
+ */
+export function sharedAddresses(proxies: readonly string[]): (address: string) => boolean {
+  return addressList(['127.0.0.0/8', '::1', ...proxies])
 }

@@ -123,7 +123,7 @@ describe('a flood of connections', () => {
 })
 
 test('from one address is bounded, where that address is not the machine itself', async () => {
-  const { sharedAddresses } = await import('../../../src/server/shared-addresses.ts')
+  const { sharedAddresses } = await import('../../../src/server/shares.ts')
   const isShared = sharedAddresses(['10.1.0.0/16', 'fd00::1'])
   const asked = ['127.0.0.1', '::1', '10.1.2.3', 'fd00::1', '::ffff:127.0.0.1', '10.2.0.1', 'fd00::2']
   assert.deepEqual(asked.map(isShared), [true, true, true, true, true, false, false])
