@@ -13,7 +13,7 @@ import {
   type StoreOperation,
 } from '../../src/ports/store/operations.ts'
 import type { Store } from '../../src/ports/store/store.ts'
-import { CachedRows, remembering } from '../../src/services/known-rows.ts'
+import { CachedRows, remembering } from '../../src/services/cached-rows.ts'
 import { holdingRemovals } from '../../src/services/observing/server-time.ts'
 import { operations } from '../../src/store/engines/operations.ts'
 import type { Operation } from '../../src/store/operations/operation.ts'

@@ -21,7 +21,7 @@ export type ArgumentsOf<Name extends OperationName> = Parameters<MethodOf<Name>>
 /** Result of an operation. */
 export type ResultOf<Name extends OperationName> = Awaited<ReturnType<MethodOf<Name>>>
 
-/** Rows that services keep in memory, see services/known-rows.ts. */
+/** Rows that services keep in memory, see services/cached-rows.ts. */
 export type CachedRow = 'endpoint' | 'worker'
 
 /** Nature of an operation: everything that a layer around the store has to know of it. */

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import type { EndpointId } from '../../../src/core/ids.ts'
 import { layered, OPERATIONS, type StoreCall, type StoreOperation } from '../../../src/ports/store/operations.ts'
 import type { Store } from '../../../src/ports/store/store.ts'
-import { CachedRows, remembering } from '../../../src/services/known-rows.ts'
+import { CachedRows, remembering } from '../../../src/services/cached-rows.ts'
 import { storeFromCalls } from '../../../src/store/engines/operations.ts'
 import { openRig } from '../../support/rig.ts'
 
