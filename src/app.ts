@@ -102,7 +102,7 @@ export function createApp(given: Ports, config: AppConfig, addresses: AppAddress
   const loops = new Loops(services, config)
   const parts = createApiParts(services, config, addresses, signals)
   const surfaces = createSurfaces(parts)
-  const cors = new CorsOrigins(config.corsOrigins ?? [], id => services.known.corsOrigins(id), ports.emit)
+  const cors = new CorsOrigins(config.corsOrigins ?? [], id => services.cachedEndpoints.corsOrigins(id), ports.emit)
 
   const abandon = () => {
     signals.finish()
@@ -183,10 +183,8 @@ function createApiParts(
   const room = new BodyRoom({ maxBytes, clock, spill: null })
   // A worker drops a result that is refused three times.
   const resultRoom = new BodyRoom({ maxBytes, clock, spill })
-  const cachedEndpoints = services.known
   return {
     ...services,
-    cachedEndpoints,
     room,
     resultRoom,
     addresses,

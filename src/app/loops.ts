@@ -2,11 +2,12 @@ import { Autoscaler } from '../control/autoscaler.ts'
 import { BackupScheduler } from '../control/backup-scheduler.ts'
 import { Freezer } from '../control/freezer.ts'
 import { HealthChecker } from '../control/health-checker.ts'
-import { Loop } from '../control/loop.ts'
+import { Loop, type Step } from '../control/loop.ts'
 import { Placer } from '../control/placer.ts'
 import { Reaper } from '../control/reaper.ts'
 import { Remover } from '../control/remover.ts'
 import { Sweeper } from '../control/sweeper.ts'
+import { Upkeep } from '../control/upkeep.ts'
 import { WebhookDispatcher } from '../control/webhook-dispatcher.ts'
 import { WorkerUsageMeter } from '../control/worker-usage-meter.ts'
 import { WorkerWatchdog } from '../control/worker-watchdog.ts'
@@ -15,70 +16,68 @@ import { PLACEMENT_RULES } from '../core/placement/placement-input.ts'
 import { earliest } from '../core/scaling/plan.ts'
 import type { BackupFolder } from '../ports/backups.ts'
 import type { AuditLog } from '../services/audit/audit-log.ts'
-import type { TimeKeeper } from '../services/observing/server-time.ts'
 import type { AppConfig } from './config.ts'
 import type { AppServices } from './services.ts'
 
 /** The control loops. They are made here, and do nothing before {@link start}. */
 export class Loops {
-  readonly #quotas: AppServices['quotas']
+  readonly #quotas
   readonly #autoscaling: Loop
-  readonly #healthChecking: Loop
   readonly #reaping: Loop
   readonly #sweeping: Loop
-  readonly #removing: Loop
   readonly #dispatching: Loop
-  readonly #backingUp: Loop
-  readonly #timing: Loop
-  readonly #autoscaler: Autoscaler
   readonly #healthChecker: HealthChecker
-  readonly #meter: WorkerUsageMeter
-  readonly #reaper: Reaper
-  readonly #sweeper: Sweeper
-  readonly #remover: Remover
   readonly #dispatcher: WebhookDispatcher
   /** Null if no backups are made. */
   readonly #backups: BackupScheduler | null
-  readonly #timeKeeper: TimeKeeper | null
+  /** All loops with their steps. */
+  readonly #steps: ReadonlyMap<Loop, Step>
   readonly #unwatch: () => void
 
   constructor(services: AppServices, { placing, backupFolder }: AppConfig) {
     const { ports, quotas, jobs, batches, webhooks, fleet, models, running, workerFreezer, balancing } = services
-    const { freezeRules: rules, recordRules, recorders, audit } = services
+    const { freezeRules: rules, recordRules, recorders, audit, timeKeeper } = services
     this.#quotas = quotas
     this.#autoscaling = new Loop('autoscaler', ports)
-    this.#healthChecking = new Loop('prober', ports)
     this.#reaping = new Loop('reaper', ports)
     this.#sweeping = new Loop('sweeper', ports)
-    this.#removing = new Loop('remover', ports)
     this.#dispatching = new Loop('courier', ports)
-    this.#backingUp = new Loop('backups', ports)
-    this.#timing = new Loop('clock', ports)
-    this.#timeKeeper = services.timeKeeper
-    this.#meter = new WorkerUsageMeter(ports, balancing)
-    const freezer = new Freezer(ports, { fleet, workerFreezer, balancing, served: this.#meter }, rules)
+    const healthChecking = new Loop('prober', ports)
+    const removing = new Loop('remover', ports)
+    const served = new WorkerUsageMeter(ports, balancing)
+    const freezer = new Freezer(ports, { fleet, workerFreezer, balancing, served }, rules)
     const placer = new Placer(
       ports,
       { fleet, freezer, workerFreezer, balancing, quotas },
       { ...PLACEMENT_RULES, ...placing },
     )
-    const scaled = { fleet, models, balancing, placer, freezer, served: this.#meter, rules }
-    this.#autoscaler = new Autoscaler(ports, scaled, this.#autoscaling.wake)
-    this.#healthChecker = new HealthChecker(ports, { fleet, balancing, workerFreezer }, this.#healthChecking.wake)
-    this.#reaper = new Reaper(
-      ports,
-      { fleet, workerFreezer, running, quotas },
-      new WorkerWatchdog(ports, services),
-      recordRules,
-      recorders,
-    )
-    this.#sweeper = new Sweeper(ports, jobs, batches)
-    this.#remover = new Remover(ports, jobs)
-    this.#dispatcher = new WebhookDispatcher(ports, webhooks, this.#dispatching.wake)
-    this.#backups = backupFolder === undefined ? null : new BackupScheduler(ports, inAuditLog(backupFolder, audit))
+    const scaled = { fleet, models, balancing, placer, freezer, served, rules }
+    const autoscaler = new Autoscaler(ports, scaled, this.#autoscaling.wake)
+    const healthChecker = new HealthChecker(ports, { fleet, balancing, workerFreezer }, healthChecking.wake)
+    const upkeep = new Upkeep(ports, recordRules, recorders, quotas)
+    const watchdog = new WorkerWatchdog(ports, services)
+    const reaper = new Reaper(ports, { fleet, workerFreezer, running, watchdog, upkeep })
+    const sweeper = new Sweeper(ports, jobs, batches)
+    const remover = new Remover(ports, jobs)
+    const dispatcher = new WebhookDispatcher(ports, webhooks, this.#dispatching.wake)
+    const backups = backupFolder === undefined ? null : new BackupScheduler(ports, inAuditLog(backupFolder, audit))
+    this.#healthChecker = healthChecker
+    this.#dispatcher = dispatcher
+    this.#backups = backups
+    const steps: [Loop, Step][] = [
+      [this.#autoscaling, nowMs => autoscaler.step(nowMs)],
+      [healthChecking, async nowMs => earliest([await healthChecker.step(nowMs), await served.step(nowMs)])],
+      [this.#reaping, nowMs => reaper.step(nowMs)],
+      [this.#sweeping, nowMs => sweeper.step(nowMs)],
+      [removing, () => remover.step()],
+      [this.#dispatching, nowMs => dispatcher.step(nowMs)],
+    ]
+    if (backups !== null) steps.push([new Loop('backups', ports), nowMs => backups.step(nowMs)])
+    if (timeKeeper !== null) steps.push([new Loop('clock', ports), nowMs => timeKeeper.step(nowMs)])
+    this.#steps = new Map(steps)
     ports.notifier.subscribe('fleet', this.#reaping.wake)
     ports.notifier.subscribe('webhooks', this.#dispatching.wake)
-    ports.notifier.subscribe('endpoints', this.#removing.wake)
+    ports.notifier.subscribe('endpoints', removing.wake)
     this.#unwatch = ports.leader.watch(now => {
       if (now === 'active') this.#lead()
     })
@@ -86,18 +85,7 @@ export class Loops {
 
   /** Starts all of them. */
   start(): void {
-    this.#autoscaling.start(nowMs => this.#autoscaler.step(nowMs))
-    this.#healthChecking.start(async nowMs =>
-      earliest([await this.#healthChecker.step(nowMs), await this.#meter.step(nowMs)]),
-    )
-    this.#reaping.start(nowMs => this.#reaper.step(nowMs))
-    this.#sweeping.start(nowMs => this.#sweeper.step(nowMs))
-    this.#removing.start(() => this.#remover.step())
-    this.#dispatching.start(nowMs => this.#dispatcher.step(nowMs))
-    const backups = this.#backups
-    if (backups !== null) this.#backingUp.start(nowMs => backups.step(nowMs))
-    const timeKeeper = this.#timeKeeper
-    if (timeKeeper !== null) this.#timing.start(nowMs => timeKeeper.step(nowMs))
+    for (const [loop, step] of this.#steps) loop.start(step)
   }
 
   /** Stops the start of workers. */
@@ -120,27 +108,15 @@ export class Loops {
   async stop(): Promise<void> {
     this.#unwatch()
     this.#backups?.end()
-    await Promise.all([...this.#all().map(loop => loop.stop()), this.#healthChecker.end(), this.stopDispatching(0)])
+    const ended = [...this.#steps.keys()].map(loop => loop.stop())
+    await Promise.all([...ended, this.#healthChecker.end(), this.stopDispatching(0)])
   }
 
   /** Another server may have changed anything in the meantime. */
   #lead(): void {
-    for (const loop of this.#all()) loop.wake()
+    for (const loop of this.#steps.keys()) loop.wake()
     // If the store fails, the limits that were read at the start stay.
     this.#quotas.readLimits().catch(() => {})
-  }
-
-  #all(): Loop[] {
-    const ofBackupsAndTime = [this.#backingUp, this.#timing]
-    return [
-      this.#autoscaling,
-      this.#healthChecking,
-      this.#reaping,
-      this.#sweeping,
-      this.#removing,
-      this.#dispatching,
-      ...ofBackupsAndTime,
-    ]
   }
 }
 

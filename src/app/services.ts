@@ -27,12 +27,11 @@ import { AuditKeeper } from '../services/audit/audit-keeper.ts'
 import { AuditLog } from '../services/audit/audit-log.ts'
 import { AuditReader } from '../services/audit/audit-reader.ts'
 import { AuditViews } from '../services/audit/audit-views.ts'
-import { canResume } from '../services/balancing/can-resume.ts'
-import { LoadBalancer } from '../services/balancing/load-balancer.ts'
+import { canResume, LoadBalancer } from '../services/balancing/load-balancer.ts'
 import { BillCalculator } from '../services/billing/bill-calculator.ts'
+import { CachedEndpoints, CachedRows, remembering } from '../services/cached-rows.ts'
 import { EndpointDomains } from '../services/endpoints/endpoint-domains.ts'
 import { Endpoints } from '../services/endpoints/endpoints.ts'
-import { CachedEndpoints } from '../services/endpoints/known-endpoints.ts'
 import { ReleaseResults } from '../services/endpoints/release-results.ts'
 import { Releases } from '../services/endpoints/releases.ts'
 import { Templates } from '../services/endpoints/templates.ts'
@@ -45,7 +44,6 @@ import { JobRecords } from '../services/jobs/job-records.ts'
 import { Jobs } from '../services/jobs/jobs.ts'
 import { Streams } from '../services/jobs/streams.ts'
 import { Webhooks } from '../services/jobs/webhooks.ts'
-import { CachedRows, remembering } from '../services/known-rows.ts'
 import { LongPoll } from '../services/long-poll.ts'
 import { EndpointModels } from '../services/models/endpoint-models.ts'
 import { ModelOperations } from '../services/models/model-operations.ts'
@@ -123,12 +121,12 @@ function baseServices(given: Ports, config: AppConfig) {
   const timeKeeper = time === undefined ? null : new TimeKeeper({ store: given.store, time, emit }, config.renewTerm)
   // Retention removes nothing while the time of the server waits.
   const held = timeKeeper === null ? given.store : layered(given.store, holdingRemovals(timeKeeper))
-  const known = new CachedEndpoints({ store: held, clock })
-  const worker = new CachedRows((tokenHash: string) => held.workers.findByToken(tokenHash), clock)
-  const store = layered(held, remembering({ endpoint: known.rows, worker }))
-  const ports: Ports = { ...given, emit, store }
   /** For readers of events and the audit log: the store without its cache in memory. */
   const uncached: Ports = { ...given, emit, store: held }
+  const cachedEndpoints = new CachedEndpoints(uncached)
+  const worker = new CachedRows((tokenHash: string) => held.workers.findByToken(tokenHash), clock)
+  const store = layered(held, remembering({ endpoint: cachedEndpoints.rows, worker }))
+  const ports: Ports = { ...given, emit, store }
   const note = config.auditHead ?? null
   const audit = new AuditLog(uncached)
   return {
@@ -136,7 +134,7 @@ function baseServices(given: Ports, config: AppConfig) {
     uncached,
     events,
     timeKeeper,
-    known,
+    cachedEndpoints,
     audit,
     auditViews: new AuditViews(uncached),
     auditReader: new AuditReader(uncached, note),
@@ -169,7 +167,7 @@ function jobServices(
   { quotas, sharing }: Pick<ReturnType<typeof accountServices>, 'quotas' | 'sharing'>,
 ) {
   const recordRules = { ...JOB_RECORD_RULES, ...config.jobRecords }
-  const longPoll = new LongPoll(ports.clock, ports.notifier)
+  const longPoll = new LongPoll(ports)
   const jobs = new Jobs(ports, longPoll, quotas, recordRules)
   return {
     recordRules,
@@ -198,7 +196,7 @@ function workerServices(
   const lostJobs = new LostJobs(ports, { jobs, fleet, running, undelivered })
   const stops = new JobStops(ports, longPoll, running, signals.closed)
   const prestarts = new Prestarts(ports, fleet, running, signals.closed)
-  const failedStarts = new FailedStarts(ports, { jobs, fleet })
+  const failedStarts = new FailedStarts(ports, jobs, fleet)
   const takes = new Takes(ports, { jobs, fleet, running, stops, lostJobs, prestarts }, signals)
   const calls = new WorkerCalls(ports, { jobs, fleet, running, stops, lostJobs, failedStarts })
   return { running, models, workerFreezer, fleet, lostJobs, stops, takes, calls }
@@ -215,10 +213,10 @@ function balancingServices(
     readonly requests: (Targets & Traffic) | undefined
   },
 ) {
-  const { clock, store } = ports
+  const { clock } = ports
   const requestQueues = new RequestQueues(ports, {
     limits: config.requestQueueLimits ?? {},
-    canResume: (endpointId, workerId) => canResume(store, endpointId, workerId),
+    canResume: (endpointId, workerId) => canResume(ports, endpointId, workerId),
   })
   const balancing = new LoadBalancer(ports, given.requests ?? requestQueues, config.startAware ?? false)
   const nextTurn = (callback: () => void) => void clock.after(0, callback)

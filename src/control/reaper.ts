@@ -1,13 +1,11 @@
-import type { JobRecordRules } from '../core/jobs/job-record.ts'
 import type { Worker } from '../core/workers/worker.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { PendingStop } from '../ports/store/store.ts'
-import type { Quotas } from '../services/accounts/quotas.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
 import { PlatformReports } from '../services/workers/platform-reports.ts'
 import type { RunningWorkers } from '../services/workers/running-workers.ts'
 import type { WorkerFreezer } from '../services/workers/worker-freezer.ts'
-import { type Recorders, Upkeep } from './upkeep.ts'
+import type { Upkeep } from './upkeep.ts'
 import type { WorkerWatchdog } from './worker-watchdog.ts'
 
 /** Longest time of a worker with an ended job before the worker is replaced. */
@@ -23,27 +21,21 @@ const TICK_MS = 1_000
 export class Reaper {
   readonly #ports
   readonly #parts
-  readonly #watchdog
   readonly #platforms: PlatformReports
-  readonly #upkeep: Upkeep
 
   constructor(
     ports: Ports,
-    services: {
-      fleet: Fleet
-      workerFreezer: WorkerFreezer
-      running: RunningWorkers
-      quotas: Quotas
+    parts: {
+      readonly fleet: Fleet
+      readonly workerFreezer: WorkerFreezer
+      readonly running: RunningWorkers
+      readonly watchdog: WorkerWatchdog
+      readonly upkeep: Upkeep
     },
-    watchdog: WorkerWatchdog,
-    records: JobRecordRules,
-    recorders: Recorders,
   ) {
     this.#ports = ports
-    this.#parts = services
-    this.#platforms = new PlatformReports(ports, services)
-    this.#watchdog = watchdog
-    this.#upkeep = new Upkeep(ports, records, recorders, services.quotas)
+    this.#parts = parts
+    this.#platforms = new PlatformReports(ports, parts.fleet, parts.running)
   }
 
   /**
@@ -53,13 +45,13 @@ export class Reaper {
   async step(nowMs: number): Promise<number> {
     const workers = await this.#ports.store.workers.alive()
     // First: on a full disk the rest fails.
-    await this.#upkeep.makeRoom(workers.length, nowMs)
+    await this.#parts.upkeep.makeRoom(workers.length, nowMs)
     const alive = await this.#recordExits(workers)
     await this.#killOverdue(alive, nowMs)
     await this.#replaceStuck(alive, nowMs)
     await this.#parts.workerFreezer.retry(alive)
-    await this.#watchdog.inspect(alive, nowMs)
-    await this.#upkeep.step(nowMs)
+    await this.#parts.watchdog.inspect(alive, nowMs)
+    await this.#parts.upkeep.step(nowMs)
     return nowMs + TICK_MS
   }
 

@@ -21,8 +21,8 @@ export async function drainAll(
   forMs: number,
   hurry: AbortSignal,
 ): Promise<void> {
-  const { store, clock, notifier } = ports
-  const longPoll = new LongPoll(clock, notifier)
+  const { store, clock } = ports
+  const longPoll = new LongPoll(ports)
   for (const worker of await store.workers.alive()) await fleet.drain(worker.id, 'server_stopped')
   const stopIdle = async () => {
     const alive = await store.workers.alive()
@@ -45,8 +45,8 @@ export async function drainAll(
  * exit is not observed in time is left to the next start.
  */
 export async function killAll(ports: Ports, fleet: Fleet, hurry: AbortSignal): Promise<void> {
-  const { store, clock, notifier, driver } = ports
-  const longPoll = new LongPoll(clock, notifier)
+  const { store, driver } = ports
+  const longPoll = new LongPoll(ports)
   const hasEnded = (id: WorkerId, forMs: number, signals: readonly AbortSignal[]) => {
     const read = async () => ((await driver.observe(id)).state === 'exited' ? true : null)
     return longPoll.until({ topics: ['fleet'], forMs, signals }, read)

@@ -1,6 +1,7 @@
 import { AppError } from '../core/errors.ts'
 import type { Clock } from '../ports/clock.ts'
-import type { Notifier, Topic } from '../ports/notifier.ts'
+import type { Topic } from '../ports/notifier.ts'
+import type { Ports } from '../ports/ports.ts'
 
 /** Maximum number of calls that one {@link LongPoll} holds at once; one more is refused with 429. */
 const MAX_HELD = 20_000
@@ -19,15 +20,13 @@ export interface Wait {
  * Holds calls until something is true. Subscribes first, then reads, then waits, so that no notification is missed.
  */
 export class LongPoll {
-  readonly #clock
-  readonly #notifier
-  readonly #who: string
+  readonly #ports
+  readonly #who
   #held = 0
 
   /** @param who the callers, for the sentence that refuses one too many */
-  constructor(clock: Clock, notifier: Notifier, who: 'requests' | 'workers' = 'requests') {
-    this.#clock = clock
-    this.#notifier = notifier
+  constructor(ports: Ports, who: 'requests' | 'workers' = 'requests') {
+    this.#ports = ports
     this.#who = who
   }
 
@@ -41,11 +40,12 @@ export class LongPoll {
       throw new AppError('rate_limited', `too many ${this.#who} are waiting on this server`, { retryAfterSeconds: 5 })
     }
     this.#held += 1
-    const call = new HeldCall(this.#clock, forMs, signals)
+    const { clock, notifier } = this.#ports
+    const call = new HeldCall(clock, forMs, signals)
     call.atEnd(() => {
       this.#held -= 1
     })
-    for (const topic of topics) call.atEnd(this.#notifier.subscribe(topic, call.wake))
+    for (const topic of topics) call.atEnd(notifier.subscribe(topic, call.wake))
     return call
   }
 

@@ -26,7 +26,7 @@ import type { Rig } from './rig.ts'
 export function servicesOf({ ports }: Rig) {
   const access = new Access(ports, [])
   const quotas = new Quotas(ports, NO_LIMITS)
-  const jobs = new Jobs(ports, new LongPoll(ports.clock, ports.notifier), quotas)
+  const jobs = new Jobs(ports, new LongPoll(ports), quotas)
   const running = new RunningWorkers(ports.clock)
   const undelivered = new UndeliveredResults(ports, jobs, running)
   const models = new EndpointModels(ports)

@@ -21,7 +21,6 @@ import type { WorkerLoad } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Targets, Traffic } from '../../ports/targets.ts'
 import { resolvedServing, ServingVariables } from '../endpoints/serving-variables.ts'
-import { canResume } from './can-resume.ts'
 
 /** A worker of a load-balancing endpoint that has not ended. */
 export interface BalancedWorker extends ServingWorker {
@@ -147,7 +146,7 @@ export class LoadBalancer {
     const peak = window.note(desiredWorkers(loaded, nowMs).desired, idleTimeoutMs(snapshot.endpoint), nowMs)
     const resumed: WorkerId[] = []
     for (const workerId of loaded.requests.resumed.slice(0, MAX_RESUMED)) {
-      if (await canResume(this.#ports.store, id, workerId)) resumed.push(workerId)
+      if (await canResume(this.#ports, id, workerId)) resumed.push(workerId)
     }
     return { ...loaded, requests: { ...loaded.requests, peak, resumed } }
   }
@@ -297,4 +296,12 @@ export class LoadBalancer {
   async #withLimit(owner: OwnerId, settings: Settings): Promise<Settings> {
     return { ...settings, maxConcurrency: readMaxConcurrency(await this.#variables.of(owner, settings.env)) }
   }
+}
+
+/**
+ * True if a worker of this endpoint has ended and still has its record, so that it can be started again under its id.
+ */
+export async function canResume({ store }: Ports, endpointId: EndpointId, workerId: WorkerId): Promise<boolean> {
+  const worker = await store.workers.find(workerId)
+  return worker !== null && worker.endpointId === endpointId && worker.state === 'EXITED' && worker.serves !== null
 }

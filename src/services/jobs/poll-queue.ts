@@ -1,6 +1,5 @@
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
-import type { Clock } from '../../ports/clock.ts'
-import type { Notifier } from '../../ports/notifier.ts'
+import type { Ports } from '../../ports/ports.ts'
 import { type HeldCall, LongPoll } from '../long-poll.ts'
 import type { ClaimAnswer } from './jobs.ts'
 
@@ -34,13 +33,13 @@ const HELD_BACK_MS = 1_000
  * job failed comes behind all others: else one that fails at once would be given every job.
  */
 export class PollQueues {
-  readonly #notifier
+  readonly #ports
   readonly #longPoll: LongPoll
   readonly #queues = new Map<EndpointId, PollQueue>()
 
-  constructor(clock: Clock, notifier: Notifier) {
-    this.#notifier = notifier
-    this.#longPoll = new LongPoll(clock, notifier, 'workers')
+  constructor(ports: Ports) {
+    this.#ports = ports
+    this.#longPoll = new LongPoll(ports, 'workers')
   }
 
   /**
@@ -57,7 +56,7 @@ export class PollQueues {
     let queue = this.#queues.get(endpointId)
     if (queue === undefined) {
       const takes: WaitingTake[] = []
-      const unsubscribe = this.#notifier.subscribe(`queue:${endpointId}`, () => wakeFirst(takes))
+      const unsubscribe = this.#ports.notifier.subscribe(`queue:${endpointId}`, () => wakeFirst(takes))
       const close = () => {
         unsubscribe()
         this.#queues.delete(endpointId)

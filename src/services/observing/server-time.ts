@@ -203,7 +203,7 @@ export class TimeKeeper {
  * batches and their keys need no layer: `clock.hold` delays their expiry in the store.
  * @param keeper reports if retention waits
  */
-export function holdingRemovals(keeper: TimeKeeper): StoreLayer {
+export function holdingRemovals(keeper: Pick<TimeKeeper, 'isHeld'>): StoreLayer {
   return (call, _, { removesBefore: place }) => {
     if (place === undefined) return call
     // Nothing is older than the beginning of time.

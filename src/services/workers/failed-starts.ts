@@ -16,13 +16,15 @@ const MAX_JOBS = 10_000
  */
 export class FailedStarts {
   readonly #ports
-  readonly #parts
+  readonly #jobs
+  readonly #fleet
   /** Number of times that each job was given back. */
   readonly #givenBack = new Map<JobId, number>()
 
-  constructor(ports: Ports, parts: { readonly jobs: Jobs; readonly fleet: Fleet }) {
+  constructor(ports: Ports, jobs: Jobs, fleet: Fleet) {
     this.#ports = ports
-    this.#parts = parts
+    this.#jobs = jobs
+    this.#fleet = fleet
   }
 
   /**
@@ -36,10 +38,9 @@ export class FailedStarts {
     if (workerId !== null && workerId !== worker.id) return false
     const stored = await this.#ports.store.workers.find(worker.id)
     if (stored === null || stored.jobsFinished > 0) return false
-    const { fleet } = this.#parts
     // First, so that the worker cannot claim the job again.
-    if (failure === null) await fleet.drain(worker.id, 'refresh')
-    else await fleet.endFaulty(worker, 'failed_start', failure)
+    if (failure === null) await this.#fleet.drain(worker.id, 'refresh')
+    else await this.#fleet.endFaulty(worker, 'failed_start', failure)
     if (failure !== null && !this.#count(jobId)) return false
     const reason = failure === null ? 'it was asked to end before its prestart hooks were over' : problemText(failure)
     await this.#giveBack(worker, jobId, reason)
@@ -48,7 +49,7 @@ export class FailedStarts {
 
   async #giveBack(worker: Worker, jobId: JobId, reason: string): Promise<void> {
     const { store, clock } = this.#ports
-    if (!(await this.#parts.jobs.giveBack(worker, jobId, { reason }))) return
+    if (!(await this.#jobs.giveBack(worker, jobId, { reason }))) return
     await store.jobs.addDiagnostic(
       jobId,
       clock.now(),

@@ -16,11 +16,13 @@ const TEXT_MS = 10_000
 /** Follows platforms that place workers by themselves: place of a worker, reason of a wait, and reclaim. */
 export class PlatformReports {
   readonly #ports
-  readonly #parts
+  readonly #fleet
+  readonly #running
 
-  constructor(ports: Ports, parts: { readonly fleet: Fleet; readonly running: RunningWorkers }) {
+  constructor(ports: Ports, fleet: Fleet, running: RunningWorkers) {
     this.#ports = ports
-    this.#parts = parts
+    this.#fleet = fleet
+    this.#running = running
   }
 
   /**
@@ -32,10 +34,10 @@ export class PlatformReports {
     if (worker.placement?.asked === undefined) return worker
     const noted = await this.#noteReport(worker, news)
     const stays = worker.state === 'STARTING' || worker.state === 'READY' || worker.state === 'FROZEN'
-    if (news.state === 'leaving' && stays) await this.#parts.fleet.drain(worker.id, 'reclaimed')
+    if (news.state === 'leaving' && stays) await this.#fleet.drain(worker.id, 'reclaimed')
     // The server that waited for its start is gone.
-    const isAdopted = worker.startedAtMs === null && this.#parts.running.find(worker.id)?.isLaunching !== true
-    if (news.state === 'running' && isAdopted) await this.#parts.fleet.noteStarted(worker)
+    const isAdopted = worker.startedAtMs === null && this.#running.find(worker.id)?.isLaunching !== true
+    if (news.state === 'running' && isAdopted) await this.#fleet.noteStarted(worker)
     return noted
   }
 
@@ -44,7 +46,7 @@ export class PlatformReports {
     const { id, endpointId, platform: known } = worker
     const report = afterNews(known, news)
     if (known !== null && isSame(known, report)) return worker
-    const running = this.#parts.running.of(worker)
+    const running = this.#running.of(worker)
     const nowMs = clock.monotonic()
     const isOnlyText = known !== null && isSame(withoutText(known), withoutText(report))
     if (isOnlyText && nowMs - running.reportedAtMs < TEXT_MS) return worker

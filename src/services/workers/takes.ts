@@ -61,7 +61,7 @@ export class Takes {
     this.#ports = ports
     this.#parts = parts
     this.#ends = ends
-    this.#polls = new PollQueues(ports.clock, ports.notifier)
+    this.#polls = new PollQueues(ports)
   }
 
   /**

@@ -35,16 +35,13 @@ async function openLooks(t: TestContext) {
     },
   } as unknown as Store
   const changes: string[] = []
-  const balancing = new LoadBalancer(
-    portsWith({ store, clock: rig.clock, vault: rig.vault, notifier: rig.notifier }),
-    {
-      keep: (_, targets) => void changes.push(`keep ${targets.length}`),
-      setCircuit: () => {},
-      forget: () => void changes.push('forget'),
-      load: () => NO_TRAFFIC,
-      busyMs: () => 0,
-    },
-  )
+  const balancing = new LoadBalancer(portsWith({ store, clock: rig.clock, vault: rig.vault, notifier: rig.notifier }), {
+    keep: (_, targets) => void changes.push(`keep ${targets.length}`),
+    setCircuit: () => {},
+    forget: () => void changes.push('forget'),
+    load: () => NO_TRAFFIC,
+    busyMs: () => 0,
+  })
   const begin = async (): Promise<Look> => {
     const { promise, resolve } = Promise.withResolvers<void>()
     gate = promise
