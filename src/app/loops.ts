@@ -22,10 +22,10 @@ import type { AppServices } from './services.ts'
 /** The control loops. They are made here, and do nothing before {@link start}. */
 export class Loops {
   readonly #quotas
-  readonly #autoscaling: Loop
-  readonly #reaping: Loop
-  readonly #sweeping: Loop
-  readonly #dispatching: Loop
+  readonly #autoscaling
+  readonly #reaping
+  readonly #sweeping
+  readonly #dispatching
   readonly #healthChecker: HealthChecker
   readonly #dispatcher: WebhookDispatcher
   /** Null if no backups are made. */

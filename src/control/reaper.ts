@@ -21,7 +21,7 @@ const TICK_MS = 1_000
 export class Reaper {
   readonly #ports
   readonly #parts
-  readonly #platforms: PlatformReports
+  readonly #platforms
 
   constructor(
     ports: Ports,

@@ -21,7 +21,7 @@ const GATHER_MS = 20
 /** The pipes of a folder. */
 export class Pump {
   readonly #options
-  readonly #budget: ByteBudget
+  readonly #budget
   readonly #open = new Map<string, OutputPipe>()
 
   constructor(options: {

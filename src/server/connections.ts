@@ -138,7 +138,7 @@ export class Connections {
   readonly #idle = new Map<Socket, number>()
   readonly #exchanges = new Slots<Exchange>()
   readonly #addresses = new Holdings<string>()
-  readonly #shares: ConnectionShares
+  readonly #shares
   readonly #bodies = new Slots<Exchange>()
   readonly #timer: NodeJS.Timeout
 

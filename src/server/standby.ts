@@ -48,7 +48,7 @@ const RETRY_AFTER_S = 2
 /** The responses of a standby server. */
 export class Standby {
   readonly #parts
-  readonly #forwarder: StandbyForwarder
+  readonly #forwarder
 
   constructor(parts: StandbyParts) {
     this.#parts = parts

@@ -44,8 +44,8 @@ export class Access {
   readonly #ports
   readonly #windows
   readonly #cache = new Map<string, { readonly key: ApiKey; readonly readMs: number; untilMs: number }>()
-  readonly #jobLimiter: JobLimiter
-  readonly #uses: OpenUses
+  readonly #jobLimiter
+  readonly #uses
   readonly #used = new Map<KeyId, number>()
   /** Grows with each change of a key, so that nothing read before it is kept after it. */
   #changes = 0

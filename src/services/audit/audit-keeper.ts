@@ -33,8 +33,8 @@ export class AuditKeeper {
   readonly #rules
   readonly #note
   /** Attempts of strangers have a budget of their own. */
-  readonly #ofStrangers: Refusals
-  readonly #ofKeys: Refusals
+  readonly #ofStrangers
+  readonly #ofKeys
 
   /** @param note place for the head of the log; null to note it nowhere */
   constructor(ports: Ports, log: AuditLog, rules: AuditRules, note: AuditHeadNote | null = null) {

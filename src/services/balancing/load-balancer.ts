@@ -63,7 +63,7 @@ interface Refreshes {
  */
 export class LoadBalancer {
   readonly #ports
-  readonly #variables: ServingVariables
+  readonly #variables
   readonly #targets: Targets
   readonly #traffic: Traffic
   readonly #startAware

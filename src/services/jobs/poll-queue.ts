@@ -34,7 +34,7 @@ const HELD_BACK_MS = 1_000
  */
 export class PollQueues {
   readonly #ports
-  readonly #longPoll: LongPoll
+  readonly #longPoll
   readonly #queues = new Map<EndpointId, PollQueue>()
 
   constructor(ports: Ports) {

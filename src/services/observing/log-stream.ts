@@ -31,7 +31,7 @@ const REFRESH_MS = 1_000
 export class LogStream {
   readonly #parts
   readonly #openedAtMs: number
-  readonly #places: Map<WorkerId, LogPlace>
+  readonly #places
   readonly #watches = new Map<WorkerId, () => void>()
   readonly #unsubscribe: () => void
   #subject: LogSubject

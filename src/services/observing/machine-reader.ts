@@ -77,7 +77,7 @@ const DIAGNOSIS_MS = 30_000
 export class MachineReader {
   readonly #ports
   readonly #inspection
-  readonly #engine: ResultCache<EngineState | null>
+  readonly #engine
   readonly #diagnosis: ResultCache<Diagnosis>
 
   /** @param inspection null for a host that cannot be inspected */

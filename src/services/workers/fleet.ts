@@ -55,7 +55,7 @@ export class Fleet {
   readonly #models
   readonly #workerFreezer
   readonly #audit
-  readonly #inputs: WorkerLaunchReader
+  readonly #inputs
   readonly #addresses
 
   constructor(

@@ -43,7 +43,7 @@ export class Takes {
   readonly #ports
   readonly #parts
   readonly #ends
-  readonly #polls: PollQueues
+  readonly #polls
 
   /** @param ends `stopping` aborts when dispatch ends, `closed` when held takes have to end */
   constructor(
