@@ -71,7 +71,7 @@ export class HealthChecker {
       .sort((a, b) => a.health.nextAtMs - b.health.nextAtMs)
     const due = waiting.filter(({ health }) => health.nextAtMs <= atMs)
     const now = due.slice(0, Math.max(0, MAX_PROBES - this.#checked.size))
-    for (const known of now) void this.#check(known)
+    for (const balanced of now) void this.#check(balanced)
     const next = earliest(waiting.slice(now.length).map(({ health }) => health.nextAtMs))
     // With too many at once, the next result wakes it.
     if (next === null || due.length > now.length) return null
@@ -84,22 +84,22 @@ export class HealthChecker {
     await Promise.allSettled(this.#handling)
   }
 
-  async #check(known: BalancedWorker): Promise<void> {
-    const { worker } = known
+  async #check(balanced: BalancedWorker): Promise<void> {
+    const { worker } = balanced
     const { driver, probes, clock } = this.#ports
     this.#checked.add(worker.id)
     try {
-      const servedAt = known.servedAt ?? (await driver.address(worker.id))
-      const path = servedAt === null ? null : await this.#parts.balancing.healthPath(known)
+      const servedAt = balanced.servedAt ?? (await driver.address(worker.id))
+      const path = servedAt === null ? null : await this.#parts.balancing.healthPath(balanced)
       const answer =
         servedAt === null ? null : path === null ? NO_PATH : await probes.probe(servedAt.health, path, PROBE_TIMEOUT_MS)
       if (this.#stopped) return
-      const handling = this.#handle(known, answer, servedAt)
+      const handling = this.#handle(balanced, answer, servedAt)
       this.#handling.add(handling)
       await handling.finally(() => this.#handling.delete(handling))
     } catch (error) {
       this.#ports.emit('loop.failed', { loop: 'health check', problem: String(error) })
-      this.#parts.balancing.note(worker.id, { health: { ...known.health, nextAtMs: clock.monotonic() + RETRY_MS } })
+      this.#parts.balancing.note(worker.id, { health: { ...balanced.health, nextAtMs: clock.monotonic() + RETRY_MS } })
     } finally {
       this.#checked.delete(worker.id)
       if (!this.#stopped) this.#wake()
@@ -107,27 +107,27 @@ export class HealthChecker {
   }
 
   /** Ignores an answer from before a freeze or a thaw. @param answer null if the worker has no address yet */
-  async #handle(known: BalancedWorker, answer: HealthAnswer | null, servedAt: ServedAt | null): Promise<void> {
-    const { health, worker } = known
+  async #handle(balanced: BalancedWorker, answer: HealthAnswer | null, servedAt: ServedAt | null): Promise<void> {
+    const { health, worker } = balanced
     const now = this.#parts.balancing.worker(worker.id)?.worker
     if (now !== undefined && (isFrozen(now) || now.thawedAtMs !== worker.thawedAtMs)) return
     const nowMs = this.#ports.clock.monotonic()
     if (answer === null) this.#parts.balancing.note(worker.id, { health: healthWithoutAddress(health, nowMs) })
-    else await this.#keep(known, healthAfterAnswer(health, answer, nowMs), servedAt)
+    else await this.#keep(balanced, healthAfterAnswer(health, answer, nowMs), servedAt)
     await this.#judge(worker.id)
   }
 
-  async #keep(known: BalancedWorker, health: WorkerHealth, servedAt: ServedAt | null): Promise<void> {
+  async #keep(balanced: BalancedWorker, health: WorkerHealth, servedAt: ServedAt | null): Promise<void> {
     const { store, clock, notifier, emit } = this.#ports
-    const { id, endpointId, state, serves } = known.worker
+    const { id, endpointId, state, serves } = balanced.worker
     const isFirst = health.state === 'healthy' && state === 'STARTING'
     // Recorded before it is published; if that fails, the check is repeated.
     const move = isFirst ? await store.workers.seen(id, 1, null, clock.now()) : null
     this.#parts.balancing.note(id, { health, servedAt })
     if (move !== null) this.#parts.fleet.moved(move)
-    if (health.state === known.health.state && !isFirst) return
+    if (health.state === balanced.health.state && !isFirst) return
     const isBack = health.state === 'healthy'
-    if (known.health.wasHealthy && known.health.last !== null && serves !== null) {
+    if (balanced.health.wasHealthy && balanced.health.last !== null && serves !== null) {
       const problem = isBack
         ? null
         : healthProblem(health, serves, this.#parts.balancing.worker(id)?.port ?? serves.healthPort)
@@ -143,13 +143,13 @@ export class HealthChecker {
   }
 
   async #judge(id: WorkerId): Promise<void> {
-    const known = this.#parts.balancing.worker(id)
-    if (known === undefined || known.isLeaving || known.worker.serves === null) return
-    const { worker, health, port, runsSinceMs } = known
+    const balanced = this.#parts.balancing.worker(id)
+    if (balanced === undefined || balanced.isLeaving || balanced.worker.serves === null) return
+    const { worker, health, port, runsSinceMs } = balanced
     const nowMs = this.#ports.clock.monotonic()
     const runsForMs = runsSinceMs === null ? null : nowMs - runsSinceMs
     const inFlight = this.#parts.balancing.inFlight(worker.endpointId, id)
-    const verdict = judgeHealth(health, { serves: known.worker.serves, port, runsForMs, inFlight }, nowMs)
+    const verdict = judgeHealth(health, { serves: balanced.worker.serves, port, runsForMs, inFlight }, nowMs)
     if (verdict === null) return
     await this.#parts.fleet.endFaulty(worker, verdict.reason, verdict.problem)
     await this.#parts.balancing.refresh(worker.endpointId)

@@ -103,18 +103,18 @@ export class Placer {
   ): Promise<void> {
     const { endpoint, queue, queuedWorkers, requests } = snapshot
     const { id, owner, templateId } = endpoint
-    const before = this.#endpoints.get(id)
+    const previous = this.#endpoints.get(id)
     const template = wanted > 0 ? (released ?? (await this.#ports.store.templates.find(owner, templateId))) : null
-    const limited = template === null ? (before?.limited ?? true) : !template.image.startsWith('dir:')
-    const placedBy = template === null ? (before?.placedBy ?? 'machine') : this.#ports.driver.placedBy(template.image)
-    const waitedMs = before !== undefined && wishes(before) ? before.sinceMs : nowMs
+    const limited = template === null ? (previous?.limited ?? true) : !template.image.startsWith('dir:')
+    const placedBy = template === null ? (previous?.placedBy ?? 'machine') : this.#ports.driver.placedBy(template.image)
+    const waitedMs = previous !== undefined && wishes(previous) ? previous.sinceMs : nowMs
     const sinceMs = Math.min(waitedMs, queuedWorkers[0]?.queuedAtMs ?? waitedMs, nowMs)
     const hasWork = queue.queued > 0
     const resumed = requests?.resumed ?? []
     const runs = { endpoint, released, version, limited, placedBy }
-    const known = { ...runs, isSpare, refreshedAtMs: nowMs, hasWork, queued: queuedWorkers, resumed, sinceMs, wakes }
+    const refreshed = { ...runs, isSpare, refreshedAtMs: nowMs, hasWork, queued: queuedWorkers, resumed, sinceMs, wakes }
     const isLate = missing.length > 0
-    this.#endpoints.set(id, { ...known, wanted: isLate ? 0 : wanted })
+    this.#endpoints.set(id, { ...refreshed, wanted: isLate ? 0 : wanted })
     if (isLate) await this.#keepQueued(id, lacksModels(id, wanted, missing))
     else if (wanted === 0 || isSpare) await this.#keepQueued(id, null)
   }
@@ -162,10 +162,10 @@ export class Placer {
   }
 
   #tenants(): Tenant[] {
-    return [...this.#endpoints.values()].map(({ endpoint, wakes, ...known }) => {
+    return [...this.#endpoints.values()].map(({ endpoint, wakes, ...refreshed }) => {
       const { id, owner, name, compute, workersMin } = endpoint
       const again = wakes.map(worker => ({ workerId: worker.id, placement: worker.placement ?? UNPLACED }))
-      const { wanted, isSpare, limited, placedBy, sinceMs, hasWork } = known
+      const { wanted, isSpare, limited, placedBy, sinceMs, hasWork } = refreshed
       const wish = { limited, placedBy, wanted, wakes: again, isSpare, sinceMs, hasWork }
       return { id, owner, name, compute, workersMin, ...wish }
     })
@@ -175,8 +175,8 @@ export class Placer {
     const occupants: Occupant[] = []
     for (const worker of loads) {
       const { id: workerId, endpointId, owner, idleSinceMs } = worker
-      const known = this.#endpoints.get(endpointId)?.endpoint
-      const endpoint = known ?? (await this.#ports.store.endpoints.find(endpointId))
+      const refreshed = this.#endpoints.get(endpointId)?.endpoint
+      const endpoint = refreshed ?? (await this.#ports.store.endpoints.find(endpointId))
       const placement = worker.placement ?? (endpoint?.compute.kind === 'gpu' ? null : UNPLACED)
       occupants.push({
         workerId,
@@ -215,11 +215,11 @@ export class Placer {
   }
 
   async #wake({ endpointId, workerId }: Woken): Promise<void> {
-    const known = this.#endpoints.get(endpointId)
-    if (known === undefined) return
+    const refreshed = this.#endpoints.get(endpointId)
+    if (refreshed === undefined) return
     const isWoken = ({ id }: WorkerLoad) => id === workerId
-    await this.#parts.freezer.thaw(endpointId, known.wakes.filter(isWoken), known.version, true)
-    this.#endpoints.set(endpointId, { ...known, wakes: known.wakes.filter(worker => !isWoken(worker)) })
+    await this.#parts.freezer.thaw(endpointId, refreshed.wakes.filter(isWoken), refreshed.version, true)
+    this.#endpoints.set(endpointId, { ...refreshed, wakes: refreshed.wakes.filter(worker => !isWoken(worker)) })
   }
 
   async #evict({ workerId, endpointId, for: by, sleeps, afterJob }: Eviction): Promise<void> {
@@ -236,33 +236,33 @@ export class Placer {
 
   async #start({ placed }: PlacementDecision): Promise<void> {
     for (const { endpointId, placement, clamped } of placed) {
-      const known = this.#endpoints.get(endpointId)
-      if (known === undefined) continue
-      const [waited = null, ...queued] = known.queued
-      const [again, ...resumed] = known.resumed
+      const refreshed = this.#endpoints.get(endpointId)
+      if (refreshed === undefined) continue
+      const [waited = null, ...queued] = refreshed.queued
+      const [again, ...resumed] = refreshed.resumed
       const nowMs = this.#ports.clock.now()
       const downloaded = { downloadStartedAtMs: null, downloadEndedAtMs: null }
       const first = again === undefined ? waited : { queuedAtMs: nowMs, ...downloaded, ...waited, id: again }
-      this.#reportClamped(endpointId, known.endpoint.version, clamped)
+      this.#reportClamped(endpointId, refreshed.endpoint.version, clamped)
       // The queued worker that it replaces would count twice.
       if (again !== undefined && waited !== null) await this.#ports.store.queuedWorkers.replace(endpointId, queued)
-      await this.#parts.fleet.start(known.endpoint, placement, first, known.released)
+      await this.#parts.fleet.start(refreshed.endpoint, placement, first, refreshed.released)
       const sinceMs = queued[0]?.queuedAtMs ?? nowMs
-      this.#endpoints.set(endpointId, { ...known, wanted: known.wanted - 1, queued, resumed, sinceMs })
-      if (known.wanted === 1) await this.#keepQueued(endpointId, null)
+      this.#endpoints.set(endpointId, { ...refreshed, wanted: refreshed.wanted - 1, queued, resumed, sinceMs })
+      if (refreshed.wanted === 1) await this.#keepQueued(endpointId, null)
     }
   }
 
   /** Sets the queued workers to the unplaced number, keeping the oldest, with the current reason. */
   async #keepQueued(id: EndpointId, unplaced: Unplaced | null): Promise<void> {
-    const known = this.#endpoints.get(id)
-    if (known === undefined) return
-    const { version } = known
-    const { owner } = known.endpoint
+    const refreshed = this.#endpoints.get(id)
+    if (refreshed === undefined) return
+    const { version } = refreshed
+    const { owner } = refreshed.endpoint
     const { count, resource, reason } = unplaced ?? { count: 0, resource: 'workers', reason: '' }
     const queuedAtMs = this.#ports.clock.now()
     const queued = Array.from({ length: Math.min(count, MAX_QUEUED_WORKERS) }, (_, index): QueuedWorker => {
-      const existing = known.queued[index]
+      const existing = refreshed.queued[index]
       return {
         ...(existing ?? { id: this.#parts.fleet.newId(), owner, endpointId: id, version, queuedAtMs }),
         ...downloadTimes(existing, resource, queuedAtMs),
@@ -271,9 +271,9 @@ export class Placer {
       }
     })
     this.#reportUnplaced(id, count, unplaced)
-    if (JSON.stringify(queued) === JSON.stringify(known.queued)) return
+    if (JSON.stringify(queued) === JSON.stringify(refreshed.queued)) return
     await this.#ports.store.queuedWorkers.replace(id, queued)
-    this.#endpoints.set(id, { ...known, queued })
+    this.#endpoints.set(id, { ...refreshed, queued })
     // The circuit breaker has to open: no worker of it can ever be placed.
     if (unplaced !== null && isHopeless(unplaced)) this.#ports.notifier.publish(`load:${id}`)
   }

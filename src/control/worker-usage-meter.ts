@@ -41,7 +41,7 @@ export class WorkerUsageMeter {
     const workers = this.#balancing.workers()
     if (nowMs >= this.#dueAtMs || this.#dueAtMs - nowMs > NOTE_MS) {
       this.#forget(workers)
-      const changed = workers.filter(known => this.#isOther(known, nowMs))
+      const changed = workers.filter(balanced => this.#isOther(balanced, nowMs))
       await this.#note(changed.slice(0, MAX_NOTED), nowMs)
       this.#dueAtMs = changed.length > MAX_NOTED ? nowMs : nowMs + NOTE_MS
     }
@@ -62,11 +62,11 @@ export class WorkerUsageMeter {
   }
 
   /** True if the store would count its time wrongly without a note. */
-  #isOther(known: BalancedWorker, nowMs: number): boolean {
-    const before = this.#readMark(known, nowMs)
-    if (before === null) return false
-    const now = this.#now(known, nowMs)
-    return now.busyMs > before.busyMs || now.isBusy !== before.isBusy
+  #isOther(balanced: BalancedWorker, nowMs: number): boolean {
+    const previous = this.#readMark(balanced, nowMs)
+    if (previous === null) return false
+    const now = this.#now(balanced, nowMs)
+    return now.busyMs > previous.busyMs || now.isBusy !== previous.isBusy
   }
 
   #now({ worker: { id, endpointId } }: BalancedWorker, nowMs: number): Mark {
@@ -89,14 +89,14 @@ export class WorkerUsageMeter {
   async #note(workers: readonly BalancedWorker[], nowMs: number): Promise<void> {
     const times: Served[] = []
     const marks = new Map<WorkerId, Mark>()
-    for (const known of workers) {
-      const { id } = known.worker
-      const before = this.#readMark(known, nowMs)
-      if (before === null) continue
-      const now = this.#now(known, nowMs)
+    for (const balanced of workers) {
+      const { id } = balanced.worker
+      const previous = this.#readMark(balanced, nowMs)
+      if (previous === null) continue
+      const now = this.#now(balanced, nowMs)
       // A busy time that restarted under the same id counts from zero.
-      const busyMs = Math.max(0, now.busyMs - before.busyMs)
-      times.push({ id, idleMs: Math.max(0, nowMs - before.atMs - busyMs), isBusy: now.isBusy })
+      const busyMs = Math.max(0, now.busyMs - previous.busyMs)
+      times.push({ id, idleMs: Math.max(0, nowMs - previous.atMs - busyMs), isBusy: now.isBusy })
       marks.set(id, now)
     }
     if (times.length === 0) return

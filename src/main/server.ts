@@ -152,10 +152,10 @@ function servedCertificate(certificate: CertificateInUse, { tls, dataDir }: Conf
 function startError(error: unknown, dataDir: string): StartError {
   if (error instanceof StartError) return error
   const problem = startProblem(error)
-  const said = isDiskFull(dataDir)
+  const message = isDiskFull(dataDir)
     ? `the data directory ${dataDir} cannot be used: its disk is full; make room there (${problem})`
     : problem
-  return new StartError(said, { cause: error })
+  return new StartError(message, { cause: error })
 }
 
 /** The first call begins, further ones hurry; all wait for the same end. */

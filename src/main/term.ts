@@ -283,8 +283,8 @@ async function ownKey({ services }: App, { apiKeyFile, config, log }: Shell): Pr
   const ofMetrics = metricsKey === null ? [] : [{ name: 'metrics', key: metricsKey, scope: METRICS_SCOPE }]
   const isChanging = previousApiKey !== null && previousApiKey !== key
   if (isChanging) log.warn(PREVIOUS_KEY)
-  const before = isChanging ? [{ name: 'previous', key: previousApiKey, scope: FULL_SCOPE }] : []
-  const keys = [{ name: 'main', key, scope: FULL_SCOPE }, ...before, ...ofMetrics]
+  const previousKeys = isChanging ? [{ name: 'previous', key: previousApiKey, scope: FULL_SCOPE }] : []
+  const keys = [{ name: 'main', key, scope: FULL_SCOPE }, ...previousKeys, ...ofMetrics]
   const ended = await services.access.ensureKeys(DEFAULT_OWNER, keys, noted)
   if (isMade && ended.includes('main')) log.warn({ file: apiKeyFile }, NEW_KEY)
   return key

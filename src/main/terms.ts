@@ -229,14 +229,14 @@ export class Terms {
   /** Knows who is active, as long as this server is not. */
   async #look(candidate: PostgresLease, known: () => void): Promise<void> {
     const { signal } = this.#stopping
-    let told = false
+    let hasReported = false
     while (!signal.aborted) {
       // First of all, since the lease of a server that was killed in the same data directory is this one's at once.
       await pause(LOOK_MS, null, { signal }).catch(() => {})
       if (this.#acting === null) {
         await this.#findOther(candidate)
-        if (this.#other !== null && !told && this.#acting === null) {
-          told = true
+        if (this.#other !== null && !hasReported && this.#acting === null) {
+          hasReported = true
           requireApiKey(this.#shell)
           keepGivenKey(this.#shell)
           this.#shell.emit('leader.changed', { now: 'standby', problem: null, epoch: this.#other.epoch })
@@ -258,8 +258,8 @@ export class Terms {
   }
 
   async #findOther(candidate: PostgresLease): Promise<void> {
-    const found = await candidate.active().catch(() => null)
-    this.#other = found !== null && found.leaseLeftMs > 0 && !this.#isSelf(found) ? found : null
+    const server = await candidate.active().catch(() => null)
+    this.#other = server !== null && server.leaseLeftMs > 0 && !this.#isSelf(server) ? server : null
   }
 
   /** By the epoch, which no clock moves: another process may have had the same id before. */
@@ -281,11 +281,11 @@ export class Terms {
       const since = new Date(this.#sinceMs).toISOString()
       return { ...about, active: { epoch: null, ...own, since, leaseLeftMs: null } }
     }
-    const found = await this.#candidate.active()
-    if (found === null) return { ...about, active: null }
-    const { epoch, pid, host, leaseLeftMs } = found
-    const since = new Date(found.sinceMs).toISOString()
-    return { ...about, active: { epoch, pid, host, url: found.url, since, leaseLeftMs: Math.round(leaseLeftMs) } }
+    const server = await this.#candidate.active()
+    if (server === null) return { ...about, active: null }
+    const { epoch, pid, host, leaseLeftMs } = server
+    const since = new Date(server.sinceMs).toISOString()
+    return { ...about, active: { epoch, pid, host, url: server.url, since, leaseLeftMs: Math.round(leaseLeftMs) } }
   }
 }
 
@@ -324,8 +324,8 @@ function createStandby(shell: Shell, { status }: ServerControl, active: () => Ac
   const { config, apiKeyFile, metrics } = shell
   return new Standby({
     active() {
-      const found = active()
-      return { open: parseUrl(found?.openUrl), management: parseUrl(found?.url), workers: parseUrl(found?.workersUrl) }
+      const server = active()
+      return { open: parseUrl(server?.openUrl), management: parseUrl(server?.url), workers: parseUrl(server?.workersUrl) }
     },
     forwards: config.forwardToActive,
     trusts: addressList(config.trustedProxies),

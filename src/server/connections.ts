@@ -363,20 +363,20 @@ export class Connections {
     this.#exchanges.remove(exchange.slot, exchange)
     setExchange(exchange.incoming, undefined)
     if (place !== null) this.#shares.leave(place)
-    const before = this.#open.get(socket)
-    if (before === undefined) return
-    this.#open.set(socket, before - 1)
-    if (before === 1) this.#idle.set(socket, performance.now())
+    const count = this.#open.get(socket)
+    if (count === undefined) return
+    this.#open.set(socket, count - 1)
+    if (count === 1) this.#idle.set(socket, performance.now())
   }
 
   /** Reads the rest of a body: a client that is cut off while it sends may never read the response with the reason. */
   #discardRest({ incoming, socket }: Exchange): void {
     if (incoming.complete) return
     const { discardBytes, discardMs } = this.#limits
-    const before = socket.bytesRead
+    const startBytes = socket.bytesRead
     const late = setTimeout(() => socket.destroy(), discardMs).unref()
     incoming.on('data', () => {
-      if (socket.bytesRead - before > discardBytes) socket.destroy()
+      if (socket.bytesRead - startBytes > discardBytes) socket.destroy()
     })
     incoming.once('close', () => clearTimeout(late))
     incoming.resume()

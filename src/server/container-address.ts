@@ -166,7 +166,7 @@ export class ContainerAddress {
       // The relay is away for a moment, or of an earlier version.
     }
     const { listen } = this.#parts
-    const before = this.#listener?.listener
+    const previous = this.#listener?.listener
     try {
       this.#listener = { host, listener: await listen(host, port).catch(() => listen(host, 0)) }
     } catch (cause) {
@@ -174,7 +174,7 @@ export class ContainerAddress {
       const problem = `cannot listen on ${host}, where containers would call: ${code}`
       throw new AppError('unavailable', problem, { cause })
     }
-    void before?.close(0)
+    void previous?.close(0)
     return this.#listener.listener.port
   }
 

@@ -90,8 +90,8 @@ type ForName = (name: string, done: (error: Error | null, context?: SecureContex
 function contexts(pairFor: (name: string) => Promise<KeyAndCertificate | null>): ForName {
   const ready = new Map<string, { readonly cert: string; readonly context: SecureContext }>()
   const contextOf = ({ cert, key }: KeyAndCertificate, name: string): SecureContext => {
-    const known = ready.get(name)
-    if (known?.cert === cert) return known.context
+    const cached = ready.get(name)
+    if (cached?.cert === cert) return cached.context
     const context = createSecureContext({ ...TLS_RULES, cert, key })
     if (ready.size >= MAX_CONTEXTS) ready.clear()
     ready.set(name, { cert, context })

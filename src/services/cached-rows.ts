@@ -33,8 +33,8 @@ export class CachedRows<Key, Row> {
   /** The row, from memory where it is cached. @throws as the read of the store */
   async find(key: Key): Promise<Row | null> {
     const readMs = this.#clock.monotonic()
-    const known = this.#rows.get(key)
-    if (known !== undefined && readMs - known.readMs < FRESH_MS) return known.row
+    const cached = this.#rows.get(key)
+    if (cached !== undefined && readMs - cached.readMs < FRESH_MS) return cached.row
     const changes = this.#changes
     const row = await this.#read(key)
     if (row === null || changes !== this.#changes) return row

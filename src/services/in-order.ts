@@ -7,9 +7,9 @@ export class InOrder<Key> {
    * @param isSlow true when later work has to wait for it
    */
   run<Value>(key: Key, isSlow: boolean, work: () => Promise<Value>): Promise<Value> {
-    const before = this.#latest.get(key)
-    if (before === undefined && !isSlow) return work()
-    const result = before === undefined ? work() : before.then(work)
+    const previous = this.#latest.get(key)
+    if (previous === undefined && !isSlow) return work()
+    const result = previous === undefined ? work() : previous.then(work)
     const over = () => {
       if (this.#latest.get(key) === end) this.#latest.delete(key)
     }

@@ -58,8 +58,8 @@ async function withBoundSeals(vault: Vault, store: Store, { dataDir }: Config, l
  */
 async function withSealedPayloads(store: Store, vault: Vault, config: Config, log: Log): Promise<Store> {
   const note = join(config.dataDir, 'payloads-sealed')
-  const known = existsSync(note) ? readFileSync(note, 'utf8').trim() : null
-  if (config.sealPayloads && known !== 'all') {
+  const previous = existsSync(note) ? readFileSync(note, 'utf8').trim() : null
+  if (config.sealPayloads && previous !== 'all') {
     keepDurably(note, 'some\n')
     const count = await encryptPlain({ store, vault })
     if (count > 0) {
@@ -68,8 +68,8 @@ async function withSealedPayloads(store: Store, vault: Vault, config: Config, lo
     }
     keepDurably(note, 'all\n')
   }
-  if (!config.sealPayloads && known === 'all') keepDurably(note, 'some\n')
-  const mayHaveSome = config.sealPayloads || known !== null || config.databaseUrl !== null
+  if (!config.sealPayloads && previous === 'all') keepDurably(note, 'some\n')
+  const mayHaveSome = config.sealPayloads || previous !== null || config.databaseUrl !== null
   return mayHaveSome ? layered(store, sealing(new PayloadSeals(vault, config.sealPayloads))) : store
 }
 

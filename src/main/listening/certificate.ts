@@ -66,7 +66,7 @@ const INNER = /^(?:docker|br-|veth|virbr|podman|cni|flannel|cali|ry-)/
 
 function namesHere(): MachineNames {
   const outer = Object.entries(networkInterfaces()).filter(([name]) => !INNER.test(name))
-  const found = outer.flatMap(([, addresses]) => addresses ?? [])
-  const addresses = found.filter(({ internal, scopeid }) => !internal && (scopeid ?? 0) === 0)
+  const outerAddresses = outer.flatMap(([, addresses]) => addresses ?? [])
+  const addresses = outerAddresses.filter(({ internal, scopeid }) => !internal && (scopeid ?? 0) === 0)
   return { names: machineNames(), addresses: addresses.map(({ address }) => address) }
 }

@@ -34,8 +34,8 @@ export class Front {
   /** Surfaces of the application that is present at a request. */
   fetch(offered?: readonly SurfaceName[]): Fetch {
     const answer: Fetch = (request, env) => {
-      const known = this.#surfaces.get(answer)
-      if (known !== undefined) return known(request, env)
+      const cached = this.#surfaces.get(answer)
+      if (cached !== undefined) return cached(request, env)
       const surface = this.#app?.fetch(offered)
       // The term ended just after the request had come.
       if (surface === undefined)
@@ -58,9 +58,9 @@ export class Front {
   /** The stand-in of a listener for the application; null while there is one. */
   readonly standIn = (kind: ListenerKind): StandIn | null => {
     if (this.#app !== null || this.#standby === null) return null
-    const known = this.#standIns.get(kind) ?? this.#standby.for(kind)
-    this.#standIns.set(kind, known)
-    return known
+    const cached = this.#standIns.get(kind) ?? this.#standby.for(kind)
+    this.#standIns.set(kind, cached)
+    return cached
   }
 
   /** True for a container of the present term, which has an address of its own to call. */

@@ -245,15 +245,15 @@ function httpsPort({ publicUrl }: Config, open: Listener): number {
 async function listenForWorkers(front: Front, config: Config, opening: Promise<void>): Promise<Listener> {
   const { dataDir, directWorkers } = config
   const file = join(dataDir, 'worker-port')
-  const known = directWorkers ? Number(readText(file) ?? 0) : 0
+  const previousPort = directWorkers ? Number(readText(file) ?? 0) : 0
   const surface = front.fetch(['worker'])
   const maxConnections = connectionLimit(config)
   const shared = { host: '127.0.0.1', hosts: serverHosts(config), maxConnections, opening }
   const options = { ...shared, standIn: () => front.standIn('workers') }
-  const listener = await listen(surface, { ...options, port: known }).catch(() =>
+  const listener = await listen(surface, { ...options, port: previousPort }).catch(() =>
     listen(surface, { ...options, port: 0 }),
   )
-  if (directWorkers && listener.port !== known) writeDurably(file, `${listener.port}\n`)
+  if (directWorkers && listener.port !== previousPort) writeDurably(file, `${listener.port}\n`)
   return listener
 }
 
@@ -367,9 +367,9 @@ export function openContainerAddress(
 ): ContainerAddress | null {
   if (config.docker === 'off' || config.kubernetes.where !== 'off') return null
   const connection = () => {
-    const found = connectEngine(config.docker, process.env)
-    if (found === null) throw new AppError('unavailable', 'there is no container engine')
-    return found
+    const connected = connectEngine(config.docker, process.env)
+    if (connected === null) throw new AppError('unavailable', 'there is no container engine')
+    return connected
   }
   const installation = ensureInstallation(config.dataDir)
   const maxConnections = connectionLimit(config)

@@ -147,14 +147,14 @@ interface CageOfServer {
 
 /** The cage of process workers, found once by a trial. */
 function cageFor(config: Config): CageOfServer {
-  const known = { dataDir: config.dataDir, isRoot: process.geteuid?.() === 0 }
+  const host = { dataDir: config.dataDir, isRoot: process.geteuid?.() === 0 }
   if (config.workerSandbox === 'off') {
-    const isolation = uncagedText({ reason: '--worker-sandbox off', action: null, ...known })
+    const isolation = uncagedText({ reason: '--worker-sandbox off', action: null, ...host })
     return { cage: null, isolation, refused: null, lack: null }
   }
   const trial = tryCage()
   if ('problem' in trial) {
-    const isolation = uncagedText({ reason: trial.problem, action: trial.action, ...known })
+    const isolation = uncagedText({ reason: trial.problem, action: trial.action, ...host })
     const refused = config.workerSandbox === 'required' ? `--worker-sandbox is required, and ${trial.problem}` : null
     const lack = config.workerNetwork === 'shared' ? null : lackWithoutCage(trial, config.workerNetwork)
     return { cage: null, isolation, refused, lack }
@@ -193,9 +193,9 @@ function networkFor(
       lack: null,
     }
   const open = workerNetwork === 'open'
-  const found = tryOwnNetwork(bwrap, open)
-  if (found !== null) {
-    const lack = { problem: found.problem, action: `${found.action}, or give --worker-network shared` }
+  const refusal = tryOwnNetwork(bwrap, open)
+  if (refusal !== null) {
+    const lack = { problem: refusal.problem, action: `${refusal.action}, or give --worker-network shared` }
     return { network: null, text: "in the machine's network, all of whose ports they reach", lack }
   }
   const network = new OwnNetwork({

@@ -94,8 +94,8 @@ export class Access {
    */
   recall(key: string): Caller | null {
     const hash = this.#ports.vault.hash(key)
-    const known = this.#cached(hash)
-    return known !== null && isValidAt(known, this.#ports.clock.now()) ? this.#useKey(known) : null
+    const record = this.#cached(hash)
+    return record !== null && isValidAt(record, this.#ports.clock.now()) ? this.#useKey(record) : null
   }
 
   #useKey(record: ApiKey): Caller {
@@ -235,13 +235,13 @@ export class Access {
       const hash = vault.hash(key)
       hashes.add(hash)
       const fixed = { kind: 'server', scope, disabled: false, expiresAtMs: null } as const
-      const known = await store.keys.findByHash(hash)
-      if (known === null) {
+      const record = await store.keys.findByHash(hash)
+      if (record === null) {
         const id = random.uuid() as KeyId
         await adds(id)
         const rest = { createdAtMs: clock.now(), lastUsedAtMs: null, endpointId: null, exempt: false }
         await store.keys.insert({ ...rest, id, owner, name, hash, hint: keyHint(key), ...fixed })
-      } else await store.keys.update({ ...known, ...fixed }, known)
+      } else await store.keys.update({ ...record, ...fixed }, record)
     }
     const others = await store.keys.list(owner)
     const ended = others.filter(({ kind, hash }) => kind === 'server' && !hashes.has(hash))
@@ -273,15 +273,15 @@ export class Access {
   }
 
   #cached(hash: string): ApiKey | null {
-    const known = this.#cache.get(hash)
-    return known !== undefined && known.untilMs > this.#ports.clock.now() ? known.key : null
+    const entry = this.#cache.get(hash)
+    return entry !== undefined && entry.untilMs > this.#ports.clock.now() ? entry.key : null
   }
 
   async #find(hash: string): Promise<ApiKey | null> {
     const cached = this.#cached(hash)
     if (cached !== null) return cached
     const nowMs = this.#ports.clock.now()
-    const known = this.#cache.get(hash)
+    const entry = this.#cache.get(hash)
     const changes = this.#changes
     let key: ApiKey | null
     try {
@@ -289,10 +289,10 @@ export class Access {
       key = stored !== null && this.#ports.vault.equal(stored.hash, hash) ? stored : null
     } catch (error) {
       const away = error instanceof AppError && error.code === 'unavailable'
-      if (!away || known === undefined || nowMs - known.readMs >= STALE_MS) throw error
+      if (!away || entry === undefined || nowMs - entry.readMs >= STALE_MS) throw error
       // A known caller does not wait for the store again.
-      known.untilMs = nowMs + CACHE_MS
-      return known.key
+      entry.untilMs = nowMs + CACHE_MS
+      return entry.key
     }
     if (this.#cache.size >= CACHE_SIZE) this.#cache.clear()
     if (key !== null && changes === this.#changes) {

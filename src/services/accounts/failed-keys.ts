@@ -64,17 +64,17 @@ export class FailedKeys {
     const nowMs = this.#ports.clock.monotonic()
     const block = addressBlock(address)
     this.#ports.emit('key.failed', { address: block, reason: error.reason, count })
-    const known = this.#latest(block, nowMs)
-    if (known.untilMs > nowMs) {
-      const retryAfterSeconds = Math.ceil((known.untilMs - nowMs) / 1_000)
+    const failures = this.#latest(block, nowMs)
+    if (failures.untilMs > nowMs) {
+      const retryAfterSeconds = Math.ceil((failures.untilMs - nowMs) / 1_000)
       const message = 'too many invalid API keys came from this address; valid ones still work'
       return new AppError('rate_limited', message, { retryAfterSeconds })
     }
-    known.count += count
-    if (known.count >= MAX_FAILURES) {
-      known.untilMs = nowMs + SLOWED_MS
-      known.sinceMs = known.untilMs
-      known.count = 0
+    failures.count += count
+    if (failures.count >= MAX_FAILURES) {
+      failures.untilMs = nowMs + SLOWED_MS
+      failures.sinceMs = failures.untilMs
+      failures.count = 0
     }
     return error
   }
@@ -85,15 +85,15 @@ export class FailedKeys {
   }
 
   #latest(block: string, nowMs: number): Failures {
-    const known = this.#byAddress.get(block) ?? { sinceMs: nowMs, count: 0, untilMs: nowMs }
-    if (nowMs - known.sinceMs >= WINDOW_MS) {
-      known.sinceMs = nowMs
-      known.count = 0
+    const failures = this.#byAddress.get(block) ?? { sinceMs: nowMs, count: 0, untilMs: nowMs }
+    if (nowMs - failures.sinceMs >= WINDOW_MS) {
+      failures.sinceMs = nowMs
+      failures.count = 0
     }
     this.#byAddress.delete(block)
     if (this.#byAddress.size >= this.#maxAddresses) this.#byAddress.delete(this.#byAddress.keys().next().value!)
-    this.#byAddress.set(block, known)
-    return known
+    this.#byAddress.set(block, failures)
+    return failures
   }
 }
 

@@ -54,15 +54,15 @@ export class JobLimiter {
 
   #set(name: string, count: JobCount): void {
     if (this.#counts.size >= MAX_KNOWN && !this.#counts.has(name)) {
-      for (const [known, { open }] of this.#counts) if (open === 0) this.#counts.delete(known)
+      for (const [idle, { open }] of this.#counts) if (open === 0) this.#counts.delete(idle)
     }
     this.#counts.set(name, count)
   }
 
   async #countWorkers(id: EndpointId): Promise<number> {
     const { store, clock } = this.#ports
-    const known = this.#workers.get(id)
-    if (known !== undefined && known.untilMs > clock.now()) return known.count
+    const cached = this.#workers.get(id)
+    if (cached !== undefined && cached.untilMs > clock.now()) return cached.count
     const workers = (await store.endpoints.snapshot(id))?.workers ?? []
     const count = workers.filter(({ state }) => state === 'READY').length
     if (this.#workers.size >= MAX_KNOWN) this.#workers.clear()

@@ -117,20 +117,20 @@ export class Keys {
    */
   async update(caller: Caller, id: KeyId, changes: KeyChanges): Promise<KeyRecord> {
     return retryOnConflict(`key ${id}`, async () => {
-      const before = await this.#find(caller, id)
-      if (before.kind === 'endpoint') {
+      const previous = await this.#find(caller, id)
+      if (previous.kind === 'endpoint') {
         throw new AppError('conflict', 'the key of an endpoint cannot be changed; it can be rotated and revoked')
       }
-      const after: ApiKey = { ...before, ...changes }
-      this.#requireOver(caller, before)
-      await this.#check(caller, before.owner, changes)
-      const widens = changes.scope !== undefined && !isWithin(changes.scope, before.scope)
+      const after: ApiKey = { ...previous, ...changes }
+      this.#requireOver(caller, previous)
+      await this.#check(caller, previous.owner, changes)
+      const widens = changes.scope !== undefined && !isWithin(changes.scope, previous.scope)
       if (widens) requireNoLonger(caller, after.expiresAtMs)
-      const outcome = await this.#ports.store.keys.update(after, before)
+      const outcome = await this.#ports.store.keys.update(after, previous)
       if (outcome === 'last_key') throw lastKey()
       if (outcome === 'outdated') return null
-      this.#access.changed(before)
-      this.#ports.emit('key.changed', { keyId: id, owner: before.owner, by: caller.keyId })
+      this.#access.changed(previous)
+      this.#ports.emit('key.changed', { keyId: id, owner: previous.owner, by: caller.keyId })
       return shown(after)
     })
   }
@@ -160,13 +160,13 @@ export class Keys {
     const { id, owner } = endpoint
     if (!mayHave(caller, endpoint)) return null
     const { store, vault, emit } = this.#ports
-    let known = await store.keys.ofEndpoint(id)
-    if (known === null) {
+    let stored = await store.keys.ofEndpoint(id)
+    if (stored === null) {
       const { record, sealed } = this.#newOfEndpoint(endpoint)
-      known = await store.keys.ensureForEndpoint(record, sealed)
-      if (known.key.id === record.id) emit('key.created', { keyId: record.id, owner, by: caller.keyId })
+      stored = await store.keys.ensureForEndpoint(record, sealed)
+      if (stored.key.id === record.id) emit('key.created', { keyId: record.id, owner, by: caller.keyId })
     }
-    return known.key.disabled ? null : vault.open(known.sealed, endpointKeyPlace(id))
+    return stored.key.disabled ? null : vault.open(stored.sealed, endpointKeyPlace(id))
   }
 
   /**
@@ -184,10 +184,10 @@ export class Keys {
     const { store, emit } = this.#ports
     const { owner } = endpoint
     const { key, record, sealed } = this.#newOfEndpoint(endpoint)
-    const before = await store.keys.replaceForEndpoint(record, sealed)
-    if (before !== null) {
-      this.#access.changed(before)
-      if (!before.disabled) emit('key.revoked', { keyId: before.id, owner, by: caller.keyId })
+    const previous = await store.keys.replaceForEndpoint(record, sealed)
+    if (previous !== null) {
+      this.#access.changed(previous)
+      if (!previous.disabled) emit('key.revoked', { keyId: previous.id, owner, by: caller.keyId })
     }
     emit('key.created', { keyId: record.id, owner, by: caller.keyId })
     return { key, record: shown(record) }
@@ -245,8 +245,8 @@ export class Keys {
   }
 
   async #requireAccount(caller: Caller, account: OwnerId): Promise<void> {
-    const known = caller.operator && (await this.#ports.store.accounts.find(account)) !== null
-    if (!known) throw notFound('account', account)
+    const exists = caller.operator && (await this.#ports.store.accounts.find(account)) !== null
+    if (!exists) throw notFound('account', account)
   }
 
   async #check(caller: Caller, owner: OwnerId, given: KeyChanges): Promise<void> {
@@ -272,8 +272,8 @@ export class Keys {
   async #unknownEndpoints(owner: OwnerId, scope: KeyScope): Promise<FieldProblem[]> {
     const named = scopeEndpoints(scope)
     if (named.length === 0) return []
-    const known = new Set<EndpointId>((await this.#ports.store.endpoints.list(owner)).map(({ id }) => id))
-    return named.filter(id => !known.has(id)).map(id => fieldProblem('scope', 'not found', `endpoint ${id}`))
+    const endpoints = new Set<EndpointId>((await this.#ports.store.endpoints.list(owner)).map(({ id }) => id))
+    return named.filter(id => !endpoints.has(id)).map(id => fieldProblem('scope', 'not found', `endpoint ${id}`))
   }
 
   async #unknownVolumes(owner: OwnerId, scope: KeyScope): Promise<FieldProblem[]> {

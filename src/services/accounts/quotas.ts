@@ -168,8 +168,8 @@ export class Quotas {
 
   /** Runs a step after the earlier steps of the account, so that two cannot take the same last place. */
   async inTurn<Done>(owner: OwnerId, act: () => Promise<Done>): Promise<Done> {
-    const before = this.#turns.get(owner) ?? Promise.resolve()
-    const done = before.then(act, act)
+    const previous = this.#turns.get(owner) ?? Promise.resolve()
+    const done = previous.then(act, act)
     const settled = done.then(
       () => {},
       () => {},
@@ -211,8 +211,8 @@ export class Quotas {
   }
 
   #openLedger(owner: OwnerId): Ledger {
-    const known = this.#ledgers.get(owner)
-    if (known !== undefined) return known
+    const existing = this.#ledgers.get(owner)
+    if (existing !== undefined) return existing
     const ledger: Ledger = { held: NOTHING_HELD, readAgainMs: 0, isRead: false, reading: null }
     this.#ledgers.set(owner, ledger)
     return ledger
@@ -232,15 +232,15 @@ export class Quotas {
   async #sum(owner: OwnerId, ledger: Ledger): Promise<void> {
     const { store, clock } = this.#ports
     const startMs = clock.monotonic()
-    const before = ledger.held
+    const previous = ledger.held
     let sum = NOTHING_HELD
     for (const { id } of await store.endpoints.list(owner)) sum = addHeld(sum, await this.#countHeld(id))
-    const meanwhile = {
-      queuedJobs: ledger.held.queuedJobs - before.queuedJobs,
-      queuedBytes: ledger.held.queuedBytes - before.queuedBytes,
-      storedBytes: ledger.held.storedBytes - before.storedBytes,
+    const added = {
+      queuedJobs: ledger.held.queuedJobs - previous.queuedJobs,
+      queuedBytes: ledger.held.queuedBytes - previous.queuedBytes,
+      storedBytes: ledger.held.storedBytes - previous.storedBytes,
     }
-    ledger.held = addHeld(sum, meanwhile)
+    ledger.held = addHeld(sum, added)
     ledger.isRead = true
     const endMs = clock.monotonic()
     ledger.readAgainMs = endMs + Math.max(AGAIN_MS, REST * (endMs - startMs))

@@ -178,8 +178,8 @@ export class Sessions {
 
   async #read(hash: string): Promise<KeyedSession | null> {
     const { store, clock, vault } = this.#ports
-    const known = this.#cache.get(hash)
-    if (known !== undefined && known.untilMs > clock.now()) return known.session
+    const cached = this.#cache.get(hash)
+    if (cached !== undefined && cached.untilMs > clock.now()) return cached.session
     const session = await store.sessions.find(hash)
     if (session === null || !vault.equal(session.hash, hash) || this.#closed.has(hash)) return null
     if (this.#cache.size >= CACHE_SIZE) this.#cache.clear()

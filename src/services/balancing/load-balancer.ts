@@ -203,9 +203,9 @@ export class LoadBalancer {
   }
 
   /** Stores results of a health check, unless the worker ended in the meantime. */
-  note(id: WorkerId, found: Partial<Pick<BalancedWorker, 'health' | 'servedAt' | 'healthPath'>>): void {
-    const known = this.#workers.get(id)
-    if (known !== undefined) this.#workers.set(id, this.#withPort({ ...known, ...found }))
+  note(id: WorkerId, changes: Partial<Pick<BalancedWorker, 'health' | 'servedAt' | 'healthPath'>>): void {
+    const worker = this.#workers.get(id)
+    if (worker !== undefined) this.#workers.set(id, this.#withPort({ ...worker, ...changes }))
   }
 
   /**
@@ -243,25 +243,25 @@ export class LoadBalancer {
     }
     for (const worker of workers) {
       if (worker.serves === null) continue
-      const known = this.#workers.get(worker.id)
-      if (known === undefined) this.#onNewWorker()
-      const runsSinceMs = known?.runsSinceMs ?? (worker.startedAtMs === null ? null : nowMs)
-      const isLeaving = known?.isLeaving === true || worker.state === 'DRAINING' || worker.state === 'STOPPING'
-      const port = known?.port ?? (isFolder ? 0 : worker.serves.healthPort)
-      const isSame = known !== undefined && known.worker.thawedAtMs === worker.thawedAtMs
+      const previous = this.#workers.get(worker.id)
+      if (previous === undefined) this.#onNewWorker()
+      const runsSinceMs = previous?.runsSinceMs ?? (worker.startedAtMs === null ? null : nowMs)
+      const isLeaving = previous?.isLeaving === true || worker.state === 'DRAINING' || worker.state === 'STOPPING'
+      const port = previous?.port ?? (isFolder ? 0 : worker.serves.healthPort)
+      const isSame = previous !== undefined && previous.worker.thawedAtMs === worker.thawedAtMs
       // Health from before a freeze no longer counts.
-      const health = isSame ? known.health : uncheckedHealth(nowMs, worker.readyAtMs !== null)
-      if (known !== undefined && !isSame) this.#onNewWorker()
-      const servedAt: ServedAt | null = known?.servedAt ?? null
-      const healthPath = known?.healthPath ?? null
+      const health = isSame ? previous.health : uncheckedHealth(nowMs, worker.readyAtMs !== null)
+      if (previous !== undefined && !isSame) this.#onNewWorker()
+      const servedAt: ServedAt | null = previous?.servedAt ?? null
+      const healthPath = previous?.healthPath ?? null
       const next = { worker, runsSinceMs, isLeaving, port, health, servedAt, healthPath }
       this.#workers.set(worker.id, this.#withPort(next))
     }
   }
 
   /** The driver chooses the ports of workers without a container. */
-  #withPort(known: BalancedWorker): BalancedWorker {
-    return known.port === 0 && known.servedAt !== null ? { ...known, port: known.servedAt.health.port } : known
+  #withPort(worker: BalancedWorker): BalancedWorker {
+    return worker.port === 0 && worker.servedAt !== null ? { ...worker, port: worker.servedAt.health.port } : worker
   }
 
   #publish(snapshot: EndpointSnapshot, { maxConcurrency }: Settings): void {
@@ -285,10 +285,10 @@ export class LoadBalancer {
    */
   async #readSettings({ endpoint }: EndpointSnapshot): Promise<Settings> {
     const { id, owner, templateId, version } = endpoint
-    const known = this.#settings.get(id)
-    if (known?.version === version) return this.#withLimit(owner, known)
+    const cached = this.#settings.get(id)
+    if (cached?.version === version) return this.#withLimit(owner, cached)
     const template = await this.#ports.store.templates.find(owner, templateId)
-    if (template === null) return known ?? { version, env: {}, maxConcurrency: null, isFolder: false }
+    if (template === null) return cached ?? { version, env: {}, maxConcurrency: null, isFolder: false }
     const env = servingVariables(savedEnv(endpoint, template))
     return this.#withLimit(owner, { version, env, maxConcurrency: null, isFolder: isFolderImage(template.image) })
   }

@@ -180,9 +180,9 @@ export class Endpoints {
     }
     if (own !== undefined) problems.push(...(await savedTemplateProblems(this.#ports, owner, own)))
     if (template !== null) {
-      const known = isLinked ? null : { config: old, template: oldTemplate }
-      requireFolderRight(by, { template, config }, known)
-      problems.push(...servingChangeProblems({ config, template }, known))
+      const previousRun = isLinked ? null : { config: old, template: oldTemplate }
+      requireFolderRight(by, { template, config }, previousRun)
+      problems.push(...servingChangeProblems({ config, template }, previousRun))
     }
     requireNone(problems, own)
     const isSeen = own !== undefined || isLinked || workersMustSee(old, config)
@@ -269,18 +269,18 @@ export class Endpoints {
   async readTemplates(endpoints: readonly Endpoint[]): Promise<ReadonlyMap<Endpoint, Template>> {
     const { templates } = this.#ports.store
     const many = endpoints.length > FEW ? await templates.ofEndpoints(endpoints[0]!.owner) : []
-    const known = new Map(many.map(template => [template.id, template]))
+    const byId = new Map(many.map(template => [template.id, template]))
     // Read one by one: a few endpoints, and those linked to another template between the two reads.
     const missing = new Map(endpoints.map(endpoint => [endpoint.templateId, endpoint.owner]))
-    for (const id of known.keys()) missing.delete(id)
+    for (const id of byId.keys()) missing.delete(id)
     for (const template of await mapConcurrently([...missing], CONCURRENCY, ([id, owner]) =>
       templates.find(owner, id),
     )) {
-      if (template !== null) known.set(template.id, template)
+      if (template !== null) byId.set(template.id, template)
     }
     return new Map(
       endpoints.flatMap(endpoint => {
-        const template = known.get(endpoint.templateId)
+        const template = byId.get(endpoint.templateId)
         return template === undefined ? [] : [[endpoint, template] as const]
       }),
     )

@@ -82,34 +82,34 @@ export async function ensureFolderEndpoint(
   // The person who starts the server is the operator, who may choose folders of the machine.
   const by = { owner, operator: true }
   const image = tag === null ? `dir:${path}` : `${repository}:${tag}`
-  const known = await findFolderEndpoint(parts, owner, folder)
-  const args = settings.args ?? known?.template.args ?? ''
+  const existing = await findFolderEndpoint(parts, owner, folder)
+  const args = settings.args ?? existing?.template.args ?? ''
   const failure = tag === null ? await driver.check(`dir:${path}`, args, type) : null
   if (failure !== null) throw new WorkerStartError(failure)
-  const compute = await chooseCompute(parts, folder, known?.endpoint ?? null)
-  if (known?.endpoint != null) {
+  const compute = await chooseCompute(parts, folder, existing?.endpoint ?? null)
+  if (existing?.endpoint != null) {
     const runs = {
-      ...(known.template.image === image ? {} : { image }),
-      ...(known.template.args === args ? {} : { args }),
+      ...(existing.template.image === image ? {} : { image }),
+      ...(existing.template.args === args ? {} : { args }),
     }
-    const changes = endpointChanges(known.endpoint, { type, compute, workersMax: settings.workersMax })
-    if (Object.keys(runs).length > 0) await templates.save(by, { id: known.template.id, changes: runs })
-    const { id } = known.endpoint
+    const changes = endpointChanges(existing.endpoint, { type, compute, workersMax: settings.workersMax })
+    if (Object.keys(runs).length > 0) await templates.save(by, { id: existing.template.id, changes: runs })
+    const { id } = existing.endpoint
     return Object.keys(changes).length > 0
       ? (await endpoints.save(by, { id, changes })).endpoint
       : endpoints.find(owner, id)
   }
   const config = {
     ...TEMPLATE_DEFAULTS,
-    name: known?.template.name ?? (await freeName(templates, owner, name)),
+    name: existing?.template.name ?? (await freeName(templates, owner, name)),
     image,
     args,
     volumeGb: 0,
     diskGb: tag === null ? 1 : CONTAINER_DISK_GB,
     isServerless: true,
   }
-  const template = known?.template ?? (await templates.save(by, { config })).template
-  if (known !== null && (template.image !== image || template.args !== args))
+  const template = existing?.template ?? (await templates.save(by, { config })).template
+  if (existing !== null && (template.image !== image || template.args !== args))
     await templates.save(by, { id: template.id, changes: { image, args } })
   const workersMax = settings.workersMax === undefined ? {} : { workersMax: settings.workersMax }
   const wanted = withDefaults({ name, compute, type, ...workersMax })
@@ -147,14 +147,14 @@ async function chooseCompute(
   { settings: { gpu, gpuCount } = {}, prefersCpu = false }: WorkerFolder,
   existing: Endpoint | null,
 ): Promise<Compute> {
-  const before = existing?.compute ?? null
-  if (gpu === undefined && before !== null) {
-    if (gpuCount === undefined) return before
-    if (before.kind === 'gpu') return { ...before, count: gpuCount }
+  const previous = existing?.compute ?? null
+  if (gpu === undefined && previous !== null) {
+    if (gpuCount === undefined) return previous
+    if (previous.kind === 'gpu') return { ...previous, count: gpuCount }
   }
   if (gpu === 'none') {
     if (gpuCount !== undefined) throw new AppError('invalid', '--gpus is given with --gpu none; leave one of them out')
-    return before?.kind === 'cpu' ? before : CPU
+    return previous?.kind === 'cpu' ? previous : CPU
   }
   const isAsked = gpu !== undefined || gpuCount !== undefined
   if (!isAsked && prefersCpu) return CPU
@@ -163,7 +163,7 @@ async function chooseCompute(
   const choice = gpuChoice(gpu ?? ANY_GPU, here)
   if (typeof choice === 'string') throw new AppError('invalid', `${gpu === undefined ? '--gpus' : '--gpu'} ${choice}`)
   const limits =
-    before?.kind === 'gpu' ? before : { count: 1, allowedCudaVersions: [] as readonly string[], minCudaVersion: null }
+    previous?.kind === 'gpu' ? previous : { count: 1, allowedCudaVersions: [] as readonly string[], minCudaVersion: null }
   const { count, allowedCudaVersions, minCudaVersion } = limits
   return { kind: 'gpu', ...choice, count: gpuCount ?? count, allowedCudaVersions, minCudaVersion }
 }

@@ -135,8 +135,8 @@ export class ReleaseResults {
 
   /** Null when too many workers are counted. */
   #of(workerId: WorkerId): Counted | null {
-    const known = this.#results.get(workerId)
-    if (known !== undefined) return known
+    const existing = this.#results.get(workerId)
+    if (existing !== undefined) return existing
     if (this.#results.size >= MAX_HELD) return null
     const counted = { ended: 0, failed: 0, lostJobs: false }
     this.#results.set(workerId, counted)

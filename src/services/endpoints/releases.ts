@@ -174,8 +174,8 @@ export class Releases {
 
   async #missingSecrets(owner: OwnerId, env: Readonly<Record<string, string>>): Promise<FieldProblem[]> {
     const names = secretNames(env)
-    const known = names.length === 0 ? new Map() : await this.#ports.store.secrets.sealedValues(owner, names)
-    return names.filter(name => !known.has(name)).map(name => fieldProblem('env', 'not found', `secret ${name}`))
+    const values = names.length === 0 ? new Map() : await this.#ports.store.secrets.sealedValues(owner, names)
+    return names.filter(name => !values.has(name)).map(name => fieldProblem('env', 'not found', `secret ${name}`))
   }
 }
 

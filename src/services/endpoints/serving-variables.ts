@@ -67,9 +67,9 @@ export class ServingVariables {
     const variables = servingVariables(env)
     if (secretNames(variables).length === 0) return variables
     const key = JSON.stringify([owner, variables])
-    const known = this.#entries.get(key)
+    const entry = this.#entries.get(key)
     const nowMs = this.#ports.clock.monotonic()
-    if (known?.changes === this.#changes && nowMs - known.readMs < FRESH_MS) return known.values
+    if (entry?.changes === this.#changes && nowMs - entry.readMs < FRESH_MS) return entry.values
     const changes = this.#changes
     const values = await resolvedServing(this.#ports, owner, variables)
     if (this.#entries.size >= MAX_ENTRIES) this.#entries.clear()

@@ -194,10 +194,10 @@ export class Templates {
     const users = await mapConcurrently(await templates.users(template.id), CONCURRENCY, id => endpoints.find(id))
     for (const config of users) {
       if (config === null) continue
-      for (const found of servingChangeProblems({ config, template }, { config, template: before })) {
-        const key = problemSentence(found)
-        const problem = `${found.problem} (load-balancing endpoint '${config.name}' uses this template)`
-        if (!problems.has(key)) problems.set(key, { ...found, problem })
+      for (const servingProblem of servingChangeProblems({ config, template }, { config, template: before })) {
+        const key = problemSentence(servingProblem)
+        const problem = `${servingProblem.problem} (load-balancing endpoint '${config.name}' uses this template)`
+        if (!problems.has(key)) problems.set(key, { ...servingProblem, problem })
       }
     }
     return [...problems.values()]
@@ -222,8 +222,8 @@ export async function savedTemplateProblems(
   const isFolder = isFolderImage(input.image)
   const failure = isFolder ? await ports.driver.check(input.image, input.args) : imageRefusal(ports, owner, input.image)
   if (failure !== null) problems.push(fieldProblem('image', `cannot run here: ${startFailureText(failure)}`))
-  const known = input.registry === null || (await ports.store.registries.find(owner, input.registry)) !== null
-  if (!known) problems.push(fieldProblem('registry', 'not found', `registry ${input.registry}`))
+  const hasRegistry = input.registry === null || (await ports.store.registries.find(owner, input.registry)) !== null
+  if (!hasRegistry) problems.push(fieldProblem('registry', 'not found', `registry ${input.registry}`))
   return problems
 }
 

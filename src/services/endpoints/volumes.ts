@@ -63,8 +63,8 @@ export class Volumes {
    */
   async update(owner: OwnerId, id: VolumeId, changes: { name?: string; sizeGb?: number }): Promise<NetworkVolume> {
     const shrink = async () => {
-      const before = await this.find(owner, id)
-      return shrinkProblems(before, changes.sizeGb ?? before.sizeGb)
+      const previous = await this.find(owner, id)
+      return shrinkProblems(previous, changes.sizeGb ?? previous.sizeGb)
     }
     const problems = [...volumeProblems(changes), ...(await shrink())]
     if (problems.length > 0) throw invalidFields(problems)

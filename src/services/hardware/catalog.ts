@@ -86,8 +86,8 @@ export class Catalog {
   /** Null for an unknown price. */
   #gpuPrice(pool: string | null): number | null {
     if (pool === null) return null
-    const known = this.#prices !== CATALOG_PRICES || GPU_POOLS.find(({ id }) => id === pool)?.pricePerHour != null
-    return known ? dollars(hourlyPrice(this.#prices, `gpu:${pool}`).micros) : null
+    const isPriced = this.#prices !== CATALOG_PRICES || GPU_POOLS.find(({ id }) => id === pool)?.pricePerHour != null
+    return isPriced ? dollars(hourlyPrice(this.#prices, `gpu:${pool}`).micros) : null
   }
 
   /** Stock for more workers with `count` GPUs of a type, all running at once. */

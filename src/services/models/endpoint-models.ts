@@ -81,9 +81,9 @@ export class EndpointModels {
     }
     const names = missing.map(({ wish }) => wish.name)
     const key = this.#modelsKey(endpoint, env)
-    const before = this.#fetching.get(endpoint.id)
-    if (before?.key === key && !before.isOver) return { kind: 'downloading', names }
-    const failures = before?.key === key ? before.failures : 0
+    const previous = this.#fetching.get(endpoint.id)
+    if (previous?.key === key && !previous.isOver) return { kind: 'downloading', names }
+    const failures = previous?.key === key ? previous.failures : 0
     const progress = new Map(missing.map(({ reference }) => [reference, { receivedBytes: 0, totalBytes: null }]))
     const fetching: Fetching = { key, progress, failure: null, retryAtMs: 0, failures, isOver: false }
     this.#fetching.set(endpoint.id, fetching)

@@ -73,8 +73,8 @@ export class LogFeed {
     const ids = new Set(workers.map(({ id }) => id))
     for (const id of this.#workers.keys()) if (!ids.has(id)) this.#workers.delete(id)
     for (const worker of workers) {
-      const known = this.#workers.get(worker.id)
-      if (known !== undefined) known.update(worker)
+      const feed = this.#workers.get(worker.id)
+      if (feed !== undefined) feed.update(worker)
       else this.#workers.set(worker.id, this.#open(worker))
     }
   }

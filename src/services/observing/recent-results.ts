@@ -72,8 +72,8 @@ export class RecentResults {
       this.#minutes.set(minuteMs, ofMinute)
       this.#dropOlder(spanStart(this.#ports.clock.now(), MINUTE_MS) - RECENT_MINUTES * MINUTE_MS)
     }
-    const before = ofMinute.get(endpointId)
-    ofMinute.set(endpointId, before === undefined ? counts : addResults(before, counts))
+    const previous = ofMinute.get(endpointId)
+    ofMinute.set(endpointId, previous === undefined ? counts : addResults(previous, counts))
   }
 
   #dropOlder(minuteMs: number): void {

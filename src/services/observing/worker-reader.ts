@@ -117,14 +117,14 @@ export class WorkerReader {
   ): Promise<{ worker: ReportedWorker; jobs: readonly HeldJob[] }> {
     const { snapshot, template } = await this.#read(owner, id)
     const stored = await this.#ports.store.workers.find(workerId)
-    const known = stored?.endpointId === id ? stored : null
-    const found =
-      known?.state === 'EXITED'
-        ? asEnded(known, snapshot.endpoint)
+    const own = stored?.endpointId === id ? stored : null
+    const shown =
+      own?.state === 'EXITED'
+        ? asEnded(own, snapshot.endpoint)
         : shownWorkers(snapshot).find(worker => worker.id === workerId)
-    if (found === undefined) throw notFound('worker', workerId)
-    const jobs = found.held === 0 ? [] : ((await this.#held(snapshot)).get(workerId) ?? [])
-    return { worker: this.#report(found, snapshot.endpoint, template), jobs }
+    if (shown === undefined) throw notFound('worker', workerId)
+    const jobs = shown.held === 0 ? [] : ((await this.#held(snapshot)).get(workerId) ?? [])
+    return { worker: this.#report(shown, snapshot.endpoint, template), jobs }
   }
 
   /**

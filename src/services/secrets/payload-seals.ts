@@ -68,8 +68,8 @@ export class PayloadSeals {
     if (!isSealedPayload(stored)) return stored
     const place = variablePlace(owner, name)
     const id = `${place.row} ${stored}`
-    const known = this.#opened.get(id)
-    if (known !== undefined) return known
+    const cached = this.#opened.get(id)
+    if (cached !== undefined) return cached
     const value = this.opened(stored, place)
     this.#opened.set(id, value)
     const [oldest] = this.#opened.keys()

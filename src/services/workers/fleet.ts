@@ -297,17 +297,17 @@ export class Fleet {
   async recordExit(workerId: WorkerId, observed: ObservedExit, given?: 'released' | 'unseen'): Promise<void> {
     const { store, clock, logs } = this.#ports
     this.#running.end(workerId)
-    const known = await store.workers.find(workerId)
-    const seen = known === null ? observed : this.#exitShownTo(known, observed)
-    const fate = given ?? fateOfJobs(known, seen)
-    const exit = storedExit(known, seen)
-    const ended = exitText(known ?? UNKNOWN, exit)
+    const worker = await store.workers.find(workerId)
+    const seen = worker === null ? observed : this.#exitShownTo(worker, observed)
+    const fate = given ?? fateOfJobs(worker, seen)
+    const exit = storedExit(worker, seen)
+    const ended = exitText(worker ?? UNKNOWN, exit)
     const lastLines = outputEnd(await logs.tail(workerId, READ_LINES))
     const takeBack = () =>
       fate === 'released'
         ? this.#jobs.releaseAll(workerId)
         : this.#jobs.requeueLost(workerId, `it ${ended}`, { lastLines })
-    if (known !== null) await this.#undelivered.read(known, 'all')
+    if (worker !== null) await this.#undelivered.read(worker, 'all')
     // Before its exit is recorded: if this fails, the exit is recorded again. After it: jobs claimed in between.
     await takeBack()
     await store.stops.letGo(workerId, 'all')

@@ -341,8 +341,8 @@ export class RunningWorker {
    * by now.
    */
   hasLetGoUnlisted(jobId: JobId): boolean {
-    const told = this.#sentStops.get(jobId)
-    return told !== undefined && showsRelease(told, this.#clock.monotonic())
+    const sent = this.#sentStops.get(jobId)
+    return sent !== undefined && showsRelease(sent, this.#clock.monotonic())
   }
 
   /** Number of jobs that it was asked to stop and has not let go of. */
@@ -353,10 +353,10 @@ export class RunningWorker {
   /** Notes that it is asked to stop a job, for the first time or again. */
   noteStop(jobId: JobId): void {
     const nowMs = this.#clock.monotonic()
-    const told = this.#sentStops.get(jobId)
+    const sent = this.#sentStops.get(jobId)
     this.#sentStops.set(
       jobId,
-      told === undefined ? firstStop(this.#jobs.get(jobId)?.deliveredAtMs, nowMs) : nextStop(told, nowMs),
+      sent === undefined ? firstStop(this.#jobs.get(jobId)?.deliveredAtMs, nowMs) : nextStop(sent, nowMs),
     )
   }
 

@@ -23,8 +23,8 @@ export class RunningWorkers {
 
   /** The object of a worker. One that has ended already gets an object that is not kept. */
   of({ id, state }: Pick<Worker, 'id' | 'state'>): RunningWorker {
-    const known = this.#workers.get(id)
-    if (known !== undefined) return known
+    const existing = this.#workers.get(id)
+    if (existing !== undefined) return existing
     return state === 'EXITED' ? new RunningWorker(id, this.#clock) : this.#add(id)
   }
 
@@ -89,8 +89,8 @@ export class RunningWorkers {
   /** Notes that a chunk of a worker could not be stored. */
   chunkFailed(worker: RunningWorker, jobId: JobId, items: readonly string[]): void {
     const workers = [...this.#workers.values()]
-    const known = workers.reduce((sum, { failedChunks }) => sum + failedChunks, 0)
-    if (known >= MAX_FAILED_CHUNKS) for (const other of workers) other.forgetFailedChunks()
+    const total = workers.reduce((sum, { failedChunks }) => sum + failedChunks, 0)
+    if (total >= MAX_FAILED_CHUNKS) for (const other of workers) other.forgetFailedChunks()
     worker.chunkFailed(jobId, items)
   }
 

@@ -81,10 +81,10 @@ export class UndeliveredResults {
       const report = jobId === null ? null : readSdkOutput(line)
       if (report === null) continue
       const job = jobId as JobId
-      const known = unsent.get(job)
-      const over = known?.over === true || (!isMidLine && (report.kind === 'finished' || report.over))
+      const previous = unsent.get(job)
+      const over = previous?.over === true || (!isMidLine && (report.kind === 'finished' || report.over))
       if (report.kind === 'unsent') unsent.set(job, { ...report, over })
-      else if (known !== undefined) unsent.set(job, { ...known, over })
+      else if (previous !== undefined) unsent.set(job, { ...previous, over })
       const [oldest] = unsent.keys()
       if (unsent.size > MAX_UNSENT) unsent.delete(oldest!)
     }

@@ -119,7 +119,7 @@ export class WorkerLaunchReader {
   async #missingSecrets(owner: OwnerId, env: Readonly<Record<string, string>>): Promise<string[]> {
     const names = secretNames(env)
     if (names.length === 0) return []
-    const known = await this.#ports.store.secrets.sealedValues(owner, names)
-    return names.filter(name => !known.has(name))
+    const values = await this.#ports.store.secrets.sealedValues(owner, names)
+    return names.filter(name => !values.has(name))
   }
 }
