@@ -43,9 +43,9 @@ export function audited<Result>(
 function auditChange(saved: SavedEndpoint | SavedTemplate): SeenChange {
   if ('endpoint' in saved) {
     const view = ({ endpoint, template }: WithTemplate) => endpointView(endpoint, template)
-    return { before: saved.before && view(saved.before), after: view(saved) }
+    return { before: saved.previous && view(saved.previous), after: view(saved) }
   }
-  return { before: saved.before && templateView(saved.before), after: templateView(saved.template) }
+  return { before: saved.previous && templateView(saved.previous), after: templateView(saved.template) }
 }
 
 /** The author of a change, for its event. */

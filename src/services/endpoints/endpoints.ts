@@ -86,7 +86,7 @@ export interface EndpointChange {
 
 /** An endpoint as it was saved, and as it was before; null for a new one. */
 export interface SavedEndpoint extends WithTemplate {
-  readonly before: WithTemplate | null
+  readonly previous: WithTemplate | null
 }
 
 /** Operations of {@link Endpoints} on workers; the fleet implements them. */
@@ -128,9 +128,9 @@ export class Endpoints {
     return retryOnConflict(`endpoint ${name}`, async () => {
       const plan = await ('id' in wanted ? this.#plannedChange(by, wanted) : this.#plannedNew(by, wanted))
       if (plan === null) return null
-      const { endpoint, template, before } = plan
+      const { endpoint, template, previous } = plan
       const isSaved = await this.#withinLimits(plan, async () => isTried || (await this.#stored(plan)))
-      return isSaved ? { endpoint, template, before } : null
+      return isSaved ? { endpoint, template, previous } : null
     })
   }
 
@@ -151,7 +151,7 @@ export class Endpoints {
     const createdAtMs = this.#ports.clock.now()
     const endpoint = { ...config, id, owner, templateId: template!.id, version: 1, createdAtMs }
     await this.#domains.requireFree(endpoint)
-    return { endpoint, template: template!, own, before: null }
+    return { endpoint, template: template!, own, previous: null }
   }
 
   /** Null where the endpoint got another template between two reads. */
@@ -162,9 +162,9 @@ export class Endpoints {
     const old = await this.find(owner, id)
     const oldTemplate = await templates.find(owner, old.templateId)
     if (oldTemplate === null) return null
-    const before = { endpoint: old, template: oldTemplate }
-    const wanted = settled(changes, before)
-    const given = this.#withSavedImage(settled(templateChanges, before))
+    const previous = { endpoint: old, template: oldTemplate }
+    const wanted = settled(changes, previous)
+    const given = this.#withSavedImage(settled(templateChanges, previous))
     // The same variables stay where they are, some at the endpoint and some in its template.
     const isEnvKept = wanted.env === undefined && isSameEnv(given.env ?? {}, savedEnv(old, oldTemplate))
     const content: Partial<TemplateInput> = isEnvKept ? omitted(given, 'env') : given
@@ -191,23 +191,23 @@ export class Endpoints {
     const endpoint = { ...config, templateId: template!.id, version }
     await this.#checkTypeChange(old, endpoint)
     if (endpoint.domain !== old.domain) await this.#domains.requireFree(endpoint)
-    return { endpoint, template: template!, own, before, release }
+    return { endpoint, template: template!, own, previous, release }
   }
 
   /** Acts while the account may have the endpoint and its workers. */
-  #withinLimits<Done>({ endpoint, before }: CheckedSave, act: () => Promise<Done>): Promise<Done> {
+  #withinLimits<Done>({ endpoint, previous }: CheckedSave, act: () => Promise<Done>): Promise<Done> {
     const { owner, workersMin } = endpoint
-    const more = workersMin - (before?.endpoint.workersMin ?? 0)
+    const more = workersMin - (previous?.endpoint.workersMin ?? 0)
     const keepingWorkers = () => this.#quotas.keepingWorkers(owner, more, act)
-    if (before === null) return this.#quotas.adding(owner, 'endpoints', keepingWorkers)
+    if (previous === null) return this.#quotas.adding(owner, 'endpoints', keepingWorkers)
     return more > 0 ? this.#quotas.inTurn(owner, keepingWorkers) : act()
   }
 
   /** Writes an endpoint; false where it has changed since it was read. */
-  async #stored({ endpoint, before, own, release }: EndpointWrite): Promise<boolean> {
+  async #stored({ endpoint, previous, own, release }: EndpointWrite): Promise<boolean> {
     const { store, clock, emit, notifier } = this.#ports
     const { id, owner, version } = endpoint
-    const old = before?.endpoint ?? null
+    const old = previous?.endpoint ?? null
     const isStored = await this.#domains.changing(old, endpoint, async () => {
       if (old !== null) return store.endpoints.replace(endpoint, old, clock.now(), own, release)
       await store.endpoints.insert(endpoint, own)
@@ -230,7 +230,7 @@ export class Endpoints {
     return retryOnConflict(`endpoint ${id}`, async () => {
       const old = await this.find(owner, id)
       const endpoint = { ...old, version: old.version + 1 }
-      const write = { endpoint, before: { endpoint: old }, release: { replacesAtOnce } }
+      const write = { endpoint, previous: { endpoint: old }, release: { replacesAtOnce } }
       return (await this.#stored(write)) ? endpoint : null
     })
   }
@@ -378,13 +378,13 @@ export class Endpoints {
     }
   }
 
-  /** @param before the present configuration; its references were checked when it was saved */
-  async #problems(owner: OwnerId, config: EndpointConfig, before?: EndpointConfig): Promise<FieldProblem[]> {
+  /** @param previous the present configuration; its references were checked when it was saved */
+  async #problems(owner: OwnerId, config: EndpointConfig, previous?: EndpointConfig): Promise<FieldProblem[]> {
     const local = config.compute.kind === 'gpu' ? typesHere(await this.#ports.machine.parts()) : []
     const problems = endpointProblems(config, local)
-    problems.push(...this.#domains.problems(config, before ?? null))
+    problems.push(...this.#domains.problems(config, previous ?? null))
     for (const id of config.networkVolumeIds) {
-      if (before?.networkVolumeIds.includes(id) === true) continue
+      if (previous?.networkVolumeIds.includes(id) === true) continue
       const volume = await this.#ports.store.volumes.find(owner, id)
       if (volume === null) problems.push(fieldProblem('networkVolumeIds', 'not found', `network volume ${id}`))
     }
@@ -395,21 +395,21 @@ export class Endpoints {
    * @param isSeen true if workers see the change
    * @throws AppError `invalid`; `conflict` without a release that goes on beside the canary
    */
-  async #checkCanary(before: Endpoint, after: EndpointConfig, isSeen: boolean): Promise<void> {
+  async #checkCanary(previous: Endpoint, after: EndpointConfig, isSeen: boolean): Promise<void> {
     const problem = canaryProblem(after, isSeen)
     if (problem !== null) throw invalidFields([problem])
-    const rollout = await this.#ports.store.releases.rollout(before.id, before.version)
+    const rollout = await this.#ports.store.releases.rollout(previous.id, previous.version)
     if (rollout.wasReady && rollout.canary === null) return
     if (findFallback({ rollout, endpoint: after }) !== null) return
     const what = 'no worker of another release was ever ready, so none could continue beside a canary'
-    throw new AppError('conflict', `endpoint ${before.id}: ${what}; leave rollout out`)
+    throw new AppError('conflict', `endpoint ${previous.id}: ${what}; leave rollout out`)
   }
 
-  async #checkTypeChange(before: Endpoint, after: EndpointConfig): Promise<void> {
-    if (before.type === after.type) return
-    const queue = (await this.#ports.store.endpoints.snapshot(before.id))?.queue
+  async #checkTypeChange(previous: Endpoint, after: EndpointConfig): Promise<void> {
+    if (previous.type === after.type) return
+    const queue = (await this.#ports.store.endpoints.snapshot(previous.id))?.queue
     const unfinished = queue === undefined ? 0 : queue.queued + queue.queuedLowPriority + queue.inProgress
-    const problem = typeChangeProblem(before, after, unfinished)
+    const problem = typeChangeProblem(previous, after, unfinished)
     if (problem !== null) throw new AppError('conflict', problem)
   }
 }
@@ -425,7 +425,7 @@ function stillRunning(id: EndpointId): string {
 interface EndpointWrite {
   readonly endpoint: Endpoint
   /** Null for a new one. */
-  readonly before: Pick<WithTemplate, 'endpoint'> | null
+  readonly previous: Pick<WithTemplate, 'endpoint'> | null
   /** The template of its own to store; left out where a template stays as it is. */
   readonly own?: Template | undefined
   readonly release?: ReleaseOptions | undefined
@@ -433,7 +433,7 @@ interface EndpointWrite {
 
 /** A save with everything about it checked. */
 interface CheckedSave extends EndpointWrite, WithTemplate {
-  readonly before: WithTemplate | null
+  readonly previous: WithTemplate | null
 }
 
 function omitted<Value extends object, Name extends keyof Value>(value: Value, name: Name): Omit<Value, Name> {

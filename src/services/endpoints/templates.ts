@@ -26,7 +26,7 @@ const CONCURRENCY = 16
 /**
  * Changes of a template, or a function of the current template that returns them; fields that are left out are kept.
  */
-export type TemplateChanges = Partial<TemplateInput> | ((before: Template) => Partial<TemplateInput>)
+export type TemplateChanges = Partial<TemplateInput> | ((previous: Template) => Partial<TemplateInput>)
 
 /** A new template to save, or a change of one. */
 export type TemplateToSave =
@@ -36,7 +36,7 @@ export type TemplateToSave =
 /** A template as it was saved, and as it was before; null for a new one. */
 export interface SavedTemplate {
   readonly template: Template
-  readonly before: Template | null
+  readonly previous: Template | null
 }
 
 /** Templates: what workers run. */
@@ -73,7 +73,7 @@ export class Templates {
     const insert = () => (isTried ? this.#isNameFree(template) : store.templates.insert(template))
     if (!(await this.#quotas.adding(owner, 'templates', insert))) throw nameTaken(template.name)
     if (!isTried) this.#saved(id)
-    return { template, before: null }
+    return { template, previous: null }
   }
 
   async #isNameFree({ owner, name, id }: Template): Promise<boolean> {
@@ -89,11 +89,11 @@ export class Templates {
     isTried: boolean,
   ): Promise<SavedTemplate | null> {
     const { store, notifier, emit, clock } = this.#ports
-    const { template, before } = await this.#checkedChange(by, id, changes)
+    const { template, previous } = await this.#checkedChange(by, id, changes)
     if (isTried && !(await this.#isNameFree(template))) throw nameTaken(template.name)
-    if (isTried) return { template, before }
-    if (isUnchanged(template, before)) return { template: before, before }
-    const users = await store.templates.replace(template, before, clock.now())
+    if (isTried) return { template, previous }
+    if (isUnchanged(template, previous)) return { template: previous, previous }
+    const users = await store.templates.replace(template, previous, clock.now())
     if (users === null) throw nameTaken(template.name)
     if (users === 'changed') return null
     this.#saved(id)
@@ -103,27 +103,27 @@ export class Templates {
       emit('endpoint.saved', { endpointId, owner: endpoint.owner, version: endpoint.version, created: false })
       notifier.publish(`load:${endpointId}`)
     }
-    return { template, before }
+    return { template, previous }
   }
 
   async #checkedChange(
     by: Changer,
     id: TemplateId,
     changes: TemplateChanges,
-  ): Promise<{ readonly template: Template; readonly before: Template }> {
+  ): Promise<{ readonly template: Template; readonly previous: Template }> {
     const { store, driver } = this.#ports
     const owner = changedAccount(by)
-    const before = await this.find(owner, id)
-    const changed = { ...before, ...(typeof changes === 'function' ? changes(before) : changes) }
+    const previous = await this.find(owner, id)
+    const changed = { ...previous, ...(typeof changes === 'function' ? changes(previous) : changes) }
     const template = { ...changed, image: driver.savedImage(changed.image) }
-    requireFolderRight(by, { template, config: null }, { template: before, config: null })
+    requireFolderRight(by, { template, config: null }, { template: previous, config: null })
     const problems = await savedTemplateProblems(this.#ports, owner, template)
-    problems.push(...(await this.#servingProblems(template, before)))
+    problems.push(...(await this.#servingProblems(template, previous)))
     if (problems.length > 0) throw invalidFields(problems)
-    if (before.isServerless && !template.isServerless && (await store.templates.users(id)).length > 0) {
-      throw invalidRequest([`template '${before.name}' is in use by an endpoint, so it must stay serverless`])
+    if (previous.isServerless && !template.isServerless && (await store.templates.users(id)).length > 0) {
+      throw invalidRequest([`template '${previous.name}' is in use by an endpoint, so it must stay serverless`])
     }
-    return { template, before }
+    return { template, previous }
   }
 
   /** @throws AppError `not_found`, also for a template of another owner */
@@ -187,14 +187,14 @@ export class Templates {
   }
 
   /** Problems that keep endpoints of the template from serving; each problem once, with the first of them. */
-  async #servingProblems(template: Template, before: Template): Promise<FieldProblem[]> {
-    if (JSON.stringify(template.env) === JSON.stringify(before.env)) return []
+  async #servingProblems(template: Template, previous: Template): Promise<FieldProblem[]> {
+    if (JSON.stringify(template.env) === JSON.stringify(previous.env)) return []
     const { endpoints, templates } = this.#ports.store
     const problems = new Map<string, FieldProblem>()
     const users = await mapConcurrently(await templates.users(template.id), CONCURRENCY, id => endpoints.find(id))
     for (const config of users) {
       if (config === null) continue
-      for (const servingProblem of servingChangeProblems({ config, template }, { config, template: before })) {
+      for (const servingProblem of servingChangeProblems({ config, template }, { config, template: previous })) {
         const key = problemSentence(servingProblem)
         const problem = `${servingProblem.problem} (load-balancing endpoint '${config.name}' uses this template)`
         if (!problems.has(key)) problems.set(key, { ...servingProblem, problem })

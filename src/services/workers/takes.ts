@@ -32,7 +32,7 @@ interface TakeInProgress {
   readonly request: TakeRequest
   readonly pending: PendingTake
   /** Number of jobs that the worker was asked to stop, at the time of the take. */
-  readonly toldStops: number
+  readonly sentStops: number
 }
 
 /**
@@ -76,7 +76,7 @@ export class Takes {
     try {
       await this.#record(worker, running, request)
       const holdMs = await this.#holdMs(worker, running, request)
-      const take = { worker, running, request, pending, toldStops: running.sentStops }
+      const take = { worker, running, request, pending, sentStops: running.sentStops }
       using place = this.#polls.join({
         endpointId: worker.endpointId,
         workerId: worker.id,
@@ -189,8 +189,8 @@ const BARRED: ClaimAnswer = { kind: 'barred' }
 const OVER: ClaimAnswer = { kind: 'over' }
 
 /** True once the worker of a take has more to stop: only its next take can say that it let go of the jobs. */
-function hasMoreToStop({ running, toldStops, request }: TakeInProgress): boolean {
-  return running.sentStops > toldStops && request.idle === false
+function hasMoreToStop({ running, sentStops, request }: TakeInProgress): boolean {
+  return running.sentStops > sentStops && request.idle === false
 }
 
 /**

@@ -63,7 +63,7 @@ test('a save returns the endpoint with its template before and after, and a tria
   assert.deepEqual(await endpoints.withTemplate(DEFAULT_OWNER, id), known, 'a trial changes nothing')
   const saved = await endpoints.save(DEFAULT_OWNER, change)
   assert.deepEqual(saved, tried)
-  assert.deepEqual(saved.before, known)
+  assert.deepEqual(saved.previous, known)
   const { endpoint, template } = saved
   assert.deepEqual(await endpoints.withTemplate(DEFAULT_OWNER, id), { endpoint, template })
 })
