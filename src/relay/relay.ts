@@ -173,7 +173,9 @@ export class Relay {
     response.on('error', () => {})
     const length = request.headers['content-length']
     if (length !== undefined && !isContentLength(length)) {
-      respond(response, 400, '{"error":"the Content-Length is no number, or begins with 0"}', { Connection: 'close' })
+      respond(response, 400, '{"error":"the Content-Length is not a number, or begins with 0"}', {
+        Connection: 'close',
+      })
     } else if (kind !== null) {
       this.#calls += 1
       const handled = this.#forwarder.pass(kind, request, response).catch(() => response.destroy())

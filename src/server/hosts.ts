@@ -68,7 +68,7 @@ export function namedHost({ url = '/', headers }: Pick<IncomingMessage, 'url' | 
   return absoluteTarget(url)?.host ?? headers.host ?? null
 }
 
-const MALFORMED: HostRefusal = { status: 400, error: 'the Host of the request is no host' }
+const MALFORMED: HostRefusal = { status: 400, error: 'the Host of the request is not a host name' }
 
 /** Refusal of requests that the API cannot answer without a host and a path. */
 export const NO_TARGET: HostRefusal = { status: 400, error: 'the request names no host, or no path' }

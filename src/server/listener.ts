@@ -236,9 +236,9 @@ function checkAddress(server: Server, host: string, port: number): void {
   throw new Error(`the socket that was passed on has ${where}; --host and --port have to name its address`)
 }
 
-const NO_ADDRESS = '{"error":"the host and the path of the request are no address"}'
+const NO_ADDRESS = '{"error":"the host and the path of the request are not an address"}'
 
-const NO_LENGTH = { status: 400, error: 'the Content-Length of the request is no number, or begins with 0' } as const
+const NO_LENGTH = { status: 400, error: 'the Content-Length of the request is not a number, or begins with 0' } as const
 
 /** Problem of a length that another program on the way may have read differently. */
 function lengthProblem({ headers }: IncomingMessage): HostRefusal | null {

@@ -171,7 +171,7 @@ export function mounted(mount: Mount, others: OtherRequests): Mounted {
       })
       server.on('connect', (incoming, socket) => {
         socket.on('error', () => {})
-        refuse(socket, requestIdFromHeaders(incoming), 405, 'this server is no proxy, so it takes no CONNECT')
+        refuse(socket, requestIdFromHeaders(incoming), 405, 'this server is not a proxy and does not accept CONNECT')
       })
     },
   }

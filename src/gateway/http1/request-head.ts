@@ -183,7 +183,7 @@ function requestFraming({ length, encoding }: SpecialFields, { version, upgrade 
     }
   }
   if (length !== null && !isContentLength(length)) {
-    throw new AppError('invalid', 'the Content-Length of the request is no number, or begins with 0')
+    throw new AppError('invalid', 'the Content-Length of the request is not a number, or begins with 0')
   }
   const framing = encoding !== null ? 'chunked' : length !== null ? 'length' : 'none'
   if (upgrade && framing !== 'none' && length !== '0') {

@@ -177,7 +177,7 @@ function responseFraming(
   }
   if (contentLength === null) return bodiless ? 0 : 'until-close'
   if (!isContentLength(contentLength)) {
-    throw new MalformedResponse('its Content-Length is no number, or begins with 0')
+    throw new MalformedResponse('its Content-Length is not a number, or begins with 0')
   }
   return bodiless ? 0 : Number(contentLength)
 }

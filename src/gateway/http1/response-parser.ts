@@ -152,7 +152,7 @@ export class ResponseParser {
     if (end > SIZE_LINE_BYTES) throw new MalformedResponse('the size of a chunk is too long')
     const line = all.toString('latin1', 0, end)
     const size = /^([0-9A-Fa-f]{1,13})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)?\r$/.exec(line)?.[1]
-    if (size === undefined) throw new MalformedResponse('the size of a chunk is no number')
+    if (size === undefined) throw new MalformedResponse('the size of a chunk is not a number')
     this.#held = EMPTY
     this.#left = Number.parseInt(size, 16)
     this.#state = this.#left === 0 ? 'trailers' : 'chunk'

@@ -133,7 +133,7 @@ export class Releases {
   async promote(owner: OwnerId, id: EndpointId, version: number): Promise<ShownRelease> {
     await this.find(owner, id, version)
     if (!(await this.#ports.store.releases.promote(id, version))) {
-      const what = 'is no canary and was not stopped because its jobs failed, or is not the newest release'
+      const what = 'is not a canary and was not stopped because its jobs failed, or is not the newest release'
       throw new AppError('conflict', `release ${version} of endpoint ${id} ${what}`)
     }
     this.#ports.notifier.publish(`load:${id}`)
