@@ -35,8 +35,6 @@ import { ensureFolderEndpoint, type WorkerFolder } from './services/endpoints/fo
 import type { JobRecords } from './services/jobs/job-records.ts'
 import type { LogFinder } from './services/observing/log-finder.ts'
 
-export type { AppAddresses, AppConfig } from './app/config.ts'
-
 /** The use cases that the code which starts the server calls itself. */
 export interface Services {
   readonly access: Access

@@ -1,7 +1,7 @@
 /** The ports and the settings that a term gives to the application. */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import type { AppConfig } from '../app.ts'
+import type { AppConfig } from '../app/config.ts'
 import type { Config } from '../config/config.ts'
 import type { AuditDetail } from '../core/audit/entry.ts'
 import { ensureFolder } from '../disk/durable-file.ts'

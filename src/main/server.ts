@@ -21,10 +21,6 @@ import { StartError, startProblem } from './start-error.ts'
 import type { ActingServer } from './term.ts'
 import { Terms } from './terms.ts'
 
-export type { ServedFolder } from './folders/folders.ts'
-export { StartError } from './start-error.ts'
-export type { ActingServer } from './term.ts'
-
 /** The certificate of a server, for those who connect to it. */
 interface ServedCertificate {
   /** SHA-256 of it. */

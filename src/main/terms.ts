@@ -325,7 +325,11 @@ function createStandby(shell: Shell, { status }: ServerControl, active: () => Ac
   return new Standby({
     active() {
       const server = active()
-      return { open: parseUrl(server?.openUrl), management: parseUrl(server?.url), workers: parseUrl(server?.workersUrl) }
+      return {
+        open: parseUrl(server?.openUrl),
+        management: parseUrl(server?.url),
+        workers: parseUrl(server?.workersUrl),
+      }
     },
     forwards: config.forwardToActive,
     trusts: addressList(config.trustedProxies),

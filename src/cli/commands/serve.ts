@@ -6,7 +6,10 @@ import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { shellWord } from '../../core/shell-word.ts'
 import { errorText } from '../../disk/access-problem.ts'
 import { packageFile } from '../../disk/package-files.ts'
-import type { ActingServer, RunningServer, ServedFolder } from '../../main/server.ts'
+import type { ServedFolder } from '../../main/folders/folders.ts'
+import type { RunningServer } from '../../main/server.ts'
+import { StartError } from '../../main/start-error.ts'
+import type { ActingServer } from '../../main/term.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { withShortHelp } from './serve-help.ts'
 import { SERVE_OPTION_GROUPS } from './serve-option-groups.ts'
@@ -129,7 +132,7 @@ async function serve(options: Record<string, unknown>): Promise<void> {
 
 async function start(config: Config, beforeListening: () => void): Promise<RunningServer> {
   // Loaded only here: the server is ten times as large as the other commands.
-  const { StartError, startServer } = await import('../../main/server.ts')
+  const { startServer } = await import('../../main/server.ts')
   try {
     return await startServer(config, packageFile('examples/hello-node'), beforeListening)
   } catch (error) {
