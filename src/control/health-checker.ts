@@ -19,7 +19,7 @@ import type { Fleet } from '../services/workers/fleet.ts'
 import type { WorkerFreezer } from '../services/workers/worker-freezer.ts'
 
 /** Limit of concurrent health checks. */
-export const MAX_PROBES = 128
+const MAX_PROBES = 128
 /** Interval after which a check is repeated whose result could not be handled. */
 const RETRY_MS = 1_000
 

@@ -9,7 +9,7 @@ import type { Upkeep } from './upkeep.ts'
 import type { WorkerWatchdog } from './worker-watchdog.ts'
 
 /** Longest time of a worker with an ended job before the worker is replaced. */
-export const STOP_GRACE_MS = 5_000
+const STOP_GRACE_MS = 5_000
 /** Longest time of a worker to end after its stop. Longer than the pauses of 1 s in the loops of the Python SDK. */
 export const KILL_GRACE_MS = 10_000
 const TICK_MS = 1_000

@@ -15,7 +15,7 @@ export const CALLS = {
   otherReceiver: 2,
 } as const
 /** A call that takes no longer shows that its receiver is quick. */
-export const QUICK_MS = 1_000
+const QUICK_MS = 1_000
 /** Maximum number of receivers that are remembered as quick. */
 const MAX_QUICK = 10_000
 

@@ -11,7 +11,7 @@ import { OUTPUT_BYTES, OutputWriter } from '../disk/worker-output.ts'
 /**
  * Limit of the output of all workers together: a multiple of what people read, and little for a disk and a processor.
  */
-export const PUMP_RATE: ByteRate = { bytesPerSecond: 16 * 1024 * 1024, burstBytes: 32 * 1024 * 1024 }
+const PUMP_RATE: ByteRate = { bytesPerSecond: 16 * 1024 * 1024, burstBytes: 32 * 1024 * 1024 }
 
 /** Size of a pipe: a shorter read emptied it. */
 const PIPE_BYTES = 64 * 1024

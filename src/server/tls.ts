@@ -38,7 +38,7 @@ export interface ListenerTls {
 /**
  * Longest handshake from the first byte of the connection, and longest silence of a client before it, in milliseconds.
  */
-export const HANDSHAKE_MS = 10_000
+const HANDSHAKE_MS = 10_000
 /** Time for a client of plain HTTP to read its refusal, in milliseconds. */
 const REFUSAL_MS = 1_000
 
@@ -46,7 +46,7 @@ const REFUSAL_MS = 1_000
  * TLS 1.2 at least. A client that asks for another handshake in the middle gets none: that costs it
  * little and the server much.
  */
-export const TLS_RULES = {
+const TLS_RULES = {
   minVersion: 'TLSv1.2',
   secureOptions: constants.SSL_OP_NO_RENEGOTIATION | constants.SSL_OP_CIPHER_SERVER_PREFERENCE,
 } as const

@@ -46,7 +46,7 @@ const NOTE = 'runyard-setup'
  * The packages that a folder asks for; null without any.
  * @param has returns true if a program is in the PATH
  */
-export function findPackages(folder: string, has: (program: string) => boolean): FolderPackages | null {
+function findPackages(folder: string, has: (program: string) => boolean): FolderPackages | null {
   const text = (name: string) => (existsSync(join(folder, name)) ? readFileSync(join(folder, name), 'utf8') : null)
   const python = (file: string, install: (environment: string) => CommandWords[]): FolderPackages => {
     const environment = join(folder, ENVIRONMENTS.find(name => existsSync(join(folder, name, 'bin'))) ?? '.venv')

@@ -8,7 +8,7 @@ import { type EventQuery, LiveEventStream } from './live-event-stream.ts'
 import { RecentEvents } from './recent-events.ts'
 
 /** Maximum number of readings of events that an account may have open at once. */
-export const MAX_EVENT_READINGS = 100
+const MAX_EVENT_READINGS = 100
 /**
  * Limit of kept events of all accounts; past it those of the account that had no new event for longest are dropped.
  */

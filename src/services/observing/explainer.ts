@@ -28,7 +28,7 @@ import type { RunningWorkers } from '../workers/running-workers.ts'
 import type { TimeKeeper } from './server-time.ts'
 
 /** Maximum number of endpoints on a page of explanations: each takes several reads of the store. */
-export const MAX_EXPLAINED = 100
+const MAX_EXPLAINED = 100
 /** Maximum number of workers of an endpoint whose ports are checked. */
 const MAX_OBSERVED = 20
 /** Limit of endpoints that are explained at the same time. */

@@ -55,9 +55,6 @@ const PUBLISHERS: Publishers = {
   },
 }
 
-/** The names of all published events. */
-export const LIVE_EVENT_NAMES = Object.keys(PUBLISHERS) as EventName[]
-
 /** An event for the account that it concerns; null for an unpublished event. */
 export function makeLiveEvent<Name extends EventName>(name: Name, given: Events[Name], atMs: number): LiveEvent | null {
   const publisher = PUBLISHERS[name]

@@ -42,7 +42,7 @@ export interface OverviewPage {
 }
 
 /** Maximum number of rows with an explanation, which takes several reads of the store: the list is read often. */
-export const MAX_EXPLAINED_ROWS = 50
+const MAX_EXPLAINED_ROWS = 50
 const CONCURRENCY = 10
 
 /** An endpoint before its `why` is known. */

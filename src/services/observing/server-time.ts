@@ -72,7 +72,7 @@ async function adopt({ store, time, emit }: TimePorts, { byMs }: ClockStep): Pro
 }
 
 /** The sentence about a step, for people; null while both clocks agree. */
-export function stepNote({ step }: ClockReading): string | null {
+function stepNote({ step }: ClockReading): string | null {
   if (step === null) return null
   return (
     `the clock of this machine is ${clockDifference(step.byMs)} the time of the server, which goes on as before: no limit has moved and nothing was removed; ` +
