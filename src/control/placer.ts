@@ -112,7 +112,16 @@ export class Placer {
     const hasWork = queue.queued > 0
     const resumed = requests?.resumed ?? []
     const runs = { endpoint, released, version, limited, placedBy }
-    const refreshed = { ...runs, isSpare, refreshedAtMs: nowMs, hasWork, queued: queuedWorkers, resumed, sinceMs, wakes }
+    const refreshed = {
+      ...runs,
+      isSpare,
+      refreshedAtMs: nowMs,
+      hasWork,
+      queued: queuedWorkers,
+      resumed,
+      sinceMs,
+      wakes,
+    }
     const isLate = missing.length > 0
     this.#endpoints.set(id, { ...refreshed, wanted: isLate ? 0 : wanted })
     if (isLate) await this.#keepQueued(id, lacksModels(id, wanted, missing))

@@ -66,7 +66,7 @@ export async function killAll(ports: Ports, fleet: Fleet, hurry: AbortSignal): P
 
 /** Waits until no request passes to workers, the time is over or `hurry` aborts. */
 export async function untilPassed(
-  { clock }: Pick<Ports, 'clock'>,
+  { clock }: Ports,
   isBusy: () => boolean,
   forMs: number,
   hurry: AbortSignal,

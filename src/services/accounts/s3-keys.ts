@@ -20,12 +20,12 @@ export interface S3Caller {
 
 /** The pairs of keys for S3: each API key has one, with its rights and its end. */
 export class S3Keys {
-  readonly #ports: Pick<Ports, 'store' | 'vault'>
-  readonly #access: Access
+  readonly #ports
+  readonly #access
   /** Hashes of keys by their ids: the cache of {@link Access} has them by hash. */
   readonly #hashes = new Map<string, string>()
 
-  constructor(ports: Pick<Ports, 'store' | 'vault'>, access: Access) {
+  constructor(ports: Ports, access: Access) {
     this.#ports = ports
     this.#access = access
   }

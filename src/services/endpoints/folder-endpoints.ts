@@ -163,7 +163,9 @@ async function chooseCompute(
   const choice = gpuChoice(gpu ?? ANY_GPU, here)
   if (typeof choice === 'string') throw new AppError('invalid', `${gpu === undefined ? '--gpus' : '--gpu'} ${choice}`)
   const limits =
-    previous?.kind === 'gpu' ? previous : { count: 1, allowedCudaVersions: [] as readonly string[], minCudaVersion: null }
+    previous?.kind === 'gpu'
+      ? previous
+      : { count: 1, allowedCudaVersions: [] as readonly string[], minCudaVersion: null }
   const { count, allowedCudaVersions, minCudaVersion } = limits
   return { kind: 'gpu', ...choice, count: gpuCount ?? count, allowedCudaVersions, minCudaVersion }
 }

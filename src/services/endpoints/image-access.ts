@@ -5,10 +5,8 @@ import { DEFAULT_OWNER, type OwnerId } from '../../core/ids.ts'
 import type { StartFailure } from '../../core/workers/start-failure.ts'
 import type { Ports } from '../../ports/ports.ts'
 
-type AccessPorts = Pick<Ports, 'registries'>
-
 /** Reason why an account may not run an image, by the name of its registry; null when it may. */
-export function imageRefusal({ registries }: AccessPorts, owner: OwnerId, image: string): StartFailure | null {
+export function imageRefusal({ registries }: Ports, owner: OwnerId, image: string): StartFailure | null {
   const host = foreignRegistry(owner, image)
   return host === null || registries.isAllowed(host) ? null : { kind: 'registry_private', image, host }
 }
@@ -19,7 +17,7 @@ export function imageRefusal({ registries }: AccessPorts, owner: OwnerId, image:
  * @returns undefined for an account whose images may come from anywhere
  */
 export function downloadGuard(
-  { registries }: AccessPorts,
+  { registries }: Ports,
   owner: OwnerId,
   image: string,
 ): (() => Promise<StartFailure | null>) | undefined {

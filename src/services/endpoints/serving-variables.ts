@@ -18,7 +18,7 @@ type Environment = Readonly<Record<string, string>>
  * counts as not given.
  */
 export async function resolvedServing(
-  { store, vault }: Pick<Ports, 'store' | 'vault'>,
+  { store, vault }: Ports,
   owner: OwnerId,
   env: Environment,
 ): Promise<Record<string, string>> {

@@ -214,7 +214,7 @@ export class Templates {
  * reference is saved even where no container engine is found.
  */
 export async function savedTemplateProblems(
-  ports: Pick<Ports, 'driver' | 'store' | 'registries'>,
+  ports: Ports,
   owner: OwnerId,
   input: TemplateInput,
 ): Promise<FieldProblem[]> {

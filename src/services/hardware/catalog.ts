@@ -31,22 +31,18 @@ const UNKNOWN_STOCK: Availability = 'MEDIUM'
  * Catalog of hardware and places, with the hardware of this machine. A platform for containers may have any hardware.
  */
 export class Catalog {
-  readonly #machine
-  readonly #store
+  readonly #ports
   readonly #prices
-  readonly #driver: Pick<Ports['driver'], 'placedBy'>
 
   /** @param prices displayed prices; those of the hosted service, for comparison, where this installation has none */
-  constructor({ machine, store, driver }: Ports, prices: PriceList = CATALOG_PRICES) {
-    this.#machine = machine
-    this.#store = store
-    this.#driver = driver
+  constructor(ports: Ports, prices: PriceList = CATALOG_PRICES) {
+    this.#ports = ports
     this.#prices = prices
   }
 
   /** True if containers run on a platform that places them. */
   #isElsewhere(): boolean {
-    return this.#driver.placedBy('') === 'platform'
+    return this.#ports.driver.placedBy('') === 'platform'
   }
 
   /** All GPU types that are known or that this machine has, with the pools that they have here. */
@@ -55,7 +51,7 @@ export class Catalog {
       const anything = { here: PLATFORM_GPUS, free: null, vcpusHere: null, memoryGbHere: null }
       return [...GPU_TYPES].sort(byId).map(type => ({ ...type, pricePerHour: this.#gpuPrice(type.pool), ...anything }))
     }
-    const parts = await this.#machine.parts()
+    const parts = await this.#ports.machine.parts()
     const local = typesHere(parts)
     const types = [...GPU_TYPES.filter(({ id }) => !local.some(type => type.id === id)), ...local]
     const taken = local.length === 0 ? new Set() : await this.#taken()
@@ -74,7 +70,7 @@ export class Catalog {
   }
 
   async #taken(): Promise<ReadonlySet<string>> {
-    const workers = await this.#store.workers.alive()
+    const workers = await this.#ports.store.workers.alive()
     return new Set(workers.flatMap(({ placement }) => (placement?.gpus ?? []).map(gpuKey)))
   }
 
@@ -103,7 +99,7 @@ export class Catalog {
   /** Number of workers of a flavor with that many vCPUs that can run here at once. */
   async flavorAvailability(flavor: CpuFlavor, vcpuCount: number): Promise<Availability> {
     if (this.#isElsewhere()) return UNKNOWN_STOCK
-    return cpuAvailability(flavor.id, vcpuCount, await this.#machine.parts())
+    return cpuAvailability(flavor.id, vcpuCount, await this.#ports.machine.parts())
   }
 
   /** All data centers that endpoints and volumes can name. */

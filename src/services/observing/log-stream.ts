@@ -46,7 +46,7 @@ export class LogStream {
   /** @param places the place at which the feed begins, by worker */
   constructor(
     parts: {
-      readonly ports: Pick<Ports, 'logs' | 'clock' | 'notifier'>
+      readonly ports: Ports
       readonly feed: LogFeed
       readonly subject: LogSubject
       /** Reads the subject again. */

@@ -84,7 +84,7 @@ export class Registries {
  * @throws AppError `not_found`, also for a registry of another owner
  */
 export async function registryCredential(
-  { store, vault }: Pick<Ports, 'store' | 'vault'>,
+  { store, vault }: Ports,
   owner: OwnerId,
   id: RegistryId,
 ): Promise<RegistryCredential> {
