@@ -255,8 +255,8 @@ function timedLoop(): number {
 }
 
 class Api {
-  readonly #url: string
-  readonly #key: string
+  readonly #url
+  readonly #key
 
   constructor(url: string, key: string) {
     this.#url = url

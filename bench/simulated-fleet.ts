@@ -43,10 +43,10 @@ interface Fleet {
 
 /** A worker with its protocol alone, so that the costs are those of the server. */
 class Poller {
-  readonly #life: Life
-  readonly #protocol: Protocol
-  readonly #spec: WorkerSpec
-  readonly #exit: (worker: WorkerId, code: number) => void
+  readonly #life
+  readonly #protocol
+  readonly #spec
+  readonly #exit
   #isTerminated = false
   #job: JobId | null = null
 

@@ -96,8 +96,8 @@ async function runStory(program: string): Promise<void> {
 class Story {
   readonly #begunMs = performance.now()
   readonly #folder = mkdtempSync(join(tmpdir(), 'gpu-story-run-'))
-  readonly #program: string
-  readonly #out: string
+  readonly #program
+  readonly #out
   readonly #steps: Step[] = []
   readonly #meter = createGpuMeter(systemClock, process.env)
   readonly #suspender = createGpuSuspender({ clock: systemClock, env: process.env, meter: this.#meter })

@@ -41,7 +41,7 @@ process.once('message', (task: LoadTask) => {
 process.send?.('ready')
 
 class Load {
-  readonly #task: LoadTask
+  readonly #task
   readonly #bytes: Buffer
   readonly #begin = performance.now()
   /** Due times of the requests that wait for a connection. */
@@ -112,7 +112,7 @@ class Load {
 
 /** One connection, with one request at a time. */
 class Connection {
-  readonly #socket: Socket
+  readonly #socket
   #received = ''
   #done: ((outcome: Outcome) => void) | null = null
 

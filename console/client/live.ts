@@ -64,7 +64,7 @@ export function followLive(keyId: string, signal: AbortSignal): void {
 /** Waits between tries to connect. */
 class Tries {
   readonly backoff = new Backoff()
-  readonly #signal: AbortSignal
+  readonly #signal
   #end = new AbortController()
 
   constructor(signal: AbortSignal) {

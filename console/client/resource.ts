@@ -93,8 +93,8 @@ function keep(key: string, value: unknown): void {
 
 /** Reads a value repeatedly, one read at a time: at once after the first event, then no faster than reads complete. */
 class ResourceReader<Type> {
-  readonly #load: (signal: AbortSignal) => Promise<Type>
-  readonly #done: (data: Type | null, error: Error | null) => void
+  readonly #load
+  readonly #done
   readonly #end = new AbortController()
   #isReading = false
   #isWanted = false

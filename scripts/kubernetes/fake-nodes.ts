@@ -179,8 +179,8 @@ async function startPod(api: Api, path: string, pod: Pod, podIP: string): Promis
 /** The side of the worker protocol that a worker of a queue has. */
 class FakeWorker {
   isLeaving = false
-  readonly #agent: Agent
-  readonly #onDone: () => void
+  readonly #agent
+  readonly #onDone
 
   constructor(agent: Agent, onDone: () => void) {
     this.#agent = agent

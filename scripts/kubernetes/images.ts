@@ -13,23 +13,27 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
-/** Parts of an image. */
-export interface ImageParts {
-  /** Its name and tag. */
-  readonly name: string
-  /** Folder with the content of its file system. */
-  readonly files: string
-  /** Words before the command; none unless given. */
-  readonly entrypoint?: readonly string[]
-  readonly command: readonly string[]
-  readonly env?: readonly string[]
-  readonly workingDir?: string
-}
-
 /** Packs an image. @param archive the file to write */
 export function packImage(
   archive: string,
-  { name, files, entrypoint = [], command, env = [], workingDir = '/' }: ImageParts,
+  {
+    name,
+    files,
+    entrypoint = [],
+    command,
+    env = [],
+    workingDir = '/',
+  }: {
+    /** Its name and tag. */
+    readonly name: string
+    /** Folder with the content of its file system. */
+    readonly files: string
+    /** Words before the command; none unless given. */
+    readonly entrypoint?: readonly string[]
+    readonly command: readonly string[]
+    readonly env?: readonly string[]
+    readonly workingDir?: string
+  },
 ): void {
   const folder = `${archive}.parts`
   mkdirSync(folder, { recursive: true })

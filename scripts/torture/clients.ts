@@ -119,8 +119,8 @@ export async function submit(
 
 /** Reads the jobs again and again. A final state must not change. */
 export class Watcher {
-  readonly #server: RestartableServer
-  readonly #endpoint: string
+  readonly #server
+  readonly #endpoint
   readonly #finals = new Map<string, Seen>()
   readonly faults: Fault[] = []
 

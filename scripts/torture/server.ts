@@ -11,27 +11,24 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 /** Longest start, in milliseconds: a busy machine is slow, and a server first looks for lost jobs. */
 const START_MS = 120_000
 
-/** Options of the server. */
-export interface ServerOptions {
-  readonly dataDir: string
-  /** Address of a PostgreSQL database; null for the embedded database. */
-  readonly database: string | null
-  /** More arguments of `runyard serve`. */
-  readonly args: readonly string[]
-  /** More variables of its environment. */
-  readonly env?: Readonly<Record<string, string>>
-}
-
 /** A server that can be killed and restarted. */
 export class RestartableServer {
-  readonly #options: ServerOptions
+  readonly #options
   #child: ChildProcess | null = null
   #ended: Promise<number | null> = Promise.resolve(null)
   #port = 0
   #key = ''
   #startedAtMs: number | null = null
 
-  constructor(options: ServerOptions) {
+  constructor(options: {
+    readonly dataDir: string
+    /** Address of a PostgreSQL database; null for the embedded database. */
+    readonly database: string | null
+    /** More arguments of `runyard serve`. */
+    readonly args: readonly string[]
+    /** More variables of its environment. */
+    readonly env?: Readonly<Record<string, string>>
+  }) {
     this.#options = options
   }
 

@@ -20,13 +20,13 @@ const STUCK_MS = 3_000
 
 /** Watches for stopped workers, and counts and times the stops. */
 export class StopWatch {
-  readonly #dataDir: string
+  readonly #dataDir
   /** Begin of the present stop, by worker. */
   readonly #since = new Map<string, number>()
   /** Begin of the present stop of a worker that the store has as ready, by worker. */
   readonly #stuckSince = new Map<string, number>()
   readonly #stuck = new Set<string>()
-  readonly #startedAtMs: () => number | null
+  readonly #startedAtMs
   #ended: (() => void) | null = null
   #stops = 0
   #longestMs = 0

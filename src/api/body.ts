@@ -24,15 +24,6 @@ const ANONYMOUS = { bytes: 16 * 1024 * 1024, left: 7 / 8, staleMs: 2_000 } as co
 /** Time that a complete body waits on disk for room in memory, in ms. The Python SDK waits 600 s for a response. */
 const ROOM_WAIT_MS = 120_000
 
-/** Options of a {@link BodyRoom}. */
-export interface BodyRoomOptions {
-  /** Maximum bytes in memory. */
-  readonly maxBytes: number
-  readonly clock: Clock
-  /** Stores bodies that do not fit in memory. Null: such bodies are refused. */
-  readonly spill: Spill | null
-}
-
 /** A request with a body to read, and the bindings of its surface. */
 export interface BodyRequest {
   readonly request: Request
@@ -67,13 +58,23 @@ export interface BodyReader {
  * a small room of their own.
  */
 export class BodyRoom {
-  readonly #clock: Clock
-  readonly #spill: Spill | null
-  readonly #memory: FairRoom
-  readonly #disk: FairRoom
-  readonly #anonymous: FairRoom
+  readonly #clock
+  readonly #spill
+  readonly #memory
+  readonly #disk
+  readonly #anonymous
 
-  constructor({ maxBytes, clock, spill }: BodyRoomOptions) {
+  constructor({
+    maxBytes,
+    clock,
+    spill,
+  }: {
+    /** Maximum bytes in memory. */
+    readonly maxBytes: number
+    readonly clock: Clock
+    /** Stores bodies that do not fit in memory. Null: such bodies are refused. */
+    readonly spill: Spill | null
+  }) {
     this.#clock = clock
     this.#spill = spill
     const now = () => clock.monotonic()
@@ -123,21 +124,13 @@ export class BodyRoom {
   }
 }
 
-interface Rooms {
-  readonly memory: FairRoom
-  readonly disk: FairRoom
-  readonly spill: Spill | null
-  readonly clock: Clock
-  readonly freeBytes: number
-}
-
 /**
  * One incoming body: in memory, or in a file when memory is full. Until it is complete,
  * another body may take its room.
  */
 class HeldBody {
-  readonly #holder: RoomHolder
-  readonly #rooms: Rooms
+  readonly #holder
+  readonly #rooms
   #pieces: Uint8Array[] = []
   #bytes = 0
   #memory: RoomClaim | null = null
@@ -147,7 +140,16 @@ class HeldBody {
   #moving: Promise<void> | null = null
   #lost = false
 
-  constructor(holder: RoomHolder, rooms: Rooms) {
+  constructor(
+    holder: RoomHolder,
+    rooms: {
+      readonly memory: FairRoom
+      readonly disk: FairRoom
+      readonly spill: Spill | null
+      readonly clock: Clock
+      readonly freeBytes: number
+    },
+  ) {
     this.#holder = holder
     this.#rooms = rooms
   }

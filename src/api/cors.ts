@@ -19,8 +19,8 @@ export type FindOrigins = (id: EndpointId) => Promise<readonly string[]>
 /** Pages by their origins: those of the server for all endpoints, and those of each endpoint. */
 export class CorsOrigins {
   readonly #origins: ReadonlySet<string>
-  readonly #findOrigins: FindOrigins
-  readonly #emit: Emit
+  readonly #findOrigins
+  readonly #emit
 
   /** @param origins such as `https://app.example`, or {@link ANY_ORIGIN} */
   constructor(origins: readonly string[], ofEndpoint: FindOrigins, emit: Emit) {

@@ -20,15 +20,6 @@ interface HeldClaim extends RoomClaim {
   cut: (() => void) | null
 }
 
-/** Options of a {@link FairRoom}. */
-export interface FairRoomOptions {
-  readonly maxBytes: number
-  /** Current time in ms. */
-  readonly now: () => number
-  /** Age in ms after which a body gives way to another one of the same holder. Default: never. */
-  readonly staleMs?: number
-}
-
 /** The part of the room that one account leaves to others. */
 const LEFT = 1 / 8
 
@@ -37,13 +28,19 @@ const LEFT = 1 / 8
  * is full, an account that holds less takes bytes from the account that holds most, and from its largest part first.
  */
 export class FairRoom {
-  readonly #options: FairRoomOptions
+  readonly #options
   readonly #claims = new Map<string, Map<string, Set<HeldClaim>>>()
   readonly #accounts = new Holdings<string>()
   #heldBytes = 0
   #waiting: { readonly claim: HeldClaim; readonly bytes: number; readonly got: () => void }[] = []
 
-  constructor(options: FairRoomOptions) {
+  constructor(options: {
+    readonly maxBytes: number
+    /** Current time in ms. */
+    readonly now: () => number
+    /** Age in ms after which a body gives way to another one of the same holder. Default: never. */
+    readonly staleMs?: number
+  }) {
     this.#options = options
   }
 

@@ -15,8 +15,8 @@ export interface Forms {
 
 /** A page that is rendered at the first request. */
 export class StaticPage {
-  readonly #render: () => string | Promise<string>
-  readonly #headers: Readonly<Record<string, string>>
+  readonly #render
+  readonly #headers
   #forms: Promise<Forms> | null = null
 
   /** @param headers response headers, in addition to those about the encoding */

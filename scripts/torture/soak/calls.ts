@@ -28,8 +28,8 @@ export interface Call {
 
 /** Sends calls to one server. */
 export class Calls {
-  readonly #server: RestartableServer
-  readonly #ledger: Ledger
+  readonly #server
+  readonly #ledger
 
   constructor(server: RestartableServer, ledger: Ledger) {
     this.#server = server

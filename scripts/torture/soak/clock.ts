@@ -5,7 +5,7 @@ const PLACES = ['/usr/lib/*/faketime/libfaketimeMT.so.1', '/usr/lib*/faketime/li
 
 /** A clock that can be stepped if libfaketime is installed. */
 export class SteppedClock {
-  readonly #file: string
+  readonly #file
   readonly #library: string | null
 
   /** @param file a new file that holds the step */

@@ -22,8 +22,8 @@ export interface Silence {
 
 /** Probes `/healthz` again and again. */
 export class Health {
-  readonly #server: RestartableServer
-  readonly #dataDir: string
+  readonly #server
+  readonly #dataDir
   #answeredAtMs = performance.now()
   readonly #beganAtMs = performance.now()
   /** The longest time without an answer of a server that ran, and of one that was killed. */

@@ -12,28 +12,25 @@ const AT = { disk: 0.5, clock: 0.7 }
 /** Time after a start without a trouble, so that each one meets a server that makes progress. */
 const MIN_UP_MS = 10_000
 
-/** Parts of the soak that the troubles use. */
-interface Tools {
-  readonly server: RestartableServer
-  readonly disk: BoundedDisk
-  readonly clock: SteppedClock
-  readonly ledger: Ledger
-  readonly minutes: number
-  readonly killEveryS: number
-  readonly clockStepS: number
-  readonly progress: (line: string) => void
-}
-
 /** Causes the troubles, and restarts a server that ended by itself, which is a fault. */
 export class Troubles {
-  readonly #tools: Tools
+  readonly #tools
   /** Time from each kill until the server responded again, in milliseconds. */
   readonly downMs: number[] = []
   /** Troubles that were caused with the disk and with the clock, for the report. */
   disk = 'none: the soak was too short'
   clock = 'none: the soak was too short'
 
-  constructor(tools: Tools) {
+  constructor(tools: {
+    readonly server: RestartableServer
+    readonly disk: BoundedDisk
+    readonly clock: SteppedClock
+    readonly ledger: Ledger
+    readonly minutes: number
+    readonly killEveryS: number
+    readonly clockStepS: number
+    readonly progress: (line: string) => void
+  }) {
     this.#tools = tools
   }
 

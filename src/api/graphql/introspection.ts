@@ -45,8 +45,8 @@ type RuleContext = Parameters<ValidationRule>[0]
 
 /** Follows the fields of a question about the schema, through its fragments. */
 class QuestionCheck {
-  readonly #context: RuleContext
-  readonly #most: number
+  readonly #context
+  readonly #most
   readonly #seen = new Set<string>()
 
   constructor(context: RuleContext, most: number) {

@@ -77,7 +77,7 @@ async function readWorkers(
  * later changes.
  */
 class OperationBatch<Key, Value> {
-  readonly #read: (keys: readonly Key[]) => Promise<ReadonlyMap<Key, Value>>
+  readonly #read
   #open: { readonly keys: Set<Key>; readonly values: Promise<ReadonlyMap<Key, Value>> } | null = null
 
   constructor(read: (keys: readonly Key[]) => Promise<ReadonlyMap<Key, Value>>) {

@@ -46,10 +46,10 @@ export function respond(answer: OpenAiAnswer, headers: Readonly<Record<string, s
 /** One request and its job. The job is cancelled when the client goes away, because no other client waits for it. */
 export class OpenaiExchange {
   readonly headers: Readonly<Record<string, string>>
-  readonly #parts: ApiParts
-  readonly #call: SurfaceCall
+  readonly #parts
+  readonly #call
   readonly #gone = new AbortController()
-  readonly #ended: AbortSignal
+  readonly #ended
   readonly #signals: readonly AbortSignal[]
   readonly #writer = new EventWriter()
   #reader = new PieceReader()

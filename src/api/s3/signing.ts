@@ -13,7 +13,7 @@ const EMPTY = sha256('')
 /** The key of one day, region and service, with which the parts of a request are signed. */
 export class SigningKey {
   readonly #key: Buffer
-  readonly #signature: Signature
+  readonly #signature
 
   constructor(secret: string, signature: Signature) {
     this.#signature = signature

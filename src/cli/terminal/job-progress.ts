@@ -24,9 +24,9 @@ interface Explained {
 
 /** The progress of one job. Each cause that needs somebody to act is printed once, with its evidence. */
 export class JobProgress {
-  readonly #options: ConnectionOptions
-  readonly #path: string
-  readonly #id: string
+  readonly #options
+  readonly #path
+  readonly #id
   readonly #isLive = process.stderr.isTTY === true
   readonly #begunMs = performance.now()
   readonly #printed = new Set<string>()

@@ -36,7 +36,7 @@ export class LogSession {
   #timer: ReturnType<typeof setTimeout> | null = null
   #hiddenTimer: ReturnType<typeof setTimeout> | null = null
   #isHidden = false
-  readonly #reading: LogStream
+  readonly #reading
 
   constructor(parts: Pick<StreamParts, 'open' | 'endText'>, filter: LogFilter) {
     this.#filter = filter

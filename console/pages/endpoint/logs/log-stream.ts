@@ -29,7 +29,7 @@ const SILENCE_MS = 40_000
 
 /** Reads until it is closed. It reports each line once and in order, through all losses of the connection. */
 export class LogStream {
-  readonly #parts: StreamParts
+  readonly #parts
   readonly #end = new AbortController()
   #connection = new AbortController()
   #lastId: string | null = null

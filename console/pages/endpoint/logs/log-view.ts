@@ -24,8 +24,8 @@ const STRIDE = 256
 
 /** Rows: the numbers of the shown lines, and the height of each row. */
 export class LogView {
-  readonly #buffer: LogBuffer
-  readonly #filter: LogFilter
+  readonly #buffer
+  readonly #filter
   readonly #rows = new SortedNumbers()
   readonly #context = new SortedNumbers()
   readonly #matches = new SortedNumbers()

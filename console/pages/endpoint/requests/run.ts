@@ -60,8 +60,8 @@ class JobRunner implements Run {
     isCut: false,
     problem: null,
   })
-  readonly #endpoint: string
-  readonly #call: Call
+  readonly #endpoint
+  readonly #call
   readonly #left = new AbortController()
   /** Aborts the request of a chat. */
   readonly #chat = new AbortController()
