@@ -20,11 +20,11 @@ const JOB = { input: { name: 'neighbor' } }
 /** Largest output of a worker on the disk, in bytes. */
 function mostOnDisk(dataDir: string): number {
   const folder = join(dataDir, 'logs')
-  const bytesOf = (worker: string) =>
+  const countBytes = (worker: string) =>
     readdirSync(join(folder, worker))
       .map(name => statSync(join(folder, worker, name), { throwIfNoEntry: false })?.size ?? 0)
       .reduce((sum, bytes) => sum + bytes, 0)
-  return Math.max(0, ...readdirSync(folder).map(bytesOf))
+  return Math.max(0, ...readdirSync(folder).map(countBytes))
 }
 
 /** Calls for some seconds, and prints the durations of each kind of call. */

@@ -32,7 +32,7 @@ interface Table {
 /** The tables in the order in which the migrations create them. */
 function tables(): Table[] {
   const { database } = new SqliteEngine({ file: ':memory:' })
-  const rowsOf = <Row>(sql: string, table: string) => database.prepare(sql).all(table) as unknown as Row[]
+  const readRows = <Row>(sql: string, table: string) => database.prepare(sql).all(table) as unknown as Row[]
   const names = database
     .prepare(`SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid`)
     .all()
@@ -40,8 +40,8 @@ function tables(): Table[] {
     .filter(name => name !== 'migrations')
   const tables = names.map(name => ({
     name,
-    columns: rowsOf<Column>('SELECT name, type, pk FROM pragma_table_info(?) ORDER BY cid', name),
-    references: rowsOf<Reference>(
+    columns: readRows<Column>('SELECT name, type, pk FROM pragma_table_info(?) ORDER BY cid', name),
+    references: readRows<Reference>(
       'SELECT "from" AS "column", "table" AS target FROM pragma_foreign_key_list(?) ORDER BY id DESC',
       name,
     ),

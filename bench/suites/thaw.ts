@@ -108,18 +108,18 @@ async function measure(server: RunyardServer, program: Program, { calls, cold }:
       env: { RUNPOD_SKIP_AUTO_SYSTEM_CHECKS: 'true' },
     })
   const endpoints = { warm: await make(3_600, 'OFF'), frozen: await make(1, 'FLASHBOOT'), cold: await make(1, 'OFF') }
-  const callOf = program.type === 'LB' ? request : runJob
+  const call = program.type === 'LB' ? request : runJob
   const feed = await EventFeed.open(server, endpoints.frozen)
   const times: Times = { warm: [], frozen: [], cold: [], nextTake: [] }
-  for (const endpoint of [endpoints.warm, endpoints.frozen]) await callOf(server, endpoint)
+  for (const endpoint of [endpoints.warm, endpoints.frozen]) await call(server, endpoint)
   for (let n = 0; n < calls; n += 1) {
     await untilPhases(server, endpoints.frozen, phases => phases.every(phase => phase === 'frozen'))
     await sleep(SETTLE_MS)
-    times.frozen.push(await timed(() => callOf(server, endpoints.frozen)))
-    times.warm.push(await timed(() => callOf(server, endpoints.warm)))
+    times.frozen.push(await timed(() => call(server, endpoints.frozen)))
+    times.warm.push(await timed(() => call(server, endpoints.warm)))
     if (n >= cold) continue
     await untilPhases(server, endpoints.cold, phases => phases.length === 0)
-    times.cold.push(await timed(() => callOf(server, endpoints.cold)))
+    times.cold.push(await timed(() => call(server, endpoints.cold)))
   }
   times.nextTake.push(...(program.type === 'LB' ? [] : await nextTakes(feed, calls)))
   feed.close()

@@ -131,12 +131,12 @@ function Picture({
 function Legend({ title, kind, unit, summary, times, series, group }: ChartProps) {
   const at = group.at.value
   const startMs = at === null ? undefined : times.atMs[at]
-  const shownOf = (values: readonly (number | null)[]) =>
+  const shownValue = (values: readonly (number | null)[]) =>
     at === null || startMs === undefined ? newest(values) : (values[at] ?? null)
   const row = (name: ComponentChildren, values: readonly (number | null)[]) => (
     <>
       <th scope="row">{name}</th>
-      <td>{valueText(unit, shownOf(values))}</td>
+      <td>{valueText(unit, shownValue(values))}</td>
       <td>{valueText(unit, summarize(values, summary))}</td>
     </>
   )

@@ -102,11 +102,11 @@ export async function runFile(task: Task, grep: readonly RegExp[], isLow = false
   // The output is collected until the end of the file: otherwise that of several lanes would mix.
   const printed = await text(stream.compose(spec))
   const counts = isEmpty ? NO_TESTS : await counted
-  const timeOf = (file: string) => times.get(resolve(file))
+  const findTime = (file: string) => times.get(resolve(file))
   const failedFiles = files.filter(
-    file => failed.has(resolve(file)) || (grep.length === 0 && timeOf(file) === undefined),
+    file => failed.has(resolve(file)) || (grep.length === 0 && findTime(file) === undefined),
   )
-  const [slowest] = files.toSorted((a, b) => (timeOf(b) ?? 0) - (timeOf(a) ?? 0))
+  const [slowest] = files.toSorted((a, b) => (findTime(b) ?? 0) - (findTime(a) ?? 0))
   const hasPassed =
     counts.passed + counts.skipped + counts.todo === counts.tests &&
     // Tests of a skipped suite are not counted.

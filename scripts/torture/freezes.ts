@@ -159,9 +159,9 @@ export function outdatedThaws(
   released: readonly Released[],
   attempts: readonly Attempt[],
 ): Fault[] {
-  const releaseOf = new Map(attempts.map(({ worker, release: number }) => [worker, Number(number)]))
+  const releases = new Map(attempts.map(({ worker, release: number }) => [worker, Number(number)]))
   return thaws.flatMap(({ worker, atMs }) => {
-    const own = releaseOf.get(worker)
+    const own = releases.get(worker)
     const newer = released.find(({ number, atMs: releasedAtMs }) => number > (own ?? number) && releasedAtMs < atMs)
     if (newer === undefined) return []
     return [{ id: worker, what: `is a worker of release ${own} and was thawed after release ${newer.number}` }]

@@ -109,16 +109,16 @@ export function authorizationKey(request: Request): string | null {
 
 /**
  * The caller of a request: of its session, else of its key.
- * @param keyOf reads the key; from the Authorization header unless given
+ * @param readKey reads the key; from the Authorization header unless given
  * @throws AppError as {@link Access.authenticate}
  */
 export async function authenticatedCaller(
   access: Pick<Access, 'authenticate'>,
   request: Request,
   { session, address }: SurfaceEnv,
-  keyOf: (request: Request) => string | null = authorizationKey,
+  readKey: (request: Request) => string | null = authorizationKey,
 ): Promise<Caller> {
-  return session?.caller ?? access.authenticate(keyOf(request), address)
+  return session?.caller ?? access.authenticate(readKey(request), address)
 }
 
 /** Headers of an error response: `Retry-After` and `Allow`. */

@@ -55,7 +55,7 @@ describe('logs in the console', { skip: browserSkip, timeout: patient(240_000) }
     await search.press('Enter')
     await page.getByText(/ the lines go on where they stopped\.$/).waitFor()
     const all = await download(page, 'Download all')
-    const numbers = numbersOf(all)
+    const numbers = lineNumbers(all)
     assertWhole(numbers)
     assert.ok(numbers[0]! <= last && numbers.at(-1)! >= next)
     assert.equal(all.match(/No connection to the server from/g)?.length, 1)
@@ -82,7 +82,7 @@ describe('logs in the console', { skip: browserSkip, timeout: patient(240_000) }
     await page.getByRole('button', { name: /^Resume \(\d\d+ new lines\)$/ }).click()
     await page.getByText('● Following').waitFor()
     await passes(page, last + 100)
-    assertWhole(numbersOf(await download(page, 'Download all')))
+    assertWhole(lineNumbers(await download(page, 'Download all')))
     visitor.assertClean()
   })
 
@@ -103,7 +103,7 @@ describe('logs in the console', { skip: browserSkip, timeout: patient(240_000) }
     await page.getByLabel('Lines around each').selectOption('2 lines around')
     await page.getByText('5 shown').waitFor()
     const around = [-2, -1, 0, 1, 2].map(by => wanted + by)
-    assert.deepEqual(numbersOf(await download(page, 'Download shown')), around)
+    assert.deepEqual(lineNumbers(await download(page, 'Download shown')), around)
     await page.getByLabel('Lines around each').selectOption('No lines around')
     await page.getByRole('button', { name: 'Only matches' }).click()
     await search.press('Escape')
@@ -111,7 +111,7 @@ describe('logs in the console', { skip: browserSkip, timeout: patient(240_000) }
     await page.getByRole('combobox', { name: 'Level' }).selectOption('Errors')
     await page.getByText(/\d+ shown/).waitFor()
     await passes(page, wanted + 60)
-    const errors = numbersOf(await download(page, 'Download shown'))
+    const errors = lineNumbers(await download(page, 'Download shown'))
     assert.deepEqual(
       errors.filter(number => number % 10 !== 0),
       [],
@@ -137,7 +137,7 @@ async function lastInSight(page: Page): Promise<number> {
     .getByRole('region', { name: 'Lines' })
     .getByText(/tick \d+;$/)
     .allInnerTexts()
-  const numbers = numbersOf(texts.join('\n'))
+  const numbers = lineNumbers(texts.join('\n'))
   assertOrdered(numbers)
   return numbers.at(-1) ?? 0
 }
@@ -156,7 +156,7 @@ async function download(page: Page, button: string): Promise<string> {
   return readFileSync(await file.path(), 'utf8')
 }
 
-function numbersOf(text: string): number[] {
+function lineNumbers(text: string): number[] {
   return [...text.matchAll(/tick (\d+);/g)].map(([, number]) => Number(number))
 }
 

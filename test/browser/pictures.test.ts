@@ -14,7 +14,7 @@ import type { Browser, Page } from '../wire/support/chromium.ts'
 import { ask } from '../wire/support/client.ts'
 import { root, type Server } from '../wire/support/server.ts'
 import { Visitor } from './support/console.ts'
-import { compacted, type Difference, differenceOf, isSamePage } from './support/picture.ts'
+import { compacted, type Difference, isSamePage, pictureDifference } from './support/picture.ts'
 import { type Showcase, startShowcase } from './support/showcase.ts'
 
 const FOLDER = join(root, 'docs/pictures')
@@ -84,7 +84,7 @@ describe('the pictures of the documentation', { skip: browserSkip, timeout: pati
       for (const { name, path, isThere } of PICTURES) {
         await visitor.open(path(showcase))
         await isThere(visitor.page)
-        const made = await pictureOf(visitor.page, name)
+        const made = await takePicture(visitor.page, name)
         const file = `console-${name}-${theme}.png`
         if (isWriting) writeFileSync(join(FOLDER, file), await kept(blank, made))
         else old.push(...(await complaints(blank, file, made)))
@@ -100,7 +100,7 @@ describe('the pictures of the documentation', { skip: browserSkip, timeout: pati
     const blank = await (await browser.newContext()).newPage()
     const home = PICTURES[0]!
     await home.isThere(visitor.page)
-    const asIs = await pictureOf(visitor.page, home.name)
+    const asIs = await takePicture(visitor.page, home.name)
     const changes: Readonly<Record<string, () => unknown>> = {
       'a moved side bar': () => (document.querySelector<HTMLElement>('.frame')!.style.direction = 'rtl'),
       'an empty list': () => document.querySelector('ul.attention')!.replaceChildren(),
@@ -111,7 +111,7 @@ describe('the pictures of the documentation', { skip: browserSkip, timeout: pati
       await visitor.open('/')
       await home.isThere(visitor.page)
       await visitor.page.evaluate(change)
-      const changed = await differenceOf(blank, asIs, await visitor.page.screenshot())
+      const changed = await pictureDifference(blank, asIs, await visitor.page.screenshot())
       assert.equal(isSamePage(changed), false, `${what}: ${said(changed)}`)
     }
   })
@@ -141,7 +141,7 @@ async function hideMachine({ page }: Visitor, server: Server): Promise<void> {
 }
 
 /** A picture of the page, on which nothing is of this machine. */
-async function pictureOf(page: Page, name: string): Promise<Buffer> {
+async function takePicture(page: Page, name: string): Promise<Buffer> {
   await page.waitForFunction(() => document.querySelector('.loading') === null)
   await page.evaluate(() => document.fonts.ready)
   const text = await page.locator('body').innerText()
@@ -158,7 +158,7 @@ async function kept(blank: Page, made: Buffer): Promise<Buffer> {
 async function complaints(blank: Page, file: string, made: Buffer): Promise<string[]> {
   const path = join(FOLDER, file)
   if (!existsSync(path)) return [`${file} is missing`]
-  const difference = await differenceOf(blank, readFileSync(path), made)
+  const difference = await pictureDifference(blank, readFileSync(path), made)
   return isSamePage(difference) ? [] : [`${file} shows another page: ${said(difference)}`]
 }
 

@@ -144,7 +144,7 @@ describe('requests in the console', { skip: browserSkip, timeout: patient(240_00
     await page.getByRole('button', { name: 'Send the request' }).click()
     const href = await result.getByRole('link', { name: 'Open the job' }).getAttribute('href')
     const id = new URLSearchParams(href!.split('?')[1]).get('job')!
-    await rowOf(page, id).getByText('Running').waitFor()
+    await jobRow(page, id).getByText('Running').waitFor()
     const seenAfterMs = await page.evaluate(job => {
       const { seen } = globalThis as unknown as { seen: Record<string, number> }
       const [call] = performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/v2/gated/run'))
@@ -153,9 +153,9 @@ describe('requests in the console', { skip: browserSkip, timeout: patient(240_00
     assert.ok(seenAfterMs < patient(SEEN_WITHIN_MS), `seen after ${seenAfterMs} ms`)
     // A job of another client is listed, too.
     const others = await submit(server, 'gated', { gate: gate.path })
-    await rowOf(page, others).getByText('Running').waitFor()
+    await jobRow(page, others).getByText('Running').waitFor()
     gate.open()
-    for (const job of [id, others]) await rowOf(page, job).getByText('Completed').waitFor()
+    for (const job of [id, others]) await jobRow(page, job).getByText('Completed').waitFor()
     assert.equal(await page.evaluate(() => 'seen' in globalThis), true)
     visitor.assertClean()
   })
@@ -165,7 +165,7 @@ describe('requests in the console', { skip: browserSkip, timeout: patient(240_00
     const failed = await submit(server, 'gated', { needs: needs.path, who: 'Ada' })
     assert.equal((await whenFinal(server, 'gated', failed)).status, 'FAILED')
     const { visitor, page } = await at('/endpoints/gated/requests')
-    await rowOf(page, failed).getByText('Error: the weights are not there').click()
+    await jobRow(page, failed).getByText('Error: the weights are not there').click()
     const drawer = page.getByRole('dialog', { name: `Job ${failed}` })
     await drawer.getByText('"who": "Ada"').waitFor()
     await drawer.getByText('Traceback').waitFor()
@@ -219,7 +219,7 @@ describe('requests in the console', { skip: browserSkip, timeout: patient(240_00
     await asked.getByRole('button', { name: /^Retry \d+ jobs$/ }).click()
     await asked.waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'Clear filters' }).click()
-    for (const job of failed) await rowOf(page, job).getByText('Completed').waitFor()
+    for (const job of failed) await jobRow(page, job).getByText('Completed').waitFor()
     visitor.assertClean()
   })
 
@@ -227,19 +227,19 @@ describe('requests in the console', { skip: browserSkip, timeout: patient(240_00
     await ask(server, '/v2/serverless/hellonode', { method: 'PATCH', body: { workers: { max: 0 } } })
     const waiting = await Promise.all([1, 2, 3].map(n => submit(server, 'hellonode', { n })))
     const { visitor, page } = await at('/endpoints/hellonode/requests')
-    for (const job of waiting) await rowOf(page, job).getByText('Queued').waitFor()
+    for (const job of waiting) await jobRow(page, job).getByText('Queued').waitFor()
     await page.getByRole('button', { name: 'Purge the queue…' }).click()
     const asked = page.getByRole('dialog', { name: 'Purge the queue?' })
     await asked.getByText('3 jobs of this endpoint wait.').waitFor()
     await asked.getByRole('button', { name: 'Cancel 3 waiting jobs' }).click()
     await asked.waitFor({ state: 'detached' })
-    for (const job of waiting) await rowOf(page, job).getByText('Cancelled').waitFor()
+    for (const job of waiting) await jobRow(page, job).getByText('Cancelled').waitFor()
     visitor.assertClean()
   })
 })
 
 /** The row of a job. */
-function rowOf(page: Page, job: string): Locator {
+function jobRow(page: Page, job: string): Locator {
   return page
     .getByRole('table', { name: 'Jobs' })
     .getByRole('row')

@@ -8,16 +8,16 @@ import { commandLine } from '../../src/cli/program.ts'
 import { SETTINGS } from '../../src/config/config.ts'
 import { runAlone } from '../support/command-line.ts'
 
-function allOf(command: Command): Command[] {
-  return [command, ...command.commands.flatMap(allOf)]
+function listCommands(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(listCommands)]
 }
 
-function nameOf(command: Command): string {
-  return command.parent === null ? command.name() : `${nameOf(command.parent)} ${command.name()}`
+function commandTitle(command: Command): string {
+  return command.parent === null ? command.name() : `${commandTitle(command.parent)} ${command.name()}`
 }
 
 /** Output of `--help`, with the text after the options. */
-function helpOf(command: Command): string {
+function helpText(command: Command): string {
   const parts: string[] = []
   command.configureOutput({ writeOut: part => void parts.push(part), getOutHelpWidth: () => 80 })
   command.outputHelp()
@@ -25,23 +25,23 @@ function helpOf(command: Command): string {
 }
 
 test('the help of each command fits 80 columns', () => {
-  const commands = allOf(commandLine())
+  const commands = listCommands(commandLine())
   assert.ok(commands.length > 60, String(commands.length))
   const wide = commands.flatMap(command =>
-    helpOf(command)
+    helpText(command)
       .split('\n')
       .filter(line => line.length > 80)
-      .map(line => `${nameOf(command)}: ${line}`),
+      .map(line => `${commandTitle(command)}: ${line}`),
   )
   assert.deepEqual(wide, [])
 })
 
 test('each command, option and argument is described', () => {
-  const bare = allOf(commandLine()).flatMap(command => [
-    ...(command.description() === '' ? [nameOf(command)] : []),
+  const bare = listCommands(commandLine()).flatMap(command => [
+    ...(command.description() === '' ? [commandTitle(command)] : []),
     ...command.options
       .filter(({ description }) => description === '')
-      .map(({ flags }) => `${nameOf(command)} ${flags}`),
+      .map(({ flags }) => `${commandTitle(command)} ${flags}`),
   ])
   assert.deepEqual(bare, [])
 })
@@ -65,10 +65,10 @@ test('the help of serve fits one screen, and --help-all has each option with its
 })
 
 test('the help of each command but the program and its longest fits one screen, in plain text', () => {
-  const long = allOf(commandLine()).flatMap(command => {
-    const text = helpOf(command)
+  const long = listCommands(commandLine()).flatMap(command => {
+    const text = helpText(command)
     assert.equal(stripVTControlCharacters(text), text)
-    return text.trimEnd().split('\n').length > 50 ? [nameOf(command)] : []
+    return text.trimEnd().split('\n').length > 50 ? [commandTitle(command)] : []
   })
   assert.deepEqual(long, ['runyard', 'runyard doctor'])
 })

@@ -83,14 +83,17 @@ test('all mistakes of a file are reported at once', () => {
 })
 
 test('a file of another kind gets a message', () => {
-  const mistakeOf = (text: string) => {
+  const readMistake = (text: string) => {
     const reading = readHubTests(text)
     return 'mistakes' in reading ? reading.mistakes.join() : ''
   }
-  assert.match(mistakeOf('{oops'), /^it is not JSON: /)
-  assert.equal(mistakeOf('[]'), 'it must be an object with "tests"')
+  assert.match(readMistake('{oops'), /^it is not JSON: /)
+  assert.equal(readMistake('[]'), 'it must be an object with "tests"')
   for (const tests of ['[]', '{}', 'null'])
-    assert.match(mistakeOf(`{"tests": ${tests}}`), /must be a list of 1 to 1000/)
-  assert.match(mistakeOf('{"tests": [{"name": "a", "input": 1}], "config": []}'), /^config must be an object$/)
-  assert.match(mistakeOf('{"tests": [{"name": "a", "input": 1}], "config": {"env": {}}}'), /^config.env must be a list/)
+    assert.match(readMistake(`{"tests": ${tests}}`), /must be a list of 1 to 1000/)
+  assert.match(readMistake('{"tests": [{"name": "a", "input": 1}], "config": []}'), /^config must be an object$/)
+  assert.match(
+    readMistake('{"tests": [{"name": "a", "input": 1}], "config": {"env": {}}}'),
+    /^config.env must be a list/,
+  )
 })

@@ -64,8 +64,8 @@ const NAMELESS = ['job', 'worker', 'model', 'folder', 'file', 'shell', 'command'
 /** Commands that cannot succeed in the rig, or that do not end: only a mistyped name is tried. */
 const ENDLESS = ['events', 'endpoints rollback', 'endpoints promote']
 
-function wordsOf(command: Command): string {
-  return command.parent === null ? '' : `${wordsOf(command.parent)} ${command.name()}`.trim()
+function commandWords(command: Command): string {
+  return command.parent === null ? '' : `${commandWords(command.parent)} ${command.name()}`.trim()
 }
 
 function all(command: Command): Command[] {
@@ -75,7 +75,7 @@ function all(command: Command): Command[] {
 /** The name of the first argument of each command that has one. */
 const ARGUMENTS = all(commandLine())
   .filter(command => command.registeredArguments.length > 0)
-  .map(command => ({ words: wordsOf(command), argument: command.registeredArguments[0]!.name() }))
+  .map(command => ({ words: commandWords(command), argument: command.registeredArguments[0]!.name() }))
 
 /** The commands that take a thing by its id as their first argument. */
 const TAKING = ARGUMENTS.filter(({ argument }) => THINGS.includes(argument)).map(({ words }) => words)
@@ -85,7 +85,7 @@ async function open(t: TestContext): Promise<{ rig: Rig; runyard: RunsCommands }
   return { rig, runyard: commandsOn(rig) }
 }
 
-function kindOf(words: string): KindName {
+function argumentKind(words: string): KindName {
   const group = words.split(' ')[0]!
   return Object.hasOwn(KINDS, group) ? (group as KindName) : 'endpoints'
 }
@@ -100,7 +100,7 @@ test('each command that takes an id takes a name, and says what there is to one 
   writeFileSync(requests, '{"input":{}}\n')
   for (const [index, words] of TAKING.entries()) {
     const name = `${words.replaceAll(' ', '-')}-${index}`
-    const id = await make(rig, kindOf(words), name)
+    const id = await make(rig, argumentKind(words), name)
     const path = [...words.split(' ')]
     const isOfBatch = /^batches (?!list|create)/.test(words)
     const file = ['batches add', 'batches create'].includes(words) ? ['--requests', requests] : []

@@ -236,8 +236,8 @@ function all(command: Command): Command[] {
   return [command, ...command.commands.flatMap(all)]
 }
 
-function wordsOf(command: Command): string {
-  return command.parent === null ? '' : `${wordsOf(command.parent)} ${command.name()}`.trim()
+function commandWords(command: Command): string {
+  return command.parent === null ? '' : `${commandWords(command.parent)} ${command.name()}`.trim()
 }
 
 describe('a bad value', () => {
@@ -279,8 +279,8 @@ describe('a bad value', () => {
       [...tried].some(one => one.startsWith(`${command} `) && one.endsWith(` ${flag}`))
     const missing = all(commandLine()).flatMap(command =>
       [...new Set(flagsByField(command).values())]
-        .filter(flag => !ANY.includes(flag) && !isTried(wordsOf(command), flag))
-        .map(flag => `${wordsOf(command)} ${flag}`),
+        .filter(flag => !ANY.includes(flag) && !isTried(commandWords(command), flag))
+        .map(flag => `${commandWords(command)} ${flag}`),
     )
     assert.deepEqual(missing, [])
   })

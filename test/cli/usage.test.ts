@@ -9,12 +9,12 @@ import { readHubTests } from '../../src/cli/hub-tests.ts'
 import { commandLine } from '../../src/cli/program.ts'
 import { runAlone } from '../support/command-line.ts'
 
-function groupsOf(command: Command): Command[] {
-  return command.commands.length === 0 ? [] : [command, ...command.commands.flatMap(groupsOf)]
+function listGroups(command: Command): Command[] {
+  return command.commands.length === 0 ? [] : [command, ...command.commands.flatMap(listGroups)]
 }
 
-function wordsOf(command: Command): string[] {
-  return command.parent === null ? [] : [...wordsOf(command.parent), command.name()]
+function commandWords(command: Command): string[] {
+  return command.parent === null ? [] : [...commandWords(command.parent), command.name()]
 }
 
 function temporaryFolder(t: TestContext): string {
@@ -30,7 +30,7 @@ async function said(...words: string[]): Promise<string[]> {
 }
 
 test('a mistyped command is named with the nearest one, in each group', async () => {
-  const groups = groupsOf(commandLine())
+  const groups = listGroups(commandLine())
   assert.ok(groups.length > 12)
   for (const group of groups) {
     for (const command of group.createHelp().visibleCommands(group)) {
@@ -39,7 +39,7 @@ test('a mistyped command is named with the nearest one, in each group', async ()
       // The second half of `accept` as in `accpet`.
       const mistyped = `${name.slice(0, -2)}${name.at(-1)}${name.at(-2)}`
       if (group.commands.some(one => one.name() === mistyped)) continue
-      const words = wordsOf(group)
+      const words = commandWords(group)
       const [first = '', usage = ''] = await said(...words, mistyped)
       const nearest = first.split('did you mean ')[1]
       assert.ok(first.includes(`no command '${mistyped}'`), first)
@@ -82,7 +82,7 @@ test('each command without an argument that it needs shows its usage and what it
   const needing = all(commandLine()).filter(({ registeredArguments: [first] }) => first?.required === true)
   assert.ok(needing.length > 50)
   for (const command of needing) {
-    const words = wordsOf(command)
+    const words = commandWords(command)
     const argument = command.registeredArguments[0]!.name()
     const lines = await said(
       ...words,

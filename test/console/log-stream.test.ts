@@ -4,7 +4,7 @@ import { ApiError } from '../../console/client/api.ts'
 import { LogStream, type StreamState } from '../../console/pages/endpoint/logs/log-stream.ts'
 
 test('a stream that is cut resumes after the last line: no line is lost or repeated', async () => {
-  await using page = pageOf()
+  await using page = openLogPage()
   const first = await page.opened(0)
   assert.equal(first.lastId, null)
   first.send(event(1), event(2), event(3).slice(0, 20))
@@ -22,7 +22,7 @@ test('a stream that is cut resumes after the last line: no line is lost or repea
 })
 
 test('a stream that was cut before its first line resumes from the position that the server sent', async () => {
-  await using page = pageOf()
+  await using page = openLogPage()
   const first = await page.opened(0)
   first.send('id: start\n\n')
   await page.until(() => page.state.is === 'open')
@@ -34,7 +34,7 @@ test('a stream that was cut before its first line resumes from the position that
 })
 
 test('a held stream leaves its connection and goes on where it stopped, without a word about it', async () => {
-  await using page = pageOf()
+  await using page = openLogPage()
   const first = await page.opened(0)
   first.send(event(1))
   await page.until(() => page.lines.length === 1)
@@ -49,7 +49,7 @@ test('a held stream leaves its connection and goes on where it stopped, without 
 })
 
 test('a connection without a word for 40 s is given up', async () => {
-  await using page = pageOf()
+  await using page = openLogPage()
   const first = await page.opened(0)
   first.send(event(1))
   await page.until(() => page.lines.length === 1)
@@ -65,7 +65,7 @@ test('a connection without a word for 40 s is given up', async () => {
 })
 
 test('a stream that the server ends is over, and says why', async () => {
-  await using page = pageOf()
+  await using page = openLogPage()
   const first = await page.opened(0)
   first.send(event(1), 'event: end\ndata: {}\n\n')
   await page.until(() => page.state.is === 'ended')
@@ -73,7 +73,7 @@ test('a stream that the server ends is over, and says why', async () => {
 })
 
 test('a refusal is shown and not tried again; a server that is busy or away is', async () => {
-  await using page = pageOf([
+  await using page = openLogPage([
     new ApiError(0, 'away'),
     new ApiError(503, 'stopping'),
     new ApiError(404, 'no such endpoint'),
@@ -95,7 +95,7 @@ interface Connection {
 }
 
 /** A page that reads a stream, with timers that only tests advance. */
-function pageOf(refusals: Error[] = []) {
+function openLogPage(refusals: Error[] = []) {
   mock.timers.enable({ apis: ['setTimeout'] })
   const connections: Connection[] = []
   const lines: string[] = []
@@ -106,7 +106,7 @@ function pageOf(refusals: Error[] = []) {
     open: async (lastId, signal) => {
       const refusal = refusals.shift()
       if (refusal !== undefined) throw refusal
-      const connection = connectionOf(lastId, signal)
+      const connection = openConnection(lastId, signal)
       connections.push(connection)
       return connection.response
     },
@@ -148,7 +148,7 @@ function pageOf(refusals: Error[] = []) {
   }
 }
 
-function connectionOf(lastId: string | null, signal: AbortSignal): Connection & { readonly response: Response } {
+function openConnection(lastId: string | null, signal: AbortSignal): Connection & { readonly response: Response } {
   let body: ReadableStreamDefaultController<Uint8Array>
   const stream = new ReadableStream<Uint8Array>({
     start: controller => {

@@ -37,13 +37,13 @@ test('a buffer has no room for 100,000 lines of 64 KiB', () => {
 
 test('a view shows what comes, what it finds, and forgets what the buffer lets go', () => {
   const buffer = filled(100)
-  const view = viewOf(buffer, { ...ALL, search: searchPattern('9', false), onlyMatches: true })
-  assert.deepEqual(rowsOf(view), [9, 19, 29, 39, 49, 59, 69, 79, 89, 90, 91, 92, 93, 94, 95, 96, 97, 98, 99])
+  const view = openView(buffer, { ...ALL, search: searchPattern('9', false), onlyMatches: true })
+  assert.deepEqual(shownRows(view), [9, 19, 29, 39, 49, 59, 69, 79, 89, 90, 91, 92, 93, 94, 95, 96, 97, 98, 99])
   for (let at = 100; at < MAX_LINES + 95; at += 1) buffer.push(line({ text: at < 110 ? `line ${at}` : 'other' }))
   buffer.trim()
   view.trim()
   assert.ok(view.advance(buffer.end, Number.POSITIVE_INFINITY))
-  assert.deepEqual(rowsOf(view), [95, 96, 97, 98, 99, 109])
+  assert.deepEqual(shownRows(view), [95, 96, 97, 98, 99, 109])
   assert.equal(view.matchCount, 6)
   assert.equal(view.heights.count, 6)
 })
@@ -59,15 +59,15 @@ test('a view that had no time goes on where it stopped', () => {
 
 test('context is shown once around matches, in order', () => {
   const buffer = filled(40)
-  const view = viewOf(buffer, {
+  const view = openView(buffer, {
     ...ALL,
     search: searchPattern('line (10|13|30)$', true),
     onlyMatches: true,
     context: 2,
   })
-  assert.deepEqual(rowsOf(view), [8, 9, 10, 11, 12, 13, 14, 15, 28, 29, 30, 31, 32])
+  assert.deepEqual(shownRows(view), [8, 9, 10, 11, 12, 13, 14, 15, 28, 29, 30, 31, 32])
   assert.deepEqual(
-    rowsOf(view).filter(number => view.isContext(number)),
+    shownRows(view).filter(number => view.isContext(number)),
     [8, 9, 11, 12, 14, 15, 28, 29, 31, 32],
   )
   assert.equal(view.matchCount, 3)
@@ -78,21 +78,21 @@ test('a level shows what is as grave; lines without one count as info, those of 
   for (const level of ['debug', 'info', null, 'warn', 'error'] as const)
     buffer.push(line({ level, text: String(level) }))
   buffer.push(notice('no connection', 0))
-  const shown = (level: LogFilter['level']) => rowsOf(viewOf(buffer, { ...ALL, level }))
+  const shown = (level: LogFilter['level']) => shownRows(openView(buffer, { ...ALL, level }))
   assert.deepEqual(shown('error'), [4, 5])
   assert.deepEqual(shown('warn'), [3, 4, 5])
   assert.deepEqual(shown('info'), [1, 2, 3, 4, 5])
   assert.deepEqual(shown(null), [0, 1, 2, 3, 4, 5])
-  assert.deepEqual(rowsOf(viewOf(buffer, { ...ALL, kind: 'system' })), [5])
+  assert.deepEqual(shownRows(openView(buffer, { ...ALL, kind: 'system' })), [5])
   assert.equal(isHit(line({ level: 'info' }), { ...ALL, level: 'warn' }), false)
 })
 
 test('next and previous go around the end', () => {
-  const view = viewOf(filled(30), { ...ALL, search: searchPattern('5', false) })
+  const view = openView(filled(30), { ...ALL, search: searchPattern('5', false) })
   const step = (number: number, by: 1 | -1) => view.matchAt(view.matchFrom(number, by)!)
   assert.deepEqual([step(-1, 1), step(5, 1), step(15, 1), step(25, 1)], [5, 15, 25, 5])
   assert.deepEqual([step(5, -1), step(20, -1), step(15, -1)], [25, 15, 5])
-  assert.equal(viewOf(filled(3), { ...ALL, search: searchPattern('none', false) }).matchFrom(0, 1), null)
+  assert.equal(openView(filled(3), { ...ALL, search: searchPattern('none', false) }).matchFrom(0, 1), null)
 })
 
 test('text is searched as it is, an expression as one, and a wrong one says why', () => {
@@ -201,7 +201,7 @@ test('wide characters and cut lines have room in wrapped rows', () => {
   const buffer = new LogBuffer()
   buffer.push(line({ text: '日本語日本語' }))
   buffer.push(line({ text: 'x'.repeat(60_000) }))
-  const view = viewOf(buffer, ALL)
+  const view = openView(buffer, ALL)
   view.wrap(10)
   assert.equal(view.heights.rowHeight(0), 2)
   assert.ok(view.heights.rowHeight(1) <= MAX_SHOWN / 10 + 3)
@@ -227,12 +227,12 @@ function line(members: Partial<LogLine>): LogLine {
   return { ...base, ...members }
 }
 
-function viewOf(buffer: LogBuffer, filter: LogFilter): LogView {
+function openView(buffer: LogBuffer, filter: LogFilter): LogView {
   const view = new LogView(buffer, filter, Number.POSITIVE_INFINITY)
   assert.ok(view.advance(buffer.end, Number.POSITIVE_INFINITY))
   return view
 }
 
-function rowsOf(view: LogView): number[] {
+function shownRows(view: LogView): number[] {
   return Array.from({ length: view.count }, (_, row) => view.numberAt(row)!)
 }

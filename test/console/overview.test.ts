@@ -28,17 +28,17 @@ const QUEUE: Parameters<typeof listSnippets>[0] = {
     health: `${at}/health`,
   },
 }
-const textOf = (id: string, of = QUEUE) => listSnippets(of).find(snippet => snippet.id === id)!.text
+const sentence = (id: string, of = QUEUE) => listSnippets(of).find(snippet => snippet.id === id)!.text
 
 test('the programs call the endpoint under the address that the server gives', () => {
-  assert.match(textOf('curl'), /^curl -sS https:\/\/runyard\.example\/v2\/mine\/runsync /)
-  const body = /-d '(.*)'$/m.exec(textOf('curl'))![1]!
+  assert.match(sentence('curl'), /^curl -sS https:\/\/runyard\.example\/v2\/mine\/runsync /)
+  const body = /-d '(.*)'$/m.exec(sentence('curl'))![1]!
   assert.deepEqual(JSON.parse(body), { input: { name: 'World' } })
-  assert.ok(textOf('python').includes('runpod.endpoint_url_base = "https://runyard.example/v2"'))
-  assert.ok(textOf('python').includes('runpod.Endpoint("mine")'))
-  assert.ok(textOf('javascript').includes("{ baseUrl: 'https://runyard.example/v2' }"))
-  assert.ok(textOf('openai').includes('base_url="https://runyard.example/v2/mine/openai/v1"'))
-  assert.ok(textOf('openai').includes('model="org/tiny"'), 'the model is named without its revision')
+  assert.ok(sentence('python').includes('runpod.endpoint_url_base = "https://runyard.example/v2"'))
+  assert.ok(sentence('python').includes('runpod.Endpoint("mine")'))
+  assert.ok(sentence('javascript').includes("{ baseUrl: 'https://runyard.example/v2' }"))
+  assert.ok(sentence('openai').includes('base_url="https://runyard.example/v2/mine/openai/v1"'))
+  assert.ok(sentence('openai').includes('model="org/tiny"'), 'the model is named without its revision')
 })
 
 test('no program has a key in it', () => {
@@ -53,7 +53,7 @@ test('a server behind an endpoint is called at its own address, and not by clien
     listSnippets(balanced).map(({ id }) => id),
     ['curl', 'python', 'javascript'],
   )
-  assert.match(textOf('curl', balanced), /^curl -sS http:\/\/127\.0\.0\.1:8080\/lb\/mine\/ -H/)
+  assert.match(sentence('curl', balanced), /^curl -sS http:\/\/127\.0\.0\.1:8080\/lb\/mine\/ -H/)
   assert.deepEqual(
     listAddresses(balanced).map(({ url }) => url),
     [base, `${base}/ping`],

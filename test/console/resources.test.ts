@@ -84,29 +84,29 @@ test('a batch is done when its requests have ended, whatever its state is called
 })
 
 test('the rights of a key are read as words, and edited without loss', () => {
-  const nameOf = (id: string) => (id === 'a' ? 'images' : id)
-  assert.equal(describeScope({ type: 'all' }, nameOf), 'everything')
-  assert.equal(describeScope({ type: 'read-only' }, nameOf), 'reads everything')
+  const endpointName = (id: string) => (id === 'a' ? 'images' : id)
+  assert.equal(describeScope({ type: 'all' }, endpointName), 'everything')
+  assert.equal(describeScope({ type: 'read-only' }, endpointName), 'reads everything')
   const scraper = { type: 'restricted', management: 'none', jobs: 'none', metrics: 'read' } as const
-  assert.equal(describeScope(scraper, nameOf), 'reads the metrics of the server')
+  assert.equal(describeScope(scraper, endpointName), 'reads the metrics of the server')
   assert.deepEqual(
     scopeFromDraft(draftFromScope(scraper), () => true),
     scraper,
   )
-  assert.equal(describeScope({ type: 'restricted', management: 'none', jobs: 'none' }, nameOf), 'nothing')
+  assert.equal(describeScope({ type: 'restricted', management: 'none', jobs: 'none' }, endpointName), 'nothing')
   const files = { type: 'restricted', management: 'none', jobs: 'none', files: { v: 'read', w: 'write' } } as const
-  assert.equal(describeScope(files, nameOf), 'files of 2 volumes')
+  assert.equal(describeScope(files, endpointName), 'files of 2 volumes')
   assert.deepEqual(
     scopeFromDraft(draftFromScope(files), () => true),
     files,
   )
   assert.equal(
-    describeScope({ type: 'restricted', management: 'write', jobs: 'read' }, nameOf),
+    describeScope({ type: 'restricted', management: 'write', jobs: 'read' }, endpointName),
     'manages; reads jobs of all endpoints',
   )
   const each = { a: 'write', b: 'read', c: 'write', d: 'write', e: 'write', f: 'none' } as const
   const scope = { type: 'restricted', management: 'none', jobs: each } as const
-  assert.equal(describeScope(scope, nameOf), 'jobs of images, c, d and 1 more; reads jobs of b')
+  assert.equal(describeScope(scope, endpointName), 'jobs of images, c, d and 1 more; reads jobs of b')
   assert.deepEqual(
     scopeFromDraft(draftFromScope({ type: 'all' }), () => true),
     { type: 'all' },

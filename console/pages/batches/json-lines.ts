@@ -49,21 +49,26 @@ function readEachLine(text: string): Lines {
 }
 
 function readArray(text: string): Lines {
-  const nameOf = (index: number) => `request ${index + 1}`
+  const requestName = (index: number) => `request ${index + 1}`
   try {
     const all = JSON.parse(text) as unknown[]
-    const problems = all.flatMap((one, index) => (isRequest(one) ? [] : [`${nameOf(index)}: ${SHAPE}`]))
-    return checkedLines(text.trim(), all.length, problems, nameOf)
+    const problems = all.flatMap((one, index) => (isRequest(one) ? [] : [`${requestName(index)}: ${SHAPE}`]))
+    return checkedLines(text.trim(), all.length, problems, requestName)
   } catch (error) {
-    return checkedLines('[]', 0, [`the array is not JSON: ${(error as Error).message}`], nameOf)
+    return checkedLines('[]', 0, [`the array is not JSON: ${(error as Error).message}`], requestName)
   }
 }
 
-function checkedLines(array: string, count: number, problems: readonly string[], nameOf: Lines['requestName']): Lines {
+function checkedLines(
+  array: string,
+  count: number,
+  problems: readonly string[],
+  requestName: Lines['requestName'],
+): Lines {
   const limits = [...(count > CALL.requests ? [`there are ${count} requests; a batch may have ${CALL.requests}`] : [])]
   const more = problems.length - MAX_NAMED
   const named = [...problems.slice(0, MAX_NAMED), ...(more > 0 ? [`and ${more} more like these`] : [])]
-  return { array, count, problems: [...limits, ...named], requestName: nameOf }
+  return { array, count, problems: [...limits, ...named], requestName: requestName }
 }
 
 function lineProblem(line: string): string | null {

@@ -24,15 +24,15 @@ export function Keys() {
   const [shown, setShown] = useState<string | null>(null)
   const keys = useAll('GET /v2/account/keys', 'keys', changeTopic(/key/i))
   const endpoints = useEndpoints().data
-  const nameOf = (id: string) => endpoints?.find(one => one.id === id)?.name ?? id
+  const endpointName = (id: string) => endpoints?.find(one => one.id === id)?.name ?? id
   return (
     <ResourcePage
       title="Keys"
       what="key"
       purpose="A key lets a person or a program use this account, with all rights or with some."
       of={keys}
-      columns={keyColumns(nameOf)}
-      textOf={({ name, hint, scope }) => `${name} ${hint} ${describeScope(scope, nameOf)}`}
+      columns={keyColumns(endpointName)}
+      textOf={({ name, hint, scope }) => `${name} ${hint} ${describeScope(scope, endpointName)}`}
       form={onClose => (
         <KeyForm
           onClose={onClose}
@@ -42,16 +42,16 @@ export function Keys() {
           }}
         />
       )}
-      detail={key => <Detail of={key} nameOf={nameOf} onChange={keys.reload} />}
+      detail={key => <Detail of={key} nameOf={endpointName} onChange={keys.reload} />}
     >
-      <EndpointKeys endpointName={nameOf} onMade={setShown} />
+      <EndpointKeys endpointName={endpointName} onMade={setShown} />
       <SshKeys />
       {shown === null ? null : <ShownOnce title="The new key" text={shown} onClose={() => setShown(null)} />}
     </ResourcePage>
   )
 }
 
-function keyColumns(nameOf: EndpointName): readonly Column<ApiKey>[] {
+function keyColumns(endpointName: EndpointName): readonly Column<ApiKey>[] {
   return [
     {
       id: 'name',
@@ -60,7 +60,12 @@ function keyColumns(nameOf: EndpointName): readonly Column<ApiKey>[] {
       sort: ({ name }) => name,
     },
     { id: 'hint', title: 'Begins with', width: '110px', cell: ({ hint }) => <code>{hint}</code>, isExtra: true },
-    { id: 'scope', title: 'May do', width: 'minmax(0, 1.5fr)', cell: ({ scope }) => describeScope(scope, nameOf) },
+    {
+      id: 'scope',
+      title: 'May do',
+      width: 'minmax(0, 1.5fr)',
+      cell: ({ scope }) => describeScope(scope, endpointName),
+    },
     { id: 'used', title: 'Last used', width: '130px', cell: key => <LastUsed of={key} />, isExtra: true },
     { id: 'ends', title: 'Expires', width: '130px', cell: key => <Expiration of={key} />, isExtra: true },
     { id: 'state', title: 'State', width: '110px', cell: key => <KeyState of={key} /> },
@@ -81,7 +86,7 @@ function KeyState({ of: { disabled, expiresAt } }: { readonly of: ApiKey }) {
 
 function Detail({
   of,
-  nameOf,
+  nameOf: endpointName,
   onChange,
 }: {
   readonly of: ApiKey
@@ -144,7 +149,7 @@ function Detail({
     <Drawer
       title={name}
       facts={[
-        ['May do', describeScope(scope, nameOf)],
+        ['May do', describeScope(scope, endpointName)],
         ['Begins with', <code>{hint}</code>],
         ['State', <KeyState of={of} />],
         ['Ends', <Expiration of={of} />],

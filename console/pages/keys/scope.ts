@@ -56,24 +56,27 @@ export function scopeFromDraft(
 }
 
 /** A scope in words, such as `reads management; jobs of images, w`. */
-export function describeScope(scope: KeyScope, nameOf: (endpoint: string) => string): string {
+export function describeScope(scope: KeyScope, endpointName: (endpoint: string) => string): string {
   if (scope.type === 'all') return 'everything'
   if (scope.type === 'read-only') return 'reads everything'
   const { management, jobs, metrics, files = 'none' } = scope
   const parts = [
     ...(management === 'none' ? [] : [management === 'read' ? 'reads management' : 'manages']),
-    ...(typeof jobs === 'string' ? describeLevel(jobs, 'all endpoints') : describeJobs(jobs, nameOf)),
+    ...(typeof jobs === 'string' ? describeLevel(jobs, 'all endpoints') : describeJobs(jobs, endpointName)),
     ...(metrics === 'read' ? ['reads the metrics of the server'] : []),
     ...fileWords(files),
   ]
   return parts.length === 0 ? 'nothing' : parts.join('; ')
 }
 
-function describeJobs(jobs: Readonly<Record<string, Level>>, nameOf: (endpoint: string) => string): readonly string[] {
+function describeJobs(
+  jobs: Readonly<Record<string, Level>>,
+  endpointName: (endpoint: string) => string,
+): readonly string[] {
   return (['write', 'read'] as const).flatMap(level => {
     const names = Object.keys(jobs)
       .filter(id => jobs[id] === level)
-      .map(nameOf)
+      .map(endpointName)
     if (names.length === 0) return []
     const more = names.length - NAMED
     return describeLevel(level, `${names.slice(0, NAMED).join(', ')}${more > 0 ? ` and ${more} more` : ''}`)

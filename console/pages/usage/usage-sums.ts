@@ -112,7 +112,7 @@ export function costSeries(
   records: readonly ServerlessBillingRecord[],
   startsMs: readonly number[],
   figure: Figure,
-  nameOf: (id: string) => string,
+  endpointName: (id: string) => string,
 ): Series[] {
   const sorted = byEndpoint(records).sort((a, b) => b[figure] - a[figure])
   const shown = sorted.slice(0, MOST_SERIES)
@@ -126,7 +126,7 @@ export function costSeries(
   }
   const series = shown.map(({ id }, place) => ({
     id,
-    title: nameOf(id),
+    title: endpointName(id),
     color: COLORS[place % COLORS.length]!,
     look: LOOKS[Math.floor(place / COLORS.length)]!,
     values: values[place]!,
@@ -140,7 +140,7 @@ export function costSeries(
 /** All records as rows of a CSV file, the first of them the names of its columns. */
 export function csvRows(
   records: readonly ServerlessBillingRecord[],
-  nameOf: (id: string) => string,
+  endpointName: (id: string) => string,
 ): (string | number | null)[][] {
   const names = ['starting', 'running', 'idle', 'frozen'].map(state => `${state}Ms`)
   const jobs = ['completed', 'failed', 'timedOut', 'cancelled', 'expired'] as const
@@ -150,7 +150,7 @@ export function csvRows(
       startTime,
       endTime,
       serverlessId,
-      nameOf(serverlessId),
+      endpointName(serverlessId),
       totalAmount,
       gpuAmount,
       cpuAmount,

@@ -246,7 +246,7 @@ function Name({
   )
 }
 
-function save(bill: ListServerlessBillingResponse, nameOf: (id: string) => string): void {
+function save(bill: ListServerlessBillingResponse, endpointName: (id: string) => string): void {
   const { startTime, endTime } = bill.metadata.query
-  download(`usage-${startTime.slice(0, 10)}-${endTime.slice(0, 10)}.csv`, csv(csvRows(bill.records, nameOf)))
+  download(`usage-${startTime.slice(0, 10)}-${endTime.slice(0, 10)}.csv`, csv(csvRows(bill.records, endpointName)))
 }

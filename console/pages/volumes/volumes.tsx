@@ -30,14 +30,14 @@ const TYPES = [
 export function Volumes() {
   const volumes = useAll('GET /v2/network-volumes', 'networkVolumes', changeTopic(/volume/i))
   const endpoints = useEndpoints().data
-  const usersOf = (id: string) => endpoints?.filter(({ networkVolumes }) => networkVolumes.includes(id)).length ?? 0
+  const countUsers = (id: string) => endpoints?.filter(({ networkVolumes }) => networkVolumes.includes(id)).length ?? 0
   return (
     <ResourcePage
       title="Volumes"
       what="volume"
       purpose="A network volume is a folder that outlives workers and that several endpoints can share, for models and data."
       of={volumes}
-      columns={volumeColumns(usersOf)}
+      columns={volumeColumns(countUsers)}
       textOf={({ id, name, dataCenter }) => `${name} ${id} ${dataCenter}`}
       form={onClose => <NewVolume onClose={onClose} onDone={volumes.reload} />}
       detail={volume => <Detail of={volume} onChange={volumes.reload} />}
@@ -45,7 +45,7 @@ export function Volumes() {
   )
 }
 
-function volumeColumns(usersOf: (id: string) => number): readonly Column<NetworkVolume>[] {
+function volumeColumns(countUsers: (id: string) => number): readonly Column<NetworkVolume>[] {
   return [
     { id: 'name', title: 'Name', cell: ({ name }) => name, sort: ({ name }) => name },
     { id: 'size', title: 'Size', width: '110px', cell: ({ size }) => `${count(size)} GB`, sort: ({ size }) => size },
@@ -53,8 +53,8 @@ function volumeColumns(usersOf: (id: string) => number): readonly Column<Network
       id: 'users',
       title: 'Used by',
       width: '140px',
-      cell: ({ id }) => plural(usersOf(id), 'endpoint'),
-      sort: ({ id }) => usersOf(id),
+      cell: ({ id }) => plural(countUsers(id), 'endpoint'),
+      sort: ({ id }) => countUsers(id),
     },
     { id: 'where', title: 'Data center', width: '130px', cell: ({ dataCenter }) => dataCenter, isExtra: true },
     { id: 'id', title: 'Id', width: '150px', cell: ({ id }) => <code>{id}</code>, isExtra: true },

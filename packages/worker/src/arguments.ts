@@ -22,24 +22,24 @@ const options = {
 /** Reads the arguments; unknown ones belong to the handler. Throws an `Error` for an invalid value. */
 export function readArguments(argv: string[]): Arguments {
   const { values } = parseArgs({ args: argv, options, strict: false, allowPositionals: true })
-  const textOf = (name: keyof typeof options) => {
+  const readText = (name: keyof typeof options) => {
     const value = values[name]
     if (value === true) throw new Error(`--${name} needs a value`)
     return value === undefined ? undefined : String(value)
   }
-  const wholeOf = (name: keyof typeof options, least: number, most: number) => {
-    const value = textOf(name)
+  const readWhole = (name: keyof typeof options, least: number, most: number) => {
+    const value = readText(name)
     if (value === undefined) return undefined
     const isUsable = /^\d+$/.test(value) && Number(value) >= least && Number(value) <= most
     if (!isUsable) throw new Error(`--${name} must be a whole number from ${least} to ${most}, not "${value}"`)
     return Number(value)
   }
-  const host = textOf('rp_api_host') ?? 'localhost'
-  const port = wholeOf('rp_api_port', 0, 65_535) ?? 8000
-  const concurrency = wholeOf('rp_api_concurrency', 1, 1000)
+  const host = readText('rp_api_host') ?? 'localhost'
+  const port = readWhole('rp_api_port', 0, 65_535) ?? 8000
+  const concurrency = readWhole('rp_api_concurrency', 1, 1000)
   return {
-    testInput: textOf('test_input'),
-    logLevel: textOf('rp_log_level'),
+    testInput: readText('test_input'),
+    logLevel: readText('rp_log_level'),
     api: values.rp_serve_api ? { host, port, concurrency } : undefined,
   }
 }

@@ -176,12 +176,12 @@ async function changing(
     if (typeof named !== 'string') return null
     return kind === 'account' ? accountId(caller, named) : named
   }
-  const objectOf = (answer: unknown): AuditObject | null => {
+  const findObject = (answer: unknown): AuditObject | null => {
     const id = nameIn(answer) ?? (operation === 'updateSshKeys' ? caller.owner : null)
     return kind === null || id === null ? null : { kind, id }
   }
-  const entry = { surface, operation, caller, env, object: objectOf(null) }
-  const answer = await audited(parts, entry, handle, { objectFromResult: objectOf, reports: contract.reports })
+  const entry = { surface, operation, caller, env, object: findObject(null) }
+  const answer = await audited(parts, entry, handle, { objectFromResult: findObject, reports: contract.reports })
   parts.ports.emit('change.made', { surface: 'rest', operation, object: nameIn(answer), ...changedBy(caller, env) })
   return answer
 }

@@ -55,9 +55,9 @@ export function flagsByField(command: Command): Map<string, string> {
  * for no such field.
  */
 export function flagNamedAsField(command: Command, name: string): string | null {
-  const lettersOf = (text: string) => text.replaceAll(/[.-]/g, '').toLowerCase()
+  const bareLetters = (text: string) => text.replaceAll(/[.-]/g, '').toLowerCase()
   const fields = [...flagsByField(command)]
-  return fields.find(([field]) => lettersOf(field) === lettersOf(name))?.[1] ?? null
+  return fields.find(([field]) => bareLetters(field) === bareLetters(name))?.[1] ?? null
 }
 
 /** Longest value of an option that a message repeats. */

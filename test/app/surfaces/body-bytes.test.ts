@@ -5,7 +5,7 @@ import { signIn } from '../../support/console.ts'
 import { KEY, openRig, type Rig } from '../../support/rig.ts'
 
 /** `text` with a byte in place of `~` that begins no character. */
-function bytesOf(text: string): Uint8Array {
+function encodeBroken(text: string): Uint8Array {
   return Uint8Array.from(Buffer.from(text, 'latin1'), byte => (byte === 0x7e ? 0xff : byte))
 }
 
@@ -32,7 +32,7 @@ test('a body that is not UTF-8 is refused with a sentence, small or large, and n
   const rig = await openRig(t)
   for (const [line, body] of await calls(rig)) {
     const [method = '', path = ''] = line.split(' ')
-    const { status, text } = await rig.ask(method, path, { body: bytesOf(body) })
+    const { status, text } = await rig.ask(method, path, { body: encodeBroken(body) })
     assert.deepEqual([status, /not UTF-8/.test(text)], [400, true], `${line}: ${text}`)
   }
   assert.deepEqual(rig.happened('job.accepted'), [])
@@ -106,8 +106,8 @@ test('a result that is not UTF-8 fails its job with the reason, at once and once
   for (const more of ['', LONG]) {
     const id = await rig.submit(endpoint)
     await worker.takeJob()
-    assert.equal((await worker.chunk(id, bytesOf(`{"output":"~${more}"}`))).status, 200)
-    assert.equal((await worker.done(id, bytesOf(`{"output":"~${more}"}`))).status, 200)
+    assert.equal((await worker.chunk(id, encodeBroken(`{"output":"~${more}"}`))).status, 200)
+    assert.equal((await worker.done(id, encodeBroken(`{"output":"~${more}"}`))).status, 200)
     const job = await rig.job(endpoint, id)
     assert.deepEqual([job.status, job.error], ['FAILED', 'the worker sent a result that is not UTF-8'])
     const record = await rig.ask('GET', `/v2/${endpoint}/explain/${id}`, { key: KEY })

@@ -8,15 +8,15 @@ import { CONSOLE, KEY, openRig } from '../../support/rig.ts'
 
 const AT = { at: CONSOLE, key: null }
 
-function fileOf(contentType: string, text: string, immutable = false): ConsoleFile {
+function consoleFile(contentType: string, text: string, immutable = false): ConsoleFile {
   const plain = Buffer.from(text)
   return { contentType, immutable, plain, gzip: text.length > 100 ? gzipSync(plain) : null }
 }
 
 const SCRIPT = `// ${'x'.repeat(200)}`
 const files = new Map([
-  ['/index.html', fileOf('text/html; charset=utf-8', '<!doctype html>the page')],
-  ['/app-1a2b.js', fileOf('text/javascript; charset=utf-8', SCRIPT, true)],
+  ['/index.html', consoleFile('text/html; charset=utf-8', '<!doctype html>the page')],
+  ['/app-1a2b.js', consoleFile('text/javascript; charset=utf-8', SCRIPT, true)],
 ])
 const consoleFiles: ConsoleFiles = { find: async path => files.get(path) ?? null }
 

@@ -19,7 +19,7 @@ interface Station {
 }
 
 /** Stations of a walk, in their order. */
-function stationsOf(walk: string): Station[] {
+function readStations(walk: string): Station[] {
   const [, after = ''] = page.split(`### ${walk}\n`)
   const [table = ''] = after.split(/^##/m)
   const rows = table.matchAll(/^\| (\d+) \| ([^|]+) \|/gm)
@@ -35,7 +35,7 @@ function filesOn(stack: string): string[] {
 
 for (const [walk, limit] of Object.entries(LIMITS)) {
   test(`the walk of ${walk.toLowerCase()} has at most ${limit} stations`, () => {
-    const numbers = stationsOf(walk).map(({ number }) => number)
+    const numbers = readStations(walk).map(({ number }) => number)
     assert.ok(numbers.length > 0 && numbers.length <= limit, `${numbers.length} stations`)
     assert.deepEqual(
       numbers,
@@ -46,7 +46,7 @@ for (const [walk, limit] of Object.entries(LIMITS)) {
 
 for (const walk of Object.keys(LIMITS)) {
   test(`each station of the walk of ${walk.toLowerCase()} is one function in one file`, () => {
-    for (const { where } of stationsOf(walk)) {
+    for (const { where } of readStations(walk)) {
       const [, file, name] = /^`([\w/.-]+\.ts)` (\w+)$/.exec(where) ?? []
       assert.ok(file !== undefined && name !== undefined, where)
       assert.match(readFileSync(join(root, 'src', file), 'utf8'), new RegExp(`\\b${name}\\b`), where)
@@ -79,7 +79,7 @@ test('a take goes from station to station and never returns to an earlier one', 
   await rig.clock.settle()
   const id = await rig.submit(endpoint)
   assert.equal((await waiting).json.id, id)
-  const files = stationsOf('A take').map(({ where }) => /`(.+)`/.exec(where)?.[1] ?? '')
+  const files = readStations('A take').map(({ where }) => /`(.+)`/.exec(where)?.[1] ?? '')
   // The first claim, and the one after a wait in the poll queue.
   assert.equal(stacks.length, 2)
   for (const stack of stacks) {

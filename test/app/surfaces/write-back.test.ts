@@ -28,7 +28,7 @@ const ENDPOINT_FIELDS = `id name type templateId gpuIds gpuCount instanceIds all
   executionTimeoutMs flashBootType env { key value } modelReferences corsOrigins compliance flashEnvironmentId`
 const SAVE_ENDPOINT = 'mutation ($input: EndpointInput!) { saveEndpoint(input: $input) { id } }'
 
-function dialectsOf(rig: Rig): { templates: Record<string, Dialect>; endpoints: Record<string, Dialect> } {
+function testDialects(rig: Rig): { templates: Record<string, Dialect>; endpoints: Record<string, Dialect> } {
   const send = async (method: string, path: string, body?: object): Promise<Shown> => {
     const { status, json, text } = await rig.ask(method, path, body === undefined ? {} : { body })
     assert.ok(status < 300, `${method} ${path} is ${status}: ${text} for ${JSON.stringify(body)}`)
@@ -110,13 +110,13 @@ const env = fc.dictionary(
   fc.oneof(word, fc.constantFrom('', '{{ RUNPOD_SECRET_a }}', 'two\nlines', '{"a": ["b"]}', ' blanks ', '#', 'a,b')),
   { maxKeys: 4 },
 )
-const listOf = (...items: string[]) => fc.subarray(items)
+const ownList = (...items: string[]) => fc.subarray(items)
 
 const template = fc
   .record({
     dockerArgs: args,
     env: env.map(listed),
-    ports: listOf('80/http', '8080/http', '22/tcp', '53/udp').map(ports => ports.join(',')),
+    ports: ownList('80/http', '8080/http', '22/tcp', '53/udp').map(ports => ports.join(',')),
     readme: word,
     category: fc.constantFrom('CPU', 'NVIDIA', 'AMD'),
     volumeMountPath: fc.constantFrom('/workspace', '/data mit Umlaut ü'),
@@ -132,7 +132,7 @@ const hardware = fc.oneof(
     { gpuIds: 'AMPERE_48,ADA_24', gpuCount: 2, allowedCudaVersions: '12.4,12.6' },
     { gpuIds: 'ADA_48_PRO,-NVIDIA L40', minCudaVersion: '12.4' },
   ),
-  listOf('cpu3c-1-2', 'cpu3g-2-8', 'cpu5c-4-8', 'cpu3c-8-16').map(ids => ({
+  ownList('cpu3c-1-2', 'cpu3g-2-8', 'cpu5c-4-8', 'cpu3c-8-16').map(ids => ({
     instanceIds: ids.length === 0 ? ['cpu3g-4-16'] : ids,
   })),
 )
@@ -151,9 +151,9 @@ const endpoint = fc
     workersMax: fc.constantFrom(0, 3),
     executionTimeoutMs: fc.constantFrom(5_000, 600_000),
     flashBootType: fc.constantFrom('OFF', 'FLASHBOOT', 'PRIORITY_FLASHBOOT'),
-    modelReferences: listOf('owner/model', 'owner/model:main'),
-    corsOrigins: listOf('https://app.example', '*'),
-    compliance: listOf('GDPR'),
+    modelReferences: ownList('owner/model', 'owner/model:main'),
+    corsOrigins: ownList('https://app.example', '*'),
+    compliance: ownList('GDPR'),
     workersPFBTarget: fc.constantFrom(0, 1),
     volumes: fc.constantFrom(0, 1, 2),
   })
@@ -175,7 +175,7 @@ async function openWorld(t: TestContext) {
   const make = 'mutation ($input: CreateNetworkVolumeInput!) { createNetworkVolume(input: $input) { id } }'
   const volume = async (name: string): Promise<string> =>
     (await rig.graphql(make, { input: { name, size: 10, dataCenterId: 'EU-RO-1' } })).createNetworkVolume.id
-  return { rig, volumes: [await volume('a'), await volume('b')], ...dialectsOf(rig) }
+  return { rig, volumes: [await volume('a'), await volume('b')], ...testDialects(rig) }
 }
 
 let copies = 0
@@ -187,12 +187,12 @@ test('a template that is written back stays as it is, no endpoint gets a release
       const id = await rig.template(fields)
       const kept = () => rig.store.templates.find(DEFAULT_OWNER, id)
       const user = fields.isServerless ? await made(rig, id, {}) : null
-      const versionOf = async () => user && (await rig.store.endpoints.find(user))?.version
-      const [before, version] = [await kept(), await versionOf()]
+      const readVersion = async () => user && (await rig.store.endpoints.find(user))?.version
+      const [before, version] = [await kept(), await readVersion()]
       for (const [name, { read, write, copy }] of Object.entries(templates)) {
         const shown = await read(id)
         await write(id, shown)
-        assert.deepEqual([await kept(), await versionOf()], [before, version], `${name} keeps it`)
+        assert.deepEqual([await kept(), await readVersion()], [before, version], `${name} keeps it`)
         const other = await read(await copy(shown, `copy ${++copies}`))
         assert.deepEqual({ ...other, name: shown.name, ...MADE }, { ...shown, ...MADE }, name)
       }

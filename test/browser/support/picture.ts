@@ -22,11 +22,11 @@ export function isSamePage({ mean, changed }: Difference): boolean {
 }
 
 /** Compares two pictures of 1280 x 800 in a page that is empty. */
-export function differenceOf(blank: Page, one: Buffer, other: Buffer): Promise<Difference> {
+export function pictureDifference(blank: Page, one: Buffer, other: Buffer): Promise<Difference> {
   const given = { pictures: [one, other].map(png => `data:image/png;base64,${png.toString('base64')}`), clear: CLEAR }
   return blank.evaluate(async ({ pictures, clear }) => {
     const [width, height] = [64, 40]
-    const cellsOf = async (url: string) => {
+    const readCells = async (url: string) => {
       const image = new Image()
       image.src = url
       await image.decode()
@@ -36,7 +36,7 @@ export function differenceOf(blank: Page, one: Buffer, other: Buffer): Promise<D
       context.drawImage(image, 0, 0, width, height)
       return context.getImageData(0, 0, width, height).data
     }
-    const [first, second] = [await cellsOf(pictures[0]!), await cellsOf(pictures[1]!)]
+    const [first, second] = [await readCells(pictures[0]!), await readCells(pictures[1]!)]
     const cells = Array.from({ length: width * height }, (_, cell) => {
       const colours = [0, 1, 2].map(colour => Math.abs(first[cell * 4 + colour]! - second[cell * 4 + colour]!))
       return colours.reduce((sum, value) => sum + value, 0) / 3
@@ -58,7 +58,7 @@ const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
 
 /** A picture with 256 colours, in a third of the bytes: git keeps each version of it. */
 export async function compacted(blank: Page, png: Buffer): Promise<Buffer> {
-  const { width, height, base64 } = await pixelsOf(blank, png)
+  const { width, height, base64 } = await readPixels(blank, png)
   const pixels = Buffer.from(base64, 'base64')
   const colourAt = (at: number) => pixels.readUInt32BE(at * 4) >>> 8
   const uses = new Map<number, number>()
@@ -76,12 +76,12 @@ export async function compacted(blank: Page, png: Buffer): Promise<Buffer> {
   head.writeUInt32BE(height, 4)
   // Eight bits, which are places in the palette.
   head.set([8, 3, 0, 0, 0], 8)
-  const table = Buffer.from(palette.flatMap(partsOf))
+  const table = Buffer.from(palette.flatMap(colorParts))
   const parts = [chunk('IHDR', head), chunk('PLTE', table), chunk('IDAT', deflateSync(rows, { level: 9 }))]
   return Buffer.concat([SIGNATURE, ...parts, chunk('IEND', Buffer.alloc(0))])
 }
 
-function pixelsOf(blank: Page, png: Buffer): Promise<{ width: number; height: number; base64: string }> {
+function readPixels(blank: Page, png: Buffer): Promise<{ width: number; height: number; base64: string }> {
   return blank.evaluate(
     async url => {
       const image = new Image()
@@ -104,11 +104,11 @@ function nearest(palette: readonly number[], colour: number): number {
 
 /** The square of the distance of two colours. */
 function distance(one: number, other: number): number {
-  const parts = partsOf(other)
-  return partsOf(one).reduce((sum, part, at) => sum + (part - parts[at]!) ** 2, 0)
+  const parts = colorParts(other)
+  return colorParts(one).reduce((sum, part, at) => sum + (part - parts[at]!) ** 2, 0)
 }
 
-function partsOf(colour: number): [red: number, green: number, blue: number] {
+function colorParts(colour: number): [red: number, green: number, blue: number] {
   return [colour >>> 16, (colour >>> 8) & 255, colour & 255]
 }
 

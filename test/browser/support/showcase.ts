@@ -113,7 +113,7 @@ async function runJobs(server: Server): Promise<string> {
   for (let at = 2; at <= 6; at++) await ended(IDS.whisper, { audio: `calls/${at}.wav`, language: 'en' })
   for (let at = 0; at < 3; at++) await ended(IDS.sdxl, { prompt: 'a lighthouse at dusk', steps: 2 })
   await ended(IDS.llama, { prompt: 'Tell me about lighthouses' })
-  await until('llama-8b to have no worker', async () => (await rowOf(server, IDS.llama)).workers.total === 0)
+  await until('llama-8b to have no worker', async () => (await overviewRow(server, IDS.llama)).workers.total === 0)
   return failed
 }
 
@@ -128,7 +128,7 @@ async function addHistory(file: string): Promise<void> {
       counts.push({
         endpointId: id as EndpointId,
         minuteMs: nowMs - minutes * 60_000,
-        bucket: minuteOf(wave * scale, minutes),
+        bucket: minuteBucket(wave * scale, minutes),
       })
     of(IDS.whisper, 14)
     of(IDS.sdxl, 6)
@@ -138,7 +138,7 @@ async function addHistory(file: string): Promise<void> {
   await store.close()
 }
 
-function minuteOf(load: number, minutes: number) {
+function minuteBucket(load: number, minutes: number) {
   const bucket = emptyBucket()
   bucket.results.completed = Math.max(1, Math.round(load))
   bucket.results.failed = minutes % 17 < 2 ? 2 : 0
@@ -168,14 +168,14 @@ async function makeTrouble(server: Server): Promise<void> {
   await until(
     'the rollout to stop, and the release before it to do its job',
     async () => {
-      const { why, jobs, workers } = await rowOf(server, IDS.llama)
+      const { why, jobs, workers } = await overviewRow(server, IDS.llama)
       return why?.cause === 'rollout_stopped' && jobs.inQueue === 0 && workers.total === 0
     },
     60_000,
   )
 }
 
-async function rowOf(server: Server, id: string) {
+async function overviewRow(server: Server, id: string) {
   const { json } = await ask(server, '/v2/overview')
   return json.endpoints.find((row: { id: string }) => row.id === id)
 }
