@@ -7,16 +7,18 @@ import {
   callerFromKey,
   endpointScope,
   FULL_SCOPE,
+  hasFiles,
   isWithin,
   type KeyScope,
   MAX_SCOPE_ENDPOINTS,
   mayManage,
   mayReadServer,
+  mayUseFiles,
   mayUseJobs,
   scopeProblems,
 } from '../../../src/core/accounts/permission.ts'
 import { fieldProblem, nameProblems } from '../../../src/core/field-problem.ts'
-import { DEFAULT_OWNER, type EndpointId, type OwnerId } from '../../../src/core/ids.ts'
+import { DEFAULT_OWNER, type EndpointId, type OwnerId, type VolumeId } from '../../../src/core/ids.ts'
 import { makeKey } from '../../contract/store-world.ts'
 
 const MINE = 'mine' as EndpointId
@@ -81,6 +83,7 @@ const scopes = fc.oneof(
     type: fc.constant('restricted' as const),
     management: levels,
     jobs: fc.oneof(levels, fc.dictionary(fc.constantFrom(...places), levels)),
+    files: fc.oneof(levels, fc.dictionary(fc.constantFrom(...places), levels)),
   }) as fc.Arbitrary<KeyScope>,
 )
 
@@ -92,6 +95,8 @@ test('a scope within another opens nothing that the other does not', () => {
         assert.ok(!mayManage({ scope: inner }, level) || mayManage({ scope: outer }, level))
         for (const id of [...places, OTHER]) {
           assert.ok(!mayUseJobs({ scope: inner }, level, id) || mayUseJobs({ scope: outer }, level, id))
+          const volume = id as string as VolumeId
+          assert.ok(!mayUseFiles({ scope: inner }, level, volume) || mayUseFiles({ scope: outer }, level, volume))
         }
       }
       assert.ok(
@@ -149,4 +154,22 @@ test('an account has a name, and SSH keys of the usual form', () => {
     ...[2, 3, 4].map(number => fieldProblem('sshKeys', 'is not of the form: type key comment', `key ${number}`)),
   ])
   assert.equal(sshKeyProblems(Array(101).fill('x')).length, 1)
+})
+
+test('rights on files are those of all volumes or of named ones, and no key gives more of them than it has', () => {
+  const files = (files?: 'none' | 'read' | 'write' | Record<string, 'none' | 'read' | 'write'>) =>
+    ({ type: 'restricted', management: 'write', jobs: 'write', ...(files === undefined ? {} : { files }) }) as KeyScope
+  const volume = 'v' as VolumeId
+  const rights = (scope: KeyScope) => [mayUseFiles({ scope }, 'read', volume), mayUseFiles({ scope }, 'write', volume)]
+  assert.deepEqual(rights(FULL_SCOPE), [true, true])
+  assert.deepEqual(rights({ type: 'read-only' }), [true, false])
+  assert.deepEqual(rights(files()), [false, false])
+  assert.deepEqual(rights(files({ v: 'read' })), [true, false])
+  assert.deepEqual(rights(files({ w: 'write', v: 'none' })), [false, false])
+  assert.equal(isWithin(files({ v: 'read' }), files('read')), true)
+  assert.equal(isWithin(files({ v: 'write' }), files('read')), false)
+  assert.equal(isWithin(files('read'), files({ v: 'write' })), false)
+  assert.equal(isWithin(files({ v: 'read' }), files()), false)
+  assert.equal(isWithin({ type: 'read-only' }, { type: 'restricted', management: 'read', jobs: 'read' }), false)
+  assert.deepEqual([files(), files({ v: 'none' }), files({ v: 'read' })].map(hasFiles), [false, false, true])
 })
