@@ -88,7 +88,7 @@ export class Upkeep {
       await this.#every('outputs', TRIM_MS, nowMs, () => this.#trimOutputs(running))
       await this.#every('tidy', TIDY_MS, nowMs, () => this.#tidy())
       await this.#every('uploads', TIDY_MS, nowMs, async () => {
-        await this.#ports.files?.uploads.removeOld(nowMs - UPLOAD_RETENTION_MS)
+        await this.#ports.files?.uploads.removeOld(UPLOAD_RETENTION_MS)
         return false
       })
     } catch (thrown) {

@@ -113,8 +113,8 @@ export interface VolumeUploads {
   ): Promise<FileFacts>
   /** Removes an upload with its parts. */
   abort(volume: VolumeId, id: string): Promise<void>
-  /** Removes uploads and drafts that have not changed since an instant. */
-  removeOld(beforeMs: number): Promise<void>
+  /** Removes uploads and drafts that have not changed for a time, by the clock of the disk. */
+  removeOld(forMs: number): Promise<void>
 }
 
 /** A part that is being uploaded. */

@@ -84,9 +84,10 @@ export class VolumeUse {
       const measured = await this.#files.measure(id)
       // Uploads that ended in the meantime may be counted twice, until the next measurement.
       use.bytes = measured + (use.bytes - before)
-      use.measuredMs = this.#clock.monotonic()
     } catch (error) {
       if (!(error instanceof FileError)) throw error
+    } finally {
+      use.measuredMs = this.#clock.monotonic()
     }
   }
 }

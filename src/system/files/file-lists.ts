@@ -2,7 +2,7 @@ import type { Dirent } from 'node:fs'
 import { lstat, opendir } from 'node:fs/promises'
 import { compareKeys, type FilePath, isFileName, MAX_KEY_BYTES } from '../../core/files/file-key.ts'
 import type { FileFacts, FileList, ListRequest } from '../../ports/volume-files.ts'
-import { factsFrom, readStats } from './file-facts.ts'
+import { factsFrom, ignoring, readStats } from './file-facts.ts'
 import { inFolder, pathIn } from './safe-folder.ts'
 
 /** Names of one folder that are held at once; a larger folder is read again for the next ones. */
@@ -149,12 +149,14 @@ class Walk {
       if (covers) return { after, names, isRest: known.isRest }
     }
     const smallest = new SmallestNames(namesAtOnce)
-    await inFolder(root, place, async folder => {
+    const read = inFolder(root, place, async folder => {
       for await (const entry of await opendir(pathIn(folder), { bufferSize: 256 })) {
         const name = await keyName(entry, pathIn(folder, entry.name))
         if (name !== null && counts(name)) smallest.add(name)
       }
     })
+    // A folder of a worker may be closed to the server.
+    await (place.length === 0 ? read : read.catch(ignoring('EACCES')))
     return { after, ...smallest.first() }
   }
 

@@ -1,4 +1,5 @@
 import { lstat, opendir } from 'node:fs/promises'
+import { ignoring } from './file-facts.ts'
 import { inFolder, pathIn } from './safe-folder.ts'
 
 /** Limits of entries that are counted, and of folders that wait to be. */
@@ -12,7 +13,7 @@ export async function measureFolder(root: string): Promise<number> {
   let entries = 0
   for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
     const place = path
-    await inFolder(root, place, async folder => {
+    const counted = inFolder(root, place, async folder => {
       for await (const entry of await opendir(pathIn(folder))) {
         entries += 1
         if (entries > MAX_ENTRIES) return
@@ -24,6 +25,8 @@ export async function measureFolder(root: string): Promise<number> {
         }
       }
     })
+    // A folder of a worker may be closed to the server.
+    await (place.length === 0 ? counted : counted.catch(ignoring('EACCES')))
   }
   return bytes
 }

@@ -142,8 +142,9 @@ export class UploadFolders implements VolumeUploads {
     if (folder !== null) await translated(() => rm(folder, { recursive: true, force: true }))
   }
 
-  async removeOld(beforeMs: number): Promise<void> {
+  async removeOld(forMs: number): Promise<void> {
     const { root } = this.#parts
+    const beforeMs = Date.now() - forMs
     for (const volume of await listEntries(root)) {
       for (const entry of await listEntries(join(root, volume.name))) {
         const path = join(root, volume.name, entry.name)

@@ -23,8 +23,12 @@ interface Door {
   readonly drafts: () => string[]
 }
 
-/** A door with one volume. @param usedBytes what a measurement finds */
-async function openDoor(context: TestContext, usedBytes?: number): Promise<Door> {
+/** A door with one volume. @param usedBytes what a measurement finds @param slowly before parts are put together */
+async function openDoor(
+  context: TestContext,
+  usedBytes?: number,
+  slowly: () => Promise<void> = async () => {},
+): Promise<Door> {
   const root = temporaryFolder()
   context.after(() => rmSync(root, { recursive: true, force: true }))
   let count = 0
@@ -34,7 +38,15 @@ async function openDoor(context: TestContext, usedBytes?: number): Promise<Door>
   }
   const files = createVolumeFiles({ root, unique, leftBytes: 0 })
   const measure = usedBytes === undefined ? files.measure : async () => usedBytes
-  const rig = await openRig(context, { files: { ...files, measure } })
+  const { uploads } = files
+  const complete: typeof uploads.complete = async (...parts) => {
+    await slowly()
+    return uploads.complete(...parts)
+  }
+  const methods = ['begin', 'find', 'list', 'draft', 'parts', 'abort', 'removeOld'] as const
+  const bound = Object.fromEntries(methods.map(name => [name, uploads[name].bind(uploads)]))
+  const slow = { ...bound, complete } as unknown as typeof uploads
+  const rig = await openRig(context, { files: { ...files, measure, uploads: slow } })
   const volume = await newVolume(rig, root)
   const pair = await newPair(rig, { files: { [volume]: 'write' } })
   const drafts = () => (existsSync(join(root, '.s3', volume)) ? readdirSync(join(root, '.s3', volume)) : [])
@@ -375,14 +387,44 @@ test('parts are put together in their order, with the sizes of S3', { skip }, as
   assert.equal(s3Code(await complete([[1, tags[0]!]])), 'NoSuchUpload')
 })
 
+test('parts that take long to put together keep their client waiting, and say an error at the end', {
+  skip,
+}, async t => {
+  for (const problem of [null, new Error('the disk is gone')]) {
+    const turn = Promise.withResolvers<void>()
+    const started = Promise.withResolvers<void>()
+    const { rig, volume, pair } = await openDoor(t, undefined, () => {
+      started.resolve()
+      return turn.promise
+    })
+    const begun = await askS3(rig, pair, 'POST', `/${volume}/a?uploads=`)
+    const id = /<UploadId>(\w+)</.exec(begun.text)![1]!
+    const part = await askS3(rig, pair, 'PUT', `/${volume}/a?partNumber=1&uploadId=${id}`, { body: 'x' })
+    const named = `<Part><PartNumber>1</PartNumber><ETag>${part.headers.get('etag')}</ETag></Part>`
+    const body = `<CompleteMultipartUpload>${named}</CompleteMultipartUpload>`
+    const answering = askS3(rig, pair, 'POST', `/${volume}/a?uploadId=${id}`, { body })
+    await started.promise
+    await rig.clock.advance(25_000)
+    if (problem === null) turn.resolve()
+    else turn.reject(problem)
+    const { status, text } = await answering
+    assert.equal(status, 200)
+    assert.match(text, /^<\?xml version="1\.0" encoding="UTF-8"\?>\n\n+</)
+    assert.equal(
+      s3Code({ status, text, headers: new Headers(), json: null }),
+      problem === null ? null : 'InternalError',
+    )
+    assert.equal(text.includes('<CompleteMultipartUploadResult'), problem === null)
+    assert.ok(!text.includes('the disk is gone'))
+  }
+})
+
 test('an upload that nobody continues is gone after a day', { skip }, async t => {
   const { rig, volume, pair, folder, drafts } = await openDoor(t)
   await askS3(rig, pair, 'POST', `/${volume}/a?uploads=`)
   await askS3(rig, pair, 'POST', `/${volume}/b?uploads=`)
   const [left, continued] = drafts().sort() as [string, string]
-  const dated = (name: string, ms: number) => utimesSync(join(folder, '../.s3', volume, name), ms / 1_000, ms / 1_000)
-  dated(left, rig.clock.now() - 24 * 3_600_000)
-  dated(continued, rig.clock.now())
+  utimesSync(join(folder, '../.s3', volume, left), 1, 1)
   await rig.clock.advance(11 * 60_000)
   while (drafts().length > 1) await rig.clock.settle()
   assert.deepEqual(drafts(), [continued])
