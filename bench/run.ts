@@ -27,6 +27,7 @@ import { idle } from './suites/idle.ts'
 import { lifecycle } from './suites/lifecycle.ts'
 import { overload } from './suites/overload.ts'
 import { runsync } from './suites/runsync.ts'
+import { shortJobs } from './suites/short-jobs.ts'
 import { stream } from './suites/stream.ts'
 import { thaw } from './suites/thaw.ts'
 
@@ -40,6 +41,7 @@ const SUITES: readonly Suite[] = [
   gateway,
   coldStart,
   thaw,
+  shortJobs,
   burst,
   autoscaler,
   held,
