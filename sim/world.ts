@@ -94,6 +94,8 @@ export class World {
   readonly canaries: boolean
   /** True if workers are pods of a cluster, instead of processes of a machine. */
   readonly kubernetes: boolean
+  /** True if nearly all jobs are short, so that workers which ask for one get several. */
+  readonly hasShortJobs: boolean
 
   /** @param listen receives every line of the trace */
   constructor(seed: number, listen?: (line: string) => void, features: Features = {}) {
@@ -102,6 +104,7 @@ export class World {
     this.freezes = freezes
     this.canaries = canaries
     this.kubernetes = kubernetes
+    this.hasShortJobs = seed % 3 === 0
     this.trace = new Trace(this.clock, listen)
   }
 

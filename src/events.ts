@@ -62,12 +62,21 @@ export interface Events {
     workerId: WorkerId | null
     attempt: number
     reason?: string
-    /** Wait for this attempt; only for a claim. */
+    /** Wait for this attempt; only for a claim of a job that begins with it. */
     waitedMs?: number
     /** Its counted usage; for everything but a claim. */
     usage?: JobUsage
     /** True if it never reached its worker; only for a release. */
     undelivered?: boolean
+    /** True if its worker had not begun it; only for a claim and a release. */
+    unbegun?: boolean
+  }
+  /** A worker has begun a job that it got behind others. */
+  'job.begun': TracedJob & {
+    workerId: WorkerId
+    attempt: number
+    /** Wait for this attempt. */
+    waitedMs: number
   }
   'job.expired': {
     endpointId: EndpointId

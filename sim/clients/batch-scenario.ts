@@ -183,9 +183,9 @@ export class BatchScenario {
 }
 
 /** Draws a request of a batch like the body of a `run`. */
-function drawRequest({ random }: ScenarioParts, tag: string): JobPlan {
+function drawRequest({ random, world }: ScenarioParts, tag: string): JobPlan {
   for (;;) {
-    const plan = drawPlan(random, tag)
+    const plan = drawPlan(random, tag, world.hasShortJobs)
     if (plan.kind === 'run') return { ...plan, key: null }
   }
 }

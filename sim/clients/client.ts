@@ -60,7 +60,7 @@ export class SimClient {
 
   #oneJob(number: number): Promise<void> {
     const { world, checks, endpoints } = this.#parts
-    const plan = drawPlan(this.#random, `${this.#name.replace(' ', '-')}-${number}`)
+    const plan = drawPlan(this.#random, `${this.#name.replace(' ', '-')}-${number}`, world.hasShortJobs)
     const random = world.random(plan.tag)
     const endpoint = () => random.pick(endpoints())
     const scenario = new JobScenario({ world, checks, endpoint, calls: this.#calls, life: this.#life, random }, plan)

@@ -39,19 +39,21 @@ export interface JobPlan {
   readonly waitMs: number | undefined
 }
 
-/** Draws what a client does next. */
-export function drawPlan(random: SeededRandom, tag: string): JobPlan {
+/** Draws what a client does next. @param hasShortJobs true where nearly all jobs are short */
+export function drawPlan(random: SeededRandom, tag: string, hasShortJobs = false): JobPlan {
   const roll = random.fraction()
   const kind = roll < 0.08 ? 'openai' : roll < 0.35 ? 'runsync' : 'run'
   const streamed = random.chance(0.6)
   const hasStream = kind === 'openai' ? streamed : random.chance(0.35)
   const ttlMs = kind !== 'openai' && random.chance(0.12) ? random.int(10_000, 90_000) : undefined
-  const ms = random.chance(0.15) ? random.int(4_000, 9_000) : random.int(20, 2_500)
+  const drawnMs = random.chance(0.15) ? random.int(4_000, 9_000) : random.int(20, 2_500)
+  const isShort = hasShortJobs && drawnMs % 50 !== 0
+  const ms = isShort ? drawnMs % 100 : drawnMs
   const poison = random.chance(0.04)
   const input = {
     ms,
     fail: random.chance(0.08),
-    chunks: hasStream ? random.int(1, 8) : 0,
+    chunks: hasStream ? Math.min(random.int(1, 8), isShort ? 1 : 8) : 0,
     tag,
     ...(poison && { poison }),
   }

@@ -41,7 +41,7 @@ export class SimWorker {
   #inbox: readonly TakenJob[] = []
   /** Resolves when its hooks are over, with whether they have succeeded. */
   #hooks: Promise<boolean> = Promise.resolve(true)
-  /** Resolves when the job that blocks the loop has ended. */
+  /** Resolves when the job that the next one waits for has ended. */
   #blockedBy: Promise<void> = Promise.resolve()
   #terminated = false
   /** True once its hooks failed: from then on it runs no job and only posts that error. */
@@ -144,6 +144,7 @@ export class SimWorker {
       if (!maybeUnknown) this.#inbox = taken
       if (this.behavior.blocks) await this.#unblocked()
       this.#inbox = []
+      if (free === 1 && taken.length > 1) this.#parts.world.count('takes that got several short jobs')
       if (taken.length > 0) this.#accept(taken, maybeUnknown)
       else await this.life.sleep(pauseAfter(reply))
     }
@@ -202,18 +203,19 @@ export class SimWorker {
   }
 
   async #work(job: HeldJob): Promise<void> {
-    const { blocks, forgets, posts } = this.behavior
+    const { blocks, forgets, posts, concurrency } = this.behavior
+    const isInRow = blocks || concurrency === 1
     // A real worker forgets a job that it could not report. It does not go on with it, except for a late result.
     if (forgets && (job.input.chunks ?? 0) === 0)
       this.life.after(this.#random.int(0, 2 * job.input.ms), () => this.#forget(job))
     const before = this.#blockedBy
     const run = async () => {
       if (!(await this.#hooks)) return
-      if (blocks) await before
+      if (isInRow) await before
       await this.#handler.run(job)
     }
     const over = run()
-    if (blocks) this.#blockedBy = over
+    if (isInRow) this.#blockedBy = over
     await over
     this.#finished += 1
     if (posts > 0 && this.#jobs.get(job.id) === job) this.#jobs.delete(job.id)

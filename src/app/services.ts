@@ -68,6 +68,7 @@ import { JobStops } from '../services/workers/job-stops.ts'
 import { LostJobs } from '../services/workers/lost-jobs.ts'
 import { Prestarts } from '../services/workers/prestarts.ts'
 import { RunningWorkers } from '../services/workers/running-workers.ts'
+import { ShortRuns } from '../services/workers/short-runs.ts'
 import { Takes } from '../services/workers/takes.ts'
 import { UndeliveredResults } from '../services/workers/undelivered-results.ts'
 import { WorkerCalls } from '../services/workers/worker-calls.ts'
@@ -92,7 +93,7 @@ export function createServices(
   const workers = workerServices(ports, { ...jobs, audit }, addresses, signals)
   const balancing = balancingServices(ports, config, { access: accounts.access, addresses, signals, requests })
   const endpoints = endpointServices(ports, config, { ...accounts, ...workers })
-  const recorded = recordingServices(base, given.emit, config, balancing)
+  const recorded = recordingServices(base, given.emit, config, { ...balancing, ...workers })
   const observing = observingServices(ports, config, { ...base, ...jobs, ...workers, ...balancing, ...recorded })
   return {
     ...base,
@@ -197,9 +198,10 @@ function workerServices(
   const stops = new JobStops(ports, longPoll, running, signals.closed)
   const prestarts = new Prestarts(ports, fleet, running, signals.closed)
   const failedStarts = new FailedStarts(ports, jobs, fleet)
-  const takes = new Takes(ports, { jobs, fleet, running, stops, lostJobs, prestarts }, signals)
+  const shortRuns = new ShortRuns(ports)
+  const takes = new Takes(ports, { jobs, fleet, running, stops, lostJobs, prestarts, shortRuns }, signals)
   const calls = new WorkerCalls(ports, { jobs, fleet, running, stops, lostJobs, failedStarts })
-  return { running, models, workerFreezer, fleet, lostJobs, stops, takes, calls }
+  return { running, models, workerFreezer, fleet, lostJobs, stops, takes, calls, shortRuns }
 }
 
 /** Requests for load-balancing endpoints: their queues, their way to workers, and the health of those workers. */
@@ -272,13 +274,13 @@ function recordingServices(
   { events, uncached, auditKeeper }: ReturnType<typeof baseServices>,
   emit: Emit,
   config: AppConfig,
-  { balancing }: { readonly balancing: LoadBalancer },
+  { balancing, shortRuns }: { readonly balancing: LoadBalancer; readonly shortRuns: ShortRuns },
 ) {
   const metrics = new MetricRecorder(uncached, loads => balancing.loaded(loads))
   const attemptTimes = new AttemptRecorder(uncached)
   const releaseResults = new ReleaseResults(uncached, config.judgesRollouts ?? true)
   const feed = new EventFeed(uncached)
-  for (const reader of [releaseResults, metrics, attemptTimes, auditKeeper, feed]) events.add(reader.emit)
+  for (const reader of [shortRuns, releaseResults, metrics, attemptTimes, auditKeeper, feed]) events.add(reader.emit)
   events.add(emit)
   const recorders: Recorders = { metrics, attemptTimes, audit: auditKeeper, releaseResults }
   return { recorders, feed }

@@ -110,7 +110,7 @@ async function take(parts: ApiParts, call: Call, worker: Worker, batch: number |
   if (ending.aborted || claimed.length === 0) return new Response(null, { status: 204 })
   call.env.delivery.onSettled(delivered => void settle(parts, call, worker, claimed, delivered))
   const texts = claimed.map(job => jobText(parts, job, worker))
-  if (batch === null) return jsonText(texts[0]!)
+  if (batch === null && texts.length === 1) return jsonText(texts[0]!)
   return jsonText([...texts.flatMap((text, index) => [index === 0 ? '[' : ',', ...text]), ']'])
 }
 

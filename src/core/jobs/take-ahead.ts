@@ -1,6 +1,6 @@
 /**
  * Take-ahead: several short jobs for a worker that asks for one. A Python worker that runs one job at a time asks for
- * jobs once a second, however short they are. It runs such jobs one after another.
+ * jobs once a second, however short they are (docs/adr/0098-take-ahead.md). It runs several one after another.
  */
 
 /** Limits of take-ahead. */
@@ -14,28 +14,26 @@ export const TAKE_AHEAD = {
   pauseMs: 60_000,
 } as const
 
-/** Number of runs that are kept, and the number from which on they count. */
+/** Number of runs that are kept, and of runs of one kind from which on they count. */
 const RUNS = { kept: 50, min: 5 } as const
 
-/** Maximum time between the arrival of a job at an idle worker and its begin, in ms. */
-const PICK_UP_MS = 100
+/** Mean time between the claim of a job for an idle worker and its begin, in ms: the SDK looks every 100 ms. */
+const PICK_UP_MS = 50
 
-/** Times of the last runs of jobs of an endpoint, in ms, oldest first. */
-export type RunTimes = readonly number[]
-
-/** Instants of one run, in milliseconds of a monotonic clock. */
+/** A run of a job. */
 export interface Run {
-  /** Arrival of the job at its worker. */
-  readonly deliveredAtMs: number
-  /** The previous result of the worker; 0 for none. */
-  readonly lastResultAtMs: number
-  readonly resultAtMs: number
+  /** Time from the claim, or from the previous result of the worker, to the result. */
+  readonly ms: number
+  /** True if it began with the previous result of its worker. */
+  readonly isBehindOthers: boolean
 }
 
-/** The times with one more run. A run begins with the previous result, or when the idle worker picks the job up. */
-export function addRun(times: RunTimes, { deliveredAtMs, lastResultAtMs, resultAtMs }: Run): RunTimes {
-  const begunAtMs = Math.max(deliveredAtMs + PICK_UP_MS, lastResultAtMs)
-  return [...times.slice(1 - RUNS.kept), Math.max(1, resultAtMs - begunAtMs)]
+/** The last runs of jobs of an endpoint, oldest first. */
+export type Runs = readonly Run[]
+
+/** The runs with one more. */
+export function addRun(runs: Runs, run: Run): Runs {
+  return [...runs.slice(1 - RUNS.kept), run]
 }
 
 /** Facts about a take of one job. */
@@ -45,20 +43,31 @@ export interface TakeFacts {
   /** Fair share of the queue for each worker of the endpoint. */
   readonly share: number
   /** Runs of the endpoint. */
-  readonly runs: RunTimes
+  readonly runs: Runs
 }
 
 /** Maximum number of jobs that the take gets: 1 or, of short jobs, as many as take a second. */
 export function countJobsAhead({ isAble, share, runs }: TakeFacts): number {
-  if (!isAble || share <= 1 || runs.length < RUNS.min) return 1
-  return Math.max(1, Math.min(share, TAKE_AHEAD.jobs, Math.floor(TAKE_AHEAD.workMs / expectRun(runs))))
+  const runMs = isAble && share > 1 ? expectRun(runs) : null
+  if (runMs === null) return 1
+  return Math.max(1, Math.min(share, TAKE_AHEAD.jobs, Math.floor(TAKE_AHEAD.workMs / Math.max(1, runMs))))
 }
 
-/** The longer one of the mean and the 90th percentile: rare long runs raise the mean. */
-function expectRun(runs: RunTimes): number {
-  const sorted = runs.toSorted((a, b) => a - b)
-  const mean = runs.reduce((sum, ms) => sum + ms, 0) / runs.length
-  return Math.max(mean, sorted[Math.ceil(0.9 * sorted.length) - 1]!)
+/**
+ * Expected time of a run, in ms; null for too few runs. The times of runs behind others are exact: the longer one of
+ * their mean and their 90th percentile counts, since rare long runs raise the mean. Those of others have the time in
+ * which an idle worker picks the job up.
+ */
+function expectRun(runs: Runs): number | null {
+  const exact = runs.filter(({ isBehindOthers }) => isBehindOthers).map(({ ms }) => ms)
+  if (exact.length >= RUNS.min) {
+    return Math.max(mean(exact), exact.toSorted((a, b) => a - b)[Math.ceil(0.9 * exact.length) - 1]!)
+  }
+  return runs.length < RUNS.min ? null : mean(runs.map(({ ms }) => ms)) - PICK_UP_MS
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length
 }
 
 /** False if the environment of an endpoint turns take-ahead off. */

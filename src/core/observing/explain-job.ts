@@ -40,11 +40,12 @@ export function explainJob(
     return { ...reason, summary: reason.summary + again, sinceMs: reason.sinceMs ?? job.queuedAtMs }
   }
   if (job.status === 'IN_PROGRESS') {
+    const what =
+      job.startedAtMs === null
+        ? `worker ${job.workerId} has the job and runs others before it, which it got at the same time since they are short`
+        : `attempt ${job.attempt} runs on worker ${job.workerId}`
     return {
-      ...plain(
-        'running',
-        `attempt ${job.attempt} runs on worker ${job.workerId}${leavingText(snapshot, job.workerId)}`,
-      ),
+      ...plain('running', `${what}${leavingText(snapshot, job.workerId)}`),
       sinceMs: job.startedAtMs,
       notes: endpointNotes(snapshot, context),
     }

@@ -131,7 +131,11 @@ function waitEvents({ job, worker, wait }: StorySources): StoryEvent[] {
     const why = wait === null ? 'waits for a worker' : `waits: ${wait.summary}`
     return [event('waited', sinceMs, why, { untilMs: null, cause: wait?.cause ?? null })]
   }
-  if (untilMs === null || untilMs <= sinceMs) return []
+  if (untilMs === null) {
+    const behind = `waits in worker ${job.workerId} behind others, which it got at the same time`
+    return [event('waited', sinceMs, behind, { untilMs: null, workerId: job.workerId })]
+  }
+  if (untilMs <= sinceMs) return []
   // The job that ended while it waited had no worker then.
   if (job.startedAtMs === null || worker === null) return [event('waited', sinceMs, 'waited for a worker', { untilMs })]
   const steps = startEvents(worker, sinceMs, untilMs)

@@ -56,6 +56,15 @@ export function sendsResultsDuringTakes(sdk: string | null): boolean {
   return isOurs(sdk) || (version > 0 && version < 1_007_001)
 }
 
+/**
+ * True for an SDK that runs several jobs, the response to a take of one, one after another. Older ones lose them, and
+ * SDK 2.0 hangs.
+ */
+export function takesJobsAhead(sdk: string | null): boolean {
+  const version = pythonVersion(sdk)
+  return version >= 1_007_002 && version < 2_000_000
+}
+
 /** See {@link Omission}. */
 export function omissionMeaning(sdk: string | null): Omission {
   const version = pythonVersion(sdk)

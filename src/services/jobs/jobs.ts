@@ -300,10 +300,11 @@ export class Jobs {
     const { jobs, holdsBack, leavesSuspect } = await store.jobs.claim({ ...request, workerId, nowMs: clock.now() })
     if (jobs.length === 0) return { kind: holdsBack ? 'held_back' : leavesSuspect ? 'for_others' : 'none' }
     worker.claimed(jobs.map(({ id }) => id))
-    for (const { id: jobId, attempt, waitedMs, queuedAtMs, position, traceparent } of jobs) {
+    for (const [index, { id: jobId, attempt, waitedMs, queuedAtMs, position, traceparent }] of jobs.entries()) {
       const trace = { endpointId, jobId, queuedAtMs, position, traceparent }
       const states = { from: 'IN_QUEUE', to: 'IN_PROGRESS' } as const
-      emit('job.moved', { ...trace, transition: 'claim', ...states, workerId, attempt, waitedMs })
+      const begin = index > 0 && request.beginsByMs !== undefined ? { unbegun: true } : { waitedMs }
+      emit('job.moved', { ...trace, transition: 'claim', ...states, workerId, attempt, ...begin })
       notifier.publish(`job:${jobId}`)
     }
     notifier.publish(`load:${endpointId}`)
@@ -316,8 +317,22 @@ export class Jobs {
         warning: null,
       })
       worker.settled([id], false)
+      await this.begin(workerId)
     }
     return { kind: 'jobs', jobs: jobs.filter(({ inputProblem }) => inputProblem === null) }
+  }
+
+  /**
+   * Notes that a worker begins the next one of the jobs that it got in one take, since it runs none: it runs them one
+   * after another.
+   */
+  async begin(workerId: WorkerId): Promise<void> {
+    const { store, clock, emit, notifier } = this.#ports
+    const begun = await store.jobs.begin(workerId, clock.now())
+    if (begun === null) return
+    const { job, waitedMs } = begun
+    emit('job.begun', { ...traced(job), workerId, attempt: job.attempt, waitedMs })
+    notifier.publish(`job:${job.id}`)
   }
 
   /** Stores a worker's final result. A result that no longer counts leaves a diagnostic and changes nothing. */
@@ -360,7 +375,7 @@ export class Jobs {
   /** Gives back a job whose response never reached the worker; the attempt does not count. */
   async undeliver(jobId: JobId, attempt: number, workerId: WorkerId): Promise<void> {
     const moves = await this.#ports.store.jobOutcomes.release(workerId, { jobId, attempt })
-    this.moved('release', moves, undefined, true)
+    this.moved('release', moves, { undelivered: true })
   }
 
   /**
@@ -377,14 +392,27 @@ export class Jobs {
     const { store, clock } = this.#ports
     const job = await store.jobs.find(endpointId, jobId, clock.now())
     if (job?.status !== 'IN_PROGRESS' || job.workerId !== workerId) return false
-    if ((job.startedAtMs ?? 0) <= claimedAfterMs) return false
+    // One that is not begun came with the last response.
+    if ((job.startedAtMs ?? Number.POSITIVE_INFINITY) <= claimedAfterMs) return false
     const moves = await store.jobOutcomes.release(workerId, { jobId, attempt: job.attempt })
-    this.moved('release', moves, reason, reason === undefined)
+    this.moved('release', moves, reason === undefined ? { undelivered: true } : { reason })
     return true
   }
 
   /**
-   * Queues again, or fails, the jobs of a worker that ended, or one job that a worker lost.
+   * Gives back the jobs that a worker has and has not begun; the attempts do not count. Its results of them count as
+   * long as no other worker claims them.
+   * @param reason a clause
+   */
+  async takeBack(workerId: WorkerId, reason: string): Promise<void> {
+    const { store, clock } = this.#ports
+    const moves = await store.jobOutcomes.takeBack(workerId, clock.now())
+    this.moved('release', moves, { reason, unbegun: true })
+  }
+
+  /**
+   * Queues again, or fails, the jobs of a worker that ended, or one job that a worker lost. Those that it had not
+   * begun are given back.
    * @param cause a sentence without a full stop
    * @param lastLines the last lines of the worker's output, for the error of a job that gets no other attempt
    */
@@ -394,9 +422,10 @@ export class Jobs {
     { only, lastLines = [] }: { readonly only?: JobId; readonly lastLines?: readonly string[] } = {},
   ): Promise<void> {
     const { store, clock } = this.#ports
+    await this.takeBack(workerId, cause)
     const words = lossWords(cause, workerId, lastLines)
     const moves = await store.jobOutcomes.requeueLost(workerId, words, clock.now(), only)
-    this.moved('requeue', moves, cause)
+    this.moved('requeue', moves, { reason: cause })
   }
 
   /** Gives back all jobs of a worker that the server stops; the attempts do not count. */
@@ -404,16 +433,18 @@ export class Jobs {
     this.moved('release', await this.#ports.store.jobOutcomes.release(workerId, 'all'))
   }
 
-  /** Times out and expires overdue jobs. True when there may be more. */
+  /** Times out and expires overdue jobs, and gives back those that have not begun in time. True for more of them. */
   async sweep(): Promise<boolean> {
     const { store, clock } = this.#ports
+    const unbegun = await store.jobOutcomes.takeBackOverdue(clock.now(), SWEEP)
+    this.moved('release', unbegun, { reason: 'its worker did not begin it in time', unbegun: true })
     const late = await store.jobOutcomes.timeOutOverdue(clock.now(), SWEEP)
     this.moved('timeOut', late)
     const records = this.#records.keptMs === 0 ? undefined : this.#records
     const expired = await store.jobOutcomes.removeExpired(clock.now(), SWEEP, records)
     this.removed(expired.jobs)
     this.moved('cancel', expired.canceled)
-    return late.length === SWEEP || expired.more
+    return unbegun.length === SWEEP || late.length === SWEEP || expired.more
   }
 
   /**
@@ -459,12 +490,15 @@ export class Jobs {
   }
 
   /** Emits and publishes transitions that the store has made. */
-  moved(transition: Transition, moves: readonly JobMove[], reason?: string, undelivered = false): void {
+  moved(
+    transition: Transition,
+    moves: readonly JobMove[],
+    because: { readonly reason?: string; readonly undelivered?: true; readonly unbegun?: true } = {},
+  ): void {
     const { emit, notifier } = this.#ports
     for (const { job, from, usage } of moves) {
       this.#quotas.noteResult(job.owner, usage)
       const { endpointId, id: jobId, status: to, workerId, attempt } = job
-      const because = { ...(reason === undefined ? {} : { reason }), ...(undelivered ? { undelivered } : {}) }
       emit('job.moved', { ...traced(job), transition, from, to, workerId, attempt, usage, ...because })
       if (isFinal(to)) this.#ends.note(jobId, job)
       notifier.publish(`job:${jobId}`)

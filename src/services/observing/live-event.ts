@@ -26,6 +26,9 @@ const PUBLISHERS: Publishers = {
   'job.moved': ({ endpointId, jobId, from, to, workerId, attempt, reason = null, waitedMs = null }) => {
     return { endpointId, jobId, from, to, workerId, attempt, reason, waitedMs }
   },
+  'job.begun': ({ endpointId, jobId, workerId, attempt, waitedMs }) => {
+    return { endpointId, jobId, workerId, attempt, waitedMs }
+  },
   'job.expired': ({ endpointId, jobId, from }) => ({ endpointId, jobId, from }),
   'job.result_ignored': ({ endpointId, jobId, workerId, reason }) => ({ endpointId, jobId, workerId, reason }),
   'webhook.delivered': ({ endpointId, jobId, tries }) => ({ endpointId, jobId, tries }),

@@ -281,6 +281,11 @@ export class RunningWorker {
     return this.#completedAtMs
   }
 
+  /** True if it has more jobs, of which it runs one at a time. */
+  get runsJobsInRow(): boolean {
+    return !this.#isConcurrent && this.#jobs.size > 0
+  }
+
   /** Notes that a job is no longer its own: its result is stored. */
   holdsNot(jobId: JobId): void {
     this.#jobs.delete(jobId)

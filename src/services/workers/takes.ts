@@ -1,9 +1,11 @@
 import { AppError } from '../../core/errors.ts'
 import type { ClaimedJob } from '../../core/jobs/job.ts'
+import { TAKE_AHEAD } from '../../core/jobs/take-ahead.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import { takeHoldMs } from '../../core/workers/worker-liveness.ts'
-import { beginsJobsLate } from '../../core/workers/worker-sdk.ts'
+import { beginsJobsLate, takesJobsAhead } from '../../core/workers/worker-sdk.ts'
 import type { Ports } from '../../ports/ports.ts'
+import type { ClaimRequest } from '../../ports/store/claims.ts'
 import type { QueueDemand } from '../../ports/store/store.ts'
 import type { ClaimAnswer, Jobs } from '../jobs/jobs.ts'
 import { PollQueues } from '../jobs/poll-queue.ts'
@@ -13,6 +15,7 @@ import type { LostJobs } from './lost-jobs.ts'
 import type { Prestarts } from './prestarts.ts'
 import type { PendingTake, RunningWorker } from './running-worker.ts'
 import type { RunningWorkers } from './running-workers.ts'
+import type { ShortRuns } from './short-runs.ts'
 
 /** A worker's request for jobs. */
 export interface TakeRequest {
@@ -55,6 +58,7 @@ export class Takes {
       readonly stops: JobStops
       readonly lostJobs: LostJobs
       readonly prestarts: Prestarts
+      readonly shortRuns: ShortRuns
     },
     ends: { readonly stopping: AbortSignal; readonly closed: AbortSignal },
   ) {
@@ -137,14 +141,29 @@ export class Takes {
       if (pending.isStale) return running.frozen === false ? OVER : BARRED
       if (demand.takerState === 'DRAINING') return BARRED
       if (demand.takerState !== 'STARTING' && demand.takerState !== 'READY') return OVER
-      const limit = takers > 1 || isSerial ? 1 : claimShare(demand, request.limit)
+      const numbers = takers > 1 || isSerial ? { limit: 1 } : await this.#numbers(take, demand)
       const letGoFirst = beginsJobsLate(request.sdk ?? worker.sdk)
-      const answer = await this.#parts.jobs.claim(running, { endpointId, limit, letGoFirst })
+      const answer = await this.#parts.jobs.claim(running, { endpointId, ...numbers, letGoFirst })
       pending.waitsForLess ||= answer.kind === 'held_back' || answer.kind === 'for_others'
       if (answer.kind !== 'jobs') return answer
       logs.mark(workerId, 'begin')
       if (answer.jobs.length > 0) return answer
     }
+  }
+
+  /** Maximum number of jobs of a claim; more than the take asks for where they are short. */
+  async #numbers(
+    { worker, running, request }: TakeInProgress,
+    demand: QueueDemand,
+  ): Promise<Pick<ClaimRequest, 'limit' | 'beginsByMs'>> {
+    const { limit, idle, sdk } = request
+    if (limit > 1) return { limit: claimShare(demand, limit) }
+    // One that has completed a job does not end after each.
+    const isFit = idle === true && running.completedAtMs > 0 && !running.isConcurrent
+    const isAble = isFit && takesJobsAhead(sdk ?? worker.sdk)
+    const share = claimShare(demand, TAKE_AHEAD.jobs)
+    const ahead = await this.#parts.shortRuns.countJobsAhead(worker.endpointId, { isAble, share })
+    return ahead > 1 ? { limit: ahead, beginsByMs: this.#ports.clock.now() + TAKE_AHEAD.beginsWithinMs } : { limit }
   }
 
   async #isBusy({ id }: Worker): Promise<boolean> {

@@ -101,9 +101,13 @@ export class WorkerCalls {
       running.holdsNot(jobId)
       return
     }
-    if (reading.refresh) await this.#parts.fleet.drain(worker.id, 'refresh')
+    if (reading.refresh) {
+      await this.#parts.fleet.drain(worker.id, 'refresh')
+      await this.#parts.jobs.takeBack(worker.id, 'its worker is replaced at its own request')
+    }
     await this.#parts.jobs.finish(worker.endpointId, jobId, worker.id, reading.outcome)
     running.finished(jobId, reading.outcome.status === 'COMPLETED')
+    if (running.runsJobsInRow) await this.#parts.jobs.begin(worker.id)
     this.#parts.stops.holdsLess(running)
   }
 

@@ -17,6 +17,7 @@ const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
   'page.refused': 'warn',
   'job.accepted': 'debug',
   'job.moved': 'debug',
+  'job.begun': 'debug',
   'job.expired': 'debug',
   'job.result_ignored': 'warn',
   'job.body_dropped': 'warn',

@@ -184,6 +184,8 @@ class PrometheusMetrics implements CountingMetrics {
         if (to in ENDS) finished.inc({ endpoint, result: ENDS[to as keyof typeof ENDS] })
         if (usage !== undefined) used(endpoint, usage)
       },
+      'job.begun': ({ endpointId, waitedMs }) =>
+        delay.observe({ endpoint: this.#labels.get(endpointId) }, waitedMs / 1_000),
       'job.expired': ({ endpointId, usage }) => {
         const endpoint = this.#labels.get(endpointId)
         if (usage.expired > 0) finished.inc({ endpoint, result: 'expired' })

@@ -67,9 +67,15 @@ export class Tracer implements Tracing {
 
   readonly #readers: Readers = {
     'job.moved': move => {
+      // The wait of a job that is not begun goes on.
+      if (move.transition === 'claim' && move.unbegun === true) return []
       const { waitedMs, usage } = move
       const times = { waitedMs: waitedMs ?? usage?.queuedMs ?? 0, ranMs: ranMs(usage) }
       return this.#builder.moved({ ...move, ...times }, move.undelivered ?? false, this.#clock.now())
+    },
+    'job.begun': begun => {
+      const move = { transition: 'claim', from: 'IN_QUEUE', to: 'IN_PROGRESS', ranMs: 0 } as const
+      return this.#builder.moved({ ...begun, ...move }, false, this.#clock.now())
     },
     'job.expired': ({ from, workerId, usage, undone }) => {
       if (undone === undefined) return []
