@@ -21,7 +21,7 @@ import { Protocol } from '../sim/workers/protocol.ts'
 import { World } from '../sim/world.ts'
 import { MAX_WORKERS } from '../src/core/endpoints/endpoint.ts'
 import type { EndpointId, JobId, WorkerId } from '../src/core/ids.ts'
-import { createMockFleet, type MockFleet } from '../src/drivers/mock/mock.ts'
+import { MockFleet } from '../src/drivers/mock/mock.ts'
 import type { WorkerSpec } from '../src/ports/driver.ts'
 import { singleLeader } from '../src/system/coordination/leader.ts'
 import { ServerClock } from '../src/system/server-clock.ts'
@@ -105,7 +105,7 @@ async function openFleet(maxWorkers: number): Promise<Fleet> {
   const logs = new SimLogs(() => world.clock.now())
   const network = new Network(world, { arrived() {}, answered() {} })
   const exit = (worker: WorkerId, code: number) => fleet.exit(worker, { code })
-  const fleet: MockFleet = createMockFleet({
+  const fleet: MockFleet = new MockFleet({
     arrival: ({ workerId }) => {
       const node = `node-${random.int(1, Math.ceil(maxWorkers / 50))}`
       life.after(random.int(500, 5_000), () => fleet.place(workerId, { node, gpuType: null, gpuCount: 0 }))

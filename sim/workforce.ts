@@ -1,5 +1,5 @@
 import type { WorkerId } from '../src/core/ids.ts'
-import { createMockFleet, type MockFleet } from '../src/drivers/mock/mock.ts'
+import { MockFleet } from '../src/drivers/mock/mock.ts'
 import type { ClusterChecker } from './checks/cluster-checker.ts'
 import type { PlacementChecker } from './checks/placement-checker.ts'
 import { Cluster } from './kubernetes/cluster.ts'
@@ -28,7 +28,7 @@ export function machineFleet(
   parts: () => WorkforceParts,
 ): { readonly platform: Platform; readonly workerAt: (port: number) => WorkerId | undefined } {
   const random = world.random('machine')
-  const fleet: MockFleet = createMockFleet({
+  const fleet: MockFleet = new MockFleet({
     onStart: async spec => {
       const { placements, programs, ...rest } = parts()
       placements.started(spec)

@@ -1,7 +1,7 @@
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import type { Reclaim } from '../../src/core/workers/platform-report.ts'
 import { fencedApi } from '../../src/drivers/kubernetes/fenced-api.ts'
-import { createKubernetesDriver } from '../../src/drivers/kubernetes/kubernetes.ts'
+import { KubernetesDriver } from '../../src/drivers/kubernetes/kubernetes.ts'
 import { CONTAINER, NAMES } from '../../src/drivers/kubernetes/names.ts'
 import { PRODUCT_LABEL } from '../../src/drivers/kubernetes/node-choice.ts'
 import type { DriverParts, Platform, SimDriver } from '../platform.ts'
@@ -127,7 +127,7 @@ export class Cluster implements Platform {
       isAway: () => this.isAway,
       end: (pod, graceS) => this.end(pod, graceS),
     })
-    const driver = createKubernetesDriver({
+    const driver = new KubernetesDriver({
       api: fencedApi(api, leader),
       namespace: NAMESPACE,
       clock,

@@ -4,7 +4,7 @@ import { toAppError } from '../core/errors.ts'
 import type { ClusterState } from '../core/observing/diagnosis.ts'
 import { clusterAccess } from '../drivers/kubernetes/access.ts'
 import type { KubernetesApi } from '../drivers/kubernetes/api.ts'
-import { createHttpsApi } from '../drivers/kubernetes/https-api.ts'
+import { HttpsApi } from '../drivers/kubernetes/https-api.ts'
 import { systemClock } from '../system/clock.ts'
 
 interface Right {
@@ -33,7 +33,7 @@ export async function inspectCluster(
   const found = { address: '', version: '', namespace: namespace ?? '', missing: [], lacking: [] }
   try {
     const access = clusterAccess({ where, context, env, clock: systemClock })
-    const api = createHttpsApi(access, systemClock)
+    const api = new HttpsApi(access, systemClock)
     const named = { ...found, address: access.server, namespace: namespace ?? access.namespace }
     try {
       const { gitVersion = '' } = await api.call<{ gitVersion?: string }>({ method: 'GET', path: '/version' })

@@ -7,7 +7,7 @@ import type { ProbeOutcome } from '../core/observing/diagnosis.ts'
 import { type ContainerReach, containerReach } from '../core/workers/container-reach.ts'
 import type { EngineConnection } from '../drivers/docker/engine/connection.ts'
 import type { EngineClient } from '../drivers/docker/engine/engine-client.ts'
-import { createContainerNetwork, listNetworks } from '../drivers/docker/network.ts'
+import { BridgeNetwork, listNetworks } from '../drivers/docker/network.ts'
 import type { WorkerNetwork } from '../ports/container-network.ts'
 
 /** Options of the probe. */
@@ -50,7 +50,7 @@ exit ${NO_TOOL}
 /** Runs the probe, and removes its files and containers. */
 export async function probeReach({ engine, local }: EngineConnection, options: ProbeOptions): Promise<ProbeResult> {
   const own = options.installation ?? `doctor${randomBytes(3).toString('hex')}`
-  const networks = createContainerNetwork({ engine, local, installation: own, given: options.network })
+  const networks = new BridgeNetwork({ engine, local, installation: own, given: options.network })
   const untested = (why: string): ProbeOutcome => ({ what: 'untested', why })
   let made = false
   try {

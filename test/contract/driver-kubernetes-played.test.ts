@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import type { KubernetesCall, PodObject } from '../../src/drivers/kubernetes/api.ts'
-import { createKubernetesDriver } from '../../src/drivers/kubernetes/kubernetes.ts'
+import { KubernetesDriver } from '../../src/drivers/kubernetes/kubernetes.ts'
 import { podName } from '../../src/drivers/kubernetes/names.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { createNotifier } from '../../src/system/coordination/notifier.ts'
@@ -74,7 +74,7 @@ async function open(): Promise<DriverHarness> {
   const api = new LivingKubernetes()
   const notifier = createNotifier()
   const make = () =>
-    createKubernetesDriver({
+    new KubernetesDriver({
       api,
       notifier,
       clock: systemClock,

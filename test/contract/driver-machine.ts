@@ -7,11 +7,7 @@ import { join } from 'node:path'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import { readBootId, readProcess } from '../../src/drivers/base/process-table.ts'
 import { PORT_RANGE } from '../../src/drivers/base/served-ports.ts'
-import {
-  createProcessDriver,
-  type ProcessDriver,
-  type ProcessDriverOptions,
-} from '../../src/drivers/process/process.ts'
+import { ProcessDriver, type ProcessDriverOptions } from '../../src/drivers/process/process.ts'
 import { findMarker } from '../../src/drivers/process/process-marks.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import { createWorkerPipes } from '../../src/pump/worker-pipes.ts'
@@ -180,7 +176,7 @@ export async function openMachine() {
     },
     /** A driver over this machine, as a server makes one when it starts. */
     driver(changes: Partial<ProcessDriverOptions> = {}): ProcessDriver {
-      const driver = createProcessDriver({ ...options, pipes: pipes(), ...changes })
+      const driver = new ProcessDriver({ ...options, pipes: pipes(), ...changes })
       drivers.push(driver)
       return driver
     },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import { observedExitText } from '../../src/core/workers/worker-exit.ts'
-import { createMockDriver, createMockFleet, type MockFleet, type MockFleetHooks } from '../../src/drivers/mock/mock.ts'
+import { MockFleet, type MockFleetHooks } from '../../src/drivers/mock/mock.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import { createNotifier } from '../../src/system/coordination/notifier.ts'
 import { PLAIN_WORKER } from '../support/worker-spec.ts'
@@ -16,7 +16,7 @@ async function open(hooks: MockFleetHooks = {}): Promise<DriverHarness & { reado
   const notifier = createNotifier()
   const behaviours = new Map<WorkerId, string>()
   const asked: WorkerId[] = []
-  const fleet = createMockFleet({
+  const fleet = new MockFleet({
     ...hooks,
     onStart(spec) {
       behaviours.set(spec.workerId, spec.args)
@@ -91,7 +91,7 @@ driverContract(
 )
 
 test('the next start of the mock fails on request, and only that', async () => {
-  const driver = createMockDriver({ notifier: createNotifier() })
+  const driver = new MockFleet().driver({ notifier: createNotifier() })
   driver.fleet.failNextStart({ kind: 'image_vanished', image: 'a' })
   await assert.rejects(driver.start(spec('a', '')), {
     code: 'invalid',
@@ -104,7 +104,7 @@ test('the next start of the mock fails on request, and only that', async () => {
 
 test('a mock worker without a script ends when it is asked, and by the hand of the test', async () => {
   const notifier = createNotifier()
-  const driver = createMockDriver({ notifier })
+  const driver = new MockFleet().driver({ notifier })
   for (const name of ['a', 'b', 'c']) await driver.start(spec(name, ''))
   await driver.terminate('a' as WorkerId)
   driver.fleet.exit('b' as WorkerId, { signal: 'SIGSEGV' })
@@ -116,7 +116,7 @@ test('a mock worker without a script ends when it is asked, and by the hand of t
 
 test('a server that dies in the middle of a start leaves a worker that the next one finds', async () => {
   const never = new Promise<void>(() => {})
-  const fleet = createMockFleet({ onStart: () => never })
+  const fleet = new MockFleet({ onStart: () => never })
   const first = fleet.driver({ notifier: createNotifier() })
   void first.start(spec('a', ''))
   await Promise.resolve()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
-import { createMockFleet } from '../../src/drivers/mock/mock.ts'
+import { MockFleet } from '../../src/drivers/mock/mock.ts'
 import { createNoDriver, createRoutedDriver } from '../../src/drivers/routed.ts'
 import type { Driver, WorkerSpec } from '../../src/ports/driver.ts'
 import { createNotifier } from '../../src/system/coordination/notifier.ts'
@@ -27,7 +27,7 @@ const routes = (folders: Driver, containers: Driver) => [
 
 function machine() {
   const notifier = createNotifier()
-  const fleets = { process: createMockFleet(), docker: createMockFleet() }
+  const fleets = { process: new MockFleet(), docker: new MockFleet() }
   const open = () => {
     const opened = (name: 'process' | 'docker') => {
       const capacity = (running: number) => ({ freeWorkers: MAX - running, bound: name })

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import { readBootId } from '../../src/drivers/base/process-table.ts'
 import { containerName } from '../../src/drivers/docker/container-spec.ts'
-import { createDockerDriver, type DockerDriver, type DockerDriverOptions } from '../../src/drivers/docker/docker.ts'
+import { DockerDriver, type DockerDriverOptions } from '../../src/drivers/docker/docker.ts'
 import { engineAddresses } from '../../src/drivers/docker/engine/engine-address.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import { systemClock } from '../../src/system/clock.ts'
@@ -76,7 +76,7 @@ export async function openDockerMachine(url = engineUrl) {
     own,
     /** Creates a driver, like a server that starts. */
     driver(changes: Partial<DockerDriverOptions> = {}): DockerDriver {
-      const driver = createDockerDriver({ ...options, ...changes })
+      const driver = new DockerDriver({ ...options, ...changes })
       drivers.push(driver)
       return driver
     },

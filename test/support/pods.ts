@@ -7,12 +7,8 @@ import { join } from 'node:path'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import { ANY_PLACE } from '../../src/core/workers/worker-wish.ts'
 import { clusterAccess } from '../../src/drivers/kubernetes/access.ts'
-import { createHttpsApi } from '../../src/drivers/kubernetes/https-api.ts'
-import {
-  createKubernetesDriver,
-  type KubernetesDriver,
-  type KubernetesDriverOptions,
-} from '../../src/drivers/kubernetes/kubernetes.ts'
+import { HttpsApi } from '../../src/drivers/kubernetes/https-api.ts'
+import { KubernetesDriver, type KubernetesDriverOptions } from '../../src/drivers/kubernetes/kubernetes.ts'
 import { podName } from '../../src/drivers/kubernetes/names.ts'
 import { createPodOutputs } from '../../src/drivers/kubernetes/pod-output.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
@@ -114,9 +110,9 @@ export function openPodMachine(cluster: TestCluster) {
     said,
     /** Creates a driver, like a server that starts. */
     driver(changes: Partial<KubernetesDriverOptions> = {}): KubernetesDriver {
-      const api = createHttpsApi(access, systemClock)
+      const api = new HttpsApi(access, systemClock)
       const outputs = createPodOutputs({ api, namespace: NAMESPACE, clock: systemClock, logs, stateDir: folder })
-      const driver = createKubernetesDriver({
+      const driver = new KubernetesDriver({
         api,
         outputs,
         notifier,

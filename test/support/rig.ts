@@ -36,7 +36,7 @@ import type { Capacity } from '../../src/core/scaling/plan.ts'
 import type { StartFailure } from '../../src/core/workers/start-failure.ts'
 import type { Worker, WorkerLoad } from '../../src/core/workers/worker.ts'
 import type { PortConflict } from '../../src/core/workers/worker-exit.ts'
-import { createMockFleet, type MockDriver, type MockFleet, type MockFleetHooks } from '../../src/drivers/mock/mock.ts'
+import { type MockDriver, MockFleet, type MockFleetHooks } from '../../src/drivers/mock/mock.ts'
 import type { EventName, Events } from '../../src/events.ts'
 import type { AuditHeadNote } from '../../src/ports/audit-head.ts'
 import type { BackupFolder, Backups } from '../../src/ports/backups.ts'
@@ -234,7 +234,7 @@ export class Rig {
       return this.#faults.decide(name, args)
     })
     this.#options = options
-    this.fleet = createMockFleet(options)
+    this.fleet = new MockFleet(options)
     this.probes = new MockProbes(this.fleet)
     const { publish, subscribe } = createNotifier({
       onError: thrown => {

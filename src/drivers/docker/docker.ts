@@ -52,12 +52,6 @@ export interface DockerDriverOptions {
   readonly freeShare?: (folder: string) => number | null
 }
 
-/** A driver for containers. */
-export interface DockerDriver extends Driver {
-  /** Stops observing; the containers go on. Resolves when ended containers are removed, or after a timeout. */
-  close(): Promise<void>
-}
-
 const REMOVE_MS = 60_000
 const POLL_MS = 10_000
 /** Interval between checks of the processes of containers while the engine is away. */
@@ -67,11 +61,7 @@ const CLOSE_MS = 5_000
 const UNKNOWN_EXIT: ObservedExit = { code: null, signal: null, cause: { kind: 'unseen', when: 'unknown_to_engine' } }
 
 /** The driver for all images that are not folders of this machine. */
-export function createDockerDriver(options: DockerDriverOptions): DockerDriver {
-  return new ContainerRunner(options)
-}
-
-class ContainerRunner extends WorkerRunner<Container> implements DockerDriver {
+export class DockerDriver extends WorkerRunner<Container> implements Driver {
   readonly name = 'docker'
   readonly #options
   readonly #engine
@@ -206,6 +196,7 @@ class ContainerRunner extends WorkerRunner<Container> implements DockerDriver {
     }
   }
 
+  /** Stops observing; the containers go on. Resolves when ended containers are removed, or after a timeout. */
   async close(): Promise<void> {
     this.#closed = true
     this.#cancelPoll()

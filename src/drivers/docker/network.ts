@@ -15,22 +15,6 @@ export const INSTALLATION_LABEL = 'runyard.installation'
 const ISOLATION = 'com.docker.network.bridge.enable_icc'
 const BRIDGE = 'com.docker.network.bridge.name'
 
-/** Options of {@link createContainerNetwork}. */
-export interface ContainerNetworkOptions {
-  readonly engine: Pick<EngineClient, 'call'>
-  /** Letters and digits that name the installation on its engine. */
-  readonly installation: string
-  /** The network of a setting; null for the installation's own. */
-  readonly given: string | null
-  /** True where the engine's address is a socket in the file system of this machine. */
-  readonly local: boolean
-}
-
-/** The network of an installation on a Docker engine, or on Podman's. */
-export function createContainerNetwork(options: ContainerNetworkOptions): ContainerNetwork {
-  return new BridgeNetwork(options)
-}
-
 /** A network, as the engine describes it. */
 interface InspectedNetwork {
   readonly Id: string
@@ -49,12 +33,21 @@ interface NetworkFacts {
   readonly address: string | null
 }
 
-class BridgeNetwork implements ContainerNetwork {
+/** The network of an installation on a Docker engine, or on Podman's. */
+export class BridgeNetwork implements ContainerNetwork {
   readonly #options
   #finding: Promise<WorkerNetwork> | null = null
   #cached: NetworkFacts | null = null
 
-  constructor(options: ContainerNetworkOptions) {
+  constructor(options: {
+    readonly engine: Pick<EngineClient, 'call'>
+    /** Letters and digits that name the installation on its engine. */
+    readonly installation: string
+    /** The network of a setting; null for the installation's own. */
+    readonly given: string | null
+    /** True where the engine's address is a socket in the file system of this machine. */
+    readonly local: boolean
+  }) {
     this.#options = options
   }
 

@@ -25,18 +25,8 @@ const METADATA = {
 const KEEP_ALIVE_MS = 30_000
 const MAX_RETRY_AFTER_MS = 60_000
 
-/** The API of a cluster that calls over the network. */
-export interface HttpsApi extends KubernetesApi {
-  /** Closes connections that are kept. */
-  close(): void
-}
-
 /** The API at an address. */
-export function createHttpsApi(access: ClusterAccess, clock: Clock): HttpsApi {
-  return new Calls(access, clock)
-}
-
-class Calls implements HttpsApi {
+export class HttpsApi implements KubernetesApi {
   readonly #access
   readonly #clock
   readonly #calls
@@ -74,6 +64,7 @@ class Calls implements HttpsApi {
     return response
   }
 
+  /** Closes connections that are kept. */
   close(): void {
     this.#calls.destroy()
     this.#streams.destroy()

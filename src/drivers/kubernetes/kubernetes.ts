@@ -54,12 +54,6 @@ export interface KubernetesDriverOptions {
   readonly onUp?: () => void
 }
 
-/** A driver for pods. */
-export interface KubernetesDriver extends Driver {
-  /** Stops observing; the pods go on. */
-  close(): Promise<void>
-}
-
 const CHECK_MS = 5_000
 /** Reasons of events about a pod whose volume cannot be mounted, and of events about one that has it. */
 const UNMOUNTED = new Set(['FailedMount', 'FailedAttachVolume'])
@@ -82,11 +76,7 @@ const TIDY_MS = 3_000
 const UNKNOWN_EXIT: ObservedExit = { code: null, signal: null, cause: { kind: 'unseen', when: 'unknown' } }
 
 /** The driver for all images that are not folders of this machine. */
-export function createKubernetesDriver(options: KubernetesDriverOptions): KubernetesDriver {
-  return new PodRunner(options)
-}
-
-class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
+export class KubernetesDriver extends WorkerRunner<WorkerPod> implements Driver {
   readonly name = 'kubernetes'
   readonly #options
   readonly #calls
@@ -252,6 +242,7 @@ class PodRunner extends WorkerRunner<WorkerPod> implements KubernetesDriver {
     }
   }
 
+  /** Stops observing; the pods go on. */
   async close(): Promise<void> {
     this.#closed = true
     this.#cancelCheck()

@@ -33,41 +33,6 @@ export interface MockFleetHooks {
   readonly arrival?: (spec: WorkerSpec) => MockArrival
 }
 
-/** The workers of a machine, and the hand of fate over them. */
-export interface MockFleet {
-  /** Every worker that was ever started, in order. */
-  readonly started: readonly WorkerSpec[]
-  /** Those that were asked to end, and those that were killed. */
-  readonly terminated: ReadonlySet<WorkerId>
-  readonly killed: ReadonlySet<WorkerId>
-  /** Those that are frozen now. */
-  readonly frozen: ReadonlySet<WorkerId>
-  /** Those that run, frozen ones too, in the order of their start. */
-  running(): WorkerId[]
-  /** Those that have ended and were not released: what they left behind is still there. */
-  left(): WorkerId[]
-  /** Ends a worker by itself, with code 0 unless given. Does nothing when it has ended. */
-  exit(worker: WorkerId, how?: { readonly code?: number | null; readonly signal?: string | null }): void
-  /** True where the program of a worker that has not ended can run: on a platform, once it has a place. */
-  isPlaced(worker: WorkerId): boolean
-  /** Gives a worker that waits its place on the platform. */
-  place(worker: WorkerId, place: ReportedPlace): void
-  /** A worker without a place waits for something else now. */
-  wait(worker: WorkerId, reason: WaitForPlace): void
-  /** The platform announces that it takes a worker away. */
-  leave(worker: WorkerId, why: Reclaim): void
-  /** The platform takes a worker away. */
-  reclaim(worker: WorkerId, why: Reclaim): void
-  /** The next start, and only that, fails for this reason. */
-  failNextStart(failure: StartFailure): void
-  /** The next call that freezes a worker, and only that, fails. */
-  failNextFreeze(): void
-  /** The next call that freezes a worker, and only that, takes until the returned function is called. */
-  holdNextFreeze(): () => void
-  /** A driver over this fleet, as a server makes one when it starts. */
-  driver(options: MockDriverOptions): MockDriver
-}
-
 /** Options of a driver over a {@link MockFleet}. */
 export interface MockDriverOptions {
   readonly notifier: Notifier
@@ -79,25 +44,6 @@ export interface MockDriverOptions {
   readonly sharing?: string | null
 }
 
-/** A scripted driver. */
-export interface MockDriver extends Driver {
-  readonly fleet: MockFleet
-  nameFor(): string
-  tidy(): Promise<void>
-  /** Stops telling about the fleet, as a server that has died does. */
-  close(): void
-}
-
-/** A driver over a fleet of its own, for tests that need no restart. */
-export function createMockDriver(options: MockDriverOptions & MockFleetHooks): MockDriver {
-  return createMockFleet(options).driver(options)
-}
-
-/** An empty fleet. */
-export function createMockFleet(hooks: MockFleetHooks = {}): MockFleet {
-  return new Fleet(hooks)
-}
-
 interface MockWorker {
   readonly handle: string
   /** Null on a machine. */
@@ -105,10 +51,14 @@ interface MockWorker {
   exit: ObservedExit | null
 }
 
-class Fleet implements MockFleet {
+/** The workers of a machine, and the hand of fate over them. */
+export class MockFleet {
+  /** Every worker that was ever started, in order. */
   readonly started: WorkerSpec[] = []
+  /** Those that were asked to end, and those that were killed. */
   readonly terminated = new Set<WorkerId>()
   readonly killed = new Set<WorkerId>()
+  /** Those that are frozen now. */
   readonly frozen = new Set<WorkerId>()
   readonly workers = new Map<WorkerId, MockWorker>()
   readonly listeners = new Set<() => void>()
@@ -117,26 +67,31 @@ class Fleet implements MockFleet {
   #failsFreeze = false
   #heldFreeze: Promise<void> | null = null
 
-  constructor(hooks: MockFleetHooks) {
+  constructor(hooks: MockFleetHooks = {}) {
     this.#hooks = hooks
   }
 
+  /** Those that run, frozen ones too, in the order of their start. */
   running(): WorkerId[] {
     return [...this.workers].flatMap(([worker, { exit }]) => (exit === null ? [worker] : []))
   }
 
+  /** Those that have ended and were not released: what they left behind is still there. */
   left(): WorkerId[] {
     return [...this.workers].flatMap(([worker, { exit }]) => (exit === null ? [] : [worker]))
   }
 
+  /** The next start, and only that, fails for this reason. */
   failNextStart(failure: StartFailure): void {
     this.#failure = failure
   }
 
+  /** A driver over this fleet, as a server makes one when it starts. */
   driver(options: MockDriverOptions): MockDriver {
-    return new FleetDriver(this, options)
+    return new MockDriver(this, options)
   }
 
+  /** Ends a worker by itself, with code 0 unless given. Does nothing when it has ended. */
   exit(worker: WorkerId, how: { readonly code?: number | null; readonly signal?: string | null } = {}): void {
     const found = this.workers.get(worker)
     if (found === undefined || found.exit !== null) return
@@ -149,26 +104,31 @@ class Fleet implements MockFleet {
     return this.#hooks.arrival !== undefined
   }
 
+  /** True where the program of a worker that has not ended can run: on a platform, once it has a place. */
   isPlaced(worker: WorkerId): boolean {
     const found = this.workers.get(worker)
     return found?.exit === null && found.place?.isWaiting !== true
   }
 
+  /** Gives a worker that waits its place on the platform. */
   place(worker: WorkerId, place: ReportedPlace): void {
     this.#livePlace(worker)?.arrive(place)
     this.#notify()
   }
 
+  /** A worker without a place waits for something else now. */
   wait(worker: WorkerId, reason: WaitForPlace): void {
     this.#livePlace(worker)?.wait(reason)
     this.#notify()
   }
 
+  /** The platform announces that it takes a worker away. */
   leave(worker: WorkerId, why: Reclaim): void {
     this.#livePlace(worker)?.leave(why)
     this.#notify()
   }
 
+  /** The platform takes a worker away. */
   reclaim(worker: WorkerId, why: Reclaim): void {
     const found = this.workers.get(worker)
     if (found === undefined || found.exit !== null) return
@@ -220,10 +180,12 @@ class Fleet implements MockFleet {
     this.thaw(worker)
   }
 
+  /** The next call that freezes a worker, and only that, fails. */
   failNextFreeze(): void {
     this.#failsFreeze = true
   }
 
+  /** The next call that freezes a worker, and only that, takes until the returned function is called. */
   holdNextFreeze(): () => void {
     const held = Promise.withResolvers<void>()
     this.#heldFreeze = held.promise
@@ -260,9 +222,10 @@ class Fleet implements MockFleet {
 
 const UNKNOWN_EXIT: ObservedExit = { code: null, signal: null, cause: { kind: 'unseen', when: 'server_away' } }
 
-class FleetDriver implements MockDriver {
+/** A scripted driver. */
+export class MockDriver implements Driver {
   readonly name = 'mock'
-  readonly fleet: Fleet
+  readonly fleet: MockFleet
   readonly #options
   /** Those that this driver started or adopted: it tracks no others. */
   readonly #tracked = new Map<WorkerId, MockWorker>()
@@ -271,7 +234,7 @@ class FleetDriver implements MockDriver {
   readonly #listener: () => void
   #isClosed = false
 
-  constructor(fleet: Fleet, options: MockDriverOptions) {
+  constructor(fleet: MockFleet, options: MockDriverOptions) {
     this.fleet = fleet
     this.#options = options
     this.#listener = () => options.notifier.publish('fleet')
@@ -381,6 +344,7 @@ class FleetDriver implements MockDriver {
 
   async tidy(): Promise<void> {}
 
+  /** Stops reporting the fleet, as a server that has died does. */
   close(): void {
     this.#isClosed = true
     this.fleet.listeners.delete(this.#listener)

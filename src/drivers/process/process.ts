@@ -112,22 +112,12 @@ export interface ProcessDriverOptions {
   readonly firstPort: number
 }
 
-/** A driver for processes. */
-export interface ProcessDriver extends Driver {
-  /** Stops observing; the workers go on. The driver cannot be used afterwards. */
-  close(): void
-}
-
 /** The variables that the driver sets for a serving worker. */
 const GIVEN_PORTS = ['PORT', 'PORT_HEALTH']
 const NOTHING = Promise.resolve(null)
 
 /** Runs images `dir:<path>` as processes below the given roots. */
-export function createProcessDriver(options: ProcessDriverOptions): ProcessDriver {
-  return new ProcessRunner(options)
-}
-
-class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
+export class ProcessDriver extends WorkerRunner<Running> implements Driver {
   readonly name = 'process'
   readonly isolation = isolationFromHandle
   readonly #options
@@ -279,6 +269,7 @@ class ProcessRunner extends WorkerRunner<Running> implements ProcessDriver {
     await this.#caches.tidy(exists)
   }
 
+  /** Stops observing; the workers go on. The driver cannot be used afterwards. */
   close(): void {
     this.#closed = true
     this.#cancelPoll?.()

@@ -10,7 +10,7 @@ import { AppError } from '../../core/errors.ts'
 import { fairShare } from '../../core/fair-share.ts'
 import { writeDurably } from '../../disk/durable-file.ts'
 import { connectEngine } from '../../drivers/docker/engine/connection.ts'
-import { createContainerNetwork } from '../../drivers/docker/network.ts'
+import { BridgeNetwork } from '../../drivers/docker/network.ts'
 import { addressList } from '../../gateway/entrance/forwarded.ts'
 import { workerSocket } from '../../relay/relay-file.ts'
 import { type ConnectionCounts, connectionsWithin, reservedBeside } from '../../server/connections.ts'
@@ -374,7 +374,7 @@ export function openContainerAddress(
   const installation = ensureInstallation(config.dataDir)
   const maxConnections = connectionLimit(config)
   return new ContainerAddress({
-    network: createContainerNetwork({
+    network: new BridgeNetwork({
       get engine() {
         return connection().engine
       },

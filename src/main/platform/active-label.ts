@@ -2,7 +2,7 @@
 import type { Config } from '../../config/config.ts'
 import { clusterAccess } from '../../drivers/kubernetes/access.ts'
 import { type KubernetesApi, kubernetesError, type PodObject } from '../../drivers/kubernetes/api.ts'
-import { createHttpsApi } from '../../drivers/kubernetes/https-api.ts'
+import { HttpsApi } from '../../drivers/kubernetes/https-api.ts'
 import { type Clock, pause } from '../../ports/clock.ts'
 import { systemClock } from '../../system/clock.ts'
 import type { Log } from '../../system/observing/log.ts'
@@ -69,7 +69,7 @@ export function configuredActiveLabel({ kubernetes: { where, context } }: Config
   if (where !== 'in-cluster' || pod === null) return null
   const access = clusterAccess({ where, context, env: process.env, clock: systemClock })
   return createActiveLabel({
-    api: createHttpsApi(access, systemClock),
+    api: new HttpsApi(access, systemClock),
     pod,
     clock: systemClock,
     onTrouble: (role, problem) => log.warn({ role, problem }, 'role.not_shown'),

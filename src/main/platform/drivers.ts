@@ -16,9 +16,9 @@ import { lackWithoutCage, tryOwnNetwork } from '../../drivers/cage/network-trial
 import { OwnNetwork, outerWords } from '../../drivers/cage/own-network.ts'
 import { tryCage, tryLayers } from '../../drivers/cage/trial.ts'
 import type { ContainerConnection } from '../../drivers/docker/container-spec.ts'
-import { createDockerDriver, type DockerDriver } from '../../drivers/docker/docker.ts'
+import { DockerDriver } from '../../drivers/docker/docker.ts'
 import { engineAddresses } from '../../drivers/docker/engine/engine-address.ts'
-import { createProcessDriver } from '../../drivers/process/process.ts'
+import { ProcessDriver } from '../../drivers/process/process.ts'
 import { findMarker } from '../../drivers/process/process-marks.ts'
 import { createNoDriver, createRoutedDriver } from '../../drivers/routed.ts'
 import type { Driver } from '../../ports/driver.ts'
@@ -101,7 +101,7 @@ function processDriver(
   const bootId = readBootId()
   const marker = cage === null ? findMarker(process.env.PATH) : null
   const hasMarks = marker !== null && !('problem' in marker)
-  const driver = createProcessDriver({
+  const driver = new ProcessDriver({
     notifier,
     logs,
     pipes: createWorkerPipes({
@@ -226,7 +226,7 @@ function dockerDriver(
   containers: ContainerAddress,
   { notifier, logs, log }: DriverParts,
 ): DockerDriver {
-  return createDockerDriver({
+  return new DockerDriver({
     notifier,
     logs,
     connection: () => connectionTo(containers),

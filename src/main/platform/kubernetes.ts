@@ -9,8 +9,8 @@ import { AppError } from '../../core/errors.ts'
 import { clusterAccess } from '../../drivers/kubernetes/access.ts'
 import { kubernetesError } from '../../drivers/kubernetes/api.ts'
 import { fencedApi } from '../../drivers/kubernetes/fenced-api.ts'
-import { createHttpsApi } from '../../drivers/kubernetes/https-api.ts'
-import { createKubernetesDriver, type KubernetesDriver } from '../../drivers/kubernetes/kubernetes.ts'
+import { HttpsApi } from '../../drivers/kubernetes/https-api.ts'
+import { KubernetesDriver } from '../../drivers/kubernetes/kubernetes.ts'
 import { applyPolicy } from '../../drivers/kubernetes/network-policy.ts'
 import { createPodOutputs } from '../../drivers/kubernetes/pod-output.ts'
 import type { PodSettings, Toleration } from '../../drivers/kubernetes/pod-spec.ts'
@@ -47,7 +47,7 @@ export function kubernetesDriver(
   refuseGaps(config)
   const { where, context, networkPolicy: egress, workerPort } = kubernetes
   const access = clusterAccess({ where, context, env: process.env, clock: systemClock })
-  const plain = createHttpsApi(access, systemClock)
+  const plain = new HttpsApi(access, systemClock)
   const api = fencedApi(plain, parts.leader)
   const { isInside } = access
   const namespace = kubernetes.namespace ?? access.namespace
@@ -63,7 +63,7 @@ export function kubernetesDriver(
       log.warn({ problem, consequence: UNPROTECTED }, 'cluster.policy_refused')
     }
   }
-  const driver = createKubernetesDriver({
+  const driver = new KubernetesDriver({
     api,
     namespace,
     installation,

@@ -12,7 +12,6 @@ import { engineAddresses } from '../../../src/drivers/docker/engine/engine-addre
 import { nextExit } from '../../contract/driver.ts'
 import { type DockerMachine, noDocker, onPodman, openDockerMachine } from '../../support/docker.ts'
 import { patient } from '../../support/patience.ts'
-import { everyEndpoint } from '../../support/worker-spec.ts'
 
 /**
  * Ends well when the kernel lets it have exactly what CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID,
@@ -205,7 +204,7 @@ describe('a container of a worker', { skip: noDocker, timeout: patient(120_000) 
       await driver.close()
       driver = machine.driver()
       await driver.adopt(kept, null)
-      await driver.tidy(new Set([kept]), new Set(), everyEndpoint)
+      await driver.tidy(new Set([kept]), new Set())
       const left = (await machine.own()).map(({ Labels }) => Labels['dev.runyard.worker'])
       assert.ok(left.includes(kept))
       for (const gone of [released, stray]) assert.ok(!left.includes(gone))

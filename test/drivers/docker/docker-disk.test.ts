@@ -7,7 +7,7 @@ import type { EndpointId, WorkerId } from '../../../src/core/ids.ts'
 import { observedExitText } from '../../../src/core/workers/worker-exit.ts'
 import { LABELS } from '../../../src/drivers/docker/container-spec.ts'
 import { diskFault } from '../../../src/drivers/docker/disk-watch.ts'
-import { createDockerDriver } from '../../../src/drivers/docker/docker.ts'
+import { DockerDriver } from '../../../src/drivers/docker/docker.ts'
 import { engineAddresses } from '../../../src/drivers/docker/engine/engine-address.ts'
 import { systemClock } from '../../../src/system/clock.ts'
 import { createNotifier } from '../../../src/system/coordination/notifier.ts'
@@ -94,7 +94,7 @@ async function openPlayed(context: TestContext, written: () => number) {
   ])
   const played = await playEngine(context, { answers })
   const notifier = createNotifier()
-  const driver = createDockerDriver({
+  const driver = new DockerDriver({
     clock: fastClock,
     installation: 'i',
     stateDir: played.folder,

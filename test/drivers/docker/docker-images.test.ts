@@ -11,7 +11,6 @@ import { nextExit } from '../../contract/driver.ts'
 import { type DockerMachine, noDocker, onPodman, openDockerMachine } from '../../support/docker.ts'
 import { patient } from '../../support/patience.ts'
 import { openRegistry, type TestRegistry } from '../../support/registry.ts'
-import { everyEndpoint } from '../../support/worker-spec.ts'
 
 const DAY = 24 * 3_600_000
 
@@ -202,10 +201,10 @@ describe('the images of containers', { skip: noDocker, timeout: patient(120_000)
       )
       return names.filter((_, i) => all[i] !== null)
     }
-    while ((await machine.own()).length > 0) await driver.tidy(new Set(), new Set([keep.now!]), everyEndpoint)
+    while ((await machine.own()).length > 0) await driver.tidy(new Set(), new Set([keep.now!]))
     assert.deepEqual(await there(), [gone, wanted, own])
     shift = DAY + 1
-    await driver.tidy(new Set(), new Set([keep.now!]), everyEndpoint)
+    await driver.tidy(new Set(), new Set([keep.now!]))
     assert.deepEqual(await there(), [wanted, own])
   })
 
@@ -226,19 +225,19 @@ describe('the images of containers', { skip: noDocker, timeout: patient(120_000)
     })
     await outputOf(image)
     for (const { Labels } of await machine.own()) await driver.release(Labels['dev.runyard.worker'] as WorkerId)
-    while ((await machine.own()).length > 0) await driver.tidy(new Set(), new Set(), everyEndpoint)
+    while ((await machine.own()).length > 0) await driver.tidy(new Set(), new Set())
     const isThere = () =>
       machine.engine
         .getImage(image)
         .inspect()
         .then(Boolean, () => false)
     shift = DAY / 24 + 1
-    await driver.tidy(new Set(), new Set(), everyEndpoint)
+    await driver.tidy(new Set(), new Set())
     assert.equal(await isThere(), true)
     free = 0.05
-    await driver.tidy(new Set(), new Set([image]), everyEndpoint)
+    await driver.tidy(new Set(), new Set([image]))
     assert.equal(await isThere(), true, 'an endpoint runs it')
-    await driver.tidy(new Set(), new Set(), everyEndpoint)
+    await driver.tidy(new Set(), new Set())
     assert.equal(await isThere(), false)
     const { DockerRootDir } = (await machine.engine.info()) as { DockerRootDir: string }
     assert.deepEqual([...folders], [DockerRootDir], 'it is the disk of the engine that is looked at')

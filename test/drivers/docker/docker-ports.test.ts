@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { WorkerId } from '../../../src/core/ids.ts'
 import { LABELS } from '../../../src/drivers/docker/container-spec.ts'
-import { createDockerDriver, type DockerDriver } from '../../../src/drivers/docker/docker.ts'
+import { DockerDriver } from '../../../src/drivers/docker/docker.ts'
 import { engineAddresses } from '../../../src/drivers/docker/engine/engine-address.ts'
 import { servedAddress } from '../../../src/drivers/docker/inspected-container.ts'
-import { createContainerNetwork } from '../../../src/drivers/docker/network.ts'
+import { BridgeNetwork } from '../../../src/drivers/docker/network.ts'
 import { createNotifier } from '../../../src/system/coordination/notifier.ts'
 import { createWorkerLogs } from '../../../src/system/worker-logs/worker-logs.ts'
 import { nextExit } from '../../contract/driver.ts'
@@ -74,7 +74,7 @@ describe('the ports of a container', { skip: noDocker, timeout: patient(120_000)
   })
 
   test('are out of reach for other workers, in the network that keeps them apart and through this machine', async () => {
-    const network = createContainerNetwork({
+    const network = new BridgeNetwork({
       engine: machine.engine.client,
       installation: machine.installation,
       given: null,
@@ -163,7 +163,7 @@ test('a container that got another address while its engine was away is reached 
     ['/containers/c/json', inspected('172.18.0.2')],
   ])
   const { url, folder, hangUp, listen } = await playEngine(context, { answers })
-  const driver = createDockerDriver({
+  const driver = new DockerDriver({
     clock: fastClock,
     installation: 'i',
     stateDir: folder,

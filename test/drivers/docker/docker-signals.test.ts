@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { WorkerId } from '../../../src/core/ids.ts'
 import { LABELS } from '../../../src/drivers/docker/container-spec.ts'
-import { createDockerDriver } from '../../../src/drivers/docker/docker.ts'
+import { DockerDriver } from '../../../src/drivers/docker/docker.ts'
 import { engineAddresses } from '../../../src/drivers/docker/engine/engine-address.ts'
 import { systemClock } from '../../../src/system/clock.ts'
 import { createNotifier } from '../../../src/system/coordination/notifier.ts'
@@ -54,7 +54,7 @@ async function openPlayed(context: TestContext, fails = 0) {
     ],
   ])
   const played = await playEngine(context, { answers })
-  const driver = createDockerDriver({
+  const driver = new DockerDriver({
     clock,
     installation: 'i',
     stateDir: played.folder,

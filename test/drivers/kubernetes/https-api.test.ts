@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import type { ClusterAccess } from '../../../src/drivers/kubernetes/access.ts'
 import { KubernetesError } from '../../../src/drivers/kubernetes/api.ts'
-import { createHttpsApi } from '../../../src/drivers/kubernetes/https-api.ts'
+import { HttpsApi } from '../../../src/drivers/kubernetes/https-api.ts'
 import { VirtualClock } from '../../support/virtual-clock.ts'
 
 type Answer = (request: IncomingMessage, response: ServerResponse, body: string) => void
@@ -22,7 +22,7 @@ async function serving(context: TestContext, answer: Answer, token: ClusterAcces
   const { port } = server.address() as AddressInfo
   const clock = new VirtualClock()
   const access = { server: `http://127.0.0.1:${port}/k8s`, namespace: 'n', tls: {}, token, isInside: false }
-  const api = createHttpsApi(access, clock)
+  const api = new HttpsApi(access, clock)
   context.after(() => {
     api.close()
     server.closeAllConnections()

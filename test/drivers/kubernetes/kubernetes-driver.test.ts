@@ -9,12 +9,12 @@ import { WorkerStartError } from '../../../src/core/workers/start-failure.ts'
 import { observedExitText } from '../../../src/core/workers/worker-exit.ts'
 import { ANY_PLACE } from '../../../src/core/workers/worker-wish.ts'
 import { KubernetesError } from '../../../src/drivers/kubernetes/api.ts'
-import { createKubernetesDriver, type KubernetesDriver } from '../../../src/drivers/kubernetes/kubernetes.ts'
+import { KubernetesDriver } from '../../../src/drivers/kubernetes/kubernetes.ts'
 import type { ImagePins, StartWatch, WorkerSpec } from '../../../src/ports/driver.ts'
 import { createNotifier } from '../../../src/system/coordination/notifier.ts'
 import { PlayedKubernetes } from '../../support/played-kubernetes.ts'
 import { VirtualClock } from '../../support/virtual-clock.ts'
-import { everyEndpoint, PLAIN_WORKER, POD_SETTINGS } from '../../support/worker-spec.ts'
+import { PLAIN_WORKER, POD_SETTINGS } from '../../support/worker-spec.ts'
 
 const W = 'w1' as WorkerId
 const POD = 'runyard-w1'
@@ -55,7 +55,7 @@ async function world(api = new PlayedKubernetes(), outputMs = 0): Promise<World>
     forget: () => {},
   }
   const make = () =>
-    createKubernetesDriver({
+    new KubernetesDriver({
       api,
       clock,
       notifier,
@@ -286,7 +286,7 @@ test('the objects of others are left alone', async () => {
   const other = await begin({ workerId: 'w2' as WorkerId })
   assert.deepEqual(failureOf(other), { kind: 'cluster_name_taken', name: 'runyard-w2' })
   await clock.advance(3_600_000)
-  await driver.tidy(new Set(), new Set(), everyEndpoint)
+  await driver.tidy(new Set())
   assert.deepEqual([api.all('pods').length, api.all('secrets').length], [1, 1])
 })
 
@@ -612,10 +612,10 @@ test('objects that no worker needs are removed, unless they are young or of othe
   api.put('pods', { metadata: { name: 'runyard-kept', labels: labels('kept') } })
   const names = () => [...api.all('pods'), ...api.all('secrets')].map(({ metadata }) => metadata.name)
   const all = names()
-  await driver.tidy(new Set(['kept' as WorkerId]), new Set(), everyEndpoint)
+  await driver.tidy(new Set(['kept' as WorkerId]))
   assert.deepEqual(names(), all, 'another server may have made them since')
   await clock.advance(11 * 60_000)
-  await driver.tidy(new Set(['kept' as WorkerId]), new Set(), everyEndpoint)
+  await driver.tidy(new Set(['kept' as WorkerId]))
   assert.deepEqual(
     names(),
     all.filter(name => name !== 'runyard-old'),
@@ -653,7 +653,7 @@ test('which of several types of GPUs a worker got is read from its node, where t
 
 test('a worker for requests needs a server that reaches pods', async () => {
   const { api, clock } = await world()
-  const driver = createKubernetesDriver({
+  const driver = new KubernetesDriver({
     api,
     clock,
     notifier: createNotifier(),

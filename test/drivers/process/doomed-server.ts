@@ -1,5 +1,5 @@
 /** A server for the tests that is killed: starts one worker and waits. Its one argument is JSON. */
-import { createProcessDriver, type ProcessDriverOptions } from '../../../src/drivers/process/process.ts'
+import { ProcessDriver, type ProcessDriverOptions } from '../../../src/drivers/process/process.ts'
 import type { WorkerSpec } from '../../../src/ports/driver.ts'
 import { createWorkerPipes } from '../../../src/pump/worker-pipes.ts'
 import { systemClock } from '../../../src/system/clock.ts'
@@ -15,4 +15,4 @@ const { options, folder, pump, spec } = JSON.parse(process.argv[2] as string) as
 const clock = systemClock
 const logs = createWorkerLogs({ folder, clock })
 const pipes = createWorkerPipes({ folder: pump, logs: folder, clock, bootId: options.bootId, note: () => {} })
-await createProcessDriver({ ...options, clock, logs, pipes, notifier: createNotifier() }).start(spec)
+await new ProcessDriver({ ...options, clock, logs, pipes, notifier: createNotifier() }).start(spec)

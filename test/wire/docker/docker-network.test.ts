@@ -6,14 +6,14 @@ import { AppError } from '../../../src/core/errors.ts'
 import { containerReach } from '../../../src/core/workers/container-reach.ts'
 import { connectEngine } from '../../../src/drivers/docker/engine/connection.ts'
 import { RefusedCall } from '../../../src/drivers/docker/engine/engine-error.ts'
-import { createContainerNetwork, listNetworks } from '../../../src/drivers/docker/network.ts'
+import { BridgeNetwork, listNetworks } from '../../../src/drivers/docker/network.ts'
 import { engineEnv, probeSkip, engine as testEngine, testImage } from '../support/probe.ts'
 
 /** An installation of this test alone, on the engine of the tests. */
 function installation(t: { after(action: () => unknown): void }, given: string | null = null) {
   const { engine, local } = connectEngine('auto', engineEnv)!
   const name = `test${randomBytes(6).toString('hex')}`
-  const network = createContainerNetwork({ engine, local, installation: name, given })
+  const network = new BridgeNetwork({ engine, local, installation: name, given })
   t.after(() => network.remove())
   return { engine, local, name, network }
 }
@@ -22,7 +22,7 @@ test('it is made once, however many ask, and found again by another run', { skip
   const { engine, local, name, network } = installation(t)
   const [one, two] = await Promise.all([network.ensure(null), network.ensure(null)])
   assert.equal(one.id, two.id)
-  const another = createContainerNetwork({ engine, local, installation: name, given: null })
+  const another = new BridgeNetwork({ engine, local, installation: name, given: null })
   assert.equal((await another.ensure(null)).id, one.id)
   const networks = await listNetworks(engine, name)
   assert.equal(networks.length, 1)
@@ -102,7 +102,7 @@ test('a cached network costs one call, and everything is read again when it was 
       return answer() as Result
     },
   }
-  const network = createContainerNetwork({ engine, installation: 'abc', given: null, local: true })
+  const network = new BridgeNetwork({ engine, installation: 'abc', given: null, local: true })
   const first = await network.ensure(null)
   assert.deepEqual(calls.splice(0), ['/networks', 'inspect one', '/info', '/version'])
   assert.deepEqual(await network.ensure(null), first)
@@ -120,7 +120,7 @@ function refusing(thrown: Error) {
       return (path === '/networks' ? [] : {}) as Result
     },
   }
-  return createContainerNetwork({ engine, installation: 'abc', given: null, local: true })
+  return new BridgeNetwork({ engine, installation: 'abc', given: null, local: true })
 }
 
 test('an engine without address ranges says what to do', async () => {
