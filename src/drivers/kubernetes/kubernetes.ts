@@ -259,7 +259,7 @@ export class KubernetesDriver extends WorkerRunner<WorkerPod> implements Driver 
     const failure = (await this.check(image, spec.args)) ?? (await spec.guard?.()) ?? null
     if (failure !== null) throw new WorkerStartError(failure)
     if (!isPodId(workerId))
-      throw new WorkerStartError({ kind: 'cluster_refused', said: `${workerId} is no name of a pod` })
+      throw new WorkerStartError({ kind: 'cluster_refused', said: `${workerId} is not a name of a pod` })
     const pod = this.#track(workerId, false)
     this.#progress.begin(pod.name, watch)
     try {

@@ -118,7 +118,7 @@ export class EndpointCaches {
   }
 
   #cachePath(endpoint: EndpointId): string {
-    if (!/^[\w-]+$/.test(endpoint)) throw new AppError('internal', `'${endpoint}' is no id of an endpoint`)
+    if (!/^[\w-]+$/.test(endpoint)) throw new AppError('internal', `'${endpoint}' is not an id of an endpoint`)
     return join(this.#options.folder, endpoint)
   }
 

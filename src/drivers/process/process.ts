@@ -505,7 +505,7 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
   }
 
   #workerFolder(worker: WorkerId): string {
-    if (!/^[\w-]+$/.test(worker)) throw new AppError('internal', `'${worker}' is no id of a worker`)
+    if (!/^[\w-]+$/.test(worker)) throw new AppError('internal', `'${worker}' is not an id of a worker`)
     return join(this.#options.workerDir, worker)
   }
 

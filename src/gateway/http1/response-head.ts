@@ -108,7 +108,7 @@ export function parseResponseHead(text: string, toHead: boolean): ResponseHead {
  * @throws MalformedResponse
  */
 export function parseTrailers(text: string): string[] {
-  if (!FIELDS.test(text)) throw new MalformedResponse('its trailers are no fields')
+  if (!FIELDS.test(text)) throw new MalformedResponse('its trailers are not fields')
   const fields: string[] = []
   for (const line of text.split('\r\n')) {
     const colon = line.indexOf(':')
@@ -192,5 +192,5 @@ function headProblem(text: string): string {
   if (!/^HTTP\/1\.[01] [1-9]\d\d/.test(text)) return 'it does not begin with a status line of HTTP/1.1'
   if (/\r\n[ \t]/.test(text)) return 'it has a folded header line'
   if (/\r(?!\n)|(?<!\r)\n/.test(text)) return 'it has a bare CR or LF in its head'
-  return 'it has a header line that is none'
+  return 'it has a line that is not a header'
 }
