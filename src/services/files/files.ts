@@ -49,20 +49,16 @@ export interface NamedPart {
 
 /** Files of the network volumes of accounts, by the rights of keys. */
 export class Files {
-  readonly #ports: Pick<Ports, 'store'>
-  readonly #access: Pick<Access, 'requireFiles'>
-  readonly #files: VolumeFiles
-  readonly #use: VolumeUse
+  readonly #ports
+  readonly #access
+  readonly #files
+  readonly #use
 
-  constructor(
-    { store, clock }: Pick<Ports, 'store' | 'clock'>,
-    files: VolumeFiles,
-    access: Pick<Access, 'requireFiles'>,
-  ) {
-    this.#ports = { store }
+  constructor(ports: Ports, files: VolumeFiles, access: Access) {
+    this.#ports = ports
     this.#access = access
     this.#files = files
-    this.#use = new VolumeUse(files, clock)
+    this.#use = new VolumeUse(files, ports.clock)
   }
 
   /** The network volumes whose files the caller may read. */

@@ -25,8 +25,8 @@ interface Use {
 
 /** Keeps uploads within the sizes of volumes, as far as measurements that take a while can. */
 export class VolumeUse {
-  readonly #files: VolumeFiles
-  readonly #clock: Clock
+  readonly #files
+  readonly #clock
   readonly #uses = new Map<VolumeId, Use>()
 
   constructor(files: VolumeFiles, clock: Clock) {
