@@ -6,6 +6,7 @@ import type { EndpointId, OwnerId, WorkerId } from '../src/core/ids.ts'
 import { Forwarder } from '../src/gateway/proxy/forwarder.ts'
 import { RequestQueues } from '../src/gateway/queue/request-queues.ts'
 import { systemClock } from '../src/system/clock.ts'
+import { portsWith } from '../test/support/ports.ts'
 import { backend } from './harness/backend.ts'
 
 /** The task of a client process. */
@@ -59,7 +60,7 @@ function undici(target: number): Server {
 function forwarder(target: number): Server {
   const id = 'bench' as EndpointId
   const notifier = { publish: () => {}, subscribe: () => () => {} }
-  const queues = new RequestQueues({ clock: systemClock, notifier: notifier as never, emit: () => {} })
+  const queues = new RequestQueues(portsWith({ clock: systemClock, notifier: notifier as never, emit: () => {} }))
   const at = { host: HOST, port: target }
   queues.keep(
     { id, owner: 'owner' as OwnerId, version: 1, requestCount: 100_000, maxConcurrency: null, paused: false },

@@ -7,6 +7,7 @@ import type { Events } from '../../src/events.ts'
 import { RequestQueues, type RequestQueuesOptions } from '../../src/gateway/queue/request-queues.ts'
 import type { RequestOutcome, Reservation, WorkerRequest } from '../../src/gateway/queue/reservation.ts'
 import { createNotifier } from '../../src/system/coordination/notifier.ts'
+import { portsWith } from './ports.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
 /** The default endpoint of requests. */
@@ -53,7 +54,7 @@ export class RequestQueuesRig {
     const emit = (name: keyof Events, fields: object) => {
       if (name === 'worker.avoided' || name === 'worker.trusted') this.problems.push(fields as never)
     }
-    this.queues = new RequestQueues({ clock: this.clock, notifier, emit }, options)
+    this.queues = new RequestQueues(portsWith({ clock: this.clock, notifier, emit }), options)
   }
 
   /** Sets the endpoint and its workers. */

@@ -9,7 +9,7 @@ export class LoadNotifier {
   #dueMs = Number.POSITIVE_INFINITY
   #cancelTimer: () => void = () => {}
 
-  constructor(ports: Pick<Ports, 'clock' | 'notifier'>, id: EndpointId) {
+  constructor(ports: Ports, id: EndpointId) {
     this.#ports = ports
     this.#id = id
   }

@@ -42,7 +42,7 @@ export interface RequestQueueLimits {
 
 /** Dependencies of the request queues of all endpoints. */
 export interface SharedQueueState {
-  readonly ports: Pick<Ports, 'clock' | 'notifier' | 'emit'>
+  readonly ports: Ports
   readonly limits: RequestQueueLimits
   /** True if an ended worker was one of this endpoint and can be started again under its id. */
   readonly canResume: (endpointId: EndpointId, workerId: WorkerId) => Promise<boolean>

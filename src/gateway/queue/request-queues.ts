@@ -3,6 +3,7 @@ import { NO_TRAFFIC, type TrafficLoad } from '../../core/balancing/traffic.ts'
 import type { AppError } from '../../core/errors.ts'
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import type { BalancedEndpoint, Target } from '../../core/workers/socket-address.ts'
+import type { Ports } from '../../ports/ports.ts'
 import type { Targets, Traffic } from '../../ports/targets.ts'
 import { serverStopping } from '../entrance/refusal.ts'
 import { RequestQueue, type RequestQueueLimits, type SharedQueueState } from './request-queue.ts'
@@ -35,7 +36,7 @@ export class RequestQueues implements Targets, Traffic, Reservations {
   readonly #shared: SharedQueueState
   #closed: AppError | null = null
 
-  constructor(ports: SharedQueueState['ports'], { limits, canResume = async () => false }: RequestQueuesOptions = {}) {
+  constructor(ports: Ports, { limits, canResume = async () => false }: RequestQueuesOptions = {}) {
     const discarded = (id: EndpointId) => void this.#queues.delete(id)
     const counts = { waiting: 0, places: 0, uses: 0 }
     this.#shared = { ports, limits: { ...REQUEST_QUEUE_LIMITS, ...limits }, canResume, discarded, ...counts }

@@ -9,6 +9,7 @@ import { RequestQueues } from '../../../src/gateway/queue/request-queues.ts'
 import type { Ports } from '../../../src/ports/ports.ts'
 import { balancedEndpoint, openBalancedRig } from '../../support/balanced.ts'
 import { REFUSED } from '../../support/mock-probes.ts'
+import { portsWith } from '../../support/ports.ts'
 import { openRig } from '../../support/rig.ts'
 
 test('the first request in the queue starts a worker at once, which is ready when its health check succeeds', async t => {
@@ -197,7 +198,7 @@ test('the workers of an endpoint that is deleted may finish their requests for 3
 async function openWithRequest(t: TestContext) {
   let lines: RequestQueues | null = null
   const requests = (ports: Pick<Ports, 'clock' | 'notifier'>) =>
-    (lines ??= new RequestQueues({ ...ports, emit: () => {} }))
+    (lines ??= new RequestQueues(portsWith({ ...ports, emit: () => {} })))
   const rig = await openRig(t, { requests })
   const endpointId = await balancedEndpoint(rig, { workersMin: 1 })
   await rig.clock.advance(300)
