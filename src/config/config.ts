@@ -156,9 +156,9 @@ export function readConfig(given: GivenSettings): { config: Config } | { mistake
   const mistakes: string[] = []
   const texts = new Map<Setting, readonly string[]>()
   for (const [name, setting] of Object.entries(SETTINGS)) {
-    const found = findTexts(setting, given.options[name], given.env)
-    mistakes.push(...mistakesIn(setting, found))
-    texts.set(setting, found.texts)
+    const givenTexts = findTexts(setting, given.options[name], given.env)
+    mistakes.push(...mistakesIn(setting, givenTexts))
+    texts.set(setting, givenTexts.texts)
   }
   const apiKey = given.env.RUNYARD_API_KEY ?? null
   if (apiKey !== null) mistakes.push(...givenKeyProblems(apiKey).map(problem => `RUNYARD_API_KEY ${problem}`))
@@ -210,10 +210,13 @@ function readMetricsKey(given: string | undefined, apiKey: string | null, mistak
 
 function listNonDefaults(texts: ReadonlyMap<Setting, readonly string[]>): Config['nonDefaults'] {
   const given = [...texts].filter(
-    ([{ fallback }, found]) => found.length > 0 && !(found.length === 1 && found[0] === fallback),
+    ([{ fallback }, givenTexts]) => givenTexts.length > 0 && !(givenTexts.length === 1 && givenTexts[0] === fallback),
   )
   return Object.fromEntries(
-    given.map(([{ flag, secret, exposes }, found]) => [flag, secret || exposes !== undefined ? ['set'] : found]),
+    given.map(([{ flag, secret, exposes }, givenTexts]) => [
+      flag,
+      secret || exposes !== undefined ? ['set'] : givenTexts,
+    ]),
   )
 }
 
@@ -235,13 +238,13 @@ const OTHER_VARIABLES = [
  * effect.
  */
 export function strayVariables(env: GivenSettings['env']): string[] {
-  const known = [...Object.values(SETTINGS).map(({ variable }) => variable), ...OTHER_VARIABLES]
+  const variables = [...Object.values(SETTINGS).map(({ variable }) => variable), ...OTHER_VARIABLES]
   const stray = Object.keys(env).flatMap(name => {
     const [, variable] = /^RUNYARD_(?!TEST_)(.+)$/.exec(name) ?? []
-    return variable === undefined || known.includes(variable) ? [] : [variable]
+    return variable === undefined || variables.includes(variable) ? [] : [variable]
   })
   return stray.map(variable => {
-    const close = nearest(variable, known)
+    const close = nearest(variable, variables)
     return `RUNYARD_${variable} is no setting${close === null ? '' : `; did you mean RUNYARD_${close}?`}`
   })
 }

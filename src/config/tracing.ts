@@ -32,29 +32,31 @@ export function readTracing(env: Environment, mistakes: string[]): TracingConfig
   const endpoint = given(env, 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') ?? given(env, 'OTEL_EXPORTER_OTLP_ENDPOINT')
   const exporter = given(env, 'OTEL_TRACES_EXPORTER') ?? 'otlp'
   if (endpoint === null || exporter === 'none' || given(env, 'OTEL_SDK_DISABLED')?.toLowerCase() === 'true') return null
-  const found: string[] = []
-  if (exporter !== 'otlp') found.push(`OTEL_TRACES_EXPORTER must be otlp or none, not '${exporter}'`)
+  const ownMistakes: string[] = []
+  if (exporter !== 'otlp') ownMistakes.push(`OTEL_TRACES_EXPORTER must be otlp or none, not '${exporter}'`)
   // The address may hold a password, so it is not repeated.
   if (!/^https?:\/\//.test(endpoint) || !URL.canParse(endpoint))
-    found.push('OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_TRACES_ENDPOINT must be http or https addresses')
-  const resource = readResource(given(env, 'OTEL_RESOURCE_ATTRIBUTES') ?? '', found)
+    ownMistakes.push(
+      'OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_TRACES_ENDPOINT must be http or https addresses',
+    )
+  const resource = readResource(given(env, 'OTEL_RESOURCE_ATTRIBUTES') ?? '', ownMistakes)
   const { 'service.name': named, ...others } = resource
   const config = {
-    protocol: readProtocol(env, found),
+    protocol: readProtocol(env, ownMistakes),
     serviceName: given(env, 'OTEL_SERVICE_NAME') ?? named ?? 'runyard',
     resource: others,
-    sampling: readSampling(env, found),
+    sampling: readSampling(env, ownMistakes),
     limits: {
-      maxQueueSize: readWholeNumber(env, 'OTEL_BSP_MAX_QUEUE_SIZE', 2_048, 1_000_000, found),
-      maxExportBatchSize: readWholeNumber(env, 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512, 10_000, found),
-      scheduleDelayMs: readWholeNumber(env, 'OTEL_BSP_SCHEDULE_DELAY', 5_000, 600_000, found),
-      exportTimeoutMs: readWholeNumber(env, 'OTEL_BSP_EXPORT_TIMEOUT', 30_000, 600_000, found),
+      maxQueueSize: readWholeNumber(env, 'OTEL_BSP_MAX_QUEUE_SIZE', 2_048, 1_000_000, ownMistakes),
+      maxExportBatchSize: readWholeNumber(env, 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512, 10_000, ownMistakes),
+      scheduleDelayMs: readWholeNumber(env, 'OTEL_BSP_SCHEDULE_DELAY', 5_000, 600_000, ownMistakes),
+      exportTimeoutMs: readWholeNumber(env, 'OTEL_BSP_EXPORT_TIMEOUT', 30_000, 600_000, ownMistakes),
     },
   }
   if (config.limits.maxExportBatchSize > config.limits.maxQueueSize)
-    found.push('OTEL_BSP_MAX_EXPORT_BATCH_SIZE must not be more than OTEL_BSP_MAX_QUEUE_SIZE')
-  mistakes.push(...found)
-  return found.length === 0 ? config : null
+    ownMistakes.push('OTEL_BSP_MAX_EXPORT_BATCH_SIZE must not be more than OTEL_BSP_MAX_QUEUE_SIZE')
+  mistakes.push(...ownMistakes)
+  return ownMistakes.length === 0 ? config : null
 }
 
 function readProtocol(env: Environment, mistakes: string[]): TracingConfig['protocol'] {

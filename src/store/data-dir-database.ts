@@ -69,28 +69,28 @@ export async function databaseMismatch(dataDir: string, url: string | null): Pro
 
 /**
  * Notes that a data directory belongs to a database, which has its schema by now.
- * @param anew true if it may have belonged to another one
+ * @param mayReplace true if it may have belonged to another one
  * @returns the mismatch that prevents it, with the note unchanged; null when it is noted
  * @throws AppError `unavailable` when PostgreSQL cannot be asked
  */
 export async function noteDatabase(
   dataDir: string,
   url: string | null,
-  anew: boolean,
+  mayReplace: boolean,
 ): Promise<DatabaseMismatch | null> {
   const file = noteFile(dataDir)
   const isFirst = !existsSync(file)
   const note = databaseNote(dataDir)
-  if (note !== null && !anew) {
+  if (note !== null && !mayReplace) {
     if (url === null && note.name !== EMBEDDED) return embeddedMismatch(dataDir, note)
     if (url !== null && note.name === EMBEDDED) return givenPostgres(dataDir, url)
   }
-  const found = url === null ? { name: EMBEDDED, id: null, mismatch: null } : await compared(dataDir, note, url)
-  if (found.mismatch !== null && !anew) return found.mismatch
-  const text = `${found.name}\n${found.id === null ? '' : `${ID}${found.id}\n`}`
+  const identity = url === null ? { name: EMBEDDED, id: null, mismatch: null } : await compared(dataDir, note, url)
+  if (identity.mismatch !== null && !mayReplace) return identity.mismatch
+  const text = `${identity.name}\n${identity.id === null ? '' : `${ID}${identity.id}\n`}`
   if (!isFirst) keepDurably(file, text)
   // Another server may have been the first at the same moment.
-  else if (!createDurably(file, text)) return noteDatabase(dataDir, url, anew)
+  else if (!createDurably(file, text)) return noteDatabase(dataDir, url, mayReplace)
   return null
 }
 
@@ -151,11 +151,11 @@ function givenPostgres(dataDir: string, url: string): DatabaseMismatch {
 async function compared(dataDir: string, note: DatabaseNote | null, url: string) {
   const { id, schema, hasTables } = await databaseIdentity(url)
   const name = databaseName(url, schema)
-  const found = { id, name, mismatch: null }
-  if (note === null) return found
+  const identity = { id, name, mismatch: null }
+  if (note === null) return identity
   const isSame = note.id === null ? [name, databaseName(url)].includes(note.name) && hasTables : note.id === id
-  if (isSame) return found
-  return { ...found, mismatch: otherPostgres(dataDir, note, name, hasTables) }
+  if (isSame) return identity
+  return { ...identity, mismatch: otherPostgres(dataDir, note, name, hasTables) }
 }
 
 function otherPostgres(dataDir: string, note: DatabaseNote, name: string, hasTables: boolean): DatabaseMismatch {

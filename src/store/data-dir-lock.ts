@@ -64,9 +64,9 @@ export function lockDataDir(folder: string, shares = false): DataDirLock | HeldD
   kept.add(database)
   if (first !== null) kept.add(first)
   if (alone !== null) rmSync(infoFile, { force: true })
-  let said: ServerInfo | null = null
+  let published: ServerInfo | null = null
   const publish = (info: ServerInfo) => {
-    said = info
+    published = info
     const draft = `${infoFile}.${process.pid}.new`
     writeFileSync(draft, `${JSON.stringify(info)}\n`, { mode: 0o600 })
     renameSync(draft, infoFile)
@@ -77,12 +77,12 @@ export function lockDataDir(folder: string, shares = false): DataDirLock | HeldD
     first: !shares || first !== null,
     publish,
     update(info) {
-      if (database.isOpen && said !== null && readInfo(infoFile)?.pid === said.pid) publish(info)
+      if (database.isOpen && published !== null && readInfo(infoFile)?.pid === published.pid) publish(info)
     },
     release() {
       if (!database.isOpen) return
       // One that shares may have said since that it is the one to call.
-      if (readInfo(infoFile)?.pid === said?.pid) rmSync(infoFile, { force: true })
+      if (readInfo(infoFile)?.pid === published?.pid) rmSync(infoFile, { force: true })
       for (const lock of [first, database]) {
         lock?.close()
         if (lock !== null) kept.delete(lock)

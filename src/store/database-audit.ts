@@ -56,14 +56,14 @@ export function auditFile(file: string, repair: boolean, nowMs: number): Audit {
     const schema = schemaIn(database)
     const refused = otherSchema(schema)
     if (refused !== null) return { schema, flaws: [refused] }
-    const found = changeCountIn(database)
+    const count = changeCountIn(database)
     const flaws = [
-      ...lostChanges(noted, found),
+      ...lostChanges(noted, count),
       ...orphans(database, repair),
       ...runSteps(audits(repair, nowMs), each => runStatement(database, each)),
     ]
     database.exec('COMMIT')
-    if (repair && found !== null) acceptChanges(file, found)
+    if (repair && count !== null) acceptChanges(file, count)
     return { schema, flaws }
   } catch (error) {
     throw errorFromSqlite(error)
@@ -105,8 +105,8 @@ function runStatement(database: DatabaseSync, { sql, params }: Statement): reado
  * Changes that were on stable storage and are not in the database. Nothing brings them back but the files as they
  * were.
  */
-function lostChanges(noted: ChangeCount | null, found: ChangeCount | null): Flaw[] {
-  const problem = missingText(noted, found)
+function lostChanges(noted: ChangeCount | null, count: ChangeCount | null): Flaw[] {
+  const problem = missingText(noted, count)
   return problem === null ? [] : [{ problem, remedy: 'go on with the changes that are left', mends: true }]
 }
 
@@ -138,9 +138,9 @@ function checkIntegrity(database: DatabaseSync): string[] {
     return rows.map(row => String(row.integrity_check)).filter(text => text !== 'ok')
   } catch (error) {
     // It cannot even look for faults.
-    const said = damageMessage(error)
-    if (said === null) throw error
-    return [said]
+    const damage = damageMessage(error)
+    if (damage === null) throw error
+    return [damage]
   }
 }
 

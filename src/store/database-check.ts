@@ -58,8 +58,8 @@ export function checkFile(file: string): DatabaseCheck {
 /** The reason why a file cannot be read, and the remedy unless it is a backup. */
 export function unreadable(error: unknown): Pick<DatabaseCheck, 'problem' | 'remedy'> {
   if (isFullDisk(error)) return { problem: 'it cannot be read, because its disk is full', remedy: 'make room there' }
-  const said = damageMessage(error)
-  const problem = said === null ? `it cannot be read: ${(error as Error).message}` : `it is damaged (${said})`
+  const damage = damageMessage(error)
+  const problem = damage === null ? `it cannot be read: ${(error as Error).message}` : `it is damaged (${damage})`
   return { problem, remedy: null }
 }
 

@@ -25,7 +25,7 @@ const FOLLOWING = 0.1
  */
 export class ServerClock implements Clock, ServerTime {
   readonly after: Clock['after']
-  readonly #machine: MachineClocks
+  readonly #machine
   #nowMs: number
   #monotonicMs: number
   /** Machine's clock minus the server's time at the last comparison. */

@@ -38,8 +38,8 @@ export function createVolumeFolders({ root, unique, onError }: VolumeFoldersOpti
   }
   const emptying = new Map<string, Promise<void>>()
   const empty = (folder: string): Promise<void> => {
-    const known = emptying.get(folder)
-    if (known !== undefined) return known
+    const running = emptying.get(folder)
+    if (running !== undefined) return running
     const work = removeTree(folder, 0)
       .catch(onError)
       .finally(() => emptying.delete(folder))

@@ -9,8 +9,8 @@ export class ChangeCounter {
   readonly #total: StatementSync
   readonly #set: StatementSync
   readonly #read: StatementSync
-  readonly #note: ChangeNote | null
-  readonly #lineage: string
+  readonly #note
+  readonly #lineage
   /** Rows that the connection had changed when it last counted. */
   #rows: number
   /** The count of the database; null before the first change, since another connection may write until then. */

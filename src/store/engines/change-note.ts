@@ -32,10 +32,10 @@ export function changeNoteFile(database: string): string {
 export function readChangeNote(database: string): ChangeCount | null {
   const file = changeNoteFile(database)
   if (!existsSync(file)) return null
-  const found = FORM.exec(readFileSync(file, 'latin1'))
-  if (found === null) return null
-  const count = { lineage: found[1]!, changes: Number(found[2]) }
-  return formatNote(count) === found[0] ? count : null
+  const match = FORM.exec(readFileSync(file, 'latin1'))
+  if (match === null) return null
+  const count = { lineage: match[1]!, changes: Number(match[2]) }
+  return formatNote(count) === match[0] ? count : null
 }
 
 /** The count that an open database has; null where it keeps none. @throws the error of SQLite */
@@ -65,20 +65,20 @@ export function lossIn(database: string): string | null {
  * The changes that a database lost, as a sentence without a full stop; null without any.
  * @param noted read before the database, which may be in use
  */
-export function missingText(noted: ChangeCount | null, found: ChangeCount | null): string | null {
-  if (noted === null || found === null || noted.lineage !== found.lineage) return null
-  const missing = noted.changes - found.changes
+export function missingText(noted: ChangeCount | null, counted: ChangeCount | null): string | null {
+  if (noted === null || counted === null || noted.lineage !== counted.lineage) return null
+  const missing = noted.changes - counted.changes
   if (missing <= 0) return null
   const which = missing === 1 ? 'the last change is' : `the last ${missing} changes are`
   return (
-    `${which} missing: the database has ${found.changes} of the ${noted.changes} changes that were on stable storage; ` +
+    `${which} missing: the database has ${counted.changes} of the ${noted.changes} changes that were on stable storage; ` +
     'its write-ahead log was cut, changed or removed, or an older copy of the file was put in its place'
   )
 }
 
 /** Notes the present changes of a database as all that it had. @throws the system's error */
-export function acceptChanges(database: string, found: ChangeCount): void {
-  writeDurably(changeNoteFile(database), formatNote(found))
+export function acceptChanges(database: string, count: ChangeCount): void {
+  writeDurably(changeNoteFile(database), formatNote(count))
 }
 
 /**
@@ -87,7 +87,7 @@ export function acceptChanges(database: string, found: ChangeCount): void {
  * goes on without it.
  */
 export class ChangeNote {
-  readonly #handle: number
+  readonly #handle
   #unflushed = 0
   #failed = false
 

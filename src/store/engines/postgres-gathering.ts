@@ -19,28 +19,28 @@ interface GatheredCall {
   readonly reject: (error: unknown) => void
 }
 
-/** Runners for {@link CallGatherer}. */
-export interface GatheringRuns {
-  /** Runs some calls in one transaction and gives their results. */
-  readonly together: (calls: readonly (readonly unknown[])[]) => Promise<readonly unknown[]>
-  /** Runs one call by itself. */
-  readonly alone: (args: readonly unknown[]) => Promise<unknown>
-  /** True for an error of a database that could not be reached: the calls may have happened. */
-  readonly isUnavailable: (error: unknown) => boolean
-}
-
 /**
  * Gathers calls of one operation while others of it are under way, and runs them in one transaction: as many as come
  * in the time of a flush. If that fails, each of them runs alone, so that one that fails does not fail others.
  */
 export class CallGatherer {
-  readonly #together: Together
-  readonly #runs: GatheringRuns
+  readonly #together
+  readonly #runs
   #waiting: GatheredCall[] = []
   #underWay = 0
   #second: NodeJS.Timeout | null = null
 
-  constructor(together: Together, runs: GatheringRuns) {
+  constructor(
+    together: Together,
+    runs: {
+      /** Runs some calls in one transaction and gives their results. */
+      readonly together: (calls: readonly (readonly unknown[])[]) => Promise<readonly unknown[]>
+      /** Runs one call by itself. */
+      readonly alone: (args: readonly unknown[]) => Promise<unknown>
+      /** True for an error of a database that could not be reached: the calls may have happened. */
+      readonly isUnavailable: (error: unknown) => boolean
+    },
+  ) {
     this.#together = together
     this.#runs = runs
   }

@@ -161,7 +161,7 @@ interface RowOfLease {
  * `unavailable` when PostgreSQL is away.
  */
 export class DatabaseLease {
-  readonly #url: string
+  readonly #url
   #client: Promise<Client> | null = null
   #closed = false
 

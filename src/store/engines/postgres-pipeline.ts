@@ -50,15 +50,15 @@ export class Pipeline implements Submittable {
   }
 
   submit(connection: Connection): void {
-    const known = prepared.get(connection) ?? new Map<string, 'prepared' | 'unsure'>()
-    prepared.set(connection, known)
+    const states = prepared.get(connection) ?? new Map<string, 'prepared' | 'unsure'>()
+    prepared.set(connection, states)
     connection.stream.cork()
     try {
       for (const [index, { name, text, columns }] of this.#statements.entries()) {
         // A close of a statement that does not exist is no error.
-        if (known.get(name) === 'unsure') connection.close({ type: 'S', name }, false)
-        if (known.get(name) !== 'prepared') connection.parse({ name, text, types: [] }, false)
-        known.set(name, 'prepared')
+        if (states.get(name) === 'unsure') connection.close({ type: 'S', name }, false)
+        if (states.get(name) !== 'prepared') connection.parse({ name, text, types: [] }, false)
+        states.set(name, 'prepared')
         connection.bind({ statement: name, values: this.#values[index] }, false)
         if (columns === null) connection.describe({ type: 'P', name: '' }, false)
         connection.execute({}, false)
@@ -95,8 +95,8 @@ export class Pipeline implements Submittable {
   handleError(error: Error, connection: Connection): void {
     if (this.#failure !== null) return
     this.#failure = error
-    const known = prepared.get(connection)
-    for (const { name } of this.#statements) known?.set(name, 'unsure')
+    const states = prepared.get(connection)
+    for (const { name } of this.#statements) states?.set(name, 'unsure')
     this.callback(error, null)
   }
 

@@ -66,17 +66,17 @@ const READ_ONLY = 'it is the copy of another one and lets nobody write'
 export function postgresTrouble(error: unknown, url: string): PostgresTrouble {
   const place = placeFromUrl(url)
   const first = error instanceof AggregateError && error.errors.length > 0 ? error.errors[0] : error
-  const said = (first instanceof Error ? first.message : String(first)).split('\n')[0] ?? ''
+  const message = (first instanceof Error ? first.message : String(first)).split('\n')[0] ?? ''
   const { code = '' } = (first ?? {}) as { readonly code?: string }
   return (
-    (first instanceof DatabaseError ? refused(code, said, place) : unconnected(code, said, place)) ?? {
-      problem: `it does not answer: ${said}`,
+    (first instanceof DatabaseError ? refused(code, message, place) : unconnected(code, message, place)) ?? {
+      problem: `it does not answer: ${message}`,
       remedy: 'check its log, and the address in RUNYARD_DATABASE',
     }
   )
 }
 
-function unconnected(code: string, said: string, place: Place): PostgresTrouble | null {
+function unconnected(code: string, message: string, place: Place): PostgresTrouble | null {
   const { host, port, user, mode, namesAuthority } = place
   const address = 'correct the host and the port in RUNYARD_DATABASE'
   switch (code) {
@@ -89,41 +89,41 @@ function unconnected(code: string, said: string, place: Place): PostgresTrouble 
     case 'EAI_AGAIN':
       return { problem: `the host ${host} has no address (${code})`, remedy: 'correct the host in RUNYARD_DATABASE' }
     case 'CERT_HAS_EXPIRED':
-      return { problem: `its certificate has expired (${said})`, remedy: 'give PostgreSQL a new one' }
+      return { problem: `its certificate has expired (${message})`, remedy: 'give PostgreSQL a new one' }
     case 'CERT_NOT_YET_VALID':
-      return { problem: `its certificate is not valid yet (${said})`, remedy: 'set the clocks of both machines' }
+      return { problem: `its certificate is not valid yet (${message})`, remedy: 'set the clocks of both machines' }
     case 'ERR_TLS_CERT_ALTNAME_INVALID':
       return {
-        problem: `its certificate is for another host (${said})`,
+        problem: `its certificate is for another host (${message})`,
         remedy: 'give the host that the certificate names',
       }
   }
   if (UNTRUSTED.test(code))
     return {
       // Node adds advice of its own, behind a semicolon.
-      problem: `the authority of its certificate is not trusted (${textBefore(said, ';')})`,
+      problem: `the authority of its certificate is not trusted (${textBefore(message, ';')})`,
       remedy: namesAuthority
         ? 'give the file of that authority as sslrootcert, which names another one'
         : 'name the file of that authority after the address: ?sslmode=verify-full&sslrootcert=<file>',
     }
-  if (/^E(?:TIMEDOUT|HOSTUNREACH|NETUNREACH|HOSTDOWN)$/.test(code) || /timeout/i.test(said))
+  if (/^E(?:TIMEDOUT|HOSTUNREACH|NETUNREACH|HOSTDOWN)$/.test(code) || /timeout/i.test(message))
     return {
       problem: `${host}:${port} does not respond (${code === '' ? 'no answer in time' : code})`,
       remedy: `open the firewall between, or ${address}`,
     }
-  if (said === 'The server does not support SSL connections')
+  if (message === 'The server does not support SSL connections')
     return {
       problem: `it does not speak TLS, which sslmode=${mode ?? 'require'} asks for`,
       remedy: 'set ssl = on in postgresql.conf, or give ?sslmode=disable where nobody else can read the network',
     }
-  if (said.includes('client password must be a'))
+  if (message.includes('client password must be a'))
     return {
       problem: `it asks for the password of ${user}, and no password is given`,
       remedy: `set RUNYARD_DATABASE to the whole address, as postgres://${user}:<password>@${host}:${port}/<database>`,
     }
-  if (code === 'ECONNRESET' || said.includes('Connection terminated'))
+  if (code === 'ECONNRESET' || message.includes('Connection terminated'))
     return {
-      problem: `${host}:${port} ended the connection (${said})`,
+      problem: `${host}:${port} ended the connection (${message})`,
       remedy: 'check that PostgreSQL listens there, and read its log',
     }
   return null
@@ -131,7 +131,7 @@ function unconnected(code: string, said: string, place: Place): PostgresTrouble 
 
 const UNTRUSTED = /^(?:DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_)/
 
-function refused(code: string, said: string, place: Place): PostgresTrouble | null {
+function refused(code: string, message: string, place: Place): PostgresTrouble | null {
   const { host, port, user, database, hasPassword } = place
   const at = `--host=${shellWord(host)} --port=${port} --username=postgres`
   switch (code) {
@@ -148,25 +148,25 @@ function refused(code: string, said: string, place: Place): PostgresTrouble | nu
         remedy: `${CORRECT_PASSWORD}, or make the role: createuser ${at} --pwprompt ${shellWord(user)}`,
       }
     case '28000':
-      if (said.includes(`role "${user}" does not exist`))
+      if (message.includes(`role "${user}" does not exist`))
         return { problem: `it has no role ${user}`, remedy: `make it: createuser ${at} --pwprompt ${shellWord(user)}` }
       return {
-        problem: `its pg_hba.conf does not let this server in (${said})`,
-        remedy: /no encryption|SSL off/.test(said)
+        problem: `its pg_hba.conf does not let this server in (${message})`,
+        remedy: /no encryption|SSL off/.test(message)
           ? 'give ?sslmode=verify-full, or add a line for this host, user and database to pg_hba.conf'
           : 'add a line for this host, user and database to pg_hba.conf',
       }
     case '42501':
-      return withoutRight(place, /schema "?([^"]{1,63})"?$/.exec(said)?.[1] ?? 'public')
+      return withoutRight(place, /schema "?([^"]{1,63})"?$/.exec(message)?.[1] ?? 'public')
     case '3F000':
       return withoutSchema(place)
     case '53300':
       return {
-        problem: `it has as many connections as it may (${said})`,
+        problem: `it has as many connections as it may (${message})`,
         remedy: 'raise max_connections, or end others',
       }
     case '57P03':
-      return { problem: `it is not ready (${said})`, remedy: 'wait until it is, and start again' }
+      return { problem: `it is not ready (${message})`, remedy: 'wait until it is, and start again' }
     case '25006':
       return { problem: READ_ONLY, remedy: 'give the address of its primary' }
   }

@@ -74,8 +74,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
  * PostgreSQL is back.
  */
 class PostgresEngine {
-  readonly #pool: Pool
-  readonly #wanted: number
+  readonly #pool
+  readonly #wanted
   #callsUntilGrowth = 0
   /** Number of established connections; the pool also counts those that it tries to make. */
   readonly #live = new Set<PoolClient>()

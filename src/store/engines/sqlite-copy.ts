@@ -46,8 +46,8 @@ export function problemOfFile(file: string): string | null {
   try {
     using database = new DatabaseSync(file)
     const [row] = database.prepare('PRAGMA integrity_check(1)').all()
-    const found = String(row?.integrity_check)
-    if (found !== 'ok') return `its database is damaged: ${found}`
+    const fault = String(row?.integrity_check)
+    if (fault !== 'ok') return `its database is damaged: ${fault}`
     const schema = readSchema(database)
     return schema === null ? null : schemaProblem(schema)
   } catch (error) {

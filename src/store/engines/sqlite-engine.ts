@@ -63,7 +63,7 @@ export class SqliteEngine {
   /** The connection, for tests. */
   readonly database: DatabaseSync
   readonly #statements = new Map<string, StatementSync>()
-  readonly #aroundCommit: (commit: () => void) => void
+  readonly #aroundCommit
   /** True while commits of the connection flush. */
   #flushes = true
   /** Null in memory. */
@@ -168,8 +168,8 @@ export class SqliteEngine {
 
   /** Checks a setting: a different value would cost durability without an error. */
   #expect(pragma: string, wanted: SqlValue): void {
-    const found = this.database.prepare(`PRAGMA ${pragma}`).get()?.[pragma]
-    if (found !== wanted) throw unavailable(`SQLite keeps ${pragma} at ${found} instead of ${wanted}`)
+    const value = this.database.prepare(`PRAGMA ${pragma}`).get()?.[pragma]
+    if (value !== wanted) throw unavailable(`SQLite keeps ${pragma} at ${value} instead of ${wanted}`)
   }
 
   /** Turns flushes of commits on or off. A commit that flushes makes everything before it durable too. */
@@ -237,8 +237,8 @@ export class SqliteEngine {
       this.#aroundCommit(() => this.#exec('COMMIT'))
     } catch (error) {
       this.#counter?.rolledBack()
-      const known = errorFromSqlite(error)
-      throw known === error ? unavailable('its changes could not be made durable', error) : known
+      const translated = errorFromSqlite(error)
+      throw translated === error ? unavailable('its changes could not be made durable', error) : translated
     }
     this.#counter?.committed()
     this.#stats.commits += 1
@@ -268,8 +268,8 @@ export class SqliteEngine {
   }
 
   #statement(sql: string): StatementSync {
-    const known = this.#statements.get(sql)
-    if (known !== undefined) return known
+    const cached = this.#statements.get(sql)
+    if (cached !== undefined) return cached
     const prepared = this.database.prepare(forSqlite(sql))
     this.#statements.set(sql, prepared)
     return prepared

@@ -41,8 +41,8 @@ export function damageMessage(error: unknown): string | null {
  * is wrong, since that is a mistake in this program.
  */
 export function errorFromSqlite(error: unknown): unknown {
-  const said = damageMessage(error)
-  if (said !== null) return new StoreDamaged(DATABASE_FILE, said, error)
+  const damage = damageMessage(error)
+  if (damage !== null) return new StoreDamaged(DATABASE_FILE, damage, error)
   if (!isSqliteError(error)) return error
   if (isFullDisk(error)) return new StoreFull('its disk is full', error)
   const reason = UNAVAILABLE[error.errcode & 0xff]

@@ -30,8 +30,8 @@ export type InlineEngine = Pick<SqliteEngine, 'read' | 'write' | 'stats' | 'clos
 
 /** Runs the engine in the caller's own thread. Reads run at once; writes that arrive together share a commit. */
 export class InlineHost implements Host {
-  readonly #engine: InlineEngine
-  readonly #gather: Gather
+  readonly #engine
+  readonly #gather
   #pending: PendingWrite[] = []
   #closed = false
 

@@ -99,8 +99,8 @@ export function chooseHost(flushMs: number): StoreHost {
  * are done before the first call goes to the thread.
  */
 export class MovingHost implements Host {
-  readonly #inline: InlineHost
-  readonly #openThread: () => Promise<Host>
+  readonly #inline
+  readonly #openThread
   #host: Host
   #moving: Promise<void> | null = null
 

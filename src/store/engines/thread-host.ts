@@ -16,7 +16,7 @@ const PROGRAM = pathToFileURL(programFile('store/engines/sqlite-thread'))
  * thread, one at a time.
  */
 export class ThreadHost implements Host {
-  readonly #open: () => Promise<ThreadClient>
+  readonly #open
   #thread: ThreadClient
   #opening: Promise<ThreadClient> | null = null
   #isClosed = false
@@ -76,7 +76,7 @@ interface Waiting {
 
 /** One thread that runs the engine. Calls of one turn travel in one message, in their order. */
 class ThreadClient implements Host {
-  readonly #worker: Worker
+  readonly #worker
   readonly #waiting = new Map<number, Waiting>()
   readonly #ended: Promise<void>
   readonly #opened: PromiseWithResolvers<void>

@@ -32,8 +32,8 @@ export function serveStore(port: MessagePort, options: SqliteEngineOptions): voi
 }
 
 class StoreServer {
-  readonly #port: MessagePort
-  readonly #engine: SqliteEngine
+  readonly #port
+  readonly #engine
   /** By their first argument, in fair turns: many large reads of one endpoint do not hold up others. */
   readonly #reads = new Map<unknown, NumberedCall[]>()
   #writes: NumberedCall[] = []

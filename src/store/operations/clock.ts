@@ -47,11 +47,11 @@ export const clock = {
 
 /** Changes all jobs in parts: PostgreSQL ends a statement that takes long. */
 function* changeJobs(statement: string, ms: number): Steps<void> {
-  for (let before = ''; ; ) {
-    const last = (yield* queryOne<{ id: string | null }>(sql.lastOfPart, [before, PART]))?.id ?? null
+  for (let previous = ''; ; ) {
+    const last = (yield* queryOne<{ id: string | null }>(sql.lastOfPart, [previous, PART]))?.id ?? null
     if (last === null) return
-    yield* perform(statement, [ms, before, last])
-    before = last
+    yield* perform(statement, [ms, previous, last])
+    previous = last
   }
 }
 

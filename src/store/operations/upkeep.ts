@@ -12,11 +12,11 @@ export const upkeep = {
   }),
 
   compact: write(function* (): Steps<boolean> {
-    const before = yield* queryOne<Pages>(sql.pages)
-    if (before === null || !isLoose(before)) return false
+    const previous = yield* queryOne<Pages>(sql.pages)
+    if (previous === null || !isLoose(previous)) return false
     yield* perform(sql.compact)
     const after = yield* queryOne<Pages>(sql.pages)
-    return after !== null && after.total < before.total && isLoose(after)
+    return after !== null && after.total < previous.total && isLoose(after)
   }),
 } satisfies PortOperations<UpkeepStore>
 

@@ -38,16 +38,16 @@ export const listBatches = `
   SELECT ${BATCH_COLUMNS} FROM batches WHERE endpoint_id = $1 AND ${unexpired('$2')}
   ORDER BY created_at_ms DESC, id DESC LIMIT $3 OFFSET $4`
 
-const before = (whose: 'owner' | 'endpoint_id') => `
+const olderBatches = (whose: 'owner' | 'endpoint_id') => `
   SELECT ${BATCH_COLUMNS} FROM batches WHERE ${whose} = $1 AND ${unexpired('$2')} AND (created_at_ms, id) < ($3, $4)
     AND EXISTS (SELECT 1 FROM endpoints WHERE id = batches.endpoint_id)
   ORDER BY created_at_ms DESC, id DESC LIMIT $5`
 
 /** $1 account, $2 now, $3 and $4 the instant and the id before which they come, $5 limit. Newest first. */
-export const listBatchesOfOwner = before('owner')
+export const listBatchesOfOwner = olderBatches('owner')
 
 /** $1 endpoint, and as above. */
-export const listBatchesBefore = before('endpoint_id')
+export const listBatchesBefore = olderBatches('endpoint_id')
 
 /** $1 endpoint, $2 now. */
 export const countBatches = `SELECT COUNT(*) AS total FROM batches WHERE endpoint_id = $1 AND ${unexpired('$2')}`

@@ -104,13 +104,13 @@ export async function readBackup(source: AsyncIterable<Uint8Array>): Promise<Rea
 async function* readPieces(input: Input): AsyncGenerator<BackupPiece> {
   for (;;) {
     const sum = input.sum()
-    const said = (await input.object()) as { name?: string; bytes?: number; sha256?: string }
-    if (said.sha256 !== undefined) {
-      if (said.sha256 !== sum) throw invalid('its checksum is wrong: it was changed')
+    const line = (await input.object()) as { name?: string; bytes?: number; sha256?: string }
+    if (line.sha256 !== undefined) {
+      if (line.sha256 !== sum) throw invalid('its checksum is wrong: it was changed')
       if (!(await input.isOver())) throw invalid('something follows its end')
       return
     }
-    const { name, bytes = -1 } = said
+    const { name, bytes = -1 } = line
     if (name === undefined || !Number.isInteger(bytes) || bytes < 0 || bytes > PIECE_BYTES) throw damaged()
     yield { name, bytes: await input.take(bytes) }
   }

@@ -115,8 +115,8 @@ async function openDatabase(dataDir: string, opened: OpenFile[]): Promise<number
 }
 
 function keysIn(dataDir: string): Record<string, Buffer> {
-  const there = KEY_NAMES.filter(name => existsSync(join(dataDir, name)))
-  return Object.fromEntries(there.map(name => [name, readFileSync(join(dataDir, name))]))
+  const names = KEY_NAMES.filter(name => existsSync(join(dataDir, name)))
+  return Object.fromEntries(names.map(name => [name, readFileSync(join(dataDir, name))]))
 }
 
 async function openLogs(dataDir: string, opened: OpenFile[]): Promise<void> {

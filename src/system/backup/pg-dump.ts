@@ -52,12 +52,12 @@ async function run({ program, url, env: whole, draft, signal }: DumpOptions): Pr
   const args = [...content, '--no-password', `--file=${draft}`, `--dbname=${withoutPassword(url)}`]
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const child = spawn(program, args, { env, stdio: ['ignore', 'ignore', 'pipe'], signal, killSignal: 'SIGKILL' })
-  let said = ''
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-MAX_QUOTED)))
+  let errors = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (errors = (errors + text).slice(-MAX_QUOTED)))
   child.once('error', error => reject(failed(program, error.message, error)))
   child.once('close', (code, killed) => {
     if (code === 0) resolve()
-    else reject(failed(program, said.trim().split('\n').at(-1) || `it ended with ${code ?? killed}`))
+    else reject(failed(program, errors.trim().split('\n').at(-1) || `it ended with ${code ?? killed}`))
   })
   await promise
 }

@@ -40,16 +40,6 @@ const PROGRAM = pathToFileURL(programFile('system/bodies/body-thread'))
 /** Bytes that are passed to a thread in one turn of the loop. */
 const TURN_BYTES = 1_048_576
 
-/** Options of {@link BodyThreads}. */
-export interface BodyThreadsOptions {
-  /** Bytes of one account that may wait for a thread, at least those that its bodies may have in memory. */
-  readonly waitingBytes?: number
-  /** Other limits, for tests. */
-  readonly limits?: Partial<ThreadTurnsLimits>
-  /** Another program for the threads, for tests. */
-  readonly program?: URL
-}
-
 interface Waiting extends PromiseWithResolvers<unknown> {
   readonly account: string
   readonly reading: ReadingCall
@@ -66,7 +56,16 @@ export class BodyThreads implements BodyParser {
   readonly #turns: ThreadTurns<Waiting>
   readonly #threads = new Map<Worker, Waiting | null>()
 
-  constructor(options: BodyThreadsOptions = {}) {
+  constructor(
+    options: {
+      /** Bytes of one account that may wait for a thread, at least those that its bodies may have in memory. */
+      readonly waitingBytes?: number
+      /** Other limits, for tests. */
+      readonly limits?: Partial<ThreadTurnsLimits>
+      /** Another program for the threads, for tests. */
+      readonly program?: URL
+    } = {},
+  ) {
     const { waitingBytes = WAITING_BYTES, limits = {}, program = PROGRAM } = options
     this.#program = program
     this.#turns = new ThreadTurns({ ...LIMITS, waitingBytes, ...limits })

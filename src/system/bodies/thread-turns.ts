@@ -38,7 +38,7 @@ export type TurnsFull = 'account' | 'all'
  * readings of a single other one.
  */
 export class ThreadTurns<Item> {
-  readonly #limits: ThreadTurnsLimits
+  readonly #limits
   /** In the order of their turns. An account without readings has no entry. */
   readonly #accounts = new Map<string, Account<Item>>()
   #waiting = 0

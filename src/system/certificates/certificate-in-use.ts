@@ -11,7 +11,7 @@ export type ReadPair = () => Promise<KeyPair>
 
 /** A certificate that is replaced without a pause. */
 export class CertificateInUse {
-  readonly #read: ReadPair
+  readonly #read
   readonly #watchers = new Set<(pair: KeyPair) => void>()
   /** Watchers that did not receive the current pair, or could not take it, as on a full disk. */
   #unreached: readonly ((pair: KeyPair) => void)[] = []

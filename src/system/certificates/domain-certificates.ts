@@ -10,24 +10,21 @@ import { ensurePair, RENEW_MS, type SelfSignedFiles } from './self-signed.ts'
 /** Limit of pairs in memory; others are read from their files again. */
 const MAX_PAIRS = 500
 
-/** Dependencies of {@link DomainCertificates}. */
-export interface DomainCertificateParts {
-  readonly dataDir: string
-  /** True for a domain of an endpoint at this moment. */
-  readonly isDomain: (name: string) => boolean
-  /** The server's time. */
-  readonly now: () => number
-}
-
 /**
  * Creates the certificate of a domain when a client first asks for it, and keeps it in the data directory while an
  * endpoint has the domain.
  */
 export class DomainCertificates {
-  readonly #parts: DomainCertificateParts
+  readonly #parts
   readonly #pairs = new Map<string, Promise<KeyPair>>()
 
-  constructor(parts: DomainCertificateParts) {
+  constructor(parts: {
+    readonly dataDir: string
+    /** True for a domain of an endpoint at this moment. */
+    readonly isDomain: (name: string) => boolean
+    /** The server's time. */
+    readonly now: () => number
+  }) {
     this.#parts = parts
   }
 
@@ -41,11 +38,11 @@ export class DomainCertificates {
       this.#pairs.delete(name)
       return null
     }
-    const known = this.#pairs.get(name) ?? this.#ensure(name)
-    const pair = await known
+    const current = this.#pairs.get(name) ?? this.#ensure(name)
+    const pair = await current
     if (pair.about.expiresAtMs - now() > RENEW_MS) return pair
     // Another call may have renewed it.
-    return this.#pairs.get(name) === known ? this.#ensure(name) : this.pairFor(name)
+    return this.#pairs.get(name) === current ? this.#ensure(name) : this.pairFor(name)
   }
 
   #ensure(name: string): Promise<KeyPair> {

@@ -10,18 +10,18 @@ import { createDurably, writeDurably } from '../../disk/durable-file.ts'
  */
 export function ensureInstallation(dataDir: string): string {
   const file = join(dataDir, 'installation')
-  const known = readInstallation(dataDir)
-  if (known !== null) return known
-  const made = randomBytes(6).toString('hex')
+  const existing = readInstallation(dataDir)
+  if (existing !== null) return existing
+  const created = randomBytes(6).toString('hex')
   // Servers that share the directory may start at the same moment.
-  if (createDurably(file, `${made}\n`)) return made
-  return readInstallation(dataDir) ?? replaced(file, made)
+  if (createDurably(file, `${created}\n`)) return created
+  return readInstallation(dataDir) ?? replaced(file, created)
 }
 
 /** Replaces a file without a name. */
-function replaced(file: string, made: string): string {
-  writeDurably(file, `${made}\n`)
-  return made
+function replaced(file: string, created: string): string {
+  writeDurably(file, `${created}\n`)
+  return created
 }
 
 /** The name of the installation of a data directory; null before it exists. */

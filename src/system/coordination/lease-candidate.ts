@@ -15,30 +15,27 @@ export interface AgreementOfServer {
   problemWith(theirs: ServerAgreement): string | null
 }
 
-/** Dependencies of a {@link LeasedCandidate}. */
-export interface CandidateParts {
-  readonly lease: LeaseTable
-  readonly server: LeaseServer
-  readonly clock: Clock
-  readonly leaseMs: number
-  /** The database, for people. */
-  readonly database: string
-  /** Its keys and settings; without them servers are not compared. */
-  readonly agreement?: AgreementOfServer
-  /** Names that are unique among all servers. */
-  readonly unique: () => string
-}
-
 /** Interval at which a standby server checks the lease. */
 const LOOK_MS = 500
 const PAUSE_MS = 50
 
 /** Waits for the lease, and takes it once it is free. */
 export class LeasedCandidate implements LeaseCandidate {
-  readonly #parts: CandidateParts
+  readonly #parts
   readonly #end = new AbortController()
 
-  constructor(parts: CandidateParts) {
+  constructor(parts: {
+    readonly lease: LeaseTable
+    readonly server: LeaseServer
+    readonly clock: Clock
+    readonly leaseMs: number
+    /** The database, for people. */
+    readonly database: string
+    /** Its keys and settings; without them servers are not compared. */
+    readonly agreement?: AgreementOfServer
+    /** Names that are unique among all servers. */
+    readonly unique: () => string
+  }) {
     this.#parts = parts
   }
 
@@ -47,8 +44,8 @@ export class LeasedCandidate implements LeaseCandidate {
     if (row === null || row.released || row.server === null) return null
     const { pid, host, url, openUrl, workersUrl, machine, boundToMachine, agreement = null } = row.server
     const { epoch, takenAtMs: sinceMs, leftMs: leaseLeftMs } = row
-    const known = { epoch, pid, host, url, workersUrl, agreement, machine, boundToMachine, sinceMs, leaseLeftMs }
-    return openUrl === undefined ? known : { ...known, openUrl }
+    const server = { epoch, pid, host, url, workersUrl, agreement, machine, boundToMachine, sinceMs, leaseLeftMs }
+    return openUrl === undefined ? server : { ...server, openUrl }
   }
 
   async lead(given: AbortSignal): Promise<FencedTerm> {

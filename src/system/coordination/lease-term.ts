@@ -28,19 +28,6 @@ export function bothClocks(clock: Pick<Clock, 'now' | 'monotonic'>): Clocks {
   return { monotonicMs: clock.monotonic(), wallMs: clock.now() }
 }
 
-/** Dependencies of a {@link LeasedTerm}. */
-export interface TermParts {
-  readonly lease: LeaseTable
-  readonly held: LeaseHolder
-  readonly server: LeaseServer
-  readonly leaseMs: number
-  readonly clock: Clock
-  /** The keys and settings of the server, published once it is reached. */
-  readonly agreement?: { published(): ServerAgreement | null } | undefined
-  /** Beginning of the call that took the lease. */
-  readonly takenAt: Clocks
-}
-
 /** Maximum age of a confirmation that a call of the driver may rely on. */
 const FRESH_MS = 1_000
 /** Longest wait of a call of the driver for a lease that cannot be confirmed. */
@@ -55,7 +42,7 @@ const PAUSE_MS = 200
  */
 export class LeasedTerm implements FencedTerm {
   readonly fence: EpochFence
-  readonly #parts: TermParts
+  readonly #parts
   readonly #watchers = new Set<(now: Leadership, why: string | null) => void>()
   #server: LeaseServer
   #state: Leadership = 'active'
@@ -66,7 +53,17 @@ export class LeasedTerm implements FencedTerm {
   #cancelDoubt = () => {}
   #closed = false
 
-  constructor(parts: TermParts) {
+  constructor(parts: {
+    readonly lease: LeaseTable
+    readonly held: LeaseHolder
+    readonly server: LeaseServer
+    readonly leaseMs: number
+    readonly clock: Clock
+    /** The keys and settings of the server, published once it is reached. */
+    readonly agreement?: { published(): ServerAgreement | null } | undefined
+    /** Beginning of the call that took the lease. */
+    readonly takenAt: Clocks
+  }) {
     this.#parts = parts
     this.#server = parts.server
     this.#sureAt = parts.takenAt
@@ -86,11 +83,11 @@ export class LeasedTerm implements FencedTerm {
   async confirm(): Promise<boolean> {
     if (this.#closed || this.#state === 'deposed') return false
     if (!this.isLeader() || this.#ageMs() >= FRESH_MS) {
-      const before = this.#sureAt
+      const previousMs = this.#sureAt
       const end = new AbortController()
       await Promise.race([this.#renewNow(), pause(this.#parts.clock, DOUBT_MS, end.signal)])
       end.abort()
-      return this.isLeader() && this.#sureAt !== before
+      return this.isLeader() && this.#sureAt !== previousMs
     }
     if (this.#ageMs() >= FRESH_MS / 2) void this.#renew()
     return true

@@ -64,7 +64,7 @@ export function createPostgresNotifier(options: PostgresNotifierOptions): Postgr
 /** Connection to the others. */
 class Link {
   readonly ready: Promise<void>
-  readonly #options: PostgresNotifierOptions
+  readonly #options
   readonly #on: { readonly heard: (topic: string) => void; readonly missed: () => void }
   readonly #ready = Promise.withResolvers<void>()
   readonly #pending = new Set<string>()

@@ -42,7 +42,7 @@ class StepFailed extends Error {
 
 /** Uses the first visible card. */
 export class CardProgram {
-  readonly #library: CudaLibrary
+  readonly #library
   readonly #arena = new Arena(ARENA_BYTES)
   readonly #parts: Part[] = []
   readonly #kernels = new Map<string, bigint>()

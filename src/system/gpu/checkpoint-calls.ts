@@ -29,7 +29,7 @@ type OwnRequest = Extract<HelperRequest, { op: CheckpointOp | 'about' }>
 
 /** Makes the calls, each of which blocks. */
 export class CheckpointCalls {
-  readonly #library: CudaLibrary
+  readonly #library
   readonly #arena = new Arena(256)
   #isInitialized = false
 

@@ -18,7 +18,7 @@ export const SUCCESS = 0
  * typed array.
  */
 export class Arena {
-  readonly #buffer: ArrayBuffer
+  readonly #buffer
   readonly #base: bigint
   readonly view: DataView
 
@@ -42,7 +42,7 @@ export class Arena {
 /** The library, opened once. */
 export class CudaLibrary {
   readonly path: string
-  readonly #library: DynamicLibrary
+  readonly #library
   readonly #arena = new Arena(8)
 
   private constructor(path: string, library: DynamicLibrary) {

@@ -75,8 +75,8 @@ interface ListedProcesses {
 }
 
 class DriverSuspender implements GpuSuspender {
-  readonly #clock: Clock
-  readonly #meter: GpuMeter
+  readonly #clock
+  readonly #meter
   readonly #tool: ToolOptions
   readonly #callMs: number
   readonly #copyMs: number

@@ -27,7 +27,7 @@ export interface HelperOptions {
 
 /** One process. It ends with its parent, and by {@link end}. */
 export class HelperProcess {
-  readonly #clock: Clock
+  readonly #clock
   /** Null without a process, as where no more of them may be started. */
   readonly #child: ChildProcess | null
   readonly #exit: Promise<string>
@@ -128,7 +128,7 @@ export async function askHelper(options: HelperOptions, request: HelperRequest, 
 
 /** One helper for each process that is suspended or resumed, since its calls block. */
 export class Helpers implements Disposable {
-  readonly #options: HelperOptions
+  readonly #options
   readonly #byPid = new Map<number, HelperProcess>()
 
   constructor(options: HelperOptions) {

@@ -70,7 +70,7 @@ export async function describeGpus(
 }
 
 class ThisMachine implements Machine {
-  readonly #options: MachineOptions
+  readonly #options
   readonly #vendors: readonly VendorGpus[] = [
     { gpus: [], seenMs: new Map() },
     { gpus: [], seenMs: new Map() },
@@ -166,28 +166,28 @@ class ThisMachine implements Machine {
 
   /** The GPUs of this read, and those of earlier reads that are missing in it for only a short time. */
   #merge(
-    known: VendorGpus,
+    vendor: VendorGpus,
     { state, gpus, lost, problem }: GpuReading,
   ): { gpus: readonly MachineGpu[]; problem: string | null } {
     const nowMs = this.#options.clock.monotonic()
     const listed = new Set(gpus.map(gpuKey))
-    const recent = known.gpus.filter(
-      gpu => !listed.has(gpuKey(gpu)) && nowMs - (known.seenMs.get(gpuKey(gpu)) ?? 0) < KEPT_MS,
+    const recent = vendor.gpus.filter(
+      gpu => !listed.has(gpuKey(gpu)) && nowMs - (vendor.seenMs.get(gpuKey(gpu)) ?? 0) < KEPT_MS,
     )
-    for (const key of listed) known.seenMs.set(key, nowMs)
-    if (state === 'failed' || (state === 'missing' && known.gpus.length > 0)) {
-      known.gpus = recent
+    for (const key of listed) vendor.seenMs.set(key, nowMs)
+    if (state === 'failed' || (state === 'missing' && vendor.gpus.length > 0)) {
+      vendor.gpus = recent
       return { gpus: recent, problem: problem ?? 'the tool that lists the GPUs is gone' }
     }
     const gone = recent.map(gpu => ({
       ...gpu,
       problem: isAmong(lost, gpu) ? 'it does not answer' : 'it is no longer listed',
     }))
-    known.gpus = [...gpus, ...gone].sort((a, b) => a.index - b.index)
+    vendor.gpus = [...gpus, ...gone].sort((a, b) => a.index - b.index)
     return {
-      gpus: known.gpus,
+      gpus: vendor.gpus,
       problem: describeProblems(
-        known.gpus,
+        vendor.gpus,
         lost.filter(id => !gone.some(gpu => isAmong([id], gpu))),
       ),
     }
@@ -195,12 +195,12 @@ class ThisMachine implements Machine {
 
   #report(parts: MachineParts): void {
     const { emit, notifier } = this.#options
-    const before = this.#parts
-    if (before !== null && JSON.stringify(before) === JSON.stringify(parts)) return
+    const previous = this.#parts
+    if (previous !== null && JSON.stringify(previous) === JSON.stringify(parts)) return
     const { vcpus, memoryGb, gpus, problem } = parts
     emit('machine.changed', { vcpus, memoryGb, gpus: gpuSummary(gpus) })
-    if (problem !== null && problem !== before?.problem) emit('machine.problem', { problem })
-    if (before !== null) notifier.publish('machine')
+    if (problem !== null && problem !== previous?.problem) emit('machine.problem', { problem })
+    if (previous !== null) notifier.publish('machine')
   }
 }
 

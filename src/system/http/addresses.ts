@@ -68,7 +68,7 @@ function thisMachine(interfaces: () => readonly string[]): BlockList {
 }
 
 function interfaceAddresses(): string[] {
-  return Object.values(networkInterfaces()).flatMap(found => (found ?? []).map(({ address }) => withoutZone(address)))
+  return Object.values(networkInterfaces()).flatMap(list => (list ?? []).map(({ address }) => withoutZone(address)))
 }
 
 function withoutZone(address: string): string {

@@ -9,8 +9,8 @@ import { writeDurably } from '../../disk/durable-file.ts'
  * @param given null without one
  */
 export function readApiKey(file: string, given: string | null): string | null {
-  const known = existsSync(file) ? readFileSync(file, 'utf8').trim() : ''
-  return given ?? (known === '' ? null : known)
+  const stored = existsSync(file) ? readFileSync(file, 'utf8').trim() : ''
+  return given ?? (stored === '' ? null : stored)
 }
 
 /**
@@ -20,12 +20,12 @@ export function readApiKey(file: string, given: string | null): string | null {
  * @throws AppError `invalid` when the file has one that is too easy to guess
  */
 export function keepApiKey(file: string, given: string | null): string {
-  const known = readApiKey(file, null)
-  const key = given ?? known ?? `rpa_${randomBytes(24).toString('base64url')}`
+  const stored = readApiKey(file, null)
+  const key = given ?? stored ?? `rpa_${randomBytes(24).toString('base64url')}`
   const [problem] = givenKeyProblems(key)
   if (problem !== undefined) {
     throw new AppError('invalid', `the API key in ${file} ${problem}; delete the file to get a new key`)
   }
-  if (key !== known) writeDurably(file, `${key}\n`)
+  if (key !== stored) writeDurably(file, `${key}\n`)
   return key
 }

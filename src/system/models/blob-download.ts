@@ -110,8 +110,8 @@ async function fill(handle: FileHandle, resumed: Hash, from: number, download: B
       received(at)
     }
   } catch (thrown) {
-    const known = diskProblem(thrown, file.bytes - at)
-    throw known instanceof ModelError ? known : modelErrorFrom(thrown, host, signal)
+    const diskError = diskProblem(thrown, file.bytes - at)
+    throw diskError instanceof ModelError ? diskError : modelErrorFrom(thrown, host, signal)
   } finally {
     body.destroy()
   }

@@ -31,16 +31,6 @@ export interface HubResponse {
   readonly host: string
 }
 
-/** Options of {@link HubConnection}. */
-export interface HubConnectionOptions {
-  /** Address of the hub, without a slash at its end. */
-  readonly hub: string
-  /** Longest silence of the other side. */
-  readonly stallMs: number
-  /** Environment with HTTPS_PROXY and similar variables. */
-  readonly env: Readonly<Record<string, string | undefined>>
-}
-
 const MAX_REDIRECTS = 5
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
 
@@ -49,10 +39,21 @@ export class HubConnection {
   /** Address of the hub, without a slash at its end. */
   readonly hub: string
   readonly #origin: string
-  readonly #stallMs: number
+  readonly #stallMs
   readonly #agents: { readonly http: HttpAgent; readonly https: HttpsAgent }
 
-  constructor({ hub, stallMs, env }: HubConnectionOptions) {
+  constructor({
+    hub,
+    stallMs,
+    env,
+  }: {
+    /** Address of the hub, without a slash at its end. */
+    readonly hub: string
+    /** Longest silence of the other side. */
+    readonly stallMs: number
+    /** Environment with HTTPS_PROXY and similar variables. */
+    readonly env: Readonly<Record<string, string | undefined>>
+  }) {
     this.hub = hub
     this.#origin = new URL(hub).origin
     this.#stallMs = stallMs

@@ -35,7 +35,7 @@ const MAX_PAGES = 500
 
 /** The API of a hub. All methods throw ModelError with the reason when they get no proper answer. */
 export class Hub {
-  readonly #connection: HubConnection
+  readonly #connection
 
   constructor(connection: HubConnection) {
     this.#connection = connection
@@ -127,8 +127,8 @@ export class Hub {
     }
   }
 
-  #unreadable(said: string): ModelError {
-    return new ModelError({ kind: 'answer_unreadable', host: this.#connection.host, said })
+  #unreadable(problem: string): ModelError {
+    return new ModelError({ kind: 'answer_unreadable', host: this.#connection.host, said: problem })
   }
 }
 
@@ -138,8 +138,8 @@ async function read<T>(host: string, ask: () => Promise<T>): Promise<T> {
     return await ask()
   } catch (thrown) {
     if (thrown instanceof ModelError) throw thrown
-    const said = thrown instanceof Error ? thrown.message.slice(0, 200) : 'it cannot be read'
-    throw new ModelError({ kind: 'answer_unreadable', host, said }, thrown)
+    const problem = thrown instanceof Error ? thrown.message.slice(0, 200) : 'it cannot be read'
+    throw new ModelError({ kind: 'answer_unreadable', host, said: problem }, thrown)
   }
 }
 

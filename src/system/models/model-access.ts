@@ -27,8 +27,8 @@ interface ModelNote {
 
 /** Reads and writes the notes of models. */
 export class ModelAccess {
-  readonly #folders: ModelFolders
-  readonly #now: () => number
+  readonly #folders
+  readonly #now
 
   constructor(folders: ModelFolders, now: () => number) {
     this.#folders = folders
@@ -80,8 +80,8 @@ export class ModelAccess {
   /** Records a use of a commit. */
   used(model: string, commit: string): void {
     const note = this.#note(model)
-    const there = this.#folders.commits(model)
-    const others = Object.entries(note.usedAtMs).filter(([known]) => there.includes(known))
+    const commits = this.#folders.commits(model)
+    const others = Object.entries(note.usedAtMs).filter(([snapshot]) => commits.includes(snapshot))
     this.#write(model, { ...note, usedAtMs: { ...Object.fromEntries(others), [commit]: this.#now() } })
   }
 

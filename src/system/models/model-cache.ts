@@ -70,16 +70,16 @@ export function createModelCache(options: ModelCacheOptions): DiskModelCache {
 }
 
 class FolderCache implements DiskModelCache {
-  readonly #options: ModelCacheOptions
-  readonly #folders: ModelFolders
-  readonly #access: ModelAccess
-  readonly #connection: HubConnection
-  readonly #hub: Hub
+  readonly #options
+  readonly #folders
+  readonly #access
+  readonly #connection
+  readonly #hub
   readonly #limiter = new Limiter(PARALLEL_FILES)
   readonly #blobs = new Map<string, Promise<void>>()
   readonly #downloads = new Map<string, { readonly download: RunningDownload; readonly end: Promise<void> }>()
   readonly #reservedUntilMs = new Map<string, number>()
-  readonly #held: Map<WorkerId, readonly ModelSnapshot[]>
+  readonly #held
   readonly #closing = new AbortController()
   /** One search for room at a time. */
   #room: Promise<unknown> = Promise.resolve()
@@ -100,10 +100,10 @@ class FolderCache implements DiskModelCache {
 
   async fetch(wish: ModelWish, watch: ModelWatch = {}): Promise<ModelSnapshot> {
     try {
-      const there = this.ready(wish)
-      if (there === null) return this.#useSnapshot(wish, await this.#obtain(wish, watch))
-      await watch.resolved?.(there.commit)
-      return there
+      const snapshot = this.ready(wish)
+      if (snapshot === null) return this.#useSnapshot(wish, await this.#obtain(wish, watch))
+      await watch.resolved?.(snapshot.commit)
+      return snapshot
     } catch (thrown) {
       throw diskProblem(thrown, 0)
     }
@@ -188,9 +188,9 @@ class FolderCache implements DiskModelCache {
   /** Asks the hub, and downloads the missing files. @returns the commit, complete in the cache */
   async #obtain(wish: ModelWish, watch: ModelWatch): Promise<string> {
     const { name, revision, reader } = wish
-    const known = wantedCommit(wish)
+    const knownCommit = wantedCommit(wish)
     try {
-      const { commit, token, files } = await this.#ask(wish, known)
+      const { commit, token, files } = await this.#ask(wish, knownCommit)
       await watch.resolved?.(commit)
       if (files !== null) await this.#download({ name, commit, revision, token, files }, watch)
       return commit
@@ -198,7 +198,7 @@ class FolderCache implements DiskModelCache {
       const problem = thrown instanceof ModelError ? thrown.problem.kind : 'other'
       if (REFUSALS.has(problem)) this.#access.refuse(name, reader)
       // Without a hub, the cached model is for accounts that had the right to read it before.
-      const local = known ?? this.#folders.ref(name, revision)
+      const local = knownCommit ?? this.#folders.ref(name, revision)
       const isReadable = local !== null && this.#isWhole(name, local) && this.#access.mayRead(name, reader, 'any')
       if (isReadable && ABSENCES.has(problem)) return local
       throw thrown
@@ -211,10 +211,10 @@ class FolderCache implements DiskModelCache {
    */
   async #ask(
     wish: ModelWish,
-    known: string | null,
+    knownCommit: string | null,
   ): Promise<{ commit: string; token: string | null; files: ModelFile[] | null }> {
     const { name, reader } = wish
-    const { token, commit } = await this.#resolve(wish, known)
+    const { token, commit } = await this.#resolve(wish, knownCommit)
     const question = { name, revision: commit, token, signal: this.#closing.signal }
     const isThere = this.#isWhole(name, commit)
     const files = isThere ? null : await this.#askWithRetries(() => this.#hub.files(question))
@@ -229,17 +229,17 @@ class FolderCache implements DiskModelCache {
   /** Asks without the token first: the hub need not see it for a public model. */
   async #resolve(
     { name, revision, reader }: ModelWish,
-    known: string | null,
+    knownCommit: string | null,
   ): Promise<{ token: string | null; commit: string }> {
     const ask = (token: string | null) => {
-      const question = { name, revision: known ?? revision, token, signal: this.#closing.signal }
+      const question = { name, revision: knownCommit ?? revision, token, signal: this.#closing.signal }
       return this.#askWithRetries(() => this.#hub.model(question))
     }
     const open = await ask(null).catch(ignoreMissingToken)
-    if (open !== null && !open.isRestricted) return { token: null, commit: known ?? open.commit }
+    if (open !== null && !open.isRestricted) return { token: null, commit: knownCommit ?? open.commit }
     if (reader.token === null) throw new ModelError({ kind: 'token_missing' })
     const { commit } = await ask(reader.token)
-    return { token: reader.token, commit: known ?? commit }
+    return { token: reader.token, commit: knownCommit ?? commit }
   }
 
   /** A description may be public when the files are not. @returns the needed token */

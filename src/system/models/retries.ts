@@ -31,14 +31,14 @@ export async function withRetries<T>(
   let fruitless = 0
   let wrong = 0
   for (let attempts = 1; ; attempts += 1) {
-    const before = got()
+    const previousBytes = got()
     try {
       return await attempt()
     } catch (thrown) {
       if (signal.aborted) throw new ModelError({ kind: 'stopped' }, thrown)
       if (!(thrown instanceof ModelError) || attempts === MAX_ATTEMPTS) throw thrown
       wrong += thrown.problem.kind === 'content_wrong' ? 1 : 0
-      fruitless = got() > before ? 1 : fruitless + 1
+      fruitless = got() > previousBytes ? 1 : fruitless + 1
       if (!canHelp(thrown) || wrong === MAX_WRONG || fruitless === MAX_FRUITLESS) throw thrown
       await pause(clock, backoffMs * 2 ** (fruitless - 1), signal)
     }

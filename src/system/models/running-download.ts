@@ -41,21 +41,10 @@ export interface WantedModel extends ModelSnapshot {
   readonly token: string | null
 }
 
-/** Dependencies of {@link RunningDownload}. */
-export interface DownloadParts {
-  readonly folders: ModelFolders
-  readonly hub: Hub
-  readonly clock: Clock
-  readonly limiter: Limiter
-  /** The ends of the files that are being downloaded, by their blobs: two revisions of a model may share one. */
-  readonly blobs: Map<string, Promise<void>>
-  readonly backoffMs: number
-}
-
 /** A download that goes on. */
 export class RunningDownload {
   readonly wanted: WantedModel
-  readonly #parts: DownloadParts
+  readonly #parts
   readonly #ending = new AbortController()
   readonly #listeners = new Set<(progress: DownloadProgress) => void>()
   /** Present bytes of each blob. */
@@ -66,7 +55,18 @@ export class RunningDownload {
   /** True when the missing bytes have room. */
   hasRoom = false
 
-  constructor(wanted: WantedModel, parts: DownloadParts) {
+  constructor(
+    wanted: WantedModel,
+    parts: {
+      readonly folders: ModelFolders
+      readonly hub: Hub
+      readonly clock: Clock
+      readonly limiter: Limiter
+      /** The ends of the files that are being downloaded, by their blobs: two revisions of a model may share one. */
+      readonly blobs: Map<string, Promise<void>>
+      readonly backoffMs: number
+    },
+  ) {
     this.wanted = wanted
     this.#parts = parts
     this.#blobs = new Map(wanted.files.map(file => [file.hash, file]))

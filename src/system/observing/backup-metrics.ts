@@ -3,10 +3,10 @@ import type { Events } from '../../events.ts'
 
 /** Metrics of the backups that the server makes by itself. All are 0 on a server without scheduled backups. */
 export class BackupMetrics {
-  readonly #interval: Gauge
-  readonly #last: Gauge
-  readonly #bytes: Gauge
-  readonly #failures: Counter
+  readonly #interval
+  readonly #last
+  readonly #bytes
+  readonly #failures
 
   constructor(registry: Registry) {
     const registers = [registry]

@@ -9,8 +9,8 @@ const MAX_GONE = 1_000
  * wherever the metrics are stored; the others are counted together.
  */
 export class EndpointLabels {
-  readonly #max: number
-  readonly #onDrop: (label: string) => void
+  readonly #max
+  readonly #onDrop
   readonly #labels = new Set<EndpointId>()
   /** Endpoints that the latest list lacks; one that is missing twice was deleted. */
   #missing = new Set<EndpointId>()

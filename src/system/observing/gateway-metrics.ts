@@ -52,7 +52,7 @@ interface Value {
 /** Counts requests and upgraded connections that have ended, by the label of their endpoint. */
 export class GatewayMetrics {
   readonly #series = new Map<string, Series>()
-  readonly #registry: Registry
+  readonly #registry
 
   constructor(registry: Registry) {
     this.#registry = registry

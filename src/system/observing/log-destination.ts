@@ -39,7 +39,7 @@ export interface LogDestinationOptions {
  * read, the first lines wait, later ones are dropped and counted, and the write is tried again. No line is cut.
  */
 export class LogDestination {
-  readonly #options: LogDestinationOptions
+  readonly #options
   readonly #waiting: Buffer[] = []
   #waitingBytes = 0
   #pauseMs = PAUSE_MS.first
@@ -103,10 +103,10 @@ export class LogDestination {
   }
 
   readonly #retry = (): void => {
-    const before = this.#waitingBytes
+    const previousBytes = this.#waitingBytes
     const rest = this.#write(this.#take())
     if (rest.byteLength > 0) this.#hold(rest)
-    const hasProgress = rest.byteLength < before
+    const hasProgress = rest.byteLength < previousBytes
     this.#pauseMs = hasProgress ? PAUSE_MS.first : Math.min(2 * this.#pauseMs, PAUSE_MS.longest)
     if (this.#waiting.length > 0) this.#options.after(this.#pauseMs, this.#retry)
     else if (this.#missing !== null) this.#resume(this.#missing)

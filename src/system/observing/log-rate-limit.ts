@@ -19,9 +19,9 @@ interface Since {
  * minute after it as one line, with the fields of the latest and their count.
  */
 export class LogRateLimit<Name extends string> {
-  readonly #write: Write<Name>
-  readonly #after: Timer
-  readonly #maxSubjects: number
+  readonly #write
+  readonly #after
+  readonly #maxSubjects
   readonly #since = new Map<string, Since>()
 
   constructor(write: Write<Name>, after: Timer, maxSubjects = MAX_SUBJECTS) {

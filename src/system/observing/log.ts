@@ -91,7 +91,7 @@ const MAX_BUFFERED = 65_536
  * latest.
  */
 export class LogLines {
-  readonly #out: { write(text: string): unknown }
+  readonly #out
   #waiting = ''
 
   constructor(out: { write(text: string): unknown }) {

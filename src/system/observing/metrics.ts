@@ -56,17 +56,17 @@ type Labelled = Counter | Gauge | Histogram
 type Readers = { readonly [Name in EventName]?: (fields: Events[Name]) => void }
 
 class PrometheusMetrics implements CountingMetrics {
-  readonly #clock: Clock
+  readonly #clock
   readonly #registry = new Registry()
-  readonly #labels: EndpointLabels
+  readonly #labels
   /** Metrics with an endpoint, each with the names and values of its other label. */
   readonly #ofEndpoints: { metric: Labelled; label: string | null; values: readonly string[] }[] = []
-  readonly #gateway: GatewayMetrics
+  readonly #gateway
   readonly #readers: Readers
-  readonly #up: Gauge
-  readonly #storeCalls: Histogram
-  readonly #storeUnavailable: Counter
-  readonly #spans: Counter
+  readonly #up
+  readonly #storeCalls
+  readonly #storeUnavailable
+  readonly #spans
 
   constructor({ clock, ofProcess, maxEndpoints = MAX_ENDPOINTS }: MetricsOptions) {
     this.#clock = clock

@@ -1,28 +1,8 @@
 import type { Span } from '../../core/observing/span.ts'
 import type { Clock } from '../../ports/clock.ts'
 
-/** Limits of sends, by the names of OpenTelemetry (`OTEL_BSP_...`). */
-export interface SpanQueueLimits {
-  /** Limit of waiting spans; further ones are dropped. */
-  readonly maxQueueSize: number
-  /** Limit of spans of one call. */
-  readonly maxExportBatchSize: number
-  /** Longest time in which spans wait for others, in milliseconds. */
-  readonly scheduleDelayMs: number
-  /** Longest time of one call. */
-  readonly exportTimeoutMs: number
-}
-
 /** Sends spans. Rejects when they did not arrive; may never settle. */
 export type SendSpans = (spans: readonly Span[]) => Promise<void>
-
-/** Receivers of the results. */
-export interface SpanQueueReports {
-  readonly sent: (count: number) => void
-  readonly dropped: (count: number) => void
-  /** Called at most once a minute. @param problem reason of dropped spans @param count number since the last report */
-  readonly failing: (problem: string, count: number) => void
-}
 
 /** Interval of reports about drops. */
 const QUIET_MS = 60_000
@@ -31,10 +11,10 @@ const MAX_PROBLEM = 200
 
 /** Spans that wait to be sent, in groups and one call after another. Adding one never waits and never throws. */
 export class SpanQueue {
-  readonly #clock: Pick<Clock, 'monotonic' | 'after'>
-  readonly #limits: SpanQueueLimits
-  readonly #send: SendSpans
-  readonly #reports: SpanQueueReports
+  readonly #clock
+  readonly #limits
+  readonly #send
+  readonly #reports
   #waiting: Span[] = []
   #sending: Promise<void> | null = null
   #cancelTimer: (() => void) | null = null
@@ -44,9 +24,23 @@ export class SpanQueue {
 
   constructor(
     clock: Pick<Clock, 'monotonic' | 'after'>,
-    limits: SpanQueueLimits,
+    limits: {
+      /** Limit of waiting spans; further ones are dropped. */
+      readonly maxQueueSize: number
+      /** Limit of spans of one call. */
+      readonly maxExportBatchSize: number
+      /** Longest time in which spans wait for others, in milliseconds. */
+      readonly scheduleDelayMs: number
+      /** Longest time of one call. */
+      readonly exportTimeoutMs: number
+    },
     send: SendSpans,
-    reports: SpanQueueReports,
+    reports: {
+      readonly sent: (count: number) => void
+      readonly dropped: (count: number) => void
+      /** Called at most once a minute. @param problem reason of dropped spans @param count number since the last report */
+      readonly failing: (problem: string, count: number) => void
+    },
   ) {
     this.#clock = clock
     this.#limits = limits

@@ -8,8 +8,8 @@ import { type FullStore, StoreFull, type StoreRoom } from '../../ports/store/sto
 
 /** Keeps the first damage of the store, and reports it once. */
 export class StoreDamageWatch implements StoreDamage {
-  readonly #emit: Emit
-  readonly #now: () => number
+  readonly #emit
+  readonly #now
   #met: DamageReport | null = null
 
   /** @param now Unix milliseconds */
@@ -39,8 +39,8 @@ const OVER_MS = 15_000
 
 /** Records refused changes of a full store, and reports the first one of each time that it is full. */
 export class StoreRoomWatch implements StoreRoom {
-  readonly #emit: Emit
-  readonly #clock: Pick<Clock, 'now' | 'monotonic'>
+  readonly #emit
+  readonly #clock
   #full: FullStore | null = null
   #lastMs = 0
 
@@ -57,9 +57,9 @@ export class StoreRoomWatch implements StoreRoom {
   /** Checks an error of the store. */
   readonly look = (error: unknown): void => {
     if (!(error instanceof StoreFull)) return
-    const before = this.full()
+    const previous = this.full()
     this.#lastMs = this.#clock.monotonic()
-    if (before !== null) return
+    if (previous !== null) return
     const { reason } = error
     this.#full = { reason, sinceMs: this.#clock.now() }
     this.#emit('store.full', { problem: reason })

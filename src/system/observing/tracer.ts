@@ -24,11 +24,11 @@ type Readers = { readonly [Name in EventName]?: (fields: Events[Name]) => readon
 
 /** Makes spans of the stream of events, and the trace contexts for workers and receivers. */
 export class Tracer implements Tracing {
-  readonly #clock: Pick<Clock, 'now'>
-  readonly #random: Random
+  readonly #clock
+  readonly #random
   readonly #rules: TraceRules
-  readonly #builder: SpanBuilder
-  readonly #ended: (spans: readonly Span[]) => void
+  readonly #builder
+  readonly #ended
 
   /** @param ended called with spans; neither waits nor throws */
   constructor(

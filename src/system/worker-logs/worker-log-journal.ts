@@ -11,7 +11,7 @@ const MAX_MARKS = 8_192
 
 /** The journal of one output. */
 export class WorkerLogJournal {
-  readonly #file: string
+  readonly #file
   #positions: number[] = []
   #times: number[] = []
 

@@ -37,8 +37,8 @@ export class LogOutput {
   readonly folder: string
   readonly #partBytes: number
   readonly #journalFile: string
-  readonly #now: () => number
-  readonly #journal: WorkerLogJournal
+  readonly #now
+  readonly #journal
   /** In their order; the last one may grow. */
   #parts: readonly Part[] = []
   #stamp: string | null = null
@@ -181,14 +181,14 @@ export class LogOutput {
   #list(): void {
     this.#stamp = folderStamp(this.folder, this.#now())
     const begins = listParts(this.folder)
-    const known = this.#journal.end
+    const recorded = this.#journal.end
     const parts: Part[] = []
     for (const [index, begin] of begins.entries()) {
       const stats = findStats(partFile(this.folder, begin))
       if (stats === null) continue
       const end = Math.min(begin + stats.size, begins[index + 1] ?? Number.POSITIVE_INFINITY)
       parts.push({ begin, end })
-      if (end > known) this.#note(end, stats)
+      if (end > recorded) this.#note(end, stats)
     }
     this.#parts = parts
   }

@@ -94,9 +94,9 @@ interface Measured {
 
 /** The outputs in a folder, those used last in memory. */
 class Outputs {
-  readonly #folder: string
-  readonly #maxBytes: number
-  readonly #clock: Clock
+  readonly #folder
+  readonly #maxBytes
+  readonly #clock
   readonly #open = new Map<string, LogOutput>()
   /** The last file of each output and its size, at the last trim. */
   readonly #measured = new Map<string, Measured>()
@@ -114,8 +114,8 @@ class Outputs {
   }
 
   get(worker: string): LogOutput {
-    const known = this.#open.get(worker)
-    const output = known ?? new LogOutput(this.folderPath(worker), this.#maxBytes, () => this.#clock.now())
+    const opened = this.#open.get(worker)
+    const output = opened ?? new LogOutput(this.folderPath(worker), this.#maxBytes, () => this.#clock.now())
     this.#open.delete(worker)
     this.#open.set(worker, output)
     const [oldest] = this.#open.keys()
@@ -133,8 +133,9 @@ class Outputs {
    * Records the growth of an output, and its size. Two looks for an unchanged output, since there may be thousands.
    */
   measure(worker: WorkerId): void {
-    const known = this.#measured.get(worker)
-    if (known !== undefined && known.size < partBytes(this.#maxBytes) && this.#isAsMeasured(worker, known)) return
+    const measured = this.#measured.get(worker)
+    if (measured !== undefined && measured.size < partBytes(this.#maxBytes) && this.#isAsMeasured(worker, measured))
+      return
     const output = this.get(worker)
     const stamp = folderStamp(output.folder, this.#clock.now())
     output.refresh()
@@ -170,8 +171,8 @@ function fileSize(file: string): number {
 
 /** Polls the watched outputs, each once for all its listeners. */
 class Watches {
-  readonly #outputs: Outputs
-  readonly #clock: Clock
+  readonly #outputs
+  readonly #clock
   readonly #watched = new Map<WorkerId, { end: number; readonly listeners: Set<() => void> }>()
   #polls = false
 
@@ -219,8 +220,8 @@ class Watches {
 }
 
 class FileReader implements LogReader {
-  readonly #outputs: Outputs
-  readonly #worker: string
+  readonly #outputs
+  readonly #worker
   readonly #assembler = new LineAssembler()
   /** The position up to which lines were returned. */
   #behind: number

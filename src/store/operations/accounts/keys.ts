@@ -22,11 +22,11 @@ export const keys = {
 
   replaceForEndpoint: write(function* (key: ApiKey, sealed: string): Steps<ApiKey | null> {
     yield* lock(sql.lockEndpointKey, [key.endpointId])
-    const before = yield* endpointKey(key.endpointId!)
+    const previous = yield* endpointKey(key.endpointId!)
     // The row stays and gets another key, which has no sessions yet.
-    if (before !== null) yield* perform(deleteSessionsOfKey, [before.key.id])
+    if (previous !== null) yield* perform(deleteSessionsOfKey, [previous.key.id])
     yield* perform(sql.replaceEndpointKey, [...keyParams(key), sealed])
-    return before?.key ?? null
+    return previous?.key ?? null
   }),
 
   ofEndpoint: read(function* (endpointId: EndpointId): Steps<EndpointKey | null> {
@@ -37,11 +37,11 @@ export const keys = {
     return (yield* query<KeyRow>(sql.listEndpointKeys, [owner, ...sliceParams(slice)])).map(keyFromRow)
   }),
 
-  update: write(function* (key: ApiKey, before: ApiKey): Steps<'changed' | 'outdated' | 'last_key'> {
-    const isLast = isLastingOperatorKey(before) && !isLastingOperatorKey(key) && (yield* isLastKey(before))
+  update: write(function* (key: ApiKey, previous: ApiKey): Steps<'changed' | 'outdated' | 'last_key'> {
+    const isLast = isLastingOperatorKey(previous) && !isLastingOperatorKey(key) && (yield* isLastKey(previous))
     yield* lock(sql.lockKey, [key.id])
     const row = yield* queryOne<KeyRow>(sql.findKey, [key.id])
-    if (row === null || !isSameKey(keyFromRow(row), before)) return 'outdated'
+    if (row === null || !isSameKey(keyFromRow(row), previous)) return 'outdated'
     if (isLast) return 'last_key'
     return (yield* query(sql.updateKey, changedKeyParams(key))).length > 0 ? 'changed' : 'outdated'
   }),

@@ -89,9 +89,9 @@ function* bySpan<Sum>(
   const sums: Sum[] = []
   const spans = Math.min(bounds.length - 1, USAGE_READ.spans)
   for (let index = 0; index < spans; index += 1) {
-    const found = yield* readSpan(bounds[index]!, bounds[index + 1]!)
-    if (index > 0 && sums.length + found.length > USAGE_READ.sums) return { sums, nextMs: bounds[index]! }
-    sums.push(...found)
+    const spanSums = yield* readSpan(bounds[index]!, bounds[index + 1]!)
+    if (index > 0 && sums.length + spanSums.length > USAGE_READ.sums) return { sums, nextMs: bounds[index]! }
+    sums.push(...spanSums)
   }
   return { sums, nextMs: spans < bounds.length - 1 ? bounds[Math.max(0, spans)]! : null }
 }
@@ -109,8 +109,8 @@ function withRunning(
     if (within.length === 0) continue
     const { endpoint_id: endpointId, flavor } = row
     const name = `${endpointId} ${flavor}`
-    const before = sums.get(name)?.usage ?? NO_WORKER_USAGE
-    const after = within.reduce((sum, { usage: more }) => addWorkerUsage(sum, more), before)
+    const previous = sums.get(name)?.usage ?? NO_WORKER_USAGE
+    const after = within.reduce((sum, { usage: more }) => addWorkerUsage(sum, more), previous)
     sums.set(name, { startMs, endpointId, flavor, usage: after })
   }
   return [...sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, sum]) => sum)
@@ -120,10 +120,10 @@ function withRunning(
 export function* countJobUsage(moves: readonly UsedMove[], nowMs: number): Steps<void> {
   const sums = new Map<EndpointId, { owner: OwnerId; usage: JobUsage }>()
   for (const { job, usage: used } of moves) {
-    const known = sums.get(job.endpointId)
+    const previous = sums.get(job.endpointId)
     sums.set(job.endpointId, {
       owner: job.owner,
-      usage: known === undefined ? used : addJobUsage(known.usage, used),
+      usage: previous === undefined ? used : addJobUsage(previous.usage, used),
     })
   }
   const hourMs = hourStart(nowMs)

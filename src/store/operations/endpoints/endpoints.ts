@@ -164,9 +164,9 @@ export const endpoints = {
   }),
 
   remove: write(function* (id: EndpointId, nowMs: number): Steps<DeletedEndpoint | null> {
-    const known = yield* queryOne<EndpointRow>(sql.findEndpoint, [id])
-    if (known === null) return null
-    yield* lock(lockTemplate, [known.template_id])
+    const unlocked = yield* queryOne<EndpointRow>(sql.findEndpoint, [id])
+    if (unlocked === null) return null
+    yield* lock(lockTemplate, [unlocked.template_id])
     yield* lock(sql.lockEndpoint, [id])
     // Waits for operations that add a job or a batch.
     yield* lock(sql.lockEndpointId, [id])

@@ -152,10 +152,10 @@ export const releases = {
   }),
   pinModel: write(function* (endpointId, version, { reference, commit }): Steps<string | null> {
     yield* lock(lockEndpoint, [endpointId])
-    const known = yield* findModels(endpointId, version)
-    if (known === null) return null
-    if (known[reference] !== undefined) return known[reference]
-    yield* perform(sql.setModels, [endpointId, version, JSON.stringify({ ...known, [reference]: commit })])
+    const models = yield* findModels(endpointId, version)
+    if (models === null) return null
+    if (models[reference] !== undefined) return models[reference]
+    yield* perform(sql.setModels, [endpointId, version, JSON.stringify({ ...models, [reference]: commit })])
     return commit
   }),
   images: read(function* (): Steps<string[]> {

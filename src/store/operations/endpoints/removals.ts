@@ -53,11 +53,11 @@ export const removals = {
     if ((yield* queryOne(deletedEndpoint, [endpointId])) === null) return { canceled: cancelled, rows, more: false }
     // Running jobs first, so that their workers get a stop soon.
     for (const statement of [runningJobsLeft, jobsLeft]) {
-      const found = yield* query<RemovedRow>(statement, [endpointId, limit - rows])
-      const removed = yield* removeJobs(found, nowMs)
+      const jobRows = yield* query<RemovedRow>(statement, [endpointId, limit - rows])
+      const removed = yield* removeJobs(jobRows, nowMs)
       cancelled.push(...removed.cancelled)
       rows += removed.rows
-      if (rows >= limit || removed.rows < found.length) return { canceled: cancelled, rows, more: true }
+      if (rows >= limit || removed.rows < jobRows.length) return { canceled: cancelled, rows, more: true }
     }
     for (const removeMore of [removeRequests, removeKeys, removeRecords, removeBuckets, removeBlocks]) {
       rows += yield* removeMore(endpointId, limit - rows)

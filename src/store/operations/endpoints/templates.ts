@@ -25,12 +25,12 @@ export const templates = {
 
   replace: write(function* (
     template: Template,
-    before: Template,
+    previous: Template,
     nowMs: number,
   ): Steps<EndpointId[] | 'changed' | null> {
     yield* lock(sql.lockTemplate, [template.id])
     const row = yield* queryOne<TemplateRow>(sql.findTemplate, [template.owner, template.id])
-    if (row !== null && !isSameTemplate(templateFromRow(row), before)) return 'changed'
+    if (row !== null && !isSameTemplate(templateFromRow(row), previous)) return 'changed'
     return yield* replaceTemplate(template, nowMs)
   }),
 
@@ -80,15 +80,15 @@ export const templates = {
 export function* replaceTemplate(template: Template, nowMs: number, except?: EndpointId): Steps<EndpointId[] | null> {
   yield* lock(sql.lockTemplate, [template.id])
   yield* lock(lockUsersOfTemplate, [template.id])
-  const before = yield* queryOne<TemplateRow>(sql.findTemplate, [template.owner, template.id])
-  if (before === null) return null
+  const previous = yield* queryOne<TemplateRow>(sql.findTemplate, [template.owner, template.id])
+  if (previous === null) return null
   if ((yield* query(sql.replaceTemplate, changedTemplateParams(template))).length === 0) return null
   const rows = yield* query<EndpointRow>(usersOfTemplate, [template.id])
   const users = rows.map(endpointFromRow).filter(({ id }) => id !== except)
   for (const endpoint of users) {
     yield* perform(newVersion, [endpoint.id])
     const after = { ...endpoint, version: endpoint.version + 1 }
-    yield* addRelease({ endpoint, template: templateFromRow(before) }, { endpoint: after, template }, nowMs)
+    yield* addRelease({ endpoint, template: templateFromRow(previous) }, { endpoint: after, template }, nowMs)
   }
   return users.map(({ id }) => id)
 }

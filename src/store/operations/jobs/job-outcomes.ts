@@ -152,19 +152,19 @@ export const jobOutcomes = {
     position: number,
     nowMs: number,
   ): Steps<JobMove | null> {
-    const before = yield* queryOne<JobRow>(findJob, [endpointId, jobId, nowMs])
+    const previous = yield* queryOne<JobRow>(findJob, [endpointId, jobId, nowMs])
     const row = yield* queryOne<JobRow>(sql.retryJob, [endpointId, jobId, nowMs, position])
-    if (before === null || row === null) return null
+    if (previous === null || row === null) return null
     yield* perform(deleteOutput, [jobId])
     yield* perform(dropChunks, [jobId])
     yield* perform(addDiagnostic, [
       jobId,
       nowMs,
-      before.worker_id ?? '',
-      retryNote(before.attempt, before.status, before.error),
+      previous.worker_id ?? '',
+      retryNote(previous.attempt, previous.status, previous.error),
       MAX_DIAGNOSTICS,
     ])
-    const move = { job: jobFromRow(row), from: before.status, usage: { ...NO_JOB_USAGE, retried: 1 } }
+    const move = { job: jobFromRow(row), from: previous.status, usage: { ...NO_JOB_USAGE, retried: 1 } }
     yield* count([move], 'retried')
     yield* countJobUsage([move], nowMs)
     yield* countInBatches([move], nowMs)
@@ -188,10 +188,10 @@ export const jobOutcomes = {
   }),
 
   removeExpired: write(function* (nowMs: number, limit: number, records?: JobRecordRules): Steps<RemovedJobs> {
-    const found = yield* query<RemovedRow>(expiredJobs, [nowMs, limit])
-    const { expired, cancelled, rows } = yield* removeJobs(found, nowMs, records)
+    const expiredRows = yield* query<RemovedRow>(expiredJobs, [nowMs, limit])
+    const { expired, cancelled, rows } = yield* removeJobs(expiredRows, nowMs, records)
     const keys = yield* query(deleteExpiredKeys, [nowMs, limit])
-    const more = rows < found.length || found.length === limit || keys.length === limit
+    const more = rows < expiredRows.length || expiredRows.length === limit || keys.length === limit
     return { jobs: expired, canceled: cancelled, more }
   }),
 

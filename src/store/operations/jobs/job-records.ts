@@ -105,13 +105,13 @@ function* readPart(
   request: ListRequest,
 ): Steps<JobListPart> {
   const { filter, slice, maxRead, nowMs, withRecords } = request
-  const before = placeBefore(slice.after, filter.untilMs)
+  const start = placeBefore(slice.after, filter.untilMs)
   // Also without a filter: without this bound PostgreSQL may plan to sort all jobs.
-  const last = yield* queryOne<PlaceRow>(sql.jobByAge(table, by), [whose, ...before, maxRead - 1])
+  const last = yield* queryOne<PlaceRow>(sql.jobByAge(table, by), [whose, ...start, maxRead - 1])
   const begins = filter.fromMs ?? -1
   const isBounded = last !== null && last.queued_at_ms >= begins
   const until = isBounded ? [last.queued_at_ms, last.id] : [begins, '']
-  const given = [whose, ...before, nowMs, ...until, withRecords ? 0 : nowMs, slice.limit, ...filterParams(filter)]
+  const given = [whose, ...start, nowMs, ...until, withRecords ? 0 : nowMs, slice.limit, ...filterParams(filter)]
   const rows = yield* query<ListedRow>(sql.listJobs(table, by), given)
   const jobs = rows.map(summaryFromRow)
   const readUntil = isBounded ? { createdAtMs: last.queued_at_ms, id: last.id } : null

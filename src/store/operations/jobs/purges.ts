@@ -35,16 +35,16 @@ const PURGED_BYTES = 8 * 1024 * 1024
 /** The parts of the queue of an endpoint in which jobs wait now. */
 export function* waitingParts(endpointId: EndpointId): Steps<QueuePart[]> {
   const parts: QueuePart[] = []
-  let before: { queue: string; low_priority: number } = { queue: '', low_priority: -1 }
+  let previous: { queue: string; low_priority: number } = { queue: '', low_priority: -1 }
   for (;;) {
     const next = yield* queryOne<{ queue: QueuePart['queue']; low_priority: number }>(nextQueue, [
-      ...[endpointId, before.queue, before.low_priority],
+      ...[endpointId, previous.queue, previous.low_priority],
     ])
     if (next === null) return parts
     const { queue, low_priority: priority } = next
     const tail = yield* queryOne<Place>(tailOfPart, [endpointId, queue, priority])
     if (tail !== null) parts.push({ queue, priority, after: FRONT, last: { position: tail.position, id: tail.id } })
-    before = next
+    previous = next
   }
 }
 
@@ -58,23 +58,23 @@ export function* cancelWaiting(
   limit: number,
   parts: readonly QueuePart[],
 ): Steps<{ rows: readonly EndedRow[]; left: QueuePart[] }> {
-  const found: WaitingRow[] = []
+  const waiting: WaitingRow[] = []
   const left = [...parts]
-  for (let room = PURGED_BYTES; left.length > 0 && found.length < limit && room > 0; ) {
+  for (let room = PURGED_BYTES; left.length > 0 && waiting.length < limit && room > 0; ) {
     const { queue, priority, after, last } = left[0]!
-    const most = limit - found.length
+    const most = limit - waiting.length
     const places = [after.position, after.id, last.position, last.id]
     const rows = yield* query<WaitingRow>(waitingJobs, [endpointId, queue, priority, ...places, most])
     const sizes = rows.map(({ bytes }) => bytes)
     const fitting = rows.slice(0, lengthWithin(sizes, room))
-    found.push(...fitting)
+    waiting.push(...fitting)
     for (const { bytes } of fitting) room -= bytes
     const seen = fitting.at(-1)
     if (fitting.length < rows.length) room = 0
     if (rows.length < most && fitting.length === rows.length) left.shift()
     else if (seen !== undefined) left[0] = { queue, priority, last, after: { position: seen.position, id: seen.id } }
   }
-  const ids = found.filter(row => row.expires_at_ms > nowMs).map(({ id }) => id)
+  const ids = waiting.filter(row => row.expires_at_ms > nowMs).map(({ id }) => id)
   const rows = ids.length === 0 ? [] : yield* query<EndedRow>(purgeJobs, [JSON.stringify(ids), nowMs])
   return { rows, left }
 }

@@ -316,8 +316,8 @@ export const webhooks = {
   recordTry: write(function* (id: DeliveryId, entry: WebhookTry): Steps<boolean> {
     const { number, atMs, tookMs, status, error } = entry
     if ((yield* query(insertTry, [id, number, atMs, tookMs, status, error])).length === 0) {
-      const known = yield* query<TryRow>(findTries, [id])
-      return known.some(row => row.number === number && row.at_ms === atMs)
+      const tries = yield* query<TryRow>(findTries, [id])
+      return tries.some(row => row.number === number && row.at_ms === atMs)
     }
     const { state, dueAtMs } = afterTry(entry)
     if (dueAtMs !== null) yield* perform(postponeDelivery, [id, dueAtMs])
@@ -330,10 +330,10 @@ export const webhooks = {
   }),
 
   page: read(function* ({ endpointId, state, slice, maxRead }: DeliveryListRequest): Steps<DeliveryListPart> {
-    const before = [slice.after?.createdAtMs ?? Number.MAX_SAFE_INTEGER, slice.after?.id ?? '']
-    const last = yield* queryOne<PlaceRow>(deliveryByAge, [endpointId, ...before, maxRead - 1])
+    const start = [slice.after?.createdAtMs ?? Number.MAX_SAFE_INTEGER, slice.after?.id ?? '']
+    const last = yield* queryOne<PlaceRow>(deliveryByAge, [endpointId, ...start, maxRead - 1])
     const until = last === null ? [-1, ''] : [last.created_at_ms, last.id]
-    const asked = [endpointId, ...before, ...until, state, slice.limit]
+    const asked = [endpointId, ...start, ...until, state, slice.limit]
     const rows = yield* query<DeliveryRow>(pageOfDeliveries, asked)
     return {
       deliveries: yield* withTries(rows),

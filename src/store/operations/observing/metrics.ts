@@ -83,9 +83,9 @@ export const metrics = {
 
 function* addTo({ endpointId, minuteMs, bucket }: MetricCount, lengthMs: number): Steps<void> {
   const place = [endpointId, lengthMs, spanStart(minuteMs, lengthMs)]
-  const before = yield* queryOne<BucketRow>(findBucket, place)
-  const sum = before === null ? bucket : readBucket(before.counts)
-  if (before !== null) addBucket(sum, bucket)
+  const previous = yield* queryOne<BucketRow>(findBucket, place)
+  const sum = previous === null ? bucket : readBucket(previous.counts)
+  if (previous !== null) addBucket(sum, bucket)
   yield* perform(putBucket, [...place, bucketText(sum)])
 }
 

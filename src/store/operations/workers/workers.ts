@@ -65,10 +65,10 @@ export const workers = {
   }),
 
   evict: write(function* (id: WorkerId, nowMs: number): Steps<WorkerMove | null> {
-    const before = yield* queryOne<{ state: WorkerState }>(sql.workerState, [id])
-    if (before === null) return null
-    const row = yield* queryOne<WorkerRow>(sql.evictWorker, [id, before.state, nowMs])
-    return row === null ? null : { worker: workerFromRow(row), from: before.state }
+    const previous = yield* queryOne<{ state: WorkerState }>(sql.workerState, [id])
+    if (previous === null) return null
+    const row = yield* queryOne<WorkerRow>(sql.evictWorker, [id, previous.state, nowMs])
+    return row === null ? null : { worker: workerFromRow(row), from: previous.state }
   }),
 
   freeze: write(function* (id: WorkerId, nowMs: number): Steps<WorkerMove | null> {
