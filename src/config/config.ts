@@ -245,7 +245,7 @@ export function strayVariables(env: GivenSettings['env']): string[] {
   })
   return stray.map(variable => {
     const close = nearest(variable, variables)
-    return `RUNYARD_${variable} is no setting${close === null ? '' : `; did you mean RUNYARD_${close}?`}`
+    return `RUNYARD_${variable} is not a setting${close === null ? '' : `; did you mean RUNYARD_${close}?`}`
   })
 }
 

@@ -100,7 +100,7 @@ export const KUBERNETES_SETTINGS = {
       ),
       'resource that stands for one whole GPU',
     ),
-    /** Values of the product label, by the type of the catalogue. */
+    /** Values of the product label, by the type of the catalog. */
     gpuProducts: many(
       '--kubernetes-gpu-product',
       '<type=label>',

@@ -48,7 +48,7 @@ export const FOLDER_SETTINGS = {
     '--command',
     '<text>',
     TEXT,
-    'command of the workers of the folder, where it is no handler or server; also as -- <command>',
+    'command of the workers of the folder, where it is neither a handler nor a server; also as -- <command>',
   ),
   container: flag('--container', 'build the Dockerfile of each --worker folder and run the folder in containers'),
   sample: flag('--sample', 'run the sample handler as an endpoint named hello-node'),

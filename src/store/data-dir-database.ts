@@ -128,7 +128,7 @@ function embeddedMismatch(dataDir: string, { name }: DatabaseNote): DatabaseMism
 function findLoss(file: string): string | null {
   const stats = statSync(file, { throwIfNoEntry: false })
   if (stats === undefined) return 'is missing'
-  if (!stats.isFile()) return 'is no file'
+  if (!stats.isFile()) return 'is not a file'
   if (stats.size === 0) return 'is empty'
   try {
     return schemaOfFile(file) === null ? 'is empty' : null

@@ -763,7 +763,7 @@ test('encryption keys come from the environment alone, and no mistake ever shows
   }
 })
 
-test('prices come from a file or the catalogue, and their mistakes are reported with the others', () => {
+test('prices come from a file or the catalog, and their mistakes are reported with the others', () => {
   const files: Env = { '/here/p.json': '{"gpu": {"ADA_24": 2}}', '/here/bad.json': '{"gpu": {"RTX": 1, "ADA_24": -1}}' }
   const reading = (file: string, options: Given = {}) =>
     readConfig({
@@ -791,7 +791,7 @@ test('prices come from a file or the catalogue, and their mistakes are reported 
   assert.deepEqual(reading('none.json'), { mistakes: ['none.json: cannot be read: there is no such file'] })
 })
 
-test('a variable that is no setting is said, with the one that may be meant', () => {
+test('a variable that is not a setting is said, with the one that may be meant', () => {
   const env = {
     RUNYARD_MAX_WORKER: '1',
     RUNYARD_GARDEN: 'x',
@@ -802,8 +802,8 @@ test('a variable that is no setting is said, with the one that may be meant', ()
     RUNYARD_TEST_DOCKER: 'd',
   }
   assert.deepEqual(strayVariables(env), [
-    'RUNYARD_MAX_WORKER is no setting; did you mean RUNYARD_MAX_WORKERS?',
-    'RUNYARD_GARDEN is no setting',
+    'RUNYARD_MAX_WORKER is not a setting; did you mean RUNYARD_MAX_WORKERS?',
+    'RUNYARD_GARDEN is not a setting',
   ])
 })
 

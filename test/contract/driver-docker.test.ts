@@ -18,7 +18,7 @@ if (noDocker === false) {
       get driver() {
         return driver
       },
-      spec: (behaviour, changes) => machine.spec(['sh', '-c', SCRIPTS[behaviour]], changes),
+      spec: (behavior, changes) => machine.spec(['sh', '-c', SCRIPTS[behavior]], changes),
       sharesPorts: false,
       answers: true,
       unusable: { image: 'Not an image', args: '' },

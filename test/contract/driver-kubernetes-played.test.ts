@@ -36,11 +36,11 @@ class LivingKubernetes extends PlayedKubernetes {
 
   /** Its node and its program. */
   settle(name: string): void {
-    const [behaviour] = this.#words(name)
+    const [behavior] = this.#words(name)
     this.#count += 1
     const podIP = `10.1.0.${this.#count}`
     this.status(name, { running: {} }, { podIP })
-    if (behaviour === 'failing') this.end(name, { exitCode: 3, reason: 'Error' })
+    if (behavior === 'failing') this.end(name, { exitCode: 3, reason: 'Error' })
   }
 
   #words(name: string): readonly string[] {
@@ -64,8 +64,8 @@ class LivingKubernetes extends PlayedKubernetes {
     const pod = this.find('pods', name)
     if (pod === undefined) return
     if (earlier === undefined) this.stopSignals.set(name, (this.stopSignals.get(name) ?? 0) + 1)
-    const [behaviour] = this.#words(name)
-    if (behaviour !== 'stubborn' && earlier === undefined) this.end(name, { exitCode: 0, reason: 'Completed' })
+    const [behavior] = this.#words(name)
+    if (behavior !== 'stubborn' && earlier === undefined) this.end(name, { exitCode: 0, reason: 'Completed' })
     else if (pod.metadata.deletionGracePeriodSeconds === 1) this.end(name, { exitCode: 137, reason: 'Error' })
   }
 }
@@ -88,9 +88,9 @@ async function open(): Promise<DriverHarness> {
     })
   let driver = make()
   let count = 0
-  const spec: DriverHarness['spec'] = (behaviour, changes) => {
+  const spec: DriverHarness['spec'] = (behavior, changes) => {
     count += 1
-    return { ...aSpec(`w${count}`), args: behaviour, ...changes }
+    return { ...aSpec(`w${count}`), args: behavior, ...changes }
   }
   const platform: PlatformHand = {
     homeless: async kind => spec('obedient', { args: `obedient ${kind}` }),

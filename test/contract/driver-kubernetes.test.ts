@@ -30,7 +30,7 @@ if (noKubernetes === false) {
         get driver() {
           return driver
         },
-        spec: (behaviour, changes) => machine.spec(WORDS[behaviour], changes),
+        spec: (behavior, changes) => machine.spec(WORDS[behavior], changes),
         sharesPorts: false,
         answers: true,
         unusable: { image: 'Not an image', args: '' },

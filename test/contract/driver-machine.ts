@@ -36,9 +36,9 @@ const PROGRAM = `
 import { spawn } from 'node:child_process'
 import { createServer } from 'node:http'
 import { connect } from 'node:net'
-const behaviour = process.argv[2] ?? 'obedient'
-if (behaviour === 'failing') process.exit(3)
-if (behaviour === 'crashing') process.kill(process.pid, 'SIGSEGV')
+const behavior = process.argv[2] ?? 'obedient'
+if (behavior === 'failing') process.exit(3)
+if (behavior === 'crashing') process.kill(process.pid, 'SIGSEGV')
 const line = connect(process.env.LIFELINE)
 const tell = (event, more) =>
   line.write(JSON.stringify({ event, worker: process.env.RUNPOD_POD_ID ?? process.argv[3], pid: process.pid, ...more }) + '\\n')
@@ -50,28 +50,28 @@ line.on('data', text => {
   console.log(String(text))
 })
 process.on('SIGHUP', () => {})
-process.on('SIGTERM', () => (['obedient', 'serving'].includes(behaviour) ? process.exit(0) : tell('asked')))
+process.on('SIGTERM', () => (['obedient', 'serving'].includes(behavior) ? process.exit(0) : tell('asked')))
 // Of two signals that wait, the one with the lower number comes first.
 process.on('SIGWINCH', () => tell('later'))
-if (behaviour === 'parent' || behaviour === 'daemons') {
-  const detached = behaviour === 'daemons'
+if (behavior === 'parent' || behavior === 'daemons') {
+  const detached = behavior === 'daemons'
   spawn(process.execPath, [process.argv[1], 'child'], { stdio: 'ignore', detached })
 }
-if (behaviour === 'runaway') {
+if (behavior === 'runaway') {
   // Its parent exits at once, and it has another session and no variable of the worker; it still reports its worker.
   const { RUNPOD_POD_ID, LIFELINE } = process.env
   const words = ['-c', '(setsid env -i LIFELINE="$1" "$2" "$3" child "$4" & ) &', 'sh', LIFELINE, process.execPath]
   spawn('sh', [...words, process.argv[1], RUNPOD_POD_ID], { stdio: 'ignore', detached: true })
 }
-if (behaviour === 'serving') {
+if (behavior === 'serving') {
   const { PORT, PORT_HEALTH } = process.env
   for (const [port, text] of [[PORT, 'traffic'], ...(PORT_HEALTH === PORT ? [] : [[PORT_HEALTH, 'health']])]) {
     const server = createServer((_request, response) => response.end(text))
     await new Promise(resolve => server.listen(Number(port), '127.0.0.1', resolve))
   }
 }
-if (behaviour === 'child') tell('child')
-else tell(process.argv.length > 3 || behaviour === 'report' ? 'report' : 'ready', {
+if (behavior === 'child') tell('child')
+else tell(process.argv.length > 3 || behavior === 'report' ? 'report' : 'ready', {
   env: process.env,
   words: process.argv.slice(2),
   folder: process.cwd(),

@@ -14,17 +14,17 @@ const UNUSABLE = { kind: 'image_invalid', image: 'unusable' } as const
 /** A fleet, as a machine or as a platform. */
 async function open(hooks: MockFleetHooks = {}): Promise<DriverHarness & { readonly fleet: MockFleet }> {
   const notifier = createNotifier()
-  const behaviours = new Map<WorkerId, string>()
+  const behaviors = new Map<WorkerId, string>()
   const asked: WorkerId[] = []
   const fleet = new MockFleet({
     ...hooks,
     onStart(spec) {
-      behaviours.set(spec.workerId, spec.args)
+      behaviors.set(spec.workerId, spec.args)
       if (spec.args === 'failing') fleet.exit(spec.workerId, { code: 3 })
     },
     onTerminate(worker) {
       asked.push(worker)
-      if (behaviours.get(worker) !== 'stubborn') fleet.exit(worker)
+      if (behaviors.get(worker) !== 'stubborn') fleet.exit(worker)
     },
   })
   const next = () =>
@@ -40,7 +40,7 @@ async function open(hooks: MockFleetHooks = {}): Promise<DriverHarness & { reado
     get driver() {
       return driver
     },
-    spec: (behaviour, changes) => ({ ...spec(`worker${count++}`, behaviour), ...changes }),
+    spec: (behavior, changes) => ({ ...spec(`worker${count++}`, behavior), ...changes }),
     sharesPorts: true,
     answers: false,
     unusable: { image: 'unusable', args: '' },

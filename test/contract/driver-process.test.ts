@@ -9,7 +9,7 @@ driverContract('process', async () => {
     get driver() {
       return driver
     },
-    spec: (behaviour, changes) => machine.spec(behaviour, changes),
+    spec: (behavior, changes) => machine.spec(behavior, changes),
     sharesPorts: true,
     answers: true,
     unusable: { image: 'registry.example.org/some/image:1', args: '' },

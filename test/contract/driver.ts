@@ -23,7 +23,7 @@ export interface DriverHarness {
   readonly notifier: Notifier
   readonly driver: Driver
   /** Something to start; a new worker at each call. */
-  spec(behaviour: Behavior, changes?: Partial<WorkerSpec>): WorkerSpec
+  spec(behavior: Behavior, changes?: Partial<WorkerSpec>): WorkerSpec
   /** True if workers share the ports of the machine, so that no two can have the same. */
   readonly sharesPorts: boolean
   /** True if workers that serve really listen. */
@@ -128,14 +128,14 @@ export function driverContract(name: string, open: () => Promise<DriverHarness>,
   })
 }
 
-async function start(harness: DriverHarness, behaviour: Behavior) {
-  const spec = harness.spec(behaviour)
+async function start(harness: DriverHarness, behavior: Behavior) {
+  const spec = harness.spec(behavior)
   const handle = await harness.driver.start(spec)
   return { spec, handle, worker: spec.workerId }
 }
 
-async function startReady(harness: DriverHarness, behaviour: Behavior) {
-  const started = await start(harness, behaviour)
+async function startReady(harness: DriverHarness, behavior: Behavior) {
+  const started = await start(harness, behavior)
   await harness.ready(started.worker)
   return started
 }

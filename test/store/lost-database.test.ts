@@ -27,7 +27,7 @@ test('a folder in the place of the database is named', async t => {
   const dataDir = makeDataDir(t)
   writeFileSync(join(dataDir, 'store'), 'the embedded database\n')
   mkdirSync(join(dataDir, 'runyard.sqlite'))
-  assert.match((await databaseMismatch(dataDir, null))?.problem ?? '', /its file runyard\.sqlite is no file$/)
+  assert.match((await databaseMismatch(dataDir, null))?.problem ?? '', /its file runyard\.sqlite is not a file$/)
 })
 
 test('a full disk is called so when a reader meets it, and asks for no backup', () => {

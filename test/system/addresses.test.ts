@@ -25,7 +25,7 @@ test('private and public addresses are recognized in each notation', () => {
     assert.match(addressProblem(address, publicOnly) ?? '', /not public/, address)
   }
   for (const address of open) assert.equal(addressProblem(address, publicOnly), null, address)
-  assert.equal(addressProblem('example.com', anybody), 'is no address')
+  assert.equal(addressProblem('example.com', anybody), 'is not an address')
 })
 
 test('this machine is recognized at loopback and at its interfaces, in each notation', () => {

@@ -96,7 +96,8 @@ export interface ReadBackup {
  */
 export async function readBackup(source: AsyncIterable<Uint8Array>): Promise<ReadBackup> {
   const input = new Input(source)
-  if ((await input.line()) !== MAGIC.trimEnd()) throw invalid('it is no backup of Runyard, or one of a newer version')
+  if ((await input.line()) !== MAGIC.trimEnd())
+    throw invalid('it is not a backup of Runyard, or one of a newer version')
   const header = (await input.object()) as BackupHeader
   return { header, pieces: readPieces(input) }
 }

@@ -90,7 +90,7 @@ function keptBackup(path: string, name: string, atMs: number): KeptBackup {
 /** Reasons why a folder cannot be used, as sentences. */
 const PROBLEMS: Readonly<Record<string, (path: string) => string>> = {
   ENOENT: path => `there is no folder ${path}; make it, or mount what belongs there`,
-  ENOTDIR: path => `${path} is no folder`,
+  ENOTDIR: path => `${path} is not a folder`,
   ENOSPC: path => `there is no space left for a backup in ${path}`,
   EDQUOT: path => `there is no space left for a backup in ${path}`,
   EACCES: refused,

@@ -43,7 +43,7 @@ export interface AddressRules {
 export function addressProblem(address: string, rules: AddressRules): string | null {
   const [bare = ''] = address.split('%')
   const family = isIP(bare) === 6 ? 'ipv6' : 'ipv4'
-  if (isIP(bare) === 0) return 'is no address'
+  if (isIP(bare) === 0) return 'is not an address'
   if (FORBIDDEN.check(bare, family)) return 'is link-local or serves metadata, and such addresses are never called'
   if (rules.publicOnly && NOT_PUBLIC.check(bare, family)) {
     return 'is not public, and this server calls public ones only'

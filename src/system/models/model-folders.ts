@@ -163,7 +163,7 @@ export class ModelFolders {
 
   /** Writes the note about a worker; null removes it. */
   writeWorkerNote(worker: string, note: object | null): void {
-    if (!/^[\w-]+$/.test(worker)) throw new Error(`'${worker}' is no id of a worker`)
+    if (!/^[\w-]+$/.test(worker)) throw new Error(`'${worker}' is not the id of a worker`)
     if (note === null) removeDurably(this.#noteFile(join('workers', `${worker}.json`)))
     else this.#write(join('workers', `${worker}.json`), note)
   }

@@ -38,7 +38,11 @@ export class SpanQueue {
     reports: {
       readonly sent: (count: number) => void
       readonly dropped: (count: number) => void
-      /** Called at most once a minute. @param problem reason of dropped spans @param count number since the last report */
+      /**
+       * Called at most once a minute.
+       * @param problem reason of dropped spans
+       * @param count number since the last report
+       */
       readonly failing: (problem: string, count: number) => void
     },
   ) {

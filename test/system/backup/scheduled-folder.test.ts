@@ -161,7 +161,7 @@ test('a folder that cannot be used is a sentence', async () => {
   await assert.rejects(folder.newest(T0), gone)
   await assert.rejects(folder.make(never), gone)
   writeFileSync(path, '')
-  await assert.rejects(folder.newest(T0), { code: 'unavailable', message: `${path} is no folder` })
+  await assert.rejects(folder.newest(T0), { code: 'unavailable', message: `${path} is not a folder` })
   const full = openFolder('full')
   full.state.more = () => Promise.reject(Object.assign(new Error('write'), { code: 'ENOSPC' }))
   await assert.rejects(full.folder.make(never), { message: `there is no space left for a backup in ${full.path}` })
