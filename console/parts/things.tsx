@@ -22,7 +22,7 @@ export function ResourcePage<Row extends { readonly id: string }>({
   purpose,
   of,
   columns,
-  textOf,
+  searchText,
   form,
   detail,
   children,
@@ -35,7 +35,7 @@ export function ResourcePage<Row extends { readonly id: string }>({
   readonly of: Resource<readonly Row[]>
   readonly columns: readonly Column<Row>[]
   /** Text of a row that the search matches. */
-  readonly textOf: (row: Row) => string
+  readonly searchText: (row: Row) => string
   readonly form: (onClose: () => void, name: string) => ComponentChildren
   readonly detail: (row: Row) => ComponentChildren
   readonly children?: ComponentChildren
@@ -55,7 +55,7 @@ export function ResourcePage<Row extends { readonly id: string }>({
         </div>
       )
     }
-    const matches = rows.filter(row => textOf(row).toLowerCase().includes(sought))
+    const matches = rows.filter(row => searchText(row).toLowerCase().includes(sought))
     return (
       <>
         <div class="tools">

@@ -32,7 +32,7 @@ export function Accounts() {
       purpose="An account has endpoints, secrets and keys of its own that no other account sees."
       of={accounts}
       columns={COLUMNS}
-      textOf={({ id, name }) => `${name} ${id}`}
+      searchText={({ id, name }) => `${name} ${id}`}
       form={onClose => <NewAccount onClose={onClose} onKey={setKey} onChange={accounts.reload} />}
       detail={account => <Detail of={account} onChange={accounts.reload} onKey={setKey} />}
     >

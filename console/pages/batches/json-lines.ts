@@ -68,7 +68,7 @@ function checkedLines(
   const limits = [...(count > CALL.requests ? [`there are ${count} requests; a batch may have ${CALL.requests}`] : [])]
   const more = problems.length - MAX_NAMED
   const named = [...problems.slice(0, MAX_NAMED), ...(more > 0 ? [`and ${more} more like these`] : [])]
-  return { array, count, problems: [...limits, ...named], requestName: requestName }
+  return { array, count, problems: [...limits, ...named], requestName }
 }
 
 function lineProblem(line: string): string | null {

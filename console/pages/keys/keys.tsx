@@ -32,7 +32,7 @@ export function Keys() {
       purpose="A key lets a person or a program use this account, with all rights or with some."
       of={keys}
       columns={keyColumns(endpointName)}
-      textOf={({ name, hint, scope }) => `${name} ${hint} ${describeScope(scope, endpointName)}`}
+      searchText={({ name, hint, scope }) => `${name} ${hint} ${describeScope(scope, endpointName)}`}
       form={onClose => (
         <KeyForm
           onClose={onClose}
@@ -42,7 +42,7 @@ export function Keys() {
           }}
         />
       )}
-      detail={key => <Detail of={key} nameOf={endpointName} onChange={keys.reload} />}
+      detail={key => <Detail of={key} endpointName={endpointName} onChange={keys.reload} />}
     >
       <EndpointKeys endpointName={endpointName} onMade={setShown} />
       <SshKeys />
@@ -86,11 +86,11 @@ function KeyState({ of: { disabled, expiresAt } }: { readonly of: ApiKey }) {
 
 function Detail({
   of,
-  nameOf: endpointName,
+  endpointName,
   onChange,
 }: {
   readonly of: ApiKey
-  readonly nameOf: EndpointName
+  readonly endpointName: EndpointName
   readonly onChange: () => void
 }) {
   const { id, name, hint, scope, disabled, exempt, createdAt } = of

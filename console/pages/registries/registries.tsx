@@ -24,7 +24,7 @@ export function Registries() {
       purpose="A credential is a user and a password to pull images from a private container registry."
       of={registries}
       columns={COLUMNS}
-      textOf={({ id, name }) => `${name} ${id}`}
+      searchText={({ id, name }) => `${name} ${id}`}
       form={onClose => (
         <Ask
           title="New credential"

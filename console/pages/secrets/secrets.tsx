@@ -35,7 +35,7 @@ export function Secrets() {
       purpose="A secret is a password or a token that workers receive in a variable and that nobody else sees again."
       of={secrets}
       columns={COLUMNS}
-      textOf={({ name, description }) => `${name} ${description}`}
+      searchText={({ name, description }) => `${name} ${description}`}
       form={(onClose, name) => (
         <Ask
           title="New secret"

@@ -38,7 +38,7 @@ export function Volumes() {
       purpose="A network volume is a folder that outlives workers and that several endpoints can share, for models and data."
       of={volumes}
       columns={volumeColumns(countUsers)}
-      textOf={({ id, name, dataCenter }) => `${name} ${id} ${dataCenter}`}
+      searchText={({ id, name, dataCenter }) => `${name} ${id} ${dataCenter}`}
       form={onClose => <NewVolume onClose={onClose} onDone={volumes.reload} />}
       detail={volume => <Detail of={volume} onChange={volumes.reload} />}
     />
