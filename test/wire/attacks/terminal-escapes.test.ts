@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { textForStream } from '../../../src/cli/terminal/terminal-text.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
-import { root } from '../support/server.ts'
+import { programFile } from '../support/server.ts'
 
 const TERMINAL = { isTTY: true }
 const EVIL = '\u001b]0;title\u0007\u001b[2Jcleared\u001b]52;c;cm0gLXJm\u0007\u009b31m\r\u0008end\tof\nit\u007f'
@@ -39,7 +39,7 @@ after(() => void evil.close())
 /** Output of a command on a terminal, which `script` makes for it. */
 function onTerminal(command: string): Promise<string> {
   const { port } = evil.address() as AddressInfo
-  const words = `${root}/bin/node ${root}/src/cli/runyard.ts ${command} --url http://127.0.0.1:${port} --api-key x`
+  const words = `${programFile()} ${command} --url http://127.0.0.1:${port} --api-key x`
   const terminal = spawn('script', ['-qefc', words, '/dev/null'], { stdio: ['ignore', 'pipe', 'inherit'] })
   let printed = ''
   terminal.stdout.setEncoding('utf8').on('data', text => (printed += text))

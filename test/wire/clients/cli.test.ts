@@ -10,9 +10,10 @@ import { before, describe, test } from 'node:test'
 import { indentedJson } from '../../../src/core/json/json-format.ts'
 import { atEnd, temporaryFolder } from '../support/cleanup.ts'
 import { graphql } from '../support/client.ts'
-import { fixture, root, runCommand, type Server, startServer } from '../support/server.ts'
+import { fixture, programFile, runCommand, type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
+const program = programFile()
 let server: Server
 
 before(async () => {
@@ -341,7 +342,7 @@ test('bash completes verbs, and the ids that the server has', async () => {
     complete_ runyard endpoints get ${endpoint.slice(0, 3)}
     complete_ runyard endpoints get ${endpoint} --js`
   const { PATH = '', HOME = '' } = process.env
-  const env = { HOME, PATH: `${root}/bin:${PATH}`, RUNYARD_URL: server.url, RUNYARD_API_KEY: server.apiKey }
+  const env = { HOME, PATH: `${dirname(program)}:${PATH}`, RUNYARD_URL: server.url, RUNYARD_API_KEY: server.apiKey }
   const [verbs, ids, options] = execFileSync('bash', ['-c', script], { env, encoding: 'utf8' }).split('\n')
   assert.deepEqual([verbs, ids, options], ['cancel', endpoint, '--json'])
 })
@@ -360,7 +361,7 @@ test('the completion script knows commands, their verbs and their options', asyn
 })
 
 test('a command whose reader has enough ends without a word', () => {
-  const command = `(RUNYARD_URL=${server.url} RUNYARD_API_KEY=${server.apiKey} '${root}/bin/runyard' endpoints list; echo "code $?" >&2) 2>&1 >&3 | cat`
+  const command = `(RUNYARD_URL=${server.url} RUNYARD_API_KEY=${server.apiKey} '${program}' endpoints list; echo "code $?" >&2) 2>&1 >&3 | cat`
   const said = execFileSync('bash', ['-c', `{ ${command}; } 3> >(true)`], { encoding: 'utf8' })
   assert.equal(said, 'code 0\n')
 })
@@ -376,7 +377,7 @@ test('a command that changes something comes to its end and its exit code withou
     `batches create ${endpoint} --requests ${requests} --name unread`,
     `templates delete ${template}`,
     `templates delete ${template}`,
-  ].map(words => `'${root}/bin/runyard' ${words} 2>&1 | true; printf '%s ' "\${PIPESTATUS[0]}"`)
+  ].map(words => `'${program}' ${words} 2>&1 | true; printf '%s ' "\${PIPESTATUS[0]}"`)
   const env = { PATH: process.env.PATH, RUNYARD_URL: server.url, RUNYARD_API_KEY: server.apiKey }
   const codes = execFileSync('bash', ['-c', script.join('\n')], {
     env,

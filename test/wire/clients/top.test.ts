@@ -5,7 +5,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { atEnd } from '../support/cleanup.ts'
-import { root } from '../support/server.ts'
+import { programFile } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 const ENTER = '\u001b[?1049h\u001b[?25l'
@@ -42,7 +42,7 @@ interface Terminal {
 }
 
 function openTerminal(url: string): Terminal {
-  const words = `'${root}/bin/runyard' top --url ${url} --api-key rpa_x --interval 0.2; echo "left with $?"`
+  const words = `'${programFile()}' top --url ${url} --api-key rpa_x --interval 0.2; echo "left with $?"`
   const env = { PATH: process.env.PATH ?? '', TERM: 'xterm', COLUMNS: '100', LINES: '24' }
   const terminal = spawn('script', ['-qefc', words, '/dev/null'], { env, stdio: ['pipe', 'pipe', 'inherit'] })
   atEnd(() => void terminal.kill('SIGKILL'))

@@ -13,10 +13,11 @@ import { mountSmallDisk } from '../../support/small-disk.ts'
 import { atEnd, temporaryFolder } from '../support/cleanup.ts'
 import { ask, makeEndpoint, runJob, statusOf, submit, whenFinal, whenStatus } from '../support/client.ts'
 import { killAll, leaderOf, processesOf, relayProcesses, workerProcesses } from '../support/processes.ts'
-import { root, runCommand, type Server, startServer } from '../support/server.ts'
+import { programFile, root, runCommand, type Server, startServer } from '../support/server.ts'
 import { sleep, timed, until } from '../support/until.ts'
 
 const folder = `${root}/examples/hello-node`
+const program = programFile()
 const JOBS = 300
 
 describe('a server that is killed', { concurrency: 3 }, () => {
@@ -293,7 +294,7 @@ describe('a terminal', () => {
   test('Ctrl-C reaches the server alone, and its workers finish', async () => {
     const dataDir = temporaryFolder()
     const child: ChildProcess = spawn(
-      `${root}/bin/runyard`,
+      program,
       ['serve', '--port', '0', '--data-dir', dataDir, '--sample', '--json', '--worker-sandbox', 'off'],
       {
         cwd: root,
@@ -325,7 +326,7 @@ class PipedServer {
 
   /** @param reader commands that read both streams of the server */
   constructor(reader: string) {
-    const serve = `'${root}/bin/runyard' serve --port 0 --data-dir ${this.dataDir} --sample --docker off --log-level debug`
+    const serve = `'${program}' serve --port 0 --data-dir ${this.dataDir} --sample --docker off --log-level debug`
     const command = `set -o pipefail; { ${serve}; echo $? > ${this.dataDir}/code; } 2>&1 | ${reader}`
     this.#child = spawn('bash', ['-c', command], { cwd: root, detached: true, stdio: 'ignore' })
     atEnd(() => {
@@ -386,7 +387,7 @@ describe('a server whose output has no reader', { concurrency: 3 }, () => {
 function serverWith(stdio: StdioOptions, args: readonly string[] = []): { child: ChildProcess; dataDir: string } {
   const dataDir = temporaryFolder()
   const own = ['serve', '--port', '0', '--data-dir', dataDir, '--docker', 'off', '--log-level', 'debug', '--json']
-  const child = spawn(`${root}/bin/runyard`, [...own, ...args], { cwd: root, stdio })
+  const child = spawn(program, [...own, ...args], { cwd: root, stdio })
   atEnd(() => {
     child.kill('SIGKILL')
     killAll(dataDir)

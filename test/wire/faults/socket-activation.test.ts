@@ -6,7 +6,7 @@ import { patient } from '../../support/patience.ts'
 import { call, callsWithoutEnd } from '../support/calls.ts'
 import { atEnd, atExit, temporaryFolder } from '../support/cleanup.ts'
 import { killAll } from '../support/processes.ts'
-import { fixture, root } from '../support/server.ts'
+import { fixture, programFile, root } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 const START_MS = 60_000
@@ -25,7 +25,7 @@ interface Unit {
 function startUnit(args: readonly string[]): { unit: Unit; port: () => Promise<number> } {
   const dataDir = temporaryFolder()
   const { PATH = '', HOME = '' } = process.env
-  const words = [`${root}/bin/runyard`, 'serve', '--json', '--data-dir', dataDir, ...args]
+  const words = [programFile(), 'serve', '--json', '--data-dir', dataDir, ...args]
   const child = spawn('python3', [fixture('socket-unit.py'), ...words], { env: { PATH, HOME }, cwd: root })
   let printed = ''
   let problems = ''

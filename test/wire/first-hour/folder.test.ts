@@ -8,7 +8,7 @@ import { describe, test } from 'node:test'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { ask, submit, whenFinal } from '../support/client.ts'
 import { killAll } from '../support/processes.ts'
-import { root, runCommand, type Server, startServer } from '../support/server.ts'
+import { programFile, root, runCommand, type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 /** A folder with nothing but a handler that returns a word: the server gives it the package that it imports. */
@@ -155,7 +155,7 @@ test('a machine that makes no cages still runs a folder, and the start says why 
   skip: cannotMakeOne && 'no namespace can be made here',
 }, async () => {
   const dataDir = temporaryFolder()
-  const serve = [`${root}/bin/runyard`, 'serve', '--port', '0', '--docker', 'off', '--data-dir', dataDir]
+  const serve = [programFile(), 'serve', '--port', '0', '--docker', 'off', '--data-dir', dataDir]
   const [program = '', ...words] = [...NO_NAMESPACES, ...serve, '--worker', makeFolder('open')]
   const child = spawn(program, words, { stdio: ['ignore', 'pipe', 'ignore'], detached: true })
   const ended = once(child, 'exit')

@@ -7,9 +7,10 @@ import { before, describe, test } from 'node:test'
 import { stripVTControlCharacters } from 'node:util'
 import { atExit, temporaryFolder } from '../support/cleanup.ts'
 import { ask } from '../support/client.ts'
-import { root, type Server, startServer } from '../support/server.ts'
+import { programFile, root, type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
+const program = programFile()
 let server: Server
 let folder: string
 
@@ -28,7 +29,7 @@ class Terminal {
   constructor(command: string) {
     const env = { ...process.env, RUNYARD_URL: server.url, RUNYARD_API_KEY: server.apiKey, TERM: 'xterm' }
     // `exec`: a shell that waits for the command would take Ctrl-C too, and end with 130 whatever the command says.
-    this.#child = spawn('script', ['-qec', `exec '${root}/bin/runyard' ${command}`, '/dev/null'], { env })
+    this.#child = spawn('script', ['-qec', `exec '${program}' ${command}`, '/dev/null'], { env })
     atExit(() => this.#child.kill('SIGKILL'))
     this.#child.stdout?.on('data', bytes => (this.text += stripVTControlCharacters(String(bytes))))
     this.#ended = new Promise(resolve => this.#child.on('exit', resolve))
@@ -91,7 +92,7 @@ describe('a job of a folder that crashes', () => {
     const { json } = await ask(server, '/v2/serverless')
     const { id: endpoint } = json.endpoints[0]
     const env = { ...process.env, RUNYARD_URL: server.url, RUNYARD_API_KEY: server.apiKey }
-    const child = spawn(`${root}/bin/runyard`, ['run', endpoint, '--input', '{}'], { env })
+    const child = spawn(program, ['run', endpoint, '--input', '{}'], { env })
     atExit(() => child.kill('SIGKILL'))
     const ended = new Promise(resolve => child.on('exit', resolve))
     let text = ''

@@ -24,7 +24,7 @@ import { tryCage } from '../../../src/drivers/cage/trial.ts'
 import { atExit, temporaryFolder } from '../support/cleanup.ts'
 import { ask } from '../support/client.ts'
 import { plainUser, refusedText } from '../support/plain-user.ts'
-import { root, runCommand, startServer } from '../support/server.ts'
+import { programFile, runCommand, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 /** A mount namespace of its own, which root has at once. */
@@ -33,7 +33,7 @@ const cage = tryCage()
 const hasNetworks = 'bwrap' in cage && tryOwnNetwork(cage.bwrap, true) === null
 const mayMount = spawnSync('unshare', [...MOUNTS, 'mount', '-t', 'tmpfs', 'none', '/dev/net']).status === 0
 const noMounts = hasNetworks && mayMount ? false : 'this machine gives workers no networks, or lets nobody mount'
-const runyardProgram = `${root}/bin/runyard`
+const program = programFile()
 
 async function serve(dataDir: string, ...args: string[]) {
   return runCommand(['serve', '--port', '0', '--data-dir', dataDir, ...args])
@@ -178,7 +178,7 @@ test('workers that share the ports of the machine are warned of once, by the sta
   const dataDir = temporaryFolder()
   const common = ['--data-dir', dataDir, '--port', '0', '--docker', 'off']
   const inside = (...args: string[]) => {
-    const words = [runyardProgram, ...args].map(word => `'${word}'`).join(' ')
+    const words = [program, ...args].map(word => `'${word}'`).join(' ')
     // Networks of workers need the device in it.
     const env = { PATH: process.env.PATH, HOME: dataDir }
     return spawn('unshare', [...MOUNTS, 'sh', '-c', `mount -t tmpfs none /dev/net && exec ${words}`], { env })
