@@ -13,12 +13,12 @@ import type { Store } from '../src/ports/store/store.ts'
 import type { Targets, Traffic } from '../src/ports/targets.ts'
 import { resumeTime } from '../src/services/observing/server-time.ts'
 import { fencedDriver } from '../src/system/coordination/leader.ts'
+import { createNotifier } from '../src/system/coordination/notifier.ts'
 import {
   type BalancedRequestQueues,
   REQUEST_QUEUE_LIMITS,
   type RequestQueueChecker,
 } from './checks/request-queue-checker.ts'
-import { createFaultyNotifier } from './faults/notifier.ts'
 import { inlineBodies } from './inline-bodies.ts'
 import type { Life } from './life.ts'
 import type { SimMachine } from './machine.ts'
@@ -179,5 +179,32 @@ function gatedDriver(driver: Driver, life: Life): Driver {
     keepsApart: () => driver.keepsApart(),
     isolation: (handle, recorded) => driver.isolation(handle, recorded),
     tidy: (...args) => call(() => driver.tidy(...args)),
+  }
+}
+
+/**
+ * The notifier of one run of the server. Notifications are lost, late or doubled with the
+ * probabilities of the world's faults.
+ */
+function createFaultyNotifier(world: World, life: Life, run: number): Notifier {
+  const notifier = createNotifier({ onError: error => world.report(`a listener threw ${error}`) })
+  const random = world.random(`notifier ${run}`)
+  return {
+    subscribe: (topic, listener) => notifier.subscribe(topic, listener),
+    publish(topic) {
+      const { lostWake, lateWake, doubledWake } = world.faults
+      const roll = random.fraction()
+      if (roll < lostWake) {
+        world.count('lost wake-ups')
+        return
+      }
+      if (roll < lostWake + lateWake) {
+        world.count('late wake-ups')
+        life.after(random.int(1, 3_000), () => notifier.publish(topic))
+        return
+      }
+      notifier.publish(topic)
+      if (roll < lostWake + lateWake + doubledWake) life.after(random.int(0, 500), () => notifier.publish(topic))
+    },
   }
 }

@@ -1,5 +1,5 @@
 import type { MachineGpu, MachineParts } from '../src/core/hardware/inventory.ts'
-import type { MachineMemory } from '../src/core/hardware/machine-memory.ts'
+import type { MachineMemory } from '../src/core/hardware/machine-use.ts'
 import type { SeededRandom } from './random.ts'
 import type { World } from './world.ts'
 

@@ -1,12 +1,12 @@
 import type { Emit } from '../src/events.ts'
 import type { Clock, ServerTime } from '../src/ports/clock.ts'
+import type { Leader } from '../src/ports/leader.ts'
 import type { Ports } from '../src/ports/ports.ts'
 import { layered } from '../src/ports/store/operations.ts'
 import type { Store } from '../src/ports/store/store.ts'
 import { createFence } from '../src/system/coordination/leader.ts'
 import { type MachineClocks, ServerClock } from '../src/system/server-clock.ts'
 import { type AppRun, type AppRunParts, openAppRun, startApp } from './app-run.ts'
-import { createFaultyLeader } from './faults/leader.ts'
 import type { Receiver } from './faults/receiver.ts'
 import { type CrashPoint, StoreGate } from './faults/store-gate.ts'
 import { Life } from './life.ts'
@@ -160,4 +160,17 @@ function byMachine({ wall, monotonic }: MachineClocks, life: Life): Clock & Serv
   const read = () => ({ nowMs: wall(), machineMs: wall(), step: null })
   const mark = () => ({ boot: '', sinceBootMs: 0, nowMs: wall(), step: null })
   return { now: wall, monotonic, after: life.after.bind(life), read, mark, resume: () => {} }
+}
+
+/** A leader that sometimes cannot confirm that it leads. No other server takes the lead in the meantime. */
+function createFaultyLeader(world: World): Leader {
+  return {
+    isLeader: () => world.leading,
+    async confirm() {
+      // A change that belongs to something that has happened already is not made.
+      if (!world.leading) world.disturbances += 1
+      return world.leading
+    },
+    watch: changed => world.watchLead(leading => changed(leading ? 'active' : 'unsure', null)),
+  }
 }

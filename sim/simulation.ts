@@ -11,7 +11,6 @@ import { Inspector } from './clients/inspector.ts'
 import { WebClient } from './clients/web-client.ts'
 import { Director, type Servers } from './director.ts'
 import { Receiver } from './faults/receiver.ts'
-import { drawLimits } from './limits.ts'
 import { SimLogs } from './logs.ts'
 import { SimMachine } from './machine.ts'
 import { type Call, Network } from './network.ts'
@@ -260,4 +259,14 @@ function seedResult(world: World, checks: Checks, starts: number, takeoversMs: r
       counts,
     },
   }
+}
+
+/**
+ * Draws the limits of the account of all clients: no limits, or limits that they reach but can
+ * still finish all jobs under.
+ */
+function drawLimits(world: World): GivenLimits {
+  const random = world.random('limits of the account')
+  if (!random.chance(0.4)) return {}
+  return { workers: random.int(4, 5), gpus: 2, queuedJobs: random.int(4, 10) }
 }

@@ -15,7 +15,6 @@ import { CounterChecker, type Counters } from './counter-checker.ts'
 import { ExplainChecker } from './explain-checker.ts'
 import { type EndpointRow, FleetChecker, type StrandedRow, type WorkerRow } from './fleet-checker.ts'
 import { JobChecker } from './job-checker.ts'
-import { queuedWorkers, remainingRows, strayWorkers } from './leftovers.ts'
 import { LimitChecker } from './limit-checker.ts'
 import { OrderChecker } from './order-checker.ts'
 import { PlacementChecker } from './placement-checker.ts'
@@ -70,6 +69,15 @@ const BATCHES = `SELECT id, status, total, completed, failed FROM batches
   WHERE EXISTS (SELECT 1 FROM endpoints WHERE id = batches.endpoint_id) ORDER BY id`
 const COUNTERS = `SELECT endpoint_id AS id, SUM(completed) AS completed, SUM(failed) AS failed, SUM(retried) AS retried
   FROM endpoint_counters GROUP BY endpoint_id`
+
+/** Tables that must be empty once the retention of all jobs is over. */
+const EMPTY = [
+  ...['jobs', 'chunks', 'diagnostics', 'stops', 'idempotency_keys', 'batches', 'batch_requests'],
+  ...['webhook_deliveries', 'webhook_tries'],
+] as const
+
+const OF_NO_ENDPOINT = `SELECT id, state FROM workers WHERE state <> 'EXITED'
+  AND NOT EXISTS (SELECT 1 FROM endpoints WHERE id = workers.endpoint_id) ORDER BY id`
 
 /** All checkers. They see each commit, event and response, the store between events, and the state at the end. */
 export class Checks {
@@ -386,3 +394,25 @@ export class Checks {
 }
 
 type EventOf = { [Name in EventName]: { readonly name: Name; readonly fields: Events[Name] } }[EventName]
+
+/** Running workers whose endpoint was removed. */
+function strayWorkers({ query }: Pick<Database, 'query'>): string[] {
+  const rows = query<{ id: string; state: string }>(OF_NO_ENDPOINT)
+  return rows.map(({ id, state }) => `worker ${id} is ${state}, and its endpoint was removed`)
+}
+
+/** Workers that wait for a placement. */
+function queuedWorkers({ query }: Pick<Database, 'query'>): string[] {
+  const rows = query<{ id: string; reason: string }>('SELECT id, reason FROM queued_workers ORDER BY id')
+  return rows.map(({ id, reason }) => `worker ${id} waits for a placement: ${reason}`)
+}
+
+/** The rows that are left once all retention is over. @param overByMs wall-clock time at which all work was done */
+function remainingRows({ query }: Pick<Database, 'query'>, overByMs: number): string[] {
+  const counts = EMPTY.map(table => ({ table, left: query<{ n: number }>(`SELECT COUNT(*) AS n FROM ${table}`)[0]!.n }))
+  const [exited] = query<{ n: number }>('SELECT COUNT(*) AS n FROM workers WHERE exited_at_ms <= ?', overByMs)
+  const [deleted] = query<{ n: number }>('SELECT COUNT(*) AS n FROM endpoint_ids WHERE deleted_at_ms IS NOT NULL')
+  return [...counts, { table: 'ended workers', left: exited!.n }, { table: 'deleted endpoints', left: deleted!.n }]
+    .filter(({ left }) => left > 0)
+    .map(({ table, left }) => `${left} rows are left in ${table}`)
+}

@@ -3,7 +3,7 @@ import type { JobRun, RunChecker } from '../checks/run-checker.ts'
 import type { Life } from '../life.ts'
 import type { Reply } from '../network.ts'
 import type { SeededRandom } from '../random.ts'
-import type { Behavior } from './behaviour.ts'
+import type { Behavior } from './behavior.ts'
 import type { Protocol } from './protocol.ts'
 
 /** The input of a simulated job. */

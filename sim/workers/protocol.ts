@@ -1,7 +1,7 @@
 import type { JobId, WorkerId } from '../../src/core/ids.ts'
 import type { Life } from '../life.ts'
 import type { Network, Reply } from '../network.ts'
-import type { Behavior } from './behaviour.ts'
+import type { Behavior } from './behavior.ts'
 
 const TAKE_TIMEOUT_MS = 90_000
 const POST_TIMEOUT_MS = 600_000

@@ -4,7 +4,7 @@ import type { WorkerSpec } from '../../src/ports/driver.ts'
 import { Life } from '../life.ts'
 import type { SeededRandom } from '../random.ts'
 import type { World } from '../world.ts'
-import { drawWebBehavior, type WebBehavior } from './web-behaviour.ts'
+import { drawWebBehavior, type WebBehavior } from './web-behavior.ts'
 
 /** A request to a program failed before its response began. */
 export class ConnectionProblem extends Error {

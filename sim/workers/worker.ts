@@ -5,7 +5,7 @@ import { Life } from '../life.ts'
 import type { Network, Reply } from '../network.ts'
 import type { SeededRandom } from '../random.ts'
 import type { World } from '../world.ts'
-import { type Behavior, drawBehavior } from './behaviour.ts'
+import { type Behavior, drawBehavior } from './behavior.ts'
 import { Handler, type HeldJob, type JobInput } from './handler.ts'
 import { Protocol } from './protocol.ts'
 

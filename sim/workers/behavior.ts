@@ -74,7 +74,7 @@ const BAD: readonly Traits[] = [
   { name: 'stubborn', obeysStops: false, obeysTerm: false, slowness: 2 },
 ]
 
-/** Draws the behaviour of a new worker. @param faultProbability probability of a faulty one */
+/** Draws the behavior of a new worker. @param faultProbability probability of a faulty one */
 export function drawBehavior(random: SeededRandom, faultProbability: number): Behavior {
   const traits = random.pick(random.chance(faultProbability) ? BAD : GOOD)
   return {

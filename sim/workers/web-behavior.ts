@@ -58,7 +58,7 @@ const BAD: readonly Traits[] = [
   { name: 'stubborn server', obeysTerm: false },
 ]
 
-/** Draws the behaviour of a new server. @param faultProbability probability of a faulty one */
+/** Draws the behavior of a new server. @param faultProbability probability of a faulty one */
 export function drawWebBehavior(random: SeededRandom, faultProbability: number): WebBehavior {
   const traits = random.pick(random.chance(faultProbability) ? BAD : GOOD)
   return {
