@@ -1,7 +1,7 @@
-import { readAuthorizationKey } from '../core/accounts/authorization.ts'
 import type { Caller } from '../core/accounts/permission.ts'
 import { AppError, toAppError } from '../core/errors.ts'
 import { gatherSlices, SLICE_CHARACTERS } from '../core/json/text-slices.ts'
+import { readAuthorizationKey } from '../core/request-head.ts'
 import type { Emit } from '../events.ts'
 import type { Access } from '../services/accounts/access.ts'
 import type { ReadAddress } from '../services/accounts/failed-keys.ts'

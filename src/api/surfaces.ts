@@ -1,6 +1,5 @@
-import { readAuthorizationKey } from '../core/accounts/authorization.ts'
 import { RESERVED_SEGMENTS } from '../core/ids.ts'
-import { REQUEST_ID } from '../core/request-id.ts'
+import { REQUEST_ID, readAuthorizationKey } from '../core/request-head.ts'
 import { isConsoleHost, isLoopbackHost, TOKEN_HEADER } from './console/origin.ts'
 import { consoleAnswer } from './console/surface.ts'
 import { type CorsOrigins, isPreflight, managementRefusal } from './cors.ts'

@@ -1,6 +1,6 @@
 /** The configuration of one run of the server, read from options and the environment by the table of settings. */
 
-import { givenKeyProblems } from '../core/accounts/given-key.ts'
+import { givenKeyProblems } from '../core/accounts/permission.ts'
 import { CATALOG_PRICES, type PriceList, readPrices } from '../core/billing/prices.ts'
 import { nearest } from '../core/nearest.ts'
 import {

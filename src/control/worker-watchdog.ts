@@ -1,5 +1,5 @@
-import { initTimeoutMs } from '../core/endpoints/init-timeout.ts'
 import { savedEnv } from '../core/endpoints/saved-env.ts'
+import { initTimeoutMs } from '../core/endpoints/serving.ts'
 import type { EndpointId } from '../core/ids.ts'
 import type { Worker } from '../core/workers/worker.ts'
 import { INIT_MS, isSilent, isWedged, SILENT_MS, WEDGED_MS } from '../core/workers/worker-liveness.ts'

@@ -1,7 +1,5 @@
 import type { MachineParts } from '../core/hardware/inventory.ts'
-import type { MachineDisk } from '../core/hardware/machine-disk.ts'
-import type { MachineMemory } from '../core/hardware/machine-memory.ts'
-import type { GpuUse } from '../core/observing/gpu-use.ts'
+import type { GpuUse, MachineDisk, MachineMemory } from '../core/hardware/machine-use.ts'
 
 /**
  * The machine that workers run on. It publishes the topic `machine` when a reading differs from the one before.

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { readAuthorizationKey } from '../core/accounts/authorization.ts'
+import { readAuthorizationKey } from '../core/request-head.ts'
 import { RELAY_HEADERS } from '../core/workers/relay-headers.ts'
 import { HOLD_MS } from '../core/workers/worker-liveness.ts'
 import { endpointFromUrl } from './calls.ts'

@@ -1,5 +1,5 @@
 /** Classifies requests: only the six calls of the worker protocol are passed on. */
-import { withSingleSlashes } from '../core/request-path.ts'
+import { withSingleSlashes } from '../core/request-head.ts'
 
 /** Treatment of a call while the server is away. */
 export type CallKind =

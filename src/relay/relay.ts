@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { isContentLength } from '../core/content-length.ts'
+import { isContentLength } from '../core/request-head.ts'
 import { isSameSecret } from '../crypto/same-secret.ts'
 import { listenAtFile } from '../disk/socket-file.ts'
 import { RelayAdmission } from './admission.ts'

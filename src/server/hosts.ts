@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
-import { absoluteTarget } from '../core/request-path.ts'
+import { absoluteTarget } from '../core/request-head.ts'
 
 /** The reason why a request is refused for the host that it names. */
 export interface HostRefusal {

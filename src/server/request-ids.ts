@@ -1,7 +1,7 @@
 /** Gives requests their ids. */
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { REQUEST_ID, readRequestId } from '../core/request-id.ts'
+import { REQUEST_ID, readRequestId } from '../core/request-head.ts'
 
 /**
  * The id of a request: the client's where it is safe, else a new one, which takes its place among the headers, so

@@ -11,7 +11,7 @@ import {
 import { request as requestSecurely } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { AppError } from '../core/errors.ts'
-import { REQUEST_ID } from '../core/request-id.ts'
+import { REQUEST_ID } from '../core/request-head.ts'
 import { refuseUpgrade, respondError } from '../gateway/entrance/error-response.ts'
 import { isSecure, readSender } from '../gateway/entrance/forwarded.ts'
 import { isHopByHop, namedByConnection } from '../gateway/http1/fields.ts'

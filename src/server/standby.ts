@@ -4,9 +4,8 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { readAuthorizationKey } from '../core/accounts/authorization.ts'
 import { AppError } from '../core/errors.ts'
-import { withSingleSlashes } from '../core/request-path.ts'
+import { readAuthorizationKey, withSingleSlashes } from '../core/request-head.ts'
 import { textBefore } from '../core/text-parts.ts'
 import { isSameSecret } from '../crypto/same-secret.ts'
 import { refuseUpgrade } from '../gateway/entrance/error-response.ts'

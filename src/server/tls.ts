@@ -12,7 +12,7 @@ import {
   type TLSSocket,
   type Server as TlsServer,
 } from 'node:tls'
-import { REQUEST_ID } from '../core/request-id.ts'
+import { REQUEST_ID } from '../core/request-head.ts'
 import type { Connections } from './connections.ts'
 import { newRequestId } from './request-ids.ts'
 

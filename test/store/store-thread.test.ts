@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { MessageChannel } from 'node:worker_threads'
 import type { Store } from '../../src/ports/store/store.ts'
-import { StoreFull } from '../../src/ports/store/store-full.ts'
+import { StoreFull } from '../../src/ports/store/store-trouble.ts'
 import { sqliteStoreOn } from '../../src/store/engines/sqlite.ts'
 import { ThreadHost } from '../../src/store/engines/thread-host.ts'
 import {

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { platform, tmpdir, totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { availableShare } from '../../src/core/hardware/machine-memory.ts'
+import { availableShare } from '../../src/core/hardware/machine-use.ts'
 import { readMemory } from '../../src/system/hardware/memory.ts'
 
 const MB = 1024 * 1024

@@ -237,3 +237,13 @@ const LEVELS: readonly AccessLevel[] = ['none', 'read', 'write']
 function atMost(level: AccessLevel, other: AccessLevel): boolean {
   return LEVELS.indexOf(level) <= LEVELS.indexOf(other)
 }
+
+/** Length of a key that an operator chose: fewer characters can be guessed. */
+const KEY_LENGTH = { min: 20, max: 256 }
+
+/** Problems of an API key that an operator chose, each as the rest of a sentence; empty for a good key. */
+export function givenKeyProblems(key: string): string[] {
+  const { min, max } = KEY_LENGTH
+  if (/^[\x21-\x7e]+$/.test(key) && key.length >= min && key.length <= max) return []
+  return [`must have ${min} to ${max} visible ASCII characters`]
+}

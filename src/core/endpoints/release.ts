@@ -1,5 +1,5 @@
 import type { EndpointId, OwnerId } from '../ids.ts'
-import { isSealedPayload } from '../secrets/payload-seal.ts'
+import { isSealedPayload } from '../secrets/seals.ts'
 import { ENDPOINT_FIELDS, type Endpoint, type EndpointConfig } from './endpoint.ts'
 import { listedValues, type NameWith, namesWith, picked } from './field.ts'
 import { isFloating, parseReference } from './image-reference.ts'

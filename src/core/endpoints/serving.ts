@@ -2,7 +2,6 @@
 
 import { type FieldProblem, fieldProblem } from '../field-problem.ts'
 import { secretNames } from '../secrets/secret.ts'
-import { initTimeoutMs, isInitTimeout, MAX_INIT_S } from './init-timeout.ts'
 import { comparablePath, hookTarget, type SleepHooks } from './sleep-hooks.ts'
 
 /**
@@ -26,6 +25,8 @@ export interface Serving {
   readonly sleepHooks?: SleepHooks
 }
 
+/** Maximum value of `RUNPOD_INIT_TIMEOUT`, in seconds. */
+export const MAX_INIT_S = 86_400
 const DEFAULT_PORT = 80
 const DEFAULT_PATH = '/ping'
 /** Default of the longest time until a worker is healthy for the first time; `RUNPOD_INIT_TIMEOUT` overrides it. */
@@ -107,6 +108,21 @@ export function shownHealthPath(env: Environment): string {
 /** Limit of concurrent requests of a worker with this environment, its RUNYARD_MAX_CONCURRENCY; null for no limit. */
 export function readMaxConcurrency(env: Environment): number | null {
   return integerIn(env.RUNYARD_MAX_CONCURRENCY, MAX_CONCURRENCY)
+}
+
+/**
+ * Longest time until a worker with these variables asks for its first job or is healthy for the first time, in
+ * milliseconds: its `RUNPOD_INIT_TIMEOUT`.
+ * @param usualMs the time without that variable
+ */
+export function initTimeoutMs(env: Readonly<Record<string, string>>, usualMs: number): number {
+  const text = env.RUNPOD_INIT_TIMEOUT
+  return text !== undefined && isInitTimeout(text) ? Number(text) * 1000 : usualMs
+}
+
+/** True for a valid value of `RUNPOD_INIT_TIMEOUT`. */
+export function isInitTimeout(text: string): boolean {
+  return /^\d{1,6}$/.test(text) && Number(text) >= 1 && Number(text) <= MAX_INIT_S
 }
 
 /**

@@ -1,11 +1,11 @@
 /** Notes for people besides the cause of a wait, one sentence each. */
 
-import { type Endpoint, MAX_IDLE_TIMEOUT_S } from '../endpoints/endpoint.ts'
+import { type Endpoint, hasIdleTimeout, idleTimeoutMs, MAX_IDLE_TIMEOUT_S } from '../endpoints/endpoint.ts'
 import type { WorkerId } from '../ids.ts'
 import type { AttemptTimes } from '../jobs/attempt-times.ts'
 import { freezesIdle } from '../scaling/frozen-plan.ts'
-import { startsAfterIdleEnds } from '../scaling/idle-advice.ts'
 import { currentBackoff, type EndpointSnapshot } from '../scaling/scale.ts'
+import { presentStartMs } from '../scaling/start-time.ts'
 import { countGpus } from '../workers/placement.ts'
 import { exitText } from '../workers/worker.ts'
 import { type PortConflict, portConflictText } from '../workers/worker-exit.ts'
@@ -14,6 +14,9 @@ import { counted, currentWorkers, roughDuration } from './explain-facts.ts'
 import { type Note, plainNote } from './explanation.ts'
 import { type ActionFacts, actionsOnFailure, keepIdle, moreWorkers } from './fix-actions.ts'
 import { settingAdvice } from './setting-advice.ts'
+
+/** Minimum number of idle ends for a conclusion: a single one may be the end of all work. */
+const IDLE_ENDS = 2
 
 /** Facts for {@link endpointNotes} besides the snapshot. */
 export interface NotesContext extends ActionFacts {
@@ -114,6 +117,22 @@ function idleTimeoutNotes(snapshot: EndpointSnapshot): Note[] {
     `workers of ${name} take ${startS} s to start and end after ${idleS} s without work, so what comes soon after waits for a start; ` +
     'a longer idle timeout may cost less than it saves'
   return [{ text, actions: [keepIdle(snapshot, enoughS)] }]
+}
+
+/**
+ * Start time and idle timeout of workers of the present release, in milliseconds, if idle workers ended sooner
+ * than the next one could start; null otherwise, and if idle workers are frozen.
+ */
+function startsAfterIdleEnds(
+  snapshot: Pick<EndpointSnapshot, 'endpoint' | 'workers' | 'exits'>,
+): { readonly startMs: number; readonly idleMs: number } | null {
+  const { endpoint, exits } = snapshot
+  if (!hasIdleTimeout(endpoint) || endpoint.flashboot !== 'OFF') return null
+  const startMs = presentStartMs(snapshot)
+  const idleMs = idleTimeoutMs(endpoint)
+  if (startMs === null || startMs <= idleMs) return null
+  const idleEnds = exits.filter(({ version, stopReason }) => version === endpoint.version && stopReason === 'idle')
+  return idleEnds.length < IDLE_ENDS ? null : { startMs, idleMs }
 }
 
 /** Number of queued jobs that are suspects, which run alone; null for zero. */

@@ -3,10 +3,9 @@
  * from the GPUs of the machine.
  */
 import { MAX_WORKERS } from '../endpoints/endpoint.ts'
-import { isInitTimeout, MAX_INIT_S } from '../endpoints/init-timeout.ts'
 import type { PastRelease, ReleasedTemplate } from '../endpoints/release.ts'
 import { savedEnv } from '../endpoints/saved-env.ts'
-import { NEVER_HEALTHY_MS } from '../endpoints/serving.ts'
+import { isInitTimeout, MAX_INIT_S, NEVER_HEALTHY_MS } from '../endpoints/serving.ts'
 import { cataloged, type MachineParts } from '../hardware/inventory.ts'
 import type { WorkerId } from '../ids.ts'
 import { chosenGpus, suitableGpus } from '../placement/placement-fit.ts'

@@ -2,7 +2,7 @@
  * Counts of an endpoint in one span of time: results of its requests, their times of waiting and running, numbers of
  * its workers, and the use of their GPUs. Buckets add up: those of the minutes of an hour are the bucket of the hour.
  */
-import type { GpuUse } from './gpu-use.ts'
+import type { GpuUse } from '../hardware/machine-use.ts'
 
 /**
  * Results of requests. Of a load-balancing endpoint a response of the worker below 500 is `completed`, and a client

@@ -3,7 +3,7 @@
  * memory of the machine gets short.
  */
 import type { Endpoint } from '../endpoints/endpoint.ts'
-import { availableShare, type MachineMemory } from '../hardware/machine-memory.ts'
+import { availableShare, type MachineMemory } from '../hardware/machine-use.ts'
 import type { EndpointId } from '../ids.ts'
 import { isFrozen, takesJobs, type Worker, type WorkerLoad } from '../workers/worker.ts'
 import type { Drain, EndpointSnapshot } from './scale.ts'

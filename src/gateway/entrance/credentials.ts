@@ -2,8 +2,9 @@
  * API keys in requests for load-balancing endpoints, and their removal before the request is forwarded; and cookies
  * of the console, which browsers send to every port of its host.
  */
-import { readAuthorizationKey } from '../../core/accounts/authorization.ts'
+
 import { isConsoleCookie } from '../../core/accounts/session.ts'
+import { readAuthorizationKey } from '../../core/request-head.ts'
 
 /** The parts of a request that can carry a key. */
 export interface RequestFields {

@@ -2,7 +2,7 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { AppError } from '../../core/errors.ts'
-import { REQUEST_ID } from '../../core/request-id.ts'
+import { REQUEST_ID } from '../../core/request-head.ts'
 import { corsHeaders } from './cors.ts'
 
 /** Responds with an error. A response that has begun is cut off instead, so that it does not look complete. */

@@ -1,5 +1,5 @@
 /** The header fields that an intermediary treats specially. */
-import { REQUEST_ID } from '../../core/request-id.ts'
+import { REQUEST_ID } from '../../core/request-head.ts'
 
 /**
  * Hop-by-hop fields, which are never passed on unchanged (RFC 9110, 7.6.1). The gateway answers `expect` itself and

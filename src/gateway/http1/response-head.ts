@@ -1,5 +1,4 @@
-import { isContentLength } from '../../core/content-length.ts'
-import { REQUEST_ID } from '../../core/request-id.ts'
+import { isContentLength, REQUEST_ID } from '../../core/request-head.ts'
 import { hasOption, isHopByHop, namedByConnection, WORKER_ID, withoutFields } from './fields.ts'
 
 /** Framing of the body of a response: a number of bytes, chunks, or everything until the connection ends. */

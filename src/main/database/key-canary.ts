@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs'
 import type { Config } from '../../config/config.ts'
-import { KEY_CANARY, KEY_CANARY_PLACE } from '../../core/secrets/seal-place.ts'
+import { KEY_CANARY, KEY_CANARY_PLACE } from '../../core/secrets/seals.ts'
 import type { Store } from '../../ports/store/store.ts'
 import type { Vault } from '../../ports/vault.ts'
 import { loadMasterKeys } from '../../system/keys/master-key.ts'

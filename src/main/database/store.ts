@@ -8,7 +8,7 @@ import { dataDirProblem, type Use } from '../../disk/access-problem.ts'
 import { keepDurably } from '../../disk/durable-file.ts'
 import type { Emit } from '../../events.ts'
 import type { Store } from '../../ports/store/store.ts'
-import { StoreDamaged } from '../../ports/store/store-damage.ts'
+import { StoreDamaged } from '../../ports/store/store-trouble.ts'
 import type { ServerTerm } from '../../relay/relay.ts'
 import {
   DATABASE_NAME,

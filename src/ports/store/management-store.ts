@@ -5,8 +5,8 @@ import type { Template } from '../../core/endpoints/template.ts'
 import type { NetworkVolume } from '../../core/endpoints/volume.ts'
 import type { EndpointId, OwnerId, RegistryId, SecretId, TemplateId, VolumeId, WorkerId } from '../../core/ids.ts'
 import type { Slice } from '../../core/pages.ts'
-import { PAYLOAD_KINDS, type PayloadKind } from '../../core/secrets/payload-seal.ts'
 import type { Registry } from '../../core/secrets/registry.ts'
+import { PAYLOAD_KINDS, type PayloadKind } from '../../core/secrets/seals.ts'
 import type { Secret } from '../../core/secrets/secret.ts'
 
 /** Changes of a registry. */
@@ -162,7 +162,7 @@ export type SealKind = (typeof SEAL_KINDS)[number]
 /** A sealed text and its owner. */
 export interface SealedText {
   readonly id: string
-  /** The row that it is bound to; see core/secrets/seal-place.ts. */
+  /** The row that it is bound to; see core/secrets/seals.ts. */
   readonly row: string
   readonly sealed: string
 }

@@ -1,6 +1,6 @@
 import { servingVariables } from '../../core/endpoints/serving.ts'
 import type { OwnerId } from '../../core/ids.ts'
-import { secretPlace } from '../../core/secrets/seal-place.ts'
+import { secretPlace } from '../../core/secrets/seals.ts'
 import { resolveSecrets, secretNames } from '../../core/secrets/secret.ts'
 import type { Ports } from '../../ports/ports.ts'
 

@@ -17,7 +17,7 @@ import { JOB_RECORD_RULES, type JobRecordRules, onlyRecordLeft } from '../../cor
 import { JOB_TIMES, retentionMs } from '../../core/jobs/retention.ts'
 import type { Submission } from '../../core/jobs/submission.ts'
 import type { TracedJob } from '../../core/observing/job-spans.ts'
-import { jobPlace } from '../../core/secrets/seal-place.ts'
+import { jobPlace } from '../../core/secrets/seals.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { ClaimRequest } from '../../ports/store/claims.ts'

@@ -12,7 +12,7 @@ import {
 } from '../../core/jobs/webhook.ts'
 import type { TracedTry } from '../../core/observing/job-spans.ts'
 import { cursorAfter, type Page, type PageRequest, pageFromRows, readSlice } from '../../core/pages.ts'
-import { webhookKeyPlace } from '../../core/secrets/seal-place.ts'
+import { webhookKeyPlace } from '../../core/secrets/seals.ts'
 import type { OutboundResult } from '../../ports/outbound.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { DueWebhook, OpenWebhook, WebhookKey } from '../../ports/store/store.ts'

@@ -4,7 +4,7 @@ import { DEFAULT_OWNER } from '../../core/ids.ts'
 import type { DownloadProgress } from '../../core/models/download-progress.ts'
 import { ModelError, modelProblemText } from '../../core/models/model-problem.ts'
 import { isCommit, type ModelReference, parseModelReference } from '../../core/models/model-reference.ts'
-import { secretPlace } from '../../core/secrets/seal-place.ts'
+import { secretPlace } from '../../core/secrets/seals.ts'
 import type { ModelCache, ModelCacheContent, ModelSnapshot } from '../../ports/model-cache.ts'
 import type { Ports } from '../../ports/ports.ts'
 

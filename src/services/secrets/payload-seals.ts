@@ -1,5 +1,12 @@
-import { isSealedPayload, type PayloadKind, type Variables } from '../../core/secrets/payload-seal.ts'
-import { inputPlace, SEALED_MARK, variablePlace, webhookUrlPlace } from '../../core/secrets/seal-place.ts'
+import {
+  inputPlace,
+  isSealedPayload,
+  type PayloadKind,
+  SEALED_MARK,
+  type Variables,
+  variablePlace,
+  webhookUrlPlace,
+} from '../../core/secrets/seals.ts'
 import type { SealPlace, Vault } from '../../ports/vault.ts'
 
 /** Limit of decrypted variables in the cache: endpoints are read with each request. */

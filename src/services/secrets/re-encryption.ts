@@ -1,5 +1,5 @@
 import { toAppError } from '../../core/errors.ts'
-import { PAYLOAD_KINDS, type PayloadKind } from '../../core/secrets/payload-seal.ts'
+import { PAYLOAD_KINDS, type PayloadKind } from '../../core/secrets/seals.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { SEAL_KINDS, type SealedText, type SealKind } from '../../ports/store/management-store.ts'
 import { PayloadSeals } from './payload-seals.ts'

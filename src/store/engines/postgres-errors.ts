@@ -1,7 +1,6 @@
 import { DatabaseError } from 'pg'
 import { AppError } from '../../core/errors.ts'
-import { StoreDamaged } from '../../ports/store/store-damage.ts'
-import { StoreFull } from '../../ports/store/store-full.ts'
+import { StoreDamaged, StoreFull } from '../../ports/store/store-trouble.ts'
 import { type PostgresTrouble, postgresTrouble, printableAddress } from './postgres-trouble.ts'
 import { unavailable } from './sqlite-errors.ts'
 

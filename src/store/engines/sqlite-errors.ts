@@ -1,6 +1,5 @@
 import { AppError } from '../../core/errors.ts'
-import { StoreDamaged } from '../../ports/store/store-damage.ts'
-import { StoreFull } from '../../ports/store/store-full.ts'
+import { StoreDamaged, StoreFull } from '../../ports/store/store-trouble.ts'
 
 /** Primary result codes of an SQLite that cannot work now, each with a phrase for people. */
 const UNAVAILABLE: Readonly<Record<number, string>> = {

@@ -1,6 +1,5 @@
 import { AppError, type ErrorCode } from '../../core/errors.ts'
-import { StoreDamaged } from '../../ports/store/store-damage.ts'
-import { StoreFull } from '../../ports/store/store-full.ts'
+import { StoreDamaged, StoreFull } from '../../ports/store/store-trouble.ts'
 import type { HostCall } from './host.ts'
 import type { OperationOutcome, StoreStats } from './sqlite-engine.ts'
 

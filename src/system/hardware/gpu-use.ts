@@ -1,5 +1,5 @@
 /** The use of GPUs at this moment, as the vendors' tools report it. */
-import type { GpuUse } from '../../core/observing/gpu-use.ts'
+import type { GpuUse } from '../../core/hardware/machine-use.ts'
 import { asFields, parseRows } from './amd-gpus.ts'
 import { runTool, type ToolOptions } from './vendor-tool.ts'
 

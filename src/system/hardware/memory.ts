@@ -1,7 +1,7 @@
 /** Free memory, as Linux reports it in /proc and in control groups of both versions. */
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { type MachineMemory, tightest } from '../../core/hardware/machine-memory.ts'
+import { type MachineMemory, tightest } from '../../core/hardware/machine-use.ts'
 
 /** The files of a control group that limits memory. */
 interface GroupFiles {

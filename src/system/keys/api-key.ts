@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
-import { givenKeyProblems } from '../../core/accounts/given-key.ts'
+import { givenKeyProblems } from '../../core/accounts/permission.ts'
 import { AppError } from '../../core/errors.ts'
 import { writeDurably } from '../../disk/durable-file.ts'
 

@@ -1,10 +1,15 @@
 import { AppError } from '../../core/errors.ts'
-import type { DamageReport } from '../../core/observing/store-damage.ts'
+import type { DamageReport } from '../../core/observing/store-trouble.ts'
 import type { Emit } from '../../events.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { StoreLayer } from '../../ports/store/operations.ts'
-import { type StoreDamage, StoreDamaged } from '../../ports/store/store-damage.ts'
-import { type FullStore, StoreFull, type StoreRoom } from '../../ports/store/store-full.ts'
+import {
+  type FullStore,
+  type StoreDamage,
+  StoreDamaged,
+  StoreFull,
+  type StoreRoom,
+} from '../../ports/store/store-trouble.ts'
 
 /** Keeps the first damage of the store, and reports it once. */
 export class StoreDamageWatch implements StoreDamage {

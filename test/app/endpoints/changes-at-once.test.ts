@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DEFAULT_OWNER } from '../../../src/core/ids.ts'
-import { registryPlace, secretPlace } from '../../../src/core/secrets/seal-place.ts'
+import { registryPlace, secretPlace } from '../../../src/core/secrets/seals.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: answers of REST, as they are

@@ -1,7 +1,7 @@
 /** Inputs, URLs and variables in the store, where the operator wants them sealed. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { inputPlace, webhookUrlPlace } from '../../../src/core/secrets/seal-place.ts'
+import { inputPlace, webhookUrlPlace } from '../../../src/core/secrets/seals.ts'
 import { layered } from '../../../src/ports/store/operations.ts'
 import { PayloadSeals } from '../../../src/services/secrets/payload-seals.ts'
 import { encryptPlain, reEncryptAll } from '../../../src/services/secrets/re-encryption.ts'

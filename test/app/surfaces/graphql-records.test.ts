@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DEFAULT_OWNER, type SecretId } from '../../../src/core/ids.ts'
-import { secretPlace } from '../../../src/core/secrets/seal-place.ts'
+import { secretPlace } from '../../../src/core/secrets/seals.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
 const SAVE = 'mutation ($input: EndpointInput!) { saveEndpoint(input: $input) { id templateId } }'

@@ -1,7 +1,7 @@
 /** Every response names its request, and so do its events and logs. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { readRequestId } from '../../../src/core/request-id.ts'
+import { readRequestId } from '../../../src/core/request-head.ts'
 import { CONSOLE, openRig } from '../../support/rig.ts'
 
 describe('the id of a client', () => {

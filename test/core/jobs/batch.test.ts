@@ -5,7 +5,9 @@ import type { BatchId, JobId } from '../../../src/core/ids.ts'
 import {
   BATCH,
   type Batch,
+  batchRequestView,
   batchStatus,
+  batchView,
   refusalToAdd,
   refusalToCancel,
   refusalToCreate,
@@ -13,7 +15,6 @@ import {
   refusalToQueue,
 } from '../../../src/core/jobs/batch.ts'
 import { readBatchName, readMoreRequests, readNewBatch } from '../../../src/core/jobs/batch-reading.ts'
-import { batchRequestView, batchView } from '../../../src/core/jobs/batch-view.ts'
 import { elementTexts } from '../../../src/core/json/json-text.ts'
 import { aBatch } from '../../support/snapshots.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { initTimeoutMs } from '../../../src/core/endpoints/init-timeout.ts'
+import { initTimeoutMs } from '../../../src/core/endpoints/serving.ts'
 import {
   afterPing,
   afterTake,

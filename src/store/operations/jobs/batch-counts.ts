@@ -1,6 +1,5 @@
 import type { BatchId } from '../../../core/ids.ts'
-import { BATCH, type Batch, type BatchStatus, batchStatus } from '../../../core/jobs/batch.ts'
-import { batchView } from '../../../core/jobs/batch-view.ts'
+import { BATCH, type Batch, type BatchStatus, batchStatus, batchView } from '../../../core/jobs/batch.ts'
 import { isFinal, type JobStatus } from '../../../core/jobs/job.ts'
 import type { JobMove } from '../../../ports/store/store.ts'
 import * as sql from '../../tables/batches.ts'

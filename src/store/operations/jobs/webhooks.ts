@@ -10,7 +10,7 @@ import {
   type WebhookDelivery,
   type WebhookTry,
 } from '../../../core/jobs/webhook.ts'
-import { isSealedPayload } from '../../../core/secrets/payload-seal.ts'
+import { isSealedPayload } from '../../../core/secrets/seals.ts'
 import type {
   DeliveryListPart,
   DeliveryListRequest,

@@ -1,5 +1,4 @@
-import { PAYLOAD_KINDS, type PayloadKind } from '../../../core/secrets/payload-seal.ts'
-import { KEY_CANARY, SEALED_MARK } from '../../../core/secrets/seal-place.ts'
+import { KEY_CANARY, PAYLOAD_KINDS, type PayloadKind, SEALED_MARK } from '../../../core/secrets/seals.ts'
 import type { SealChange, SealedText, SealKind, SealStore } from '../../../ports/store/management-store.ts'
 import { payload } from '../../tables/jobs.ts'
 import { type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'

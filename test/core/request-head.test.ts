@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { withSingleSlashes } from '../../src/core/request-path.ts'
+import { withSingleSlashes } from '../../src/core/request-head.ts'
 
 test('repeated slashes of a path are one, and nothing else changes', () => {
   const cases: readonly [string, string][] = [

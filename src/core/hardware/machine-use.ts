@@ -1,3 +1,5 @@
+/** The use of the memory, the disk and the GPUs of a machine. */
+
 /** The memory of the machine, or of the tightest limit that applies to this server, in bytes. */
 export interface MachineMemory {
   /** Memory that programs can still get: free memory, and caches of the system. */
@@ -16,4 +18,21 @@ export function tightest(memories: readonly MachineMemory[]): MachineMemory | nu
     (least, memory) => (least === null || availableShare(memory) < availableShare(least) ? memory : least),
     null,
   )
+}
+
+/** The disk with the data of the server, in bytes. */
+export interface MachineDisk {
+  /** Bytes that this server can still write. */
+  readonly availableBytes: number
+  readonly totalBytes: number
+}
+
+/**
+ * Use of a GPU at one time, in whole percent. Null if the vendor's tool does not report it, as for parts of a card.
+ */
+export interface GpuUse {
+  /** Time in which it computed, over the interval of the vendor's tool (at most a second). */
+  readonly busy: number | null
+  /** Allocated part of its memory. */
+  readonly memory: number | null
 }

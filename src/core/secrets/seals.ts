@@ -1,4 +1,4 @@
-/** Places of sealed texts; store/operations/secrets/seals.ts finds the same rows. */
+/** Places and kinds of sealed texts; store/operations/secrets/seals.ts finds the same rows. */
 
 /** A text that shows if a server has the encryption key of its database. */
 export const KEY_CANARY = 'runyard'
@@ -47,4 +47,32 @@ export function webhookUrlPlace(about: string) {
 /** A variable of a template or an endpoint. */
 export function variablePlace(owner: string, name: string) {
   return { kind: 'variables', row: `${owner}/${name}` }
+}
+
+/** Kinds of seals whose texts may be plain too: they are sealed only if the operator chose that (docs/adr/0042). */
+export const PAYLOAD_KINDS = [
+  ...([
+    'templates',
+    'endpoints',
+    'releases',
+    'jobInputs',
+    'recordInputs',
+    'jobWebhooks',
+    'draftInputs',
+    'draftWebhooks',
+  ] as const),
+  ...(['batchWebhooks', 'deliveries'] as const),
+] as const
+/** One of {@link PAYLOAD_KINDS}. */
+export type PayloadKind = (typeof PAYLOAD_KINDS)[number]
+
+/** Variables of templates, endpoints and releases by their names. */
+export type Variables = Readonly<Record<string, string>>
+
+/**
+ * True if a text of the store is a sealed payload. No input or URL begins with the mark, and a variable that does
+ * is always sealed.
+ */
+export function isSealedPayload(text: string): boolean {
+  return text.startsWith(SEALED_MARK)
 }
