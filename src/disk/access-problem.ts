@@ -1,15 +1,7 @@
 /** The reason why this user may not use a file or folder, with its owner. */
-import {
-  accessSync,
-  constants,
-  lstatSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  type Stats,
-  statSync,
-} from 'node:fs'
+import { accessSync, constants, lstatSync, readFileSync, readlinkSync, type Stats, statSync } from 'node:fs'
 import { join, parse, relative, resolve, sep } from 'node:path'
+import { listOptional } from './optional-files.ts'
 
 /** The intended use of a file or folder. A file for `write` may still have to be created. */
 export type Use = 'read' | 'write'
@@ -52,7 +44,7 @@ export function errorText(error: unknown): string {
 export function dataDirProblem(dataDir: string, use: Use): string | null {
   const problem = accessProblem(dataDir, use)
   if (problem !== null) return problem
-  for (const name of listNames(dataDir).filter(name => OWN.test(name))) {
+  for (const name of listOptional(dataDir).filter(name => OWN.test(name))) {
     const entryProblem = findProblemAt(join(dataDir, name), use === 'write' && WRITTEN.test(name) ? 'write' : 'read')
     if (entryProblem !== null) return entryProblem
   }
@@ -125,14 +117,6 @@ function readUserName(uid: number): string | null {
     return lines.map(line => line.split(':')).find(fields => fields[2] === String(uid))?.[0] ?? null
   } catch {
     return null
-  }
-}
-
-function listNames(folder: string): string[] {
-  try {
-    return readdirSync(folder)
-  } catch {
-    return []
   }
 }
 

@@ -1,11 +1,12 @@
 /** Checks of this machine that need no server and no engine. */
-import { existsSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statfsSync, statSync } from 'node:fs'
 import { get } from 'node:https'
 import { createServer } from 'node:net'
 import { freemem, totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { DataDirFacts, GpuFacts, PortFacts } from '../core/observing/diagnosis.ts'
 import { dataDirProblem } from '../disk/access-problem.ts'
+import { listOptional } from '../disk/optional-files.ts'
 import type { ServerInfo } from '../store/data-dir-lock.ts'
 import { systemClock } from '../system/clock.ts'
 import { createMachine } from '../system/hardware/machine.ts'
@@ -58,9 +59,9 @@ export async function inspectGpus(env: Readonly<Record<string, string | undefine
   return {
     nvidia: gpus.filter(({ vendor }) => vendor === 'NVIDIA').map(({ name }) => name),
     problem,
-    nvidiaDriver: listNames('/proc/driver/nvidia/gpus').length > 0,
+    nvidiaDriver: listOptional('/proc/driver/nvidia/gpus').length > 0,
     amd: existsSync('/dev/kfd'),
-    hasCdi: ['/etc/cdi', '/var/run/cdi'].some(folder => listNames(folder).some(name => /nvidia/i.test(name))),
+    hasCdi: ['/etc/cdi', '/var/run/cdi'].some(folder => listOptional(folder).some(name => /nvidia/i.test(name))),
   }
 }
 
@@ -102,12 +103,4 @@ function bindingProblem(host: string, port: number): Promise<string | null> {
 /** The folder, or its nearest parent that exists. */
 function nearestFolder(path: string): string {
   return existsSync(path) || dirname(path) === path ? path : nearestFolder(dirname(path))
-}
-
-function listNames(folder: string): string[] {
-  try {
-    return readdirSync(folder)
-  } catch {
-    return []
-  }
 }

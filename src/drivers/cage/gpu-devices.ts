@@ -1,7 +1,7 @@
 /** The device files of the GPUs that a worker was given, and of no others. */
-import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { AssignedGpu } from '../../core/workers/placement.ts'
+import { listOptional, readOptional } from '../../disk/optional-files.ts'
 import { amdDevices } from '../base/amd-devices.ts'
 
 /**
@@ -46,10 +46,10 @@ function findMinor({ index, uuid }: Pick<AssignedGpu, 'index' | 'uuid'>, cards: 
 /** The cards in the order of the bus; empty where the driver does not say. */
 function readCards(root: string): Card[] {
   const folder = join(root, 'proc/driver/nvidia/gpus')
-  return listNames(folder)
+  return listOptional(folder)
     .sort()
     .flatMap(name => {
-      const text = readText(join(folder, name, 'information'))
+      const text = readOptional(join(folder, name, 'information'))
       const minor = /^Device Minor:[ \t]*(\d{1,4})$/m.exec(text)?.[1]
       const uuid = /^GPU UUID:[ \t]*(GPU-[0-9a-f-]{36})$/m.exec(text)?.[1] ?? null
       return minor === undefined ? [] : [{ uuid, minor: Number(minor) }]
@@ -65,30 +65,14 @@ function listMigDevices(minor: number, root: string): string[] {
   const instances = namesBelow(mig, 'gi')
   const folders = instances.flatMap(instance => [instance, ...namesBelow(instance, 'ci')])
   const found = folders.slice(0, MAX_PARTS).flatMap(folder => {
-    const number = /^DeviceFileMinor:[ \t]*(\d{1,6})$/m.exec(readText(join(folder, 'access')))?.[1]
+    const number = /^DeviceFileMinor:[ \t]*(\d{1,6})$/m.exec(readOptional(join(folder, 'access')))?.[1]
     return number === undefined ? [] : [`/dev/nvidia-caps/nvidia-cap${number}`]
   })
   return found
 }
 
 function namesBelow(folder: string, start: string): string[] {
-  return listNames(folder)
+  return listOptional(folder)
     .filter(name => name.startsWith(start))
     .map(name => join(folder, name))
-}
-
-function listNames(folder: string): string[] {
-  try {
-    return readdirSync(folder)
-  } catch {
-    return []
-  }
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return ''
-  }
 }

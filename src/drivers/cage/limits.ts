@@ -1,9 +1,10 @@
 /** Limits of workers in cages: control groups where this server may make them. */
 import { spawnSync } from 'node:child_process'
-import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { accessSync, constants, existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs'
 import { totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { WorkerId } from '../../core/ids.ts'
+import { readOptional } from '../../disk/optional-files.ts'
 import type { WorkerSpec } from '../../ports/driver.ts'
 
 /** Folders in which groups are made, by the resource that they limit; null for a resource that cannot be limited. */
@@ -39,10 +40,10 @@ const TRIAL_MS = 5_000
 export function findLimits(root = '/sys/fs/cgroup', own = readOwn()): Limits {
   const paths = ownPaths(own)
   const unified = paths.get('')
-  if (unified !== undefined && readText(join(root, 'cgroup.controllers')) !== '') {
+  if (unified !== undefined && readOptional(join(root, 'cgroup.controllers')) !== '') {
     // Processes may only be in the leaves of a tree, so groups are made beside that of the server.
     const parent = join(root, dirname(unified))
-    const on = new Set(readText(join(parent, 'cgroup.subtree_control')).trim().split(' '))
+    const on = new Set(readOptional(join(parent, 'cgroup.subtree_control')).trim().split(' '))
     const given = (name: string) => (on.has(name) && usable(parent) ? parent : null)
     return {
       memory: given('memory'),
@@ -130,15 +131,7 @@ function ownPaths(text: string): Map<string, string> {
 }
 
 function readOwn(): string {
-  return readText('/proc/self/cgroup')
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return ''
-  }
+  return readOptional('/proc/self/cgroup')
 }
 
 /** The folder, if a process can enter a group in it that can be frozen; null if not. */

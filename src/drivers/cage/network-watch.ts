@@ -3,6 +3,7 @@
  * of containers.
  */
 import { readFileSync } from 'node:fs'
+import { readOptional } from '../../disk/optional-files.ts'
 import type { Clock } from '../../ports/clock.ts'
 import { closeOutside } from './outside.ts'
 
@@ -42,7 +43,7 @@ export class NetworkWatch {
   async #close(): Promise<void> {
     const leaders = this.#options.leaders()
     if (leaders.length === 0) return
-    const now = readRoutes()
+    const now = readOptional(ROUTES)
     if (now === this.#closedRoutes) return
     const closed = await Promise.allSettled(leaders.map(closeNetwork))
     // One that has just ended cannot be closed; any other failure is retried at the next check.
@@ -65,13 +66,5 @@ function findNetworkHolder(leader: number): number | null {
     return child ? Number(child) : null
   } catch {
     return null
-  }
-}
-
-function readRoutes(): string {
-  try {
-    return readFileSync(ROUTES, 'latin1')
-  } catch {
-    return ''
   }
 }

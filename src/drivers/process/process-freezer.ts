@@ -1,8 +1,9 @@
 /** Freezes workers that are processes: by their control group where they have one, else by signals. */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
+import { readOptional } from '../../disk/optional-files.ts'
 import { type Clock, pause } from '../../ports/clock.ts'
 import { readProcess } from '../base/process-table.ts'
 import { type Family, goOn, goOnAll, halt } from './process-halt.ts'
@@ -108,7 +109,7 @@ export function setFrozen(group: string, frozen: boolean): void {
 
 /** True for a group that should be frozen; it may take a moment until all in it are held. */
 export function isToBeFrozen(group: string): boolean {
-  return readText(join(group, 'cgroup.freeze')).trim() === '1'
+  return readOptional(join(group, 'cgroup.freeze')).trim() === '1'
 }
 
 /** True where everything in a group is held, or nothing is in it. */
@@ -118,13 +119,5 @@ export function isHeld(group: string): boolean {
 }
 
 function readEvents(group: string): string[] {
-  return readText(join(group, 'cgroup.events')).split('\n')
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return ''
-  }
+  return readOptional(join(group, 'cgroup.events')).split('\n')
 }
