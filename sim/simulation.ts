@@ -156,7 +156,8 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
     const random = world.random('clients')
     const count = random.int(4, 7)
     const parts = { world, network, checks, endpoints }
-    for (let n = 1; n <= count; n += 1) clients.push(new SimClient(parts, `client ${n}`, random.int(10, 20)))
+    for (let n = 1; n <= count; n += 1)
+      clients.push(new SimClient(parts, `client ${n}`, random.int(10, 20) * (world.hasShortJobs ? 2 : 1)))
     clients.push(new BatchClient(parts))
     if (operator.balanced.length > 0) clients.push(...webClients(world, network, checks, operator, director))
     new Inspector(world, network, checks, endpoints)

@@ -45,7 +45,9 @@ export class SimClient {
 
   async #main(): Promise<void> {
     for (let number = 1; this.#left > 0; number += 1) {
-      await this.#life.sleep(this.#random.chance(0.4) ? this.#random.int(0, 50) : this.#random.int(500, 25_000))
+      const pauseMs = this.#random.chance(0.4) ? this.#random.int(0, 50) : this.#random.int(500, 25_000)
+      // Short jobs come in bursts, so that they wait.
+      await this.#life.sleep(this.#parts.world.hasShortJobs && number % 12 > 0 ? pauseMs % 50 : pauseMs)
       this.#left -= 1
       void this.#busy(this.#oneJob(number))
       if (this.#random.chance(0.03)) void this.#busy(this.#purge())
