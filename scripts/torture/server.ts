@@ -8,6 +8,10 @@ import { ready } from '../../bench/harness/ready.ts'
 import { patient } from '../../test/support/patience.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
+/** The command of a server: the program that `npm test` has built, which starts faster, else the sources. */
+const { RUNYARD_TEST_PROGRAM: built } = process.env
+const command =
+  built === undefined ? [join(root, 'bin', 'runyard')] : [process.execPath, '--max-semi-space-size=32', built]
 /** Longest start, in milliseconds: a busy machine is slow, and a server first looks for lost jobs. */
 const START_MS = 120_000
 
@@ -70,7 +74,9 @@ export class RestartableServer {
   /** Starts it and waits until it responds. */
   async start(): Promise<void> {
     const log = openSync(this.logFile, 'a')
+    const [program = '', ...words] = command
     const args = [
+      ...words,
       'serve',
       '--json',
       '--port',
@@ -87,7 +93,7 @@ export class RestartableServer {
       ...this.#options.env,
       ...(this.#options.database === null ? {} : { RUNYARD_DATABASE: this.#options.database }),
     }
-    const child = spawn(join(root, 'bin', 'runyard'), args, { cwd: root, env, stdio: ['ignore', 'pipe', log] })
+    const child = spawn(program, args, { cwd: root, env, stdio: ['ignore', 'pipe', log] })
     closeSync(log)
     this.#child = child
     this.#ended = new Promise(resolve => child.once('exit', code => resolve(code)))
