@@ -12,7 +12,7 @@ export interface PostgresTrouble {
 }
 
 /** The oldest version that has all that the statements use. */
-export const OLDEST_POSTGRES = 13
+const OLDEST_POSTGRES = 13
 
 /** Parts of an address for people and commands. */
 interface Place {

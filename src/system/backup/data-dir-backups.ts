@@ -13,7 +13,7 @@ import { sealKeys } from './key-seal.ts'
 /** The keys in a backup. */
 export const KEYS_NAME = 'keys.sealed'
 /** The settings in a backup, for people. */
-export const SETTINGS_NAME = 'settings.json'
+const SETTINGS_NAME = 'settings.json'
 /** Notes of a data directory about its database. */
 const NOTES = ['store', 'seals-bound', 'payloads-sealed', 'large-bodies']
 const KEY_NAMES = ['encryption-key', 'api-key']

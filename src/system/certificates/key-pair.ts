@@ -61,12 +61,7 @@ export function checkedPair(cert: string, key: string, { certFile, keyFile }: Pa
 }
 
 /** Facts about a certificate in PEM, the first one of a chain. */
-export function certificateFacts({
-  subject,
-  subjectAltName,
-  validToDate,
-  fingerprint256,
-}: X509Certificate): CertificateFacts {
+function certificateFacts({ subject, subjectAltName, validToDate, fingerprint256 }: X509Certificate): CertificateFacts {
   const names = (subjectAltName ?? '')
     .split(', ')
     .flatMap(entry => /^(?:DNS|IP Address):(.+)$/.exec(entry)?.[1] ?? [])

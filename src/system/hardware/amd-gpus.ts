@@ -32,7 +32,7 @@ function parseReading(tool: string, text: string, parse: (text: string) => Machi
 }
 
 /** The JSON of `amd-smi static` and `amd-smi list`. @throws for anything else */
-export function parseAmd(text: string, list: string): MachineGpu[] {
+function parseAmd(text: string, list: string): MachineGpu[] {
   const ids = new Map(parseRows(list).map(row => [Number(row.gpu), row.uuid]))
   return parseRows(text).flatMap(row => {
     const [asic, vram, driver] = [asFields(row.asic), asFields(row.vram), asFields(row.driver)]
@@ -44,7 +44,7 @@ export function parseAmd(text: string, list: string): MachineGpu[] {
 }
 
 /** The JSON of `rocm-smi`. @throws for anything else */
-export function parseRocm(text: string): MachineGpu[] {
+function parseRocm(text: string): MachineGpu[] {
   const whole = asFields(JSON.parse(text))
   const driver = asFields(whole.system)['Driver version']
   return Object.entries(whole).flatMap(([card, value]) => {

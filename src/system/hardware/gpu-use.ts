@@ -57,7 +57,7 @@ export function parseAmdUse(text: string): UseByIndex {
 }
 
 /** The JSON of `rocm-smi`. @throws for anything else */
-export function parseRocmUse(text: string): UseByIndex {
+function parseRocmUse(text: string): UseByIndex {
   const uses = new Map<number, GpuUse>()
   for (const [card, value] of Object.entries(asFields(JSON.parse(text)))) {
     const index = /^card(\d+)$/.exec(card)?.[1]

@@ -13,7 +13,7 @@ import { describeProblems, type GpuReading, readNvidia } from './nvidia-gpus.ts'
 import type { ToolOptions } from './vendor-tool.ts'
 
 /** Timeout of a vendor's tool. */
-export const TOOL_MS = 10_000
+const TOOL_MS = 10_000
 /** Age from which the parts are read again at their next use. */
 export const FRESH_MS = 30_000
 /** Delay of a repeated read: its caller is about to start a worker, and starting a tool would delay that. */

@@ -43,7 +43,7 @@ export async function readNvidia(options: ToolOptions, hostMemoryGb: number): Pr
 }
 
 /** The lines of a query for index, id, name, MiB and driver; `lost` are lines without values. */
-export function parseCards(text: string, hostMemoryGb: number): { gpus: MachineGpu[]; lost: string[] } {
+function parseCards(text: string, hostMemoryGb: number): { gpus: MachineGpu[]; lost: string[] } {
   const gpus: MachineGpu[] = []
   const lost: string[] = []
   for (const line of text.split('\n').map(each => each.trim())) {
@@ -78,7 +78,7 @@ function splitLine(line: string): readonly string[] | null {
 }
 
 /** Adds facts of the long report: CUDA, and the problem of a card. */
-export function withDetails(gpus: readonly MachineGpu[], xml: string): MachineGpu[] {
+function withDetails(gpus: readonly MachineGpu[], xml: string): MachineGpu[] {
   const cuda = /<cuda_version>\s*(\d+\.\d+)/.exec(xml)?.[1] ?? null
   const cards = xml.split(/<gpu id=/).slice(1)
   return gpus.map(gpu => {
@@ -98,7 +98,7 @@ export function withDetails(gpus: readonly MachineGpu[], xml: string): MachineGp
 }
 
 /** Replaces partitioned cards by their partitions, as `nvidia-smi -L` names them. */
-export function withParts(gpus: readonly MachineGpu[], names: string): MachineGpu[] {
+function withParts(gpus: readonly MachineGpu[], names: string): MachineGpu[] {
   const parts = new Map<string, { profile: string; uuid: string }[]>()
   let card = ''
   for (const line of names.split('\n')) {

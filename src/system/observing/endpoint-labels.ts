@@ -1,7 +1,7 @@
 import type { EndpointId } from '../../core/ids.ts'
 
 /** The label of all endpoints beyond the limit. */
-export const OTHER = 'other'
+const OTHER = 'other'
 const MAX_GONE = 1_000
 
 /**

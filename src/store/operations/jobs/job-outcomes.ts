@@ -202,7 +202,7 @@ export const jobOutcomes = {
 } satisfies PortOperations<JobOutcomeStore>
 
 /** A job in the queue has no start, so an ended job without one came from there. */
-export function previousStatus(row: JobRow): JobStatus {
+function previousStatus(row: JobRow): JobStatus {
   return row.started_at_ms === null ? 'IN_QUEUE' : 'IN_PROGRESS'
 }
 
