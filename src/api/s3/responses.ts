@@ -33,6 +33,7 @@ export async function lateResponse(
   const early = await Promise.race([document, late]).finally(() => stop())
   if (early !== null) return xmlResponse(early)
   const encoder = new TextEncoder()
+  let isGone = false
   const body = new ReadableStream<Uint8Array>({
     start(controller) {
       const blank = () => {
@@ -43,6 +44,8 @@ export async function lateResponse(
       blank()
       const end = (text: string) => {
         stop()
+        // A stream that was canceled takes nothing more, and an error here would end the server.
+        if (isGone) return
         controller.enqueue(encoder.encode(text.slice(XML_DECLARATION.length)))
         controller.close()
       }
@@ -51,7 +54,10 @@ export async function lateResponse(
         error => end(failed(error)),
       )
     },
-    cancel: () => stop(),
+    cancel() {
+      isGone = true
+      stop()
+    },
   })
   return new Response(body, { status: 200, headers: XML_TYPE })
 }
