@@ -68,12 +68,12 @@ export class Checksums {
     for (const digest of digests) digest.add(data)
   }
 
-  /** Takes the values that trailers name. */
+  /** Takes the values of the trailers that the head announced. */
   take(trailers: ReadonlyMap<string, string>): void {
     for (const [name, value] of trailers) {
       const checksum = checksumNamed(name)
       const expected = checksum === null ? undefined : this.#expected.get(checksum)
-      if (expected !== undefined) expected.value = base64(value, CHECKSUM_BYTES[checksum!])
+      if (expected?.value === null) expected.value = base64(value, CHECKSUM_BYTES[checksum!])
     }
   }
 

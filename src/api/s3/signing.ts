@@ -47,7 +47,8 @@ export class SigningKey {
 
 /** Compares in a time that does not depend on where they differ. */
 export function isSame(a: string, b: string): boolean {
-  return a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))
+  const [first, second] = [Buffer.from(a), Buffer.from(b)]
+  return first.length === second.length && timingSafeEqual(first, second)
 }
 
 function sha256(text: string): string {

@@ -139,11 +139,14 @@ const OLD_SIGNATURE = "this is AWS Signature Version 2; use Version 4, in boto3 
 
 type SignatureFault = 'AuthorizationHeaderMalformed' | 'AuthorizationQueryParametersError'
 
+/** Ids of API keys, and all that clients may be set up with by mistake; the store is not asked for others. */
+const ACCESS_KEY_ID = /^[\w/+=.-]{1,128}$/
+
 function readCredential(text: string, timestamp: string, code: SignatureFault) {
   const parts = text.split('/')
   const [day = '', region = '', service = '', end] = parts.slice(-4)
   const accessKeyId = parts.slice(0, -4).join('/')
-  if (parts.length < 5 || accessKeyId === '' || accessKeyId.length > 128) {
+  if (parts.length < 5 || !ACCESS_KEY_ID.test(accessKeyId)) {
     throw new FileError(code, 'the credential must be <access key id>/<day>/<region>/s3/aws4_request')
   }
   if (service !== 's3' || end !== 'aws4_request') {
@@ -159,10 +162,13 @@ function readCredential(text: string, timestamp: string, code: SignatureFault) {
 
 const TIMESTAMP = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/
 
+/** Names of headers in lower case (RFC 9110, 5.6.2), with `;` between them. */
+const HEADER_NAMES = /^[-!#$%&'*+.^_`|~0-9a-z;]+$/
+
 function readNames(text: string, code: SignatureFault): string[] {
   const names = text.split(';')
   const isSorted = names.every((name, at) => name !== '' && (at === 0 || names[at - 1]! < name))
-  if (names.length > MAX_SIGNED_HEADERS || !isSorted || text !== text.toLowerCase()) {
+  if (names.length > MAX_SIGNED_HEADERS || !isSorted || !HEADER_NAMES.test(text)) {
     throw new FileError(
       code,
       'SignedHeaders must be names in lower case, each once, in their order, with ; between them',
