@@ -13,18 +13,19 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
-import { lstat } from 'node:fs/promises'
+import { lstat, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { VolumeId } from '../../src/core/ids.ts'
 import type { ListRequest, VolumeFiles } from '../../src/ports/volume-files.ts'
-import { createVolumeFiles } from '../../src/system/files/volume-files.ts'
+import { measureFolder } from '../../src/system/files/measured-folder.ts'
+import { createVolumeFiles, type VolumeFilesOptions } from '../../src/system/files/volume-files.ts'
 import { temporaryFolder } from '../wire/support/cleanup.ts'
 
 const VOLUME = 'vol1' as VolumeId
 const skip = process.platform !== 'linux' && 'needs /proc'
 
-function openFiles(context: TestContext) {
+function openFiles(context: TestContext, options: Partial<VolumeFilesOptions> = {}) {
   const root = temporaryFolder()
   context.after(() => rmSync(root, { recursive: true, force: true }))
   const volume = join(root, VOLUME)
@@ -34,7 +35,7 @@ function openFiles(context: TestContext) {
     count += 1
     return String(count).padStart(32, '0')
   }
-  const files = createVolumeFiles({ root, unique, leftBytes: 0, namesAtOnce: 20 })
+  const files = createVolumeFiles({ root, unique, leftBytes: 0, namesAtOnce: 20, ...options })
   const outside = join(root, 'outside')
   mkdirSync(outside)
   writeFileSync(join(outside, 'secret'), 'secret')
@@ -170,6 +171,51 @@ test('a dropped draft leaves nothing, and a full disk takes none', { skip }, asy
   await assert.rejects(files.draft(VOLUME, 2 ** 60), { code: 'InsufficientStorage' })
 })
 
+test('uploads that run together leave the room on the disk that each of them saw free', { skip }, async t => {
+  let freeBytes = 20 * 1024 ** 2
+  const { files, root } = openFiles(t, { leftBytes: 8 * 1024 ** 2, freeBytes: async () => freeBytes })
+  const mebibyte = new Uint8Array(1024 ** 2)
+  const write = async (draft: { append(data: Uint8Array): Promise<void> }) => {
+    for (let count = 0; count < 12; count += 1) {
+      await draft.append(mebibyte)
+      freeBytes -= mebibyte.length
+    }
+  }
+  const { id } = await files.uploads.begin(VOLUME, ['c'])
+  const drafts = [await files.draft(VOLUME, 12 * 1024 ** 2), await files.uploads.draft(VOLUME, id, 12 * 1024 ** 2)]
+  await write(drafts[0]!)
+  await assert.rejects(write(drafts[1]!), { code: 'InsufficientStorage' })
+  assert.ok(freeBytes >= 4 * 1024 ** 2, `${freeBytes} bytes are left`)
+  for (const draft of drafts) await draft.drop()
+  assert.deepEqual(readdirSync(join(root, '.s3', VOLUME)), [id])
+})
+
+test('what is no file is not even opened, so that a device does nothing', { skip }, async t => {
+  const { files, volume } = openFiles(t)
+  const pipe = join(volume, 'pipe')
+  execFileSync('mkfifo', [pipe])
+  let isOpened = false
+  const writer = open(pipe, 'w').finally(() => {
+    isOpened = true
+  })
+  assert.equal(await files.open(VOLUME, ['pipe']), null)
+  // In the time of other work of the disk, a writer that was let in would have noticed.
+  for (let count = 0; count < 20; count += 1) await lstat(volume)
+  assert.equal(isOpened, false, 'opening the pipe lets its writer in')
+  const reader = await open(pipe, 'r')
+  await (await writer).close()
+  await reader.close()
+})
+
+test('folders in folders without end are measured in bounded time', { skip }, async t => {
+  const { volume } = openFiles(t)
+  mkdirSync(join(volume, 'a/'.repeat(40)), { recursive: true })
+  for (const depth of [10, 40]) writeFileSync(join(volume, 'a/'.repeat(depth), 'file'), 'hello')
+  assert.equal(await measureFolder(volume), 10)
+  // The way to a folder at a depth of 40 is 40 steps, and there are as many of them.
+  assert.equal(await measureFolder(volume, 400), 5)
+})
+
 test('conditions hold for writes at the same time: one of them wins', { skip }, async t => {
   const { files } = openFiles(t)
   const news = await Promise.allSettled(['a', 'b', 'c'].map(content => put(files, 'k', content, 'absent')))
@@ -236,6 +282,16 @@ test('a folder with more names than are held at once is listed to its end', { sk
       names.map(name => `many/${name}`),
     )
   }
+})
+
+test('a list that is out of time at once still gets to its end', { skip }, async t => {
+  const { files } = openFiles(t, { listMs: 0 })
+  const keys = ['a/b', 'a/c', 'd', 'e/f/g', 'h']
+  for (const key of keys) await put(files, key)
+  const pages = await listAll(files)
+  assert.deepEqual(pages.flat(), keys)
+  assert.ok(pages.length > 1)
+  assert.deepEqual((await listAll(files, { byFolder: true })).flat(), ['a/', 'd', 'e/', 'h'])
 })
 
 test('parts are put together at the end, also after a restart', { skip }, async t => {

@@ -12,30 +12,44 @@ export interface FinishedDraft {
   readonly facts: FileFacts
 }
 
+/** Resolves if the disk has room for more bytes. @throws FileError `InsufficientStorage` */
+export type RequireRoom = (bytes: number) => Promise<void>
+
 /** Puts a finished draft at its place. */
 export type PlaceDraft = (draft: FinishedDraft, path: FilePath, condition: WritingCondition) => Promise<FileFacts>
+
+/** Bytes of a draft after which the room on the disk is checked again: other uploads and workers take of it. */
+const CHECK_BYTES = 4 * 1024 ** 2
 
 /** A file that nobody else sees yet, in a folder of the server. */
 export class DiskDraft implements FileDraft {
   readonly file: string
   bytes = 0
   readonly #handle: FileHandle
+  readonly #requireRoom: RequireRoom
   readonly #place: PlaceDraft
+  #uncheckedBytes = 0
   #isClosed = false
 
-  private constructor(handle: FileHandle, file: string, place: PlaceDraft) {
+  private constructor(handle: FileHandle, file: string, requireRoom: RequireRoom, place: PlaceDraft) {
+    this.#requireRoom = requireRoom
     this.#handle = handle
     this.file = file
     this.#place = place
   }
 
   /** Makes a new file. */
-  static async create(file: string, place: PlaceDraft): Promise<DiskDraft> {
-    return new DiskDraft(await open(file, 'wx', 0o644), file, place)
+  static async create(file: string, requireRoom: RequireRoom, place: PlaceDraft): Promise<DiskDraft> {
+    return new DiskDraft(await open(file, 'wx', 0o644), file, requireRoom, place)
   }
 
   append(data: Uint8Array): Promise<void> {
     return translated(async () => {
+      this.#uncheckedBytes += data.length
+      if (this.#uncheckedBytes >= CHECK_BYTES) {
+        await this.#requireRoom(0)
+        this.#uncheckedBytes = 0
+      }
       await this.#handle.writeFile(data)
       this.bytes += data.length
     })

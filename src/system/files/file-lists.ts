@@ -13,7 +13,7 @@ const KEPT_MS = 30_000
 /** Files whose state is read together. */
 const STATS = 64
 /** Time after which a list ends early; it goes on with the next request. */
-const LIST_MS = 15_000
+export const LIST_MS = 15_000
 /** Behind all keys that begin with what stands before it. */
 const LAST = '\u{10ffff}'
 
@@ -33,9 +33,11 @@ export class FileLists {
   /** Names that pages left for the next ones, by the path of the folder; the oldest first. */
   readonly #kept = new Map<string, Names & { readonly atMs: number }>()
   readonly #namesAtOnce: number
+  readonly #listMs: number
 
-  constructor(namesAtOnce: number) {
+  constructor(namesAtOnce: number, listMs: number) {
     this.#namesAtOnce = namesAtOnce
+    this.#listMs = listMs
   }
 
   /** @param root the folder of the volume; @param base the folder of the keys */
@@ -46,7 +48,14 @@ export class FileLists {
     const files: (FileFacts & { readonly key: string })[] = []
     const folders: string[] = []
     if (limit === 0 || !inner.every(isFileName)) return { files, folders, next: null }
-    const walk = new Walk({ root, request, kept: this.#kept, namesAtOnce: this.#namesAtOnce, signal })
+    const walk = new Walk({
+      root,
+      request,
+      kept: this.#kept,
+      namesAtOnce: this.#namesAtOnce,
+      untilMs: performance.now() + this.#listMs,
+      signal,
+    })
     let last: string | null = null
     for await (const step of walk.folder([...base, ...inner], prefix.slice(0, slash), prefix.slice(slash))) {
       if (files.length + folders.length === limit) return { files, folders, next: last }
@@ -68,6 +77,7 @@ interface WalkParts {
   readonly request: ListRequest
   readonly kept: Map<string, Names & { readonly atMs: number }>
   readonly namesAtOnce: number
+  readonly untilMs: number
   readonly signal: AbortSignal
 }
 
@@ -78,7 +88,6 @@ class Walk {
   /** True if it ended early. */
   isLate = false
   readonly #parts: WalkParts
-  readonly #untilMs = performance.now() + LIST_MS
 
   constructor(parts: WalkParts) {
     this.#parts = parts
@@ -106,7 +115,8 @@ class Walk {
       try {
         while (done < names.length) {
           this.#parts.signal.throwIfAborted()
-          this.isLate = performance.now() > this.#untilMs
+          // The next request has to go on behind where this one began.
+          this.isLate = this.position !== start && performance.now() > this.#parts.untilMs
           if (this.isLate) return
           const name = names[done]!
           const key = `${prefix}${name}`

@@ -7,7 +7,7 @@ import type { FilePath } from '../../core/files/file-key.ts'
 import type { VolumeId } from '../../core/ids.ts'
 import { writeDurably } from '../../disk/durable-file.ts'
 import type { FileFacts, FileUpload, PartDraft, UploadPart, VolumeUploads } from '../../ports/volume-files.ts'
-import { DiskDraft, type FinishedDraft } from './file-draft.ts'
+import { DiskDraft, type FinishedDraft, type RequireRoom } from './file-draft.ts'
 import { ignoring, translated } from './file-facts.ts'
 
 /** Limit of unfinished uploads to one volume. */
@@ -28,7 +28,7 @@ export interface UploadFolderParts {
     path: FilePath,
     condition: WritingCondition,
   ) => Promise<FileFacts>
-  readonly requireRoom: (bytes: number) => Promise<void>
+  readonly requireRoom: RequireRoom
   readonly unique: () => string
 }
 
@@ -80,8 +80,9 @@ export class UploadFolders implements VolumeUploads {
     return translated(async () => {
       const folder = this.#folder(volume, id)
       if (folder === null) throw new FileError('NoSuchUpload')
-      await this.#parts.requireRoom(bytes)
-      const draft = await DiskDraft.create(join(folder, `draft-${this.#parts.unique()}`), () => {
+      const { requireRoom, unique } = this.#parts
+      await requireRoom(bytes)
+      const draft = await DiskDraft.create(join(folder, `draft-${unique()}`), requireRoom, () => {
         throw new FileError('InternalError')
       }).catch((error: NodeJS.ErrnoException) => {
         throw error.code === 'ENOENT' ? new FileError('NoSuchUpload') : error
@@ -119,13 +120,11 @@ export class UploadFolders implements VolumeUploads {
     return translated(async () => {
       const folder = this.#folder(volume, id)
       if (folder === null) throw new FileError('NoSuchUpload')
-      await this.#parts.requireRoom(parts.reduce((sum, { bytes }) => sum + bytes, 0))
-      const whole = await DiskDraft.create(
-        join(this.#parts.draftFolder(volume), `draft-${this.#parts.unique()}`),
-        () => {
-          throw new FileError('InternalError')
-        },
-      )
+      const { draftFolder, requireRoom, unique } = this.#parts
+      await requireRoom(parts.reduce((sum, { bytes }) => sum + bytes, 0))
+      const whole = await DiskDraft.create(join(draftFolder(volume), `draft-${unique()}`), requireRoom, () => {
+        throw new FileError('InternalError')
+      })
       try {
         for (const part of parts) await copyInto(whole, join(folder, partName(part)), part.bytes)
         const placed = await this.#parts.place(volume, await whole.finish(), path, condition)

@@ -6,9 +6,9 @@ import { FileError } from '../../core/files/file-error.ts'
 import type { FilePath } from '../../core/files/file-key.ts'
 import type { VolumeId } from '../../core/ids.ts'
 import type { OpenFile, VolumeFiles } from '../../ports/volume-files.ts'
-import { DiskDraft, type FinishedDraft, NamedTurns, placeDraft } from './file-draft.ts'
+import { DiskDraft, type FinishedDraft, NamedTurns, type PlaceDraft, placeDraft } from './file-draft.ts'
 import { factsFrom, ignoring, readStats, translated } from './file-facts.ts'
-import { FileLists, NAMES_AT_ONCE } from './file-lists.ts'
+import { FileLists, LIST_MS, NAMES_AT_ONCE } from './file-lists.ts'
 import { measureFolder } from './measured-folder.ts'
 import { inFolder, openFolder, pathIn } from './safe-folder.ts'
 import { UploadFolders } from './upload-folders.ts'
@@ -29,22 +29,26 @@ export interface VolumeFilesOptions {
   readonly leftBytes?: number
   /** Names of a folder that a list holds at once; 50,000 by default. */
   readonly namesAtOnce?: number
+  /** Time after which a list ends early; 15 s by default. */
+  readonly listMs?: number
+  /** Returns the free bytes of the disk; asks the system by default. */
+  readonly freeBytes?: () => Promise<number>
 }
 
 /** Files in the folders of volumes, `<root>/<id>`. Needs `/proc`, so Linux. */
 export function createVolumeFiles(options: VolumeFilesOptions): VolumeFiles {
-  const { root, unique, leftBytes = LEFT_BYTES, namesAtOnce = NAMES_AT_ONCE } = options
+  const { root, unique, leftBytes = LEFT_BYTES, namesAtOnce = NAMES_AT_ONCE, listMs = LIST_MS } = options
+  const { freeBytes = () => statfs(root).then(({ bavail, bsize }) => bavail * bsize) } = options
   const within = (folder: string, volume: VolumeId) => {
     if (!/^[a-z0-9]{1,63}$/.test(volume)) throw new FileError('NoSuchBucket')
     return join(folder, volume)
   }
   const volumeFolder = (volume: VolumeId) => within(root, volume)
   const draftFolder = (volume: VolumeId) => within(join(root, DRAFTS), volume)
-  const lists = new FileLists(namesAtOnce)
+  const lists = new FileLists(namesAtOnce, listMs)
   const turns = new NamedTurns()
   const requireRoom = async (bytes: number) => {
-    const { bavail, bsize } = await statfs(root)
-    if (bavail * bsize - bytes < leftBytes) throw new FileError('InsufficientStorage')
+    if ((await freeBytes()) - bytes < leftBytes) throw new FileError('InsufficientStorage')
   }
   const place = (volume: VolumeId, draft: FinishedDraft, path: FilePath, condition: WritingCondition) =>
     translated(() =>
@@ -70,9 +74,8 @@ export function createVolumeFiles(options: VolumeFilesOptions): VolumeFiles {
         const folder = draftFolder(volume)
         await requireRoom(bytes)
         await mkdir(folder, { recursive: true, mode: 0o700 })
-        return DiskDraft.create(join(folder, `draft-${unique()}`), (draft, path, condition) =>
-          place(volume, draft, path, condition),
-        )
+        const placeDraft: PlaceDraft = (draft, path, condition) => place(volume, draft, path, condition)
+        return DiskDraft.create(join(folder, `draft-${unique()}`), requireRoom, placeDraft)
       }),
     makeFolder: (volume, path) =>
       translated(async () => {
@@ -99,19 +102,25 @@ export function createVolumeFiles(options: VolumeFilesOptions): VolumeFiles {
   }
 }
 
+/**
+ * Names an entry without opening it (Linux; Node has no name for it): to open a device that a worker made can do
+ * something, and a pipe would wait for its writer.
+ */
+const O_PATH = 0o10000000
+
 async function openFile(root: string, path: FilePath): Promise<OpenFile | null> {
-  const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants
+  const { O_NOFOLLOW, O_RDONLY } = constants
   return inFolder(root, path.slice(0, -1), async folder => {
-    // A pipe would wait for its writer.
-    const opened = open(pathIn(folder, path.at(-1)), O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
-    const handle = await opened.catch(ignoring('ENOENT', 'ELOOP', 'ENXIO', 'ENODEV'))
-    if (handle === undefined) return null
-    const stats = await handle.stat({ bigint: true })
-    if (!stats.isFile()) {
-      await handle.close()
-      return null
+    const entry = await open(pathIn(folder, path.at(-1)), O_PATH | O_NOFOLLOW).catch(ignoring('ENOENT'))
+    if (entry === undefined) return null
+    try {
+      const stats = await entry.stat({ bigint: true })
+      if (!stats.isFile()) return null
+      const handle = await open(pathIn(entry), O_RDONLY)
+      return { ...factsFrom(stats), read: (first, last) => readBytes(handle, first, last), close: () => handle.close() }
+    } finally {
+      await entry.close()
     }
-    return { ...factsFrom(stats), read: (first, last) => readBytes(handle, first, last), close: () => handle.close() }
   })
 }
 
