@@ -114,7 +114,8 @@ function readToken(token: string): string {
 }
 
 /** DeleteObjects. @param text the body of the request */
-export async function deleteObjects({ caller, bucket: name }: S3Call, files: Files, text: string): Promise<Response> {
+export async function deleteObjects(call: S3Call, files: Files, text: string): Promise<Response> {
+  const { caller, bucket: name, request } = call
   const root = readXml(text)
   const keys = root.children.filter(({ name }) => name === 'Object').map(object => childText(object, 'Key') ?? '')
   if (root.name !== 'Delete' || keys.length === 0 || keys.length > MAX_KEYS) {
@@ -124,6 +125,7 @@ export async function deleteObjects({ caller, bucket: name }: S3Call, files: Fil
   const isQuiet = childText(root, 'Quiet') === 'true'
   const results: XmlOut[] = []
   for (const key of keys) {
+    request.signal.throwIfAborted()
     try {
       await files.remove(bucket, key)
       if (!isQuiet) results.push(['Deleted', [['Key', key]]])

@@ -63,7 +63,9 @@ export function s3Surface(parts: S3Parts): Surface {
         void Promise.allSettled(work).then(leave)
       }
     } catch (thrown) {
-      if (!(thrown instanceof FileError)) reportFailure(parts.emit, 's3', { request, env }, thrown)
+      // The reason of the signal: work stopped, since its client is gone.
+      const isExpected = thrown instanceof FileError || thrown === request.signal.reason
+      if (!isExpected) reportFailure(parts.emit, 's3', { request, env }, thrown)
       const error = asFileError(thrown)
       const headers = { 'content-type': 'application/xml', 'x-amz-request-id': env.requestId }
       const isBare = request.method === 'HEAD' || error.status === 304

@@ -519,6 +519,25 @@ test('lists have pages in both versions', { skip }, async t => {
   assert.match(await list('acl='), /NotImplemented/)
 })
 
+test('a client that goes away ends a list and a deletion, which is no failure of the server', { skip }, async t => {
+  const { rig, volume, pair, folder } = await openDoor(t)
+  await askS3(rig, pair, 'PUT', `/${volume}/a`, { body: 'x' })
+  const leave = async (method: string, query: string, text: string) => {
+    const { url, headers } = await signed(rig, pair, method, `/${volume}?${query}`)
+    headers.set('host', url.host)
+    headers.set('content-length', String(text.length))
+    const pieces = async function* () {
+      yield Buffer.from(text)
+    }
+    const env = { delivery: { onSettled: () => {} }, requestId: 'r', body: () => ({ pieces, drop: () => {} }) }
+    await rig.surface(new Request(url, { method, headers, signal: AbortSignal.abort() }), env)
+  }
+  await leave('GET', 'list-type=2', '')
+  await leave('POST', 'delete=', '<Delete><Object><Key>a</Key></Object></Delete>')
+  assert.deepEqual(readdirSync(folder), ['a'])
+  assert.deepEqual(rig.happened('request.failed'), [])
+})
+
 test('a server that cannot keep links out offers no door', async t => {
   const rig = await openRig(t)
   const pair = await newPair(rig, { files: 'write' })
