@@ -54,10 +54,10 @@ export class SimLogs implements WorkerLogs {
   reader(worker: WorkerId, from: number): LogReader {
     let behind = from
     const next = async (): Promise<LogPage> => {
-      const all = this.#output(worker)
-      behind = Math.min(behind, all.at(-1)?.position ?? 0)
-      const missed = Math.max(0, (all[0]?.position ?? 1) - 1 - behind)
-      const fresh = all.filter(({ position }) => position > behind)
+      const output = this.#output(worker)
+      behind = Math.min(behind, output.at(-1)?.position ?? 0)
+      const missed = Math.max(0, (output[0]?.position ?? 1) - 1 - behind)
+      const fresh = output.filter(({ position }) => position > behind)
       const lines = fresh.slice(0, PAGE_LINES)
       behind = lines.at(-1)?.position ?? behind
       return { lines, position: behind, more: lines.length < fresh.length, missed }
@@ -66,13 +66,13 @@ export class SimLogs implements WorkerLogs {
   }
 
   async startOfLast(worker: WorkerId, lines: number): Promise<number> {
-    const all = this.#output(worker)
-    return (all[Math.max(0, all.length - lines)]?.position ?? (all.at(-1)?.position ?? 0) + 1) - 1
+    const output = this.#output(worker)
+    return (output[Math.max(0, output.length - lines)]?.position ?? (output.at(-1)?.position ?? 0) + 1) - 1
   }
 
   async startOfTime(worker: WorkerId, tsMs: number): Promise<number> {
-    const all = this.#output(worker)
-    return (all.find(line => line.tsMs >= tsMs)?.position ?? (all.at(-1)?.position ?? 0) + 1) - 1
+    const output = this.#output(worker)
+    return (output.find(line => line.tsMs >= tsMs)?.position ?? (output.at(-1)?.position ?? 0) + 1) - 1
   }
 
   watch(worker: WorkerId, listener: () => void): () => void {
@@ -82,9 +82,9 @@ export class SimLogs implements WorkerLogs {
   }
 
   async since(worker: WorkerId, from: number | null): Promise<{ lines: LogLine[]; position: number }> {
-    const all = this.#output(worker)
-    const lines = all.filter(({ position }) => position > (from ?? 0)).map(bare)
-    return { lines, position: all.at(-1)?.position ?? 0 }
+    const output = this.#output(worker)
+    const lines = output.filter(({ position }) => position > (from ?? 0)).map(bare)
+    return { lines, position: output.at(-1)?.position ?? 0 }
   }
 
   async trim(keep: ReadonlySet<WorkerId>): Promise<ReadonlyMap<WorkerId, number>> {

@@ -102,8 +102,8 @@ class Flight {
   }
 
   /** Ends the request without a response. */
-  fail(why: 'refused' | 'reset' | 'timeout'): void {
-    this.end({ ok: false, why, loss: this.loss })
+  fail(cause: 'refused' | 'reset' | 'timeout'): void {
+    this.end({ ok: false, why: cause, loss: this.loss })
   }
 
   /** Ends the request with a reply; only the first call counts. */

@@ -161,9 +161,9 @@ export class Operator {
   #drawGpus(): { gpuIds: string; gpuCount: number } {
     const random = this.#random
     const pool = random.pick(['ADA_24', 'AMPERE_24'] as const)
-    const other = pool === 'ADA_24' ? 'AMPERE_24' : 'ADA_24'
+    const otherPool = pool === 'ADA_24' ? 'AMPERE_24' : 'ADA_24'
     return {
-      gpuIds: random.chance(0.4) ? `${pool},${other}` : pool,
+      gpuIds: random.chance(0.4) ? `${pool},${otherPool}` : pool,
       gpuCount: random.chance(0.3) ? this.#machine.countGpus(pool) : 1,
     }
   }
@@ -244,7 +244,7 @@ export class Operator {
     await this.#mutate('saveEndpoint', SAVE_ENDPOINT, { id, name, workersMin: 0, workersMax: 0 })
     await this.#life.sleep(this.#random.int(0, 5_000))
     await this.#create(endpoint)
-    this.#endpoints = this.#endpoints.filter(known => known.id !== id)
+    this.#endpoints = this.#endpoints.filter(endpoint => endpoint.id !== id)
     this.#deleting(id)
     await this.#mutate('deleteEndpoint', DELETE_ENDPOINT, id)
   }

@@ -29,7 +29,7 @@ export interface Platform {
   /** Those that are frozen. */
   readonly frozen: ReadonlySet<WorkerId>
   /** The process of a worker ends by itself. */
-  exit(worker: WorkerId, how: { readonly code?: number | null; readonly signal?: string | null }): void
+  exit(worker: WorkerId, end: { readonly code?: number | null; readonly signal?: string | null }): void
   /** A driver over this platform, as a server makes one when it starts. */
   driver(parts: DriverParts): SimDriver
 }

@@ -42,27 +42,27 @@ export class BatchChecker {
   committed({ changes }: Commit): void {
     for (const { kind, job, batch, queue, was, now } of changes) {
       if (batch === null) continue
-      const known = this.#batches.get(batch) ?? { jobs: 0, completed: 0, failed: 0, endedAtMs: 0 }
-      this.#batches.set(batch, known)
-      if (kind === 'insert') known.jobs += 1
+      const counts = this.#batches.get(batch) ?? { jobs: 0, completed: 0, failed: 0, endedAtMs: 0 }
+      this.#batches.set(batch, counts)
+      if (kind === 'insert') counts.jobs += 1
       if (now === 'IN_PROGRESS' && was === 'IN_QUEUE' && queue !== '' && this.#canceled.has(queue))
         this.#report(`job ${job} was claimed after its batch ${batch} was cancelled`)
       // A job that is removed before its end counts as failed. One that is removed after its end keeps its count.
-      const before = was !== null && isFinal(was)
-      const after = now === null || isFinal(now)
-      if (before === after) continue
-      const by = after ? 1 : -1
-      known.endedAtMs = this.#wall.now()
-      if (now === 'COMPLETED' || was === 'COMPLETED') known.completed += by
-      else known.failed += by
+      const wasFinal = was !== null && isFinal(was)
+      const isFinalNow = now === null || isFinal(now)
+      if (wasFinal === isFinalNow) continue
+      const step = isFinalNow ? 1 : -1
+      counts.endedAtMs = this.#wall.now()
+      if (now === 'COMPLETED' || was === 'COMPLETED') counts.completed += step
+      else counts.failed += step
     }
   }
 
   /** True if its retention is over, so that the batch and its jobs may be removed. */
   isOver(id: BatchId): boolean {
-    const known = this.#batches.get(id)
-    if (known === undefined || known.completed + known.failed < known.jobs) return false
-    return known.endedAtMs + RETENTION_MS <= this.#wall.latest()
+    const counts = this.#batches.get(id)
+    if (counts === undefined || counts.completed + counts.failed < counts.jobs) return false
+    return counts.endedAtMs + RETENTION_MS <= this.#wall.latest()
   }
 
   /** The cancel of a batch was confirmed to a client. */
@@ -72,12 +72,12 @@ export class BatchChecker {
 
   /** Compares a batch in the store with the changes of its jobs. */
   compare({ id, status, total, completed, failed }: BatchRow): void {
-    const known = this.#batches.get(id) ?? { jobs: 0, completed: 0, failed: 0 }
-    if (known.jobs > total) this.#report(`batch ${id} has ${known.jobs} jobs of ${total}`)
+    const counts = this.#batches.get(id) ?? { jobs: 0, completed: 0, failed: 0 }
+    if (counts.jobs > total) this.#report(`batch ${id} has ${counts.jobs} jobs of ${total}`)
     // The requests of a cancelled draft count as failed and never become jobs.
-    const neverJobs = status === 'CANCELLED' && known.jobs === 0 && completed === 0 && failed === total
-    if (neverJobs || (completed === known.completed && failed === known.failed)) return
-    const wanted = `${known.completed} completed and ${known.failed} failed`
+    const neverJobs = status === 'CANCELLED' && counts.jobs === 0 && completed === 0 && failed === total
+    if (neverJobs || (completed === counts.completed && failed === counts.failed)) return
+    const wanted = `${counts.completed} completed and ${counts.failed} failed`
     this.#report(`batch ${id} counts ${completed} completed and ${failed} failed, and ${wanted} by the changes`)
   }
 }

@@ -299,13 +299,13 @@ export class Checks {
     })
   }
 
-  #checkRest(left: readonly string[]): 'go on' | 'enough' {
+  #checkRest(unfinished: readonly string[]): 'go on' | 'enough' {
     const nowMs = this.#world.clock.monotonic()
     this.#calmSinceMs ??= nowMs
-    if (left.length > 0) {
+    if (unfinished.length > 0) {
       // A worker may still end by itself and be replaced.
       this.#restSinceMs = null
-      return nowMs - this.#calmSinceMs > LIVENESS_MS ? this.#giveUp(left) : 'go on'
+      return nowMs - this.#calmSinceMs > LIVENESS_MS ? this.#giveUp(unfinished) : 'go on'
     }
     this.#restSinceMs ??= nowMs
     if (nowMs - this.#restSinceMs < REST_MS) return 'go on'
@@ -323,7 +323,8 @@ export class Checks {
   #checkAfterRetention(passedMs: number): 'go on' | 'enough' {
     if (passedMs < CLEANUP_MS) return 'go on'
     const overByMs = this.#world.clock.now() - RETENTION_OVER_MS
-    for (const what of remainingRows(this.#database, overByMs)) this.#world.report(`after the retention period ${what}`)
+    for (const remainder of remainingRows(this.#database, overByMs))
+      this.#world.report(`after the retention period ${remainder}`)
     const alive = new Set(this.#database.query<WorkerRow>(WORKERS).map(({ id }) => id))
     for (const worker of this.#machine.present())
       if (!alive.has(worker)) this.#world.report(`something of worker ${worker} is left, which has ended`)
@@ -349,8 +350,9 @@ export class Checks {
     ]
   }
 
-  #giveUp(left: readonly string[]): 'enough' {
-    for (const what of left.slice(0, 10)) this.#world.report(`work is left long after the last fault: ${what}`)
+  #giveUp(unfinished: readonly string[]): 'enough' {
+    for (const remainder of unfinished.slice(0, 10))
+      this.#world.report(`work is left long after the last fault: ${remainder}`)
     return 'enough'
   }
 

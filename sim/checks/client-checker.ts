@@ -59,9 +59,9 @@ export class ClientChecker {
 
   /** A client sends a submission, maybe a retry. @param tag identifies the submission; part of its input */
   submits(endpoint: EndpointId, tag: string, key: string | null): void {
-    const known = this.#submissions.get(`${endpoint} ${tag}`)
-    if (known === undefined) this.#submissions.set(`${endpoint} ${tag}`, { key, sent: 1, stored: 0, first: null })
-    else known.sent += 1
+    const submission = this.#submissions.get(`${endpoint} ${tag}`)
+    if (submission === undefined) this.#submissions.set(`${endpoint} ${tag}`, { key, sent: 1, stored: 0, first: null })
+    else submission.sent += 1
   }
 
   /** The store committed changes. */

@@ -29,11 +29,11 @@ export class CounterChecker {
   }
 
   /** Compares the counters with those that the server shows. */
-  compare(endpoint: EndpointId, shown: Counters, where: string): void {
+  compare(endpoint: EndpointId, shown: Counters, source: string): void {
     const counted = this.of(endpoint)
     const wrong = (['completed', 'failed', 'retried'] as const).filter(name => counted[name] !== shown[name])
     for (const name of wrong) {
-      this.#report(`endpoint ${endpoint} has ${shown[name]} ${name} in ${where}, and ${counted[name]} by the changes`)
+      this.#report(`endpoint ${endpoint} has ${shown[name]} ${name} in ${source}, and ${counted[name]} by the changes`)
     }
   }
 

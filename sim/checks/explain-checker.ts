@@ -67,24 +67,26 @@ export class ExplainChecker {
     const [, , endpoint, operation, job] = new URL(call.url).pathname.split('/')
     if (operation !== 'explain' || status !== 200) return
     const shown = JSON.parse(text) as Explanation
-    const found = this.#readFacts(endpoint as EndpointId)
-    if (found === null) return
+    const stored = this.#readFacts(endpoint as EndpointId)
+    if (stored === null) return
     // A change whose notification was lost may have made the workers enough; a queued worker
     // stays until the next plan.
     const isEnough = shown.summary.includes('enough for the wait')
-    const facts = isEnough ? { ...found, queued: 0 } : found
+    const facts = isEnough ? { ...stored, queued: 0 } : stored
     const row = job === undefined ? undefined : this.#readJob(job as JobId)
     const problem =
-      isEnough && found.overdueMs !== null && found.overdueMs > 0
-        ? `the first job waits ${found.overdueMs} ms beyond its delay`
+      isEnough && stored.overdueMs !== null && stored.overdueMs > 0
+        ? `the first job waits ${stored.overdueMs} ms beyond its delay`
         : job === undefined
           ? endpointProblem(shown, facts)
           : row === undefined
             ? null
             : jobProblem(shown, row, facts)
     if (problem === null) return
-    const what = job === undefined ? `endpoint ${endpoint}` : `job ${job}`
-    this.#report(`${what} is explained as ${shown.cause} (${shown.summary}), but ${problem}: ${JSON.stringify(facts)}`)
+    const subject = job === undefined ? `endpoint ${endpoint}` : `job ${job}`
+    this.#report(
+      `${subject} is explained as ${shown.cause} (${shown.summary}), but ${problem}: ${JSON.stringify(facts)}`,
+    )
   }
 
   #readJob(job: JobId): JobRow | undefined {

@@ -75,12 +75,12 @@ export class FleetChecker {
 
   /** A worker's state has changed. */
   moved({ workerId, from, to }: Events['worker.moved']): void {
-    const known = this.#states.get(workerId) ?? from
+    const state = this.#states.get(workerId) ?? from
     // The event of a freeze or a thaw is missing where its commit was taken for failed.
     const isBetween = (state: WorkerState) => state === 'READY' || state === 'FROZEN'
-    const isFreezing = isBetween(from) && isBetween(to) && from !== to && order(known) <= order('FROZEN')
-    if (!isFreezing && (order(from) >= order(to) || order(known) >= order(to))) {
-      this.#report(`worker ${workerId} moved from ${from} to ${to}, but it was ${known}`)
+    const isFreezing = isBetween(from) && isBetween(to) && from !== to && order(state) <= order('FROZEN')
+    if (!isFreezing && (order(from) >= order(to) || order(state) >= order(to))) {
+      this.#report(`worker ${workerId} moved from ${from} to ${to}, but it was ${state}`)
     }
     this.#states.set(workerId, to)
   }
@@ -95,8 +95,8 @@ export class FleetChecker {
 
   /** A job was dispatched to a worker. */
   claimed(workerId: WorkerId, jobId: string): void {
-    const known = this.#states.get(workerId) ?? 'STARTING'
-    const state = known === 'FROZEN' ? (this.#storedState(workerId) ?? known) : known
+    const seen = this.#states.get(workerId) ?? 'STARTING'
+    const state = seen === 'FROZEN' ? (this.#storedState(workerId) ?? seen) : seen
     if (order(state) > order('READY')) this.#report(`worker ${workerId} got job ${jobId} while it was ${state}`)
   }
 
@@ -106,9 +106,9 @@ export class FleetChecker {
    */
   compare(endpoints: readonly EndpointRow[]): void {
     for (const { id, workers_max: max, alive } of endpoints) {
-      const before = this.#previous.get(id) ?? { alive: 0, max }
-      const allowed = Math.max(max, before.max)
-      if (alive > allowed && alive > before.alive) {
+      const previous = this.#previous.get(id) ?? { alive: 0, max }
+      const allowed = Math.max(max, previous.max)
+      if (alive > allowed && alive > previous.alive) {
         this.#report(`endpoint ${id} has ${alive} workers, but its max is ${max}`)
       }
       this.#previous.set(id, { alive, max: Math.max(max, Math.min(allowed, alive)) })
@@ -126,13 +126,13 @@ export class FleetChecker {
       ...orphans.map(id => `the process of worker ${id} runs, but the store has it as ended`),
     ]
     const still = new Set(wrong)
-    for (const what of this.#since.keys()) if (!still.has(what)) this.#since.delete(what)
-    for (const what of wrong) {
-      const sinceMs = this.#since.get(what) ?? nowMs
-      this.#since.set(what, sinceMs)
+    for (const problem of this.#since.keys()) if (!still.has(problem)) this.#since.delete(problem)
+    for (const problem of wrong) {
+      const sinceMs = this.#since.get(problem) ?? nowMs
+      this.#since.set(problem, sinceMs)
       if (nowMs - sinceMs < this.#noticeMs) continue
-      this.#report(`${what}, since ${nowMs - sinceMs} ms`)
-      this.#since.set(what, Number.POSITIVE_INFINITY)
+      this.#report(`${problem}, since ${nowMs - sinceMs} ms`)
+      this.#since.set(problem, Number.POSITIVE_INFINITY)
     }
   }
 

@@ -91,11 +91,11 @@ export class JobChecker {
     workerId,
     attempt,
   }: Omit<Events['job.moved'], 'queuedAtMs' | 'position' | 'traceparent'>): void {
-    const what = `${transition} of job ${jobId} from ${from} to ${to}`
-    if (!isLegal(transition, from, to)) this.#report(`${what} is not in the table of transitions`)
+    const move = `${transition} of job ${jobId} from ${from} to ${to}`
+    if (!isLegal(transition, from, to)) this.#report(`${move} is not in the table of transitions`)
     const change = this.#takeUnpublished(jobId)
     if (change === undefined) {
-      this.#report(`${what} has an event and was never stored`)
+      this.#report(`${move} has an event and was never stored`)
       return
     }
     const { was, worker } = change
@@ -104,11 +104,11 @@ export class JobChecker {
     const name = transition === 'purge' ? 'cancel' : transition
     if (was !== from || now !== to || transitionFromChange({ ...change, now }) !== name || worker !== workerId) {
       this.#report(
-        `the event says ${what} by ${workerId}, and ${change.kind} from ${was} to ${now} by ${worker} was stored`,
+        `the event says ${move} by ${workerId}, and ${change.kind} from ${was} to ${now} by ${worker} was stored`,
       )
     }
     if (change.attempt !== attempt)
-      this.#report(`the event says ${what} with attempt ${attempt}, not ${change.attempt}`)
+      this.#report(`the event says ${move} with attempt ${attempt}, not ${change.attempt}`)
   }
 
   /** The event that a job was removed by its ttl or its retention. */
@@ -168,33 +168,33 @@ export class JobChecker {
   #checkMove(job: CommittedJob, change: Change): void {
     const { was, now, worker } = change
     const transition = transitionFromChange(change)
-    const what = `${transition} of job ${job.id} from ${was} to ${now}`
+    const move = `${transition} of job ${job.id} from ${was} to ${now}`
     if (was === now) {
       if (worker !== change.was_worker || change.attempt !== change.was_attempt)
         this.#report(`job ${job.id} changed its worker from ${change.was_worker} to ${worker} while it stayed ${now}`)
       return
     }
     if (transition === null || !isLegal(transition, was!, now!)) {
-      this.#report(`${what} is not in the table of transitions`)
+      this.#report(`${move} is not in the table of transitions`)
       return
     }
-    this.#checkAttempt(change, what, transition)
+    this.#checkAttempt(change, move, transition)
     if (transition === 'claim' && worker !== null && this.#lost.has(worker))
-      this.#report(`${what} dispatched the job to ${worker}, which was lost`)
+      this.#report(`${move} dispatched the job to ${worker}, which was lost`)
     if (transition === 'retry' && (worker !== null || change.output !== null || change.error !== null))
-      this.#report(`${what} kept the result of the last attempt`)
+      this.#report(`${move} kept the result of the last attempt`)
     if (transition !== 'finish') return
     if (worker !== change.was_worker)
-      this.#report(`${what} came from ${worker}, but its holder was ${change.was_worker}`)
-    if (!this.#posted.has(`${worker} ${job.id}`)) this.#report(`${what} has worker ${worker}, which sent no result`)
+      this.#report(`${move} came from ${worker}, but its holder was ${change.was_worker}`)
+    if (!this.#posted.has(`${worker} ${job.id}`)) this.#report(`${move} has worker ${worker}, which sent no result`)
   }
 
-  #checkAttempt({ was_attempt, attempt, was_lost, lost }: Change, what: string, transition: Transition): void {
+  #checkAttempt({ was_attempt, attempt, was_lost, lost }: Change, move: string, transition: Transition): void {
     const step = transition === 'claim' ? 1 : transition === 'release' ? -1 : 0
     const wanted = transition === 'retry' ? 0 : was_attempt + step
-    if (attempt !== wanted) this.#report(`${what} has attempt ${attempt} after attempt ${was_attempt}`)
+    if (attempt !== wanted) this.#report(`${move} has attempt ${attempt} after attempt ${was_attempt}`)
     const wantedLost = transition === 'retry' ? 0 : was_lost + (transition === 'requeue' ? 1 : 0)
-    if (lost !== wantedLost) this.#report(`${what} has lost ${lost} attempts after ${was_lost}`)
+    if (lost !== wantedLost) this.#report(`${move} has lost ${lost} attempts after ${was_lost}`)
   }
 }
 

@@ -59,21 +59,21 @@ export class OrderChecker {
 
   /** Ignores the other jobs of this commit: the rows of one statement have no order. */
   #checkClaim({ job, endpoint, n, worker }: Change, here: ReadonlySet<JobId>): void {
-    const mine = this.#places.get(job)
-    if (mine === undefined) return
+    const claimed = this.#places.get(job)
+    if (claimed === undefined) return
     for (const other of this.#queues.get(endpoint)?.values() ?? []) {
-      if (other.suspect || here.has(other.job) || other.expiresAtMs <= this.#wall.latest() || other.low > mine.low)
+      if (other.suspect || here.has(other.job) || other.expiresAtMs <= this.#wall.latest() || other.low > claimed.low)
         continue
       // Servers that follow small differences of their clocks may disagree by so much.
-      const isOrderKnown = other.queuedAtMs + this.#wall.slackMs <= mine.queuedAtMs
+      const isOrderKnown = other.queuedAtMs + this.#wall.slackMs <= claimed.queuedAtMs
       const isBefore =
-        other.low < mine.low ||
-        (!mine.suspect && other.queue === mine.queue && other.place < mine.place && isOrderKnown)
-      const isPassed = !mine.suspect && other.queue === '' && mine.queue !== '' && other.low === mine.low
+        other.low < claimed.low ||
+        (!claimed.suspect && other.queue === claimed.queue && other.place < claimed.place && isOrderKnown)
+      const isPassed = !claimed.suspect && other.queue === '' && claimed.queue !== '' && other.low === claimed.low
       if ((!isBefore && !isPassed) || this.#mayNotHave(worker!, other.job)) continue
       if (isBefore)
         this.#report(`job ${job} was claimed (change ${n}) before job ${other.job}, which was first in the queue`)
-      else this.#pass(other, mine.queue as BatchId, n)
+      else this.#pass(other, claimed.queue as BatchId, n)
     }
   }
 

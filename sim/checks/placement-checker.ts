@@ -126,15 +126,15 @@ export class PlacementChecker {
     const queued = this.#database.query<QueuedRow>(QUEUED)
     const endpoints = this.#database.query<EndpointRow>(ENDPOINTS)
     for (const endpoint of endpoints) {
-      for (const [what, limitMs] of this.#endpointProblems(endpoint, queued)) wrong.set(what, limitMs)
+      for (const [problem, limitMs] of this.#endpointProblems(endpoint, queued)) wrong.set(problem, limitMs)
     }
-    for (const what of this.#since.keys()) if (!wrong.has(what)) this.#since.delete(what)
-    for (const [what, limitMs] of wrong) {
-      const sinceMs = this.#since.get(what) ?? nowMs
-      this.#since.set(what, sinceMs)
+    for (const problem of this.#since.keys()) if (!wrong.has(problem)) this.#since.delete(problem)
+    for (const [problem, limitMs] of wrong) {
+      const sinceMs = this.#since.get(problem) ?? nowMs
+      this.#since.set(problem, sinceMs)
       if (nowMs - sinceMs < limitMs) continue
-      this.#report(`${what}, since ${nowMs - sinceMs} ms`)
-      this.#since.set(what, Number.POSITIVE_INFINITY)
+      this.#report(`${problem}, since ${nowMs - sinceMs} ms`)
+      this.#since.set(problem, Number.POSITIVE_INFINITY)
     }
   }
 

@@ -35,17 +35,16 @@ export class PurgeChecker {
 
   /**
    * The server responded to a purge.
-   * @param before number of the last change before its request
+   * @param lastChange number of the last change before its request
    * @param removed number of removed jobs in the response
    */
-  answered(endpoint: EndpointId, before: number, removed: number): void {
-    for (const [job, { n, endpoint: of, expires_at_ms: expiresAtMs }] of this.#since) {
+  answered(endpoint: EndpointId, lastChange: number, removed: number): void {
+    for (const [job, { n, endpoint: owner, expires_at_ms: expiresAtMs }] of this.#since) {
       // A job past its ttl counts as removed, although its row may stay for a short time.
-      const wasThere = of === endpoint && n <= before && expiresAtMs > this.#latestMs()
+      const wasThere = owner === endpoint && n <= lastChange && expiresAtMs > this.#latestMs()
       if (wasThere) this.#report(`job ${job} is still queued after a purge of its endpoint ${endpoint}`)
     }
-    const cancelled = this.#canceled.filter(({ n, endpoint: of }) => of === endpoint && n > before).length
-    if (removed > cancelled)
-      this.#report(`a purge of ${endpoint} says ${removed} jobs, and ${cancelled} were cancelled`)
+    const canceled = this.#canceled.filter(({ n, endpoint: owner }) => owner === endpoint && n > lastChange).length
+    if (removed > canceled) this.#report(`a purge of ${endpoint} says ${removed} jobs, and ${canceled} were cancelled`)
   }
 }

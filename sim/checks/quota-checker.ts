@@ -48,9 +48,9 @@ export class QuotaChecker {
     this.#compare('GPUs', gpus.length, this.#limits.gpus)
   }
 
-  #compare(what: string, count: number, limit: number | null | undefined): void {
-    if (limit == null || count <= limit || this.#reported.has(what)) return
-    this.#reported.add(what)
-    this.#report(`the account has ${count} ${what}, and its limit is ${limit}`)
+  #compare(resource: string, count: number, limit: number | null | undefined): void {
+    if (limit == null || count <= limit || this.#reported.has(resource)) return
+    this.#reported.add(resource)
+    this.#report(`the account has ${count} ${resource}, and its limit is ${limit}`)
   }
 }

@@ -231,16 +231,16 @@ class RequestQueueRun implements BalancedRequestQueues {
     if (nowMs - this.#startMs < HEALTHY_MS) return
     for (const { id, endpoint, healthySinceMs, terminatedMs } of programs) {
       if (healthySinceMs === null || terminatedMs !== null || nowMs - healthySinceMs < HEALTHY_MS) continue
-      const known = this.#updates.get(endpoint as EndpointId)
+      const update = this.#updates.get(endpoint as EndpointId)
       if (
-        known === undefined ||
-        known.endpoint.paused ||
-        !this.#hasCapacity(id, known.endpoint) ||
+        update === undefined ||
+        update.endpoint.paused ||
+        !this.#hasCapacity(id, update.endpoint) ||
         this.#mayBeEjected(id)
       )
         continue
-      if (known.targets.get(id)?.state === 'draining') continue
-      const first = [...(this.#waiting.get(known.endpoint.id) ?? [])].find(({ takesAnyWorker }) => takesAnyWorker)
+      if (update.targets.get(id)?.state === 'draining') continue
+      const first = [...(this.#waiting.get(update.endpoint.id) ?? [])].find(({ takesAnyWorker }) => takesAnyWorker)
       if (first !== undefined && !first.reported && nowMs - first.sinceMs > HEALTHY_MS)
         this.#reportOnce(
           first,
@@ -252,19 +252,19 @@ class RequestQueueRun implements BalancedRequestQueues {
   #dispatched(request: WaitingRequest, reservation: Reservation): Reservation {
     const { workerId } = reservation
     const { endpointId, named, sinceMs } = request
-    const what = `request ${request.n} of endpoint ${endpointId} got worker ${workerId}`
-    const known = this.#updates.get(endpointId)
-    const state = known?.targets.get(workerId)?.state ?? 'unknown'
-    if (request.left) this.#report(`${what} after its client had gone`)
-    if (state !== 'ready') this.#report(`${what}, which is ${state}`)
-    if (named !== null && workerId !== named) this.#report(`${what} and requires worker ${named}`)
-    this.#checkOrder(request, what)
-    this.#checkProgram(workerId, what)
+    const dispatch = `request ${request.n} of endpoint ${endpointId} got worker ${workerId}`
+    const update = this.#updates.get(endpointId)
+    const state = update?.targets.get(workerId)?.state ?? 'unknown'
+    if (request.left) this.#report(`${dispatch} after its client had gone`)
+    if (state !== 'ready') this.#report(`${dispatch}, which is ${state}`)
+    if (named !== null && workerId !== named) this.#report(`${dispatch} and requires worker ${named}`)
+    this.#checkOrder(request, dispatch)
+    this.#checkProgram(workerId, dispatch)
     const inFlight = this.#inFlightAt(workerId) + 1
     this.#inFlight.set(workerId, inFlight)
-    const max = known?.endpoint.maxConcurrency ?? null
+    const max = update?.endpoint.maxConcurrency ?? null
     if (max !== null && inFlight > max)
-      this.#report(`${what}, which then has ${inFlight} requests, and its limit is ${max}`)
+      this.#report(`${dispatch}, which then has ${inFlight} requests, and its limit is ${max}`)
     this.#view.count(this.#view.nowMs() === sinceMs ? 'requests sent at once' : 'requests that have waited')
     let isOver = false
     const release = (outcome: RequestOutcome) => {
@@ -281,18 +281,18 @@ class RequestQueueRun implements BalancedRequestQueues {
     if (outcome === 'broken' || outcome === 'unreachable') this.#failedMs.set(workerId, this.#view.nowMs())
   }
 
-  #checkOrder({ takesAnyWorker, endpointId, n }: WaitingRequest, what: string): void {
+  #checkOrder({ takesAnyWorker, endpointId, n }: WaitingRequest, dispatch: string): void {
     if (!takesAnyWorker) return
     const passed = [...(this.#waiting.get(endpointId) ?? [])].find(other => other.takesAnyWorker && other.n < n)
-    if (passed !== undefined) this.#report(`${what} before request ${passed.n}, which was first in the queue`)
+    if (passed !== undefined) this.#report(`${dispatch} before request ${passed.n}, which was first in the queue`)
   }
 
-  #checkProgram(worker: WorkerId, what: string): void {
+  #checkProgram(worker: WorkerId, dispatch: string): void {
     const program = this.#view.program(worker)
     const nowMs = this.#view.nowMs()
-    if (program?.firstHealthyMs == null) this.#report(`${what}, which was never healthy`)
+    if (program?.firstHealthyMs == null) this.#report(`${dispatch}, which was never healthy`)
     else if (program.endedMs !== null && nowMs - Math.max(program.endedMs, this.#startMs) > NOTICE_MS)
-      this.#report(`${what}, which has ended ${nowMs - program.endedMs} ms before`)
+      this.#report(`${dispatch}, which has ended ${nowMs - program.endedMs} ms before`)
   }
 
   #checkWaiting(request: WaitingRequest): void {
@@ -302,11 +302,11 @@ class RequestQueueRun implements BalancedRequestQueues {
     const waitedMs = this.#view.nowMs() - sinceMs
     if (waitedMs > (named === null ? waitMs : namedWaitMs) + SLACK_MS)
       this.#reportOnce(request, `waits for ${waitedMs} ms`)
-    const known = this.#updates.get(endpointId)
-    if (known === undefined) return
-    if (known.endpoint.paused) this.#reportOnce(request, 'waits although its endpoint is paused')
-    for (const { workerId, state, servedAt } of known.targets.values()) {
-      if (state !== 'ready' || servedAt === null || !this.#hasCapacity(workerId, known.endpoint)) continue
+    const update = this.#updates.get(endpointId)
+    if (update === undefined) return
+    if (update.endpoint.paused) this.#reportOnce(request, 'waits although its endpoint is paused')
+    for (const { workerId, state, servedAt } of update.targets.values()) {
+      if (state !== 'ready' || servedAt === null || !this.#hasCapacity(workerId, update.endpoint)) continue
       const mayServe = named === null ? takesAnyWorker && !this.#mayBeEjected(workerId) : named === workerId
       if (mayServe) this.#reportOnce(request, `waits although worker ${workerId} is ready and has capacity`)
     }

@@ -79,9 +79,9 @@ export class RunChecker {
   }
 
   #checkClaim({ job, worker }: Change): void {
-    const before = this.#holders.get(job)
-    if (before !== undefined && before !== worker && this.#view.holds(before, job)) {
-      this.#report(`job ${job} was dispatched to worker ${worker} while worker ${before} runs it`)
+    const previous = this.#holders.get(job)
+    if (previous !== undefined && previous !== worker && this.#view.holds(previous, job)) {
+      this.#report(`job ${job} was dispatched to worker ${worker} while worker ${previous} runs it`)
     }
     this.#holders.set(job, worker!)
   }

@@ -98,8 +98,8 @@ export class StreamChecker {
     this.#missed = false
   }
 
-  #checkGap(run: JobRun, after: number, before: number): void {
-    for (let chunk = after + 1; chunk < before; chunk += 1) {
+  #checkGap(run: JobRun, after: number, next: number): void {
+    for (let chunk = after + 1; chunk < next; chunk += 1) {
       if (run.chunks[chunk - 1]?.state === 'kept') this.#report(`chunk ${chunk} of job ${this.#job} never arrived`)
     }
   }

@@ -20,9 +20,9 @@ export class SuspectChecker {
   /** The store committed changes. */
   committed({ changes }: Commit): void {
     for (const change of changes) {
-      const { job, was, now, worker, was_worker: before } = change
+      const { job, was, now, worker, was_worker: previous } = change
       if (transitionFromChange(change) === 'claim' && worker !== null) this.#claimed(change, worker)
-      else if (was === 'IN_PROGRESS' && now !== 'IN_PROGRESS' && before !== null) this.#released(before, job)
+      else if (was === 'IN_PROGRESS' && now !== 'IN_PROGRESS' && previous !== null) this.#released(previous, job)
     }
   }
 

@@ -36,14 +36,14 @@ export class TermChecker {
   }
 
   /** A server took the lease. @param nowMs on the clock of the store */
-  taken(before: LeaseState, now: LeaseState, nowMs: number): void {
-    const [from, to] = [before.server?.instance, now.server?.instance]
+  taken(previous: LeaseState, now: LeaseState, nowMs: number): void {
+    const [from, to] = [previous.server?.instance, now.server?.instance]
     // A server that starts again has the lock of its data directory, so that its last process has ended.
-    if (!before.released && nowMs < before.untilMs && from !== to)
+    if (!previous.released && nowMs < previous.untilMs && from !== to)
       this.#report(
-        `server ${to} took epoch ${now.epoch} while epoch ${before.epoch} of server ${from} had ${before.untilMs - nowMs} ms left`,
+        `server ${to} took epoch ${now.epoch} while epoch ${previous.epoch} of server ${from} had ${previous.untilMs - nowMs} ms left`,
       )
-    if (now.epoch <= before.epoch) this.#report(`epoch ${now.epoch} came after epoch ${before.epoch}`)
+    if (now.epoch <= previous.epoch) this.#report(`epoch ${now.epoch} came after epoch ${previous.epoch}`)
   }
 
   /** A change of a server was made in the store. */
@@ -59,18 +59,18 @@ export class TermChecker {
    * @param ranMs run time of its process since another server took the lease; null before that
    * @param isDeposed true if it noticed that it is deposed
    */
-  acted(server: string, what: string, ranMs: number | null, isDeposed: boolean): void {
-    if (isDeposed) this.#once(`server ${server} ${what} although it knows that it is deposed`)
+  acted(server: string, act: string, ranMs: number | null, isDeposed: boolean): void {
+    if (isDeposed) this.#once(`server ${server} ${act} although it knows that it is deposed`)
     else if (ranMs !== null && ranMs > this.#confirmMs)
-      this.#once(`server ${server} ${what} ${ranMs} ms after another one had become active`)
+      this.#once(`server ${server} ${act} ${ranMs} ms after another one had become active`)
   }
 
   /**
    * Records an action of a server that only an active server may take.
    * @param ranMs run time of its process since it noticed that it is deposed
    */
-  asked(server: string, what: string, ranMs: number): void {
-    if (ranMs > LETTING_GO_MS) this.#once(`server ${server} ${what} ${ranMs} ms after it was deposed`)
+  asked(server: string, act: string, ranMs: number): void {
+    if (ranMs > LETTING_GO_MS) this.#once(`server ${server} ${act} ${ranMs} ms after it was deposed`)
   }
 
   /** Reports a time without an active server that is too long. */

@@ -88,9 +88,9 @@ export class WebhookChecker {
     if (row.job_id !== payload.id || !ends.some(({ status }) => status === payload.status)) {
       this.#report(`delivery ${id} reports an end of job ${payload.id} as ${payload.status} that did not happen`)
     }
-    const before = this.#payloads.get(id)
-    if (before !== undefined && withoutRequest(before) !== withoutRequest(body)) {
-      this.#report(`delivery ${id} says ${body} after ${before}`)
+    const previous = this.#payloads.get(id)
+    if (previous !== undefined && withoutRequest(previous) !== withoutRequest(body)) {
+      this.#report(`delivery ${id} says ${body} after ${previous}`)
     }
     this.#payloads.set(id, body)
     if (accepted) this.#accepted.add(id)

@@ -73,11 +73,11 @@ export class SimClient {
   async #purge(): Promise<void> {
     const { checks, endpoints, world } = this.#parts
     const endpoint = this.#random.pick(endpoints())
-    const before = checks.lastChange
+    const lastChange = checks.lastChange
     const reply = await this.#calls.post(endpoint, 'purge-queue')
     if (!reply.ok || reply.status !== 200) return
     world.count('purges')
     const { removed } = JSON.parse(reply.text) as { removed: number }
-    checks.purges.answered(endpoint, before, removed)
+    checks.purges.answered(endpoint, lastChange, removed)
   }
 }

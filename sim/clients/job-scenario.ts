@@ -206,9 +206,9 @@ export class JobScenario {
     return reply.status === 200
   }
 
-  #checkStatus(what: string, reply: Reply & { readonly ok: true }, statuses: readonly number[]): void {
+  #checkStatus(operation: string, reply: Reply & { readonly ok: true }, statuses: readonly number[]): void {
     if (reply.status >= 500 || statuses.includes(reply.status)) return
-    this.#parts.world.report(`a ${what} got ${reply.status} ${reply.text}`)
+    this.#parts.world.report(`a ${operation} got ${reply.status} ${reply.text}`)
   }
 }
 

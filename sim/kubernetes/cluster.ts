@@ -25,7 +25,7 @@ export interface PodHooks {
   readonly terminate: (worker: WorkerId) => void
   readonly die: (worker: WorkerId) => void
   /** The cluster has taken a worker away. */
-  readonly reclaimed: (worker: WorkerId, why: Reclaim['kind']) => void
+  readonly reclaimed: (worker: WorkerId, cause: Reclaim['kind']) => void
 }
 
 /** A machine of the cluster. */
@@ -178,22 +178,22 @@ export class Cluster implements Platform {
   }
 
   /** Takes a worker away as the cluster does, in the way of `why`. */
-  reclaim(worker: WorkerId, why: 'evicted' | 'drained' | 'deleted' | 'preempted'): void {
+  reclaim(worker: WorkerId, cause: 'evicted' | 'drained' | 'deleted' | 'preempted'): void {
     const process = this.#processes.get(worker)
     const pod = process === undefined ? undefined : (this.objects.find('pods', process.pod) as AnyPod | undefined)
     if (process === undefined || pod === undefined || pod.metadata.deletionTimestamp !== undefined) return
-    this.#world.count(`kubernetes: workers that were ${why}`)
-    this.#world.trace.add('cluster', `${worker} is ${why}`)
-    this.#hooks.reclaimed(worker, why === 'drained' ? 'node_drained' : why)
-    if (why === 'evicted') {
+    this.#world.count(`kubernetes: workers that were ${cause}`)
+    this.#world.trace.add('cluster', `${worker} is ${cause}`)
+    this.#hooks.reclaimed(worker, cause === 'drained' ? 'node_drained' : cause)
+    if (cause === 'evicted') {
       this.#processes.delete(worker)
       this.#hooks.die(worker)
       const status = { phase: 'Failed', reason: 'Evicted', message: 'The node was low on resource: memory.' }
       this.objects.put('pods', { ...pod, status: { ...pod.status, ...status } })
       return
     }
-    const reason = { drained: 'EvictionByEvictionAPI', preempted: 'PreemptionByScheduler', deleted: '' }[why]
-    const condition = { type: 'DisruptionTarget', status: 'True', reason, message: `it is ${why}` }
+    const reason = { drained: 'EvictionByEvictionAPI', preempted: 'PreemptionByScheduler', deleted: '' }[cause]
+    const condition = { type: 'DisruptionTarget', status: 'True', reason, message: `it is ${cause}` }
     const conditions = reason === '' ? [] : [condition]
     const marked = { ...pod, status: { ...pod.status, conditions } }
     this.end(reason === '' ? pod : (this.objects.put('pods', marked) as AnyPod), this.#random.pick([1, 5, 30]))

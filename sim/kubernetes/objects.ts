@@ -71,34 +71,34 @@ export class Objects {
   /** Puts an object there, or in place of the one of that name. */
   put(kind: Kind, object: AnyObject): AnyObject {
     const key = `${kind}/${object.metadata.name}`
-    const known = this.#objects.get(key)
+    const present = this.#objects.get(key)
     this.#version += 1
     const metadata = {
       uid: `uid-${this.#version}`,
       creationTimestamp: new Date(this.#nowMs()).toISOString(),
-      ...known?.metadata,
+      ...present?.metadata,
       ...object.metadata,
       resourceVersion: String(this.#version),
     }
     const kept = { ...object, metadata }
     this.#objects.set(key, kept)
-    this.#publish(kind, known === undefined ? 'ADDED' : 'MODIFIED', kept)
+    this.#publish(kind, present === undefined ? 'ADDED' : 'MODIFIED', kept)
     return kept
   }
 
   /** Removes an object, and what it owns. */
   remove(kind: Kind, name: string): void {
     const key = `${kind}/${name}`
-    const known = this.#objects.get(key)
-    if (known === undefined) return
+    const present = this.#objects.get(key)
+    if (present === undefined) return
     this.#version += 1
     this.#objects.delete(key)
     this.#publish(kind, 'DELETED', {
-      ...known,
-      metadata: { ...known.metadata, resourceVersion: String(this.#version) },
+      ...present,
+      metadata: { ...present.metadata, resourceVersion: String(this.#version) },
     })
     for (const owned of this.all('secrets')) {
-      if (ownerUids(owned).includes(known.metadata.uid ?? '')) this.remove('secrets', owned.metadata.name)
+      if (ownerUids(owned).includes(present.metadata.uid ?? '')) this.remove('secrets', owned.metadata.name)
     }
   }
 

@@ -100,9 +100,9 @@ export class SimApi implements KubernetesApi {
     if (method === 'DELETE') return this.#delete(kind, name, (body ?? {}) as DeleteOptions)
     if (method === 'PUT') return objects.put(kind, body as AnyObject)
     if (method === 'PATCH') {
-      const found = this.#find(kind, name)
+      const object = this.#find(kind, name)
       const { metadata } = body as { metadata: object }
-      return objects.put(kind, { ...found, metadata: { ...found.metadata, ...metadata } })
+      return objects.put(kind, { ...object, metadata: { ...object.metadata, ...metadata } })
     }
     const object = body as AnyObject
     if (objects.find(kind, object.metadata.name) !== undefined)
@@ -111,17 +111,18 @@ export class SimApi implements KubernetesApi {
   }
 
   #find(kind: Kind, name: string): AnyObject {
-    const found = this.#parts.objects.find(kind, name)
-    if (found === undefined) throw new KubernetesError(`${kind} "${name}" not found`, 404, { reason: 'NotFound' })
-    return found
+    const object = this.#parts.objects.find(kind, name)
+    if (object === undefined) throw new KubernetesError(`${kind} "${name}" not found`, 404, { reason: 'NotFound' })
+    return object
   }
 
   #delete(kind: Kind, name: string, { gracePeriodSeconds = 30, preconditions }: DeleteOptions): object {
-    const found = this.#find(kind, name)
-    if (preconditions?.uid !== undefined && preconditions.uid !== found.metadata.uid)
+    const object = this.#find(kind, name)
+    if (preconditions?.uid !== undefined && preconditions.uid !== object.metadata.uid)
       throw new KubernetesError('the uid is another one', 409, { reason: 'Conflict' })
-    if (kind !== 'pods' || !this.#parts.end(found as AnyPod, gracePeriodSeconds)) this.#parts.objects.remove(kind, name)
-    return found
+    if (kind !== 'pods' || !this.#parts.end(object as AnyPod, gracePeriodSeconds))
+      this.#parts.objects.remove(kind, name)
+    return object
   }
 
   /** Pages are small, so that lists have several. All pages of a list are of one instant. */

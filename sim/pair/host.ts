@@ -336,8 +336,8 @@ export class Host {
       number: epoch,
       workerUrl: WORKER_URL,
       around: {
-        inside: driver => onChange(driver, what => this.#acts(process, current, what)),
-        outside: driver => onChange(driver, what => this.#asks(process, current, what)),
+        inside: driver => onChange(driver, act => this.#acts(process, current, act)),
+        outside: driver => onChange(driver, act => this.#asks(process, current, act)),
       },
     })
     const current: RunningTerm = { term, run, linked, deposedAtRanMs: null }
@@ -354,15 +354,15 @@ export class Host {
     }
   }
 
-  #acts(process: Process, current: RunningTerm, what: string): void {
+  #acts(process: Process, current: RunningTerm, act: string): void {
     const atNextMs = this.#lease.ranAtNext(this.name, current.term.epoch)
     const ranMs = atNextMs === null ? null : this.#ranMs(process) - atNextMs
-    this.#lease.terms.acted(this.name, what, ranMs, current.deposedAtRanMs !== null)
+    this.#lease.terms.acted(this.name, act, ranMs, current.deposedAtRanMs !== null)
   }
 
-  #asks(process: Process, current: RunningTerm, what: string): void {
+  #asks(process: Process, current: RunningTerm, act: string): void {
     if (current?.deposedAtRanMs == null) return
-    this.#lease.terms.asked(this.name, what, this.#ranMs(process) - current.deposedAtRanMs)
+    this.#lease.terms.asked(this.name, act, this.#ranMs(process) - current.deposedAtRanMs)
   }
 
   /** Run time of a process, without the time in which it was paused. */
@@ -378,7 +378,7 @@ export class Host {
 }
 
 /** The calls of a driver that do something to a worker. */
-function onChange(driver: Driver, called: (what: string) => void): Driver {
+function onChange(driver: Driver, called: (act: string) => void): Driver {
   return {
     ...driver,
     start: (spec, watch) => {

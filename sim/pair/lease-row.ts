@@ -26,7 +26,7 @@ export interface LeaseState {
  */
 export class LeaseRow {
   readonly #nowMs: () => number
-  readonly #taken: (before: LeaseState, now: LeaseState) => void
+  readonly #taken: (previous: LeaseState, now: LeaseState) => void
   readonly #checksExpiry: boolean
   #state: LeaseState = { epoch: 0, holder: '', server: null, takenAtMs: 0, untilMs: 0, released: true }
 
@@ -35,7 +35,7 @@ export class LeaseRow {
    * @param taken called at the instant at which a server takes it
    * @param checksExpiry true if an unexpired lease stays with its server; false to test the checkers
    */
-  constructor(nowMs: () => number, taken: (before: LeaseState, now: LeaseState) => void, checksExpiry = true) {
+  constructor(nowMs: () => number, taken: (previous: LeaseState, now: LeaseState) => void, checksExpiry = true) {
     this.#nowMs = nowMs
     this.#taken = taken
     this.#checksExpiry = checksExpiry
@@ -67,13 +67,13 @@ export class LeaseRow {
   }
 
   #take(holder: string, server: LeaseServer, leaseMs: number): number | null {
-    const before = this.#state
+    const previous = this.#state
     const nowMs = this.#nowMs()
-    const isFree = before.released || before.untilMs < nowMs || before.server?.instance === server.instance
+    const isFree = previous.released || previous.untilMs < nowMs || previous.server?.instance === server.instance
     if (this.#checksExpiry && !isFree) return null
-    const epoch = before.epoch + 1
+    const epoch = previous.epoch + 1
     this.#state = { epoch, holder, server, takenAtMs: nowMs, untilMs: nowMs + leaseMs, released: false }
-    this.#taken(before, this.#state)
+    this.#taken(previous, this.#state)
     return epoch
   }
 

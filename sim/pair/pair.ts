@@ -149,10 +149,10 @@ export class Pair {
     return this.#parts.world.clock.monotonic() + this.#storeSetByMs
   }
 
-  #taken(before: LeaseState, now: LeaseState): void {
+  #taken(previous: LeaseState, now: LeaseState): void {
     const { world } = this.#parts
     world.trace.add('lease', `epoch ${now.epoch} is of server ${now.server?.instance}`)
-    this.terms.taken(before, now, this.#storeMs())
+    this.terms.taken(previous, now, this.#storeMs())
     this.#ranAtTake.set(now.epoch, new Map(this.#hosts.map(host => [host.name, host.ranMs])))
     if (now.epoch > 1) world.disturb('takeovers')
     world.unsettle(0)
@@ -228,8 +228,8 @@ export class Pair {
       strike()
       return
     }
-    const when = random.pick(['before', 'under way', 'after'] as const)
-    host.strikeAt({ writes: random.int(1, 12), when, arrivesMs: random.int(0, forMs), loses, strike })
+    const moment = random.pick(['before', 'under way', 'after'] as const)
+    host.strikeAt({ writes: random.int(1, 12), when: moment, arrivesMs: random.int(0, forMs), loses, strike })
   }
 
   /** A process ends, and starts again later. */
@@ -240,10 +240,10 @@ export class Pair {
     if (roll < 0.25) await host.stop(random.chance(0.5))
     else if (roll < 0.6) host.crash()
     else {
-      const when = random.pick(['before', 'under way', 'after'] as const)
+      const moment = random.pick(['before', 'under way', 'after'] as const)
       const arrivesMs = random.int(0, 2_000)
       const strike = () => this.#crash(host)
-      host.strikeAt({ writes: random.int(1, 20), when, arrivesMs, loses: false, strike })
+      host.strikeAt({ writes: random.int(1, 20), when: moment, arrivesMs, loses: false, strike })
       return
     }
     await this.#again(host)

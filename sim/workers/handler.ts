@@ -140,17 +140,17 @@ export class Handler {
     kind: 'OUTPUT' | 'STREAM',
     job: HeldJob,
     body: string,
-    onAttempt: (before: Reply | null) => void,
+    onAttempt: (previous: Reply | null) => void,
   ): Promise<boolean> {
     const { behavior, protocol, life, random } = this.#parts
     const retriesLong = behavior.sdk === 'runyard'
-    let before: Reply | null = null
+    let previous: Reply | null = null
     for (let attempt = 1; attempt <= (retriesLong ? 60 : 3); attempt += 1) {
-      onAttempt(before)
+      onAttempt(previous)
       const reply = await protocol.post(kind, job.id, body)
       if (reply.ok && reply.status < 500) return reply.status === 200
       if (!reply.ok && !retriesLong) return false
-      before = reply
+      previous = reply
       await life.sleep(Math.min(5_000, 1_000 * attempt + random.int(0, 500)))
       // A stopped handler sends nothing more.
       if (job.stopped && behavior.obeysStops) return false

@@ -2,11 +2,11 @@
 const MAX_LENGTH = 64
 
 /** The known name closest to a mistyped one, for "did you mean"; null if no name is close. Case is ignored. */
-export function nearest(typed: string, known: readonly string[]): string | null {
+export function nearest(typed: string, words: readonly string[]): string | null {
   if (typed.length > MAX_LENGTH) return null
   const typedLower = typed.toLowerCase()
   let best: { name: string; edits: number } | null = null
-  for (const name of known) {
+  for (const name of words) {
     if (name.length > MAX_LENGTH) continue
     const edits = editsBetween(typedLower, name.toLowerCase())
     if (edits <= Math.max(1, Math.floor(name.length / 3)) && edits < (best?.edits ?? Number.POSITIVE_INFINITY)) {

@@ -66,7 +66,7 @@ export function limitsFor(owner: OwnerId, given: GivenLimits, defaults: AccountL
 /** All problems of given limits. */
 export function limitProblems(limits: GivenLimits): FieldProblem[] {
   return Object.entries(limits).flatMap(([name, value]) => {
-    if (!ACCOUNT_LIMIT_NAMES.some(known => known === name)) return [fieldProblem('limits', 'is not a limit', name)]
+    if (!ACCOUNT_LIMIT_NAMES.some(limit => limit === name)) return [fieldProblem('limits', 'is not a limit', name)]
     const isNumber = Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= MAX_LIMIT
     if (value === null || isNumber) return []
     return [fieldProblem('limits', `must be null or a whole number up to ${MAX_LIMIT}`, name)]

@@ -60,8 +60,8 @@ export function countRequest(
 ): RateDecision {
   const current = windows.map((window, index) => {
     const startMs = nowMs - (nowMs % (window.seconds * 1000))
-    const known = counts[index]
-    return known !== undefined && known.startMs === startMs ? known : { startMs, used: 0 }
+    const stored = counts[index]
+    return stored !== undefined && stored.startMs === startMs ? stored : { startMs, used: 0 }
   })
   const exceeded = windows.find((window, index) => current[index]!.used >= window.quota) ?? null
   const next = exceeded === null ? current.map(count => ({ ...count, used: count.used + 1 })) : current

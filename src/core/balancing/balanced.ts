@@ -28,19 +28,19 @@ export type ServingWorkers = (id: WorkerId) => ServingWorker | undefined
  * State of a worker for the choice of requests. A worker that was healthy when it was frozen has to pass a health
  * check after its thaw.
  */
-export function targetState(worker: Pick<WorkerLoad, 'state'>, known: ServingWorker | undefined): TargetState {
+export function targetState(worker: Pick<WorkerLoad, 'state'>, serving: ServingWorker | undefined): TargetState {
   if (worker.state === 'DRAINING' || worker.state === 'STOPPING' || worker.state === 'EXITED') return 'draining'
   if (isFrozen(worker)) return 'starting'
-  return known?.health.state === 'healthy' ? 'ready' : 'starting'
+  return serving?.health.state === 'healthy' ? 'ready' : 'starting'
 }
 
 /** The workers that can get requests, now or soon. */
-export function balancingTargets(workers: readonly WorkerLoad[], known: ServingWorkers): Target[] {
+export function balancingTargets(workers: readonly WorkerLoad[], serving: ServingWorkers): Target[] {
   return workers.flatMap(worker => {
     if (worker.serves === null) return []
     const { id: workerId, version } = worker
-    const servedAt = known(workerId)?.servedAt ?? null
-    return [{ workerId, version, state: targetState(worker, known(workerId)), servedAt }]
+    const servedAt = serving(workerId)?.servedAt ?? null
+    return [{ workerId, version, state: targetState(worker, serving(workerId)), servedAt }]
   })
 }
 
@@ -63,7 +63,7 @@ export type BalancedSnapshot = EndpointSnapshot & { readonly requests: RequestFa
 export function withTraffic(
   snapshot: EndpointSnapshot,
   traffic: TrafficLoad,
-  known: ServingWorkers,
+  serving: ServingWorkers,
   more: Pick<RequestFacts, 'maxConcurrency' | 'peak'>,
 ): BalancedSnapshot {
   const byId = new Map(traffic.workers.map(of => [of.workerId, of]))
@@ -73,12 +73,12 @@ export function withTraffic(
   return {
     ...snapshot,
     queue: { ...snapshot.queue, queued, inProgress, headQueuedAtMs },
-    workers: snapshot.workers.map(worker => withRequests(worker, byId.get(worker.id), known(worker.id))),
+    workers: snapshot.workers.map(worker => withRequests(worker, byId.get(worker.id), serving(worker.id))),
     requests: {
       ...more,
       resumed: traffic.resumed.filter(id => !alive.has(id)),
       named: traffic.named.filter(id => alive.has(id)),
-      healthProblems: findHealthProblems(snapshot, known),
+      healthProblems: findHealthProblems(snapshot, serving),
     },
   }
 }
@@ -89,15 +89,15 @@ export function withTraffic(
 export function withRequests(
   worker: WorkerLoad,
   traffic: WorkerTraffic | undefined,
-  known: ServingWorker | undefined,
+  serving: ServingWorker | undefined,
 ): WorkerLoad {
   if (worker.serves === null) return worker
   const { state, readyAtMs } = worker
   const held = traffic?.inFlight ?? 0
-  const isIll = takesJobs(worker) && known?.health.state === 'unhealthy'
-  const problem = worker.problem ?? (isIll ? healthProblem(known.health, worker.serves, known.port) : null)
+  const isIll = takesJobs(worker) && serving?.health.state === 'unhealthy'
+  const problem = worker.problem ?? (isIll ? healthProblem(serving.health, worker.serves, serving.port) : null)
   // A worker that is out of the rotation for a moment gets no requests, like one that has not started.
-  const waits = state === 'READY' && problem === null && known?.health.state !== 'healthy'
+  const waits = state === 'READY' && problem === null && serving?.health.state !== 'healthy'
   return {
     ...worker,
     held,
@@ -112,10 +112,13 @@ function idleSince({ thawedAtMs }: WorkerLoad, { idleSinceMs }: WorkerTraffic): 
   return idleSinceMs === null || thawedAtMs === null ? idleSinceMs : Math.max(idleSinceMs, thawedAtMs)
 }
 
-function findHealthProblems({ workers }: EndpointSnapshot, known: ServingWorkers): Map<WorkerId, HealthProblem> {
+function findHealthProblems(
+  { workers }: EndpointSnapshot,
+  servingWorker: ServingWorkers,
+): Map<WorkerId, HealthProblem> {
   const problems = new Map<WorkerId, HealthProblem>()
   for (const { id, serves } of workers) {
-    const serving = known(id)
+    const serving = servingWorker(id)
     const problem =
       serves === null || serving === undefined ? null : healthProblem(serving.health, serves, serving.port)
     if (problem !== null) problems.set(id, problem)

@@ -106,10 +106,10 @@ export class RoundedSum {
 
   /** Adds an amount. @returns the growth of the rounded sum, which is within a millionth of the amount */
   add(exact: bigint): number {
-    const before = this.#micros
+    const previous = this.#micros
     this.#exact += exact
     this.#micros = Number((this.#exact * 2n + HOUR) / (HOUR * 2n))
-    return this.#micros - before
+    return this.#micros - previous
   }
 }
 

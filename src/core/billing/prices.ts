@@ -96,14 +96,14 @@ export function readPrices(text: string): { readonly prices: PriceList } | { rea
   return { prices }
 }
 
-function readPart(part: string, given: unknown, kind: string, known: ReadonlySet<string>, mistakes: string[]) {
+function readPart(part: string, given: unknown, kind: string, names: ReadonlySet<string>, mistakes: string[]) {
   const prices = new Map<string, number>()
   let others = 0
   if (given !== undefined && !isObject(given)) mistakes.push(`${part} must be an object of prices by name`)
   for (const [name, price] of Object.entries(isObject(given) ? given : {})) {
     const micros = toMicros(price)
-    if (name !== 'default' && !known.has(name)) {
-      mistakes.push(`${part}.${name} is not known; the ${kind} are ${[...known].join(', ')}, and default is all others`)
+    if (name !== 'default' && !names.has(name)) {
+      mistakes.push(`${part}.${name} is not known; the ${kind} are ${[...names].join(', ')}, and default is all others`)
     }
     if (micros === null) {
       mistakes.push(

@@ -183,26 +183,26 @@ export function tidied<Config extends Pick<EndpointConfig, 'compute' | 'domain'>
  * The reason why an endpoint cannot change from one type to the other now, as a sentence; null when it can.
  * @param unfinished the number of its jobs that wait or run
  */
-export function typeChangeProblem(before: Endpoint, after: EndpointConfig, unfinished: number): string | null {
-  if (before.type === after.type || unfinished === 0) return null
-  return `the type of endpoint ${before.id} cannot change while it has unfinished jobs`
+export function typeChangeProblem(previous: Endpoint, next: EndpointConfig, unfinished: number): string | null {
+  if (previous.type === next.type || unfinished === 0) return null
+  return `the type of endpoint ${previous.id} cannot change while it has unfinished jobs`
 }
 
 /**
  * Problems of the domain of an endpoint: its form, a name of the server, an endpoint with a queue.
- * @param before the configuration before a change; its domain is not checked again, since the names of the server may
- *   have changed
+ * @param previous the configuration before a change; its domain is not checked again, since the names of
+ * the server may have changed
  */
 export function domainProblems(
   { domain, type }: Pick<EndpointConfig, 'domain' | 'type'>,
-  before: Pick<EndpointConfig, 'domain'> | null,
+  previous: Pick<EndpointConfig, 'domain'> | null,
   isServerName: IsServerName,
 ): FieldProblem[] {
   if (domain === null) return []
   if (type === 'QUEUE') {
     return [fieldProblem('domain', 'is for load-balancing endpoints; jobs are called at the address of the server')]
   }
-  const problem = before?.domain === domain ? null : domainProblem(domain, isServerName)
+  const problem = previous?.domain === domain ? null : domainProblem(domain, isServerName)
   return problem === null ? [] : [fieldProblem('domain', problem, `'${domain}'`)]
 }
 
@@ -226,10 +226,10 @@ export function idleTimeoutMs(config: EndpointConfig): number {
 }
 
 /** True for a change of an endpoint after which its workers must be replaced. */
-export function workersMustSee(before: EndpointConfig, after: EndpointConfig): boolean {
+export function workersMustSee(previous: EndpointConfig, next: EndpointConfig): boolean {
   const text = (value: unknown) => JSON.stringify(value)
   const isSame = (name: keyof EndpointConfig) =>
-    name === 'env' ? isSameEnv(before.env, after.env) : text(before[name]) === text(after[name])
+    name === 'env' ? isSameEnv(previous.env, next.env) : text(previous[name]) === text(next[name])
   return namesIn(ENDPOINT_FIELDS).some(name => ENDPOINT_FIELDS[name].change === 'release' && !isSame(name))
 }
 

@@ -106,8 +106,8 @@ export function restoredTemplate({ template }: KeptConfiguration, exact: string 
  * Changes that workers see, with the field names of REST. Values of variables are as they were given, so a secret
  * appears as its reference.
  */
-export function configDiff(before: Configuration, after: Configuration): DiffEntry[] {
-  const [old, now] = [releaseFields(before), releaseFields(after)]
+export function configDiff(previous: Configuration, next: Configuration): DiffEntry[] {
+  const [old, now] = [releaseFields(previous), releaseFields(next)]
   const names = [...new Set([...Object.keys(old), ...Object.keys(now)])]
   return names.flatMap(field => {
     const [a, b] = [old[field] ?? null, now[field] ?? null]

@@ -36,9 +36,9 @@ export interface Configured {
  * Problems of the variables by which workers of a load-balancing endpoint serve. An unchanged variable is not
  * checked again, so that an endpoint that has an invalid one can still be paused.
  */
-export function servingChangeProblems({ config, template }: Configured, before: Configured | null): FieldProblem[] {
+export function servingChangeProblems({ config, template }: Configured, previous: Configured | null): FieldProblem[] {
   if (config.type !== 'LOAD_BALANCER') return []
-  const wasServing = before?.config.type === 'LOAD_BALANCER'
-  const known = wasServing ? savedEnv(before.config, before.template) : {}
-  return servingVariableProblems(savedEnv(config, template), known)
+  const wasServing = previous?.config.type === 'LOAD_BALANCER'
+  const present = wasServing ? savedEnv(previous.config, previous.template) : {}
+  return servingVariableProblems(savedEnv(config, template), present)
 }

@@ -143,20 +143,20 @@ export function servingProblem(env: Environment, saved: Environment = env): stri
 /**
  * Problems of these variables when they are saved. A value that refers to a secret is checked when a worker is
  * started. Values are not repeated, since they may be anything.
- * @param known previous variables, whose values are not checked again
+ * @param present previous variables, whose values are not checked again
  */
-export function servingVariableProblems(env: Environment, known: Environment = {}): FieldProblem[] {
-  const isSame = (name: string) => env[name] === known[name]
+export function servingVariableProblems(env: Environment, present: Environment = {}): FieldProblem[] {
+  const isSame = (name: string) => env[name] === present[name]
   const together = ['RUNYARD_SLEEP_URL', 'RUNYARD_WAKE_URL', 'PORT'].every(isSame) ? [] : wrongTogether(env)
-  return [...servingValueProblems(env, known), ...together.map(envProblem)]
+  return [...servingValueProblems(env, present), ...together.map(envProblem)]
 }
 
 /**
  * Problems of each variable by itself, for an environment whose other variables may come from elsewhere; else as
  * {@link servingVariableProblems}.
  */
-export function servingValueProblems(env: Environment, known: Environment = {}): FieldProblem[] {
-  const judged = wrongIn(env).filter(({ name, text }) => text !== known[name] && secretNames({ text }).length === 0)
+export function servingValueProblems(env: Environment, present: Environment = {}): FieldProblem[] {
+  const judged = wrongIn(env).filter(({ name, text }) => text !== present[name] && secretNames({ text }).length === 0)
   return judged.map(envProblem)
 }
 

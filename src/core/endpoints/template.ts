@@ -99,9 +99,9 @@ export const TEMPLATE_DEFAULTS = tableDefaults(TEMPLATE_FIELDS) as Omit<
 >
 
 /** True if a change leaves a template the same. The order of variables does not count. */
-export function isUnchanged(template: Template, before: Template): boolean {
+export function isUnchanged(template: Template, previous: Template): boolean {
   const text = ({ env, ...fields }: Template) => JSON.stringify([fields, Object.entries(env).sort()])
-  return text(template) === text(before)
+  return text(template) === text(previous)
 }
 
 /** All problems of a template's fields; empty if it can be saved. */

@@ -30,8 +30,8 @@ export function volumeProblems(input: Partial<VolumeInput>): FieldProblem[] {
     problems.push(fieldProblem('sizeGb', `must be an integer from ${SIZE_GB.min} to ${SIZE_GB.max} GB`))
   }
   if (dataCenter !== undefined && !DATA_CENTERS.some(({ id }) => id === dataCenter)) {
-    const known = DATA_CENTERS.map(({ id }) => id).join(', ')
-    problems.push(fieldProblem('dataCenter', `is not a data center; the data centers are ${known}`, `'${dataCenter}'`))
+    const ids = DATA_CENTERS.map(({ id }) => id).join(', ')
+    problems.push(fieldProblem('dataCenter', `is not a data center; the data centers are ${ids}`, `'${dataCenter}'`))
   }
   if (type !== undefined && type !== 'STANDARD' && type !== 'HIGH_PERFORMANCE') {
     problems.push(fieldProblem('type', `must be STANDARD or HIGH_PERFORMANCE, not '${type}'`))

@@ -89,9 +89,9 @@ export function cpuAvailability(
 
 /** The pools of GPU types, and the types without a pool. */
 export function poolsFromTypes(types: readonly string[]): { pools: string[]; unknown: string[] } {
-  const poolOf = (type: string) => GPU_POOLS.find(pool => pool.gpuTypes.includes(type))?.id
-  const pools = types.flatMap(type => poolOf(type) ?? [])
-  return { pools: [...new Set(pools)], unknown: types.filter(type => poolOf(type) === undefined) }
+  const findPool = (type: string) => GPU_POOLS.find(pool => pool.gpuTypes.includes(type))?.id
+  const pools = types.flatMap(type => findPool(type) ?? [])
+  return { pools: [...new Set(pools)], unknown: types.filter(type => findPool(type) === undefined) }
 }
 
 /** The GPU types of pools, in the order of the pools. */

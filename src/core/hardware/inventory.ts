@@ -103,7 +103,7 @@ const TYPE_BY_NAME = new Map(GPU_TYPES.map(type => [type.id.toLowerCase(), type]
 function typeNamed(name: string): GpuType | null {
   const tidy = tidyName(name).toLowerCase()
   const names = [tidy, `nvidia ${tidy}`, `amd ${tidy}`, `${tidy} oam`]
-  return names.flatMap(known => TYPE_BY_NAME.get(known) ?? [])[0] ?? null
+  return names.flatMap(candidate => TYPE_BY_NAME.get(candidate) ?? [])[0] ?? null
 }
 
 function tidyName(name: string): string {

@@ -113,11 +113,11 @@ function newBlock(atMs: number): TimesBlock {
 }
 
 function extended(block: TimesBlock, times: readonly AttemptTimes[]): TimesBlock {
-  const before = Uint8Array.fromBase64(block.packed)
+  const packed = Uint8Array.fromBase64(block.packed)
   const more = packTimes(times, block.toMs)
-  const bytes = new Uint8Array(before.length + more.length)
-  bytes.set(before)
-  bytes.set(more, before.length)
+  const bytes = new Uint8Array(packed.length + more.length)
+  bytes.set(packed)
+  bytes.set(more, packed.length)
   const toMs = times.at(-1)?.finishedAtMs ?? block.toMs
   return { atMs: block.atMs, toMs, attempts: block.attempts + times.length, packed: bytes.toBase64() }
 }

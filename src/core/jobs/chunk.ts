@@ -113,8 +113,8 @@ class Splitter {
   }
 
   #spanAt(start: number): Span {
-    const known = this.#large.get(start)
-    if (known !== undefined) return known
+    const span = this.#large.get(start)
+    if (span !== undefined) return span
     const end = skipValue(this.#text, start)
     return { start, end, bytes: Buffer.byteLength(this.#text.slice(start, end)) }
   }

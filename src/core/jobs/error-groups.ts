@@ -29,16 +29,16 @@ export class ErrorGroups {
   add({ id, error, fingerprint, finishedAtMs, createdAtMs }: JobSummary): void {
     if (error === null || fingerprint === null) return
     const atMs = finishedAtMs ?? createdAtMs
-    const before = this.#groups.get(fingerprint)
-    const isNewest = before === undefined || atMs > before.lastAtMs
-    const newest = isNewest ? { error: errorLine(error), sampleJobId: id } : before
+    const group = this.#groups.get(fingerprint)
+    const isNewest = group === undefined || atMs > group.lastAtMs
+    const newest = isNewest ? { error: errorLine(error), sampleJobId: id } : group
     this.#groups.set(fingerprint, {
       fingerprint,
       error: newest.error,
       sampleJobId: newest.sampleJobId,
-      count: (before?.count ?? 0) + 1,
-      firstAtMs: Math.min(before?.firstAtMs ?? atMs, atMs),
-      lastAtMs: Math.max(before?.lastAtMs ?? atMs, atMs),
+      count: (group?.count ?? 0) + 1,
+      firstAtMs: Math.min(group?.firstAtMs ?? atMs, atMs),
+      lastAtMs: Math.max(group?.lastAtMs ?? atMs, atMs),
     })
   }
 
@@ -72,8 +72,8 @@ function pythonLine(error: string): string | null {
   if (typeof type !== 'string') return null
   // The type has the form <class 'ValueError'>.
   const name = /'([^']+)'/.exec(type)?.[1] ?? type
-  const said = typeof message === 'string' ? firstLine(message) : ''
-  return said === '' ? name : `${name}: ${said}`
+  const line = typeof message === 'string' ? firstLine(message) : ''
+  return line === '' ? name : `${name}: ${line}`
 }
 
 function firstLine(text: string): string {

@@ -74,7 +74,7 @@ export function readJobFilter(query: JobFilterQuery): JobFilter | { readonly fai
   }
   if (failures.length > 0) return { failures }
   return {
-    statuses: JOB_STATUSES.filter(known => names.includes(known)),
+    statuses: JOB_STATUSES.filter(status => names.includes(status)),
     workerId: (worker ?? null) as JobFilter['workerId'],
     error: error?.toLowerCase() ?? null,
     fingerprint: fingerprint ?? null,

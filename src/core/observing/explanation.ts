@@ -81,10 +81,10 @@ export interface ExplanationView extends Pick<Explanation, 'cause' | 'summary' |
 /** The JSON of an explanation. @param endpoint the endpoint that the commands name */
 export function explanationView(explanation: Explanation, endpoint: EndpointId): ExplanationView {
   const { cause, summary, advice, sinceMs, facts, notes } = explanation
-  const viewOf = (action: Action, note: number | null) =>
+  const actionView = (action: Action, note: number | null) =>
     ({ ...action, command: actionCommand(action, endpoint), note }) as ActionView
-  const own = explanation.actions.map(action => viewOf(action, null))
-  const ofNotes = notes.flatMap(({ actions }, note) => actions.map(action => viewOf(action, note)))
+  const own = explanation.actions.map(action => actionView(action, null))
+  const ofNotes = notes.flatMap(({ actions }, note) => actions.map(action => actionView(action, note)))
   const commands = [...new Set(own.flatMap(({ command }) => command ?? []))]
   const texts = notes.map(({ text }) => text)
   return {

@@ -233,8 +233,8 @@ function fieldsChangedSince(
   const changes = new Map<string, { readonly before: string; readonly now: string }>()
   // Newest first: the first value of a field is the present one, and the last old one is that of the release.
   for (const { diff } of between)
-    for (const { field, old: before, new: now } of diff)
-      changes.set(field, { before: JSON.stringify(before), now: changes.get(field)?.now ?? JSON.stringify(now) })
+    for (const { field, old: oldValue, new: now } of diff)
+      changes.set(field, { before: JSON.stringify(oldValue), now: changes.get(field)?.now ?? JSON.stringify(now) })
   const fields = [...changes].filter(([, { before, now }]) => before !== now).map(([field]) => field)
   // The name of an image can point to a new image.
   const isOther = old.image !== null && present.image !== null && old.image !== present.image

@@ -149,7 +149,7 @@ function startEvents(worker: Worker, sinceMs: number, untilMs: number): StoryEve
   const steps: StoryEvent[] = []
   if (readyAtMs !== null && readyAtMs > sinceMs) {
     for (const { phase, startedAtMs, ms } of workerTimeLine(worker, untilMs)) {
-      const begin = COLD_START_PHASES.find(known => known === phase)
+      const begin = COLD_START_PHASES.find(coldPhase => coldPhase === phase)
       const [fromMs, toMs] = [Math.max(startedAtMs, sinceMs), Math.min(startedAtMs + ms, untilMs)]
       if (begin !== undefined && toMs > fromMs)
         steps.push(event('worker', fromMs, STARTING[begin], { untilMs: toMs, workerId: id }))

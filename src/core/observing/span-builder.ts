@@ -65,10 +65,10 @@ export class SpanBuilder {
 
   /** Makes the span of a start that failed, and drops the ended worker. @param error the reason in a word */
   ended(endpointId: EndpointId, workerId: WorkerId, error: string, atMs: number): Span[] {
-    const known = this.#workers.get(workerId)
+    const live = this.#workers.get(workerId)
     this.#workers.delete(workerId)
-    if (known === undefined || known.readyAtMs !== null) return []
-    const { release, createdAtMs } = known
+    if (live === undefined || live.readyAtMs !== null) return []
+    const { release, createdAtMs } = live
     const worker = { endpointId, workerId, release, tookMs: atMs - createdAtMs }
     return failedStartSpans(worker, error, this.#rules, atMs)
   }

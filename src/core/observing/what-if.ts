@@ -149,10 +149,10 @@ export interface AssumedStart {
 
 /** The start time of an endpoint's workers, from the best known source. */
 export function assumedStart(
-  known: { readonly endpoint: Endpoint; readonly workers: readonly Worker[]; readonly exits: readonly Worker[] },
+  snapshot: { readonly endpoint: Endpoint; readonly workers: readonly Worker[]; readonly exits: readonly Worker[] },
   { coldWaitMs }: Pick<RecordedLoad, 'coldWaitMs'>,
 ): AssumedStart {
-  const ms = presentStartMs(known) ?? measuredStartMs(known.workers, known.exits)
+  const ms = presentStartMs(snapshot) ?? measuredStartMs(snapshot.workers, snapshot.exits)
   if (ms !== null) return { ms, from: 'WORKERS' }
   return coldWaitMs === null ? { ms: 0, from: 'UNKNOWN' } : { ms: coldWaitMs, from: 'COLD_ATTEMPTS' }
 }

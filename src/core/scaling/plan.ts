@@ -109,8 +109,8 @@ function starts(
 
 /** The earliest instant, without nulls; null if all are null. */
 export function earliest(instants: readonly (number | null)[]): number | null {
-  const known = instants.filter(instant => instant !== null)
-  return known.length === 0 ? null : Math.min(...known)
+  const definite = instants.filter(instant => instant !== null)
+  return definite.length === 0 ? null : Math.min(...definite)
 }
 
 function surplusWorkers(snapshot: EndpointSnapshot, current: readonly WorkerLoad[], desired: number, nowMs: number) {

@@ -70,10 +70,10 @@ export function rolloutProblem(snapshot: EndpointSnapshot, startFailure: StartFa
  */
 export function failuresText(
   { type, version }: Pick<Endpoint, 'type' | 'version'>,
-  { stop: { release, working: before }, working }: { readonly stop: FailureStop; readonly working: number },
+  { stop: { release, working: previous }, working }: { readonly stop: FailureStop; readonly working: number },
 ): string {
   const what = type === 'LOAD_BALANCER' ? 'requests' : 'jobs'
-  return `${release.failed} of ${release.ended} ${what} failed on release ${version}, ${before.failed} of ${before.ended} on release ${working}`
+  return `${release.failed} of ${release.ended} ${what} failed on release ${version}, ${previous.failed} of ${previous.ended} on release ${working}`
 }
 
 /** The newest release while it is a canary. */

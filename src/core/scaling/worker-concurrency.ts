@@ -16,7 +16,7 @@ export function expectedConcurrency({ state, capacity }: Worker, typical: number
  */
 export function typicalConcurrency(workers: readonly Worker[], exits: readonly Worker[]): number {
   const ready = workers.filter(({ state }) => state === 'READY')
-  const known = ready.length > 0 ? ready : exits.filter(({ readyAtMs }) => readyAtMs !== null)
-  const sorted = known.map(({ capacity }) => capacity).sort((a, b) => a - b)
+  const measured = ready.length > 0 ? ready : exits.filter(({ readyAtMs }) => readyAtMs !== null)
+  const sorted = measured.map(({ capacity }) => capacity).sort((a, b) => a - b)
   return Math.max(1, sorted[Math.floor((sorted.length - 1) / 2)] ?? 1)
 }

@@ -19,10 +19,10 @@ export interface AskedConcurrency {
  * The requested numbers after one more take.
  * @param asked the jobs of this take and those that the worker already holds
  */
-export function afterAsking(known: AskedConcurrency | null, asked: number, nowMs: number): AskedConcurrency {
-  if (known === null) return { sinceMs: nowMs, most: asked, previousMost: null }
-  if (nowMs - known.sinceMs < ASKED_WINDOW_MS) return { ...known, most: Math.max(known.most, asked) }
-  return { sinceMs: nowMs, most: asked, previousMost: known.most }
+export function afterAsking(previous: AskedConcurrency | null, asked: number, nowMs: number): AskedConcurrency {
+  if (previous === null) return { sinceMs: nowMs, most: asked, previousMost: null }
+  if (nowMs - previous.sinceMs < ASKED_WINDOW_MS) return { ...previous, most: Math.max(previous.most, asked) }
+  return { sinceMs: nowMs, most: asked, previousMost: previous.most }
 }
 
 /**

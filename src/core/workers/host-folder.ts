@@ -25,11 +25,11 @@ export function isFolderReserved(owner: OwnerId, image: string): boolean {
 
 /**
  * True if a change decides the program of a folder, which only the operator may do.
- * @param before null for a new object
+ * @param previous null for a new object
  */
-export function choosesFolderRun(after: FolderRun, before: FolderRun | null): boolean {
+export function choosesFolderRun(after: FolderRun, previous: FolderRun | null): boolean {
   if (!isFolderImage(after.template.image)) return false
-  return before === null || JSON.stringify(decisive(after)) !== JSON.stringify(decisive(before))
+  return previous === null || JSON.stringify(decisive(after)) !== JSON.stringify(decisive(previous))
 }
 
 function decisive({ template, config }: FolderRun): unknown[] {

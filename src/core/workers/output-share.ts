@@ -13,15 +13,15 @@ export interface KeptOutput {
 /**
  * Outputs to delete (0) or to truncate to this many bytes: of each account beyond its limit first those of workers
  * that ended longest ago, and if that is not enough those of its running workers, each to an equal share.
- * @param mostOf limit of bytes of an account; null for no limit
+ * @param maxBytes limit of bytes of an account; null for no limit
  */
 export function outputsToShrink(
   outputs: readonly KeptOutput[],
-  mostOf: (owner: OwnerId) => number | null,
+  maxBytes: (owner: OwnerId) => number | null,
 ): Map<WorkerId, number> {
   const shrunk = new Map<WorkerId, number>()
   for (const [owner, own] of Map.groupBy(outputs, output => output.owner)) {
-    const most = mostOf(owner)
+    const most = maxBytes(owner)
     if (most === null) continue
     let sum = totalBytes(own)
     const ended = own.filter(({ exitedAtMs }) => exitedAtMs !== null)

@@ -63,14 +63,14 @@ export type PlatformNews =
 /**
  * The report after news, with texts of bounded length. A worker that has a place keeps it, and can wait there only
  * for its volume; one that is being removed stays so.
- * @param known null before the first report
+ * @param previous null before the first report
  */
-export function afterNews(known: PlatformReport | null, news: PlatformNews): PlatformReport {
-  const { place, waits, leaves } = known ?? NO_REPORT
-  const hasPlace = known !== null && waits === null
+export function afterNews(previous: PlatformReport | null, news: PlatformNews): PlatformReport {
+  const { place, waits, leaves } = previous ?? NO_REPORT
+  const hasPlace = previous !== null && waits === null
   if (news.state === 'unplaced') {
     const keeps = hasPlace && news.reason.kind !== 'volume_pending'
-    return keeps ? known : { place, waits: bounded(news.reason), leaves }
+    return keeps ? previous : { place, waits: bounded(news.reason), leaves }
   }
   const now = news.place ?? place
   if (news.state !== 'leaving') return { place: now, waits: null, leaves }

@@ -374,7 +374,7 @@ const SIGNAL_CODES: Readonly<Record<string, number>> = { SIGABRT: 134, SIGKILL: 
 export function remedyForExit(exit: WorkerExit, problem: WorkerProblem | null): Remedy {
   const { cause, suspicion, lastLines } = exit
   if ('failure' in cause) return startRemedy(cause.failure)
-  const known =
+  const lead =
     remedyForPort(suspicion, 'worker') ??
     (problem === null ? null : remedyInProblem(problem)) ??
     remedyForCause(cause) ??
@@ -382,7 +382,7 @@ export function remedyForExit(exit: WorkerExit, problem: WorkerProblem | null): 
     remedyForPort(suspicion, 'program') ??
     // It was killed for that, so its exit code has no meaning.
     (problem?.kind === 'prestart_failed' || problem?.kind === 'bootstrap_failed' ? READ_OUTPUT : null)
-  if (known !== null) return known
+  if (lead !== null) return lead
   const code = exit.signal === null ? exit.code : SIGNAL_CODES[exit.signal]
   const byCode = code === null || code === undefined ? undefined : CODE_RULES[code]
   if (byCode !== undefined) return byCode

@@ -71,7 +71,7 @@ function phaseMarks(worker: TimedWorker): { phase: WorkerPhase; atMs: number }[]
   const { state, createdAtMs, placedAtMs, startedAtMs, pullStartedAtMs, stopRequestedAtMs } = worker
   const undecided = placedAtMs === null && startedAtMs === null && pullStartedAtMs === null && state === 'STARTING'
   const stoppingAtMs = worker.stoppingAtMs ?? (state === 'DRAINING' ? null : stopRequestedAtMs)
-  const known: [phase: WorkerPhase, atMs: number | null][] = [
+  const instants: [phase: WorkerPhase, atMs: number | null][] = [
     [placedAtMs !== null ? 'queued' : undecided ? 'placing' : 'starting', createdAtMs],
     ['downloading', worker.downloadStartedAtMs],
     ['queued', worker.downloadEndedAtMs],
@@ -86,7 +86,7 @@ function phaseMarks(worker: TimedWorker): { phase: WorkerPhase; atMs: number }[]
     ['stopping', stoppingAtMs],
     ['exited', worker.exitedAtMs],
   ]
-  const marks = known.flatMap(([phase, atMs]) => (atMs === null ? [] : [{ phase, atMs }]))
+  const marks = instants.flatMap(([phase, atMs]) => (atMs === null ? [] : [{ phase, atMs }]))
   // A fast worker asks for a job before its start is recorded, and clocks can be set back: the event that is later in
   // the life of a worker counts.
   for (let index = marks.length - 2; index >= 0; index -= 1) {
@@ -108,12 +108,12 @@ export function queuedWorkerTimeLine(
   { queuedAtMs, downloadStartedAtMs, downloadEndedAtMs }: TimedQueuedWorker,
   nowMs: number,
 ): TimeStep[] {
-  const known: [phase: WorkerPhase, atMs: number | null][] = [
+  const instants: [phase: WorkerPhase, atMs: number | null][] = [
     ['queued', queuedAtMs],
     ['downloading', downloadStartedAtMs],
     ['queued', downloadEndedAtMs],
   ]
-  const marks = known.flatMap(([phase, atMs]) => (atMs === null ? [] : [{ phase, atMs }]))
+  const marks = instants.flatMap(([phase, atMs]) => (atMs === null ? [] : [{ phase, atMs }]))
   return stepsFromMarks(marks, nowMs)
 }
 

@@ -196,9 +196,9 @@ export interface TemplateStore {
   /**
    * Replaces one, and makes a new version, with its release, of each endpoint that uses it. Null when the name is
    * taken by another, or the template is gone.
-   * @param before its state when the change was made; `changed` if it changed since
+   * @param previous its state when the change was made; `changed` if it changed since
    */
-  replace(template: Template, before: Template, nowMs: number): Promise<EndpointId[] | 'changed' | null>
+  replace(template: Template, previous: Template, nowMs: number): Promise<EndpointId[] | 'changed' | null>
   find(owner: OwnerId, id: TemplateId): Promise<Template | null>
   /** A public template of any owner. */
   findPublic(id: TemplateId): Promise<Template | null>

@@ -365,7 +365,7 @@ export interface EndpointStore {
    */
   replace(
     endpoint: Endpoint,
-    before: Endpoint,
+    previous: Endpoint,
     nowMs: number,
     own?: Template,
     release?: ReleaseOptions,
@@ -538,7 +538,7 @@ export interface KeyStore {
    * `before`; `last_key` when no key with all rights of the operator would be left, however many are changed and
    * removed at once.
    */
-  update(key: ApiKey, before: ApiKey): Promise<'changed' | 'outdated' | 'last_key'>
+  update(key: ApiKey, previous: ApiKey): Promise<'changed' | 'outdated' | 'last_key'>
   /** Notes that a key was used. */
   used(id: KeyId, nowMs: number): Promise<void>
   findByHash(hash: string): Promise<ApiKey | null>
