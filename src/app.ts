@@ -204,7 +204,7 @@ function createSurfaces(parts: ApiParts): Readonly<Record<SurfaceName, Surface>>
     openai: openAiSurface(parts),
     worker: workerSurface(parts),
     ops: opsSurface(parts),
-    s3: s3Surface({ keys: parts.s3Keys, files: parts.files, room: parts.room, clock, emit }),
+    s3: s3Surface({ keys: parts.s3Keys, access: parts.access, files: parts.files, room: parts.room, clock, emit }),
     console: consoleSurface(parts),
   }
 }

@@ -8,9 +8,10 @@ import {
   signatureTimeProblem,
 } from '../../core/files/signature.ts'
 import type { Clock } from '../../ports/clock.ts'
+import type { Access } from '../../services/accounts/access.ts'
 import { InvalidKeyError } from '../../services/accounts/failed-keys.ts'
 import type { S3Keys } from '../../services/accounts/s3-keys.ts'
-import type { SurfaceEnv } from '../surface.ts'
+import { heldFor, type SurfaceEnv } from '../surface.ts'
 import { SigningKey } from './signing.ts'
 
 /** A request to the S3 door whose signature was checked. */
@@ -19,6 +20,8 @@ export interface S3Call {
   readonly env: SurfaceEnv
   readonly head: SignedHead
   readonly caller: Caller
+  /** Aborts when the key ends before the response is sent. */
+  readonly ended: AbortSignal
   readonly signature: Signature
   readonly key: SigningKey
   /** The bucket of the path; empty for the door itself. */
@@ -39,7 +42,7 @@ const DOOR = '/s3'
 export async function readCall(
   request: Request,
   env: SurfaceEnv,
-  { keys, clock }: { readonly keys: S3Keys; readonly clock: Clock },
+  { keys, access, clock }: { readonly keys: S3Keys; readonly access: Pick<Access, 'hold'>; readonly clock: Clock },
 ): Promise<S3Call> {
   const { method, headers } = request
   const header = (name: string) => headers.get(name)
@@ -60,5 +63,6 @@ export async function readCall(
   const slash = path.indexOf('/')
   const query = new Map(target.query.filter(([name]) => !name.startsWith('X-Amz-')))
   const [bucket, file] = slash === -1 ? [path, ''] : [path.slice(0, slash), path.slice(slash + 1)]
-  return { request, env, head, caller, signature, key, bucket, file, query }
+  const ended = heldFor(access, env, caller, () => {})
+  return { request, env, head, caller, ended, signature, key, bucket, file, query }
 }

@@ -63,14 +63,20 @@ const STREAMING: ReadonlySet<string> = new Set([
   'STREAMING-UNSIGNED-PAYLOAD-TRAILER',
 ])
 
-/** The pieces of a body as they arrive. @throws FileError `RequestTimeout` where they do not, `IncompleteBody` */
-async function* paced({ request, env }: S3Call, clock: Clock): AsyncGenerator<Uint8Array> {
+/**
+ * The pieces of a body as they arrive.
+ * @throws FileError `RequestTimeout` where they do not, `IncompleteBody`, `InvalidAccessKeyId` when the key ends
+ */
+async function* paced({ request, env, ended }: S3Call, clock: Clock): AsyncGenerator<Uint8Array> {
   const body = incomingBody({ request, env })
   if (body === null) return
   const pieces = body.pieces()[Symbol.asyncIterator]()
   const slow = Promise.withResolvers<never>()
   // Between two pieces nobody waits for it.
   slow.promise.catch(() => {})
+  const end = () => slow.reject(new FileError('InvalidAccessKeyId'))
+  if (ended.aborted) end()
+  else ended.addEventListener('abort', end, { once: true })
   let bytes = 0
   let stop = () => {}
   const watch = (before: number) => {

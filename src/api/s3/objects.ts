@@ -59,7 +59,7 @@ export async function getObject(call: S3Call, { files }: ObjectParts): Promise<R
     }
     // A response that nobody begins to read would leave the file open.
     call.env.delivery.onSettled(() => void opened.close().catch(() => {}))
-    return new Response(fileStream(opened, { first, last }), { status, headers })
+    return new Response(fileStream(opened, { first, last }, call.ended), { status, headers })
   } catch (error) {
     await opened?.close()
     throw error
@@ -85,12 +85,20 @@ function overridden(query: ReadonlyMap<string, string>): Record<string, string> 
   return Object.fromEntries(given)
 }
 
-/** The bytes as fast as the client reads. */
-function fileStream(opened: OpenFile, { first, last }: ByteRange): ReadableStream<Uint8Array> {
+/** The bytes as fast as the client reads, cut off when the key ends. */
+function fileStream(opened: OpenFile, { first, last }: ByteRange, ended: AbortSignal): ReadableStream<Uint8Array> {
   const pieces = opened.read(first, last)
   return new ReadableStream<Uint8Array>(
     {
+      start(controller) {
+        const cutOff = () => {
+          controller.error(ended.reason)
+          void opened.close().catch(() => {})
+        }
+        ended.addEventListener('abort', cutOff, { once: true })
+      },
       async pull(controller) {
+        ended.throwIfAborted()
         const { value, done } = await pieces.next()
         if (done === true) controller.close()
         else controller.enqueue(value)

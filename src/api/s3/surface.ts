@@ -8,6 +8,7 @@ import { FileError, type FileErrorCode } from '../../core/files/file-error.ts'
 import { xmlDocument } from '../../core/files/xml.ts'
 import type { Emit } from '../../events.ts'
 import type { Clock } from '../../ports/clock.ts'
+import type { Access } from '../../services/accounts/access.ts'
 import type { S3Keys } from '../../services/accounts/s3-keys.ts'
 import type { Files } from '../../services/files/files.ts'
 import type { BodyRoom } from '../body.ts'
@@ -21,6 +22,7 @@ import { abortUpload, beginUpload, completeUpload, listParts, listUploads, putPa
 /** Dependencies of the S3 door. */
 export interface S3Parts {
   readonly keys: S3Keys
+  readonly access: Pick<Access, 'hold'>
   /** Null where the server cannot keep links out of the way to files. */
   readonly files: Files | null
   readonly room: BodyRoom

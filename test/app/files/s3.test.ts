@@ -4,6 +4,7 @@ import { createHash, createHmac } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import type { RequestEnv } from '../../../src/api/surface.ts'
 import { createVolumeFiles } from '../../../src/system/files/volume-files.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 import { askS3, newPair, type S3Pair, s3Code, sendS3, signed } from '../../support/s3-client.ts'
@@ -161,6 +162,34 @@ test('a revoked, disabled or expired key ends its pair and its presigned URLs', 
   assert.match((await open()).text, /AccessDenied.*has expired/s)
   await rig.ask('DELETE', `/v2/account/keys/${pair.accessKeyId}`)
   assert.equal(s3Code(await askS3(rig, pair, 'GET', `/${volume}/a`)), 'InvalidAccessKeyId')
+})
+
+test('a key that ends cuts its downloads and its uploads off', { skip }, async t => {
+  const { rig, volume, pair, folder, drafts } = await openDoor(t)
+  await askS3(rig, pair, 'PUT', `/${volume}/a`, { body: 'x'.repeat(1024 ** 2) })
+  const begin = async (method: string, key: string, body?: RequestEnv['body']) => {
+    const { url, headers } = await signed(rig, pair, method, `/${volume}/${key}`)
+    headers.set('host', url.host)
+    if (body !== undefined) headers.set('content-length', '100')
+    const env = { delivery: { onSettled: () => {} }, requestId: 'r', ...(body === undefined ? {} : { body }) }
+    return rig.surface(new Request(url, { method, headers }), env)
+  }
+  const reading = (await begin('GET', 'a')).body!.getReader()
+  assert.equal((await reading.read()).done, false)
+  const uploads = Promise.withResolvers<void>()
+  const pieces = async function* () {
+    yield Buffer.from('hello')
+    uploads.resolve()
+    await new Promise(() => {})
+  }
+  const uploading = begin('PUT', 'b', () => ({ pieces, drop: () => {} }))
+  await uploads.promise
+  await rig.ask('DELETE', `/v2/account/keys/${pair.accessKeyId}`)
+  await rig.clock.advance(1_000)
+  await assert.rejects(reading.read())
+  const response = await uploading
+  assert.equal(s3Code({ ...response, text: await response.text(), json: null }), 'InvalidAccessKeyId')
+  assert.deepEqual([readdirSync(folder), drafts()], [['a'], []])
 })
 
 test('a presigned URL opens one file with one method', { skip }, async t => {
