@@ -3,7 +3,7 @@
  * addresses (`/s3/<network volume>/<key>`) and AWS Signature Version 4 (docs/adr/0099-files-over-s3.md).
  */
 import { AppError, toAppError } from '../../core/errors.ts'
-import { fairShare, Holdings } from '../../core/fair-share.ts'
+import { fairShare, Holdings, mayHavePlace } from '../../core/fair-share.ts'
 import { FileError, type FileErrorCode } from '../../core/files/file-error.ts'
 import { xmlDocument } from '../../core/files/xml.ts'
 import type { Emit } from '../../events.ts'
@@ -30,8 +30,11 @@ export interface S3Parts {
   readonly emit: Emit
 }
 
-/** Requests that are worked on at once, and the part of them that one account leaves to others. */
-const PLACES = { all: 128, left: 1 / 2 }
+/**
+ * Requests that are worked on at once, the part of them that one account leaves to others, and the last ones, which
+ * are for accounts with few: uploads may hold their places for long.
+ */
+const PLACES = { all: 128, left: 1 / 2, last: { kept: 32, few: 4 } }
 /** Limit of a body of XML: a completion of 10,000 parts, each with a checksum. */
 const MAX_XML_BYTES = 4 * 1024 ** 2
 
@@ -40,7 +43,9 @@ export function s3Surface(parts: S3Parts): Surface {
   const held = new Holdings<string>()
   let places = 0
   const enter = (account: string) => {
-    if (places >= PLACES.all || held.of(account) >= fairShare(PLACES.all, PLACES.left)) throw new FileError('SlowDown')
+    const own = held.of(account)
+    const isFree = mayHavePlace(PLACES.all - places, own, PLACES.last)
+    if (!isFree || own >= fairShare(PLACES.all, PLACES.left)) throw new FileError('SlowDown')
     places += 1
     held.add(account, 1)
     return () => {

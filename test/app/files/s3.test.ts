@@ -379,6 +379,45 @@ test('a client that goes away in the middle leaves nothing', { skip }, async t =
   assert.deepEqual([readdirSync(folder), drafts()], [[], []])
 })
 
+test('accounts that hold all places that they can leave some to others', { skip }, async t => {
+  const { rig, volume, pair, folder } = await openDoor(t)
+  const people = [{ volume, pair, held: 64 }]
+  for (const [name, held] of [
+    ['a', 32],
+    ['b', 3],
+  ] as const) {
+    const { json } = await rig.ask('POST', '/v2/account/accounts', { body: { name } })
+    const created = await rig.ask('POST', '/v2/account/keys', { body: { name, account: json.id } })
+    const own = await newVolume(rig, join(folder, '..'), created.json.key)
+    people.push({ volume: own, pair: created.json.s3, held })
+  }
+  const turn = Promise.withResolvers<void>()
+  const uploads: Promise<Response>[] = []
+  const codes: (string | null)[] = []
+  for (const { volume, pair, held } of people) {
+    const put = async (at: number) => {
+      const { url, headers } = await signed(rig, pair, 'PUT', `/${volume}/${at}`)
+      headers.set('host', url.host)
+      headers.set('content-length', '5')
+      const started = Promise.withResolvers<void>()
+      const pieces = async function* () {
+        started.resolve()
+        await turn.promise
+        yield Buffer.from('hello')
+      }
+      const env = { delivery: { onSettled: () => {} }, requestId: 'r', body: () => ({ pieces, drop: () => {} }) }
+      const answering = rig.surface(new Request(url, { method: 'PUT', headers }), env)
+      uploads.push(answering)
+      await Promise.race([started.promise, answering])
+    }
+    for (let at = 0; at < held; at += 1) await put(at)
+    codes.push(s3Code(await askS3(rig, pair, 'GET', `/${volume}`)))
+  }
+  turn.resolve()
+  const statuses = (await Promise.all(uploads)).map(({ status }) => status)
+  assert.deepEqual([new Set(statuses), codes], [new Set([200]), ['SlowDown', 'SlowDown', null]])
+})
+
 test('a volume takes no more than its size', { skip }, async t => {
   const { rig, volume, pair, folder } = await openDoor(t, 10 * GIB - 5)
   assert.equal((await askS3(rig, pair, 'PUT', `/${volume}/a`, { body: 'hello' })).status, 200)
