@@ -50,14 +50,15 @@ export async function readCall(
   const head = { method, target: sent, header, headerNames: [...headers.keys()] }
   const target = readTarget(sent)
   const signature = readSignature(head, target)
-  const { caller, secret } = await keys.find(signature.accessKeyId, env.address)
-  const key = new SigningKey(secret, signature)
+  const pair = await keys.find(signature.accessKeyId, env.address)
+  const key = new SigningKey(pair.secret, signature)
   if (!key.hasSigned(head, target)) {
     const error = keys.refusal(new InvalidKeyError('signature'), env.address)
     throw error instanceof InvalidKeyError ? new FileError('SignatureDoesNotMatch') : error
   }
   const late = signatureTimeProblem(signature, clock.now())
   if (late !== null) throw late
+  const caller = await pair.caller()
   if (target.path !== DOOR && !target.path.startsWith(`${DOOR}/`)) throw new FileError('InvalidArgument')
   const path = target.path.slice(DOOR.length + 1)
   const slash = path.indexOf('/')

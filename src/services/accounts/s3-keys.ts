@@ -12,10 +12,15 @@ export function s3Secret(vault: Vault, { id, hash }: Pick<ApiKey, 'id' | 'hash'>
   return vault.derive({ kind: 's3', row: `${id}/${hash}` })
 }
 
-/** A caller of the S3 door, and the secret that its signature has to show. */
-export interface S3Caller {
-  readonly caller: Caller
+/** A pair of keys that a request names. */
+export interface S3Pair {
+  /** The secret that its signature has to show. */
   readonly secret: string
+  /**
+   * Its caller, once the signature was checked: this is a use of the key.
+   * @throws AppError as {@link Access.authenticate}
+   */
+  readonly caller: () => Promise<Caller>
 }
 
 /** The pairs of keys for S3: each API key has one, with its rights and its end. */
@@ -31,23 +36,26 @@ export class S3Keys {
   }
 
   /**
-   * The caller of an access key id; what it says of itself has to be checked with the secret.
+   * The pair of an access key id.
    * @throws AppError as {@link Access.authenticate}
    */
-  async find(accessKeyId: string, from?: ReadAddress): Promise<S3Caller> {
+  async find(accessKeyId: string, from?: ReadAddress): Promise<S3Pair> {
     const { store, vault } = this.#ports
     const id = accessKeyId as KeyId
     const hash = this.#hashes.get(id) ?? (await store.keys.find(id))?.hash
     if (hash === undefined) throw this.refusal(new InvalidKeyError('unknown'), from)
     if (this.#hashes.size >= CACHE_SIZE) this.#hashes.clear()
     this.#hashes.set(id, hash)
-    try {
-      return { caller: await this.#access.ofKeyHash(hash), secret: s3Secret(vault, { id, hash }) }
-    } catch (error) {
-      // The key of an endpoint may have another hash by now.
-      this.#hashes.delete(id)
-      throw error instanceof InvalidKeyError ? this.refusal(error, from) : error
+    const caller = async () => {
+      try {
+        return await this.#access.ofKeyHash(hash)
+      } catch (error) {
+        // The key of an endpoint may have another hash by now.
+        this.#hashes.delete(id)
+        throw error instanceof InvalidKeyError ? this.refusal(error, from) : error
+      }
     }
+    return { secret: s3Secret(vault, { id, hash }), caller }
   }
 
   /** Counts a failed key for its address. @returns the error to answer with, as of {@link FailedKeys.refusal} */

@@ -192,6 +192,20 @@ test('a key that ends cuts its downloads and its uploads off', { skip }, async t
   assert.deepEqual([readdirSync(folder), drafts()], [['a'], []])
 })
 
+test('a wrong signature is no use of the key that it names', { skip }, async t => {
+  const { rig, volume, pair } = await openDoor(t)
+  const lastUse = async () => {
+    await rig.clock.settle()
+    return (await rig.ask('GET', `/v2/account/keys/${pair.accessKeyId}`)).json.lastUsedAt
+  }
+  assert.equal(await lastUse(), null)
+  const wrong = { ...pair, secretAccessKey: 'x' }
+  assert.equal(s3Code(await askS3(rig, wrong, 'GET', `/${volume}`)), 'SignatureDoesNotMatch')
+  assert.equal(await lastUse(), null)
+  await askS3(rig, pair, 'GET', `/${volume}`)
+  assert.notEqual(await lastUse(), null)
+})
+
 test('a presigned URL opens one file with one method', { skip }, async t => {
   const { rig, volume, pair } = await openDoor(t)
   await askS3(rig, pair, 'PUT', `/${volume}/a`, { body: 'a' })
