@@ -158,12 +158,21 @@ export async function openSource({ head, caller }: S3Call, files: Files): Promis
   try {
     const problem = readingProblem(readConditions(header), opened)
     if (problem !== null) throw new FileError('PreconditionFailed')
-    const range = readRange(header('range'), opened.bytes) ?? { first: 0, last: opened.bytes - 1 }
-    return { opened, range }
+    return { opened, range: readCopyRange(header('range'), opened.bytes) }
   } catch (error) {
     await opened.close()
     throw error
   }
+}
+
+/** The part of a file that is copied; unlike a range that is read, it must be whole and inside of the file. */
+function readCopyRange(text: string | null, bytes: number): ByteRange {
+  if (text === null) return { first: 0, last: bytes - 1 }
+  const [, first, last] = (/^bytes=(\d{1,15})-(\d{1,15})$/.exec(text) ?? []).map(Number)
+  if (first === undefined || last === undefined || first > last || last >= bytes) {
+    throw new FileError('InvalidArgument', 'x-amz-copy-source-range must be bytes=<first>-<last>, inside of the file')
+  }
+  return { first, last }
 }
 
 /**

@@ -500,6 +500,22 @@ test('parts are put together in their order, with the sizes of S3', { skip }, as
   assert.equal(s3Code(await complete([[1, tags[0]!]])), 'NoSuchUpload')
 })
 
+test('a part is copied from the range of a file, and from no range that is not in it', { skip }, async t => {
+  const { rig, volume, pair } = await openDoor(t)
+  await askS3(rig, pair, 'PUT', `/${volume}/source`, { body: '0123456789' })
+  const begun = await askS3(rig, pair, 'POST', `/${volume}/copy?uploads=`)
+  const id = /<UploadId>(\w+)</.exec(begun.text)![1]!
+  const copy = (range: string) => {
+    const headers = { 'x-amz-copy-source': `/${volume}/source`, 'x-amz-copy-source-range': range }
+    return askS3(rig, pair, 'PUT', `/${volume}/copy?partNumber=1&uploadId=${id}`, { headers })
+  }
+  for (const range of ['2-4', 'bytes=4-2', 'bytes=-4', 'bytes=4-', 'bytes=8-10', 'bytes=0-1,3-4']) {
+    assert.equal(s3Code(await copy(range)), 'InvalidArgument', range)
+  }
+  const tag = createHash('md5').update('234').digest('hex')
+  assert.match((await copy('bytes=2-4')).text, new RegExp(`<ETag>(&quot;|")${tag}`))
+})
+
 test('parts that take long to put together keep their client waiting, and say an error at the end', {
   skip,
 }, async t => {
