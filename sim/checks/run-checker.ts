@@ -41,6 +41,8 @@ export class RunChecker {
   readonly #runsByJob = new Map<JobId, JobRun[]>()
   /** The worker that claimed each job last, since its submission or last retry. */
   readonly #holders = new Map<JobId, WorkerId>()
+  /** Jobs that the server took back from the worker that has them, because it had not begun them in time. */
+  readonly #takenBack = new Set<JobId>()
   /** The current holder of each job. */
   readonly #holds = new Map<JobId, WorkerId>()
 
@@ -70,6 +72,8 @@ export class RunChecker {
       const transition = transitionFromChange(change)
       if (transition === 'claim') this.#checkClaim(change)
       else if (transition === 'retry') this.#holders.delete(change.job)
+      // A job that never reached its worker has no last holder.
+      else if (transition === 'release' && change.worker !== null) this.#takenBack.add(change.job)
       if (transition === null) continue
       if (transition === 'claim') this.#holds.set(change.job, change.worker!)
       else this.#holds.delete(change.job)
@@ -80,7 +84,8 @@ export class RunChecker {
 
   #checkClaim({ job, worker }: Change): void {
     const previous = this.#holders.get(job)
-    if (previous !== undefined && previous !== worker && this.#view.holds(previous, job)) {
+    const isTakenBack = this.#takenBack.delete(job)
+    if (previous !== undefined && previous !== worker && !isTakenBack && this.#view.holds(previous, job)) {
       this.#report(`job ${job} was dispatched to worker ${worker} while worker ${previous} runs it`)
     }
     this.#holders.set(job, worker!)

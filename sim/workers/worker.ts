@@ -37,8 +37,6 @@ export class SimWorker {
   readonly #random: SeededRandom
   readonly #jobs = new Map<JobId, HeldJob>()
   readonly #taken = new Set<JobId>()
-  /** Jobs that came behind others in one take: the server may take them back while they wait here. */
-  readonly #behindOthers = new Set<JobId>()
   /** Jobs of a response that has arrived and is not read yet. */
   #inbox: readonly TakenJob[] = []
   /** Resolves when its hooks are over, with whether they have succeeded. */
@@ -112,7 +110,7 @@ export class SimWorker {
 
   /** True if it runs this job, and the server has no reason to assume otherwise. */
   holds(job: JobId): boolean {
-    if (this.life.over || this.#hasFailed || this.#behindOthers.has(job)) return false
+    if (this.life.over || this.#hasFailed) return false
     return this.#jobs.get(job)?.maybeUnknown === false || this.#inbox.some(({ id }) => id === job)
   }
 
@@ -143,10 +141,7 @@ export class SimWorker {
       const reply = await this.#protocol.take(free, this.#jobs.size > 0)
       const taken = reply.ok && reply.status === 200 ? readJobs(reply.text) : []
       const maybeUnknown = reply.loss === 'doubted'
-      if (free === 1 && taken.length > 1) {
-        this.#parts.world.count('takes that got several short jobs')
-        for (const { id } of taken.slice(1)) this.#behindOthers.add(id)
-      }
+      if (free === 1 && taken.length > 1) this.#parts.world.count('takes that got several short jobs')
       if (!maybeUnknown) this.#inbox = taken
       if (this.behavior.blocks) await this.#unblocked()
       this.#inbox = []

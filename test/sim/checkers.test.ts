@@ -221,6 +221,15 @@ test('a worker that gets a job on which another still works is found', () => {
   assert.match(problems.join('\n'), /was dispatched to worker worker2 while worker worker1 runs it/)
 })
 
+test('a job that was taken back from its worker may go to another one, which then has it alone', () => {
+  const { problems, runs } = streams(true)
+  const takeBack = changed('IN_PROGRESS', 'IN_QUEUE', { was_worker: w1, worker: w1, was_attempt: 1, attempt: 0 })
+  runs.committed({ changes: [takeBack, claim(w2)], acknowledged: true })
+  assert.deepEqual(problems, [])
+  runs.committed({ changes: [requeue(w2), claim(w1, 2)], acknowledged: true })
+  assert.match(problems.join('\n'), /was dispatched to worker worker1 while worker worker2 runs it/)
+})
+
 test('an output that no run has sent is found', () => {
   const { problems, runs, run } = streams()
   const output = '{"nonce":"mark"}'
