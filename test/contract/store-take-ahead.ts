@@ -21,15 +21,15 @@ export const takeAheadCases: Cases = {
     assert.deepEqual(await claimAhead(world, 3), ['a', 'b', 'c'])
     assert.deepEqual(await started(world, 'a', 'b', 'c'), [T0, null, null])
     assert.deepEqual((await world.read('c')).status, 'IN_PROGRESS')
-    assert.equal(await world.store.jobs.begin(W1, T0 + 10), null)
+    assert.equal(await world.store.jobs.begin(W1, jobId('a'), T0 + 10), null)
     await world.finish('a', W1, undefined, T0 + 20)
-    const begun = await world.store.jobs.begin(W1, T0 + 21)
+    const begun = await world.store.jobs.begin(W1, jobId('a'), T0 + 21)
     assert.deepEqual([begun?.job.id, begun?.job.startedAtMs, begun?.waitedMs], ['b', T0 + 21, 21])
-    assert.equal(await world.store.jobs.begin(W1, T0 + 22), null)
+    assert.equal(await world.store.jobs.begin(W1, jobId('a'), T0 + 22), null)
     await world.finish('b', W1, undefined, T0 + 30)
-    assert.equal((await world.store.jobs.begin(W1, T0 + 31))?.job.id, 'c')
+    assert.equal((await world.store.jobs.begin(W1, jobId('b'), T0 + 31))?.job.id, 'c')
     await world.finish('c', W1, undefined, T0 + 40)
-    assert.equal(await world.store.jobs.begin(W1, T0 + 41), null)
+    assert.equal(await world.store.jobs.begin(W1, jobId('c'), T0 + 41), null)
     assert.equal((await world.load()).held, 0)
   },
 
@@ -42,9 +42,33 @@ export const takeAheadCases: Cases = {
     const order: (string | undefined)[] = []
     for (const id of ['first', 'second', 'low']) {
       await world.finish(id)
-      order.push((await world.store.jobs.begin(W1, T0))?.job.id)
+      order.push((await world.store.jobs.begin(W1, jobId(id), T0))?.job.id)
     }
     assert.deepEqual(order, ['second', 'low', undefined])
+  },
+
+  'a job begins only after a canceled one before it that its worker has yet to go through': async world => {
+    await world.worker()
+    await world.jobs('a', 'b', 'c')
+    await claimAhead(world, 3)
+    const { jobs, jobOutcomes, stops } = world.store
+    await jobOutcomes.cancel(E1, jobId('b'), T0 + 10)
+    await world.finish('a')
+    assert.equal(await jobs.begin(W1, jobId('a'), T0 + 20), null)
+    await stops.letGo(W1, jobId('b'))
+    assert.equal((await jobs.begin(W1, jobId('b'), T0 + 30))?.job.id, 'c')
+  },
+
+  'a job that its worker shows to run begins, and those before it are over': async world => {
+    await world.worker()
+    await world.jobs('a', 'b', 'c', 'd')
+    await claimAhead(world, 4)
+    const { jobs, jobOutcomes } = world.store
+    await jobOutcomes.cancel(E1, jobId('a'), T0 + 10)
+    await jobOutcomes.cancel(E1, jobId('b'), T0 + 10)
+    assert.equal((await jobs.begin(W1, jobId('c'), T0 + 20))?.job.id, 'c')
+    await world.finish('c')
+    assert.equal((await jobs.begin(W1, jobId('c'), T0 + 30))?.job.id, 'd')
   },
 
   'the execution timeout of a job counts from its begin': async world => {
@@ -52,7 +76,7 @@ export const takeAheadCases: Cases = {
     await world.jobs('a', 'b')
     await claimAhead(world, 2)
     await world.finish('a', W1, undefined, T0 + 2_000)
-    await world.store.jobs.begin(W1, T0 + 2_000)
+    await world.store.jobs.begin(W1, jobId('a'), T0 + 2_000)
     assert.deepEqual(await world.store.jobOutcomes.timeOutOverdue(T0 + 11_999, 9), [])
     assert.deepEqual(
       (await world.store.jobOutcomes.timeOutOverdue(T0 + 12_000, 9)).map(({ job }) => job.id),
@@ -105,7 +129,7 @@ export const takeAheadCases: Cases = {
     await world.jobs('a', 'b', 'c')
     await claimAhead(world, 3)
     await world.finish('a')
-    await world.store.jobs.begin(W1, T0 + 600)
+    await world.store.jobs.begin(W1, jobId('a'), T0 + 600)
     const { jobOutcomes } = world.store
     assert.deepEqual(
       (await jobOutcomes.takeBack(W1, T0 + 700)).map(({ job }) => job.id),

@@ -120,10 +120,11 @@ export interface JobStore {
    */
   claim(request: ClaimRequest): Promise<Claim>
   /**
-   * Begins the next job of a worker, in the order of the queue. Null when the worker runs one, or holds no job that is
-   * not begun.
+   * Begins the next job of a worker, in the order of the queue. Null when the worker runs one, has yet to go through
+   * one that was canceled, or holds no job that is not begun.
+   * @param shown the job of which a call shows that the worker runs or ran it: those before it are over
    */
-  begin(workerId: WorkerId, nowMs: number): Promise<BegunJob | null>
+  begin(workerId: WorkerId, shown: JobId, nowMs: number): Promise<BegunJob | null>
   /** The jobs that a worker holds, those claimed first at the front. */
   heldBy(workerId: WorkerId): Promise<JobId[]>
   /** The jobs that an endpoint's workers hold, at most `limit` of them. */

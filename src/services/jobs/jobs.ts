@@ -317,18 +317,19 @@ export class Jobs {
         warning: null,
       })
       worker.settled([id], false)
-      await this.begin(workerId)
+      await this.begin(workerId, id)
     }
     return { kind: 'jobs', jobs: jobs.filter(({ inputProblem }) => inputProblem === null) }
   }
 
   /**
-   * Notes that a worker begins the next one of the jobs that it got in one take, since it runs none: it runs them one
+   * Notes that a worker begins the next one of the jobs that it got in one take, if it runs none: it runs them one
    * after another.
+   * @param shown the job of which a call of the worker shows that it runs or ran it
    */
-  async begin(workerId: WorkerId): Promise<void> {
+  async begin(workerId: WorkerId, shown: JobId): Promise<void> {
     const { store, clock, emit, notifier } = this.#ports
-    const begun = await store.jobs.begin(workerId, clock.now())
+    const begun = await store.jobs.begin(workerId, shown, clock.now())
     if (begun === null) return
     const { job, waitedMs } = begun
     emit('job.begun', { ...traced(job), workerId, attempt: job.attempt, waitedMs })

@@ -116,6 +116,10 @@ export class RunningWorker {
   readonly #takes = new Set<PendingTake>()
   #activity: Omit<WorkerActivity, 'openTakes'> | null = null
   readonly #jobs = new Map<JobId, JobActivity>()
+  /** False until a claim or a ping: it may have jobs that an earlier run of the server gave it. */
+  #areAllJobsNoted = false
+  /** The job of its last chunk or progress. */
+  #runs: JobId | null = null
   #isSerial = false
   #asked: AskedConcurrency | null = null
   #isConcurrent = false
@@ -181,6 +185,7 @@ export class RunningWorker {
   forgetActivity(): void {
     this.#activity = null
     this.#jobs.clear()
+    this.#areAllJobsNoted = false
     this.#isSerial = false
   }
 
@@ -253,6 +258,7 @@ export class RunningWorker {
   /** Notes that it has claimed jobs, which are on their way to it. */
   claimed(jobs: readonly JobId[]): void {
     this.#active()
+    this.#areAllJobsNoted = true
     for (const jobId of jobs) {
       this.#jobs.set(jobId, { deliveredAtMs: null, askedSince: false, omissions: 0 })
       this.#sentStops.delete(jobId)
@@ -281,9 +287,19 @@ export class RunningWorker {
     return this.#completedAtMs
   }
 
-  /** True if it has more jobs, of which it runs one at a time. */
+  /** True if it has, or may have, more jobs, of which it runs one at a time. */
   get runsJobsInRow(): boolean {
-    return !this.#isConcurrent && this.#jobs.size > 0
+    return !this.#isConcurrent && (this.#jobs.size > 0 || !this.#areAllJobsNoted)
+  }
+
+  /**
+   * Notes a sign that it runs a job.
+   * @returns true for the first sign of a job that it may have got behind others
+   */
+  showsRun(jobId: JobId): boolean {
+    const isFirst = this.#runs !== jobId
+    this.#runs = jobId
+    return isFirst && !this.#isConcurrent && (this.#jobs.size > 1 || !this.#areAllJobsNoted)
   }
 
   /** Notes that a job is no longer its own: its result is stored. */
@@ -321,6 +337,7 @@ export class RunningWorker {
     const active = this.#active()
     const nowMs = this.#clock.monotonic()
     const heldNow = new Set(held)
+    this.#areAllJobsNoted = true
     for (const jobId of this.#jobs.keys()) if (!heldNow.has(jobId)) this.#jobs.delete(jobId)
     for (const jobId of held) {
       // A job that it got before its activity began was delivered before, too.

@@ -92,7 +92,9 @@ export class WorkerCalls {
           : await this.#ports.bodies.read(worker.owner, 'result', content)
     if (reading.kind === 'progress') {
       const isStored = await this.#ports.store.jobs.setProgress(jobId, worker.id, reading.output)
-      if (isStored) this.#ports.notifier.publish(`job:${jobId}`)
+      if (!isStored) return
+      this.#ports.notifier.publish(`job:${jobId}`)
+      await this.#runs(worker, jobId)
       return
     }
     this.#ports.logs.mark(worker.id, 'end')
@@ -105,10 +107,21 @@ export class WorkerCalls {
       await this.#parts.fleet.drain(worker.id, 'refresh')
       await this.#parts.jobs.takeBack(worker.id, 'its worker is replaced at its own request')
     }
-    await this.#parts.jobs.finish(worker.endpointId, jobId, worker.id, reading.outcome)
-    running.finished(jobId, reading.outcome.status === 'COMPLETED')
-    if (running.runsJobsInRow) await this.#parts.jobs.begin(worker.id)
-    this.#parts.stops.holdsLess(running)
+    await this.#finish(worker, jobId, reading.outcome)
+  }
+
+  async #finish(worker: Worker, jobId: JobId, outcome: JobOutcome): Promise<void> {
+    const { jobs, stops } = this.#parts
+    const running = this.#parts.running.of(worker)
+    await jobs.finish(worker.endpointId, jobId, worker.id, outcome)
+    running.finished(jobId, outcome.status === 'COMPLETED')
+    if (running.runsJobsInRow) await jobs.begin(worker.id, jobId)
+    stops.holdsLess(running)
+  }
+
+  /** Notes that a worker runs a job, as a chunk or its progress shows. A job behind others begins so at the latest. */
+  async #runs(worker: Worker, jobId: JobId): Promise<void> {
+    if (this.#parts.running.of(worker).showsRun(jobId)) await this.#parts.jobs.begin(worker.id, jobId)
   }
 
   /** True when a result is none of the handler, since the worker did not start; see {@link FailedStarts.take}. */
@@ -125,7 +138,7 @@ export class WorkerCalls {
     const { store, clock, emit } = this.#ports
     this.#parts.running.of(worker).worked()
     emit('job.body_dropped', { endpointId: worker.endpointId, jobId, workerId: worker.id, what, ...body })
-    if (what === 'result') await this.#parts.jobs.finish(worker.endpointId, jobId, worker.id, droppedResult(body))
+    if (what === 'result') await this.#finish(worker, jobId, droppedResult(body))
     else await store.jobs.addDiagnostic(jobId, clock.now(), worker.id, droppedChunk(body))
   }
 
@@ -152,6 +165,7 @@ export class WorkerCalls {
     if (isStored) {
       tracing?.streamed(jobId, items.length)
       notifier.publish(`job:${jobId}`)
+      await this.#runs(worker, jobId)
       return
     }
     const because = reading !== null && 'problem' in reading ? `: ${reading.problem}` : ''

@@ -199,12 +199,24 @@ export const runsEmpty = `
 /** $1 jobs, as a JSON list, $2 instant at which they go back. Jobs that were just claimed, and are not begun. */
 export const markUnbegun = `UPDATE jobs SET unbegun = 1, deadline_ms = $2 WHERE id IN ({{id_list}})`
 
-/** $1 worker, $2 now. Begins the next job of a worker that runs none. */
+const place = (table: string) => `(${table}.low_priority, ${table}.position, ${table}.id)`
+
+/** A job that is not before the one with the id $3. */
+const fromShown = (table: string) =>
+  `NOT EXISTS (SELECT 1 FROM jobs AS shown WHERE shown.id = $3 AND ${place('shown')} > ${place(table)})`
+
+/**
+ * $1 worker, $2 now, $3 the job that it ran last, as its call shows. Begins the next job of a worker that runs none.
+ * One that it has to stop still waits inside it, and runs before those behind.
+ */
 export const beginNext = `
   UPDATE jobs SET unbegun = NULL, started_at_ms = $2, deadline_ms = $2 + execution_timeout_ms
   WHERE ${RUNNING} AND unbegun = 1
-    AND id = (SELECT id FROM jobs WHERE worker_id = $1 AND ${RUNNING} AND unbegun = 1 ORDER BY low_priority, position, id LIMIT 1)
+    AND id = (SELECT id FROM jobs WHERE worker_id = $1 AND ${RUNNING} AND unbegun = 1 AND ${fromShown('jobs')}
+      ORDER BY low_priority, position, id LIMIT 1)
     AND NOT EXISTS (SELECT 1 FROM jobs AS other WHERE other.worker_id = $1 AND other.${RUNNING} AND other.unbegun IS NULL)
+    AND NOT EXISTS (SELECT 1 FROM stops JOIN jobs AS stopped ON stopped.id = stops.job_id
+      WHERE stops.worker_id = $1 AND ${fromShown('stopped')} AND ${place('stopped')} < ${place('jobs')})
   RETURNING ${JOB_COLUMNS}, $2 - COALESCE(waiting_since_ms, queued_at_ms) AS waited_ms`
 
 /** $1 worker. */

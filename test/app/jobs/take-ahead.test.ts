@@ -204,3 +204,47 @@ test('why and the story of a job say that its worker has not begun it', async t 
   const story = (await rig.ask('GET', `/v2/${endpoint}/requests/${second}/story`)).json
   assert.match(JSON.stringify(story), /behind others, which it got at the same time/)
 })
+
+test('behind a canceled job that has not begun, the next one begins once the worker is through with it', async t => {
+  const { rig, endpoint, worker } = await shortJobs(t)
+  await submit(rig, endpoint, 3, { input: {}, policy: { executionTimeout: 5_000 } })
+  const [first, second, third] = await take(worker)
+  await rig.ask('POST', `/v2/${endpoint}/cancel/${second}`)
+  await worker.done(first!)
+  assert.deepEqual(await started(rig, endpoint, [third!]), [null])
+  await rig.clock.advance(200)
+  await worker.done(second!)
+  assert.deepEqual(await started(rig, endpoint, [third!]), [rig.clock.now()])
+})
+
+test('the next job begins with a result although the worker got them from a server that has ended since', async t => {
+  const { rig, endpoint, worker } = await shortJobs(t)
+  await submit(rig, endpoint, 2)
+  const [first, second] = await take(worker)
+  await rig.crash()
+  await rig.start()
+  await worker.done(first!)
+  assert.deepEqual(await started(rig, endpoint, [second!]), [rig.clock.now()])
+})
+
+test('the next job begins with a result that the relay did not pass on', async t => {
+  const { rig, endpoint, worker } = await shortJobs(t)
+  await submit(rig, endpoint, 2)
+  const [first, second] = await take(worker)
+  await worker.done(first!, '', { 'x-runyard-dropped': '1234' })
+  assert.deepEqual(await started(rig, endpoint, [second!]), [rig.clock.now()])
+})
+
+test('a job begins with its first chunk or progress where no result showed it', async t => {
+  const { rig, endpoint, worker } = await shortJobs(t)
+  await submit(rig, endpoint, 3)
+  const [first, second, third] = await take(worker)
+  await rig.ask('POST', `/v2/${endpoint}/cancel/${first}`)
+  await rig.clock.advance(100)
+  await worker.chunk(second!, { output: 1 })
+  const begunAtMs = rig.clock.now()
+  assert.deepEqual(await started(rig, endpoint, [second!, third!]), [begunAtMs, null])
+  await rig.clock.advance(100)
+  await worker.chunk(second!, { output: 2 })
+  assert.deepEqual(await started(rig, endpoint, [second!, third!]), [begunAtMs, null])
+})

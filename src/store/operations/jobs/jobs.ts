@@ -100,8 +100,8 @@ export const jobs = {
   }),
 
   // As a claim: what a failure of the machine undoes ends with the workers.
-  begin: writeUnflushed(function* (workerId: WorkerId, nowMs: number): Steps<BegunJob | null> {
-    const row = yield* queryOne<BegunRow>(sql.beginNext, [workerId, nowMs])
+  begin: writeUnflushed(function* (workerId: WorkerId, shown: JobId, nowMs: number): Steps<BegunJob | null> {
+    const row = yield* queryOne<BegunRow>(sql.beginNext, [workerId, nowMs, shown])
     return row === null ? null : { job: jobFromRow(row), waitedMs: Math.max(0, row.waited_ms) }
   }),
 
