@@ -338,7 +338,11 @@ export class RunningWorker {
     const nowMs = this.#clock.monotonic()
     const heldNow = new Set(held)
     this.#areAllJobsNoted = true
-    for (const jobId of this.#jobs.keys()) if (!heldNow.has(jobId)) this.#jobs.delete(jobId)
+    for (const [jobId, { deliveredAtMs }] of this.#jobs) {
+      // The delivery decides when the worker is asked to stop a job, and what its pings show then.
+      const isNew = stopping.includes(jobId) && firstStop(deliveredAtMs, nowMs).isEarly
+      if (!heldNow.has(jobId) && !isNew) this.#jobs.delete(jobId)
+    }
     for (const jobId of held) {
       // A job that it got before its activity began was delivered before, too.
       const job = this.#jobs.get(jobId) ?? { deliveredAtMs: active.sinceMs, askedSince: false, omissions: 0 }

@@ -84,7 +84,7 @@ test('a ping that was sent before the worker had the job is no sign that it has 
   const { worker, id, other } = await cancelled(rig, 50)
   await worker.ping([])
   assert.deepEqual(await rig.store.stops.pending(worker.id), [id])
-  await rig.clock.advance(1_000)
+  await rig.clock.advance(1_200)
   await worker.ping([other])
   assert.deepEqual(await rig.store.stops.pending(worker.id), [])
 })

@@ -103,6 +103,19 @@ test('a worker is ordered to stop a job only until it stops it or gets it again'
   assert.equal(worker.sentStops, 0)
 })
 
+test('a ping does not bring forward the first stop of a job that was canceled soon after its delivery', async () => {
+  const { worker, clock } = aWorker()
+  worker.claimed([job('a')])
+  worker.settled([job('a')], true)
+  const dueMs = clock.monotonic() + 250
+  await clock.advance(100)
+  worker.pinged({ sdk: null, held: [], stopping: [job('a')], listed: ['a'], alone: true })
+  assert.equal(worker.stopDueAtMs(job('a')), dueMs)
+  await clock.advance(150)
+  worker.noteStop(job('a'))
+  assert.equal(worker.hasLetGoUnlisted(job('a')), false)
+})
+
 test('a job is on its way until the response is settled, and doubtful when responses may have been lost', () => {
   const { worker, clock } = aWorker()
   worker.claimed([job('a'), job('b')])
