@@ -163,9 +163,10 @@ export class WorkerCalls {
     const items = reading !== null && 'items' in reading ? reading.items : null
     const isStored = items !== null && (await this.#append(worker, jobId, items, copies))
     if (isStored) {
+      // Before the trace, which has the chunks of jobs that have begun.
+      await this.#runs(worker, jobId)
       tracing?.streamed(jobId, items.length)
       notifier.publish(`job:${jobId}`)
-      await this.#runs(worker, jobId)
       return
     }
     const because = reading !== null && 'problem' in reading ? `: ${reading.problem}` : ''
