@@ -8,7 +8,7 @@
 {{- define "runyard.mistakesInWorkers" -}}
 {{- $own := .Values.workers.namespace | default .Release.Namespace | ne .Release.Namespace -}}
 {{- if and (not $own) (not .Values.workers.shareNamespace) -}}
-{{- printf "workers.namespace: name a namespace for workers alone, which exists. In that of the release (%s) the server may read and change all Secrets, its own too, and make pods that read them. Where that has to be, such as with workers.mountVolumes, set workers.shareNamespace=true\n" .Release.Namespace -}}
+{{- printf "workers.namespace: name a namespace for workers alone, which exists. In that of the release (%s) the server may read and change all Secrets, its own too, and make pods that read them. If that is necessary, such as for workers.mountVolumes, set workers.shareNamespace=true\n" .Release.Namespace -}}
 {{- end -}}
 {{- if and $own .Values.workers.shareNamespace -}}
 {{- printf "workers.shareNamespace: workers.namespace (%s) is another one than that of the release (%s); leave one of them out\n" .Values.workers.namespace .Release.Namespace -}}

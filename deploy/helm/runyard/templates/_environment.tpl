@@ -17,7 +17,7 @@
 # Only where the Secret has it: while the API key is changed.
 - name: RUNYARD_PREVIOUS_API_KEY
   valueFrom: {secretKeyRef: {name: {{ .Values.secrets.apiKey.name }}, key: previous-api-key, optional: true}}
-# Only where the Secret has it: metrics have to be read with it, and a server needs none.
+# Only if the Secret has it: it is for reading metrics, and a server runs without it.
 - name: RUNYARD_METRICS_KEY
   valueFrom: {secretKeyRef: {{ include "runyard.metricsSecret" . }}, optional: true}}
 - name: RUNYARD_MASTER_KEY
