@@ -247,7 +247,7 @@ export const TLS_SETTINGS = {
       '<seconds>',
       '0',
       wholeNumber(0, MAX_HSTS_S),
-      'for how long browsers are told to use HTTPS alone for this host; 0 tells them nothing',
+      'seconds for which browsers use HTTPS alone for this host; 0 sends no such header',
     ),
   },
 }

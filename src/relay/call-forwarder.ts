@@ -349,7 +349,7 @@ function turnAway(
     respond(response, 401, '{"error":"this is not the token of a worker"}', close)
     return
   }
-  const error = why === 'away' ? 'the server is away, and this token is not known' : 'the relay has no room'
+  const error = why === 'away' ? 'the server is away, and this token is unknown' : 'the relay has no room'
   const isPoll = kind === 'take' || kind === 'poll'
   respond(response, isPoll ? 429 : 503, JSON.stringify({ error }), { ...close, ...RETRY })
 }

@@ -74,7 +74,7 @@ const MALFORMED: HostRefusal = { status: 400, error: 'the Host of the request is
 export const NO_TARGET: HostRefusal = { status: 400, error: 'the request names no host, or no path' }
 
 function unknownHostText(name: string): string {
-  return `this server does not go by the name ${name}; whoever runs it can allow it with --allowed-host ${name}, which may be repeated`
+  return `this server does not accept the name ${name}; its operator can allow it with --allowed-host ${name}, which may be repeated`
 }
 
 /** A host without case, port and a dot at its end. */

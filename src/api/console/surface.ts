@@ -191,7 +191,7 @@ async function signedIn(
   url: string,
 ): Promise<{ readonly session: OpenSession }> {
   const token = request.headers.get(TOKEN_HEADER) ?? ''
-  let refusal: unknown = new AppError('unauthorized', 'nobody is signed in here; sign in to the console first')
+  let refusal: unknown = new AppError('unauthorized', 'you are not signed in; sign in to the console first')
   for (const cookie of sessionCookies(request, url, token)) {
     try {
       return { session: await sessions.find({ cookie, token }) }

@@ -46,7 +46,7 @@ export class Checksums {
     const trailers = (header('x-amz-trailer') ?? '').split(',').map(name => name.trim().toLowerCase())
     for (const name of trailers.filter(one => one !== '')) {
       const checksum = checksumNamed(name)
-      if (checksum === null) throw new FileError('InvalidRequest', `the trailer ${name.slice(0, 100)} is not known`)
+      if (checksum === null) throw new FileError('InvalidRequest', `the trailer ${name.slice(0, 100)} is not supported`)
       this.#expect(checksum, null)
     }
   }

@@ -32,7 +32,7 @@ export function readIncoming(call: S3Call, clock: Clock, needsMd5 = false): Inco
   const isChunked = payload.startsWith('STREAMING-')
   if (/^[0-9a-f]{64}$/.test(payload)) checksums.expectSha256(payload)
   else if (payload !== 'UNSIGNED-PAYLOAD' && !STREAMING.has(payload)) {
-    throw new FileError('NotImplemented', 'this x-amz-content-sha256 is not known')
+    throw new FileError('NotImplemented', 'this x-amz-content-sha256 is not supported')
   }
   const codings = (head.header('content-encoding') ?? '').split(',').map(coding => coding.trim().toLowerCase())
   if (codings.some(coding => !['', 'identity', 'aws-chunked'].includes(coding))) {

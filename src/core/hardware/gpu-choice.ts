@@ -77,5 +77,5 @@ function unknownGpu(word: string, types: readonly PooledType[]): string {
   const names = [...types.map(({ name }) => name), ...GPU_POOLS.map(({ id }) => id)]
   const close = nearest(word, names)
   const hint = close === null ? `known are ${names.join(', ')}` : `did you mean ${close}?`
-  return `names '${word}', which is no GPU that endpoints can have; ${hint}`
+  return `names '${word}', which is not a GPU for endpoints; ${hint}`
 }

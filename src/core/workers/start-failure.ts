@@ -210,7 +210,7 @@ const RULES: Rules = {
   ],
   program_not_in_path: [
     ({ name, path, looksLikeShell }) => {
-      const hint = looksLikeShell ? "; args is no shell script: for one, write sh -c '...'" : ''
+      const hint = looksLikeShell ? "; args is not a shell script: for one, write sh -c '...'" : ''
       return `cannot start '${name}': not found in PATH (${path})${hint}`
     },
     'command',
@@ -249,7 +249,7 @@ const RULES: Rules = {
     'gpu_toolkit',
   ],
   gpu_device_missing: [
-    ({ said }) => `the engine's machine has no device for the GPU; its driver amdgpu has to be loaded there (${said})`,
+    ({ said }) => `the engine's machine has no device for the GPU; load its driver amdgpu there (${said})`,
     'amd_driver',
   ],
   gpu_not_listed: [
@@ -287,7 +287,7 @@ const RULES: Rules = {
     'registry_public',
   ],
   pull_failed: [pullText, ({ why, said }) => PULL_REMEDIES[why] ?? remedyInForeignText(said)],
-  image_gone: [({ image }) => `image '${image}', which this release runs, is no longer there`, 'image_name'],
+  image_gone: [({ image }) => `image '${image}' of this release no longer exists`, 'image_name'],
   image_vanished: [({ image }) => `image '${image}' was downloaded but does not exist`, 'image_name'],
   image_without_command: [() => 'the image names no command, and args gives none', 'command'],
   image_program_missing: [({ said }) => `its program does not exist in the image (${said})`, 'command'],

@@ -99,7 +99,7 @@ const UNSEEN: Readonly<Record<Extract<ExitCause, { readonly kind: 'unseen' }>['w
   server_away: 'ended while the server was away',
   server_restarted: 'ended while or after the server was restarted; its exit code is unknown',
   unknown: 'was not found',
-  unknown_to_engine: 'is not known to the container engine',
+  unknown_to_engine: 'is unknown to the container engine',
 }
 
 /** A conflict as a clause: "port 8001, which its variable VLLM_PORT names, is in use by another worker". */

@@ -63,7 +63,7 @@ export function kubernetesError(thrown: unknown): KubernetesError {
 const PROBLEMS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nobody listens at its address',
   ECONNRESET: 'the connection was reset',
-  ENOTFOUND: 'its host name is not known',
+  ENOTFOUND: 'its host name does not resolve',
   EAI_AGAIN: 'its host name cannot be looked up now',
   EHOSTUNREACH: 'its host cannot be reached',
   ENETUNREACH: 'its network cannot be reached',

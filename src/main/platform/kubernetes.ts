@@ -102,7 +102,7 @@ function refuseGaps({ kubernetes, container }: Config): void {
 }
 
 const UNPROTECTED =
-  'workers reach whatever the cluster lets them; allow this server to make network policies, or give --kubernetes-network-policy off'
+  'workers reach everything that the cluster permits; allow this server to create network policies, or give --kubernetes-network-policy off'
 
 function closing(close: () => Promise<void>, after: () => void): () => Promise<void> {
   return async () => {

@@ -227,7 +227,7 @@ export class Sessions {
 }
 
 function ended(): AppError {
-  return new AppError('unauthorized', 'nobody is signed in here, or the session has ended; sign in again')
+  return new AppError('unauthorized', 'you are not signed in, or the session has ended; sign in again')
 }
 
 function replaced(): AppError {

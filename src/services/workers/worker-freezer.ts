@@ -153,7 +153,7 @@ export class WorkerFreezer {
     const target = await this.#target(worker, name, url)
     if (target === null) return 'its secret was deleted or is no longer a secret'
     const servedAt = await this.#ports.driver.address(worker.id)
-    if (servedAt === null) return 'its address is not known'
+    if (servedAt === null) return 'its address is unknown'
     const answer = await this.#ports.probes.post(servedAt.traffic, target.path, timeoutMs)
     if (!('status' in answer)) return answer.problem
     return answer.status >= 200 && answer.status < 300 ? null : `it answers ${answer.status}`

@@ -56,7 +56,7 @@ export function unfitness(facts: PostgresFacts, url: string): PostgresTrouble | 
   return mayCreate || hasTables ? null : withoutRight(placeFromUrl(url), schema)
 }
 
-const READ_ONLY = 'it is the copy of another one and lets nobody write'
+const READ_ONLY = 'it is the read-only copy of another one'
 
 /**
  * The problem of a PostgreSQL after an error.
@@ -114,7 +114,7 @@ function unconnected(code: string, message: string, place: Place): PostgresTroub
   if (message === 'The server does not support SSL connections')
     return {
       problem: `it does not speak TLS, which sslmode=${mode ?? 'require'} asks for`,
-      remedy: 'set ssl = on in postgresql.conf, or give ?sslmode=disable where nobody else can read the network',
+      remedy: 'set ssl = on in postgresql.conf, or give ?sslmode=disable if no other program can read the network',
     }
   if (message.includes('client password must be a'))
     return {

@@ -81,7 +81,7 @@ const SAMPLES: Samples = {
   program_not_executable: [{ name: 'a', path: '/a' }, "cannot start 'a': /a is not an executable file"],
   program_not_in_path: [
     { name: 'a', path: '/bin', looksLikeShell: true },
-    "cannot start 'a': not found in PATH (/bin); args is no shell script: for one, write sh -c '...'",
+    "cannot start 'a': not found in PATH (/bin); args is not a shell script: for one, write sh -c '...'",
   ],
   program_refused: [{ name: 'a', code: 'E2BIG' }, "cannot start 'a': its arguments and variables are too long"],
   null_character: [{ name: 'a' }, "cannot start 'a': an argument or variable holds a NUL character"],
@@ -111,7 +111,7 @@ const SAMPLES: Samples = {
   ],
   gpu_device_missing: [
     { said: 'no' },
-    "the engine's machine has no device for the GPU; its driver amdgpu has to be loaded there (no)",
+    "the engine's machine has no device for the GPU; load its driver amdgpu there (no)",
   ],
   gpu_not_listed: [{ index: 3, count: 2, folder: 'sys/a' }, 'GPU 3 is not among the 2 that the kernel lists (/sys/a)'],
   podman_without_gpus: [
@@ -126,7 +126,7 @@ const SAMPLES: Samples = {
     { image: 'r/a', host: 'r', why: 'unreachable', said: 'no' },
     "image 'r/a' cannot be downloaded: r cannot be reached (no)",
   ],
-  image_gone: [{ image: 'a' }, "image 'a', which this release runs, is no longer there"],
+  image_gone: [{ image: 'a' }, "image 'a' of this release no longer exists"],
   image_vanished: [{ image: 'a' }, "image 'a' was downloaded but does not exist"],
   image_without_command: [{}, 'the image names no command, and args gives none'],
   image_program_missing: [{ said: 'no' }, 'its program does not exist in the image (no)'],

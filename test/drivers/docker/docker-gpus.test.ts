@@ -141,7 +141,7 @@ test('a GPU of AMD whose device the engine does not have is the reason why a wor
     const spec = machine.spec(['true'], { placement: { ...UNPLACED, gpus: [amd(0)] } })
     await assert.rejects(machine.driver().start(spec), {
       code: 'invalid',
-      message: /has no device for the GPU; its driver amdgpu has to be loaded there/,
+      message: /has no device for the GPU; load its driver amdgpu there/,
     })
     assert.deepEqual(await machine.own(), [])
   } finally {

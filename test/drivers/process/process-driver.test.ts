@@ -320,7 +320,7 @@ describe('the command of a process worker', { timeout: 120_000 }, () => {
     const secret = { env: { KEY: 'secret\0' } }
     const cases: [args: string, sentence: RegExp, changes?: Partial<WorkerSpec>][] = [
       ['python3 x.py', /^cannot start 'python3': not found in PATH \(\/nowhere\)$/],
-      ['cd app && python3 x.py', /not found in PATH .*; args is no shell script: for one, write sh -c '...'$/],
+      ['cd app && python3 x.py', /not found in PATH .*; args is not a shell script: for one, write sh -c '...'$/],
       ['./missing', /^cannot start '.\/missing': .*app\/missing does not exist$/],
       ['./notes', /app\/notes is not an executable file$/],
       ['./lost', /the program that its #! line names does not exist/],

@@ -41,7 +41,7 @@ const AWAY: Readonly<Record<string, string>> = {
   EPIPE: 'the connection was cut off',
   EACCES: 'this user may not use it (permission denied); add the user to its group, often docker',
   EPERM: 'this user may not use it (permission denied)',
-  ENOTFOUND: 'its host is not known',
+  ENOTFOUND: 'its host name does not resolve',
   EHOSTUNREACH: 'its host cannot be reached',
   ENETUNREACH: 'its network cannot be reached',
   ETIMEDOUT: 'its host does not answer',
