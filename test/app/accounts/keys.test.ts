@@ -306,7 +306,7 @@ test('only a key without an end that may write the jobs of an endpoint rotates t
     [403, 403, 404, 403],
   )
   const { status, json } = await ask(KEY)
-  assert.deepEqual([status, json.endpoint], [201, id])
+  assert.deepEqual([status, json.endpoint, json.s3], [201, id, null])
   assert.equal(await statusOf(rig, json.key, id), 200)
   const listed = await rig.ask('GET', '/v2/account/endpoint-keys')
   assert.deepEqual(

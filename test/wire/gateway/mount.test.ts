@@ -64,8 +64,8 @@ async function openWorld(
   const parts = { ...given, queueAddress }
   const gateway = new Gateway(rig.ports, parts)
   const surface = async (request: Request) => new Response(`the rest: ${new URL(request.url).pathname}`)
-  const endpointOf = (name: string) => (name === ownDomain() ? id : null)
-  const mount = { entrance: gateway, endpointOf, domain: lbDomain ?? null, ownHosts: [], closedHosts: [] }
+  const findEndpoint = (name: string) => (name === ownDomain() ? id : null)
+  const mount = { entrance: gateway, findEndpoint, domain: lbDomain ?? null, ownHosts: [], closedHosts: [] }
   const listener = await listen(surface, { host: '127.0.0.1', port: 0, maxConnections: 100, mount, ...listening })
   t.after(async () => {
     gateway.close()

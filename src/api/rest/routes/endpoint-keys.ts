@@ -40,7 +40,8 @@ export function endpointKeyRoutes({ keys, endpoints }: ApiParts): RestRoute[] {
       async ({ caller, params }) => {
         const endpoint = await endpoints.find(caller.owner, endpointId(params.id))
         const { record, key } = await keys.rotateOfEndpoint(caller, endpoint)
-        return { ...keyBody(record), key }
+        // The scope of such a key has no right on files.
+        return { ...keyBody(record), key, s3: null }
       },
     ),
   ]
