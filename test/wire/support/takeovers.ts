@@ -138,14 +138,14 @@ export async function watchWrites(client: Client): Promise<void> {
     BEGIN
       INSERT INTO torture_writes VALUES (current_setting('torture.server', true), TG_TABLE_NAME);
       RETURN NULL;
-    END $$;
-    DO $$ DECLARE found RECORD; BEGIN
-      FOR found IN SELECT tablename FROM pg_tables WHERE schemaname = current_schema()
-        AND tablename NOT LIKE 'torture_%' AND tablename NOT LIKE 'server_%'
-      LOOP
-        EXECUTE format('CREATE TRIGGER note_write AFTER INSERT OR UPDATE OR DELETE ON %I EXECUTE FUNCTION note_write()', found.tablename);
-      END LOOP;
-    END $$`)
+    END $$;`)
+  const { rows } = await client.query(`SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()
+    AND tablename NOT LIKE 'torture_%' AND tablename NOT LIKE 'server_%'`)
+  // A transaction each: one over all tables could deadlock with the servers, which write already.
+  for (const { name } of rows)
+    await client.query(
+      `CREATE TRIGGER note_write AFTER INSERT OR UPDATE OR DELETE ON "${name}" EXECUTE FUNCTION note_write()`,
+    )
 }
 
 /** The writes that were committed while another server was active, by the log of epochs; and the number of all. */
