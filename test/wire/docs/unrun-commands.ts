@@ -34,7 +34,7 @@ export const UNRUN: Readonly<Record<string, string>> = {
   './bin/node scripts/torture.ts --freezes 200 --worker node': 'test/wire/faults/torture runs a short one',
   './bin/node scripts/torture.ts --soak 60': 'it takes an hour; test/scripts/soak judges what one saw',
   'npm install --global @opentelemetry/exporter-trace-otlp-proto': 'scripts/check-packages installs it',
-  'runyard endpoints promote <endpoint>   # or let it go on all the same, without further checks':
+  'runyard endpoints promote <endpoint>   # or continue without further checks':
     'no release fails its jobs here; test/app/scaling/rollout-judge promotes one',
   'runyard serve --data-dir ./restored': 'test/wire/faults/backup starts a server on a restored backup',
   'runyard master-key rotate --data-dir ./.runyard        # with RUNYARD_DATABASE as the server has it':
