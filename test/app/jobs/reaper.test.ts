@@ -88,6 +88,7 @@ test('a worker that stops a cancelled job is kept', async t => {
 test('a ping that still lists the job, or arrived before the order to stop, does not count as stopped', async t => {
   const rig = await openRig(t)
   const { endpoint, worker, id } = await oneRunning(rig)
+  await rig.clock.advance(1_000)
   await rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)
   await worker.ping([])
   assert.equal((await rig.alive(endpoint))[0]!.held, 1)
