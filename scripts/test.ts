@@ -133,8 +133,8 @@ async function runLanes(queues: Queues, grep: readonly RegExp[]): Promise<FileRe
   const engineIsFree = Promise.withResolvers<void>()
   const runLane = async ({ queues: names, isLow = false }: Lane) => {
     for (const name of names) {
+      if (name === 'containers' || name === 'waitingContainers') await engineIsFree.promise
       const queue = queues[name]
-      if (queue.length > 0 && queue[0]!.containers !== 'none') await engineIsFree.promise
       for (let task = queue.shift(); task !== undefined; task = queue.shift()) {
         const result = await runFile(task, grep, isLow)
         results.push(result)

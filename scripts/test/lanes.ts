@@ -12,8 +12,8 @@ export interface Task {
 }
 
 /**
- * The slowest files, the slowest first: the last file to start decides when the run ends. Two lanes begin with those
- * that mostly wait, since they use little processor time.
+ * The slowest files, the slowest first: the last file to start decides when the run ends. Those that mostly wait have
+ * their own lane, since they use little processor time.
  */
 const WAITING = [
   'faults/worker-faults',
@@ -95,17 +95,15 @@ export interface Lane {
 }
 
 /**
- * The lanes of a run. A wire test uses a third of a processor, so five lanes keep two processors nearly busy; pure
- * tests, which only compute, and those without a server of ours take the rest. What remains comes last, so that all
- * lanes end together.
+ * The lanes of a run. Wire tests wait about as long as they compute, so three lanes keep two processors nearly busy;
+ * pure tests, which only compute, take the rest. The remaining tasks come last, so that all lanes end together.
  */
 export const LANES: readonly Lane[] = [
   { queues: ['engine', 'gateway', 'containers', 'wire', 'rest', 'pure'] },
   { queues: ['browser', 'wire', 'containers', 'rest', 'pure'] },
   { queues: ['wire', 'containers', 'rest', 'pure'] },
-  { queues: ['waiting', 'wire', 'containers', 'rest', 'pure'] },
-  { queues: ['waiting', 'waitingContainers', 'kubernetes', 'wire', 'containers', 'rest', 'pure'] },
-  { queues: ['pure', 'rest'], isLow: true },
+  { queues: ['waiting', 'waitingContainers', 'kubernetes'] },
+  { queues: ['pure'], isLow: true },
 ]
 
 /** The tasks of a run, and the reason to skip tests with workers in containers; null if they run. */
