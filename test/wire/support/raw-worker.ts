@@ -19,7 +19,10 @@ export interface SilentEndpoint {
   worker(): Promise<RawWorker>
 }
 
-/** Makes an endpoint with this many silent workers, which stay until their stop signal. */
+/**
+ * Makes an endpoint with this many silent workers, which stay until their stop signal. A take gets one job, also where
+ * the jobs are short.
+ */
 export async function silentEndpoint(
   server: Server,
   workers = 1,
@@ -28,7 +31,7 @@ export async function silentEndpoint(
   const folder = temporaryFolder()
   const id = await makeEndpoint(server, {
     folder: fixture('silent-worker'),
-    env: { WIRE_FOLDER: folder },
+    env: { WIRE_FOLDER: folder, RUNYARD_TAKE_AHEAD: '0' },
     settings: { workersMin: workers, workersMax: workers, idleTimeout: 3600, ...settings },
   })
   const seen = new Set<string>()
