@@ -43,8 +43,8 @@ function findRenderMinor({ uuid, index }: AssignedGpu, nodes: readonly Node[]): 
   if (nodes.length === 0) return FIRST_RENDER_MINOR + index
   const digits = /^GPU-([0-9a-f]{1,16})$/i.exec(uuid ?? '')?.[1]
   const id = digits === undefined ? null : BigInt(`0x${digits}`)
-  const found = nodes.find(({ uniqueId }) => uniqueId !== null && uniqueId === id) ?? nodes[index]
-  if (found !== undefined) return found.renderMinor
+  const node = nodes.find(({ uniqueId }) => uniqueId !== null && uniqueId === id) ?? nodes[index]
+  if (node !== undefined) return node.renderMinor
   throw new WorkerStartError({ kind: 'gpu_not_listed', index, count: nodes.length, folder: TOPOLOGY })
 }
 

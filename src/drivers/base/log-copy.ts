@@ -79,9 +79,9 @@ export class LogCopy {
   async finish(forMs: number): Promise<void> {
     this.#over = true
     this.#pause.wake()
-    const waited = Promise.withResolvers<void>()
-    const cancel = this.#options.clock.after(forMs, waited.resolve)
-    await Promise.race([this.#finished, waited.promise])
+    const deadline = Promise.withResolvers<void>()
+    const cancel = this.#options.clock.after(forMs, deadline.resolve)
+    await Promise.race([this.#finished, deadline.promise])
     cancel()
     void this.close()
   }
@@ -147,17 +147,17 @@ export class LogCopy {
     if (entries.length === 0) return skip
     const text = Buffer.concat(entries.map(entry => entry.text))
     const skipped = Math.min(skip, text.length)
-    const left = skip - skipped
+    const bytesToSkip = skip - skipped
     if (skipped < text.length) await log.write(text.subarray(skipped))
     this.#tail = Buffer.concat([this.#tail, text.subarray(-TAIL_BYTES)]).subarray(-TAIL_BYTES)
-    this.#end = log.end - left
+    this.#end = log.end - bytesToSkip
     await this.#keep(false)
-    return left
+    return bytesToSkip
   }
 
-  async #keep(now: boolean): Promise<void> {
+  async #keep(isForced: boolean): Promise<void> {
     const { clock, noteFile } = this.#options
-    if (!now && clock.monotonic() - this.#notedMs < NOTE_MS) return
+    if (!isForced && clock.monotonic() - this.#notedMs < NOTE_MS) return
     this.#notedMs = clock.monotonic()
     try {
       await writeFile(`${noteFile}.new`, JSON.stringify({ ...this.#position.place, end: this.#end }), { mode: 0o600 })

@@ -17,9 +17,9 @@ export interface LogEntry {
  * An instant of RFC 3339 with up to nine digits behind the point, as {@link LogEntry.at}; null when the text is none.
  */
 export function entryTime(text: string): string | null {
-  const found = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/.exec(text)
-  if (found === null) return null
-  const [, whole, part = '', zone] = found
+  const parts = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/.exec(text)
+  if (parts === null) return null
+  const [, whole, part = '', zone] = parts
   const seconds = Date.parse(`${whole}${zone}`) / 1000
   return `${String(seconds).padStart(12, '0')}.${part.padEnd(9, '0')}`
 }
@@ -89,13 +89,13 @@ export class LogPosition {
 
   /** True for an entry that was not read before. Must get all entries in their order. */
   isNew(entry: LogEntry): boolean {
-    const { count: known, first, last } = this.#requested
+    const { count: readCount, first, last } = this.#requested
     this.#received += 1
-    if (this.#received === 1 && known > 0 && entry.at !== first) this.#rotated = true
-    const isNew = this.#rotated ? entry.at > last : this.#received > known
+    if (this.#received === 1 && readCount > 0 && entry.at !== first) this.#rotated = true
+    const isNew = this.#rotated ? entry.at > last : this.#received > readCount
     this.#count(entry)
     // Until all that is known has come again, the place is the one that it was.
-    if (this.#rotated || this.#received >= known) this.#move(isNew ? entry.at : this.#place.last)
+    if (this.#rotated || this.#received >= readCount) this.#move(isNew ? entry.at : this.#place.last)
     return isNew
   }
 
@@ -104,14 +104,14 @@ export class LogPosition {
     this.#newest = Math.max(this.#newest, second)
     if (text.at(-1) === 0x0a) this.#unfinished.delete(stream)
     else if (!this.#unfinished.has(stream)) this.#unfinished.set(stream, second)
-    const known = this.#seconds.get(second)
-    if (known === undefined) this.#seconds.set(second, { count: 1, ordinal: this.#received, first: at })
-    else known.count += 1
+    const entries = this.#seconds.get(second)
+    if (entries === undefined) this.#seconds.set(second, { count: 1, ordinal: this.#received, first: at })
+    else entries.count += 1
   }
 
   #move(last: string): void {
-    const held = this.#seconds.size > MAX_SECONDS ? [] : this.#unfinished.values()
-    const since = Math.min(this.#newest - SLACK_S, ...held)
+    const unfinishedSeconds = this.#seconds.size > MAX_SECONDS ? [] : this.#unfinished.values()
+    const since = Math.min(this.#newest - SLACK_S, ...unfinishedSeconds)
     if (since > this.#since) {
       this.#since = since
       for (const second of this.#seconds.keys()) if (second < since) this.#seconds.delete(second)

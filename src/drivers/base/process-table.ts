@@ -68,8 +68,8 @@ export function parseIdentity(text: string): ProcessIdentity | null {
 /** True while this very process lives. */
 export function isAlive(identity: ProcessIdentity, bootId: string): boolean {
   if (identity.bootId !== bootId) return false
-  const found = readProcess(identity.pid)
-  return found?.living === true && found.startTime === identity.startTime
+  const state = readProcess(identity.pid)
+  return state?.living === true && state.startTime === identity.startTime
 }
 
 /**
@@ -104,29 +104,29 @@ export function hardFileLimit(limits: string): string | null {
 async function findWhere(isWanted: (pid: string) => Promise<boolean>): Promise<ProcessState[]> {
   if (!onLinux) return []
   const pids = (await readdir('/proc').catch(() => [])).filter(entry => /^\d+$/.test(entry))
-  const found: ProcessState[] = []
+  const states: ProcessState[] = []
   for (let at = 0; at < pids.length; at += READ_AT_ONCE) {
     const batch = pids
       .slice(at, at + READ_AT_ONCE)
       .map(async pid => ((await isWanted(pid)) ? readProcess(Number(pid)) : null))
-    for (const state of await Promise.all(batch)) if (state?.living === true) found.push(state)
+    for (const state of await Promise.all(batch)) if (state?.living === true) states.push(state)
   }
-  return found.sort((a, b) => Number(a.startTime) - Number(b.startTime))
+  return states.sort((a, b) => Number(a.startTime) - Number(b.startTime))
 }
 
 /** All processes that can be seen. Takes its time, so that nothing else waits for it. */
 export async function listProcesses(): Promise<ProcessState[]> {
   if (!onLinux) return listFromPs()
   const pids = (await readdir('/proc')).filter(entry => /^\d+$/.test(entry))
-  const found: (ProcessState | null)[] = []
+  const states: (ProcessState | null)[] = []
   for (let at = 0; at < pids.length; at += READ_AT_ONCE) {
     const batch = pids.slice(at, at + READ_AT_ONCE).map(async pid => {
       const text = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => null)
       return text === null ? null : stateFromFields(Number(pid), statFields(text))
     })
-    found.push(...(await Promise.all(batch)))
+    states.push(...(await Promise.all(batch)))
   }
-  return found.filter(state => state !== null)
+  return states.filter(state => state !== null)
 }
 
 /** The living processes of a group, with the names of their programs; none where the system does not show them. */
@@ -135,8 +135,8 @@ export function groupMembers(group: number): { readonly pid: number; readonly na
   return readdirSync('/proc').flatMap(entry => {
     const pid = Number(entry)
     if (!/^\d+$/.test(entry)) return []
-    const found = readProcess(pid)
-    return found?.living === true && found.group === group ? [{ pid, name: readName(pid) }] : []
+    const state = readProcess(pid)
+    return state?.living === true && state.group === group ? [{ pid, name: readName(pid) }] : []
   })
 }
 

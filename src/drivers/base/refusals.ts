@@ -20,8 +20,8 @@ export function containerRefusal(image: string, args: string): StartFailure | nu
  * The problem that kept an image from being downloaded.
  * @param hasCredential true where the download had a credential
  */
-export function pullProblem(said: string, hasCredential: boolean): PullProblem {
-  return REASONS.find(([words]) => words.test(said))?.[1](hasCredential) ?? 'unknown'
+export function pullProblem(message: string, hasCredential: boolean): PullProblem {
+  return REASONS.find(([words]) => words.test(message))?.[1](hasCredential) ?? 'unknown'
 }
 
 /** Messages of engines and registries about a download that fails, and their meaning. */
@@ -48,10 +48,10 @@ const REASONS: readonly (readonly [RegExp, (hasCredential: boolean) => PullProbl
  * The failure behind the message of an engine, or of a node of a cluster, that refuses a start; null for an unknown
  * message.
  */
-export function findRefusal(said: string, memoryMb: number | null): StartFailure | null {
-  const words = said.toLowerCase()
-  const known = REFUSALS.find(([messages]) => messages.some(message => hasInOrder(words, ...message.split(' ... '))))
-  return known?.[1](said, memoryMb) ?? null
+export function findRefusal(message: string, memoryMb: number | null): StartFailure | null {
+  const words = message.toLowerCase()
+  const refusal = REFUSALS.find(([messages]) => messages.some(pattern => hasInOrder(words, ...pattern.split(' ... '))))
+  return refusal?.[1](message, memoryMb) ?? null
 }
 
 /** Messages of engines that refuse a start, in lower case; ` ... ` stands for any words. */

@@ -81,9 +81,9 @@ export function servedAt(
   { port, healthPort }: ServedPorts,
   socketOf: (port: number) => string | undefined = () => undefined,
 ): ServedAt {
-  const at = (wanted: number): SocketAddress => {
-    const socket = socketOf(wanted)
-    return { host: HOST, port: wanted, ...(socket === undefined ? {} : { socket }) }
+  const at = (servedPort: number): SocketAddress => {
+    const socket = socketOf(servedPort)
+    return { host: HOST, port: servedPort, ...(socket === undefined ? {} : { socket }) }
   }
   return { traffic: at(port), health: at(healthPort) }
 }

@@ -49,8 +49,8 @@ export abstract class WorkerRunner<Worker extends TrackedWorker> {
     const { workerId } = spec
     const running = this.starts.get(workerId)
     if (running !== undefined) return running.handle
-    const known = this.workers.get(workerId)
-    if (known !== undefined) return this.workerHandle(known, spec)
+    const tracked = this.workers.get(workerId)
+    if (tracked !== undefined) return this.workerHandle(tracked, spec)
     const stop = new AbortController()
     const handle = this.begin(spec, watch, stop.signal).finally(() => {
       this.starts.delete(workerId)
@@ -61,20 +61,22 @@ export abstract class WorkerRunner<Worker extends TrackedWorker> {
   }
 
   async adopt(worker: WorkerId, handle: string | null): Promise<boolean> {
-    const known = this.workers.get(worker)
-    return known === undefined ? this.takeOver(worker, handle) : known.exit === null
+    const tracked = this.workers.get(worker)
+    return tracked === undefined ? this.takeOver(worker, handle) : tracked.exit === null
   }
 
   async observe(worker: WorkerId): Promise<Observation> {
-    const known = this.workers.get(worker)
-    return known === undefined ? { state: 'exited', exit: this.#limit.unknownExit } : this.observation(worker, known)
+    const tracked = this.workers.get(worker)
+    return tracked === undefined
+      ? { state: 'exited', exit: this.#limit.unknownExit }
+      : this.observation(worker, tracked)
   }
 
   async release(worker: WorkerId): Promise<void> {
-    const known = this.workers.get(worker)
-    if (this.starts.has(worker) || known?.exit === null) throw new AppError('conflict', `worker ${worker} still runs`)
+    const tracked = this.workers.get(worker)
+    if (this.starts.has(worker) || tracked?.exit === null) throw new AppError('conflict', `worker ${worker} still runs`)
     // A release that fails is repeated, and needs the worker then.
-    await this.forget(worker, known)
+    await this.forget(worker, tracked)
     this.workers.delete(worker)
   }
 
@@ -92,15 +94,15 @@ export abstract class WorkerRunner<Worker extends TrackedWorker> {
   protected abstract begin(spec: WorkerSpec, watch: StartWatch | undefined, signal: AbortSignal): Promise<string>
 
   /** The handle of a worker that was started before. */
-  protected abstract workerHandle(known: Worker, spec: WorkerSpec): string
+  protected abstract workerHandle(tracked: Worker, spec: WorkerSpec): string
 
   /** Adopts a worker that is not tracked; false when it no longer runs. */
   protected abstract takeOver(worker: WorkerId, handle: string | null): Promise<boolean>
 
-  protected abstract observation(worker: WorkerId, known: Worker): Observation | Promise<Observation>
+  protected abstract observation(worker: WorkerId, tracked: Worker): Observation | Promise<Observation>
 
-  /** Removes the rest of a worker that has ended. @param known undefined for one that was not tracked */
-  protected abstract forget(worker: WorkerId, known: Worker | undefined): void | Promise<void>
+  /** Removes the rest of a worker that has ended. @param tracked undefined for one that was not tracked */
+  protected abstract forget(worker: WorkerId, tracked: Worker | undefined): void | Promise<void>
 
   /** A start ended, well or not. */
   protected onStartEnd(_worker: WorkerId): void {}

@@ -88,8 +88,8 @@ export function cageOptions(spec: CageSpec): string[] {
 
 function maskOptions({ path, isFolder }: Mask): string[] {
   if (!isFolder) return ['--dev-bind', '/dev/null', path]
-  const kept = path === KERNEL_FOLDER ? ['--ro-bind-try', KERNEL_MEMORY, KERNEL_MEMORY] : []
-  return ['--tmpfs', path, ...kept, '--remount-ro', path]
+  const memoryWords = path === KERNEL_FOLDER ? ['--ro-bind-try', KERNEL_MEMORY, KERNEL_MEMORY] : []
+  return ['--tmpfs', path, ...memoryWords, '--remount-ro', path]
 }
 
 function layerOptions(layer: Layer): string[] {

@@ -179,8 +179,8 @@ export class Cage {
   #cageWords({ program, words }: CagedLaunch, layer: Layer | null): string[] {
     const { bwrap, network, filter } = this.#options
     const ids = layer === null && network === null ? [] : sameUser()
-    const given = ['--args', String(OPTIONS_FD), ...(filter === null ? [] : ['--seccomp', String(FILTER_FD)])]
-    return [...(layer === null ? [] : layerWords(layer)), bwrap, ...ids, ...given, '--', program, ...words]
+    const fileWords = ['--args', String(OPTIONS_FD), ...(filter === null ? [] : ['--seccomp', String(FILTER_FD)])]
+    return [...(layer === null ? [] : layerWords(layer)), bwrap, ...ids, ...fileWords, '--', program, ...words]
   }
 
   async #cageSpec(launch: CagedLaunch, layer: Layer | null): Promise<Omit<CageSpec, 'resolver'>> {
@@ -192,15 +192,21 @@ export class Cage {
       home: hostHome,
       path: hostEnv.PATH ?? '',
     })
-    const local = env.PYTHONUSERBASE === join(hostHome, '.local') ? ['bin', 'lib'] : []
-    const shown = packages === null ? [] : [packages]
-    const wanted = [...this.#system.readable, ...programs, ...shown, ...cache.readable, ...this.#options.readable]
-    const all = [...wanted, ...local.map(name => join(hostHome, '.local', name)), await resolverFile(), image]
-    const readable = outermost(all.filter(path => path !== ''))
+    const userFolders = env.PYTHONUSERBASE === join(hostHome, '.local') ? ['bin', 'lib'] : []
+    const packageFolders = packages === null ? [] : [packages]
+    const folders = [
+      ...this.#system.readable,
+      ...programs,
+      ...packageFolders,
+      ...cache.readable,
+      ...this.#options.readable,
+    ]
+    const paths = [...folders, ...userFolders.map(name => join(hostHome, '.local', name)), await resolverFile(), image]
+    const readable = outermost(paths.filter(path => path !== ''))
     const shared = this.#options.writable
     const inside = (path: string) => [...readable, ...shared].some(folder => contains(folder, path))
     // The folder above the layer would be the image itself.
-    const own = layer !== null && working === image ? [] : [working]
+    const workingFolders = layer !== null && working === image ? [] : [working]
     return {
       links: this.#system.links,
       masks: this.#masks,
@@ -213,7 +219,7 @@ export class Cage {
       shared,
       layer,
       hidden: this.#options.hidden.filter(({ path }) => inside(path)),
-      writable: [...new Set([home, cache.path, ...own])],
+      writable: [...new Set([home, cache.path, ...workingFolders])],
       volume: spec.volume?.path ?? null,
       models: spec.models.map(model => ({ path: model.path, at: mountPoint(model) })),
       modelFolder: await makeModelFolder(launch),
@@ -236,8 +242,8 @@ function layerApart(worker: WorkerId): string {
  */
 export function signalFromCode(code: number | null): NodeJS.Signals | null {
   if (code === null || code <= 128) return null
-  const found = Object.entries(constants.signals).find(([, number]) => number === code - 128)
-  return (found?.[0] as NodeJS.Signals | undefined) ?? null
+  const entry = Object.entries(constants.signals).find(([, number]) => number === code - 128)
+  return (entry?.[0] as NodeJS.Signals | undefined) ?? null
 }
 
 /** A folder beside the worker's others, where it has models and no network volume. */
@@ -250,10 +256,10 @@ async function makeModelFolder({ spec, home }: CagedLaunch): Promise<{ path: str
 
 /** Only numbers and the folder of its volume; nothing that a loader of programs would follow. */
 function harmlessVariables(env: Readonly<Record<string, string>>): Record<string, string> {
-  const kept = Object.entries(env).filter(
+  const harmless = Object.entries(env).filter(
     ([name, value]) => name === 'RUNPOD_VOLUME_PATH' || (/(?:^|_)PORT$/.test(name) && /^\d{1,5}$/.test(value)),
   )
-  return Object.fromEntries(kept)
+  return Object.fromEntries(harmless)
 }
 
 /** Files that bubblewrap reads: its options, and the filter of system calls. */
@@ -288,11 +294,11 @@ function openHidden(path: string, bytes: Buffer): number {
 
 /** Without paths that lie in another one: a folder is shown with all that it holds. */
 function outermost(paths: readonly string[]): string[] {
-  const kept: string[] = []
+  const outer: string[] = []
   for (const path of [...new Set(paths)].sort((a, b) => a.length - b.length)) {
-    if (!kept.some(folder => contains(folder, path))) kept.push(path)
+    if (!outer.some(folder => contains(folder, path))) outer.push(path)
   }
-  return kept
+  return outer
 }
 
 /** Often a link to a file outside of /etc. */

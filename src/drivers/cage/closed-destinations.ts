@@ -21,17 +21,17 @@ const NEVER: readonly string[] = [
  * @param isBridge returns true if a device is a bridge without a port to the outside
  */
 export function closedDestinations(local: string, main: string, isBridge: (device: string) => boolean): string[] {
-  const own = local.split('\n').flatMap(line => {
+  const ownAddresses = local.split('\n').flatMap(line => {
     const address = /^local (\S+) /.exec(line)?.[1]
     return address === undefined || address.startsWith('127.')
       ? []
       : [address.includes('/') ? address : `${address}/32`]
   })
-  const bridged = main.split('\n').flatMap(line => {
+  const bridgedNetworks = main.split('\n').flatMap(line => {
     const [, network, device] = /^(\d+\.\d+\.\d+\.\d+\/\d+) (?:.* )?dev (\S+)/.exec(line) ?? []
     return network !== undefined && device !== undefined && isBridge(device) ? [network] : []
   })
-  return [...new Set([...NEVER, ...own, ...bridged])]
+  return [...new Set([...NEVER, ...ownAddresses, ...bridgedNetworks])]
 }
 
 /** The commands for `ip -batch` that close them. */

@@ -29,8 +29,8 @@ export async function filesBelow(folders: readonly string[], enoughBytes: number
     if (entries === null) continue
     for await (const entry of entries) {
       const path = join(folder, entry.name)
-      const found = await lstat(path).catch(() => null)
-      bytes += (found?.blocks ?? 0) * BLOCK
+      const stats = await lstat(path).catch(() => null)
+      bytes += (stats?.blocks ?? 0) * BLOCK
       files += 1
       if (entry.isDirectory()) waiting.push(path)
       if (bytes > enoughBytes || files > MAX_FILES) return { bytes, files }
@@ -54,12 +54,12 @@ export async function namelessFiles(leader: number, folder: string): Promise<Dis
   for (const pid of await readdir('/proc')) {
     if (!/^\d+$/.test(pid) || (await readNamespace(pid)) !== cage) continue
     for (const name of await readdir(`/proc/${pid}/fd`).catch(() => [])) {
-      const found = await stat(`/proc/${pid}/fd/${name}`).catch(() => null)
+      const file = await stat(`/proc/${pid}/fd/${name}`).catch(() => null)
       use.files += 1
       if (use.files > MAX_FILES) return use
-      if (found === null || !found.isFile() || found.nlink > 0 || found.dev !== dev || counted.has(found.ino)) continue
-      counted.add(found.ino)
-      use.bytes += found.blocks * BLOCK
+      if (file === null || !file.isFile() || file.nlink > 0 || file.dev !== dev || counted.has(file.ino)) continue
+      counted.add(file.ino)
+      use.bytes += file.blocks * BLOCK
     }
   }
   return use
@@ -67,14 +67,14 @@ export async function namelessFiles(leader: number, folder: string): Promise<Dis
 
 /** That of the processes in a cage, which what holds its network may be above. */
 async function findNamespaceBelow(leader: number): Promise<string | null> {
-  const own = await readNamespace('self')
+  const ownNamespace = await readNamespace('self')
   let pid = String(leader)
   for (let depth = 0; depth < MAX_HOLDERS; depth += 1) {
     const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
     pid = children.trim().split(' ')[0] ?? ''
-    const found = await readNamespace(pid)
-    if (found === '') return null
-    if (found !== own) return found
+    const namespace = await readNamespace(pid)
+    if (namespace === '') return null
+    if (namespace !== ownNamespace) return namespace
   }
   return null
 }

@@ -84,12 +84,12 @@ export class CageDisks {
     const { folder, workers } = this.#options
     const watched = workers()
     if (watched.length === 0) return
-    const free = readFreeBytes(folder)
-    const isQuiet = free > this.#freeBytes - NOTEWORTHY_BYTES && this.#skipped < MAX_SKIPPED
+    const freeBytes = readFreeBytes(folder)
+    const isQuiet = freeBytes > this.#freeBytes - NOTEWORTHY_BYTES && this.#skipped < MAX_SKIPPED
     this.#skipped = isQuiet ? this.#skipped + 1 : 0
     // Slow writers add up, so the free bytes of the last measurement are compared.
     if (isQuiet) return
-    this.#freeBytes = free
+    this.#freeBytes = freeBytes
     if (this.#limitGb > 0) await this.#checkWorkers(watched)
     if (this.#options.cacheLimitGb > 0) await this.#checkCaches(watched)
   }

@@ -71,7 +71,7 @@ async function serve(port: number, path: string): Promise<void> {
 /** Reports to the server that the network exists, and waits until it is connected to the outside. */
 async function outside(path: string): Promise<void> {
   await listenOn(
-    createServer(held => held.on('error', () => {})),
+    createServer(connection => connection.on('error', () => {})),
     path,
   )
   const server = new Socket({ fd: SERVER_FD })
@@ -101,33 +101,33 @@ function begin(): void {
 
 /** Connects, with further attempts after a pause. */
 async function reach(attempt: () => Socket, tries: number): Promise<Socket> {
-  for (let left = tries; ; left -= 1) {
+  for (let triesLeft = tries; ; triesLeft -= 1) {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const made = attempt().once('connect', resolve).once('error', reject)
+    const connection = attempt().once('connect', resolve).once('error', reject)
     try {
       await promise
-      return made
+      return connection
     } catch (error) {
-      made.destroy()
-      if (left <= 1) throw error
+      connection.destroy()
+      if (triesLeft <= 1) throw error
     }
     await pause(PAUSE_MS)
   }
 }
 
 /** Joins two connections: each direction ends by itself, and a break of one side breaks the other. */
-function coupled(one: Socket, other: Socket): void {
-  for (const [from, to] of [
-    [one, other],
-    [other, one],
+function coupled(first: Socket, second: Socket): void {
+  for (const [source, target] of [
+    [first, second],
+    [second, first],
   ] as const) {
-    from.on('error', () => {})
-    from.on('close', hadError => {
-      if (hadError || !from.readableEnded) to.destroy()
+    source.on('error', () => {})
+    source.on('close', hadError => {
+      if (hadError || !source.readableEnded) target.destroy()
     })
-    from.pipe(to)
+    source.pipe(target)
   }
-  if (one.destroyed) other.destroy()
+  if (first.destroyed) second.destroy()
 }
 
 function isListening(port: number): boolean {

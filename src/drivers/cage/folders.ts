@@ -52,9 +52,9 @@ export function systemFolders(): { readable: string[]; links: { path: string; ta
   const links: { path: string; target: string }[] = []
   const readable = [...ETC, ...GPU_LIBRARIES]
   for (const path of SYSTEM) {
-    const found = lstatSync(path, { throwIfNoEntry: false })
-    if (found?.isSymbolicLink() === true) links.push({ path, target: readlinkSync(path) })
-    else if (found !== undefined) readable.push(path)
+    const stats = lstatSync(path, { throwIfNoEntry: false })
+    if (stats?.isSymbolicLink() === true) links.push({ path, target: readlinkSync(path) })
+    else if (stats !== undefined) readable.push(path)
   }
   return { readable, links }
 }
@@ -74,12 +74,12 @@ export interface ProgramFiles {
 /** The folders of programs and of modules that lie outside of the system's. */
 export async function programFolders({ image, programs, path, home }: ProgramFiles): Promise<string[]> {
   const entries = path.split(delimiter).filter(entry => entry.startsWith('/'))
-  const found = await Promise.all([
+  const folders = await Promise.all([
     ...entries.map(entry => installationFolders(entry, home)),
     ...programs.map(program => programInstallations(program, home)),
     modulesAbove(image),
   ])
-  return [...new Set(found.flat())].filter(folder => !SYSTEM.some(root => contains(root, folder)))
+  return [...new Set(folders.flat())].filter(folder => !SYSTEM.some(root => contains(root, folder)))
 }
 
 /**
@@ -93,11 +93,11 @@ async function programInstallations(program: string, home: string): Promise<stri
   const base = await readBaseFolder(environment)
   const folders = [...paths.map(path => dirname(path)), ...(base === null ? [] : [base])]
   const projects = await editableProjects(environment)
-  const found = await Promise.all([
+  const partFolders = await Promise.all([
     ...folders.map(folder => installationFolders(folder, home)),
     ...projects.map(project => projectFolders(project, home)),
   ])
-  return [...found.flat(), ...paths]
+  return [...partFolders.flat(), ...paths]
 }
 
 /** The path itself, those to which its links lead one after the other, and the real one. */
@@ -132,10 +132,10 @@ async function installationFolders(folder: string, home: string): Promise<string
   const isPart = PROGRAM_FOLDERS.has(basename(real))
   const whole = isPart ? dirname(real) : real
   if (!isTooMuch(whole, home)) {
-    const given = dirname(folder)
+    const binFolder = dirname(folder)
     // Of a link such as /bin it is something else.
-    const isSame = isPart && (await realpath(given).catch(() => null)) === whole
-    return [...new Set([whole, ...(isSame ? [given] : []), folder])]
+    const isSame = isPart && (await realpath(binFolder).catch(() => null)) === whole
+    return [...new Set([whole, ...(isSame ? [binFolder] : []), folder])]
   }
   return real === '/' || contains(real, home) ? [] : [...new Set([real, folder])]
 }
@@ -151,15 +151,15 @@ function isTooMuch(folder: string, home: string): boolean {
 
 /** Files of the folders above an image that Node reads: modules, and whether files are modules. */
 async function modulesAbove(image: string): Promise<string[]> {
-  const found: string[] = []
+  const files: string[] = []
   for (let folder = image; folder !== dirname(folder); folder = dirname(folder)) {
     const modules = join(folder, 'node_modules')
-    if (folder !== image) found.push(join(folder, 'package.json'))
+    if (folder !== image) files.push(join(folder, 'package.json'))
     const names = await readdir(modules).catch(() => null)
     if (names === null) continue
-    found.push(modules, ...(await findOutsidePackages(modules, names)))
+    files.push(modules, ...(await findOutsidePackages(modules, names)))
   }
-  return found
+  return files
 }
 
 /** Packages of a workspace are links that lead out of `node_modules`. */
@@ -168,14 +168,14 @@ async function findOutsidePackages(modules: string, names: readonly string[]): P
   const scoped = await Promise.all(
     scopes.map(async scope => (await readdir(join(modules, scope)).catch(() => [])).map(name => join(scope, name))),
   )
-  const out: string[] = []
+  const outsideFolders: string[] = []
   for (const name of [...names, ...scoped.flat()].slice(0, MAX_MODULES)) {
     const path = join(modules, name)
     if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) continue
     const real = await realpath(path).catch(() => null)
-    if (real !== null && !contains(modules, real) && (await stat(real)).isDirectory()) out.push(real)
+    if (real !== null && !contains(modules, real) && (await stat(real)).isDirectory()) outsideFolders.push(real)
   }
-  return out
+  return outsideFolders
 }
 
 /**
@@ -196,18 +196,18 @@ const cachedProjects = new Map<string, { readonly changedMs: number; readonly pr
 export async function editableProjects(environment: string): Promise<string[]> {
   const lib = join(environment, 'lib')
   const versions = (await readdir(lib).catch(() => [])).filter(name => name.startsWith('python3'))
-  const found = await Promise.all(versions.map(name => projectsIn(join(lib, name, 'site-packages'))))
-  return found.flat()
+  const projects = await Promise.all(versions.map(name => projectsIn(join(lib, name, 'site-packages'))))
+  return projects.flat()
 }
 
 async function projectsIn(packages: string): Promise<readonly string[]> {
   const changedMs = (await stat(packages).catch(() => null))?.mtimeMs
   if (changedMs === undefined) return []
-  const before = cachedProjects.get(packages)
-  if (before?.changedMs === changedMs) return before.projects
+  const cached = cachedProjects.get(packages)
+  if (cached?.changedMs === changedMs) return cached.projects
   const names = (await readdir(packages).catch(() => [])).filter(name => name.endsWith('.dist-info'))
-  const found = await Promise.all(names.slice(0, MAX_PACKAGES).map(name => editableProject(join(packages, name))))
-  const projects = found.filter(path => path !== null)
+  const paths = await Promise.all(names.slice(0, MAX_PACKAGES).map(name => editableProject(join(packages, name))))
+  const projects = paths.filter(path => path !== null)
   if (cachedProjects.size >= MAX_CACHED) cachedProjects.clear()
   cachedProjects.set(packages, { changedMs, projects })
   return projects

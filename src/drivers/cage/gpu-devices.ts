@@ -39,8 +39,8 @@ interface Card {
  * bus.
  */
 function findMinor({ index, uuid }: Pick<AssignedGpu, 'index' | 'uuid'>, cards: readonly Card[]): number {
-  const found = cards.find(card => card.uuid !== null && card.uuid === uuid) ?? cards[index]
-  return found?.minor ?? index
+  const card = cards.find(listed => listed.uuid !== null && listed.uuid === uuid) ?? cards[index]
+  return card?.minor ?? index
 }
 
 /** The cards in the order of the bus; empty where the driver does not say. */

@@ -58,7 +58,7 @@ const IN_SYS = ['firmware', 'fs/bpf', 'fs/pstore', 'fs/selinux', 'devices/virtua
 export function kernelMasks(): Mask[] {
   const paths = [...IN_PROC.map(name => `/proc/${name}`), ...IN_SYS.map(name => `/sys/${name}`), KERNEL_FOLDER]
   return paths.flatMap(path => {
-    const found = statSync(path, { throwIfNoEntry: false })
-    return found === undefined ? [] : [{ path, isFolder: found.isDirectory() }]
+    const stats = statSync(path, { throwIfNoEntry: false })
+    return stats === undefined ? [] : [{ path, isFolder: stats.isDirectory() }]
   })
 }

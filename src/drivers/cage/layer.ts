@@ -54,12 +54,12 @@ exec "$@"
  */
 export function makeLayer(image: string, folders: readonly [string, ...string[]]): Layer | null {
   if ([image, ...folders].some(path => SPECIAL.test(path))) return null
-  const [first, ...others] = folders
+  const [first, ...otherFolders] = folders
   const mounts = mountsBelow(image, readMounts())
   mkdirSync(first, { recursive: true, mode: 0o700 })
   if (!contains(image, realpathSync(first))) return { image, folder: first, inMemory: false, mounts }
-  const apart = others.find(folder => !contains(image, folder) && makesFolder(folder))
-  return { image, folder: apart ?? first, inMemory: apart === undefined, mounts }
+  const outsideFolder = otherFolders.find(folder => !contains(image, folder) && makesFolder(folder))
+  return { image, folder: outsideFolder ?? first, inMemory: outsideFolder === undefined, mounts }
 }
 
 function makesFolder(folder: string): boolean {
@@ -112,8 +112,8 @@ export function tryLayer(
 
 /** The kernel leaves a folder in it that only root may read. */
 function removeTrial(trial: string): void {
-  const left = join(trial, 'layer', 'work', 'work')
-  if (existsSync(left)) chmodSync(left, 0o700)
+  const workFolder = join(trial, 'layer', 'work', 'work')
+  if (existsSync(workFolder)) chmodSync(workFolder, 0o700)
   rmSync(trial, { recursive: true, force: true })
 }
 

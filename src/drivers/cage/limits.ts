@@ -37,36 +37,40 @@ const MB = 1024 * 1024
 const TRIAL_MS = 5_000
 
 /** Finds where this server may make control groups. Version 2 needs a delegated group with active controllers. */
-export function findLimits(root = '/sys/fs/cgroup', own = readOwn()): Limits {
-  const paths = ownPaths(own)
+export function findLimits(root = '/sys/fs/cgroup', ownGroups = readOwn()): Limits {
+  const paths = ownPaths(ownGroups)
   const unified = paths.get('')
   if (unified !== undefined && readOptional(join(root, 'cgroup.controllers')) !== '') {
     // Processes may only be in the leaves of a tree, so groups are made beside that of the server.
     const parent = join(root, dirname(unified))
-    const on = new Set(readOptional(join(parent, 'cgroup.subtree_control')).trim().split(' '))
-    const given = (name: string) => (on.has(name) && usable(parent) ? parent : null)
+    const controllers = new Set(readOptional(join(parent, 'cgroup.subtree_control')).trim().split(' '))
+    const folderFor = (name: string) => (controllers.has(name) && usable(parent) ? parent : null)
     return {
-      memory: given('memory'),
-      processes: given('pids'),
-      cpu: given('cpu'),
+      memory: folderFor('memory'),
+      processes: folderFor('pids'),
+      cpu: folderFor('cpu'),
       freezer: freezing(parent),
       unified: true,
     }
   }
-  const given = (name: string) => {
+  const folderFor = (name: string) => {
     const path = paths.get(name)
     const folder = path === undefined ? null : join(root, name, path)
     return folder !== null && usable(folder) ? folder : null
   }
   // Both versions may exist; the second one then limits nothing, and freezes.
   const freezer = unified === undefined ? null : freezing(join(root, 'unified', dirname(unified)))
-  return { memory: given('memory'), processes: given('pids'), cpu: given('cpu'), freezer, unified: false }
+  return { memory: folderFor('memory'), processes: folderFor('pids'), cpu: folderFor('cpu'), freezer, unified: false }
 }
 
 /** The limits that hold and those that do not, as a clause. */
 export function describeLimits(limits: Limits): string {
-  const held = Object.entries({ memory: limits.memory, processes: limits.processes, 'processor time': limits.cpu })
-  const names = (isHeld: boolean) => held.filter(([, path]) => (path !== null) === isHeld).map(([name]) => name)
+  const limitFolders = Object.entries({
+    memory: limits.memory,
+    processes: limits.processes,
+    'processor time': limits.cpu,
+  })
+  const names = (isHeld: boolean) => limitFolders.filter(([, path]) => (path !== null) === isHeld).map(([name]) => name)
   if (names(true).length === 0) return 'without limits on memory and processes (no control groups)'
   const missing = names(false).length === 0 ? '' : `; no limit on ${names(false).join(', ')}`
   return `with limits on ${names(true).join(', ')}${missing}`

@@ -47,8 +47,11 @@ export function tryOwnNetwork(bwrap: string, open: boolean, path: string = SYSTE
     execFileSync(program, [...words, ...inner], { env: { PATH: SYSTEM_PATH }, stdio, timeout: TRIAL_MS })
   } catch (thrown) {
     const { stderr, code } = thrown as NodeJS.ErrnoException & { stderr?: Buffer }
-    const said = stderr?.toString().trim().split('\n')[0]?.slice(0, 200)
-    return { problem: `no network can be made for a cage: ${said || code}`, action: 'allow user namespaces in others' }
+    const message = stderr?.toString().trim().split('\n')[0]?.slice(0, 200)
+    return {
+      problem: `no network can be made for a cage: ${message || code}`,
+      action: 'allow user namespaces in others',
+    }
   }
   return open ? findOutsideLack(path) : null
 }

@@ -43,14 +43,14 @@ export class NetworkWatch {
   async #close(): Promise<void> {
     const leaders = this.#options.leaders()
     if (leaders.length === 0) return
-    const now = readOptional(ROUTES)
-    if (now === this.#closedRoutes) return
-    const closed = await Promise.allSettled(leaders.map(closeNetwork))
+    const routes = readOptional(ROUTES)
+    if (routes === this.#closedRoutes) return
+    const results = await Promise.allSettled(leaders.map(closeNetwork))
     // One that has just ended cannot be closed; any other failure is retried at the next check.
-    const isLeft = closed.some(
+    const isLeft = results.some(
       ({ status }, at) => status === 'rejected' && findNetworkHolder(leaders[at] ?? 0) !== null,
     )
-    this.#closedRoutes = isLeft ? null : now
+    this.#closedRoutes = isLeft ? null : routes
   }
 }
 

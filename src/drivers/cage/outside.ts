@@ -41,12 +41,12 @@ export interface LedNetwork {
 export async function leadOutside({ worker, pid, control }: LedNetwork, clock: Clock): Promise<void> {
   await closeOutside(pid)
   const folder = openSync(dirname(control), 'r')
-  const held = connect(`/proc/self/fd/${folder}/${basename(control)}`)
+  const controlSocket = connect(`/proc/self/fd/${folder}/${basename(control)}`)
   try {
-    await new Promise<void>((resolve, reject) => held.once('connect', resolve).once('error', reject))
-    await startSlirp({ worker, pid, held, clock })
+    await new Promise<void>((resolve, reject) => controlSocket.once('connect', resolve).once('error', reject))
+    await startSlirp({ worker, pid, held: controlSocket, clock })
   } finally {
-    held.destroy()
+    controlSocket.destroy()
     closeSync(folder)
   }
 }
@@ -55,8 +55,10 @@ export async function leadOutside({ worker, pid, control }: LedNetwork, clock: C
 export async function closeOutside(pid: number): Promise<void> {
   const words = ['--target', String(pid), '--user', '--net', '--preserve-credentials', 'sh', '-c', CLOSE]
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const child = execFile('nsenter', words, { env: { PATH: SYSTEM_PATH }, timeout: READY_MS }, (error, _out, said) =>
-    error === null ? resolve() : reject(new Error(`its network cannot be closed: ${firstLine(said) || error.message}`)),
+  const child = execFile('nsenter', words, { env: { PATH: SYSTEM_PATH }, timeout: READY_MS }, (error, _out, output) =>
+    error === null
+      ? resolve()
+      : reject(new Error(`its network cannot be closed: ${firstLine(output) || error.message}`)),
   )
   child.stdin?.on('error', () => {})
   child.stdin?.end(closingCommands(closedNow()))
@@ -80,15 +82,15 @@ function startSlirp({ worker, pid, held, clock }: SlirpStart): Promise<void> {
     stdio: ['ignore', 'ignore', 'pipe', 'pipe', held],
   })
   const [errors, ready] = [child.stdio[2], child.stdio[3]] as [Readable, Readable]
-  let said = ''
+  let output = ''
   errors.on('data', (piece: Buffer) => {
-    said = `${said}${piece}`.slice(-2_000)
+    output = `${output}${piece}`.slice(-2_000)
   })
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const fail = (what: string) => reject(new Error(`its network has no way to the outside: slirp4netns ${what}`))
+  const fail = (problem: string) => reject(new Error(`its network has no way to the outside: slirp4netns ${problem}`))
   const giveUp = clock.after(READY_MS, () => fail(`is not ready after ${READY_MS / 1000} s`))
   child.once('error', error => fail(`cannot be started: ${error.message}`))
-  child.once('exit', code => fail(`ended with ${code}: ${lastLine(said)}`))
+  child.once('exit', code => fail(`ended with ${code}: ${lastLine(output)}`))
   ready.once('data', () => resolve())
   return promise
     .catch(thrown => {

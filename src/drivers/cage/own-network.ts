@@ -67,7 +67,7 @@ export class OwnNetwork {
   /** Prepares the start of a worker in a network of its own. */
   prepare({ worker, folder, ports, env, command }: NetworkedWorker): PreparedNetwork {
     const { bwrap, nodePath, socket, open, clock } = this.#options
-    const { surface, env: changed } = redirectCalls(env)
+    const { surface, env: redirectedEnv } = redirectCalls(env)
     const served = ports === null ? [] : [...new Set([ports.port, ports.healthPort])]
     const control = open ? join(folder, 'network') : null
     const settings: DoorSettings = {
@@ -80,7 +80,7 @@ export class OwnNetwork {
     const resolver = open ? writeResolver(folder) : null
     return {
       words: [bwrap, ...OUTER, '--', ...door, ...command],
-      env: changed,
+      env: redirectedEnv,
       resolver,
       attach: control === null ? null : child => void attach(child, { worker, control }, clock),
     }
@@ -115,25 +115,25 @@ function redirectCalls(
   if (url === null) return { surface: null, env }
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
   const host = '127.0.0.1'
-  const [wanted, own] = [`${url.origin}/`, `http://${host}:${port}/`]
-  if (wanted === own) return { surface: { host, port }, env }
-  const changed = Object.entries(env).map(([name, value]) => [
+  const [serverUrl, loopbackUrl] = [`${url.origin}/`, `http://${host}:${port}/`]
+  if (serverUrl === loopbackUrl) return { surface: { host, port }, env }
+  const entries = Object.entries(env).map(([name, value]) => [
     name,
-    value.startsWith(wanted) ? `${own}${value.slice(wanted.length)}` : name === 'NO_PROXY' ? host : value,
+    value.startsWith(serverUrl) ? `${loopbackUrl}${value.slice(serverUrl.length)}` : name === 'NO_PROXY' ? host : value,
   ])
-  return { surface: { host, port }, env: Object.fromEntries(changed) }
+  return { surface: { host, port }, env: Object.fromEntries(entries) }
 }
 
 function writeResolver(folder: string): string {
   const path = join(folder, 'resolv.conf')
-  const kept = existsSync('/etc/resolv.conf') ? readFileSync('/etc/resolv.conf', 'utf8').split('\n') : []
-  const lines = kept.filter(line => /^(?:search|options|domain)\s/.test(line))
+  const hostLines = existsSync('/etc/resolv.conf') ? readFileSync('/etc/resolv.conf', 'utf8').split('\n') : []
+  const lines = hostLines.filter(line => /^(?:search|options|domain)\s/.test(line))
   writeFileSync(path, [`nameserver ${NAME_SERVER}`, ...lines, ''].join('\n'), { mode: 0o644 })
   return path
 }
 
 /** The worker waits for one line. Where this server ends before, the worker ends too. */
-async function attach(child: ChildProcess, led: Omit<LedNetwork, 'pid'>, clock: Clock): Promise<void> {
+async function attach(child: ChildProcess, network: Omit<LedNetwork, 'pid'>, clock: Clock): Promise<void> {
   const line = (child.stdio as readonly unknown[])[SERVER_FD] as Duplex | null | undefined
   if (line === null || line === undefined) return
   line.on('error', () => {})
@@ -147,9 +147,9 @@ async function attach(child: ChildProcess, led: Omit<LedNetwork, 'pid'>, clock: 
     line.destroy()
     return
   }
-  const answer = await leadOutside({ ...led, pid: Number(pid) }, clock).then(
+  const reply = await leadOutside({ ...network, pid: Number(pid) }, clock).then(
     () => 'go',
     thrown => (thrown as Error).message.replaceAll('\n', ' '),
   )
-  line.end(`${answer}\n`)
+  line.end(`${reply}\n`)
 }

@@ -28,9 +28,9 @@ export function tryCage(platform: string = process.platform, places: readonly st
   const filter = systemCallFilter()
   for (const bwrap of places) {
     if (filter !== null && tryWords(bwrap, filter) === null) return { bwrap, filter }
-    const failed = tryWords(bwrap, null)
-    if (failed === null) return { bwrap, filter: null }
-    if (failed !== MISSING) problem ??= failed
+    const unfilteredProblem = tryWords(bwrap, null)
+    if (unfilteredProblem === null) return { bwrap, filter: null }
+    if (unfilteredProblem !== MISSING) problem ??= unfilteredProblem
   }
   if (problem === null) return { problem: NO_BUBBLEWRAP, action: 'install the package bubblewrap' }
   return { problem: `bubblewrap cannot make a cage here: ${problem}`, action: actionHere() }
