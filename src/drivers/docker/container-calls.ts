@@ -65,10 +65,10 @@ export class ContainerCalls {
    */
   async find(container: string, worker: WorkerId): Promise<InspectedContainer | null> {
     try {
-      const found = await this.#inspect(container)
-      const labels = found.Config?.Labels ?? {}
-      const ours = labels[LABELS.installation] === this.#installation && labels[LABELS.worker] === worker
-      return ours ? found : null
+      const inspected = await this.#inspect(container)
+      const labels = inspected.Config?.Labels ?? {}
+      const isOurs = labels[LABELS.installation] === this.#installation && labels[LABELS.worker] === worker
+      return isOurs ? inspected : null
     } catch (thrown) {
       if (engineError(thrown).status === 404) return null
       throw thrown
@@ -78,12 +78,14 @@ export class ContainerCalls {
   /** All containers of this installation. @throws EngineError */
   async list(): Promise<readonly ListedContainer[]> {
     const filters = JSON.stringify({ label: [`${LABELS.installation}=${this.#installation}`] })
-    const all = await this.#engine.call<readonly { Id: string; State: string; Labels: Record<string, string> }[]>({
+    const containers = await this.#engine.call<
+      readonly { Id: string; State: string; Labels: Record<string, string> }[]
+    >({
       method: 'GET',
       path: '/containers/json',
       query: { all: true, filters },
     })
-    return all.map(({ Id, State, Labels }) => ({
+    return containers.map(({ Id, State, Labels }) => ({
       id: Id,
       worker: (Labels[LABELS.worker] ?? '') as WorkerId,
       running: State === 'running' || State === 'paused',

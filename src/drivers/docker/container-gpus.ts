@@ -42,9 +42,9 @@ export function gpuVariables(gpus: readonly AssignedGpu[]): Record<string, strin
     .map((_, place) => place)
     .join(',')
   if (places === '') return { NVIDIA_VISIBLE_DEVICES }
-  const seen = { ROCR_VISIBLE_DEVICES: places, HIP_VISIBLE_DEVICES: places }
+  const amdVariables = { ROCR_VISIBLE_DEVICES: places, HIP_VISIBLE_DEVICES: places }
   // Programs built for HIP read CUDA's variable as well.
-  return { NVIDIA_VISIBLE_DEVICES, ...seen, ...(nvidia.length === 0 ? { CUDA_VISIBLE_DEVICES: places } : {}) }
+  return { NVIDIA_VISIBLE_DEVICES, ...amdVariables, ...(nvidia.length === 0 ? { CUDA_VISIBLE_DEVICES: places } : {}) }
 }
 
 function isAmd({ type }: AssignedGpu): boolean {
@@ -60,9 +60,9 @@ function nvidiaRequest(gpus: readonly AssignedGpu[], podman: string | null): Rec
   const ids = gpus.map(nvidiaId)
   if (podman === null) return { ...common, Driver: '', DeviceIDs: ids }
   const [major = 0, minor = 0] = podman.split('.').map(Number)
-  const { major: least, minor: from } = PODMAN_WITH_REQUESTS
-  if (major < least || (major === least && minor < from)) {
-    throw new WorkerStartError({ kind: 'podman_without_gpus', version: podman, needed: `${least}.${from}` })
+  const { major: leastMajor, minor: leastMinor } = PODMAN_WITH_REQUESTS
+  if (major < leastMajor || (major === leastMajor && minor < leastMinor)) {
+    throw new WorkerStartError({ kind: 'podman_without_gpus', version: podman, needed: `${leastMajor}.${leastMinor}` })
   }
   return { ...common, Driver: 'cdi', DeviceIDs: ids.map(id => `nvidia.com/gpu=${id}`) }
 }

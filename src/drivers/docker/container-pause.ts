@@ -64,8 +64,8 @@ export class ContainerPause {
       this.#paused = paused
     } catch (thrown) {
       // Engines answer differently if the container has this state already.
-      const found = await inspect().catch(() => null)
-      if (found !== null && (this.#paused === paused || !hasNotEnded(found))) return
+      const inspected = await inspect().catch(() => null)
+      if (inspected !== null && (this.#paused === paused || !hasNotEnded(inspected))) return
       const { status, message } = engineError(thrown)
       if (status === 404) return
       throw new AppError('unavailable', `the container cannot be ${paused ? 'frozen' : 'thawed'} now: ${message}`)

@@ -132,12 +132,12 @@ function servedPorts({ serves }: WorkerSpec): string[] {
 
 /** Declares ports to the engine, which opens none of them. */
 function exposedPorts(spec: WorkerSpec): Record<string, unknown> {
-  const named = spec.ports
+  const namedPorts = spec.ports
     .map(text => text.split('/') as [string, string])
     .filter(([port]) => Number(port) >= 1 && Number(port) <= MAX_PORT)
     .map(([port, protocol]) => `${Number(port)}/${protocol === 'udp' ? 'udp' : 'tcp'}`)
-  const all = [...new Set([...servedPorts(spec), ...named])]
-  return all.length === 0 ? {} : { ExposedPorts: Object.fromEntries(all.map(port => [port, {}])) }
+  const ports = [...new Set([...servedPorts(spec), ...namedPorts])]
+  return ports.length === 0 ? {} : { ExposedPorts: Object.fromEntries(ports.map(port => [port, {}])) }
 }
 
 /** Ports of this machine that the engine chooses, where it has no route to containers. */

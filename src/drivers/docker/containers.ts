@@ -88,12 +88,12 @@ export class Container {
   }
 
   /** Reads its facts from the engine while it runs. */
-  update(found: InspectedContainer): void {
+  update(inspected: InspectedContainer): void {
     this.#isInspected = true
-    this.#memoryMb = memoryLimitMb(found)
-    this.#diskGb = Number(found.Config?.Labels?.[LABELS.diskGb] ?? Number.NaN) || null
-    if (hasNotEnded(found)) this.#served = servedAddress(found) ?? this.#served
-    this.#pause.update(found)
+    this.#memoryMb = memoryLimitMb(inspected)
+    this.#diskGb = Number(inspected.Config?.Labels?.[LABELS.diskGb] ?? Number.NaN) || null
+    if (hasNotEnded(inspected)) this.#served = servedAddress(inspected) ?? this.#served
+    this.#pause.update(inspected)
   }
 
   /** Its addresses for requests; null when it serves none, has ended, or the engine is away. */
@@ -114,9 +114,9 @@ export class Container {
     if (this.#sending.has(name) || (name === 'SIGTERM' && this.#terminated)) return
     this.#sending.add(name)
     const sent = this.#send(name).finally(() => this.#sending.delete(name))
-    const waited = Promise.withResolvers<void>()
-    const cancel = this.#options.clock.after(SIGNAL_WAIT_MS, waited.resolve)
-    await Promise.race([sent, waited.promise])
+    const deadline = Promise.withResolvers<void>()
+    const cancel = this.#options.clock.after(SIGNAL_WAIT_MS, deadline.resolve)
+    await Promise.race([sent, deadline.promise])
     cancel()
   }
 
@@ -140,18 +140,18 @@ export class Container {
   async ended(code: number | null): Promise<void> {
     if (this.#settling || this.#exit !== null) return
     this.#settling = true
-    let found: InspectedContainer | null = null
+    let inspected: InspectedContainer | null = null
     let withEngine = false
     try {
-      found = await this.#inspect()
+      inspected = await this.#inspect()
     } catch (thrown) {
       withEngine = engineError(thrown).away
     }
-    if (found !== null && hasNotEnded(found)) {
+    if (inspected !== null && hasNotEnded(inspected)) {
       this.#settling = false
       return
     }
-    const { ExitCode, OOMKilled } = found?.State ?? {}
+    const { ExitCode, OOMKilled } = inspected?.State ?? {}
     await this.#settle(ExitCode ?? code, { withEngine, outOfMemory: OOMKilled === true })
   }
 
@@ -171,13 +171,13 @@ export class Container {
       return
     }
     this.#settling = true
-    const found = summary === 'gone' ? null : await this.#inspect().catch(() => null)
-    if (found !== null && hasNotEnded(found)) {
+    const inspected = summary === 'gone' ? null : await this.#inspect().catch(() => null)
+    if (inspected !== null && hasNotEnded(inspected)) {
       this.#settling = false
       return
     }
-    const outOfMemory = found?.State.OOMKilled === true
-    await this.#settle(found?.State.ExitCode ?? null, { withEngine, outOfMemory, gone: summary === 'gone' })
+    const outOfMemory = inspected?.State.OOMKilled === true
+    await this.#settle(inspected?.State.ExitCode ?? null, { withEngine, outOfMemory, gone: summary === 'gone' })
   }
 
   /** Checks its process while the engine is away. */
@@ -196,21 +196,22 @@ export class Container {
 
   async #settle(
     code: number | null,
-    how: { withEngine: boolean; outOfMemory: boolean; gone?: boolean },
+    circumstances: { withEngine: boolean; outOfMemory: boolean; gone?: boolean },
   ): Promise<void> {
     const { engine } = this.#options
-    await this.#copy.finish(how.withEngine && engine.facts === null ? 0 : LOG_MS)
-    const seen = containerExit({
+    await this.#copy.finish(circumstances.withEngine && engine.facts === null ? 0 : LOG_MS)
+    const reportedExit = containerExit({
       code,
       memoryMb: this.#memoryMb,
-      withEngine: how.withEngine,
+      withEngine: circumstances.withEngine,
       asked: this.#asked !== null,
       tail: this.#copy.tail,
-      outOfMemory: how.outOfMemory || this.#outOfMemory,
+      outOfMemory: circumstances.outOfMemory || this.#outOfMemory,
       architecture: engine.facts?.architecture ?? '',
     })
-    const removed: ExitCause | null = how.gone === true && this.#asked === null ? { kind: 'container_removed' } : null
-    this.#exit = { ...seen, cause: this.#fault ?? removed ?? seen.cause }
+    const removal: ExitCause | null =
+      circumstances.gone === true && this.#asked === null ? { kind: 'container_removed' } : null
+    this.#exit = { ...reportedExit, cause: this.#fault ?? removal ?? reportedExit.cause }
     this.#options.onExit()
   }
 
@@ -223,9 +224,9 @@ export class Container {
   async #inspect(): Promise<InspectedContainer> {
     const path = `/containers/${this.handle.container}/json`
     const { engine } = this.#options
-    const found = await engine.call<InspectedContainer>({ method: 'GET', path, deadlineMs: INSPECT_MS })
-    this.update(found)
-    return found
+    const inspected = await engine.call<InspectedContainer>({ method: 'GET', path, deadlineMs: INSPECT_MS })
+    this.update(inspected)
+    return inspected
   }
 
   async #send(name: NodeJS.Signals): Promise<void> {
@@ -264,8 +265,8 @@ function memoryLimitMb({ HostConfig }: InspectedContainer): number | null {
 export function containerHandle(inspected: InspectedContainer, bootId: string): ContainerHandle {
   const { Id: container, State } = inspected
   const pid = State.Pid ?? 0
-  const found = pid > 1 && isContainerProcess(pid, container) ? readProcess(pid) : null
-  const process = found === null ? null : { pid, startTime: found.startTime, bootId }
+  const state = pid > 1 && isContainerProcess(pid, container) ? readProcess(pid) : null
+  const process = state === null ? null : { pid, startTime: state.startTime, bootId }
   return { container, process, limits: appliedLimits(inspected) }
 }
 

@@ -130,20 +130,20 @@ export class DockerDriver extends WorkerRunner<Container> implements Driver {
   }
 
   protected async takeOver(worker: WorkerId, handle: string | null): Promise<boolean> {
-    const given = handle === null ? null : parseHandle(handle)
-    if (handle !== null && given === null) return false
-    if ((await this.#engine.absence()) !== null) return this.#adoptUnseen(worker, given)
-    let found: InspectedContainer | null
+    const parsedHandle = handle === null ? null : parseHandle(handle)
+    if (handle !== null && parsedHandle === null) return false
+    if ((await this.#engine.absence()) !== null) return this.#adoptUnseen(worker, parsedHandle)
+    let inspected: InspectedContainer | null
     try {
-      found = await this.#calls.find(given?.container ?? containerName(worker), worker)
+      inspected = await this.#calls.find(parsedHandle?.container ?? containerName(worker), worker)
     } catch {
-      return this.#adoptUnseen(worker, given)
+      return this.#adoptUnseen(worker, parsedHandle)
     }
-    if (found === null) return false
-    const container = this.#track(worker, found)
-    if (hasNotEnded(found)) return true
+    if (inspected === null) return false
+    const container = this.#track(worker, inspected)
+    if (hasNotEnded(inspected)) return true
     // It has ended, but its output is still readable.
-    await container.ended(found.State.ExitCode ?? null)
+    await container.ended(inspected.State.ExitCode ?? null)
     return false
   }
 
@@ -173,11 +173,11 @@ export class DockerDriver extends WorkerRunner<Container> implements Driver {
     await this.workers.get(worker)?.signal('SIGKILL')
   }
 
-  protected forget(worker: WorkerId, known: Container | undefined): void {
+  protected forget(worker: WorkerId, tracked: Container | undefined): void {
     forgetCopy(this.#noteFile(worker))
-    if (known === undefined) return
-    void known.close()
-    void this.#remove(known.handle.container, worker)
+    if (tracked === undefined) return
+    void tracked.close()
+    void this.#remove(tracked.handle.container, worker)
   }
 
   isolation(handle: string): Isolation {
@@ -203,9 +203,9 @@ export class DockerDriver extends WorkerRunner<Container> implements Driver {
     this.#disks.close()
     for (const { stop } of this.starts.values()) stop.abort()
     const copies = [...this.workers.values()].map(container => container.close())
-    const patience = Promise.withResolvers<void>()
-    const cancel = this.#options.clock.after(CLOSE_MS, patience.resolve)
-    await Promise.race([Promise.allSettled([...copies, ...this.#removals.values()]), patience.promise])
+    const deadline = Promise.withResolvers<void>()
+    const cancel = this.#options.clock.after(CLOSE_MS, deadline.resolve)
+    await Promise.race([Promise.allSettled([...copies, ...this.#removals.values()]), deadline.promise])
     cancel()
     this.#engine.close()
   }
@@ -220,9 +220,9 @@ export class DockerDriver extends WorkerRunner<Container> implements Driver {
       const id = await this.#createFrom({ image, credential, guard, watch, signal }, spec, connection)
       try {
         stopIfAsked(signal)
-        const found = await this.#calls.start(id)
-        const container = this.#track(workerId, found)
-        if (!hasNotEnded(found) || this.#deaths.has(id)) void container.ended(found.State.ExitCode ?? null)
+        const inspected = await this.#calls.start(id)
+        const container = this.#track(workerId, inspected)
+        if (!hasNotEnded(inspected) || this.#deaths.has(id)) void container.ended(inspected.State.ExitCode ?? null)
         if (signal.aborted) await container.signal('SIGKILL')
         return JSON.stringify(container.handle)
       } catch (thrown) {
@@ -246,9 +246,9 @@ export class DockerDriver extends WorkerRunner<Container> implements Driver {
     return this.#calls.create(spec, await this.#images.ensure(wish), connection)
   }
 
-  #track(worker: WorkerId, found: InspectedContainer): Container {
-    const container = this.#trackAs(worker, containerHandle(found, this.#options.bootId))
-    container.update(found)
+  #track(worker: WorkerId, inspected: InspectedContainer): Container {
+    const container = this.#trackAs(worker, containerHandle(inspected, this.#options.bootId))
+    container.update(inspected)
     return container
   }
 
@@ -277,24 +277,24 @@ export class DockerDriver extends WorkerRunner<Container> implements Driver {
 
   /** Compares the containers that should run with those that do. */
   async #reconcile(when: 'engine came' | 'sometime'): Promise<void> {
-    const known = [...this.workers.values()]
-    const found = new Map(
+    const containers = [...this.workers.values()]
+    const summaries = new Map(
       (await this.#calls.list()).map(({ id, running }) => [id, running ? 'running' : 'ended'] as const),
     )
     const withEngine = when === 'engine came'
     await Promise.all(
-      known.map(container => container.reconcile(found.get(container.handle.container) ?? 'gone', withEngine)),
+      containers.map(container => container.reconcile(summaries.get(container.handle.container) ?? 'gone', withEngine)),
     )
   }
 
   #onEngineEvent({ action, container, attributes }: EngineEvent): void {
-    const found = [...this.workers.values()].find(({ handle }) => handle.container === container)
+    const tracked = [...this.workers.values()].find(({ handle }) => handle.container === container)
     const died = action === 'die' || action === 'died'
     // The event of an exit may come before the response to its start.
-    if (found === undefined) return void (died && this.starts.size > 0 && this.#deaths.add(container))
+    if (tracked === undefined) return void (died && this.starts.size > 0 && this.#deaths.add(container))
     const code = Number(attributes.exitCode ?? Number.NaN)
-    if (action === 'oom') found.noteOutOfMemory()
-    else if (died) void found.ended(Number.isNaN(code) ? null : code)
+    if (action === 'oom') tracked.noteOutOfMemory()
+    else if (died) void tracked.ended(Number.isNaN(code) ? null : code)
   }
 
   /** Events may be lost, and none come while the engine is away. */
@@ -313,8 +313,8 @@ export class DockerDriver extends WorkerRunner<Container> implements Driver {
 
   /** Removes a container with its file system. `tidy` removes what this could not. */
   #remove(container: string, worker: WorkerId): Promise<void> {
-    const running = this.#removals.get(container)
-    if (running !== undefined) return running
+    const current = this.#removals.get(container)
+    if (current !== undefined) return current
     const query = { force: true, v: true }
     const removal = this.#engine
       .call<void>({ method: 'DELETE', path: `/containers/${container}`, query, deadlineMs: REMOVE_MS })

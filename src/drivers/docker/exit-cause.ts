@@ -43,14 +43,14 @@ const INITS = [
 function initFailure({ code, tail, architecture }: ContainerEnd): StartFailure | null {
   if (code !== 126 && code !== 127 && code !== 1) return null
   const lines = tail.split('\n')
-  const found = INITS.map(({ mark, pattern }) => {
+  const groups = INITS.map(({ mark, pattern }) => {
     const line = lines.find(each => each.includes(mark)) ?? ''
     return pattern.exec(line.slice(line.indexOf(mark)))?.groups
-  }).find(groups => groups !== undefined)
-  if (found === undefined) return null
-  const said = (found.reason ?? '').trim()
-  const problem = INIT_PROBLEMS.find(([words]) => words.test(said))?.[1] ?? 'unknown'
-  return { kind: 'init_failed', program: found.program ?? null, problem, said, architecture }
+  }).find(matched => matched !== undefined)
+  if (groups === undefined) return null
+  const reason = (groups.reason ?? '').trim()
+  const problem = INIT_PROBLEMS.find(([words]) => words.test(reason))?.[1] ?? 'unknown'
+  return { kind: 'init_failed', program: groups.program ?? null, problem, said: reason, architecture }
 }
 
 const INIT_PROBLEMS = [

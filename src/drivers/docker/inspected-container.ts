@@ -39,11 +39,11 @@ export function hasNotEnded({ State: { Running, Paused } }: Pick<InspectedContai
 export function servedAddress({ Config, NetworkSettings }: InspectedContainer): ServedAt | null {
   const [port, healthPort] = (Config?.Labels?.[LABELS.serves] ?? '').split(',').map(Number)
   if (!port || !healthPort) return null
-  const own = Object.values(NetworkSettings?.Networks ?? {}).find(({ IPAddress }) => IPAddress)?.IPAddress
-  const addressOf = (wanted: number): SocketAddress | null => {
-    const published = NetworkSettings?.Ports?.[`${wanted}/tcp`]?.find(({ HostPort }) => Number(HostPort) > 0)
+  const ownAddress = Object.values(NetworkSettings?.Networks ?? {}).find(({ IPAddress }) => IPAddress)?.IPAddress
+  const addressOf = (containerPort: number): SocketAddress | null => {
+    const published = NetworkSettings?.Ports?.[`${containerPort}/tcp`]?.find(({ HostPort }) => Number(HostPort) > 0)
     if (published !== undefined) return { host: '127.0.0.1', port: Number(published.HostPort) }
-    return own === undefined ? null : { host: own, port: wanted }
+    return ownAddress === undefined ? null : { host: ownAddress, port: containerPort }
   }
   const [traffic, health] = [addressOf(port), addressOf(healthPort)]
   return traffic === null || health === null ? null : { traffic, health }

@@ -77,24 +77,24 @@ export class BridgeNetwork implements ContainerNetwork {
 
   async #ensure(wanted: AddressRange | null): Promise<WorkerNetwork> {
     const { given, local } = this.#options
-    const before = this.#cached
+    const cached = this.#cached
     // After a failure all facts are read again.
     this.#cached = null
     const network =
-      given === null ? await this.#findOrMake(wanted, before?.id ?? null) : await this.#requireGiven(given)
+      given === null ? await this.#findOrMake(wanted, cached?.id ?? null) : await this.#requireGiven(given)
     const ranges = (network.IPAM?.Config ?? []).filter(({ Subnet }) => Subnet?.includes('.') === true)
     const reported = ranges.find(({ Gateway }) => Gateway !== undefined)?.Gateway
     // Some engines leave it out for their default network.
     const gateway = reported?.replace(/\/\d+$/, '') ?? firstAddress(ranges[0]?.Subnet)
-    const known = before?.id === network.Id ? before : await this.#readFacts(network.Id, gateway)
-    this.#cached = known
+    const facts = cached?.id === network.Id ? cached : await this.#readFacts(network.Id, gateway)
+    this.#cached = facts
     return {
-      ...known.engine,
+      ...facts.engine,
       local,
       id: network.Id,
       name: network.Name,
       gateway,
-      addresses: [...ownAddresses(), ...(known.address === null ? [] : [known.address])],
+      addresses: [...ownAddresses(), ...(facts.address === null ? [] : [facts.address])],
       subnets: ranges.flatMap(({ Subnet }) => (Subnet === undefined ? [] : [Subnet])),
       isolated: network.Options?.[ISOLATION] === 'false',
     }
@@ -119,9 +119,9 @@ export class BridgeNetwork implements ContainerNetwork {
 
   /** @param knownId the network of the last search; one call checks that it still exists */
   async #findOrMake(wanted: AddressRange | null, knownId: string | null): Promise<InspectedNetwork> {
-    const known = knownId === null ? null : await this.#inspect(knownId)
+    const previous = knownId === null ? null : await this.#inspect(knownId)
     // The list of some engines has fewer fields.
-    const network = known ?? (await this.#inspect((await this.#listOwn())[0]?.Id ?? null))
+    const network = previous ?? (await this.#inspect((await this.#listOwn())[0]?.Id ?? null))
     if (network === null) return this.#read(await this.#make(wanted))
     if (network.Options?.[ISOLATION] === 'false') return network
     throw new AppError('unavailable', `containers in the network '${network.Name}' would reach each other; remove it`)
@@ -228,12 +228,12 @@ function refusalStatus(thrown: unknown): number | undefined {
 
 /** An engine's error as a sentence for the operator. */
 function engineProblem(thrown: unknown): AppError {
-  return engineRefusal(thrown, said => {
+  return engineRefusal(thrown, message => {
     const extras = { cause: thrown }
-    if (/non-overlapping|address pool|subnet/i.test(said)) {
+    if (/non-overlapping|address pool|subnet/i.test(message)) {
       const advice = "remove unused networks with 'docker network prune', or name one with --docker-network"
       return new AppError('unavailable', `the engine has no address range left for a network: ${advice}`, extras)
     }
-    return new WorkerStartError({ kind: 'network_refused', said }, { ...extras, code: 'unavailable' })
+    return new WorkerStartError({ kind: 'network_refused', said: message }, { ...extras, code: 'unavailable' })
   })
 }

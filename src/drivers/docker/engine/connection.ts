@@ -25,9 +25,9 @@ export function connectEngine(
   idleMs = IDLE_MS,
 ): EngineConnection | null {
   const addresses = setting === 'off' ? [] : engineAddresses(setting, env)
-  const there = addresses.find(({ socket }) => socket === null || existsSync(socket))
+  const reachable = addresses.find(({ socket }) => socket === null || existsSync(socket))
   // A configured one is used as it is.
-  const found = there ?? (addresses.length === 1 ? addresses[0] : undefined)
-  if (found === undefined) return null
-  return { engine: new EngineClient(found, { idleMs }), address: found.text, local: found.socket !== null }
+  const address = reachable ?? (addresses.length === 1 ? addresses[0] : undefined)
+  if (address === undefined) return null
+  return { engine: new EngineClient(address, { idleMs }), address: address.text, local: address.socket !== null }
 }

@@ -27,10 +27,10 @@ interface Certificates {
  * @param setting `auto` or an address
  */
 export function engineAddresses(setting: string, env: HostEnvironment): readonly EngineAddress[] {
-  if (setting !== 'auto') return [addressFromText(setting, env)].filter(found => found !== null)
-  const given = env.DOCKER_HOST
-  if (given !== undefined && given !== '') {
-    const address = addressFromText(given, env)
+  if (setting !== 'auto') return [addressFromText(setting, env)].filter(address => address !== null)
+  const dockerHost = env.DOCKER_HOST
+  if (dockerHost !== undefined && dockerHost !== '') {
+    const address = addressFromText(dockerHost, env)
     return address === null ? [] : [address]
   }
   const home = env.HOME || homedir()
@@ -53,11 +53,11 @@ function unixAddress(socket: string): EngineAddress {
 function addressFromText(text: string, env: HostEnvironment): EngineAddress | null {
   const socket = /^(?:unix|npipe):\/\/(\/.+)$/.exec(text)?.[1]
   if (socket !== undefined) return unixAddress(socket)
-  const found = /^(tcp|https?):\/\/([^/:?#]+|\[[0-9a-fA-F:]+\])(?::(\d+))?\/?$/.exec(text)
-  if (found === null) return null
-  const [, scheme, host = '', given] = found
+  const parts = /^(tcp|https?):\/\/([^/:?#]+|\[[0-9a-fA-F:]+\])(?::(\d+))?\/?$/.exec(text)
+  if (parts === null) return null
+  const [, scheme, host = '', givenPort] = parts
   const secure = scheme === 'https' || (scheme === 'tcp' && (env.DOCKER_TLS_VERIFY ?? '') !== '')
-  const port = Number(given ?? (secure ? 2376 : 2375))
+  const port = Number(givenPort ?? (secure ? 2376 : 2375))
   const connection = { host: host.replace(/^\[|\]$/g, ''), port }
   return { text, socket: null, connection, tls: secure ? certificates(env) : null }
 }

@@ -85,14 +85,14 @@ export class EngineClient {
     const target = `${version === undefined ? '' : `/v${version}`}${path}${queryText(query)}`
     const options = { ...connection, ...tls, method, path: target, headers, agent: this.#agent, signal }
     return new Promise((resolve, reject) => {
-      const sent = (tls === null ? plainRequest : secureRequest)(options, resolve)
+      const request = (tls === null ? plainRequest : secureRequest)(options, resolve)
       // A later error ends the response, whose reader receives it.
-      sent.on('error', reject)
+      request.on('error', reject)
       // The timeout of a request begins after the connection; that of its socket limits the connection, too.
-      sent.on('socket', socket => void socket.setTimeout(idleMs, () => sent.destroy()))
-      if (archive === undefined) return void sent.end(content ?? undefined)
-      archive.on('error', error => sent.destroy(error))
-      archive.pipe(sent)
+      request.on('socket', socket => void socket.setTimeout(idleMs, () => request.destroy()))
+      if (archive === undefined) return void request.end(content ?? undefined)
+      archive.on('error', error => request.destroy(error))
+      archive.pipe(request)
     })
   }
 }

@@ -64,12 +64,12 @@ export function engineError(thrown: unknown): EngineError {
   if (thrown instanceof EngineError) return thrown
   if (thrown instanceof RefusedCall) return new EngineError(clean(thrown.message), thrown.status, false, thrown)
   const { code, message = '' } = (thrown ?? {}) as Partial<NodeJS.ErrnoException>
-  const known = AWAY[code ?? '']
+  const reason = AWAY[code ?? '']
   const hangUp = /socket hang up|aborted/i.test(message)
   return new EngineError(
-    known ?? clean(message === '' ? 'unknown problem' : message),
+    reason ?? clean(message === '' ? 'unknown problem' : message),
     null,
-    known !== undefined || hangUp,
+    reason !== undefined || hangUp,
     thrown,
   )
 }
@@ -78,12 +78,12 @@ export function engineError(thrown: unknown): EngineError {
  * An error of a call for the person who runs the engine.
  * @param answered makes the error where the engine has responded, from its message
  */
-export function engineRefusal(thrown: unknown, answered: (said: string) => AppError): AppError {
+export function engineRefusal(thrown: unknown, answered: (message: string) => AppError): AppError {
   if (thrown instanceof AppError) return thrown
   if (thrown instanceof RefusedCall) return answered(thrown.message.trim())
   const { code, message = '' } = thrown as Partial<NodeJS.ErrnoException>
-  const said = AWAY[code ?? ''] ?? code ?? message
-  const failure = { kind: 'engine_away', how: 'unreachable', address: null, said } as const
+  const problem = AWAY[code ?? ''] ?? code ?? message
+  const failure = { kind: 'engine_away', how: 'unreachable', address: null, said: problem } as const
   return new WorkerStartError(failure, { code: 'unavailable', cause: thrown })
 }
 
@@ -96,11 +96,11 @@ export function startRefusal(thrown: unknown, memoryMb: number | null = null): A
 
 function failureFromError(error: EngineError, memoryMb: number | null): StartFailure {
   if (error instanceof EngineAway) return { kind: 'engine_away', ...error.absence }
-  const { message: said, status, away } = error
-  const absence = { kind: 'engine_away', address: null, said } as const
+  const { message, status, away } = error
+  const absence = { kind: 'engine_away', address: null, said: message } as const
   if (status === null) return { ...absence, how: away ? 'unreachable' : 'unresponsive' }
   return (
-    findRefusal(said, memoryMb) ??
-    (status === 503 ? { ...absence, how: 'overloaded' } : { kind: 'engine_refused', said })
+    findRefusal(message, memoryMb) ??
+    (status === 503 ? { ...absence, how: 'overloaded' } : { kind: 'engine_refused', said: message })
   )
 }

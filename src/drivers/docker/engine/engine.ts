@@ -46,7 +46,7 @@ export interface ContainerEngineOptions {
   readonly onAway: () => void
   readonly onEvent: (event: EngineEvent) => void
   /** Logs that it was found or lost. */
-  readonly note: (what: 'engine.found' | 'engine.away', fields: Readonly<Record<string, unknown>>) => void
+  readonly note: (event: 'engine.found' | 'engine.away', fields: Readonly<Record<string, unknown>>) => void
 }
 
 /** The versions of an engine. */
@@ -181,15 +181,15 @@ export class Engine {
 
   async #find(): Promise<Payload | null> {
     const addresses = this.#options.addresses()
-    const there = addresses.filter(({ socket }) => socket === null || existsSync(socket))
+    const reachable = addresses.filter(({ socket }) => socket === null || existsSync(socket))
     const places = addresses.map(({ text }) => text).join(', ')
     this.#absence = { how: 'not_found', address: places === '' ? 'the address of DOCKER_HOST' : places, said: '' }
-    for (const address of there) {
+    for (const address of reachable) {
       try {
         return await this.#connect(address)
       } catch (thrown) {
-        const { message: said, away } = engineError(thrown)
-        this.#absence = { how: away ? 'unreachable' : 'unresponsive', address: address.text, said }
+        const { message: problem, away } = engineError(thrown)
+        this.#absence = { how: away ? 'unreachable' : 'unresponsive', address: address.text, said: problem }
       }
     }
     return null
@@ -270,9 +270,9 @@ export class Engine {
  */
 function apiVersion(newest: string, oldest: string): string {
   const minor = (text: string) => Number(/^1\.(\d+)/.exec(text)?.[1] ?? Number.NaN)
-  const [has, needs] = [minor(newest), minor(oldest)]
-  if (Number.isNaN(has)) throw new EngineError('it does not speak the API of Docker', 400, false)
-  if (has < API.oldest)
+  const [newestMinor, oldestMinor] = [minor(newest), minor(oldest)]
+  if (Number.isNaN(newestMinor)) throw new EngineError('it does not speak the API of Docker', 400, false)
+  if (newestMinor < API.oldest)
     throw new EngineError(`it is too old: its API is ${newest}, and 1.${API.oldest} is needed`, 400, false)
-  return `1.${Math.max(Math.min(API.wanted, has), Number.isNaN(needs) ? 0 : needs)}`
+  return `1.${Math.max(Math.min(API.wanted, newestMinor), Number.isNaN(oldestMinor) ? 0 : oldestMinor)}`
 }

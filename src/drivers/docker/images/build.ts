@@ -84,8 +84,8 @@ export async function buildImage(build: Build): Promise<string> {
       ...(pull ? { pull: true } : {}),
     }
     const { signal } = broken
-    const answer = await engine.stream({ method: 'POST', path: '/build', query, archive: context, signal })
-    return await follow(answer, build)
+    const output = await engine.stream({ method: 'POST', path: '/build', query, archive: context, signal })
+    return await follow(output, build)
   } catch (thrown) {
     if (problem !== null) throw new AppError('invalid', `cannot read the folder: ${(problem as Error).message}`)
     throw buildRefusal(thrown)
@@ -163,10 +163,10 @@ function listExceptions(text: string): readonly (readonly string[])[] {
 
 function mayLieIn(folder: string, pattern: readonly string[]): boolean {
   const parts = folder.split(sep)
-  const any = pattern.indexOf('**')
-  if (any === -1 && pattern.length <= parts.length) return false
+  const wildcardAt = pattern.indexOf('**')
+  if (wildcardAt === -1 && pattern.length <= parts.length) return false
   return parts.every(
-    (part, at) => (any !== -1 && at >= any) || pattern[at] === part || /[*?[\\]/.test(pattern[at] ?? ''),
+    (part, at) => (wildcardAt !== -1 && at >= wildcardAt) || pattern[at] === part || /[*?[\\]/.test(pattern[at] ?? ''),
   )
 }
 
@@ -182,17 +182,17 @@ function ignoreText(folder: string, dockerfile: string): string {
   return ''
 }
 
-async function follow(answer: Readable, { onOutput = () => {}, engine, name }: Build): Promise<string> {
+async function follow(stream: Readable, { onOutput = () => {}, engine, name }: Build): Promise<string> {
   let step = ''
   let output = ''
   let id: string | null = null
-  for await (const part of readParts(answer)) {
+  for await (const part of readParts(stream)) {
     if (part.error !== undefined) throw buildFailure(step, part.error, output)
     id = part.aux?.ID ?? id
     const text = part.stream ?? (part.status === undefined ? '' : `${part.status}\n`)
-    const began = /^Step \d+\/\d+ : .*/.exec(text)
-    if (began !== null) {
-      step = began[0].trim()
+    const stepLine = /^Step \d+\/\d+ : .*/.exec(text)
+    if (stepLine !== null) {
+      step = stepLine[0].trim()
       output = ''
     } else output = `${output}${text}`.slice(-MAX_OUTPUT)
     if (text !== '') onOutput(text)
@@ -204,11 +204,11 @@ async function follow(answer: Readable, { onOutput = () => {}, engine, name }: B
 }
 
 /** Each line of the answer is one part. */
-async function* readParts(answer: Readable): AsyncGenerator<Part> {
+async function* readParts(stream: Readable): AsyncGenerator<Part> {
   let rest = ''
-  answer.setEncoding('utf8')
+  stream.setEncoding('utf8')
   try {
-    for await (const piece of answer) {
+    for await (const piece of stream) {
       const lines = (rest + String(piece)).split('\n')
       rest = lines.pop() ?? ''
       for (const line of lines) if (line.trim() !== '') yield JSON.parse(line) as Part
@@ -220,10 +220,10 @@ async function* readParts(answer: Readable): AsyncGenerator<Part> {
 }
 
 function buildFailure(step: string, error: string, output: string): AppError {
-  const where =
+  const place =
     step === '' ? 'the image cannot be built' : `the build failed in ${step.replace(/^Step (\S+) : /, 'step $1: ')}`
   const lines = stripVTControlCharacters(output).split(/[\r\n]+/)
-  const said = lines.filter(line => line.trim() !== '' && !/^ ---> |^Removing intermediate container /.test(line))
+  const messages = lines.filter(line => line.trim() !== '' && !/^ ---> |^Removing intermediate container /.test(line))
   const hints = [
     ...(/requires BuildKit|unknown flag|unknown instruction: <</i.test(error)
       ? ["this needs BuildKit: build it with 'docker buildx build --load', workers run such images as well"]
@@ -234,14 +234,14 @@ function buildFailure(step: string, error: string, output: string): AppError {
         ]
       : []),
   ]
-  const failures = [error.trim(), ...said.slice(-LAST_LINES), ...hints]
-  return new AppError('invalid', where, { failures })
+  const failures = [error.trim(), ...messages.slice(-LAST_LINES), ...hints]
+  return new AppError('invalid', place, { failures })
 }
 
 function buildRefusal(thrown: unknown): AppError {
   return engineRefusal(
     thrown,
-    said => new AppError('invalid', `the engine does not build it: ${said}`, { cause: thrown }),
+    message => new AppError('invalid', `the engine does not build it: ${message}`, { cause: thrown }),
   )
 }
 
@@ -259,15 +259,16 @@ export interface PackageFiles {
  * this machine.
  */
 export function packageTar({ folder, files, manifest }: PackageFiles): Readable {
-  const own = (name: string) => ({ name: `package/${name}`, mtime: new Date(0), uid: 0, gid: 0 })
+  const entryHeader = (name: string) => ({ name: `package/${name}`, mtime: new Date(0), uid: 0, gid: 0 })
   return pack(folder, {
     // tar-fs removes them from the list.
     entries: [...files],
     sort: true,
-    map: header => Object.assign(header, own(header.name), { mode: header.type === 'directory' ? 0o755 : 0o644 }),
+    map: header =>
+      Object.assign(header, entryHeader(header.name), { mode: header.type === 'directory' ? 0o755 : 0o644 }),
     finalize: false,
     finish: archive => {
-      archive.entry(own('package.json'), Buffer.from(manifest))
+      archive.entry(entryHeader('package.json'), Buffer.from(manifest))
       archive.finalize()
     },
   })

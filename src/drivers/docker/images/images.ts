@@ -78,12 +78,12 @@ export class Images {
   async tidy(keep: ReadonlySet<string>): Promise<void> {
     const due = this.#pulled.unused(keep)
     if (due.length === 0) return
-    const used = await this.#engine.call<readonly { ImageID: string }[]>({
+    const containers = await this.#engine.call<readonly { ImageID: string }[]>({
       method: 'GET',
       path: '/containers/json',
       query: { all: true },
     })
-    const inUse = new Set(used.map(({ ImageID }) => ImageID))
+    const inUse = new Set(containers.map(({ ImageID }) => ImageID))
     for (const { id, references } of due) {
       if (inUse.has(id)) continue
       for (const reference of references) await this.#remove(reference)
@@ -101,13 +101,13 @@ export class Images {
   }
 
   async #resolve(image: string, wish: ImageWish): Promise<string> {
-    const found = await this.#inspect(image)
-    if (found !== null && !(await this.#isOutdated(image, found, wish))) return this.#exactReference(image, found)
+    const present = await this.#inspect(image)
+    if (present !== null && !(await this.#isOutdated(image, present, wish))) return this.#exactReference(image, present)
     try {
       await this.#download(image, wish)
     } catch (thrown) {
-      if (found === null || wish.signal.aborted) throw thrown
-      return this.#exactReference(image, found)
+      if (present === null || wish.signal.aborted) throw thrown
+      return this.#exactReference(image, present)
     }
     const downloaded = await this.#inspect(image)
     if (downloaded === null) throw new WorkerStartError({ kind: 'image_vanished', image })
@@ -118,11 +118,11 @@ export class Images {
    * True where a name such as `latest` means another image by now. Checked once for a release, only for an image of a
    * registry; a slow registry does not delay a start.
    */
-  async #isOutdated(image: string, found: FoundImage, { credential, guard, signal }: ImageWish): Promise<boolean> {
+  async #isOutdated(image: string, present: FoundImage, { credential, guard, signal }: ImageWish): Promise<boolean> {
     const reference = parseReference(image)
     if (reference === null || !isFloating(reference)) return false
-    const known = ownDigests(image, found)
-    if (known.length === 0) return false
+    const digests = ownDigests(image, present)
+    if (digests.length === 0) return false
     const auth = credential === null ? {} : { auth: registryAuth(image, credential) }
     if (((await guard?.()) ?? null) !== null) return false
     try {
@@ -134,7 +134,7 @@ export class Images {
         ...auth,
       })
       const digest = Descriptor?.digest
-      return digest !== undefined && !known.some(exact => exact.endsWith(`@${digest}`))
+      return digest !== undefined && !digests.some(reference => reference.endsWith(`@${digest}`))
     } catch {
       return false
     }
@@ -144,26 +144,26 @@ export class Images {
    * The exact reference of an image: its digest in the registry, else its id on the engine. Podman has digests for
    * images that were built here, too, so its digests count only for images that were downloaded for workers.
    */
-  #exactReference(image: string, found: FoundImage): string {
-    const isTold = (this.#engine.facts?.podman ?? null) === null || this.#pulled.has(found.Id, image)
-    return (isTold ? ownDigests(image, found)[0] : undefined) ?? found.Id
+  #exactReference(image: string, inspected: FoundImage): string {
+    const isOfRegistry = (this.#engine.facts?.podman ?? null) === null || this.#pulled.has(inspected.Id, image)
+    return (isOfRegistry ? ownDigests(image, inspected)[0] : undefined) ?? inspected.Id
   }
 
   async #download(image: string, { credential, guard, watch, signal }: ImageWish): Promise<void> {
     const refused = (await guard?.()) ?? null
     if (refused !== null) throw new WorkerStartError(refused)
-    const before = await this.#ids()
+    const previousIds = await this.#ids()
     watch?.pulling(null)
     await this.#pulls.pull({ image, credential, signal, onPercent: percent => watch?.pulling(percent) })
     watch?.pulled()
-    const found = await this.#inspect(image)
-    if (found !== null && !before.has(found.Id))
-      this.#pulled.add(found.Id, [image, ownDigests(image, found)[0] ?? found.Id])
+    const downloaded = await this.#inspect(image)
+    if (downloaded !== null && !previousIds.has(downloaded.Id))
+      this.#pulled.add(downloaded.Id, [image, ownDigests(image, downloaded)[0] ?? downloaded.Id])
   }
 
   async #ids(): Promise<ReadonlySet<string>> {
-    const all = await this.#engine.call<readonly { Id: string }[]>({ method: 'GET', path: '/images/json' })
-    return new Set(all.map(({ Id }) => Id))
+    const images = await this.#engine.call<readonly { Id: string }[]>({ method: 'GET', path: '/images/json' })
+    return new Set(images.map(({ Id }) => Id))
   }
 
   #use(exact: string): string {
@@ -196,6 +196,6 @@ export class Images {
 
 function ownDigests(image: string, { RepoDigests }: FoundImage): readonly string[] {
   const { name, digest } = parseReference(image) ?? { name: image, digest: null }
-  const own = (RepoDigests ?? []).filter(known => sameRepository(known.split('@')[0] ?? '', name))
-  return digest === null ? own : own.filter(known => known.endsWith(`@${digest}`))
+  const repositoryDigests = (RepoDigests ?? []).filter(exact => sameRepository(exact.split('@')[0] ?? '', name))
+  return digest === null ? repositoryDigests : repositoryDigests.filter(exact => exact.endsWith(`@${digest}`))
 }

@@ -135,8 +135,8 @@ class Progress {
   add({ id, status, progressDetail, error, errorDetail }: Report): void {
     if (error !== undefined) throw new Error(errorDetail?.message ?? error)
     if (id === undefined || status === undefined) return
-    const known = this.#layers.get(id)
-    const total = progressDetail?.total ?? known?.total ?? 0
+    const layer = this.#layers.get(id)
+    const total = progressDetail?.total ?? layer?.total ?? 0
     const share = total === 0 ? 0 : Math.min(1, (progressDetail?.current ?? 0) / total)
     const part = DONE.has(status)
       ? (DONE.get(status) ?? 1)
@@ -144,22 +144,22 @@ class Progress {
         ? share * UNPACK
         : UNPACK + share * (1 - UNPACK)
     if (DONE.has(status) || status === 'Downloading' || status === 'Extracting') {
-      this.#layers.set(id, { total: known === undefined || total > known.total ? total : known.total, part })
-    } else if (known === undefined && WAITING.has(status)) this.#layers.set(id, { total: 0, part: 0 })
+      this.#layers.set(id, { total: layer === undefined || total > layer.total ? total : layer.total, part })
+    } else if (layer === undefined && WAITING.has(status)) this.#layers.set(id, { total: 0, part: 0 })
   }
 
   /** 0 to 100, never less than before; null while no size is known. */
   get percent(): number | null {
     const layers = [...this.#layers.values()]
-    const known = layers.filter(({ total }) => total > 0)
-    if (known.length === 0) return null
-    const sum = known.reduce((all, { total }) => all + total, 0)
+    const sizedLayers = layers.filter(({ total }) => total > 0)
+    if (sizedLayers.length === 0) return null
+    const sum = sizedLayers.reduce((all, { total }) => all + total, 0)
     // A layer of unknown size counts as an average one.
-    const average = sum / known.length
+    const average = sum / sizedLayers.length
     const weighed = layers.map(({ total, part }) => ({ weight: total > 0 ? total : average, part }))
-    const all = weighed.reduce((weights, { weight }) => weights + weight, 0)
+    const totalWeight = weighed.reduce((weights, { weight }) => weights + weight, 0)
     const done = weighed.reduce((parts, { weight, part }) => parts + weight * part, 0)
-    this.#most = Math.max(this.#most, Math.floor((100 * done) / all))
+    this.#most = Math.max(this.#most, Math.floor((100 * done) / totalWeight))
     return this.#most
   }
 }
@@ -193,21 +193,21 @@ export function registryAuth(image: string, { username, password }: RegistryCred
 function pullRefusal(image: string, credential: RegistryCredential | null, error: EngineError): WorkerStartError {
   const { message } = error
   if (error instanceof EngineAway) return pullFailure(image, 'engine_away', message, error)
-  const said = clean(credential === null ? message : message.replaceAll(credential.password, '***'))
-  const why = pullProblem(said, credential !== null)
-  return pullFailure(image, why, said, error)
+  const reason = clean(credential === null ? message : message.replaceAll(credential.password, '***'))
+  const problem = pullProblem(reason, credential !== null)
+  return pullFailure(image, problem, reason, error)
 }
 
-function pullFailure(image: string, why: PullProblem, said: string, cause: unknown): WorkerStartError {
+function pullFailure(image: string, problem: PullProblem, reason: string, cause: unknown): WorkerStartError {
   const host = parseReference(image)?.registry ?? 'its registry'
-  return new WorkerStartError({ kind: 'pull_failed', image, host, why, said }, { cause })
+  return new WorkerStartError({ kind: 'pull_failed', image, host, why: problem, said: reason }, { cause })
 }
 
 function untilAborted(done: Promise<void>, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    const give = () => reject(new WorkerStartError({ kind: 'stopped', during: 'download' }))
-    if (signal.aborted) give()
-    signal.addEventListener('abort', give, { once: true })
-    done.then(resolve, reject).finally(() => signal.removeEventListener('abort', give))
+    const giveUp = () => reject(new WorkerStartError({ kind: 'stopped', during: 'download' }))
+    if (signal.aborted) giveUp()
+    signal.addEventListener('abort', giveUp, { once: true })
+    done.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp))
   })
 }

@@ -41,10 +41,10 @@ export class PulledImages {
 
   /** Notes that an image was downloaded. */
   add(id: string, references: readonly string[]): void {
-    const known = this.#images.get(id)?.references ?? []
-    const all = [...new Set([...known, ...references])].filter(reference => !reference.startsWith('sha256:'))
+    const previous = this.#images.get(id)?.references ?? []
+    const merged = [...new Set([...previous, ...references])].filter(reference => !reference.startsWith('sha256:'))
     this.#images.delete(id)
-    this.#images.set(id, { id, references: all, usedAtMs: this.#options.clock.now() })
+    this.#images.set(id, { id, references: merged, usedAtMs: this.#options.clock.now() })
     const [oldest] = this.#images.keys()
     if (this.#images.size > MAX_IMAGES && oldest !== undefined) this.#images.delete(oldest)
     this.#write()
@@ -54,7 +54,7 @@ export class PulledImages {
   has(id: string, name: string): boolean {
     const repository = parseReference(name)?.name ?? name
     const references = this.#images.get(id)?.references ?? []
-    return references.some(known => sameRepository(parseReference(known)?.name ?? known, repository))
+    return references.some(reference => sameRepository(parseReference(reference)?.name ?? reference, repository))
   }
 
   /** Notes that a worker was started from an image. */
@@ -113,8 +113,8 @@ export function readFreeShare(folder: string): number | null {
 
 function readImages(file: string): PulledImage[] {
   try {
-    const found = JSON.parse(readFileSync(file, 'utf8')) as PulledImage[]
-    return found.filter(({ id, references, usedAtMs }) => id !== '' && Array.isArray(references) && usedAtMs > 0)
+    const images = JSON.parse(readFileSync(file, 'utf8')) as PulledImage[]
+    return images.filter(({ id, references, usedAtMs }) => id !== '' && Array.isArray(references) && usedAtMs > 0)
   } catch {
     return []
   }
