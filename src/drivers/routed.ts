@@ -23,24 +23,24 @@ const UNSEEN: Observation = {
 export function createRoutedDriver(routes: readonly DriverRoute[], maxWorkers: number): Driver {
   const drivers = routes.map(({ driver }) => driver)
   const places = new Map<WorkerId, Driver>()
-  const ofImage = (image: string) => routes.find(({ prefix }) => image.startsWith(prefix))!.driver
-  const ofName = (name: string | undefined) => drivers.find(driver => driver.name === name)
-  const placed = (worker: WorkerId, driver: Driver) => {
+  const driverForImage = (image: string) => routes.find(({ prefix }) => image.startsWith(prefix))!.driver
+  const driverByName = (name: string | undefined) => drivers.find(driver => driver.name === name)
+  const placeWorker = (worker: WorkerId, driver: Driver) => {
     places.set(worker, driver)
     return driver
   }
   return {
     name: 'routed',
-    placedBy: image => ofImage(image).placedBy(image),
-    readsModels: image => ofImage(image).readsModels(image),
-    nameFor: image => ofImage(image).name,
-    savedImage: image => ofImage(image).savedImage(image),
-    check: (image, ...rest) => ofImage(image).check(image, ...rest),
-    start: (spec, watch) => placed(spec.workerId, ofImage(spec.image)).start(spec, watch),
-    isolation: (handle, recorded) => ofName(recorded)?.isolation(handle, recorded) ?? null,
+    placedBy: image => driverForImage(image).placedBy(image),
+    readsModels: image => driverForImage(image).readsModels(image),
+    nameFor: image => driverForImage(image).name,
+    savedImage: image => driverForImage(image).savedImage(image),
+    check: (image, ...rest) => driverForImage(image).check(image, ...rest),
+    start: (spec, watch) => placeWorker(spec.workerId, driverForImage(spec.image)).start(spec, watch),
+    isolation: (handle, recorded) => driverByName(recorded)?.isolation(handle, recorded) ?? null,
     adopt: async (worker, handle, recorded) => {
-      const driver = ofName(recorded)
-      return driver === undefined ? false : placed(worker, driver).adopt(worker, handle)
+      const driver = driverByName(recorded)
+      return driver === undefined ? false : placeWorker(worker, driver).adopt(worker, handle)
     },
     observe: async worker => places.get(worker)?.observe(worker) ?? UNSEEN,
     address: async worker => places.get(worker)?.address(worker) ?? null,
@@ -56,15 +56,15 @@ export function createRoutedDriver(routes: readonly DriverRoute[], maxWorkers: n
     },
     keepsApart: () => drivers.flatMap(driver => driver.keepsApart() ?? []).join('; ') || null,
     capacity: async () => {
-      const each = await Promise.all(drivers.map(driver => driver.capacity()))
-      const taken = each.reduce((sum, { freeWorkers }) => sum + maxWorkers - (freeWorkers ?? maxWorkers), 0)
+      const capacities = await Promise.all(drivers.map(driver => driver.capacity()))
+      const taken = capacities.reduce((sum, { freeWorkers }) => sum + maxWorkers - (freeWorkers ?? maxWorkers), 0)
       return {
         freeWorkers: Math.max(0, maxWorkers - taken),
         bound: `the limit of ${maxWorkers} workers on this machine (--max-workers)`,
       }
     },
-    tidy: async (...known) => {
-      for (const driver of drivers) await driver.tidy(...known)
+    tidy: async (...args) => {
+      for (const driver of drivers) await driver.tidy(...args)
     },
   }
 }

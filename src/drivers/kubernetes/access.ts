@@ -140,12 +140,12 @@ function configuredAccess({ context, env, clock, kubectl = runKubectl }: AccessO
       `the user of the configuration of kubectl gets its credentials from the program '${helper}', which is a matter of kubectl: run kubectl proxy and give --kubernetes http://127.0.0.1:8001, or use a service account`,
     )
   }
-  const pem = (data: string | undefined, file: string | undefined, what: string) =>
+  const pem = (data: string | undefined, file: string | undefined, part: string) =>
     data !== undefined
       ? Buffer.from(data, 'base64').toString('utf8')
       : file === undefined
         ? undefined
-        : readPart(file, what)
+        : readPart(file, part)
   const ca = pem(cluster['certificate-authority-data'], cluster['certificate-authority'], 'certificate authority')
   const cert = pem(user['client-certificate-data'], user['client-certificate'], 'client certificate')
   const key = pem(user['client-key-data'], user['client-key'], 'client key')
@@ -178,11 +178,11 @@ function readKubeconfig(
     const file = jsonFile(env.KUBECONFIG)
     if (file !== null && context === null) return file
     const { code, stderr = '' } = thrown as NodeJS.ErrnoException & { stderr?: string }
-    const said =
+    const problem =
       code === 'ENOENT'
         ? 'kubectl is not installed'
         : String(stderr).trim().split('\n')[0] || 'kubectl gave no configuration'
-    throw new AppError('invalid', `the configuration of the cluster cannot be read: ${said} (kubectl config view)`)
+    throw new AppError('invalid', `the configuration of the cluster cannot be read: ${problem} (kubectl config view)`)
   }
 }
 
@@ -190,18 +190,18 @@ function jsonFile(path: string | undefined): Kubeconfig | null {
   if (path === undefined || path.includes(':')) return null
   try {
     const config = JSON.parse(readFileSync(path, 'utf8')) as Kubeconfig
-    const one = [config.clusters, config.users, config.contexts].every(list => (list?.length ?? 0) <= 1)
-    return one ? config : null
+    const isUnambiguous = [config.clusters, config.users, config.contexts].every(list => (list?.length ?? 0) <= 1)
+    return isUnambiguous ? config : null
   } catch {
     return null
   }
 }
 
-function readPart(file: string, what: string): string {
+function readPart(file: string, part: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch {
-    throw new AppError('invalid', `the ${what} that the configuration of kubectl names cannot be read: ${file}`)
+    throw new AppError('invalid', `the ${part} that the configuration of kubectl names cannot be read: ${file}`)
   }
 }
 

@@ -77,13 +77,13 @@ export class HttpsApi implements KubernetesApi {
 
   async #within<Result>(
     ms: number,
-    given: AbortSignal | undefined,
+    callerSignal: AbortSignal | undefined,
     run: (signal: AbortSignal) => Promise<Result>,
   ): Promise<Result> {
     const deadline = new AbortController()
     const cancel = this.#clock.after(ms, () => deadline.abort())
     try {
-      return await run(given === undefined ? deadline.signal : AbortSignal.any([deadline.signal, given]))
+      return await run(callerSignal === undefined ? deadline.signal : AbortSignal.any([deadline.signal, callerSignal]))
     } catch (thrown) {
       if (deadline.signal.aborted) throw new KubernetesError(`no answer within ${ms / 1000} s`, null)
       throw kubernetesError(thrown)
@@ -148,13 +148,13 @@ export class HttpsApi implements KubernetesApi {
     const options: RequestOptions = { method, headers, agent, signal, ...tls }
     const request = url.protocol === 'https:' ? secureRequest : plainRequest
     return new Promise((resolve, reject) => {
-      const sent = request(url, options, resolve)
-      sent.once('error', error => {
-        const isStale = sent.reusedSocket && (error as NodeJS.ErrnoException).code === 'ECONNRESET'
+      const clientRequest = request(url, options, resolve)
+      clientRequest.once('error', error => {
+        const isStale = clientRequest.reusedSocket && (error as NodeJS.ErrnoException).code === 'ECONNRESET'
         reject(isStale ? new StaleConnection() : error)
       })
-      sent.once('socket', socket => socket.setKeepAlive(true, KEEP_ALIVE_MS))
-      sent.end(content ?? undefined)
+      clientRequest.once('socket', socket => socket.setKeepAlive(true, KEEP_ALIVE_MS))
+      clientRequest.end(content ?? undefined)
     })
   }
 }
@@ -174,8 +174,8 @@ function refusal(status: number, text: string, retryAfterMs: number): Kubernetes
   const wait = Number.isFinite(retryAfterMs) ? Math.min(Math.max(0, retryAfterMs), MAX_RETRY_AFTER_MS) : 0
   try {
     const { message, reason } = JSON.parse(text) as { message?: string; reason?: string }
-    const said = typeof message === 'string' && message !== '' ? message : `status ${status}`
-    return new KubernetesError(said, status, { reason: reason ?? '', retryAfterMs: wait })
+    const problem = typeof message === 'string' && message !== '' ? message : `status ${status}`
+    return new KubernetesError(problem, status, { reason: reason ?? '', retryAfterMs: wait })
   } catch {
     return new KubernetesError(text.trim() === '' ? `status ${status}` : text.trim(), status, { retryAfterMs: wait })
   }

@@ -49,7 +49,7 @@ export interface KubernetesDriverOptions {
   /** True where this server reaches the addresses of pods. */
   readonly reachesPods: boolean
   /** Logs that the API was found or lost. */
-  readonly note: (what: 'cluster.found' | 'cluster.away', fields: Readonly<Record<string, unknown>>) => void
+  readonly note: (event: 'cluster.found' | 'cluster.away', fields: Readonly<Record<string, unknown>>) => void
   /** Called when the API has come, also again. */
   readonly onUp?: () => void
 }
@@ -159,17 +159,17 @@ export class KubernetesDriver extends WorkerRunner<WorkerPod> implements Driver 
     if (handle !== null && parseHandle(handle) === null) return false
     if (!isPodId(worker)) return false
     await Promise.race([this.#tried.promise, this.#waited])
-    let found: PodObject | null
+    let object: PodObject | null
     try {
       // The next server must not wait for each of thousands of workers while the cluster does not answer.
       if (this.#away !== null) throw new KubernetesError('the cluster does not answer', null)
-      found = this.#unclaimed.take(worker) ?? (await this.#calls.find(worker))
+      object = this.#unclaimed.take(worker) ?? (await this.#calls.find(worker))
     } catch {
       // It may run, and counts as running until the cluster says something else.
       this.#track(worker, true, handle !== null)
       return true
     }
-    if (found === null) {
+    if (object === null) {
       // A pod stays after the end of its program, so it was deleted.
       if (handle === null) return false
       const pod = this.#track(worker, true, true)
@@ -178,7 +178,7 @@ export class KubernetesDriver extends WorkerRunner<WorkerPod> implements Driver 
       return false
     }
     const pod = this.#track(worker, true, true)
-    const report = podReport(found, true)
+    const report = podReport(object, true)
     pod.see(report)
     if (report.life.kind !== 'ended') return true
     // Its output is still readable, and what is observed of it from now on says how it ended.
@@ -210,11 +210,11 @@ export class KubernetesDriver extends WorkerRunner<WorkerPod> implements Driver 
     await this.#end(worker, 'kill')
   }
 
-  protected forget(worker: WorkerId, known: WorkerPod | undefined): void {
+  protected forget(worker: WorkerId, tracked: WorkerPod | undefined): void {
     this.#options.outputs.forget(worker)
-    if (known === undefined) return
-    void known.close()
-    void this.#endings.forget(known)
+    if (tracked === undefined) return
+    void tracked.close()
+    void this.#endings.forget(tracked)
   }
 
   isolation(handle: string): Isolation {
@@ -265,8 +265,8 @@ export class KubernetesDriver extends WorkerRunner<WorkerPod> implements Driver 
     try {
       const { clock, installation, namespace, settings } = this.#options
       const context = { installation, namespace, settings, image: (await watch?.pins?.current()) ?? image }
-      const made = await makePod({ spec, context, pod, calls: this.#calls, clock, turns: this.#turns, signal })
-      this.#see(pod, made)
+      const object = await makePod({ spec, context, pod, calls: this.#calls, clock, turns: this.#turns, signal })
+      this.#see(pod, object)
       await Promise.race([pod.begun, whenAborted(signal)])
       if (signal.aborted) throw stoppedStart()
       const { exit } = pod
@@ -350,8 +350,8 @@ export class KubernetesDriver extends WorkerRunner<WorkerPod> implements Driver 
       }
     }
     if (!isLast) return
-    const lacking = [...this.workers.values()].filter(pod => pod.exit === null && !seen.has(pod.worker))
-    void this.#askFor(lacking)
+    const missingPods = [...this.workers.values()].filter(pod => pod.exit === null && !seen.has(pod.worker))
+    void this.#askFor(missingPods)
   }
 
   #onPodEvent(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: PodObject): void {
@@ -385,15 +385,15 @@ export class KubernetesDriver extends WorkerRunner<WorkerPod> implements Driver 
   }
 
   #setAway(problem: string | null): void {
-    const was = this.#away
+    const previousProblem = this.#away
     this.#away = problem
     this.#tried.resolve()
     const { note, onUp, notifier } = this.#options
     if (problem !== null) {
-      if (was === null || was === undefined) note('cluster.away', { problem })
+      if (previousProblem === null || previousProblem === undefined) note('cluster.away', { problem })
       return
     }
-    if (was !== undefined) note('cluster.found', {})
+    if (previousProblem !== undefined) note('cluster.found', {})
     onUp?.()
     for (const pod of this.workers.values()) pod.resume()
     // Makes endpoints due whose workers could not be started.
@@ -408,9 +408,9 @@ export class KubernetesDriver extends WorkerRunner<WorkerPod> implements Driver 
     if (pod === undefined || pod.exit !== null) return
     if (pod.asked === ending || pod.asked === 'kill') return
     pod.ask(ending)
-    const waited = Promise.withResolvers<void>()
-    const cancel = this.#options.clock.after(ENDING_WAIT_MS, waited.resolve)
-    await Promise.race([this.#endings.send(pod), waited.promise])
+    const deadline = Promise.withResolvers<void>()
+    const cancel = this.#options.clock.after(ENDING_WAIT_MS, deadline.resolve)
+    await Promise.race([this.#endings.send(pod), deadline.promise])
     cancel()
   }
 
@@ -426,8 +426,8 @@ export class KubernetesDriver extends WorkerRunner<WorkerPod> implements Driver 
     const pods = [...this.workers.values()].filter(({ exit }) => exit === null)
     for (const pod of pods) pod.check()
     this.#endings.sendAgain()
-    const unheard = pods.filter(pod => pod.isMoving && pod.sinceReportMs >= POLL_AFTER_MS)
-    await this.#askFor(unheard.sort((a, b) => b.sinceReportMs - a.sinceReportMs).slice(0, MAX_ASKED))
+    const silentPods = pods.filter(pod => pod.isMoving && pod.sinceReportMs >= POLL_AFTER_MS)
+    await this.#askFor(silentPods.sort((a, b) => b.sinceReportMs - a.sinceReportMs).slice(0, MAX_ASKED))
   }
 
   /** Asks the cluster for pods one by one; those that it does not have are gone. */
@@ -437,9 +437,9 @@ export class KubernetesDriver extends WorkerRunner<WorkerPod> implements Driver 
       // A pod that is being made does not exist yet.
       if (pod.uid === null && this.starts.has(pod.worker)) continue
       try {
-        const found = await this.#calls.find(pod.worker)
-        if (found === null || (pod.uid !== null && found.metadata.uid !== pod.uid)) pod.noteGone(null)
-        else this.#see(pod, found)
+        const object = await this.#calls.find(pod.worker)
+        if (object === null || (pod.uid !== null && object.metadata.uid !== pod.uid)) pod.noteGone(null)
+        else this.#see(pod, object)
       } catch (thrown) {
         if (kubernetesError(thrown).isPassing) return
       }
@@ -471,8 +471,8 @@ export class UnclaimedPods {
 
   /** The pod of a worker that is taken over; undefined when the cluster has not reported one. */
   take(worker: WorkerId): PodObject | undefined {
-    const found = this.#pods.get(worker)
+    const object = this.#pods.get(worker)
     this.#pods.delete(worker)
-    return found
+    return object
   }
 }

@@ -194,17 +194,17 @@ export async function* readLines(stream: AsyncIterable<Uint8Array>): AsyncGenera
   let rest: Uint8Array[] = []
   let length = 0
   for await (const chunk of stream) {
-    let from = 0
-    for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, from)) {
-      const line = Buffer.concat([...rest, chunk.subarray(from, end)]).toString('utf8')
+    let lineStart = 0
+    for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, lineStart)) {
+      const line = Buffer.concat([...rest, chunk.subarray(lineStart, end)]).toString('utf8')
       rest = []
       length = 0
-      from = end + 1
+      lineStart = end + 1
       if (line.trim() !== '') yield line
     }
-    if (from === chunk.length) continue
-    rest.push(chunk.subarray(from))
-    length += chunk.length - from
+    if (lineStart === chunk.length) continue
+    rest.push(chunk.subarray(lineStart))
+    length += chunk.length - lineStart
     if (length > MAX_LINE_BYTES) throw new KubernetesError('an event is too large', null)
   }
 }

@@ -65,11 +65,11 @@ export function workerPolicy(options: PolicyOptions): Record<string, unknown> {
 export async function applyPolicy(api: KubernetesApi, options: PolicyOptions): Promise<void> {
   const path = `/apis/networking.k8s.io/v1/namespaces/${options.namespace}/networkpolicies`
   const body = workerPolicy(options)
-  const own = `${path}/${policyName(options.installation)}`
+  const policyPath = `${path}/${policyName(options.installation)}`
   try {
-    const found = await api.call<KubernetesObject>({ method: 'GET', path: own })
-    const isOurs = found.metadata.labels?.[NAMES.installation] === options.installation
-    if (isOurs) await api.call({ method: 'PUT', path: own, body })
+    const policy = await api.call<KubernetesObject>({ method: 'GET', path: policyPath })
+    const isOurs = policy.metadata.labels?.[NAMES.installation] === options.installation
+    if (isOurs) await api.call({ method: 'PUT', path: policyPath, body })
   } catch (thrown) {
     if (kubernetesError(thrown).status !== 404) throw thrown
     await api.call({ method: 'POST', path, body })

@@ -85,8 +85,8 @@ function productExpression(types: readonly string[], naming: GpuNaming): NodeExp
 }
 
 function productLabels(type: string, { products }: GpuNaming): string[] {
-  const given = products.get(type)
-  if (given !== undefined) return [given]
+  const configuredLabel = products.get(type)
+  if (configuredLabel !== undefined) return [configuredLabel]
   const { whole } = splitType(type)
   const label = whole.trim().replaceAll(/\s+/g, '-')
   return [label, `${label}${SHARED}`]
@@ -99,29 +99,29 @@ function gpuResource(type: string, { resource, products }: GpuNaming): string {
 
 /** A type as the GPU that it is, and which part of it. */
 function splitType(type: string): { whole: string; profile: string | null } {
-  const found = /^(?<whole>.+) MIG (?<profile>\d+g\.\d+gb\S*)$/.exec(type)?.groups
+  const groups = /^(?<whole>.+) MIG (?<profile>\d+g\.\d+gb\S*)$/.exec(type)?.groups
   // The plus of profiles with media engines is no letter of a resource.
-  return { whole: found?.whole ?? type, profile: found?.profile?.replaceAll('+', '.') ?? null }
+  return { whole: groups?.whole ?? type, profile: groups?.profile?.replaceAll('+', '.') ?? null }
 }
 
 /** Alternatives, each a list of requirements; none where any version will do. */
 function cudaExpressions({ minCuda, cudaVersions }: WorkerWish): NodeExpression[][] {
   const floor = minCuda === null ? null : parseVersion(minCuda)
   if (cudaVersions.length > 0) {
-    const fit = cudaVersions.map(parseVersion).filter(version => floor === null || isAtLeast(version, floor))
-    const majors = [...new Set(fit.map(({ major }) => major))]
+    const versions = cudaVersions.map(parseVersion).filter(version => floor === null || isAtLeast(version, floor))
+    const majors = [...new Set(versions.map(({ major }) => major))]
     return majors.map(major => [
       oneOf(CUDA.major, [major]),
       oneOf(
         CUDA.minor,
-        fit.filter(version => version.major === major).map(({ minor }) => minor),
+        versions.filter(version => version.major === major).map(({ minor }) => minor),
       ),
     ])
   }
   if (floor === null) return []
   const { major, minor } = floor
-  const same = [oneOf(CUDA.major, [major]), ...(minor === 0 ? [] : [above(CUDA.minor, minor - 1)])]
-  return [[above(CUDA.major, major)], same]
+  const sameMajor = [oneOf(CUDA.major, [major]), ...(minor === 0 ? [] : [above(CUDA.minor, minor - 1)])]
+  return [[above(CUDA.major, major)], sameMajor]
 }
 
 interface Version {

@@ -42,23 +42,23 @@ export class NodeTypes {
   }
 
   #findProduct(node: string): string | null {
-    const known = this.#nodes.get(node)
-    if (known !== undefined && this.#clock.monotonic() - known.askedMs < KEEP_MS) return known.product
+    const cached = this.#nodes.get(node)
+    if (cached !== undefined && this.#clock.monotonic() - cached.askedMs < KEEP_MS) return cached.product
     if (this.#nodes.size >= MAX_NODES) this.#nodes.clear()
-    const asked: CachedNode = { product: known?.product ?? null, askedMs: this.#clock.monotonic() }
-    this.#nodes.set(node, asked)
-    void this.#ask(node, asked)
-    return asked.product
+    const requested: CachedNode = { product: cached?.product ?? null, askedMs: this.#clock.monotonic() }
+    this.#nodes.set(node, requested)
+    void this.#ask(node, requested)
+    return requested.product
   }
 
-  async #ask(node: string, asked: CachedNode): Promise<void> {
+  async #ask(node: string, requested: CachedNode): Promise<void> {
     try {
-      const found = await this.#api.call<KubernetesObject>({
+      const object = await this.#api.call<KubernetesObject>({
         method: 'GET',
         path: `/api/v1/nodes/${node}`,
         metadataOnly: 'one',
       })
-      asked.product = found.metadata.labels?.[PRODUCT_LABEL] ?? null
+      requested.product = object.metadata.labels?.[PRODUCT_LABEL] ?? null
       this.#onFound()
     } catch (thrown) {
       // Without the right to read nodes it stays unknown; otherwise the next report asks again.

@@ -55,19 +55,19 @@ export class PodCalls {
       if (kubernetesError(thrown).status !== 409) throw thrown
     }
     // An earlier call has made it, whose answer was lost.
-    const found = await this.find(worker)
-    if (found !== null) return found
+    const object = await this.find(worker)
+    if (object !== null) return object
     throw new WorkerStartError({ kind: 'cluster_name_taken', name: podName(worker) })
   }
 
   /** Makes or replaces a secret of a worker. @throws WorkerStartError when another owner has one of that name */
   async save(worker: WorkerId, manifest: Manifest): Promise<OwnObject> {
     const { name } = (manifest as { metadata: ObjectMeta }).metadata
-    const made = await this.#createSecret(manifest)
-    if (made !== null) return ownObject(made, worker)
-    const found = await this.#metadata('secrets', name)
-    if (found === null) return this.save(worker, manifest)
-    if (workerFromObject(found, this.#options.installation) !== worker) {
+    const created = await this.#createSecret(manifest)
+    if (created !== null) return ownObject(created, worker)
+    const existing = await this.#metadata('secrets', name)
+    if (existing === null) return this.save(worker, manifest)
+    if (workerFromObject(existing, this.#options.installation) !== worker) {
       throw new WorkerStartError({ kind: 'cluster_name_taken', name })
     }
     const call = { method: 'PUT', path: this.path('secrets', name), body: manifest } as const
@@ -82,8 +82,8 @@ export class PodCalls {
   /** The pod of a worker; null without one, and for that of another owner. */
   async find(worker: WorkerId): Promise<PodObject | null> {
     try {
-      const found = await this.#call<PodObject>({ method: 'GET', path: this.path('pods', podName(worker)) })
-      return workerFromObject(found, this.#options.installation) === worker ? found : null
+      const object = await this.#call<PodObject>({ method: 'GET', path: this.path('pods', podName(worker)) })
+      return workerFromObject(object, this.#options.installation) === worker ? object : null
     } catch (thrown) {
       if (kubernetesError(thrown).status === 404) return null
       throw thrown
@@ -116,7 +116,7 @@ export class PodCalls {
   /** All objects of a kind that are of this installation. Their content is not asked for. */
   async list(kind: Kind): Promise<OwnObject[]> {
     const { installation } = this.#options
-    const found: OwnObject[] = []
+    const objects: OwnObject[] = []
     let next = ''
     do {
       const page: ObjectList<KubernetesObject> = await this.#call({
@@ -127,11 +127,11 @@ export class PodCalls {
       })
       for (const item of page.items ?? []) {
         const worker = workerFromObject(item, installation)
-        if (worker !== null) found.push(ownObject(item, worker))
+        if (worker !== null) objects.push(ownObject(item, worker))
       }
       next = page.metadata?.continue ?? ''
     } while (next !== '')
-    return found
+    return objects
   }
 
   async #createSecret(manifest: Manifest): Promise<KubernetesObject | null> {

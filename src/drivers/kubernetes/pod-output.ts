@@ -49,15 +49,15 @@ export function createPodOutputs(options: {
   const budget = new ByteBudget(COPY_RATE, clock)
   let followed = 0
   /** Those that are asked for from time to time. */
-  const asked = new Set<WorkerId>()
+  const polled = new Set<WorkerId>()
   const noteFile = (worker: WorkerId) => join(stateDir, `${worker}.json`)
   const copy = (pod: WorkerPod) => {
     let pauseMs = 0
     const read = async (sinceS: number, signal: AbortSignal) => {
       const follows = followed < MAX_FOLLOWED
       if (follows) followed += 1
-      if (follows) asked.delete(pod.worker)
-      else asked.add(pod.worker)
+      if (follows) polled.delete(pod.worker)
+      else polled.add(pod.worker)
       const free = () => {
         if (follows) followed -= 1
       }
@@ -73,7 +73,7 @@ export function createPodOutputs(options: {
           },
           signal,
         })
-        pauseMs = follows ? RETRY_MS.first : askPauseMs(asked.size)
+        pauseMs = follows ? RETRY_MS.first : askPauseMs(polled.size)
         return readEntries(stream, () => pod.isEnding, free)
       } catch (thrown) {
         free()
@@ -86,7 +86,7 @@ export function createPodOutputs(options: {
     return new LogCopy({ clock, ...files, budget, read, pauseMs: () => pauseMs })
   }
   const forget = (worker: WorkerId) => {
-    asked.delete(worker)
+    polled.delete(worker)
     forgetCopy(noteFile(worker))
   }
   return { copy, forget }

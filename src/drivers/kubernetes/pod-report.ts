@@ -81,14 +81,14 @@ function isSilent(ready: PodCondition | undefined): boolean {
 
 function podLife(pod: PodObject, state: ContainerState | null, hasCredential: boolean): PodLife {
   const { spec, status } = pod
-  const ended = state?.terminated
-  if (ended !== undefined) {
-    const trouble = startTrouble({ ...ended, image: '', hasCredential })
+  const termination = state?.terminated
+  if (termination !== undefined) {
+    const trouble = startTrouble({ ...termination, image: '', hasCredential })
     if (trouble?.isCertain === true) {
       const cause = { kind: 'not_started', failure: trouble.failure } as const
       return { kind: 'ended', exit: { code: null, signal: null, cause } }
     }
-    return { kind: 'ended', exit: podExit(pod, ended.exitCode ?? null, ended.reason ?? '') }
+    return { kind: 'ended', exit: podExit(pod, termination.exitCode ?? null, termination.reason ?? '') }
   }
   // Its node refused it or took it away before its container ran.
   if (status?.phase === 'Failed' || status?.phase === 'Succeeded') {
@@ -106,24 +106,24 @@ function podLife(pod: PodObject, state: ContainerState | null, hasCredential: bo
 
 /** The reason why the scheduler has no node for it. */
 function placementWait(scheduled: PodCondition | undefined): WaitForPlace {
-  const said = withoutPreemption(clean(scheduled?.message ?? ''))
-  if (said === '') return JUST_ASKED
-  if (/persistentvolumeclaim|unbound immediate|volume/i.test(said) && !/Insufficient/.test(said)) {
-    return { kind: 'volume_pending', said }
+  const message = withoutPreemption(clean(scheduled?.message ?? ''))
+  if (message === '') return JUST_ASKED
+  if (/persistentvolumeclaim|unbound immediate|volume/i.test(message) && !/Insufficient/.test(message)) {
+    return { kind: 'volume_pending', said: message }
   }
-  return { kind: isHopeless(said) ? 'no_such_node' : 'no_room', said }
+  return { kind: isHopeless(message) ? 'no_such_node' : 'no_room', said: message }
 }
 
 /** Without what a scheduler adds of pods that might make room: none of it says what is missing. */
-function withoutPreemption(said: string): string {
-  return textBefore(said, ' no new claims to deallocate, preemption: ', ' preemption: ')
+function withoutPreemption(message: string): string {
+  return textBefore(message, ' no new claims to deallocate, preemption: ', ' preemption: ')
 }
 
 /** True where all nodes are of another kind, so that no room that others give back would help. */
-function isHopeless(said: string): boolean {
-  const [, all = ''] = /^0\/(\d+) nodes? (?:is|are) available/.exec(said) ?? []
-  const [, others = ''] = /(?<!\d)(\d+) node\(s\) didn't match Pod's node affinity\/selector/.exec(said) ?? []
-  return all !== '' && all === others
+function isHopeless(message: string): boolean {
+  const [, nodeCount = ''] = /^0\/(\d+) nodes? (?:is|are) available/.exec(message) ?? []
+  const [, unfitCount = ''] = /(?<!\d)(\d+) node\(s\) didn't match Pod's node affinity\/selector/.exec(message) ?? []
+  return nodeCount !== '' && nodeCount === unfitCount
 }
 
 function podExit(pod: PodObject, exitCode: number | null, reason: string): ObservedExit {
@@ -135,18 +135,18 @@ function findCause(pod: PodObject, reason: string, exitCode: number | null): Exi
   if (reason === 'OOMKilled') return { kind: 'out_of_memory', limitMb: memoryLimitMb(pod) }
   const { status } = pod
   const node = pod.spec?.nodeName ?? null
-  const said = clean(status?.message ?? '')
+  const message = clean(status?.message ?? '')
   const limitGb = diskLimitGb(pod)
-  if (status?.reason === 'Evicted' && limitGb !== null && OWN_DISK.test(said)) {
+  if (status?.reason === 'Evicted' && limitGb !== null && OWN_DISK.test(message)) {
     return { kind: 'disk_full', limitGb, of: 'container' }
   }
   // Nodes report this of containers that were gone when the node came back, as after a loss of power.
   const isGone = reason === 'ContainerStatusUnknown' || (reason === 'Unknown' && exitCode === 255)
-  const why = reclaimFromReason(isGone ? 'NodeLost' : (status?.reason ?? ''), node, said) ?? findReclaim(pod)
-  if (why !== null) return { kind: 'reclaimed', why }
+  const reclaim = reclaimFromReason(isGone ? 'NodeLost' : (status?.reason ?? ''), node, message) ?? findReclaim(pod)
+  if (reclaim !== null) return { kind: 'reclaimed', why: reclaim }
   // Its node did not take it, as when others were faster: the next one may.
   if (exitCode === null && status?.phase === 'Failed') {
-    return { kind: 'reclaimed', why: { kind: 'evicted', node, said: clean(`${status.reason ?? ''} ${said}`) } }
+    return { kind: 'reclaimed', why: { kind: 'evicted', node, said: clean(`${status.reason ?? ''} ${message}`) } }
   }
   return { kind: 'ended' }
 }
@@ -154,21 +154,21 @@ function findCause(pod: PodObject, reason: string, exitCode: number | null): Exi
 /** The limits of the worker's own disk, in contrast to a node whose disk is full. */
 const OWN_DISK = /exceeded its local ephemeral storage limit|ephemeral local storage usage exceeds/i
 
-function reclaimFromReason(reason: string, node: string | null, said: string): Reclaim | null {
-  if (reason === 'Evicted') return { kind: 'evicted', node, said }
-  if (reason === 'Preempting' || reason === 'Preempted') return { kind: 'preempted', node, said }
+function reclaimFromReason(reason: string, node: string | null, message: string): Reclaim | null {
+  if (reason === 'Evicted') return { kind: 'evicted', node, said: message }
+  if (reason === 'Preempting' || reason === 'Preempted') return { kind: 'preempted', node, said: message }
   if (reason === 'Terminated' || reason === 'Shutdown' || reason === 'NodeShutdown')
-    return { kind: 'node_drained', node, said }
-  return reason === 'NodeLost' ? { kind: 'node_lost', node, said } : null
+    return { kind: 'node_drained', node, said: message }
+  return reason === 'NodeLost' ? { kind: 'node_lost', node, said: message } : null
 }
 
 function findReclaim(pod: PodObject): Reclaim | null {
   const node = pod.spec?.nodeName ?? null
   const disruption = findCondition(pod, 'DisruptionTarget')
   if (disruption?.status === 'True') {
-    const said = clean(disruption.message ?? '')
+    const message = clean(disruption.message ?? '')
     const kind = DISRUPTIONS[disruption.reason ?? ''] ?? 'evicted'
-    return { kind: kind === 'evicted' && /shutdown/i.test(said) ? 'node_drained' : kind, node, said }
+    return { kind: kind === 'evicted' && /shutdown/i.test(message) ? 'node_drained' : kind, node, said: message }
   }
   return pod.metadata.deletionTimestamp === undefined ? null : { kind: 'deleted', said: '' }
 }
@@ -186,8 +186,8 @@ function findCondition({ status }: PodObject, wanted: string): PodCondition | un
 }
 
 function workerImage({ spec }: PodObject): string {
-  const found = spec?.containers?.find(({ name }) => name === CONTAINER) as { image?: string } | undefined
-  return found?.image ?? ''
+  const container = spec?.containers?.find(({ name }) => name === CONTAINER) as { image?: string } | undefined
+  return container?.image ?? ''
 }
 
 /** A reference with its digest in a registry. Images that were put on the node by hand have none. */

@@ -173,11 +173,11 @@ function literally(word: string): string {
 /** The user's variables, and the server's, which win. */
 function workerEnvironment(spec: WorkerSpec, settings: PodSettings): Record<string, string> {
   const { volume, serves, wish } = spec
-  const { NVIDIA_VISIBLE_DEVICES: _, ...given } = spec.env
+  const { NVIDIA_VISIBLE_DEVICES: _, ...env } = spec.env
   const models = settings.modelFolder === null ? [] : spec.models
   return {
-    ...cacheVariables({ models, env: given }, CACHE_PATH),
-    ...given,
+    ...cacheVariables({ models, env }, CACHE_PATH),
+    ...env,
     ...spec.protocolEnv,
     ...(serves === null ? {} : { PORT: String(serves.port), PORT_HEALTH: String(serves.healthPort) }),
     ...(volume === null ? {} : { RUNPOD_VOLUME_PATH: VOLUME_PATH }),
@@ -189,24 +189,24 @@ function workerEnvironment(spec: WorkerSpec, settings: PodSettings): Record<stri
 function workerResources({ wish, diskGb }: WorkerSpec, { gpus }: PodSettings): Manifest {
   const request = gpuRequest(wish, gpus)
   const [cpu] = wish.cpus
-  const both = {
+  const quantities = {
     ...(cpu === undefined ? {} : { cpu: String(cpu.vcpus), memory: `${cpu.memoryMb}Mi` }),
     ...(diskGb === null ? {} : { 'ephemeral-storage': `${diskGb}G` }),
     ...(request === null ? {} : { [request.resource]: String(request.count) }),
   }
-  return { requests: both, limits: both }
+  return { requests: quantities, limits: quantities }
 }
 
 function podTolerations({ wish }: WorkerSpec, { tolerations, nodeLostS, gpus }: PodSettings): Toleration[] {
-  const silent = (key: string): Toleration => ({
+  const toleration = (key: string): Toleration => ({
     key,
     operator: 'Exists',
     effect: 'NoExecute',
     tolerationSeconds: nodeLostS,
   })
   return [
-    silent('node.kubernetes.io/not-ready'),
-    silent('node.kubernetes.io/unreachable'),
+    toleration('node.kubernetes.io/not-ready'),
+    toleration('node.kubernetes.io/unreachable'),
     ...(wish.gpuCount === 0 ? [] : [{ key: gpus.resource, operator: 'Exists' } as const]),
     ...tolerations,
   ]
@@ -214,12 +214,12 @@ function podTolerations({ wish }: WorkerSpec, { tolerations, nodeLostS, gpus }: 
 
 /** The ports of its program, and those that its template names. Kubernetes opens none of them by that. */
 function containerPorts({ ports, serves }: WorkerSpec): Manifest[] {
-  const served = serves === null ? [] : [`${serves.port}/tcp`, `${serves.healthPort}/tcp`]
-  const named = ports
+  const servedPorts = serves === null ? [] : [`${serves.port}/tcp`, `${serves.healthPort}/tcp`]
+  const namedPorts = ports
     .map(text => text.split('/') as [string, string])
     .filter(([port]) => Number(port) >= 1 && Number(port) <= MAX_PORT)
     .map(([port, protocol]) => `${Number(port)}/${protocol === 'udp' ? 'udp' : 'tcp'}`)
-  return [...new Set([...served, ...named])].map(text => {
+  return [...new Set([...servedPorts, ...namedPorts])].map(text => {
     const [port, protocol = 'tcp'] = text.split('/')
     return { containerPort: Number(port), protocol: protocol.toUpperCase() }
   })

@@ -40,10 +40,10 @@ export async function makePod(start: PodStart): Promise<PodObject> {
     for (const secret of secretManifests(spec, context)) {
       secrets.push(await insistently(start, () => calls.save(spec.workerId, secret)))
     }
-    const made = await insistently(start, () => calls.create(spec.workerId, manifest))
+    const object = await insistently(start, () => calls.create(spec.workerId, manifest))
     pod.noteWait(null)
-    void ownSecrets(start, secrets, made)
-    return made
+    void ownSecrets(start, secrets, object)
+    return object
   } catch (thrown) {
     for (const secret of secrets) void calls.remove('secrets', secret).catch(() => {})
     throw thrown
@@ -90,14 +90,14 @@ async function insistently<Result>(start: PodStart, call: () => Promise<Result>)
 
 /** The wait after a failed call that may succeed later; null for one that never will. */
 function passingWait(error: KubernetesError): WaitForPlace | null {
-  const said = clean(error.message)
-  if (error.isPassing) return { kind: 'platform_away', said }
-  return error.status === 403 && /exceeded quota/i.test(said) ? { kind: 'platform_quota', said } : null
+  const message = clean(error.message)
+  if (error.isPassing) return { kind: 'platform_away', said: message }
+  return error.status === 403 && /exceeded quota/i.test(message) ? { kind: 'platform_quota', said: message } : null
 }
 
-function refusalFromError({ message }: KubernetesError): StartFailure {
-  const said = clean(message)
-  return findRefusal(said, null) ?? { kind: 'cluster_refused', said }
+function refusalFromError(error: KubernetesError): StartFailure {
+  const message = clean(error.message)
+  return findRefusal(message, null) ?? { kind: 'cluster_refused', said: message }
 }
 
 /** The calls of all starts of one driver, some at a time. */

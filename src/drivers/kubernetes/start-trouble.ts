@@ -25,7 +25,7 @@ export interface NodeWords {
 
 /** The trouble of a start; null where none is known. */
 export function startTrouble({ reason = '', message = '', image, hasCredential }: NodeWords): StartTrouble | null {
-  const said = clean(message)
+  const problem = clean(message)
   switch (reason) {
     case 'InvalidImageName':
       return { failure: { kind: 'image_invalid', image }, isCertain: true }
@@ -35,15 +35,15 @@ export function startTrouble({ reason = '', message = '', image, hasCredential }
     case 'RegistryUnavailable':
     case 'SignatureValidationFailed':
     case 'ErrImageNeverPull':
-      return pullTrouble(said, image, hasCredential)
+      return pullTrouble(problem, image, hasCredential)
     case 'CreateContainerConfigError':
-      return { failure: { kind: 'cluster_refused', said }, isCertain: false }
+      return { failure: { kind: 'cluster_refused', said: problem }, isCertain: false }
     case 'CreateContainerError':
     case 'RunContainerError':
     case 'ContainerCannotRun':
     case 'StartError':
       return {
-        failure: findRefusal(said, null) ?? { kind: 'cluster_refused', said },
+        failure: findRefusal(problem, null) ?? { kind: 'cluster_refused', said: problem },
         isCertain: reason !== 'CreateContainerError',
       }
     default:
@@ -62,13 +62,13 @@ const LASTING = new Set([
 ])
 
 /** Registries name the image in front of what they say, and an image may be called anything. */
-function pullTrouble(said: string, image: string, hasCredential: boolean): StartTrouble | null {
-  const words = image === '' ? said : said.replaceAll(image, '')
+function pullTrouble(message: string, image: string, hasCredential: boolean): StartTrouble | null {
+  const words = image === '' ? message : message.replaceAll(image, '')
   // A node that waits between two attempts may not repeat what was wrong.
   if (/^back-off pulling image\s*"[^"]*"$/i.test(words)) return null
   const host = parseReference(image)?.registry ?? 'its registry'
-  const why = pullProblem(words, hasCredential)
-  return { failure: { kind: 'pull_failed', image, host, why, said }, isCertain: LASTING.has(why) }
+  const problem = pullProblem(words, hasCredential)
+  return { failure: { kind: 'pull_failed', image, host, why: problem, said: message }, isCertain: LASTING.has(problem) }
 }
 
 /** The reason why a pod ended before its program was started. @param exit as it was observed */

@@ -169,8 +169,8 @@ export class WorkerPod {
 
   /** Notes what the cluster says of it. Old news and those of another pod of this name are left out. */
   see(report: PodReport): void {
-    const known = this.#report
-    if (known !== null && (known.uid !== report.uid || isOlder(report.version, known.version))) return
+    const previous = this.#report
+    if (previous !== null && (previous.uid !== report.uid || isOlder(report.version, previous.version))) return
     this.#seenMs = this.#options.clock.monotonic()
     if (this.#settling || this.#exit !== null) return
     this.#report = report
@@ -205,8 +205,8 @@ export class WorkerPod {
     if (this.#report === null && this.#options.isAdopted && !this.#options.wasMade) {
       return void this.#settle({ code: null, signal: null, cause: { kind: 'unseen', when: 'server_away' } })
     }
-    const why = this.#report?.leaving ?? { kind: 'deleted', said: '' }
-    void this.#settle({ code: null, signal: null, cause: { kind: 'reclaimed', why } })
+    const reclaim = this.#report?.leaving ?? { kind: 'deleted', said: '' }
+    void this.#settle({ code: null, signal: null, cause: { kind: 'reclaimed', why: reclaim } })
   }
 
   /** It will never run. */
@@ -285,8 +285,8 @@ export class WorkerPod {
   #lose(): void {
     this.#lost = true
     const node = this.#report?.node ?? null
-    const why = { kind: 'node_lost', node, said: '' } as const
-    void this.#settle({ code: null, signal: null, cause: { kind: 'reclaimed', why } })
+    const reclaim = { kind: 'node_lost', node, said: '' } as const
+    void this.#settle({ code: null, signal: null, cause: { kind: 'reclaimed', why: reclaim } })
   }
 
   /** An end that this server asked for does not count as a reclaim by the platform. */
@@ -309,11 +309,11 @@ export class WorkerPod {
   }
 
   #reportChange(): void {
-    const seen = JSON.stringify(this.observation)
-    if (seen === this.#reported) return
-    this.#reported = seen
+    const observation = JSON.stringify(this.observation)
+    if (observation === this.#reported) return
+    this.#reported = observation
     // Most pods get their place within a moment.
-    if (seen === NEW) return
+    if (observation === NEW) return
     this.#options.onChange()
   }
 }

@@ -93,11 +93,11 @@ export class MockFleet {
 
   /** Ends a worker by itself, with code 0 unless given. Does nothing when it has ended. */
   exit(worker: WorkerId, how: { readonly code?: number | null; readonly signal?: string | null } = {}): void {
-    const found = this.workers.get(worker)
-    if (found === undefined || found.exit !== null) return
+    const tracked = this.workers.get(worker)
+    if (tracked === undefined || tracked.exit !== null) return
     const signal = how.signal ?? null
     const code = signal === null ? (how.code ?? 0) : null
-    this.#end(worker, found, { code, signal, cause: { kind: 'ended' } })
+    this.#end(worker, tracked, { code, signal, cause: { kind: 'ended' } })
   }
 
   get isPlatform(): boolean {
@@ -106,8 +106,8 @@ export class MockFleet {
 
   /** True where the program of a worker that has not ended can run: on a platform, once it has a place. */
   isPlaced(worker: WorkerId): boolean {
-    const found = this.workers.get(worker)
-    return found?.exit === null && found.place?.isWaiting !== true
+    const tracked = this.workers.get(worker)
+    return tracked?.exit === null && tracked.place?.isWaiting !== true
   }
 
   /** Gives a worker that waits its place on the platform. */
@@ -130,20 +130,20 @@ export class MockFleet {
 
   /** The platform takes a worker away. */
   reclaim(worker: WorkerId, why: Reclaim): void {
-    const found = this.workers.get(worker)
-    if (found === undefined || found.exit !== null) return
-    this.#end(worker, found, { code: null, signal: null, cause: { kind: 'reclaimed', why } })
+    const tracked = this.workers.get(worker)
+    if (tracked === undefined || tracked.exit !== null) return
+    this.#end(worker, tracked, { code: null, signal: null, cause: { kind: 'reclaimed', why } })
   }
 
   #livePlace(worker: WorkerId): MockPlace | null {
-    const found = this.workers.get(worker)
-    return found?.exit === null ? found.place : null
+    const tracked = this.workers.get(worker)
+    return tracked?.exit === null ? tracked.place : null
   }
 
-  #end(worker: WorkerId, found: MockWorker, exit: ObservedExit): void {
-    found.exit = exit
+  #end(worker: WorkerId, tracked: MockWorker, exit: ObservedExit): void {
+    tracked.exit = exit
     this.frozen.delete(worker)
-    found.place?.end()
+    tracked.place?.end()
     this.#notify()
   }
 
@@ -152,8 +152,8 @@ export class MockFleet {
   }
 
   async start(spec: WorkerSpec): Promise<string> {
-    const known = this.workers.get(spec.workerId)
-    if (known !== undefined) return known.handle
+    const existing = this.workers.get(spec.workerId)
+    if (existing !== undefined) return existing.handle
     const failure = this.#failure
     this.#failure = null
     if (failure !== null) throw new WorkerStartError(failure)
@@ -187,16 +187,16 @@ export class MockFleet {
 
   /** The next call that freezes a worker, and only that, takes until the returned function is called. */
   holdNextFreeze(): () => void {
-    const held = Promise.withResolvers<void>()
-    this.#heldFreeze = held.promise
-    return held.resolve
+    const hold = Promise.withResolvers<void>()
+    this.#heldFreeze = hold.promise
+    return hold.resolve
   }
 
   /** The end of the hold on the freeze that begins now; null where it may be done at once. */
   takeHold(): Promise<void> | null {
-    const held = this.#heldFreeze
+    const hold = this.#heldFreeze
     this.#heldFreeze = null
-    return held
+    return hold
   }
 
   freeze(worker: WorkerId): void {
@@ -277,8 +277,8 @@ export class MockDriver implements Driver {
   }
 
   async adopt(worker: WorkerId, handle: string | null): Promise<boolean> {
-    const found = this.fleet.workers.get(worker)
-    if (found === undefined || found.exit !== null || (handle !== null && handle !== found.handle)) return false
+    const running = this.fleet.workers.get(worker)
+    if (running === undefined || running.exit !== null || (handle !== null && handle !== running.handle)) return false
     this.#track(worker)
     return true
   }
@@ -287,25 +287,25 @@ export class MockDriver implements Driver {
   async address(worker: WorkerId): Promise<ServedAt | null> {
     const number = this.fleet.started.findIndex(({ workerId }) => workerId === worker)
     const serves = this.fleet.started[number]?.serves ?? null
-    const known = this.#tracked.get(worker)
-    if (known?.exit !== null || known.place?.isWaiting === true || serves === null) return null
+    const tracked = this.#tracked.get(worker)
+    if (tracked?.exit !== null || tracked.place?.isWaiting === true || serves === null) return null
     const traffic = { host: '127.0.0.1', port: 20_000 + 2 * number }
     return { traffic, health: serves.port === serves.healthPort ? traffic : { ...traffic, port: traffic.port + 1 } }
   }
 
   async observe(worker: WorkerId): Promise<Observation> {
-    const known = this.#tracked.get(worker)
-    if (known === undefined) return { state: 'exited', exit: UNKNOWN_EXIT }
-    if (known.exit !== null) return { state: 'exited', exit: known.exit }
-    return known.place?.observation() ?? { state: 'running' }
+    const tracked = this.#tracked.get(worker)
+    if (tracked === undefined) return { state: 'exited', exit: UNKNOWN_EXIT }
+    if (tracked.exit !== null) return { state: 'exited', exit: tracked.exit }
+    return tracked.place?.observation() ?? { state: 'running' }
   }
 
   async freeze(worker: WorkerId): Promise<void> {
-    const held = this.fleet.takeHold()
+    const hold = this.fleet.takeHold()
     // Without a hold it is done before the call returns, in the order of the calls.
-    if (held !== null) await held
-    const known = this.#tracked.get(worker)
-    if (known !== undefined && !this.#asked.has(known)) this.fleet.freeze(worker)
+    if (hold !== null) await hold
+    const tracked = this.#tracked.get(worker)
+    if (tracked !== undefined && !this.#asked.has(tracked)) this.fleet.freeze(worker)
   }
 
   async thaw(worker: WorkerId): Promise<void> {
@@ -313,9 +313,9 @@ export class MockDriver implements Driver {
   }
 
   async terminate(worker: WorkerId): Promise<void> {
-    const known = this.#tracked.get(worker)
-    if (known === undefined || this.#asked.has(known)) return
-    this.#asked.add(known)
+    const tracked = this.#tracked.get(worker)
+    if (tracked === undefined || this.#asked.has(tracked)) return
+    this.#asked.add(tracked)
     this.fleet.terminate(worker)
   }
 
@@ -351,8 +351,8 @@ export class MockDriver implements Driver {
   }
 
   #track(worker: WorkerId): void {
-    const found = this.fleet.workers.get(worker)
-    if (found !== undefined) this.#tracked.set(worker, found)
+    const existing = this.fleet.workers.get(worker)
+    if (existing !== undefined) this.#tracked.set(worker, existing)
   }
 }
 
