@@ -82,9 +82,9 @@ export class EndpointCaches {
   async tidy(exists: (endpoint: EndpointId) => Promise<boolean>): Promise<void> {
     const names = await readdir(this.#options.folder).catch(() => [])
     for (const name of names) {
-      const isLeft = name.startsWith(APART)
-      if (isLeft && !this.#holders.has(name.slice(APART.length) as WorkerId)) await this.#destroy(name)
-      if (!isLeft && !(await exists(name as EndpointId))) await this.#clear(name as EndpointId)
+      const isLeftover = name.startsWith(APART)
+      if (isLeftover && !this.#holders.has(name.slice(APART.length) as WorkerId)) await this.#destroy(name)
+      if (!isLeftover && !(await exists(name as EndpointId))) await this.#clear(name as EndpointId)
     }
   }
 
@@ -97,16 +97,16 @@ export class EndpointCaches {
 
   /** Does nothing while a worker has it. */
   async #clear(endpoint: EndpointId): Promise<void> {
-    const left = `${APART}${endpoint}`
+    const removedName = `${APART}${endpoint}`
     const isCleared = await this.#inTurn(endpoint, async () => {
       if (this.#isHeld(endpoint)) return false
-      await this.#destroy(left)
-      return rename(this.#cachePath(endpoint), join(this.#options.folder, left)).then(
+      await this.#destroy(removedName)
+      return rename(this.#cachePath(endpoint), join(this.#options.folder, removedName)).then(
         () => true,
         () => false,
       )
     })
-    if (isCleared) await this.#destroy(left)
+    if (isCleared) await this.#destroy(removedName)
   }
 
   async #destroy(name: string): Promise<void> {

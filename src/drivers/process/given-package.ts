@@ -29,6 +29,6 @@ function isPython(words: readonly string[]): boolean {
 async function hasPackage(image: string): Promise<boolean> {
   const folders: string[] = []
   for (let folder = image; folder !== dirname(folder); folder = dirname(folder)) folders.push(folder)
-  const found = await Promise.all(folders.map(folder => exists(join(folder, 'node_modules', NAME, 'package.json'))))
-  return found.includes(true)
+  const exist = await Promise.all(folders.map(folder => exists(join(folder, 'node_modules', NAME, 'package.json'))))
+  return exist.includes(true)
 }

@@ -24,14 +24,17 @@ export interface TakenPort extends NamedPort {
 const MAX_NAMED = 20
 const LISTENING = '0A'
 
-/** The ports that variables such as PORT or VLLM_PORT name. @param given names that the server sets itself */
-export function readNamedPorts(env: Readonly<Record<string, string>>, given: readonly string[] = []): NamedPort[] {
-  const named = Object.entries(env).flatMap(([variable, value]) => {
-    if (!/(?:^|_)PORT$/.test(variable) || given.includes(variable) || !/^\d{1,5}$/.test(value)) return []
+/** The ports that variables such as PORT or VLLM_PORT name. @param serverNames names that the server sets itself */
+export function readNamedPorts(
+  env: Readonly<Record<string, string>>,
+  serverNames: readonly string[] = [],
+): NamedPort[] {
+  const ports = Object.entries(env).flatMap(([variable, value]) => {
+    if (!/(?:^|_)PORT$/.test(variable) || serverNames.includes(variable) || !/^\d{1,5}$/.test(value)) return []
     const port = Number(value)
     return port >= 1 && port <= 65_535 ? [{ variable, port }] : []
   })
-  return named.slice(0, MAX_NAMED)
+  return ports.slice(0, MAX_NAMED)
 }
 
 /** The ports among these on which a process listens. */
@@ -48,8 +51,8 @@ export async function findTaken(named: readonly NamedPort[]): Promise<TakenPort[
 
 /** The message for the worker. @param siblings the other workers of its endpoint, which alone are named */
 export function portConflict({ variable, port, worker }: TakenPort, siblings: ReadonlySet<string>): PortConflict {
-  const named = worker !== null && siblings.has(worker) ? { worker: worker as WorkerId } : {}
-  return { variable, port, with: worker === null ? 'program' : 'worker', ...named }
+  const workerPart = worker !== null && siblings.has(worker) ? { worker: worker as WorkerId } : {}
+  return { variable, port, with: worker === null ? 'program' : 'worker', ...workerPart }
 }
 
 /** The port on which these workers listen, where there is one alone of those that a program names itself. */
@@ -57,12 +60,12 @@ export async function findWorkerPorts(workers: ReadonlySet<string>): Promise<Tak
   if (workers.size === 0) return []
   const sockets = await listeningSockets(null)
   const holders = await workersWith(new Set(sockets.values()))
-  const found = [...sockets].flatMap(([port, socket]) => {
+  const ports = [...sockets].flatMap(([port, socket]) => {
     const worker = holders.get(socket)
     const isOwn = worker !== undefined && workers.has(worker) && port < FIRST_EPHEMERAL
     return isOwn ? [{ variable: null, port, worker }] : []
   })
-  return found.length === 1 ? found : []
+  return ports.length === 1 ? ports : []
 }
 
 /** Linux gives ports from here on to programs that name none. */
@@ -70,7 +73,7 @@ const FIRST_EPHEMERAL = 32_768
 
 /** The socket that listens on each of these ports, by its number. @param ports null for all */
 async function listeningSockets(ports: ReadonlySet<number> | null): Promise<Map<number, string>> {
-  const found = new Map<number, string>()
+  const sockets = new Map<number, string>()
   for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
     for (const line of (await readFile(table, 'latin1').catch(() => '')).split('\n').slice(1)) {
       const fields = line.trim().split(/\s+/)
@@ -78,24 +81,24 @@ async function listeningSockets(ports: ReadonlySet<number> | null): Promise<Map<
       const socket = fields[9]
       if (state !== LISTENING || local === undefined || socket === undefined) continue
       const port = Number.parseInt(local.slice(local.lastIndexOf(':') + 1), 16)
-      if (ports?.has(port) !== false) found.set(port, socket)
+      if (ports?.has(port) !== false) sockets.set(port, socket)
     }
   }
-  return found
+  return sockets
 }
 
 /** The workers that have these sockets open. Processes of other users cannot be read. */
 async function workersWith(sockets: ReadonlySet<string>): Promise<Map<string, string>> {
-  const found = new Map<string, string>()
+  const workers = new Map<string, string>()
   for (const pid of (await readdir('/proc').catch(() => [])).filter(name => /^\d+$/.test(name))) {
     for (const descriptor of await readdir(`/proc/${pid}/fd`).catch(() => [])) {
       const target = await readlink(`/proc/${pid}/fd/${descriptor}`).catch(() => '')
       const socket = /^socket:\[(\d+)\]$/.exec(target)?.[1]
-      if (socket === undefined || !sockets.has(socket) || found.has(socket)) continue
+      if (socket === undefined || !sockets.has(socket) || workers.has(socket)) continue
       const worker = (await readVariables(Number(pid)))[WORKER_VARIABLE]
-      if (worker !== undefined) found.set(socket, worker)
+      if (worker !== undefined) workers.set(socket, worker)
     }
-    if (found.size === sockets.size) break
+    if (workers.size === sockets.size) break
   }
-  return found
+  return workers
 }

@@ -43,8 +43,9 @@ export async function offerHub({ hub, cache, apart, isQuiet }: HubOffer): Promis
     const model = await realpath(join(real, name)).catch(() => null)
     if (model === null) continue
     if (!contains(real, model)) readable.push(model)
-    const own = join(offered, name)
-    if (canAdd && (await lstat(own).catch(() => null)) === null) await offerModel(model, own, apart).catch(() => {})
+    const offeredModel = join(offered, name)
+    if (canAdd && (await lstat(offeredModel).catch(() => null)) === null)
+      await offerModel(model, offeredModel, apart).catch(() => {})
   }
   return { readable }
 }
@@ -59,7 +60,7 @@ async function areFolders(paths: readonly string[]): Promise<boolean> {
 }
 
 /** Whole or not at all. */
-async function offerModel(model: string, own: string, apart: string): Promise<void> {
+async function offerModel(model: string, offeredModel: string, apart: string): Promise<void> {
   await rm(apart, { recursive: true, force: true })
   try {
     await mkdir(apart, { mode: 0o700 })
@@ -67,28 +68,33 @@ async function offerModel(model: string, own: string, apart: string): Promise<vo
     await linkFiles(join(model, 'blobs'), join(apart, 'blobs'), budget, false)
     await linkFiles(join(model, 'snapshots'), join(apart, 'snapshots'), budget, true)
     await copyRefs(join(model, 'refs'), join(apart, 'refs'), budget)
-    await rename(apart, own)
+    await rename(apart, offeredModel)
   } finally {
     await rm(apart, { recursive: true, force: true })
   }
 }
 
 /** The files of a folder as links to them. Links of snapshots lead to the blobs beside them, and stay as they are. */
-async function linkFiles(from: string, to: string, budget: { left: number }, keepsLinks: boolean): Promise<void> {
-  await mkdir(to, { mode: 0o700 })
-  for (const entry of await readdir(from, { withFileTypes: true }).catch(() => [])) {
+async function linkFiles(
+  sourceFolder: string,
+  targetFolder: string,
+  budget: { left: number },
+  keepsLinks: boolean,
+): Promise<void> {
+  await mkdir(targetFolder, { mode: 0o700 })
+  for (const entry of await readdir(sourceFolder, { withFileTypes: true }).catch(() => [])) {
     spend(budget)
-    const [source, place] = [join(from, entry.name), join(to, entry.name)]
+    const [source, place] = [join(sourceFolder, entry.name), join(targetFolder, entry.name)]
     if (entry.isDirectory()) await linkFiles(source, place, budget, keepsLinks)
     else await symlink(keepsLinks && entry.isSymbolicLink() ? await readlink(source) : source, place)
   }
 }
 
-async function copyRefs(from: string, to: string, budget: { left: number }): Promise<void> {
-  await mkdir(to, { mode: 0o700 })
-  for (const entry of await readdir(from, { withFileTypes: true }).catch(() => [])) {
+async function copyRefs(sourceFolder: string, targetFolder: string, budget: { left: number }): Promise<void> {
+  await mkdir(targetFolder, { mode: 0o700 })
+  for (const entry of await readdir(sourceFolder, { withFileTypes: true }).catch(() => [])) {
     spend(budget)
-    const [source, place] = [join(from, entry.name), join(to, entry.name)]
+    const [source, place] = [join(sourceFolder, entry.name), join(targetFolder, entry.name)]
     if (entry.isDirectory()) await copyRefs(source, place, budget)
     else if ((await lstat(source)).size <= MAX_REF_BYTES)
       await writeFile(place, await readFile(source), { mode: 0o600 })

@@ -54,8 +54,8 @@ export class PortWatch {
       if (!this.#followed.has(worker)) return
       const { lines, position: end } = await logs.since(worker, position)
       position = end
-      const found = await this.#conflictIn(worker, lines)
-      if (found !== null && this.#followed.has(worker)) await this.#report(worker, found)
+      const conflict = await this.#conflictIn(worker, lines)
+      if (conflict !== null && this.#followed.has(worker)) await this.#report(worker, conflict)
     }
     // A file that cannot be read now is read at its next growth.
     const unwatch = watchIfReadable(logs, worker, () => {
@@ -79,12 +79,12 @@ export class PortWatch {
   /** The conflict of an ended worker, by its last lines; null without one. */
   async ended(worker: WorkerId): Promise<PortConflict | null> {
     this.#stop(worker)
-    const known = this.#found.get(worker)
-    if (known !== undefined) return known
+    const reported = this.#found.get(worker)
+    if (reported !== undefined) return reported
     const lines = await this.#options.logs.tail(worker, LAST_LINES).catch(() => [])
-    const found = await this.#conflictIn(worker, lines)
-    if (found !== null) await this.#report(worker, found)
-    return found
+    const conflict = await this.#conflictIn(worker, lines)
+    if (conflict !== null) await this.#report(worker, conflict)
+    return conflict
   }
 
   /** Removes all state of a worker. */
@@ -115,7 +115,7 @@ export class PortWatch {
     const siblings = this.#options.siblings(worker)
     for (const port of ports) {
       const taken = port === 'unnamed' ? await findWorkerPorts(siblings) : await findTaken([{ variable: null, port }])
-      const other = taken.find(found => found.worker !== null && found.worker !== worker)
+      const other = taken.find(holder => holder.worker !== null && holder.worker !== worker)
       if (other !== undefined) return portConflict(other, siblings)
     }
     return null

@@ -44,9 +44,9 @@ export async function resolveCommand(
   purpose: Purpose,
 ): Promise<Command> {
   if (!image.startsWith(SCHEME)) throw new WorkerStartError({ kind: 'engine_not_configured', image })
-  const given = parseArgs(args)
+  const argWords = parseArgs(args)
   const folder = await resolveFolder(image.slice(SCHEME.length), sources.roots)
-  const words = await splitSingle(given, folder)
+  const words = await splitSingle(argWords, folder)
   // All at once: a caller waits for each read of the disk.
   const [pythonFolder, file] = await Promise.all([
     findPython(folder, sources.hostEnv.HOME),
@@ -95,15 +95,15 @@ async function resolveFolder(path: string, roots: readonly string[]): Promise<st
   const [first] = roots
   if (first === undefined) throw new WorkerStartError({ kind: 'process_root_missing', image: `${SCHEME}${path}` })
   if (path === '' || path.includes('\0')) throw new WorkerStartError({ kind: 'folder_unnamed' })
-  const wanted = resolve(first, path)
-  const [real = null, ...realRoots] = await Promise.all([wanted, ...roots].map(readRealPath))
-  if (real === null) throw accessRefusal(wanted) ?? new WorkerStartError({ kind: 'folder_missing', folder: wanted })
+  const folder = resolve(first, path)
+  const [real = null, ...realRoots] = await Promise.all([folder, ...roots].map(readRealPath))
+  if (real === null) throw accessRefusal(folder) ?? new WorkerStartError({ kind: 'folder_missing', folder })
   if (!realRoots.some(root => root !== null && contains(root, real))) {
     const closed = roots.filter((_, index) => realRoots[index] === null).map(accessRefusal)
     for (const refusal of closed) if (refusal !== null) throw refusal
-    throw new WorkerStartError({ kind: 'folder_outside', folder: wanted, real: real === wanted ? null : real, roots })
+    throw new WorkerStartError({ kind: 'folder_outside', folder, real: real === folder ? null : real, roots })
   }
-  if (!(await stat(real)).isDirectory()) throw new WorkerStartError({ kind: 'folder_not_a_folder', path: wanted })
+  if (!(await stat(real)).isDirectory()) throw new WorkerStartError({ kind: 'folder_not_a_folder', path: folder })
   return real
 }
 
@@ -128,15 +128,15 @@ const FILES: Readonly<Record<Purpose, readonly string[]>> = {
 /** A file of the folder for the other type of endpoint; null where there is none, or the type is not known. */
 async function findOther(folder: string, purpose: Purpose): Promise<OtherFile | null> {
   if (purpose === 'either') return null
-  const of = purpose === 'jobs' ? 'requests' : 'jobs'
-  const name = await findFile(folder, FILES[of])
-  return name === null ? null : { name, of }
+  const otherPurpose = purpose === 'jobs' ? 'requests' : 'jobs'
+  const name = await findFile(folder, FILES[otherPurpose])
+  return name === null ? null : { name, of: otherPurpose }
 }
 
 async function findFile(folder: string, names: readonly string[]): Promise<string | null> {
   const paths = FOLDERS.flatMap(below => names.map(name => join(below, name)))
-  const found = await Promise.all(paths.map(path => exists(join(folder, path))))
-  return paths.find((_, index) => found[index]) ?? null
+  const exist = await Promise.all(paths.map(path => exists(join(folder, path))))
+  return paths.find((_, index) => exist[index]) ?? null
 }
 
 /** The whole path, so that the program finds what is beside it wherever it starts. */

@@ -72,9 +72,9 @@ export class ProcessFreezer {
   }
 
   #patience(): () => Promise<boolean> {
-    const left = [...PAUSES_MS]
+    const pausesMs = [...PAUSES_MS]
     return async () => {
-      const ms = left.shift()
+      const ms = pausesMs.shift()
       if (ms === undefined) return false
       await pause(this.#clock, ms)
       return true
@@ -82,8 +82,8 @@ export class ProcessFreezer {
   }
 
   #inTurn(running: Running, act: () => Promise<void>): Promise<void> {
-    const before = this.#turns.get(running)
-    const turn = before === undefined ? act() : before.then(act, act)
+    const previousTurn = this.#turns.get(running)
+    const turn = previousTurn === undefined ? act() : previousTurn.then(act, act)
     this.#turns.set(running, turn)
     return turn
   }

@@ -39,16 +39,16 @@ export async function halt(
   let knowsOwnStops = !again
   do {
     let rests = true
-    for (const found of await familyMembers(family)) {
-      const key = processKey(found)
+    for (const state of await familyMembers(family)) {
+      const key = processKey(state)
       // Anyone may have stopped the first process, and the others with it.
-      if (found.pid === family.leader && found.stopped && !halted.has(key)) knowsOwnStops = false
-      if (knowsOwnStops && found.stopped && !halted.has(key)) ownStops.add(key)
+      if (state.pid === family.leader && state.stopped && !halted.has(key)) knowsOwnStops = false
+      if (knowsOwnStops && state.stopped && !halted.has(key)) ownStops.add(key)
       if (ownStops.has(key)) continue
-      rests &&= found.resting && halted.has(key)
-      if (halted.has(key) || isAboutToRest(readProcess(found.parent), halted)) continue
-      halted.set(key, found)
-      if (!found.stopped) signal(found.pid, 'SIGSTOP')
+      rests &&= state.resting && halted.has(key)
+      if (halted.has(key) || isAboutToRest(readProcess(state.parent), halted)) continue
+      halted.set(key, state)
+      if (!state.stopped) signal(state.pid, 'SIGSTOP')
     }
     if (rests) return [...halted.values()]
   } while (await wait())
@@ -81,11 +81,11 @@ async function familyMembers({ worker, leader, caged, mark }: Family): Promise<P
   // Programs around a cage carry the variable too, and slirp4netns must go on: as the kernel does, it holds the
   // connections of the worker.
   const marked = caged ? [] : await findFamily(worker, mark)
-  const all = (await listProcesses()).filter(({ living, pid }) => living && pid !== process.pid)
-  const children = Map.groupBy(all, ({ parent }) => parent)
+  const processes = (await listProcesses()).filter(({ living, pid }) => living && pid !== process.pid)
+  const children = Map.groupBy(processes, ({ parent }) => parent)
   const named = new Set(marked.map(processKey))
-  const roots = all.filter(found => found.group === leader || named.has(processKey(found)))
-  const members = new Set(all.filter(({ pid }) => pid === leader))
+  const roots = processes.filter(state => state.group === leader || named.has(processKey(state)))
+  const members = new Set(processes.filter(({ pid }) => pid === leader))
   const grow = () => {
     for (const { pid } of members) for (const child of children.get(pid) ?? []) members.add(child)
   }

@@ -9,8 +9,8 @@ import type { Mark } from './process-marks.ts'
  * it; so where a process has it again, the group was empty, and this is another one.
  */
 export function killOrphanedGroup(pid: number): void {
-  const found = readProcess(pid)
-  if (found === null || !found.living) signal(-pid, 'SIGKILL')
+  const state = readProcess(pid)
+  if (state === null || !state.living) signal(-pid, 'SIGKILL')
 }
 
 /**
@@ -21,8 +21,8 @@ export function killOrphanedGroup(pid: number): void {
 export async function findFamily(worker: WorkerId, mark: Mark | null): Promise<ProcessState[]> {
   const named = await findByVariable(WORKER_VARIABLE, worker)
   const marked = mark === null ? [] : await findByFileLimit(mark.bytes)
-  const known = new Set(named.map(({ pid }) => pid))
-  return [...named, ...marked.filter(({ pid }) => !known.has(pid))].filter(({ pid }) => pid !== process.pid)
+  const namedPids = new Set(named.map(({ pid }) => pid))
+  return [...named, ...marked.filter(({ pid }) => !namedPids.has(pid))].filter(({ pid }) => pid !== process.pid)
 }
 
 /** Kills what a worker started and what has left its group, as far as it can be found. @param mark null for none */

@@ -87,14 +87,14 @@ export function processHandle({
   isolation: { kind, limits },
 }: Running): string {
   const cage = kind === 'cage' ? { caged: true, limits } : {}
-  const whose = endpoint === null ? {} : { endpoint }
-  const more = {
-    ...whose,
+  const endpointPart = endpoint === null ? {} : { endpoint }
+  const facts = {
+    ...endpointPart,
     ...(ports === null ? {} : { ports }),
     ...(freezer === null ? {} : { freezer }),
     ...(mark !== null && { mark }),
   }
-  return JSON.stringify({ ...identity, ...more, ...cage })
+  return JSON.stringify({ ...identity, ...facts, ...cage })
 }
 
 /** The control group by which the worker of a handle can be frozen; null for none. */
@@ -152,13 +152,13 @@ export function portVariables(ports: ServedPorts | null): Record<string, string>
  * @param siblings the other workers of its endpoint
  */
 export async function findNamedConflict(
-  own: WorkerId,
+  ownId: WorkerId,
   named: readonly NamedPort[],
   siblings: ReadonlySet<WorkerId>,
 ): Promise<PortConflict | null> {
-  const taken = (await findTaken(named)).filter(({ worker }) => worker !== own)
-  const first = taken.find(({ worker }) => worker !== null) ?? taken[0]
-  return first === undefined ? null : portConflict(first, siblings)
+  const taken = (await findTaken(named)).filter(({ worker }) => worker !== ownId)
+  const conflict = taken.find(({ worker }) => worker !== null) ?? taken[0]
+  return conflict === undefined ? null : portConflict(conflict, siblings)
 }
 
 /** The exit of a process that ended unseen. */

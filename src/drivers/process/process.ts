@@ -169,8 +169,8 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
     }
   }
 
-  protected workerHandle(known: Running): string {
-    return processHandle(known)
+  protected workerHandle(running: Running): string {
+    return processHandle(running)
   }
 
   protected async takeOver(worker: WorkerId, handle: string | null): Promise<boolean> {
@@ -189,17 +189,17 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
       variables.HF_HUB_CACHE === join(this.#workerFolder(worker), 'models')
         ? this.#options.volumeLink?.models
         : undefined
-    const linked = variables.RUNPOD_VOLUME_PATH ?? models
-    if (linked !== undefined) await this.#volumeLink.hold(worker, linked)
+    const volume = variables.RUNPOD_VOLUME_PATH ?? models
+    if (volume !== undefined) await this.#volumeLink.hold(worker, volume)
     const isolation = isolationFromHandle(text)
     const endpoint = endpointFromHandle(text ?? (await this.#readRecord(worker)))
     if (endpoint !== null) this.#caches.hold(worker, endpoint)
     const freezer = freezerFromHandle(text)
     const frozen = this.#freezer.findFrozen({ identity, freezer })
-    const left = { child: null, asked: false, fault: null, isOver: false, exit: null, suspicion: NOTHING }
+    const state = { child: null, asked: false, fault: null, isOver: false, exit: null, suspicion: NOTHING }
     const networked = isNetworked({ isolation })
-    const found = { identity, endpoint, ports, isolation, freezer, mark, frozen, named: networked ? [] : named }
-    this.workers.set(worker, { ...found, ...left })
+    const facts = { identity, endpoint, ports, isolation, freezer, mark, frozen, named: networked ? [] : named }
+    this.workers.set(worker, { ...facts, ...state })
     this.#options.pipes.hold(worker)
     if (!networked) this.#portWatch.follow(worker)
     this.#pollLater()
@@ -208,13 +208,15 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
 
   protected async observation(worker: WorkerId, { exit, suspicion }: Running): Promise<Observation> {
     const port = exit === null ? this.#portWatch.findConflict(worker) : await suspicion
-    const found = port === null ? {} : { suspicion: port }
-    return exit === null ? { state: 'running', ...found } : { state: 'exited', exit: { ...exit, ...found } }
+    const suspicionPart = port === null ? {} : { suspicion: port }
+    return exit === null
+      ? { state: 'running', ...suspicionPart }
+      : { state: 'exited', exit: { ...exit, ...suspicionPart } }
   }
 
   async address(worker: WorkerId): Promise<ServedAt | null> {
-    const known = this.workers.get(worker)
-    return known === undefined || known.exit !== null ? null : this.#networks.servedAt(worker, known)
+    const running = this.workers.get(worker)
+    return running === undefined || running.exit !== null ? null : this.#networks.servedAt(worker, running)
   }
 
   async freeze(worker: WorkerId): Promise<void> {
@@ -300,9 +302,9 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
     try {
       const cache = await this.#caches.open(spec.workerId, spec.endpointId)
       const places = { hostEnv, home, tmp, pythonFolder: command.pythonFolder, modelCache, cache: cache.path }
-      const built = buildEnvironment(spec, places)
-      const given = await givenPackage(command, workerPackage, built)
-      const environment = { ...built, ...given }
+      const baseEnvironment = buildEnvironment(spec, places)
+      const packageVariables = await givenPackage(command, workerPackage, baseEnvironment)
+      const environment = { ...baseEnvironment, ...packageVariables }
       const program = await findProgram(command, environment.PATH ?? '')
       // All that is in a cage ends with it.
       const marker = this.#options.cage === null ? this.#options.marker : null
@@ -340,7 +342,7 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
         working: working.path,
         isPrivate,
         cache,
-        packages: given === null ? null : workerPackage,
+        packages: packageVariables === null ? null : workerPackage,
       })
       const endpoint = spec.endpointId
       const launch = { command, endpoint, marked, folder: working.path, env, cage, ports, named, notes }
@@ -365,10 +367,10 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
   async #linkVolume({ workerId, volume, models }: WorkerSpec, modelLinks: string): Promise<string | null> {
     if (models.length > 0) await linkModels(models, modelLinks)
     if (volume !== null) return this.#volumeLink.hold(workerId, volume.path)
-    const shown = this.#options.volumeLink?.models
-    if (models.length === 0 || shown === undefined) return null
-    await offerModels(models, shown)
-    return this.#volumeLink.hold(workerId, shown)
+    const modelFolder = this.#options.volumeLink?.models
+    if (models.length === 0 || modelFolder === undefined) return null
+    await offerModels(models, modelFolder)
+    return this.#volumeLink.hold(workerId, modelFolder)
   }
 
   async #spawn(worker: WorkerId, launch: Launch): Promise<string> {
@@ -383,9 +385,9 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
     // Nothing may wait between the start and this note, with which the next server finds the worker.
     const identity = { pid, startTime: readProcess(pid)?.startTime ?? '', bootId: this.#options.bootId }
     const isolation = cage?.isolation ?? NO_ISOLATION
-    const fresh = { child, frozen: null, asked: false, fault: null, isOver: false, exit: null, suspicion: NOTHING }
+    const state = { child, frozen: null, asked: false, fault: null, isOver: false, exit: null, suspicion: NOTHING }
     const freezer = cage?.freezer ?? null
-    const running: Running = { identity, endpoint, ports, named, isolation, freezer, mark, ...fresh }
+    const running: Running = { identity, endpoint, ports, named, isolation, freezer, mark, ...state }
     const handle = processHandle(running)
     try {
       writeFileSync(this.#identityFile(worker), handle)
@@ -400,11 +402,11 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
       if (this.#closed) return
       signal(-pid, 'SIGKILL')
       const inner = cage === null ? null : signalFromCode(code)
-      const by = { code: inner === null ? code : null, signal: inner ?? signalName }
+      const end = { code: inner === null ? code : null, signal: inner ?? signalName }
       void this.#ended(
         worker,
         running,
-        processExit(by.code, by.signal, running.fault ?? this.#findDiskFault(running, by)),
+        processExit(end.code, end.signal, running.fault ?? this.#findDiskFault(running, end)),
       )
     })
     return handle
@@ -430,8 +432,8 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
    * memory that the disk has no room for.
    */
   #findDiskFault({ asked }: Running, { code, signal }: Pick<ObservedExit, 'code' | 'signal'>): ExitCause | null {
-    const failed = (code !== null && code !== 0) || signal === 'SIGBUS'
-    return failed && !asked && isDiskFull(this.#options.workerDir) ? { kind: 'machine_disk_full' } : null
+    const hasFailed = (code !== null && code !== 0) || signal === 'SIGBUS'
+    return hasFailed && !asked && isDiskFull(this.#options.workerDir) ? { kind: 'machine_disk_full' } : null
   }
 
   /** The note of the worker's start. */
@@ -469,8 +471,8 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
   }
 
   async #findConflict(worker: WorkerId, { named, asked }: Running): Promise<PortConflict | null> {
-    const found = named.length === 0 ? null : await findNamedConflict(worker, named, this.#siblings(worker))
-    return found ?? (asked ? null : await this.#portWatch.ended(worker))
+    const conflict = named.length === 0 ? null : await findNamedConflict(worker, named, this.#siblings(worker))
+    return conflict ?? (asked ? null : await this.#portWatch.ended(worker))
   }
 
   /** The other running workers of an endpoint. */
@@ -488,10 +490,10 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
   }
 
   #poll(): void {
-    let left = 0
+    let adopted = 0
     for (const [worker, running] of this.workers) {
       if (running.child !== null || running.isOver) continue
-      if (isAlive(running.identity, this.#options.bootId)) left += 1
+      if (isAlive(running.identity, this.#options.bootId)) adopted += 1
       else {
         killOrphanedGroup(running.identity.pid)
         void this.#ended(
@@ -501,7 +503,7 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
         )
       }
     }
-    if (left > 0) this.#pollLater()
+    if (adopted > 0) this.#pollLater()
   }
 
   #workerFolder(worker: WorkerId): string {

@@ -20,6 +20,6 @@ export async function isProgram(path: string): Promise<boolean> {
     () => true,
     () => false,
   )
-  const found = await stat(path).catch(() => null)
-  return found?.isFile() === true && mayRun
+  const stats = await stat(path).catch(() => null)
+  return stats?.isFile() === true && mayRun
 }

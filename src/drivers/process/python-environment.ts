@@ -23,8 +23,8 @@ const MAX_LIST = 1_000_000
  * @throws WorkerStartError for an environment whose Python does not run, since another one would lack its packages
  */
 export async function findPython(folder: string, home: string | undefined): Promise<string | null> {
-  const found = await Promise.all(ENVIRONMENTS.map(name => environmentAt(join(folder, name))))
-  for (const environment of found) {
+  const environments = await Promise.all(ENVIRONMENTS.map(name => environmentAt(join(folder, name))))
+  for (const environment of environments) {
     if (environment === null) continue
     if (environment.programs !== null) return environment.programs
     const python = join(environment.path, 'bin', 'python')

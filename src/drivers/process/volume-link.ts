@@ -73,9 +73,9 @@ export class VolumeLink {
     })
   }
 
-  #inTurn<T>(without: T, act: (place: VolumeLinkPlace) => Promise<T>): Promise<T> {
+  #inTurn<T>(otherwise: T, act: (place: VolumeLinkPlace) => Promise<T>): Promise<T> {
     const place = this.#place
-    if (place === null) return Promise.resolve(without)
+    if (place === null) return Promise.resolve(otherwise)
     const turn = this.#last.then(() => act(place))
     this.#last = turn.catch(() => {})
     return turn
@@ -110,12 +110,12 @@ async function makeLink(target: string, path: string): Promise<boolean> {
  */
 export async function linkModels(models: readonly MountedModel[], folder: string): Promise<void> {
   for (const { folder: name, path } of models) {
-    const own = join(folder, name)
-    await mkdir(join(own, 'blobs'), { recursive: true, mode: 0o700 })
+    const modelFolder = join(folder, name)
+    await mkdir(join(modelFolder, 'blobs'), { recursive: true, mode: 0o700 })
     for (const blob of await readdir(join(path, 'blobs')))
-      await symlink(join(path, 'blobs', blob), join(own, 'blobs', blob))
+      await symlink(join(path, 'blobs', blob), join(modelFolder, 'blobs', blob))
     for (const part of ['refs', 'snapshots'])
-      await cp(join(path, part), join(own, part), { recursive: true, verbatimSymlinks: true })
+      await cp(join(path, part), join(modelFolder, part), { recursive: true, verbatimSymlinks: true })
   }
 }
 

@@ -52,9 +52,9 @@ export interface WorkingFolder {
  * @throws WorkerStartError when the variable has another value than those that it can have
  */
 export function wantsPrivateFolder(env: Readonly<Record<string, string>>): boolean {
-  const wanted = env[WORKING_FOLDER_VARIABLE] ?? 'private'
-  if (wanted === 'private') return true
-  if (wanted === 'image') return false
+  const choice = env[WORKING_FOLDER_VARIABLE] ?? 'private'
+  if (choice === 'private') return true
+  if (choice === 'image') return false
   throw new WorkerStartError({
     kind: 'settings_invalid',
     problem: `the variable ${WORKING_FOLDER_VARIABLE} must be private or image`,
@@ -81,10 +81,10 @@ export async function makeWorkingFolder(image: string, place: string): Promise<W
   try {
     const names = await listEntries(image, MAX_ENTRIES)
     if (names === null) return await fallBack(image, place, `its folder has more than ${MAX_ENTRIES} entries`)
-    const own = await realpath(place)
+    const ownPath = await realpath(place)
     // Programs that follow links through all folders would come back here without end.
     const linked = names.filter(
-      name => name !== JOB_LIST && name !== `${JOB_LIST}.lock` && !contains(join(image, name), own),
+      name => name !== JOB_LIST && name !== `${JOB_LIST}.lock` && !contains(join(image, name), ownPath),
     )
     await inBatches(linked, name => linkEntry(join(image, name), join(place, name), WRITTEN_BY_SDK.has(name)))
     return { path: place, note: null }
@@ -101,11 +101,11 @@ async function fallBack(image: string, place: string, why: string): Promise<Work
   return { ...(await imageAsWorkingFolder(image)), note }
 }
 
-async function linkEntry(from: string, to: string, entryByEntry: boolean): Promise<void> {
-  const inner = entryByEntry ? await listEntries(from, MAX_INNER_ENTRIES).catch(() => null) : null
-  if (inner === null) return symlink(from, to)
-  await mkdir(to, { mode: 0o700 })
-  await inBatches(inner, name => symlink(join(from, name), join(to, name)))
+async function linkEntry(source: string, target: string, entryByEntry: boolean): Promise<void> {
+  const inner = entryByEntry ? await listEntries(source, MAX_INNER_ENTRIES).catch(() => null) : null
+  if (inner === null) return symlink(source, target)
+  await mkdir(target, { mode: 0o700 })
+  await inBatches(inner, name => symlink(join(source, name), join(target, name)))
 }
 
 /** The names in a folder; null where there are more. */
