@@ -150,8 +150,8 @@ export class Gateway implements Entrance {
   #hold(carrier: ServerResponse | Duplex, id: EndpointId, caller?: Caller): () => void {
     if (caller === undefined) return () => {}
     const { access } = this.#parts
-    const requires = (whose: Caller) => access.requireJobs(whose, 'write', id)
-    return access.hold(caller, requires, () => void carrier.destroy())
+    const requireRight = (holder: Caller) => access.requireJobs(holder, 'write', id)
+    return access.hold(caller, requireRight, () => void carrier.destroy())
   }
 
   #refuse({ incoming, route, responder, requestId, startMs }: Arrival, thrown: unknown): void {
@@ -161,8 +161,8 @@ export class Gateway implements Entrance {
     if (error.status >= 500 && error.cause !== undefined) {
       const problem = error.cause instanceof Error ? (error.cause.stack ?? error.cause.message) : String(error.cause)
       const path = textBefore(route.path, '?')
-      const failed = { surface: 'gateway', method: incoming.method ?? '', path, status: error.status }
-      emit('request.failed', { ...failed, problem, requestId })
+      const fields = { surface: 'gateway', method: incoming.method ?? '', path, status: error.status }
+      emit('request.failed', { ...fields, problem, requestId })
     }
     emit('request.answered', { surface: 'gateway', status: error.status, tookMs: clock.monotonic() - startMs })
   }

@@ -120,14 +120,14 @@ export class GatewayAdmission {
   #authorize(
     arriving: ArrivingRequest,
     keys: readonly string[],
-    known: CachedEndpoint | null,
+    cached: CachedEndpoint | null,
   ): ProxyRequest | Promise<ProxyRequest> {
-    const isOpen = known !== null && this.#isOpen(known.endpoint)
+    const isOpen = cached !== null && this.#isOpen(cached.endpoint)
     if (keys.length === 0 && !isOpen) throw keyMissing()
-    if (keys.length === 0) return this.#toProxyRequest(arriving, known, ANONYMOUS)
-    const check = isOpen ? this.#findValidKeys(keys) : this.#checkKeys(keys, arriving, known?.endpoint)
-    if (check instanceof Promise) return check.then(keyCheck => this.#toProxyRequest(arriving, known, keyCheck))
-    return this.#toProxyRequest(arriving, known, check)
+    if (keys.length === 0) return this.#toProxyRequest(arriving, cached, ANONYMOUS)
+    const check = isOpen ? this.#findValidKeys(keys) : this.#checkKeys(keys, arriving, cached?.endpoint)
+    if (check instanceof Promise) return check.then(keyCheck => this.#toProxyRequest(arriving, cached, keyCheck))
+    return this.#toProxyRequest(arriving, cached, check)
   }
 
   /** For an open endpoint, which needs no key: the valid keys are found only to remove them. */
@@ -137,29 +137,29 @@ export class GatewayAdmission {
 
   #toProxyRequest(
     arriving: ArrivingRequest,
-    known: CachedEndpoint | null,
+    cached: CachedEndpoint | null,
     { validKeys, caller }: KeyCheck,
   ): ProxyRequest {
     const { route, rawHeaders, method } = arriving
     const { endpointId } = route
-    if (known === null) throw notFound('endpoint', endpointId)
-    if (known.endpoint.type !== 'LOAD_BALANCER') throw notForQueue(endpointId, this.#queueAddress(endpointId))
+    if (cached === null) throw notFound('endpoint', endpointId)
+    if (cached.endpoint.type !== 'LOAD_BALANCER') throw notForQueue(endpointId, this.#queueAddress(endpointId))
     const stripped = withoutKeys({ path: route.path, rawHeaders }, validKeys)
     const { path, subprotocol } = stripped
-    if (known.reserved.length > 0 && known.reserved.includes(comparablePath(path))) throw pathReserved()
+    if (cached.reserved.length > 0 && cached.reserved.includes(comparablePath(path))) throw pathReserved()
     const sender = readSender({ ...arriving, rawHeaders: stripped.rawHeaders }, this.#isTrusted)
-    const mounted = sender.prefix + (route.prefix ?? '')
+    const prefix = sender.prefix + (route.prefix ?? '')
     return {
       endpointId,
       requestId: arriving.requestId,
       path,
-      prefix: mounted === '' ? null : mounted,
+      prefix: prefix === '' ? null : prefix,
       rawHeaders: sender.rawHeaders,
       client: sender.client,
       protocol: sender.protocol,
       host: sender.host,
-      isOpen: this.#isOpen(known.endpoint),
-      toHealth: (method === 'GET' || method === 'HEAD') && textBefore(path, '?') === known.healthPath,
+      isOpen: this.#isOpen(cached.endpoint),
+      toHealth: (method === 'GET' || method === 'HEAD') && textBefore(path, '?') === cached.healthPath,
       ...(subprotocol === null ? {} : { subprotocol }),
       ...(caller === null ? {} : { caller }),
     }
@@ -180,14 +180,14 @@ export class GatewayAdmission {
   }
 
   async #authenticateKeys(keys: readonly string[], arriving: ArrivingRequest, endpoint?: Endpoint): Promise<KeyCheck> {
-    const valid = new Set<string>()
+    const validKeys = new Set<string>()
     let caller: Caller | null = null
     let problem: unknown
     let failed = 0
     for (const key of keys) {
       try {
         const keyCaller = await this.#access.authenticate(key)
-        valid.add(key)
+        validKeys.add(key)
         caller ??= keyCaller
       } catch (error) {
         if (!(error instanceof AppError) || error.code !== 'unauthorized') throw error
@@ -201,7 +201,7 @@ export class GatewayAdmission {
       throw this.#access.failedKeys.refusal(clientAddress(arriving, this.#isTrusted), problem, failed)
     }
     this.#requireRight(caller, arriving.route, endpoint)
-    return { validKeys: valid, caller }
+    return { validKeys, caller }
   }
 
   #requireRight(caller: Caller, { endpointId }: GatewayRoute, endpoint?: Endpoint): void {
@@ -241,9 +241,9 @@ class ApiKeyFilter {
    * @throws AppError `unavailable` if the store cannot be read and a text was not checked recently
    */
   async validKeysAmong(texts: readonly string[]): Promise<ReadonlySet<string>> {
-    const valid = new Set<string>()
-    for (const text of texts) if (await this.#isValidKey(text)) valid.add(text)
-    return valid
+    const validKeys = new Set<string>()
+    for (const text of texts) if (await this.#isValidKey(text)) validKeys.add(text)
+    return validKeys
   }
 
   async #isValidKey(text: string): Promise<boolean> {

@@ -40,7 +40,7 @@ export function corsHeaders(origin: string | undefined): readonly string[] {
   ]
 }
 
-function findHeader(rawHeaders: readonly string[], wanted: string): string | undefined {
-  const at = rawHeaders.findIndex((text, index) => index % 2 === 0 && text.toLowerCase() === wanted)
+function findHeader(rawHeaders: readonly string[], lowerName: string): string | undefined {
+  const at = rawHeaders.findIndex((text, index) => index % 2 === 0 && text.toLowerCase() === lowerName)
   return at < 0 ? undefined : rawHeaders[at + 1]
 }

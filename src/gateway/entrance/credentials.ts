@@ -33,22 +33,22 @@ const SUBPROTOCOL = 'runyard.key.'
  * parameter `api_key`, a WebSocket subprotocol `runyard.key.KEY`. Most requests have at most one.
  */
 export function presentedKeys({ path, rawHeaders }: RequestFields): readonly string[] {
-  const found: string[] = []
+  const keys: string[] = []
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]!
-    if (isNamed(name, 'authorization')) addKey(found, readAuthorizationKey(rawHeaders[at + 1]))
+    if (isNamed(name, 'authorization')) addKey(keys, readAuthorizationKey(rawHeaders[at + 1]))
     else if (isNamed(name, 'sec-websocket-protocol')) {
       for (const protocol of listProtocols(rawHeaders[at + 1]!)) {
-        if (protocol.startsWith(SUBPROTOCOL)) addKey(found, protocol.slice(SUBPROTOCOL.length))
+        if (protocol.startsWith(SUBPROTOCOL)) addKey(keys, protocol.slice(SUBPROTOCOL.length))
       }
     }
   }
-  if (path.includes(QUERY_KEY)) for (const part of queryParts(path)) addKey(found, keyFromPart(part))
-  return found
+  if (path.includes(QUERY_KEY)) for (const part of queryParts(path)) addKey(keys, keyFromPart(part))
+  return keys
 }
 
-function addKey(found: string[], key: string | null): void {
-  if (key !== null && key !== '' && !found.includes(key)) found.push(key)
+function addKey(keys: string[], key: string | null): void {
+  if (key !== null && key !== '' && !keys.includes(key)) keys.push(key)
 }
 
 /**
@@ -57,39 +57,39 @@ function addKey(found: string[], key: string | null): void {
  * `Referer`, because it may be another key than the one of this request.
  */
 export function withoutKeys({ path, rawHeaders }: RequestFields, keys: ReadonlySet<string>): RequestWithoutKeys {
-  const kept: string[] = []
+  const keptHeaders: string[] = []
   const keyProtocols: string[] = []
   let hasOthers = false
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]!
     const value = rawHeaders[at + 1]!
     if (isNamed(name, 'authorization')) {
-      if (!isOneOf(keys, readAuthorizationKey(value))) kept.push(name, value)
+      if (!isOneOf(keys, readAuthorizationKey(value))) keptHeaders.push(name, value)
     } else if (isNamed(name, 'cookie')) {
-      const others = withoutConsoleCookies(value)
-      if (others !== '') kept.push(name, others)
+      const cookies = withoutConsoleCookies(value)
+      if (cookies !== '') keptHeaders.push(name, cookies)
     } else if (isNamed(name, 'referer'))
-      kept.push(
+      keptHeaders.push(
         name,
         withoutParts(value, part => keyFromPart(part) !== null),
       )
     else if (isNamed(name, 'sec-websocket-protocol')) {
-      const offered = listProtocols(value)
-      const others = offered.filter(protocol => !protocol.startsWith(SUBPROTOCOL))
-      if (others.length > 0) kept.push(name, others.length === offered.length ? value : others.join(', '))
-      hasOthers ||= others.length > 0
-      keyProtocols.push(...offered.filter(protocol => protocol.startsWith(SUBPROTOCOL)))
-    } else kept.push(name, value)
+      const protocols = listProtocols(value)
+      const passed = protocols.filter(protocol => !protocol.startsWith(SUBPROTOCOL))
+      if (passed.length > 0) keptHeaders.push(name, passed.length === protocols.length ? value : passed.join(', '))
+      hasOthers ||= passed.length > 0
+      keyProtocols.push(...protocols.filter(protocol => protocol.startsWith(SUBPROTOCOL)))
+    } else keptHeaders.push(name, value)
   }
   const subprotocol = hasOthers ? null : (keyProtocols[0] ?? null)
-  return { path: withoutParts(path, part => isOneOf(keys, keyFromPart(part))), rawHeaders: kept, subprotocol }
+  return { path: withoutParts(path, part => isOneOf(keys, keyFromPart(part))), rawHeaders: keptHeaders, subprotocol }
 }
 
 /** A Cookie header without the console's cookies: the same text if it has none. */
 function withoutConsoleCookies(value: string): string {
   const pairs = value.split(';')
-  const kept = pairs.filter(pair => !namesConsoleCookie(pair))
-  return kept.length === pairs.length ? value : kept.join(';').trim()
+  const keptPairs = pairs.filter(pair => !namesConsoleCookie(pair))
+  return keptPairs.length === pairs.length ? value : keptPairs.join(';').trim()
 }
 
 /**
@@ -109,10 +109,10 @@ function isNamed(name: string, lower: string): boolean {
 function withoutParts(path: string, isKey: (part: string) => boolean): string {
   if (!path.includes(QUERY_KEY)) return path
   const parts = queryParts(path)
-  const kept = parts.filter(part => !isKey(part))
-  if (kept.length === parts.length) return path
+  const keptParts = parts.filter(part => !isKey(part))
+  if (keptParts.length === parts.length) return path
   const start = path.slice(0, path.indexOf('?'))
-  return kept.length === 0 ? start : `${start}?${kept.join('&')}`
+  return keptParts.length === 0 ? start : `${start}?${keptParts.join('&')}`
 }
 
 function queryParts(path: string): readonly string[] {

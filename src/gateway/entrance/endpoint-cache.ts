@@ -35,7 +35,7 @@ export class EndpointCache {
   readonly #entries = new Map<EndpointId, Entry>()
   readonly #reading = new Map<
     EndpointId,
-    { readonly changes: number; readonly known: Promise<CachedEndpoint | null> }
+    { readonly changes: number; readonly endpoint: Promise<CachedEndpoint | null> }
   >()
   readonly #unsubscribe: () => void
   readonly #variables
@@ -58,13 +58,13 @@ export class EndpointCache {
     const entry = this.#entries.get(id)
     if (entry !== undefined && this.#isFresh(entry)) return entry.cached
     const pending = this.#reading.get(id)
-    if (pending?.changes === this.#changes) return pending.known
-    const known = this.#read(id).finally(() => {
+    if (pending?.changes === this.#changes) return pending.endpoint
+    const endpoint = this.#read(id).finally(() => {
       if (this.#reading.get(id) === reading) this.#reading.delete(id)
     })
-    const reading = { changes: this.#changes, known }
+    const reading = { changes: this.#changes, endpoint }
     this.#reading.set(id, reading)
-    return known
+    return endpoint
   }
 
   /** Stops following changes. */
@@ -86,11 +86,11 @@ export class EndpointCache {
       const env = { ...template?.env, ...endpoint?.env }
       const variables = endpoint === null ? {} : await this.#variables.of(endpoint.owner, env)
       const healthPath = textBefore(readServing(variables).healthPath, '?')
-      const known = endpoint === null ? null : { endpoint, healthPath, reserved: reservedPaths(variables) }
+      const cached = endpoint === null ? null : { endpoint, healthPath, reserved: reservedPaths(variables) }
       if (this.#entries.size >= MAX_ENTRIES) this.#entries.clear()
       const readMs = clock.monotonic()
-      this.#entries.set(id, { cached: known, readMs, freshUntilMs: readMs + FRESH_MS, changes })
-      return known
+      this.#entries.set(id, { cached, readMs, freshUntilMs: readMs + FRESH_MS, changes })
+      return cached
     } catch (error) {
       const entry = this.#entries.get(id)
       const nowMs = clock.monotonic()

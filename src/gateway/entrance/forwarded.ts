@@ -50,21 +50,21 @@ export function addressList(networks: readonly string[]): (address: string) => b
  */
 export function readSender(request: ReceivedRequest, isTrusted: (address: string) => boolean): Sender {
   const { peer, isSecure = false, host, rawHeaders } = request
-  const ofPeer = isSecure ? 'https' : 'http'
+  const peerProtocol = isSecure ? 'https' : 'http'
   const client = peer.replace(/^::ffff:(?=\d+\.)/i, '')
-  const rest = withoutForwarded(rawHeaders)
-  const direct: Sender = { client, protocol: ofPeer, host, prefix: '', rawHeaders: rest }
-  if (rest === rawHeaders || !isTrusted(client)) return direct
+  const otherHeaders = withoutForwarded(rawHeaders)
+  const direct: Sender = { client, protocol: peerProtocol, host, prefix: '', rawHeaders: otherHeaders }
+  if (otherHeaders === rawHeaders || !isTrusted(client)) return direct
   const values = (name: string) => headerValues(rawHeaders, name)
   const [protocol] = values('x-forwarded-proto')
   const [forwardedHost] = values('x-forwarded-host')
   const [prefix] = values('x-forwarded-prefix')
   return {
     client: [...forwardedChain(values('x-forwarded-for'), isTrusted), client].join(', '),
-    protocol: protocol === undefined ? ofPeer : protocol.toLowerCase() === 'https' ? 'https' : 'http',
+    protocol: protocol === undefined ? peerProtocol : protocol.toLowerCase() === 'https' ? 'https' : 'http',
     host: forwardedHost ?? host,
     prefix: prefix !== undefined && isPath(prefix) ? withoutEnd(prefix, '/') : '',
-    rawHeaders: rest,
+    rawHeaders: otherHeaders,
   }
 }
 
@@ -89,19 +89,19 @@ export function clientAddress(request: ReceivedRequest, isTrusted: (address: str
  * could be forged.
  */
 function forwardedChain(addresses: readonly string[], isTrusted: (address: string) => boolean): string[] {
-  const found: string[] = []
+  const chain: string[] = []
   for (const address of addresses.toReversed()) {
     if (isIP(address) === 0) break
-    found.unshift(address)
+    chain.unshift(address)
     if (!isTrusted(address)) break
   }
-  return found
+  return chain
 }
 
-function headerValues(rawHeaders: readonly string[], wanted: string): string[] {
+function headerValues(rawHeaders: readonly string[], lowerName: string): string[] {
   const values: string[] = []
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
-    if (rawHeaders[index]!.toLowerCase() === wanted) values.push(...rawHeaders[index + 1]!.split(','))
+    if (rawHeaders[index]!.toLowerCase() === lowerName) values.push(...rawHeaders[index + 1]!.split(','))
   }
   return values.map(value => value.trim()).filter(value => value !== '')
 }

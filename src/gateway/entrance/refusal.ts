@@ -78,8 +78,8 @@ export function endpointGone(id: EndpointId): AppError {
 
 /** The endpoint has a queue. @param address of its job operations */
 export function notForQueue(id: EndpointId, address: string): AppError {
-  const where = `jobs go to ${address}/run, calls of OpenAI clients to ${address}/openai/v1`
-  return new AppError('invalid', `not allowed for QB API: endpoint ${id} takes jobs, not requests; ${where}`)
+  const addresses = `jobs go to ${address}/run, calls of OpenAI clients to ${address}/openai/v1`
+  return new AppError('invalid', `not allowed for QB API: endpoint ${id} takes jobs, not requests; ${addresses}`)
 }
 
 /** The path is one with which the server has a worker sleep or wake. */

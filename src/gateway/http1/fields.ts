@@ -60,13 +60,13 @@ export function isHopByHop(lower: string): boolean {
 
 /** The trailers that may be passed on, as names and values in turn. */
 export function allowedTrailers(raw: readonly string[]): string[] {
-  const passed: string[] = []
+  const allowed: string[] = []
   for (let at = 0; at + 1 < raw.length; at += 2) {
     // CGI and WSGI read `_` as `-`.
     const lower = raw[at]!.toLowerCase().replaceAll('_', '-')
-    if (!isForbiddenInTrailers(lower)) passed.push(raw[at]!, raw[at + 1]!)
+    if (!isForbiddenInTrailers(lower)) allowed.push(raw[at]!, raw[at + 1]!)
   }
-  return passed
+  return allowed
 }
 
 /** @param lower the name in lower case, with `-` for `_` */
@@ -109,21 +109,23 @@ export function namedByConnection(connection: string): string[] | null {
   const lower = connection.toLowerCase()
   if (lower === 'keep-alive' || lower === 'close' || lower === 'upgrade') return null
   const names = lower.split(',').map(option => option.trim())
-  const others = names.filter(name => name !== '' && name !== 'keep-alive' && name !== 'close' && name !== 'upgrade')
-  return others.length > 0 ? others : null
+  const fieldNames = names.filter(
+    name => name !== '' && name !== 'keep-alive' && name !== 'close' && name !== 'upgrade',
+  )
+  return fieldNames.length > 0 ? fieldNames : null
 }
 
 /** True if a comma-separated list such as `Connection` has this option. @param option in lower case */
 export function hasOption(list: string, option: string): boolean {
   const lower = list.toLowerCase()
-  return lower === option || lower.split(',').some(one => one.trim() === option)
+  return lower === option || lower.split(',').some(part => part.trim() === option)
 }
 
 /** The fields without those of these names. @param names in lower case */
 export function withoutFields(raw: readonly string[], names: readonly string[]): string[] {
-  const kept: string[] = []
+  const otherFields: string[] = []
   for (let at = 0; at + 1 < raw.length; at += 2) {
-    if (!names.includes(raw[at]!.toLowerCase())) kept.push(raw[at]!, raw[at + 1]!)
+    if (!names.includes(raw[at]!.toLowerCase())) otherFields.push(raw[at]!, raw[at + 1]!)
   }
-  return kept
+  return otherFields
 }

@@ -198,7 +198,7 @@ function readMaxForwards(method: string, value: string | null): number | null {
 }
 
 function forwardedFields({ client, host, protocol, prefix }: ProxyRequest): string {
-  const whom = client.includes(',')
+  const senders = client.includes(',')
     ? client
         .split(',')
         .map(address => `for=${node(address.trim())}`)
@@ -207,7 +207,7 @@ function forwardedFields({ client, host, protocol, prefix }: ProxyRequest): stri
   return (
     `X-Forwarded-For: ${client}\r\nX-Forwarded-Host: ${host}\r\nX-Forwarded-Proto: ${protocol}\r\n` +
     (prefix === null ? '' : `X-Forwarded-Prefix: ${prefix}\r\n`) +
-    `Forwarded: ${whom};host=${quoted(host)};proto=${protocol}\r\n` +
+    `Forwarded: ${senders};host=${quoted(host)};proto=${protocol}\r\n` +
     // After the `Via` lines of earlier proxies (RFC 9110, 7.6.3).
     'Via: 1.1 runyard\r\n'
   )

@@ -80,18 +80,18 @@ export function parseResponseHead(text: string, toHead: boolean): ResponseHead {
   const framing = responseFraming(special, text.charCodeAt(7) === 0x30, bodiless)
   const { connection, keepAlive, upgrade, contentLength } = special
   const names = connection === null ? null : namedByConnection(connection)
-  const passed = names === null ? headers : withoutFields(headers, names)
+  const passedHeaders = names === null ? headers : withoutFields(headers, names)
   // A 204 must not have a length (RFC 9110, 8.6).
-  if (contentLength !== null && status !== 204 && status >= 200) passed.push('Content-Length', contentLength)
-  if (special.trailer !== null && framing === 'chunked') passed.push('Trailer', special.trailer)
+  if (contentLength !== null && status !== 204 && status >= 200) passedHeaders.push('Content-Length', contentLength)
+  if (special.trailer !== null && framing === 'chunked') passedHeaders.push('Trailer', special.trailer)
   // A 426 must name the protocol (RFC 9110, 15.5.22).
-  if (status === 426 && upgrade !== null) passed.push('Upgrade', upgrade, 'Connection', 'Upgrade, close')
+  if (status === 426 && upgrade !== null) passedHeaders.push('Upgrade', upgrade, 'Connection', 'Upgrade, close')
   return {
     status,
     reason,
     framing,
     upgrade,
-    headers: passed,
+    headers: passedHeaders,
     keepAlive:
       framing !== 'until-close' &&
       text.charCodeAt(7) === 0x31 &&
@@ -117,9 +117,9 @@ export function parseTrailers(text: string): string[] {
 }
 
 /** The fields that are passed on as they came, as names and values in turn. The others go into `special`. */
-function readFields(text: string, from: number, special: SpecialFields): string[] {
+function readFields(text: string, start: number, special: SpecialFields): string[] {
   const headers: string[] = []
-  for (let at = from; ; ) {
+  for (let at = start; ; ) {
     const end = text.indexOf('\r\n', at)
     const line = end < 0 ? text.slice(at) : text.slice(at, end)
     const colon = line.indexOf(':')

@@ -204,12 +204,12 @@ export class ResponseParser {
  * Refuses text that can never become a head or trailers without waiting for its end, which may never come.
  * @param first the required beginning
  */
-function refuseIfMalformed(held: Buffer, first: Buffer): void {
-  const known = Math.min(held.length, first.length)
-  if (held.compare(first, 0, known, 0, known) !== 0) {
+function refuseIfMalformed(received: Buffer, first: Buffer): void {
+  const comparedBytes = Math.min(received.length, first.length)
+  if (received.compare(first, 0, comparedBytes, 0, comparedBytes) !== 0) {
     throw new MalformedResponse('it does not begin with a status line of HTTP/1.1')
   }
-  for (let at = held.indexOf(LF); at >= 0; at = held.indexOf(LF, at + 1)) {
-    if (held[at - 1] !== CR) throw new MalformedResponse('it has a bare LF in its head or its trailers')
+  for (let at = received.indexOf(LF); at >= 0; at = received.indexOf(LF, at + 1)) {
+    if (received[at - 1] !== CR) throw new MalformedResponse('it has a bare LF in its head or its trailers')
   }
 }

@@ -69,8 +69,8 @@ export class WorkerConnection {
     this.#onGone = onGone
     // One direction of a tunnel may end before the other.
     const { host, port, socket } = address
-    const where = socket === undefined ? { host, port } : { path: socket }
-    const options = { ...where, noDelay: true, allowHalfOpen: true }
+    const endpoint = socket === undefined ? { host, port } : { path: socket }
+    const options = { ...endpoint, noDelay: true, allowHalfOpen: true }
     const onread = { buffer: READ_BUFFER, callback: (size: number) => this.#onRead(size) }
     this.socket = connect(forTunnel ? options : { ...options, onread })
     this.socket.once('connect', () => {

@@ -52,9 +52,9 @@ export class WorkerConnections {
     const idle = kind === 'any' ? this.#idle.get(key) : undefined
     if (idle !== undefined) {
       const nowMs = this.#clock.monotonic()
-      for (let found = idle.pop(); found !== undefined; found = idle.pop()) {
-        if (found.idleUntilMs > nowMs && found.socket.writable) return found
-        found.destroy()
+      for (let connection = idle.pop(); connection !== undefined; connection = idle.pop()) {
+        if (connection.idleUntilMs > nowMs && connection.socket.writable) return connection
+        connection.destroy()
       }
     }
     return new WorkerConnection(
@@ -97,9 +97,9 @@ export class WorkerConnections {
   readonly #sweep = (): void => {
     const nowMs = this.#clock.monotonic()
     for (const [key, idle] of this.#idle) {
-      const kept = idle.filter(connection => connection.idleUntilMs > nowMs)
+      const fresh = idle.filter(connection => connection.idleUntilMs > nowMs)
       for (const connection of idle) if (connection.idleUntilMs <= nowMs) connection.destroy()
-      if (kept.length > 0) this.#idle.set(key, kept)
+      if (fresh.length > 0) this.#idle.set(key, fresh)
       else this.#idle.delete(key)
     }
     this.#sweeping = this.#idle.size > 0 ? this.#clock.after(SWEEP_MS, this.#sweep) : null

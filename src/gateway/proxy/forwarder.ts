@@ -100,9 +100,9 @@ export class Forwarder implements Forwarding {
     request: ProxyRequest,
     upgrading: Upgrading | null,
   ): Promise<AccessLogEntry> {
-    const ended = new ProxyExchange(this.#parts, incoming, outgoing, request, upgrading).run()
+    const entry = new ProxyExchange(this.#parts, incoming, outgoing, request, upgrading).run()
     this.#ticking ??= this.#parts.clock.after(this.#tickMs, this.#tick)
-    return ended
+    return entry
   }
 
   readonly #tick = (): void => {

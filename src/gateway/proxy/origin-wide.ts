@@ -32,17 +32,17 @@ export function withinEndpoint(head: ResponseHead, seen: SeenAt): ResponseHead {
 
 function changed(headers: readonly string[], seen: SeenAt): string[] {
   const { prefix } = seen
-  const kept: string[] = []
+  const keptHeaders: string[] = []
   for (let at = 0; at + 1 < headers.length; at += 2) {
     const name = headers[at]!
     if (isCookie(name)) {
       const cookie = headers[at + 1]!
       // Nobody is signed in to the console by an endpoint.
-      if (!namesConsoleCookie(cookie.split(';', 1)[0]!)) kept.push(name, narrowed(cookie, prefix))
-    } else if (hasLocation(name)) kept.push(name, clientLocation(name, headers[at + 1]!, seen))
-    else if (isKept(name, prefix)) kept.push(name, headers[at + 1]!)
+      if (!namesConsoleCookie(cookie.split(';', 1)[0]!)) keptHeaders.push(name, narrowed(cookie, prefix))
+    } else if (hasLocation(name)) keptHeaders.push(name, clientLocation(name, headers[at + 1]!, seen))
+    else if (isKept(name, prefix)) keptHeaders.push(name, headers[at + 1]!)
   }
-  return kept
+  return keptHeaders
 }
 
 function isKept(name: string, prefix: string | null): boolean {
@@ -56,17 +56,17 @@ function isCookie(name: string): boolean {
 /** Browsers take the last of each attribute (RFC 6265, 5.3). */
 function narrowed(cookie: string, prefix: string | null): string {
   const [pair = '', ...attributes] = cookie.split(';')
-  const kept: string[] = []
+  const keptAttributes: string[] = []
   let path = ''
   for (const attribute of attributes) {
     const [name = '', ...value] = attribute.split('=')
     const lower = name.trim().toLowerCase()
     if (lower === 'path' && prefix !== null) path = value.join('=').trim()
-    else if (lower !== 'domain') kept.push(attribute)
+    else if (lower !== 'domain') keptAttributes.push(attribute)
   }
-  if (prefix === null) return [pair, ...kept].join(';')
+  if (prefix === null) return [pair, ...keptAttributes].join(';')
   const within = path === prefix || path.startsWith(`${prefix}/`)
-  return [pair, ...kept, ` Path=${within ? path : prefix}`].join(';')
+  return [pair, ...keptAttributes, ` Path=${within ? path : prefix}`].join(';')
 }
 
 /**
@@ -126,10 +126,10 @@ function clientUrl(url: string, prefix: string, at: SeenAt): string {
 function belowPrefix(path: string, prefix: string, { endpointId }: SeenAt): string {
   // `/../x` is `/x` for a client, and would leave the prefix.
   const plain = DOTS.test(path) ? withoutDots(path) : path
-  const own = `/lb/${endpointId}`
+  const ownPrefix = `/lb/${endpointId}`
   if (isBelow(plain, prefix)) return plain
-  const outer = prefix.endsWith(own) ? prefix.slice(0, -own.length) : ''
-  return isBelow(plain, own) && outer !== '' ? outer + plain : prefix + plain
+  const outer = prefix.endsWith(ownPrefix) ? prefix.slice(0, -ownPrefix.length) : ''
+  return isBelow(plain, ownPrefix) && outer !== '' ? outer + plain : prefix + plain
 }
 
 function isBelow(path: string, prefix: string): boolean {
@@ -145,14 +145,14 @@ const TWO_DOTS = /^(?:\.|%2e){2}$/i
 function withoutDots(path: string): string {
   const end = textBefore(path, '?', '#').length
   const segments = path.slice(1, end).split(/[/\\]/)
-  const kept: string[] = []
+  const keptSegments: string[] = []
   for (const segment of segments) {
-    if (TWO_DOTS.test(segment)) kept.pop()
-    else if (!ONE_DOT.test(segment)) kept.push(segment)
+    if (TWO_DOTS.test(segment)) keptSegments.pop()
+    else if (!ONE_DOT.test(segment)) keptSegments.push(segment)
   }
   const last = segments.at(-1) ?? ''
-  if (ONE_DOT.test(last) || TWO_DOTS.test(last)) kept.push('')
-  return `/${kept.join('/')}${path.slice(end)}`
+  if (ONE_DOT.test(last) || TWO_DOTS.test(last)) keptSegments.push('')
+  return `/${keptSegments.join('/')}${path.slice(end)}`
 }
 
 /** A host for comparison: in lower case, without a dot at the end of the name and the port of the scheme. */

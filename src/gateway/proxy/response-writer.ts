@@ -64,9 +64,9 @@ export class ResponseWriter {
 
   /**
    * A piece of its body; the caller may overwrite the buffer afterwards.
-   * @param from the connection to the worker, which is paused while the client does not read
+   * @param worker the connection to the worker, which is paused while the client does not read
    */
-  body(piece: Buffer, last: boolean, from: Socket): void {
+  body(piece: Buffer, last: boolean, worker: Socket): void {
     const outgoing = this.#outgoing
     const isWhole = last && this.#unflushed
     this.#unflushed = false
@@ -74,7 +74,7 @@ export class ResponseWriter {
     // Text goes out in one write with the head.
     if (isWhole && piece.length <= SHORT_BYTES) outgoing.end(piece.toString('latin1'), 'latin1')
     else if (last) outgoing.end(Buffer.from(piece))
-    else if (!outgoing.write(Buffer.from(piece)) && outgoing.writableLength >= MAX_UNREAD_BYTES) this.#hold(from)
+    else if (!outgoing.write(Buffer.from(piece)) && outgoing.writableLength >= MAX_UNREAD_BYTES) this.#hold(worker)
   }
 
   /** Sends the head if it still waits: its body may arrive much later. */
@@ -134,10 +134,10 @@ export class ResponseWriter {
     else process.nextTick(() => socket.destroySoon())
   }
 
-  #hold(from: Socket): void {
+  #hold(worker: Socket): void {
     if (this.#held !== null) return
-    this.#held = from
-    from.pause()
+    this.#held = worker
+    worker.pause()
     this.#outgoing.once('drain', () => {
       this.#held?.resume()
       this.#held = null
@@ -163,11 +163,11 @@ export function switchingText(
   { subprotocol, requestId }: Pick<ProxyRequest, 'subprotocol' | 'requestId'>,
 ): string {
   let text = `HTTP/1.1 101 ${reason}\r\n`
-  let named = subprotocol === undefined
+  let isNamed = subprotocol === undefined
   for (let at = 0; at + 1 < headers.length; at += 2) {
     text += `${headers[at]}: ${headers[at + 1]}\r\n`
-    named ||= headers[at]!.toLowerCase() === 'sec-websocket-protocol'
+    isNamed ||= headers[at]!.toLowerCase() === 'sec-websocket-protocol'
   }
-  if (!named) text += `Sec-WebSocket-Protocol: ${subprotocol}\r\n`
+  if (!isNamed) text += `Sec-WebSocket-Protocol: ${subprotocol}\r\n`
   return `${text}Connection: Upgrade\r\nUpgrade: ${upgrade}\r\n${WORKER_ID}: ${workerId}\r\n${REQUEST_ID_FIELD}: ${requestId}\r\n\r\n`
 }

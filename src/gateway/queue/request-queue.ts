@@ -106,21 +106,21 @@ export class RequestQueue {
   }
 
   /** See {@link Targets.keep}. */
-  keep(endpoint: BalancedEndpoint, known: readonly Target[]): void {
+  keep(endpoint: BalancedEndpoint, reported: readonly Target[]): void {
     const nowMs = this.#shared.ports.clock.now()
-    const before = new Map(this.#targets.map(target => [target.workerId, target]))
+    const previousTargets = new Map(this.#targets.map(target => [target.workerId, target]))
     const wasOpen = this.#openCount()
     const wasMax = this.#endpoint?.maxConcurrency
     this.#endpoint = endpoint
-    this.#targets = known.map(update => {
+    this.#targets = reported.map(update => {
       const { workerId } = update
-      const target = before.get(workerId) ?? this.#ended.get(workerId) ?? new TrackedTarget(workerId, nowMs)
-      before.delete(workerId)
+      const target = previousTargets.get(workerId) ?? this.#ended.get(workerId) ?? new TrackedTarget(workerId, nowMs)
+      previousTargets.delete(workerId)
       this.#ended.delete(workerId)
       target.update(update, nowMs)
       return target
     })
-    for (const target of before.values()) this.#end(target)
+    for (const target of previousTargets.values()) this.#end(target)
     if (this.#openCount() !== wasOpen || endpoint.maxConcurrency !== wasMax) this.#throughput = NO_THROUGHPUT
     if (endpoint.paused) this.refuseAll(refusal.paused())
     if (this.#mayServe()) this.#breaker.close()
@@ -129,13 +129,13 @@ export class RequestQueue {
   }
 
   /** See {@link Targets.circuit}. */
-  setCircuit(why: OpenCircuit | null): void {
+  setCircuit(circuit: OpenCircuit | null): void {
     this.#breaker.close()
-    if (why === null || this.#mayServe()) return
-    this.#breaker.open(why)
+    if (circuit === null || this.#mayServe()) return
+    this.#breaker.open(circuit)
     for (const queue of [this.#anyone, ...this.#named.values()]) {
       for (const queued of queue.all())
-        this.#refuse(queued, refusal.cannotServe(why, queued.request.isAnonymous === true))
+        this.#refuse(queued, refusal.cannotServe(circuit, queued.request.isAnonymous === true))
     }
   }
 
@@ -222,16 +222,16 @@ export class RequestQueue {
 
   /** Takes a worker out of the rotation, or back into it, and sets the timer that ends an ejection or a trial. */
   #setEjection(target: TrackedTarget, ejection: Ejection): void {
-    const before = target.ejection
-    if (ejection === before) return
+    const previous = target.ejection
+    if (ejection === previous) return
     target.ejection = ejection
-    if (ejection.state === before.state) return
+    if (ejection.state === previous.state) return
     const { clock, emit } = this.#shared.ports
-    const about = { endpointId: this.#id, workerId: target.workerId }
+    const subject = { endpointId: this.#id, workerId: target.workerId }
     target.cancelTimer()
-    if (ejection.state === 'in_rotation') emit('worker.trusted', about)
+    if (ejection.state === 'in_rotation') emit('worker.trusted', subject)
     if (ejection.state === 'ejected') {
-      emit('worker.avoided', { ...about, failures: ejection.failures, forMs: ejectedForMs(ejection) })
+      emit('worker.avoided', { ...subject, failures: ejection.failures, forMs: ejectedForMs(ejection) })
     }
     if (ejection.state === 'in_rotation' || ejection.state === 'trial_due') return
     target.cancelTimer = clock.after(ejectedForMs(ejection), () => {

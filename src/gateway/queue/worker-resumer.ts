@@ -29,7 +29,7 @@ export class WorkerResumer {
     if (!this.#queue.misses(workerId) || this.#resumed.has(workerId) || this.#asked.has(workerId)) return
     this.#asked.add(workerId)
     this.#queue.canResume(workerId).then(
-      can => this.#answered(workerId, can ? null : workerGone()),
+      isResumable => this.#answered(workerId, isResumable ? null : workerGone()),
       error => this.#answered(workerId, toAppError(error)),
     )
   }
