@@ -136,7 +136,7 @@ class OutputPipe {
   async #write(opened: OutputWriter | null, bytes: Buffer): Promise<OutputWriter | null> {
     const { folder, maxBytes } = this.#parts
     let writer = opened
-    let left = bytes.length
+    let bytesLeft = bytes.length
     try {
       writer ??= await OutputWriter.open(folder, maxBytes)
       if (this.#lost.bytes > 0) {
@@ -144,13 +144,16 @@ class OutputPipe {
         this.#lost.bytes = 0
       }
       const end = writer.end + bytes.length
-      left = 0
+      bytesLeft = 0
       await writer.write(bytes).catch(thrown => {
-        left = Math.max(0, end - writer!.end)
+        bytesLeft = Math.max(0, end - writer!.end)
         throw thrown
       })
     } catch (thrown) {
-      this.#lost = { bytes: this.#lost.bytes + left, code: (thrown as NodeJS.ErrnoException).code ?? 'unknown problem' }
+      this.#lost = {
+        bytes: this.#lost.bytes + bytesLeft,
+        code: (thrown as NodeJS.ErrnoException).code ?? 'unknown problem',
+      }
     }
     return writer
   }

@@ -27,7 +27,7 @@ export interface WorkerPipesOptions {
   /** Identifies this boot of the machine. */
   readonly bootId: string
   /** Called for each event of the pump. */
-  readonly note: (what: PumpNote, fields: object) => void
+  readonly note: (event: PumpNote, fields: object) => void
 }
 
 /** Number of pipes that are made at once. */
@@ -162,12 +162,12 @@ class WorkerPipes implements OutputPipes {
 
   async #makeDrafts(): Promise<void> {
     ensureFolder(this.#pipes)
-    const own = `.${process.pid}-`
+    const ownPrefix = `.${process.pid}-`
     // Drafts of servers that were killed.
     for (const name of readdirSync(this.#pipes)) {
-      if (name.startsWith('.') && !name.startsWith(own)) rmSync(join(this.#pipes, name), { force: true })
+      if (name.startsWith('.') && !name.startsWith(ownPrefix)) rmSync(join(this.#pipes, name), { force: true })
     }
-    const drafts = Array.from({ length: DRAFTS }, () => join(this.#pipes, `${own}${randomUUID()}`))
+    const drafts = Array.from({ length: DRAFTS }, () => join(this.#pipes, `${ownPrefix}${randomUUID()}`))
     await makePipes(drafts)
     this.#drafts.push(...drafts)
   }

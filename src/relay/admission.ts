@@ -51,7 +51,7 @@ export class RelayAdmission {
    * or by a server of an earlier version. While the server is away, a relay that has the whole list refuses all
    * others, and one without it waits.
    */
-  async confirmCaller(request: IncomingMessage, gone: AbortSignal): Promise<Sharer | AdmissionRefusal> {
+  async confirmCaller(request: IncomingMessage, closing: AbortSignal): Promise<Sharer | AdmissionRefusal> {
     const token = readAuthorizationKey(request.headers.authorization)
     if (token === null || token === '') return 'unauthorized'
     if (this.#unknown >= MAX_UNKNOWN) return 'away'
@@ -59,9 +59,9 @@ export class RelayAdmission {
     try {
       const endMs = performance.now() + HOLD_MS
       while (!this.#tokens.isComplete || this.#upstream.address !== null) {
-        if (!(await this.#upstream.present(endMs, gone))) return 'away'
-        const known = this.findCaller(request) ?? (await this.#vouch(request, token))
-        if (known !== null) return known
+        if (!(await this.#upstream.present(endMs, closing))) return 'away'
+        const caller = this.findCaller(request) ?? (await this.#vouch(request, token))
+        if (caller !== null) return caller
         await new Promise(resolve => setTimeout(resolve, PAUSE_MS))
       }
       return 'away'

@@ -341,15 +341,15 @@ function turnAway(
   kind: CallKind,
   request: IncomingMessage,
   response: ServerResponse,
-  why: AdmissionRefusal | 'full',
+  refusal: AdmissionRefusal | 'full',
 ): void {
-  const close: Record<string, string> = request.method === 'POST' && why !== 'full' ? { Connection: 'close' } : {}
-  if (why === 'full') request.resume()
-  if (why === 'unauthorized') {
+  const close: Record<string, string> = request.method === 'POST' && refusal !== 'full' ? { Connection: 'close' } : {}
+  if (refusal === 'full') request.resume()
+  if (refusal === 'unauthorized') {
     respond(response, 401, '{"error":"this is not the token of a worker"}', close)
     return
   }
-  const error = why === 'away' ? 'the server is away, and this token is unknown' : 'the relay has no room'
+  const error = refusal === 'away' ? 'the server is away, and this token is unknown' : 'the relay has no room'
   const isPoll = kind === 'take' || kind === 'poll'
   respond(response, isPoll ? 429 : 503, JSON.stringify({ error }), { ...close, ...RETRY })
 }

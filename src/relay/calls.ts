@@ -47,9 +47,9 @@ const HOPS =
  * @param raw names and values in turn
  */
 export function passedHeaders(raw: readonly string[]): string[] {
-  const kept: string[] = []
+  const passed: string[] = []
   for (let at = 0; at + 1 < raw.length; at += 2) {
-    if (!HOPS.test(raw[at]!)) kept.push(raw[at]!, raw[at + 1]!)
+    if (!HOPS.test(raw[at]!)) passed.push(raw[at]!, raw[at + 1]!)
   }
-  return kept
+  return passed
 }

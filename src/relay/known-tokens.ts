@@ -53,9 +53,9 @@ export class CachedTokens {
   /** The worker's share for a token; null for an unknown token. */
   find(token: string): Sharer | null {
     const digest = hash('sha256', token)
-    const known = this.#tokens.get(digest)
-    if (known === undefined || isExpired(known)) return null
-    return { token: digest, owner: known.owner }
+    const entry = this.#tokens.get(digest)
+    if (entry === undefined || isExpired(entry)) return null
+    return { token: digest, owner: entry.owner }
   }
 
   /** Applies one part of a server's list. */
@@ -77,13 +77,13 @@ export class CachedTokens {
   }
 
   #end(digest: string): void {
-    const known = this.#tokens.get(digest)
-    if (known !== undefined) known.endedAtMs ??= relayNow()
+    const entry = this.#tokens.get(digest)
+    if (entry !== undefined) entry.endedAtMs ??= relayNow()
   }
 
   #tidy(): void {
-    for (const [digest, known] of this.#tokens) {
-      if (isExpired(known) || this.#tokens.size > MAX_TOKENS) this.#tokens.delete(digest)
+    for (const [digest, entry] of this.#tokens) {
+      if (isExpired(entry) || this.#tokens.size > MAX_TOKENS) this.#tokens.delete(digest)
     }
   }
 

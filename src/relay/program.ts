@@ -53,14 +53,14 @@ function end(): never {
 }
 
 /** The port that workers already use, if it is free. */
-async function listen(wanted: number): Promise<number> {
+async function listen(port: number): Promise<number> {
   const deadline = performance.now() + PORT_MS
   for (;;) {
     try {
-      return await relay.listen(wanted)
+      return await relay.listen(port)
     } catch (error) {
-      const taken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
-      if (!taken || wanted === 0) throw error
+      const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
+      if (!isTaken || port === 0) throw error
       if (performance.now() > deadline) return relay.listen(0)
       await new Promise(resolve => setTimeout(resolve, PORT_PAUSE_MS))
     }

@@ -44,9 +44,9 @@ export class Pulse {
    * @param askedAtMs when the check began
    * @returns true if it should be replaced
    */
-  missed(askedAtMs: number, nowMs: number, before: Effort | null, after: Effort | null): boolean {
+  missed(askedAtMs: number, nowMs: number, previousEffort: Effort | null, after: Effort | null): boolean {
     if (nowMs - askedAtMs > ANSWER_MS + LATE_MS) return false
-    const isBusy = after !== null && (after.runnable || (before !== null && after.used > before.used))
+    const isBusy = after !== null && (after.runnable || (previousEffort !== null && after.used > previousEffort.used))
     this.#busyMisses += 1
     this.#misses = isBusy ? 0 : this.#misses + 1
     const patience = 2 ** this.#doublings

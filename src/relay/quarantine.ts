@@ -50,10 +50,10 @@ export class Quarantine {
    * connection the worker gave up, and needs only one more death when an earlier one was convicted.
    */
   startTrial(token: string, bytes: number): Trial {
-    const known = this.#suspects.get(token)
+    const suspicion = this.#suspects.get(token)
     const isLarge = bytes >= LARGE_BYTES
-    let together = known === 'guilty' || (known === 'suspect' && isLarge) ? SMALL_DEATHS : 0
-    let alone = known === 'guilty' ? ALONE_DEATHS - 1 : 0
+    let together = suspicion === 'guilty' || (suspicion === 'suspect' && isLarge) ? SMALL_DEATHS : 0
+    let alone = suspicion === 'guilty' ? ALONE_DEATHS - 1 : 0
     const isSuspect = () => together >= (isLarge ? 1 : SMALL_DEATHS)
     return {
       get isSuspect() {
@@ -84,9 +84,9 @@ export class Quarantine {
     if (this.#suspects.size > 0 && this.#suspects.get(token) === 'suspect') this.#suspects.delete(token)
   }
 
-  #note(token: string, what: 'suspect' | 'guilty'): void {
+  #note(token: string, suspicion: 'suspect' | 'guilty'): void {
     this.#suspects.delete(token)
-    this.#suspects.set(token, what)
+    this.#suspects.set(token, suspicion)
     const [oldest] = this.#suspects.keys()
     if (this.#suspects.size > MAX_SUSPECTS) this.#suspects.delete(oldest!)
   }

@@ -56,7 +56,7 @@ export interface SupervisorOptions {
   /** The term of this server; null where no other server can act on its database. */
   readonly term: ServerTerm | null
   /** Called for each event of the relay. */
-  readonly note: (what: RelayNote, fields: object) => void
+  readonly note: (event: RelayNote, fields: object) => void
 }
 
 /**
@@ -100,22 +100,22 @@ export class RelaySupervisor {
   /** Adopts a running relay, or starts one on the port that workers already use. */
   async find(): Promise<void> {
     const { dataDir, bootId, note } = this.#options
-    const known = readRelayInfo(dataDir)
-    if (known !== null && isAlive(known.identity, bootId)) {
-      this.#info = known
-      const { pid } = known.identity
-      const isWell = await this.#isWell(known)
-      if (isWell && (known.version === RELAY_VERSION || hasWorkers(dataDir))) {
-        note('relay.adopted', { pid, port: known.port })
+    const running = readRelayInfo(dataDir)
+    if (running !== null && isAlive(running.identity, bootId)) {
+      this.#info = running
+      const { pid } = running.identity
+      const isWell = await this.#isWell(running)
+      if (isWell && (running.version === RELAY_VERSION || hasWorkers(dataDir))) {
+        note('relay.adopted', { pid, port: running.port })
         return
       }
       if (!isWell) {
-        note('relay.hung', { pid, port: known.port })
+        note('relay.hung', { pid, port: running.port })
         signal(pid, 'SIGKILL')
       }
       await this.#endNow()
     }
-    await start(dataDir, known?.port ?? 0)
+    await start(dataDir, running?.port ?? 0)
     const info = readRelayInfo(dataDir)
     if (info === null) throw new Error('it left no file')
     this.#info = info
@@ -159,17 +159,17 @@ export class RelaySupervisor {
 
   /**
    * Lets the relay, and each that replaces it, listen on another address of this machine, too.
-   * @param wanted with the preferred port
+   * @param address with the preferred port
    * @returns its port
    * @throws when the address cannot be bound, or the relay's version cannot do this
    */
-  async listenToo(wanted: UpstreamAddress): Promise<number> {
+  async listenToo(address: UpstreamAddress): Promise<number> {
     const info = this.#info!
-    const asked = command(info, LISTEN_PATH, { [LISTEN_HEADER]: `${wanted.host}:${wanted.port}` })
-    const { status, text } = await readAnswer(asked)
+    const listenRequest = command(info, LISTEN_PATH, { [LISTEN_HEADER]: `${address.host}:${address.port}` })
+    const { status, text } = await readAnswer(listenRequest)
     if (status !== 200) throw new Error(status === 409 ? text : `the relay of an earlier version answers ${status}`)
     const { port } = JSON.parse(text) as { port: number }
-    this.#outer = { host: wanted.host, port }
+    this.#outer = { host: address.host, port }
     return port
   }
 
@@ -237,7 +237,7 @@ export class RelaySupervisor {
 
   async #checkHealth(info: RelayInfo): Promise<'well' | 'hangs' | 'unknown'> {
     const { pid } = info.identity
-    const before = readEffort(pid)
+    const previousEffort = readEffort(pid)
     const askedAtMs = performance.now()
     if (await answersInTime(info)) {
       this.#pulse.answered(performance.now())
@@ -249,7 +249,7 @@ export class RelaySupervisor {
     this.#isSilent = true
     // A relay that was only stopped continues without a loss: RunPod's SDK loses results of calls that are cut off.
     if (isAlive(info.identity, this.#options.bootId)) signal(pid, 'SIGCONT')
-    return this.#pulse.missed(askedAtMs, performance.now(), before, readEffort(pid)) ? 'hangs' : 'unknown'
+    return this.#pulse.missed(askedAtMs, performance.now(), previousEffort, readEffort(pid)) ? 'hangs' : 'unknown'
   }
 
   /**
@@ -315,7 +315,7 @@ export class RelaySupervisor {
 }
 
 function command(info: RelayInfo, path: string, headers: Record<string, string>, body = ''): ClientRequest {
-  const sent = request({
+  const commandRequest = request({
     host: '127.0.0.1',
     port: info.port,
     path,
@@ -323,15 +323,15 @@ function command(info: RelayInfo, path: string, headers: Record<string, string>,
     agent: false,
     headers: { authorization: info.secret, ...headers },
   })
-  sent.end(body)
-  return sent
+  commandRequest.end(body)
+  return commandRequest
 }
 
-async function readAnswer(asked: ClientRequest): Promise<{ status: number; text: string }> {
+async function readAnswer(sentRequest: ClientRequest): Promise<{ status: number; text: string }> {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    asked.once('error', reject)
-    asked.once('response', resolve)
-    asked.setTimeout(COMMAND_MS, () => asked.destroy(new Error('the relay does not answer')))
+    sentRequest.once('error', reject)
+    sentRequest.once('response', resolve)
+    sentRequest.setTimeout(COMMAND_MS, () => sentRequest.destroy(new Error('the relay does not answer')))
   })
   let text = ''
   for await (const piece of response.setEncoding('utf8')) text += piece
@@ -340,18 +340,18 @@ async function readAnswer(asked: ClientRequest): Promise<{ status: number; text:
 
 /** False when it does not respond in time. A refused or broken connection is no hang: the tether ends, too. */
 function answersInTime(info: RelayInfo): Promise<boolean> {
-  const asked = command(info, WELL_PATH, {})
+  const healthRequest = command(info, WELL_PATH, {})
   return new Promise(resolve => {
-    const late = setTimeout(() => {
+    const timer = setTimeout(() => {
       resolve(false)
-      asked.destroy()
+      healthRequest.destroy()
     }, ANSWER_MS)
     const settle = () => {
-      clearTimeout(late)
+      clearTimeout(timer)
       resolve(true)
     }
-    asked.on('error', settle)
-    asked.once('response', response => {
+    healthRequest.on('error', settle)
+    healthRequest.once('response', response => {
       response.resume().on('error', () => {})
       settle()
     })

@@ -120,9 +120,9 @@ export class Relay {
       if (port === 0 || (error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
       return bind(server, host, 0)
     })
-    const before = this.#outer
+    const previous = this.#outer
     this.#outer = { host, server, port: boundPort }
-    before?.server.close()
+    previous?.server.close()
     return boundPort
   }
 
@@ -226,7 +226,7 @@ export class Relay {
       return
     }
     this.#term = term
-    const before = this.#tether
+    const previousTether = this.#tether
     this.#tether = response
     response.on('close', () => {
       if (this.#tether !== response) return
@@ -237,7 +237,7 @@ export class Relay {
     request.socket.once('end', () => response.destroy())
     response.writeHead(200)
     response.flushHeaders()
-    before?.destroy()
+    previousTether?.destroy()
     this.#upstream.address = address
   }
 }

@@ -39,15 +39,15 @@ export class SetAside {
    * @returns the name of the file; null without room for it, or after an error of the disk
    */
   keep(body: SpooledBody, { owner }: Sharer, url: string): Promise<string | null> {
-    const kept = this.#last.then(async () => {
+    const fileName = this.#last.then(async () => {
       try {
         return await this.#keep(body, owner, url.slice(0, HEAD_BYTES / 2))
       } catch {
         return null
       }
     })
-    this.#last = kept
-    return kept
+    this.#last = fileName
+    return fileName
   }
 
   async #keep(body: SpooledBody, owner: string, url: string): Promise<string | null> {

@@ -50,10 +50,10 @@ export class Spool {
     const draft: Draft = { sharer, pieces: [], bytes: 0, file: null, inMemory: 0, inFile: 0 }
     try {
       for await (const piece of body) {
-        const wanted = piece.subarray(0, maxBytes - draft.bytes)
-        if (wanted.byteLength === 0) continue
-        hash?.update(wanted)
-        await this.#add(draft, wanted)
+        const part = piece.subarray(0, maxBytes - draft.bytes)
+        if (part.byteLength === 0) continue
+        hash?.update(part)
+        await this.#add(draft, part)
       }
     } catch (error) {
       await this.#drop(draft)
@@ -89,7 +89,7 @@ export class Spool {
     try {
       if (draft.file === null) {
         draft.file = await this.#makeFile()
-        for (const before of draft.pieces) await this.#write(draft, draft.file, before)
+        for (const heldPiece of draft.pieces) await this.#write(draft, draft.file, heldPiece)
         this.#memory.give(draft.sharer, draft.inMemory)
         draft.inMemory = 0
         draft.pieces = []

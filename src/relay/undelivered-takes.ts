@@ -52,10 +52,10 @@ export class UndeliveredTakes {
   }
 
   /** Ends the report; the server has it, or it has to be sent again. */
-  endReport(token: string, told: boolean): void {
+  endReport(token: string, isReported: boolean): void {
     const taker = this.#takerFor(token)
     taker.reporting = false
-    if (told) taker.undeliveredSinceMs = null
+    if (isReported) taker.undeliveredSinceMs = null
     this.#forget(token, taker)
   }
 

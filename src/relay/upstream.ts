@@ -104,16 +104,23 @@ export class Upstream {
     const address = this.#address
     if (address === null) throw new Error('the server is away')
     const length = body === null ? [] : ['Content-Length', String(body.bytes)]
-    const sent = ['Host', `${address.host}:${address.port}`, ...passedHeaders(headers), ...added, ...length]
-    const outgoing = request({ ...address, method, path, headers: sent, agent: this.#agent, ...(signal && { signal }) })
+    const sentHeaders = ['Host', `${address.host}:${address.port}`, ...passedHeaders(headers), ...added, ...length]
+    const outgoing = request({
+      ...address,
+      method,
+      path,
+      headers: sentHeaders,
+      agent: this.#agent,
+      ...(signal && { signal }),
+    })
     const answered = new Promise<IncomingMessage>((resolve, reject) => {
       outgoing.on('response', resolve)
       outgoing.on('error', reject)
     })
     send(body?.read() ?? null, outgoing)
     const incoming = await answered
-    const kept = await this.#spool.receive(incoming, Number.POSITIVE_INFINITY, false, sharer)
-    return { status: incoming.statusCode ?? 502, headers: passedHeaders(incoming.rawHeaders), body: kept }
+    const receivedBody = await this.#spool.receive(incoming, Number.POSITIVE_INFINITY, false, sharer)
+    return { status: incoming.statusCode ?? 502, headers: passedHeaders(incoming.rawHeaders), body: receivedBody }
   }
 
   /** Ends all connections. */
@@ -122,8 +129,8 @@ export class Upstream {
   }
 }
 
-function isSame(one: UpstreamAddress, other: UpstreamAddress | null): boolean {
-  return one.host === other?.host && one.port === other.port
+function isSame(address: UpstreamAddress, other: UpstreamAddress | null): boolean {
+  return address.host === other?.host && address.port === other.port
 }
 
 function send(body: Buffer | Readable | null, outgoing: ReturnType<typeof request>): void {
