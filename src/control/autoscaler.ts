@@ -138,10 +138,13 @@ export class Autoscaler {
   async #scale(id: EndpointId, nowMs: number): Promise<number | null> {
     const refreshed = await this.#parts.balancing.refresh(id)
     if (refreshed === null) return this.#endStray(id, nowMs)
-    const [found, release] = await this.#withoutFreezes(refreshed, await this.#chooseRelease(refreshed))
+    const [snapshotWithoutFreezes, release] = await this.#withoutFreezes(
+      refreshed,
+      await this.#chooseRelease(refreshed),
+    )
     const { snapshot } = release
     const drainedAtMs = await this.#stopDrained(snapshot, nowMs)
-    const planned = makePlans(found, release, nowMs, this.#parts.rules)
+    const planned = makePlans(snapshotWithoutFreezes, release, nowMs, this.#parts.rules)
     for (const { plan } of planned) {
       const withGpus = plan.thaw.filter(({ asleepAtMs }) => asleepAtMs === null)
       await this.#parts.freezer.thaw(id, withGpus, release.presentVersion)
@@ -198,24 +201,27 @@ export class Autoscaler {
   }
 
   /** A platform cannot freeze workers: idle ones end there as without FlashBoot. */
-  async #withoutFreezes(found: EndpointSnapshot, release: PlannedRelease): Promise<[EndpointSnapshot, PlannedRelease]> {
+  async #withoutFreezes(
+    present: EndpointSnapshot,
+    release: PlannedRelease,
+  ): Promise<[EndpointSnapshot, PlannedRelease]> {
     const { snapshot, template } = release
-    if (!freezesIdle(snapshot.endpoint) && !freezesIdle(found.endpoint)) return [found, release]
-    if ((await this.#parts.fleet.placedBy(snapshot.endpoint, template)) === 'machine') return [found, release]
-    const plainly = (of: EndpointSnapshot): EndpointSnapshot => ({
-      ...of,
-      endpoint: { ...of.endpoint, flashboot: 'OFF' },
+    if (!freezesIdle(snapshot.endpoint) && !freezesIdle(present.endpoint)) return [present, release]
+    if ((await this.#parts.fleet.placedBy(snapshot.endpoint, template)) === 'machine') return [present, release]
+    const withoutFreeze = (source: EndpointSnapshot): EndpointSnapshot => ({
+      ...source,
+      endpoint: { ...source.endpoint, flashboot: 'OFF' },
     })
-    return [plainly(found), { ...release, snapshot: plainly(snapshot) }]
+    return [withoutFreeze(present), { ...release, snapshot: withoutFreeze(snapshot) }]
   }
 
   /** Ends the workers of a removed endpoint; serving workers may finish their requests for a short time. */
   async #endStray(id: EndpointId, nowMs: number): Promise<number | null> {
-    const left = await this.#parts.fleet.endStray(id, worker => {
+    const servingCount = await this.#parts.fleet.endStray(id, worker => {
       const sinceMs = worker.stopRequestedAtMs ?? nowMs
       return nowMs - sinceMs < DRAIN_DELETED_MS && this.#parts.balancing.inFlight(id, worker.id) > 0
     })
-    return left > 0 ? nowMs + STRAY_CHECK_MS : this.#forget(id)
+    return servingCount > 0 ? nowMs + STRAY_CHECK_MS : this.#forget(id)
   }
 
   #forget(id: EndpointId): null {

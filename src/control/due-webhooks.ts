@@ -105,13 +105,13 @@ export class DueWebhooks {
 
   async #oldest(): Promise<DueWebhook[]> {
     const { store, webhooks, held } = this.#parts
-    const asked = { owner: this.owner, nowMs: this.#nowMs, limit: WINDOW + held.count(this) }
-    let rows = await store.due(asked)
+    const request = { owner: this.owner, nowMs: this.#nowMs, limit: WINDOW + held.count(this) }
+    let rows = await store.due(request)
     if (rows.some(({ receiver }) => receiver === UNKNOWN_RECEIVER)) {
       await webhooks.nameReceivers(this.owner, this.#nowMs)
-      rows = await store.due(asked)
+      rows = await store.due(request)
     }
-    this.#isMore = rows.length === asked.limit
+    this.#isMore = rows.length === request.limit
     return rows
   }
 
@@ -120,8 +120,8 @@ export class DueWebhooks {
     const { owner } = this
     this.#lanesRead += 1
     const after = places.get(owner) ?? FIRST_RECEIVER
-    const asked = { owner, nowMs: this.#nowMs, after, maxRead: LANES.read }
-    const { receivers, readUntil } = await store.receiversDue(asked)
+    const request = { owner, nowMs: this.#nowMs, after, maxRead: LANES.read }
+    const { receivers, readUntil } = await store.receiversDue(request)
     if (receivers.includes(UNKNOWN_RECEIVER)) await webhooks.nameReceivers(owner, this.#nowMs)
     // If the last step stopped in the middle, the receivers before that place are still to be read.
     if (readUntil === null) places.delete(owner)

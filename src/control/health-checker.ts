@@ -70,11 +70,11 @@ export class HealthChecker {
       .filter(({ worker }) => !this.#parts.workerFreezer.isAsleep(worker.id))
       .sort((a, b) => a.health.nextAtMs - b.health.nextAtMs)
     const due = waiting.filter(({ health }) => health.nextAtMs <= atMs)
-    const now = due.slice(0, Math.max(0, MAX_PROBES - this.#checked.size))
-    for (const balanced of now) void this.#check(balanced)
-    const next = earliest(waiting.slice(now.length).map(({ health }) => health.nextAtMs))
+    const probed = due.slice(0, Math.max(0, MAX_PROBES - this.#checked.size))
+    for (const balanced of probed) void this.#check(balanced)
+    const next = earliest(waiting.slice(probed.length).map(({ health }) => health.nextAtMs))
     // With too many at once, the next result wakes it.
-    if (next === null || due.length > now.length) return null
+    if (next === null || due.length > probed.length) return null
     return nowMs + Math.max(0, next - atMs)
   }
 
@@ -109,8 +109,9 @@ export class HealthChecker {
   /** Ignores an answer from before a freeze or a thaw. @param answer null if the worker has no address yet */
   async #handle(balanced: BalancedWorker, answer: HealthAnswer | null, servedAt: ServedAt | null): Promise<void> {
     const { health, worker } = balanced
-    const now = this.#parts.balancing.worker(worker.id)?.worker
-    if (now !== undefined && (isFrozen(now) || now.thawedAtMs !== worker.thawedAtMs)) return
+    const currentWorker = this.#parts.balancing.worker(worker.id)?.worker
+    if (currentWorker !== undefined && (isFrozen(currentWorker) || currentWorker.thawedAtMs !== worker.thawedAtMs))
+      return
     const nowMs = this.#ports.clock.monotonic()
     if (answer === null) this.#parts.balancing.note(worker.id, { health: healthWithoutAddress(health, nowMs) })
     else await this.#keep(balanced, healthAfterAnswer(health, answer, nowMs), servedAt)

@@ -152,7 +152,7 @@ export class Placer {
         continue
       }
       for (const eviction of evictions) await this.#evict(eviction)
-      for (const one of woken) await this.#wake(one)
+      for (const wakeUp of woken) await this.#wake(wakeUp)
       for (const { workerId, reason } of decision.unwoken) await this.#ports.store.workers.waitsToWake(workerId, reason)
       await this.#start(decision)
       for (const unplaced of decision.unplaced) await this.#keepQueued(unplaced.endpointId, unplaced)
@@ -247,15 +247,19 @@ export class Placer {
     for (const { endpointId, placement, clamped } of placed) {
       const refreshed = this.#endpoints.get(endpointId)
       if (refreshed === undefined) continue
-      const [waited = null, ...queued] = refreshed.queued
-      const [again, ...resumed] = refreshed.resumed
+      const [oldestQueued = null, ...queued] = refreshed.queued
+      const [resumedWorker, ...resumed] = refreshed.resumed
       const nowMs = this.#ports.clock.now()
       const downloaded = { downloadStartedAtMs: null, downloadEndedAtMs: null }
-      const first = again === undefined ? waited : { queuedAtMs: nowMs, ...downloaded, ...waited, id: again }
+      const queuedWorker =
+        resumedWorker === undefined
+          ? oldestQueued
+          : { queuedAtMs: nowMs, ...downloaded, ...oldestQueued, id: resumedWorker }
       this.#reportClamped(endpointId, refreshed.endpoint.version, clamped)
       // The queued worker that it replaces would count twice.
-      if (again !== undefined && waited !== null) await this.#ports.store.queuedWorkers.replace(endpointId, queued)
-      await this.#parts.fleet.start(refreshed.endpoint, placement, first, refreshed.released)
+      if (resumedWorker !== undefined && oldestQueued !== null)
+        await this.#ports.store.queuedWorkers.replace(endpointId, queued)
+      await this.#parts.fleet.start(refreshed.endpoint, placement, queuedWorker, refreshed.released)
       const sinceMs = queued[0]?.queuedAtMs ?? nowMs
       this.#endpoints.set(endpointId, { ...refreshed, wanted: refreshed.wanted - 1, queued, resumed, sinceMs })
       if (refreshed.wanted === 1) await this.#keepQueued(endpointId, null)

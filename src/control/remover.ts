@@ -37,19 +37,19 @@ export class Remover {
       this.#last === null || behind.length === ENDPOINTS ? [] : await store.removals.endpoints(null, ENDPOINTS)
     const ids = [...new Set([...behind, ...fromFront])].slice(0, ENDPOINTS)
     // A full page means that there may be more endpoints.
-    let more = ids.length === ENDPOINTS
-    let left = ROWS
+    let hasMore = ids.length === ENDPOINTS
+    let rowsLeft = ROWS
     for (const endpointId of ids) {
-      if (left <= 0) {
-        more = true
+      if (rowsLeft <= 0) {
+        hasMore = true
         break
       }
       this.#last = endpointId
-      const part = await this.#jobs.removePart(endpointId, left)
-      left -= part.rows
-      more ||= part.more
+      const part = await this.#jobs.removePart(endpointId, rowsLeft)
+      rowsLeft -= part.rows
+      hasMore ||= part.more
     }
-    if (!more) return clock.now() + TICK_MS
+    if (!hasMore) return clock.now() + TICK_MS
     return clock.now() + Math.round(clock.monotonic() - beganMs)
   }
 }

@@ -25,8 +25,8 @@ export class Sweeper {
    */
   async step(nowMs: number): Promise<number> {
     const moreJobs = await this.#jobs.sweep()
-    const more = (await this.#batches.sweep()) || moreJobs
+    const hasMore = (await this.#batches.sweep()) || moreJobs
     const deadline = await this.#ports.store.jobOutcomes.nextDeadline()
-    return more ? nowMs : Math.min(nowMs + TICK_MS, Math.max(nowMs + 1, deadline ?? Number.POSITIVE_INFINITY))
+    return hasMore ? nowMs : Math.min(nowMs + TICK_MS, Math.max(nowMs + 1, deadline ?? Number.POSITIVE_INFINITY))
   }
 }

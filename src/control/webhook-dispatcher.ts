@@ -51,13 +51,13 @@ export class WebhookDispatcher {
   async step(nowMs: number): Promise<number> {
     for (const tried of [...this.#unstored.values()]) await this.#store(tried)
     await this.#startDue(nowMs)
-    let more = false
+    let hasMore = false
     if (nowMs >= this.#removeAtMs) {
-      more = await this.#webhooks.removeOld(nowMs)
-      if (!more) this.#removeAtMs = nowMs + REMOVE_MS
+      hasMore = await this.#webhooks.removeOld(nowMs)
+      if (!hasMore) this.#removeAtMs = nowMs + REMOVE_MS
     }
     const next = await this.#ports.store.webhooks.nextDue(nowMs)
-    return more ? nowMs : Math.min(nowMs + TICK_MS, next ?? Number.POSITIVE_INFINITY)
+    return hasMore ? nowMs : Math.min(nowMs + TICK_MS, next ?? Number.POSITIVE_INFINITY)
   }
 
   /** Waits at most this time for calls to end, then gives them up; they are made again after the next start. */

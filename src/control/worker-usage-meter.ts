@@ -65,11 +65,11 @@ export class WorkerUsageMeter {
   #isOther(balanced: BalancedWorker, nowMs: number): boolean {
     const previous = this.#readMark(balanced, nowMs)
     if (previous === null) return false
-    const now = this.#now(balanced, nowMs)
-    return now.busyMs > previous.busyMs || now.isBusy !== previous.isBusy
+    const current = this.#currentMark(balanced, nowMs)
+    return current.busyMs > previous.busyMs || current.isBusy !== previous.isBusy
   }
 
-  #now({ worker: { id, endpointId } }: BalancedWorker, nowMs: number): Mark {
+  #currentMark({ worker: { id, endpointId } }: BalancedWorker, nowMs: number): Mark {
     const isBusy = this.#balancing.inFlight(endpointId, id) > 0
     return { atMs: nowMs, busyMs: Math.round(this.#balancing.busyMs(endpointId, id)), isBusy }
   }
@@ -93,11 +93,11 @@ export class WorkerUsageMeter {
       const { id } = balanced.worker
       const previous = this.#readMark(balanced, nowMs)
       if (previous === null) continue
-      const now = this.#now(balanced, nowMs)
+      const current = this.#currentMark(balanced, nowMs)
       // A busy time that restarted under the same id counts from zero.
-      const busyMs = Math.max(0, now.busyMs - previous.busyMs)
-      times.push({ id, idleMs: Math.max(0, nowMs - previous.atMs - busyMs), isBusy: now.isBusy })
-      marks.set(id, now)
+      const busyMs = Math.max(0, current.busyMs - previous.busyMs)
+      times.push({ id, idleMs: Math.max(0, nowMs - previous.atMs - busyMs), isBusy: current.isBusy })
+      marks.set(id, current)
     }
     if (times.length === 0) return
     await this.#ports.store.workers.served(times, nowMs)
