@@ -159,12 +159,12 @@ async function compared(dataDir: string, note: DatabaseNote | null, url: string)
 }
 
 function otherPostgres(dataDir: string, note: DatabaseNote, name: string, hasTables: boolean): DatabaseMismatch {
-  const what = hasTables ? 'another database' : 'empty'
+  const content = hasTables ? 'another database' : 'empty'
   const unknown = note.id === null && hasTables
   return {
     problem: unknown
       ? `the data directory ${dataDir} belongs to ${note.name}, and ${name} is given`
-      : `the data directory ${dataDir} belongs to ${note.name}, and ${name} is ${what}`,
+      : `the data directory ${dataDir} belongs to ${note.name}, and ${name} is ${content}`,
     remedy:
       (hasTables
         ? 'give the address of its own database, or another --data-dir; '

@@ -37,7 +37,7 @@ export interface HeldDataDir {
 
 const BUSY = 5
 /** A database without a reference is closed by the garbage collector, and the lock would end with it. */
-const kept = new Set<DatabaseSync>()
+const openLocks = new Set<DatabaseSync>()
 
 /**
  * Time for which a process that shares waits for one that has just taken the directory and lets others in at once.
@@ -61,8 +61,8 @@ export function lockDataDir(folder: string, shares = false): DataDirLock | HeldD
   if (database === null) return { held: true, by: readInfo(infoFile) }
   // Not from `alone`: two that start at the same moment may have been alone one after the other.
   const first = shares ? takeLock(join(folder, 'first.sqlite'), 'BEGIN EXCLUSIVE', 0) : null
-  kept.add(database)
-  if (first !== null) kept.add(first)
+  openLocks.add(database)
+  if (first !== null) openLocks.add(first)
   if (alone !== null) rmSync(infoFile, { force: true })
   let published: ServerInfo | null = null
   const publish = (info: ServerInfo) => {
@@ -85,7 +85,7 @@ export function lockDataDir(folder: string, shares = false): DataDirLock | HeldD
       if (readInfo(infoFile)?.pid === published?.pid) rmSync(infoFile, { force: true })
       for (const lock of [first, database]) {
         lock?.close()
-        if (lock !== null) kept.delete(lock)
+        if (lock !== null) openLocks.delete(lock)
       }
     },
   }

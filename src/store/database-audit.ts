@@ -237,11 +237,11 @@ const PLACED = `SELECT id, placement FROM workers
 /** GPUs that several workers of this machine have, none of which sleeps. */
 function* sharedGpus(): Steps<Flaw[]> {
   const rows = yield* query<{ id: string; placement: string }>(PLACED)
-  const held = rows.flatMap(({ id, placement }) =>
+  const heldGpus = rows.flatMap(({ id, placement }) =>
     (JSON.parse(placement) as Placement).gpus.map(({ index }) => ({ id, index })),
   )
-  const shared = [...Map.groupBy(held, ({ index }) => index)].filter(([, holders]) => holders.length > 1)
-  return shared.map(([index, holders]) => ({
+  const sharedGpus = [...Map.groupBy(heldGpus, ({ index }) => index)].filter(([, holders]) => holders.length > 1)
+  return sharedGpus.map(([index, holders]) => ({
     problem: `GPU ${index} is held by ${holders.length} workers: ${holders
       .slice(0, NAMED)
       .map(({ id }) => id)
@@ -277,7 +277,7 @@ function selectTexts(table: string, key: string, column: string, which = 'true')
 /** Inputs and results that changed since they were stored. */
 function* changedTexts(): Steps<Flaw[]> {
   const flaws: Flaw[] = []
-  for (const [what, sql, atOnce] of SUMMED) {
+  for (const [texts, sql, atOnce] of SUMMED) {
     const changed: string[] = []
     let count = 0
     for (let after: string | null = ''; after !== null; ) {
@@ -293,7 +293,7 @@ function* changedTexts(): Steps<Flaw[]> {
       after = rows.length < atOnce ? null : rows.at(-1)!.key
     }
     if (count === 0) continue
-    const problem = `${count} ${what} are not what was stored: ${changed.join(', ')}${count > NAMED ? ', ...' : ''}`
+    const problem = `${count} ${texts} are not what was stored: ${changed.join(', ')}${count > NAMED ? ', ...' : ''}`
     flaws.push({ problem, remedy: 'submit these jobs again, and look at the disk', mends: false })
   }
   return flaws

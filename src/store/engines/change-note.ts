@@ -69,9 +69,9 @@ export function missingText(noted: ChangeCount | null, counted: ChangeCount | nu
   if (noted === null || counted === null || noted.lineage !== counted.lineage) return null
   const missing = noted.changes - counted.changes
   if (missing <= 0) return null
-  const which = missing === 1 ? 'the last change is' : `the last ${missing} changes are`
+  const changes = missing === 1 ? 'the last change is' : `the last ${missing} changes are`
   return (
-    `${which} missing: the database has ${counted.changes} of the ${noted.changes} changes that were on stable storage; ` +
+    `${changes} missing: the database has ${counted.changes} of the ${noted.changes} changes that were on stable storage; ` +
     'its write-ahead log was cut, changed or removed, or an older copy of the file was put in its place'
   )
 }

@@ -38,9 +38,9 @@ export async function openChannel(url: string, name: string, listener: ChannelLi
   try {
     await connect(client)
     const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
-    const own = rows[0]?.pid
+    const ownPid = rows[0]?.pid
     client.on('notification', ({ processId, payload }) => {
-      if (!over && processId !== own) listener.message(payload ?? '')
+      if (!over && processId !== ownPid) listener.message(payload ?? '')
     })
     client.on('end', lose)
     client.on('error', lose)

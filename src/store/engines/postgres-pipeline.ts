@@ -41,9 +41,9 @@ export class Pipeline implements Submittable {
   #failure: Error | null = null
 
   /** @throws TypeError for a parameter that PostgreSQL cannot store */
-  constructor(given: readonly Statement[]) {
-    this.#statements = given.map(({ sql }) => prepareStatement(sql))
-    this.#values = given.map(({ params }) => params.map(paramText))
+  constructor(statements: readonly Statement[]) {
+    this.#statements = statements.map(({ sql }) => prepareStatement(sql))
+    this.#values = statements.map(({ params }) => params.map(paramText))
     const { promise, resolve, reject } = Promise.withResolvers<Row[][]>()
     this.done = promise
     this.callback = (error, results) => (error === null ? resolve(results ?? []) : reject(error))

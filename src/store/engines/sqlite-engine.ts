@@ -167,9 +167,9 @@ export class SqliteEngine {
   }
 
   /** Checks a setting: a different value would cost durability without an error. */
-  #expect(pragma: string, wanted: SqlValue): void {
+  #expect(pragma: string, expected: SqlValue): void {
     const value = this.database.prepare(`PRAGMA ${pragma}`).get()?.[pragma]
-    if (value !== wanted) throw unavailable(`SQLite keeps ${pragma} at ${value} instead of ${wanted}`)
+    if (value !== expected) throw unavailable(`SQLite keeps ${pragma} at ${value} instead of ${expected}`)
   }
 
   /** Turns flushes of commits on or off. A commit that flushes makes everything before it durable too. */

@@ -23,7 +23,7 @@ export function* migrate(dialect: keyof DialectStatements, steps: readonly Migra
   for (const { version, name, statements } of steps) {
     if (done.has(version)) continue
     for (const statement of statements) {
-      for (const own of typeof statement === 'string' ? [statement] : statement[dialect]) yield* query(own)
+      for (const text of typeof statement === 'string' ? [statement] : statement[dialect]) yield* query(text)
     }
     yield* query('INSERT INTO migrations (version, name, program) VALUES ($1, $2, $3)', [
       version,

@@ -42,21 +42,21 @@ export function schemaStateFromRows(
 }
 
 /** The reason why a program with these steps cannot use a database, as a sentence; null when it can. */
-export function schemaProblem({ version, writtenBy }: SchemaState, known = newestSchema()): string | null {
+export function schemaProblem({ version, writtenBy }: SchemaState, newest = newestSchema()): string | null {
   if (writtenBy === null) {
     return (
       'the database was made by a development version from before the first release, which has another schema; ' +
       'start with a new data directory or database'
     )
   }
-  if (version <= known) return null
+  if (version <= newest) return null
   return (
-    `the database was made by a newer version of Runyard, ${writtenBy} (its schema is ${version}, this version knows ${known}); ` +
+    `the database was made by a newer version of Runyard, ${writtenBy} (its schema is ${version}, this version knows ${newest}); ` +
     `start Runyard ${writtenBy}, or restore a backup from before the upgrade`
   )
 }
 
 /** The change that makes a database usable by this program; null without one. */
-export function schemaChange({ version, writtenBy }: SchemaState, known = newestSchema()): SchemaChange | null {
-  return writtenBy === null || version >= known ? null : { from: version, to: known, writtenBy }
+export function schemaChange({ version, writtenBy }: SchemaState, newest = newestSchema()): SchemaChange | null {
+  return writtenBy === null || version >= newest ? null : { from: version, to: newest, writtenBy }
 }

@@ -75,9 +75,9 @@ const REQUEST_COLUMNS =
  * @param count see {@link REQUESTS_AT_ONCE}
  */
 export function insertRequests(count: number): string {
-  const own = REQUEST_COLUMNS.split(', ').length - 2
+  const columnCount = REQUEST_COLUMNS.split(', ').length - 2
   const row = (index: number) => {
-    const places = Array.from({ length: own }, (_, place) => `$${3 + index * own + place}`)
+    const places = Array.from({ length: columnCount }, (_, place) => `$${3 + index * columnCount + place}`)
     return `($1, $2, ${places.join(', ')})`
   }
   return `INSERT INTO batch_requests (${REQUEST_COLUMNS}) VALUES ${Array.from({ length: count }, (_, index) => row(index)).join(', ')}`

@@ -66,8 +66,13 @@ export const accounts = {
 
   update: write(function* (id: OwnerId, changes: AccountChanges): Steps<Account | null> {
     const { name = null, deleteRunningEndpoints: flag, limits } = changes
-    const given = limits === undefined ? null : JSON.stringify(limits)
-    const row = yield* queryOne<AccountRow>(updateAccount, [id, name, flag === undefined ? null : Number(flag), given])
+    const limitsText = limits === undefined ? null : JSON.stringify(limits)
+    const row = yield* queryOne<AccountRow>(updateAccount, [
+      id,
+      name,
+      flag === undefined ? null : Number(flag),
+      limitsText,
+    ])
     return row === null ? null : accountFromRow(row)
   }),
 

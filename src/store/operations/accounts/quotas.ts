@@ -73,8 +73,8 @@ export const quotas = {
   }),
 
   jobs: read(function* (endpointId: EndpointId, after: PagePosition | null, limit: number): Steps<HeldPart> {
-    const from = [after?.createdAtMs ?? -1, after?.id ?? '']
-    const rows = yield* query<JobSizeRow>(heldByJobs, [endpointId, ...from, limit])
+    const start = [after?.createdAtMs ?? -1, after?.id ?? '']
+    const rows = yield* query<JobSizeRow>(heldByJobs, [endpointId, ...start, limit])
     const last = rows.at(-1)
     const next = last === undefined || rows.length < limit ? null : { createdAtMs: last.queued_at_ms, id: last.id }
     return { held: rows.map(heldBy).reduce(addHeld, NOTHING_HELD), next }

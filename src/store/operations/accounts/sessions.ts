@@ -13,10 +13,10 @@ export const sessions = {
   insert: write(function* (session: Session, most: number): Steps<string[] | null> {
     const { hash, owner, keyId, createdAtMs, expiresAtMs } = session
     yield* lock(lockKey, [keyId])
-    const made = yield* query(sql.insertSession, [hash, createdAtMs, expiresAtMs, keyId])
-    if (made.length === 0) return null
-    const gone = yield* query<{ hash: string }>(sql.deleteSessionsOver, [owner, most - 1, REMOVED_AT_ONCE, hash])
-    return gone.map(row => row.hash)
+    const insertedRows = yield* query(sql.insertSession, [hash, createdAtMs, expiresAtMs, keyId])
+    if (insertedRows.length === 0) return null
+    const removedRows = yield* query<{ hash: string }>(sql.deleteSessionsOver, [owner, most - 1, REMOVED_AT_ONCE, hash])
+    return removedRows.map(row => row.hash)
   }),
 
   find: read(function* (hash: string): Steps<KeyedSession | null> {

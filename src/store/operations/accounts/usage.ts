@@ -31,9 +31,9 @@ import { type PortOperations, perform, query, queryOne, read, type Steps, write 
 
 /** Usage of jobs and workers. */
 export const usage = {
-  jobs: read(function* (asked: UsageQuery): Steps<{ sums: JobUsageSum[]; nextMs: number | null }> {
-    const { owner, endpointId } = asked
-    return yield* bySpan(asked, function* (startMs, endMs) {
+  jobs: read(function* (usageQuery: UsageQuery): Steps<{ sums: JobUsageSum[]; nextMs: number | null }> {
+    const { owner, endpointId } = usageQuery
+    return yield* bySpan(usageQuery, function* (startMs, endMs) {
       const rows =
         endpointId === null
           ? yield* query<JobSumRow>(sql.jobSumsOfOwner, [owner, startMs, endMs])
@@ -42,14 +42,17 @@ export const usage = {
     })
   }),
 
-  workers: read(function* (asked: UsageQuery, nowMs: number): Steps<{ sums: WorkerUsageSum[]; nextMs: number | null }> {
-    const { owner, endpointId } = asked
+  workers: read(function* (
+    usageQuery: UsageQuery,
+    nowMs: number,
+  ): Steps<{ sums: WorkerUsageSum[]; nextMs: number | null }> {
+    const { owner, endpointId } = usageQuery
     const meters =
       endpointId === null
         ? yield* query<MeterRow>(sql.metersOfOwner, [owner])
         : yield* query<MeterRow>(sql.metersOfEndpoint, [owner, endpointId])
     const running = meters.map(row => ({ row, ...countWorker(meterFromRow(row), nowMs) }))
-    return yield* bySpan(asked, function* (startMs, endMs) {
+    return yield* bySpan(usageQuery, function* (startMs, endMs) {
       const rows =
         endpointId === null
           ? yield* query<WorkerSumRow>(sql.workerSumsOfOwner, [owner, startMs, endMs])
@@ -110,8 +113,8 @@ function withRunning(
     const { endpoint_id: endpointId, flavor } = row
     const name = `${endpointId} ${flavor}`
     const previous = sums.get(name)?.usage ?? NO_WORKER_USAGE
-    const after = within.reduce((sum, { usage: more }) => addWorkerUsage(sum, more), previous)
-    sums.set(name, { startMs, endpointId, flavor, usage: after })
+    const sum = within.reduce((total, { usage: more }) => addWorkerUsage(total, more), previous)
+    sums.set(name, { startMs, endpointId, flavor, usage: sum })
   }
   return [...sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, sum]) => sum)
 }

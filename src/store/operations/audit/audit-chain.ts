@@ -19,8 +19,8 @@ export function checkChain(
     const { sequence, hash } = row
     const expected = last.sequence + 1
     if (sequence !== expected) {
-      const which = sequence - expected === 1 ? `entry ${expected} is` : `entries ${expected} to ${sequence - 1} are`
-      return { last, broken: { sequence: expected, problem: `${which} missing` } }
+      const entries = sequence - expected === 1 ? `entry ${expected} is` : `entries ${expected} to ${sequence - 1} are`
+      return { last, broken: { sequence: expected, problem: `${entries} missing` } }
     }
     if (chainHash(last.hash, row.content) !== hash) {
       return {

@@ -44,17 +44,17 @@ export const audit = {
   }),
 
   list: read(function* (filter: AuditFilter, before: number, limit: number): Steps<KeptEntry[]> {
-    const given: [FilterColumn, string | null][] = [
+    const filters: [FilterColumn, string | null][] = [
       ['account', filter.account],
       ['key_id', filter.key],
       ['operation', filter.operation],
       ['object', filter.object],
       ['surface', filter.surface],
     ]
-    const asked = given.filter((pair): pair is [FilterColumn, string] => pair[1] !== null)
+    const setFilters = filters.filter((pair): pair is [FilterColumn, string] => pair[1] !== null)
     const bounds: SqlValue[] = [before, filter.sinceMs ?? 0, filter.untilMs ?? Number.MAX_SAFE_INTEGER, limit]
-    const statement = sql.listEntries(asked.map(([column]) => column))
-    return (yield* query<EntryRow>(statement, [...bounds, ...asked.map(([, value]) => value)])).map(entryFromRow)
+    const statement = sql.listEntries(setFilters.map(([column]) => column))
+    return (yield* query<EntryRow>(statement, [...bounds, ...setFilters.map(([, value]) => value)])).map(entryFromRow)
   }),
 
   read: read(function* (after: number, limit: number): Steps<KeptEntry[]> {

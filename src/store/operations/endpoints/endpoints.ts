@@ -62,8 +62,8 @@ const EXITS_IN_SNAPSHOT = 20
 
 /** Endpoints and their facts. */
 export const endpoints = {
-  insert: write(function* (endpoint: Endpoint, own?: Template): Steps<void> {
-    if (own !== undefined) yield* insertOwn(own)
+  insert: write(function* (endpoint: Endpoint, ownTemplate?: Template): Steps<void> {
+    if (ownTemplate !== undefined) yield* insertOwn(ownTemplate)
     const isFree = (yield* query(sql.insertEndpointId, [endpoint.id, endpoint.owner])).length > 0
     if (!isFree) throw new AppError('conflict', `the id ${endpoint.id} is taken`)
     yield* perform(sql.insertEndpoint, endpointParams(endpoint))
@@ -76,26 +76,26 @@ export const endpoints = {
 
   replace: write(function* (
     endpoint: Endpoint,
-    before: Endpoint,
+    previous: Endpoint,
     nowMs: number,
-    own?: Template,
+    ownTemplate?: Template,
     release?: ReleaseOptions,
   ): Steps<boolean> {
     // Templates before their endpoints, as everywhere.
-    for (const id of new Set([before.templateId, endpoint.templateId])) yield* lock(lockTemplate, [id])
+    for (const id of new Set([previous.templateId, endpoint.templateId])) yield* lock(lockTemplate, [id])
     yield* lock(sql.lockEndpoint, [endpoint.id])
     const row = yield* queryOne<EndpointRow>(sql.findEndpoint, [endpoint.id])
-    if (row === null || !isSameEndpoint(endpointFromRow(row), before)) return false
-    const template = yield* findEndpointTemplate(before)
-    if (own !== undefined) yield* saveOwn(own, before, nowMs)
+    if (row === null || !isSameEndpoint(endpointFromRow(row), previous)) return false
+    const template = yield* findEndpointTemplate(previous)
+    if (ownTemplate !== undefined) yield* saveOwn(ownTemplate, previous, nowMs)
     yield* perform(sql.replaceEndpoint, changedEndpointParams(endpoint))
     yield* linkVolumes(endpoint)
-    if (endpoint.domain !== before.domain) yield* linkDomain(endpoint)
+    if (endpoint.domain !== previous.domain) yield* linkDomain(endpoint)
     const templateNow = yield* findEndpointTemplate(endpoint)
-    if (endpoint.version > before.version && template !== null && templateNow !== null) {
-      yield* addRelease({ endpoint: before, template }, { endpoint, template: templateNow }, nowMs, release)
+    if (endpoint.version > previous.version && template !== null && templateNow !== null) {
+      yield* addRelease({ endpoint: previous, template }, { endpoint, template: templateNow }, nowMs, release)
     }
-    if (before.templateId !== endpoint.templateId) yield* perform(deleteUnlistedTemplate, [before.templateId])
+    if (previous.templateId !== endpoint.templateId) yield* perform(deleteUnlistedTemplate, [previous.templateId])
     return true
   }),
 
@@ -185,16 +185,16 @@ function isSameEndpoint(a: Endpoint, b: Endpoint): boolean {
   return JSON.stringify(endpointParams(a)) === JSON.stringify(endpointParams(b))
 }
 
-function* insertOwn(own: Template): Steps<void> {
-  const rows = yield* query(insertTemplate, templateParams(own))
-  if (rows.length === 0) throw new AppError('conflict', `a template named '${own.name}' already exists`)
+function* insertOwn(template: Template): Steps<void> {
+  const rows = yield* query(insertTemplate, templateParams(template))
+  if (rows.length === 0) throw new AppError('conflict', `a template named '${template.name}' already exists`)
 }
 
 /** The template that an endpoint has for itself: changed where the endpoint has it already, else new. */
-function* saveOwn(own: Template, before: Endpoint, nowMs: number): Steps<void> {
-  if (own.id !== before.templateId) yield* insertOwn(own)
-  else if ((yield* replaceTemplate(own, nowMs, before.id)) === null) {
-    throw new AppError('conflict', `a template named '${own.name}' already exists`)
+function* saveOwn(template: Template, endpoint: Endpoint, nowMs: number): Steps<void> {
+  if (template.id !== endpoint.templateId) yield* insertOwn(template)
+  else if ((yield* replaceTemplate(template, nowMs, endpoint.id)) === null) {
+    throw new AppError('conflict', `a template named '${template.name}' already exists`)
   }
 }
 

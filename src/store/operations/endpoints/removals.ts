@@ -65,8 +65,8 @@ export const removals = {
     }
     // Waits for operations that add something to it; the next statement sees what they added.
     yield* lock(lockEndpointId, [endpointId])
-    const gone = (yield* query(deleteEndpointId, [endpointId])).length > 0
-    return { canceled: cancelled, rows, more: !gone }
+    const isGone = (yield* query(deleteEndpointId, [endpointId])).length > 0
+    return { canceled: cancelled, rows, more: !isGone }
   }),
 } satisfies PortOperations<RemovalStore>
 

@@ -148,10 +148,10 @@ export const batches = {
     nowMs: number,
     { after, limit }: Slice,
   ): Steps<Batch[]> {
-    const [statement, whose] =
+    const [statement, filterId] =
       'owner' in of ? [sql.listBatchesOfOwner, of.owner] : [sql.listBatchesBefore, of.endpointId]
     const { createdAtMs, id } = after ?? { createdAtMs: Number.MAX_SAFE_INTEGER, id: '' }
-    const rows = yield* query<BatchRow>(statement, [whose, nowMs, createdAtMs, id, limit])
+    const rows = yield* query<BatchRow>(statement, [filterId, nowMs, createdAtMs, id, limit])
     return rows.map(batchFromRow)
   }),
 
@@ -191,9 +191,9 @@ export const batches = {
     const state = yield* queryOne<Pick<BatchRow, 'endpoint_id' | 'status'>>(sql.batchState, [batchId])
     if (state?.status !== 'CANCELLED') return []
     const waiting = yield* query<EndedRow>(dropJobsOfBatch, [state.endpoint_id, nowMs, limit, batchId])
-    const left = limit - waiting.length
+    const rowsLeft = limit - waiting.length
     const suspects =
-      left > 0 ? yield* query<EndedRow>(dropSuspectsOfBatch, [state.endpoint_id, nowMs, left, batchId]) : []
+      rowsLeft > 0 ? yield* query<EndedRow>(dropSuspectsOfBatch, [state.endpoint_id, nowMs, rowsLeft, batchId]) : []
     const dropped = [...waiting, ...suspects]
       .map(row => endMove('purge', row, nowMs))
       .sort((a, b) => a.job.position - b.job.position)
@@ -214,17 +214,17 @@ export const batches = {
   removeExpired: write(function* (nowMs: number, limit: number): Steps<{ jobs: RemovedJob[]; more: boolean }> {
     const expired = yield* query<{ id: BatchId }>(sql.expiredBatches, [nowMs, EXPIRED_AT_ONCE])
     const jobs: RemovedJob[] = []
-    let left = limit
+    let rowsLeft = limit
     for (const { id } of expired) {
-      if (left <= 0) break
-      const rows = yield* query<RemovedRow>(sql.deleteJobsOfBatch, [id, left, nowMs])
+      if (rowsLeft <= 0) break
+      const rows = yield* query<RemovedRow>(sql.deleteJobsOfBatch, [id, rowsLeft, nowMs])
       jobs.push(...rows.map(removedJobFromRow))
-      const requests = yield* query<Sized>(sql.firstRequests, [id, left])
+      const requests = yield* query<Sized>(sql.firstRequests, [id, rowsLeft])
       if (requests.length > 0) yield* perform(sql.deleteRequests, [id, requests.at(-1)!.seq])
-      left -= rows.length + requests.length
+      rowsLeft -= rows.length + requests.length
       yield* perform(sql.deleteBatch, [id, nowMs])
     }
-    return { jobs, more: left <= 0 || expired.length === EXPIRED_AT_ONCE }
+    return { jobs, more: rowsLeft <= 0 || expired.length === EXPIRED_AT_ONCE }
   }),
 
   before: read(function* (jobId: JobId, limit: number): Steps<{ batchId: BatchId; requestsAhead: number } | null> {

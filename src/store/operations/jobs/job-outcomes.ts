@@ -55,8 +55,8 @@ export const jobOutcomes = {
     function* ({ jobId, workerId, outcome, nowMs }: FinishRequest): Steps<JobMove | null> {
       const { status, output, error, warning } = outcome
       const { small, large, bytes } = summedColumns(output)
-      const given = [jobId, workerId, status, small, error, warning, nowMs, bytes]
-      const ended = yield* queryOne<EndedRow>(sql.finishJob, given)
+      const params = [jobId, workerId, status, small, error, warning, nowMs, bytes]
+      const ended = yield* queryOne<EndedRow>(sql.finishJob, params)
       if (ended === null) return null
       const row = { ...ended, output }
       yield* dropProgress([row])
@@ -101,10 +101,10 @@ export const jobOutcomes = {
   }),
 
   requeueLost: write(function* (workerId: WorkerId, cause: string, nowMs: number, only?: JobId): Steps<JobMove[]> {
-    const all = yield* query<SpanRow & { id: JobId }>(sql.heldJobs, [workerId])
-    const held = only === undefined ? all : all.filter(({ id }) => id === only)
-    if (held.length === 0) return []
-    const ids = JSON.stringify(held.map(({ id }) => id))
+    const heldJobs = yield* query<SpanRow & { id: JobId }>(sql.heldJobs, [workerId])
+    const lostJobs = only === undefined ? heldJobs : heldJobs.filter(({ id }) => id === only)
+    if (lostJobs.length === 0) return []
+    const ids = JSON.stringify(lostJobs.map(({ id }) => id))
     const reason = lostReason(MAX_LOST_ATTEMPTS, cause)
     const failed = yield* query<MovedRow>(sql.failLostJobs, [ids, nowMs, reason, MAX_LOST_ATTEMPTS, workerId])
     const queued = yield* query<MovedRow>(sql.requeueLostJobs, [ids, nowMs, workerId, SUSPECT_LOST_ATTEMPTS])
@@ -112,7 +112,7 @@ export const jobOutcomes = {
     for (const { id, attempt } of [...failed, ...queued]) {
       yield* perform(addDiagnostic, [id, nowMs, workerId, lossNote(attempt, cause), MAX_DIAGNOSTICS])
     }
-    const spans = new Map(held.map(row => [row.id, row]))
+    const spans = new Map(lostJobs.map(row => [row.id, row]))
     const toMoves = (rows: readonly MovedRow[]): JobMove[] =>
       rows.map(row => endMove('requeue', { ...row, output_bytes: null, ...spans.get(row.id)! }, nowMs, jobFromRow(row)))
     yield* count(toMoves(failed), 'failed')
@@ -191,8 +191,8 @@ export const jobOutcomes = {
     const expiredRows = yield* query<RemovedRow>(expiredJobs, [nowMs, limit])
     const { expired, cancelled, rows } = yield* removeJobs(expiredRows, nowMs, records)
     const keys = yield* query(deleteExpiredKeys, [nowMs, limit])
-    const more = rows < expiredRows.length || expiredRows.length === limit || keys.length === limit
-    return { jobs: expired, canceled: cancelled, more }
+    const hasMore = rows < expiredRows.length || expiredRows.length === limit || keys.length === limit
+    return { jobs: expired, canceled: cancelled, more: hasMore }
   }),
 
   nextDeadline: read(function* (): Steps<number | null> {

@@ -47,10 +47,10 @@ export const jobRecords = {
     withRecords: boolean,
   ): Steps<JobRecord | null> {
     const hiddenMs = withRecords ? 0 : nowMs
-    const kept = yield* queryOne<RecordRow>(sql.findKept, [endpointId, jobId, hiddenMs, nowMs])
-    if (kept !== null) return recordFromRow(kept, yield* readNotes(jobId))
-    const past = withRecords ? yield* queryOne<RecordRow>(sql.findRecord, [endpointId, jobId]) : null
-    return past === null ? null : recordFromRow(past, [])
+    const row = yield* queryOne<RecordRow>(sql.findKept, [endpointId, jobId, hiddenMs, nowMs])
+    if (row !== null) return recordFromRow(row, yield* readNotes(jobId))
+    const record = withRecords ? yield* queryOne<RecordRow>(sql.findRecord, [endpointId, jobId]) : null
+    return record === null ? null : recordFromRow(record, [])
   }),
 
   endpointOf: read(function* (owner: OwnerId, jobId: JobId): Steps<EndpointId | null> {
@@ -63,9 +63,9 @@ export const jobRecords = {
     jobId: JobId,
     nowMs: number,
   ): Steps<Expired | 'record' | 'unfinished' | null> {
-    const kept = yield* queryOne<RemovedRow>(jobToRemove, [endpointId, jobId])
-    if (kept !== null && !isFinal(kept.status)) return 'unfinished'
-    if (kept !== null) return (yield* removeJobs([kept], nowMs)).expired[0] ?? null
+    const row = yield* queryOne<RemovedRow>(jobToRemove, [endpointId, jobId])
+    if (row !== null && !isFinal(row.status)) return 'unfinished'
+    if (row !== null) return (yield* removeJobs([row], nowMs)).expired[0] ?? null
     const records = yield* query<SizeRow>(sql.recordToRemove, [endpointId, jobId])
     yield* deleteRecords(records)
     return records.length > 0 ? 'record' : null
@@ -73,17 +73,17 @@ export const jobRecords = {
 
   trim: write(function* (rules: JobRecordRules, nowMs: number, limit: number): Steps<boolean> {
     const inputs = [nowMs - rules.failedInputsKeptMs, rules.failedInputsMaxBytes]
-    const asked = [nowMs - rules.keptMs, rules.maxRecords, rules.maxBytes, OWNERS, ...inputs]
-    const owners = yield* query<{ owner: OwnerId }>(sql.ownersOverLimit, asked)
-    let left = limit
+    const limits = [nowMs - rules.keptMs, rules.maxRecords, rules.maxBytes, OWNERS, ...inputs]
+    const owners = yield* query<{ owner: OwnerId }>(sql.ownersOverLimit, limits)
+    let rowsLeft = limit
     let isCut = owners.length === OWNERS
     for (const { owner } of owners) {
-      left -= yield* trimOwner(owner, rules, nowMs, left)
-      const inputsOfOwner = yield* dropFailedInputs(owner, rules, nowMs, left)
-      left -= inputsOfOwner.dropped
+      rowsLeft -= yield* trimOwner(owner, rules, nowMs, rowsLeft)
+      const inputsOfOwner = yield* dropFailedInputs(owner, rules, nowMs, rowsLeft)
+      rowsLeft -= inputsOfOwner.dropped
       isCut ||= inputsOfOwner.isCut
     }
-    return isCut || left <= 0
+    return isCut || rowsLeft <= 0
   }),
 } satisfies PortOperations<JobRecordStore>
 
@@ -91,28 +91,28 @@ const NOTHING: JobListPart = { jobs: [], readUntil: null }
 
 type ListRequest = Omit<JobListRequest, 'endpointId'>
 
-function* listed(by: ListedBy, whose: EndpointId | OwnerId, request: ListRequest): Steps<JobListPart> {
-  const kept = yield* readPart('jobs', by, whose, request)
-  const past = request.withRecords ? yield* readPart('job_records', by, whose, request) : NOTHING
-  return merged(kept, past, request.slice.limit)
+function* listed(by: ListedBy, id: EndpointId | OwnerId, request: ListRequest): Steps<JobListPart> {
+  const live = yield* readPart('jobs', by, id, request)
+  const recorded = request.withRecords ? yield* readPart('job_records', by, id, request) : NOTHING
+  return merged(live, recorded, request.slice.limit)
 }
 
 /** The jobs of one table that a request asks for. */
 function* readPart(
   table: ListedTable,
   by: ListedBy,
-  whose: EndpointId | OwnerId,
+  id: EndpointId | OwnerId,
   request: ListRequest,
 ): Steps<JobListPart> {
   const { filter, slice, maxRead, nowMs, withRecords } = request
   const start = placeBefore(slice.after, filter.untilMs)
   // Also without a filter: without this bound PostgreSQL may plan to sort all jobs.
-  const last = yield* queryOne<PlaceRow>(sql.jobByAge(table, by), [whose, ...start, maxRead - 1])
+  const last = yield* queryOne<PlaceRow>(sql.jobByAge(table, by), [id, ...start, maxRead - 1])
   const begins = filter.fromMs ?? -1
   const isBounded = last !== null && last.queued_at_ms >= begins
   const until = isBounded ? [last.queued_at_ms, last.id] : [begins, '']
-  const given = [whose, ...start, nowMs, ...until, withRecords ? 0 : nowMs, slice.limit, ...filterParams(filter)]
-  const rows = yield* query<ListedRow>(sql.listJobs(table, by), given)
+  const params = [id, ...start, nowMs, ...until, withRecords ? 0 : nowMs, slice.limit, ...filterParams(filter)]
+  const rows = yield* query<ListedRow>(sql.listJobs(table, by), params)
   const jobs = rows.map(summaryFromRow)
   const readUntil = isBounded ? { createdAtMs: last.queued_at_ms, id: last.id } : null
   const isCut = rows.length === slice.limit
@@ -130,18 +130,18 @@ function placeBefore(after: PagePosition | null, untilMs: number | null): [numbe
 
 function filterParams({ workerId, error, fingerprint, statuses }: JobFilter): SqlValue[] {
   const pattern = error === null ? null : `%${error.replaceAll(/[!%_]/g, '!$&')}%`
-  const asked = JOB_STATUSES.map(status => (statuses.length === 0 || statuses.includes(status) ? status : ''))
-  return [workerId, pattern, fingerprint, ...asked]
+  const statusParams = JOB_STATUSES.map(status => (statuses.length === 0 || statuses.includes(status) ? status : ''))
+  return [workerId, pattern, fingerprint, ...statusParams]
 }
 
 /**
  * Both parts in one order, as far as both were read. A job that became a record between the two reads counts once.
  */
-function merged(kept: JobListPart, past: JobListPart, limit: number): JobListPart {
-  const bounds = [kept.readUntil, past.readUntil].filter(place => place !== null).sort(newestFirst)
+function merged(live: JobListPart, recorded: JobListPart, limit: number): JobListPart {
+  const bounds = [live.readUntil, recorded.readUntil].filter(place => place !== null).sort(newestFirst)
   const readUntil = bounds[0] ?? null
-  const ids = new Set(kept.jobs.map(({ id }) => id))
-  const all = [...kept.jobs, ...past.jobs.filter(({ id }) => !ids.has(id))].sort(newestFirst)
-  const within = readUntil === null ? all : all.filter(job => newestFirst(job, readUntil) <= 0)
+  const ids = new Set(live.jobs.map(({ id }) => id))
+  const jobs = [...live.jobs, ...recorded.jobs.filter(({ id }) => !ids.has(id))].sort(newestFirst)
+  const within = readUntil === null ? jobs : jobs.filter(job => newestFirst(job, readUntil) <= 0)
   return { jobs: within.slice(0, limit), readUntil }
 }

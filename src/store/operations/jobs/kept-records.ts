@@ -36,17 +36,17 @@ const NOTHING: Sum = { records: 0, bytes: 0, inputBytes: 0 }
  * Keeps records of jobs that are about to be removed, and removes old ones of their accounts past the limits.
  */
 export function* keepRecords(rows: readonly RemovedRow[], rules: JobRecordRules, nowMs: number): Steps<void> {
-  const more = new Map<OwnerId, Sum>()
+  const sums = new Map<OwnerId, Sum>()
   for (const row of rows) {
     const { bytes, inputBytes } = yield* keepRecord(row, rules, nowMs)
-    const sum = more.get(row.owner) ?? NOTHING
-    more.set(row.owner, {
+    const sum = sums.get(row.owner) ?? NOTHING
+    sums.set(row.owner, {
       records: sum.records + 1,
       bytes: sum.bytes + bytes,
       inputBytes: sum.inputBytes + inputBytes,
     })
   }
-  for (const [owner, { records, bytes, inputBytes }] of more) {
+  for (const [owner, { records, bytes, inputBytes }] of sums) {
     yield* query(sql.addToSizes, [owner, records, bytes, inputBytes])
     // Twice as many as came, so that a limit that was lowered is reached soon.
     yield* trimOwner(owner, rules, nowMs, 2 * records)
@@ -63,9 +63,9 @@ function* keepRecord(row: RemovedRow, rules: JobRecordRules, nowMs: number): Ste
   const bytes = recordBytes(error, notes, payloads)
   const inputBytes = failedInputBytes(status, row.input_bytes, rules)
   const fingerprint = error === null ? null : errorFingerprint(error)
-  const kept = rules.payloads ? 1 : 0
-  const given = [row.id, status, finishedAtMs, error, fingerprint, notes, bytes, kept, inputBytes]
-  yield* perform(sql.insertRecord, given)
+  const hasPayloads = rules.payloads ? 1 : 0
+  const params = [row.id, status, finishedAtMs, error, fingerprint, notes, bytes, hasPayloads, inputBytes]
+  yield* perform(sql.insertRecord, params)
   return { bytes, inputBytes }
 }
 
@@ -75,16 +75,16 @@ export function* trimOwner(owner: OwnerId, rules: JobRecordRules, nowMs: number,
   const sizes = yield* readSizes(owner)
   const oldest = yield* query<SizeRow>(sql.oldestRecords, [owner, limit])
   let { records, bytes } = sizes
-  const gone: SizeRow[] = []
+  const removed: SizeRow[] = []
   for (const row of oldest) {
     const isOver = records > rules.maxRecords || bytes > rules.maxBytes
     if (!isOver && row.finished_at_ms >= nowMs - rules.keptMs) break
-    gone.push(row)
+    removed.push(row)
     records -= 1
     bytes -= row.bytes
   }
-  yield* deleteRecords(gone.map(row => ({ ...row, owner })))
-  return gone.length
+  yield* deleteRecords(removed.map(row => ({ ...row, owner })))
+  return removed.length
 }
 
 /**
@@ -99,22 +99,22 @@ export function* dropFailedInputs(
   limit: number,
 ): Steps<{ readonly dropped: number; readonly isCut: boolean }> {
   if (limit < 1) return { dropped: 0, isCut: true }
-  let { failed_input_bytes: left } = yield* readSizes(owner)
+  let { failed_input_bytes: bytesLeft } = yield* readSizes(owner)
   const oldest = yield* query<Omit<SizeRow, 'bytes'>>(sql.oldestFailedInputs, [owner, limit])
-  const gone = new Map<JobId, number>()
+  const droppedBytes = new Map<JobId, number>()
   let freed = 0
   for (const { id, finished_at_ms, failed_input_bytes } of oldest) {
-    const isOver = left > rules.failedInputsMaxBytes
+    const isOver = bytesLeft > rules.failedInputsMaxBytes
     if (freed > DROPPED_BYTES || (!isOver && finished_at_ms >= nowMs - rules.failedInputsKeptMs)) break
-    gone.set(id, failed_input_bytes)
+    droppedBytes.set(id, failed_input_bytes)
     freed += failed_input_bytes
-    left -= failed_input_bytes
+    bytesLeft -= failed_input_bytes
   }
-  if (gone.size === 0) return { dropped: 0, isCut: false }
-  const rows = yield* query<{ id: JobId }>(sql.dropFailedInputs, [JSON.stringify([...gone.keys()])])
-  const dropped = rows.reduce((sum, { id }) => sum + (gone.get(id) ?? 0), 0)
+  if (droppedBytes.size === 0) return { dropped: 0, isCut: false }
+  const rows = yield* query<{ id: JobId }>(sql.dropFailedInputs, [JSON.stringify([...droppedBytes.keys()])])
+  const dropped = rows.reduce((sum, { id }) => sum + (droppedBytes.get(id) ?? 0), 0)
   yield* query(sql.addToSizes, [owner, 0, 0, -dropped])
-  return { dropped: gone.size, isCut: freed > DROPPED_BYTES }
+  return { dropped: droppedBytes.size, isCut: freed > DROPPED_BYTES }
 }
 
 /** The sums of an account. Concurrent changes of them wait until this step is over. */

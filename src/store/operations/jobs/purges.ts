@@ -69,10 +69,11 @@ export function* cancelWaiting(
     const fitting = rows.slice(0, lengthWithin(sizes, room))
     waiting.push(...fitting)
     for (const { bytes } of fitting) room -= bytes
-    const seen = fitting.at(-1)
+    const lastRow = fitting.at(-1)
     if (fitting.length < rows.length) room = 0
     if (rows.length < most && fitting.length === rows.length) left.shift()
-    else if (seen !== undefined) left[0] = { queue, priority, last, after: { position: seen.position, id: seen.id } }
+    else if (lastRow !== undefined)
+      left[0] = { queue, priority, last, after: { position: lastRow.position, id: lastRow.id } }
   }
   const ids = waiting.filter(row => row.expires_at_ms > nowMs).map(({ id }) => id)
   const rows = ids.length === 0 ? [] : yield* query<EndedRow>(purgeJobs, [JSON.stringify(ids), nowMs])

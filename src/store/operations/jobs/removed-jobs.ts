@@ -33,8 +33,12 @@ export interface RemovedRows {
  * expired.
  * @param records rules for the records of those whose endpoint exists; by default no records
  */
-export function* removeJobs(found: readonly RemovedRow[], nowMs: number, records?: JobRecordRules): Steps<RemovedRows> {
-  const rows = found.slice(0, lengthWithin(found.map(storedBytes), REMOVED_BYTES))
+export function* removeJobs(
+  candidates: readonly RemovedRow[],
+  nowMs: number,
+  records?: JobRecordRules,
+): Steps<RemovedRows> {
+  const rows = candidates.slice(0, lengthWithin(candidates.map(storedBytes), REMOVED_BYTES))
   if (rows.length === 0) return { expired: [], cancelled: [], rows: 0 }
   const recorded = rows.filter(row => row.endpoint_gone === 0)
   if (records !== undefined && recorded.length > 0) yield* keepRecords(recorded, records, nowMs)
@@ -76,10 +80,10 @@ function expiredWithUsage(row: RemovedRow, nowMs: number): Expired {
 }
 
 function cancelMoves(row: RemovedRow, nowMs: number): JobMove[] {
-  const was = removedJobFromRow(row)
-  if (isFinal(was.status)) return []
-  const job: Job = { ...was, status: 'CANCELLED', finishedAtMs: nowMs }
-  return [{ job, from: was.status, usage: removalUsage(row, 'CANCELLED', nowMs) }]
+  const previous = removedJobFromRow(row)
+  if (isFinal(previous.status)) return []
+  const job: Job = { ...previous, status: 'CANCELLED', finishedAtMs: nowMs }
+  return [{ job, from: previous.status, usage: removalUsage(row, 'CANCELLED', nowMs) }]
 }
 
 function removalUsage(row: RemovedRow, to: 'expired' | 'CANCELLED', nowMs: number) {

@@ -59,11 +59,11 @@ export function* claimFrom(
   beside: BesideSuspects,
 ): Steps<readonly ClaimedRow[]> {
   const { endpointId, workerId, limit, nowMs } = request
-  const one = beside ? claimJobBesideSuspects : claimJob
-  if (limit === 1) return yield* query<ClaimedRow>(one, [endpointId, workerId, nowMs, queue])
-  const some = beside ? claimJobsBesideSuspects : claimJobs
+  const claimOne = beside ? claimJobBesideSuspects : claimJob
+  if (limit === 1) return yield* query<ClaimedRow>(claimOne, [endpointId, workerId, nowMs, queue])
+  const claimSome = beside ? claimJobsBesideSuspects : claimJobs
   const fitting = yield* fittingLimit(queue, request)
-  const rows = yield* query<ClaimedRow>(some, [endpointId, workerId, nowMs, queue, fitting])
+  const rows = yield* query<ClaimedRow>(claimSome, [endpointId, workerId, nowMs, queue, fitting])
   return [...rows].sort(byPosition)
 }
 
@@ -74,9 +74,9 @@ export function* claimInTurns(request: ClaimRequest, beside: BesideSuspects): St
   const claimed: ClaimedRow[] = []
   for (const priority of [0, 1]) {
     for (let tries = 0; tries < MAX_TRIES && claimed.length < request.limit && !isFull(claimed); tries += 1) {
-      const more = yield* claimDecided({ ...request, limit: request.limit - claimed.length }, priority, beside)
-      if (more === null) break
-      claimed.push(...more)
+      const rows = yield* claimDecided({ ...request, limit: request.limit - claimed.length }, priority, beside)
+      if (rows === null) break
+      claimed.push(...rows)
     }
   }
   return claimed

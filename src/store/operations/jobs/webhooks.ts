@@ -333,8 +333,8 @@ export const webhooks = {
     const start = [slice.after?.createdAtMs ?? Number.MAX_SAFE_INTEGER, slice.after?.id ?? '']
     const last = yield* queryOne<PlaceRow>(deliveryByAge, [endpointId, ...start, maxRead - 1])
     const until = last === null ? [-1, ''] : [last.created_at_ms, last.id]
-    const asked = [endpointId, ...start, ...until, state, slice.limit]
-    const rows = yield* query<DeliveryRow>(pageOfDeliveries, asked)
+    const params = [endpointId, ...start, ...until, state, slice.limit]
+    const rows = yield* query<DeliveryRow>(pageOfDeliveries, params)
     return {
       deliveries: yield* withTries(rows),
       readUntil: last === null ? null : { createdAtMs: last.created_at_ms, id: last.id },

@@ -75,10 +75,10 @@ function* addTo({ endpointId, times }: NewTimes): Steps<void> {
   for (const { atMs, toMs, attempts, packed } of blocks) {
     yield* perform(putBlock, [endpointId, atMs, toMs, attempts, packed])
   }
-  const more = blocks.filter(({ atMs }) => atMs !== row?.at_ms).length
-  if (more === 0) return
-  yield* perform(deleteBlocksOver, [endpointId, MAX_BLOCKS.ofEndpoint, more + SPARE_REMOVALS])
-  yield* perform(deleteBlocksOfAccount, [endpointId, MAX_BLOCKS.ofAccount, more + SPARE_REMOVALS])
+  const addedBlocks = blocks.filter(({ atMs }) => atMs !== row?.at_ms).length
+  if (addedBlocks === 0) return
+  yield* perform(deleteBlocksOver, [endpointId, MAX_BLOCKS.ofEndpoint, addedBlocks + SPARE_REMOVALS])
+  yield* perform(deleteBlocksOfAccount, [endpointId, MAX_BLOCKS.ofAccount, addedBlocks + SPARE_REMOVALS])
 }
 
 /** Removes blocks of a deleted endpoint. @returns their number */

@@ -60,14 +60,14 @@ export const metrics = {
     toMs: number,
     limit: number,
   ): Steps<MetricPoint[]> {
-    const asked = [endpointId, METRIC_SPANS[span].lengthMs, fromMs, toMs, limit]
-    const rows = yield* query<BucketRow>(readBuckets, asked)
+    const params = [endpointId, METRIC_SPANS[span].lengthMs, fromMs, toMs, limit]
+    const rows = yield* query<BucketRow>(readBuckets, params)
     return rows.map(row => ({ atMs: row.at_ms, bucket: readBucket(row.counts) }))
   }),
 
   results: read(function* (fromMs: number, toMs: number, limit: number): Steps<MinuteResults[]> {
-    const asked = [METRIC_SPANS.minute.lengthMs, fromMs, toMs, limit]
-    const rows = yield* query<BucketRow & { endpoint_id: EndpointId }>(recentBuckets, asked)
+    const params = [METRIC_SPANS.minute.lengthMs, fromMs, toMs, limit]
+    const rows = yield* query<BucketRow & { endpoint_id: EndpointId }>(recentBuckets, params)
     const all = rows.map(row => ({
       endpointId: row.endpoint_id,
       minuteMs: row.at_ms,

@@ -89,9 +89,9 @@ export const registries = {
     yield* lock(lockRegistry, [owner, id])
     if ((yield* queryOne(findRegistry, [owner, id])) === null) return null
     const users: EndpointId[] = []
-    for (const seen of yield* query<TemplateRow>(templatesOfRegistry, [id])) {
-      yield* lock(lockTemplate, [seen.id])
-      const row = yield* queryOne<TemplateRow>(findTemplate, [owner, seen.id])
+    for (const template of yield* query<TemplateRow>(templatesOfRegistry, [id])) {
+      yield* lock(lockTemplate, [template.id])
+      const row = yield* queryOne<TemplateRow>(findTemplate, [owner, template.id])
       if (row === null || row.registry_id !== id) continue
       users.push(...((yield* replaceTemplate({ ...templateFromRow(row), registry: null }, nowMs)) ?? []))
     }

@@ -90,8 +90,8 @@ export const seals = {
 
   keepCanary: write(function* (sealed: string): Steps<string> {
     yield* perform(insertCanary, [KEY_CANARY, sealed])
-    const kept = yield* queryOne<{ sealed: string }>(findCanary, [KEY_CANARY])
-    return kept?.sealed ?? sealed
+    const row = yield* queryOne<{ sealed: string }>(findCanary, [KEY_CANARY])
+    return row?.sealed ?? sealed
   }),
 } satisfies PortOperations<SealStore>
 

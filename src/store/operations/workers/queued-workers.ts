@@ -17,17 +17,17 @@ import { lock, type PortOperations, perform, query, queryOne, read, type Steps, 
 
 /** Workers that wait for a place. */
 export const queuedWorkers = {
-  replace: write(function* (endpointId: EndpointId, wanted: readonly QueuedWorker[]): Steps<void> {
+  replace: write(function* (endpointId: EndpointId, queued: readonly QueuedWorker[]): Steps<void> {
     yield* lock(lockEndpoint, [endpointId])
     const endpoint = yield* queryOne<EndpointRow>(findEndpoint, [endpointId])
-    const kept = new Set(wanted.map(({ id }) => id))
+    const keptIds = new Set(queued.map(({ id }) => id))
     for (const { id } of yield* query<{ id: WorkerId }>(sql.queuedWorkerIds, [endpointId])) {
-      if (!kept.has(id)) yield* perform(sql.deleteQueuedWorker, [id])
+      if (!keptIds.has(id)) yield* perform(sql.deleteQueuedWorker, [id])
     }
     if (endpoint === null) return
     const alive = (yield* query<WorkerRow>(aliveWorkersOfEndpoint, [endpointId])).length
     const room = Math.max(0, endpoint.workers_max - alive)
-    for (const [index, worker] of wanted.slice(0, MAX_QUEUED_WORKERS).entries()) {
+    for (const [index, worker] of queued.slice(0, MAX_QUEUED_WORKERS).entries()) {
       const { id, version, resource, reason, downloadStartedAtMs, downloadEndedAtMs } = worker
       const state = [id, version, resource, reason, downloadStartedAtMs, downloadEndedAtMs]
       if (index >= room || version !== endpoint.version) yield* perform(sql.deleteQueuedWorker, [id])

@@ -150,8 +150,8 @@ export const workers = {
     yield* perform(sql.workerStarted, [id, handle, nowMs])
   }),
 
-  pulling: write(function* (id: WorkerId, what: 'started' | 'ended', nowMs: number): Steps<void> {
-    yield* perform(what === 'started' ? sql.pullStarted : sql.pullEnded, [id, nowMs])
+  pulling: write(function* (id: WorkerId, event: 'started' | 'ended', nowMs: number): Steps<void> {
+    yield* perform(event === 'started' ? sql.pullStarted : sql.pullEnded, [id, nowMs])
   }),
 
   seen: write(function* (id: WorkerId, capacity: number, sdk: string | null, nowMs: number): Steps<WorkerMove | null> {

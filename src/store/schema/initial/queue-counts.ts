@@ -16,7 +16,7 @@ const NAMES = Object.keys(COUNTS)
 const COLUMNS = `endpoint_id, shard, owner, ${NAMES.join(', ')}`
 
 /** The condition on the old or the new row of a trigger: 0 or 1 in SQLite. */
-const one = (row: 'OLD' | 'NEW', condition: string) =>
+const rowCondition = (row: 'OLD' | 'NEW', condition: string) =>
   `(${condition.replace(/\b(?:status|low_priority|queue)\b/g, column => `${row}.${column}`)})`
 
 /** Adds to the counts of an endpoint. @param of SQL of the number that is added for the jobs of a condition */
@@ -35,15 +35,15 @@ const sqlite = [
   `CREATE TRIGGER jobs_counted_insert AFTER INSERT ON jobs BEGIN
     INSERT INTO queue_counts (${COLUMNS})
     VALUES (NEW.endpoint_id, 0, NEW.owner, ${Object.values(COUNTS)
-      .map(condition => one('NEW', condition))
+      .map(condition => rowCondition('NEW', condition))
       .join(', ')})
     ON CONFLICT (endpoint_id, shard) DO UPDATE SET ${added};
   END`,
   `CREATE TRIGGER jobs_counted_update AFTER UPDATE OF status, queue, low_priority ON jobs BEGIN
-    ${addChange(condition => `${one('NEW', condition)} - ${one('OLD', condition)}`, 'NEW.endpoint_id')}
+    ${addChange(condition => `${rowCondition('NEW', condition)} - ${rowCondition('OLD', condition)}`, 'NEW.endpoint_id')}
   END`,
   `CREATE TRIGGER jobs_counted_delete AFTER DELETE ON jobs WHEN OLD.status IN ('IN_QUEUE', 'IN_PROGRESS') BEGIN
-    ${addChange(condition => `0 - ${one('OLD', condition)}`, 'OLD.endpoint_id')}
+    ${addChange(condition => `0 - ${rowCondition('OLD', condition)}`, 'OLD.endpoint_id')}
   END`,
 ]
 
