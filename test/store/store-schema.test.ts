@@ -257,6 +257,34 @@ test('no statement reads through all jobs, and the head of a line is found witho
   }
 })
 
+test('SQLite compiles a statement once, not at each run', () => {
+  const { database } = new SqliteEngine({ file: ':memory:' })
+  let compiled = 0
+  // SQLite asks for the right to read a table or a column when it compiles a statement.
+  database.setAuthorizer(() => {
+    compiled += 1
+    return 0
+  })
+  for (const [name, sql] of statements) {
+    // A table of the engine itself is made each time.
+    if (name === 'insertJobs' || name === 'pages') continue
+    const text = forSqlite(sql)
+    const statement = database.prepare(text)
+    const count = Math.max(0, ...[...text.matchAll(/\?(\d+)/g)].map(([, number]) => Number(number)))
+    const run = () => {
+      try {
+        statement.all(...Array<number>(count).fill(1))
+      } catch {
+        // The rows to which its own would refer are missing.
+      }
+    }
+    run()
+    compiled = 0
+    run()
+    assert.equal(compiled, 0, name)
+  }
+})
+
 test('the flush time is the median of some probes, which leave nothing behind', context => {
   const folder = join(fileIn(context), '..')
   let calls = 0

@@ -50,10 +50,13 @@ const POSTGRES: Readonly<Record<Fragment, string>> = {
 
 /**
  * A statement as SQLite takes it. `$1` becomes `?1`: there is no positional binding for `$1`, and binding by name
- * costs half the speed.
+ * costs half the speed. A limit that is a parameter alone is a part of the plan: SQLite compiles the statement again
+ * at each run, which takes longer than the run. In a sum it is not.
  */
 export function forSqlite(text: string): string {
-  return fill(text, SQLITE).replace(/\$(\d+)/g, '?$1')
+  return fill(text, SQLITE)
+    .replace(/\bLIMIT \$(\d+)/g, 'LIMIT ?$1 + 0')
+    .replace(/\$(\d+)/g, '?$1')
 }
 
 /** `id IN (SELECT ... {{skip_locked}})`, of one column. */
