@@ -98,9 +98,9 @@ export interface RowCaches {
  * Layer around the store through which all changes go: drops rows that an operation changes, and finds workers by
  * their tokens in memory.
  */
-export function remembering(known: RowCaches): StoreLayer {
+export function remembering(caches: RowCaches): StoreLayer {
   return (call, name, { changes = [] }) => {
-    if (name === 'workers.findByToken') return tokenHash => known.worker.find(tokenHash as string)
-    return changes.reduce((inner, row) => known[row].changing(inner), call)
+    if (name === 'workers.findByToken') return tokenHash => caches.worker.find(tokenHash as string)
+    return changes.reduce((inner, row) => caches[row].changing(inner), call)
   }
 }

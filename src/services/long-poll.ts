@@ -24,10 +24,10 @@ export class LongPoll {
   readonly #who
   #held = 0
 
-  /** @param who the callers, for the sentence that refuses one too many */
-  constructor(ports: Ports, who: 'requests' | 'workers' = 'requests') {
+  /** @param callers the callers, for the sentence that refuses one too many */
+  constructor(ports: Ports, callers: 'requests' | 'workers' = 'requests') {
     this.#ports = ports
-    this.#who = who
+    this.#who = callers
   }
 
   /**

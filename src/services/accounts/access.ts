@@ -65,17 +65,17 @@ export class Access {
 
   /**
    * The caller that a key stands for.
-   * @param from address of the caller, if a failure should be counted
+   * @param readAddress address of the caller, if a failure should be counted
    * @throws AppError `unauthorized` when there is no key, InvalidKeyError when it is unknown, disabled or expired, and
    *   `rate_limited` instead where too many keys of that address failed
    */
-  async authenticate(key: string | null, from?: ReadAddress): Promise<Caller> {
+  async authenticate(key: string | null, readAddress?: ReadAddress): Promise<Caller> {
     if (key === null || key === '') throw new AppError('unauthorized', 'the API key is missing')
     const hash = this.#ports.vault.hash(key)
     const record = await this.#find(hash)
     if (record !== null && isValidAt(record, this.#ports.clock.now())) return this.#useKey(record)
     const error = new InvalidKeyError(keyFailure(record))
-    throw from === undefined ? error : this.failedKeys.refusal(from(), error)
+    throw readAddress === undefined ? error : this.failedKeys.refusal(readAddress(), error)
   }
 
   /**
@@ -177,8 +177,8 @@ export class Access {
   }
 
   #refused({ owner, keyId }: Caller, right: RefusedRight, operation?: string): void {
-    const asked = operation === undefined ? {} : { operation }
-    this.#ports.emit('right.refused', { account: owner, keyId, right, ...asked })
+    const operationPart = operation === undefined ? {} : { operation }
+    this.#ports.emit('right.refused', { account: owner, keyId, right, ...operationPart })
   }
 
   /**
@@ -192,11 +192,11 @@ export class Access {
       const counts = await store.keys.windowCounts(caller.owner)
       if (!this.#counts.has(caller.owner)) this.#counts.set(caller.owner, { counts, savedAtMs: clock.now() })
     }
-    const known = this.#counts.get(caller.owner)!
-    const decision = countRequest(this.#windows, known.counts, clock.now())
-    known.counts = decision.counts
-    if (clock.now() - known.savedAtMs >= SAVE_MS) {
-      known.savedAtMs = clock.now()
+    const ownerCounts = this.#counts.get(caller.owner)!
+    const decision = countRequest(this.#windows, ownerCounts.counts, clock.now())
+    ownerCounts.counts = decision.counts
+    if (clock.now() - ownerCounts.savedAtMs >= SAVE_MS) {
+      ownerCounts.savedAtMs = clock.now()
       await store.keys.saveWindowCounts(caller.owner, decision.counts)
     }
     return decision
@@ -239,12 +239,12 @@ export class Access {
       if (record === null) {
         const id = random.uuid() as KeyId
         await adds(id)
-        const rest = { createdAtMs: clock.now(), lastUsedAtMs: null, endpointId: null, exempt: false }
-        await store.keys.insert({ ...rest, id, owner, name, hash, hint: keyHint(key), ...fixed })
+        const newFields = { createdAtMs: clock.now(), lastUsedAtMs: null, endpointId: null, exempt: false }
+        await store.keys.insert({ ...newFields, id, owner, name, hash, hint: keyHint(key), ...fixed })
       } else await store.keys.update({ ...record, ...fixed }, record)
     }
-    const others = await store.keys.list(owner)
-    const ended = others.filter(({ kind, hash }) => kind === 'server' && !hashes.has(hash))
+    const storedKeys = await store.keys.list(owner)
+    const ended = storedKeys.filter(({ kind, hash }) => kind === 'server' && !hashes.has(hash))
     for (const { id } of ended) await store.keys.remove(owner, id)
     this.#changes += 1
     this.#cache.clear()

@@ -249,8 +249,8 @@ export class Keys {
     if (!exists) throw notFound('account', account)
   }
 
-  async #check(caller: Caller, owner: OwnerId, given: KeyChanges): Promise<void> {
-    const { name, scope, expiresAtMs } = given
+  async #check(caller: Caller, owner: OwnerId, changes: KeyChanges): Promise<void> {
+    const { name, scope, expiresAtMs } = changes
     const problems = name === undefined ? [] : nameProblems(name)
     if (expiresAtMs != null && !(Number.isSafeInteger(expiresAtMs) && expiresAtMs > this.#ports.clock.now())) {
       problems.push(fieldProblem('expiresAtMs', 'must be in the future'))
@@ -263,24 +263,24 @@ export class Keys {
     if (scope !== undefined && !isWithin(scope, caller.scope)) {
       throw new AppError('forbidden', 'a key cannot get more rights than the key that creates or changes it')
     }
-    if (given.exempt === true && !caller.operator) {
+    if (changes.exempt === true && !caller.operator) {
       throw new AppError('forbidden', 'only an operator can exempt a key from the limits')
     }
     if (expiresAtMs !== undefined) requireNoLonger(caller, expiresAtMs)
   }
 
   async #unknownEndpoints(owner: OwnerId, scope: KeyScope): Promise<FieldProblem[]> {
-    const named = scopeEndpoints(scope)
-    if (named.length === 0) return []
+    const ids = scopeEndpoints(scope)
+    if (ids.length === 0) return []
     const endpoints = new Set<EndpointId>((await this.#ports.store.endpoints.list(owner)).map(({ id }) => id))
-    return named.filter(id => !endpoints.has(id)).map(id => fieldProblem('scope', 'not found', `endpoint ${id}`))
+    return ids.filter(id => !endpoints.has(id)).map(id => fieldProblem('scope', 'not found', `endpoint ${id}`))
   }
 
   async #unknownVolumes(owner: OwnerId, scope: KeyScope): Promise<FieldProblem[]> {
-    const named = scopeVolumes(scope)
-    if (named.length === 0) return []
-    const known = new Set<VolumeId>((await this.#ports.store.volumes.list(owner)).map(({ id }) => id))
-    return named.filter(id => !known.has(id)).map(id => fieldProblem('scope', 'not found', `network volume ${id}`))
+    const ids = scopeVolumes(scope)
+    if (ids.length === 0) return []
+    const volumes = new Set<VolumeId>((await this.#ports.store.volumes.list(owner)).map(({ id }) => id))
+    return ids.filter(id => !volumes.has(id)).map(id => fieldProblem('scope', 'not found', `network volume ${id}`))
   }
 
   #requireOver(caller: Caller, key: ApiKey): void {

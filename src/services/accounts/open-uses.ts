@@ -58,14 +58,14 @@ export class OpenUses {
   hold(caller: Caller, requires: (caller: Caller) => void, end: (why: AppError) => void): () => void {
     const { keyId, expiresAtMs } = caller
     const use: Use = { requires, end, slot: -1 }
-    let held = this.#byKey.get(keyId)
-    if (held === undefined) {
+    let keyUses = this.#byKey.get(keyId)
+    if (keyUses === undefined) {
       const unsubscribe = this.#ports.notifier.subscribe(`key:${keyId}`, () => this.#readSoon(keyId))
       // The key may have changed on another server between its check and the subscription.
-      held = { uses: new Slots(), unsubscribe, expiresAtMs, readAtMs: this.#ports.clock.monotonic() }
-      this.#byKey.set(keyId, held)
-    } else if (this.#isRecent(keyId)) held.readAtMs = this.#ports.clock.monotonic()
-    use.slot = held.uses.add(use)
+      keyUses = { uses: new Slots(), unsubscribe, expiresAtMs, readAtMs: this.#ports.clock.monotonic() }
+      this.#byKey.set(keyId, keyUses)
+    } else if (this.#isRecent(keyId)) keyUses.readAtMs = this.#ports.clock.monotonic()
+    use.slot = keyUses.uses.add(use)
     this.#cancelTimer ??= this.#ports.clock.after(CHECK_MS, () => this.#check())
     return () => this.#release(keyId, use)
   }
@@ -91,15 +91,15 @@ export class OpenUses {
   }
 
   #readSoon(keyId: KeyId): void {
-    const held = this.#byKey.get(keyId)
-    if (held === undefined) return
-    held.readAtMs = this.#ports.clock.monotonic()
+    const keyUses = this.#byKey.get(keyId)
+    if (keyUses === undefined) return
+    keyUses.readAtMs = this.#ports.clock.monotonic()
     void this.#read()
   }
 
   #release(keyId: KeyId, use: Use): void {
-    const held = this.#byKey.get(keyId)
-    held?.uses.remove(use.slot, use)
+    const keyUses = this.#byKey.get(keyId)
+    keyUses?.uses.remove(use.slot, use)
   }
 
   #check(): void {
@@ -125,7 +125,7 @@ export class OpenUses {
         const isDue = ({ readAtMs }: KeyUses) => readAtMs !== null && readAtMs <= nowMs
         const due = this.#byKey
           .entries()
-          .filter(([, held]) => isDue(held))
+          .filter(([, keyUses]) => isDue(keyUses))
           .map(([keyId]) => keyId)
           .take(READS)
           .toArray()
@@ -139,25 +139,25 @@ export class OpenUses {
 
   async #readOne(keyId: KeyId): Promise<void> {
     const { store, clock } = this.#ports
-    const held = this.#byKey.get(keyId)
-    if (held === undefined) return
-    held.readAtMs = null
+    const keyUses = this.#byKey.get(keyId)
+    if (keyUses === undefined) return
+    keyUses.readAtMs = null
     try {
       const key = await store.keys.find(keyId)
       if (key === null || !isValidAt(key, clock.now()))
         return this.#end(keyId, () => new InvalidKeyError(keyFailure(key)))
-      held.expiresAtMs = key.expiresAtMs
+      keyUses.expiresAtMs = key.expiresAtMs
       const caller = callerFromKey(key)
       this.#end(keyId, ({ requires }) => findRefusal(() => requires(caller)))
     } catch {
       // Valid keys stay valid while the store is unavailable.
-      held.readAtMs ??= clock.monotonic() + RETRY_MS
+      keyUses.readAtMs ??= clock.monotonic() + RETRY_MS
     }
   }
 
-  #end(keyId: KeyId, why: (use: Use) => AppError | null): void {
+  #end(keyId: KeyId, findError: (use: Use) => AppError | null): void {
     for (const use of [...(this.#byKey.get(keyId)?.uses ?? [])]) {
-      const refusal = why(use)
+      const refusal = findError(use)
       if (refusal === null) continue
       this.#release(keyId, use)
       use.end(refusal)

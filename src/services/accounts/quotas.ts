@@ -72,8 +72,8 @@ export class Quotas {
   }
 
   /** Sets the account's own limits. */
-  setLimits(owner: OwnerId, given: GivenLimits): void {
-    this.#ownLimits.set(owner, given)
+  setLimits(owner: OwnerId, limits: GivenLimits): void {
+    this.#ownLimits.set(owner, limits)
   }
 
   /** The limits that count for an account. */
@@ -90,11 +90,11 @@ export class Quotas {
     const limits = this.effectiveLimits(owner)
     if (limits.queuedJobs === null && limits.queuedMb === null && limits.storedMb === null) return null
     const bytes = jobs.reduce((sum, { input }) => sum + Buffer.byteLength(input), 0)
-    const more = { queuedJobs: jobs.length, queuedBytes: bytes, storedBytes: bytes }
+    const addition = { queuedJobs: jobs.length, queuedBytes: bytes, storedBytes: bytes }
     const ledger = this.#openLedger(owner)
-    const held = addHeld(ledger.held, more)
-    if (!ledger.isRead || heldProblem(held, limits) !== null) return this.#admitRead(owner, more)
-    ledger.held = held
+    const total = addHeld(ledger.held, addition)
+    if (!ledger.isRead || heldProblem(total, limits) !== null) return this.#admitRead(owner, addition)
+    ledger.held = total
     return null
   }
 
@@ -124,11 +124,11 @@ export class Quotas {
    * Saves an endpoint that keeps more workers. Belongs into {@link inTurn}.
    * @throws AppError `conflict` when all endpoints of the account together would keep too many
    */
-  async keepingWorkers<Saved>(owner: OwnerId, more: number, save: () => Promise<Saved>): Promise<Saved> {
+  async keepingWorkers<Saved>(owner: OwnerId, addedWorkers: number, save: () => Promise<Saved>): Promise<Saved> {
     const limits = this.effectiveLimits(owner)
-    if (limits.workersMin !== null && more > 0) {
+    if (limits.workersMin !== null && addedWorkers > 0) {
       const { workersMin } = await this.#ports.store.quotas.objects(owner)
-      const problem = workersMinProblem(workersMin + more, limits)
+      const problem = workersMinProblem(workersMin + addedWorkers, limits)
       if (problem !== null) throw problem
     }
     return save()
@@ -154,8 +154,8 @@ export class Quotas {
     const limits = this.effectiveLimits(owner)
     if (limits.secretsMb !== null) {
       const { all, sealed, description } = await this.#ports.store.quotas.secretBytes(owner, id)
-      const more = (sealedBytes ?? sealed) + (descriptionBytes ?? description) - sealed - description
-      const problem = more > 0 ? secretsProblem(all + more, limits) : null
+      const addedBytes = (sealedBytes ?? sealed) + (descriptionBytes ?? description) - sealed - description
+      const problem = addedBytes > 0 ? secretsProblem(all + addedBytes, limits) : null
       if (problem !== null) throw problem
     }
     return keep()
@@ -196,14 +196,14 @@ export class Quotas {
     return { limits, objects, held: ledger.held, secretBytes, logBytes, workers: workers.length, gpus }
   }
 
-  async #admitRead(owner: OwnerId, more: HeldJobs): Promise<void> {
+  async #admitRead(owner: OwnerId, addition: HeldJobs): Promise<void> {
     const ledger = this.#openLedger(owner)
     if (ledger.reading !== null) await ledger.reading
     else if (this.#isDue(ledger)) await this.#read(owner, ledger)
-    const held = addHeld(ledger.held, more)
-    const problem = heldProblem(held, this.effectiveLimits(owner))
+    const total = addHeld(ledger.held, addition)
+    const problem = heldProblem(total, this.effectiveLimits(owner))
     if (problem !== null) throw problem
-    ledger.held = held
+    ledger.held = total
   }
 
   #isDue({ readAgainMs }: Ledger): boolean {

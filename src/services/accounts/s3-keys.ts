@@ -39,11 +39,11 @@ export class S3Keys {
    * The pair of an access key id.
    * @throws AppError as {@link Access.authenticate}
    */
-  async find(accessKeyId: string, from?: ReadAddress): Promise<S3Pair> {
+  async find(accessKeyId: string, readAddress?: ReadAddress): Promise<S3Pair> {
     const { store, vault } = this.#ports
     const id = accessKeyId as KeyId
     const hash = this.#hashes.get(id) ?? (await store.keys.find(id))?.hash
-    if (hash === undefined) throw this.refusal(new InvalidKeyError('unknown'), from)
+    if (hash === undefined) throw this.refusal(new InvalidKeyError('unknown'), readAddress)
     if (this.#hashes.size >= CACHE_SIZE) this.#hashes.clear()
     this.#hashes.set(id, hash)
     const caller = async () => {
@@ -52,14 +52,14 @@ export class S3Keys {
       } catch (error) {
         // The key of an endpoint may have another hash by now.
         this.#hashes.delete(id)
-        throw error instanceof InvalidKeyError ? this.refusal(error, from) : error
+        throw error instanceof InvalidKeyError ? this.refusal(error, readAddress) : error
       }
     }
     return { secret: s3Secret(vault, { id, hash }), caller }
   }
 
   /** Counts a failed key for its address. @returns the error to answer with, as of {@link FailedKeys.refusal} */
-  refusal(error: InvalidKeyError, from: ReadAddress | undefined): Error {
-    return from === undefined ? error : this.#access.failedKeys.refusal(from(), error)
+  refusal(error: InvalidKeyError, readAddress: ReadAddress | undefined): Error {
+    return readAddress === undefined ? error : this.#access.failedKeys.refusal(readAddress(), error)
   }
 }

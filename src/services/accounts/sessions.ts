@@ -80,12 +80,12 @@ export class Sessions {
 
   /**
    * Signs in.
-   * @param from address of the request, for which failed credentials are counted
+   * @param readAddress address of the request, for which failed credentials are counted
    * @throws AppError `unauthorized` or `rate_limited` as {@link Access.authenticate}, also for a used or expired link
    */
-  async open(credential: Credential, from: ReadAddress): Promise<NewSession> {
+  async open(credential: Credential, readAddress: ReadAddress): Promise<NewSession> {
     const { store, clock, vault, emit } = this.#ports
-    const caller = await this.#findCaller(credential, from)
+    const caller = await this.#findCaller(credential, readAddress)
     const halves = { cookie: this.#newSecret(), token: this.#newSecret() }
     const hash = vault.hash(sessionText(halves)!)
     const createdAtMs = clock.now()
@@ -95,7 +95,7 @@ export class Sessions {
     // The key was removed in the meantime.
     if (replacedHashes === null) throw new InvalidKeyError('unknown')
     for (const old of replacedHashes) this.#end(old, replaced)
-    emit('session.opened', { account: owner, keyId, by: 'key' in credential ? 'key' : 'link', address: from() })
+    emit('session.opened', { account: owner, keyId, by: 'key' in credential ? 'key' : 'link', address: readAddress() })
     return { halves, caller, expiresAtMs }
   }
 
@@ -125,8 +125,11 @@ export class Sessions {
    * The caller whom a link signs in, and the expiry of the link. The link stays valid.
    * @throws AppError as {@link open}
    */
-  async offer(link: string, from: ReadAddress): Promise<{ readonly caller: Caller; readonly expiresAtMs: number }> {
-    const { keyHash, expiresAtMs } = this.#waiting(this.#ports.vault.hash(link), from)
+  async offer(
+    link: string,
+    readAddress: ReadAddress,
+  ): Promise<{ readonly caller: Caller; readonly expiresAtMs: number }> {
+    const { keyHash, expiresAtMs } = this.#waiting(this.#ports.vault.hash(link), readAddress)
     return { caller: await this.#access.ofKeyHash(keyHash), expiresAtMs }
   }
 
@@ -142,28 +145,28 @@ export class Sessions {
     return { code, expiresAtMs }
   }
 
-  async #findCaller(credential: Credential, from: ReadAddress): Promise<Caller> {
-    if ('key' in credential) return this.#access.authenticate(credential.key, from)
+  async #findCaller(credential: Credential, readAddress: ReadAddress): Promise<Caller> {
+    if ('key' in credential) return this.#access.authenticate(credential.key, readAddress)
     const hash = this.#ports.vault.hash(credential.link)
-    const { keyHash } = this.#waiting(hash, from)
+    const { keyHash } = this.#waiting(hash, readAddress)
     this.#links.delete(hash)
     return this.#access.ofKeyHash(keyHash)
   }
 
   /** @throws AppError for a used or expired link */
-  #waiting(hash: string, from: ReadAddress): WaitingLink {
+  #waiting(hash: string, readAddress: ReadAddress): WaitingLink {
     const link = this.#links.get(hash)
     if (link !== undefined && link.expiresAtMs > this.#ports.clock.now()) return link
     const error = new InvalidKeyError('unknown', 'this link was used or is too old; runyard console prints a new one')
-    throw this.#access.failedKeys.refusal(from(), error)
+    throw this.#access.failedKeys.refusal(readAddress(), error)
   }
 
   /** Makes room for one link more. */
   #dropLinks(owner: OwnerId): void {
     const nowMs = this.#ports.clock.now()
     for (const [hash, { expiresAtMs }] of this.#links) if (expiresAtMs <= nowMs) this.#links.delete(hash)
-    const own = [...this.#links].filter(([, link]) => link.owner === owner)
-    if (own.length >= MAX_LINKS.ofAccount) this.#links.delete(own[0]![0])
+    const ownLinks = [...this.#links].filter(([, link]) => link.owner === owner)
+    if (ownLinks.length >= MAX_LINKS.ofAccount) this.#links.delete(ownLinks[0]![0])
     if (this.#links.size >= MAX_LINKS.ofAll) this.#links.delete(this.#links.keys().next().value!)
   }
 
@@ -192,14 +195,14 @@ export class Sessions {
       end(ended())
       return () => {}
     }
-    let held = this.#uses.get(hash)
-    if (held === undefined) {
+    let use = this.#uses.get(hash)
+    if (use === undefined) {
       const { clock } = this.#ports
       const cancelTimer = clock.after(Math.max(0, expiresAtMs - clock.now()), () => this.#endUses(hash, ended))
-      held = { ends: new Set(), cancelTimer }
-      this.#uses.set(hash, held)
+      use = { ends: new Set(), cancelTimer }
+      this.#uses.set(hash, use)
     }
-    const { ends, cancelTimer } = held
+    const { ends, cancelTimer } = use
     ends.add(end)
     return () => {
       ends.delete(end)
@@ -210,19 +213,19 @@ export class Sessions {
   }
 
   /** Ends a session before its time. */
-  #end(hash: string, why: () => AppError): void {
+  #end(hash: string, makeError: () => AppError): void {
     this.#cache.delete(hash)
     if (this.#closed.size >= MAX_CLOSED) this.#closed.clear()
     this.#closed.add(hash)
-    this.#endUses(hash, why)
+    this.#endUses(hash, makeError)
   }
 
-  #endUses(hash: string, why: () => AppError): void {
-    const held = this.#uses.get(hash)
-    if (held === undefined) return
+  #endUses(hash: string, makeError: () => AppError): void {
+    const use = this.#uses.get(hash)
+    if (use === undefined) return
     this.#uses.delete(hash)
-    held.cancelTimer()
-    for (const end of held.ends) end(why())
+    use.cancelTimer()
+    for (const end of use.ends) end(makeError())
   }
 }
 

@@ -122,10 +122,10 @@ class Refusals {
     const { operation, origin, problem, count } = attempts
     const key = JSON.stringify([origin, operation, problem])
     const isNew = !this.#waiting.has(key)
-    const others = isNew && this.#waiting.size >= BUDGET.waiting
-    const waiting = this.#waiting.get(others ? '' : key)
+    const isOverflow = isNew && this.#waiting.size >= BUDGET.waiting
+    const waiting = this.#waiting.get(isOverflow ? '' : key)
     if (waiting !== undefined) waiting.count += count
-    else if (others) {
+    else if (isOverflow) {
       this.#waiting.set('', { operation: 'useKey', origin: SERVER_ORIGIN, problem: 'of many callers', count })
     } else this.#waiting.set(key, { ...attempts })
   }
@@ -135,9 +135,9 @@ class Refusals {
     const filled = Math.floor((nowMs - this.#filledAtMs) / this.#refillMs)
     this.#filledAtMs += filled * this.#refillMs
     this.#budget = Math.min(this.#most, this.#budget + filled)
-    const taken = [...this.#waiting].slice(0, this.#budget)
-    for (const [key] of taken) this.#waiting.delete(key)
-    this.#budget -= taken.length
-    return taken.map(([, attempts]) => attempts)
+    const entries = [...this.#waiting].slice(0, this.#budget)
+    for (const [key] of entries) this.#waiting.delete(key)
+    this.#budget -= entries.length
+    return entries.map(([, attempts]) => attempts)
   }
 }

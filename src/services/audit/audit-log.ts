@@ -67,29 +67,29 @@ export class AuditLog {
    *   when the second cannot; errors of `run`
    */
   async change<Result>(
-    asked: AuditedOperation,
+    audited: AuditedOperation,
     run: (report: (change: SeenChange) => void) => Promise<Result>,
     { objectFromResult, view, detailFromResult }: AuditDescription<Result> = {},
   ): Promise<Result> {
     const viewOf = async (object: AuditObject | null) => (object === null ? null : ((await view?.(object)) ?? null))
-    const before = await viewOf(asked.object)
-    const begun = await this.#write(entryFromOperation(asked, this.#ports.clock.now()))
+    const previousView = await viewOf(audited.object)
+    const begun = await this.#write(entryFromOperation(audited, this.#ports.clock.now()))
     const end = (fields: Partial<AuditEntry>) =>
-      this.#end({ ...entryFromOperation(asked, this.#ports.clock.now()), ...fields, begun })
-    const seen: SeenChange[] = []
+      this.#end({ ...entryFromOperation(audited, this.#ports.clock.now()), ...fields, begun })
+    const changes: SeenChange[] = []
     let result: Result
     try {
-      result = await run(change => seen.push(change))
+      result = await run(change => changes.push(change))
     } catch (thrown) {
       const { code, status } = toAppError(thrown)
       // The caller gets the error even if the entry cannot be written.
       await end({ outcome: status < 500 ? 'refused' : 'failed', problem: code }).catch(() => {})
       throw thrown
     }
-    const object = objectFromResult?.(result) ?? asked.object
+    const object = objectFromResult?.(result) ?? audited.object
     // A completed change gets its entry even if the object cannot be read.
-    const change = seen.at(-1) ?? { before, after: await viewOf(object).catch(() => before) }
-    const detail = { ...asked.detail, ...detailFromResult?.(result) }
+    const change = changes.at(-1) ?? { before: previousView, after: await viewOf(object).catch(() => previousView) }
+    const detail = { ...audited.detail, ...detailFromResult?.(result) }
     await end({ object, changes: fieldChanges(change.before, change.after), detail, outcome: 'done' })
     return result
   }
@@ -98,13 +98,13 @@ export class AuditLog {
    * Writes an entry for an operation that is about to happen.
    * @throws AppError `unavailable` when it cannot be written: then the operation must not happen
    */
-  async note(asked: AuditedOperation): Promise<void> {
-    await this.#write({ ...entryFromOperation(asked, this.#ports.clock.now()), outcome: 'done' })
+  async note(audited: AuditedOperation): Promise<void> {
+    await this.#write({ ...entryFromOperation(audited, this.#ports.clock.now()), outcome: 'done' })
   }
 
   /** Writes an entry for a refused operation. */
-  async refused(asked: AuditedOperation, problem: string): Promise<void> {
-    await this.#write({ ...entryFromOperation(asked, this.#ports.clock.now()), outcome: 'refused', problem })
+  async refused(audited: AuditedOperation, problem: string): Promise<void> {
+    await this.#write({ ...entryFromOperation(audited, this.#ports.clock.now()), outcome: 'refused', problem })
   }
 
   /**
@@ -174,16 +174,16 @@ export class AuditLog {
     // Entries of the same turn are written together.
     await Promise.resolve()
     while (this.#waiting.length > 0) {
-      const some = this.#waiting.splice(0, MOST.write)
+      const writes = this.#waiting.splice(0, MOST.write)
       try {
-        const numbers = await this.#ports.store.audit.append(some.map(({ entry }) => entry))
-        for (const [index, { entry, resolve }] of some.entries()) {
+        const numbers = await this.#ports.store.audit.append(writes.map(({ entry }) => entry))
+        for (const [index, { entry, resolve }] of writes.entries()) {
           const sequence = numbers[index]!
           if (entry.outcome === 'begun') this.#open.add(sequence)
           resolve(sequence)
         }
       } catch (error) {
-        for (const { reject } of some) reject(cannotWrite(error))
+        for (const { reject } of writes) reject(cannotWrite(error))
       }
     }
     this.#writing = null
@@ -199,7 +199,7 @@ function entryFromOperation(
 }
 
 function cannotWrite(cause?: unknown): AppError {
-  const why = cause === undefined ? 'too many entries wait' : toAppError(cause).message
-  const message = `the audit log cannot be written, so nothing is changed; the requested operation may have begun (${why})`
+  const reason = cause === undefined ? 'too many entries wait' : toAppError(cause).message
+  const message = `the audit log cannot be written, so nothing is changed; the requested operation may have begun (${reason})`
   return new AppError('unavailable', message, { cause })
 }

@@ -52,11 +52,11 @@ export class AuditReader {
     { cursor, limit = MAX_PAGE }: PageRequest,
   ): Promise<Page<HashedEntry>> {
     requireOperator(caller)
-    const before = cursor == null ? Number.MAX_SAFE_INTEGER : Number(cursor)
-    if (!Number.isSafeInteger(before) || before < 1) {
+    const endSequence = cursor == null ? Number.MAX_SAFE_INTEGER : Number(cursor)
+    if (!Number.isSafeInteger(endSequence) || endSequence < 1) {
       throw invalidFields([fieldProblem('cursor', 'is not one that an earlier page has returned')])
     }
-    const entries = await this.#store.audit.list(filter, before, limit + 1)
+    const entries = await this.#store.audit.list(filter, endSequence, limit + 1)
     const items = entries.slice(0, limit)
     const nextCursor = entries.length > limit ? String(items.at(-1)!.sequence) : null
     return { items: items.map(({ content, hash }) => ({ ...readEntry(content), hash })), nextCursor }

@@ -87,13 +87,13 @@ export class AuditViews {
 /** An endpoint as the audit log shows it. @param template its template; null for a deleted one */
 export function endpointView(endpoint: Endpoint, template: Template | null): AuditView {
   const { version, templateId } = endpoint
-  const own = tableView(ENDPOINT_FIELDS, endpoint, { templateId, version })
-  if (template === null) return own
+  const endpointFields = tableView(ENDPOINT_FIELDS, endpoint, { templateId, version })
+  if (template === null) return endpointFields
   const { shown, hidden, variables } = templateView(template, 'template.')
   return {
-    shown: { ...own.shown, ...shown },
-    hidden: { ...own.hidden, ...hidden },
-    variables: { ...own.variables, ...variables },
+    shown: { ...endpointFields.shown, ...shown },
+    hidden: { ...endpointFields.hidden, ...hidden },
+    variables: { ...endpointFields.variables, ...variables },
   }
 }
 
@@ -103,9 +103,9 @@ export function templateView(template: Template, prefix = ''): AuditView {
 }
 
 function tableView(table: FieldTable, values: object, beside: Fields, prefix = ''): AuditView {
-  const given = new Map(Object.entries(values))
+  const valuesByName = new Map(Object.entries(values))
   const of = (audited: string) => Object.keys(table).filter(name => table[name]!.audited === audited)
-  const named = (names: readonly string[]) => names.map(name => [`${prefix}${name}`, given.get(name)] as const)
+  const named = (names: readonly string[]) => names.map(name => [`${prefix}${name}`, valuesByName.get(name)] as const)
   const besides = Object.entries(beside).map(([name, value]) => [`${prefix}${name}`, value] as const)
   return {
     shown: shownFields(Object.fromEntries([...named(of('value')), ...besides])),

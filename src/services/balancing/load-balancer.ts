@@ -171,8 +171,8 @@ export class LoadBalancer {
       const { id, endpointId } = worker
       const load = byEndpoint.get(endpointId) ?? this.#traffic.load(endpointId)
       byEndpoint.set(endpointId, load)
-      const own = load.workers.find(({ workerId }) => workerId === id)
-      return withRequests(worker, own, this.#workers.get(id))
+      const workerLoad = load.workers.find(({ workerId }) => workerId === id)
+      return withRequests(worker, workerLoad, this.#workers.get(id))
     })
   }
 

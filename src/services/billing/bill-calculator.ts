@@ -84,8 +84,8 @@ export class BillCalculator {
     const { store, clock } = this.#ports
     const nowMs = clock.now()
     const bounds = readBounds(time, nowMs)
-    const asked: UsageQuery = { owner, endpointId, bounds }
-    const [jobs, workers] = await Promise.all([store.usage.jobs(asked), store.usage.workers(asked, nowMs)])
+    const query: UsageQuery = { owner, endpointId, bounds }
+    const [jobs, workers] = await Promise.all([store.usage.jobs(query), store.usage.workers(query, nowMs)])
     if (jobs.nextMs !== null || workers.nextMs !== null) {
       const message =
         'this makes more records than one answer can have; ask for less time, larger buckets or one endpoint'

@@ -29,10 +29,10 @@ export class EndpointDomains {
 
   /**
    * Problems of the domain of an endpoint, except a conflict with another endpoint.
-   * @param before the endpoint before the change; null for a new one
+   * @param previous the endpoint before the change; null for a new one
    */
-  problems(config: EndpointConfig, before: EndpointConfig | null): FieldProblem[] {
-    return domainProblems(config, before, this.#isServerName)
+  problems(config: EndpointConfig, previous: EndpointConfig | null): FieldProblem[] {
+    return domainProblems(config, previous, this.#isServerName)
   }
 
   /**

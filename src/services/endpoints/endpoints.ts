@@ -123,10 +123,10 @@ export class Endpoints {
    *   the endpoint, and for another type while jobs are unfinished; `forbidden` as services/endpoints/host-folders.ts
    *   says
    */
-  save(by: Changer, wanted: NewEndpoint | EndpointChange, isTried = false): Promise<SavedEndpoint> {
-    const name = 'id' in wanted ? wanted.id : wanted.config.name
+  save(by: Changer, request: NewEndpoint | EndpointChange, isTried = false): Promise<SavedEndpoint> {
+    const name = 'id' in request ? request.id : request.config.name
     return retryOnConflict(`endpoint ${name}`, async () => {
-      const plan = await ('id' in wanted ? this.#plannedChange(by, wanted) : this.#plannedNew(by, wanted))
+      const plan = await ('id' in request ? this.#plannedChange(by, request) : this.#plannedNew(by, request))
       if (plan === null) return null
       const { endpoint, template, previous } = plan
       const isSaved = await this.#withinLimits(plan, async () => isTried || (await this.#stored(plan)))
@@ -137,21 +137,21 @@ export class Endpoints {
   async #plannedNew(by: Changer, { config: given, runs, wantedId }: NewEndpoint): Promise<CheckedSave> {
     const config = tidied(given)
     const owner = changedAccount(by)
-    const own = typeof runs === 'string' ? undefined : await this.#namedTemplate(owner, config.name, runs)
+    const ownTemplate = typeof runs === 'string' ? undefined : await this.#namedTemplate(owner, config.name, runs)
     const linked = typeof runs === 'string' ? await this.#ports.store.templates.find(owner, runs) : null
-    const template = own ?? linked
+    const template = ownTemplate ?? linked
     if (template !== null) requireFolderRight(by, { template, config }, null)
     const problems = await this.#problems(owner, config)
     if (typeof runs === 'string') problems.push(...linkProblems(runs, linked))
-    if (own !== undefined) problems.push(...(await savedTemplateProblems(this.#ports, owner, own)))
+    if (ownTemplate !== undefined) problems.push(...(await savedTemplateProblems(this.#ports, owner, ownTemplate)))
     if (template !== null) problems.push(...servingChangeProblems({ config, template }, null))
-    requireNone(problems, own)
+    requireNone(problems, ownTemplate)
     const isFree = wantedId !== undefined && (await this.#ports.store.endpoints.isFree(wantedId))
     const id = isFree ? wantedId : (shortId(this.#ports.random) as EndpointId)
     const createdAtMs = this.#ports.clock.now()
     const endpoint = { ...config, id, owner, templateId: template!.id, version: 1, createdAtMs }
     await this.#domains.requireFree(endpoint)
-    return { endpoint, template: template!, own, previous: null }
+    return { endpoint, template: template!, own: ownTemplate, previous: null }
   }
 
   /** Null where the endpoint got another template between two reads. */
@@ -163,54 +163,54 @@ export class Endpoints {
     const oldTemplate = await templates.find(owner, old.templateId)
     if (oldTemplate === null) return null
     const previous = { endpoint: old, template: oldTemplate }
-    const wanted = settled(changes, previous)
-    const given = this.#withSavedImage(settled(templateChanges, previous))
+    const newFields = settled(changes, previous)
+    const templateFields = this.#withSavedImage(settled(templateChanges, previous))
     // The same variables stay where they are, some at the endpoint and some in its template.
-    const isEnvKept = wanted.env === undefined && isSameEnv(given.env ?? {}, savedEnv(old, oldTemplate))
-    const content: Partial<TemplateInput> = isEnvKept ? omitted(given, 'env') : given
-    const config = tidied({ ...old, ...(content.env === undefined ? {} : { env: {} }), ...wanted })
+    const isEnvKept = newFields.env === undefined && isSameEnv(templateFields.env ?? {}, savedEnv(old, oldTemplate))
+    const content: Partial<TemplateInput> = isEnvKept ? omitted(templateFields, 'env') : templateFields
+    const config = tidied({ ...old, ...(content.env === undefined ? {} : { env: {} }), ...newFields })
     const isLinked = config.templateId !== old.templateId
     const linked = isLinked ? await templates.find(owner, config.templateId) : oldTemplate
-    const own = await this.#changedTemplate(oldTemplate, config.name, content)
-    const template = own ?? linked
+    const ownTemplate = await this.#changedTemplate(oldTemplate, config.name, content)
+    const template = ownTemplate ?? linked
     const problems = await this.#problems(owner, config, old)
-    if (wanted.templateId !== undefined) problems.push(...linkProblems(wanted.templateId, linked))
-    if (change.refusesUnusedIdleTimeout && wanted.idleTimeoutS !== undefined) {
+    if (newFields.templateId !== undefined) problems.push(...linkProblems(newFields.templateId, linked))
+    if (change.refusesUnusedIdleTimeout && newFields.idleTimeoutS !== undefined) {
       problems.push(...idleTimeoutProblems(config))
     }
-    if (own !== undefined) problems.push(...(await savedTemplateProblems(this.#ports, owner, own)))
+    if (ownTemplate !== undefined) problems.push(...(await savedTemplateProblems(this.#ports, owner, ownTemplate)))
     if (template !== null) {
       const previousRun = isLinked ? null : { config: old, template: oldTemplate }
       requireFolderRight(by, { template, config }, previousRun)
       problems.push(...servingChangeProblems({ config, template }, previousRun))
     }
-    requireNone(problems, own)
-    const isSeen = own !== undefined || isLinked || workersMustSee(old, config)
+    requireNone(problems, ownTemplate)
+    const isSeen = ownTemplate !== undefined || isLinked || workersMustSee(old, config)
     if (release?.canary != null) await this.#checkCanary(old, config, isSeen)
     const version = old.version + (isSeen || release !== undefined ? 1 : 0)
     const endpoint = { ...config, templateId: template!.id, version }
     await this.#checkTypeChange(old, endpoint)
     if (endpoint.domain !== old.domain) await this.#domains.requireFree(endpoint)
-    return { endpoint, template: template!, own, previous, release }
+    return { endpoint, template: template!, own: ownTemplate, previous, release }
   }
 
   /** Acts while the account may have the endpoint and its workers. */
   #withinLimits<Done>({ endpoint, previous }: CheckedSave, act: () => Promise<Done>): Promise<Done> {
     const { owner, workersMin } = endpoint
-    const more = workersMin - (previous?.endpoint.workersMin ?? 0)
-    const keepingWorkers = () => this.#quotas.keepingWorkers(owner, more, act)
+    const addedWorkers = workersMin - (previous?.endpoint.workersMin ?? 0)
+    const keepingWorkers = () => this.#quotas.keepingWorkers(owner, addedWorkers, act)
     if (previous === null) return this.#quotas.adding(owner, 'endpoints', keepingWorkers)
-    return more > 0 ? this.#quotas.inTurn(owner, keepingWorkers) : act()
+    return addedWorkers > 0 ? this.#quotas.inTurn(owner, keepingWorkers) : act()
   }
 
   /** Writes an endpoint; false where it has changed since it was read. */
-  async #stored({ endpoint, previous, own, release }: EndpointWrite): Promise<boolean> {
+  async #stored({ endpoint, previous, own: ownTemplate, release }: EndpointWrite): Promise<boolean> {
     const { store, clock, emit, notifier } = this.#ports
     const { id, owner, version } = endpoint
     const old = previous?.endpoint ?? null
     const isStored = await this.#domains.changing(old, endpoint, async () => {
-      if (old !== null) return store.endpoints.replace(endpoint, old, clock.now(), own, release)
-      await store.endpoints.insert(endpoint, own)
+      if (old !== null) return store.endpoints.replace(endpoint, old, clock.now(), ownTemplate, release)
+      await store.endpoints.insert(endpoint, ownTemplate)
       return true
     })
     if (!isStored) return false
@@ -349,10 +349,10 @@ export class Endpoints {
   }
 
   async #namedTemplate(owner: OwnerId, endpointName: string, content: OwnTemplate): Promise<Template> {
-    const own = this.#ownTemplate(owner, endpointName, content)
-    if (content.name === undefined) return own
-    const taken = await this.#ports.store.templates.findByName(owner, content.name)
-    return taken === null ? { ...own, name: content.name } : own
+    const ownTemplate = this.#ownTemplate(owner, endpointName, content)
+    if (content.name === undefined) return ownTemplate
+    const sameName = await this.#ports.store.templates.findByName(owner, content.name)
+    return sameName === null ? { ...ownTemplate, name: content.name } : ownTemplate
   }
 
   #withSavedImage(content: Partial<TemplateInput>): Partial<TemplateInput> {
@@ -401,8 +401,8 @@ export class Endpoints {
     const rollout = await this.#ports.store.releases.rollout(previous.id, previous.version)
     if (rollout.wasReady && rollout.canary === null) return
     if (findFallback({ rollout, endpoint: after }) !== null) return
-    const what = 'no worker of another release was ever ready, so none could continue beside a canary'
-    throw new AppError('conflict', `endpoint ${previous.id}: ${what}; leave rollout out`)
+    const reason = 'no worker of another release was ever ready, so none could continue beside a canary'
+    throw new AppError('conflict', `endpoint ${previous.id}: ${reason}; leave rollout out`)
   }
 
   async #checkTypeChange(previous: Endpoint, after: EndpointConfig): Promise<void> {
@@ -441,16 +441,16 @@ function omitted<Value extends object, Name extends keyof Value>(value: Value, n
   return rest
 }
 
-function settled<Value extends object>(given: EndpointUpdate<Value>, { endpoint, template }: WithTemplate): Value {
-  return typeof given === 'function' ? given(endpoint, template) : given
+function settled<Value extends object>(update: EndpointUpdate<Value>, { endpoint, template }: WithTemplate): Value {
+  return typeof update === 'function' ? update(endpoint, template) : update
 }
 
 /**
- * @param own a template whose problems are among those of its endpoint
+ * @param ownTemplate a template whose problems are among those of its endpoint
  * @throws AppError `invalid` with all problems
  */
-function requireNone(problems: readonly FieldProblem[], own: Template | undefined): void {
-  if (problems.length > 0) throw invalidFields(own === undefined ? problems : distinctProblems(problems))
+function requireNone(problems: readonly FieldProblem[], ownTemplate: Template | undefined): void {
+  if (problems.length > 0) throw invalidFields(ownTemplate === undefined ? problems : distinctProblems(problems))
 }
 
 function linkProblems(id: TemplateId, template: Template | null): FieldProblem[] {

@@ -112,8 +112,8 @@ export async function ensureFolderEndpoint(
   if (existing !== null && (template.image !== image || template.args !== args))
     await templates.save(by, { id: template.id, changes: { image, args } })
   const workersMax = settings.workersMax === undefined ? {} : { workersMax: settings.workersMax }
-  const wanted = withDefaults({ name, compute, type, ...workersMax })
-  return (await endpoints.save(by, { config: wanted, runs: template.id, wantedId: idFromName(name) })).endpoint
+  const endpointConfig = withDefaults({ name, compute, type, ...workersMax })
+  return (await endpoints.save(by, { config: endpointConfig, runs: template.id, wantedId: idFromName(name) })).endpoint
 }
 
 /**
@@ -158,9 +158,9 @@ async function chooseCompute(
   }
   const isAsked = gpu !== undefined || gpuCount !== undefined
   if (!isAsked && prefersCpu) return CPU
-  const here = typesHere(await machine.parts())
-  if (!isAsked && here.length === 0) return CPU
-  const choice = gpuChoice(gpu ?? ANY_GPU, here)
+  const localTypes = typesHere(await machine.parts())
+  if (!isAsked && localTypes.length === 0) return CPU
+  const choice = gpuChoice(gpu ?? ANY_GPU, localTypes)
   if (typeof choice === 'string') throw new AppError('invalid', `${gpu === undefined ? '--gpus' : '--gpu'} ${choice}`)
   const limits =
     previous?.kind === 'gpu'

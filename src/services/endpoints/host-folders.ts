@@ -13,11 +13,11 @@ export function changedAccount(by: Changer): OwnerId {
 
 /**
  * Refuses an author who chooses a folder of the machine and is not the operator.
- * @param before null for what is new
+ * @param previous null for what is new
  * @throws AppError `forbidden`
  */
-export function requireFolderRight(by: Changer, after: FolderRun, before: FolderRun | null): void {
-  if (!choosesFolderRun(after, before)) return
+export function requireFolderRight(by: Changer, after: FolderRun, previous: FolderRun | null): void {
+  if (!choosesFolderRun(after, previous)) return
   if (changedAccount(by) !== DEFAULT_OWNER) throw new AppError('forbidden', OPERATOR_FOLDERS)
   if (typeof by === 'string' || !by.operator) throw new AppError('forbidden', OPERATOR_KEYS)
 }

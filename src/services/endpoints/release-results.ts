@@ -77,9 +77,9 @@ export class ReleaseResults {
   }
 
   async #flush(): Promise<void> {
-    for (let taken = this.#taken(); taken.length > 0; taken = this.#taken()) {
-      const judged = await this.#ports.store.releases.addResults(taken).catch((error: unknown) => {
-        for (const { workerId, ...counted } of taken) this.#giveBack(workerId, counted)
+    for (let newResults = this.#taken(); newResults.length > 0; newResults = this.#taken()) {
+      const judged = await this.#ports.store.releases.addResults(newResults).catch((error: unknown) => {
+        for (const { workerId, ...counted } of newResults) this.#giveBack(workerId, counted)
         throw error
       })
       if (this.#judges) for (const release of judged) await this.#judge(release)
@@ -144,13 +144,13 @@ export class ReleaseResults {
   }
 
   #taken(): WorkerResults[] {
-    const taken: WorkerResults[] = []
+    const newResults: WorkerResults[] = []
     for (const [workerId, counted] of this.#results) {
-      if (taken.length === MAX_ADDED) break
+      if (newResults.length === MAX_ADDED) break
       this.#results.delete(workerId)
-      taken.push({ workerId, ...counted })
+      newResults.push({ workerId, ...counted })
     }
-    return taken
+    return newResults
   }
 
   #giveBack(workerId: WorkerId, { ended, failed, lostJobs }: Counted): void {
@@ -164,8 +164,8 @@ export class ReleaseResults {
 
 /** True when the variables of a release turn its judgment off. */
 function declines(release: KeptRelease | null): boolean {
-  const kept = release?.configuration
-  return kept != null && savedEnv(kept.endpoint, kept.template)[JUDGE_VARIABLE] === 'off'
+  const configuration = release?.configuration
+  return configuration != null && savedEnv(configuration.endpoint, configuration.template)[JUDGE_VARIABLE] === 'off'
 }
 
 interface JudgedAgainst {

@@ -113,10 +113,10 @@ export class Releases {
     if (missing.length > 0) throw invalidFields(missing)
     const { endpoint } = await this.#endpoints.save(by, {
       id,
-      changes: now => {
+      changes: present => {
         // Another rollback may have finished first.
-        if (now.version === version) throw new AppError('conflict', isPresent(id, version))
-        return restoredEndpoint(now, configuration)
+        if (present.version === version) throw new AppError('conflict', isPresent(id, version))
+        return restoredEndpoint(present, configuration)
       },
       template: restoredTemplate(configuration, image),
       release: { restores: version, image },
@@ -133,8 +133,8 @@ export class Releases {
   async promote(owner: OwnerId, id: EndpointId, version: number): Promise<ShownRelease> {
     await this.find(owner, id, version)
     if (!(await this.#ports.store.releases.promote(id, version))) {
-      const what = 'is not a canary and was not stopped because its jobs failed, or is not the newest release'
-      throw new AppError('conflict', `release ${version} of endpoint ${id} ${what}`)
+      const problem = 'is not a canary and was not stopped because its jobs failed, or is not the newest release'
+      throw new AppError('conflict', `release ${version} of endpoint ${id} ${problem}`)
     }
     this.#ports.notifier.publish(`load:${id}`)
     return this.find(owner, id, version)
@@ -180,7 +180,7 @@ export class Releases {
 }
 
 function counted<Kind extends Release>(release: Kind, versions: readonly number[]): Kind & ListedRelease {
-  return { ...release, workerCount: versions.filter(one => one === release.version).length }
+  return { ...release, workerCount: versions.filter(workerVersion => workerVersion === release.version).length }
 }
 
 function isPresent(id: EndpointId, version: number): string {

@@ -56,14 +56,14 @@ export class Templates {
    * @throws AppError `invalid` with all failures, the taken name among them; `not_found`; `conflict` past a limit of
    *   the account, or when others keep changing it; `forbidden` as services/endpoints/host-folders.ts says
    */
-  save(by: Changer, wanted: TemplateToSave, isTried = false): Promise<SavedTemplate> {
-    if (!('id' in wanted)) return this.#create(by, wanted.config, isTried)
-    return retryOnConflict(`template ${wanted.id}`, () => this.#change(by, wanted.id, wanted.changes, isTried))
+  save(by: Changer, template: TemplateToSave, isTried = false): Promise<SavedTemplate> {
+    if (!('id' in template)) return this.#create(by, template.config, isTried)
+    return retryOnConflict(`template ${template.id}`, () => this.#change(by, template.id, template.changes, isTried))
   }
 
-  async #create(by: Changer, given: TemplateInput, isTried: boolean): Promise<SavedTemplate> {
+  async #create(by: Changer, config: TemplateInput, isTried: boolean): Promise<SavedTemplate> {
     const { random, clock, driver, store } = this.#ports
-    const input = { ...given, image: driver.savedImage(given.image) }
+    const input = { ...config, image: driver.savedImage(config.image) }
     const owner = changedAccount(by)
     requireFolderRight(by, { template: input, config: null }, null)
     const problems = await savedTemplateProblems(this.#ports, owner, input)
@@ -138,8 +138,8 @@ export class Templates {
    * @throws AppError `not_found`
    */
   async findVisible(owner: OwnerId, id: TemplateId): Promise<Template> {
-    const own = await this.#ports.store.templates.find(owner, id)
-    if (own !== null) return own
+    const ownTemplate = await this.#ports.store.templates.find(owner, id)
+    if (ownTemplate !== null) return ownTemplate
     const shared = await this.#ports.store.templates.findPublic(id)
     if (shared === null) throw notFound('template', id)
     return { ...shared, registry: null }

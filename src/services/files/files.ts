@@ -80,10 +80,10 @@ export class Files {
     }
     const [only, ...more] = scopeVolumes(caller.scope)
     if (only === undefined || more.length > 0 || !isFileName(name)) throw new FileError('NoSuchBucket')
-    const own = await this.#volume(caller, only)
-    if (own === null) throw new FileError('NoSuchBucket')
-    this.#access.requireFiles(caller, level, own.id)
-    return { name, volume: own, base: [name] }
+    const onlyVolume = await this.#volume(caller, only)
+    if (onlyVolume === null) throw new FileError('NoSuchBucket')
+    this.#access.requireFiles(caller, level, onlyVolume.id)
+    return { name, volume: onlyVolume, base: [name] }
   }
 
   async #volume(caller: Caller, id: string): Promise<NetworkVolume | null> {
@@ -151,9 +151,9 @@ export class Files {
 
   /** The uploads to a bucket with their keys, the oldest first. */
   async uploads({ volume, base }: Bucket): Promise<(FileUpload & { readonly key: string })[]> {
-    const all = await this.#files.uploads.list(volume.id)
-    const own = all.filter(({ path }) => base.every((name, at) => path[at] === name))
-    return own.map(upload => ({ ...upload, key: upload.path.slice(base.length).join('/') }))
+    const uploads = await this.#files.uploads.list(volume.id)
+    const bucketUploads = uploads.filter(({ path }) => base.every((name, at) => path[at] === name))
+    return bucketUploads.map(upload => ({ ...upload, key: upload.path.slice(base.length).join('/') }))
   }
 
   /** Stores a part. @param md5 gives the MD5 of the bytes once all were read, hexadecimal */
@@ -198,22 +198,22 @@ export class Files {
     named: readonly NamedPart[],
     condition: WritingCondition,
   ) {
-    const found = await this.#upload(bucket, key, upload)
-    const known = new Map(
-      (await this.#files.uploads.parts(bucket.volume.id, found.id)).map(part => [part.number, part]),
+    const stored = await this.#upload(bucket, key, upload)
+    const storedParts = new Map(
+      (await this.#files.uploads.parts(bucket.volume.id, stored.id)).map(part => [part.number, part]),
     )
     if (named.length === 0) throw new FileError('MalformedXML', 'a completion names at least one part')
     const isSorted = named.every(({ number }, at) => at === 0 || named[at - 1]!.number < number)
     if (!isSorted) throw new FileError('InvalidPartOrder')
     const parts = named.map(({ number, tag }, at) => {
-      const part = known.get(number)
+      const part = storedParts.get(number)
       if (part === undefined || part.tag !== `"${tag.replaceAll('"', '')}"`) throw new FileError('InvalidPart')
       if (at < named.length - 1 && part.bytes < FILE_LIMITS.minPartBytes) throw new FileError('EntityTooSmall')
       return part
     })
     return {
       bytes: parts.reduce((sum, part) => sum + part.bytes, 0),
-      complete: () => this.#files.uploads.complete(bucket.volume.id, found, parts, condition),
+      complete: () => this.#files.uploads.complete(bucket.volume.id, stored, parts, condition),
     }
   }
 

@@ -79,11 +79,11 @@ export class VolumeUse {
   }
 
   async #measure(id: VolumeId, use: Use): Promise<void> {
-    const before = use.bytes
+    const previousBytes = use.bytes
     try {
       const measured = await this.#files.measure(id)
       // Uploads that ended in the meantime may be counted twice, until the next measurement.
-      use.bytes = measured + (use.bytes - before)
+      use.bytes = measured + (use.bytes - previousBytes)
     } catch (error) {
       if (!(error instanceof FileError)) throw error
     } finally {

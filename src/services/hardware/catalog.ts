@@ -54,15 +54,15 @@ export class Catalog {
     const parts = await this.#ports.machine.parts()
     const local = typesHere(parts)
     const types = [...GPU_TYPES.filter(({ id }) => !local.some(type => type.id === id)), ...local]
-    const taken = local.length === 0 ? new Set() : await this.#taken()
-    const well = parts.gpus.filter(({ problem }) => problem === null).map(cataloged)
+    const takenGpus = local.length === 0 ? new Set() : await this.#taken()
+    const workingGpus = parts.gpus.filter(({ problem }) => problem === null).map(cataloged)
     return types.sort(byId).map(type => {
-      const here = well.filter(gpu => gpu.type === type.id)
+      const localGpus = workingGpus.filter(gpu => gpu.type === type.id)
       return {
         ...type,
         pricePerHour: this.#gpuPrice(type.pool),
-        here: here.length,
-        free: here.filter(({ gpu }) => !taken.has(gpuKey(gpu))).length,
+        here: localGpus.length,
+        free: localGpus.filter(({ gpu }) => !takenGpus.has(gpuKey(gpu))).length,
         vcpusHere: Math.floor(parts.vcpus),
         memoryGbHere: Math.floor(parts.memoryGb),
       }

@@ -47,10 +47,10 @@ export class AccountJobs {
     const slice = readSlice(page)
     const request = { filter, nowMs: clock.now(), withRecords: this.#withRecords }
     const partOf = async (limit: number, maxRead: number, endpointId: EndpointId | null) => {
-      const asked = { ...request, maxRead, slice: { ...slice, limit } }
+      const partRequest = { ...request, maxRead, slice: { ...slice, limit } }
       const { jobs, readUntil } = await (endpointId === null
-        ? store.jobRecords.listOfOwner({ ...asked, owner })
-        : store.jobRecords.list({ ...asked, endpointId }))
+        ? store.jobRecords.listOfOwner({ ...partRequest, owner })
+        : store.jobRecords.list({ ...partRequest, endpointId }))
       return { items: jobs, readUntil: partEnd(jobs, limit, readUntil) }
     }
     if (endpoints === null) return joinedPage([await partOf(slice.limit, MAX_JOBS_READ, null)], slice.limit - 1)

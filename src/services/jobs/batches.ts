@@ -54,8 +54,8 @@ export class Batches {
     const once = batchOnceKey('', key, nowMs)
     await this.#admit(endpoint, requests, once)
     const draft = { id: `batch-${random.uuid()}` as BatchId, owner, endpointId, name, webhook }
-    const own = requests.map(request => this.#draftRequest(endpoint, request))
-    const answer = await store.batches.create(draft, own, nowMs, once)
+    const drafts = requests.map(request => this.#draftRequest(endpoint, request))
+    const answer = await store.batches.create(draft, drafts, nowMs, once)
     return batchFromAnswer(answer, notFound('endpoint', endpointId))
   }
 
@@ -73,8 +73,8 @@ export class Batches {
     const nowMs = this.#ports.clock.now()
     const once = batchOnceKey(batchId, key, nowMs)
     await this.#admit(endpoint, requests, once)
-    const own = requests.map(request => this.#draftRequest(endpoint, request))
-    const answer = await this.#ports.store.batches.add(endpoint.id, batchId, own, nowMs, once)
+    const drafts = requests.map(request => this.#draftRequest(endpoint, request))
+    const answer = await this.#ports.store.batches.add(endpoint.id, batchId, drafts, nowMs, once)
     return batchFromAnswer(answer, notFound('batch', batchId))
   }
 
@@ -225,8 +225,8 @@ function batchOnceKey(batch: string, key: string | undefined, nowMs: number): On
   return key === undefined ? null : { key: `batch\t${batch}\t${key}`, expiresAtMs: nowMs + IDEMPOTENCY_MS }
 }
 
-function batchFromAnswer(answer: BatchAnswer, whenGone: AppError): Batch {
-  if (answer === null) throw whenGone
+function batchFromAnswer(answer: BatchAnswer, goneError: AppError): Batch {
+  if (answer === null) throw goneError
   if ('refused' in answer) throw new AppError(answer.refused.code, answer.refused.message)
   return answer.batch
 }

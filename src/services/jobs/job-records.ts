@@ -139,8 +139,8 @@ export class JobRecords {
     const { input, executionTimeoutMs, ttlMs, lowPriority } = await this.find(endpoint.id, jobId)
     if (input === null) throw new AppError('conflict', inputGone(jobId))
     const policy = JSON.stringify({ executionTimeout: executionTimeoutMs, ttl: ttlMs, lowPriority })
-    const given = { input, policy, executionTimeoutMs, ttlMs, lowPriority }
-    const submission: Submission = { ...given, webhook: null, s3Config: null }
+    const payload = { input, policy, executionTimeoutMs, ttlMs, lowPriority }
+    const submission: Submission = { ...payload, webhook: null, s3Config: null }
     return this.#jobs.submit(endpoint, submission, { ...origin, kind: 'run' })
   }
 
@@ -188,13 +188,13 @@ export class JobRecords {
 }
 
 /** The states from which there is such a change, of those that were asked for. */
-function statusesFor(change: BulkChange, asked: readonly JobStatus[]): JobStatus[] {
+function statusesFor(change: BulkChange, statuses: readonly JobStatus[]): JobStatus[] {
   const target = change === 'cancel' ? 'CANCELLED' : 'IN_QUEUE'
   const possible = JOB_STATUSES.filter(status => isLegal(change, status, target))
-  const impossible = asked.filter(status => !possible.includes(status))
+  const impossible = statuses.filter(status => !possible.includes(status))
   if (impossible.length > 0) {
-    const why = `jobs that are ${impossible.join(' or ')} cannot be ${change === 'cancel' ? 'cancelled' : 'retried'}; those that are ${possible.join(' or ')} can`
-    throw new AppError('invalid', why)
+    const problem = `jobs that are ${impossible.join(' or ')} cannot be ${change === 'cancel' ? 'cancelled' : 'retried'}; those that are ${possible.join(' or ')} can`
+    throw new AppError('invalid', problem)
   }
-  return asked.length === 0 ? possible : [...asked]
+  return statuses.length === 0 ? possible : [...statuses]
 }

@@ -280,10 +280,10 @@ export class Jobs {
     const { store, clock } = this.#ports
     let removed = 0
     for (let parts: readonly QueuePart[] = await store.jobOutcomes.waiting(endpointId); parts.length > 0; ) {
-      const { moves, left } = await store.jobOutcomes.purge(endpointId, clock.now(), PURGE_STEP, parts)
+      const { moves, left: remainingParts } = await store.jobOutcomes.purge(endpointId, clock.now(), PURGE_STEP, parts)
       this.moved('purge', moves)
       removed += moves.length
-      parts = left
+      parts = remainingParts
     }
     return removed
   }

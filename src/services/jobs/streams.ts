@@ -84,17 +84,17 @@ export class Streams {
   async #readPart(job: Job): Promise<StreamAnswer | null> {
     if (this.#unsettled.has(job.id)) return null
     this.#unsettled.add(job.id)
-    let kept = false
+    let hasChunks = false
     try {
       const part = await this.#ports.store.streams.read(job.id, 0, PART_BYTES)
       if (part === null || part.attempt !== job.attempt || part.workerId !== job.workerId) return null
-      kept = part.chunks.length > 0
-      if (kept) return await this.#deliver(job, part)
+      hasChunks = part.chunks.length > 0
+      if (hasChunks) return await this.#deliver(job, part)
       if (!isFinal(job.status)) return null
       this.#remember(job.id)
       return { job, status: job.status, chunks: [], attempt: job.attempt, settle: () => {} }
     } finally {
-      if (!kept) this.#unsettled.delete(job.id)
+      if (!hasChunks) this.#unsettled.delete(job.id)
     }
   }
 
@@ -112,8 +112,8 @@ export class Streams {
   }
 
   async #isEmptyAfter(jobId: JobId, seq: number): Promise<boolean> {
-    const rest = await this.#ports.store.streams.read(jobId, seq, 1)
-    return rest === null || rest.chunks.length === 0
+    const nextPart = await this.#ports.store.streams.read(jobId, seq, 1)
+    return nextPart === null || nextPart.chunks.length === 0
   }
 
   /** If it cannot be stored that the chunks were delivered, they are delivered again: better twice than never. */

@@ -111,8 +111,8 @@ export class Webhooks {
     request: PageRequest,
   ): Promise<Page<WebhookDelivery>> {
     const slice = readSlice(request, MAX_DELIVERIES)
-    const asked = { endpointId, state, slice, maxRead: MAX_READ }
-    const { deliveries, readUntil } = await this.#ports.store.webhooks.page(asked)
+    const listRequest = { endpointId, state, slice, maxRead: MAX_READ }
+    const { deliveries, readUntil } = await this.#ports.store.webhooks.page(listRequest)
     const { items, nextCursor } = pageFromRows(deliveries, slice)
     return { items, nextCursor: nextCursor ?? (readUntil === null ? null : cursorAfter(readUntil)) }
   }
@@ -184,7 +184,7 @@ export class Webhooks {
     const { store, emit } = this.#ports
     const overdue = await store.webhooks.giveUp(nowMs - WEBHOOK.overdueMs, nowMs, SWEEP)
     const problem = 'its next try was overdue for too long'
-    for (const given of overdue) emit('webhook.failed', { ...given, problem, shown: problem })
+    for (const delivery of overdue) emit('webhook.failed', { ...delivery, problem, shown: problem })
     const removed = await store.webhooks.removeOver(nowMs - WEBHOOK.retentionMs, SWEEP)
     return overdue.length === SWEEP || removed === SWEEP
   }
@@ -209,8 +209,8 @@ export class Webhooks {
     const { vault, clock, outbound, tracing } = this.#ports
     const rules = this.#sharing.webhookRules(delivery.owner)
     let isPublic = false
-    const onTarget = (found: boolean) => {
-      isPublic = found
+    const onTarget = (isPublicTarget: boolean) => {
+      isPublic = isPublicTarget
     }
     const { id, url } = delivery
     const body = isOfJob(delivery) ? messageBody(delivery.payload, delivery) : delivery.payload

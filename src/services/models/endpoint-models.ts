@@ -100,9 +100,9 @@ export class EndpointModels {
     if (cache === null || endpoint.modelReferences.length === 0) return []
     const snapshots: ModelSnapshot[] = []
     for (const { wish } of await this.#wishes(endpoint, env)) {
-      const there = cache.ready(wish)
-      if (there === null) throw new WorkerStartError({ kind: 'model_gone', model: wish.name })
-      snapshots.push(there)
+      const snapshot = cache.ready(wish)
+      if (snapshot === null) throw new WorkerStartError({ kind: 'model_gone', model: wish.name })
+      snapshots.push(snapshot)
     }
     if (!(await cache.hold(worker, snapshots)))
       throw new WorkerStartError({ kind: 'model_gone', model: snapshots[0]?.name ?? '' })
@@ -165,7 +165,7 @@ export class EndpointModels {
       await cache.fetch(wish, {
         // Before the download, so that the same commit goes on after a kill of the server.
         resolved: async commit => void (await store.releases.pinModel(id, version, { reference, commit })),
-        progress: now => progress.set(reference, now),
+        progress: modelProgress => progress.set(reference, modelProgress),
       })
       return null
     } catch (thrown) {

@@ -53,11 +53,11 @@ export class AttemptRecorder {
 
   /** Stores the times. */
   async flush(): Promise<void> {
-    for (let taken = this.#taken(); taken.length > 0; taken = this.#taken()) {
+    for (let newTimes = this.#taken(); newTimes.length > 0; newTimes = this.#taken()) {
       try {
-        await this.#ports.store.attemptTimes.add(taken)
+        await this.#ports.store.attemptTimes.add(newTimes)
       } catch (error) {
-        for (const { endpointId, times } of taken) this.#giveBack(endpointId, times)
+        for (const { endpointId, times } of newTimes) this.#giveBack(endpointId, times)
         throw error
       }
     }
@@ -92,17 +92,17 @@ export class AttemptRecorder {
 
   /** Takes some times out. */
   #taken(): NewTimes[] {
-    const taken: NewTimes[] = []
+    const newTimes: NewTimes[] = []
     let room = MAX_ADDED
-    for (const [endpointId, held] of this.#times) {
-      if (room === 0 || taken.length === MAX_ENDPOINTS) break
-      const times = held.splice(0, room)
-      if (held.length === 0) this.#times.delete(endpointId)
-      taken.push({ endpointId, times })
+    for (const [endpointId, heldTimes] of this.#times) {
+      if (room === 0 || newTimes.length === MAX_ENDPOINTS) break
+      const times = heldTimes.splice(0, room)
+      if (heldTimes.length === 0) this.#times.delete(endpointId)
+      newTimes.push({ endpointId, times })
       room -= times.length
       this.#held -= times.length
     }
-    return taken
+    return newTimes
   }
 
   /** Puts times back in front of those that arrived in the meantime. */

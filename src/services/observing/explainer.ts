@@ -151,8 +151,8 @@ export class Explainer {
     const portConflicts = await this.#portConflicts(release.snapshot)
     const newest = { parts, ...(await this.#history(snapshot, startFailure)) }
     const facts = isPresent ? newest : { ...newest, template: release.template ?? undefined }
-    const more = { nowMs, pullPercent, download, noGpus, isElsewhere, attempts, portConflicts }
-    const context = { capacity: await driver.capacity(), startFailure: ofRelease, ...facts, ...more }
+    const currentFacts = { nowMs, pullPercent, download, noGpus, isElsewhere, attempts, portConflicts }
+    const context = { capacity: await driver.capacity(), startFailure: ofRelease, ...facts, ...currentFacts }
     return { release, context, newest, startFailure }
   }
 

@@ -84,8 +84,9 @@ export class LiveEventStream {
     }
     const { events, missed } = this.#recent.after(this.#read, MAX_STEP)
     this.#read += events.length + missed
-    const wanted = this.#endpointId === null ? events : events.filter(event => event.endpointId === this.#endpointId)
-    return { events: wanted, missed }
+    const shownEvents =
+      this.#endpointId === null ? events : events.filter(event => event.endpointId === this.#endpointId)
+    return { events: shownEvents, missed }
   }
 
   async #pause(ms: number): Promise<void> {

@@ -59,10 +59,10 @@ const PUBLISHERS: Publishers = {
 }
 
 /** An event for the account that it concerns; null for an unpublished event. */
-export function makeLiveEvent<Name extends EventName>(name: Name, given: Events[Name], atMs: number): LiveEvent | null {
+export function makeLiveEvent<Name extends EventName>(name: Name, event: Events[Name], atMs: number): LiveEvent | null {
   const publisher = PUBLISHERS[name]
   if (publisher === undefined) return null
-  const published = publisher(given)
+  const published = publisher(event)
   if (published === null) return null
   const { endpointId, ...fields } = published
   return { type: name, atMs, endpointId, fields }

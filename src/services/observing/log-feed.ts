@@ -123,12 +123,12 @@ export function createMatcher({
   text,
   span,
 }: Pick<LogFilter, 'jobId' | 'text' | 'span'>): (worker: WorkerId, line: MatchedLine) => boolean {
-  const wanted = text?.toLowerCase() ?? null
-  const isMeanwhile = (worker: WorkerId, tsMs: number) =>
+  const searchText = text?.toLowerCase() ?? null
+  const isInSpan = (worker: WorkerId, tsMs: number) =>
     span !== undefined && span.workerId === worker && tsMs > span.fromMs && tsMs <= span.untilMs
   return (worker, { line, jobId: ofJob, tsMs }) =>
-    (jobId === null || ofJob === jobId || (ofJob === null && isMeanwhile(worker, tsMs))) &&
-    (wanted === null || line.toLowerCase().includes(wanted))
+    (jobId === null || ofJob === jobId || (ofJob === null && isInSpan(worker, tsMs))) &&
+    (searchText === null || line.toLowerCase().includes(searchText))
 }
 
 /** One worker of a feed. */

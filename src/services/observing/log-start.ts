@@ -75,19 +75,19 @@ async function lastPrinted(
   const matches = createMatcher(filter)
   const all = filter.text === null && filter.jobId === null
   const last = all || tail === 0 ? await logs.startOfLast(workerId, tail) : 0
-  const from = Math.max(last, fromMs === 0 ? 0 : await logs.startOfTime(workerId, fromMs))
-  const reader = logs.reader(workerId, from)
-  let found: Candidate[] = []
-  let end = from
+  const start = Math.max(last, fromMs === 0 ? 0 : await logs.startOfTime(workerId, fromMs))
+  const reader = logs.reader(workerId, start)
+  let candidates: Candidate[] = []
+  let end = start
   for (let page = 0; page < MAX_PAGES; page += 1) {
     const { lines, position, more } = await reader.next(filter.unfinished ? 'over' : 'open')
-    const wanted = lines.filter(line => line.tsMs >= fromMs && matches(workerId, line))
-    found.push(...wanted.map(line => ({ workerId, tsMs: line.tsMs, position: line.position - 1 })))
-    if (found.length > 2 * tail) found = found.slice(found.length - tail)
+    const matchingLines = lines.filter(line => line.tsMs >= fromMs && matches(workerId, line))
+    candidates.push(...matchingLines.map(line => ({ workerId, tsMs: line.tsMs, position: line.position - 1 })))
+    if (candidates.length > 2 * tail) candidates = candidates.slice(candidates.length - tail)
     end = position
     if (!more) break
   }
-  return { found, end }
+  return { found: candidates, end }
 }
 
 async function placesAfter(logs: Ports['logs'], workers: readonly Worker[], after: LastEvent): Promise<LogCursor> {

@@ -104,11 +104,12 @@ export class LogStream {
       await this.#refresh()
       this.#rung = false
       const { lines, more, missed } = await feed.next()
-      const wanted = follow ? lines : lines.filter(({ tsMs }) => tsMs <= this.#openedAtMs)
+      const shownLines = follow ? lines : lines.filter(({ tsMs }) => tsMs <= this.#openedAtMs)
       const nowMs = ports.clock.monotonic()
       if (lines.length > 0) this.#quietSinceMs = nowMs
-      if (!follow && (wanted.length < lines.length || (wanted.length === 0 && !more))) this.ended = true
-      if (wanted.length > 0 || missed > 0) return { events: wanted.map(line => this.#eventFromLine(line)), missed }
+      if (!follow && (shownLines.length < lines.length || (shownLines.length === 0 && !more))) this.ended = true
+      if (shownLines.length > 0 || missed > 0)
+        return { events: shownLines.map(line => this.#eventFromLine(line)), missed }
       if (more || this.ended) continue
       const endMs = this.#subject.ended ? this.#quietSinceMs + lingerMs : Number.POSITIVE_INFINITY
       if (nowMs >= endMs) this.ended = true

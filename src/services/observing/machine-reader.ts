@@ -136,7 +136,9 @@ export class MachineReader {
   async #readNames(holders: readonly Worker[]): Promise<ReadonlyMap<EndpointId, string>> {
     const ids = [...new Set(holders.map(({ endpointId }) => endpointId))]
     const endpoints = await Promise.all(ids.map(id => this.#ports.store.endpoints.find(id)))
-    return new Map(endpoints.filter((one): one is Endpoint => one !== null).map(({ id, name }) => [id, name]))
+    return new Map(
+      endpoints.filter((endpoint): endpoint is Endpoint => endpoint !== null).map(({ id, name }) => [id, name]),
+    )
   }
 }
 
@@ -148,8 +150,8 @@ function heldGpu(
 ): HeldGpu {
   const { type, pool } = cataloged(gpu)
   const key = gpuKey(gpu)
-  const own = workers.filter(({ placement }) => placement!.gpus.some(held => gpuKey(held) === key))
-  const holders = own.map(worker => ({
+  const gpuWorkers = workers.filter(({ placement }) => placement!.gpus.some(held => gpuKey(held) === key))
+  const holders = gpuWorkers.map(worker => ({
     endpointId: worker.endpointId,
     endpointName: names.get(worker.endpointId) ?? null,
     account: worker.owner,
@@ -202,14 +204,14 @@ class ResultCache<Result> {
 
   /** The last result, or a new one. */
   get(): Promise<Result> {
-    const kept = this.#kept
-    if (kept !== null && this.#clock.monotonic() - kept.endedAtMs < this.#rule.keepMs)
-      return Promise.resolve(kept.result)
+    const cached = this.#kept
+    if (cached !== null && this.#clock.monotonic() - cached.endedAtMs < this.#rule.keepMs)
+      return Promise.resolve(cached.result)
     this.#reading ??= this.#startRead()
-    if (kept === null || this.#rule.servesOld !== true) return this.#reading
+    if (cached === null || this.#rule.servesOld !== true) return this.#reading
     // The next caller gets the failure.
     this.#reading.catch(() => {})
-    return Promise.resolve(kept.result)
+    return Promise.resolve(cached.result)
   }
 
   async #startRead(): Promise<Result> {

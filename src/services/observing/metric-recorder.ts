@@ -123,12 +123,12 @@ export class MetricRecorder {
 
   /** Counts the use of the GPUs that workers have. Nothing is measured without such workers. */
   #countGpus(workers: readonly Worker[]): void {
-    const held = workers.flatMap(({ endpointId, placement }) =>
+    const heldGpus = workers.flatMap(({ endpointId, placement }) =>
       (placement?.gpus ?? []).map(gpu => ({ endpointId, key: gpuKey(gpu) })),
     )
-    if (held.length === 0) return
+    if (heldGpus.length === 0) return
     const measured = this.#ports.machine.gpuUse()
-    for (const { endpointId, key } of held) {
+    for (const { endpointId, key } of heldGpus) {
       const use = measured.get(key)
       if (use !== undefined) countGpu(this.#bucket(endpointId), use)
     }
@@ -168,17 +168,17 @@ export class MetricRecorder {
 
   /** Takes some counts out. */
   #taken(): MetricCount[] {
-    const taken: MetricCount[] = []
+    const counts: MetricCount[] = []
     for (const [minuteMs, ofMinute] of this.#counts) {
       for (const [endpointId, bucket] of ofMinute) {
-        if (taken.length === MAX_ADDED) return taken
-        taken.push({ endpointId, minuteMs, bucket })
+        if (counts.length === MAX_ADDED) return counts
+        counts.push({ endpointId, minuteMs, bucket })
         ofMinute.delete(endpointId)
         this.#held -= 1
       }
       this.#counts.delete(minuteMs)
     }
-    return taken
+    return counts
   }
 }
 

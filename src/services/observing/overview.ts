@@ -75,15 +75,15 @@ export class Overview {
   async page(owner: OwnerId, request: PageRequest): Promise<OverviewPage> {
     const slice = readSlice(request)
     const listed = await this.#store.endpoints.listed(owner, slice)
-    const places = listed.map(one => ({ ...one, ...one.snapshot.endpoint }))
+    const places = listed.map(listedEndpoint => ({ ...listedEndpoint, ...listedEndpoint.snapshot.endpoint }))
     const { items, nextCursor } = pageFromRows(places, slice)
     const rows = items.map(({ snapshot, image }) => rowFromSnapshot(this.#balancing.counted(snapshot), image))
     const rates = await this.#recent.rates(rows.map(({ endpoint }) => endpoint.id))
-    const wanted = rows.filter(({ isExplained }) => isExplained).sort(byUrgency)
-    const why = await this.#explain(wanted.slice(0, MAX_EXPLAINED_ROWS))
+    const explainedRows = rows.filter(({ isExplained }) => isExplained).sort(byUrgency)
+    const explanations = await this.#explain(explainedRows.slice(0, MAX_EXPLAINED_ROWS))
     return {
-      rows: rows.map(row => finished(row, rates.get(row.endpoint.id)!, why.get(row.endpoint.id) ?? null)),
-      unexplained: Math.max(0, wanted.length - MAX_EXPLAINED_ROWS),
+      rows: rows.map(row => finished(row, rates.get(row.endpoint.id)!, explanations.get(row.endpoint.id) ?? null)),
+      unexplained: Math.max(0, explainedRows.length - MAX_EXPLAINED_ROWS),
       nextCursor,
     }
   }

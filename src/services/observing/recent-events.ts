@@ -30,13 +30,13 @@ export class RecentEvents {
 
   /** Adds an event. @returns the change in the number of kept events; negative when old ones were dropped */
   add(event: LiveEvent): number {
-    const before = this.#events.length
+    const previousCount = this.#events.length
     this.#events.push(event)
     this.newest += 1
     // Drops many at once: each removal from the front moves the rest.
     if (this.#events.length >= 2 * MAX_RECENT) this.#events = this.#events.slice(-MAX_RECENT)
     for (const listener of this.#listeners) listener()
-    return this.#events.length - before
+    return this.#events.length - previousCount
   }
 
   /** Drops all events. */
@@ -60,12 +60,12 @@ export class RecentEvents {
    * @param limit maximum number of inspected events
    */
   after(number: number, limit: number): { readonly events: readonly NumberedEvent[]; readonly missed: number } {
-    const before = this.newest - this.#events.length
-    const from = Math.max(number, before)
-    const events = this.#events.slice(from - before, from - before + limit)
+    const droppedCount = this.newest - this.#events.length
+    const start = Math.max(number, droppedCount)
+    const events = this.#events.slice(start - droppedCount, start - droppedCount + limit)
     return {
-      events: events.map((event, index) => ({ ...event, id: this.eventId(from + index + 1) })),
-      missed: from - number,
+      events: events.map((event, index) => ({ ...event, id: this.eventId(start + index + 1) })),
+      missed: start - number,
     }
   }
 

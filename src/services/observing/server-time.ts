@@ -36,19 +36,19 @@ export interface TimeView {
  * machine's clock where that was accepted. When more than a day passed, retention waits for another day.
  */
 export async function resumeTime({ store, time, emit }: TimePorts): Promise<void> {
-  const kept = await store.clock.read()
-  if (kept !== null) {
+  const storedMark = await store.clock.read()
+  if (storedMark !== null) {
     const { boot, sinceBootMs } = time.mark()
     const { machineMs } = time.read()
-    const nowMs = Math.round(resumedTime(kept, { boot, sinceBootMs, machineMs }))
-    time.resume(nowMs, kept.stepSinceMs)
+    const nowMs = Math.round(resumedTime(storedMark, { boot, sinceBootMs, machineMs }))
+    time.resume(nowMs, storedMark.stepSinceMs)
     const { step } = time.read()
-    if (kept.isAccepted && step !== null) {
+    if (storedMark.isAccepted && step !== null) {
       if (await adopt({ store, time, emit }, step)) return
-      time.resume(nowMs, kept.stepSinceMs)
+      time.resume(nowMs, storedMark.stepSinceMs)
     }
-    if (kept.isAccepted && step === null) await store.clock.accept(false)
-    const gapMs = nowMs - kept.nowMs
+    if (storedMark.isAccepted && step === null) await store.clock.accept(false)
+    const gapMs = nowMs - storedMark.nowMs
     if (gapMs > CLOCK_DOUBT_MS) {
       const untilMs = nowMs + CLOCK_DOUBT_MS
       await store.clock.hold(untilMs)

@@ -117,10 +117,10 @@ export class WorkerReader {
   ): Promise<{ worker: ReportedWorker; jobs: readonly HeldJob[] }> {
     const { snapshot, template } = await this.#read(owner, id)
     const stored = await this.#ports.store.workers.find(workerId)
-    const own = stored?.endpointId === id ? stored : null
+    const worker = stored?.endpointId === id ? stored : null
     const shown =
-      own?.state === 'EXITED'
-        ? asEnded(own, snapshot.endpoint)
+      worker?.state === 'EXITED'
+        ? asEnded(worker, snapshot.endpoint)
         : shownWorkers(snapshot).find(worker => worker.id === workerId)
     if (shown === undefined) throw notFound('worker', workerId)
     const jobs = shown.held === 0 ? [] : ((await this.#held(snapshot)).get(workerId) ?? [])
@@ -140,11 +140,11 @@ export class WorkerReader {
     }
     const endpoints = await store.endpoints.list(owner, { after: null, limit: MAX_WATCHED + 1 })
     const watched: (WatchedEndpoint | null)[] = []
-    for (let from = 0; from < Math.min(endpoints.length, MAX_WATCHED); from += CONCURRENCY) {
-      const group = endpoints.slice(from, Math.min(from + CONCURRENCY, MAX_WATCHED))
+    for (let start = 0; start < Math.min(endpoints.length, MAX_WATCHED); start += CONCURRENCY) {
+      const group = endpoints.slice(start, Math.min(start + CONCURRENCY, MAX_WATCHED))
       watched.push(...(await Promise.all(group.map(endpoint => this.#watchedNow(endpoint)))))
     }
-    return { endpoints: watched.filter(one => one !== null), more: endpoints.length > MAX_WATCHED }
+    return { endpoints: watched.filter(endpoint => endpoint !== null), more: endpoints.length > MAX_WATCHED }
   }
 
   /** Null for an endpoint that was deleted in the meantime. */
@@ -157,7 +157,7 @@ export class WorkerReader {
   async #watched(snapshot: EndpointSnapshot, template: Template | null): Promise<WatchedEndpoint> {
     const { endpoint, queue, counters } = snapshot
     const shown = shownWorkers(snapshot)
-    const held = queue.inProgress > 0 ? await this.#held(snapshot) : new Map<WorkerId, HeldJob[]>()
+    const heldJobs = queue.inProgress > 0 ? await this.#held(snapshot) : new Map<WorkerId, HeldJob[]>()
     const waits = queue.queued + queue.queuedLowPriority > 0 || endpoint.workersMin > 0
     return {
       endpoint,
@@ -166,7 +166,7 @@ export class WorkerReader {
       counts: countWorkers(shown),
       workers: shown.map(worker => ({
         ...this.#report(worker, endpoint, template),
-        jobs: held.get(worker.id) ?? [],
+        jobs: heldJobs.get(worker.id) ?? [],
       })),
       explanation: waits ? await this.#parts.explaining.of(snapshot) : null,
     }
@@ -180,21 +180,21 @@ export class WorkerReader {
   }
 
   async #ended(id: EndpointId): Promise<Worker[]> {
-    const all = await this.#ports.store.workers.list(id)
-    return all
+    const workers = await this.#ports.store.workers.list(id)
+    return workers
       .filter(({ state }) => state === 'EXITED')
       .sort((a, b) => (b.exitedAtMs ?? 0) - (a.exitedAtMs ?? 0))
       .slice(0, MAX_ENDED)
   }
 
   async #held({ endpoint }: EndpointSnapshot): Promise<Map<WorkerId, HeldJob[]>> {
-    const held = new Map<WorkerId, HeldJob[]>()
+    const heldJobs = new Map<WorkerId, HeldJob[]>()
     for (const { id, workerId, startedAtMs } of await this.#ports.store.jobs.running(endpoint.id, MAX_HELD)) {
-      const jobs = held.get(workerId)
-      if (jobs === undefined) held.set(workerId, [{ id, startedAtMs }])
+      const jobs = heldJobs.get(workerId)
+      if (jobs === undefined) heldJobs.set(workerId, [{ id, startedAtMs }])
       else jobs.push({ id, startedAtMs })
     }
-    return held
+    return heldJobs
   }
 
   #report(shown: ReportedShape, endpoint: Endpoint, template: Template | null): ReportedWorker {
@@ -202,13 +202,13 @@ export class WorkerReader {
     const nowMs = this.#ports.clock.now()
     const timeLine = worker === null ? queuedTimeLine(queued, nowMs) : workerTimeLine(worker, nowMs)
     const last = timeLine.at(-1)
-    const now =
+    const phase =
       worker !== null ? presentPhase(worker) : { phase: last?.phase ?? 'queued', sinceMs: last?.startedAtMs ?? nowMs }
     return {
       ...shown,
-      now,
-      pullPercent: now.phase === 'pulling' ? (this.#parts.running.find(shown.id)?.pullPercent ?? null) : null,
-      download: now.phase === 'downloading' ? this.#parts.models.progress(endpoint.id) : null,
+      now: phase,
+      pullPercent: phase.phase === 'pulling' ? (this.#parts.running.find(shown.id)?.pullPercent ?? null) : null,
+      download: phase.phase === 'downloading' ? this.#parts.models.progress(endpoint.id) : null,
       timeLine,
       image: version === endpoint.version ? (template?.image ?? null) : null,
       isolation: worker?.handle == null ? null : this.#ports.driver.isolation(worker.handle, worker.driver),

@@ -36,13 +36,13 @@ export class PayloadSeals {
 
   /**
    * Variables in the form of the store.
-   * @param kept the variables in the store; an unchanged value keeps its sealed text, so that it counts as the same
+   * @param stored the variables in the store; an unchanged value keeps its sealed text, so that it counts as the same
    */
-  sealedVariables(owner: string, plain: Variables, kept: Variables = {}): Variables {
+  sealedVariables(owner: string, plain: Variables, stored: Variables = {}): Variables {
     return mapped(plain, (value, name) => {
-      const keptText = kept[name]
-      if (keptText !== undefined && isSealedPayload(keptText) && this.#value(owner, name, keptText) === value)
-        return keptText
+      const storedText = stored[name]
+      if (storedText !== undefined && isSealedPayload(storedText) && this.#value(owner, name, storedText) === value)
+        return storedText
       return this.on || isSealedPayload(value) ? this.#seal(value, variablePlace(owner, name)) : value
     })
   }

@@ -50,18 +50,18 @@ const SEAL: {
     return [endpointId, batchId, requests.map(request => sealedRequest(seals, request)), ...rest]
   },
   'templates.insert': ([template], seals) => [sealed(seals, template)],
-  'templates.replace': async ([template, before, nowMs], seals, { templates }) => {
-    const now = await templates.find(before.owner, before.id)
-    return [sealed(seals, template, now?.env), asStored(seals, before, now), nowMs]
+  'templates.replace': async ([template, previous, nowMs], seals, { templates }) => {
+    const stored = await templates.find(previous.owner, previous.id)
+    return [sealed(seals, template, stored?.env), asStored(seals, previous, stored), nowMs]
   },
-  'endpoints.insert': ([endpoint, own], seals) => {
-    return [sealed(seals, endpoint), own === undefined ? undefined : sealed(seals, own)]
+  'endpoints.insert': ([endpoint, ownTemplate], seals) => {
+    return [sealed(seals, endpoint), ownTemplate === undefined ? undefined : sealed(seals, ownTemplate)]
   },
-  'endpoints.replace': async ([endpoint, before, nowMs, own, release], seals, { endpoints, templates }) => {
-    const now = await endpoints.find(before.id)
-    const ownNow = own === undefined ? null : await templates.find(own.owner, own.id)
-    const ownSealed = own === undefined ? undefined : sealed(seals, own, ownNow?.env)
-    return [sealed(seals, endpoint, now?.env), asStored(seals, before, now), nowMs, ownSealed, release]
+  'endpoints.replace': async ([endpoint, previous, nowMs, ownTemplate, release], seals, { endpoints, templates }) => {
+    const stored = await endpoints.find(previous.id)
+    const storedTemplate = ownTemplate === undefined ? null : await templates.find(ownTemplate.owner, ownTemplate.id)
+    const sealedTemplate = ownTemplate === undefined ? undefined : sealed(seals, ownTemplate, storedTemplate?.env)
+    return [sealed(seals, endpoint, stored?.env), asStored(seals, previous, stored), nowMs, sealedTemplate, release]
   },
 }
 
@@ -141,8 +141,8 @@ function openedConfiguration(
 /** An endpoint or a template, which has variables. */
 type Holder = Pick<Endpoint | Template, 'owner' | 'env'>
 
-function sealed<Kind extends Holder>(seals: PayloadSeals, holder: Kind, kept?: Variables): Kind {
-  return { ...holder, env: seals.sealedVariables(holder.owner, holder.env, kept) }
+function sealed<Kind extends Holder>(seals: PayloadSeals, holder: Kind, storedVariables?: Variables): Kind {
+  return { ...holder, env: seals.sealedVariables(holder.owner, holder.env, storedVariables) }
 }
 
 function opened<Kind extends Holder>(holder: Kind, seals: PayloadSeals): Kind {
@@ -160,12 +160,12 @@ function openedAll<Kind extends Holder>(holders: readonly Kind[], seals: Payload
 
 /**
  * A value that was read, in the form of the store, so that the store detects changes since then.
- * @param now value in the store
+ * @param stored value in the store
  */
-function asStored<Kind extends Holder>(seals: PayloadSeals, read: Kind, now: Kind | null): Kind {
-  if (now === null) return read
-  const isSame = JSON.stringify(seals.openedVariables(now.owner, now.env)) === JSON.stringify(read.env)
-  return isSame ? { ...read, env: now.env } : read
+function asStored<Kind extends Holder>(seals: PayloadSeals, read: Kind, stored: Kind | null): Kind {
+  if (stored === null) return read
+  const isSame = JSON.stringify(seals.openedVariables(stored.owner, stored.env)) === JSON.stringify(read.env)
+  return isSame ? { ...read, env: stored.env } : read
 }
 
 /** Texts of a job, or of a request that becomes one. */

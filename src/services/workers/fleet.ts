@@ -205,8 +205,8 @@ export class Fleet {
 
   /** The end of a worker that its platform took away; null for any other. */
   async #reclaimed(id: WorkerId): Promise<ObservedExit | null> {
-    const seen = await this.#ports.driver.observe(id)
-    return seen.state === 'exited' && seen.exit.cause.kind === 'reclaimed' ? seen.exit : null
+    const observation = await this.#ports.driver.observe(id)
+    return observation.state === 'exited' && observation.exit.cause.kind === 'reclaimed' ? observation.exit : null
   }
 
   /** Notes that a worker runs whose start another server began. */
@@ -291,16 +291,16 @@ export class Fleet {
 
   /**
    * Records the exit of a worker and gives its jobs back.
-   * @param given `lost` counts as an attempt of its jobs, `released` does not; `unseen` is lost while no server ran.
-   * By default the exit and the record of the worker decide
+   * @param knownFate `lost` counts as an attempt of its jobs, `released` does not; `unseen` is lost while no server
+   *   ran. By default the exit and the record of the worker decide
    */
-  async recordExit(workerId: WorkerId, observed: ObservedExit, given?: 'released' | 'unseen'): Promise<void> {
+  async recordExit(workerId: WorkerId, observed: ObservedExit, knownFate?: 'released' | 'unseen'): Promise<void> {
     const { store, clock, logs } = this.#ports
     this.#running.end(workerId)
     const worker = await store.workers.find(workerId)
-    const seen = worker === null ? observed : this.#exitShownTo(worker, observed)
-    const fate = given ?? fateOfJobs(worker, seen)
-    const exit = storedExit(worker, seen)
+    const shownExit = worker === null ? observed : this.#exitShownTo(worker, observed)
+    const fate = knownFate ?? fateOfJobs(worker, shownExit)
+    const exit = storedExit(worker, shownExit)
     const ended = exitText(worker ?? UNKNOWN, exit)
     const lastLines = outputEnd(await logs.tail(workerId, READ_LINES))
     const takeBack = () =>
@@ -393,17 +393,17 @@ export class Fleet {
    * @returns number of workers that may
    */
   async endStray(endpointId: EndpointId, isBusy: (worker: Worker) => boolean): Promise<number> {
-    let left = 0
+    let servingCount = 0
     for (const worker of await this.#ports.store.workers.list(endpointId)) {
       const { id, state } = worker
       if (state === 'EXITED') continue
       if (worker.serves !== null && (state === 'READY' || state === 'DRAINING') && isBusy(worker)) {
-        left += 1
+        servingCount += 1
         await this.drain(id, 'endpoint_deleted')
       } else if (worker.serves === null || state === 'STARTING') await this.kill(id, 'endpoint_deleted')
       else if (state !== 'STOPPING') await this.stop(id, 'endpoint_deleted')
     }
-    return left
+    return servingCount
   }
 
   /**
@@ -510,8 +510,8 @@ export class Fleet {
   #watch({ id, endpointId, version }: Worker, running: RunningWorker): StartWatch {
     const { store, clock } = this.#ports
     let pulling = false
-    const record = (what: 'started' | 'ended') => {
-      store.workers.pulling(id, what, clock.now()).catch(error => this.#reportFailure(error))
+    const record = (event: 'started' | 'ended') => {
+      store.workers.pulling(id, event, clock.now()).catch(error => this.#reportFailure(error))
     }
     return {
       pins: {

@@ -31,9 +31,9 @@ export class LostJobs {
    */
   async afterIdleTake(worker: Worker, sdk: string | null): Promise<void> {
     if (!reportsHeldJobs(sdk)) return
-    const held = await this.#ports.store.jobs.heldBy(worker.id)
+    const heldJobs = await this.#ports.store.jobs.heldBy(worker.id)
     const running = this.#parts.running.of(worker)
-    const forgotten = held.filter(jobId => !running.isOnItsWay(jobId))
+    const forgotten = heldJobs.filter(jobId => !running.isOnItsWay(jobId))
     if (forgotten.length > 0 && mayRunHooks(sdk) && worker.jobsFinished === 0 && !running.hasDroppedTake) {
       running.hasDroppedTake = true
       for (const jobId of forgotten) await this.#undeliver(worker, jobId)
@@ -45,11 +45,11 @@ export class LostJobs {
   /** Notes which jobs a ping lists, and gives back those that the worker has forgotten. */
   async afterPing(worker: Worker, listed: readonly string[], sdk: string | null): Promise<void> {
     const { store } = this.#ports
-    const held = await store.jobs.heldBy(worker.id)
+    const heldJobs = await store.jobs.heldBy(worker.id)
     const stopping = await store.stops.pending(worker.id)
-    const missing = held.some(jobId => !listed.includes(jobId))
-    const alone = missing && (await this.#isAlone(worker))
-    const forgotten = this.#parts.running.of(worker).pinged({ sdk, held, stopping, listed, alone })
+    const missing = heldJobs.some(jobId => !listed.includes(jobId))
+    const isAlone = missing && (await this.#isAlone(worker))
+    const forgotten = this.#parts.running.of(worker).pinged({ sdk, held: heldJobs, stopping, listed, alone: isAlone })
     await this.#giveBack(worker, forgotten, 'it asked for other work and left the job out of its pings')
   }
 
@@ -65,8 +65,8 @@ export class LostJobs {
     // Its output may say why, which is the better reason.
     const undelivered = await this.#parts.undelivered.read(worker, forgotten)
     const reasons = new Map(undelivered.map(({ jobId, reason }) => [jobId, reason]))
-    const held = new Set(await this.#ports.store.jobs.heldBy(worker.id))
-    for (const jobId of forgotten.filter(id => held.has(id))) {
+    const heldJobs = new Set(await this.#ports.store.jobs.heldBy(worker.id))
+    for (const jobId of forgotten.filter(id => heldJobs.has(id))) {
       const reason = reasons.get(jobId)
       if (reason === undefined && this.#parts.running.of(worker).isDoubtful(jobId)) {
         await this.#undeliver(worker, jobId)

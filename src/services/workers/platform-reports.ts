@@ -43,12 +43,12 @@ export class PlatformReports {
 
   async #noteReport(worker: Worker, news: PlatformNews): Promise<Worker> {
     const { store, clock, emit, notifier } = this.#ports
-    const { id, endpointId, platform: known } = worker
-    const report = afterNews(known, news)
-    if (known !== null && isSame(known, report)) return worker
+    const { id, endpointId, platform: previousReport } = worker
+    const report = afterNews(previousReport, news)
+    if (previousReport !== null && isSame(previousReport, report)) return worker
     const running = this.#running.of(worker)
     const nowMs = clock.monotonic()
-    const isOnlyText = known !== null && isSame(withoutText(known), withoutText(report))
+    const isOnlyText = previousReport !== null && isSame(withoutText(previousReport), withoutText(report))
     if (isOnlyText && nowMs - running.reportedAtMs < TEXT_MS) return worker
     running.reportedAtMs = nowMs
     if (!(await store.workers.reported(id, report, clock.now()))) return worker

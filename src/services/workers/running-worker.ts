@@ -207,8 +207,8 @@ export class RunningWorker {
   asks({ limit, idle, sdk }: { limit: number; idle: boolean | null; sdk: string | null }, noted: number): number {
     const wasConcurrent = this.#asked === null && noted > 1 && asksForAllAtOnce(sdk)
     this.#isConcurrent ||= limit > 1 || wasConcurrent || sendsResultsDuringTakes(sdk)
-    const asked = this.#isSerial ? 1 : limit + (idle === true ? 0 : this.#jobs.size)
-    this.#asked = afterAsking(this.#asked, asked, this.#clock.monotonic())
+    const requested = this.#isSerial ? 1 : limit + (idle === true ? 0 : this.#jobs.size)
+    this.#asked = afterAsking(this.#asked, requested, this.#clock.monotonic())
     return concurrencyAsked(this.#asked, noted)
   }
 
@@ -336,12 +336,12 @@ export class RunningWorker {
   pinged({ sdk, held, stopping, listed, alone }: SeenPing): JobId[] {
     const active = this.#active()
     const nowMs = this.#clock.monotonic()
-    const heldNow = new Set(held)
+    const heldJobs = new Set(held)
     this.#areAllJobsNoted = true
     for (const [jobId, { deliveredAtMs }] of this.#jobs) {
       // The delivery decides when the worker is asked to stop a job, and what its pings show then.
       const isNew = stopping.includes(jobId) && firstStop(deliveredAtMs, nowMs).isEarly
-      if (!heldNow.has(jobId) && !isNew) this.#jobs.delete(jobId)
+      if (!heldJobs.has(jobId) && !isNew) this.#jobs.delete(jobId)
     }
     for (const jobId of held) {
       // A job that it got before its activity began was delivered before, too.
@@ -349,17 +349,17 @@ export class RunningWorker {
       const ping = { lists: listed.includes(jobId), omission: omissionMeaning(sdk), listed: listed.length, alone }
       this.#jobs.set(jobId, afterPing(job, ping))
     }
-    const own = [...held, ...stopping].filter(jobId => listed.includes(jobId)).length
+    const ownCount = [...held, ...stopping].filter(jobId => listed.includes(jobId)).length
     const pingsSinceWork = active.pingsSinceWork + 1
-    this.#activity = { ...active, pingedAtMs: nowMs, requestedAtMs: nowMs, pingsSinceWork, listed: own }
+    this.#activity = { ...active, pingedAtMs: nowMs, requestedAtMs: nowMs, pingsSinceWork, listed: ownCount }
     this.#isSerial ||= [...this.#jobs.values()].some(showsBlocking)
     return [...this.#jobs].flatMap(([jobId, job]) => (isForgotten(job) ? [jobId] : []))
   }
 
   /** Earliest time of its next stop of this job, in monotonic milliseconds. */
   stopDueAtMs(jobId: JobId): number {
-    const sent = this.#sentStops.get(jobId)
-    return sent?.againAtMs ?? firstStopDueMs(this.#jobs.get(jobId)?.deliveredAtMs, this.#clock.monotonic())
+    const sentStop = this.#sentStops.get(jobId)
+    return sentStop?.againAtMs ?? firstStopDueMs(this.#jobs.get(jobId)?.deliveredAtMs, this.#clock.monotonic())
   }
 
   /**
@@ -367,8 +367,8 @@ export class RunningWorker {
    * by now.
    */
   hasLetGoUnlisted(jobId: JobId): boolean {
-    const sent = this.#sentStops.get(jobId)
-    return sent !== undefined && showsRelease(sent, this.#clock.monotonic())
+    const sentStop = this.#sentStops.get(jobId)
+    return sentStop !== undefined && showsRelease(sentStop, this.#clock.monotonic())
   }
 
   /** Number of jobs that it was asked to stop and has not let go of. */
@@ -379,10 +379,10 @@ export class RunningWorker {
   /** Notes that it is asked to stop a job, for the first time or again. */
   noteStop(jobId: JobId): void {
     const nowMs = this.#clock.monotonic()
-    const sent = this.#sentStops.get(jobId)
+    const sentStop = this.#sentStops.get(jobId)
     this.#sentStops.set(
       jobId,
-      sent === undefined ? firstStop(this.#jobs.get(jobId)?.deliveredAtMs, nowMs) : nextStop(sent, nowMs),
+      sentStop === undefined ? firstStop(this.#jobs.get(jobId)?.deliveredAtMs, nowMs) : nextStop(sentStop, nowMs),
     )
   }
 
@@ -427,6 +427,6 @@ export class RunningWorker {
   }
 }
 
-function areSame(some: readonly string[], others: readonly string[]): boolean {
-  return some.length === others.length && some.every((text, index) => text === others[index])
+function areSame(texts: readonly string[], others: readonly string[]): boolean {
+  return texts.length === others.length && texts.every((text, index) => text === others[index])
 }

@@ -216,6 +216,6 @@ function hasMoreToStop({ running, sentStops, request }: TakeInProgress): boolean
  * Maximum number of jobs that a take claims: at most what it wants, and no more than an equal share of the queue for
  * each worker of the endpoint.
  */
-function claimShare({ queued, takers }: QueueDemand, wanted: number): number {
-  return Math.min(wanted, Math.max(1, Math.ceil(queued / Math.max(1, takers))))
+function claimShare({ queued, takers }: QueueDemand, maxJobs: number): number {
+  return Math.min(maxJobs, Math.max(1, Math.ceil(queued / Math.max(1, takers))))
 }

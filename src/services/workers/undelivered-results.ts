@@ -35,33 +35,33 @@ export class UndeliveredResults {
 
   /**
    * Reads the output of a worker since the last call, and fails jobs whose results no attempt could send.
-   * @param gone jobs that the worker no longer has; other jobs count only when the worker reports that it finished
-   *   them
+   * @param forgottenJobs jobs that the worker no longer has; other jobs count only when the worker reports that it
+   *   finished them
    * @returns jobs whose result was lost on its way, for which another attempt may help
    */
   read(
     worker: Pick<Worker, 'id' | 'state' | 'endpointId'>,
-    gone: readonly JobId[] | 'all',
+    forgottenJobs: readonly JobId[] | 'all',
   ): Promise<UndeliveredResult[]> {
-    return this.#order.run(worker.id, true, () => this.#readNow(worker, gone))
+    return this.#order.run(worker.id, true, () => this.#readNow(worker, forgottenJobs))
   }
 
   async #readNow(
     worker: Pick<Worker, 'id' | 'state' | 'endpointId'>,
-    gone: readonly JobId[] | 'all',
+    forgottenJobs: readonly JobId[] | 'all',
   ): Promise<UndeliveredResult[]> {
     const { id, endpointId } = worker
     const running = this.#running.of(worker)
     const { unsent } = running
     await this.#readLines(running)
     if (unsent.size === 0) return []
-    const held = new Set(await this.#ports.store.jobs.heldBy(id))
+    const heldJobs = new Set(await this.#ports.store.jobs.heldBy(id))
     const undelivered: UndeliveredResult[] = []
     for (const [jobId, { why, reason, over }] of unsent) {
-      const isGone = gone === 'all' || gone.includes(jobId)
-      if (held.has(jobId) && !over && !isGone) continue
-      if (held.has(jobId) && why === 'undelivered') undelivered.push({ jobId, reason })
-      if (held.has(jobId) && why === 'unusable') {
+      const isGone = forgottenJobs === 'all' || forgottenJobs.includes(jobId)
+      if (heldJobs.has(jobId) && !over && !isGone) continue
+      if (heldJobs.has(jobId) && why === 'undelivered') undelivered.push({ jobId, reason })
+      if (heldJobs.has(jobId) && why === 'unusable') {
         await this.#jobs.finish(endpointId, jobId, id, { status: 'FAILED', output: null, error: reason, warning: null })
       }
       unsent.delete(jobId)

@@ -134,11 +134,11 @@ export class WorkerCalls {
    * Notes a result or chunk that the relay did not pass on, because servers have crashed on it. A dropped result fails
    * its job, so that it is not lost silently.
    */
-  async dropped(worker: Worker, jobId: JobId, what: 'result' | 'chunk', body: DroppedBody): Promise<void> {
+  async dropped(worker: Worker, jobId: JobId, part: 'result' | 'chunk', body: DroppedBody): Promise<void> {
     const { store, clock, emit } = this.#ports
     this.#parts.running.of(worker).worked()
-    emit('job.body_dropped', { endpointId: worker.endpointId, jobId, workerId: worker.id, what, ...body })
-    if (what === 'result') await this.#finish(worker, jobId, droppedResult(body))
+    emit('job.body_dropped', { endpointId: worker.endpointId, jobId, workerId: worker.id, what: part, ...body })
+    if (part === 'result') await this.#finish(worker, jobId, droppedResult(body))
     else await store.jobs.addDiagnostic(jobId, clock.now(), worker.id, droppedChunk(body))
   }
 
