@@ -59,9 +59,9 @@ export function newestBackup(folder: string, nowMs: number): BackupSearch {
 export function keepNewest(folder: string, count: number, newest: string): number {
   const names = namesIn(folder, NAME).filter(name => name <= newest)
   let first = names.length
-  for (let kept = 0; first > 0 && kept < count; ) {
+  for (let keptCount = 0; first > 0 && keptCount < count; ) {
     first -= 1
-    if (isWholeBackup(join(folder, names[first]!))) kept += 1
+    if (isWholeBackup(join(folder, names[first]!))) keptCount += 1
   }
   const old = names.slice(0, first)
   for (const name of old) removeDurably(join(folder, name))

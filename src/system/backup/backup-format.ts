@@ -154,10 +154,10 @@ class Input {
 
   async take(bytes: number): Promise<Buffer> {
     if (!(await this.#hold(bytes))) throw invalid('it is cut off')
-    const taken = this.#held.subarray(0, bytes)
+    const part = this.#held.subarray(0, bytes)
     this.#held = this.#held.subarray(bytes)
-    this.#hash.update(taken)
-    return taken
+    this.#hash.update(part)
+    return part
   }
 
   async isOver(): Promise<boolean> {
@@ -184,6 +184,6 @@ function damaged(): AppError {
   return invalid('it is damaged')
 }
 
-function invalid(why: string): AppError {
-  return new AppError('invalid', `the backup cannot be used: ${why}`)
+function invalid(problem: string): AppError {
+  return new AppError('invalid', `the backup cannot be used: ${problem}`)
 }

@@ -62,8 +62,8 @@ async function run({ program, url, env: whole, draft, signal }: DumpOptions): Pr
   await promise
 }
 
-function failed(program: string, why: string, cause?: unknown): AppError {
-  return new AppError('unavailable', `${program} made no copy of the database: ${why}`, { cause })
+function failed(program: string, problem: string, cause?: unknown): AppError {
+  return new AppError('unavailable', `${program} made no copy of the database: ${problem}`, { cause })
 }
 
 /** The address of a PostgreSQL for arguments of commands, which others on the machine can read. */

@@ -27,8 +27,8 @@ export function unfinishedRestore(dataDir: string): string | null {
  */
 export function mayRestoreInto(dataDir: string): boolean {
   if (!existsSync(dataDir)) return true
-  const left = new Set(placedNames(dataDir))
-  return readdirSync(dataDir).every(name => OWN.has(name) || left.has(name))
+  const placed = new Set(placedNames(dataDir))
+  return readdirSync(dataDir).every(name => OWN.has(name) || placed.has(name))
 }
 
 /**

@@ -154,18 +154,18 @@ async function send(thread: Worker, { reading, body }: Waiting): Promise<void> {
 }
 
 async function sendPieces(thread: Worker, pieces: Pieces): Promise<void> {
-  for (let from = 0; from < pieces.length; ) {
+  for (let start = 0; start < pieces.length; ) {
     let bytes = 0
-    let to = from
-    while (to < pieces.length && (bytes === 0 || bytes < TURN_BYTES)) bytes += pieces[to++]!.byteLength
+    let end = start
+    while (end < pieces.length && (bytes === 0 || bytes < TURN_BYTES)) bytes += pieces[end++]!.byteLength
     const block = new Uint8Array(bytes)
     let at = 0
-    for (const piece of pieces.slice(from, to)) {
+    for (const piece of pieces.slice(start, end)) {
       block.set(piece, at)
       at += piece.byteLength
     }
     thread.postMessage({ kind: 'piece', bytes: block } satisfies ReadingRequest, [block.buffer])
-    from = to
+    start = end
     await nextTurn()
   }
 }

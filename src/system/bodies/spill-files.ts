@@ -18,12 +18,12 @@ export interface SpillFilesOptions {
 export function createSpillFiles({ folder, maxBytes }: SpillFilesOptions): Spill {
   removeDurably(folder)
   ensureFolder(folder)
-  let made = 0
+  let fileCount = 0
   return {
     maxBytes,
     async create() {
-      made += 1
-      const path = join(folder, `body-${process.pid}-${made}`)
+      fileCount += 1
+      const path = join(folder, `body-${process.pid}-${fileCount}`)
       const file = await open(path, 'wx+', 0o600)
       await unlink(path)
       return spilledBody(file)

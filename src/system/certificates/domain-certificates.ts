@@ -48,18 +48,18 @@ export class DomainCertificates {
   #ensure(name: string): Promise<KeyPair> {
     if (this.#pairs.size >= MAX_PAIRS) this.#pairs.clear()
     const { dataDir, now } = this.#parts
-    const made = ensurePair(domainFiles(dataDir, name), [name], now()).finally(() => this.#removeOthers())
-    this.#pairs.set(name, made)
-    made.catch(() => this.#pairs.delete(name))
-    return made
+    const pair = ensurePair(domainFiles(dataDir, name), [name], now()).finally(() => this.#removeOthers())
+    this.#pairs.set(name, pair)
+    pair.catch(() => this.#pairs.delete(name))
+    return pair
   }
 
   /** Removes the files of domains without an endpoint, so that the number of files is limited. */
   async #removeOthers(): Promise<void> {
     const folder = join(this.#parts.dataDir, FOLDER)
     const files = await readdir(folder).catch(() => [])
-    const gone = files.filter(file => ENDINGS.some(end => file.endsWith(end) && !this.#isKept(file, end)))
-    await Promise.all(gone.map(file => rm(join(folder, file), { force: true }).catch(() => {})))
+    const unusedFiles = files.filter(file => ENDINGS.some(end => file.endsWith(end) && !this.#isKept(file, end)))
+    await Promise.all(unusedFiles.map(file => rm(join(folder, file), { force: true }).catch(() => {})))
   }
 
   #isKept(file: string, end: string): boolean {

@@ -43,17 +43,20 @@ export function ensureSelfSigned(dataDir: string, names: readonly string[], nowM
 
 /** As {@link ensureSelfSigned}, in other files. */
 export async function ensurePair(files: SelfSignedFiles, names: readonly string[], nowMs: number): Promise<KeyPair> {
-  const wanted = names.slice(0, MAX_NAMES)
+  const certifiedNames = names.slice(0, MAX_NAMES)
   const current = readUsable(files, nowMs)
   const currentNames = new Map(current?.about.names.map(name => [comparable(name), name]))
-  const isWhole = wanted.every(name => currentNames.has(comparable(name)))
+  const isWhole = certifiedNames.every(name => currentNames.has(comparable(name)))
   if (current !== null && isWhole && current.about.expiresAtMs - nowMs > RENEW_MS) {
     writeCertificate(files, certificatePart(current.cert))
     return current
   }
   // A server that shares the data directory may have other names, and would replace the certificate in turn.
-  const both = new Map([...wanted.map(name => [comparable(name), name] as const), ...(isWhole ? [] : currentNames)])
-  return createPair(files, both.size > MAX_NAMES ? wanted : [...both.values()], nowMs)
+  const both = new Map([
+    ...certifiedNames.map(name => [comparable(name), name] as const),
+    ...(isWhole ? [] : currentNames),
+  ])
+  return createPair(files, both.size > MAX_NAMES ? certifiedNames : [...both.values()], nowMs)
 }
 
 /** The pair of the file; null without a usable one. */

@@ -48,8 +48,8 @@ export class LeasedCandidate implements LeaseCandidate {
     return openUrl === undefined ? server : { ...server, openUrl }
   }
 
-  async lead(given: AbortSignal): Promise<FencedTerm> {
-    const signal = AbortSignal.any([given, this.#end.signal])
+  async lead(callerSignal: AbortSignal): Promise<FencedTerm> {
+    const signal = AbortSignal.any([callerSignal, this.#end.signal])
     for (;;) {
       signal.throwIfAborted()
       let waitMs = LOOK_MS
@@ -90,8 +90,8 @@ export class LeasedCandidate implements LeaseCandidate {
     if (epoch === null) return null
     const term = new LeasedTerm({ lease, server, leaseMs, clock, agreement, held: { epoch, holder }, takenAt })
     let deposed = false
-    const unwatch = term.watch(now => {
-      deposed = now === 'deposed'
+    const unwatch = term.watch(state => {
+      deposed = state === 'deposed'
     })
     try {
       while (!deposed && !signal.aborted) {

@@ -204,15 +204,15 @@ export class LeasedTerm implements FencedTerm {
     return Math.max(monotonicMs - this.#sureAt.monotonicMs, wallMs - this.#sureAt.wallMs)
   }
 
-  #become(state: Leadership, why: string | null): void {
+  #become(state: Leadership, reason: string | null): void {
     if (this.#state === state) return
     this.#state = state
-    for (const changed of [...this.#watchers]) changed(state, why)
+    for (const changed of [...this.#watchers]) changed(state, reason)
   }
 }
 
-function deposition({ epoch, server }: LeaseRow, own: number): string {
-  if (server === null || epoch === own) return 'the lease of this server was ended in the database'
+function deposition({ epoch, server }: LeaseRow, ownEpoch: number): string {
+  if (server === null || epoch === ownEpoch) return 'the lease of this server was ended in the database'
   return `${serverText(server)} has taken over the database while this one could not renew its lease; its workers go on`
 }
 

@@ -56,8 +56,8 @@ export async function openPostgresLease(options: PostgresLeaseOptions): Promise<
   // A takeover sets the time of the process in the middle of the lease.
   const separate = separateClock()
   const clock = clocks === undefined ? separate : withClocks(separate, clocks)
-  const own = agreement === undefined ? {} : { agreement }
-  const parts = { lease, server, clock, leaseMs, ...own, database: printableAddress(url), unique: randomUUID }
+  const agreementPart = agreement === undefined ? {} : { agreement }
+  const parts = { lease, server, clock, leaseMs, ...agreementPart, database: printableAddress(url), unique: randomUUID }
   const candidate = new LeasedCandidate(parts)
   return {
     active: () => candidate.active(),

@@ -52,9 +52,9 @@ export function createPostgresNotifier(options: PostgresNotifierOptions): Postgr
         unsubscribe()
         if (done) return
         done = true
-        const left = (subscribed.get(topic) ?? 1) - 1
-        if (left === 0) subscribed.delete(topic)
-        else subscribed.set(topic, left)
+        const subscriptions = (subscribed.get(topic) ?? 1) - 1
+        if (subscriptions === 0) subscribed.delete(topic)
+        else subscribed.set(topic, subscriptions)
       }
     },
     close: () => link.close(),

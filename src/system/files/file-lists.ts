@@ -152,11 +152,11 @@ class Walk {
       const isIn = name.endsWith('/') && after.startsWith(name)
       return isIn && after !== `${name}${LAST}` && !(request.byFolder && after === name)
     }
-    const known = kept.get([root, ...place].join('/'))
-    if (after !== '' && known !== undefined && performance.now() - known.atMs < KEPT_MS) {
-      const names = known.names.filter(counts)
-      const covers = compareKeys(known.after, after) <= 0 && (known.isRest || names.length > 0)
-      if (covers) return { after, names, isRest: known.isRest }
+    const keptNames = kept.get([root, ...place].join('/'))
+    if (after !== '' && keptNames !== undefined && performance.now() - keptNames.atMs < KEPT_MS) {
+      const names = keptNames.names.filter(counts)
+      const covers = compareKeys(keptNames.after, after) <= 0 && (keptNames.isRest || names.length > 0)
+      if (covers) return { after, names, isRest: keptNames.isRest }
     }
     const smallest = new SmallestNames(namesAtOnce)
     const read = inFolder(root, place, async folder => {
@@ -171,25 +171,25 @@ class Walk {
   }
 
   /** Keeps what a page leaves of a folder. */
-  #keep(place: FilePath, left: Names): void {
+  #keep(place: FilePath, names: Names): void {
     const { root, kept } = this.#parts
     const folder = [root, ...place].join('/')
     kept.delete(folder)
-    if (left.names.length === 0) return
-    kept.set(folder, { ...left, atMs: performance.now() })
+    if (names.names.length === 0) return
+    kept.set(folder, { ...names, atMs: performance.now() })
     if (kept.size > KEPT_FOLDERS) kept.delete(kept.keys().next().value!)
   }
 
   /** The next files up to the next folder, a bounded number of them; null for what is gone, or no file. */
-  async #facts(place: FilePath, names: readonly string[], from: number): Promise<[string, FileFacts | null][]> {
-    const some = names.slice(from, from + STATS)
-    const end = some.findIndex(name => name.endsWith('/'))
-    const files = end === -1 ? some : some.slice(0, end)
-    const all = await inFolder(this.#parts.root, place, folder =>
+  async #facts(place: FilePath, names: readonly string[], start: number): Promise<[string, FileFacts | null][]> {
+    const block = names.slice(start, start + STATS)
+    const end = block.findIndex(name => name.endsWith('/'))
+    const files = end === -1 ? block : block.slice(0, end)
+    const allStats = await inFolder(this.#parts.root, place, folder =>
       Promise.all(files.map(name => readStats(pathIn(folder, name)))),
     )
     return files.map((name, at) => {
-      const stats = all?.[at] ?? null
+      const stats = allStats?.[at] ?? null
       return [name, stats?.isFile() === true ? factsFrom(stats) : null]
     })
   }

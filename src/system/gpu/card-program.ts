@@ -98,8 +98,8 @@ export class CardProgram {
 
   /** Fills new memory. */
   #allocate(bytes: number): CardAnswer {
-    for (let left = bytes; left > 0; left -= PART_BYTES) {
-      const size = Math.min(left, PART_BYTES)
+    for (let bytesLeft = bytes; bytesLeft > 0; bytesLeft -= PART_BYTES) {
+      const size = Math.min(bytesLeft, PART_BYTES)
       const part = { at: this.#take(size), words: Math.floor(size / 4) }
       this.#parts.push(part)
       this.#fill(part)
@@ -236,8 +236,8 @@ function wordAt(index: number): number {
 function advanced(seed: bigint, steps: number): bigint {
   let word = seed
   let [factor, addend] = [1_664_525n, 1_013_904_223n]
-  for (let left = steps; left > 0; left = Math.floor(left / 2)) {
-    if (left % 2 === 1) word = (word * factor + addend) & LOW
+  for (let stepsLeft = steps; stepsLeft > 0; stepsLeft = Math.floor(stepsLeft / 2)) {
+    if (stepsLeft % 2 === 1) word = (word * factor + addend) & LOW
     addend = (addend * factor + addend) & LOW
     factor = (factor * factor) & LOW
   }

@@ -14,10 +14,10 @@ const MIB = 2 ** 20
 /** @param env its PATH finds the tool */
 export function createGpuMeter(clock: Clock, env: NodeJS.ProcessEnv): GpuMeter {
   const options: ToolOptions = { clock, env, timeoutMs: TOOL_MS, hung: new Map<string, ChildProcess>() }
-  return { measure: own => measure(options, own) }
+  return { measure: pids => measure(options, pids) }
 }
 
-async function measure(options: ToolOptions, own: ReadonlySet<number>): Promise<GpuMemory> {
+async function measure(options: ToolOptions, pids: ReadonlySet<number>): Promise<GpuMemory> {
   const [cards, processes] = await Promise.all([
     runTool('nvidia-smi', [CARDS, FORMAT], options),
     runTool('nvidia-smi', [PROCESSES, FORMAT], options),
@@ -25,9 +25,9 @@ async function measure(options: ToolOptions, own: ReadonlySet<number>): Promise<
   if (cards.state === 'missing' || processes.state === 'missing') return failed('nvidia-smi is missing')
   if (cards.state === 'failed') return failed(cards.problem)
   if (processes.state === 'failed') return failed(processes.problem)
-  const read = parseCardMemory(cards.text, processes.text)
-  if (read.length === 0) return failed(`nvidia-smi printed what cannot be read${quoteFirstLine(cards.text)}`)
-  return { cards: read.map(card => withOwners(card, own)), problem: null }
+  const readings = parseCardMemory(cards.text, processes.text)
+  if (readings.length === 0) return failed(`nvidia-smi printed what cannot be read${quoteFirstLine(cards.text)}`)
+  return { cards: readings.map(card => withOwners(card, pids)), problem: null }
 }
 
 function failed(problem: string): GpuMemory {
@@ -43,10 +43,10 @@ export function parseCardMemory(cards: string, processes: string): CardReading[]
   return parseRows(cards, 5).flatMap(([index = '', uuid = '', total, used, free]) => {
     const [totalBytes, usedBytes, freeBytes] = [total, used, free].map(bytesFromMib)
     if (!/^\d+$/.test(index) || totalBytes == null || usedBytes == null || freeBytes == null) return []
-    const own = (byCard.get(uuid) ?? []).flatMap(([pid = '', , mib]): ProcessOnCard[] =>
+    const cardProcesses = (byCard.get(uuid) ?? []).flatMap(([pid = '', , mib]): ProcessOnCard[] =>
       /^\d+$/.test(pid) ? [{ pid: Number(pid), bytes: bytesFromMib(mib) }] : [],
     )
-    return [{ index: Number(index), uuid, totalBytes, usedBytes, freeBytes, processes: own }]
+    return [{ index: Number(index), uuid, totalBytes, usedBytes, freeBytes, processes: cardProcesses }]
   })
 }
 

@@ -131,7 +131,7 @@ class DriverSuspender implements GpuSuspender {
   }
 
   async resume(card: string, processes: readonly SuspendedProcess[], thaw = async () => {}): Promise<ResumeOutcome> {
-    const ended = processes.find(one => !lives(one))
+    const ended = processes.find(candidate => !lives(candidate))
     if (ended !== undefined) return { outcome: 'lost', problem: `process ${ended.pid} has ended` }
     using helpers = new Helpers(this.#tool)
     const ready = Promise.all(processes.map(({ pid }) => helpers.ready(pid, this.#callMs)))
@@ -142,10 +142,10 @@ class DriverSuspender implements GpuSuspender {
     if (cardMemory.freeBytes < neededBytes) return { outcome: 'no_room', neededBytes, freeBytes: cardMemory.freeBytes }
     await ready
     await thaw()
-    const held = processes.find(({ pid }) => isHeld(pid))
-    if (held !== undefined) return { outcome: 'stopped', pid: held.pid }
+    const heldProcess = processes.find(({ pid }) => isHeld(pid))
+    if (heldProcess !== undefined) return { outcome: 'stopped', pid: heldProcess.pid }
     const begunMs = this.#clock.monotonic()
-    const restores = await Promise.all(processes.map(one => this.#restore(helpers, one)))
+    const restores = await Promise.all(processes.map(suspended => this.#restore(helpers, suspended)))
     const restoreMs = this.#clock.monotonic() - begunMs
     const failed = restores.find(each => each !== null)
     if (failed != null) return { outcome: 'lost', problem: failed }
@@ -159,7 +159,7 @@ class DriverSuspender implements GpuSuspender {
   async #suspendAll(work: Work, batch: readonly ProcessStart[]): Promise<Failure | null> {
     const { family, cards, helpers, suspended, times } = work
     const begunMs = this.#clock.monotonic()
-    const locks = await Promise.all(batch.map(one => this.#lock(work, one)))
+    const locks = await Promise.all(batch.map(target => this.#lock(work, target)))
     times.lockMs += this.#clock.monotonic() - begunMs
     const failedLock = locks.find(problem => problem !== null)
     if (failedLock != null) return this.#unlocked(helpers, batch, failedLock)
@@ -169,10 +169,10 @@ class DriverSuspender implements GpuSuspender {
     if (newcomer !== undefined)
       return this.#unlocked(helpers, batch, `process ${newcomer.pid} began to use CUDA in the meantime`)
     const copyMs = this.#clock.monotonic()
-    const checkpoints = await Promise.all(batch.map(one => this.#checkpoint(work, one)))
+    const checkpoints = await Promise.all(batch.map(target => this.#checkpoint(work, target)))
     times.checkpointMs += this.#clock.monotonic() - copyMs
-    batch.forEach((one, index) => {
-      if (checkpoints[index] === null) suspended.push({ ...one, bytes: processBytes(one, cards) })
+    batch.forEach((target, index) => {
+      if (checkpoints[index] === null) suspended.push({ ...target, bytes: processBytes(target, cards) })
     })
     const failed = checkpoints.find(problem => problem !== null)
     return failed == null ? null : { problem: failed, undone: false }
@@ -188,31 +188,31 @@ class DriverSuspender implements GpuSuspender {
 
   /** Unlocks the locked ones of some processes after a failure, by the state of each. */
   async #unlocked(helpers: Helpers, batch: readonly ProcessStart[], problem: string): Promise<Failure> {
-    const undone = await Promise.all(batch.map(one => this.#unlock(helpers, one)))
+    const undone = await Promise.all(batch.map(target => this.#unlock(helpers, target)))
     return { problem, undone: undone.every(Boolean) }
   }
 
   /** @returns true if the process runs on */
-  async #unlock(helpers: Helpers, one: ProcessStart): Promise<boolean> {
-    if (!lives(one)) return false
-    const state = await this.#state(helpers, one.pid)
+  async #unlock(helpers: Helpers, target: ProcessStart): Promise<boolean> {
+    if (!lives(target)) return false
+    const state = await this.#state(helpers, target.pid)
     if (state === 'running') return true
     if (state !== 'locked') return false
-    await helpers.ask({ op: 'unlock', pid: one.pid }, this.#callMs)
-    return lives(one) && (await this.#state(helpers, one.pid)) === 'running'
+    await helpers.ask({ op: 'unlock', pid: target.pid }, this.#callMs)
+    return lives(target) && (await this.#state(helpers, target.pid)) === 'running'
   }
 
-  async #lock({ helpers, lockMs }: Work, one: ProcessStart): Promise<string | null> {
-    const request = { op: 'lock', pid: one.pid, timeoutMs: lockMs } as const
+  async #lock({ helpers, lockMs }: Work, target: ProcessStart): Promise<string | null> {
+    const request = { op: 'lock', pid: target.pid, timeoutMs: lockMs } as const
     const problem = await this.#step(helpers, request, lockMs + this.#callMs)
-    return problem === null || lives(one) ? problem : `the lock ended process ${one.pid}`
+    return problem === null || lives(target) ? problem : `the lock ended process ${target.pid}`
   }
 
   /** A call with an error, or without an answer, may have succeeded: then the state shows it. */
-  async #checkpoint({ helpers, cards }: Work, one: ProcessStart): Promise<string | null> {
-    const withinMs = this.#timeToCopy(processBytes(one, cards))
-    const problem = await this.#step(helpers, { op: 'checkpoint', pid: one.pid }, withinMs)
-    return problem === null || (await this.#state(helpers, one.pid)) === 'checkpointed' ? null : problem
+  async #checkpoint({ helpers, cards }: Work, target: ProcessStart): Promise<string | null> {
+    const withinMs = this.#timeToCopy(processBytes(target, cards))
+    const problem = await this.#step(helpers, { op: 'checkpoint', pid: target.pid }, withinMs)
+    return problem === null || (await this.#state(helpers, target.pid)) === 'checkpointed' ? null : problem
   }
 
   /**
@@ -252,23 +252,23 @@ class DriverSuspender implements GpuSuspender {
     const request = { op: 'find', pids: members.map(({ pid }) => pid) } as const
     const reply = await askHelper(this.#tool, request, this.#callMs)
     const { pids = [] } = reply
-    const processes = members.filter(one => pids.includes(one.pid) && lives(one))
+    const processes = members.filter(member => pids.includes(member.pid) && lives(member))
     return { processes, problem: replyProblem(reply) }
   }
 
   /** The ones of a family that use CUDA, without the given processes. */
-  async #newcomers(family: ProcessFamily, others: readonly ProcessStart[]): Promise<ListedProcesses> {
+  async #newcomers(family: ProcessFamily, listed: readonly ProcessStart[]): Promise<ListedProcesses> {
     const members = await listMembers(family)
     if (members.problem !== null) return members
-    const pids = new Set(others.map(({ pid }) => pid))
+    const pids = new Set(listed.map(({ pid }) => pid))
     return this.#withCuda(members.processes.filter(({ pid }) => !pids.has(pid)))
   }
 
   /** The cards on which some processes have memory. */
   async #measureCards(processes: readonly ProcessStart[]): Promise<GpuMemory> {
-    const own = new Set(processes.map(({ pid }) => pid))
-    const { cards, problem } = await this.#meter.measure(own)
-    return { cards: cards.filter(card => card.processes.some(({ pid }) => own.has(pid))), problem }
+    const pids = new Set(processes.map(({ pid }) => pid))
+    const { cards, problem } = await this.#meter.measure(pids)
+    return { cards: cards.filter(card => card.processes.some(({ pid }) => pids.has(pid))), problem }
   }
 
   /** Milliseconds until the driver lists no memory of some processes; null after the limit. */

@@ -120,8 +120,8 @@ function memoryLack(processes: readonly ProcessStart[], cards: readonly CardMemo
         neededBytes,
         availableBytes: Math.max(0, machine.availableBytes - SPARE_BYTES),
       }
-    const left = Math.min(...groups.map(({ availableBytes }) => availableBytes))
-    if (left < neededBytes) return { why: 'group_memory', neededBytes, availableBytes: left }
+    const freeBytes = Math.min(...groups.map(({ availableBytes }) => availableBytes))
+    if (freeBytes < neededBytes) return { why: 'group_memory', neededBytes, availableBytes: freeBytes }
   }
   return null
 }

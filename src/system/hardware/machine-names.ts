@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 
 /** Names of this machine for itself: its host name, with the domains that it searches, and its line in /etc/hosts. */
-export function machineNames(own = hostname(), read: (file: string) => string = readText): string[] {
-  const name = own.toLowerCase()
+export function machineNames(hostName = hostname(), read: (file: string) => string = readText): string[] {
+  const name = hostName.toLowerCase()
   const [label = name] = name.split('.')
   const searched = splitWords(read('/etc/resolv.conf'))
     .filter(([word]) => word === 'search' || word === 'domain')

@@ -177,16 +177,16 @@ class ThisMachine implements Machine {
       vendor.gpus = recent
       return { gpus: recent, problem: problem ?? 'the tool that lists the GPUs is gone' }
     }
-    const gone = recent.map(gpu => ({
+    const missingGpus = recent.map(gpu => ({
       ...gpu,
       problem: isAmong(lost, gpu) ? 'it does not answer' : 'it is no longer listed',
     }))
-    vendor.gpus = [...gpus, ...gone].sort((a, b) => a.index - b.index)
+    vendor.gpus = [...gpus, ...missingGpus].sort((a, b) => a.index - b.index)
     return {
       gpus: vendor.gpus,
       problem: describeProblems(
         vendor.gpus,
-        lost.filter(id => !gone.some(gpu => isAmong([id], gpu))),
+        lost.filter(id => !missingGpus.some(gpu => isAmong([id], gpu))),
       ),
     }
   }

@@ -66,13 +66,13 @@ function listGroups(list: string): GroupFiles[] {
 }
 
 function groupMemory({ folder, limit, used, cached }: GroupFiles): MachineMemory | null {
-  const [max, now] = [limit, used].map(file => readText(join(folder, file)).trim())
+  const [max, usage] = [limit, used].map(file => readText(join(folder, file)).trim())
   // Without a limit the file has "max".
-  if (!/^\d+$/.test(max ?? '') || !/^\d+$/.test(now ?? '')) return null
+  if (!/^\d+$/.test(max ?? '') || !/^\d+$/.test(usage ?? '')) return null
   const totalBytes = Number(max)
   if (totalBytes === 0) return null
-  const held = namedNumbers(readText(join(folder, 'memory.stat'))).get(cached) ?? 0
-  return { totalBytes, availableBytes: Math.max(0, Math.min(totalBytes, totalBytes - Number(now) + held)) }
+  const cachedBytes = namedNumbers(readText(join(folder, 'memory.stat'))).get(cached) ?? 0
+  return { totalBytes, availableBytes: Math.max(0, Math.min(totalBytes, totalBytes - Number(usage) + cachedBytes)) }
 }
 
 function upwards(path: string): string[] {

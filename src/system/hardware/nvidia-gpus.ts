@@ -107,13 +107,13 @@ function withParts(gpus: readonly MachineGpu[], names: string): MachineGpu[] {
     if (part !== null) parts.set(card, [...(parts.get(card) ?? []), { profile: part[1]!, uuid: part[2]! }])
   }
   return gpus.flatMap(gpu => {
-    const own = parts.get(gpu.uuid ?? '') ?? []
-    if (own.length === 0) {
+    const cardParts = parts.get(gpu.uuid ?? '') ?? []
+    if (cardParts.length === 0) {
       return [
         gpu.mig === null ? gpu : { ...gpu, mig: null, problem: gpu.problem ?? 'MIG is on, and it has no instances' },
       ]
     }
-    return own.map(({ profile, uuid }) => ({
+    return cardParts.map(({ profile, uuid }) => ({
       ...gpu,
       uuid,
       mig: profile,

@@ -16,10 +16,10 @@ export function portHolder(port: number): string | null {
 }
 
 function listeningSocket(file: string, port: number): string | null {
-  const wanted = port.toString(16).toUpperCase().padStart(4, '0')
+  const portDigits = port.toString(16).toUpperCase().padStart(4, '0')
   for (const line of readFileSync(file, 'utf8').split('\n').slice(1)) {
     const [, local, , state, , , , , , inode] = line.trim().split(/\s+/)
-    if (state === '0A' && local?.endsWith(`:${wanted}`)) return inode ?? null
+    if (state === '0A' && local?.endsWith(`:${portDigits}`)) return inode ?? null
   }
   return null
 }

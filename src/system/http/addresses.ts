@@ -60,11 +60,11 @@ export function isPublic(address: string): boolean {
 }
 
 function thisMachine(interfaces: () => readonly string[]): BlockList {
-  const own = interfaces().flatMap(address => {
+  const networks = interfaces().flatMap(address => {
     const network = `${address}/${isIP(address) === 6 ? 128 : 32}`
     return isIP(address) === 4 ? [network, ...insideIpv6(network)] : [network]
   })
-  return blockList([...LOOPBACK, ...own])
+  return blockList([...LOOPBACK, ...networks])
 }
 
 function interfaceAddresses(): string[] {

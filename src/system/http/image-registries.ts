@@ -26,8 +26,8 @@ export function createImageRegistries(options: ImageRegistriesOptions): ImageReg
   const named = new Set(allowed.map(text => text.toLowerCase()))
   const rules = { publicOnly: true, notThisMachine: true, ...(interfaces && { interfaces }) }
   const isFree = (registry: string) => {
-    const given = registry.toLowerCase()
-    return given === DEFAULT_REGISTRY || named.has(given) || named.has(withoutPort(given))
+    const lowerName = registry.toLowerCase()
+    return lowerName === DEFAULT_REGISTRY || named.has(lowerName) || named.has(withoutPort(lowerName))
   }
   const isAllowed = (registry: string) => {
     if (isFree(registry)) return true

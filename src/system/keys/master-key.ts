@@ -10,11 +10,11 @@ export type MasterKeys = readonly [Buffer, ...Buffer[]]
 /**
  * The keys of a server: the given ones, then those of the file, which is made if there are no keys.
  * A file with two keys belongs to an unfinished rotation.
- * @param given in base64, from the environment
+ * @param givenKeys in base64, from the environment
  * @throws AppError `internal` for a file without keys
  */
-export function loadMasterKeys(file: string, given: readonly string[]): MasterKeys {
-  const keys = given.map(text => Buffer.from(text, 'base64'))
+export function loadMasterKeys(file: string, givenKeys: readonly string[]): MasterKeys {
+  const keys = givenKeys.map(text => Buffer.from(text, 'base64'))
   const stored = keys.length > 0 && !existsSync(file) ? [] : readOrCreate(file)
   return [...keys, ...stored] as unknown as MasterKeys
 }

@@ -92,15 +92,15 @@ async function resume(
 }
 
 /** Downloads the rest. @returns the hash of the whole */
-async function fill(handle: FileHandle, resumed: Hash, from: number, download: BlobDownload): Promise<string> {
+async function fill(handle: FileHandle, resumed: Hash, start: number, download: BlobDownload): Promise<string> {
   const { file, received, signal } = download
-  if (from === file.bytes) return resumed.digest('hex')
-  const opened = await download.open(from)
+  if (start === file.bytes) return resumed.digest('hex')
+  const opened = await download.open(start)
   const { body, host, offset } = opened
   // A hub that ignores ranges sends the whole file again.
-  const hash = offset === from ? resumed : startHash(file)
+  const hash = offset === start ? resumed : startHash(file)
   let at = offset
-  if (offset !== from) await handle.truncate(0)
+  if (offset !== start) await handle.truncate(0)
   try {
     for await (const bytes of body as AsyncIterable<Buffer>) {
       if (at + bytes.length > file.bytes) throw new ModelError({ kind: 'content_wrong', file: file.path, what: 'size' })

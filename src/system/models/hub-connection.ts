@@ -126,6 +126,6 @@ export function modelErrorFrom(thrown: unknown, host: string, signal: AbortSigna
 }
 
 /** A secure connection is never continued as a plain one. */
-function isAllowed(from: URL, to: URL): boolean {
-  return to.protocol === 'https:' || (to.protocol === 'http:' && from.protocol === 'http:')
+function isAllowed(source: URL, target: URL): boolean {
+  return target.protocol === 'https:' || (target.protocol === 'http:' && source.protocol === 'http:')
 }

@@ -61,8 +61,8 @@ export class Hub {
     const repo = { type: 'model' as const, name }
     const list = new ModelFileList()
     await read(this.#connection.host, async () => {
-      const given = { repo, revision, recursive: true, hubUrl: this.#connection.hub, fetch: this.#fetch(question) }
-      for await (const entry of listFiles(given)) list.add(entry)
+      const request = { repo, revision, recursive: true, hubUrl: this.#connection.hub, fetch: this.#fetch(question) }
+      for await (const entry of listFiles(request)) list.add(entry)
     })
     return list.files
   }

@@ -60,8 +60,8 @@ export class ModelAccess {
       this.#write(model, { ...note, isRestricted: false, grants: [] })
       return
     }
-    const others = note.grants.filter(grant => grant.owner !== owner).slice(-(MAX_GRANTS - 1))
-    const grants = [...others, { owner, token: digest({ owner, token }), atMs: this.#now() }]
+    const otherGrants = note.grants.filter(grant => grant.owner !== owner).slice(-(MAX_GRANTS - 1))
+    const grants = [...otherGrants, { owner, token: digest({ owner, token }), atMs: this.#now() }]
     this.#write(model, { ...note, isRestricted: true, grants })
   }
 

@@ -132,9 +132,9 @@ class FolderCache implements DiskModelCache {
 
   async tidy(alive: () => Promise<ReadonlySet<WorkerId>>): Promise<void> {
     // Before the others are read: a worker that starts in the meantime is not among them.
-    const held = [...this.#held.keys()]
+    const holders = [...this.#held.keys()]
     const living = await alive()
-    for (const worker of held) if (!living.has(worker)) await this.letGo(worker)
+    for (const worker of holders) if (!living.has(worker)) await this.letGo(worker)
     const nowMs = this.#options.clock.now()
     for (const [key, untilMs] of this.#reservedUntilMs) if (untilMs <= nowMs) this.#reservedUntilMs.delete(key)
     await this.#sweepAll(atMs => nowMs - atMs > ABANDONED_MS)
@@ -155,17 +155,17 @@ class FolderCache implements DiskModelCache {
   }
 
   async remove(name: string, commit: string | null): Promise<'removed' | 'absent' | 'in_use'> {
-    const isMeant = (one: string) => commit === null || one === commit
-    const commits = this.#folders.commits(name).filter(isMeant)
-    if (commits.some(one => this.#holders(name, one) > 0)) return 'in_use'
+    const isSelected = (candidate: string) => commit === null || candidate === commit
+    const commits = this.#folders.commits(name).filter(isSelected)
+    if (commits.some(selected => this.#holders(name, selected) > 0)) return 'in_use'
     const downloads = [...this.#downloads.values()].filter(
-      ({ download: { wanted } }) => wanted.name === name && isMeant(wanted.commit),
+      ({ download: { wanted } }) => wanted.name === name && isSelected(wanted.commit),
     )
     for (const { download } of downloads) download.stop()
     await Promise.allSettled(downloads.map(({ end }) => end))
     const isKnown = commits.length > 0 || downloads.length > 0
     if (!isKnown && !(commit === null && this.#folders.models().includes(name))) return 'absent'
-    for (const one of commits) await this.#remove(name, one)
+    for (const selected of commits) await this.#remove(name, selected)
     await this.#folders.sweep(name, hash => !this.#isComing(name, hash))
     return 'removed'
   }
@@ -259,15 +259,15 @@ class FolderCache implements DiskModelCache {
     return withRetries({ clock, backoffMs, signal: this.#closing.signal }, ask)
   }
 
-  async #download(wanted: RunningDownload['wanted'], watch: ModelWatch): Promise<void> {
-    const key = snapshotKey(wanted)
-    const { download, end } = this.#downloads.get(key) ?? this.#begin(key, wanted)
+  async #download(snapshot: RunningDownload['wanted'], watch: ModelWatch): Promise<void> {
+    const key = snapshotKey(snapshot)
+    const { download, end } = this.#downloads.get(key) ?? this.#begin(key, snapshot)
     const unwatch = download.watch(progress => watch.progress?.(progress))
     watch.progress?.(download.progress)
     await end.finally(unwatch)
   }
 
-  #begin(key: string, wanted: RunningDownload['wanted']): { download: RunningDownload; end: Promise<void> } {
+  #begin(key: string, snapshot: RunningDownload['wanted']): { download: RunningDownload; end: Promise<void> } {
     const { clock, backoffMs = 1_000 } = this.#options
     const parts = {
       folders: this.#folders,
@@ -277,10 +277,10 @@ class FolderCache implements DiskModelCache {
       clock,
       backoffMs,
     }
-    const download = new RunningDownload(wanted, parts)
+    const download = new RunningDownload(snapshot, parts)
     const end = this.#makeRoom(download)
       .then(() => download.run())
-      .then(() => this.#access.used(wanted.name, wanted.commit))
+      .then(() => this.#access.used(snapshot.name, snapshot.commit))
       .finally(() => this.#downloads.delete(key))
     const entry = { download, end }
     this.#downloads.set(key, entry)
@@ -295,10 +295,10 @@ class FolderCache implements DiskModelCache {
         const neededBytes = download.missingBytes
         const usedBytes = this.#folders.usedBytes()
         const { limitBytes, freeBytes } = await this.#limits(usedBytes)
-        const expected = [...this.#downloads.values()].filter(one => one.download.hasRoom)
-        const wanted = neededBytes + expected.reduce((sum, one) => sum + one.download.missingBytes, 0)
-        const isWithin = usedBytes + wanted <= limitBytes
-        download.hasRoom = neededBytes === 0 || (isWithin && wanted + SPARE_BYTES <= freeBytes)
+        const expected = [...this.#downloads.values()].filter(entry => entry.download.hasRoom)
+        const reservedBytes = neededBytes + expected.reduce((sum, entry) => sum + entry.download.missingBytes, 0)
+        const isWithin = usedBytes + reservedBytes <= limitBytes
+        download.hasRoom = neededBytes === 0 || (isWithin && reservedBytes + SPARE_BYTES <= freeBytes)
         if (download.hasRoom) return
         const victim = firstToRemove(this.#revisions())
         if (victim !== null) await this.#remove(victim.model, victim.commit)
@@ -355,7 +355,8 @@ class FolderCache implements DiskModelCache {
   }
 
   #holders(name: string, commit: string): number {
-    const holds = (models: readonly ModelSnapshot[]) => models.some(one => one.name === name && one.commit === commit)
+    const holds = (models: readonly ModelSnapshot[]) =>
+      models.some(model => model.name === name && model.commit === commit)
     return [...this.#held.values()].filter(holds).length
   }
 

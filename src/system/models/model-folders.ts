@@ -116,9 +116,9 @@ export class ModelFolders {
   /** Removes a snapshot, its refs, and the blobs of no other one. @param mayGo see {@link sweep} */
   async remove(model: string, commit: string, mayGo: BlobRule): Promise<void> {
     const path = this.#snapshot(model, commit)
-    const gone = join(dirname(path), `${HIDDEN}${commit}`)
-    rmSync(gone, { recursive: true, force: true })
-    if (existsSync(path)) moveDurably(path, gone)
+    const hiddenPath = join(dirname(path), `${HIDDEN}${commit}`)
+    rmSync(hiddenPath, { recursive: true, force: true })
+    if (existsSync(path)) moveDurably(path, hiddenPath)
     for (const ref of this.refsTo(model, commit)) removeDurably(join(this.#folder(model), 'refs', ref))
     await this.sweep(model, mayGo)
   }
@@ -133,12 +133,12 @@ export class ModelFolders {
     const snapshots = join(folder, 'snapshots')
     for (const name of namesIn(snapshots))
       if (name.startsWith(HIDDEN)) rmSync(join(snapshots, name), { recursive: true, force: true })
-    const kept = new Set(this.commits(model).flatMap(commit => this.#blobs(model, commit)))
+    const usedBlobs = new Set(this.commits(model).flatMap(commit => this.#blobs(model, commit)))
     for (const name of namesIn(blobs)) {
       const path = join(blobs, name)
       const writtenAtMs = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0
       // In a thread of the pool: the removal of a large file takes its time.
-      if (!kept.has(name) && mayGo(name.replace(INCOMPLETE, ''), writtenAtMs)) await rm(path, { force: true })
+      if (!usedBlobs.has(name) && mayGo(name.replace(INCOMPLETE, ''), writtenAtMs)) await rm(path, { force: true })
     }
     if (namesIn(blobs).length > 0 || this.commits(model).length > 0) return
     removeDurably(folder)

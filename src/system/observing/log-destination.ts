@@ -66,16 +66,16 @@ export class LogDestination {
       this.#add(bytes)
       return
     }
-    const rest = this.#write(bytes)
-    if (rest.byteLength === 0) return
-    this.#hold(rest)
+    const unwritten = this.#write(bytes)
+    if (unwritten.byteLength === 0) return
+    this.#hold(unwritten)
     this.#options.after(this.#pauseMs, this.#retry)
   }
 
   /** Writes the waiting lines, as far as the system takes them: for the end of the process. */
   end(): void {
-    const rest = this.#write(this.#take())
-    if (rest.byteLength > 0) this.#hold(rest)
+    const unwritten = this.#write(this.#take())
+    if (unwritten.byteLength > 0) this.#hold(unwritten)
   }
 
   #add(bytes: Buffer): void {
@@ -104,9 +104,9 @@ export class LogDestination {
 
   readonly #retry = (): void => {
     const previousBytes = this.#waitingBytes
-    const rest = this.#write(this.#take())
-    if (rest.byteLength > 0) this.#hold(rest)
-    const hasProgress = rest.byteLength < previousBytes
+    const unwritten = this.#write(this.#take())
+    if (unwritten.byteLength > 0) this.#hold(unwritten)
+    const hasProgress = unwritten.byteLength < previousBytes
     this.#pauseMs = hasProgress ? PAUSE_MS.first : Math.min(2 * this.#pauseMs, PAUSE_MS.longest)
     if (this.#waiting.length > 0) this.#options.after(this.#pauseMs, this.#retry)
     else if (this.#missing !== null) this.#resume(this.#missing)
@@ -121,13 +121,13 @@ export class LogDestination {
 
   /** @returns the part that could not be written */
   #write(bytes: Buffer): Buffer {
-    let rest = bytes
+    let unwritten = bytes
     try {
-      while (rest.byteLength > 0) rest = rest.subarray(this.#options.write(rest))
+      while (unwritten.byteLength > 0) unwritten = unwritten.subarray(this.#options.write(unwritten))
     } catch (error) {
       this.#problem = describeProblem(error as NodeJS.ErrnoException)
     }
-    return rest
+    return unwritten
   }
 }
 
@@ -144,15 +144,15 @@ export function createStandardError(after: Timer, resumed: LogDestinationOptions
 
 /** A handle whose writes do not wait for a reader. */
 function openStandardError(): number {
-  const own = 2
+  const standardError = 2
   // On a pipe or a socket, writes of this stream do not wait, nor do those of others.
   process.stderr.on('error', () => {})
-  if (!isatty(own) && !fstatSync(own).isFIFO()) return own
+  if (!isatty(standardError) && !fstatSync(standardError).isFIFO()) return standardError
   try {
     // The same pipe or terminal by another handle: others with the first handle wait as before.
     return openSync('/proc/self/fd/2', constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
   } catch {
-    return own
+    return standardError
   }
 }
 

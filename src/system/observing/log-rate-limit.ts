@@ -33,8 +33,8 @@ export class LogRateLimit<Name extends string> {
   /** @param fields those of the line; a `count` among them is the number of events of the line, 1 by default */
   add(name: Name, subject: string, fields: object): void {
     const count = 'count' in fields ? Number(fields.count) : 1
-    const own = `${name} ${subject}`
-    const key = this.#since.has(own) || this.#since.size < this.#maxSubjects ? own : name
+    const subjectKey = `${name} ${subject}`
+    const key = this.#since.has(subjectKey) || this.#since.size < this.#maxSubjects ? subjectKey : name
     const since = this.#since.get(key)
     if (since !== undefined) {
       since.count += count

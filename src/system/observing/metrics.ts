@@ -142,14 +142,14 @@ class PrometheusMetrics implements CountingMetrics {
         for (const [index, count] of [queued, queuedLowPriority, inProgress].entries()) {
           jobs.inc({ endpoint, state: QUEUE_STATES[index]! }, count)
         }
-        const now = gatewayLoad(load.endpointId)
+        const passing = gatewayLoad(load.endpointId)
         const { idle, running, draining } = load.workers
         // Draining workers have jobs, or they would be stopped.
-        const busy = Math.min(idle, Math.max(0, now.busyWorkers - draining))
+        const busy = Math.min(idle, Math.max(0, passing.busyWorkers - draining))
         const states = { ...load.workers, idle: idle - busy, running: running + busy }
         for (const state of WORKER_STATES) workers.inc({ endpoint, state }, states[state])
-        if (this.#gateway.has(load.endpointId) || now.requests + now.sockets > 0) {
-          for (const state of PASSING_STATES) nowPassing.inc({ endpoint, state }, now[state])
+        if (this.#gateway.has(load.endpointId) || passing.requests + passing.sockets > 0) {
+          for (const state of PASSING_STATES) nowPassing.inc({ endpoint, state }, passing[state])
         }
         const wait = headQueuedAtMs === null ? 0 : Math.max(0, nowMs - headQueuedAtMs) / 1_000
         waits.set(endpoint, Math.max(wait, waits.get(endpoint) ?? 0))
@@ -296,8 +296,8 @@ class PrometheusMetrics implements CountingMetrics {
     return {
       'tls.loaded': certified,
       'tls.reloaded': certified,
-      'backup.scheduled': found => backups.scheduled(found),
-      'backup.made': made => backups.made(made),
+      'backup.scheduled': latest => backups.scheduled(latest),
+      'backup.made': backup => backups.made(backup),
       'backup.failed': () => backups.failed(),
       'clock.stepped': ({ byMs }) => apart.set(byMs / 1_000),
       'clock.agrees': () => apart.set(0),

@@ -39,20 +39,20 @@ const NONE = -2
  * The first message in `bytes` from a position on, or the beginning of one at their end; null without either.
  * @param maxBytes the size from which a message does not count
  */
-export function findMessage(bytes: Buffer, from: number, maxBytes: number): MessageSpan | null {
-  for (let start = bytes.indexOf(BEGIN, from); start !== -1; start = bytes.indexOf(BEGIN, start + 1)) {
+export function findMessage(bytes: Buffer, position: number, maxBytes: number): MessageSpan | null {
+  for (let start = bytes.indexOf(BEGIN, position); start !== -1; start = bytes.indexOf(BEGIN, start + 1)) {
     const limit = Math.min(bytes.length, start + maxBytes)
     const end = findEnd(bytes.subarray(0, limit), start)
     if (end >= 0) return { start, end, isOpen: false }
     if (end === OPEN && limit === bytes.length) return { start, end: limit, isOpen: true }
   }
-  const start = startOfBegin(bytes, from)
+  const start = startOfBegin(bytes, position)
   return start === bytes.length ? null : { start, end: bytes.length, isOpen: true }
 }
 
 /** Position of a part of {@link BEGIN} at the end of the bytes, which has one brace; their end without one. */
-function startOfBegin(bytes: Buffer, from: number): number {
-  const last = bytes.subarray(Math.max(from, bytes.length - BEGIN.length + 1))
+function startOfBegin(bytes: Buffer, start: number): number {
+  const last = bytes.subarray(Math.max(start, bytes.length - BEGIN.length + 1))
   const brace = last.lastIndexOf(BRACE)
   if (brace === -1) return bytes.length
   const tail = last.subarray(brace)
@@ -72,23 +72,23 @@ function findEnd(bytes: Buffer, start: number): number {
   return word(bytes, at, CLOSE)
 }
 
-function either(one: number, other: number): number {
-  return one === NONE ? other : one
+function either(position: number, other: number): number {
+  return position === NONE ? other : position
 }
 
 /** Position behind a word that may have a space before it. */
-function word(bytes: Buffer, from: number, wanted: Buffer): number {
-  if (from < 0) return from
-  const at = bytes[from] === SPACE ? from + 1 : from
-  const here = bytes.subarray(at, at + wanted.length)
-  if (!here.equals(wanted.subarray(0, here.length))) return NONE
-  return here.length < wanted.length ? OPEN : at + wanted.length
+function word(bytes: Buffer, start: number, expected: Buffer): number {
+  if (start < 0) return start
+  const at = bytes[start] === SPACE ? start + 1 : start
+  const part = bytes.subarray(at, at + expected.length)
+  if (!part.equals(expected.subarray(0, part.length))) return NONE
+  return part.length < expected.length ? OPEN : at + expected.length
 }
 
 /** Position behind a string that may have a space before it. */
-function text(bytes: Buffer, from: number): number {
-  if (from < 0) return from
-  const first = bytes[from] === SPACE ? from + 1 : from
+function text(bytes: Buffer, start: number): number {
+  if (start < 0) return start
+  const first = bytes[start] === SPACE ? start + 1 : start
   if (first >= bytes.length) return OPEN
   if (bytes[first] !== QUOTE) return NONE
   for (let at = first + 1; at < bytes.length; at += 1) {

@@ -38,13 +38,13 @@ export class WorkerLogJournal {
 
   /** Time at which the byte in front of a position existed. */
   timeAt(position: number): number {
-    const index = firstIndex(this.#positions, found => found >= position)
+    const index = firstIndex(this.#positions, entry => entry >= position)
     return this.#times[index] ?? this.#times.at(-1) ?? 0
   }
 
   /** Position of the output since an instant; perhaps before the first kept one. */
   startAt(tsMs: number): number {
-    const index = firstIndex(this.#times, found => found >= tsMs)
+    const index = firstIndex(this.#times, entry => entry >= tsMs)
     return index === 0 ? 0 : this.#positions[index - 1]!
   }
 
@@ -66,9 +66,9 @@ export class WorkerLogJournal {
 
   /** Drops marks in front of the stored output, and every second mark of the older half. */
   #thin(oldest: number): void {
-    const gone = firstIndex(this.#positions, found => found > oldest)
-    this.#positions.splice(0, gone)
-    this.#times.splice(0, gone)
+    const droppedCount = firstIndex(this.#positions, entry => entry > oldest)
+    this.#positions.splice(0, droppedCount)
+    this.#times.splice(0, droppedCount)
     const half = this.#positions.length / 2
     const stays = (_value: number, index: number) => index >= half || index % 2 === 1
     this.#positions = this.#positions.filter(stays)

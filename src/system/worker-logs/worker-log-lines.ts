@@ -48,11 +48,11 @@ function splitMessage(message: string): string[] {
 export function firstLines(bytes: Buffer, lines: number): Buffer {
   let newline = bytes.indexOf(NEWLINE)
   let escaped = bytes.indexOf(ESCAPED_NEWLINE)
-  for (let left = lines; newline !== -1 || escaped !== -1; ) {
+  for (let linesLeft = lines; newline !== -1 || escaped !== -1; ) {
     const isNewline = escaped === -1 || (newline !== -1 && newline < escaped)
     const end = isNewline ? newline + 1 : escaped + ESCAPED_NEWLINE.length
-    left -= 1
-    if (left === 0) return bytes.subarray(0, end)
+    linesLeft -= 1
+    if (linesLeft === 0) return bytes.subarray(0, end)
     if (isNewline) newline = bytes.indexOf(NEWLINE, end)
     else escaped = bytes.indexOf(ESCAPED_NEWLINE, end)
   }
@@ -135,13 +135,13 @@ export class LineAssembler {
   /** The lines that a block completes. @param start its position */
   push(block: Buffer, start: number): EndedLine[] {
     const lines: EndedLine[] = []
-    let from = 0
-    for (let newline = block.indexOf(NEWLINE); newline !== -1; newline = block.indexOf(NEWLINE, from)) {
-      this.#add(block.subarray(from, newline), start + newline, lines)
+    let lineStart = 0
+    for (let newline = block.indexOf(NEWLINE); newline !== -1; newline = block.indexOf(NEWLINE, lineStart)) {
+      this.#add(block.subarray(lineStart, newline), start + newline, lines)
       this.#complete(start + newline + 1, lines)
-      from = newline + 1
+      lineStart = newline + 1
     }
-    this.#add(block.subarray(from), start + block.length, lines)
+    this.#add(block.subarray(lineStart), start + block.length, lines)
     return lines
   }
 
@@ -164,10 +164,10 @@ export class LineAssembler {
   #add(bytes: Buffer, end: number, lines: EndedLine[]): void {
     const joined = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes])
     const begin = end - joined.length
-    let from = 0
+    let searched = 0
     for (;;) {
-      const message = findMessage(joined, from, MAX_LINE_BYTES)
-      this.#see(joined.subarray(from, message?.start ?? joined.length))
+      const message = findMessage(joined, searched, MAX_LINE_BYTES)
+      this.#see(joined.subarray(searched, message?.start ?? joined.length))
       this.#rest = message?.isOpen === true ? Buffer.from(joined.subarray(message.start)) : EMPTY
       if (message === null || message.isOpen) return
       const isSeen = !this.#visibility.isBlank
@@ -177,7 +177,7 @@ export class LineAssembler {
       lines.push(...placed(isMidLine ? read.map(line => ({ ...line, isMidLine })) : read, begin + message.end))
       this.reset()
       this.#isBehind = isMidLine ? 'message in text' : 'message'
-      from = message.end
+      searched = message.end
     }
   }
 

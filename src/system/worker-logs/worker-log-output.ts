@@ -164,15 +164,15 @@ export class LogOutput {
 
   /** Replaces a part by its end, in whole lines. Its writer begins a new part after that. */
   async #cutPart({ begin, end }: Part, most: number): Promise<void> {
-    let from = end - most
-    const { block } = most === 0 ? { block: Buffer.alloc(0) } : await this.read(from, most)
+    let start = end - most
+    const { block } = most === 0 ? { block: Buffer.alloc(0) } : await this.read(start, most)
     const newline = block.indexOf(NEWLINE)
-    const kept = newline + 1 < block.length ? block.subarray(newline + 1) : block
-    from = end - kept.length
-    if (kept.length > 0) {
+    const wholeLines = newline + 1 < block.length ? block.subarray(newline + 1) : block
+    start = end - wholeLines.length
+    if (wholeLines.length > 0) {
       const draft = join(this.folder, 'cut.new')
-      await writeFile(draft, kept, { mode: 0o600 })
-      await rename(draft, partFile(this.folder, from))
+      await writeFile(draft, wholeLines, { mode: 0o600 })
+      await rename(draft, partFile(this.folder, start))
     }
     await rm(partFile(this.folder, begin), { force: true })
   }
@@ -193,10 +193,10 @@ export class LogOutput {
     this.#parts = parts
   }
 
-  #grow(begin: number, found: Stats): void {
-    const end = begin + found.size
+  #grow(begin: number, stats: Stats): void {
+    const end = begin + stats.size
     this.#parts = [...this.#parts.slice(0, -1), { begin, end }]
-    this.#note(end, found)
+    this.#note(end, stats)
   }
 
   #note(end: number, { mtimeMs }: Stats): void {

@@ -185,11 +185,11 @@ class Watches {
     const watched = this.#watched.get(worker) ?? { end: this.#outputs.get(worker).refresh(), listeners: new Set() }
     this.#watched.set(worker, watched)
     // The same function may watch twice.
-    const own = () => listener()
-    watched.listeners.add(own)
+    const ownListener = () => listener()
+    watched.listeners.add(ownListener)
     this.#pollLater()
     return () => {
-      watched.listeners.delete(own)
+      watched.listeners.delete(ownListener)
       if (watched.listeners.size === 0 && this.#watched.get(worker) === watched) this.#watched.delete(worker)
     }
   }
@@ -228,10 +228,10 @@ class FileReader implements LogReader {
   /** The position of the next block; null before the first. */
   #position: number | null = null
 
-  constructor(outputs: Outputs, worker: string, from: number) {
+  constructor(outputs: Outputs, worker: string, position: number) {
     this.#outputs = outputs
     this.#worker = worker
-    this.#behind = from
+    this.#behind = position
   }
 
   async next(how: 'open' | 'over' = 'open'): Promise<LogPage> {
@@ -249,7 +249,7 @@ class FileReader implements LogReader {
     let position = this.#position
     // A line may be as long as the whole kept output: it is read in larger blocks.
     let most = BLOCK_BYTES
-    for (let left = PAGE_BYTES; left > 0 && position < end && lines.length < PAGE_LINES; ) {
+    for (let bytesLeft = PAGE_BYTES; bytesLeft > 0 && position < end && lines.length < PAGE_LINES; ) {
       const { block: read, start } = await output.read(position, most)
       const block = firstLines(read, PAGE_LINES)
       if (start > position) {
@@ -259,17 +259,17 @@ class FileReader implements LogReader {
       position = start + block.length
       const completed = this.#assembler.push(block, start)
       lines.push(...completed)
-      if (lines.length > 0) left -= block.length
+      if (lines.length > 0) bytesLeft -= block.length
       else most = Math.min(2 * most, MAX_SEARCH_BYTES)
       if (block.length === 0) break
     }
     this.#position = position
-    const more = position < end
-    if (how === 'over' && !more) lines.push(...this.#assembler.finish(position))
-    const given = lines.filter(line => line.position > this.#behind)
-    this.#behind = given.at(-1)?.position ?? this.#behind
-    const placed = given.map(({ end: endsAt, ...line }) => ({ ...line, tsMs: output.timeAt(endsAt) }))
-    return { lines: placed, position: this.#behind, more, missed }
+    const hasMore = position < end
+    if (how === 'over' && !hasMore) lines.push(...this.#assembler.finish(position))
+    const newLines = lines.filter(line => line.position > this.#behind)
+    this.#behind = newLines.at(-1)?.position ?? this.#behind
+    const placed = newLines.map(({ end: endsAt, ...line }) => ({ ...line, tsMs: output.timeAt(endsAt) }))
+    return { lines: placed, position: this.#behind, more: hasMore, missed }
   }
 }
 
@@ -293,8 +293,8 @@ async function blockBefore(
   reach: number,
   most = BLOCK_BYTES,
 ): Promise<{ block: Buffer; start: number }> {
-  const from = Math.max(reach, end - most)
-  let joined = await output.read(from, end - from)
+  const blockStart = Math.max(reach, end - most)
+  let joined = await output.read(blockStart, end - blockStart)
   // The block may be in both files; the next call returns the bytes before the second.
   while (joined.start + joined.block.length < end && joined.block.length > 0) {
     const next = await output.read(joined.start + joined.block.length, end - joined.start - joined.block.length)
@@ -309,14 +309,18 @@ async function blockBefore(
 
 async function startOfLast(outputs: Outputs, worker: string, lines: number): Promise<number> {
   const output = outputs.get(worker)
-  let left = lines + 1
+  let linesLeft = lines + 1
   // A line may be as long as the whole kept output: then larger blocks are inspected.
   let most = BLOCK_BYTES
   for (let end = output.refresh(); end > output.oldest; most = Math.min(2 * most, MAX_SEARCH_BYTES)) {
     const { block, start } = await blockBefore(output, end, output.oldest, most)
-    for (let from = block.lastIndexOf(0x0a); from !== -1; from = from === 0 ? -1 : block.lastIndexOf(0x0a, from - 1)) {
-      left -= 1
-      if (left === 0) return start + from + 1
+    for (
+      let newline = block.lastIndexOf(0x0a);
+      newline !== -1;
+      newline = newline === 0 ? -1 : block.lastIndexOf(0x0a, newline - 1)
+    ) {
+      linesLeft -= 1
+      if (linesLeft === 0) return start + newline + 1
     }
     if (start >= end || block.length === 0) break
     end = start
@@ -329,11 +333,11 @@ async function readTail(outputs: Outputs, worker: string, lines: number): Promis
   const end = outputs.get(worker).refresh()
   const reader = new FileReader(outputs, worker, await startOfLast(outputs, worker, lines))
   let tail: LogLine[] = []
-  for (let more = true; more; ) {
+  for (let hasMore = true; hasMore; ) {
     const page = await reader.next('over')
     tail.push(...page.lines.map(bare))
     if (tail.length > 2 * lines) tail = tail.slice(-lines)
-    more = page.more && page.position < end
+    hasMore = page.more && page.position < end
   }
   return tail.slice(-lines)
 }
