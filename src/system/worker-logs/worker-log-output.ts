@@ -63,10 +63,11 @@ export class LogOutput {
     this.#refreshedMs = this.#now()
     const last = this.#parts.at(-1)
     const stats = last === undefined ? null : findStats(partFile(this.folder, last.begin))
-    if (last === undefined || stats === null || stats.size >= this.#partBytes) this.#list()
+    if (last === undefined) this.#listIfRenamed()
+    else if (stats === null || stats.size >= this.#partBytes) this.#list()
     else if (last.begin + stats.size > last.end) this.#grow(last.begin, stats)
     // Behind a part that is not full another one begins after a program removed, emptied or cut the part.
-    else if (this.#stamp === null || folderStamp(this.folder, this.#now()) !== this.#stamp) this.#list()
+    else this.#listIfRenamed()
     return this.end
   }
 
@@ -175,6 +176,11 @@ export class LogOutput {
       await rename(draft, partFile(this.folder, start))
     }
     await rm(partFile(this.folder, begin), { force: true })
+  }
+
+  /** Lists the parts if there may be other ones: a look at the folder costs less than a list of it. */
+  #listIfRenamed(): void {
+    if (this.#stamp === null || folderStamp(this.folder, this.#now()) !== this.#stamp) this.#list()
   }
 
   /** Lists the parts. */
