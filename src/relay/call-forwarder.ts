@@ -85,6 +85,8 @@ export class CallForwarder {
       else await this.#passOn(kind, request, response, sharer, gone.signal)
     } finally {
       request.socket.off('end', leave)
+      // The end of a response that was sent is no abort: each would make an exception with its stack.
+      response.off('close', leave)
     }
   }
 
