@@ -110,14 +110,18 @@ function exchange(
   })
 }
 
-async function readReply(response: http.IncomingMessage): Promise<Reply> {
-  const chunks: Buffer[] = []
-  for await (const chunk of response) chunks.push(chunk)
-  return {
-    status: response.statusCode ?? 0,
-    retryAfter: response.headers['retry-after'],
-    body: Buffer.concat(chunks).toString(),
-  }
+// With events, which cost less than the iterator of a response.
+function readReply(response: http.IncomingMessage): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    response.on('data', (chunk: Buffer) => chunks.push(chunk))
+    response.on('error', reject)
+    response.on('close', () => reject(new Error('the connection ended before the answer did')))
+    response.on('end', () => {
+      const body = Buffer.concat(chunks).toString()
+      resolve({ status: response.statusCode ?? 0, retryAfter: response.headers['retry-after'], body })
+    })
+  })
 }
 
 /**

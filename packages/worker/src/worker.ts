@@ -63,7 +63,11 @@ export class Worker {
     while (!this.draining) {
       await this.#adoptLimit()
       const free = this.#limit - this.#held.size
-      if (free <= 0) await this.#change()
+      if (free <= 0) {
+        await this.#change()
+        // Results whose answers came together make room for one take of several jobs.
+        await new Promise(resolve => setImmediate(resolve))
+      }
       if (free <= 0 || this.draining) continue
       const jobs = await taker.take(this.#takeUrl(free), this.#draining.signal, this.#giveUp.signal)
       for (const job of jobs) this.#accept(job, client)
