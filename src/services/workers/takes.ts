@@ -135,12 +135,14 @@ export class Takes {
       }
       const demand = await store.endpoints.demand(endpointId, workerId)
       if (request.signal.aborted || running.hasEnded) return OVER
-      if (this.#ends.stopping.aborted) return (await mayWait(store, workerId)) ? { kind: 'none' } : OVER
+      if (this.#ends.stopping.aborted) return (await mayWait(store, workerId)) ? NOTHING : OVER
       if (demand.takerState === 'FROZEN') return BARRED
       // While it is still being frozen its next take would be stale, too.
       if (pending.isStale) return running.frozen === false ? OVER : BARRED
       if (demand.takerState === 'DRAINING') return BARRED
       if (demand.takerState !== 'STARTING' && demand.takerState !== 'READY') return OVER
+      // A claim is a transaction. A job that comes now wakes the take, which is in the poll queue.
+      if (demand.queued === 0) return NOTHING
       const numbers = takers > 1 || isSerial ? { limit: 1 } : await this.#numbers(take, demand)
       const letGoFirst = beginsJobsLate(request.sdk ?? worker.sdk)
       const answer = await this.#parts.jobs.claim(running, { endpointId, ...numbers, letGoFirst })
@@ -204,6 +206,8 @@ export class Takes {
 
 /** The worker gets no job in its present state, which may change. */
 const BARRED: ClaimAnswer = { kind: 'barred' }
+/** No job waits. */
+const NOTHING: ClaimAnswer = { kind: 'none' }
 /** The worker gets no more jobs, and a wait would keep it from ending. */
 const OVER: ClaimAnswer = { kind: 'over' }
 

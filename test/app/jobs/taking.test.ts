@@ -27,6 +27,7 @@ test('a hundred idle workers and one job: exactly one gets it, and few claim', a
   const rig = await openRig(t)
   const { endpoint, polls } = await idleWorkers(rig, 100)
   const before = rig.calls('jobs.claim')
+  assert.equal(before, 0, 'a take of an empty queue is no transaction')
   const id = await rig.submit(endpoint)
   const answers = await answered(rig, polls)
   assert.deepEqual(
