@@ -1,6 +1,6 @@
 import type { Endpoint } from '../core/endpoints/endpoint.ts'
 import { AppError } from '../core/errors.ts'
-import type { EndpointId } from '../core/ids.ts'
+import type { EndpointId, JobId } from '../core/ids.ts'
 
 /** Origins used in responses, without a trailing slash. Known once the server listens. */
 export interface Addresses {
@@ -57,6 +57,11 @@ export function s3Url({ queueUrl: origin }: Addresses): string {
 /** URL of the job operations of a queue endpoint, without a trailing slash. */
 export function jobsUrl({ queueUrl: origin }: Addresses, id: EndpointId): string {
   return `${origin}/v2/${id}`
+}
+
+/** URL at which clients read a job with its output. */
+export function statusUrl(addresses: Addresses, id: EndpointId, jobId: JobId): string {
+  return `${jobsUrl(addresses, id)}/status/${jobId}`
 }
 
 /**

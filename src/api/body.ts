@@ -12,6 +12,8 @@ import type { IncomingBody, SurfaceEnv } from './surface.ts'
 export interface BodyLimit {
   readonly keptBytes: number
   readonly readBytes: number
+  /** Limit of a body that is passed on as it arrives if it is larger than `keptBytes`; without it none is. */
+  readonly passedBytes?: number
 }
 
 /** Bytes of memory that a body of a caller with a key always gets. They do not count towards the shared room. */
@@ -21,6 +23,8 @@ const FREE_BYTES = 65_536
  * that they leave to others.
  */
 const ANONYMOUS = { bytes: 16 * 1024 * 1024, left: 7 / 8, staleMs: 2_000 } as const
+/** Bytes of memory that a body has which is passed on as it arrives. */
+const PASSED_BYTES = 4 * 1024 * 1024
 /** Time that a complete body waits on disk for room in memory, in ms. The Python SDK waits 600 s for a response. */
 const ROOM_WAIT_MS = 120_000
 
@@ -171,12 +175,24 @@ class HeldBody {
     return this.#moving
   }
 
+  /** The bytes so far. If they are in a file, waits for room in memory. @throws AppError `rate_limited` */
+  async pieces(): Promise<readonly Uint8Array[]> {
+    if (this.#moving === null && this.#file === null && !this.#lost) return this.#pieces
+    const content = await this.content()
+    return typeof content === 'string' ? [new TextEncoder().encode(content)] : content
+  }
+
   /** The whole body. If it is in a file, waits for room in memory. @throws AppError `rate_limited` */
   content(): Body | Promise<Body> {
     if (this.#moving !== null || this.#file !== null) return this.#fileContent()
     if (this.#lost) throw noRoom()
     if (this.#memory !== null) this.#rooms.memory.fix(this.#memory)
     return decode(this.#pieces, this.#bytes)
+  }
+
+  /** Gets room for a body that is passed on as it arrives. @throws AppError `rate_limited` */
+  reserve(): Promise<void> {
+    return this.#whenRoom(PASSED_BYTES)
   }
 
   /** Releases all room. */
@@ -226,7 +242,7 @@ class HeldBody {
     if (this.#moving !== null) await this.#moving
     if (this.#lost) throw noRoom()
     this.#rooms.disk.fix(this.#disk!)
-    await this.#whenRoom()
+    await this.#whenRoom(this.#bytes)
     return decode([await this.#file!.read()], this.#bytes)
   }
 
@@ -245,7 +261,7 @@ class HeldBody {
     }
   }
 
-  async #whenRoom(): Promise<void> {
+  async #whenRoom(bytes: number): Promise<void> {
     const { memory, clock } = this.#rooms
     const claim = memory.enter(this.#holder, () => {})
     memory.fix(claim)
@@ -254,7 +270,7 @@ class HeldBody {
     const late = new Promise<'late'>(resolve => {
       stop = clock.after(ROOM_WAIT_MS, () => resolve('late'))
     })
-    const outcome = await Promise.race([memory.whenRoom(claim, this.#bytes), late])
+    const outcome = await Promise.race([memory.whenRoom(claim, bytes), late])
     stop()
     if (outcome === 'late') throw noRoom()
   }
@@ -267,13 +283,23 @@ class HeldBody {
 async function readLimited({ request, env }: BodyRequest, limit: BodyLimit, held: HeldBody): Promise<LimitedBody> {
   const body = incomingBody({ request, env })
   if (body === null) return { content: '', bytes: 0, ended: true }
+  const { passedBytes = 0 } = limit
+  const announced = Number(request.headers.get('content-length') ?? 0)
+  if (announced > limit.keptBytes && announced <= passedBytes) {
+    await held.reserve()
+    return passed([], body.pieces()[Symbol.asyncIterator](), body)
+  }
   let bytes = 0
+  const pieces = body.pieces()[Symbol.asyncIterator]()
   try {
-    for await (const piece of body.pieces()) {
+    for (let next = await pieces.next(); next.done !== true; next = await pieces.next()) {
+      const piece = next.value
       bytes += piece.byteLength
       if (bytes > limit.readBytes) break
       // Keep counting without room: a body over the limit must fail as too large, not as rate limited.
       if (held.lost) continue
+      if (bytes > limit.keptBytes && announced === 0 && passedBytes > 0)
+        return passed([...(await held.pieces()), piece], pieces, body)
       if (bytes > limit.keptBytes) {
         held.leave()
         continue
@@ -282,15 +308,42 @@ async function readLimited({ request, env }: BodyRequest, limit: BodyLimit, held
       if (added !== null) await added
     }
   } catch (error) {
-    throw new AppError('invalid', 'the connection ended before the request body did', { cause: error })
+    throw error instanceof AppError ? error : brokenOff(error)
   }
   if (bytes > limit.readBytes) {
+    // Before that, nothing else could read the rest.
+    await pieces.return?.()
     body.drop()
     return { content: null, bytes, ended: false }
   }
+  // One without room is not too large as long as it could have been passed on.
+  if (bytes > limit.keptBytes && bytes <= passedBytes) throw noRoom()
   if (bytes > limit.keptBytes) return { content: null, bytes, ended: true }
   const content = held.content()
   return { content: content instanceof Promise ? await content : content, bytes, ended: true }
+}
+
+/**
+ * A body that is passed on as it arrives.
+ * @param before the pieces that were read
+ * @param rest the other ones
+ */
+function passed(before: readonly Uint8Array[], rest: AsyncIterator<Uint8Array>, body: IncomingBody): LimitedBody {
+  async function* pieces(): AsyncGenerator<Uint8Array, void> {
+    yield* before
+    try {
+      for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value
+    } catch (error) {
+      throw brokenOff(error)
+    } finally {
+      await rest.return?.()
+    }
+  }
+  return { content: null, bytes: 0, ended: false, passing: { pieces: pieces(), drop: () => body.drop() } }
+}
+
+function brokenOff(cause: unknown): AppError {
+  return new AppError('invalid', 'the connection ended before the request body did', { cause })
 }
 
 /** The body of a request as it arrives; null without one. */

@@ -23,6 +23,7 @@ import type { AccountJobs } from '../services/jobs/account-jobs.ts'
 import type { Batches } from '../services/jobs/batches.ts'
 import type { JobRecords } from '../services/jobs/job-records.ts'
 import type { Jobs } from '../services/jobs/jobs.ts'
+import type { LargeResults } from '../services/jobs/large-results.ts'
 import type { Streams } from '../services/jobs/streams.ts'
 import type { Webhooks } from '../services/jobs/webhooks.ts'
 import type { ModelOperations } from '../services/models/model-operations.ts'
@@ -84,6 +85,7 @@ export interface ApiParts {
   readonly stops: JobStops
   readonly stories: JobStories
   readonly streams: Streams
+  readonly largeResults: LargeResults
   readonly takes: Takes
   readonly templates: Templates
   /** Null if the time of the server is that of the machine's clock. */

@@ -40,6 +40,8 @@ export interface AppConfig {
   readonly freezing?: Partial<FreezeRules> | undefined
   /** Maximum bytes of clients' request bodies in memory, and the same again for results of workers. */
   readonly bodyBytes?: number
+  /** Limit of a result of a worker, in bytes; 20 MB when left out. */
+  readonly resultBytes?: number
   /** True when QUEUE_DELAY counts from the time at which a further worker could be ready; false when left out. */
   readonly startAware?: boolean
   /**

@@ -36,7 +36,7 @@ export class Loops {
 
   constructor(services: AppServices, { placing, backupFolder }: AppConfig) {
     const { ports, quotas, jobs, batches, webhooks, fleet, models, running, workerFreezer, balancing } = services
-    const { freezeRules: rules, recordRules, recorders, audit, timeKeeper } = services
+    const { freezeRules: rules, recordRules, recorders, audit, timeKeeper, largeResults } = services
     this.#quotas = quotas
     this.#autoscaling = new Loop('autoscaler', ports)
     this.#reaping = new Loop('reaper', ports)
@@ -54,7 +54,7 @@ export class Loops {
     const scaled = { fleet, models, balancing, placer, freezer, served, rules }
     const autoscaler = new Autoscaler(ports, scaled, this.#autoscaling.wake)
     const healthChecker = new HealthChecker(ports, { fleet, balancing, workerFreezer }, healthChecking.wake)
-    const upkeep = new Upkeep(ports, recordRules, recorders, quotas)
+    const upkeep = new Upkeep(ports, recordRules, recorders, { quotas, largeResults })
     const watchdog = new WorkerWatchdog(ports, services)
     const reaper = new Reaper(ports, { fleet, workerFreezer, running, watchdog, upkeep })
     const sweeper = new Sweeper(ports, jobs, batches)

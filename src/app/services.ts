@@ -1,5 +1,5 @@
 /** All services of the application, in the order in which they are made: each is made of those above it. */
-import { jobsUrl } from '../api/addresses.ts'
+import { jobsUrl, statusUrl } from '../api/addresses.ts'
 import type { Recorders } from '../control/upkeep.ts'
 import { NO_LIMITS } from '../core/accounts/quotas.ts'
 import { AUDIT_RULES } from '../core/audit/entry.ts'
@@ -41,6 +41,7 @@ import { AccountJobs } from '../services/jobs/account-jobs.ts'
 import { Batches } from '../services/jobs/batches.ts'
 import { JobRecords } from '../services/jobs/job-records.ts'
 import { Jobs } from '../services/jobs/jobs.ts'
+import { LargeResults } from '../services/jobs/large-results.ts'
 import { Streams } from '../services/jobs/streams.ts'
 import { Webhooks } from '../services/jobs/webhooks.ts'
 import { LongPoll } from '../services/long-poll.ts'
@@ -88,7 +89,7 @@ export function createServices(
   const base = baseServices(given, config)
   const { ports, audit } = base
   const accounts = accountServices(ports, config)
-  const jobs = jobServices(ports, config, accounts)
+  const jobs = jobServices(ports, config, addresses, accounts)
   const workers = workerServices(ports, { ...jobs, audit }, addresses, signals)
   const balancing = balancingServices(ports, config, { access: accounts.access, addresses, signals, requests })
   const endpoints = endpointServices(ports, config, { ...accounts, ...workers })
@@ -164,6 +165,7 @@ function accountServices(ports: Ports, config: AppConfig) {
 function jobServices(
   ports: Ports,
   config: AppConfig,
+  addresses: AppAddresses,
   { quotas, sharing }: Pick<ReturnType<typeof accountServices>, 'quotas' | 'sharing'>,
 ) {
   const recordRules = { ...JOB_RECORD_RULES, ...config.jobRecords }
@@ -178,16 +180,26 @@ function jobServices(
     batches: new Batches(ports, jobs, quotas),
     streams: new Streams(ports, jobs, longPoll),
     webhooks: new Webhooks(ports, jobs, sharing),
+    largeResults: new LargeResults(ports, quotas, {
+      maxBytes: config.resultBytes,
+      statusUrl: (endpointId, jobId) => statusUrl(addresses, endpointId, jobId),
+    }),
   }
 }
 
 /** Workers: their processes and containers, their state in memory, and their calls. */
 function workerServices(
   ports: Ports,
-  { jobs, longPoll, audit }: { readonly jobs: Jobs; readonly longPoll: LongPoll; readonly audit: AuditLog },
+  given: {
+    readonly jobs: Jobs
+    readonly longPoll: LongPoll
+    readonly audit: AuditLog
+    readonly largeResults: LargeResults
+  },
   addresses: AppAddresses,
   signals: StopSignals,
 ) {
+  const { jobs, longPoll, audit, largeResults } = given
   const running = new RunningWorkers(ports.clock)
   const undelivered = new UndeliveredResults(ports, jobs, running)
   const models = new EndpointModels(ports)
@@ -199,7 +211,7 @@ function workerServices(
   const failedStarts = new FailedStarts(ports, jobs, fleet)
   const shortRuns = new ShortRuns(ports)
   const takes = new Takes(ports, { jobs, fleet, running, stops, lostJobs, prestarts, shortRuns }, signals)
-  const calls = new WorkerCalls(ports, { jobs, fleet, running, stops, lostJobs, failedStarts })
+  const calls = new WorkerCalls(ports, { jobs, fleet, running, stops, lostJobs, failedStarts, largeResults })
   return { running, models, workerFreezer, fleet, lostJobs, stops, takes, calls, shortRuns }
 }
 

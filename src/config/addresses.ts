@@ -1,4 +1,5 @@
 /** The settings of the addresses of the server: listeners, origins, load-balancing endpoints and HTTPS. */
+import { MAX_RESULT_BYTES } from '../core/jobs/large-output.ts'
 import {
   checkedText,
   flag,
@@ -15,6 +16,8 @@ import {
   type ValueKind,
   wholeNumber,
 } from './setting.ts'
+
+const MEGABYTE = 1024 * 1024
 
 /** The settings of the listener for clients. */
 export const LISTENER_SETTINGS = {
@@ -37,6 +40,13 @@ export const CONNECTION_SETTINGS = {
     '256',
     megabytes(32, 1_000_000),
     'maximum memory for request bodies of clients, and the same again for results of workers',
+  ),
+  resultBytes: setting(
+    '--max-result-mb',
+    '<megabytes>',
+    String(MAX_RESULT_BYTES.default / MEGABYTE),
+    megabytes(MAX_RESULT_BYTES.default / MEGABYTE, MAX_RESULT_BYTES.max / MEGABYTE),
+    'largest result of a job; above 20 MB its parts are stored as they arrive',
   ),
   /** Null when management has no port of its own. */
   adminPort: optional(

@@ -10,6 +10,7 @@ import type { Ports } from '../ports/ports.ts'
 import type { Quotas } from '../services/accounts/quotas.ts'
 import type { AuditKeeper } from '../services/audit/audit-keeper.ts'
 import type { ReleaseResults } from '../services/endpoints/release-results.ts'
+import type { LargeResults } from '../services/jobs/large-results.ts'
 import type { AttemptRecorder } from '../services/observing/attempt-recorder.ts'
 import type { MetricRecorder } from '../services/observing/metric-recorder.ts'
 
@@ -18,6 +19,8 @@ const TRIM_MS = 2_000
 const COUNT_MS = { check: 5_000, each: 60_000 }
 const FORGET_MS = 60_000
 const COMPACT_MS = 5_000
+/** Interval at which large texts that no job has are looked for. */
+const LARGE_TEXTS_MS = 2_000
 /** Interval at which counts of metrics and times of attempts are stored. */
 const METRICS_MS = 20_000
 /** Interval at which results are added to their releases, and new releases judged. */
@@ -40,6 +43,7 @@ type Work =
   | 'count'
   | 'forget'
   | 'records'
+  | 'largeTexts'
   | 'metrics'
   | 'results'
   | 'audit'
@@ -56,13 +60,15 @@ export interface Recorders {
 /**
  * Judges new releases by their results, and removes data past its retention: records and outputs of ended workers,
  * records of jobs, old usage, old metrics, old times of attempts, old counts, old entries of the audit log, ended
- * sessions, free space, containers and images. Each step does a bounded part of each, and the next steps do the rest.
+ * sessions, large results that no job has, free space, containers and images. Each step does a bounded part of each,
+ * and the next steps do the rest.
  */
 export class Upkeep {
   readonly #ports
   readonly #records
   readonly #recorders
   readonly #quotas
+  readonly #largeResults
   /** Due time of each kind of work. */
   readonly #dueMs = new Map<Work, number>()
   /** True if outputs may have to be cut or removed; unknown after a start. */
@@ -71,9 +77,15 @@ export class Upkeep {
   #problem: unknown = null
 
   /** @param records rules for the records of removed jobs */
-  constructor(ports: Ports, records: JobRecordRules, recorders: Recorders, quotas: Quotas) {
+  constructor(
+    ports: Ports,
+    records: JobRecordRules,
+    recorders: Recorders,
+    { quotas, largeResults }: { readonly quotas: Quotas; readonly largeResults: LargeResults },
+  ) {
     this.#ports = ports
     this.#quotas = quotas
+    this.#largeResults = largeResults
     this.#records = records
     this.#recorders = recorders
   }
@@ -115,6 +127,7 @@ export class Upkeep {
       return [hours, windows, sessions, ...(await Promise.all([...removed, times]))].includes(MAX.rows)
     })
     await this.#every('records', FORGET_MS, nowMs, () => store.jobRecords.trim(this.#records, nowMs, MAX.rows))
+    await this.#every('largeTexts', LARGE_TEXTS_MS, nowMs, () => this.#largeResults.removeUnused(nowMs))
     await this.#every('metrics', METRICS_MS, nowMs, async () => {
       // One after the other: a flush that runs beside the next one would store out of order.
       await this.#recorders.attemptTimes.flush()

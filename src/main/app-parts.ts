@@ -88,9 +88,9 @@ export function appConfigFromSettings(config: Config): AppConfig {
   const management = { rateWindows, limitJobs, deleteRunningEndpoints: config.deleteRunningEndpoints }
   const { acceptSharedHost, webhookPrivate, corsOrigins } = config
   const sharing = { acceptSharedHost, webhookPrivate }
-  const { accountLimits, jobRecords } = config
+  const { accountLimits, jobRecords, resultBytes } = config
   const backups = serverBackups(config)
-  const limits = { bodyBytes, accountLimits, jobRecords }
+  const limits = { bodyBytes, resultBytes, accountLimits, jobRecords }
   return {
     ...management,
     version: packageVersion(),

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { RESULT_BYTES } from '../core/jobs/result.ts'
 import { RELAY_HEADERS } from '../core/workers/relay-headers.ts'
 import { HOLD_MS } from '../core/workers/worker-liveness.ts'
 import { type AdmissionRefusal, emptyReport, type RelayAdmission } from './admission.ts'
@@ -20,8 +21,8 @@ const RETRY = { 'Retry-After': '5' }
 const ORPHAN_MS = 600_000
 /** Interval between attempts while the server seems to be up. */
 const PAUSE_MS = 100
-/** More than the server reads, so that it detects a body that is too large. */
-const MAX_BODY_BYTES = 104_857_600 + 65_536
+/** Bytes that are kept beyond those that the server reads, so that it detects a body that is too large. */
+const EXCESS_BYTES = 65_536
 
 /** One call of a worker, received wholly. */
 interface Call {
@@ -45,6 +46,8 @@ export class CallForwarder {
   readonly #takes = new UndeliveredTakes()
   readonly #copies = new ChunkDedup()
   readonly #quarantine = new Quarantine()
+  /** Bytes of the largest body that the server reads, as the last one said. */
+  largestBody: number = RESULT_BYTES.read
 
   constructor({
     spool,
@@ -99,11 +102,12 @@ export class CallForwarder {
   ): Promise<void> {
     let body: SpooledBody | null = null
     try {
+      const largest = kind === 'result' ? this.largestBody : RESULT_BYTES.read
       if (request.method === 'POST')
         // A body without room must not end the connection: the worker would not get the response.
         body = await this.#spool.receive(
           request.iterator({ destroyOnReturn: false }),
-          ...([MAX_BODY_BYTES, kind === 'chunk', sharer] as const),
+          ...([largest + EXCESS_BYTES, kind === 'chunk', sharer] as const),
         )
       const call: Call = { kind, request, response, body, sharer, gone }
       if (kind === 'take') await this.#take(call)

@@ -15,6 +15,7 @@ import { isAlive, readEffort, signal } from '../drivers/base/process-table.ts'
 import type { TokenUpdate } from './known-tokens.ts'
 import { ANSWER_MS, EVERY_MS, Pulse } from './pulse.ts'
 import {
+  BODY_HEADER,
   END_PATH,
   LISTEN_HEADER,
   LISTEN_PATH,
@@ -55,6 +56,8 @@ export interface SupervisorOptions {
   readonly bootId: string
   /** The term of this server; null where no other server can act on its database. */
   readonly term: ServerTerm | null
+  /** Bytes of the largest body of a worker that the server reads. */
+  readonly largestBody: number
   /** Called for each event of the relay. */
   readonly note: (event: RelayNote, fields: object) => void
 }
@@ -133,9 +136,10 @@ export class RelaySupervisor {
     this.#server = server
     this.#replaced = replaced
     const info = this.#info!
-    const { term } = this.#options
+    const { term, largestBody } = this.#options
     const tether = command(info, TETHER_PATH, {
       [SERVER_HEADER]: `${server.host}:${server.port}`,
+      [BODY_HEADER]: String(largestBody),
       ...(term !== null && { [TERM_HEADER]: `${term.database} ${term.epoch}` }),
     })
     await new Promise<void>((resolve, reject) => {

@@ -7,6 +7,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { RESULT_BYTES } from '../core/jobs/result.ts'
 import { isContentLength } from '../core/request-head.ts'
 import { isSameSecret } from '../crypto/same-secret.ts'
 import { listenAtFile } from '../disk/socket-file.ts'
@@ -43,6 +44,9 @@ export const LISTEN_HEADER = 'x-runyard-listen'
 export const SERVER_HEADER = 'x-runyard-server'
 /** The header with the term of the server of a tether: its database and its epoch. */
 export const TERM_HEADER = 'x-runyard-term'
+
+/** The header with the bytes of the largest body that the server of a tether reads. */
+export const BODY_HEADER = 'x-runyard-largest-body'
 
 /** The term of one of several servers on one database. */
 export interface ServerTerm {
@@ -238,6 +242,7 @@ export class Relay {
     response.writeHead(200)
     response.flushHeaders()
     previousTether?.destroy()
+    this.#forwarder.largestBody = largestBodyFromHeader(request.headers[BODY_HEADER])
     this.#upstream.address = address
   }
 }
@@ -250,6 +255,11 @@ function refuse(request: IncomingMessage, response: ServerResponse): void {
 function addressFromHeader(header: string | string[] | undefined): UpstreamAddress | null {
   const [, host, port] = /^(.+):(\d+)$/.exec(String(header)) ?? []
   return host === undefined || port === undefined ? null : { host, port: Number(port) }
+}
+
+function largestBodyFromHeader(header: string | string[] | undefined): number {
+  const text = String(header)
+  return /^\d{1,15}$/.test(text) ? Number(text) : RESULT_BYTES.read
 }
 
 function termFromHeader(header: string | string[] | undefined): ServerTerm | null {

@@ -260,7 +260,15 @@ export const batchCases: Cases = {
     assert.deepEqual([await items(4, 10), await items(5, 10), await items(0, 1e6)], [1, 0, 5])
     const { items: first } = await world.store.batches.requests(batchId('b'), 0, 1, 1e6)
     assert.deepEqual(first, [
-      { id: 'r-0', status: 'COMPLETED', output, error: null, startedAtMs: T0, finishedAtMs: T0 + 500 },
+      {
+        id: 'r-0',
+        status: 'COMPLETED',
+        output,
+        hasLargeOutput: false,
+        error: null,
+        startedAtMs: T0,
+        finishedAtMs: T0 + 500,
+      },
     ])
   },
 

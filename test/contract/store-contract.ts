@@ -9,6 +9,7 @@ import { clockCases } from './store-clock.ts'
 import { endpointCases } from './store-endpoints.ts'
 import { jobRecordCases } from './store-job-records.ts'
 import { jobCases } from './store-jobs.ts'
+import { largeTextCases } from './store-large-texts.ts'
 import { managementCases } from './store-management.ts'
 import { metricCases } from './store-metrics.ts'
 import { outcomeCases } from './store-outcomes.ts'
@@ -34,6 +35,7 @@ const parts: readonly Cases[] = [
   takeAheadCases,
   suspectCases,
   outcomeCases,
+  largeTextCases,
   transitionCases,
   queueCountCases,
   endpointCases,

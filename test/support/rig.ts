@@ -81,6 +81,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly limitJobs?: boolean
   /** True if GraphQL deletes endpoints that may still have workers. */
   readonly deleteRunningEndpoints?: boolean
+  /** Limit of a result in bytes; 20 MB when left out. */
+  readonly resultBytes?: number
   /** Limits of accounts other than the operator's; unlimited when left out. */
   readonly accountLimits?: GivenLimits
   readonly capacity?: (running: number) => Capacity
@@ -289,6 +291,7 @@ export class Rig {
       judgesRollouts: this.#options.judgesRollouts ?? true,
       prices,
       accountLimits,
+      ...(this.#options.resultBytes !== undefined && { resultBytes: this.#options.resultBytes }),
       jobRecords: this.#options.jobRecords ?? {},
       audit: this.#options.audit ?? {},
       auditHead: this.#options.auditHead,

@@ -17,6 +17,7 @@ import * as outcomes from '../../src/store/tables/job-outcomes.ts'
 import * as jobRecords from '../../src/store/tables/job-records.ts'
 import * as jobs from '../../src/store/tables/jobs.ts'
 import * as keys from '../../src/store/tables/keys.ts'
+import * as largeTexts from '../../src/store/tables/large-texts.ts'
 import * as queuedWorkers from '../../src/store/tables/queued-workers.ts'
 import * as releases from '../../src/store/tables/releases.ts'
 import * as removedJobs from '../../src/store/tables/removed-jobs.ts'
@@ -29,6 +30,8 @@ import * as workers from '../../src/store/tables/workers.ts'
 export const GROWING: readonly string[] = [
   'jobs',
   'job_payloads',
+  'large_texts',
+  'large_text_parts',
   'batch_requests',
   'chunks',
   'diagnostics',
@@ -62,6 +65,7 @@ const records = {
   ...queuedWorkers,
   ...attemptTimes,
   ...jobRecords,
+  ...largeTexts,
   listJobs: jobRecords.listJobs('jobs', 'endpoint_id'),
   jobByAge: jobRecords.jobByAge('jobs', 'endpoint_id'),
   listJobsOfOwner: jobRecords.listJobs('jobs', 'owner'),

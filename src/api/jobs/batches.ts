@@ -5,6 +5,7 @@ import { type BatchId, isJobId, type JobId } from '../../core/ids.ts'
 import { type Batch, batchRequestView, batchStatus, batchView } from '../../core/jobs/batch.ts'
 import { type BatchReading, readBatchName, readMoreRequests, readNewBatch } from '../../core/jobs/batch-reading.ts'
 import type { PageBounds } from '../../services/jobs/batches.ts'
+import { statusUrl } from '../addresses.ts'
 import { bodyRequest } from '../body.ts'
 import type { ApiParts } from '../parts.ts'
 import { jsonText, type SurfaceEnv } from '../surface.ts'
@@ -67,8 +68,15 @@ export async function listBatchRequests(
     })
   }
   const page = readPage(call)
-  const { items, total } = await parts.batches.requests(endpoint.id, batchId, page)
-  return pageText('requests', items.map(batchRequestView), total, page)
+  const { id } = endpoint
+  const { items, total } = await parts.batches.requests(id, batchId, page)
+  const url = (jobId: JobId) => statusUrl(parts.addresses, id, jobId)
+  return pageText(
+    'requests',
+    items.map(item => batchRequestView(item, url)),
+    total,
+    page,
+  )
 }
 
 /** `/batch/{batch_id}/requests/{request_id}`: DELETE removes a request from a draft. */

@@ -7,6 +7,7 @@ import { jobRecordViewParts, jobSummaryView } from '../../core/jobs/job-view.ts'
 import { readSubmission } from '../../core/jobs/submission.ts'
 import { readTraceparent } from '../../core/jobs/trace-context.ts'
 import type { BulkChange } from '../../services/jobs/job-records.ts'
+import { statusUrl } from '../addresses.ts'
 import { bodyRequest } from '../body.ts'
 import type { ApiParts } from '../parts.ts'
 import { jsonText, type SurfaceEnv } from '../surface.ts'
@@ -50,7 +51,8 @@ export async function oneRecord(
     return jsonText(JSON.stringify({ id: jobId, removed: true }))
   }
   const record = await parts.jobRecords.find(endpoint.id, jobId)
-  return jsonText(jobRecordViewParts(record, parts.ports.clock.now()))
+  const url = statusUrl(parts.addresses, endpoint.id, jobId)
+  return jsonText(jobRecordViewParts(record, parts.ports.clock.now(), url))
 }
 
 /** `GET /requests/{job_id}/story`: the events of one job. */

@@ -4,7 +4,7 @@ import type { Caller } from '../../core/accounts/permission.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { AppError, invalidRequest, notFound, toAppError } from '../../core/errors.ts'
 import { isEndpointId, isJobId, type JobId } from '../../core/ids.ts'
-import { isFinal } from '../../core/jobs/job.ts'
+import { isFinal, type Job } from '../../core/jobs/job.ts'
 import type { LimitedOperation } from '../../core/jobs/job-limits.ts'
 import { jobViewParts } from '../../core/jobs/job-view.ts'
 import { JOB_TIMES } from '../../core/jobs/retention.ts'
@@ -27,6 +27,7 @@ import {
   type SurfaceEnv,
 } from '../surface.ts'
 import { cancelBatch, deleteBatchRequest, finalizeBatch, listBatches, listBatchRequests, oneBatch } from './batches.ts'
+import { largeText } from './large-text.ts'
 import { changeMany, groupErrors, jobStory, listRecords, oneRecord, replay } from './records.ts'
 import { STREAM_HOLD_MS, stream } from './stream.ts'
 import { listEndpointWebhooks, listWebhooks, webhookKey } from './webhooks.ts'
@@ -334,15 +335,15 @@ async function runSync(parts: ApiParts, call: Call, endpoint: Endpoint, held: ()
   const signals = [call.req.raw.signal, parts.stopping, ended]
   const latest = await parts.jobs.whenFinal(job, Number(wait ?? JOB_TIMES.waitMs.default), signals)
   ended.throwIfAborted()
-  return jsonText(jobViewParts(latest, parts.ports.clock.now()))
+  return jobText(parts, call, latest, () => ended)
 }
 
-async function status(parts: ApiParts, call: Call, endpoint: Endpoint): Promise<Response> {
+async function status(parts: ApiParts, call: Call, endpoint: Endpoint, held: () => AbortSignal): Promise<Response> {
   const ttl = readMilliseconds('ttl', call.req.query('ttl'), JOB_TIMES.statusTtlMs)
   if (typeof ttl === 'string') throw invalidRequest([ttl])
   const id = jobParameter(call)
   const job = ttl === undefined ? await parts.jobs.find(endpoint.id, id) : await parts.jobs.setTtl(endpoint.id, id, ttl)
-  return jsonText(jobViewParts(job, parts.ports.clock.now()))
+  return jobText(parts, call, job, held)
 }
 
 async function statusSync(parts: ApiParts, call: Call, endpoint: Endpoint, held: () => AbortSignal): Promise<Response> {
@@ -350,7 +351,14 @@ async function statusSync(parts: ApiParts, call: Call, endpoint: Endpoint, held:
   const ended = held()
   const latest = await parts.jobs.whenFinal(job, readHoldMs(call), [call.req.raw.signal, parts.stopping, ended])
   ended.throwIfAborted()
-  return jsonText(jobViewParts(latest, parts.ports.clock.now()))
+  return jobText(parts, call, latest, () => ended)
+}
+
+/** A job for its client. A large output is read from the store as fast as the client takes it. */
+async function jobText(parts: ApiParts, call: Call, job: Job, held: () => AbortSignal): Promise<Response> {
+  const view = jobViewParts(job, parts.ports.clock.now())
+  const texts = view.filter(part => typeof part === 'string')
+  return texts.length === view.length ? jsonText(texts) : largeText(parts, call.env, view, held())
 }
 
 function streamJob(parts: ApiParts, call: Call, endpoint: Endpoint, held: () => AbortSignal): Promise<Response> {

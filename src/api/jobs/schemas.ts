@@ -139,6 +139,7 @@ export const JobRecord = z
     ),
     input: z.unknown(),
     output: z.unknown(),
+    outputUrl: z.string().optional(),
   })
   .openapi('JobRecord')
 
@@ -346,6 +347,7 @@ export const BatchRequestPage = z
         id: z.string(),
         status: z.string(),
         output: z.unknown().optional(),
+        outputUrl: z.string().optional(),
         error: z.string().optional(),
         startedAt: Instant,
         completedAt: Instant,

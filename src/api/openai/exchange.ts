@@ -71,7 +71,7 @@ export class OpenaiExchange {
 
   /** The whole response, once the job is final. */
   async whole(): Promise<Response> {
-    const job = await this.#parts.jobs.whenFinal(this.#job, Number.POSITIVE_INFINITY, this.#signals)
+    const job = answerable(await this.#parts.jobs.whenFinal(this.#job, Number.POSITIVE_INFINITY, this.#signals))
     if (!isFinal(job.status)) return this.#cutOff()
     const isBare = job.status === 'COMPLETED' && (job.output === null || /^\s*(?:null|\[\s*\])\s*$/.test(job.output))
     return respond(isBare ? await this.#collected(job) : await this.#buildAnswer(job, job.output), this.headers)
@@ -182,7 +182,7 @@ export class OpenaiExchange {
         answer.settle(false)
         return null
       }
-      const end = isFinal(answer.status) ? answer.job : null
+      const end = isFinal(answer.status) ? answerable(answer.job) : null
       const restarted = this.#attempt > 0 && this.#isRestarted(answer)
       let pieces: readonly Piece[] = []
       try {
@@ -310,6 +310,14 @@ export class OpenaiExchange {
     const reason = this.#parts.stopping.aborted ? 'the server is stopping' : 'the client went away'
     return new AppError('unavailable', reason)
   }
+}
+
+/** The job as these clients get it: an output that is not held in memory is no answer. */
+function answerable(job: Job): Job {
+  const { largeOutput, ...rest } = job
+  if (largeOutput === undefined || job.status !== 'COMPLETED') return job
+  const error = `the output of the job is too large for an answer of this kind (${largeOutput.bytes} bytes); /status has it`
+  return { ...rest, status: 'FAILED', error }
 }
 
 function errorMember(error: AppError): unknown {

@@ -139,7 +139,7 @@ async function stop(parts: ApiParts, call: Call, worker: Worker): Promise<Respon
 }
 
 async function done(parts: ApiParts, call: Call, worker: Worker): Promise<Response> {
-  const limit = { keptBytes: RESULT_BYTES.kept, readBytes: RESULT_BYTES.read }
+  const limit = parts.largeResults.bodyLimit
   const jobId = readJobId(call)
   const dropped = droppedBody(call.request)
   if (dropped !== null) {

@@ -55,6 +55,8 @@ export interface BatchRequest {
   readonly status: JobStatus | 'DRAFT'
   /** A JSON text. */
   readonly output: string | null
+  /** True where the output is too large for {@link output}, and `/status` has it. */
+  readonly hasLargeOutput: boolean
   readonly error: string | null
   readonly startedAtMs: number | null
   readonly finishedAtMs: number | null
@@ -136,9 +138,13 @@ export function batchView(batch: Batch): string {
 }
 
 /** A request of a batch for clients, as a JSON text; its output is passed on unchanged. */
-export function batchRequestView({ id, status, output, error, startedAtMs, finishedAtMs }: BatchRequest): string {
+export function batchRequestView(
+  { id, status, output, hasLargeOutput, error, startedAtMs, finishedAtMs }: BatchRequest,
+  statusUrl: (id: JobId) => string,
+): string {
   const members = [`"id":${JSON.stringify(id)}`, `"status":"${status}"`]
   if (output !== null) members.push(`"output":${output}`)
+  if (hasLargeOutput) members.push(`"outputUrl":${JSON.stringify(statusUrl(id))}`)
   if (error !== null) members.push(`"error":${JSON.stringify(error)}`)
   members.push(`"startedAt":${startedAtMs}`, `"completedAt":${finishedAtMs}`)
   return `{${members.join(',')}}`

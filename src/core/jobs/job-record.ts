@@ -71,6 +71,8 @@ export interface JobRecord extends JobSummary {
   /** JSON texts; null if missing or not kept. */
   readonly input: string | null
   readonly output: string | null
+  /** True where the output is too large for {@link output}, and `/status` has it. */
+  readonly hasLargeOutput: boolean
   /** Chunks that the last attempt streamed; null if only the record is left. */
   readonly chunks: number | null
   /** Oldest first. */

@@ -1,24 +1,40 @@
 import { isFinal, type Job } from './job.ts'
 import { noteKind } from './job-note.ts'
 import type { JobRecord, JobSummary } from './job-record.ts'
+import type { LargeOutput } from './large-output.ts'
 
 /**
  * A job for clients, as a JSON text; texts of the worker are passed on unchanged. Times are whole milliseconds,
  * and final jobs always have them and a `workerId`, because some clients refuse a response without them.
  */
 export function jobView(job: Job, nowMs: number): string {
-  return jobViewParts(job, nowMs).join('')
+  return jobViewParts(job, nowMs)
+    .filter(part => typeof part === 'string')
+    .join('')
 }
+
+/**
+ * The text of {@link jobView} of a job with a large output, for a receiver that takes no large messages: `outputUrl`
+ * is in the place of `output`.
+ * @param url the address at which clients read the job
+ */
+export function linkedJobView(job: Job, nowMs: number, url: string): string {
+  const { largeOutput: _, ...small } = job
+  return jobView(small, nowMs).replace('{', `{"outputUrl":${JSON.stringify(url)},`)
+}
+
+/** A part of a text for clients: a text, or an output that the store has in parts. */
+export type ViewPart = string | LargeOutput
 
 /**
  * The text of {@link jobView} in consecutive parts: the text of the worker may be large, and is a part of its own.
  */
-export function jobViewParts(job: Job, nowMs: number): string[] {
-  const members: [string, string][] = [['id', JSON.stringify(job.id)]]
+export function jobViewParts(job: Job, nowMs: number): ViewPart[] {
+  const members: [string, ViewPart][] = [['id', JSON.stringify(job.id)]]
   const { delayMs, executionMs } = jobTimes(job, nowMs)
   members.unshift(['delayTime', String(delayMs)])
   if (isFinal(job.status) || job.startedAtMs !== null) members.splice(1, 0, ['executionTime', String(executionMs)])
-  const output = job.status === 'IN_PROGRESS' ? job.progress : job.output
+  const output = job.status === 'IN_PROGRESS' ? job.progress : (job.output ?? job.largeOutput ?? null)
   if (output !== null) members.push(['output', output])
   if (job.error !== null) members.push(['error', JSON.stringify(job.error)])
   if (job.warning !== null) members.push(['warning', JSON.stringify(job.warning)])
@@ -71,8 +87,11 @@ export function jobSummaryView(job: JobSummary, nowMs: number) {
   }
 }
 
-/** One job for clients, as a JSON text in parts: its input and output may be large, and are parts of their own. */
-export function jobRecordViewParts(record: JobRecord, nowMs: number): string[] {
+/**
+ * One job for clients, as a JSON text in parts: its input and output may be large, and are parts of their own.
+ * @param statusUrl the address at which clients read an output that is not in the record because it is too large
+ */
+export function jobRecordViewParts(record: JobRecord, nowMs: number, statusUrl: string): string[] {
   const policy = {
     executionTimeout: record.executionTimeoutMs,
     ttl: record.ttlMs,
@@ -82,5 +101,6 @@ export function jobRecordViewParts(record: JobRecord, nowMs: number): string[] {
     return { at: atMs, workerId, kind: noteKind(text).kind, text }
   })
   const head = JSON.stringify({ ...jobSummaryView(record, nowMs), error: record.error, policy, notes })
-  return [head.slice(0, -1), ',"input":', record.input ?? 'null', ',"output":', record.output ?? 'null', '}']
+  const link = record.hasLargeOutput ? `,"outputUrl":${JSON.stringify(statusUrl)}` : ''
+  return [head.slice(0, -1), ',"input":', record.input ?? 'null', ',"output":', record.output ?? 'null', link, '}']
 }

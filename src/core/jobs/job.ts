@@ -3,6 +3,7 @@
  * docs/internals/job-lifecycle.md, the exhaustive test of test/core and the legality check of the simulator.
  */
 import type { BatchId, EndpointId, JobId, OwnerId, WorkerId } from '../ids.ts'
+import type { LargeOutput, ReceivedOutput } from './large-output.ts'
 
 /** Every state that a client can see. */
 export const JOB_STATUSES = ['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT'] as const
@@ -104,6 +105,8 @@ export interface Job {
   /** The holder while IN_PROGRESS, and the last holder afterwards. */
   readonly workerId: WorkerId | null
   readonly output: string | null
+  /** The output where it is too large for {@link output}, which is null then. */
+  readonly largeOutput?: LargeOutput
   readonly error: string | null
   /** Latest progress update of the running attempt. */
   readonly progress: string | null
@@ -133,6 +136,8 @@ export function isSuspect({ lostAttempts }: Pick<Job, 'lostAttempts'>): boolean 
 export interface JobOutcome {
   readonly status: 'COMPLETED' | 'FAILED'
   readonly output: string | null
+  /** The output where it is too large for {@link output}, which is null then. */
+  readonly largeOutput?: ReceivedOutput
   readonly error: string | null
   readonly warning: string | null
 }

@@ -3,6 +3,11 @@ import type { JobOutcome } from './job.ts'
 
 /** Largest result that is kept, and limit of the bytes that are read to state the size of a larger one. */
 export const RESULT_BYTES = { kept: 20_971_520, read: 104_857_600 } as const
+/** Bytes that are read of a result. @param most the limit of a result, in bytes */
+export function largestResultRead(most: number): number {
+  return Math.max(RESULT_BYTES.read, most)
+}
+
 /** Largest body of one stream chunk, and of all chunks of one job together. */
 export const CHUNK_BYTES = { one: 20_971_520, all: 268_435_456 } as const
 
@@ -26,10 +31,7 @@ export function readResult(body: string): ResultReading {
   const reading = readJson(body, true)
   if (!reading.ok && reading.tooDeep) return failed(`the worker sent a result that is too deep: ${reading.problem}`)
   if (!reading.ok) return failed(`the worker sent a result that is not JSON: ${reading.problem}`)
-  const warning =
-    reading.replaced === 0
-      ? null
-      : `${reading.replaced} value(s) that JSON cannot hold (NaN or Infinity) were replaced by null`
+  const warning = replacedWarning(reading.replaced)
   if (!isJsonObject(reading.value)) {
     return {
       kind: 'final',
@@ -41,11 +43,22 @@ export function readResult(body: string): ResultReading {
   const output = texts.get('output') ?? null
   if (reading.value.status === 'IN_PROGRESS') return { kind: 'progress', output: output ?? 'null' }
   const refresh = reading.value.stopPod === true
-  const error = reading.value.error
-  if (!isTruthy(error))
-    return { kind: 'final', refresh, outcome: { status: 'COMPLETED', output, error: null, warning } }
-  const text = typeof error === 'string' ? error : texts.get('error')!
-  return { kind: 'final', refresh, outcome: { status: 'FAILED', output, error: cutError(text), warning } }
+  const error = readErrorText(reading.value.error, texts.get('error') ?? '')
+  const status = error === null ? 'COMPLETED' : 'FAILED'
+  return { kind: 'final', refresh, outcome: { status, output, error, warning } }
+}
+
+/**
+ * The error of a job from the member `error` of its result; null where that means success.
+ * @param text the member as it is written
+ */
+export function readErrorText(error: unknown, text: string): string | null {
+  return isTruthy(error) ? cutError(typeof error === 'string' ? error : text) : null
+}
+
+/** The warning about values of a result that JSON cannot hold; null without one. */
+export function replacedWarning(replaced: number): string | null {
+  return replaced === 0 ? null : `${replaced} value(s) that JSON cannot hold (NaN or Infinity) were replaced by null`
 }
 
 function cutError(error: string): string {
@@ -59,10 +72,20 @@ export function unreadableResult(): ResultReading {
   return failed('the worker sent a result that is not UTF-8')
 }
 
-/** The outcome of a job whose result was larger than the limit. `atLeast` if it was not read to its end. */
-export function oversizedResult(bytes: number, atLeast: boolean): JobOutcome {
+const TOO_LARGE = 'the result is too large:'
+
+/** True for the error of {@link oversizedResult}. */
+export function isOversizedError(error: string): boolean {
+  return error.startsWith(TOO_LARGE)
+}
+
+/**
+ * The outcome of a job whose result was larger than the limit. `atLeast` if it was not read to its end.
+ * @param most the limit, in bytes
+ */
+export function oversizedResult(bytes: number, atLeast: boolean, most: number = RESULT_BYTES.kept): JobOutcome {
   const size = atLeast ? `more than ${bytes}` : String(bytes)
-  const error = `the result is too large: it has ${size} bytes, the limit is ${RESULT_BYTES.kept} bytes`
+  const error = `${TOO_LARGE} it has ${size} bytes, the limit is ${most} bytes`
   return { status: 'FAILED', output: null, error, warning: null }
 }
 

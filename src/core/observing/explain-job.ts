@@ -2,12 +2,17 @@
 import type { BatchId } from '../ids.ts'
 import { errorLine } from '../jobs/error-groups.ts'
 import { isSuspect, type Job } from '../jobs/job.ts'
+import { isOversizedError } from '../jobs/result.ts'
 import type { EndpointSnapshot } from '../scaling/scale.ts'
 import type { Action } from './action.ts'
 import { type ExplainContext, explainEndpoint, runsAlone } from './explain.ts'
 import { endpointNotes } from './explain-notes.ts'
 import { leavingText } from './explain-place.ts'
 import { type Explanation, plain } from './explanation.ts'
+
+/** The remedy for a result above the limit. */
+const RESULT_ADVICE =
+  '--max-result-mb of the server raises the limit, up to 2048; or the worker uploads the result and returns its address'
 
 /** Limit of counted requests of a batch that come before a job: a batch may have a million. */
 export const MAX_REQUESTS_AHEAD = 1_000
@@ -51,7 +56,8 @@ export function explainJob(
     }
   }
   const why = job.error === null ? '' : `: ${errorLine(job.error)}`
-  return { ...plain('finished', `the job is ${job.status}${why}`), sinceMs: job.finishedAtMs }
+  const advice = job.error !== null && isOversizedError(job.error) ? `; ${RESULT_ADVICE}` : ''
+  return { ...plain('finished', `the job is ${job.status}${why}${advice}`), sinceMs: job.finishedAtMs }
 }
 
 /** If workers work, the job waits for its batch. A problem of the workers is the same for all jobs. */

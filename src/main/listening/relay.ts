@@ -1,6 +1,7 @@
 /** The relay of a term: it keeps calls of workers while the server is away, and has to know their tokens. */
 import type { Config } from '../../config/config.ts'
 import type { WorkerId } from '../../core/ids.ts'
+import { largestResultRead } from '../../core/jobs/result.ts'
 import { readBootId } from '../../drivers/base/process-table.ts'
 import type { Emit } from '../../events.ts'
 import type { Store } from '../../ports/store/store.ts'
@@ -22,6 +23,7 @@ export async function openRelay(config: Config, term: ServerTerm | null, log: Lo
       dataDir: config.dataDir,
       bootId: readBootId(),
       term,
+      largestBody: largestResultRead(config.resultBytes),
       note: (what, fields) => log[TROUBLE.has(what) ? 'warn' : 'debug'](fields, what),
     })
     return new RelayLink(relay, log)

@@ -20,6 +20,7 @@ import type { Claim, ClaimRequest } from './claims.ts'
 import type { ClockStore } from './clock-store.ts'
 import type { JobOutcomeStore } from './job-outcome-store.ts'
 import type { JobRecordStore } from './job-record-store.ts'
+import type { LargeTextStore } from './large-text-store.ts'
 import type {
   AccountStore,
   RegistryStore,
@@ -58,6 +59,7 @@ export interface Store {
   readonly jobRecords: JobRecordStore
   readonly batches: BatchStore
   readonly streams: StreamStore
+  readonly largeTexts: LargeTextStore
   readonly stops: StopStore
   readonly webhooks: WebhookStore
   readonly endpoints: EndpointStore

@@ -5,6 +5,7 @@ import {
   type HeldJobs,
   heldProblem,
   limitsFor,
+  NO_LIMITS,
   NOTHING_HELD,
   type ObjectCounts,
   type ObjectKind,
@@ -96,6 +97,21 @@ export class Quotas {
     if (!ledger.isRead || heldProblem(total, limits) !== null) return this.#admitRead(owner, addition)
     ledger.held = total
     return null
+  }
+
+  /**
+   * Counts a part of a large output before it is kept.
+   * @throws AppError `rate_limited` when the account keeps too much
+   */
+  async admitResult(owner: OwnerId, bytes: number): Promise<void> {
+    const { storedMb } = this.effectiveLimits(owner)
+    if (storedMb === null) return
+    const limits = { ...NO_LIMITS, storedMb }
+    const addition = { queuedJobs: 0, queuedBytes: 0, storedBytes: bytes }
+    const ledger = this.#openLedger(owner)
+    const total = addHeld(ledger.held, addition)
+    if (!ledger.isRead || heldProblem(total, limits) !== null) return this.#admitRead(owner, addition, limits)
+    ledger.held = total
   }
 
   /** Counts the output of an attempt, which is kept whatever the limit. */
@@ -196,12 +212,12 @@ export class Quotas {
     return { limits, objects, held: ledger.held, secretBytes, logBytes, workers: workers.length, gpus }
   }
 
-  async #admitRead(owner: OwnerId, addition: HeldJobs): Promise<void> {
+  async #admitRead(owner: OwnerId, addition: HeldJobs, limits = this.effectiveLimits(owner)): Promise<void> {
     const ledger = this.#openLedger(owner)
     if (ledger.reading !== null) await ledger.reading
     else if (this.#isDue(ledger)) await this.#read(owner, ledger)
     const total = addHeld(ledger.held, addition)
-    const problem = heldProblem(total, this.effectiveLimits(owner))
+    const problem = heldProblem(total, limits)
     if (problem !== null) throw problem
     ledger.held = total
   }

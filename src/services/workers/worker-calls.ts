@@ -7,7 +7,7 @@ import {
   type DroppedBody,
   droppedChunk,
   droppedResult,
-  oversizedResult,
+  type ResultReading,
   readResult,
 } from '../../core/jobs/result.ts'
 import { readStartReport } from '../../core/workers/failed-start.ts'
@@ -17,6 +17,7 @@ import type { Ports } from '../../ports/ports.ts'
 import { InvalidKeyError } from '../accounts/failed-keys.ts'
 import { InOrder } from '../in-order.ts'
 import type { Jobs } from '../jobs/jobs.ts'
+import type { LargeResults, PassingBody, ReceivedResult } from '../jobs/large-results.ts'
 import type { FailedStarts } from './failed-starts.ts'
 import type { Fleet } from './fleet.ts'
 import type { JobStops } from './job-stops.ts'
@@ -39,6 +40,8 @@ export interface LimitedBody {
   readonly content: Body | null
   readonly bytes: number
   readonly ended: boolean
+  /** The body itself where it is passed on as it arrives; the other members say nothing about it then. */
+  readonly passing?: PassingBody
 }
 
 /**
@@ -59,6 +62,7 @@ export class WorkerCalls {
       readonly stops: JobStops
       readonly lostJobs: LostJobs
       readonly failedStarts: FailedStarts
+      readonly largeResults: LargeResults
     },
   ) {
     this.#ports = ports
@@ -80,13 +84,31 @@ export class WorkerCalls {
   /** Takes a post to job-done: a progress update or the final result. Never refuses it. */
   async done(worker: Worker, jobId: JobId, body: LimitedBody): Promise<void> {
     this.#parts.running.of(worker).worked()
+    if (body.passing !== undefined) return this.#doneLarge(worker, jobId, body.passing)
     return this.#order.run(jobId, isLarge(body), () => this.#done(worker, jobId, body))
+  }
+
+  async #doneLarge(worker: Worker, jobId: JobId, body: PassingBody): Promise<void> {
+    const { largeResults } = this.#parts
+    const received = await largeResults.receive(worker, jobId, body)
+    try {
+      await this.#order.run(jobId, true, () => this.#useReceived(worker, jobId, received))
+    } finally {
+      // It changes nothing where the job has the text. One that cannot be given up is removed later.
+      if (received.textId !== null) await largeResults.giveUp(received.textId).catch(() => {})
+    }
+  }
+
+  async #useReceived(worker: Worker, jobId: JobId, { reading }: ReceivedResult): Promise<void> {
+    const { store, clock } = this.#ports
+    if (reading.kind === 'note') await store.jobs.addDiagnostic(jobId, clock.now(), worker.id, reading.text)
+    else await this.#useFinal(worker, jobId, reading)
   }
 
   async #done(worker: Worker, jobId: JobId, { content, bytes, ended }: LimitedBody): Promise<void> {
     const reading =
       content === null
-        ? { kind: 'final' as const, refresh: false, outcome: oversizedResult(bytes, !ended) }
+        ? { kind: 'final' as const, refresh: false, outcome: this.#parts.largeResults.tooLarge(bytes, !ended) }
         : typeof content === 'string'
           ? readResult(content)
           : await this.#ports.bodies.read(worker.owner, 'result', content)
@@ -97,6 +119,10 @@ export class WorkerCalls {
       await this.#runs(worker, jobId)
       return
     }
+    await this.#useFinal(worker, jobId, reading)
+  }
+
+  async #useFinal(worker: Worker, jobId: JobId, reading: ResultReading & { readonly kind: 'final' }): Promise<void> {
     this.#ports.logs.mark(worker.id, 'end')
     const running = this.#parts.running.of(worker)
     if (await this.#didNotStart(worker, jobId, reading.outcome)) {

@@ -16,6 +16,7 @@ import { batches } from '../operations/jobs/batches.ts'
 import { jobOutcomes } from '../operations/jobs/job-outcomes.ts'
 import { jobRecords } from '../operations/jobs/job-records.ts'
 import { jobs } from '../operations/jobs/jobs.ts'
+import { largeTexts } from '../operations/jobs/large-texts.ts'
 import { streams } from '../operations/jobs/streams.ts'
 import { webhooks } from '../operations/jobs/webhooks.ts'
 import { attemptTimes } from '../operations/observing/attempt-times.ts'
@@ -44,6 +45,7 @@ export const operations: { readonly [Part in StorePart]: PortOperations<Store[Pa
   jobRecords,
   batches,
   streams,
+  largeTexts,
   stops,
   webhooks,
   endpoints,

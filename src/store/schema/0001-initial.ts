@@ -15,6 +15,8 @@ import {
   jobRecordSizes,
   jobRecords,
   jobs,
+  largeTextParts,
+  largeTexts,
 } from './initial/jobs.ts'
 import { attemptTimes, metricBuckets } from './initial/observing.ts'
 import { queueCounts } from './initial/queue-counts.ts'
@@ -47,6 +49,8 @@ export const initial: Migration = {
     jobs,
     queueCounts,
     jobPayloads,
+    largeTexts,
+    largeTextParts,
     chunks,
     diagnostics,
     idempotencyKeys,

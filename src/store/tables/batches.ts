@@ -4,6 +4,7 @@ import type { Batch, BatchRequest, StoredBatchStatus } from '../../core/jobs/bat
 import type { BatchDraftRequest } from '../../ports/store/batch-store.ts'
 import { guard, mayHave, RUNNING, STARTED_AT, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
 import { payload, SMALL_BYTES } from './jobs.ts'
+import { largeOutput } from './large-texts.ts'
 import type { SqlValue } from './statement.ts'
 import { changedText, readSummed, SUM_LENGTH, summed } from './summed-text.ts'
 
@@ -205,11 +206,11 @@ export const sizesOfRequests = `
 
 /** $1 batch, $2 the first place, $3 the last. */
 export const readRequests = `
-  SELECT id, status, ${payload('output')} AS output, error, ${STARTED_AT}, finished_at_ms, batch_seq AS seq FROM jobs
+  SELECT id, status, ${payload('output')} AS output, ${largeOutput()}, error, ${STARTED_AT}, finished_at_ms, batch_seq AS seq FROM jobs
     WHERE batch_id = $1 AND batch_seq BETWEEN $2 AND $3
   UNION ALL
   SELECT own.id, CASE WHEN batches.finalized_at_ms IS NOT NULL THEN 'IN_QUEUE' ELSE batches.status END, NULL, NULL,
-    NULL, NULL, own.seq FROM batch_requests AS own JOIN batches ON batches.id = own.batch_id
+    NULL, NULL, NULL, own.seq FROM batch_requests AS own JOIN batches ON batches.id = own.batch_id
     WHERE own.batch_id = $1 AND own.seq BETWEEN $2 AND $3
   ORDER BY seq`
 
@@ -279,6 +280,7 @@ export interface BatchRequestRow {
   readonly id: JobId
   readonly status: BatchRequest['status']
   readonly output: string | null
+  readonly large_output: string | null
   readonly error: string | null
   readonly started_at_ms: number | null
   readonly finished_at_ms: number | null
@@ -311,7 +313,8 @@ export function batchRequestFromRow(row: BatchRequestRow): BatchRequest {
   const { status, output, error } = isWhole
     ? { ...row, output: text }
     : { status: 'FAILED' as const, output: null, error: changedText('result') }
-  return { id, status, output, error, startedAtMs: started_at_ms, finishedAtMs: finished_at_ms }
+  const hasLargeOutput = row.large_output !== null
+  return { id, status, output, hasLargeOutput, error, startedAtMs: started_at_ms, finishedAtMs: finished_at_ms }
 }
 
 /** The parameters of a request in `insertRequests`. */

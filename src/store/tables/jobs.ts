@@ -3,6 +3,7 @@ import type { UsageSpan } from '../../core/billing/usage.ts'
 import type { BatchId, EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { ClaimedJob, Job, JobKind, JobStatus } from '../../core/jobs/job.ts'
 import { ALIVE, ENDPOINT_EXISTS, guard, mayHave, RUNNING, STARTED_AT, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
+import { largeOutput } from './large-texts.ts'
 import type { SqlValue } from './statement.ts'
 import { changedText, readSummed, summed } from './summed-text.ts'
 
@@ -27,7 +28,8 @@ export function payload(kind: 'input' | 'progress' | 'output'): string {
 }
 
 /** The columns of a job, see jobs.ts. */
-export const JOB_COLUMNS = `${OWN_COLUMNS}, ${payload('output')} AS output, ${payload('progress')} AS progress`
+export const JOB_COLUMNS = `${OWN_COLUMNS}, ${payload('output')} AS output, ${payload('progress')} AS progress,
+    output_bytes, ${largeOutput()}`
 
 /**
  * The columns of a job that was just moved, and a flag for a large progress of its attempt that is still stored. Its
@@ -277,6 +279,9 @@ export interface JobRow {
   readonly lost_attempts: number
   readonly worker_id: WorkerId | null
   readonly output: string | null
+  readonly output_bytes?: number | null
+  /** The id of an output that is too large for one row. */
+  readonly large_output?: string | null
   readonly error: string | null
   readonly progress: string | null
   readonly warning: string | null
@@ -339,6 +344,8 @@ export interface RemovedRow extends SpanRow, Omit<JobRow, 'input' | 'output' | '
 export function jobFromRow(row: JobRow): Job {
   const { text: output, isWhole } = readSummed(row.output)
   const job = jobWithOutput(row, output)
+  const { large_output: id, output_bytes: bytes } = row
+  if (id != null && bytes != null) return { ...job, largeOutput: { id, bytes } }
   return isWhole ? job : { ...job, status: 'FAILED', output: null, error: changedText('result') }
 }
 

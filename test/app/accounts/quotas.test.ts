@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { GivenLimits } from '../../../src/core/accounts/quotas.ts'
-import { openRig, type Rig } from '../../support/rig.ts'
+import { openRig, type Rig, type RigOptions } from '../../support/rig.ts'
 
 const ACCOUNTS = '/v2/account/accounts'
 
 /** A second account on a rig, with an endpoint that no worker serves. */
-async function stranger(context: TestContext, accountLimits: GivenLimits) {
-  const rig = await openRig(context, { accountLimits })
+async function stranger(context: TestContext, accountLimits: GivenLimits, options: RigOptions = {}) {
+  const rig = await openRig(context, { accountLimits, ...options })
   const { id } = (await rig.ask('POST', ACCOUNTS, { body: { name: 'Ada' } })).json
   const { key } = (await rig.ask('POST', '/v2/account/keys', { body: { name: 'a', account: id } })).json
   const make = (workersMin = 0) => makeEndpoint(rig, key, workersMin)
@@ -147,4 +147,20 @@ test("the operator's account has no limits unless it gives itself some", async t
   const rig = await openRig(t, { accountLimits: { objects: 0, workersMin: 0, queuedJobs: 0 } })
   const endpoint = await rig.endpoint({ workersMin: 1 })
   await rig.submit(endpoint)
+})
+
+test('a large result that an account may not keep fails its job, and nothing of it is kept', async t => {
+  const { rig, key, make } = await stranger(t, { storedMb: 10 }, { resultBytes: 64 * 1024 * 1024 })
+  const { id } = (await make(1)).json
+  await rig.clock.advance(40)
+  const job = (await rig.ask('POST', `/v2/${id}/run`, { key, body: { input: {} } })).json.id
+  const worker = rig.worker(-1)
+  await worker.takeJob()
+  const result = `{"output":"${'x'.repeat(21 * 1024 * 1024)}"}`
+  await worker.done(job, result, { 'content-length': String(result.length) })
+  const { json } = await rig.ask('GET', `/v2/${id}/status/${job}`, { key })
+  assert.equal(json.status, 'FAILED')
+  assert.match(json.error, /^the result was not kept: .*storedMb of 10 MB of kept inputs and results is reached/)
+  while (await rig.store.largeTexts.removeUnused(1, 100));
+  assert.equal(await rig.store.largeTexts.removeUnused(Number.MAX_SAFE_INTEGER, 1), false, 'parts are left')
 })

@@ -147,11 +147,18 @@ test('a batch shows its counts, and its name where it has one', () => {
 })
 
 test('a request shows its output or its error, with its output character for character', () => {
-  const base = { id: 'j' as JobId, startedAtMs: 1, finishedAtMs: 2 }
-  const done = batchRequestView({ ...base, status: 'COMPLETED', output: '[ 1.10]', error: null })
+  const base = { id: 'j' as JobId, hasLargeOutput: false, startedAtMs: 1, finishedAtMs: 2 }
+  const url = (id: string) => `http://host/${id}`
+  const done = batchRequestView({ ...base, status: 'COMPLETED', output: '[ 1.10]', error: null }, url)
   assert.equal(done, '{"id":"j","status":"COMPLETED","output":[ 1.10],"startedAt":1,"completedAt":2}')
-  const failed = batchRequestView({ ...base, status: 'FAILED', output: null, error: 'a "b"', finishedAtMs: null })
+  const failed = batchRequestView({ ...base, status: 'FAILED', output: null, error: 'a "b"', finishedAtMs: null }, url)
   assert.equal(failed, '{"id":"j","status":"FAILED","error":"a \\"b\\"","startedAt":1,"completedAt":null}')
+  const large = batchRequestView({ ...base, status: 'COMPLETED', output: null, hasLargeOutput: true, error: null }, url)
+  assert.equal(
+    large,
+    '{"id":"j","status":"COMPLETED","outputUrl":"http://host/j","startedAt":1,"completedAt":2}',
+    'an output that no list can have is at its address',
+  )
 })
 
 test('the elements of any array are found character for character', () => {

@@ -68,8 +68,10 @@ function Job({ endpointId, job }: { readonly endpointId: string; readonly job: J
       {job.status !== 'IN_QUEUE' ? null : <Why id={endpointId} jobId={job.id} />}
       {job.error === null ? null : <JobFailure error={job.error} />}
       <Payload
-        title={job.status === 'IN_PROGRESS' ? 'Progress' : 'Output'}
-        value={kept(job.output)}
+        title={
+          job.outputUrl !== undefined ? 'Address of the output' : job.status === 'IN_PROGRESS' ? 'Progress' : 'Output'
+        }
+        value={job.outputUrl ?? kept(job.output)}
         size={job.outputBytes}
         isShown={job.status === 'COMPLETED' || job.output != null}
       />

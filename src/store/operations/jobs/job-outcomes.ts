@@ -39,12 +39,14 @@ import {
   spanFromRow,
   summedColumns,
 } from '../../tables/jobs.ts'
+import { giveUpOutput } from '../../tables/large-texts.ts'
 import { expiredJobs } from '../../tables/removed-jobs.ts'
 import { lockWorker, workerFinished } from '../../tables/workers.ts'
 import { countJobUsage } from '../accounts/usage.ts'
 import { lock, type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 import { settle, stopWork } from '../workers/stops.ts'
 import { countInBatches } from './batch-counts.ts'
+import { takeOutput } from './large-texts.ts'
 import { cancelWaiting, waitingParts } from './purges.ts'
 import { removeJobs } from './removed-jobs.ts'
 import { addDeliveries } from './webhooks.ts'
@@ -53,14 +55,16 @@ import { addDeliveries } from './webhooks.ts'
 export const jobOutcomes = {
   finish: write(
     function* ({ jobId, workerId, outcome, nowMs }: FinishRequest): Steps<JobMove | null> {
-      const { status, output, error, warning } = outcome
-      const { small, large, bytes } = summedColumns(output)
+      const { status, output, error, warning, largeOutput } = outcome
+      const { small, large, bytes } =
+        largeOutput === undefined ? summedColumns(output) : { small: null, large: null, bytes: largeOutput.bytes }
       const params = [jobId, workerId, status, small, error, warning, nowMs, bytes]
       const ended = yield* queryOne<EndedRow>(sql.finishJob, params)
       if (ended === null) return null
-      const row = { ...ended, output }
+      const row = { ...ended, output, large_output: largeOutput?.id ?? null }
       yield* dropProgress([row])
       if (large !== null) yield* perform(insertOutput, [jobId, row.owner, large])
+      if (largeOutput !== undefined) yield* takeOutput(jobId, largeOutput)
       const completed = status === 'COMPLETED' ? 1 : 0
       yield* perform(addToCounters, [row.endpoint_id, completed, 1 - completed, 0])
       if (completed === 1 && row.started_at_ms !== null)
@@ -70,11 +74,12 @@ export const jobOutcomes = {
       yield* countInBatches([move], nowMs)
       yield* lock(lockWorker, [workerId])
       yield* perform(workerFinished, [workerId, nowMs])
-      yield* addDeliveries([move.job], nowMs)
+      yield* addDeliveries([move.job], nowMs, largeOutput?.url)
       return move
     },
     // Ends of the jobs of one worker wait for each other at its row, each for a commit.
-    { size: ({ outcome }) => outcome.output?.length ?? 0 },
+    // The end that takes a large output may fail, and with it all others.
+    { size: ({ outcome }) => (outcome.largeOutput === undefined ? (outcome.output?.length ?? 0) : null) },
   ),
 
   cancel: write(function* (endpointId: EndpointId, jobId: JobId, nowMs: number): Steps<JobMove | null> {
@@ -156,6 +161,7 @@ export const jobOutcomes = {
     const row = yield* queryOne<JobRow>(sql.retryJob, [endpointId, jobId, nowMs, position])
     if (previous === null || row === null) return null
     yield* perform(deleteOutput, [jobId])
+    yield* perform(giveUpOutput, [jobId])
     yield* perform(dropChunks, [jobId])
     yield* perform(addDiagnostic, [
       jobId,

@@ -1,6 +1,6 @@
 import type { BatchId, DeliveryId, EndpointId, JobId, OwnerId } from '../../../core/ids.ts'
 import type { Job, JobStatus } from '../../../core/jobs/job.ts'
-import { jobView } from '../../../core/jobs/job-view.ts'
+import { jobView, linkedJobView } from '../../../core/jobs/job-view.ts'
 import {
   afterTry,
   type DeliveryState,
@@ -368,11 +368,15 @@ export const webhooks = {
   }),
 } satisfies PortOperations<WebhookStore>
 
-/** For jobs that have just become final: a delivery for each that names a receiver. */
-export function* addDeliveries(jobs: readonly Job[], nowMs: number): Steps<void> {
+/**
+ * For jobs that have just become final: a delivery for each that names a receiver.
+ * @param largeAt the address of a large output, which is not in the message
+ */
+export function* addDeliveries(jobs: readonly Job[], nowMs: number, largeAt?: string): Steps<void> {
   for (const job of jobs) {
     if (job.webhook === null) continue
-    yield* addDelivery({ ...job, payload: jobView(job, nowMs) }, nowMs)
+    const payload = largeAt === undefined ? jobView(job, nowMs) : linkedJobView(job, nowMs, largeAt)
+    yield* addDelivery({ ...job, payload }, nowMs)
   }
 }
 

@@ -82,6 +82,32 @@ export const jobPayloads = `CREATE TABLE job_payloads (
   PRIMARY KEY (job_id, kind)
 ) {{strict}}`
 
+/**
+ * Texts that are too large for one row. One without a job was not wholly received, or its job is gone; `written_at_ms`
+ * is the instant of its last part, 0 where it is given up.
+ */
+export const largeTexts = [
+  `CREATE TABLE large_texts (
+    id TEXT PRIMARY KEY,
+    job_id TEXT UNIQUE REFERENCES jobs (id) ON DELETE SET NULL,
+    owner TEXT NOT NULL,
+    written_at_ms {{integer}} NOT NULL,
+    parts {{integer}} NOT NULL
+  ) {{strict}}`,
+  'CREATE INDEX large_texts_unused ON large_texts (written_at_ms, id) WHERE job_id IS NULL',
+]
+
+/** Parts of {@link largeTexts}. Their ids are in the order of the parts (core/jobs/large-output.ts). */
+export const largeTextParts = [
+  `CREATE TABLE large_text_parts (
+    id TEXT PRIMARY KEY,
+    text_id TEXT NOT NULL REFERENCES large_texts (id) ON DELETE CASCADE,
+    owner TEXT NOT NULL,
+    text TEXT NOT NULL
+  ) {{strict}}`,
+  'CREATE INDEX large_text_parts_of_text ON large_text_parts (text_id, id)',
+]
+
 /** Parts of the output that a job has streamed. */
 export const chunks = `CREATE TABLE chunks (
   job_id TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,

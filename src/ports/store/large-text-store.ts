@@ -1,0 +1,34 @@
+import type { OwnerId } from '../../core/ids.ts'
+
+/** A part of a large text that is stored. */
+export interface LargeTextPart {
+  /** The large text. */
+  readonly id: string
+  readonly owner: OwnerId
+  /** From 0. */
+  readonly seq: number
+  readonly text: string
+  readonly nowMs: number
+}
+
+/**
+ * Texts that are too large to be held in memory, in parts. A text belongs to no job while it is received; the end of
+ * its job takes it (`FinishRequest`). One without a job is removed by and by.
+ */
+export interface LargeTextStore {
+  /**
+   * Stores the next part of a text. A failure of the machine may undo it, until the text has a job.
+   * @returns false when the text was given up
+   */
+  append(part: LargeTextPart): Promise<boolean>
+  /** One part; null when the text is gone or has fewer. @throws AppError `unavailable` for a part that was changed */
+  part(id: string, seq: number): Promise<string | null>
+  /** Gives up a text, unless it has a job: it is removed soon. */
+  giveUp(id: string): Promise<void>
+  /**
+   * Removes parts of texts without a job that got their last part before `beforeMs`, or were given up.
+   * @param limit maximum number of parts
+   * @returns true when there may be more
+   */
+  removeUnused(beforeMs: number, limit: number): Promise<boolean>
+}

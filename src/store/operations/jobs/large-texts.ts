@@ -1,0 +1,47 @@
+import { AppError } from '../../../core/errors.ts'
+import type { JobId } from '../../../core/ids.ts'
+import { largePartId, type ReceivedOutput } from '../../../core/jobs/large-output.ts'
+import type { LargeTextPart, LargeTextStore } from '../../../ports/store/large-text-store.ts'
+import * as sql from '../../tables/large-texts.ts'
+import { changedText, readSummed, summed } from '../../tables/summed-text.ts'
+import { type PortOperations, perform, query, queryOne, read, type Steps, write, writeUnflushed } from '../operation.ts'
+
+/** Texts that are too large for one row. */
+export const largeTexts = {
+  // The end of the job flushes them.
+  append: writeUnflushed(function* ({ id, owner, seq, text, nowMs }: LargeTextPart): Steps<boolean> {
+    const rows =
+      seq === 0
+        ? yield* query(sql.beginLargeText, [id, owner, nowMs])
+        : yield* query(sql.continueLargeText, [id, nowMs])
+    if (rows.length === 0) return false
+    yield* perform(sql.insertPart, [largePartId(id, seq), id, owner, summed(text)])
+    return true
+  }),
+
+  part: read(function* (id: string, seq: number): Steps<string | null> {
+    const row = yield* queryOne<{ text: string }>(sql.findPart, [largePartId(id, seq)])
+    if (row === null) return null
+    const { text, isWhole } = readSummed(row.text)
+    if (!isWhole) throw new AppError('unavailable', changedText('result'))
+    return text
+  }),
+
+  giveUp: write(function* (id: string): Steps<void> {
+    yield* perform(sql.giveUpLargeText, [id])
+  }),
+
+  removeUnused: write(function* (beforeMs: number, limit: number): Steps<boolean> {
+    const text = yield* queryOne<{ id: string }>(sql.giveUpUnused, [beforeMs])
+    if (text === null) return false
+    const removed = yield* query(sql.deleteParts, [text.id, limit])
+    if (removed.length < limit) yield* perform(sql.deleteLargeText, [text.id])
+    return true
+  }),
+} satisfies PortOperations<LargeTextStore>
+
+/** Gives a received output to its job. @throws AppError `unavailable` when parts of it are missing */
+export function* takeOutput(jobId: JobId, { id, parts }: ReceivedOutput): Steps<void> {
+  if ((yield* query(sql.takeLargeText, [id, jobId, parts])).length > 0) return
+  throw new AppError('unavailable', 'parts of the result were removed before it was whole; it has to be sent again')
+}

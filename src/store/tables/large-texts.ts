@@ -1,0 +1,48 @@
+/** Statements on texts that are too large for one row. */
+import { MAX_RESULT_BYTES } from '../../core/jobs/large-output.ts'
+
+/** The id of the large output of a job; null where it has none. */
+export function largeOutput(): string {
+  return `CASE WHEN output IS NULL AND output_bytes > ${MAX_RESULT_BYTES.default}
+      THEN (SELECT id FROM large_texts WHERE job_id = jobs.id) END AS large_output`
+}
+
+/** $1 text, $2 owner, $3 now. */
+export const beginLargeText = `
+  INSERT INTO large_texts (id, owner, written_at_ms, parts) VALUES ($1, $2, $3, 1) RETURNING id`
+
+/** $1 text, $2 now. */
+export const continueLargeText = `
+  UPDATE large_texts SET written_at_ms = $2, parts = parts + 1
+  WHERE id = $1 AND job_id IS NULL AND written_at_ms > 0 RETURNING id`
+
+/** $1 id of the part, $2 text, $3 owner, $4 the part. */
+export const insertPart = 'INSERT INTO large_text_parts (id, text_id, owner, text) VALUES ($1, $2, $3, $4)'
+
+/** $1 id of the part. */
+export const findPart = 'SELECT text FROM large_text_parts WHERE id = $1'
+
+/** $1 text, $2 job, $3 number of its parts. No row when it is not whole. */
+export const takeLargeText = `
+  UPDATE large_texts SET job_id = $2 WHERE id = $1 AND job_id IS NULL AND written_at_ms > 0 AND parts = $3 RETURNING id`
+
+/** $1 job. */
+export const giveUpOutput = 'UPDATE large_texts SET job_id = NULL, written_at_ms = 0 WHERE job_id = $1'
+
+/** $1 text. */
+export const giveUpLargeText = 'UPDATE large_texts SET written_at_ms = 0 WHERE id = $1 AND job_id IS NULL'
+
+/** $1 instant. The first text that is not used, and got its last part before; none of its parts is added any more. */
+export const giveUpUnused = `
+  UPDATE large_texts SET written_at_ms = 0 WHERE id = (
+    SELECT id FROM large_texts WHERE job_id IS NULL AND written_at_ms < $1 ORDER BY written_at_ms, id LIMIT 1 {{skip_locked}})
+  RETURNING id`
+
+/** $1 text, $2 limit. */
+export const deleteParts = `
+  DELETE FROM large_text_parts WHERE id IN (
+    SELECT id FROM large_text_parts WHERE text_id = $1 ORDER BY id LIMIT $2)
+  RETURNING id`
+
+/** $1 text. */
+export const deleteLargeText = 'DELETE FROM large_texts WHERE id = $1'

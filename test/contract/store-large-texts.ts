@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import type { ReceivedOutput } from '../../src/core/jobs/large-output.ts'
+import { BROKEN, type Cases, DONE, E1, jobId, OWNER, T0, W1, W2, type World } from './store-world.ts'
+
+/** As many bytes as an output has at least that is stored in parts. */
+const BYTES = 20_971_521
+
+/** Stores parts of a text. */
+async function write({ store }: World, id: string, ...texts: string[]): Promise<ReceivedOutput> {
+  for (const [seq, text] of texts.entries()) {
+    assert.equal(await store.largeTexts.append({ id, owner: OWNER, seq, text, nowMs: T0 }), true)
+  }
+  return { id, bytes: BYTES, parts: texts.length, url: 'http://host/status' }
+}
+
+/** Removes what can be removed, part by part. @returns the number of calls that removed something */
+async function removeAll({ store }: World, beforeMs: number): Promise<number> {
+  let calls = 0
+  while (await store.largeTexts.removeUnused(beforeMs, 1)) calls += 1
+  return calls
+}
+
+/** Outputs that are too large for one row. */
+export const largeTextCases: Cases = {
+  'parts of a text are read as they were written, and others are not there': async world => {
+    const { largeTexts } = world.store
+    await write(world, 'a', '["ä', '語😀', '#12345678"]')
+    const parts = [0, 1, 2, 3].map(seq => largeTexts.part('a', seq))
+    assert.deepEqual(await Promise.all(parts), ['["ä', '語😀', '#12345678"]', null])
+    assert.equal(await largeTexts.part('b', 0), null)
+  },
+
+  'the end of a job takes its output, and whoever reads the job gets it': async world => {
+    await world.holder(W1, 'a')
+    const largeOutput = await write(world, 'text', '[1', ']')
+    const done = await world.finish('a', W1, { ...DONE, output: null, largeOutput })
+    assert.deepEqual(done?.job.largeOutput, { id: 'text', bytes: BYTES })
+    assert.equal(done?.usage.outputBytes, BYTES)
+    assert.deepEqual(await world.read('a'), done?.job)
+    assert.equal((await world.store.jobRecords.find(E1, jobId('a'), T0, true))?.hasLargeOutput, true)
+    assert.equal(await removeAll(world, T0 + 1), 0, 'it is in use')
+    assert.equal(await world.store.largeTexts.part('text', 1), ']')
+  },
+
+  'its webhook has the address in place of the output': async world => {
+    await world.worker()
+    await world.job('a', { webhook: 'http://example.com' })
+    await world.claim()
+    const largeOutput = await write(world, 'text', '[]')
+    await world.finish('a', W1, { ...DONE, output: null, largeOutput })
+    const [due] = await world.store.webhooks.due({ owner: OWNER, nowMs: T0 + 1_000, limit: 1 })
+    const message = JSON.parse((await world.store.webhooks.open(due!.id))!.payload)
+    assert.deepEqual([message.outputUrl, message.output, message.status], [largeOutput.url, undefined, 'COMPLETED'])
+  },
+
+  'a result that no longer counts leaves its output to nobody': async world => {
+    await world.holder(W1, 'a')
+    await world.worker(W2)
+    const largeOutput = await write(world, 'text', '[', ']')
+    assert.equal(await world.finish('a', W2, { ...DONE, output: null, largeOutput }), null)
+    assert.equal(await removeAll(world, T0), 0, 'it may still be received')
+    await world.store.largeTexts.giveUp('text')
+    assert.equal(await removeAll(world, T0), 3)
+    assert.equal(await world.store.largeTexts.part('text', 0), null)
+  },
+
+  'a result whose parts are not all there ends no job': async world => {
+    await world.holder(W1, 'a', 'b')
+    const largeOutput = await write(world, 'text', '[', ']')
+    const given = (output: ReceivedOutput) => world.finish('a', W1, { ...DONE, output: null, largeOutput: output })
+    await assert.rejects(given({ ...largeOutput, parts: 3 }), { code: 'unavailable' })
+    await world.store.largeTexts.giveUp('text')
+    await assert.rejects(given(largeOutput), { code: 'unavailable' })
+    assert.deepEqual([(await world.read('a')).status, (await world.read('b')).status], ['IN_PROGRESS', 'IN_PROGRESS'])
+    const late = { id: 'text', owner: OWNER, seq: 2, text: '1', nowMs: T0 }
+    assert.equal(await world.store.largeTexts.append(late), false, 'what is given up grows no more')
+  },
+
+  'a text that is not continued is removed, one part at a time': async world => {
+    const { largeTexts } = world.store
+    await write(world, 'old', '1', '2', '3')
+    await largeTexts.append({ id: 'new', owner: OWNER, seq: 0, text: '1', nowMs: T0 + 10 })
+    assert.equal(await largeTexts.removeUnused(T0 + 5, 2), true)
+    assert.deepEqual([await largeTexts.part('old', 1), await largeTexts.part('old', 2)], [null, '3'])
+    assert.equal(await removeAll(world, T0 + 5), 2)
+    assert.deepEqual([await largeTexts.part('old', 2), await largeTexts.part('new', 0)], [null, '1'])
+  },
+
+  'a job that goes, or is retried, leaves its output to be removed': async world => {
+    await world.holder(W1, 'a', 'b')
+    for (const id of ['a', 'b']) {
+      const largeOutput = await write(world, `text-${id}`, '[]')
+      await world.finish(id, W1, { ...BROKEN, largeOutput }, T0 + 10)
+    }
+    await world.store.jobOutcomes.retry(E1, jobId('a'), T0 + 20, T0 + 20)
+    assert.equal((await world.read('a')).largeOutput, undefined)
+    assert.equal(await removeAll(world, T0), 2, 'at once')
+    await world.store.jobRecords.remove(E1, jobId('b'), T0 + 20)
+    assert.equal(await removeAll(world, T0 + 1), 2)
+    assert.equal(await world.store.largeTexts.part('text-b', 0), null)
+  },
+}
