@@ -15,6 +15,7 @@ import { spec } from 'node:test/reporters'
 import { buildFiles, writeFiles } from './build.ts'
 import { type Arguments, readArguments } from './test/arguments.ts'
 import { isOverSockets, isPure, LANES, type Lane, planTasks, type Queues } from './test/lanes.ts'
+import { waitForPrograms } from './test/programs.ts'
 import { type FileResult, runFile } from './test/run-file.ts'
 
 /** Number of unsteady files above which the machine is named as the cause. */
@@ -38,19 +39,23 @@ if (tmpdir().length > LONGEST_TMPDIR) process.env.TMPDIR = '/tmp'
 process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'runyard-test-compile-cache')
 
 const given = readArguments()
-// Read by test/wire/support/server.ts. While files are watched, servers run the sources.
-if (!given.list && !given.watch && given.files.some(isOverSockets)) {
-  const built = process.env.RUNYARD_TEST_PROGRAM ?? (await builtProgram())
-  if (built !== undefined) process.env.RUNYARD_TEST_PROGRAM = built
-}
+// While files are watched, servers run the sources.
 if (given.watch) watch(given)
 else await main(given)
 
-async function main({ grep, list, ...rest }: Arguments): Promise<void> {
-  const { queues, skipped } = planTasks({ grep, list, ...rest })
+async function main({ grep, list, files, ...rest }: Arguments): Promise<void> {
+  const { queues, skipped } = planTasks({ grep, list, files, ...rest })
   if (list) return showLanes(queues)
-  const firstRuns = await runLanes(queues, grep)
+  const firstRuns = await runLanes(queues, grep, preparePrograms(files))
   close({ ...(await runAgain(firstRuns, grep)), skippedSuites: skipped === null ? [] : [skipped] })
+}
+
+/** Waits for the programs that tests need, and builds the one of servers, which test/wire/support/server.ts starts. */
+async function preparePrograms(files: readonly string[]): Promise<void> {
+  await waitForPrograms()
+  if (!files.some(isOverSockets)) return
+  const built = process.env.RUNYARD_TEST_PROGRAM ?? (await builtProgram())
+  if (built !== undefined) process.env.RUNYARD_TEST_PROGRAM = built
 }
 
 /**
@@ -128,10 +133,16 @@ function showLanes(queues: Queues): void {
   }
 }
 
-async function runLanes(queues: Queues, grep: readonly RegExp[]): Promise<FileResult[]> {
+/** Runs all tasks. Only pure tests run before the programs are ready. */
+async function runLanes(queues: Queues, grep: readonly RegExp[], programs: Promise<void>): Promise<FileResult[]> {
   const results: FileResult[] = []
   const engineIsFree = Promise.withResolvers<void>()
-  const runLane = async ({ queues: names, isLow = false }: Lane) => {
+  let isReady = false
+  const ready = programs.then(() => {
+    isReady = true
+  })
+  const runLane = async ({ queues: names, isLow = false, endsWhenReady = false }: Lane) => {
+    if (!isLow) await ready
     for (const name of names) {
       if (name === 'containers' || name === 'waitingContainers') await engineIsFree.promise
       const queue = queues[name]
@@ -139,6 +150,7 @@ async function runLanes(queues: Queues, grep: readonly RegExp[]): Promise<FileRe
         const result = await runFile(task, grep, isLow)
         results.push(result)
         show(result)
+        if (endsWhenReady && isReady) return
       }
       if (name === 'engine') engineIsFree.resolve()
     }

@@ -92,11 +92,14 @@ export interface Lane {
   readonly queues: readonly (keyof Queues)[]
   /** True if its files get the processor time that the other lanes leave. */
   readonly isLow?: boolean
+  /** True if it takes no more files once the other lanes have begun. */
+  readonly endsWhenReady?: boolean
 }
 
 /**
  * The lanes of a run. Wire tests wait about as long as they compute, so three lanes keep two processors nearly busy;
- * pure tests, which only compute, take the rest. The remaining tasks come last, so that all lanes end together.
+ * pure tests, which only compute, take the rest, and begin while the programs of the others are installed. The
+ * remaining tasks come last, so that all lanes end together.
  */
 export const LANES: readonly Lane[] = [
   { queues: ['engine', 'gateway', 'containers', 'wire', 'rest', 'pure'] },
@@ -104,6 +107,7 @@ export const LANES: readonly Lane[] = [
   { queues: ['wire', 'containers', 'rest', 'pure'] },
   { queues: ['waiting', 'waitingContainers', 'kubernetes'] },
   { queues: ['pure'], isLow: true },
+  { queues: ['pure'], isLow: true, endsWhenReady: true },
 ]
 
 /** The tasks of a run, and the reason to skip tests with workers in containers; null if they run. */

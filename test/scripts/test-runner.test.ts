@@ -23,6 +23,15 @@ after(() => {
 
 /** Runs the test command in a folder with the given test files. */
 function runTests(files: Readonly<Record<string, string>>, ...options: string[]) {
+  return runTestsWith({}, files, ...options)
+}
+
+/** The same with variables. */
+function runTestsWith(
+  variables: Readonly<Record<string, string>>,
+  files: Readonly<Record<string, string>>,
+  ...options: string[]
+) {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-runner-'))
   folders.push(folder)
   for (const [path, body] of Object.entries(files)) {
@@ -31,12 +40,18 @@ function runTests(files: Readonly<Record<string, string>>, ...options: string[])
       "import { test } from 'node:test'; import assert from 'node:assert'; import { existsSync, writeFileSync } from 'node:fs'"
     writeFileSync(join(folder, path), `${imports}\n${body}`)
   }
-  const { RUNYARD_TEST_DOCKER: _engine, RUNYARD_NO_SKIP: _strict, NODE_TEST_CONTEXT: _context, ...env } = process.env
+  const {
+    RUNYARD_TEST_DOCKER: _engine,
+    RUNYARD_NO_SKIP: _strict,
+    RUNYARD_TEST_READY: _ready,
+    NODE_TEST_CONTEXT: _context,
+    ...env
+  } = process.env
   const { status, stdout, stderr } = spawnSync(process.execPath, [RUNNER, ...options, 'test'], {
     cwd: folder,
     encoding: 'utf8',
     // No test here starts a server, so the server is not built.
-    env: { ...env, RUNYARD_TEST_PROGRAM: 'none' },
+    env: { ...env, RUNYARD_TEST_PROGRAM: 'none', ...variables },
   })
   return { status, stdout, stderr, lastLine: stdout.trimEnd().split('\n').at(-1) }
 }
@@ -98,6 +113,21 @@ test('after three files that fail alone, too, no file runs again', () => {
   assert.equal(stdout.match(/^failed: /gm)?.length, 4)
   assert.equal(stdout.match(/^failed: test\/wire\/\w\.test\.ts \(not run again\)$/gm)?.length, 1)
   assert.equal(status, 1)
+})
+
+test('pure tests run while programs are installed, and the others get the variables that name these', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'runyard-ready-'))
+  folders.push(folder)
+  const ready = join(folder, 'ready')
+  const { stdout, lastLine, status } = runTestsWith(
+    { RUNYARD_TEST_READY: ready },
+    {
+      'test/core/a.test.ts': `test('installs', () => writeFileSync(${JSON.stringify(ready)}, 'RUNYARD_TEST_HELM=a=b\\n'))`,
+      'test/wire/b.test.ts': "test('has it', () => assert.equal(process.env.RUNYARD_TEST_HELM, 'a=b'))",
+    },
+  )
+  assert.equal(lastLine, '2 passed, 0 failed, 0 skipped', stdout)
+  assert.equal(status, 0)
 })
 
 test('--grep runs the tests of that name alone', () => {
