@@ -13,6 +13,9 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
  */
 const SHOWN_TO_PEOPLE = /^Failed to load resource: .*status of (?:400|401|403|404|409|429|503)|net::ERR_/
 
+/** Kinds of files without which a page shows nothing, as Chromium names them. */
+const PAGE_FILES: ReadonlySet<string> = new Set(['document', 'script', 'stylesheet'])
+
 /** Window and theme of a browser. */
 export interface Look {
   readonly width?: number
@@ -29,6 +32,8 @@ export class Visitor {
   readonly problems: string[] = []
   /** Requests to other places than the console. */
   readonly elsewhere: string[] = []
+  /** Files of the page that did not arrive since the last navigation, each with the reason. */
+  readonly #lost: string[] = []
 
   private constructor(origin: string, context: BrowserContext, page: Page) {
     this.origin = origin
@@ -41,6 +46,15 @@ export class Visitor {
     page.on('request', request => {
       const { origin: asked, protocol } = new URL(request.url())
       if (asked !== origin && protocol !== 'data:' && protocol !== 'blob:') this.elsewhere.push(request.url())
+    })
+    page.on('requestfailed', request => {
+      const { errorText = '' } = request.failure() ?? {}
+      if (PAGE_FILES.has(request.resourceType())) this.#lost.push(`${request.url()}: ${errorText}`)
+    })
+    page.on('response', response => {
+      const isFile = PAGE_FILES.has(response.request().resourceType())
+      if (isFile && !response.ok() && response.status() !== 304)
+        this.#lost.push(`${response.url()}: status ${response.status()}`)
     })
   }
 
@@ -58,7 +72,7 @@ export class Visitor {
 
   /** Goes to a page and signs in with a key. */
   async signIn(key: string, path = '/'): Promise<this> {
-    await this.page.goto(this.origin + path)
+    await this.#goTo(path)
     await this.page.getByLabel('API key').fill(key)
     await this.page.getByRole('button', { name: 'Sign in' }).click()
     // On narrow screens it is behind a button.
@@ -68,8 +82,15 @@ export class Visitor {
 
   /** Goes to a page of the console and waits until it is shown. */
   async open(path: string): Promise<void> {
-    await this.page.goto(this.origin + path)
+    await this.#goTo(path)
     await this.page.locator('h1').first().waitFor()
+  }
+
+  /** Loads a page. Without one of its files it stays empty, so that a wait for its content would say nothing. */
+  async #goTo(path: string): Promise<void> {
+    this.#lost.length = 0
+    await this.page.goto(this.origin + path)
+    assert.deepEqual(this.#lost, [], `${path} did not load`)
   }
 
   /** Findings of axe-core on the page as it is now. @param rules names of its rules; all by default */
