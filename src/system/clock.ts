@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { readOptional } from '../disk/optional-files.ts'
 import type { Clock, ServerTime } from '../ports/clock.ts'
 import { type MachineClocks, ServerClock } from './server-clock.ts'
 
@@ -13,7 +14,7 @@ export const machineClocks: MachineClocks = {
   wall: () => Date.now(),
   monotonic: () => performance.now(),
   sinceBoot: readUptime,
-  boot: readBoot(),
+  boot: readOptional('/proc/sys/kernel/random/boot_id').trim(),
 }
 
 /** The server's time in this process. */
@@ -32,14 +33,6 @@ export const systemClock: Clock = {
  */
 export function separateClock(): Clock {
   return new ServerClock(machineClocks, startTimer)
-}
-
-function readBoot(): string {
-  try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
-  } catch {
-    return ''
-  }
 }
 
 /** Converts hundredths of a second, the unit of the kernel. */

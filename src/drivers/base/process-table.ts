@@ -7,6 +7,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { platform } from 'node:os'
 import { promisify } from 'node:util'
+import { readOptional } from '../../disk/optional-files.ts'
 
 /** One process of all times. As JSON it is the handle of a process worker. */
 export interface ProcessIdentity {
@@ -136,7 +137,9 @@ export function groupMembers(group: number): { readonly pid: number; readonly na
     const pid = Number(entry)
     if (!/^\d+$/.test(entry)) return []
     const state = readProcess(pid)
-    return state?.living === true && state.group === group ? [{ pid, name: readName(pid) }] : []
+    return state?.living === true && state.group === group
+      ? [{ pid, name: readOptional(`/proc/${pid}/comm`).trim() }]
+      : []
   })
 }
 
@@ -180,14 +183,6 @@ async function hasVariable(pid: string, wanted: Buffer): Promise<boolean> {
     return Buffer.concat([Buffer.from('\0'), await readFile(`/proc/${pid}/environ`)]).includes(wanted)
   } catch {
     return false
-  }
-}
-
-function readName(pid: number): string {
-  try {
-    return readFileSync(`/proc/${pid}/comm`, 'utf8').trim()
-  } catch {
-    return ''
   }
 }
 

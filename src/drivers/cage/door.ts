@@ -7,9 +7,10 @@
  * as the worker ends.
  */
 import { spawn } from 'node:child_process'
-import { closeSync, readFileSync, rmSync } from 'node:fs'
+import { closeSync, rmSync } from 'node:fs'
 import { connect, createServer, type Server, Socket } from 'node:net'
 import { constants } from 'node:os'
+import { readOptional } from '../../disk/optional-files.ts'
 import { listenAtFile, shortSocketPath } from '../../disk/socket-file.ts'
 import { DOOR_PROGRAM, type DoorSettings, FILTER_FD, OPTIONS_FD, SERVER_FD } from './door-settings.ts'
 
@@ -132,21 +133,13 @@ function coupled(first: Socket, second: Socket): void {
 
 function isListening(port: number): boolean {
   return ['/proc/self/net/tcp', '/proc/self/net/tcp6'].some(table =>
-    readText(table)
+    readOptional(table)
       .split('\n')
       .some(line => {
         const [, local = '', , state] = line.trim().split(/\s+/)
         return state === LISTENING && Number.parseInt(local.slice(local.lastIndexOf(':') + 1), 16) === port
       }),
   )
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'latin1')
-  } catch {
-    return ''
-  }
 }
 
 async function listenOn(server: Server, at: string | { host: string; port: number }): Promise<void> {

@@ -1,6 +1,6 @@
 /** Tests by a trial if this machine can make a cage. */
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readOptional } from '../../disk/optional-files.ts'
 import { CAGE_BASE } from './arguments.ts'
 import { sameUser, shownAt, tryLayer } from './layer.ts'
 import { systemCallFilter } from './system-call-filter.ts'
@@ -45,12 +45,8 @@ function actionHere(): string {
   return 'permit user namespaces and mounts to this server (in a container and in a unit of systemd they are off unless given), with bubblewrap 0.8 or newer'
 }
 
-function readSetting(name: string): string | null {
-  try {
-    return readFileSync(`/proc/sys/${name}`, 'utf8').trim()
-  } catch {
-    return null
-  }
+function readSetting(name: string): string {
+  return readOptional(`/proc/sys/${name}`).trim()
 }
 
 const MISSING = 'ENOENT'

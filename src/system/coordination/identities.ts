@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { createDurably, writeDurably } from '../../disk/durable-file.ts'
+import { readOptional } from '../../disk/optional-files.ts'
 
 /**
  * Name of the installation of a data directory, in letters and digits, for objects that it creates outside. Created
@@ -42,14 +43,6 @@ const FILES = ['/etc/machine-id', '/proc/sys/kernel/random/boot_id']
 
 /** Name of this machine for others, without its own id, which programs keep to themselves. */
 export function machineIdentity(files: readonly string[] = FILES): string {
-  const id = files.map(readId).find(text => text !== '') ?? hostname()
+  const id = files.map(file => readOptional(file).trim()).find(text => text !== '') ?? hostname()
   return createHash('sha256').update(`runyard machine\0${id}`).digest('hex').slice(0, 16)
-}
-
-function readId(file: string): string {
-  try {
-    return readFileSync(file, 'utf8').trim()
-  } catch {
-    return ''
-  }
 }

@@ -1,7 +1,6 @@
 /**
  * Readiness of a machine to suspend processes: requirements of the driver, the cards, the machine and the processes.
  */
-import { readFileSync } from 'node:fs'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { CardMemory } from '../../core/hardware/gpu-memory.ts'
@@ -12,6 +11,7 @@ import {
   type SuspendLack,
   type SuspendReadiness,
 } from '../../core/hardware/gpu-suspension.ts'
+import { readOptional } from '../../disk/optional-files.ts'
 import { readProcess } from '../../drivers/base/process-table.ts'
 import { readMemories } from '../hardware/memory.ts'
 import { runTool, type ToolOptions } from '../hardware/vendor-tool.ts'
@@ -91,19 +91,11 @@ export async function familyLack(
 /** True if a process is stopped by a signal, or frozen with its control group. */
 export function isHeld(pid: number): boolean {
   if (readProcess(pid)?.stopped === true) return true
-  const group = /^0::(.*)$/m.exec(readText(`/proc/${pid}/cgroup`))?.[1]
+  const group = /^0::(.*)$/m.exec(readOptional(`/proc/${pid}/cgroup`))?.[1]
   if (group === undefined) return false
   // Beside groups of version 1, those of version 2 are in a folder of their own.
   const roots = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified']
-  return roots.some(root => readText(join(root, group, 'cgroup.events')).includes('frozen 1'))
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'latin1')
-  } catch {
-    return ''
-  }
+  return roots.some(root => readOptional(join(root, group, 'cgroup.events')).includes('frozen 1'))
 }
 
 /** The copies count as memory of the processes and so for their control groups. */

@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { readOptional } from '../../disk/optional-files.ts'
 
 /** Names of this machine for itself: its host name, with the domains that it searches, and its line in /etc/hosts. */
-export function machineNames(hostName = hostname(), read: (file: string) => string = readText): string[] {
+export function machineNames(hostName = hostname(), read: (file: string) => string = readOptional): string[] {
   const name = hostName.toLowerCase()
   const [label = name] = name.split('.')
   const searched = splitWords(read('/etc/resolv.conf'))
@@ -14,12 +14,4 @@ export function machineNames(hostName = hostname(), read: (file: string) => stri
 
 function splitWords(text: string): string[][] {
   return text.split('\n').map(line => line.replace(/#.*/, '').trim().toLowerCase().split(/\s+/))
-}
-
-function readText(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch {
-    return ''
-  }
 }

@@ -1,7 +1,7 @@
 /** Free memory, as Linux reports it in /proc and in control groups of both versions. */
-import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type MachineMemory, tightest } from '../../core/hardware/machine-use.ts'
+import { readOptional } from '../../disk/optional-files.ts'
 
 /** The files of a control group that limits memory. */
 interface GroupFiles {
@@ -38,7 +38,7 @@ export function readMemories(
   pid: number | 'self',
   root = '/',
 ): { readonly machine: MachineMemory | null; readonly groups: readonly MachineMemory[] } {
-  const text = (path: string) => readText(join(root, path))
+  const text = (path: string) => readOptional(join(root, path))
   const kb = namedNumbers(text('proc/meminfo'))
   const [total, available] = [kb.get('MemTotal'), kb.get('MemAvailable')]
   if (total === undefined || available === undefined || total === 0) return { machine: null, groups: [] }
@@ -66,12 +66,12 @@ function listGroups(list: string): GroupFiles[] {
 }
 
 function groupMemory({ folder, limit, used, cached }: GroupFiles): MachineMemory | null {
-  const [max, usage] = [limit, used].map(file => readText(join(folder, file)).trim())
+  const [max, usage] = [limit, used].map(file => readOptional(join(folder, file)).trim())
   // Without a limit the file has "max".
   if (!/^\d+$/.test(max ?? '') || !/^\d+$/.test(usage ?? '')) return null
   const totalBytes = Number(max)
   if (totalBytes === 0) return null
-  const cachedBytes = namedNumbers(readText(join(folder, 'memory.stat'))).get(cached) ?? 0
+  const cachedBytes = namedNumbers(readOptional(join(folder, 'memory.stat'))).get(cached) ?? 0
   return { totalBytes, availableBytes: Math.max(0, Math.min(totalBytes, totalBytes - Number(usage) + cachedBytes)) }
 }
 
@@ -84,12 +84,4 @@ function upwards(path: string): string[] {
 /** Lines such as `MemTotal:  1024 kB` and `inactive_file 1024`. */
 function namedNumbers(text: string): Map<string, number> {
   return new Map([...text.matchAll(/^([\w()]+):?\s+(\d+)/gm)].map(([, name = '', number]) => [name, Number(number)]))
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'latin1')
-  } catch {
-    return ''
-  }
 }

@@ -4,12 +4,13 @@
  * name only once it is whole. Beside them are facts outside of that layout: the accounts that may read a model, when
  * it was used, and the workers that have it.
  */
-import { chmodSync, existsSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, symlinkSync } from 'node:fs'
+import { chmodSync, existsSync, readdirSync, readlinkSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { ModelFile } from '../../core/models/model-files.ts'
 import { isCommit, modelFolder, modelInFolder } from '../../core/models/model-reference.ts'
 import { ensureFolder, flushFolder, keepDurably, moveDurably, removeDurably } from '../../disk/durable-file.ts'
+import { readOptional } from '../../disk/optional-files.ts'
 import { INCOMPLETE } from './blob-download.ts'
 
 /** Programs in containers run as other users. */
@@ -94,7 +95,7 @@ export class ModelFolders {
 
   /** The commit of a branch or tag; null if unknown. */
   ref(model: string, revision: string): string | null {
-    const text = readText(join(this.#folder(model), 'refs', ...revision.split('/')))?.trim() ?? ''
+    const text = readOptional(join(this.#folder(model), 'refs', ...revision.split('/'))).trim()
     return isCommit(text) ? text : null
   }
 
@@ -110,7 +111,7 @@ export class ModelFolders {
   /** The branches and tags that mean a commit. */
   refsTo(model: string, commit: string): string[] {
     const refs = join(this.#folder(model), 'refs')
-    return pathsIn(refs, '').filter(path => readText(join(refs, path))?.trim() === commit)
+    return pathsIn(refs, '').filter(path => readOptional(join(refs, path)).trim() === commit)
   }
 
   /** Removes a snapshot, its refs, and the blobs of no other one. @param mayGo see {@link sweep} */
@@ -147,7 +148,7 @@ export class ModelFolders {
 
   /** The note about a model; null without one. */
   readNote(model: string): unknown {
-    return parsed(readText(this.#noteFile(`${modelFolder(model)}.json`)))
+    return parsed(readOptional(this.#noteFile(`${modelFolder(model)}.json`)))
   }
 
   /** Writes the note about a model. */
@@ -158,7 +159,7 @@ export class ModelFolders {
   /** The notes about all workers. */
   workerNotes(): Map<string, unknown> {
     const folder = join(this.#notes, 'workers')
-    return new Map(namesIn(folder).map(name => [basename(name, '.json'), parsed(readText(join(folder, name)))]))
+    return new Map(namesIn(folder).map(name => [basename(name, '.json'), parsed(readOptional(join(folder, name)))]))
   }
 
   /** Writes the note about a worker; null removes it. */
@@ -220,17 +221,9 @@ function pathsIn(folder: string, inside: string): string[] {
   })
 }
 
-function readText(file: string): string | null {
+function parsed(text: string): unknown {
   try {
-    return readFileSync(file, 'utf8')
-  } catch {
-    return null
-  }
-}
-
-function parsed(text: string | null): unknown {
-  try {
-    return JSON.parse(text ?? '')
+    return JSON.parse(text)
   } catch {
     return null
   }
