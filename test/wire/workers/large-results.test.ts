@@ -3,10 +3,12 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { request } from 'node:http'
+import { DatabaseSync } from 'node:sqlite'
 import { before, describe, test } from 'node:test'
 import { ask, submit } from '../support/client.ts'
 import { type RawWorker, silentEndpoint } from '../support/raw-worker.ts'
 import { type Server, startServer } from '../support/server.ts'
+import { until } from '../support/until.ts'
 
 const MEGABYTE = 1_048_576
 const RESULT_MB = 200
@@ -112,5 +114,21 @@ describe('large results', () => {
     assert.equal(record.outputUrl, `${server.url}/v2/${endpoint}/status/${job}`)
     await ask(server, `/v2/${endpoint}/requests/${job}`, { method: 'DELETE' })
     assert.equal((await ask(server, `/v2/${endpoint}/status/${job}`)).status, 404)
+  })
+
+  test('a server that is killed while it stores a result gets all of it again from the relay', async () => {
+    const job = await submit(server, endpoint, {})
+    await worker.take()
+    const database = new DatabaseSync(`${server.dataDir}/runyard.sqlite`, { readOnly: true })
+    const count = database.prepare('SELECT COUNT(*) AS parts FROM large_text_parts')
+    const before = Number(count.get()!.parts)
+    const posted = post(job, 60)
+    await until('the first parts', () => Number(count.get()!.parts) > before + 4)
+    await server.kill9()
+    database.close()
+    server = await startServer({ dataDir: server.dataDir, port: server.port, args: ['--max-result-mb', '256'] })
+    const sent = await posted
+    assert.equal(sent.status, 200)
+    assert.equal((await read(job, outputBytes(60))).digest, sent.digest)
   })
 })
