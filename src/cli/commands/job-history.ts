@@ -137,6 +137,8 @@ interface JobRecord {
   readonly retries: number
   readonly inputBytes: number
   readonly outputBytes: number | null
+  /** The address of an output that is too large for a record. */
+  readonly outputUrl?: string
   readonly error: string | null
   readonly errorFingerprint: string | null
   readonly notes: readonly { readonly at: number; readonly workerId: string; readonly text: string }[]
@@ -163,7 +165,7 @@ function recordText(job: JobRecord): string {
       job.resultExpiresAt === null ? 'gone; this is its record' : `kept until ${timeText(job.resultExpiresAt)}`,
     ],
     ['input', payloadText(memberJson(job, 'input'), job.inputBytes)],
-    ['output', payloadText(memberJson(job, 'output'), job.outputBytes)],
+    ['output', job.outputUrl ?? payloadText(memberJson(job, 'output'), job.outputBytes)],
   ]
   const head = lines.map(([name, text]) => `${name.padEnd(11)}${text}\n`)
   const notes = job.notes.map(({ at, text }) => `note       ${timeText(at)} ${text}\n`)
