@@ -20,7 +20,7 @@ const COUNT_MS = { check: 5_000, each: 60_000 }
 const FORGET_MS = 60_000
 const COMPACT_MS = 5_000
 /** Interval at which large texts that no job has are looked for. */
-const LARGE_TEXTS_MS = 2_000
+const LARGE_TEXTS_MS = 5_000
 /** Interval at which counts of metrics and times of attempts are stored. */
 const METRICS_MS = 20_000
 /** Interval at which results are added to their releases, and new releases judged. */
