@@ -78,7 +78,9 @@ async function builtProgram(): Promise<string | undefined> {
   const folder = join(CACHE, `built-${hash.digest('hex').slice(0, 16)}`)
   if (!existsSync(folder)) {
     const unfinished = `${folder}.${process.pid}`
-    writeFiles(files, join(unfinished, 'dist'))
+    // Without it Node parses each file twice, to find out that it is a module, in each process and thread.
+    const type = { path: 'package.json', contents: '{"type":"module"}' }
+    writeFiles([...files, type], join(unfinished, 'dist'))
     renameSync(unfinished, folder)
   }
   return join(folder, 'dist/cli/runyard.js')
