@@ -8,8 +8,8 @@ import { patient } from '../../test/support/patience.ts'
 import { type WorkerProcess, workerProcesses } from '../../test/wire/support/processes.ts'
 
 const LOOK_EVERY_MS = 50
-/** Number of looks between readings of the whole process table. */
-const LOOKS_EACH_LIST = 5
+/** Number of looks between readings of the whole process table, the dearest of all looks. */
+const LOOKS_EACH_LIST = 20
 /** Number of looks between readings of the store. */
 const LOOKS_EACH_STORE = 10
 /**
