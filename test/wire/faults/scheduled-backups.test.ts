@@ -97,7 +97,7 @@ describe('backups of a PostgreSQL', { skip: noPostgresPrograms, concurrency: 2 }
       while (!over) {
         acknowledged.push(await submit(server, endpoint, { name: `job ${acknowledged.length}` }))
         // All of them have to be done on the restored server.
-        await sleep(20)
+        await sleep(100)
       }
     }
     const clients = Array.from({ length: 2 }, client)
