@@ -41,8 +41,7 @@ export async function startPostgres(more: readonly string[] = [], tls?: MadeCert
   const data = join(folder, 'data')
   const user = unprivileged()
   if (user !== null) chownSync(folder, user.uid, user.gid)
-  const options = ['-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync']
-  execFileSync(join(programs, 'initdb'), ['-D', data, ...options], { cwd: folder, stdio: 'ignore', ...user })
+  execFileSync('cp', ['-a', emptyDatabase(user), data])
   const port = await freePort()
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`
   const own = ['listen_addresses=127.0.0.1', 'unix_socket_directories=']
@@ -90,6 +89,19 @@ export async function startPostgres(more: readonly string[] = [], tls?: MadeCert
       return client
     },
   }
+}
+
+let empty: string | undefined
+
+/** A folder with an empty database: a copy costs an eighth of what `initdb` does. */
+function emptyDatabase(user: ReturnType<typeof unprivileged>): string {
+  if (empty !== undefined) return empty
+  const folder = temporaryFolder()
+  if (user !== null) chownSync(folder, user.uid, user.gid)
+  empty = join(folder, 'data')
+  const options = ['-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync']
+  execFileSync(join(programs, 'initdb'), ['-D', empty, ...options], { cwd: folder, stdio: 'ignore', ...user })
+  return empty
 }
 
 /** PostgreSQL refuses to run as root, so root runs it as its own user. */
