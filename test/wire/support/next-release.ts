@@ -1,5 +1,5 @@
 /**
- * Makes a later release of the program that runs from the sources: more steps of the schema, and another version.
+ * Makes a later release of the program, built or from the sources: more steps of the schema, and another version.
  * Servers load it with `--import`, so the product needs no way to be given steps.
  */
 import { readFileSync } from 'node:fs'
@@ -15,26 +15,29 @@ const { RUNYARD_TEST_NEXT_RELEASE: given } = process.env
 if (given !== undefined) follow(JSON.parse(given) as Release)
 
 function follow({ version, steps }: Release): void {
-  const changed: readonly (readonly [end: string, before: RegExp, after: string])[] = [
-    [
-      '/src/store/schema/schema-state.ts',
-      /(?<=migrations: readonly Migration\[\] = \[)([^\]]+)/,
-      `$1, ...${JSON.stringify(steps)}`,
-    ],
-    [
-      '/src/disk/package-files.ts',
-      /(?<=export function packageVersion\(\): string \{)/,
-      `\n  return ${JSON.stringify(version)}`,
-    ],
+  const changes = [
+    {
+      source: '/src/store/schema/schema-state.ts',
+      before: /(?<=\bmigrations(?:: readonly Migration\[\])? = \[)([^\]]+)/,
+      after: `$1, ...${JSON.stringify(steps)}`,
+    },
+    {
+      source: '/src/disk/package-files.ts',
+      before: /(?<=function packageVersion\(\)(?:: string)? \{)/,
+      after: `\n  return ${JSON.stringify(version)}`,
+    },
   ]
   registerHooks({
     load(url, context, next) {
-      const change = changed.find(([end]) => url.endsWith(end))
-      if (change === undefined) return next(url, context)
-      const [, before, after] = change
-      const source = readFileSync(fileURLToPath(url), 'utf8')
-      if (!before.test(source)) throw new Error(`${url} is not as the tests know it`)
-      return { format: 'module-typescript', source: source.replace(before, after), shortCircuit: true }
+      // The file of a function in the built program has no name of its own.
+      const isBuilt = url.includes('/dist/chunks/')
+      const wanted = changes.filter(({ source }) => isBuilt || url.endsWith(source))
+      if (wanted.length === 0) return next(url, context)
+      const original = readFileSync(fileURLToPath(url), 'utf8')
+      const source = wanted.reduce((text, { before, after }) => text.replace(before, after), original)
+      if (source !== original) return { format: isBuilt ? 'module' : 'module-typescript', source, shortCircuit: true }
+      if (!isBuilt) throw new Error(`${url} is not as the tests know it`)
+      return next(url, context)
     },
   })
 }

@@ -213,10 +213,7 @@ function sandboxed(sandbox: string | undefined): Readonly<Record<string, string>
 
 function run(args: readonly string[], env: Readonly<Record<string, string>>, user: ProcessUser = {}) {
   const { PATH = '', HOME = '', LANG = 'C.UTF-8', RUNYARD_TEST_WORKER_SANDBOX: sandbox } = process.env
-  // A release that is yet to come can only be made of the sources.
-  const isNext = env.RUNYARD_TEST_NEXT_RELEASE !== undefined
-  const [program, programArgs] = isNext ? [`${root}/bin/runyard`, []] : [runyard!, runyardArgs]
-  const child: ChildProcess = spawn(program, [...programArgs, ...args], {
+  const child: ChildProcess = spawn(runyard!, [...runyardArgs, ...args], {
     cwd: root,
     env: { PATH, HOME, LANG, ...sandboxed(sandbox), ...env },
     ...user,
