@@ -58,6 +58,11 @@ const isWaiting = (file: string) => WAITING.includes(file)
 const isBrowser = (file: string) => /^test\/browser\//.test(file)
 /** Tests with a real Kubernetes, most of whose time is waiting: only one at a time. */
 const isKubernetes = (file: string) => /^test\/(?:wire\/kubernetes\/|contract\/driver-kubernetes)/.test(file)
+/** Those whose pods are all that they change of a cluster: they share a process, and with it one cluster. */
+const sharesCluster = (file: string) =>
+  ['contract/driver-kubernetes', 'wire/kubernetes/kubernetes-faults', 'wire/kubernetes/kubernetes']
+    .map(name => `test/${name}.test.ts`)
+    .includes(file)
 const isWire = (file: string) =>
   isOverSockets(file) && ![stopsEngine, isGateway, isWaiting, isBrowser, isKubernetes].some(is => is(file))
 
@@ -75,11 +80,11 @@ export function isPure(file: string): boolean {
 }
 
 /**
- * Tests that open no socket, start no server and change no global state, so that several of them share a process.
- * Each process needs more than a second to load the application.
+ * Tests that open no socket, start no server and change no global state, so that several of them share a process;
+ * and those that share a cluster. Each process needs more than a second to load the application.
  */
 const sharesProcess = (file: string) =>
-  /^test\/(?:app|core|relay|gateway|cli|config|tidy)\//.test(file) && !ORDER.includes(file)
+  sharesCluster(file) || (/^test\/(?:app|core|relay|gateway|cli|config|tidy)\//.test(file) && !ORDER.includes(file))
 /** Maximum number of files that share a process: its heap grows with them, and lanes should end together. */
 const MAX_BATCH = 8
 
@@ -134,7 +139,7 @@ export function planTasks({ files, isWhole, onlyContainers, list }: Arguments): 
       browser: own(isBrowser),
       waiting: own(isWaiting),
       waitingContainers: inContainers.filter(({ file }) => isWaiting(file)),
-      kubernetes: own(isKubernetes),
+      kubernetes: batches(own(isKubernetes)),
       wire: own(isWire),
       containers: inContainers.filter(({ file }) => !isWaiting(file)),
       rest: batches(own(isRest)),

@@ -1,6 +1,7 @@
-import { after, before, test } from 'node:test'
-import { noKubernetes, openCluster, type TestCluster } from '../support/kubernetes.ts'
+import { describe, test } from 'node:test'
+import { noKubernetes } from '../support/kubernetes.ts'
 import { openPodMachine } from '../support/pods.ts'
+import { sharedCluster } from '../support/shared-cluster.ts'
 import { type Behavior, driverContract } from './driver.ts'
 
 const SERVE = `for (const port of [process.env.PORT, process.env.PORT_HEALTH])
@@ -14,39 +15,36 @@ const WORDS: Record<Behavior, readonly string[]> = {
   serving: ['node', '-e', SERVE],
 }
 
-if (noKubernetes === false) {
-  let cluster: TestCluster
-  before(async () => {
-    cluster = await openCluster()
-  })
-  after(() => cluster.stop())
-  driverContract(
-    'Kubernetes',
-    async () => {
-      const machine = openPodMachine(cluster)
-      let driver = machine.driver()
-      return {
-        notifier: machine.notifier,
-        get driver() {
-          return driver
-        },
-        spec: (behavior, changes) => machine.spec(WORDS[behavior], changes),
-        sharesPorts: false,
-        answers: true,
-        unusable: { image: 'Not an image', args: '' },
-        ready: worker => machine.said(worker, 'ready'),
-        asked: worker => machine.asked(worker),
-        frozen: async () => false,
-        responds: worker => machine.responds(worker),
-        restart: async () => {
-          await driver.close()
-          driver = machine.driver()
-          return driver
-        },
-        close: machine.close,
-        platform: machine.platform,
-      }
-    },
-    { freezes: false, places: true, waits: true },
-  )
-} else test('the Kubernetes driver', { skip: noKubernetes })
+if (noKubernetes === false)
+  // The runner finds the file of a test by where it is declared.
+  describe('with the programs of Kubernetes', () =>
+    driverContract(
+      'Kubernetes',
+      async () => {
+        const machine = openPodMachine(await sharedCluster())
+        let driver = machine.driver()
+        return {
+          notifier: machine.notifier,
+          get driver() {
+            return driver
+          },
+          spec: (behavior, changes) => machine.spec(WORDS[behavior], changes),
+          sharesPorts: false,
+          answers: true,
+          unusable: { image: 'Not an image', args: '' },
+          ready: worker => machine.said(worker, 'ready'),
+          asked: worker => machine.asked(worker),
+          frozen: async () => false,
+          responds: worker => machine.responds(worker),
+          restart: async () => {
+            await driver.close()
+            driver = machine.driver()
+            return driver
+          },
+          close: machine.close,
+          platform: machine.platform,
+        }
+      },
+      { freezes: false, places: true, waits: true },
+    ))
+else test('the Kubernetes driver', { skip: noKubernetes })

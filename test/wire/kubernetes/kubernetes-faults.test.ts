@@ -4,10 +4,11 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { noKubernetes, openCluster, type TestCluster } from '../../support/kubernetes.ts'
+import { noKubernetes, type TestCluster } from '../../support/kubernetes.ts'
 import { patient } from '../../support/patience.ts'
 import { giveGpus } from '../../support/pods.ts'
 import { openRegistry } from '../../support/registry.ts'
+import { sharedCluster } from '../../support/shared-cluster.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { graphql, statusOf, submit, whenFinal } from '../support/client.ts'
 import type { ContainerWish } from '../support/containers.ts'
@@ -27,6 +28,7 @@ import {
   passGate,
   podEndpoint,
   podPath,
+  removePods,
   startPodServer,
 } from '../support/pods.ts'
 import { until } from '../support/until.ts'
@@ -40,14 +42,14 @@ describe('faults around pods', { skip: noKubernetes, timeout: patient(295_000) }
   let server: PodServer
   let gates: Gates
   before(async () => {
-    cluster = await openCluster()
+    cluster = await sharedCluster()
     await giveGpus(cluster, 8)
     gates = await openGates(cluster)
     server = await startPodServer(cluster, { args: ['--drain-timeout', '4'] })
   })
   after(async () => {
     await server?.stop()
-    await cluster?.stop()
+    if (cluster !== undefined) await removePods(cluster)
   })
 
   /** The cause that is shown for an endpoint whose job waits. */

@@ -1,9 +1,10 @@
 /** Workers in pods of a real cluster: queues, load balancing, output, and servers that end. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { nodeImage, noKubernetes, openCluster, type TestCluster } from '../../support/kubernetes.ts'
+import { nodeImage, noKubernetes, type TestCluster } from '../../support/kubernetes.ts'
 import { patient } from '../../support/patience.ts'
 import { giveGpus } from '../../support/pods.ts'
+import { sharedCluster } from '../../support/shared-cluster.ts'
 import { balancedEndpoint, call } from '../support/balanced.ts'
 import { ask, runJob, statusOf, submit, whenFinal } from '../support/client.ts'
 import { explanationOf } from '../support/containers.ts'
@@ -16,6 +17,7 @@ import {
   podEndpoint,
   podPath,
   podsOf,
+  removePods,
   startPodServer,
 } from '../support/pods.ts'
 import { until } from '../support/until.ts'
@@ -30,14 +32,14 @@ describe('workers in pods', { skip: noKubernetes, timeout: patient(290_000) }, (
   let server: PodServer
   let gates: Gates
   before(async () => {
-    cluster = await openCluster()
+    cluster = await sharedCluster()
     await giveGpus(cluster, 8)
     gates = await openGates(cluster)
     server = await startPodServer(cluster)
   })
   after(async () => {
     await server?.stop()
-    await cluster?.stop()
+    if (cluster !== undefined) await removePods(cluster)
   })
   const gone = (worker: string) =>
     until(

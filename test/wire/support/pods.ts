@@ -84,6 +84,14 @@ export async function podsOf(cluster: TestCluster): Promise<readonly SeenPod[]> 
   return (json as { readonly items: readonly SeenPod[] }).items
 }
 
+/** Removes all pods of workers and what belongs to them, whoever started them, for the next test file. */
+export async function removePods(cluster: TestCluster): Promise<void> {
+  const ours = 'labelSelector=app.kubernetes.io%2Fmanaged-by%3Drunyard'
+  for (const kind of ['pods', 'secrets'])
+    await cluster.api('DELETE', `/api/v1/namespaces/default/${kind}?${ours}&gracePeriodSeconds=0`)
+  await until('all pods to be gone', async () => (await podsOf(cluster)).length === 0, POD_MS)
+}
+
 /** The path of the pod of a worker. */
 export function podPath(worker: string): string {
   return `${PODS}/runyard-${worker}`
