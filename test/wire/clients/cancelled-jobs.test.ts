@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { ask, changeEndpoint, makeEndpoint, runJob, submit } from '../support/client.ts'
-import { OLD_SDKS, oldSdk, oldSdksSkip, python } from '../support/python.ts'
+import { OLD_SDKS, oldSdkPath, oldSdksSkip, python } from '../support/python.ts'
 import { fixture, type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
@@ -34,7 +34,7 @@ describe('cancelled jobs on older SDKs', { skip: oldSdksSkip, concurrency: 4 }, 
         env: {
           WIRE_FOLDER: folder,
           WIRE_CAPACITY: '3',
-          PYTHONPATH: oldSdk(version),
+          PYTHONPATH: oldSdkPath(version),
         },
         settings: { workersMax: 1, idleTimeout: 3600 },
       })

@@ -6,7 +6,7 @@ import { before, describe, test } from 'node:test'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { ask, changeEndpoint, makeEndpoint, runJob, submit, whenFinal } from '../support/client.ts'
 import { leaderOf } from '../support/processes.ts'
-import { OLD_SDKS, oldSdk, oldSdksSkip, python } from '../support/python.ts'
+import { OLD_SDKS, oldSdk, oldSdkPath, oldSdksSkip, python } from '../support/python.ts'
 import { fixture, type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 import { inContainers } from '../support/workers.ts'
@@ -53,7 +53,7 @@ describe('workers on older SDKs', { skip: oldSdksSkip, concurrency: 6 }, () => {
     const id = await makeEndpoint(server, {
       folder,
       args: `"${python}" handler.py`,
-      env: { WIRE_FOLDER: folder, PYTHONPATH: inContainers ? '/app/sdk:/opt/python' : oldSdk(version), ...env },
+      env: { WIRE_FOLDER: folder, PYTHONPATH: inContainers ? '/app/sdk:/opt/python' : oldSdkPath(version), ...env },
       settings: { workersMax: 1, idleTimeout: 3600, ...settings },
     })
     return { id, folder }

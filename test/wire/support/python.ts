@@ -31,9 +31,14 @@ export const OLD_SDKS = [
 /** Reason why the tests with older SDKs cannot run; false if they can. */
 export const oldSdksSkip = skip === false ? oldSdksProblem() : skip
 
-/** First entry in the PYTHONPATH of a worker with an older SDK. */
+/** The folder of an older SDK. */
 export function oldSdk(version: (typeof OLD_SDKS)[number]): string {
   return join(process.env.RUNYARD_TEST_SDKS ?? '', version)
+}
+
+/** The PYTHONPATH of a worker with an older SDK. */
+export function oldSdkPath(version: (typeof OLD_SDKS)[number]): string {
+  return `${oldSdk(version)}:${join(import.meta.dirname, '../fixtures/python-fastapi')}`
 }
 
 /** The path of a Python with SDK 2.0; it is no Python for other tests. */
