@@ -79,8 +79,11 @@ test('a take goes from station to station and never returns to an earlier one', 
   await rig.clock.settle()
   const id = await rig.submit(endpoint)
   assert.equal((await waiting).json.id, id)
+  await worker.done(id)
+  const next = await rig.submit(endpoint)
+  assert.equal((await worker.take()).json.id, next)
   const files = readStations('A take').map(({ where }) => /`(.+)`/.exec(where)?.[1] ?? '')
-  // The first claim, and the one after a wait in the poll queue.
+  // The claim after a wait in the poll queue, and the one of a take that finds a job.
   assert.equal(stacks.length, 2)
   for (const stack of stacks) {
     assert.deepEqual(new Set(stack).size, stack.length, `comes back: ${stack.join(', ')}`)
