@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { WorkerId } from '../../src/core/ids.ts'
-import { type Cases, E1, jobId, OWNER, T0, W1, W2, type World } from './store-world.ts'
+import { type Cases, DONE, E1, jobId, OWNER, T0, W1, W2, type World } from './store-world.ts'
 
 /** Jobs that a worker claims ahead; those after the first have to begin within three seconds. */
 async function claimAhead(world: World, limit: number, nowMs = T0, workerId: WorkerId = W1): Promise<string[]> {
@@ -31,6 +31,23 @@ export const takeAheadCases: Cases = {
     await world.finish('c', W1, undefined, T0 + 40)
     assert.equal(await world.store.jobs.begin(W1, jobId('c'), T0 + 41), null)
     assert.equal((await world.load()).held, 0)
+  },
+
+  'the end of a job begins the next one in the same transaction where that is asked for': async world => {
+    await world.worker()
+    await world.jobs('a', 'b', 'c')
+    await claimAhead(world, 3)
+    const ends = (id: string, nowMs: number, beginsNext: boolean) =>
+      world.store.jobOutcomes.finish({ jobId: jobId(id), workerId: W1, outcome: DONE, nowMs, beginsNext })
+    const first = await ends('a', T0 + 20, true)
+    assert.deepEqual([first?.job.id, first?.job.status], ['a', 'COMPLETED'])
+    assert.deepEqual([first?.begun?.job.id, first?.begun?.waitedMs], ['b', 20])
+    assert.deepEqual(await started(world, 'b', 'c'), [T0 + 20, null])
+    assert.equal(await ends('a', T0 + 25, true), null, 'a result that no longer counts begins nothing')
+    assert.equal((await ends('b', T0 + 30, false))?.begun, null)
+    assert.deepEqual(await started(world, 'b', 'c'), [T0 + 20, null])
+    assert.equal((await ends('c', T0 + 40, true))?.begun, null)
+    assert.deepEqual(await started(world, 'c'), [T0 + 40])
   },
 
   'jobs begin in the order of the queue: by priority, then place, then id': async world => {

@@ -229,7 +229,7 @@ function lossy({ store, query }: Database): Store {
     const [row] = query<{ endpoint_id: string }>('SELECT endpoint_id FROM jobs WHERE id = ?', request.jobId)
     const job = await store.jobs.find((row?.endpoint_id ?? '') as never, request.jobId, request.nowMs)
     if (job?.status !== 'IN_PROGRESS') return null
-    return { job: { ...job, status: 'COMPLETED' }, from: job.status, usage: NO_JOB_USAGE }
+    return { job: { ...job, status: 'COMPLETED' }, from: job.status, usage: NO_JOB_USAGE, begun: null }
   }
   return withOutcomes(store, { finish })
 }

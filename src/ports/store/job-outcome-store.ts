@@ -33,15 +33,33 @@ export interface FinishRequest {
   readonly workerId: WorkerId
   readonly outcome: JobOutcome
   readonly nowMs: number
+  /**
+   * True to begin the next job of a worker that runs its jobs one after another, as `jobs.begin` does; by
+   * default none begins.
+   */
+  readonly beginsNext?: boolean
+}
+
+/** The end of a job by its result. */
+export interface Finish extends JobMove {
+  /** The job that its worker began by that; null where none did. */
+  readonly begun: BegunJob | null
+}
+
+/** A job that its worker has begun. */
+export interface BegunJob {
+  readonly job: Job
+  /** Wait for this attempt, in milliseconds. */
+  readonly waitedMs: number
 }
 
 /** Ends of jobs and their returns to the queue: each a guarded change that returns the moved jobs. */
 export interface JobOutcomeStore {
   /**
    * Takes a result from the holder, or from the last holder while no other worker has claimed the job since; else
-   * null.
+   * null, and no job begins.
    */
-  finish(request: FinishRequest): Promise<JobMove | null>
+  finish(request: FinishRequest): Promise<Finish | null>
   /** Null when the job is final already or gone. */
   cancel(endpointId: EndpointId, jobId: JobId, nowMs: number): Promise<JobMove | null>
   /** TIMED_OUT for running jobs that are past their execution timeout; at most `limit`. */

@@ -18,7 +18,7 @@ import type { AuditStore } from './audit-store.ts'
 import type { BatchStore } from './batch-store.ts'
 import type { Claim, ClaimRequest } from './claims.ts'
 import type { ClockStore } from './clock-store.ts'
-import type { JobOutcomeStore } from './job-outcome-store.ts'
+import type { BegunJob, JobOutcomeStore } from './job-outcome-store.ts'
 import type { JobRecordStore } from './job-record-store.ts'
 import type { LargeTextStore } from './large-text-store.ts'
 import type {
@@ -39,7 +39,9 @@ import type { SessionStore } from './session-store.ts'
 import type { ServedTime, UsageStore } from './usage-store.ts'
 
 export type {
+  BegunJob,
   Expired,
+  Finish,
   FinishRequest,
   JobMove,
   JobOutcomeStore,
@@ -92,13 +94,6 @@ export interface RunningJob {
   readonly workerId: WorkerId
   /** Null when its worker has not begun it. */
   readonly startedAtMs: number | null
-}
-
-/** A job that its worker has begun. */
-export interface BegunJob {
-  readonly job: Job
-  /** Wait for this attempt, in milliseconds. */
-  readonly waitedMs: number
 }
 
 /** Jobs in the queue. */

@@ -21,7 +21,7 @@ import { jobPlace } from '../../core/secrets/seals.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { ClaimRequest } from '../../ports/store/claims.ts'
-import type { JobMove, QueuePart } from '../../ports/store/store.ts'
+import type { BegunJob, JobMove, QueuePart } from '../../ports/store/store.ts'
 import type { Quotas } from '../accounts/quotas.ts'
 import type { LongPoll } from '../long-poll.ts'
 import { JobEnds } from './job-ends.ts'
@@ -310,14 +310,9 @@ export class Jobs {
     notifier.publish(`load:${endpointId}`)
     for (const { id, inputProblem } of jobs) {
       if (inputProblem === null) continue
-      await this.finish(endpointId, id, workerId, {
-        status: 'FAILED',
-        output: null,
-        error: inputProblem,
-        warning: null,
-      })
+      const outcome = { status: 'FAILED', output: null, error: inputProblem, warning: null } as const
+      await this.finish(endpointId, id, workerId, outcome, true)
       worker.settled([id], false)
-      await this.begin(workerId, id)
     }
     return { kind: 'jobs', jobs: jobs.filter(({ inputProblem }) => inputProblem === null) }
   }
@@ -328,22 +323,34 @@ export class Jobs {
    * @param shown the job of which a call of the worker shows that it runs or ran it
    */
   async begin(workerId: WorkerId, shown: JobId): Promise<void> {
-    const { store, clock, emit, notifier } = this.#ports
-    const begun = await store.jobs.begin(workerId, shown, clock.now())
-    if (begun === null) return
-    const { job, waitedMs } = begun
-    emit('job.begun', { ...traced(job), workerId, attempt: job.attempt, waitedMs })
-    notifier.publish(`job:${job.id}`)
+    this.#begun(workerId, await this.#ports.store.jobs.begin(workerId, shown, this.#ports.clock.now()))
   }
 
-  /** Stores a worker's final result. A result that no longer counts leaves a diagnostic and changes nothing. */
-  async finish(endpointId: EndpointId, jobId: JobId, workerId: WorkerId, outcome: JobOutcome): Promise<void> {
+  /**
+   * Stores a worker's final result. A result that no longer counts leaves a diagnostic and changes nothing.
+   * @param beginsNext true for a worker that may have more jobs, which it runs one after another: the next one begins
+   * with the end of this one, in the same transaction
+   */
+  async finish(
+    endpointId: EndpointId,
+    jobId: JobId,
+    workerId: WorkerId,
+    outcome: JobOutcome,
+    beginsNext = false,
+  ): Promise<void> {
     const { store, clock } = this.#ports
-    const move = await store.jobOutcomes.finish({ jobId, workerId, outcome, nowMs: clock.now() })
-    if (move !== null) {
-      this.moved('finish', [move])
+    const finish = await store.jobOutcomes.finish({ jobId, workerId, outcome, nowMs: clock.now(), beginsNext })
+    if (finish === null) {
+      await this.#noteLateResult(endpointId, jobId, workerId, outcome)
+      if (beginsNext) await this.begin(workerId, jobId)
       return
     }
+    this.moved('finish', [finish])
+    this.#begun(workerId, finish.begun)
+  }
+
+  async #noteLateResult(endpointId: EndpointId, jobId: JobId, workerId: WorkerId, outcome: JobOutcome): Promise<void> {
+    const { store } = this.#ports
     await store.stops.letGo(workerId, jobId)
     // The job may be queued again, and this worker may claim it now that it has let go.
     this.#queueGrew(endpointId)
@@ -520,6 +527,13 @@ export class Jobs {
     const deleted = (await this.#ports.store.endpoints.find(job.endpointId)) === null
     if (deleted) return { ...job, status: 'CANCELLED', finishedAtMs }
     return expiredJob(job, finishedAtMs)
+  }
+
+  #begun(workerId: WorkerId, begun: BegunJob | null): void {
+    if (begun === null) return
+    const { job, waitedMs } = begun
+    this.#ports.emit('job.begun', { ...traced(job), workerId, attempt: job.attempt, waitedMs })
+    this.#ports.notifier.publish(`job:${job.id}`)
   }
 
   #queueGrew(endpointId: EndpointId): void {

@@ -287,9 +287,10 @@ export class RunningWorker {
     return this.#completedAtMs
   }
 
-  /** True if it has, or may have, more jobs, of which it runs one at a time. */
-  get runsJobsInRow(): boolean {
-    return !this.#isConcurrent && (this.#jobs.size > 0 || !this.#areAllJobsNoted)
+  /** True if it has, or may have, more jobs than this one, of which it runs one at a time. */
+  runsMoreAfter(jobId: JobId): boolean {
+    const more = this.#jobs.size - (this.#jobs.has(jobId) ? 1 : 0)
+    return !this.#isConcurrent && (more > 0 || !this.#areAllJobsNoted)
   }
 
   /**

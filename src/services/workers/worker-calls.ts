@@ -139,9 +139,8 @@ export class WorkerCalls {
   async #finish(worker: Worker, jobId: JobId, outcome: JobOutcome): Promise<void> {
     const { jobs, stops } = this.#parts
     const running = this.#parts.running.of(worker)
-    await jobs.finish(worker.endpointId, jobId, worker.id, outcome)
+    await jobs.finish(worker.endpointId, jobId, worker.id, outcome, running.runsMoreAfter(jobId))
     running.finished(jobId, outcome.status === 'COMPLETED')
-    if (running.runsJobsInRow) await jobs.begin(worker.id, jobId)
     stops.holdsLess(running)
   }
 

@@ -48,6 +48,7 @@ test('a worker gets a second of short jobs in their order, and each begins with 
   assert.deepEqual(await started(rig, endpoint, taken.slice(0, 3)), [queuedAtMs, null, null])
   await rig.clock.advance(40)
   await worker.done(taken[0]!)
+  assert.equal(rig.calls('jobs.begin'), 0, 'the begin is part of the end, so that no crash comes between them')
   assert.deepEqual(await started(rig, endpoint, taken.slice(0, 3)), [queuedAtMs, queuedAtMs + 40, null])
   const second = (await rig.status(endpoint, taken[1]!)).json
   assert.deepEqual([second.status, second.delayTime], ['IN_PROGRESS', 40])

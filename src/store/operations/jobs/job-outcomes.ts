@@ -12,6 +12,7 @@ import { lossNote, retryNote } from '../../../core/jobs/job-note.ts'
 import type { JobRecordRules } from '../../../core/jobs/job-record.ts'
 import { earliest } from '../../../core/scaling/plan.ts'
 import type {
+  Finish,
   FinishRequest,
   JobMove,
   JobOutcomeStore,
@@ -46,6 +47,7 @@ import { countJobUsage } from '../accounts/usage.ts'
 import { lock, type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 import { settle, stopWork } from '../workers/stops.ts'
 import { countInBatches } from './batch-counts.ts'
+import { beginNext } from './job-begins.ts'
 import { takeOutput } from './large-texts.ts'
 import { cancelWaiting, waitingParts } from './purges.ts'
 import { removeJobs } from './removed-jobs.ts'
@@ -54,7 +56,7 @@ import { addDeliveries } from './webhooks.ts'
 /** Ends and steps back of jobs. */
 export const jobOutcomes = {
   finish: write(
-    function* ({ jobId, workerId, outcome, nowMs }: FinishRequest): Steps<JobMove | null> {
+    function* ({ jobId, workerId, outcome, nowMs, beginsNext = false }: FinishRequest): Steps<Finish | null> {
       const { status, output, error, warning, largeOutput } = outcome
       const { small, large, bytes } =
         largeOutput === undefined ? summedColumns(output) : { small: null, large: null, bytes: largeOutput.bytes }
@@ -65,6 +67,7 @@ export const jobOutcomes = {
       yield* dropProgress([row])
       if (large !== null) yield* perform(insertOutput, [jobId, row.owner, large])
       if (largeOutput !== undefined) yield* takeOutput(jobId, largeOutput)
+      const begun = beginsNext ? yield* beginNext(workerId, jobId, nowMs) : null
       const completed = status === 'COMPLETED' ? 1 : 0
       yield* perform(addToCounters, [row.endpoint_id, completed, 1 - completed, 0])
       if (completed === 1 && row.started_at_ms !== null)
@@ -75,7 +78,7 @@ export const jobOutcomes = {
       yield* lock(lockWorker, [workerId])
       yield* perform(workerFinished, [workerId, nowMs])
       yield* addDeliveries([move.job], nowMs, largeOutput?.url)
-      return move
+      return { ...move, begun }
     },
     // Ends of the jobs of one worker wait for each other at its row, each for a commit.
     // The end that takes a large output may fail, and with it all others.

@@ -7,7 +7,6 @@ import { lockQueuedBatches } from '../../tables/batches.ts'
 import { findStops } from '../../tables/job-outcomes.ts'
 import * as sql from '../../tables/jobs.ts'
 import {
-  type BegunRow,
   type ClaimedRow,
   claimedJobFromRow,
   type JobRow,
@@ -30,6 +29,7 @@ import {
   write,
   writeUnflushed,
 } from '../operation.ts'
+import { beginNext } from './job-begins.ts'
 import { type BesideSuspects, byPosition, claimFrom, claimInTurns, hasQueuedBatch } from './turns.ts'
 
 const NOTHING: Claim = { jobs: [], holdsBack: false, leavesSuspect: false }
@@ -101,8 +101,7 @@ export const jobs = {
 
   // As a claim: what a failure of the machine undoes ends with the workers.
   begin: writeUnflushed(function* (workerId: WorkerId, shown: JobId, nowMs: number): Steps<BegunJob | null> {
-    const row = yield* queryOne<BegunRow>(sql.beginNext, [workerId, nowMs, shown])
-    return row === null ? null : { job: jobFromRow(row), waitedMs: Math.max(0, row.waited_ms) }
+    return yield* beginNext(workerId, shown, nowMs)
   }),
 
   heldBy: read(function* (workerId: WorkerId): Steps<JobId[]> {
