@@ -17,7 +17,7 @@ export interface ContainerRelay {
   /** Its other address; null without one. */
   readonly outer: { readonly host: string; readonly port: number } | null
   /** Lets it listen on another address, too. @returns its port */
-  listenToo(wanted: { host: string; port: number }): Promise<number>
+  listenToo(address: { host: string; port: number }): Promise<number>
 }
 
 /** Network and addresses with which a container calls this server. */
@@ -58,7 +58,7 @@ export class ContainerAddress {
     /** Listens with the worker surface. */
     readonly listen: (host: string, port: number) => Promise<Listener>
     /** Called for each change, for the log. */
-    readonly note: (what: 'containers.reachable' | 'containers.unreachable', fields: object) => void
+    readonly note: (event: 'containers.reachable' | 'containers.unreachable', fields: object) => void
   }) {
     this.#parts = parts
     this.#kept = readKept(parts.file)
@@ -137,12 +137,12 @@ export class ContainerAddress {
     const { network, given } = this.#parts
     const [subnet] = this.#kept?.subnets ?? []
     const gateway = this.#kept?.gateway ?? null
-    const wanted = subnet === undefined || gateway === null ? null : { subnet, gateway }
-    const ensured = await network.ensure(wanted)
+    const range = subnet === undefined || gateway === null ? null : { subnet, gateway }
+    const ensured = await network.ensure(range)
     const way = containerReach(ensured, given)
     if (way.how === 'none') {
-      const why = way.action === null ? way.problem : `${way.problem}; ${way.action}`
-      throw new AppError('unavailable', `containers cannot reach this server: ${why}`)
+      const reason = way.action === null ? way.problem : `${way.problem}; ${way.action}`
+      throw new AppError('unavailable', `containers cannot reach this server: ${reason}`)
     }
     const port = await this.#portOn(way)
     const url = formatOrigin(way.host, port)
@@ -178,14 +178,14 @@ export class ContainerAddress {
     return this.#listener.listener.port
   }
 
-  #remember(now: KeptAddress, { name, isolated }: WorkerNetwork, how: string): void {
+  #remember(address: KeptAddress, { name, isolated }: WorkerNetwork, how: string): void {
     this.#problem = null
-    const text = JSON.stringify(now)
+    const text = JSON.stringify(address)
     if (text !== JSON.stringify(this.#kept)) writeDurably(this.#parts.file, `${text}\n`)
-    this.#kept = now
+    this.#kept = address
     if (this.#reported === text) return
     this.#reported = text
-    this.#parts.note('containers.reachable', { url: now.url, network: name, how, isolated })
+    this.#parts.note('containers.reachable', { url: address.url, network: name, how, isolated })
   }
 }
 

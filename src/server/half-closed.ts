@@ -81,8 +81,8 @@ class EarlyWriter {
       ...rest: Parameters<Socket['write']> extends [unknown, ...infer Rest] ? Rest : never
     ) => {
       this.#stop()
-      const left = typeof data === 'string' ? data.slice(this.#sent) : data.subarray(this.#sent)
-      return socket.write(left, ...rest)
+      const unsent = typeof data === 'string' ? data.slice(this.#sent) : data.subarray(this.#sent)
+      return socket.write(unsent, ...rest)
     }) as Socket['write']
     socket.once('close', () => clearTimeout(this.#timer))
   }

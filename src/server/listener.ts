@@ -202,9 +202,9 @@ function isForFiles({ url = '' }: IncomingMessage): boolean {
 
 /** Gives the path single slashes. */
 function tidyTarget(incoming: IncomingMessage): void {
-  const sent = incoming.url!
-  incoming.url = withSingleSlashes(sent)
-  if (incoming.url !== sent) targets.set(incoming, sent)
+  const sentUrl = incoming.url!
+  incoming.url = withSingleSlashes(sentUrl)
+  if (incoming.url !== sentUrl) targets.set(incoming, sentUrl)
 }
 
 /** @returns the port */
@@ -339,23 +339,23 @@ const MAX_HELD = 511
 function holdConnections(server: Server, opening: Promise<void>): () => void {
   const listeners = server.listeners('connection') as ((socket: Socket) => void)[]
   server.removeAllListeners('connection')
-  const held = new Set<Socket>()
+  const heldSockets = new Set<Socket>()
   const hold = (socket: Socket) => {
-    if (held.size === MAX_HELD) return void socket.destroy()
-    held.add(socket)
+    if (heldSockets.size === MAX_HELD) return void socket.destroy()
+    heldSockets.add(socket)
     // A client may leave before the server opens. One that ends its side without a request has left.
-    socket.on('error', () => {}).once('close', () => held.delete(socket))
-    socket.once('end', () => void (held.has(socket) && socket.destroy()))
+    socket.on('error', () => {}).once('close', () => heldSockets.delete(socket))
+    socket.once('end', () => void (heldSockets.has(socket) && socket.destroy()))
   }
   server.on('connection', hold)
   void opening.then(() => {
     server.off('connection', hold)
     for (const listener of listeners) server.on('connection', listener)
-    for (const socket of held) server.emit('connection', socket)
-    held.clear()
+    for (const socket of heldSockets) server.emit('connection', socket)
+    heldSockets.clear()
   })
   return () => {
-    for (const socket of held) socket.destroy()
+    for (const socket of heldSockets) socket.destroy()
   }
 }
 

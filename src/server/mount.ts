@@ -43,15 +43,17 @@ export function routing({
   closedHosts,
   findEndpoint = () => null,
 }: Omit<Mount, 'entrance'>): (asked: AddressedRequest) => GatewayRoute | null {
-  const given = domain === null ? [] : [plainHost(domain)]
+  const domainHosts = domain === null ? [] : [plainHost(domain)]
   // One may be below the other, as in x.localhost: the longest match counts.
-  const domains = ['localhost', 'lb.localhost', ...given].map(name => `.${name}`).sort((a, b) => b.length - a.length)
-  const own = new Set([...ownHosts.map(plainHost), ...given])
+  const domains = ['localhost', 'lb.localhost', ...domainHosts]
+    .map(name => `.${name}`)
+    .sort((a, b) => b.length - a.length)
+  const ownNames = new Set([...ownHosts.map(plainHost), ...domainHosts])
   const closed = new Set([LOCAL_CONSOLE, ...closedHosts.map(plainHost)])
   const ofHost = cacheLast((host): HostMeaning | null => {
     const name = plainHost(host)
     if (closed.has(name)) return null
-    if (own.has(name)) return { endpointId: null, other: null }
+    if (ownNames.has(name)) return { endpointId: null, other: null }
     const suffix = domains.find(end => name.endsWith(end))
     if (suffix === undefined) return { endpointId: null, other: name }
     const label = name.slice(0, name.length - suffix.length)

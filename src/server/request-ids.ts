@@ -8,11 +8,11 @@ import { REQUEST_ID, readRequestId } from '../core/request-head.ts'
  * that whoever asks later finds the same.
  */
 export function requestIdFromHeaders({ headers }: Pick<IncomingMessage, 'headers'>): string {
-  const given = readRequestId(headers[REQUEST_ID])
-  if (given !== null) return given
-  const made = newRequestId()
-  headers[REQUEST_ID] = made
-  return made
+  const requestId = readRequestId(headers[REQUEST_ID])
+  if (requestId !== null) return requestId
+  const newId = newRequestId()
+  headers[REQUEST_ID] = newId
+  return newId
 }
 
 /** An id for a request that cannot be read. Node prepares random bytes for them. */

@@ -150,7 +150,7 @@ function passedFields({ rawHeaders, headers }: IncomingMessage): string[] {
  */
 function keptFields(raw: readonly string[], connection = '', but = ''): string[] {
   const named = namedByConnection(connection)
-  const kept: string[] = []
+  const keptHeaders: string[] = []
   for (let at = 0; at + 1 < raw.length; at += 2) {
     const lower = raw[at]!.toLowerCase()
     if (
@@ -161,9 +161,9 @@ function keptFields(raw: readonly string[], connection = '', but = ''): string[]
       named?.includes(lower) === true
     )
       continue
-    kept.push(raw[at]!, raw[at + 1]!)
+    keptHeaders.push(raw[at]!, raw[at + 1]!)
   }
-  return kept
+  return keptHeaders
 }
 
 /** @param to null for a caller that may not learn its address */

@@ -50,21 +50,21 @@ export function isDistrusted(cause: unknown): boolean {
 }
 
 function agentsFor(cert: string | null) {
-  const own = cert === null ? null : new X509Certificate(cert)
+  const certificate = cert === null ? null : new X509Certificate(cert)
   const ca = [...getCACertificates('default'), ...(cert === null ? [] : [cert])]
   // A partial chain, since an own certificate may have no authority.
   const secureContext = createSecureContext({ ca, minVersion: 'TLSv1.2', allowPartialTrustChain: true })
-  const options = { secureContext, checkServerIdentity: identityCheck(own) }
+  const options = { secureContext, checkServerIdentity: identityCheck(certificate) }
   return { kept: new Agent({ ...options, keepAlive: true }), once: new Agent({ ...options, keepAlive: false }) }
 }
 
 /** @returns the check of a name, as of `tls.checkServerIdentity` */
-function identityCheck(own: X509Certificate | null): typeof checkServerIdentity {
-  const names = (own?.subjectAltName ?? '')
+function identityCheck(certificate: X509Certificate | null): typeof checkServerIdentity {
+  const names = (certificate?.subjectAltName ?? '')
     .split(', ')
     .flatMap(entry => /^(?:DNS|IP Address):(.+)$/.exec(entry)?.[1] ?? [])
   return (host: string, cert: PeerCertificate) => {
-    if (own !== null && cert.fingerprint256 === own.fingerprint256) return undefined
+    if (certificate !== null && cert.fingerprint256 === certificate.fingerprint256) return undefined
     const problem = checkServerIdentity(host, cert)
     if (
       problem === undefined ||

@@ -112,7 +112,7 @@ export class Standby {
   /** Other keys are in the store, which a standby server does not read. */
   async #sayStatus(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const key = readAuthorizationKey(incoming.headers.authorization ?? null) ?? ''
-    if (!this.#parts.keys().some(wanted => isSameSecret(key, wanted))) {
+    if (!this.#parts.keys().some(ownKey => isSameSecret(key, ownKey))) {
       const error = 'a standby server shows its status to its own API key and RUNYARD_METRICS_KEY alone'
       respond(outgoing, 401, { error })
       return
@@ -134,8 +134,8 @@ function respond(outgoing: ServerResponse, status: number, body: object): void {
 }
 
 function standsBy(active: URL | null) {
-  const where = active === null ? 'no active server is known' : `the active server is at ${active.origin}`
-  return { error: `this server stands by; ${where}`, active: active?.origin ?? null }
+  const activeServer = active === null ? 'no active server is known' : `the active server is at ${active.origin}`
+  return { error: `this server stands by; ${activeServer}`, active: active?.origin ?? null }
 }
 
 function unavailable(message: string): AppError {

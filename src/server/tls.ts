@@ -131,10 +131,10 @@ class Handshakes {
       clearTimeout(late)
       if (this.#unfinished.get(ends)?.socket === socket) this.#unfinished.delete(ends)
     })
-    const gone = () => void socket.destroy()
-    socket.once('end', gone)
+    const destroy = () => void socket.destroy()
+    socket.once('end', destroy)
     socket.once('data', (first: Buffer) => {
-      socket.off('end', gone)
+      socket.off('end', destroy)
       if (isPlain(first)) return refuse(first)
       socket.pause()
       socket.unshift(first)
