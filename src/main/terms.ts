@@ -219,9 +219,9 @@ export class Terms {
   /** Emits each change. @returns aborts when it is over for good */
   #watchOver(lease: FencedTerm): AbortController {
     const deposed = new AbortController()
-    lease.watch((now, problem) => {
-      this.#shell.emit('leader.changed', { now, problem, epoch: lease.epoch })
-      if (now === 'deposed') deposed.abort()
+    lease.watch((state, problem) => {
+      this.#shell.emit('leader.changed', { now: state, problem, epoch: lease.epoch })
+      if (state === 'deposed') deposed.abort()
     })
     return deposed
   }

@@ -55,8 +55,8 @@ async function checkPostgres(config: Config, url: string, repair: boolean): Prom
   } catch (error) {
     if (error instanceof StartError) throw error
     const { code, message } = toAppError(error)
-    const where = printableAddress(url)
-    throw new AppError(code, message.includes(where) ? message : `${message} (${where})`, { cause: error })
+    const address = printableAddress(url)
+    throw new AppError(code, message.includes(address) ? message : `${message} (${address})`, { cause: error })
   } finally {
     await led?.close()
     lock?.release()

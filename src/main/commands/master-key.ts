@@ -34,14 +34,14 @@ export async function rotateMasterKey(config: Config, report: (so: ReEncryption)
     try {
       const keys = given ? loadMasterKeys(file, config.masterKeys) : beginRotation(file)
       const audit = new AuditLog({ store, clock: systemClock })
-      const asked = {
+      const audited = {
         surface: 'server',
         operation: 'rotateEncryptionKey',
         origin: SERVER_ORIGIN,
         object: null,
       } as const
       const rotate = () => reEncryptAll({ store, vault: createVault(...keys) }, report)
-      const done = await audit.change(asked, rotate, {
+      const done = await audit.change(audited, rotate, {
         detailFromResult: ({ resealed, unreadable }) => ({ resealed, unreadable }),
       })
       if (done.unreadable > 0) throw new StartError(unreadable(done))

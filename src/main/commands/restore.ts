@@ -123,6 +123,6 @@ function move(from: string, to: string, name: string): void {
   moveDurably(join(from, name), join(to, name))
 }
 
-function unusable(why: string): AppError {
-  return new AppError('invalid', `the backup cannot be used: ${why}`)
+function unusable(reason: string): AppError {
+  return new AppError('invalid', `the backup cannot be used: ${reason}`)
 }

@@ -41,9 +41,9 @@ export class OwnAgreement {
 
   /** The settings that differ from those of the active server, by their options. */
   differsFrom({ settings: theirs }: ServerAgreement): readonly string[] {
-    const own = agreedSettings(this.#config)
-    const names = new Set([...Object.keys(own), ...Object.keys(theirs)])
-    return [...names].filter(name => own[name] !== theirs[name]).sort()
+    const ownSettings = agreedSettings(this.#config)
+    const names = new Set([...Object.keys(ownSettings), ...Object.keys(theirs)])
+    return [...names].filter(name => ownSettings[name] !== theirs[name]).sort()
   }
 
   /** Those that are valid while this server is active, the present one first. */

@@ -98,9 +98,9 @@ async function copied(
   } catch (error) {
     if (error instanceof StartError) throw error
     const { message } = toAppError(error)
-    const why = (error as NodeJS.ErrnoException).code === undefined ? message : (error as Error).message
+    const reason = (error as NodeJS.ErrnoException).code === undefined ? message : (error as Error).message
     throw new StartError(
-      `${whatChanges(change)}, and no copy of it could be made before in ${folder}: ${why}; ` +
+      `${whatChanges(change)}, and no copy of it could be made before in ${folder}: ${reason}; ` +
         `mend that, give another --backup-folder, or start with --migrate-to ${change.to}, which changes it without a copy; nothing was changed`,
       { cause: error },
     )

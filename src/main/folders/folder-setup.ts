@@ -98,8 +98,8 @@ export async function setUpFolder(folder: string, install: boolean, log: Log): P
     return 'unchanged'
   }
   if (existsSync(note) && readFileSync(note, 'utf8') === fingerprint) return 'unchanged'
-  const given = file === 'package.json' ? await giveWorkerPackage(folder, log) : []
-  for (const words of commands.map(words => [...words, ...given])) {
+  const addedFiles = file === 'package.json' ? await giveWorkerPackage(folder, log) : []
+  for (const words of commands.map(words => [...words, ...addedFiles])) {
     log.info({ folder, command: words.join(' ') }, 'folder.setting_up')
     await run(words, folder)
   }
@@ -120,20 +120,20 @@ const GIVEN_ARCHIVE = 'node_modules/.runyard-worker.tgz'
  * @returns arguments for npm
  */
 async function giveWorkerPackage(folder: string, log: Log): Promise<string[]> {
-  const wanted = requiredWorkerPackage(folder)
+  const requirement = requiredWorkerPackage(folder)
   const isLocked = existsSync(join(folder, 'package-lock.json'))
-  if (wanted === null || (wanted === 'registry' && isLocked)) return []
-  if (wanted === 'archive' && existsSync(join(folder, WORKER_ARCHIVE))) return []
-  const given = await workerPackage().catch((error: Error) => {
+  if (requirement === null || (requirement === 'registry' && isLocked)) return []
+  if (requirement === 'archive' && existsSync(join(folder, WORKER_ARCHIVE))) return []
+  const archive = await workerPackage().catch((error: Error) => {
     throw new StartError(`--setup cannot make the archive of ${WORKER_PACKAGE}: ${error.message}`)
   })
-  const path = wanted === 'archive' ? WORKER_ARCHIVE : GIVEN_ARCHIVE
-  writeArchive(folder, given, path)
+  const path = requirement === 'archive' ? WORKER_ARCHIVE : GIVEN_ARCHIVE
+  writeArchive(folder, archive, path)
   log.info(
-    { folder, package: `${WORKER_PACKAGE} ${given.version}`, archive: join(folder, path) },
+    { folder, package: `${WORKER_PACKAGE} ${archive.version}`, archive: join(folder, path) },
     'folder.package_given',
   )
-  return wanted === 'archive' ? [] : ['--no-save', join(folder, path)]
+  return requirement === 'archive' ? [] : ['--no-save', join(folder, path)]
 }
 
 /**

@@ -223,8 +223,8 @@ async function removeOldTags(engine: EngineClient, repository: string, tag: stri
     .call<readonly { readonly RepoTags?: readonly string[] | null }[]>({ method: 'GET', path: '/images/json', query })
     .catch(() => [])
   const names = images.flatMap(({ RepoTags }) => RepoTags ?? [])
-  const kept = [`${repository}:${tag}`, `${repository}:latest`]
-  for (const name of names.filter(name => !kept.some(end => name.endsWith(end)))) {
+  const keptTags = [`${repository}:${tag}`, `${repository}:latest`]
+  for (const name of names.filter(name => !keptTags.some(end => name.endsWith(end)))) {
     await engine.call({ method: 'DELETE', path: `/images/${name}` }).catch(() => {})
   }
 }

@@ -61,11 +61,11 @@ export async function workerPackage(): Promise<WorkerPackage> {
  * anything else.
  */
 export function requiredWorkerPackage(folder: string): 'archive' | 'registry' | null {
-  const wanted = readDependencies(folder)[WORKER_PACKAGE]
-  if (typeof wanted !== 'string') return null
-  if (wanted.startsWith('file:') && normalize(wanted.slice('file:'.length)) === WORKER_ARCHIVE) return 'archive'
+  const version = readDependencies(folder)[WORKER_PACKAGE]
+  if (typeof version !== 'string') return null
+  if (version.startsWith('file:') && normalize(version.slice('file:'.length)) === WORKER_ARCHIVE) return 'archive'
   // A version, a range or a tag; addresses, paths and aliases have one of these characters.
-  return /[:/]/.test(wanted) ? null : 'registry'
+  return /[:/]/.test(version) ? null : 'registry'
 }
 
 /** The dependencies of a folder; empty without a readable `package.json`. */

@@ -220,14 +220,14 @@ function ofDomains(
 ): Pick<ListenOptions, 'tls'> {
   if (certificate === null || !tls.selfSigned) return {}
   const isDomain = (name: string) => findEndpoint(name) !== null
-  const made = new DomainCertificates({ dataDir, isDomain, now: () => systemClock.now() })
+  const certificates = new DomainCertificates({ dataDir, isDomain, now: () => systemClock.now() })
   return {
     tls: {
       get current() {
         return certificate.current
       },
       watch: changed => certificate.watch(changed),
-      pairFor: name => made.pairFor(name),
+      pairFor: name => certificates.pairFor(name),
     },
   }
 }
@@ -342,12 +342,12 @@ function configuredCounts(config: Config): ConnectionCounts {
 function createMount({ entrance, findEndpoint }: Offered, config: Config): Mount {
   const { lbDomain, publicUrl, queueUrl } = config
   const console = givenConsoleHost(config)
-  const own = [publicUrl, queueUrl].filter(url => url !== null)
+  const ownUrls = [publicUrl, queueUrl].filter(url => url !== null)
   return {
     entrance,
     findEndpoint,
     domain: lbDomain,
-    ownHosts: own.map(url => new URL(url).host),
+    ownHosts: ownUrls.map(url => new URL(url).host),
     closedHosts: console === null ? [] : [console],
   }
 }
@@ -388,6 +388,6 @@ export function openContainerAddress(
     file: join(config.dataDir, 'container-address.json'),
     relay: async () => (await relay).relay,
     listen: (host, port) => listen(front.fetch(['worker']), { host, port, maxConnections }),
-    note: (what, fields) => log[what === 'containers.reachable' ? 'info' : 'warn'](fields, what),
+    note: (event, fields) => log[event === 'containers.reachable' ? 'info' : 'warn'](fields, event),
   })
 }

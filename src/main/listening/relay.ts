@@ -24,7 +24,7 @@ export async function openRelay(config: Config, term: ServerTerm | null, log: Lo
       bootId: readBootId(),
       term,
       largestBody: largestResultRead(config.resultBytes),
-      note: (what, fields) => log[TROUBLE.has(what) ? 'warn' : 'debug'](fields, what),
+      note: (event, fields) => log[TROUBLE.has(event) ? 'warn' : 'debug'](fields, event),
     })
     return new RelayLink(relay, log)
   } catch (error) {

@@ -108,8 +108,8 @@ export function createActiveLabel({ api, pod, clock, onTrouble }: ActiveLabelOpt
       path: folder,
       query: { labelSelector },
     })
-    const others = (list.items ?? []).map(({ metadata: { name } }) => name).filter(name => name !== pod.name)
-    await Promise.all(others.map(name => patch(name, 'standby').catch(ignoreMissing)))
+    const otherPods = (list.items ?? []).map(({ metadata: { name } }) => name).filter(name => name !== pod.name)
+    await Promise.all(otherPods.map(name => patch(name, 'standby').catch(ignoreMissing)))
   }
   const work = async () => {
     while (wanted !== null && !isClosed) {

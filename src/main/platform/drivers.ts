@@ -109,7 +109,7 @@ function processDriver(
       folder: folderIn(config.dataDir, 'pump'),
       logs: folderIn(config.dataDir, 'logs'),
       clock: systemClock,
-      note: (what, fields) => log[PUMP_TROUBLE.has(what) ? 'warn' : 'debug'](fields, what),
+      note: (event, fields) => log[PUMP_TROUBLE.has(event) ? 'warn' : 'debug'](fields, event),
     }),
     cage,
     roots: [...roots, ...folders],
@@ -236,7 +236,7 @@ function dockerDriver(
     maxWorkers: config.maxWorkers ?? MAX_WORKERS,
     bootId: readBootId(),
     addresses: () => engineAddresses(config.docker, process.env),
-    note: (what, fields) => log[what === 'engine.away' ? 'warn' : 'info'](fields, what),
+    note: (event, fields) => log[event === 'engine.away' ? 'warn' : 'info'](fields, event),
   })
 }
 

@@ -73,7 +73,8 @@ export function kubernetesDriver(
     settings: podSettings(config),
     maxWorkers: config.maxWorkers ?? MAX_WORKERS,
     reachesPods: isInside || kubernetes.podsReachable,
-    note: (what, fields) => log[what === 'cluster.away' ? 'warn' : 'info']({ server: access.server, ...fields }, what),
+    note: (event, fields) =>
+      log[event === 'cluster.away' ? 'warn' : 'info']({ server: access.server, ...fields }, event),
     onUp: () => void protect(),
   })
   return Object.assign(driver, {
