@@ -68,9 +68,9 @@ function missingOption(command: Command): UsageError | null {
 }
 
 function unknownCommand(group: Command, word: string): UsageError {
-  const known = group.createHelp().visibleCommands(group)
-  const names = known.map(command => command.name()).filter(name => name !== 'help')
-  const close = nearest(word, [...names, ...known.flatMap(command => command.aliases())])
+  const visible = group.createHelp().visibleCommands(group)
+  const names = visible.map(command => command.name()).filter(name => name !== 'help')
+  const close = nearest(word, [...names, ...visible.flatMap(command => command.aliases())])
   const hint = close === null ? '' : `; did you mean ${commandName(group)} ${close}?`
   // The program has too many commands for a line; its help groups them.
   const list = group.parent === null ? 'runyard --help lists the commands' : `there are ${names.join(', ')}`

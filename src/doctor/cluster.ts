@@ -37,14 +37,14 @@ export async function inspectCluster(
     const named = { ...found, address: access.server, namespace: namespace ?? access.namespace }
     try {
       const { gitVersion = '' } = await api.call<{ gitVersion?: string }>({ method: 'GET', path: '/version' })
-      const wanted = networkPolicy === 'off' ? WANTED : [...WANTED, ...POLICIES]
+      const rights = networkPolicy === 'off' ? WANTED : [...WANTED, ...POLICIES]
       const missing = await denied(api, named.namespace, NEEDED)
       return {
         ...named,
         problem: null,
         version: gitVersion,
         missing,
-        lacking: await denied(api, named.namespace, wanted),
+        lacking: await denied(api, named.namespace, rights),
       }
     } catch (thrown) {
       return { ...named, problem: (thrown as Error).message }
@@ -57,9 +57,9 @@ export async function inspectCluster(
 }
 
 /** Those of some rights that this server does not have. */
-async function denied(api: KubernetesApi, namespace: string, wanted: readonly Right[]): Promise<string[]> {
-  const answers = await Promise.all(wanted.map(right => isAllowed(api, namespace, right)))
-  return wanted.flatMap(({ verb, resource }, at) => (answers[at] === true ? [] : [`${verb} ${resource.split('.')[0]}`]))
+async function denied(api: KubernetesApi, namespace: string, rights: readonly Right[]): Promise<string[]> {
+  const answers = await Promise.all(rights.map(right => isAllowed(api, namespace, right)))
+  return rights.flatMap(({ verb, resource }, at) => (answers[at] === true ? [] : [`${verb} ${resource.split('.')[0]}`]))
 }
 
 async function isAllowed(api: KubernetesApi, namespace: string, { verb, resource }: Right): Promise<boolean> {

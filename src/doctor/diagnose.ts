@@ -101,8 +101,8 @@ export async function* diagnose({ config, image, env }: DiagnoseOptions): AsyncG
 }
 
 function findMarksLack(path: string | undefined) {
-  const found = findMarker(path)
-  return 'problem' in found ? found : null
+  const marker = findMarker(path)
+  return 'problem' in marker ? marker : null
 }
 
 function probeFindings({ reach, network, problem, outcome }: ProbeResult): diagnosis.Finding[] {
@@ -115,19 +115,19 @@ async function databaseFacts(dataDir: string, url: string | null): Promise<diagn
   const kind = url === null ? 'file' : 'PostgreSQL'
   if (mismatch !== null) return { kind, ...mismatch, version: null, skewMs: null }
   if (url === null) return { kind, ...checkFile(join(dataDir, DATABASE_NAME)), skewMs: null }
-  const before = Date.now()
+  const askedMs = Date.now()
   const { nowMs, ...found } = await checkPostgres(url)
-  return { kind, ...found, skewMs: nowMs === null ? null : nowMs - (before + Date.now()) / 2 }
+  return { kind, ...found, skewMs: nowMs === null ? null : nowMs - (askedMs + Date.now()) / 2 }
 }
 
 /** The time by which the machine's clock is ahead of the server's time; null where no server has run. */
 async function timeFacts(dataDir: string, url: string | null): Promise<number | null> {
-  const kept = url === null ? timeOfFile(join(dataDir, DATABASE_NAME)) : await timeOfPostgres(url)
-  if (kept === null) return null
+  const storedMark = url === null ? timeOfFile(join(dataDir, DATABASE_NAME)) : await timeOfPostgres(url)
+  if (storedMark === null) return null
   const machineMs = Date.now()
   const sinceBootMs = machineClocks.sinceBoot()
   const boot = sinceBootMs === null ? '' : machineClocks.boot
-  return machineMs - resumedTime(kept, { machineMs, boot, sinceBootMs: sinceBootMs ?? 0 })
+  return machineMs - resumedTime(storedMark, { machineMs, boot, sinceBootMs: sinceBootMs ?? 0 })
 }
 
 function backupFacts(folder: string, everyMs: number, nowMs: number): diagnosis.BackupFacts {
@@ -140,8 +140,8 @@ function backupFacts(folder: string, everyMs: number, nowMs: number): diagnosis.
   }
 }
 
-function inspectWorkerNetwork(wanted: Config['workerNetwork'], bwrap: string): diagnosis.Finding {
-  return diagnosis.checkWorkerNetwork(wanted, wanted === 'shared' ? null : tryOwnNetwork(bwrap, wanted === 'open'))
+function inspectWorkerNetwork(setting: Config['workerNetwork'], bwrap: string): diagnosis.Finding {
+  return diagnosis.checkWorkerNetwork(setting, setting === 'shared' ? null : tryOwnNetwork(bwrap, setting === 'open'))
 }
 
 /**

@@ -38,9 +38,9 @@ const UNKNOWN: Omit<EngineState, 'address' | 'problem'> = {
 /** Reads the version, limits and storage of an engine. */
 export async function inspectEngine({ engine, address, local }: EngineConnection): Promise<EngineState> {
   try {
-    const before = Date.now()
+    const askedMs = Date.now()
     const info = await engine.call<Info>({ method: 'GET', path: '/info' })
-    const nowMs = (before + Date.now()) / 2
+    const nowMs = (askedMs + Date.now()) / 2
     const version = await engine.call<Version>({ method: 'GET', path: '/version' })
     const isPodman = (version.Components ?? []).some(({ Name }) => /podman/i.test(Name))
     const limits = { memory: info.MemoryLimit, cpu: info.CpuCfsQuota, pids: info.PidsLimit }

@@ -214,7 +214,7 @@ class CardChecks {
   async #suspended(): Promise<Outcome> {
     const bytes = this.#size(LARGEST_BYTES / GIB)
     const worker = await this.#worker(bytes)
-    const before = await worker.checksum()
+    const previousSum = await worker.checksum()
     const suspended = await this.#suspend(worker)
     const other = await this.#worker(0)
     const whole = Math.floor(((other.entered.freeBytes ?? 0) * 0.9) / MIB) * MIB
@@ -223,7 +223,7 @@ class CardChecks {
     await other.end()
     const resumed = await this.#resume(suspended)
     const after = await worker.checksum()
-    if (after !== before) throw new CheckFailed('its memory has other contents after the resume')
+    if (after !== previousSum) throw new CheckFailed('its memory has other contents after the resume')
     const { checkpointMs, lockMs, emptyMs } = suspended.times
     const figures = {
       mib: mib(bytes),
@@ -245,7 +245,7 @@ class CardChecks {
   /** A program is suspended and stopped in the middle of its work, and ends it with the right result. */
   async #paused(): Promise<Outcome> {
     const worker = await this.#worker(256 * MIB)
-    const before = await worker.checksum()
+    const previousSum = await worker.checksum()
     const work = worker.work(WORK_MS.paused)
     await this.#waitForWork(worker, work)
     const suspended = await this.#suspend(worker)
@@ -263,7 +263,8 @@ class CardChecks {
       await waitUntil(() => readProcess(worker.pid)?.stopped === false, REST_MS)
     })
     const launches = await work
-    if ((await worker.checksum()) !== before) throw new CheckFailed('its memory has other contents after the pause')
+    if ((await worker.checksum()) !== previousSum)
+      throw new CheckFailed('its memory has other contents after the pause')
     if (pausedAfter === launches) throw new CheckFailed('the work ended before it was paused')
     const figures = {
       launches,

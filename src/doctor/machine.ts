@@ -16,7 +16,7 @@ const ANSWER_MS = 2_000
 
 /** The data directory and its disk. */
 export function inspectDataDir(path: string): DataDirFacts {
-  const found = nearestFolder(path)
+  const folder = nearestFolder(path)
   const stats = existsSync(path) ? statSync(path) : null
   const kind = stats === null ? 'missing' : stats.isDirectory() ? 'folder' : 'other'
   return {
@@ -24,7 +24,7 @@ export function inspectDataDir(path: string): DataDirFacts {
     kind,
     refusal: dataDirProblem(path, 'write'),
     mode: stats === null ? null : stats.mode & 0o777,
-    freeBytes: readFreeBytes(found),
+    freeBytes: readFreeBytes(folder),
   }
 }
 

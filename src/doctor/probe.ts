@@ -49,12 +49,12 @@ exit ${NO_TOOL}
 
 /** Runs the probe, and removes its files and containers. */
 export async function probeReach({ engine, local }: EngineConnection, options: ProbeOptions): Promise<ProbeResult> {
-  const own = options.installation ?? `doctor${randomBytes(3).toString('hex')}`
-  const networks = new BridgeNetwork({ engine, local, installation: own, given: options.network })
-  const untested = (why: string): ProbeOutcome => ({ what: 'untested', why })
-  let made = false
+  const installation = options.installation ?? `doctor${randomBytes(3).toString('hex')}`
+  const networks = new BridgeNetwork({ engine, local, installation, given: options.network })
+  const untested = (reason: string): ProbeOutcome => ({ what: 'untested', why: reason })
+  let isNew = false
   try {
-    made = options.network === null && (await listNetworks(engine, own)).length === 0
+    isNew = options.network === null && (await listNetworks(engine, installation)).length === 0
     const network = await networks.ensure(null)
     const reach = containerReach(network, options.address)
     const outcome =
@@ -63,7 +63,7 @@ export async function probeReach({ engine, local }: EngineConnection, options: P
   } catch (thrown) {
     return { network: null, problem: toAppError(thrown).message, reach: null, outcome: untested('there is no network') }
   } finally {
-    if (made) await networks.remove().catch(() => false)
+    if (isNew) await networks.remove().catch(() => false)
   }
 }
 

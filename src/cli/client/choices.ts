@@ -16,8 +16,8 @@ export async function choicesFor({ command, missing }: UsageError): Promise<stri
   const help = `${commandName(command)} --help shows its options\n`
   const choice = missing === null ? null : findChoice(command, missing)
   if (choice === null) return help
-  const known = await listExisting(command.opts(), choice.kind)
-  const list = known === null ? '' : `${sentence(existing(known, choice.kind))}\n`
+  const existingChoices = await listExisting(command.opts(), choice.kind)
+  const list = existingChoices === null ? '' : `${sentence(existing(existingChoices, choice.kind))}\n`
   return `${list}${choice.listing} lists ${choice.many}\n${help}`
 }
 

@@ -48,7 +48,7 @@ export interface CliRequest {
 export async function ask(options: ConnectionOptions, path: string, request: CliRequest = {}): Promise<Response> {
   const { url, apiKey, trust } = readConnection(options)
   const { method = 'GET', body, headers = {}, signal } = request
-  const sent = {
+  const requestOptions = {
     method,
     headers: {
       authorization: `Bearer ${apiKey}`,
@@ -61,8 +61,8 @@ export async function ask(options: ConnectionOptions, path: string, request: Cli
   let answer: Response
   try {
     // A redirect leads to HTTPS, and people must see that a key was sent in plain HTTP.
-    if (/^https:/i.test(url)) answer = await requestSecurely(`${url}${path}`, sent, trust)
-    else answer = await fetch(`${url}${path}`, { ...sent, redirect: 'manual' })
+    if (/^https:/i.test(url)) answer = await requestSecurely(`${url}${path}`, requestOptions, trust)
+    else answer = await fetch(`${url}${path}`, { ...requestOptions, redirect: 'manual' })
   } catch (error) {
     throw unreachable(url, error as Error)
   }

@@ -72,8 +72,8 @@ export function withBody(command: Command, fields: readonly Field[]): Command {
 const OTHER_PATHS: Partial<Record<Field['kind'], readonly string[]>> = { pairs: ['envChanges'], names: ['envChanges'] }
 
 /** True for an option of several values that is the word none. */
-function isNone(given: readonly string[]): boolean {
-  return given.length === 1 && given[0] === 'none'
+function isNone(values: readonly string[]): boolean {
+  return values.length === 1 && values[0] === 'none'
 }
 
 /**
@@ -154,8 +154,8 @@ export function readBody(fields: readonly Field[], options: BodyOptions, isChang
 
 const VARIABLE = 'env.'
 
-function addVariables(variables: Variables, { flag, kind }: Field, given: readonly string[]): void {
-  const values = kind === 'pairs' ? Object.entries(namedValues(flag, given)) : given.map(name => [name, null] as const)
+function addVariables(variables: Variables, { flag, kind }: Field, words: readonly string[]): void {
+  const values = kind === 'pairs' ? Object.entries(namedValues(flag, words)) : words.map(name => [name, null] as const)
   for (const [name, value] of values) {
     if (name.includes('=')) throw new CliError(`${longFlag(flag)} takes a NAME, not '${name}'`, EXIT.usage)
     if (variables.has(name)) throw new CliError(`${name} is both set and removed; leave out one of them`, EXIT.usage)
@@ -206,11 +206,11 @@ function readJsonObject(file: string): Body {
   throw new CliError(`${file} must hold a JSON object`, EXIT.data)
 }
 
-function memberValue({ flag: flags, kind, parse, unitMs }: Field, given: unknown): unknown {
+function memberValue({ flag: flags, kind, parse, unitMs }: Field, option: unknown): unknown {
   const flag = longFlag(flags)
-  const text = String(given)
+  const text = String(option)
   if (kind === 'number') return numberValue(flag, text, unitMs)
-  if (kind === 'boolean') return given === true || text === 'true'
+  if (kind === 'boolean') return option === true || text === 'true'
   if (kind === 'yes-no') {
     const isYes = yesOrNo(text)
     if (isYes === null) throw new CliError(`${flag} takes true or false, not '${text}'`, EXIT.usage)
@@ -220,7 +220,7 @@ function memberValue({ flag: flags, kind, parse, unitMs }: Field, given: unknown
     if (parse === undefined || /^[[{@-]|^null$/.test(text)) return jsonArgument(text, flag)
     return parse(flag, text)
   }
-  if (kind === 'repeated') return isNone(given as readonly string[]) ? [] : given
+  if (kind === 'repeated') return isNone(option as readonly string[]) ? [] : option
   if (kind === 'list') return text === '' ? [] : text.split(',').map(item => item.trim())
   if (kind === 'choice') return text.toUpperCase().replaceAll('-', '_')
   if (kind === 'text') return text

@@ -51,8 +51,8 @@ export function requestSecurely(url: string, { body, ...options }: SecureRequest
 
 function agentFor({ extra, pinned }: Trust): Agent {
   const key = pinned ?? extra ?? ''
-  const known = agents.get(key)
-  if (known !== undefined) return known
+  const cached = agents.get(key)
+  if (cached !== undefined) return cached
   const ca = pinned === null ? [...getCACertificates('default'), ...(extra === null ? [] : [extra])] : [pinned]
   // A partial chain: who trusts the certificate of a server need not have that of its authority.
   const secureContext = createSecureContext({ ca, minVersion: 'TLSv1.2', allowPartialTrustChain: true })

@@ -24,9 +24,9 @@ export interface NamedKind {
 }
 
 /** @param wrapper the member of the list's answer that holds the items */
-function kind(one: string, many: string, path: string, wrapper: string, group: string): NamedKind {
+function kind(singular: string, many: string, path: string, wrapper: string, group: string): NamedKind {
   const list = async (options: ConnectionOptions) => (await pages(options, path, wrapper)) as unknown as Named[]
-  return { one, many, path, listing: `runyard ${group} list`, list }
+  return { one: singular, many, path, listing: `runyard ${group} list`, list }
 }
 
 /** The kinds that a group of commands lists, shows and changes, by the name of the group. */

@@ -33,9 +33,9 @@ export async function withName<Result>(
   } catch (error) {
     if (!(error instanceof CliError) || error.exitCode !== EXIT.notFound) throw error
     // A key for jobs alone may list nothing.
-    const known = await kind.list(options).catch(() => null)
-    if (known === null) throw error
-    return act(chooseId(known, kind, given, error))
+    const listed = await kind.list(options).catch(() => null)
+    if (listed === null) throw error
+    return act(chooseId(listed, kind, given, error))
   }
 }
 
@@ -73,10 +73,10 @@ export async function findId(
 }
 
 /** The part of a message about the existing things: their names and ids, or the command that lists them. */
-export function existing(known: readonly Named[], { many, listing }: NamedKind): string {
-  if (known.length === 0) return `there are no ${many}`
-  const shown = known.slice(0, MOST_LISTED).map(nameAndId)
-  const rest = known.length > shown.length ? ` and ${known.length - shown.length} more: ${listing}` : ''
+export function existing(listed: readonly Named[], { many, listing }: NamedKind): string {
+  if (listed.length === 0) return `there are no ${many}`
+  const shown = listed.slice(0, MOST_LISTED).map(nameAndId)
+  const rest = listed.length > shown.length ? ` and ${listed.length - shown.length} more: ${listing}` : ''
   return `there are the ${many} ${shown.join(', ')}${rest}`
 }
 
@@ -89,14 +89,14 @@ function nameAndId({ id, name }: Named): string {
  * @param unknown the error of the server for the text as an id; null where no request was sent
  * @throws CliError with candidates for a name of several things or of nothing; `unknown` for the id of a thing
  */
-export function chooseId(known: readonly Named[], kind: NamedKind, given: string, unknown: CliError | null): string {
+export function chooseId(listed: readonly Named[], kind: NamedKind, given: string, unknown: CliError | null): string {
   // The thing exists, but a part of it does not, such as a release.
-  if (unknown !== null && known.some(({ id }) => id === given)) throw unknown
-  const namedId = findNamed(known, kind, given)
+  if (unknown !== null && listed.some(({ id }) => id === given)) throw unknown
+  const namedId = findNamed(listed, kind, given)
   if (namedId !== null) return namedId
-  const close = nearest(given, [...known.map(({ name }) => name ?? ''), ...known.map(({ id }) => id)])
+  const close = nearest(given, [...listed.map(({ name }) => name ?? ''), ...listed.map(({ id }) => id)])
   const message = unknown?.message ?? `there is no ${kind.one} '${given}'`
-  throw new CliError(`${message}; ${close === null ? existing(known, kind) : `did you mean ${close}?`}`, EXIT.notFound)
+  throw new CliError(`${message}; ${close === null ? existing(listed, kind) : `did you mean ${close}?`}`, EXIT.notFound)
 }
 
 /**
@@ -104,9 +104,9 @@ export function chooseId(known: readonly Named[], kind: NamedKind, given: string
  * @returns null without a match
  * @throws CliError with candidates for a name of several things
  */
-export function findNamed(known: readonly Named[], { many }: NamedKind, given: string): string | null {
-  if (known.some(({ id }) => id === given)) return given
-  const named = known.filter(({ name }) => name === given)
+export function findNamed(listed: readonly Named[], { many }: NamedKind, given: string): string | null {
+  if (listed.some(({ id }) => id === given)) return given
+  const named = listed.filter(({ name }) => name === given)
   if (named.length <= 1) return named[0]?.id ?? null
   const ids = named.slice(0, MOST_LISTED).map(({ id }) => id)
   const rest = named.length > ids.length ? ` and ${named.length - ids.length} more` : ''

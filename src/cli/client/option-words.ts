@@ -68,15 +68,15 @@ export function parseLimits(flag: string, pairs: readonly string[]): Map<keyof G
 
 function limitWord(flag: string, pair: string): [keyof GivenLimits, number | null | undefined] {
   const [name = '', value = '', ...more] = pair.split('=')
-  const known = ACCOUNT_LIMIT_NAMES.find(one => one === name)
-  if (known === undefined) {
+  const limitName = ACCOUNT_LIMIT_NAMES.find(one => one === name)
+  if (limitName === undefined) {
     const close = nearest(name, ACCOUNT_LIMIT_NAMES)
     const hint = close === null ? `the limits are ${ACCOUNT_LIMIT_NAMES.join(', ')}` : `did you mean ${close}?`
     throw new CliError(`${flag} ${pair}: there is no limit '${name}'; ${hint}`, EXIT.usage)
   }
-  if (value === 'none') return [known, null]
-  if (value === 'default') return [known, undefined]
-  if (/^\d{1,10}$/.test(value) && more.length === 0) return [known, Number(value)]
+  if (value === 'none') return [limitName, null]
+  if (value === 'default') return [limitName, undefined]
+  if (/^\d{1,10}$/.test(value) && more.length === 0) return [limitName, Number(value)]
   throw new CliError(`${flag} takes a whole number, none or default after ${name}=, not '${value}'`, EXIT.usage)
 }
 

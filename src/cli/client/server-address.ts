@@ -36,8 +36,8 @@ export function serverAddress(text: string, source: string): string {
 /** The address without the paths of the server itself; a proxy may have a path before these. */
 function serverRoot({ origin, pathname }: URL): string {
   const segments = pathname.split('/').filter(segment => segment !== '')
-  const own = segments.findIndex(segment => OWN_SEGMENTS.has(segment))
-  return [origin, ...(own === -1 ? segments : segments.slice(0, own))].join('/')
+  const ownSegment = segments.findIndex(segment => OWN_SEGMENTS.has(segment))
+  return [origin, ...(ownSegment === -1 ? segments : segments.slice(0, ownSegment))].join('/')
 }
 
 /** The cause of a failed connection to an address, as a sentence. @param error of the system, TLS or HTTP */

@@ -83,9 +83,9 @@ const NAMED: Partial<Record<(typeof FILTERS)[number], readonly NamedKind[]>> = {
 async function resolveId(options: AuditOptions, filter: (typeof FILTERS)[number], text: string): Promise<string> {
   const ids = new Set<string>()
   for (const kind of NAMED[filter] ?? []) {
-    const known = await kind.list(options)
-    if (known.some(({ id }) => id === text)) return text
-    const id = findNamed(known, kind, text)
+    const listed = await kind.list(options)
+    if (listed.some(({ id }) => id === text)) return text
+    const id = findNamed(listed, kind, text)
     if (id !== null) ids.add(id)
   }
   if (ids.size > 1)

@@ -101,8 +101,8 @@ async function create(endpoint: string, options: CreateOptions): Promise<void> {
   const parts = splitRequests(requestsIn(options.requests))
   const query = options.name === undefined ? '' : `?${new URLSearchParams({ name: options.name })}`
   await withEndpointName(options, endpoint, async id => {
-    const made = await ask(options, `${batchPath(id)}${query}`, { method: 'POST', body: parts[0] ?? [] })
-    const { id: batch } = await answerValue<{ id: string }>(made)
+    const answer = await ask(options, `${batchPath(id)}${query}`, { method: 'POST', body: parts[0] ?? [] })
+    const { id: batch } = await answerValue<{ id: string }>(answer)
     const path = `${batchPath(id)}/${encodeURIComponent(batch)}`
     try {
       for (const part of parts.slice(1)) await addPart(options, path, part)

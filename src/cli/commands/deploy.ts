@@ -102,9 +102,9 @@ function sampleInput(workers: ReadyWorkers, name: string): string {
   return compactJson(jsonText(memberJson(workers, name)?.members()?.get('input') ?? {}))
 }
 
-function unknownWorker(name: string, known: readonly string[]): CliError {
-  const close = nearest(name, known)
-  const hint = close === null ? `there are ${known.join(', ')}` : `did you mean ${close}?`
+function unknownWorker(name: string, names: readonly string[]): CliError {
+  const close = nearest(name, names)
+  const hint = close === null ? `there are ${names.join(', ')}` : `did you mean ${close}?`
   return new CliError(`there is no worker '${name}'; ${hint}`, EXIT.notFound)
 }
 
@@ -165,19 +165,19 @@ async function gpusFor({ gpuMemoryGb, title }: ReadyWorker, options: DeployOptio
   const { gpus } = (await (await ask(options, '/v2/catalog/gpus')).json()) as {
     gpus: { id: string; name: string; memory: number; pool: string | null; maxCount: { secure: number } }[]
   }
-  const here = gpus.filter(({ maxCount, pool }) => maxCount.secure > 0 && pool !== null)
-  const enough = here.filter(({ memory }) => memory >= gpuMemoryGb)
+  const localGpus = gpus.filter(({ maxCount, pool }) => maxCount.secure > 0 && pool !== null)
+  const enough = localGpus.filter(({ memory }) => memory >= gpuMemoryGb)
   if (enough.length > 0) return enough.map(({ id }) => id).join(',')
-  const has = here.length === 0 ? 'no GPU' : here.map(one => `${one.name} with ${one.memory} GB`).join(', ')
+  const has = localGpus.length === 0 ? 'no GPU' : localGpus.map(one => `${one.name} with ${one.memory} GB`).join(', ')
   const anyway = 'to deploy it anyway, name the GPUs of its workers (--gpu "RTX 4090"), or give --gpu none'
   throw new CliError(`${title} needs a GPU with ${gpuMemoryGb} GB, and this machine has ${has}; ${anyway}`, EXIT.data)
 }
 
 /** A variable that is not in the catalog may still be one of the image. */
 function warnOfTypos(names: readonly string[], { env }: ReadyWorker): void {
-  const known = env.map(({ name }) => name)
-  for (const name of names.filter(one => !known.includes(one))) {
-    const close = nearest(name, known)
+  const knownNames = env.map(({ name }) => name)
+  for (const name of names.filter(one => !knownNames.includes(one))) {
+    const close = nearest(name, knownNames)
     if (close !== null) printText(`runyard: note: ${name} is set; did you mean ${close}?\n`, process.stderr)
   }
 }

@@ -100,15 +100,15 @@ async function init(folder: string, { python = false, lb = false }: InitOptions)
 
 /** Writes a folder beside it first, so that the new folder is complete or does not exist. */
 async function make(starter: Starter, path: string): Promise<void> {
-  const made = `${path}.new-${process.pid}`
+  const draftFolder = `${path}.new-${process.pid}`
   mkdirSync(dirname(path), { recursive: true })
-  mkdirSync(made)
+  mkdirSync(draftFolder)
   try {
-    writeStarter(starter, basename(path), made)
-    if (starter.usesWorkerPackage) await addWorkerPackage(made)
-    moveInto(made, path)
+    writeStarter(starter, basename(path), draftFolder)
+    if (starter.usesWorkerPackage) await addWorkerPackage(draftFolder)
+    moveInto(draftFolder, path)
   } finally {
-    rmSync(made, { recursive: true, force: true })
+    rmSync(draftFolder, { recursive: true, force: true })
   }
 }
 
@@ -146,18 +146,18 @@ function writeStarter({ folder }: Starter, name: string, to: string): void {
 /** The package as an archive for `npm install`, and installed already. */
 async function addWorkerPackage(folder: string): Promise<void> {
   const { WORKER_PACKAGE, workerPackage, writeArchive } = await import('../../main/folders/worker-archive.ts')
-  const given = await workerPackage()
-  writeArchive(folder, given)
+  const archive = await workerPackage()
+  writeArchive(folder, archive)
   const installed = join(folder, 'node_modules', WORKER_PACKAGE)
-  for (const name of given.files) cpSync(join(given.folder, name), join(installed, name), { recursive: true })
-  writeFileSync(join(installed, 'package.json'), given.manifest)
+  for (const name of archive.files) cpSync(join(archive.folder, name), join(installed, name), { recursive: true })
+  writeFileSync(join(installed, 'package.json'), archive.manifest)
 }
 
 /** An existing empty folder may be the current folder of the terminal. */
-function moveInto(made: string, path: string): void {
+function moveInto(draftFolder: string, path: string): void {
   if (statSync(path, { throwIfNoEntry: false }) === undefined) {
-    renameSync(made, path)
+    renameSync(draftFolder, path)
     return
   }
-  for (const name of readdirSync(made)) renameSync(join(made, name), join(path, name))
+  for (const name of readdirSync(draftFolder)) renameSync(join(draftFolder, name), join(path, name))
 }

@@ -128,12 +128,12 @@ function addUpdate(group: Command, resource: Resource, updateFields: readonly Fi
     const change = async (known: string) => {
       const at = `${path}/${encodeURIComponent(known)}`
       const body = name === 'accounts' ? await withLimits(options, at, given) : given
-      const before = wantsJson(options) ? null : await answerValue<TableRow>(await ask(options, at))
+      const previous = wantsJson(options) ? null : await answerValue<TableRow>(await ask(options, at))
       const rest = name === 'endpoints' ? await changedGpus(options, known, body, hardware) : body
       const isDone = rest !== body && Object.keys(rest).length === 0
       const request: CliRequest = isDone ? {} : { method: 'PATCH', body: rest }
       const after = await answerValue<TableRow>(await ask(options, at, request))
-      if (before !== null) printChange(`${one} ${known}`, before, after, body, hardware !== null)
+      if (previous !== null) printChange(`${one} ${known}`, previous, after, body, hardware !== null)
       return after
     }
     printValue(options, await withName(options, resource, id, change))
@@ -158,9 +158,9 @@ function printChange(
   const lines = changeLines(before, after, members)
   // Their values are in no answer.
   for (const secret of ['value', 'password']) if (secret in body) lines.push(`${secret} changed`)
-  const known = (before.env ?? {}) as Readonly<Record<string, string>>
+  const previousEnv = (before.env ?? {}) as Readonly<Record<string, string>>
   const absent = Object.entries((body.envChanges ?? {}) as Readonly<Record<string, string | null>>)
-    .filter(([name, value]) => value === null && !Object.hasOwn(known, name))
+    .filter(([name, value]) => value === null && !Object.hasOwn(previousEnv, name))
     .map(([name]) => `env ${name} was not there`)
   const what = lines.length === 0 ? 'is as it was' : 'is changed:'
   printText(`${[`${who} ${what}`, ...[...lines, ...absent].map(line => `  ${line}`)].join('\n')}\n`, process.stderr)

@@ -42,10 +42,10 @@ function terminalWidth(): number {
 }
 
 /** Column widths, at most as wide as wanted; null if they do not fit on a line. */
-function fitting(wanted: readonly number[], columns: readonly Column[], width: number): readonly number[] | null {
-  const widths = [...wanted]
+function fitting(wantedWidths: readonly number[], columns: readonly Column[], width: number): readonly number[] | null {
+  const widths = [...wantedWidths]
   const least = columns.map(({ title }, index) =>
-    index === 0 ? wanted[0]! : Math.min(wanted[index]!, Math.max(title.length, MIN_WIDTH)),
+    index === 0 ? wantedWidths[0]! : Math.min(wantedWidths[index]!, Math.max(title.length, MIN_WIDTH)),
   )
   const over = () => widths.reduce((sum, one) => sum + one, (widths.length - 1) * GAP.length) - width
   while (over() > 0) {

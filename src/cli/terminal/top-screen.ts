@@ -269,10 +269,10 @@ export class Rates {
     const [first] = this.#samples
     const seconds = (answer.atMs - first!.atMs) / 1_000
     if (seconds <= 0) return rates
-    const before = new Map(first!.endpoints.map(({ id, finished }) => [id, finished]))
+    const previousCounts = new Map(first!.endpoints.map(({ id, finished }) => [id, finished]))
     for (const { id, finished } of answer.endpoints) {
-      const known = before.get(id)
-      if (known !== undefined && finished >= known) rates.set(id, (finished - known) / seconds)
+      const previousCount = previousCounts.get(id)
+      if (previousCount !== undefined && finished >= previousCount) rates.set(id, (finished - previousCount) / seconds)
     }
     return rates
   }

@@ -92,6 +92,6 @@ function elapsedMs(instant: unknown): number {
 
 /** Joins the rows of running and ended workers, newest first, without duplicates. */
 export function withEnded(workers: readonly TableRow[], ended: readonly TableRow[]): TableRow[] {
-  const known = new Set(ended.map(row => row.id))
-  return [...workers.filter(row => !known.has(row.id)), ...ended]
+  const endedIds = new Set(ended.map(row => row.id))
+  return [...workers.filter(row => !endedIds.has(row.id)), ...ended]
 }
