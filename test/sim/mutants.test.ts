@@ -51,6 +51,7 @@ const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'says that a result is kept, and loses it',
+    seed: 2,
     break: lossy,
     expected: /finish of job .* has an event and was never stored/,
   },
@@ -61,35 +62,38 @@ const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'does not know since when the first job waits',
-    seed: 2,
+    seed: 9,
     break: ({ store }) => ({ ...store, endpoints: { ...store.endpoints, snapshot: id => withoutHead(store, id) } }),
     expected: /the first job waits \d+ ms beyond its delay|waits for one of \d+ workers, all busy/,
   },
   {
     name: 'hands out the last job first',
+    seed: 3,
     break: ({ store }) => withJobs(store, { insert: job => store.jobs.insert({ ...job, position: -job.position }) }),
     expected: /was claimed .* before job .*, which was first in the queue/,
   },
   {
     name: 'gives jobs that were lost twice company',
-    seed: 9,
+    seed: 16,
     break: sociable,
     expected: /beside job .*lost twice|which was lost twice, was dispatched/,
   },
   {
     name: 'takes a job from a worker that lives',
+    seed: 4,
     break: thief,
     expected: /was dispatched to worker .* while worker .* runs it/,
   },
   {
     name: 'makes a job of each try with the same key',
-    seed: 2,
+    seed: 4,
     break: ({ store }) =>
       withJobs(store, { insertOnce: async job => ((await store.jobs.insert(job)) ? job.id : null) }),
     expected: /was sent \d+ times and has 2 jobs/,
   },
   {
     name: 'drops chunks',
+    seed: 2,
     break: ({ store }) => {
       const isLost = everyNth(4)
       const append: StreamStore['append'] = async (...args) => (isLost() ? true : store.streams.append(...args))
@@ -107,7 +111,12 @@ const MUTANTS: readonly Mutant[] = [
     },
     expected: /chunk \d+ of job .* came after chunk/,
   },
-  { name: 'loses deliveries of webhooks', break: forgetfulCourier, expected: /had \d ends, and has \d deliveries/ },
+  {
+    name: 'loses deliveries of webhooks',
+    seed: 8,
+    break: forgetfulCourier,
+    expected: /had \d ends, and has \d deliveries/,
+  },
   {
     name: 'never finds some deliveries',
     break: ({ store }) => {
@@ -119,7 +128,7 @@ const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'keeps the result of a job that is retried',
-    seed: 2,
+    seed: 13,
     break: sticky,
     expected: /is IN_QUEUE and shows the result/,
   },
@@ -142,7 +151,7 @@ const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'does not see workers',
-    seed: 2,
+    seed: 4,
     break: ({ store }) => {
       const snapshot: Store['endpoints']['snapshot'] = async id => {
         const found = await store.endpoints.snapshot(id)
@@ -164,6 +173,7 @@ const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'keeps none of the workers that wait for a place',
+    seed: 2,
     break: ({ store }) => ({ ...store, queuedWorkers: { ...store.queuedWorkers, replace: async () => {} } }),
     expected: /has an event about workers without a placement, and the store has no such workers/,
   },

@@ -87,7 +87,7 @@ const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'send requests to workers that drain',
-    seed: 18,
+    seed: 3,
     break: {
       wrap: queues =>
         withTargets(queues, target => ({ ...target, state: target.state === 'draining' ? 'ready' : target.state })),
@@ -104,6 +104,7 @@ const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'let as many wait as like to',
+    seed: 6,
     break: { limits: { perEndpoint: 1_000, inAll: 1_000 } },
     expected: /requests wait at endpoint .*, and no more than \d+ may/,
   },
@@ -125,6 +126,7 @@ const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'take any worker for one that is insisted on',
+    seed: 2,
     break: {
       wrap: queues => {
         return withReserve(queues, wanted => queues.reserve({ ...wanted, affinity: null }))
@@ -134,6 +136,7 @@ const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'keep clients in line that are gone',
+    seed: 6,
     break: {
       wrap: queues => {
         const never = new AbortController().signal
