@@ -23,8 +23,11 @@ const FREE_BYTES = 65_536
  * that they leave to others.
  */
 const ANONYMOUS = { bytes: 16 * 1024 * 1024, left: 7 / 8, staleMs: 2_000 } as const
-/** Bytes of memory that a body has which is passed on as it arrives. */
-const PASSED_BYTES = 4 * 1024 * 1024
+/**
+ * Bytes of memory that a body counts as which is passed on as it arrives: its present part, and what the collector has
+ * yet to free. The smallest room has one such body.
+ */
+const PASSED_BYTES = 16 * 1024 * 1024
 /** Time that a complete body waits on disk for room in memory, in ms. The Python SDK waits 600 s for a response. */
 const ROOM_WAIT_MS = 120_000
 
