@@ -176,8 +176,8 @@ export class Upkeep {
     const { logs } = this.#ports
     const bytes = await logs.trim(new Set(workers.map(({ id }) => id)))
     const outputs = workers.map(worker => ({ ...worker, bytes: bytes.get(worker.id) ?? 0 }))
-    const mostOf = (owner: OwnerId) => maxLogBytes(this.#quotas.effectiveLimits(owner))
-    const shrunk = outputsToShrink(outputs, mostOf)
+    const limitFor = (owner: OwnerId) => maxLogBytes(this.#quotas.effectiveLimits(owner))
+    const shrunk = outputsToShrink(outputs, limitFor)
     await logs.shrink(shrunk)
     this.#quotas.noteLogs(
       outputBytesByOwner(

@@ -89,7 +89,7 @@ type ForName = (name: string, done: (error: Error | null, context?: SecureContex
 /** Selects the certificate of a name: after an error, the one for all names. */
 function contexts(pairFor: (name: string) => Promise<KeyAndCertificate | null>): ForName {
   const ready = new Map<string, { readonly cert: string; readonly context: SecureContext }>()
-  const contextOf = ({ cert, key }: KeyAndCertificate, name: string): SecureContext => {
+  const findContext = ({ cert, key }: KeyAndCertificate, name: string): SecureContext => {
     const cached = ready.get(name)
     if (cached?.cert === cert) return cached.context
     const context = createSecureContext({ ...TLS_RULES, cert, key })
@@ -100,7 +100,7 @@ function contexts(pairFor: (name: string) => Promise<KeyAndCertificate | null>):
   return (asked, done) => {
     const name = asked.toLowerCase()
     pairFor(name)
-      .then(pair => (pair === null ? undefined : contextOf(pair, name)))
+      .then(pair => (pair === null ? undefined : findContext(pair, name)))
       .catch(() => undefined)
       .then(context => done(null, context))
   }

@@ -34,17 +34,17 @@ export function hasNotEnded({ State: { Running, Paused } }: Pick<InspectedContai
 
 /**
  * The address of a running container: a port of this machine's loopback address where its ports are published, its own
- * otherwise. Null when it does not serve, or the engine does not say where.
+ * otherwise. Null when it does not serve, or the engine does not report its address.
  */
 export function servedAddress({ Config, NetworkSettings }: InspectedContainer): ServedAt | null {
   const [port, healthPort] = (Config?.Labels?.[LABELS.serves] ?? '').split(',').map(Number)
   if (!port || !healthPort) return null
   const ownAddress = Object.values(NetworkSettings?.Networks ?? {}).find(({ IPAddress }) => IPAddress)?.IPAddress
-  const addressOf = (containerPort: number): SocketAddress | null => {
+  const findAddress = (containerPort: number): SocketAddress | null => {
     const published = NetworkSettings?.Ports?.[`${containerPort}/tcp`]?.find(({ HostPort }) => Number(HostPort) > 0)
     if (published !== undefined) return { host: '127.0.0.1', port: Number(published.HostPort) }
     return ownAddress === undefined ? null : { host: ownAddress, port: containerPort }
   }
-  const [traffic, health] = [addressOf(port), addressOf(healthPort)]
+  const [traffic, health] = [findAddress(port), findAddress(healthPort)]
   return traffic === null || health === null ? null : { traffic, health }
 }

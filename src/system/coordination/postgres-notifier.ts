@@ -33,7 +33,7 @@ export function createPostgresNotifier(options: PostgresNotifierOptions): Postgr
   const { local } = options
   const subscribed = new Map<Topic, number>()
   const link = new Link(options, {
-    heard: topic => local.publish(topic as Topic),
+    received: topic => local.publish(topic as Topic),
     missed: () => {
       for (const topic of subscribed.keys()) local.publish(topic)
     },
@@ -65,7 +65,7 @@ export function createPostgresNotifier(options: PostgresNotifierOptions): Postgr
 class Link {
   readonly ready: Promise<void>
   readonly #options
-  readonly #on: { readonly heard: (topic: string) => void; readonly missed: () => void }
+  readonly #on: { readonly received: (topic: string) => void; readonly missed: () => void }
   readonly #ready = Promise.withResolvers<void>()
   readonly #pending = new Set<string>()
   #channel: Channel | null = null
@@ -76,7 +76,7 @@ class Link {
   #wasReady = false
   #closed = false
 
-  constructor(options: PostgresNotifierOptions, on: { heard: (topic: string) => void; missed: () => void }) {
+  constructor(options: PostgresNotifierOptions, on: { received: (topic: string) => void; missed: () => void }) {
     this.#options = options
     this.#on = on
     this.ready = this.#ready.promise
@@ -118,7 +118,7 @@ class Link {
   async #connect(): Promise<void> {
     try {
       const lost = () => this.#lost()
-      const channel = await openChannel(this.#options.url, CHANNEL, { message: this.#on.heard, lost })
+      const channel = await openChannel(this.#options.url, CHANNEL, { message: this.#on.received, lost })
       if (this.#closed) return await channel.close()
       this.#channel = channel
     } catch (error) {

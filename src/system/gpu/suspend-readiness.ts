@@ -44,9 +44,9 @@ export async function readReadiness(tool: ToolOptions): Promise<SuspendReadiness
   const reply = await askHelper(tool, { op: 'about' }, ABOUT_MS)
   const cuda = reply.about?.cuda ?? null
   const parted = rows.find(([, , mig]) => mig === 'Enabled')
-  return { driver, cuda, lack: await lackOf() }
+  return { driver, cuda, lack: await findLack() }
 
-  async function lackOf(): Promise<SuspendLack | null> {
+  async function findLack(): Promise<SuspendLack | null> {
     if (isOldDriver(driver!)) return { why: 'old_driver', driver: driver! }
     if (reply.missing !== undefined) return { why: 'no_library' }
     const problem = replyProblem(reply)
