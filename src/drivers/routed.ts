@@ -94,7 +94,7 @@ export function createNoDriver(reason: StartFailure): Driver {
     release: async () => {},
     keepsApart: () => null,
     isolation: () => null,
-    // It takes up nothing of what another driver beside it has; that nothing starts here is what `check` says.
+    // This driver takes no room from another one beside it; `check` reports that nothing starts here.
     capacity: async () => ({ freeWorkers: null, bound: startFailureText(reason) }),
     tidy: async () => {},
   }

@@ -99,7 +99,7 @@ export class Gateway implements Entrance {
   }
 
   #admit(incoming: IncomingMessage, route: GatewayRoute, responder: Responder): void {
-    // The listener has put it there.
+    // The listener has set it.
     const requestId = readRequestId(incoming.headers[REQUEST_ID]) ?? UNNAMED
     const arrival: Arrival = { incoming, route, responder, requestId, startMs: this.#ports.clock.monotonic() }
     try {

@@ -82,7 +82,7 @@ class WorkerPipes implements OutputPipes {
   }
 
   async open(worker: WorkerId): Promise<number> {
-    // It gets its name once it is open for writing: the pump removes pipes that nobody has open.
+    // A pipe gets its name once it is open for writing: the pump removes pipes that nobody has open.
     const draft = await this.#draft()
     // Open in both directions, so that a worker without a pump waits instead of getting SIGPIPE.
     const fd = openSync(draft, constants.O_RDWR)

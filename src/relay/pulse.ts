@@ -19,7 +19,7 @@ const MAX_DOUBLINGS = 4
 
 /** Activity of the process of a relay during a check; null if the system does not show it. */
 export interface Effort {
-  /** It waits for a processor. */
+  /** True while it waits for a processor. */
   readonly runnable: boolean
   /** Processor time used so far, in any unit. */
   readonly used: number

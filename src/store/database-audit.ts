@@ -137,7 +137,7 @@ function checkIntegrity(database: DatabaseSync): string[] {
     const rows = database.prepare(`PRAGMA integrity_check(${NAMED})`).all()
     return rows.map(row => String(row.integrity_check)).filter(text => text !== 'ok')
   } catch (error) {
-    // It cannot even look for faults.
+    // The database cannot even look for faults.
     const damage = damageMessage(error)
     if (damage === null) throw error
     return [damage]

@@ -1,7 +1,7 @@
 /**
  * Copies the output of a worker that others keep, such as a container engine, to the log of its worker. A note beside
- * the log says how far it has come, so that a server that was killed in the middle goes on where it stopped: nothing
- * is missing, and nothing stands there twice.
+ * the log has the copied position, so that a server that was killed in the middle goes on where it stopped: nothing
+ * is missing, and nothing is there twice.
  */
 import { rmSync } from 'node:fs'
 import { readFile, rename, writeFile } from 'node:fs/promises'
@@ -20,14 +20,14 @@ interface Note extends OutputPlace {
 /** Reading rate of all copies of a driver together: the event loop of the server reads them, and has more to do. */
 export const COPY_RATE: ByteRate = { bytesPerSecond: 8 * 1024 * 1024, burstBytes: 8 * 1024 * 1024 }
 
-/** A note is behind the log by as much, which costs nothing but reading it again. */
+/** Maximum delay of a note behind the log; that part is read again. */
 const NOTE_MS = 1_000
 /**
  * Pause behind small pieces that come often: engines send each line by itself, and to write each by itself would be
  * most of the work.
  */
 const GATHER_MS = 100
-/** So many pieces in that time are written as they come. */
+/** Maximum number of pieces in that time that are written as they come. */
 const AT_ONCE = 16
 const SMALL_BYTES = 32 * 1024
 const RETRY_MS = 500
@@ -163,7 +163,7 @@ export class LogCopy {
       await writeFile(`${noteFile}.new`, JSON.stringify({ ...this.#position.place, end: this.#end }), { mode: 0o600 })
       await rename(`${noteFile}.new`, noteFile)
     } catch {
-      // A full disk costs the note; some lines may then stand there twice after a restart.
+      // A full disk costs the note; some lines may then be there twice after a restart.
     }
   }
 }

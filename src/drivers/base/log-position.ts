@@ -46,7 +46,7 @@ interface Second {
   readonly first: string
 }
 
-/** Entries of a stream come at most so much later than newer ones of the other, as far as they are whole lines. */
+/** Maximum delay of whole lines of a stream behind newer ones of the other. */
 const SLACK_S = 2
 /** Maximum number of seconds with output for which a line without an end holds the position back. */
 const MAX_SECONDS = 1_000
@@ -94,7 +94,7 @@ export class LogPosition {
     if (this.#received === 1 && readCount > 0 && entry.at !== first) this.#rotated = true
     const isNew = this.#rotated ? entry.at > last : this.#received > readCount
     this.#count(entry)
-    // Until all that is known has come again, the place is the one that it was.
+    // Until all entries that were read have come again, the place stays.
     if (this.#rotated || this.#received >= readCount) this.#move(isNew ? entry.at : this.#place.last)
     return isNew
   }

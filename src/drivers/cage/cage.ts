@@ -313,7 +313,7 @@ async function resolverFile(): Promise<string> {
  */
 export function terminateCaged(group: number): void {
   const inside = groupMembers(group).filter(({ name }) => name !== CAGE_PROGRAM && name !== DOOR_PROGRAM)
-  // It has not begun yet.
+  // The program of the cage has not started yet.
   if (inside.length === 0) signal(-group, 'SIGKILL')
   for (const { pid } of inside) signal(pid, 'SIGTERM')
 }

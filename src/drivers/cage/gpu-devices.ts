@@ -43,7 +43,7 @@ function findMinor({ index, uuid }: Pick<AssignedGpu, 'index' | 'uuid'>, cards: 
   return card?.minor ?? index
 }
 
-/** The cards in the order of the bus; empty where the driver does not say. */
+/** The cards in the order of the bus; empty where the driver does not list them. */
 function readCards(root: string): Card[] {
   const folder = join(root, 'proc/driver/nvidia/gpus')
   return listOptional(folder)
@@ -57,8 +57,8 @@ function readCards(root: string): Card[] {
 }
 
 /**
- * Those of a card that is split (MIG), without the one that splits it. Which part has which is not said, so all of one
- * card.
+ * Those of a card that is split (MIG), without the one that splits it: all of the card, since the kernel does not list
+ * which part has which.
  */
 function listMigDevices(minor: number, root: string): string[] {
   const mig = join(root, `proc/driver/nvidia/capabilities/gpu${minor}/mig`)

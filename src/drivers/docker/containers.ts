@@ -243,7 +243,7 @@ export class Container {
       this.#terminated ||= name === 'SIGTERM'
     } catch (thrown) {
       const { status } = engineError(thrown)
-      // It has ended: the event of its exit will come, or was lost.
+      // The container has ended: the event of its exit will come, or was lost.
       if (status === 404 || status === 409) return void this.ended(null)
       const { process } = this.handle
       // The engine is away, but its containers may run.

@@ -142,7 +142,7 @@ export class DockerDriver extends WorkerRunner<Container> implements Driver {
     if (inspected === null) return false
     const container = this.#track(worker, inspected)
     if (hasNotEnded(inspected)) return true
-    // It has ended, but its output is still readable.
+    // The container has ended, but its output is still readable.
     await container.ended(inspected.State.ExitCode ?? null)
     return false
   }
@@ -240,7 +240,7 @@ export class DockerDriver extends WorkerRunner<Container> implements Driver {
     try {
       return await this.#calls.create(spec, exact, connection)
     } catch (thrown) {
-      // It was removed since the list was read.
+      // The image was removed since the list was read.
       if (engineError(thrown).status !== 404 || !this.#images.doubt(exact)) throw thrown
     }
     return this.#calls.create(spec, await this.#images.ensure(wish), connection)

@@ -2,8 +2,8 @@
  * Runs workers as pods of a Kubernetes cluster, one bare pod each.
  *
  * A pod is named after its worker, so any server of an installation finds it. The API of the cluster may be away at
- * any time: pods that cannot be seen count as running, and what they were asked is asked again when it is back. A pod
- * ends for this server when the cluster says so: it has ended, a complete answer no longer has it, or its
+ * any time: pods that cannot be seen count as running, and requests to them are sent again when it is back. A pod
+ * ends for this server when the cluster reports so: it has ended, a complete answer no longer has it, or its
  * node has been silent beyond a limit.
  */
 import type { EndpointType } from '../../core/endpoints/endpoint.ts'
@@ -165,7 +165,7 @@ export class KubernetesDriver extends WorkerRunner<WorkerPod> implements Driver 
       if (this.#away !== null) throw new KubernetesError('the cluster does not answer', null)
       object = this.#unclaimed.take(worker) ?? (await this.#calls.find(worker))
     } catch {
-      // It may run, and counts as running until the cluster says something else.
+      // The pod may run, and counts as running until the cluster reports something else.
       this.#track(worker, true, handle !== null)
       return true
     }
@@ -181,7 +181,7 @@ export class KubernetesDriver extends WorkerRunner<WorkerPod> implements Driver 
     const report = podReport(object, true)
     pod.see(report)
     if (report.life.kind !== 'ended') return true
-    // Its output is still readable, and what is observed of it from now on says how it ended.
+    // Its output is still readable, and the observation of it from now on reports how it ended.
     await pod.over
     return false
   }

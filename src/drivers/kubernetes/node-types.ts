@@ -22,7 +22,7 @@ export class NodeTypes {
   readonly #nodes = new Map<string, CachedNode>()
   readonly #onFound
 
-  /** @param onFound called when something is known of a node that was asked for */
+  /** @param onFound called when a node that was asked for has been read */
   constructor(api: KubernetesApi, clock: Clock, naming: GpuNaming, onFound: () => void) {
     this.#api = api
     this.#clock = clock

@@ -107,7 +107,7 @@ export class PodCalls {
       return true
     } catch (thrown) {
       const { status } = kubernetesError(thrown)
-      // It is gone, or there is another one of its name.
+      // The object is gone, or another one has its name.
       if (status === 404 || status === 409) return false
       throw thrown
     }

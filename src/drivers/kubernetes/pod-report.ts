@@ -14,7 +14,7 @@ export interface PodReport {
   readonly version: string
   readonly node: string | null
   readonly ip: string | null
-  /** The exact image that its container runs, where the node says so. */
+  /** The exact image that its container runs, where the node reports it. */
   readonly imageId: string | null
   readonly life: PodLife
   /** The reason why it is being taken away, whoever asked for it; null when it is not. */
@@ -114,7 +114,7 @@ function placementWait(scheduled: PodCondition | undefined): WaitForPlace {
   return { kind: isHopeless(message) ? 'no_such_node' : 'no_room', said: message }
 }
 
-/** Without what a scheduler adds of pods that might make room: none of it says what is missing. */
+/** Without the part about pods that might make room, which does not name what is missing. */
 function withoutPreemption(message: string): string {
   return textBefore(message, ' no new claims to deallocate, preemption: ', ' preemption: ')
 }

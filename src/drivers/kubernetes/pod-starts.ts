@@ -28,7 +28,7 @@ const MAX_AT_ONCE = 16
 
 /**
  * Makes the pod of a worker and its secrets. While the API does not respond or a quota is used up it tries again, and
- * the pod says so. Called again after it was broken off, it goes on with what exists.
+ * the pod reports the reason. Called again after it was broken off, it goes on with the objects that exist.
  * @throws WorkerStartError when the cluster refuses it, or when it was given up
  */
 export async function makePod(start: PodStart): Promise<PodObject> {
@@ -68,7 +68,7 @@ async function ownSecrets(
   }
 }
 
-/** Calls until the cluster has said yes or no. */
+/** Calls until the cluster has accepted or refused. */
 async function insistently<Result>(start: PodStart, call: () => Promise<Result>): Promise<Result> {
   const { pod, clock, signal, turns } = start
   let waitMs: number = RETRY_MS.first

@@ -61,10 +61,10 @@ const LASTING = new Set([
   'not_found_for_credential',
 ])
 
-/** Registries name the image in front of what they say, and an image may be called anything. */
+/** Registries name the image in front of their message, and an image may have any name. */
 function pullTrouble(message: string, image: string, hasCredential: boolean): StartTrouble | null {
   const words = image === '' ? message : message.replaceAll(image, '')
-  // A node that waits between two attempts may not repeat what was wrong.
+  // A node that waits between two attempts may not repeat the problem.
   if (/^back-off pulling image\s*"[^"]*"$/i.test(words)) return null
   const host = parseReference(image)?.registry ?? 'its registry'
   const problem = pullProblem(words, hasCredential)

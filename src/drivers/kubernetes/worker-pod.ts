@@ -73,7 +73,7 @@ export class WorkerPod {
     /** Called when what is observed of it may have changed. */
     readonly onChange: () => void
     /**
-     * True where it is older than this server's start of it: unseen it counts as running, until the cluster says
+     * True where it is older than this server's start of it: unseen it counts as running, until the cluster reports
      * something else.
      */
     readonly isAdopted: boolean
@@ -149,13 +149,13 @@ export class WorkerPod {
     return this.#exit === null && (!this.#hasRun || this.#asked !== null || this.#endingMs !== null)
   }
 
-  /** Notes why it waits before the cluster has it; null once it has. */
+  /** Notes the reason of its wait before the cluster has it; null once it has. */
   noteWait(reason: WaitForPlace | null): void {
     this.#wait = reason
     this.#reportChange()
   }
 
-  /** Notes what its node says of its volume; null once it is mounted. */
+  /** Notes the problem of its volume that its node reports; null once it is mounted. */
   noteMount(problem: string | null): void {
     if (this.#hasRun || this.#unmounted === problem) return
     this.#unmounted = problem
@@ -167,7 +167,7 @@ export class WorkerPod {
     this.#asked = ending
   }
 
-  /** Notes what the cluster says of it. Old news and those of another pod of this name are left out. */
+  /** Notes a report of the cluster. Old reports and those of another pod of this name are left out. */
   see(report: PodReport): void {
     const previous = this.#report
     if (previous !== null && (previous.uid !== report.uid || isOlder(report.version, previous.version))) return
@@ -194,7 +194,7 @@ export class WorkerPod {
     if (this.#settling || this.#exit !== null) return
     if (last !== null) {
       if (this.uid !== null && last.uid !== this.uid) return
-      // It may say how it ended.
+      // The last report may have the cause of its end.
       this.see(last)
       if (this.#settling) return
     }
@@ -209,7 +209,7 @@ export class WorkerPod {
     void this.#settle({ code: null, signal: null, cause: { kind: 'reclaimed', why: reclaim } })
   }
 
-  /** It will never run. */
+  /** Ends its start: it will never run. */
   fail(failure: StartFailure): void {
     void this.#settle({ code: null, signal: null, cause: { kind: 'not_started', failure } })
   }
@@ -226,7 +226,7 @@ export class WorkerPod {
     const { nodeLostMs } = this.#options
     const silent = this.#silentForMs() >= nodeLostMs + LOST_MARGIN_MS
     const graceMs = this.#report?.graceMs ?? 0
-    // Its node was asked to end it, and says nothing.
+    // Its node was asked to end it, and reports nothing.
     const unended = this.#endingMs !== null && nowMs - this.#endingMs >= graceMs + nodeLostMs
     if (silent || unended) this.#lose()
     else this.#reportChange()

@@ -382,12 +382,12 @@ export class MockPlace {
     return this.#placed.promise
   }
 
-  /** It waits for something else now. Does nothing once it has a place. */
+  /** Replaces the reason of its wait. Does nothing once it has a place. */
   wait(reason: WaitForPlace): void {
     if (this.isWaiting) this.#waits = reason
   }
 
-  /** It gets a place. */
+  /** Gives it a place. */
   arrive(place: ReportedPlace): void {
     this.#place ??= place
     this.#waits = null

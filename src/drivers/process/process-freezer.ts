@@ -103,7 +103,7 @@ export function setFrozen(group: string, frozen: boolean): void {
   try {
     writeFileSync(join(group, 'cgroup.freeze'), frozen ? '1' : '0')
   } catch {
-    // It has ended.
+    // The worker has ended.
   }
 }
 

@@ -319,7 +319,7 @@ export class RequestQueue {
     queued.reject(reason)
     this.#loadNotifier.notifyWithin(MIN_IDLE_NOTICE_MS)
     this.#discardIfGone()
-    // It may have held up a request that does not avoid the same workers.
+    // The request may have held up another one that does not avoid the same workers.
     if (this.#anyone.picky > 0) this.#dispatch()
   }
 

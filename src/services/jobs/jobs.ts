@@ -112,7 +112,7 @@ export class Jobs {
       if (key === undefined) firstId = (await jobs.insert(job)) ? job.id : null
       else firstId = await jobs.insertOnce(job, key, job.queuedAtMs + IDEMPOTENCY_MS)
     } catch (error) {
-      // It may be stored all the same.
+      // The job may be stored all the same.
       this.#queueGrew(endpoint.id)
       throw error
     }
@@ -354,7 +354,7 @@ export class Jobs {
     await store.stops.letGo(workerId, jobId)
     // The job may be queued again, and this worker may claim it now that it has let go.
     this.#queueGrew(endpointId)
-    // It may be the same result again, sent because the store failed after it had stored the first.
+    // This may be the same result again, sent because the store failed after it had stored the first.
     this.#ends.note(jobId, null)
     this.#ports.notifier.publish(`job:${jobId}`)
     const reason = `a ${outcome.status} result came when the job was no longer this worker's`

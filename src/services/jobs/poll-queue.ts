@@ -110,7 +110,7 @@ export class PollPlace implements Disposable {
       // In the queue it would be woken for jobs that it cannot have, and keep them from those behind it.
       this.#leave()
     } else if (!this.#queue.takes.includes(this.#take)) {
-      // It may have jobs again. One more claim makes up for a notification that came while it was not in the queue.
+      // The queue may have jobs again. One more claim makes up for a notification that came while the take was out.
       this.#queue = this.#join()
       return true
     } else if (miss === 'for_others') this.#wakeNext()

@@ -94,7 +94,7 @@ export class WorkerCalls {
     try {
       await this.#order.run(jobId, true, () => this.#useReceived(worker, jobId, received))
     } finally {
-      // It changes nothing where the job has the text. One that cannot be given up is removed later.
+      // The store changes nothing where the job has the text. One that cannot be given up is removed later.
       if (received.textId !== null) await largeResults.giveUp(received.textId).catch(() => {})
     }
   }

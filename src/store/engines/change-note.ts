@@ -122,7 +122,7 @@ export class ChangeNote {
     try {
       this.#flush()
     } catch {
-      // It is older then.
+      // The note is older then.
     }
     closeSync(this.#handle)
   }

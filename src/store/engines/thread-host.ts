@@ -62,7 +62,7 @@ export class ThreadHost implements Host {
   }
 
   async #restart(): Promise<ThreadClient> {
-    // It holds the database until it is gone.
+    // The thread holds the database until it is gone.
     await this.#thread.close()
     this.#thread = await this.#open()
     return this.#thread

@@ -13,7 +13,7 @@ export type Row = Readonly<Record<string, SqlValue>>
 export interface Statement {
   readonly sql: string
   readonly params: readonly SqlParam[]
-  /** It only keeps rows from changing; where operations run one after another it need not be run. */
+  /** True where it only keeps rows from changing; where operations run one after another it need not be run. */
   readonly locks?: true
   /** Its rows are not read, so it can be sent with the next statement. */
   readonly unread?: true

@@ -52,7 +52,7 @@ export function checkedPair(cert: string, key: string, { certFile, keyFile }: Pa
   if (validFromDate.getTime() > nowMs)
     throw refused(`the certificate in ${certFile} is not valid before ${validFromDate.toISOString()}`)
   try {
-    // It refuses the same as clients do: short keys, and outdated signatures.
+    // OpenSSL refuses the same as clients do: short keys, and outdated signatures.
     createSecureContext({ cert, key })
   } catch (error) {
     throw refused(`the certificate in ${certFile} cannot be used: ${(error as Error).message}`)

@@ -93,7 +93,7 @@ export class HelperProcess {
       let errors = ''
       child.on('error', fail)
       child.on('close', (code, signal) => ended(`ended with ${signal ?? `code ${code}`}${quoteFirstLine(errors)}`))
-      // It has no streams where the limit of open files is reached.
+      // The process has no streams where the limit of open files is reached.
       child.stderr?.on('data', part => {
         if (errors.length < MAX_ERROR_BYTES) errors += String(part)
       })

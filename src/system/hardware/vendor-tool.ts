@@ -91,6 +91,6 @@ function killGroup(child: ChildProcess): void {
   try {
     process.kill(-child.pid, 'SIGKILL')
   } catch {
-    // It ended in the meantime.
+    // The tool ended in the meantime.
   }
 }

@@ -125,7 +125,7 @@ export class LogOutput {
     } finally {
       await handle?.close()
     }
-    // It was emptied, or removed with the output before its end.
+    // The part was emptied, or removed with the output before its end.
     if (handle !== null) return await this.read(part.end, most)
     this.#list()
     return await this.read(position, most)

@@ -101,7 +101,7 @@ function requireDockerfile(folder: string, dockerfile: string): void {
   try {
     if (lstatSync(file).isFile()) return
   } catch {
-    // Said below.
+    // The error below reports it.
   }
   throw new AppError(
     'not_found',
@@ -176,7 +176,7 @@ function ignoreText(folder: string, dockerfile: string): string {
     try {
       return readFileSync(join(folder, name), 'utf8')
     } catch {
-      // There may be none.
+      // The file may be missing.
     }
   }
   return ''
@@ -198,7 +198,7 @@ async function follow(stream: Readable, { onOutput = () => {}, engine, name }: B
     if (text !== '') onOutput(text)
   }
   if (id !== null) return id
-  // Podman does not say it.
+  // Podman does not report the id.
   if (name !== null) return (await engine.call<{ Id: string }>({ method: 'GET', path: `/images/${name}/json` })).Id
   throw new AppError('unavailable', 'the engine ended the build without a word')
 }

@@ -94,7 +94,7 @@ export class Images {
   /** True where the image of a release exists, or can be downloaded again. */
   async #obtain(exact: string, wish: ImageWish): Promise<boolean> {
     if (this.#seen.has(exact) || (await this.#inspect(exact)) !== null) return true
-    // It was built or loaded here and removed since: the name may mean another image by now.
+    // The image was built or loaded here and removed since: the name may mean another image by now.
     if (exact.startsWith('sha256:')) return false
     await this.#download(exact, wish)
     return true
@@ -187,7 +187,7 @@ export class Images {
     try {
       await this.#engine.call({ method: 'DELETE', path: `/images/${reference}`, deadlineMs: REMOVE_MS })
     } catch (thrown) {
-      // It is gone already, or in use after all.
+      // The image is gone already, or in use after all.
       const { status } = engineError(thrown)
       if (status !== 404 && status !== 409) throw thrown
     }
