@@ -18,7 +18,7 @@ import { sleep, timed, until } from '../support/until.ts'
 
 const folder = `${root}/examples/hello-node`
 const program = programFile()
-const JOBS = 300
+const JOBS = 150
 
 describe('a server that is killed', { concurrency: 3 }, () => {
   test('every acknowledged job of many is done after a restart on the same port, and no worker is left', async () => {

@@ -180,6 +180,7 @@ describe('why a job waits', () => {
     }
     assert.equal((await healthOf(server, endpoint)).workers.unhealthy, 1)
     assert.equal((await statusOf(server, endpoint, job)).status, 'IN_QUEUE')
+    await changeEndpoint(server, endpoint, { workersMax: 0 })
   })
 
   test('a fix of the handler and a save of the endpoint end the crash loop at once', async () => {
@@ -214,6 +215,7 @@ describe('why a job waits', () => {
     })
     assert.match(summary, /modelIsThere.*Error: no model in \/models/)
     assert.equal((await statusOf(server, endpoint, job)).status, 'IN_QUEUE')
+    await changeEndpoint(server, endpoint, { workersMax: 0 })
   })
 
   test('a missing Python module is named with the command that installs it', async () => {
@@ -226,6 +228,7 @@ describe('why a job waits', () => {
       return found.cause === 'crash_loop' && found
     })
     assert.match(action, /install the Python module 'torch'.*pip install torch/)
+    await changeEndpoint(server, endpoint, { workersMax: 0 })
   })
 
   test('two workers that want one fixed port: why names the variable and the port, and what to do', async () => {
