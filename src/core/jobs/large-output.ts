@@ -4,7 +4,7 @@
 export const MAX_RESULT_BYTES = { default: 20_971_520, max: 2_147_483_648 } as const
 
 /** Characters of a part of a large text; the last one has fewer. */
-export const LARGE_PART_CHARACTERS = 524_288
+export const LARGE_PART_CHARACTERS = 131_072
 
 /** An output that the store has in parts (ports/store/large-text-store.ts). */
 export interface LargeOutput {

@@ -16,7 +16,7 @@ import type { Quotas } from '../accounts/quotas.ts'
 /** Time after its last part at which a text that belongs to no job is removed; the slowest body takes less. */
 const UNUSED_MS = 30 * 60_000
 /** Maximum number of parts that one call of {@link LargeResults.removeUnused} removes. */
-const REMOVED_PARTS = 8
+const REMOVED_PARTS = 32
 
 /** A body that is passed on as it arrives. */
 export interface PassingBody {

@@ -13,7 +13,7 @@ import { until } from '../support/until.ts'
 const MEGABYTE = 1_048_576
 const RESULT_MB = 200
 /** Largest memory of the server at any time. */
-const MOST_BYTES = 350_000_000
+const MOST_BYTES = 350 * MEGABYTE
 
 /** One element of the output: characters of one and of several bytes, and a number that no double has. */
 const ELEMENT = Buffer.from(`["${'x'.repeat(MEGABYTE - 60)}","é語","\\u00e9",12345678901234567890]`)
