@@ -144,8 +144,8 @@ async function runLanes(queues: Queues, grep: readonly RegExp[], programs: Promi
     isReady = true
   })
   const runLane = async ({ queues: names, isLow = false, endsWhenReady = false }: Lane) => {
-    if (!isLow) await ready
     for (const name of names) {
+      if (!isLow || name !== 'pure') await ready
       if (name === 'containers' || name === 'waitingContainers') await engineIsFree.promise
       const queue = queues[name]
       for (let task = queue.shift(); task !== undefined; task = queue.shift()) {

@@ -103,15 +103,15 @@ export interface Lane {
 
 /**
  * The lanes of a run. Wire tests wait about as long as they compute, so three lanes keep two processors nearly busy;
- * pure tests, which only compute, take the rest, and begin while the programs of the others are installed. The
- * remaining tasks come last, so that all lanes end together.
+ * pure tests, which only compute, take the rest, and begin while the programs of the others are installed. After them
+ * come those without a server of ours, so that the gaps are filled until the end, and all lanes end together.
  */
 export const LANES: readonly Lane[] = [
   { queues: ['engine', 'gateway', 'containers', 'wire', 'rest', 'pure'] },
   { queues: ['browser', 'wire', 'containers', 'rest', 'pure'] },
   { queues: ['wire', 'containers', 'rest', 'pure'] },
   { queues: ['waiting', 'waitingContainers', 'kubernetes'] },
-  { queues: ['pure'], isLow: true },
+  { queues: ['pure', 'rest'], isLow: true },
   { queues: ['pure'], isLow: true, endsWhenReady: true },
 ]
 
