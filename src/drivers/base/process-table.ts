@@ -78,8 +78,8 @@ export function isAlive(identity: ProcessIdentity, bootId: string): boolean {
  * Sees only the same user's processes, and none at all but on Linux.
  */
 export async function findByVariable(name: string, value: string): Promise<ProcessState[]> {
-  const wanted = Buffer.from(`\0${name}=${value}\0`)
-  return findWhere(pid => hasVariable(pid, wanted))
+  const variable = Buffer.from(`\0${name}=${value}\0`)
+  return findWhere(pid => hasVariable(pid, variable))
 }
 
 /**
@@ -178,9 +178,9 @@ export function signal(pid: number, name: NodeJS.Signals): boolean {
   }
 }
 
-async function hasVariable(pid: string, wanted: Buffer): Promise<boolean> {
+async function hasVariable(pid: string, variable: Buffer): Promise<boolean> {
   try {
-    return Buffer.concat([Buffer.from('\0'), await readFile(`/proc/${pid}/environ`)]).includes(wanted)
+    return Buffer.concat([Buffer.from('\0'), await readFile(`/proc/${pid}/environ`)]).includes(variable)
   } catch {
     return false
   }

@@ -33,12 +33,12 @@ export class FreePorts {
   /**
    * Ports for a worker, held until {@link release}. Another program may still be faster than the worker; the worker
    * then ends, and the next one gets others.
-   * @param wanted as its user named them
+   * @param configured as its user named them
    * @throws WorkerStartError when all are in use
    */
-  async pick(wanted: ServedPorts): Promise<ServedPorts> {
+  async pick(configured: ServedPorts): Promise<ServedPorts> {
     const port = await this.#one()
-    if (wanted.port === wanted.healthPort) return { port, healthPort: port }
+    if (configured.port === configured.healthPort) return { port, healthPort: port }
     try {
       return { port, healthPort: await this.#one() }
     } catch (thrown) {

@@ -83,9 +83,9 @@ export abstract class WorkerRunner<Worker extends TrackedWorker> {
   async capacity(): Promise<Capacity> {
     const { maxWorkers, counted } = this.#limit
     const running = [...this.workers].filter(([, { exit }]) => exit === null).map(([worker]) => worker)
-    const taken = new Set([...running, ...this.starts.keys()])
+    const occupied = new Set([...running, ...this.starts.keys()])
     return {
-      freeWorkers: Math.max(0, maxWorkers - taken.size),
+      freeWorkers: Math.max(0, maxWorkers - occupied.size),
       bound: `the limit of ${maxWorkers} ${counted} (--max-workers)`,
     }
   }

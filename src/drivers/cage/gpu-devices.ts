@@ -64,11 +64,11 @@ function listMigDevices(minor: number, root: string): string[] {
   const mig = join(root, `proc/driver/nvidia/capabilities/gpu${minor}/mig`)
   const instances = namesBelow(mig, 'gi')
   const folders = instances.flatMap(instance => [instance, ...namesBelow(instance, 'ci')])
-  const found = folders.slice(0, MAX_PARTS).flatMap(folder => {
+  const devices = folders.slice(0, MAX_PARTS).flatMap(folder => {
     const number = /^DeviceFileMinor:[ \t]*(\d{1,6})$/m.exec(readOptional(join(folder, 'access')))?.[1]
     return number === undefined ? [] : [`/dev/nvidia-caps/nvidia-cap${number}`]
   })
-  return found
+  return devices
 }
 
 function namesBelow(folder: string, start: string): string[] {

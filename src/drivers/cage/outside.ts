@@ -44,7 +44,7 @@ export async function leadOutside({ worker, pid, control }: LedNetwork, clock: C
   const controlSocket = connect(`/proc/self/fd/${folder}/${basename(control)}`)
   try {
     await new Promise<void>((resolve, reject) => controlSocket.once('connect', resolve).once('error', reject))
-    await startSlirp({ worker, pid, held: controlSocket, clock })
+    await startSlirp({ worker, pid, controlSocket, clock })
   } finally {
     controlSocket.destroy()
     closeSync(folder)
@@ -67,11 +67,11 @@ export async function closeOutside(pid: number): Promise<void> {
 
 interface SlirpStart extends Pick<LedNetwork, 'worker' | 'pid'> {
   /** Its end is that of slirp4netns. */
-  readonly held: Socket
+  readonly controlSocket: Socket
   readonly clock: Clock
 }
 
-function startSlirp({ worker, pid, held, clock }: SlirpStart): Promise<void> {
+function startSlirp({ worker, pid, controlSocket, clock }: SlirpStart): Promise<void> {
   const words = ['--configure', '--mtu=65520', '--disable-host-loopback', '--enable-sandbox', '--enable-seccomp']
   const env = { PATH: SYSTEM_PATH, [WORKER_VARIABLE]: worker }
   const fds = [`--cidr=${RANGE}`, '--ready-fd=3', '--exit-fd=4', String(pid), 'tap0']
@@ -79,7 +79,7 @@ function startSlirp({ worker, pid, held, clock }: SlirpStart): Promise<void> {
     cwd: '/',
     env,
     detached: true,
-    stdio: ['ignore', 'ignore', 'pipe', 'pipe', held],
+    stdio: ['ignore', 'ignore', 'pipe', 'pipe', controlSocket],
   })
   const [errors, ready] = [child.stdio[2], child.stdio[3]] as [Readable, Readable]
   let output = ''

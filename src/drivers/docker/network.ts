@@ -52,8 +52,8 @@ export class BridgeNetwork implements ContainerNetwork {
   }
 
   /** Engines create a second network of the same name without an error, so there is only one call at a time. */
-  ensure(wanted: AddressRange | null): Promise<WorkerNetwork> {
-    this.#finding ??= this.#ensure(wanted)
+  ensure(range: AddressRange | null): Promise<WorkerNetwork> {
+    this.#finding ??= this.#ensure(range)
       .catch(thrown => {
         throw engineProblem(thrown)
       })
@@ -75,13 +75,12 @@ export class BridgeNetwork implements ContainerNetwork {
     }
   }
 
-  async #ensure(wanted: AddressRange | null): Promise<WorkerNetwork> {
+  async #ensure(range: AddressRange | null): Promise<WorkerNetwork> {
     const { given, local } = this.#options
     const cached = this.#cached
     // After a failure all facts are read again.
     this.#cached = null
-    const network =
-      given === null ? await this.#findOrMake(wanted, cached?.id ?? null) : await this.#requireGiven(given)
+    const network = given === null ? await this.#findOrMake(range, cached?.id ?? null) : await this.#requireGiven(given)
     const ranges = (network.IPAM?.Config ?? []).filter(({ Subnet }) => Subnet?.includes('.') === true)
     const reported = ranges.find(({ Gateway }) => Gateway !== undefined)?.Gateway
     // Some engines leave it out for their default network.
@@ -118,11 +117,11 @@ export class BridgeNetwork implements ContainerNetwork {
   }
 
   /** @param knownId the network of the last search; one call checks that it still exists */
-  async #findOrMake(wanted: AddressRange | null, knownId: string | null): Promise<InspectedNetwork> {
+  async #findOrMake(range: AddressRange | null, knownId: string | null): Promise<InspectedNetwork> {
     const previous = knownId === null ? null : await this.#inspect(knownId)
     // The list of some engines has fewer fields.
     const network = previous ?? (await this.#inspect((await this.#listOwn())[0]?.Id ?? null))
-    if (network === null) return this.#read(await this.#make(wanted))
+    if (network === null) return this.#read(await this.#make(range))
     if (network.Options?.[ISOLATION] === 'false') return network
     throw new AppError('unavailable', `containers in the network '${network.Name}' would reach each other; remove it`)
   }
@@ -147,7 +146,7 @@ export class BridgeNetwork implements ContainerNetwork {
   }
 
   /** @returns the id of the new network */
-  async #make(wanted: AddressRange | null): Promise<string> {
+  async #make(range: AddressRange | null): Promise<string> {
     const { engine, installation } = this.#options
     const create = async (body: object) =>
       (await engine.call<{ Id: string }>({ method: 'POST', path: '/networks/create', body })).Id
@@ -159,8 +158,8 @@ export class BridgeNetwork implements ContainerNetwork {
       Options: { [ISOLATION]: 'false', [BRIDGE]: `ry-${installation.slice(0, 12)}` },
       Labels: { [INSTALLATION_LABEL]: installation },
     }
-    if (wanted === null) return create(base)
-    const { subnet: Subnet, gateway: Gateway } = wanted
+    if (range === null) return create(base)
+    const { subnet: Subnet, gateway: Gateway } = range
     try {
       return await create({ ...base, IPAM: { Driver: 'default', Config: [{ Subnet, Gateway }] } })
     } catch (thrown) {

@@ -181,8 +181,8 @@ const DISRUPTIONS: Readonly<Record<string, 'node_drained' | 'evicted' | 'preempt
   TerminationByKubelet: 'evicted',
 }
 
-function findCondition({ status }: PodObject, wanted: string): PodCondition | undefined {
-  return status?.conditions?.find(({ type }) => type === wanted)
+function findCondition({ status }: PodObject, conditionType: string): PodCondition | undefined {
+  return status?.conditions?.find(({ type }) => type === conditionType)
 }
 
 function workerImage({ spec }: PodObject): string {

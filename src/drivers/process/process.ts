@@ -477,8 +477,10 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
 
   /** The other running workers of an endpoint. */
   #siblings(worker: WorkerId, endpoint = this.workers.get(worker)?.endpoint ?? null): ReadonlySet<WorkerId> {
-    const others = [...this.workers].filter(([id, other]) => id !== worker && !other.isOver)
-    return new Set(others.flatMap(([id, other]) => (endpoint !== null && other.endpoint === endpoint ? [id] : [])))
+    const otherWorkers = [...this.workers].filter(([id, other]) => id !== worker && !other.isOver)
+    return new Set(
+      otherWorkers.flatMap(([id, other]) => (endpoint !== null && other.endpoint === endpoint ? [id] : [])),
+    )
   }
 
   #pollLater(): void {

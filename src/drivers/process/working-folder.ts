@@ -95,9 +95,9 @@ export async function makeWorkingFolder(image: string, place: string): Promise<W
   }
 }
 
-async function fallBack(image: string, place: string, why: string): Promise<WorkingFolder> {
+async function fallBack(image: string, place: string, reason: string): Promise<WorkingFolder> {
   await rm(place, { recursive: true, force: true })
-  const note = `this worker starts in ${image} itself, which it shares with others, because ${why}`
+  const note = `this worker starts in ${image} itself, which it shares with others, because ${reason}`
   return { ...(await imageAsWorkingFolder(image)), note }
 }
 
