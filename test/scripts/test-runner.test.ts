@@ -130,6 +130,13 @@ test('pure tests run while programs are installed, and the others get the variab
   assert.equal(status, 0)
 })
 
+test('a run ends with an error when the installation of its programs was given up', () => {
+  const files = { 'test/wire/a.test.ts': PASSES }
+  const { stderr, status } = runTestsWith({ RUNYARD_TEST_READY: '/missing/ready' }, files)
+  assert.match(stderr, /no programs are installed for tests: \/missing is missing/)
+  assert.equal(status, 1)
+})
+
 test('--grep runs the tests of that name alone', () => {
   const { status, lastLine } = runTests({ 'test/core/a.test.ts': `${PASSES}\n${FAILS}` }, '--grep', '^it holds')
   assert.equal(lastLine, '1 passed, 0 failed, 0 skipped')
