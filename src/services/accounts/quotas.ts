@@ -14,6 +14,7 @@ import {
   workersMinProblem,
 } from '../../core/accounts/quotas.ts'
 import type { JobUsage } from '../../core/billing/usage.ts'
+import type { AppError } from '../../core/errors.ts'
 import type { EndpointId, OwnerId, SecretId } from '../../core/ids.ts'
 import type { PagePosition } from '../../core/pages.ts'
 import { countGpus } from '../../core/workers/placement.ts'
@@ -41,6 +42,8 @@ export interface QuotaUse {
 /** Use of an account. Except for retries it is never below the true use, since only the next reading notices ends. */
 interface Ledger {
   held: HeldJobs
+  /** Bytes of large results that no job has yet, which no reading finds. */
+  receivedBytes: number
   /** Earliest time of the next reading, of the monotonic clock. */
   readAgainMs: number
   /** False until the use from before this start is known. */
@@ -93,25 +96,32 @@ export class Quotas {
     const bytes = jobs.reduce((sum, { input }) => sum + Buffer.byteLength(input), 0)
     const addition = { queuedJobs: jobs.length, queuedBytes: bytes, storedBytes: bytes }
     const ledger = this.#openLedger(owner)
-    const total = addHeld(ledger.held, addition)
-    if (!ledger.isRead || heldProblem(total, limits) !== null) return this.#admitRead(owner, addition)
-    ledger.held = total
+    if (!ledger.isRead || problemWith(ledger, addition, limits) !== null) return this.#admitRead(owner, addition)
+    ledger.held = addHeld(ledger.held, addition)
     return null
   }
 
   /**
-   * Counts a part of a large output before it is kept.
+   * Counts a part of a large output before it is kept, until {@link releaseResult}. A refusal fails its job, so that
+   * the use is always read before one.
    * @throws AppError `rate_limited` when the account keeps too much
    */
   async admitResult(owner: OwnerId, bytes: number): Promise<void> {
     const { storedMb } = this.effectiveLimits(owner)
-    if (storedMb === null) return
     const limits = { ...NO_LIMITS, storedMb }
-    const addition = { queuedJobs: 0, queuedBytes: 0, storedBytes: bytes }
+    const addition = storedOnly(bytes)
     const ledger = this.#openLedger(owner)
-    const total = addHeld(ledger.held, addition)
-    if (!ledger.isRead || heldProblem(total, limits) !== null) return this.#admitRead(owner, addition, limits)
-    ledger.held = total
+    if (storedMb !== null && (!ledger.isRead || problemWith(ledger, addition, limits) !== null)) {
+      await this.#read(owner, ledger)
+      const problem = problemWith(ledger, addition, limits)
+      if (problem !== null) throw problem
+    }
+    ledger.receivedBytes += bytes
+  }
+
+  /** Counts parts no longer: their job has them, and counts, or they were given up. */
+  releaseResult(owner: OwnerId, bytes: number): void {
+    this.#openLedger(owner).receivedBytes -= bytes
   }
 
   /** Counts the output of an attempt, which is kept whatever the limit. */
@@ -209,17 +219,17 @@ export class Quotas {
     const { all: secretBytes } = await store.quotas.secretBytes(owner, null)
     const logBytes = this.#logBytes.get(owner) ?? 0
     const limits = this.effectiveLimits(owner)
-    return { limits, objects, held: ledger.held, secretBytes, logBytes, workers: workers.length, gpus }
+    const held = addHeld(ledger.held, storedOnly(ledger.receivedBytes))
+    return { limits, objects, held, secretBytes, logBytes, workers: workers.length, gpus }
   }
 
-  async #admitRead(owner: OwnerId, addition: HeldJobs, limits = this.effectiveLimits(owner)): Promise<void> {
+  async #admitRead(owner: OwnerId, addition: HeldJobs): Promise<void> {
     const ledger = this.#openLedger(owner)
     if (ledger.reading !== null) await ledger.reading
     else if (this.#isDue(ledger)) await this.#read(owner, ledger)
-    const total = addHeld(ledger.held, addition)
-    const problem = heldProblem(total, limits)
+    const problem = problemWith(ledger, addition, this.effectiveLimits(owner))
     if (problem !== null) throw problem
-    ledger.held = total
+    ledger.held = addHeld(ledger.held, addition)
   }
 
   #isDue({ readAgainMs }: Ledger): boolean {
@@ -229,7 +239,7 @@ export class Quotas {
   #openLedger(owner: OwnerId): Ledger {
     const existing = this.#ledgers.get(owner)
     if (existing !== undefined) return existing
-    const ledger: Ledger = { held: NOTHING_HELD, readAgainMs: 0, isRead: false, reading: null }
+    const ledger: Ledger = { held: NOTHING_HELD, receivedBytes: 0, readAgainMs: 0, isRead: false, reading: null }
     this.#ledgers.set(owner, ledger)
     return ledger
   }
@@ -273,4 +283,13 @@ export class Quotas {
     } while (after !== null)
     return sum
   }
+}
+
+function storedOnly(storedBytes: number): HeldJobs {
+  return { queuedJobs: 0, queuedBytes: 0, storedBytes }
+}
+
+/** The limit that an account would pass with an addition; null if there is none. */
+function problemWith({ held, receivedBytes }: Ledger, addition: HeldJobs, limits: AccountLimits): AppError | null {
+  return heldProblem(addHeld(addHeld(held, storedOnly(receivedBytes)), addition), limits)
 }

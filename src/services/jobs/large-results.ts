@@ -31,6 +31,8 @@ export interface ReceivedResult {
   readonly reading: (ResultReading & { readonly kind: 'final' }) | { readonly kind: 'note'; readonly text: string }
   /** The stored text, also that of a refused result; null without one. */
   readonly textId: string | null
+  /** Bytes that count for the account until {@link LargeResults.settle}. */
+  readonly admittedBytes: number
 }
 
 /** The worker of a result. */
@@ -87,11 +89,11 @@ export class LargeResults {
     const draft = new Draft(this.#ports, this.#quotas, owner)
     try {
       const { bytes, isWhole } = await this.#readInto(draft, body)
-      if (bytes > this.maxBytes) return { reading: final(this.tooLarge(bytes, !isWhole)), textId: draft.storedId }
       const url = this.#statusUrl(endpointId, jobId)
-      return { reading: await draft.end(bytes, url), textId: draft.storedId }
+      const reading = bytes > this.maxBytes ? final(this.tooLarge(bytes, !isWhole)) : await draft.end(bytes, url)
+      return { reading, textId: draft.storedId, admittedBytes: draft.admittedBytes }
     } catch (error) {
-      if (draft.storedId !== null) await this.giveUp(draft.storedId).catch(() => {})
+      await this.settle(owner, { textId: draft.storedId, admittedBytes: draft.admittedBytes })
       throw error
     }
   }
@@ -110,9 +112,10 @@ export class LargeResults {
     return { bytes, isWhole: true }
   }
 
-  /** Gives up a text, unless it has a job. */
-  giveUp(textId: string): Promise<void> {
-    return this.#ports.store.largeTexts.giveUp(textId)
+  /** Ends a result: gives up its text, unless it has a job. A text that cannot be given up is removed later. */
+  async settle(owner: OwnerId, { textId, admittedBytes }: Omit<ReceivedResult, 'reading'>): Promise<void> {
+    this.#quotas.releaseResult(owner, admittedBytes)
+    if (textId !== null) await this.#ports.store.largeTexts.giveUp(textId).catch(() => {})
   }
 
   /**
@@ -161,6 +164,11 @@ class Draft {
   /** The id of the stored text; null before its first part. */
   get storedId(): string | null {
     return this.#parts === 0 ? null : this.#id
+  }
+
+  /** Bytes that were counted for the account. */
+  get admittedBytes(): number {
+    return this.#bytes
   }
 
   /** Stores no more of it. */
@@ -244,7 +252,9 @@ class Draft {
   async #joined(): Promise<string> {
     const parts: string[] = []
     for (let seq = 0; seq < this.#parts; seq += 1) {
-      parts.push((await this.#ports.store.largeTexts.part(this.#id, seq)) ?? '')
+      const part = await this.#ports.store.largeTexts.part(this.#id, seq)
+      if (part === null) throw new AppError('unavailable', 'parts of the result were removed; it has to be sent again')
+      parts.push(part)
     }
     return parts.join('')
   }

@@ -94,8 +94,8 @@ export class WorkerCalls {
     try {
       await this.#order.run(jobId, true, () => this.#useReceived(worker, jobId, received))
     } finally {
-      // The store changes nothing where the job has the text. One that cannot be given up is removed later.
-      if (received.textId !== null) await largeResults.giveUp(received.textId).catch(() => {})
+      // The store changes nothing where the job has the text.
+      await largeResults.settle(worker.owner, received)
     }
   }
 

@@ -164,3 +164,21 @@ test('a large result that an account may not keep fails its job, and nothing of 
   while (await rig.store.largeTexts.removeUnused(1, 100));
   assert.equal(await rig.store.largeTexts.removeUnused(Number.MAX_SAFE_INTEGER, 1), false, 'parts are left')
 })
+
+test('each large result counts once, and one that was given up counts no more', async t => {
+  const { rig, key, make } = await stranger(t, { storedMb: 55 }, { resultBytes: 64 * 1024 * 1024 })
+  const { id } = (await make(1)).json
+  await rig.clock.advance(40)
+  const worker = rig.worker(-1)
+  const result = `{"output":"${'x'.repeat(25 * 1024 * 1024)}"}`
+  const post = async (body: string) => {
+    const job = (await rig.ask('POST', `/v2/${id}/run`, { key, body: { input: {} } })).json.id
+    await worker.takeJob()
+    await worker.done(job, body, { 'content-length': String(body.length) })
+    return (await rig.ask('GET', `/v2/${id}/requests/${job}`, { key })).json
+  }
+  assert.match((await post(`${result}!`)).error, /not JSON/)
+  assert.equal((await post(result)).error, null)
+  assert.equal((await post(result)).error, null)
+  assert.match((await post(result)).error, /^the result was not kept: .*storedMb of 55 MB/)
+})
