@@ -45,6 +45,14 @@ export function pacedStream(
     await iterator.return?.()
     await source.drop()
   }
+  const nextPiece = async () => {
+    try {
+      return await iterator.next()
+    } catch (error) {
+      if (!isOver) await finish()
+      throw error
+    }
+  }
   const refusal = (): unknown => {
     if (ended.aborted) return ended.reason
     const tookMs = clock.monotonic() - beganMs
@@ -69,15 +77,15 @@ export function pacedStream(
         ended.addEventListener('abort', check, { once: true })
       },
       async pull(controller) {
-        const { value, done } = await iterator.next()
+        const next = await nextPiece()
         if (isOver) return
-        if (done === true) {
+        if (next.done === true) {
           await finish()
           controller.close()
           return
         }
-        readBytes += value.byteLength
-        controller.enqueue(value)
+        readBytes += next.value.byteLength
+        controller.enqueue(next.value)
       },
       cancel: finish,
     },

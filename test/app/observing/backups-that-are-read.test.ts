@@ -114,3 +114,20 @@ test('a client that goes away gives the backup back at once', async t => {
   await reader.cancel()
   assert.equal(backups.isBusy, false)
 })
+
+test('a backup that breaks off is given back, and its reader gets the reason', async () => {
+  let isDropped = false
+  const backup = {
+    pieces: (async function* () {
+      yield PIECE
+      throw new Error('the disk broke')
+    })(),
+    drop: async () => {
+      isDropped = true
+    },
+  }
+  const reader = backupStream(backup, new VirtualClock(), new AbortController().signal).getReader()
+  await reader.read()
+  await assert.rejects(reader.read(), /the disk broke/)
+  assert.equal(isDropped, true)
+})
