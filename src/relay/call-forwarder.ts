@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { MAX_RESULT_BYTES } from '../core/jobs/large-output.ts'
 import { RESULT_BYTES } from '../core/jobs/result.ts'
 import { RELAY_HEADERS } from '../core/workers/relay-headers.ts'
 import { HOLD_MS } from '../core/workers/worker-liveness.ts'
@@ -46,8 +47,8 @@ export class CallForwarder {
   readonly #takes = new UndeliveredTakes()
   readonly #copies = new ChunkDedup()
   readonly #quarantine = new Quarantine()
-  /** Bytes of the largest body that the server reads, as the last one said. */
-  largestBody: number = RESULT_BYTES.read
+  /** Bytes of the largest body that the server reads, as the last one said; before the first, the largest of any. */
+  largestBody: number = MAX_RESULT_BYTES.max
 
   constructor({
     spool,
