@@ -51,12 +51,13 @@ export class LargeResultReader implements JsonSink {
 
   /** Ends the text. The outcome of a completed job has no output: the receiver has it. */
   end(): LargeResultReading {
+    // The rest of such a text was not read.
+    if (this.#isTwice) return failed('the worker sent a large result that has the member "output" twice')
     this.#problem ??= this.#scanner.end()
     if (this.#problem !== null) {
       const { problem, tooDeep } = this.#problem
       return failed(`the worker sent a result that is ${tooDeep ? 'too deep' : 'not JSON'}: ${problem}`)
     }
-    if (this.#isTwice) return failed('the worker sent a large result that has the member "output" twice')
     if (this.#value('status') === 'IN_PROGRESS') return { kind: 'progress' }
     const warning = replacedWarning(this.#scanner.replaced)
     const refresh = this.#value('stopPod') === true
