@@ -28,6 +28,8 @@ const ANONYMOUS = { bytes: 16 * 1024 * 1024, left: 7 / 8, staleMs: 2_000 } as co
  * yet to free. The smallest room has one such body.
  */
 const PASSED_BYTES = 16 * 1024 * 1024
+/** Bytes of such a body that are read in one turn of the event loop. */
+const PASSED_PART_BYTES = 256 * 1024
 /** Time that a complete body waits on disk for room in memory, in ms. The Python SDK waits 600 s for a response. */
 const ROOM_WAIT_MS = 120_000
 
@@ -333,9 +335,9 @@ async function readLimited({ request, env }: BodyRequest, limit: BodyLimit, held
  */
 function passed(before: readonly Uint8Array[], rest: AsyncIterator<Uint8Array>, body: IncomingBody): LimitedBody {
   async function* pieces(): AsyncGenerator<Uint8Array, void> {
-    yield* before
     try {
-      for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value
+      for (const piece of before) yield* inTurns(piece)
+      for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield* inTurns(next.value)
     } catch (error) {
       throw brokenOff(error)
     } finally {
@@ -343,6 +345,14 @@ function passed(before: readonly Uint8Array[], rest: AsyncIterator<Uint8Array>, 
     }
   }
   return { content: null, bytes: 0, ended: false, passing: { pieces: pieces(), drop: () => body.drop() } }
+}
+
+/** A piece in small parts, each in a turn of the event loop of its own: what was on disk is one piece. */
+async function* inTurns(piece: Uint8Array): AsyncGenerator<Uint8Array, void> {
+  for (let at = 0; at < piece.byteLength; at += PASSED_PART_BYTES) {
+    if (at > 0) await new Promise(setImmediate)
+    yield piece.subarray(at, at + PASSED_PART_BYTES)
+  }
 }
 
 function brokenOff(cause: unknown): AppError {
