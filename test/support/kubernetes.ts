@@ -1,4 +1,4 @@
-/** A real Kubernetes with one node for the tests of a file; `scripts/kubernetes/README.md` says how it is made. */
+/** A real Kubernetes with one node for the tests of a process; `scripts/kubernetes/README.md` says how it is made. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Cluster, startCluster } from '../../scripts/kubernetes/cluster.ts'
