@@ -21,9 +21,10 @@ import {
   summaryFromRow,
 } from '../../tables/job-records.ts'
 import type { RemovedRow } from '../../tables/jobs.ts'
+import { giveUpOutput } from '../../tables/large-texts.ts'
 import { jobToRemove } from '../../tables/removed-jobs.ts'
 import type { SqlValue } from '../../tables/statement.ts'
-import { type PortOperations, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 import { deleteRecords, dropFailedInputs, readNotes, trimOwner } from './kept-records.ts'
 import { removeJobs } from './removed-jobs.ts'
 
@@ -65,7 +66,11 @@ export const jobRecords = {
   ): Steps<Expired | 'record' | 'unfinished' | null> {
     const row = yield* queryOne<RemovedRow>(jobToRemove, [endpointId, jobId])
     if (row !== null && !isFinal(row.status)) return 'unfinished'
-    if (row !== null) return (yield* removeJobs([row], nowMs)).expired[0] ?? null
+    if (row !== null) {
+      // Otherwise a client that deletes its jobs would fill the disk with outputs that count for nobody.
+      yield* perform(giveUpOutput, [jobId])
+      return (yield* removeJobs([row], nowMs)).expired[0] ?? null
+    }
     const records = yield* query<SizeRow>(sql.recordToRemove, [endpointId, jobId])
     yield* deleteRecords(records)
     return records.length > 0 ? 'record' : null
