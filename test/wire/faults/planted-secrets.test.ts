@@ -310,7 +310,7 @@ describe('a planted secret is in the environment of its worker and nowhere else'
     )
   })
 
-  test('on PostgreSQL', { skip: noPostgres }, async () => {
+  test('with a PostgreSQL behind the server', { skip: noPostgres }, async () => {
     const schema = await testSchema()
     try {
       const server = await startServer({ dataDir: temporaryFolder(), env: { RUNYARD_DATABASE: schema.url } })

@@ -94,18 +94,39 @@ export const WITH_CONTAINERS: Readonly<Record<string, Readonly<Record<string, st
 
 /**
  * The files that run with containers in every whole run, each with those of its tests that run then only with
- * `--workers container`. They are what depends on a container: how it starts, calls, writes, is adopted and ends.
+ * `--workers container`. A whole run has what depends on a container: how it starts, calls, writes, is adopted and
+ * ends.
  */
 export const IN_EVERY_RUN: Readonly<Record<string, readonly string[]>> = {
-  'faults/planted-secrets': [],
+  'faults/planted-secrets': ['with a PostgreSQL behind the server'],
   'faults/restart': [
     'a worker that ends while the server is away gives its job back',
     'a start on another port keeps the workers, and the result of a job that runs',
     'a server that is asked to stop',
+    'a server whose output has no reader',
+    'a server whose log cannot be written',
+    'a full disk: what is kept can be read, the rest is refused with the reason, and all goes on when there is room',
+    'SIGHUP ends no server that has no terminal, as under nohup, whether or not it has a certificate',
   ],
   'workers/load-balancing': [],
-  'workers/node-worker': [],
-  'workers/python-worker': [],
+  'workers/node-worker': [
+    'its signal aborts when the job is cancelled, and its worker takes the next job',
+    'its concurrency bounds what runs at once, and its errors and progress show',
+    'an endpoint with max 0 is paused, and resumes when it is raised',
+    'why without an id covers all endpoints, and reports what it cannot find or reach',
+    'an unknown id is reported with exit code 66',
+  ],
+  'workers/python-worker': [
+    'an empty input reaches the handler as an empty object',
+    'whatever a handler returns becomes the outcome that the SDK means',
+    'NaN becomes null with a warning, and a large integer keeps its digits',
+    'a result that the SDK cannot send fails its job within seconds, instead of leaving it running forever',
+    'progress shows in the status while the job runs',
+    'a worker with capacity 4 never runs more at once, and all jobs are done',
+    'cancelling stops a handler that awaits, and its worker takes the next job',
+    'thirty jobs that are cancelled in their first 100 ms all stop, and their worker stays',
+    'a job past its execution timeout is TIMED_OUT, and its handler is stopped',
+  ],
 }
 
 /** Beginnings of the names of files that have containers of their own, or workers that the test plays. */
