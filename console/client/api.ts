@@ -42,16 +42,16 @@ export class ApiError extends Error {
 }
 
 /** Calls an operation. @throws ApiError; status 0 when the server does not answer */
-export async function api<Of extends Operation>(operation: Of, given: Parameters<Of>): Promise<Answer<Of>> {
-  const response = await send(operation, given)
+export async function api<Of extends Operation>(operation: Of, parameters: Parameters<Of>): Promise<Answer<Of>> {
+  const response = await send(operation, parameters)
   if (response.status === 204) return undefined as Answer<Of>
   return (await response.json()) as Answer<Of>
 }
 
 /** Calls an operation and returns its response with its body unread. @throws ApiError */
-export async function send<Of extends Operation>(operation: Of, given: Parameters<Of>): Promise<Response> {
+export async function send<Of extends Operation>(operation: Of, parameters: Parameters<Of>): Promise<Response> {
   const [method = '', template = ''] = operation.split(' ')
-  const { path = {}, query = {}, body, signal, headers = {} } = given as LooseParameters
+  const { path = {}, query = {}, body, signal, headers = {} } = parameters as LooseParameters
   const filled = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(path[name])))
   return request(method, filled + queryString(query), { body, headers, ...(signal === undefined ? {} : { signal }) })
 }

@@ -43,7 +43,7 @@ export async function* readEvents(
       }
     }
   } finally {
-    // It may never resolve on a dead connection.
+    // Cancelling may never resolve on a dead connection.
     void reader.cancel().catch(() => {})
   }
 }

@@ -47,15 +47,15 @@ export function followLive(keyId: string, signal: AbortSignal): void {
   const channel = new BroadcastChannel(channelName(keyId))
   channel.onmessage = ({ data }: MessageEvent<Message | 'retry'>) => (data === 'retry' ? tries.now() : receive(data))
   // Browsers slow down the timers of a hidden tab, and that tab may read the stream.
-  const seen = () => {
+  const retryWhenVisible = () => {
     if (document.hidden || liveState.value.isOpen) return
     tries.now()
     channel.postMessage('retry')
   }
-  document.addEventListener('visibilitychange', seen)
+  document.addEventListener('visibilitychange', retryWhenVisible)
   signal.addEventListener('abort', () => {
     channel.close()
-    document.removeEventListener('visibilitychange', seen)
+    document.removeEventListener('visibilitychange', retryWhenVisible)
   })
   const tell = (message: Message) => signal.aborted || channel.postMessage(message)
   navigator.locks.request(channelName(keyId), { signal }, () => lead(signal, tries, tell)).catch(() => {})

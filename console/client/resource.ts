@@ -41,7 +41,9 @@ export function useResource<Type>(
   load: (signal: AbortSignal) => Promise<Type>,
   { on = () => false, everyMs }: Freshness = {},
 ): Resource<Type> {
-  const [state, setState] = useState<{ key: string | null; data: Type | null; error: Error | null }>(() => of(key))
+  const [state, setState] = useState<{ key: string | null; data: Type | null; error: Error | null }>(() =>
+    cachedState(key),
+  )
   const latest = useRef({ load, on })
   latest.current = { load, on }
   const reload = useRef(() => {})
@@ -53,7 +55,11 @@ export function useResource<Type>(
       (data, error) => {
         if (who.peek() !== session) return
         if (error === null) keep(key, data)
-        setState(before => ({ key, data: error === null ? data : before.key === key ? before.data : null, error }))
+        setState(previous => ({
+          key,
+          data: error === null ? data : previous.key === key ? previous.data : null,
+          error,
+        }))
       },
     )
     reload.current = () => reader.again()
@@ -64,24 +70,24 @@ export function useResource<Type>(
       isStale = document.hidden
       if (!isStale) reader.again()
     }
-    const seen = () => isStale && look()
+    const lookWhenVisible = () => isStale && look()
     const stop = onLive(event => {
       if (event === null || latest.current.on(event)) look()
     })
     const timer = everyMs === undefined ? undefined : setInterval(look, everyMs)
-    document.addEventListener('visibilitychange', seen)
+    document.addEventListener('visibilitychange', lookWhenVisible)
     return () => {
       stop()
       clearInterval(timer)
-      document.removeEventListener('visibilitychange', seen)
+      document.removeEventListener('visibilitychange', lookWhenVisible)
       reader.end()
     }
   }, [key, everyMs])
-  const { data, error } = state.key === key ? state : of<Type>(key)
+  const { data, error } = state.key === key ? state : cachedState<Type>(key)
   return { data, error, reload: () => reload.current() }
 }
 
-function of<Type>(key: string | null): { key: string | null; data: Type | null; error: Error | null } {
+function cachedState<Type>(key: string | null): { key: string | null; data: Type | null; error: Error | null } {
   return { key, data: key === null ? null : ((cache.get(key) as Type | undefined) ?? null), error: null }
 }
 

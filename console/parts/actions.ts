@@ -116,8 +116,8 @@ export function withWorkersMax(action: ActionOf<'set'>, value: number): Action {
 }
 
 /** The changes of a rollback to a release, from the changes of each newer one. */
-export function changesBack(known: Releases | null, version: number): readonly Change[] {
-  const newer = known?.releases.filter(release => release.version !== null && release.version > version) ?? []
+export function changesBack(releases: Releases | null, version: number): readonly Change[] {
+  const newer = releases?.releases.filter(release => release.version !== null && release.version > version) ?? []
   const changes = new Map<string, Change>()
   // Newest first: the first value of a field is the present one, and the last old one is that of the release.
   for (const { diff } of newer)

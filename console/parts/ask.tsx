@@ -58,9 +58,9 @@ export function Ask({
   const changed: Record<string, string | number | boolean> = {}
   for (const { name, value = '', type } of asked) {
     const now = typed[name] ?? value
-    const sent = type === 'number' && now !== '' ? Number(now) : now
-    if (sent !== '' || value !== '') values[name] = sent
-    if (sent !== value) changed[name] = sent
+    const fieldValue = type === 'number' && now !== '' ? Number(now) : now
+    if (fieldValue !== '' || value !== '') values[name] = fieldValue
+    if (fieldValue !== value) changed[name] = fieldValue
   }
   const isBlocked = isSending || !isReady || (isChange && Object.keys(changed).length === 0)
   const submit = async (event: Event) => {
@@ -90,7 +90,7 @@ export function Ask({
             asked={one}
             value={typed[one.name] ?? one.value ?? ''}
             problems={problems}
-            onChange={value => setTyped(before => ({ ...before, [one.name]: value }))}
+            onChange={value => setTyped(previous => ({ ...previous, [one.name]: value }))}
           />
         ))}
         {more?.(problems, values)}

@@ -23,12 +23,12 @@ export function Dialog({
   const id = useId()
   useEffect(() => {
     const dialog = element.current!
-    const before = document.activeElement
+    const previousFocus = document.activeElement
     if (!dialog.open) dialog.showModal()
     return () => {
       isGone.current = true
       dialog.close()
-      if (before instanceof HTMLElement && before.isConnected) before.focus()
+      if (previousFocus instanceof HTMLElement && previousFocus.isConnected) previousFocus.focus()
     }
   }, [])
   return (

@@ -38,7 +38,7 @@ export function useGrowingList<Row>(
     setProblem(null)
   }, [key])
   const { rows, nextCursor: cursor } = joinedPages(first.data, rest, rowKey)
-  const more = async () => {
+  const readNextPage = async () => {
     if (cursor === null || isReading) return
     setReading(true)
     setProblem(null)
@@ -59,7 +59,7 @@ export function useGrowingList<Row>(
     reload: first.reload,
     hasMore: cursor !== null,
     isReading,
-    more,
+    more: readNextPage,
   }
 }
 
@@ -74,6 +74,8 @@ export function joinedPages<Row>(
 ): Page<Row> {
   if (first === null || rest === null) return first ?? { rows: [], nextCursor: null }
   const firstKeys = new Set(first.rows.map(rowKey))
-  const others = rest.rows.filter(row => !firstKeys.has(rowKey(row)))
-  return others.length === rest.rows.length ? first : { rows: [...first.rows, ...others], nextCursor: rest.nextCursor }
+  const laterRows = rest.rows.filter(row => !firstKeys.has(rowKey(row)))
+  return laterRows.length === rest.rows.length
+    ? first
+    : { rows: [...first.rows, ...laterRows], nextCursor: rest.nextCursor }
 }

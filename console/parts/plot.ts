@@ -179,14 +179,14 @@ function drawMarks({ ctx, bbox, valToPos, scales }: uPlot, marks: readonly Mark[
   let lastTitle = Number.NEGATIVE_INFINITY
   for (const { atMs, title } of marks) {
     if (atMs < min || atMs > max) continue
-    const left = Math.round(valToPos(atMs, 'x', true)) + 0.5
+    const x = Math.round(valToPos(atMs, 'x', true)) + 0.5
     ctx.beginPath()
-    ctx.moveTo(left, bbox.top)
-    ctx.lineTo(left, bbox.top + bbox.height)
+    ctx.moveTo(x, bbox.top)
+    ctx.lineTo(x, bbox.top + bbox.height)
     ctx.stroke()
-    if (left - lastTitle < MARK_GAP_PX * px) continue
-    lastTitle = left
-    ctx.fillText(title, left, bbox.top - px)
+    if (x - lastTitle < MARK_GAP_PX * px) continue
+    lastTitle = x
+    ctx.fillText(title, x, bbox.top - px)
   }
   ctx.restore()
 }

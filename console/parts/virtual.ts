@@ -27,13 +27,13 @@ const STEP = 4
 /** Draws the rows of a list that are in sight. @param rowHeight height of each row in pixels */
 export function useVirtualRows(count: number, rowHeight: number): VirtualRows {
   const scroller = useRef<HTMLDivElement>(null)
-  const [seen, setSeen] = useState({ first: 0, rows: 0 })
+  const [visibleRows, setVisibleRows] = useState({ first: 0, rows: 0 })
   useLayoutEffect(() => {
     const element = scroller.current!
     const look = () => {
       const first = Math.floor(element.scrollTop / rowHeight / STEP) * STEP
       const rows = Math.ceil(element.clientHeight / rowHeight) + STEP
-      setSeen(before => (before.first === first && before.rows === rows ? before : { first, rows }))
+      setVisibleRows(previous => (previous.first === first && previous.rows === rows ? previous : { first, rows }))
     }
     look()
     const observer = new ResizeObserver(look)
@@ -44,9 +44,9 @@ export function useVirtualRows(count: number, rowHeight: number): VirtualRows {
       element.removeEventListener('scroll', look)
     }
   }, [rowHeight])
-  const end = Math.min(count, seen.first + seen.rows + OVERSCAN)
+  const end = Math.min(count, visibleRows.first + visibleRows.rows + OVERSCAN)
   // A list that became shorter is drawn before the browser has scrolled back.
-  const from = Math.max(0, Math.min(seen.first, count - seen.rows) - OVERSCAN)
+  const from = Math.max(0, Math.min(visibleRows.first, count - visibleRows.rows) - OVERSCAN)
   const items = Array.from({ length: Math.max(0, end - from) }, (_, at) => ({
     index: from + at,
     start: (from + at) * rowHeight,

@@ -170,7 +170,7 @@ function Actions({
   readonly note: number | null
   readonly most?: number
 }) {
-  const [asked, setAsked] = useState<Action | null>(null)
+  const [chosenAction, setChosenAction] = useState<Action | null>(null)
   const allowed = fittingActions(explained, note).filter(isAllowed).slice(0, most)
   const kind = (index: number) => (note === null && index === 0 && !isLook(allowed[0]!) ? 'main' : 'plain')
   if (allowed.length === 0) return null
@@ -185,15 +185,15 @@ function Actions({
               {title}
             </a>
           )
-        const press = () => (action.kind === 'restart' ? runAction(id, explained, action) : setAsked(action))
+        const press = () => (action.kind === 'restart' ? runAction(id, explained, action) : setChosenAction(action))
         return (
           <Button key={title} kind={kind(index)} onPress={press}>
             {title}
           </Button>
         )
       })}
-      {asked === null ? null : (
-        <ActionDialog id={id} explained={explained} action={asked} onClose={() => setAsked(null)} />
+      {chosenAction === null ? null : (
+        <ActionDialog id={id} explained={explained} action={chosenAction} onClose={() => setChosenAction(null)} />
       )}
     </div>
   )
@@ -397,8 +397,8 @@ export function Next({ id, isAlone = false }: { readonly id: string; readonly is
   if (news === undefined) return null
   const Heading = isAlone ? 'h2' : 'h3'
   const dismiss = () => {
-    const { [id]: _, ...others } = fixReports.value
-    fixReports.value = others
+    const { [id]: _, ...otherReports } = fixReports.value
+    fixReports.value = otherReports
   }
   return (
     <div class={isAlone ? 'why good' : 'why-next'}>

@@ -26,9 +26,9 @@ export function limitText(limit: number | null | undefined): string {
  * server reports the problem.
  */
 export function readLimits(texts: Readonly<Record<string, unknown>>): Limits {
-  const given = Object.keys(LIMITS).map(name => [name, String(texts[`limits.${name}`] ?? '').trim()] as const)
+  const entries = Object.keys(LIMITS).map(name => [name, String(texts[`limits.${name}`] ?? '').trim()] as const)
   return Object.fromEntries(
-    given.filter(([, text]) => text !== '').map(([name, text]) => [name, text === 'none' ? null : readNumber(text)]),
+    entries.filter(([, text]) => text !== '').map(([name, text]) => [name, text === 'none' ? null : readNumber(text)]),
   )
 }
 

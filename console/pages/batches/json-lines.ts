@@ -66,8 +66,8 @@ function checkedLines(
   requestName: Lines['requestName'],
 ): Lines {
   const limits = [...(count > CALL.requests ? [`there are ${count} requests; a batch may have ${CALL.requests}`] : [])]
-  const more = problems.length - MAX_NAMED
-  const named = [...problems.slice(0, MAX_NAMED), ...(more > 0 ? [`and ${more} more like these`] : [])]
+  const unnamedCount = problems.length - MAX_NAMED
+  const named = [...problems.slice(0, MAX_NAMED), ...(unnamedCount > 0 ? [`and ${unnamedCount} more like these`] : [])]
   return { array, count, problems: [...limits, ...named], requestName }
 }
 

@@ -47,9 +47,9 @@ export function NewRequests({
       throw error instanceof ApiError ? new ApiError(error.status, withLines(error.message, lines)) : error
     }
   }
-  const take = async (taken: File) => {
-    if (taken.size <= CALL.bytes) return setFile({ name: taken.name, text: await taken.text() })
-    announce(`${taken.name} has ${bytes(taken.size)}; a call may have 10 MiB. Split the file.`, 'problem')
+  const take = async (chosenFile: File) => {
+    if (chosenFile.size <= CALL.bytes) return setFile({ name: chosenFile.name, text: await chosenFile.text() })
+    announce(`${chosenFile.name} has ${bytes(chosenFile.size)}; a call may have 10 MiB. Split the file.`, 'problem')
   }
   return (
     <Ask
@@ -154,7 +154,7 @@ function Dropped({
 }
 
 /** The body with the original text of the requests: parsing would change large numbers. */
-function batchBody(array: string, others: Values): JsonText {
-  const members = Object.entries(others).map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)},`)
+function batchBody(array: string, fields: Values): JsonText {
+  const members = Object.entries(fields).map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)},`)
   return new JsonText(`{${members.join('')}"requests":${array}}`)
 }

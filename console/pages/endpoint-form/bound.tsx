@@ -57,13 +57,13 @@ export function bound<Type extends object>({ draft, set, problems }: FieldsProps
       name: TextName<Type>,
       label: string,
       options: readonly (readonly [string, string])[],
-      more: Options & { readonly onChange?: (value: string) => void } = {},
+      fieldOptions: Options & { readonly onChange?: (value: string) => void } = {},
     ) => {
-      const { onChange, ...field } = of(name, more)
-      const own = field.value
+      const { onChange, ...field } = of(name, fieldOptions)
+      const value = field.value
       // A value that is no longer an option is shown, so that looking at it does not change it.
-      const all = options.some(([option]) => option === own) ? options : [...options, [own, own] as const]
-      return <SelectField label={label} {...field} options={all} onChange={more.onChange ?? onChange} />
+      const all = options.some(([option]) => option === value) ? options : [...options, [value, value] as const]
+      return <SelectField label={label} {...field} options={all} onChange={fieldOptions.onChange ?? onChange} />
     },
     lines: (name: TextName<Type>, label: string, options: Options = {}) => (
       <AreaField label={label} {...of(name, options)} placeholder={options.placeholder} />

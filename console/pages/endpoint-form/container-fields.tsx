@@ -29,7 +29,7 @@ export function ContainerFields(props: FieldsProps<ContainerDraft>) {
   const registries = useResource('form registries', signal => api('GET /v2/registries', { signal }), {
     on: changeTopic(/Registry/i),
   })
-  const known = (registries.data?.registries ?? []).map(({ id, name }) => [id, name] as const)
+  const registryOptions = (registries.data?.registries ?? []).map(({ id, name }) => [id, name] as const)
   const { text, number, select } = bound(props)
   return (
     <>
@@ -37,7 +37,7 @@ export function ContainerFields(props: FieldsProps<ContainerDraft>) {
       <div class="columns tight">
         {text('ports', 'Ports', { placeholder: '80/http' })}
         {number('disk', 'Disk, GB', [1, 1_000_000])}
-        {select('registry', 'Registry', [['', 'none: public image'], ...known])}
+        {select('registry', 'Registry', [['', 'none: public image'], ...registryOptions])}
       </div>
     </>
   )

@@ -194,10 +194,10 @@ function gpuChange({ excludedTypes: isOther, ...changed }: Body, { pools, exclud
 }
 
 /** A configuration after a change of it. */
-export function merged(before: Body, { rollout: _, ...changes }: Body): Body {
-  const after: Record<string, unknown> = { ...before, ...changes }
+export function merged(configuration: Body, { rollout: _, ...changes }: Body): Body {
+  const after: Record<string, unknown> = { ...configuration, ...changes }
   for (const name of MERGED) {
-    if (isObject(changes[name])) after[name] = { ...asObject(before[name]), ...asObject(changes[name]) }
+    if (isObject(changes[name])) after[name] = { ...asObject(configuration[name]), ...asObject(changes[name]) }
   }
   const gpu = asObject(changes.gpu)
   if ('pools' in gpu && !('excludedTypes' in gpu)) after.gpu = { ...asObject(after.gpu), excludedTypes: [] }
@@ -207,21 +207,21 @@ export function merged(before: Body, { rollout: _, ...changes }: Body): Body {
 
 /** The draft with the changes of a body applied, and the members of the body that no draft can have. */
 export function draftWith(
-  before: Draft,
+  original: Draft,
   changes: Body,
 ): { readonly draft: Draft; readonly unknown: readonly string[] } {
-  const own = bodyFromDraft(before)
-  const draft = draftFromBody({ ...merged(own, changes), rollout: changes.rollout })
-  const meant = merged(own, changedBody(before, draft))
-  const wanted = merged(own, changes)
-  const unknown = Object.keys(changes).filter(name => name !== 'rollout' && !isSame(meant[name], wanted[name]))
+  const configuration = bodyFromDraft(original)
+  const draft = draftFromBody({ ...merged(configuration, changes), rollout: changes.rollout })
+  const actual = merged(configuration, changedBody(original, draft))
+  const expected = merged(configuration, changes)
+  const unknown = Object.keys(changes).filter(name => name !== 'rollout' && !isSame(actual[name], expected[name]))
   return { draft, unknown }
 }
 
 /** A change on top of a version that somebody else saved in the meantime; variables are merged one by one. */
-export function rebased(before: Body, changes: Body, latest: Body): Body {
+export function rebased(base: Body, changes: Body, latest: Body): Body {
   if (!isObject(changes.env)) return changes
-  const [old, mine, env] = [before.env, changes.env, latest.env].map(of => new Map(Object.entries(asObject(of))))
+  const [old, mine, env] = [base.env, changes.env, latest.env].map(of => new Map(Object.entries(asObject(of))))
   for (const name of new Set([...old!.keys(), ...mine!.keys()])) {
     if (old!.get(name) === mine!.get(name)) continue
     if (mine!.has(name)) env!.set(name, mine!.get(name))

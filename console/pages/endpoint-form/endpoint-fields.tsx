@@ -107,15 +107,17 @@ function StorageFields(props: FieldsProps<Draft>) {
   const volumes = useResource('form volumes', signal => api('GET /v2/network-volumes', { signal }), {
     on: changeTopic(/NetworkVolume/i),
   })
-  const known = (volumes.data?.networkVolumes ?? []).map(({ id, name, size }) => [id, `${name}, ${size} GB`] as const)
+  const volumeOptions = (volumes.data?.networkVolumes ?? []).map(
+    ({ id, name, size }) => [id, `${name}, ${size} GB`] as const,
+  )
   return (
     <>
-      {known.length === 0 && draft.volumes.length === 0 ? null : (
+      {volumeOptions.length === 0 && draft.volumes.length === 0 ? null : (
         <TickList
           label="Network volumes"
           path="$.networkVolumes"
           problems={problems}
-          options={known}
+          options={volumeOptions}
           values={draft.volumes}
           onChange={next => set({ volumes: next })}
         />
@@ -139,8 +141,8 @@ function RareFields(props: FieldsProps<Draft>) {
 /** The control of a row of the table. */
 function simpleControl(props: FieldsProps<Draft>, name: SimpleName) {
   const { text, number, select, lines } = bound<Draft>(props)
-  const { kind, label, options = [], range = [0, Number.MAX_SAFE_INTEGER], ...more } = simpleField(name)
-  if (kind === 'seconds') return number(name, label, range, more)
-  if (kind === 'choice') return select(name, label, options, more)
-  return kind === 'lines' ? lines(name, label, more) : text(name, label, more)
+  const { kind, label, options = [], range = [0, Number.MAX_SAFE_INTEGER], ...fieldOptions } = simpleField(name)
+  if (kind === 'seconds') return number(name, label, range, fieldOptions)
+  if (kind === 'choice') return select(name, label, options, fieldOptions)
+  return kind === 'lines' ? lines(name, label, fieldOptions) : text(name, label, fieldOptions)
 }

@@ -66,16 +66,16 @@ function plainValue(raw: string): string {
 }
 
 /** Variables with others added: one of the same name receives the new value. */
-export function withVariables(before: readonly Variable[], added: readonly Variable[]): readonly Variable[] {
+export function withVariables(variables: readonly Variable[], added: readonly Variable[]): readonly Variable[] {
   const values = new Map(added.map(({ name, value }) => [name, value]))
-  const kept = before
+  const updatedVariables = variables
     .filter(({ name, value }) => name !== '' || value !== '')
     .map(one => {
       const value = values.get(one.name)
       values.delete(one.name)
       return value === undefined ? one : { name: one.name, value }
     })
-  return [...kept, ...[...values].map(([name, value]) => ({ name, value }))]
+  return [...updatedVariables, ...[...values].map(([name, value]) => ({ name, value }))]
 }
 
 /** Repeated names of variables, which an object cannot show. */

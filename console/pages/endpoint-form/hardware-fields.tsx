@@ -45,22 +45,22 @@ function GpuFields(props: FieldsProps<Draft>) {
   const pools = [...new Set(gpus.flatMap(({ pool }) => (pool === null ? [] : [pool])))]
   const options = pools.map(pool => {
     const types = gpus.filter(gpu => gpu.pool === pool)
-    const here = types.reduce((sum, gpu) => sum + gpu.maxCount.secure, 0)
-    return { pool, types, here, memory: Math.min(...types.map(({ memory }) => memory)) }
+    const gpuCount = types.reduce((sum, gpu) => sum + gpu.maxCount.secure, 0)
+    return { pool, types, gpuCount, memory: Math.min(...types.map(({ memory }) => memory)) }
   })
-  const isFirst = ({ pool, here }: { readonly pool: string; readonly here: number }) =>
-    here > 0 || draft.pools.includes(pool)
-  const [first, others] = [options.filter(isFirst), options.filter(one => !isFirst(one))]
+  const isFirst = ({ pool, gpuCount }: { readonly pool: string; readonly gpuCount: number }) =>
+    gpuCount > 0 || draft.pools.includes(pool)
+  const [firstPools, otherPools] = [options.filter(isFirst), options.filter(one => !isFirst(one))]
   const titled = (of: typeof options) =>
     [...of]
-      .sort((a, b) => b.here - a.here || a.memory - b.memory)
-      .map(({ pool, types, here, memory }) => {
+      .sort((a, b) => b.gpuCount - a.gpuCount || a.memory - b.memory)
+      .map(({ pool, types, gpuCount, memory }) => {
         const names = types.map(({ name }) => name).join(', ')
-        return [pool, `${memory} GB: ${names}${here > 0 ? ` (${here} in this machine)` : ''}`] as const
+        return [pool, `${memory} GB: ${names}${gpuCount > 0 ? ` (${gpuCount} in this machine)` : ''}`] as const
       })
   const choose = (chosen: readonly string[]) => {
-    const left = gpus.filter(({ pool }) => pool !== null && chosen.includes(pool)).map(({ id }) => id)
-    set({ pools: chosen, excludedTypes: draft.excludedTypes.filter(type => left.includes(type)) })
+    const chosenTypes = gpus.filter(({ pool }) => pool !== null && chosen.includes(pool)).map(({ id }) => id)
+    set({ pools: chosen, excludedTypes: draft.excludedTypes.filter(type => chosenTypes.includes(type)) })
   }
   const several = options.filter(({ pool, types }) => draft.pools.includes(pool) && types.length > 1)
   const isWrong = problemsAt(problems, '$.gpu').length > problemsAt(problems, '$.gpu.pools').length
@@ -70,15 +70,15 @@ function GpuFields(props: FieldsProps<Draft>) {
         label="GPU types; a worker gets one of them"
         path="$.gpu.pools"
         problems={problems}
-        options={titled(first)}
+        options={titled(firstPools)}
         values={draft.pools}
         onChange={choose}
-        hint={first.length === 0 ? 'This machine has no GPU.' : undefined}
+        hint={firstPools.length === 0 ? 'This machine has no GPU.' : undefined}
       />
-      <Folded title={`${others.length} types that this machine does not have`}>
+      <Folded title={`${otherPools.length} types that this machine does not have`}>
         <TickList
           label="Other types"
-          options={titled(others)}
+          options={titled(otherPools)}
           values={[]}
           onChange={([pool]) => choose([...draft.pools, ...(pool === undefined ? [] : [pool])])}
         />
@@ -108,7 +108,7 @@ function GpuFields(props: FieldsProps<Draft>) {
 
 function CpuFields({ draft, set, problems }: FieldsProps<Draft>) {
   const flavors = useResource('form cpus', signal => api('GET /v2/catalog/cpus', { signal }))
-  const known = (flavors.data?.cpus ?? []).map(
+  const flavorOptions = (flavors.data?.cpus ?? []).map(
     ({ id, name, ramGbPerVcpu }) => [id, `${id}: ${name}, ${ramGbPerVcpu} GB a vCPU`] as const,
   )
   return (
@@ -121,7 +121,7 @@ function CpuFields({ draft, set, problems }: FieldsProps<Draft>) {
         })
         return (
           <div key={index} class="cpu-row">
-            {select('id', 'Flavor', known, { path: `cpu[${index}].id` })}
+            {select('id', 'Flavor', flavorOptions, { path: `cpu[${index}].id` })}
             {select('vcpus', 'vCPUs', VCPUS, { path: `cpu[${index}].vcpuCount` })}
             {draft.cpus.length > 1 ? (
               <Button

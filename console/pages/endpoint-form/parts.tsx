@@ -27,14 +27,14 @@ export function TickList({
 }) {
   const id = useId()
   // A value that is no longer an option stays, so that it can be removed.
-  const gone = values.filter(value => options.every(([option]) => option !== value))
+  const unlistedValues = values.filter(value => options.every(([option]) => option !== value))
   const toggle = (value: string) =>
     onChange(values.includes(value) ? values.filter(one => one !== value) : [...values, value])
   return (
     <fieldset class="ticks">
       <legend>{label}</legend>
       <div class="tick-list">
-        {[...options, ...gone.map(value => [value, value] as const)].map(([value, title]) => (
+        {[...options, ...unlistedValues.map(value => [value, value] as const)].map(([value, title]) => (
           <label key={value} for={`${id}-${value}`}>
             <input
               id={`${id}-${value}`}

@@ -34,7 +34,7 @@ export function NewEndpoint() {
 
 function Form() {
   const [draft, setDraft] = useState(NEW_DRAFT)
-  const set = (changes: Partial<Draft>) => setDraft(before => ({ ...before, ...changes }))
+  const set = (changes: Partial<Draft>) => setDraft(previous => ({ ...previous, ...changes }))
   const body = createBody(draft)
   const { problems, isSending, send } = useChecked('POST', '/v2/serverless', body)
   useOwnGpu(draft, set)
@@ -81,14 +81,14 @@ function StartFields({ draft, set }: { readonly draft: Draft; readonly set: (cha
   const wanted = query.value.get('template')
   const [start, setStart] = useState<Start>(wanted === null ? 'image' : 'template')
   const [chosen, setChosen] = useState('')
-  const own = useResource('form templates', signal => api('GET /v2/templates', { signal }), {
+  const accountTemplates = useResource('form templates', signal => api('GET /v2/templates', { signal }), {
     on: changeTopic(/Template$/i),
   })
   const shared = useResource('form public templates', signal =>
     api('GET /v2/catalog/templates', { query: { source: 'community' }, signal }),
   )
   const templates = new Map(
-    [...(shared.data?.templates ?? []), ...(own.data?.templates ?? [])]
+    [...(shared.data?.templates ?? []), ...(accountTemplates.data?.templates ?? [])]
       .filter(({ serverless }) => serverless)
       .map(template => [template.id, template]),
   )

@@ -33,18 +33,20 @@ const SOON_MS = 7 * 86_400_000
 
 /** Keys that still work and expire within a week, the first one first. */
 export function soonEnding(keys: readonly KeyFacts[], nowMs: number): readonly KeyFacts[] {
-  const left = ({ expiresAt }: KeyFacts) =>
+  const remainingMs = ({ expiresAt }: KeyFacts) =>
     expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt) - nowMs
-  return keys.filter(key => !key.disabled && left(key) > 0 && left(key) <= SOON_MS).sort((a, b) => left(a) - left(b))
+  return keys
+    .filter(key => !key.disabled && remainingMs(key) > 0 && remainingMs(key) <= SOON_MS)
+    .sort((a, b) => remainingMs(a) - remainingMs(b))
 }
 
 const MAX_ACTIVE = 8
 
 /** The most active endpoints, the busiest first. */
 export function mostActive(rows: readonly EndpointOverview[]): readonly EndpointOverview[] {
-  const lately = ({ rate }: EndpointOverview) => rate.points.reduce((sum, point) => sum + point, 0)
-  const present = ({ jobs, workers }: EndpointOverview) => jobs.inProgress + jobs.inQueue + workers.total
-  return [...rows].sort((a, b) => lately(b) - lately(a) || present(b) - present(a)).slice(0, MAX_ACTIVE)
+  const recentRate = ({ rate }: EndpointOverview) => rate.points.reduce((sum, point) => sum + point, 0)
+  const currentLoad = ({ jobs, workers }: EndpointOverview) => jobs.inProgress + jobs.inQueue + workers.total
+  return [...rows].sort((a, b) => recentRate(b) - recentRate(a) || currentLoad(b) - currentLoad(a)).slice(0, MAX_ACTIVE)
 }
 
 /** The sums over all endpoints. */

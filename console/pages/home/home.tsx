@@ -98,11 +98,11 @@ const MAX_SHOWN = 50
 
 function Attention({ rows }: { readonly rows: readonly EndpointOverview[] }) {
   const rowsToShow = findAttention(rows, now.value, id => fixReports.value[id] !== undefined)
-  const others = [useEndingKeys(), useFindings()]
+  const otherLists = [useEndingKeys(), useFindings()]
   // The server explains the most urgent ones only.
   const unexplained = rows.filter(({ state, why }) => why === null && (state === 'PROBLEM' || state === 'WAITING'))
-  const more = Math.max(0, rowsToShow.length - MAX_SHOWN) + unexplained.length
-  const isQuiet = rowsToShow.length === 0 && others.every(list => list.length === 0)
+  const hiddenCount = Math.max(0, rowsToShow.length - MAX_SHOWN) + unexplained.length
+  const isQuiet = rowsToShow.length === 0 && otherLists.every(list => list.length === 0)
   return (
     <Section title={isQuiet ? 'Nothing needs attention' : 'Needs attention'}>
       {isQuiet ? (
@@ -112,12 +112,12 @@ function Attention({ rows }: { readonly rows: readonly EndpointOverview[] }) {
           {rowsToShow.slice(0, MAX_SHOWN).map((row, index) => (
             <TroubledEndpoint key={row.id} row={row} isRead={index < MAX_READ} />
           ))}
-          {others.flat()}
+          {otherLists.flat()}
         </ul>
       )}
-      {more > 0 ? (
+      {hiddenCount > 0 ? (
         <p class="hint">
-          <a href="/endpoints?show=attention">{plural(more, 'more endpoint')}</a>
+          <a href="/endpoints?show=attention">{plural(hiddenCount, 'more endpoint')}</a>
         </p>
       ) : null}
     </Section>

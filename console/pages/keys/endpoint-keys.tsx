@@ -18,16 +18,17 @@ interface Rows {
 
 /** The keys of endpoints. */
 export function EndpointKeys({ endpointName, onMade }: Rows) {
-  const [asked, setAsked] = useState<{ readonly key: ApiKey; readonly isNew: boolean } | null>(null)
+  const [pendingChange, setPendingChange] = useState<{ readonly key: ApiKey; readonly isNew: boolean } | null>(null)
   const keys = useAll(
     'GET /v2/account/endpoint-keys',
     'keys',
     event => changeTopic(/key/i)(event) || event.type === 'endpoint.deleted',
   )
   const act = async () => {
-    if (asked === null) return
-    const { id, endpoint } = asked.key
-    if (asked.isNew) onMade((await api('POST /v2/serverless/{id}/rotate-key', { path: { id: endpoint ?? '' } })).key)
+    if (pendingChange === null) return
+    const { id, endpoint } = pendingChange.key
+    if (pendingChange.isNew)
+      onMade((await api('POST /v2/serverless/{id}/rotate-key', { path: { id: endpoint ?? '' } })).key)
     else await api('DELETE /v2/account/keys/{id}', { path: { id } })
     keys.reload()
   }
@@ -53,7 +54,7 @@ export function EndpointKeys({ endpointName, onMade }: Rows) {
         const press = (isNew: boolean) => (
           <Button
             kind="quiet"
-            onPress={() => setAsked({ key, isNew })}
+            onPress={() => setPendingChange({ key, isNew })}
             aria-label={isNew ? `New key for ${endpointName(of)}` : `Revoke the key of ${endpointName(of)}`}
           >
             {isNew ? 'New key' : 'Revoke'}
@@ -68,7 +69,7 @@ export function EndpointKeys({ endpointName, onMade }: Rows) {
       },
     },
   ]
-  const name = endpointName(asked?.key.endpoint ?? '')
+  const name = endpointName(pendingChange?.key.endpoint ?? '')
   return (
     <Section title="Keys of endpoints">
       <p class="hint">
@@ -87,16 +88,16 @@ export function EndpointKeys({ endpointName, onMade }: Rows) {
           />
         )}
       </Loaded>
-      {asked === null ? null : (
+      {pendingChange === null ? null : (
         <Confirm
-          title={asked.isNew ? `New key for ${name}?` : `Revoke the key of ${name}?`}
-          action={asked.isNew ? 'Create a new key' : 'Revoke the key'}
-          onClose={() => setAsked(null)}
+          title={pendingChange.isNew ? `New key for ${name}?` : `Revoke the key of ${name}?`}
+          action={pendingChange.isNew ? 'Create a new key' : 'Revoke the key'}
+          onClose={() => setPendingChange(null)}
           onConfirm={act}
         >
           <p>
             Its present key stops working, and calls that it holds open end within a second.{' '}
-            {asked.isNew ? '' : 'The endpoint has no key of its own until you create one.'}
+            {pendingChange.isNew ? '' : 'The endpoint has no key of its own until you create one.'}
           </p>
         </Confirm>
       )}

@@ -3,9 +3,9 @@
 /** The instant of a local time; null for an empty text, which means never. */
 export function readInstant(local: string): string | null {
   if (local === '') return null
-  const given = new Date(local)
+  const date = new Date(local)
   // An invalid time stays as it is, so that the server reports the problem.
-  return Number.isNaN(given.getTime()) ? local : given.toISOString()
+  return Number.isNaN(date.getTime()) ? local : date.toISOString()
 }
 
 /** The local time of an instant, to the minute; an empty text for never. */

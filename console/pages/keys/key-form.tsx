@@ -22,7 +22,7 @@ export function KeyForm({
 }) {
   const endpoints = useEndpoints().data ?? []
   const [scope, setScope] = useState(of === undefined ? NEW_SCOPE : draftFromScope(of.scope))
-  const sent = scopeFromDraft(scope, id => endpoints.some(one => one.id === id))
+  const keyScope = scopeFromDraft(scope, id => endpoints.some(one => one.id === id))
   return (
     <Ask
       title={of === undefined ? 'New key' : `Change the key ${of.name}`}
@@ -51,7 +51,7 @@ export function KeyForm({
         const body = {
           ...changed,
           ...(expiresAt === undefined ? {} : { expiresAt: readInstant(String(expiresAt)) }),
-          ...(JSON.stringify(sent) === JSON.stringify(of?.scope) ? {} : { scope: sent }),
+          ...(JSON.stringify(keyScope) === JSON.stringify(of?.scope) ? {} : { scope: keyScope }),
         }
         if (of !== undefined) await api('PATCH /v2/account/keys/{id}', { path: { id: of.id }, body })
         onDone(of === undefined ? (await api('POST /v2/account/keys', { body: { name: '', ...body } })).key : null)

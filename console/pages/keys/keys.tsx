@@ -101,7 +101,9 @@ function Detail({
     if (isOwn) noteSessionEnd()
     onChange()
   }
-  const own = isOwn ? <p class="notice wait">You are signed in with this key: you are signed out at once.</p> : null
+  const ownKeyNotice = isOwn ? (
+    <p class="notice wait">You are signed in with this key: you are signed out at once.</p>
+  ) : null
   const actions: readonly Action[] = [
     [
       'Revoke',
@@ -124,7 +126,7 @@ function Detail({
           <p>
             Last used: <LastUsed of={of} />
           </p>
-          {own}
+          {ownKeyNotice}
         </Confirm>
       ),
       'danger',
@@ -139,7 +141,7 @@ function Detail({
           onConfirm={() => setDisabled(true)}
         >
           <p>Calls with it are refused until it is enabled again, and calls that it holds open end within a second.</p>
-          {own}
+          {ownKeyNotice}
         </Confirm>
       ),
     ],

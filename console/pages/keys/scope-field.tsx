@@ -37,8 +37,10 @@ export function ScopeField({
   readonly problems: Problems
   readonly onChange: (scope: ScopeDraft) => void
 }) {
-  const own = who.value?.scope.type
-  const types = TYPES.filter(([type]) => own === 'all' || (type !== 'all' && (type === 'restricted' || own === type)))
+  const ownType = who.value?.scope.type
+  const types = TYPES.filter(
+    ([type]) => ownType === 'all' || (type !== 'all' && (type === 'restricted' || ownType === type)),
+  )
   return (
     <>
       <SelectField<KeyScope['type']>

@@ -49,10 +49,10 @@ export function scopeFromDraft(
 ): KeyScope {
   if (type !== 'restricted') return { type }
   const ofFiles = files === 'none' ? {} : { files: files === 'each' ? byVolume : files }
-  const others = { ...(metrics === 'none' ? {} : { metrics }), ...ofFiles }
-  if (jobs !== 'each') return { type, management, jobs, ...others }
+  const otherRights = { ...(metrics === 'none' ? {} : { metrics }), ...ofFiles }
+  if (jobs !== 'each') return { type, management, jobs, ...otherRights }
   const named = Object.entries(byEndpoint).filter(([id, level]) => level !== 'none' && isKnown(id))
-  return { type, management, jobs: Object.fromEntries(named), ...others }
+  return { type, management, jobs: Object.fromEntries(named), ...otherRights }
 }
 
 /** A scope in words, such as `reads management; jobs of images, w`. */
@@ -78,8 +78,11 @@ function describeJobs(
       .filter(id => jobs[id] === level)
       .map(endpointName)
     if (names.length === 0) return []
-    const more = names.length - NAMED
-    return describeLevel(level, `${names.slice(0, NAMED).join(', ')}${more > 0 ? ` and ${more} more` : ''}`)
+    const unnamedCount = names.length - NAMED
+    return describeLevel(
+      level,
+      `${names.slice(0, NAMED).join(', ')}${unnamedCount > 0 ? ` and ${unnamedCount} more` : ''}`,
+    )
   })
 }
 

@@ -59,11 +59,11 @@ interface FormProps {
 }
 
 function Form({ template, onChange, onClose }: FormProps) {
-  const [before] = useState(() => (template === undefined ? NEW_TEMPLATE : templateDraft(template)))
-  const [draft, setDraft] = useState(before)
+  const [original] = useState(() => (template === undefined ? NEW_TEMPLATE : templateDraft(template)))
+  const [draft, setDraft] = useState(original)
   const [isDeleting, setDeleting] = useState(false)
   const { problems, isSending, send } = useSending()
-  const changes = templateChanges(before, draft)
+  const changes = templateChanges(original, draft)
   const save = async () => {
     const isDone = await send(() =>
       template === undefined

@@ -34,11 +34,11 @@ export function Quotas() {
     <Section title="Limits of the account">
       <Loaded of={quotas}>
         {data => {
-          const known = Object.keys(TITLES).filter(name => name in data.quotas)
-          const others = Object.keys(data.quotas).filter(name => !(name in TITLES))
+          const titledNames = Object.keys(TITLES).filter(name => name in data.quotas)
+          const untitledNames = Object.keys(data.quotas).filter(name => !(name in TITLES))
           return (
             <ul class="quotas">
-              {[...known, ...others].map(name => (
+              {[...titledNames, ...untitledNames].map(name => (
                 <Quota
                   key={name}
                   title={TITLES[name] ?? name}

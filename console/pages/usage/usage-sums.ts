@@ -29,8 +29,8 @@ export function byEndpoint(records: readonly ServerlessBillingRecord[]): Endpoin
   const uses = new Map<string, EndpointUse>()
   for (const record of records) {
     const use = useFromRecord(record)
-    const before = uses.get(use.id)
-    uses.set(use.id, before === undefined ? use : added(before, use))
+    const sum = uses.get(use.id)
+    uses.set(use.id, sum === undefined ? use : added(sum, use))
   }
   return [...uses.values()].sort((a, b) => b.cost - a.cost || b.hours - a.hours || (a.id < b.id ? -1 : 1))
 }

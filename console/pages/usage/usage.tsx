@@ -41,8 +41,8 @@ export function Usage() {
 }
 
 function AllUsage() {
-  const given = query.value.get('range') ?? ''
-  const range: RangeId = Object.hasOwn(RANGES, given) ? (given as RangeId) : '30d'
+  const rangeName = query.value.get('range') ?? ''
+  const range: RangeId = Object.hasOwn(RANGES, rangeName) ? (rangeName as RangeId) : '30d'
   const { bucketSize, lastN } = RANGES[range]
   const bill = useResource(
     `billing ${range}`,
@@ -111,9 +111,9 @@ function Bill({
 }) {
   const group = useChartGroup()
   const hasCost = bill.metadata.totals.totalAmount > 0
-  const given = query.value.get('of')
+  const figureName = query.value.get('of')
   // Without prices, the chart of costs would be empty.
-  const figure: Of = given === 'cost' || given === 'hours' ? given : hasCost ? 'cost' : 'hours'
+  const figure: Of = figureName === 'cost' || figureName === 'hours' ? figureName : hasCost ? 'cost' : 'hours'
   const uses = useMemo(() => byEndpoint(bill.records), [bill])
   const sum = sumUses(uses)
   const columns = useMemo(() => usageColumns(names, sum), [names, uses])

@@ -34,12 +34,12 @@ function List({ endpoint, chooser }: { readonly endpoint: string; readonly choos
   const deliveries = useGrowingList<Delivery>(
     `webhooks ${endpoint} ${filter}`,
     async (cursor, signal) => {
-      const given = {
+      const parameters = {
         limit: PAGE,
         ...(filter === 'all' ? {} : { state: filter }),
         ...(cursor === null ? {} : { cursor }),
       }
-      const page = await api('GET /v2/{endpoint}/webhooks', { path: { endpoint }, query: given, signal })
+      const page = await api('GET /v2/{endpoint}/webhooks', { path: { endpoint }, query: parameters, signal })
       return { rows: page.deliveries, nextCursor: page.pagination.nextCursor }
     },
     ({ id }) => id,

@@ -48,12 +48,12 @@ export class LineReader {
     const base = { atMs: Date.parse(ts), workerId, jobId, raw: line }
     if (source === 'system')
       return { ...base, kind: 'system', level: systemLevel(line), text: readAnsi(line).text, styles: null }
-    const own = jobId === null ? null : findPrefix(line)
-    const { text, styles } = readAnsi((own === null ? line : line.slice(own.length)).replaceAll('\t', '    '))
+    const prefix = jobId === null ? null : findPrefix(line)
+    const { text, styles } = readAnsi((prefix === null ? line : line.slice(prefix.length)).replaceAll('\t', '    '))
     const json = readJson(text)
     const isContinued = /^(?:\s+\S|Caused by)/.test(text)
     const namedLevel = json === null ? findLevel(text) : json.level
-    const level = namedLevel ?? own?.level ?? (isContinued ? (this.#levels.get(workerId) ?? null) : null)
+    const level = namedLevel ?? prefix?.level ?? (isContinued ? (this.#levels.get(workerId) ?? null) : null)
     this.#levels.set(workerId, level)
     return { ...base, kind: 'output', level, text: json?.text ?? text, styles: json === null ? styles : null }
   }
@@ -108,8 +108,9 @@ function readJson(text: string): { text: string; level: Level | null } | null {
   } catch {
     return null
   }
-  const { level, severity, levelname, lvl, msg, message, event, time, timestamp, ts, asctime, ...others } = members
-  const rest = Object.entries(others).map(([name, value]) => `${name}=${asText(value)}`)
+  const { level, severity, levelname, lvl, msg, message, event, time, timestamp, ts, asctime, ...otherMembers } =
+    members
+  const rest = Object.entries(otherMembers).map(([name, value]) => `${name}=${asText(value)}`)
   const messages = [msg, message, event].filter(one => one !== undefined).map(asText)
   return {
     level: jsonLevel(level ?? severity ?? levelname ?? lvl),

@@ -33,29 +33,29 @@ export const BEGINNINGS: Readonly<
 
 /** The choice in the query of the page. */
 export function logChoice(): LogChoice {
-  const given = query.value
-  const level = given.get('level') as Level | null
-  const source = given.get('source')
-  const text = given.get('q') ?? ''
+  const parameters = query.value
+  const level = parameters.get('level') as Level | null
+  const source = parameters.get('source')
+  const text = parameters.get('q') ?? ''
   let search: RegExp | null = null
   let problem: string | null = null
   try {
-    search = searchPattern(text, given.get('regex') === '1')
+    search = searchPattern(text, parameters.get('regex') === '1')
   } catch (error) {
     problem = (error as Error).message
   }
   return {
-    worker: given.get('worker'),
-    job: given.get('job'),
-    from: Object.hasOwn(BEGINNINGS, given.get('from') ?? '') ? (given.get('from') ?? '') : '',
+    worker: parameters.get('worker'),
+    job: parameters.get('job'),
+    from: Object.hasOwn(BEGINNINGS, parameters.get('from') ?? '') ? (parameters.get('from') ?? '') : '',
     text,
     problem,
     filter: {
       level: level !== null && LEVELS.includes(level) ? level : null,
       kind: source === 'output' || source === 'system' ? source : null,
       search,
-      onlyMatches: given.get('only') === '1' && search !== null,
-      context: Math.min(50, Math.max(0, Math.floor(Number(given.get('context')) || 0))),
+      onlyMatches: parameters.get('only') === '1' && search !== null,
+      context: Math.min(50, Math.max(0, Math.floor(Number(parameters.get('context')) || 0))),
     },
   }
 }

@@ -96,10 +96,10 @@ export function Logs({ endpoint: { id } }: { readonly endpoint: Endpoint }) {
 function Foot({ session, name }: { readonly session: LogSession; readonly name: string }) {
   void session.changes.value
   const { buffer, view } = session
-  const kept = buffer.end - buffer.first
-  const save = (which: 'shown' | 'all') => {
+  const lineCount = buffer.end - buffer.first
+  const save = (selection: 'shown' | 'all') => {
     const parts: string[] = []
-    for (const { atMs, workerId, kind, raw } of session.lines(which))
+    for (const { atMs, workerId, kind, raw } of session.lines(selection))
       parts.push(`${new Date(atMs).toISOString()} ${workerId ?? '-'} ${kind} ${raw}\n`)
     const link = document.createElement('a')
     link.href = URL.createObjectURL(new Blob(parts, { type: 'text/plain' }))
@@ -110,8 +110,8 @@ function Foot({ session, name }: { readonly session: LogSession; readonly name: 
   return (
     <div class="log-foot">
       <span>
-        <StreamSign session={session} /> · {plural(kept, 'line')}
-        {view.count === kept ? '' : `, ${count(view.count)} shown`}
+        <StreamSign session={session} /> · {plural(lineCount, 'line')}
+        {view.count === lineCount ? '' : `, ${count(view.count)} shown`}
         {buffer.first === 0 ? '' : `; ${plural(buffer.first, 'older line')} removed from this page`}
       </span>
       <span class="actions">

@@ -133,9 +133,9 @@ function hasWorkers({ point, isUnknown, isOpen }: Slot): boolean {
 }
 
 function gpus(slots: readonly Slot[]): Measure[] {
-  const of = (use: keyof EndpointMetricPoint['gpus'], what: 'average' | 'max') =>
-    slots.map(({ point }) => point?.gpus[use]?.[what] ?? null)
-  const known = (use: keyof EndpointMetricPoint['gpus']) => slots.some(({ point }) => point?.gpus[use] != null)
+  const of = (use: keyof EndpointMetricPoint['gpus'], statistic: 'average' | 'max') =>
+    slots.map(({ point }) => point?.gpus[use]?.[statistic] ?? null)
+  const isMeasured = (use: keyof EndpointMetricPoint['gpus']) => slots.some(({ point }) => point?.gpus[use] != null)
   const measure = (id: string, title: string, use: keyof EndpointMetricPoint['gpus']): Measure => ({
     id,
     title,
@@ -148,8 +148,8 @@ function gpus(slots: readonly Slot[]): Measure[] {
     ],
   })
   return [
-    ...(known('busyPercent') ? [measure('gpuBusy', 'GPUs busy', 'busyPercent')] : []),
-    ...(known('memoryPercent') ? [measure('gpuMemory', 'GPU memory in use', 'memoryPercent')] : []),
+    ...(isMeasured('busyPercent') ? [measure('gpuBusy', 'GPUs busy', 'busyPercent')] : []),
+    ...(isMeasured('memoryPercent') ? [measure('gpuMemory', 'GPU memory in use', 'memoryPercent')] : []),
   ]
 }
 

@@ -51,8 +51,8 @@ export function rangeFromQuery(query: URLSearchParams, nowMs: number): Range {
   const toMs = Date.parse(query.get('to') ?? '')
   const isChosen = Number.isFinite(fromMs) && Number.isFinite(toMs) && fromMs < toMs && fromMs < nowMs
   if (isChosen) return aligned(fromMs, toMs, nowMs)
-  const given = query.get('range') ?? ''
-  const id = Object.hasOwn(RANGES, given) ? (given as RangeId) : USUAL_RANGE
+  const rangeName = query.get('range') ?? ''
+  const id = Object.hasOwn(RANGES, rangeName) ? (rangeName as RangeId) : USUAL_RANGE
   const { ms } = RANGES[id]
   const interval = intervalFor(nowMs - ms, nowMs, nowMs)
   const { lengthMs } = INTERVALS[interval]

@@ -48,11 +48,11 @@ export function differences(today: Figures, other: Figures): readonly string[] {
 }
 
 function costDifference(today: Figures, other: Figures): string[] {
-  const more = other.cost - today.cost
+  const extraCost = other.cost - today.cost
   if (today.cost === 0 && other.cost === 0) return hoursDifference(sumHours(today), sumHours(other))
-  if (Math.abs(more) <= today.cost * LEAST_PART) return []
-  const part = today.cost === 0 ? '' : ` (${percent(Math.abs(more) / today.cost)})`
-  return [`Workers would have cost ${money(Math.abs(more))}${part} ${more > 0 ? 'more' : 'less'}.`]
+  if (Math.abs(extraCost) <= today.cost * LEAST_PART) return []
+  const part = today.cost === 0 ? '' : ` (${percent(Math.abs(extraCost) / today.cost)})`
+  return [`Workers would have cost ${money(Math.abs(extraCost))}${part} ${extraCost > 0 ? 'more' : 'less'}.`]
 }
 
 /** The difference of hours. Hours without a price still use a machine. */
@@ -75,7 +75,7 @@ function waitDifference(today: Figures, other: Figures): string[] {
 }
 
 function startDifference(today: Figures, other: Figures): string[] {
-  const more = other.coldStarts - today.coldStarts
-  if (Math.abs(more) <= today.coldStarts * LEAST_PART) return []
-  return [`There would have been ${plural(Math.abs(more), 'cold start')} ${more > 0 ? 'more' : 'fewer'}.`]
+  const extraStarts = other.coldStarts - today.coldStarts
+  if (Math.abs(extraStarts) <= today.coldStarts * LEAST_PART) return []
+  return [`There would have been ${plural(Math.abs(extraStarts), 'cold start')} ${extraStarts > 0 ? 'more' : 'fewer'}.`]
 }

@@ -51,11 +51,11 @@ export function ReleaseComparison({
   return (
     <Loaded of={both}>
       {([before, after]) => {
-        const gone = [before, after].filter(({ configuration }) => configuration === null)
-        if (gone.length > 0)
+        const deletedReleases = [before, after].filter(({ configuration }) => configuration === null)
+        if (deletedReleases.length > 0)
           return (
             <p class="notice">
-              The configuration of version {gone.map(({ version }) => version).join(' and ')} was deleted.
+              The configuration of version {deletedReleases.map(({ version }) => version).join(' and ')} was deleted.
             </p>
           )
         const changed = differences(before.configuration ?? {}, after.configuration ?? {})

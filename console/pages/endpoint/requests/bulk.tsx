@@ -137,11 +137,11 @@ function ActDialog({
   const [verb, past] = VERBS[action]
   const run = async () => {
     setChanged(0)
-    const done = await act(setChanged, stopped.signal)
-    const summary = `${past} ${plural(done.changed, 'job')}`
+    const result = await act(setChanged, stopped.signal)
+    const summary = `${past} ${plural(result.changed, 'job')}`
     if (stopped.signal.aborted) return announce(`${summary}, then stopped`)
-    if (done.problem === null) announce(summary)
-    else announce(`${summary}. Not all: ${done.problem}`, 'problem')
+    if (result.problem === null) announce(summary)
+    else announce(`${summary}. Not all: ${result.problem}`, 'problem')
     onClose(true)
   }
   const title = `${verb} ${isLeast ? 'more than ' : ''}${plural(number ?? 0, 'job')}`
@@ -187,13 +187,13 @@ function TickedDialog({
   readonly onClose: (hasActed: boolean) => void
 }) {
   // Jobs that move while the dialog is open do not change the selection.
-  const [asked] = useState(ids)
+  const [jobIds] = useState(ids)
   const act: Act = async (onProgress, stopped) => {
-    const left = [...asked]
+    const remainingIds = [...jobIds]
     let changed = 0
     let problem: string | null = null
     const work = async () => {
-      for (let job = left.shift(); job !== undefined && !stopped.aborted; job = left.shift()) {
+      for (let job = remainingIds.shift(); job !== undefined && !stopped.aborted; job = remainingIds.shift()) {
         try {
           await api(`POST /v2/{endpoint}/${action}/{job}`, { path: { endpoint, job } })
           changed += 1
@@ -206,7 +206,7 @@ function TickedDialog({
     await Promise.all(Array.from({ length: CALLS_AT_ONCE }, work))
     return { changed, problem }
   }
-  return <ActDialog action={action} number={asked.length} act={act} onClose={onClose} />
+  return <ActDialog action={action} number={jobIds.length} act={act} onClose={onClose} />
 }
 
 /** Limit of calls that count the affected jobs, each up to 1,000. */
@@ -224,13 +224,13 @@ function ManyDialog({
   readonly onClose: () => void
 }) {
   // A span ends at the opening of the dialog, so that the same jobs are counted and changed.
-  const [asked] = useState(() => actionQuery(filter, action, Date.now())!)
+  const [jobQuery] = useState(() => actionQuery(filter, action, Date.now())!)
   const [matched, setMatched] = useState<number | null>(null)
   const [isLeast, setLeast] = useState(false)
   const step = (cursor: string | null, dryRun: boolean, signal: AbortSignal) =>
     api(`POST /v2/{endpoint}/requests/${action}`, {
       path: { endpoint },
-      body: { ...asked, dryRun, ...(cursor === null ? {} : { cursor }) },
+      body: { ...jobQuery, dryRun, ...(cursor === null ? {} : { cursor }) },
       signal,
     })
   useEffect(() => {
@@ -271,7 +271,7 @@ function ManyDialog({
   }
   return (
     <ActDialog action={action} number={matched} isLeast={isLeast} act={act} onClose={onClose}>
-      <Selection asked={asked} />
+      <Selection jobQuery={jobQuery} />
     </ActDialog>
   )
 }
@@ -286,8 +286,8 @@ const LABELS: Readonly<Record<keyof JobQuery, string>> = {
 }
 
 /** The selected jobs, in words. */
-function Selection({ asked }: { readonly asked: JobQuery }) {
-  const shown = (name: string, value: string) => {
+function Selection({ jobQuery }: { readonly jobQuery: JobQuery }) {
+  const valueText = (name: string, value: string) => {
     if (name === 'from' || name === 'to') return dateTime(value)
     return name === 'status'
       ? value
@@ -298,10 +298,10 @@ function Selection({ asked }: { readonly asked: JobQuery }) {
   }
   return (
     <dl class="facts">
-      {Object.entries(asked).map(([name, value]) => (
+      {Object.entries(jobQuery).map(([name, value]) => (
         <Fragment key={name}>
           <dt>{LABELS[name as keyof JobQuery]}</dt>
-          <dd>{shown(name, value as string)}</dd>
+          <dd>{valueText(name, value as string)}</dd>
         </Fragment>
       ))}
     </dl>

@@ -85,14 +85,14 @@ function Replay({
   readonly job: JobRecord
   readonly onClose: () => void
 }) {
-  const [before] = useState(() => (job.input === undefined ? '' : JSON.stringify(job.input, null, 2)))
-  const [input, setInput] = useState(before || '{}')
+  const [storedInput] = useState(() => (job.input === undefined ? '' : JSON.stringify(job.input, null, 2)))
+  const [input, setInput] = useState(storedInput || '{}')
   const { problems, isSending, send } = useSending()
   const problem = inputProblem(input, 'run')
   const replay = () =>
     send(async () => {
       // Without a body the server takes the stored input.
-      const body = input === before ? {} : { body: new JsonText(`{"input": ${input}}`) }
+      const body = input === storedInput ? {} : { body: new JsonText(`{"input": ${input}}`) }
       const path = `/v2/${encodeURIComponent(endpoint)}/requests/${encodeURIComponent(job.id)}/replay`
       const { id } = (await (await request('POST', path, body)).json()) as { id: string }
       announce('A new job is in the queue')
@@ -107,13 +107,13 @@ function Replay({
         <>
           <Button onPress={onClose}>Close</Button>
           <Button kind="main" onPress={replay} disabled={isSending || problem !== null}>
-            {input === before ? 'Run with the same input' : 'Run with this input'}
+            {input === storedInput ? 'Run with the same input' : 'Run with this input'}
           </Button>
         </>
       }
     >
       <FormProblems problems={problems} shown={[]} />
-      {before === '' ? <p class="hint">The input of this job was deleted.</p> : null}
+      {storedInput === '' ? <p class="hint">The input of this job was deleted.</p> : null}
       <JsonField label="Input (JSON)" value={input} onChange={setInput} rows={14} />
       <p class="hint">The new job has the times and the priority of this one, and no webhook.</p>
       {problem !== null && isJson(input) ? <p class="wrong">{problem}</p> : null}

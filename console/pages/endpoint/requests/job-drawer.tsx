@@ -61,7 +61,7 @@ export function JobDrawer({ endpointId, jobId }: { readonly endpointId: string; 
 function Job({ endpointId, job }: { readonly endpointId: string; readonly job: JobRecord }) {
   // A record without a result has null for both; an output may be null itself.
   const isGone = job.completedAt !== null && job.resultExpiresAt === null
-  const kept = (value: unknown) => (isGone && value === null ? undefined : value)
+  const availableValue = (value: unknown) => (isGone && value === null ? undefined : value)
   return (
     <div class="job">
       <Facts endpointId={endpointId} job={job} />
@@ -71,11 +71,11 @@ function Job({ endpointId, job }: { readonly endpointId: string; readonly job: J
         title={
           job.outputUrl !== undefined ? 'Address of the output' : job.status === 'IN_PROGRESS' ? 'Progress' : 'Output'
         }
-        value={job.outputUrl ?? kept(job.output)}
+        value={job.outputUrl ?? availableValue(job.output)}
         size={job.outputBytes}
         isShown={job.status === 'COMPLETED' || job.output != null}
       />
-      <Payload title="Input" value={kept(job.input)} size={job.inputBytes} isShown />
+      <Payload title="Input" value={availableValue(job.input)} size={job.inputBytes} isShown />
       <Story endpointId={endpointId} job={job} />
       {mayManage('read') && job.startedAt !== null ? (
         <JobLogs key={job.attempts} endpointId={endpointId} jobId={job.id} />

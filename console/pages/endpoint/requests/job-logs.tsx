@@ -66,22 +66,22 @@ function useLines(path: string): Lines {
   const [shown, setShown] = useState<Lines>({ lines: [], isCut: false, note: null, problem: null })
   useEffect(() => {
     const end = new AbortController()
-    let came: Line[] = []
+    let pendingLines: Line[] = []
     let timer: ReturnType<typeof setTimeout> | null = null
     const draw = () => {
       timer = null
-      const more = came
-      came = []
-      setShown(before => {
-        const lines = [...before.lines, ...more]
-        return { ...before, lines: lines.slice(-MAX_LINES), isCut: before.isCut || lines.length > MAX_LINES }
+      const newLines = pendingLines
+      pendingLines = []
+      setShown(previous => {
+        const lines = [...previous.lines, ...newLines]
+        return { ...previous, lines: lines.slice(-MAX_LINES), isCut: previous.isCut || lines.length > MAX_LINES }
       })
     }
     const add = (line: Line) => {
-      came.push(line)
+      pendingLines.push(line)
       timer ??= setTimeout(draw, DRAW_AFTER_MS)
     }
-    const say = (part: Partial<Lines>) => setShown(before => ({ ...before, ...part }))
+    const say = (part: Partial<Lines>) => setShown(previous => ({ ...previous, ...part }))
     void follow(path, add, say, end.signal)
     return () => {
       end.abort()

@@ -13,26 +13,26 @@ const MAX_CHARACTERS = 8_000
 export type InputStorage = Pick<Storage, 'getItem' | 'setItem'>
 
 /** The last inputs of an endpoint, the newest first. @param of the endpoint, or the endpoint and the kind of call */
-export function lastInputs(of: string, kept: InputStorage = localStorage): readonly string[] {
-  return read(kept)[of] ?? []
+export function lastInputs(of: string, storage: InputStorage = localStorage): readonly string[] {
+  return read(storage)[of] ?? []
 }
 
 /** Stores an input as the newest of its endpoint. @param of as of {@link lastInputs} */
-export function keepInput(of: string, input: string, kept: InputStorage = localStorage): void {
-  const { [of]: before = [], ...others } = read(kept)
+export function keepInput(of: string, input: string, storage: InputStorage = localStorage): void {
+  const { [of]: previousInputs = [], ...otherLists } = read(storage)
   if (input.length > MAX_CHARACTERS) return
-  const inputs = [input, ...before.filter(one => one !== input)].slice(0, MAX_INPUTS)
-  const rest = Object.entries(others).slice(0, MAX_ENDPOINTS - 1)
+  const inputs = [input, ...previousInputs.filter(one => one !== input)].slice(0, MAX_INPUTS)
+  const rest = Object.entries(otherLists).slice(0, MAX_ENDPOINTS - 1)
   try {
-    kept.setItem(INPUTS, JSON.stringify(Object.fromEntries([[of, inputs], ...rest])))
+    storage.setItem(INPUTS, JSON.stringify(Object.fromEntries([[of, inputs], ...rest])))
   } catch {
     // The storage is full or forbidden: the page works without it.
   }
 }
 
-function read(kept: InputStorage): Readonly<Record<string, readonly string[]>> {
+function read(storage: InputStorage): Readonly<Record<string, readonly string[]>> {
   try {
-    const stored: unknown = JSON.parse(kept.getItem(INPUTS) ?? '{}')
+    const stored: unknown = JSON.parse(storage.getItem(INPUTS) ?? '{}')
     if (typeof stored !== 'object' || stored === null) return {}
     const lists = Object.entries(stored).map(([id, list]) => [
       id,

@@ -144,15 +144,15 @@ class JobRunner implements Run {
 
   /** Reads the job at each of its events, until it has ended. */
   async #watch(id: string): Promise<void> {
-    const left = this.#left.signal
-    while (!left.aborted) {
+    const signal = this.#left.signal
+    while (!signal.aborted) {
       const changed = new AbortController()
       const stop = onLive(event => {
         if (event === null || event.jobId === id) changed.abort()
       })
       try {
         if (await this.#readJob(id)) return
-        await pause(READ_MS, AbortSignal.any([changed.signal, left]))
+        await pause(READ_MS, AbortSignal.any([changed.signal, signal]))
       } finally {
         stop()
       }
@@ -163,8 +163,8 @@ class JobRunner implements Run {
   async #readJob(id: string): Promise<boolean> {
     try {
       const path = { endpoint: this.#endpoint, job: id }
-      const given = { path, signal: this.#left.signal }
-      const job = await exactBody<Job>(await send('GET /v2/{endpoint}/status/{job}', given))
+      const parameters = { path, signal: this.#left.signal }
+      const job = await exactBody<Job>(await send('GET /v2/{endpoint}/status/{job}', parameters))
       const hasEnded = isFinal(job.status)
       this.#failures = 0
       // Chunks may still arrive after the end of the job.
@@ -189,11 +189,11 @@ class JobRunner implements Run {
   /** Reads the chunks of a job; goes on after a lost connection, since chunks that did not arrive are sent again. */
   async #readStream(id: string): Promise<void> {
     const backoff = new Backoff()
-    const { signal: left } = this.#left
-    while (!left.aborted) {
+    const { signal } = this.#left
+    while (!signal.aborted) {
       try {
         const path = `/v2/${encodeURIComponent(this.#endpoint)}/stream/${encodeURIComponent(id)}`
-        const response = await request('GET', path, { headers: { accept: 'text/event-stream' }, signal: left })
+        const response = await request('GET', path, { headers: { accept: 'text/event-stream' }, signal })
         for await (const { name, data } of readEvents(response)) {
           backoff.reset()
           if (name === 'status') return
@@ -201,11 +201,11 @@ class JobRunner implements Run {
           else this.#add(chunkText(data))
         }
       } catch (error) {
-        if (left.aborted || this.state.value.phase === 'failed') return
+        if (signal.aborted || this.state.value.phase === 'failed') return
         const { job } = this.state.value
         if (error instanceof ApiError && error.status === 404 && (job === null || isFinal(job.status))) return
       }
-      await pause(backoff.next(), left)
+      await pause(backoff.next(), signal)
     }
   }
 
@@ -235,8 +235,8 @@ class JobRunner implements Run {
   }
 
   #add(text: string): void {
-    const { text: before, chunks, isCut } = this.state.value
-    const whole = before + text
+    const { text: previousText, chunks, isCut } = this.state.value
+    const whole = previousText + text
     this.#set({ text: whole.slice(-MAX_TEXT), chunks: chunks + 1, isCut: isCut || whole.length > MAX_TEXT })
   }
 }

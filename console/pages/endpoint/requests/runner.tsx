@@ -131,8 +131,8 @@ function InputField({
 function useInputs(endpoint: Endpoint, mode: Mode) {
   const isChat = mode === 'openai'
   const id = isChat ? `${endpoint.id} chat` : endpoint.id
-  const [sent, setSent] = useState(0)
-  const earlier = useMemo(() => lastInputs(id), [id, sent])
+  const [sentCount, setSentCount] = useState(0)
+  const earlier = useMemo(() => lastInputs(id), [id, sentCount])
   const [texts, setTexts] = useState<Readonly<Record<string, string>>>({})
   const text = texts[id] ?? earlier[0] ?? (isChat ? firstChat(endpoint) : '{\n  "name": "World"\n}')
   return {
@@ -142,7 +142,7 @@ function useInputs(endpoint: Endpoint, mode: Mode) {
     keep: () => {
       setTexts({ ...texts, [id]: text })
       keepInput(id, text)
-      setSent(sent + 1)
+      setSentCount(sentCount + 1)
     },
   }
 }

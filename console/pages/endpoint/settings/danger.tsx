@@ -20,30 +20,30 @@ export async function restartWorkers(id: string): Promise<void> {
 
 /** Restart, purge, delete. */
 export function Danger({ endpoint: { id, name, type } }: { readonly endpoint: Endpoint }) {
-  const [asked, ask] = useState<'restart' | 'purge' | 'delete' | null>(null)
-  const close = () => ask(null)
+  const [dialog, setDialog] = useState<'restart' | 'purge' | 'delete' | null>(null)
+  const close = () => setDialog(null)
   return (
     <Section title="Danger zone">
       {mayManage('write') ? (
         <Row title="Restart workers" about="A new release with the same configuration replaces all workers.">
-          <Button onPress={() => ask('restart')}>Restart workers</Button>
+          <Button onPress={() => setDialog('restart')}>Restart workers</Button>
         </Row>
       ) : null}
       {type === 'QUEUE' && mayUseJobs('write', id) ? (
         <Row title="Purge the queue" about="Cancels all waiting jobs. Running jobs continue.">
-          <Button kind="danger" onPress={() => ask('purge')}>
+          <Button kind="danger" onPress={() => setDialog('purge')}>
             Purge queue
           </Button>
         </Row>
       ) : null}
       {mayManage('write') ? (
         <Row title="Delete the endpoint" about="Its jobs are cancelled, its workers end, its results are deleted.">
-          <Button kind="danger" onPress={() => ask('delete')}>
+          <Button kind="danger" onPress={() => setDialog('delete')}>
             Delete endpoint
           </Button>
         </Row>
       ) : null}
-      {asked === 'restart' ? (
+      {dialog === 'restart' ? (
         <Confirm
           title="Restart all workers?"
           action="Restart workers"
@@ -53,8 +53,8 @@ export function Danger({ endpoint: { id, name, type } }: { readonly endpoint: En
           <p>Running workers continue until the first new one is ready, and finish their jobs.</p>
         </Confirm>
       ) : null}
-      {asked === 'purge' ? <Purge id={id} onClose={close} /> : null}
-      {asked === 'delete' ? (
+      {dialog === 'purge' ? <Purge id={id} onClose={close} /> : null}
+      {dialog === 'delete' ? (
         <Confirm
           title={`Delete ${name}?`}
           action="Delete endpoint"

@@ -9,7 +9,7 @@ import { Confirm, Dialog } from '../../../parts/dialog.tsx'
 
 /** Keys of an endpoint. */
 export function EndpointKeys({ endpoint: { id, type } }: { readonly endpoint: Endpoint }) {
-  const [asked, ask] = useState<'endpoint' | 'webhook' | null>(null)
+  const [dialog, setDialog] = useState<'endpoint' | 'webhook' | null>(null)
   const [key, setKey] = useState<string | null>(null)
   const [webhookKey, setWebhookKey] = useState<string | null>(null)
   const readWebhookKey = async () =>
@@ -27,7 +27,7 @@ export function EndpointKeys({ endpoint: { id, type } }: { readonly endpoint: En
             <br />
             <span class="faint">Opens the operations of this endpoint and nothing else.</span>
           </p>
-          <Button onPress={() => ask('endpoint')}>Rotate endpoint key</Button>
+          <Button onPress={() => setDialog('endpoint')}>Rotate endpoint key</Button>
         </div>
       ) : null}
       {type === 'QUEUE' ? (
@@ -43,27 +43,27 @@ export function EndpointKeys({ endpoint: { id, type } }: { readonly endpoint: En
             ) : (
               <Button onPress={() => setWebhookKey(null)}>Hide webhook key</Button>
             )}
-            <Button onPress={() => ask('webhook')}>Rotate webhook key</Button>
+            <Button onPress={() => setDialog('webhook')}>Rotate webhook key</Button>
           </span>
         </div>
       ) : null}
       {webhookKey === null ? null : <Code text={webhookKey} what="webhook key" />}
-      {asked === 'endpoint' ? (
+      {dialog === 'endpoint' ? (
         <Confirm
           title="Rotate the endpoint key?"
           action="Rotate endpoint key"
           onConfirm={async () => setKey((await api('POST /v2/serverless/{id}/rotate-key', { path: { id } })).key)}
-          onClose={() => ask(null)}
+          onClose={() => setDialog(null)}
         >
           <p>The previous key stops working, and calls that it holds open end.</p>
         </Confirm>
       ) : null}
-      {asked === 'webhook' ? (
+      {dialog === 'webhook' ? (
         <Confirm
           title="Rotate the webhook key?"
           action="Rotate webhook key"
           onConfirm={rotateWebhookKey}
-          onClose={() => ask(null)}
+          onClose={() => setDialog(null)}
         >
           <p>Webhooks are signed with the new key from the next try on. Receivers need it.</p>
         </Confirm>

@@ -76,6 +76,6 @@ export function startMs({ createdAt, readyAt }: Pick<EndedWorker, 'createdAt' | 
 
 /** The hardware of a worker, such as `2 × NVIDIA L4`, or `NVIDIA L4 on gpu-1` on a platform with nodes. */
 export function gpuText({ gpuCount, gpuTypeId, node }: Pick<Worker, 'gpuCount' | 'gpuTypeId' | 'node'>): string {
-  const what = gpuCount === 0 ? 'CPU' : `${gpuCount === 1 ? '' : `${gpuCount} × `}${gpuTypeId ?? 'GPU'}`
-  return node === null ? what : `${what} on ${node}`
+  const hardware = gpuCount === 0 ? 'CPU' : `${gpuCount === 1 ? '' : `${gpuCount} × `}${gpuTypeId ?? 'GPU'}`
+  return node === null ? hardware : `${hardware} on ${node}`
 }
