@@ -96,12 +96,12 @@ export class SimLogs implements WorkerLogs {
     for (const [worker, most] of outputs) {
       const lines = this.#output(worker)
       let bytes = countBytes(lines)
-      const kept = lines.findIndex(({ line }) => {
+      const firstKeptIndex = lines.findIndex(({ line }) => {
         if (bytes <= most) return true
         bytes -= line.length + 1
         return false
       })
-      lines.splice(0, kept === -1 ? lines.length : kept)
+      lines.splice(0, firstKeptIndex === -1 ? lines.length : firstKeptIndex)
     }
   }
 

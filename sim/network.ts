@@ -202,11 +202,11 @@ export class Network {
       ['vanished', faults.vanishedAnswer],
       ['doubted', faults.doubtedAnswer],
     ] as const
-    let left = random.fraction()
+    let fraction = random.fraction()
     let loss: Fate['loss'] = 'none'
     for (const [name, probability] of losses) {
-      if (loss === 'none' && left < probability) loss = name
-      left -= probability
+      if (loss === 'none' && fraction < probability) loss = name
+      fraction -= probability
     }
     return { thereMs: delay(), backMs: delay(), loss, parts: random.int(0, 4) }
   }

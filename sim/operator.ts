@@ -227,8 +227,8 @@ export class Operator {
     body?: object,
   ): Promise<{ status: number; json: unknown }> {
     const headers = { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/json' }
-    const given = body === undefined ? {} : { body: JSON.stringify(body) }
-    const target = { who: 'operator', method, url: `http://server.sim${path}`, headers, ...given } as const
+    const payload = body === undefined ? {} : { body: JSON.stringify(body) }
+    const target = { who: 'operator', method, url: `http://server.sim${path}`, headers, ...payload } as const
     for (;;) {
       const reply = await this.#network.send({ ...target, life: this.#life, timeoutMs: 30_000 })
       if (reply.ok && reply.status < 500 && reply.status !== 429)

@@ -26,7 +26,7 @@ export interface Platform {
   running(): WorkerId[]
   /** The workers of which the platform has anything. */
   present(): WorkerId[]
-  /** Those that are frozen. */
+  /** Frozen workers. */
   readonly frozen: ReadonlySet<WorkerId>
   /** The process of a worker ends by itself. */
   exit(worker: WorkerId, end: { readonly code?: number | null; readonly signal?: string | null }): void

@@ -47,14 +47,14 @@ export function openDatabase(world: World): Database {
     if (changes.length > 0) database.onCommit({ changes, acknowledged })
   }
   const around = (commit: () => void) => {
-    const { commit: before, commitAfter: after } = world.faults
+    const { faults } = world
     const roll = random.fraction()
-    if (world.diskBroken || roll < before) {
+    if (world.diskBroken || roll < faults.commit) {
       world.disturb('failed commits')
       throw new Error('the simulated disk is full')
     }
     commit()
-    const isFailedAfter = roll < before + after
+    const isFailedAfter = roll < faults.commit + faults.commitAfter
     publish(!isFailedAfter && isReported)
     if (!isFailedAfter) return
     world.disturb('commits that failed after they were made')
@@ -71,11 +71,11 @@ export function openDatabase(world: World): Database {
         }
         isReported = connection.isReported()
         const outcomes = engine.write(calls)
-        const made = isReported
+        const reportedOutcomes = isReported
           ? outcomes
           : outcomes.map(() => ({ ok: false as const, error: connection.lostResult() }))
         isReported = true
-        return made
+        return reportedOutcomes
       }
       return sqliteStoreOn(new InlineHost({ read: engine.read.bind(engine), write, stats: engine.stats, close() {} }))
     },

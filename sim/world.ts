@@ -85,8 +85,8 @@ export class Trace {
   }
 
   /** Adds a line with the current time. */
-  add(kind: string, what: string): void {
-    const line = `${this.#clock.monotonic()} ${kind} ${what}`
+  add(kind: string, text: string): void {
+    const line = `${this.#clock.monotonic()} ${kind} ${text}`
     this.#low = fnv1a(line, this.#low)
     this.#high = fnv1a(line, this.#high ^ this.#low)
     this.#lines += 1

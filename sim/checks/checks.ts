@@ -411,10 +411,13 @@ function queuedWorkers({ query }: Pick<Database, 'query'>): string[] {
 
 /** The rows that are left once all retention is over. @param overByMs wall-clock time at which all work was done */
 function remainingRows({ query }: Pick<Database, 'query'>, overByMs: number): string[] {
-  const counts = EMPTY.map(table => ({ table, left: query<{ n: number }>(`SELECT COUNT(*) AS n FROM ${table}`)[0]!.n }))
+  const counts = EMPTY.map(table => ({
+    table,
+    number: query<{ n: number }>(`SELECT COUNT(*) AS n FROM ${table}`)[0]!.n,
+  }))
   const [exited] = query<{ n: number }>('SELECT COUNT(*) AS n FROM workers WHERE exited_at_ms <= ?', overByMs)
   const [deleted] = query<{ n: number }>('SELECT COUNT(*) AS n FROM endpoint_ids WHERE deleted_at_ms IS NOT NULL')
-  return [...counts, { table: 'ended workers', left: exited!.n }, { table: 'deleted endpoints', left: deleted!.n }]
-    .filter(({ left }) => left > 0)
-    .map(({ table, left }) => `${left} rows are left in ${table}`)
+  return [...counts, { table: 'ended workers', number: exited!.n }, { table: 'deleted endpoints', number: deleted!.n }]
+    .filter(({ number }) => number > 0)
+    .map(({ table, number }) => `${number} rows are left in ${table}`)
 }

@@ -95,8 +95,8 @@ export class FleetChecker {
 
   /** A job was dispatched to a worker. */
   claimed(workerId: WorkerId, jobId: string): void {
-    const seen = this.#states.get(workerId) ?? 'STARTING'
-    const state = seen === 'FROZEN' ? (this.#storedState(workerId) ?? seen) : seen
+    const lastState = this.#states.get(workerId) ?? 'STARTING'
+    const state = lastState === 'FROZEN' ? (this.#storedState(workerId) ?? lastState) : lastState
     if (order(state) > order('READY')) this.#report(`worker ${workerId} got job ${jobId} while it was ${state}`)
   }
 

@@ -6,7 +6,7 @@ interface QueuedJob {
   readonly job: JobId
   readonly low: 0 | 1
   readonly queue: BatchId | ''
-  /** It was lost twice, so it runs alone: workers that have jobs skip it. */
+  /** True after two losses: the job runs alone, and workers that have jobs skip it. */
   suspect: boolean
   /** Grows with each submission and retry. A requeued job keeps it. */
   readonly place: number
@@ -44,9 +44,9 @@ export class OrderChecker {
   /** The store committed changes. */
   committed({ changes }: Commit): void {
     const claimed = changes.filter(isClaim)
-    const here = new Set(claimed.map(({ job }) => job))
+    const claimedJobs = new Set(claimed.map(({ job }) => job))
     for (const change of changes) {
-      if (isClaim(change)) this.#checkClaim(change, here)
+      if (isClaim(change)) this.#checkClaim(change, claimedJobs)
       this.#note(change)
     }
   }
@@ -58,11 +58,16 @@ export class OrderChecker {
   }
 
   /** Ignores the other jobs of this commit: the rows of one statement have no order. */
-  #checkClaim({ job, endpoint, n, worker }: Change, here: ReadonlySet<JobId>): void {
+  #checkClaim({ job, endpoint, n, worker }: Change, claimedJobs: ReadonlySet<JobId>): void {
     const claimed = this.#places.get(job)
     if (claimed === undefined) return
     for (const other of this.#queues.get(endpoint)?.values() ?? []) {
-      if (other.suspect || here.has(other.job) || other.expiresAtMs <= this.#wall.latest() || other.low > claimed.low)
+      if (
+        other.suspect ||
+        claimedJobs.has(other.job) ||
+        other.expiresAtMs <= this.#wall.latest() ||
+        other.low > claimed.low
+      )
         continue
       // Servers that follow small differences of their clocks may disagree by so much.
       const isOrderKnown = other.queuedAtMs + this.#wall.slackMs <= claimed.queuedAtMs

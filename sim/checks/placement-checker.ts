@@ -24,7 +24,7 @@ interface EndpointRow {
   readonly waiting: number
   readonly busy: number
   readonly alive: number
-  /** Those of another version than the newest one. */
+  /** Workers of another version than the newest one. */
   readonly old: number
   readonly queued: number
   readonly last_reason: string | null
@@ -144,7 +144,7 @@ export class PlacementChecker {
     this.#unplaced.clear()
   }
 
-  #endpointProblems(endpoint: EndpointRow, all: readonly QueuedRow[]): [what: string, limitMs: number][] {
+  #endpointProblems(endpoint: EndpointRow, all: readonly QueuedRow[]): [problem: string, limitMs: number][] {
     const { id, workers_min, workers_max: max, alive, queued, has_exits: exits, last_reason: reason } = endpoint
     const { scaler, type } = JSON.parse(endpoint.config) as EndpointConfig
     const requests = this.#view.requests(id)
@@ -163,13 +163,13 @@ export class PlacementChecker {
       waiting > 0 ||
       alive < workers_min ||
       (scaler.type === 'REQUEST_COUNT' && endpoint.busy > 0)
-    const own = all.filter(row => row.endpoint_id === id)
+    const ownRows = all.filter(row => row.endpoint_id === id)
     const wrong: [string, number][] = []
     if (queued > 0 && !isWanted)
       wrong.push([`a worker of endpoint ${id} waits for a placement, and is not needed`, NOTICE_MS])
     if (alive + queued > Math.max(max, alive))
       wrong.push([`endpoint ${id} has ${alive} workers and ${queued} queued ones, and its max is ${max}`, NOTICE_MS])
-    for (const row of own) {
+    for (const row of ownRows) {
       if (row.current === 0) wrong.push([`worker ${row.id} waits for a placement for an old version`, NOTICE_MS])
     }
     const hasCrashed = exits > 0 && (reason === null || (FAULT_REASONS as readonly string[]).includes(reason))
@@ -197,7 +197,7 @@ export class PlacementChecker {
         NOTICE_MS,
       ])
     if (queued > 0 && alive === 0) wrong.push([`endpoint ${id} gets no worker`, STARVED_MS])
-    if (own.some(row => row.resource === 'gpu') && this.#fits(endpoint, all))
+    if (ownRows.some(row => row.resource === 'gpu') && this.#fits(endpoint, all))
       wrong.push([`a worker of endpoint ${id} waits for a GPU, and one is free`, NOTICE_MS])
     return wrong
   }

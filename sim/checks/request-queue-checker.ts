@@ -153,10 +153,12 @@ class RequestQueueRun implements BalancedRequestQueues {
     this.#queues.setCircuit(id, circuit)
     if (circuit === null) return
     this.#view.count('circuit breakers opened')
-    const left = [...(this.#updates.get(id)?.targets.values() ?? [])].filter(({ state }) => state !== 'draining')
-    if (left.length > 0)
+    const activeTargets = [...(this.#updates.get(id)?.targets.values() ?? [])].filter(
+      ({ state }) => state !== 'draining',
+    )
+    if (activeTargets.length > 0)
       this.#report(
-        `the circuit breaker of endpoint ${id} opened (${circuit.cause}), but worker ${left[0]!.workerId} is ${left[0]!.state}`,
+        `the circuit breaker of endpoint ${id} opened (${circuit.cause}), but worker ${activeTargets[0]!.workerId} is ${activeTargets[0]!.state}`,
       )
   }
 

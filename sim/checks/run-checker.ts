@@ -6,7 +6,7 @@ import { transitionFromChange } from './job-checker.ts'
 export interface ChunkFate {
   /** `kept` when the server confirmed it. */
   state: 'sent' | 'kept' | 'unsure'
-  /** It was sent twice, and the server could not recognize it. */
+  /** True for a chunk that was sent twice and that the server could not recognize. */
   twice: boolean
 }
 

@@ -27,20 +27,20 @@ export class SuspectChecker {
   }
 
   #claimed({ job, was_lost: lostAttempts }: Change, worker: WorkerId): void {
-    const held = this.#held.get(worker) ?? new Map<JobId, { readonly alone: boolean }>()
+    const jobs = this.#held.get(worker) ?? new Map<JobId, { readonly alone: boolean }>()
     const alone = isSuspect({ lostAttempts })
-    for (const [other, { alone: wasAlone }] of held) {
+    for (const [other, { alone: wasAlone }] of jobs) {
       if (alone)
         this.#report(`job ${job}, which was lost twice, was dispatched to worker ${worker} beside job ${other}`)
       if (wasAlone)
         this.#report(`job ${job} was dispatched to worker ${worker} beside job ${other}, which was lost twice`)
     }
-    held.set(job, { alone })
-    this.#held.set(worker, held)
+    jobs.set(job, { alone })
+    this.#held.set(worker, jobs)
   }
 
   #released(worker: WorkerId, job: JobId): void {
-    const held = this.#held.get(worker)
-    if (held?.delete(job) === true && held.size === 0) this.#held.delete(worker)
+    const jobs = this.#held.get(worker)
+    if (jobs?.delete(job) === true && jobs.size === 0) this.#held.delete(worker)
   }
 }

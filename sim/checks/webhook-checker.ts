@@ -67,8 +67,8 @@ export class WebhookChecker {
 
   /** A client saw a final state in a response of `status`. */
   saw(job: JobId, text: string): void {
-    const seen = this.#seen.get(job) ?? new Set()
-    this.#seen.set(job, seen.add(text))
+    const texts = this.#seen.get(job) ?? new Set()
+    this.#seen.set(job, texts.add(text))
   }
 
   /** The receiver got a request. */

@@ -58,26 +58,26 @@ export class BatchScenario {
     const key = { 'idempotency-key': `key of ${this.#tag}` }
     const first = random.int(0, this.#plans.length)
     for (const { tag } of this.#plans) checks.clients.submits(this.#endpoint, tag, key['idempotency-key'])
-    const made = await this.#sendUntilResponse(
+    const draftReply = await this.#sendUntilResponse(
       'POST',
       'batch',
       [200, 429],
       bodyFromPlans(this.#plans.slice(0, first)),
       key,
     )
-    if (made?.status !== 200) return null
-    const { id } = JSON.parse(made.text) as { id: BatchId }
+    if (draftReply?.status !== 200) return null
+    const { id } = JSON.parse(draftReply.text) as { id: BatchId }
     await life.sleep(random.int(0, 4_000))
     if (first === this.#plans.length) return id
     const rest = `{"requests":${bodyFromPlans(this.#plans.slice(first))}}`
-    const added = await this.#sendUntilResponse('POST', `batch/${id}/requests`, [200, 429], rest, key)
-    if (added?.status === 429) {
+    const requestsReply = await this.#sendUntilResponse('POST', `batch/${id}/requests`, [200, 429], rest, key)
+    if (requestsReply?.status === 429) {
       // A draft that is left alone counts towards the limit that refused it until it expires.
       await this.#sendUntilResponse('POST', `batch/${id}/cancel`, [200])
       return null
     }
-    if (added === null) return null
-    const { requestTotal } = JSON.parse(added.text) as SeenBatch
+    if (requestsReply === null) return null
+    const { requestTotal } = JSON.parse(requestsReply.text) as SeenBatch
     if (requestTotal !== this.#plans.length)
       world.report(`batch ${id} has ${requestTotal} requests of ${this.#plans.length}`)
     return id

@@ -32,7 +32,7 @@ export class JobScenario {
 
   /** Like {@link run}, for a job that exists. Returns the last state that it received; null if the job was removed. */
   async follow({ endpoint, job }: Accepted): Promise<SeenJob | null> {
-    const others = [this.#cancel(endpoint, job.id), this.#setTtl(endpoint, job.id)]
+    const changes = [this.#cancel(endpoint, job.id), this.#setTtl(endpoint, job.id)]
     const { checks, world } = this.#parts
     const stream = new StreamChecker(
       job.id,
@@ -40,14 +40,14 @@ export class JobScenario {
       nonce => checks.runs.find(nonce),
     )
     let final = isFinal(job.status) ? job : await this.#read(endpoint, job.id, stream)
-    for (let left = this.#plan.retries; left > 0 && final !== null; left -= 1) {
+    for (let retries = this.#plan.retries; retries > 0 && final !== null; retries -= 1) {
       if (final.status !== 'FAILED' && final.status !== 'TIMED_OUT') break
       if (!(await this.#retry(endpoint, job.id))) break
       stream.retried()
       final = await this.#read(endpoint, job.id, stream)
     }
     await this.#watch(endpoint, job.id)
-    await Promise.all(others)
+    await Promise.all(changes)
     return final
   }
 
@@ -95,21 +95,21 @@ export class JobScenario {
     const reader = new StreamReader({ world, calls, life, random, checker }, endpoint, id, follow)
     let outcome = await reader.read()
     for (;;) {
-      const seen = await this.#readJob(endpoint, id, 'status')
-      if (seen === null || outcome === 'gone') return null
-      const isOver = seen !== 'no response' && isFinal(seen.status)
+      const job = await this.#readJob(endpoint, id, 'status')
+      if (job === null || outcome === 'gone') return null
+      const isOver = job !== 'no response' && isFinal(job.status)
       if (outcome === 'empty') {
         // This form has no status: once the job has ended, an empty response means that all chunks came.
         outcome = await reader.read()
         if (!isOver || outcome !== 'empty') continue
       }
-      if (seen === 'no response' || !isOver) {
-        if (seen !== 'no response') world.report(`the stream of job ${id} ended while the job is ${seen.status}`)
+      if (job === 'no response' || !isOver) {
+        if (job !== 'no response') world.report(`the stream of job ${id} ended while the job is ${job.status}`)
         await life.sleep(500)
         continue
       }
-      if (seen.status === 'COMPLETED') checker.completed(readNonce(JSON.stringify(seen.output) ?? null))
-      return seen
+      if (job.status === 'COMPLETED') checker.completed(readNonce(JSON.stringify(job.output) ?? null))
+      return job
     }
   }
 
@@ -119,9 +119,9 @@ export class JobScenario {
     for (;;) {
       await life.sleep(isLongPoll ? random.int(0, 100) : random.int(1_000, 8_000))
       const wait = random.chance(0.5) ? `?wait=${random.int(100, 20_000)}` : ''
-      const seen = await this.#readJob(endpoint, id, isLongPoll ? 'status-sync' : 'status', isLongPoll ? wait : '')
-      if (seen === null) return null
-      if (seen !== 'no response' && isFinal(seen.status)) return seen
+      const job = await this.#readJob(endpoint, id, isLongPoll ? 'status-sync' : 'status', isLongPoll ? wait : '')
+      if (job === null) return null
+      if (job !== 'no response' && isFinal(job.status)) return job
     }
   }
 
@@ -130,9 +130,9 @@ export class JobScenario {
     const { life, random } = this.#parts
     for (let reads = 0; reads < 2; ) {
       await life.sleep(random.int(1_000, 15_000))
-      const seen = await this.#readJob(endpoint, id, 'status')
-      if (seen === null) return
-      if (seen !== 'no response') reads += 1
+      const job = await this.#readJob(endpoint, id, 'status')
+      if (job === null) return
+      if (job !== 'no response') reads += 1
     }
   }
 

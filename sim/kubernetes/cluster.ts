@@ -148,7 +148,7 @@ export class Cluster implements Platform {
         nodeSelector: {},
         tolerations: [],
       },
-      note: what => this.#world.count(what),
+      note: event => this.#world.count(event),
     })
     return { driver, close: () => void driver.close() }
   }
@@ -308,13 +308,13 @@ export class Cluster implements Platform {
     const { count, products } = gpuDemand(pod)
     const node = this.nodes.find(candidate => {
       if (candidate.isCordoned || candidate.isLost) return false
-      const there = this.objects.pods().filter(({ spec, status }) => {
+      const podsOnNode = this.objects.pods().filter(({ spec, status }) => {
         const hasEnded = status?.phase === 'Failed' || status?.phase === 'Succeeded'
         return spec?.nodeName === candidate.name && !hasEnded
       })
-      const taken = there.reduce((sum, other) => sum + gpuDemand(other).count, 0)
+      const usedGpus = podsOnNode.reduce((sum, other) => sum + gpuDemand(other).count, 0)
       const isWanted = count === 0 || (candidate.product !== null && products.includes(candidate.product))
-      return isWanted && there.length < candidate.pods && taken + count <= candidate.gpus
+      return isWanted && podsOnNode.length < candidate.pods && usedGpus + count <= candidate.gpus
     })
     if (node === undefined) {
       const message = `0/${this.nodes.length} nodes are available: ${this.nodes.length} Insufficient ${GPU}.`

@@ -80,10 +80,10 @@ export class Objects {
       ...object.metadata,
       resourceVersion: String(this.#version),
     }
-    const kept = { ...object, metadata }
-    this.#objects.set(key, kept)
-    this.#publish(kind, present === undefined ? 'ADDED' : 'MODIFIED', kept)
-    return kept
+    const storedObject = { ...object, metadata }
+    this.#objects.set(key, storedObject)
+    this.#publish(kind, present === undefined ? 'ADDED' : 'MODIFIED', storedObject)
+    return storedObject
   }
 
   /** Removes an object, and what it owns. */

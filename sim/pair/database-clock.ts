@@ -34,12 +34,12 @@ export class DatabaseClock {
           return clock.adopt(byMs, mark)
         },
         read: async () => {
-          const kept = await clock.read()
-          const dated = kept === null ? undefined : this.#kept.get(kept.nowMs)
-          if (kept === null || dated === undefined) return kept
+          const storedMark = await clock.read()
+          const dated = storedMark === null ? undefined : this.#kept.get(storedMark.nowMs)
+          if (storedMark === null || dated === undefined) return storedMark
           // A time that was long on its way is behind when another server goes on with it.
           this.#world.disagree(dated.lateMs)
-          return { ...kept, databaseAgoMs: this.#nowMs() - dated.atMs }
+          return { ...storedMark, databaseAgoMs: this.#nowMs() - dated.atMs }
         },
       },
     }

@@ -35,9 +35,9 @@ export class LeaseRow {
    * @param taken called at the instant at which a server takes it
    * @param checksExpiry true if an unexpired lease stays with its server; false to test the checkers
    */
-  constructor(nowMs: () => number, taken: (previous: LeaseState, now: LeaseState) => void, checksExpiry = true) {
+  constructor(nowMs: () => number, onTaken: (previous: LeaseState, now: LeaseState) => void, checksExpiry = true) {
     this.#nowMs = nowMs
-    this.#taken = taken
+    this.#taken = onTaken
     this.#checksExpiry = checksExpiry
   }
 
@@ -56,12 +56,12 @@ export class LeaseRow {
     return {
       read: () => ask(() => ({ ...this.#state, leftMs: this.#checksExpiry ? this.#state.untilMs - this.#nowMs() : 0 })),
       take: (holder, server, leaseMs) => ask(() => this.#take(holder, server, leaseMs)),
-      renew: (held, _server, leaseMs) => ask(() => this.#renew(held, leaseMs)),
+      renew: (holder, _server, leaseMs) => ask(() => this.#renew(holder, leaseMs)),
       // A transaction takes no time here: no transaction of an older epoch is under way in the store.
       passWriters: () => ask(() => true),
-      release: held =>
+      release: holder =>
         ask(() => {
-          if (this.#isHeldBy(held)) this.#state = { ...this.#state, untilMs: this.#nowMs(), released: true }
+          if (this.#isHeldBy(holder)) this.#state = { ...this.#state, untilMs: this.#nowMs(), released: true }
         }),
     }
   }
@@ -78,8 +78,8 @@ export class LeaseRow {
   }
 
   /** Lets the lease last longer, also one that has run out and that nobody took. */
-  #renew(held: LeaseHolder, leaseMs: number): boolean {
-    if (!this.#isHeldBy(held) || this.#state.released) return false
+  #renew(holder: LeaseHolder, leaseMs: number): boolean {
+    if (!this.#isHeldBy(holder) || this.#state.released) return false
     this.#state = { ...this.#state, untilMs: this.#nowMs() + leaseMs }
     return true
   }

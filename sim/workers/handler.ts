@@ -41,7 +41,7 @@ export interface HandlerParts {
   readonly calm: () => boolean
   readonly print: (line: string, job: JobId) => void
   /** Counts an event for the statistics. */
-  readonly count: (what: string) => void
+  readonly count: (event: string) => void
   readonly exit: (code: number) => void
 }
 
@@ -90,7 +90,7 @@ export class Handler {
     }
   }
 
-  async #chunk(held: HeldJob, run: JobRun, chunk: number): Promise<void> {
+  async #chunk(heldJob: HeldJob, run: JobRun, chunk: number): Promise<void> {
     const { job, nonce } = run
     const fate = run.chunks[chunk - 1]!
     const body = JSON.stringify({ output: { job, nonce, chunk } })
@@ -100,7 +100,7 @@ export class Handler {
       if (reply !== null && (!reply.ok || this.#parts.serverRun() !== sentTo)) fate.twice = true
       sentTo = this.#parts.serverRun()
     }
-    const isStored = await this.#postWithRetries('STREAM', held, body, onAttempt)
+    const isStored = await this.#postWithRetries('STREAM', heldJob, body, onAttempt)
     fate.state = isStored ? 'kept' : 'unsure'
   }
 

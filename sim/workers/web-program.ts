@@ -128,20 +128,20 @@ export class WebProgram {
     return result.promise
   }
 
-  /** It is frozen: connections are still accepted, and nothing is answered. */
+  /** Freezes the program: connections are still accepted, and nothing is answered. */
   freeze(): void {
     this.#parts.world.trace.add('program', `${this.id} is frozen`)
     this.healthySinceMs = null
     this.life.freeze()
   }
 
-  /** It is thawed. */
+  /** Thaws the program. */
   thaw(): void {
     this.#parts.world.trace.add('program', `${this.id} is thawed`)
     this.life.thaw()
   }
 
-  /** It gets SIGTERM, which it sees when it is not frozen. */
+  /** Sends SIGTERM, which the program receives when it is not frozen. */
   terminate(): void {
     this.life.deliver(() => this.#terminate())
   }
@@ -152,7 +152,7 @@ export class WebProgram {
     this.#endWhenDone()
   }
 
-  /** It is killed. */
+  /** Kills the program. */
   die(): void {
     this.life.end()
   }

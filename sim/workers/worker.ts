@@ -70,7 +70,7 @@ export class SimWorker {
       serverRun,
       calm: () => world.faults.worker === 0,
       print: (line, job) => parts.print(worker, line, job),
-      count: what => world.count(what),
+      count: event => world.count(event),
       exit: code => this.#exit(code),
     })
     world.count(`workers: ${behavior.name}`)
@@ -78,19 +78,19 @@ export class SimWorker {
     void this.#main()
   }
 
-  /** It is frozen. */
+  /** Freezes the worker. */
   freeze(): void {
     this.#parts.world.trace.add('worker', `${this.id} is frozen`)
     this.life.freeze()
   }
 
-  /** It is thawed. */
+  /** Thaws the worker. */
   thaw(): void {
     this.#parts.world.trace.add('worker', `${this.id} is thawed`)
     this.life.thaw()
   }
 
-  /** It gets SIGTERM, which it sees when it is not frozen. */
+  /** Sends SIGTERM, which the worker receives when it is not frozen. */
   terminate(): void {
     this.life.deliver(() => this.#terminate())
   }
@@ -114,7 +114,7 @@ export class SimWorker {
     return this.#jobs.get(job)?.maybeUnknown === false || this.#inbox.some(({ id }) => id === job)
   }
 
-  /** It is killed. */
+  /** Kills the worker. */
   die(): void {
     this.life.end()
   }
@@ -139,13 +139,13 @@ export class SimWorker {
         continue
       }
       const reply = await this.#protocol.take(free, this.#jobs.size > 0)
-      const taken = reply.ok && reply.status === 200 ? readJobs(reply.text) : []
+      const takenJobs = reply.ok && reply.status === 200 ? readJobs(reply.text) : []
       const maybeUnknown = reply.loss === 'doubted'
-      if (free === 1 && taken.length > 1) this.#parts.world.count('takes that got several short jobs')
-      if (!maybeUnknown) this.#inbox = taken
+      if (free === 1 && takenJobs.length > 1) this.#parts.world.count('takes that got several short jobs')
+      if (!maybeUnknown) this.#inbox = takenJobs
       if (this.behavior.blocks) await this.#unblocked()
       this.#inbox = []
-      if (taken.length > 0) this.#accept(taken, maybeUnknown)
+      if (takenJobs.length > 0) this.#accept(takenJobs, maybeUnknown)
       else await this.life.sleep(pauseAfter(reply))
     }
     this.#loops -= 1
@@ -178,8 +178,8 @@ export class SimWorker {
   }
 
   #failure(): string {
-    const said = { error_type: 'RuntimeError', error_message: 'no weights', worker_id: this.id, hook: 'load' }
-    return JSON.stringify({ event: 'prestart_failed', ...said })
+    const error = { error_type: 'RuntimeError', error_message: 'no weights', worker_id: this.id, hook: 'load' }
+    return JSON.stringify({ event: 'prestart_failed', ...error })
   }
 
   /** Only its ping process goes on. */
@@ -188,13 +188,13 @@ export class SimWorker {
     this.#exit(1)
   }
 
-  #accept(taken: readonly TakenJob[], maybeUnknown: boolean): void {
-    for (const took of taken) {
-      const { id } = took
+  #accept(takenJobs: readonly TakenJob[], maybeUnknown: boolean): void {
+    for (const takenJob of takenJobs) {
+      const { id } = takenJob
       // A server that counts its response as lost may dispatch a job twice.
       if (this.#jobs.has(id)) continue
       this.#taken.add(id)
-      const job = heldJob(took, maybeUnknown)
+      const job = heldJob(takenJob, maybeUnknown)
       this.#jobs.set(id, job)
       // The Python SDK does not run jobs that arrive after SIGTERM, and does not report them.
       if (this.#terminated && this.behavior.sdk !== 'runyard') this.#jobs.delete(id)
@@ -208,10 +208,10 @@ export class SimWorker {
     // A real worker forgets a job that it could not report. It does not go on with it, except for a late result.
     if (forgets && (job.input.chunks ?? 0) === 0)
       this.life.after(this.#random.int(0, 2 * job.input.ms), () => this.#forget(job))
-    const before = this.#blockedBy
+    const previousRun = this.#blockedBy
     const run = async () => {
       if (!(await this.#hooks)) return
-      if (isInRow) await before
+      if (isInRow) await previousRun
       await this.#handler.run(job)
     }
     const over = run()
