@@ -48,18 +48,18 @@ export interface Alone {
 const STARTS = /^(?:spawn|POST \/containers\/[^/]*\/start)$/
 
 /** Prints the phases of a cold start, the shares of server, engine and worker, and how busy the machine was. */
-export function printReport(what: string, rounds: readonly Round[], alone: readonly Alone[]): void {
+export function printReport(form: string, rounds: readonly Round[], alone: readonly Alone[]): void {
   // The minimum is used: only the time that surely belongs to the worker may be subtracted from the server's share.
   const bare = { take: Math.min(...alone.map(({ take }) => take)), done: Math.min(...alone.map(({ done }) => done)) }
   const shares = rounds.map(round => roundShares(round, bare))
   console.log(
-    `cold start of a TypeScript worker in ${what}, ${rounds.length} rounds; milliseconds, median (minimum - maximum)`,
+    `cold start of a TypeScript worker in ${form}, ${rounds.length} rounds; milliseconds, median (minimum - maximum)`,
   )
   for (const [name, value] of Object.entries(PHASES)) print(name, rounds.map(value))
   print('total', rounds.map(all))
   for (const call of callDurations(rounds)) print(`  of which ${call.name}`, call.took)
   const starter =
-    what === 'a process' ? "the system's share: starting a process" : "the engine's share: its calls and the start"
+    form === 'a process' ? "the system's share: starting a process" : "the engine's share: its calls and the start"
   print(
     starter,
     shares.map(({ engine }) => engine),
@@ -125,16 +125,16 @@ const PHASES: Readonly<Record<string, (round: Round) => number>> = {
 function roundShares(round: Round, bare: Pick<Alone, 'take' | 'done'>) {
   const start = firstStart(round)
   const called = coveredMs(callsBefore(round), round.sent, start.called)
-  const before = start.called - round.sent - called
+  const beforeStart = start.called - round.sent - called
   const take = round.taken - round.called - bare.take
   const done = round.responded - round.posted - bare.done
   const engine = called + round.began - start.called
   const worker = round.called - round.began + (round.posted - round.taken) + bare.take + bare.done
-  return { server: before + take + done, before, take, done, engine, worker }
+  return { server: beforeStart + take + done, before: beforeStart, take, done, engine, worker }
 }
 
 function firstStart({ sent, traced }: Round): Traced {
-  const start = traced.find(({ what, called }) => called >= sent && STARTS.test(what))
+  const start = traced.find(({ what: name, called }) => called >= sent && STARTS.test(name))
   if (start === undefined) throw new Error('the server did not start a worker in this round')
   return start
 }
@@ -148,12 +148,12 @@ function callDurations(rounds: readonly Round[]): { name: string; took: number[]
   const took = new Map<string, number[]>()
   for (const round of rounds) {
     const sums = new Map<string, { count: number; ms: number }>()
-    for (const { what, called, ended } of callsBefore(round)) {
-      const { count, ms } = sums.get(what) ?? { count: 0, ms: 0 }
-      sums.set(what, { count: count + 1, ms: ms + ended - called })
+    for (const { what: call, called, ended } of callsBefore(round)) {
+      const { count, ms } = sums.get(call) ?? { count: 0, ms: 0 }
+      sums.set(call, { count: count + 1, ms: ms + ended - called })
     }
-    for (const [what, { count, ms }] of sums) {
-      const name = `${count === 1 ? '' : `${count} x `}${what}`
+    for (const [call, { count, ms }] of sums) {
+      const name = `${count === 1 ? '' : `${count} x `}${call}`
       took.set(name, [...(took.get(name) ?? []), ms])
     }
   }

@@ -34,8 +34,8 @@ if (file !== undefined && isMainThread) {
     const start = called.get(request)
     if (start === undefined) return
     called.delete(request)
-    const what = `${request.method} ${request.path.replaceAll(SINGLE, '')}`
-    response.once('end', () => record(what, start, now()))
+    const call = `${request.method} ${request.path.replaceAll(SINGLE, '')}`
+    response.once('end', () => record(call, start, now()))
   })
   subscribe('tracing:child_process.spawn:start', () => record('spawn', now(), now()))
 }

@@ -139,13 +139,13 @@ async function measureAlone(image: string): Promise<Alone[]> {
     worker.kill('SIGKILL')
     await new Promise(resolve => worker.once('exit', resolve))
     const recorded = readRecords(records)
-    const [began, taken, posted] = [
+    const [began, takenAt, posted] = [
       recordedAt(recorded, 'began'),
       recordedAt(recorded, 'take-responded'),
       recordedAt(recorded, 'done-sent'),
     ]
     if (round >= 0)
-      rows.push({ start: began - called, take: taken - recordedAt(recorded, 'take-sent'), done: ended - posted })
+      rows.push({ start: began - called, take: takenAt - recordedAt(recorded, 'take-sent'), done: ended - posted })
   }
   bare.closeAllConnections()
   bare.close()
@@ -195,16 +195,18 @@ type Measured = Pick<Round, 'sent' | 'responded' | 'decided' | 'disturbance'>
 
 async function oneRound(api: Api, id: string, pids: readonly (number | null)[]): Promise<Measured> {
   const loop = timedLoop()
-  const before = scheduled(pids)
-  const sent = now()
+  const scheduledBefore = scheduled(pids)
+  const sentAt = now()
   const { status } = await api.ask<Answer>('POST', `/v2/${id}/runsync`, { input: { hello: 'world' } })
   const responded = now()
-  const after = scheduled(pids)
+  const scheduledAfter = scheduled(pids)
   if (status !== 'COMPLETED') throw new Error(`the job ended ${status}`)
-  const isReported = before !== null && after !== null
-  const [busy, waited] = isReported ? [after.busy - before.busy, after.waited - before.waited] : [null, null]
+  const isReported = scheduledBefore !== null && scheduledAfter !== null
+  const [busy, waited] = isReported
+    ? [scheduledAfter.busy - scheduledBefore.busy, scheduledAfter.waited - scheduledBefore.waited]
+    : [null, null]
   const worker = await api.newestWorker(id)
-  return { sent, responded, decided: Date.parse(worker.createdAt), disturbance: { loop, busy, waited } }
+  return { sent: sentAt, responded, decided: Date.parse(worker.createdAt), disturbance: { loop, busy, waited } }
 }
 
 function buildRound(measured: Measured, records: ReadonlyMap<string, number>, traced: readonly Traced[]): Round {
@@ -327,8 +329,8 @@ function now(): number {
 function readRecords(file: string): Map<string, number> {
   const records = new Map<string, number>()
   for (const line of readFileSync(file, 'utf8').trim().split('\n')) {
-    const [what = '', instant] = line.split(' ')
-    if (!records.has(what)) records.set(what, Number(instant))
+    const [event = '', instant] = line.split(' ')
+    if (!records.has(event)) records.set(event, Number(instant))
   }
   return records
 }
@@ -342,9 +344,9 @@ function readTrace(file: string): Traced[] {
     .sort((a, b) => a.called - b.called)
 }
 
-function recordedAt(records: ReadonlyMap<string, number>, what: string): number {
-  const instant = records.get(what)
-  if (instant === undefined) throw new Error(`the worker did not record '${what}'`)
+function recordedAt(records: ReadonlyMap<string, number>, event: string): number {
+  const instant = records.get(event)
+  if (instant === undefined) throw new Error(`the worker did not record '${event}'`)
   return instant
 }
 

@@ -39,8 +39,8 @@ function undici(target: number): Server {
     const body = 'content-length' in headers || 'transfer-encoding' in headers ? incoming : null
     pool
       .stream({ method, path: url, headers: passed, body, opaque: outgoing }, ({ statusCode, headers: back }) => {
-        const { connection: _c, 'keep-alive': _k, 'transfer-encoding': _t, ...kept } = back
-        return outgoing.writeHead(statusCode, kept as Record<string, string>)
+        const { connection: _c, 'keep-alive': _k, 'transfer-encoding': _t, ...passedBack } = back
+        return outgoing.writeHead(statusCode, passedBack as Record<string, string>)
       })
       .catch(() => outgoing.destroy())
   })
@@ -107,7 +107,7 @@ function run({ port, path, connections, ms, kind, headers }: Task): Promise<Done
     const start = () => {
       const socket = connect({ port, host: HOST, noDelay: true })
       let sinceMs = 0
-      let left = -1
+      let remainingBytes = -1
       let upgraded = false
       const send = (bytes: Buffer) => {
         sinceMs = performance.now()
@@ -115,12 +115,12 @@ function run({ port, path, connections, ms, kind, headers }: Task): Promise<Done
       }
       const next = () => {
         if (measuring) took.push(performance.now() - sinceMs)
-        if (upgraded) left = MESSAGE.length
+        if (upgraded) remainingBytes = MESSAGE.length
         send(upgraded ? MESSAGE : request)
       }
       socket.on('connect', () => send(request))
       socket.on('data', bytes => {
-        if (left < 0) {
+        if (remainingBytes < 0) {
           const end = bytes.indexOf('\r\n\r\n')
           const head = bytes.toString('latin1', 0, end)
           if (kind !== 'get') {
@@ -136,11 +136,11 @@ function run({ port, path, connections, ms, kind, headers }: Task): Promise<Done
             return
           }
           if (!head.startsWith('HTTP/1.1 200')) reject(new Error(`no response: ${head}`))
-          left = end + 4 + Number(/content-length: (\d+)/i.exec(head)?.[1])
+          remainingBytes = end + 4 + Number(/content-length: (\d+)/i.exec(head)?.[1])
         }
-        left -= bytes.length
-        if (left > 0) return
-        left = upgraded ? 0 : -1
+        remainingBytes -= bytes.length
+        if (remainingBytes > 0) return
+        remainingBytes = upgraded ? 0 : -1
         next()
       })
       socket.on('error', reject)

@@ -139,27 +139,27 @@ async function runTask(task: Task, onBegun: () => void): Promise<Done> {
 }
 
 async function measure({ pid }: Subject, task: Task): Promise<Measured> {
-  let before: number | null = null
+  let cpuBefore: number | null = null
   const { count, p50, p99 } = await runTask(task, () => {
-    before = processCpu(pid)
+    cpuBefore = processCpu(pid)
   })
-  const after = processCpu(pid)
-  const cpuUs = before === null || after === null ? null : (after - before) / count
+  const cpuAfter = processCpu(pid)
+  const cpuUs = cpuBefore === null || cpuAfter === null ? null : (cpuAfter - cpuBefore) / count
   return { perSecond: (count * 1000) / task.ms, p50, p99, cpuUs }
 }
 
 /** Memory that the idle sockets add to a subject, in bytes; null if it cannot be measured. */
 async function idleBytes({ pid, port, path, headers }: Subject): Promise<number | null> {
-  const before = processMemory(pid)
-  if (before === null) return null
+  const memoryBefore = processMemory(pid)
+  if (memoryBefore === null) return null
   const client = role('client')
   await nextMessage(client)
   client.send({ port, path, headers, kind: 'idle', connections: IDLE_SOCKETS, ms: 0 } satisfies Task)
   const [message] = (await nextMessage(client)) as [Done | { error: string }]
-  const after = processMemory(pid)
+  const memoryAfter = processMemory(pid)
   client.kill('SIGKILL')
   if ('error' in message) console.error(message.error)
-  return 'error' in message || after === null ? null : after - before
+  return 'error' in message || memoryAfter === null ? null : memoryAfter - memoryBefore
 }
 
 /** The next message of a process. */
@@ -223,7 +223,7 @@ async function runyard(): Promise<Subject> {
   })
   const key = readFileSync(apiKeyFile, 'utf8').trim()
   const roles = fileURLToPath(new URL('./gateway-roles.ts', import.meta.url))
-  const made = await fetch(`${url}/v2/serverless`, {
+  const response = await fetch(`${url}/v2/serverless`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     body: JSON.stringify({
@@ -236,9 +236,9 @@ async function runyard(): Promise<Subject> {
       cpu: [{ id: 'cpu3g', vcpuCount: 2 }],
     }),
   })
-  const response = await made.text()
-  const { id, requestUrls } = JSON.parse(response) as { id?: string; requestUrls: { base: string } }
-  if (id === undefined) throw new Error(`no endpoint was created: ${response}`)
+  const responseText = await response.text()
+  const { id, requestUrls } = JSON.parse(responseText) as { id?: string; requestUrls: { base: string } }
+  if (id === undefined) throw new Error(`no endpoint was created: ${responseText}`)
   const headers = `Authorization: Bearer ${key}\r\n`
   const ping = await fetch(`${url}/lb/${id}/ping`, { headers: { authorization: `Bearer ${key}` } })
   if (ping.status !== 200) throw new Error(`${requestUrls.base} answers ${ping.status}: ${await ping.text()}`)

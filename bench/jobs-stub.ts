@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 
 const jobs = new Map<string, { input: unknown; output: unknown; status: string }>()
 const line: string[] = []
-let made = 0
+let jobCount = 0
 
 const server = createServer((request, response) => {
   let text = ''
@@ -21,8 +21,8 @@ const server = createServer((request, response) => {
 function respond(path: string, text: string): object {
   const [, , , call, , jobId] = path.split('?')[0]!.split('/')
   if (call === 'run') {
-    made += 1
-    const id = `${made}-u1`
+    jobCount += 1
+    const id = `${jobCount}-u1`
     jobs.set(id, { input: (JSON.parse(text) as { input: unknown }).input, output: null, status: 'IN_QUEUE' })
     line.push(id)
     return { id, status: 'IN_QUEUE' }

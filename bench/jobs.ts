@@ -59,9 +59,9 @@ function call(target: Target, path: string, token: string, body?: object): Promi
 async function oneJob(target: Target, client: number): Promise<void> {
   const worker = target.workers[client % target.workers.length]!
   const { id } = await call(target, 'run', target.key, INPUT)
-  const taken = await call(target, `job-take/${worker.id}?gpu=CPU&job_in_progress=1`, worker.token)
+  const job = await call(target, `job-take/${worker.id}?gpu=CPU&job_in_progress=1`, worker.token)
   const output = { output: { text: 'y'.repeat(1_000) } }
-  await call(target, `job-done/${worker.id}/${String(taken.id)}?gpu=CPU&isStream=false`, worker.token, output)
+  await call(target, `job-done/${worker.id}/${String(job.id)}?gpu=CPU&isStream=false`, worker.token, output)
   while ((await call(target, `status/${String(id)}`, target.key)).status !== 'COMPLETED');
 }
 

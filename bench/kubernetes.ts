@@ -55,10 +55,10 @@ async function ask({ url, key }: Server, method: string, path: string, body?: ob
   return text === '' ? {} : JSON.parse(text)
 }
 
-async function until(what: string, isSo: () => Promise<boolean> | boolean): Promise<void> {
+async function until(condition: string, isSo: () => Promise<boolean> | boolean): Promise<void> {
   const end = performance.now() + LONGEST_MS
   while (!(await isSo())) {
-    if (performance.now() > end) throw new Error(`timed out while waiting until ${what}`)
+    if (performance.now() > end) throw new Error(`timed out while waiting until ${condition}`)
     await sleep(250)
   }
 }
@@ -98,12 +98,12 @@ interface Note {
 
 async function measure(cluster: Cluster, nodes: FakeNodes, server: Server): Promise<void> {
   const calls = callCounter(cluster)
-  const stage = (what: string) =>
-    printLine(`${what}; the server has ${memoryMb(server)} MB\n          its calls: ${calls()}`)
+  const stage = (state: string) =>
+    printLine(`${state}; the server has ${memoryMb(server)} MB\n          its calls: ${calls()}`)
   const scaling = { type: 'REQUEST_COUNT', requestCount: 1 }
-  const own = { name: 'many', type: 'QUEUE', scaling, cpu: [{ id: 'cpu3c', vcpuCount: 2 }], image: 'worker:1' }
+  const settings = { name: 'many', type: 'QUEUE', scaling, cpu: [{ id: 'cpu3c', vcpuCount: 2 }], image: 'worker:1' }
   const { id } = await ask(server, 'POST', '/v2/serverless', {
-    ...own,
+    ...settings,
     workers: { min: 0, max: WORKERS },
   })
   stage('without workers')
@@ -115,7 +115,7 @@ async function measure(cluster: Cluster, nodes: FakeNodes, server: Server): Prom
   stage(`${WORKERS} workers are ready`)
   await sleep(STEADY_MS)
   stage(`after a minute in which nothing happened`)
-  for (let sent = 0; sent < 5 * WORKERS; sent += 100)
+  for (let count = 0; count < 5 * WORKERS; count += 100)
     await Promise.all(Array.from({ length: 100 }, () => ask(server, 'POST', `/v2/${id}/run`, { input: {} })))
   await until(
     'all jobs are done',

@@ -38,7 +38,7 @@ function processorMs(): number {
 async function longestTurn(work: () => Promise<unknown>): Promise<number> {
   let isDone = false
   let longest = 0
-  let before = processorMs()
+  let lastMs = processorMs()
   const done = pause(1)
     .then(work)
     .finally(() => {
@@ -47,8 +47,8 @@ async function longestTurn(work: () => Promise<unknown>): Promise<number> {
   while (!isDone) {
     await pause(1)
     const now = processorMs()
-    longest = Math.max(longest, now - before)
-    before = now
+    longest = Math.max(longest, now - lastMs)
+    lastMs = now
   }
   await done
   return longest

@@ -28,7 +28,7 @@ function mostOnDisk(dataDir: string): number {
 }
 
 /** Calls for some seconds, and prints the durations of each kind of call. */
-async function measure(what: string, server: RunyardServer, endpoint: string): Promise<void> {
+async function measure(caseName: string, server: RunyardServer, endpoint: string): Promise<void> {
   const calls: Readonly<Record<string, () => Promise<unknown>>> = {
     healthz: () => ask(server, '/healthz'),
     run: () => ask(server, `/v2/${endpoint}/run`, JOB),
@@ -50,11 +50,11 @@ async function measure(what: string, server: RunyardServer, endpoint: string): P
   for (const [name, values] of took) {
     const sorted = values.toSorted((a, b) => a - b)
     const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!.toFixed(1)
-    console.log(`${what}: ${name} p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, most ${at(1)} ms, ${sorted.length} calls`)
+    console.log(`${caseName}: ${name} p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, most ${at(1)} ms, ${sorted.length} calls`)
   }
   const cores = (processorSeconds([server.pid], true) - used) / SECONDS
   console.log(
-    `${what}: the server used ${cores.toFixed(2)} of a core; most of one worker on the disk ${(mostBytes / 1e6).toFixed(1)} MB`,
+    `${caseName}: the server used ${cores.toFixed(2)} of a core; most of one worker on the disk ${(mostBytes / 1e6).toFixed(1)} MB`,
   )
 }
 

@@ -19,7 +19,7 @@ import { openSqliteStore } from '../src/store/engines/sqlite.ts'
 import { ready } from './harness/ready.ts'
 
 const JOBS = Number(process.argv[2] ?? 10_000)
-const WHAT = process.argv[3] === undefined ? ['delete', 'purge', 'expire'] : [process.argv[3]]
+const REMOVALS = process.argv[3] === undefined ? ['delete', 'purge', 'expire'] : [process.argv[3]]
 const CLIENTS = 4
 const PAUSE_MS = 20
 const EXPIRE_AFTER_MS = 6_000
@@ -58,8 +58,8 @@ async function ask({ url, key }: Server, method: string, path: string, body?: ob
 async function makeEndpoint(server: Server, name: string): Promise<EndpointId> {
   const query = 'mutation ($input: EndpointInput!) { saveEndpoint(input: $input) { id } }'
   const template = { name: `${name}-image`, imageName: 'image:1', containerDiskInGb: 1 }
-  const own = { name, instanceIds: ['cpu3g-2-8'], workersMin: 0, workersMax: 0, template }
-  return (await ask(server, 'POST', '/graphql', { query, variables: { input: own } })).data.saveEndpoint.id
+  const endpoint = { name, instanceIds: ['cpu3g-2-8'], workersMin: 0, workersMax: 0, template }
+  return (await ask(server, 'POST', '/graphql', { query, variables: { input: endpoint } })).data.saveEndpoint.id
 }
 
 async function fill(file: string, endpointId: EndpointId, expiresAtMs: (n: number) => number): Promise<void> {
@@ -71,8 +71,8 @@ async function fill(file: string, endpointId: EndpointId, expiresAtMs: (n: numbe
       const n = begun + index
       const times = { executionTimeoutMs: 600_000, ttlMs: 86_400_000, retentionMs: 1_800_000, queuedAtMs: nowMs }
       const place = { position: nowMs * 1024 + n, lowPriority: false, expiresAtMs: expiresAtMs(n) }
-      const own = { id: `${randomUUID()}-u1` as JobId, owner: 'owner' as OwnerId, endpointId, kind: 'run' }
-      return store.jobs.insert({ ...own, ...texts, ...times, ...place } as Job)
+      const identity = { id: `${randomUUID()}-u1` as JobId, owner: 'owner' as OwnerId, endpointId, kind: 'run' }
+      return store.jobs.insert({ ...identity, ...texts, ...times, ...place } as Job)
     })
     await Promise.all(part)
   }
@@ -80,7 +80,7 @@ async function fill(file: string, endpointId: EndpointId, expiresAtMs: (n: numbe
 }
 
 /** Submits jobs for another endpoint until it is stopped. */
-async function others(server: Server, endpoint: EndpointId, ended: AbortSignal): Promise<number[]> {
+async function runOthers(server: Server, endpoint: EndpointId, ended: AbortSignal): Promise<number[]> {
   const ms: number[] = []
   const client = async () => {
     while (!ended.aborted) {
@@ -103,7 +103,7 @@ async function until(isSo: () => boolean): Promise<number> {
   return performance.now() - began
 }
 
-async function measure(what: string): Promise<string> {
+async function measure(removal: string): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-bench-'))
   const file = join(folder, 'runyard.sqlite')
   let server = await start(folder)
@@ -113,19 +113,19 @@ async function measure(what: string): Promise<string> {
     await stop(server)
     const day = Date.now() + 86_400_000
     await fill(file, full, n => day + n)
-    if (what === 'expire') await expireSoon(file, full)
+    if (removal === 'expire') await expireSoon(file, full)
     server = await start(folder)
     const database = new DatabaseSync(file, { readOnly: true })
-    const left = database.prepare(`SELECT 1 FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' LIMIT 1`)
+    const queuedJob = database.prepare(`SELECT 1 FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' LIMIT 1`)
     const ended = new AbortController()
-    const measured = others(server, other, ended.signal)
+    const measured = runOthers(server, other, ended.signal)
     await sleep(1_000)
     const began = performance.now()
     let respondedMs = 0
-    if (what === 'delete') await ask(server, 'DELETE', `/v2/serverless/${full}`)
-    else if (what === 'purge') await ask(server, 'POST', `/v2/${full}/purge-queue`)
+    if (removal === 'delete') await ask(server, 'DELETE', `/v2/serverless/${full}`)
+    else if (removal === 'purge') await ask(server, 'POST', `/v2/${full}/purge-queue`)
     respondedMs = performance.now() - began
-    await until(() => left.get(full) === undefined)
+    await until(() => queuedJob.get(full) === undefined)
     const goneMs = performance.now() - began
     ended.abort()
     const ms = await measured
@@ -133,7 +133,7 @@ async function measure(what: string): Promise<string> {
     const memory = Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))?.[1] ?? 0) / 1024
     const at = (share: number) => ms[Math.floor((ms.length - 1) * share)]!.toFixed(0)
     const times = `${respondedMs.toFixed(0)} | ${(goneMs / 1_000).toFixed(1)} | ${at(0.5)} / ${at(0.99)} / ${at(1)}`
-    return `| ${what} | ${JOBS} | ${times} | ${memory.toFixed(0)} |`
+    return `| ${removal} | ${JOBS} | ${times} | ${memory.toFixed(0)} |`
   } finally {
     await stop(server)
     rmSync(folder, { recursive: true, force: true })
@@ -152,4 +152,4 @@ console.log(
   '| what | jobs | until the response, ms | until all are removed, s | run of others, p50 / p99 / max ms | memory, MiB |',
 )
 console.log('|---|---|---|---|---|---|')
-for (const what of WHAT) console.log(await measure(what))
+for (const removal of REMOVALS) console.log(await measure(removal))

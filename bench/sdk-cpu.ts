@@ -52,8 +52,8 @@ interface Server {
 
 async function ask(server: Server, path: string, body?: object): Promise<Record<string, unknown>> {
   const headers = { authorization: server.key, 'content-type': 'application/json' }
-  const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
-  const response = await fetch(`${server.url}${path}`, { headers, ...sent })
+  const init = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
+  const response = await fetch(`${server.url}${path}`, { headers, ...init })
   if (!response.ok) throw new Error(`${path} got ${response.status}: ${await response.text()}`)
   return (await response.json()) as Record<string, unknown>
 }
@@ -118,11 +118,11 @@ async function measureShare(server: Server, worker: string): Promise<Share> {
   const groups = [[pidIn(join('workers', worker, 'process.json'))], [server.pid, pidIn(join('relay', 'relay.json'))]]
   const times = () => groups.map(processorTime)
   const begin = performance.now()
-  const before = times()
+  const timesBefore = times()
   await sleep(SECONDS * 1_000)
-  const after = times()
+  const timesAfter = times()
   const seconds = (performance.now() - begin) / 1_000
-  return { worker: (after[0]! - before[0]!) / seconds, server: (after[1]! - before[1]!) / seconds }
+  return { worker: (timesAfter[0]! - timesBefore[0]!) / seconds, server: (timesAfter[1]! - timesBefore[1]!) / seconds }
 }
 
 async function measure(server: Server, image: string, version: string | null): Promise<Share[]> {
@@ -173,7 +173,9 @@ try {
   console.log('| SDK | idle | one job | one job, concurrency 3 |\n|---|---|---|---|')
   for (const version of [...versionsIn(SDKS), null]) {
     const shares = await measure(server, image, version)
-    const cells = shares.map(({ worker, server: own }) => `${(worker * 100).toFixed(1)} / ${(own * 100).toFixed(1)}`)
+    const cells = shares.map(
+      ({ worker, server: serverShare }) => `${(worker * 100).toFixed(1)} / ${(serverShare * 100).toFixed(1)}`,
+    )
     console.log(`| ${version ?? current} | ${cells.join(' | ')} |`)
   }
 } finally {

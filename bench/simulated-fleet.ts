@@ -192,15 +192,15 @@ async function main(wanted: number): Promise<number> {
   })
   await stage(rig, 'set up', () => isSetUp)
   const calls = new Calls(network, 'client', life)
-  let left = wanted
+  let remaining = wanted
   const body = JSON.stringify({ input: { ms: JOB_MS }, policy: { executionTimeout: 2 * JOB_MS } })
   const submit = async (endpoint: EndpointId) => {
     const reply = await calls.post(endpoint, 'run', { body })
-    if (reply.ok && reply.status === 200) left -= 1
+    if (reply.ok && reply.status === 200) remaining -= 1
     else throw new Error(`a job was refused: ${JSON.stringify(reply)}`)
   }
   for (let n = 0; n < wanted; n += 1) void submit(operator.queues[n % endpoints]!)
-  await stage(rig, `${wanted} jobs submitted`, () => left === 0)
+  await stage(rig, `${wanted} jobs submitted`, () => remaining === 0)
   const busy = () => database.query<{ n: number }>(`SELECT COUNT(*) AS n FROM jobs WHERE status = 'IN_PROGRESS'`)[0]!.n
   await stage(rig, `0 to ${fleet.running().length || wanted} workers, all jobs begun`, () => busy() === wanted)
   console.log(`  ${fleet.running().length} workers run`)

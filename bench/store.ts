@@ -142,10 +142,10 @@ async function run(variant: Variant, folder: string): Promise<void> {
     await fill(store)
     const inserts = await measure(loops, () => insert(store))
     await stock(store, variant.slow ? 30_000 : 60_000)
-    const before = await store.stats()
+    const statsBefore = await store.stats()
     const finishes = await measure(loops, loop => claimAndFinish(store, loop))
-    const after = await store.stats()
-    const together = (after.writes - before.writes) / (after.commits - before.commits)
+    const statsAfter = await store.stats()
+    const together = (statsAfter.writes - statsBefore.writes) / (statsAfter.commits - statsBefore.commits)
     await store.close()
     report([variant.name, `${loops}`, ...cells(inserts), ...cells(finishes), together.toFixed(1)])
   }

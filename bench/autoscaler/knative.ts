@@ -34,11 +34,11 @@ export function knative(concurrency: number, utilization: number): Autoscaler {
     everyMs: TICK_MS,
     idleMs: 0,
     passes(ms, jobs) {
-      for (let left = ms; left > 0; ) {
-        const part = Math.min(left, TICK_MS - intervalMs)
+      for (let remainingMs = ms; remainingMs > 0; ) {
+        const part = Math.min(remainingMs, TICK_MS - intervalMs)
         interval += part * jobs
         intervalMs += part
-        left -= part
+        remainingMs -= part
         if (intervalMs < TICK_MS) continue
         intervals.push(interval)
         if (intervals.length > STABLE_MS / TICK_MS) intervals.shift()

@@ -62,10 +62,10 @@ export function playPool({ jobs, untilMs, startMs, concurrency }: Trace, autosca
     nowMs = next
     while (arrived < jobs.length && jobs[arrived]!.queuedAtMs <= nowMs) arrived += 1
     for (const worker of workers) {
-      const before = worker.busyUntilMs.length
-      if (before === 0) continue
+      const busyCount = worker.busyUntilMs.length
+      if (busyCount === 0) continue
       worker.busyUntilMs = worker.busyUntilMs.filter(endMs => endMs > nowMs)
-      if (worker.busyUntilMs.length < before) worker.idleSinceMs = nowMs
+      if (worker.busyUntilMs.length < busyCount) worker.idleSinceMs = nowMs
     }
     while (begun < arrived) {
       const free = workers.filter(
@@ -93,7 +93,7 @@ export function playPool({ jobs, untilMs, startMs, concurrency }: Trace, autosca
       starting: workers.length - ready,
       headQueuedAtMs: begun < arrived ? jobs[begun]!.queuedAtMs : null,
     })
-    for (let more = wanted - workers.length; more > 0 && !isEnd; more -= 1) {
+    for (let missingCount = wanted - workers.length; missingCount > 0 && !isEnd; missingCount -= 1) {
       workers.push({ readyAtMs: nowMs + startMs, busyUntilMs: [], idleSinceMs: nowMs + startMs })
       coldStarts += 1
     }

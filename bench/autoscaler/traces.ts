@@ -145,7 +145,7 @@ export function azureRows(csv: string): ReplayedJob[] {
 export function traces(): Trace[] {
   const numbers = new Numbers(7)
   const job = () => Math.round(numbers.exponential(4 * SECOND))
-  const made = (name: string, untilMs: number, most: number, rateAt: (atMs: number) => number): Trace => ({
+  const syntheticTrace = (name: string, untilMs: number, most: number, rateAt: (atMs: number) => number): Trace => ({
     name,
     jobs: arrivals(numbers, untilMs, most, rateAt, job),
     untilMs,
@@ -167,9 +167,14 @@ export function traces(): Trace[] {
       () => atMs => 5.53 + Math.sin((atMs / (58.4 * MINUTE)) * 4 * Math.PI),
       { rows: 19_366, untilMs: 58.4 * MINUTE, most: 6.53 },
     ),
-    made('steady', 2 * HOUR, 2, () => 2),
-    made('bursts', 2 * HOUR, 4, onAndOff(numbers, 2 * HOUR, { ms: MINUTE, rate: 4 }, { ms: 3 * MINUTE, rate: 0.1 })),
-    made('a day', 24 * HOUR, 2, atMs => 1 - Math.cos((atMs / (24 * HOUR)) * 2 * Math.PI)),
-    made('spikes from zero', 4 * HOUR, 8, atMs => (atMs % (20 * MINUTE) < 30 * SECOND ? 8 : 0)),
+    syntheticTrace('steady', 2 * HOUR, 2, () => 2),
+    syntheticTrace(
+      'bursts',
+      2 * HOUR,
+      4,
+      onAndOff(numbers, 2 * HOUR, { ms: MINUTE, rate: 4 }, { ms: 3 * MINUTE, rate: 0.1 }),
+    ),
+    syntheticTrace('a day', 24 * HOUR, 2, atMs => 1 - Math.cos((atMs / (24 * HOUR)) * 2 * Math.PI)),
+    syntheticTrace('spikes from zero', 4 * HOUR, 8, atMs => (atMs % (20 * MINUTE) < 30 * SECOND ? 8 : 0)),
   ]
 }

@@ -21,16 +21,21 @@ start({ concurrency: 16, handler: ({ input }) => ({ length: input.prompt.length 
 
 /** Starts the wanted sides. */
 export async function jobSides(bench: Bench, wants: (side: string) => boolean, options: JobSides): Promise<Side[]> {
-  const { call, sides, more = {} } = options
+  const { call, sides, more: extraSides = {} } = options
   let started: { url: string; pid: number } | null = null
   const postgres = () => {
     started ??= bench.postgres()
     return started
   }
-  const peer = async (name: string, file: string, env: Readonly<Record<string, string>>, others: readonly number[]) => {
+  const peer = async (
+    name: string,
+    file: string,
+    env: Readonly<Record<string, string>>,
+    otherPids: readonly number[],
+  ) => {
     const { port, pid } = await bench.peer(name, `${file}.mjs`, env)
     const workers = call === 'run' ? [] : [(await bench.peer(name, `${file}-workers.mjs`, env)).pid]
-    return { port, request: requestText(port, `/${call}`, {}, SMALL_JOB), pids: [pid, ...workers, ...others] }
+    return { port, request: requestText(port, `/${call}`, {}, SMALL_JOB), pids: [pid, ...workers, ...otherPids] }
   }
   const onPostgres = async (name: string, file: string, database: string) => {
     const { url, pid } = postgres()
@@ -49,7 +54,7 @@ export async function jobSides(bench: Bench, wants: (side: string) => boolean, o
     'graphile-worker': () => onPostgres('graphile-worker', 'graphile-worker', 'graphile'),
     'pg-boss': () => onPostgres('pg-boss', 'pg-boss', 'pgboss'),
   }
-  const all = [...sides.map(name => [name, start[name]] as const), ...Object.entries(more)]
+  const all = [...sides.map(name => [name, start[name]] as const), ...Object.entries(extraSides)]
   const openSides: Side[] = []
   for (const [name, open] of all) if (wants(name)) openSides.push({ name, ...(await open()) })
   return openSides
@@ -66,7 +71,7 @@ async function runyardSide(
   bench: Bench,
   call: JobSides['call'],
   database: string | null,
-  others: readonly number[],
+  otherPids: readonly number[],
 ): Promise<Omit<Side, 'name'>> {
   const server = await startRunyard(bench, database)
   const folder = call === 'run' ? null : workerFolder(bench, ECHO_HANDLER)
@@ -75,5 +80,5 @@ async function runyardSide(
       ? await makeEndpoint(server, { workersMax: 0 })
       : await createFolderEndpoint(server, folder, SMALL_JOB)
   const request = requestTo(server, `/v2/${endpoint}/${call}`, SMALL_JOB)
-  return { port: server.port, request, pids: [server.pid, ...others] }
+  return { port: server.port, request, pids: [server.pid, ...otherPids] }
 }

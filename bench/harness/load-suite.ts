@@ -59,7 +59,7 @@ function loadTable({ baseline, compares }: LoadSuite, { name }: LoadCase, rounds
     compares === 'throughput'
       ? sideRatio(rounds, side, baseline, 'perSecond')
       : 1 / sideRatio(rounds, side, baseline, 'p50')
-  const own = sides.filter(side => side.startsWith('Runyard'))
+  const runyardSides = sides.filter(side => side.startsWith('Runyard'))
   const columns: Column[] = [
     { heading: 'per second', decimals: 0 },
     { heading: 'p50 ms', decimals: 2 },
@@ -70,7 +70,7 @@ function loadTable({ baseline, compares }: LoadSuite, { name }: LoadCase, rounds
   const refuses = sides.some(side => sideMedian(rounds, side, 'refused') + sideMedian(rounds, side, 'failed') > 0)
   if (refuses) columns.push({ heading: 'refused per second', decimals: 0 }, { heading: 'failed', decimals: 0 })
   const rows = sides.map((side): TableRow => {
-    const figure = (which: keyof Measured) => sideMedian(rounds, side, which)
+    const figure = (key: keyof Measured) => sideMedian(rounds, side, key)
     const measured = [figure('perSecond'), figure('p50') / 1_000, figure('p99') / 1_000, figure('cpuUs'), ratio(side)]
     return { name: side, cells: refuses ? [...measured, figure('refusedPerSecond'), figure('failed')] : measured }
   })
@@ -79,6 +79,6 @@ function loadTable({ baseline, compares }: LoadSuite, { name }: LoadCase, rounds
     columns,
     bars: compares === 'throughput' ? 0 : 1,
     rows,
-    ratios: Object.fromEntries(own.map(side => [`${name}: ${side}`, ratio(side)])),
+    ratios: Object.fromEntries(runyardSides.map(side => [`${name}: ${side}`, ratio(side)])),
   }
 }

@@ -66,10 +66,10 @@ function chart({ title, tables }: SuiteResult): string {
     const most = Math.max(...rows.map(({ cells }) => cells[bars] ?? 0))
     for (const { name, cells } of rows) {
       const width = Math.max(1, Math.round(((cells[bars] ?? 0) / most) * BAR.width))
-      const own = name.startsWith('Runyard') ? ' class="own"' : ''
+      const classAttribute = name.startsWith('Runyard') ? ' class="own"' : ''
       parts.push(
         `<text x="${BAR.label - 8}" y="${y + 12}" text-anchor="end">${escaped(name)}</text>`,
-        `<rect${own} x="${BAR.label}" y="${y}" width="${width}" height="${BAR.height}"/>`,
+        `<rect${classAttribute} x="${BAR.label}" y="${y}" width="${width}" height="${BAR.height}"/>`,
         `<text x="${BAR.label + width + 6}" y="${y + 12}">${cellText(cells[bars], column)}</text>`,
       )
       y += BAR.height + BAR.gap

@@ -25,17 +25,17 @@ export function collectRatios(results: readonly SuiteResult[]): Ratios {
 
 /** Names of the ratios that are far below the stored ones. */
 export function collapsed(ratios: Ratios): string[] {
-  const kept = readRatios()
-  return Object.keys(ratios).filter(name => ratios[name]! < (kept[name] ?? 0) * COLLAPSE)
+  const stored = readRatios()
+  return Object.keys(ratios).filter(name => ratios[name]! < (stored[name] ?? 0) * COLLAPSE)
 }
 
 /** A line for each ratio with the stored one. */
 export function ratioLines(ratios: Ratios): string {
-  const kept = readRatios()
+  const stored = readRatios()
   const fallen = new Set(collapsed(ratios))
   const lines = Object.entries(ratios).map(([name, value]) => {
     const end = fallen.has(name) ? '  collapsed' : ''
-    return `${name.padEnd(56)} ${value.toFixed(2).padStart(8)}  kept ${kept[name]?.toFixed(2) ?? '-'}${end}`
+    return `${name.padEnd(56)} ${value.toFixed(2).padStart(8)}  kept ${stored[name]?.toFixed(2) ?? '-'}${end}`
   })
   return ['ratio', ...lines].join('\n')
 }

@@ -60,9 +60,9 @@ export function sideMedian(rounds: Rounds, side: string, figure: keyof Measured)
 
 /** Median of the ratios of two sides, each of one round. */
 export function sideRatio(rounds: Rounds, side: string, other: string, figure: keyof Measured): number {
-  const others = rounds.get(other) ?? []
+  const otherRounds = rounds.get(other) ?? []
   return median(
-    (rounds.get(side) ?? []).map((measured, round) => measured[figure] / (others[round]?.[figure] ?? Number.NaN)),
+    (rounds.get(side) ?? []).map((measured, round) => measured[figure] / (otherRounds[round]?.[figure] ?? Number.NaN)),
   )
 }
 
@@ -76,12 +76,12 @@ async function measure(
   const client = fork(join(import.meta.dirname, 'load-client.ts'))
   try {
     await once(client, 'message')
-    const before = processorSeconds(pids, isAlone)
+    const secondsBefore = processorSeconds(pids, isAlone)
     const task: LoadTask = { port, request, connections: load.connections, perSecond: load.perSecond, warmMs, ms }
     client.send(task)
     const [result] = (await once(client, 'message')) as [LoadResult | { error: string }]
     if ('error' in result) throw new Error(result.error)
-    const spent = processorSeconds(pids, isAlone) - before
+    const spent = processorSeconds(pids, isAlone) - secondsBefore
     // The requests of the warm-up cost as much as those of the measurement.
     const requests = (result.count * (ms + warmMs)) / ms
     const perSecond = (result.count * 1_000) / ms

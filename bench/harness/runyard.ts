@@ -29,7 +29,7 @@ export interface ServerSettings {
 export async function startRunyard(
   bench: Bench,
   database: string | null,
-  { logLevel = 'warn', dataDir, args: more = [] }: ServerSettings = {},
+  { logLevel = 'warn', dataDir, args: extraArgs = [] }: ServerSettings = {},
 ): Promise<RunyardServer> {
   count += 1
   const folder = dataDir ?? `${bench.folder}/runyard-${count}`
@@ -46,7 +46,7 @@ export async function startRunyard(
     '/',
     // The compared programs have no sandboxes either.
     ...['--worker-sandbox', 'off'],
-    ...more,
+    ...extraArgs,
   ]
   const env: Record<string, string> = database === null ? {} : { RUNYARD_DATABASE: database }
   const { line } = await bench.start('./bin/runyard', args, env, `${bench.folder}/runyard-${count}.log`)
@@ -152,8 +152,8 @@ export async function createFolderEndpoint(
 /** Calls a server. @param body null for a GET */
 export async function ask({ url, key }: RunyardServer, path: string, body: object | null = null): Promise<unknown> {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
-  const given = body === null ? {} : { method: 'POST', body: JSON.stringify(body) }
-  const response = await fetch(`${url}${path}`, { headers, ...given })
+  const init = body === null ? {} : { method: 'POST', body: JSON.stringify(body) }
+  const response = await fetch(`${url}${path}`, { headers, ...init })
   const text = await response.text()
   if (!response.ok) throw new Error(`${path} answered ${response.status}: ${text}`)
   return text.startsWith('{') || text.startsWith('[') ? JSON.parse(text) : text

@@ -22,10 +22,10 @@ server.post('/run', async request => {
   const { id } = await utils.addJob('job', request.body)
   return { id, status: 'IN_QUEUE' }
 })
-let asked = 0
+let requestCount = 0
 server.post('/runsync', async request => {
-  asked += 1
-  const id = String(asked)
+  requestCount += 1
+  const id = String(requestCount)
   const { promise, resolve } = Promise.withResolvers()
   waiting.set(id, resolve)
   await utils.addJob('job', { ...request.body, id })

@@ -59,7 +59,9 @@ interface Outcome {
 }
 
 function traceTable(trace: Trace): Table {
-  const others = TARGETS.map(target => [target, outcome(`Knative, target ${target}`, played(trace, target))] as const)
+  const knativeOutcomes = TARGETS.map(
+    target => [target, outcome(`Knative, target ${target}`, played(trace, target))] as const,
+  )
   const swept = DELAYS_S.flatMap(queueDelayS =>
     IDLE_TIMEOUTS_S.map(idleTimeoutS => {
       const name = `queue delay ${queueDelayS} s, idle timeout ${idleTimeoutS} s`
@@ -82,16 +84,16 @@ function traceTable(trace: Trace): Table {
   )
   const rows: TableRow[] = []
   const ratios: Record<string, number> = {}
-  for (const [target, other] of others) {
-    rows.push(other.row)
+  for (const [target, knative] of knativeOutcomes) {
+    rows.push(knative.row)
     for (const [kind, tried] of [
       ['Runyard', swept],
       ['Runyard with FlashBoot', freezing],
     ] as const) {
-      const enough = tried.filter(({ p95Ms }) => p95Ms <= other.p95Ms).sort((a, b) => a.workerMs - b.workerMs)[0]
+      const enough = tried.filter(({ p95Ms }) => p95Ms <= knative.p95Ms).sort((a, b) => a.workerMs - b.workerMs)[0]
       const name = `${kind}, as target ${target}: ${enough?.name ?? 'none'}`
       rows.push({ name, cells: enough?.row.cells ?? COLUMNS.map(() => null) })
-      const ratio = enough === undefined ? 0 : other.workerMs / enough.workerMs
+      const ratio = enough === undefined ? 0 : knative.workerMs / enough.workerMs
       ratios[`${trace.name}: worker seconds of Knative at target ${target} by those of ${kind} at its p95`] = ratio
     }
   }

@@ -95,9 +95,9 @@ function programs(bench: Bench): Program[] {
 }
 
 async function timed(act: () => Promise<void>): Promise<number> {
-  const before = performance.now()
+  const startMs = performance.now()
   await act()
-  return performance.now() - before
+  return performance.now() - startMs
 }
 
 async function runAlone({ folder, alone: [command, ...args] }: Program): Promise<void> {

@@ -87,9 +87,9 @@ function columnGrowth(rows: readonly TableRow[], columns: readonly Column[]): Re
 async function timeCalls({ server, endpoint, worker }: DeepServer, body: object): Promise<Record<string, number>> {
   const longest = { ms: 0 }
   const timed = async <Result>(took: number[], act: () => Promise<Result>): Promise<Result> => {
-    const before = performance.now()
+    const beganMs = performance.now()
     const result = await act()
-    took.push(performance.now() - before)
+    took.push(performance.now() - beganMs)
     return result
   }
   const path = (call: string) => `/v2/${endpoint}/${call}`
@@ -108,11 +108,11 @@ async function timeCalls({ server, endpoint, worker }: DeepServer, body: object)
     await call('explain', () => ask(server, path('explain')))
     await call('explain a job', () => ask(server, path(`explain/${id}`)))
     await call('metrics', () => ask(server, '/metrics'))
-    const taken = (await call('take', () =>
+    const takenJob = (await call('take', () =>
       ask(asWorker, path(`job-take/${worker.id}?gpu=CPU&job_in_progress=0`)),
     )) as { id: string }
     const output = { output: (body as { input: object }).input }
-    await call('done', () => ask(asWorker, path(`job-done/${worker.id}/${taken.id}?gpu=CPU&isStream=false`), output))
+    await call('done', () => ask(asWorker, path(`job-done/${worker.id}/${takenJob.id}?gpu=CPU&isStream=false`), output))
     const other = (await ask(server, path('run'), body)) as { id: string }
     await call('cancel', () => ask(server, path(`cancel/${other.id}`), {}))
   }
@@ -129,12 +129,12 @@ async function deepServer(bench: Bench, jobs: number): Promise<DeepServer> {
   const endpoint = await makeEndpoint(first, { workersMin: 1, workersMax: 1, env: { WIRE_FOLDER: records } })
   await bench.stopOne(first.pid)
   fill(join(dataDir, 'runyard.sqlite'), endpoint, jobs)
-  const before = performance.now()
-  const known = new Set(readdirSync(records))
+  const beganMs = performance.now()
+  const oldRecords = new Set(readdirSync(records))
   const server = await startRunyard(bench, null, { dataDir })
-  const startMs = performance.now() - before
+  const startMs = performance.now() - beganMs
   for (let tries = 0; tries < 600; tries += 1) {
-    const name = readdirSync(records).find(name => name.endsWith('.json') && !known.has(name))
+    const name = readdirSync(records).find(name => name.endsWith('.json') && !oldRecords.has(name))
     if (name !== undefined) return { server, endpoint, worker: readWorker(join(records, name)), startMs }
     await new Promise(resolve => setTimeout(resolve, 50))
   }

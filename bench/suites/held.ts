@@ -51,7 +51,7 @@ export const held: Suite = {
 
 async function holderCost({ pids, ...task }: Holder): Promise<number[]> {
   const memory = () => pids.reduce((sum, pid) => sum + memoryMb(pid), 0)
-  const before = memory()
+  const memoryBefore = memory()
   const client = fork(join(import.meta.dirname, '../harness/hold-client.ts'))
   try {
     await once(client, 'message')
@@ -67,7 +67,7 @@ async function holderCost({ pids, ...task }: Holder): Promise<number[]> {
     const spent = processorSeconds(pids, true)
     await wait(WATCH_MS)
     const seconds = (performance.now() - sinceMs) / 1_000
-    return [((processorSeconds(pids, true) - spent) / seconds) * 100, memory() - before]
+    return [((processorSeconds(pids, true) - spent) / seconds) * 100, memory() - memoryBefore]
   } finally {
     client.kill('SIGKILL')
   }

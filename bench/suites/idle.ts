@@ -48,10 +48,10 @@ async function startTimes(bench: Bench): Promise<number[]> {
   const took: number[] = []
   const spent: number[] = []
   for (let n = 0; n <= STARTS; n += 1) {
-    const before = performance.now()
+    const startMs = performance.now()
     const { pid } = await startRunyard(bench, null)
     // The first one fills the caches.
-    if (n > 0) took.push(performance.now() - before)
+    if (n > 0) took.push(performance.now() - startMs)
     if (n > 0) spent.push(processorSeconds([pid]) * 1_000)
     await bench.stopOne(pid)
   }
@@ -61,18 +61,18 @@ async function startTimes(bench: Bench): Promise<number[]> {
 async function idleWith(bench: Bench, endpoints: number, isQuick: boolean): Promise<number[]> {
   const [settleMs, seconds] = isQuick ? [5_000, 5] : [60_000, 30]
   const server = await startRunyard(bench, null)
-  let left = endpoints
+  let remaining = endpoints
   const create = async () => {
-    for (; left > 0; ) {
-      left -= 1
+    for (; remaining > 0; ) {
+      remaining -= 1
       await makeEndpoint(server, { workersMax: 1 })
     }
   }
   await Promise.all(Array.from({ length: CREATING_AT_ONCE }, create))
   await new Promise(resolve => setTimeout(resolve, settleMs))
-  const before = processorSeconds([server.pid])
+  const secondsBefore = processorSeconds([server.pid])
   await new Promise(resolve => setTimeout(resolve, seconds * 1_000))
-  const percent = ((processorSeconds([server.pid]) - before) / seconds) * 100
+  const percent = ((processorSeconds([server.pid]) - secondsBefore) / seconds) * 100
   const memory = memoryMb(server.pid)
   await bench.stopOne(server.pid)
   return [percent, memory]

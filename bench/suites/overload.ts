@@ -24,15 +24,15 @@ export const overload: Suite = {
       const health: number[] = []
       const stop = new AbortController()
       const asking = every(HEALTH_MS, stop.signal, async () => {
-        const before = performance.now()
+        const startMs = performance.now()
         await ask(server, `/v2/${endpoint}/health`)
-        health.push(performance.now() - before)
+        health.push(performance.now() - startMs)
       })
       const rounds = await measureRounds([side], { name, connections: CONNECTIONS, perSecond }, effort)
       stop.abort()
       await asking
-      const figure = (which: 'perSecond' | 'refusedPerSecond' | 'failed' | 'p50' | 'p99') =>
-        sideMedian(rounds, 'Runyard', which)
+      const figure = (key: 'perSecond' | 'refusedPerSecond' | 'failed' | 'p50' | 'p99') =>
+        sideMedian(rounds, 'Runyard', key)
       const p99 = health.sort((a, b) => a - b)[Math.floor((health.length - 1) * 0.99)] ?? null
       const latencies = [figure('p50') / 1_000, figure('p99') / 1_000]
       const cells = [perSecond, figure('perSecond'), figure('refusedPerSecond'), figure('failed'), ...latencies, p99]

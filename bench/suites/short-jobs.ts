@@ -152,11 +152,11 @@ async function throughput(
 
 async function warmEndpoint(
   server: RunyardServer,
-  { folder, args, env: own }: Program,
+  { folder, args, env: programEnv }: Program,
   ms: number,
   env: Readonly<Record<string, string>>,
 ): Promise<string> {
-  const all = { RUNPOD_SKIP_AUTO_SYSTEM_CHECKS: 'true', SLEEP_MS: String(ms), ...own, ...env }
+  const all = { RUNPOD_SKIP_AUTO_SYSTEM_CHECKS: 'true', SLEEP_MS: String(ms), ...programEnv, ...env }
   const endpoint = await makeEndpoint(server, { workersMin: 1, workersMax: 1, folder, args, env: all })
   for (let n = 0; n < WARM_JOBS; n += 1) await runJob(server, endpoint)
   return endpoint
@@ -179,9 +179,9 @@ async function whenCompleted(server: RunyardServer, endpoint: string, count: num
 }
 
 async function timed(act: () => Promise<void>): Promise<number> {
-  const before = performance.now()
+  const startMs = performance.now()
   await act()
-  return performance.now() - before
+  return performance.now() - startMs
 }
 
 async function runJob(server: RunyardServer, endpoint: string): Promise<void> {

@@ -87,14 +87,14 @@ async function throughRunyard({ url, key }: RunyardServer, endpoint: string, pla
 
 async function throughBareServer(folder: string, plan: Plan): Promise<StreamTimes> {
   let client: ServerResponse | null = null
-  let taken = false
+  let isTaken = false
   const server = createServer(async (request, response) => {
     const path = request.url ?? ''
     if (path === '/events') {
       client = response.writeHead(200, { 'content-type': 'text/event-stream' })
       client.flushHeaders()
-    } else if (path.includes('/job-take/') && !taken) {
-      taken = true
+    } else if (path.includes('/job-take/') && !isTaken) {
+      isTaken = true
       response.writeHead(200, { 'content-type': 'application/json' })
       response.end(JSON.stringify({ id: 'job', input: plan }))
     } else if (request.method === 'POST') {

@@ -167,9 +167,9 @@ function places(bench: Bench): Place[] {
 }
 
 async function timed(act: () => Promise<void>): Promise<number> {
-  const before = performance.now()
+  const startMs = performance.now()
   await act()
-  return performance.now() - before
+  return performance.now() - startMs
 }
 
 async function runJob(server: RunyardServer, endpoint: string): Promise<void> {
