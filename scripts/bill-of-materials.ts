@@ -50,8 +50,8 @@ export function billOfMaterials(bundled: readonly string[]): Bill {
 /** The part of a complete bill that is about the published program. */
 export function publishedBill(all: Bill, bundled: ReadonlySet<string>, worker: string): Bill {
   const { component } = all.metadata
-  const kept = all.components.filter(one => bundled.has(one['bom-ref']) || !isDevelopment(one)).map(asPublished)
-  const components = [...kept.filter(one => one['bom-ref'] !== worker), ownComponent(worker)]
+  const published = all.components.filter(one => bundled.has(one['bom-ref']) || !isDevelopment(one)).map(asPublished)
+  const components = [...published.filter(one => one['bom-ref'] !== worker), ownComponent(worker)]
   const refs = new Set([component['bom-ref'], ...components.map(one => one['bom-ref'])])
   const missing = [...bundled].filter(ref => !refs.has(ref))
   if (missing.length > 0) throw new Error(`not in the lock file: ${missing.join(', ')}`)

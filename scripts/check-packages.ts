@@ -92,9 +92,9 @@ async function checkServer(project: string, handler: string, commonjs: string, c
       const file = endpoint === 'myworker' ? 'handler.mjs' : 'handler.js'
       const input = `{id: "${template}", dockerArgs: "${command} ${file}"}`
       await graphql(url, key, `mutation { saveTemplate(input: ${input}) { id } }`)
-      const own = await runSync(`${url}/v2/${endpoint}`, key, { a: 1 })
-      if (own.output?.node !== version)
-        throw new Error(`the handler of ${endpoint} returned ${JSON.stringify(own)}, not from Node ${version}`)
+      const job = await runSync(`${url}/v2/${endpoint}`, key, { a: 1 })
+      if (job.output?.node !== version)
+        throw new Error(`the handler of ${endpoint} returned ${JSON.stringify(job)}, not from Node ${version}`)
     }
     console.log(`the sample ran on the packaged Node, own handlers on Node ${version}, as ES module and as CommonJS`)
   } finally {

@@ -46,8 +46,8 @@ function jsonType(holder: unknown): string | null {
   return json === undefined ? null : schemaType(json.schema)
 }
 
-function schemaType(given: unknown): string {
-  const schema = (given ?? {}) as Json
+function schemaType(value: unknown): string {
+  const schema = (value ?? {}) as Json
   if (typeof schema.$ref === 'string') return schema.$ref.split('/').at(-1)!
   if ('const' in schema) return JSON.stringify(schema.const)
   if (Array.isArray(schema.enum)) return schema.enum.map(value => JSON.stringify(value)).join(' | ')
@@ -77,13 +77,17 @@ function plainType(type: string, schema: Json): string {
   if (type === 'integer') return 'number'
   if (type === 'array') return `(${schemaType(schema.items)})[]`
   if (type !== 'object') return type
-  const { properties, additionalProperties: others } = schema
+  const { properties, additionalProperties: otherMembers } = schema
   const required = new Set((schema.required ?? []) as string[])
   const members = Object.entries((properties ?? {}) as Json).map(
     ([name, member]) => `${JSON.stringify(name)}${required.has(name) ? '' : '?'}: ${schemaType(member)}`,
   )
   const rest =
-    others !== undefined && others !== false ? schemaType(others) : properties === undefined ? 'unknown' : null
+    otherMembers !== undefined && otherMembers !== false
+      ? schemaType(otherMembers)
+      : properties === undefined
+        ? 'unknown'
+        : null
   if (members.length === 0) return `{ [key: string]: ${rest ?? 'never'} }`
   return `{ ${members.join('; ')} }${rest === null ? '' : ` & { [key: string]: ${rest} }`}`
 }

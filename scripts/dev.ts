@@ -17,11 +17,11 @@ const STOP_MS = 10_000
 /** Interval of the checks that npm still runs, in milliseconds. */
 const PARENT_MS = 500
 
-const given = process.argv.slice(2)
+const args = process.argv.slice(2)
 const isForNode = (argument: string) => argument.startsWith('--inspect')
 // Workers get a short time to finish, and call the server directly: a relay would still run the previous code.
-const options = ['--sample', '--direct-workers', '--drain-timeout', '2', ...given.filter(text => !isForNode(text))]
-const nodeOptions = ['--max-semi-space-size=32', ...given.filter(isForNode)]
+const options = ['--sample', '--direct-workers', '--drain-timeout', '2', ...args.filter(text => !isForNode(text))]
+const nodeOptions = ['--max-semi-space-size=32', ...args.filter(isForNode)]
 
 let server: ChildProcess | null = null
 let isEnding = false
@@ -52,12 +52,12 @@ async function stop(): Promise<void> {
 }
 
 async function startAgain(): Promise<void> {
-  let seen: number
+  let changesBefore: number
   do {
-    seen = changes
+    changesBefore = changes
     await new Promise(resolve => setTimeout(resolve, SETTLE_MS))
     await stop()
-  } while (seen !== changes)
+  } while (changesBefore !== changes)
   restart = null
   if (!isEnding) start()
 }

@@ -54,8 +54,8 @@ export async function drawDiagrams(): Promise<ReadonlyMap<string, string>> {
   ])
   const drawn = [...sources].map(([name, source]) => {
     // Labels of arrows keep a distance from them.
-    const spaced = source.replaceAll(/(-> .*label=")([^"]*)"/g, (_, before: string, label: string) => {
-      return `${before}${label.replaceAll(/^|$|(?=\\n)|(?<=\\n)/g, '  ')}"`
+    const spaced = source.replaceAll(/(-> .*label=")([^"]*)"/g, (_, prefix: string, label: string) => {
+      return `${prefix}${label.replaceAll(/^|$|(?=\\n)|(?<=\\n)/g, '  ')}"`
     })
     const svg = viz.renderString(spaced.replace('{', `{\n${SHARED}\n`), { format: 'svg' })
     return [`${name}.svg`, finished(svg)] as const

@@ -291,7 +291,7 @@ class Story {
   }
 
   async #suspend(pid: number): Promise<[SuspendOutcome & { outcome: 'suspended' }, Record<string, unknown>]> {
-    const before = await this.#card(pid)
+    const cardBefore = await this.#card(pid)
     const hostBefore = residentMib(pid)
     const outcome = await this.#suspender.suspend({ members: () => processFamily(pid) }, 10_000)
     if (outcome.outcome === 'refused') throw new Error(describeLack(outcome.lack))
@@ -300,7 +300,14 @@ class Story {
     const hostMib = [hostBefore, residentMib(pid)]
     return [
       outcome,
-      { pids: processes.map(each => each.pid), ...times, isEmpty, before, after: await this.#card(pid), hostMib },
+      {
+        pids: processes.map(each => each.pid),
+        ...times,
+        isEmpty,
+        before: cardBefore,
+        after: await this.#card(pid),
+        hostMib,
+      },
     ]
   }
 
@@ -350,7 +357,7 @@ class Story {
     }
     try {
       await worker.allocate(6 * 1024 * MIB)
-      const before = await worker.checksum()
+      const sumBefore = await worker.checksum()
       const steps: unknown[] = [await ask({ op: 'lock', pid, timeoutMs: 5_000 })]
       if (op === 'restore') steps.push(await ask({ op: 'checkpoint', pid }))
       const helper = new HelperProcess(options)
@@ -367,7 +374,7 @@ class Story {
       if ((await this.#suspender.state(pid)) === 'checkpointed')
         steps.push(await ask({ op: 'restore', pid, init: false }))
       steps.push(await ask({ op: 'unlock', pid }))
-      const sameSum = (await worker.checksum()) === before
+      const sameSum = (await worker.checksum()) === sumBefore
       return [null, { steps, sameSum, ...(await this.#card(pid)) }]
     } finally {
       await worker.end()
@@ -415,16 +422,16 @@ class Story {
   async #call(path: string, body?: object): Promise<any> {
     const headers = { authorization: `Bearer ${this.#key}`, 'content-type': 'application/json' }
     const signal = AbortSignal.timeout(15_000)
-    const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
-    const response = await fetch(`${this.#url}${path}`, { headers, signal, ...sent })
+    const init = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
+    const response = await fetch(`${this.#url}${path}`, { headers, signal, ...init })
     assert.ok(response.ok, `${path} answered ${response.status}`)
     return response.json()
   }
 
   #env(): NodeJS.ProcessEnv {
     const { PATH, LD_LIBRARY_PATH, FAKE_CUDA_DIR } = process.env
-    const given = { PATH, LD_LIBRARY_PATH, FAKE_CUDA_DIR, HOME: this.#folder, LANG: 'C.UTF-8' }
-    return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
+    const env = { PATH, LD_LIBRARY_PATH, FAKE_CUDA_DIR, HOME: this.#folder, LANG: 'C.UTF-8' }
+    return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined))
   }
 }
 
@@ -456,12 +463,12 @@ function residentMib(pid: number): number {
   return Math.round(Number(kib) / 1024)
 }
 
-async function until<T>(what: string, withinMs: number, look: () => T | Promise<T>): Promise<NonNullable<T>> {
+async function until<T>(condition: string, withinMs: number, look: () => T | Promise<T>): Promise<NonNullable<T>> {
   const endMs = performance.now() + withinMs
   for (;;) {
     const value = await look()
     if (value !== null && value !== undefined) return value
-    if (performance.now() > endMs) throw new Error(`${what}: not within ${withinMs / 1000} s`)
+    if (performance.now() > endMs) throw new Error(`${condition}: not within ${withinMs / 1000} s`)
     await pause(50)
   }
 }

@@ -95,9 +95,9 @@ export function drawPicture({ title, across, mostX, stepX, mostY, curves, corner
       `<path class="${kind}" d="M${LEFT + 20} ${top - 4} h24"/><text x="${LEFT + 52}" y="${top}">${name}</text>`,
     )
   }
-  const own = curves.at(-1)!
+  const curve = curves.at(-1)!
   for (const corner of corners)
-    parts.push(`<circle cx="${rounded(x(corner))}" cy="${rounded(y(own.at(corner)))}" r="3.5"/>`)
+    parts.push(`<circle cx="${rounded(x(corner))}" cy="${rounded(y(curve.at(corner)))}" r="3.5"/>`)
   const size = `viewBox="0 0 ${LEFT + WIDTH + 20} ${TOP + HEIGHT + 44}"`
   return `<svg xmlns="http://www.w3.org/2000/svg" ${size}>\n<title>${title}</title>\n<style>${STYLE}</style>\n${parts.join('\n')}\n</svg>\n`
 }

@@ -38,10 +38,10 @@ if (tmpdir().length > LONGEST_TMPDIR) process.env.TMPDIR = '/tmp'
 // Each file is a separate process, and most of them load the same modules.
 process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'runyard-test-compile-cache')
 
-const given = readArguments()
+const options = readArguments()
 // While files are watched, servers run the sources.
-if (given.watch) watch(given)
-else await main(given)
+if (options.watch) watch(options)
+else await main(options)
 
 async function main({ grep, list, files, ...rest }: Arguments): Promise<void> {
   const { queues, skipped } = planTasks({ grep, list, files, ...rest })

@@ -26,18 +26,18 @@ export function openApi(url: string, authority: string, token: string): Api {
   const call = (method: string, path: string, body?: unknown, type = 'application/json') =>
     new Promise<ApiAnswer>((resolve, reject) => {
       const headers = { ...identity, ...(body === undefined ? {} : { 'content-type': type }) }
-      const sent = request(new URL(path, url), { method, agent, headers, timeout: 10_000 }, response => {
+      const call = request(new URL(path, url), { method, agent, headers, timeout: 10_000 }, response => {
         let text = ''
         response.setEncoding('utf8').on('data', (block: string) => (text += block))
         response.on('error', reject)
         response.on('end', () => resolve({ status: response.statusCode ?? 0, json: parsed(text), text }))
       })
-      sent.on('error', reject).on('timeout', () => sent.destroy(new Error('the API server does not answer')))
-      sent.end(body === undefined ? undefined : JSON.stringify(body))
+      call.on('error', reject).on('timeout', () => call.destroy(new Error('the API server does not answer')))
+      call.end(body === undefined ? undefined : JSON.stringify(body))
     })
   return Object.assign(call, {
     follow(path: string, onLine: (line: string) => void, onEnd: () => void = () => {}) {
-      const sent = request(new URL(path, url), { agent, headers: identity }, response => {
+      const call = request(new URL(path, url), { agent, headers: identity }, response => {
         let rest = ''
         response.setEncoding('utf8').on('data', (block: string) => {
           const lines = (rest + block).split('\n')
@@ -45,9 +45,9 @@ export function openApi(url: string, authority: string, token: string): Api {
           for (const line of lines) onLine(line)
         })
       })
-      sent.on('error', () => {}).on('close', onEnd)
-      sent.end()
-      return { close: () => void sent.destroy() }
+      call.on('error', () => {}).on('close', onEnd)
+      call.end()
+      return { close: () => void call.destroy() }
     },
   })
 }

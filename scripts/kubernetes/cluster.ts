@@ -141,14 +141,14 @@ interface NodeStatus {
 }
 
 async function until(
-  what: string,
+  condition: string,
   machine: Machine,
   program: ClusterProgram,
   isSo: () => Promise<boolean>,
 ): Promise<void> {
   const end = Date.now() + 120_000
   while (!(await isSo().catch(() => false))) {
-    if (Date.now() > end) throw new Error(`timed out while waiting for ${what}:\n${machine.output(program)}`)
+    if (Date.now() > end) throw new Error(`timed out while waiting for ${condition}:\n${machine.output(program)}`)
     await sleep(100)
   }
 }

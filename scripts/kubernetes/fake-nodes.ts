@@ -53,7 +53,7 @@ export async function addFakeNodes(api: Api, count: number, each: number): Promi
   const workers = new Map<string, FakeWorker>()
   let address = 0
   let done = 0
-  const seen = (type: string, pod: Pod) => {
+  const onPod = (type: string, pod: Pod) => {
     const { name, namespace, deletionTimestamp } = pod.metadata
     if (!names.includes(pod.spec.nodeName ?? '')) return
     const path = `/api/v1/namespaces/${namespace}/pods/${name}`
@@ -67,14 +67,14 @@ export async function addFakeNodes(api: Api, count: number, each: number): Promi
       void api('DELETE', `${path}?gracePeriodSeconds=0`).catch(() => {})
     } else if (worker === undefined) {
       address += 1
-      const made = new FakeWorker(agent, () => (done += 1))
-      workers.set(name, made)
+      const newWorker = new FakeWorker(agent, () => (done += 1))
+      workers.set(name, newWorker)
       void startPod(api, path, pod, `10.217.${address >> 8}.${address & 255}`)
-        .then(env => made.run(env))
+        .then(env => newWorker.run(env))
         .catch(error => console.error(String(error)))
     }
   }
-  const watch = await followPods(api, seen)
+  const watch = await followPods(api, onPod)
   return {
     running: () => workers.size,
     done: () => done,
@@ -108,8 +108,8 @@ async function renew(api: Api, name: string): Promise<void> {
   await api('PATCH', `/api/v1/nodes/${name}/status`, { status: { conditions: [ready] } }, MERGE)
 }
 
-/** Passes each pod of the cluster and its changes to `seen`; after the end of a watch, all pods again. */
-async function followPods(api: Api, seen: (type: string, pod: Pod) => void): Promise<{ close(): void }> {
+/** Passes each pod of the cluster and its changes to `onPod`; after the end of a watch, all pods again. */
+async function followPods(api: Api, onPod: (type: string, pod: Pod) => void): Promise<{ close(): void }> {
   let current: { close(): void } | null = null
   let isClosed = false
   const follow = async () => {
@@ -118,13 +118,13 @@ async function followPods(api: Api, seen: (type: string, pod: Pod) => void): Pro
       readonly items: readonly Pod[]
       readonly metadata: { readonly resourceVersion: string }
     }
-    for (const pod of items) seen('ADDED', pod)
+    for (const pod of items) onPod('ADDED', pod)
     const path = `/api/v1/pods?watch=true&resourceVersion=${metadata.resourceVersion}`
     current = api.follow(
       path,
       line => {
         const { type, object } = JSON.parse(line) as { readonly type: string; readonly object: Pod }
-        if (type !== 'ERROR') seen(type, object)
+        if (type !== 'ERROR') onPod(type, object)
       },
       () => {
         if (!isClosed) void follow().catch(() => {})
@@ -164,14 +164,14 @@ async function startPod(api: Api, path: string, pod: Pod, podIP: string): Promis
   }
   await api('PATCH', `${path}/status`, { status }, MERGE)
   const env = new Map<string, string>()
-  for (const { envFrom = [], env: own = [] } of pod.spec.containers) {
+  for (const { envFrom = [], env: variables = [] } of pod.spec.containers) {
     for (const { secretRef } of envFrom) {
       if (secretRef === undefined) continue
       const { json } = await api('GET', `/api/v1/namespaces/${pod.metadata.namespace}/secrets/${secretRef.name}`)
       const { data = {} } = json as { readonly data?: Readonly<Record<string, string>> }
       for (const [name, value] of Object.entries(data)) env.set(name, Buffer.from(value, 'base64').toString())
     }
-    for (const { name, value = '' } of own) env.set(name, value)
+    for (const { name, value = '' } of variables) env.set(name, value)
   }
   return env
 }
@@ -194,12 +194,12 @@ class FakeWorker {
       (env.get(name) ?? '').replace('$RUNPOD_POD_ID', worker).replace('$ID', id)
     const token = env.get('RUNPOD_AI_API_KEY') ?? ''
     while (!this.isLeaving) {
-      const taken = await this.#call('GET', urlFor('RUNPOD_WEBHOOK_GET_JOB', worker), token).catch(() => null)
-      if (taken?.status === 200) {
-        const { id } = JSON.parse(taken.text) as { readonly id: string }
+      const response = await this.#call('GET', urlFor('RUNPOD_WEBHOOK_GET_JOB', worker), token).catch(() => null)
+      if (response?.status === 200) {
+        const { id } = JSON.parse(response.text) as { readonly id: string }
         await this.#call('POST', urlFor('RUNPOD_WEBHOOK_POST_OUTPUT', id), token, '{"output":{}}').catch(() => null)
         this.#onDone()
-      } else if (taken === null || taken.status >= 400) await new Promise(resolve => setTimeout(resolve, 1_000))
+      } else if (response === null || response.status >= 400) await new Promise(resolve => setTimeout(resolve, 1_000))
     }
   }
 
@@ -210,13 +210,13 @@ class FakeWorker {
   #call(method: string, url: string, token: string, body?: string): Promise<{ status: number; text: string }> {
     return new Promise((resolve, reject) => {
       const headers = { authorization: token, ...(body === undefined ? {} : { 'content-type': 'application/json' }) }
-      const sent = request(url, { method, agent: this.#agent, headers }, response => {
+      const call = request(url, { method, agent: this.#agent, headers }, response => {
         let text = ''
         response.setEncoding('utf8').on('data', (block: string) => (text += block))
         response.on('end', () => resolve({ status: response.statusCode ?? 0, text })).on('error', reject)
       })
-      sent.on('error', reject)
-      sent.end(body)
+      call.on('error', reject)
+      call.end(body)
     })
   }
 }

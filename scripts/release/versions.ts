@@ -40,11 +40,11 @@ export function changedFiles(read: (path: string) => string, version: string, da
   const files: Record<string, string> = { 'CHANGELOG.md': text }
   for (const path of MANIFESTS) files[path] = withVersion(read(path), version)
   files['package-lock.json'] = lockWithVersion(read('package-lock.json'), version)
-  for (const [path, before] of TEXTS) {
+  for (const [path, pattern] of TEXTS) {
     const old = files[path] ?? read(path)
     // A pattern with `g` keeps its position between calls.
-    if (old.search(before) < 0) throw new Error(`${path} has no version that matches ${before}`)
-    files[path] = old.replace(before, version)
+    if (old.search(pattern) < 0) throw new Error(`${path} has no version that matches ${pattern}`)
+    files[path] = old.replace(pattern, version)
   }
   return { files, notes }
 }

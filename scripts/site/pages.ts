@@ -52,7 +52,7 @@ export function sitePath(source: string): string {
 
 /** Makes all pages: those of the parts, and those that they link to. */
 export function makeSite({ files, read, api }: SiteSources): Site {
-  const known = new Set(files)
+  const paths = new Set(files)
   const pages = new Map<string, SitePage>()
   const pictures = new Map<string, string>()
   const mistakes = partMistakes(files)
@@ -61,8 +61,8 @@ export function makeSite({ files, read, api }: SiteSources): Site {
   const follow = (from: string, link: string): string => {
     if (/^[a-z][a-z0-9+.-]*:/i.test(link)) return link
     const [path = '', anchor] = link.split('#')
-    const target = path === '' ? from : findPageFile(join(dirname(from), decodeURI(path)), known)
-    if (target === undefined || !(known.has(target) || target === API_PAGE)) {
+    const target = path === '' ? from : findPageFile(join(dirname(from), decodeURI(path)), paths)
+    if (target === undefined || !(paths.has(target) || target === API_PAGE)) {
       mistakes.push(`${from}: ${link} leads nowhere`)
       return link
     }
@@ -74,7 +74,7 @@ export function makeSite({ files, read, api }: SiteSources): Site {
   }
   for (let source = waiting.shift(); source !== undefined; source = waiting.shift()) {
     const place = sitePath(source)
-    if (pages.has(place) || !(known.has(source) || source === API_PAGE)) continue
+    if (pages.has(place) || !(paths.has(source) || source === API_PAGE)) continue
     const from = source
     const text = source === API_PAGE ? api : read(source)
     const shown = source.endsWith('.md') ? withLinks(text, link => follow(from, link)) : asCode(source, text)
@@ -89,10 +89,10 @@ export function makeSite({ files, read, api }: SiteSources): Site {
 }
 
 /** File of a path; for a folder, the page in it. */
-function findPageFile(path: string, known: ReadonlySet<string>): string | undefined {
-  if (known.has(path)) return path
+function findPageFile(path: string, paths: ReadonlySet<string>): string | undefined {
+  if (paths.has(path)) return path
   const folder = path.replace(/\/$/, '')
-  if (known.has(`${folder}/README.md`)) return `${folder}/README.md`
+  if (paths.has(`${folder}/README.md`)) return `${folder}/README.md`
   return path === API_PAGE ? path : undefined
 }
 

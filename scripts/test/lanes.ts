@@ -120,7 +120,7 @@ export function planTasks({ files, isWhole, onlyContainers, list }: Arguments): 
   queues: Queues
   skipped: string | null
 } {
-  const own = (is: (file: string) => boolean) =>
+  const tasksOf = (is: (file: string) => boolean) =>
     onlyContainers
       ? []
       : slowestFirst(files.filter(is)).map(file => ({ file, others: [], containers: 'none' as const }))
@@ -134,16 +134,16 @@ export function planTasks({ files, isWhole, onlyContainers, list }: Arguments): 
   const batches = (tasks: Task[]) => (list ? tasks : inBatches(tasks))
   return {
     queues: {
-      engine: own(stopsEngine),
-      gateway: own(isGateway),
-      browser: own(isBrowser),
-      waiting: own(isWaiting),
+      engine: tasksOf(stopsEngine),
+      gateway: tasksOf(isGateway),
+      browser: tasksOf(isBrowser),
+      waiting: tasksOf(isWaiting),
       waitingContainers: inContainers.filter(({ file }) => isWaiting(file)),
-      kubernetes: batches(own(isKubernetes)),
-      wire: own(isWire),
+      kubernetes: batches(tasksOf(isKubernetes)),
+      wire: tasksOf(isWire),
       containers: inContainers.filter(({ file }) => !isWaiting(file)),
-      rest: batches(own(isRest)),
-      pure: batches(own(isPure)),
+      rest: batches(tasksOf(isRest)),
+      pure: batches(tasksOf(isPure)),
     },
     skipped: wanted && !hasEngine ? 'tests with workers in containers: RUNYARD_TEST_DOCKER names no engine' : null,
   }
@@ -156,7 +156,10 @@ function inBatches(tasks: readonly Task[]): Task[] {
   const batches = Array.from({ length: Math.ceil(shared.length / MAX_BATCH) }, (_, at) =>
     shared.slice(at * MAX_BATCH, (at + 1) * MAX_BATCH),
   )
-  return [...alone, ...batches.map(([file, ...others]) => ({ file: file!, others, containers: 'none' as const }))]
+  return [
+    ...alone,
+    ...batches.map(([file, ...otherFiles]) => ({ file: file!, others: otherFiles, containers: 'none' as const })),
+  ]
 }
 
 function slowestFirst(files: readonly string[]): string[] {

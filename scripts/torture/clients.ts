@@ -106,11 +106,11 @@ export async function submit(
 ): Promise<Acknowledged> {
   // Short and long jobs alternate, so that the server is killed in all phases of a job.
   const body = { input: { n, ms: (n * 37) % 400 }, webhook: how.webhook }
-  for (let sent = 1; performance.now() < how.deadline; sent += 1) {
+  for (let tries = 1; performance.now() < how.deadline; tries += 1) {
     const response = await request(server, `/v2/${how.endpoint}/run`, body, 'POST', {
       'idempotency-key': `torture-${n}`,
     })
-    if (response?.status === 200) return { n, id: String(response.json.id), sent }
+    if (response?.status === 200) return { n, id: String(response.json.id), sent: tries }
     if (response !== null) throw new Error(`run got ${response.status}: ${JSON.stringify(response.json)}`)
     await sleep(PAUSE_MS)
   }
@@ -138,15 +138,15 @@ export class Watcher {
   async read(id: string): Promise<boolean> {
     const response = await request(this.#server, `/v2/${this.#endpoint}/status/${id}`)
     if (response === null) return false
-    const before = this.#finals.get(id)
+    const previous = this.#finals.get(id)
     if (response.status !== 200) {
       this.faults.push({ id, what: `status got ${response.status} after the job was acknowledged` })
       return true
     }
-    const seen = response.json as unknown as Seen
-    if (before !== undefined && JSON.stringify(outcome(before)) !== JSON.stringify(outcome(seen))) {
-      this.faults.push({ id, what: `was ${before.status} and is ${seen.status} with another outcome` })
-    } else if (isFinal(seen.status)) this.#finals.set(id, seen)
+    const state = response.json as unknown as Seen
+    if (previous !== undefined && JSON.stringify(outcome(previous)) !== JSON.stringify(outcome(state))) {
+      this.faults.push({ id, what: `was ${previous.status} and is ${state.status} with another outcome` })
+    } else if (isFinal(state.status)) this.#finals.set(id, state)
     return true
   }
 

@@ -52,8 +52,8 @@ export function judge(jobs: number, evidence: Evidence): Findings {
   const faults: Fault[] = [...evidence.faults, ...watcher.faults]
   for (const job of acknowledged) {
     const reported = [...(ends.get(job.id)?.values() ?? [])]
-    const what = findFault(job, watcher.finals.get(job.id), byJob.get(job.id) ?? [], reported)
-    if (what !== null) faults.push({ id: job.id, what })
+    const fault = findFault(job, watcher.finals.get(job.id), byJob.get(job.id) ?? [], reported)
+    if (fault !== null) faults.push({ id: job.id, what: fault })
   }
   if (ids.size !== jobs) faults.push({ id: '-', what: `${jobs} jobs have ${ids.size} different ids` })
   for (const id of new Set([...byJob.keys(), ...ends.keys()])) {
@@ -67,17 +67,17 @@ export function judge(jobs: number, evidence: Evidence): Findings {
 /** The violated guarantee of an acknowledged job; null if none is. */
 function findFault(
   { n, id }: Acknowledged,
-  seen: Seen | undefined,
+  state: Seen | undefined,
   attempts: readonly Attempt[],
   reported: readonly Seen[],
 ): string | null {
-  if (seen === undefined || !isFinal(seen.status)) return 'is not final'
-  if (seen.status === 'COMPLETED') {
-    if (seen.output?.n !== n || seen.output.job !== id) return `has the output ${JSON.stringify(seen.output)}`
-    if (!attempts.some(({ nonce }) => nonce === seen.output?.nonce)) return 'has an output that no attempt made'
-  } else if (!failedFairly(seen, attempts)) return `is ${seen.status}: ${seen.error ?? 'no reason'}`
+  if (state === undefined || !isFinal(state.status)) return 'is not final'
+  if (state.status === 'COMPLETED') {
+    if (state.output?.n !== n || state.output.job !== id) return `has the output ${JSON.stringify(state.output)}`
+    if (!attempts.some(({ nonce }) => nonce === state.output?.nonce)) return 'has an output that no attempt made'
+  } else if (!failedFairly(state, attempts)) return `is ${state.status}: ${state.error ?? 'no reason'}`
   if (reported.length !== 1) return `had ${reported.length} ends by its webhooks`
-  if (JSON.stringify(outcome(reported[0]!)) !== JSON.stringify(outcome(seen)))
+  if (JSON.stringify(outcome(reported[0]!)) !== JSON.stringify(outcome(state)))
     return 'has another end than its webhook reported'
   return null
 }
@@ -93,9 +93,9 @@ function evidenceRows(
 ): (readonly [string, string])[] {
   const { acknowledged, serverKills, watcher, attempts, ends, seconds } = evidence
   const { freezes, thaws, releases, stops, killsBetween } = evidence.freezes
-  const count = (status: string) => [...watcher.finals.values()].filter(seen => seen.status === status).length
+  const count = (status: string) => [...watcher.finals.values()].filter(state => state.status === status).length
   const downTimes = serverKills.map(({ downMs }) => downMs).sort((a, b) => a - b)
-  const more = [...byJob.values()].filter(({ length }) => length > 1)
+  const repeated = [...byJob.values()].filter(({ length }) => length > 1)
   const ms = (value: number | undefined) => `${Math.round(value ?? 0)} ms`
   const frozen: [string, string][] = [
     ['freezes of workers', `${freezes}`],
@@ -116,7 +116,7 @@ function evidenceRows(
     ['completed', `${count('COMPLETED')}`],
     [`failed after ${MAX_LOST_ATTEMPTS} lost attempts`, `${count('FAILED')}`],
     ['attempts', `${attempts.length}`],
-    ['jobs with more than one attempt', `${more.length}`],
+    ['jobs with more than one attempt', `${repeated.length}`],
     ['ends reported by webhooks', `${[...ends.values()].reduce((sum, { size }) => sum + size, 0)}`],
     ['missing', `${acknowledged.filter(({ id }) => !watcher.finals.has(id)).length}`],
     ['seconds', seconds.toFixed(1)],

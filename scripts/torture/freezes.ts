@@ -111,8 +111,8 @@ export async function killMoment(log: FreezeLog): Promise<void> {
   await sleep(between(KILL_MS))
   log.read()
   const moves = () => log.freezes + log.thaws.length
-  const before = moves()
-  await until(() => moves() > before, KILL_MS.atMove, log)
+  const movesBefore = moves()
+  await until(() => moves() > movesBefore, KILL_MS.atMove, log)
   if (Math.random() >= AT_ONCE) await sleep(Math.random() * AFTER_MOVE_MS)
 }
 
@@ -148,9 +148,9 @@ export async function releaseOften(
 export async function untilAllEnded(dataDir: string): Promise<Fault[]> {
   const deadline = performance.now() + patient(GONE_MS)
   while (workerProcesses(dataDir).length > 0 && performance.now() < deadline) await sleep(100)
-  const left = new Set(workerProcesses(dataDir).map(({ workerId }) => workerId))
-  const what = `is a worker that has not ended ${GONE_MS / 1_000} s after the last job, although it may be frozen for ${FROZEN_KEEP_S} s`
-  return [...left].map(id => ({ id, what }))
+  const workers = new Set(workerProcesses(dataDir).map(({ workerId }) => workerId))
+  const fault = `is a worker that has not ended ${GONE_MS / 1_000} s after the last job, although it may be frozen for ${FROZEN_KEEP_S} s`
+  return [...workers].map(id => ({ id, what: fault }))
 }
 
 /** A fault for each thaw of a worker after a newer release was acknowledged. */
@@ -161,10 +161,10 @@ export function outdatedThaws(
 ): Fault[] {
   const releases = new Map(attempts.map(({ worker, release: number }) => [worker, Number(number)]))
   return thaws.flatMap(({ worker, atMs }) => {
-    const own = releases.get(worker)
-    const newer = released.find(({ number, atMs: releasedAtMs }) => number > (own ?? number) && releasedAtMs < atMs)
+    const release = releases.get(worker)
+    const newer = released.find(({ number, atMs: releasedAtMs }) => number > (release ?? number) && releasedAtMs < atMs)
     if (newer === undefined) return []
-    return [{ id: worker, what: `is a worker of release ${own} and was thawed after release ${newer.number}` }]
+    return [{ id: worker, what: `is a worker of release ${release} and was thawed after release ${newer.number}` }]
   })
 }
 
@@ -189,7 +189,9 @@ export function notThawed(stuck: readonly string[]): Fault[] {
 
 /** A fault for each job that ran more than once: the server alone is killed, so no attempt is lost. */
 export function ranAgain(attempts: readonly Attempt[]): Fault[] {
-  return [...Map.groupBy(attempts, ({ job }) => job)].flatMap(([id, own]) =>
-    own.length === 1 ? [] : [{ id, what: `ran ${own.length} times, on ${own.map(({ worker }) => worker).join(', ')}` }],
+  return [...Map.groupBy(attempts, ({ job }) => job)].flatMap(([id, jobAttempts]) =>
+    jobAttempts.length === 1
+      ? []
+      : [{ id, what: `ran ${jobAttempts.length} times, on ${jobAttempts.map(({ worker }) => worker).join(', ')}` }],
   )
 }

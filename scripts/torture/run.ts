@@ -170,8 +170,8 @@ async function killOnce(server: RestartableServer, look = () => 0): Promise<Serv
 /** Reads jobs during the run, whose states later kills must not undo. Webhooks name the jobs. */
 async function watchJobs(watcher: Watcher, receiver: Receiver, goesOn: () => boolean): Promise<void> {
   while (goesOn()) {
-    const known = [...receiver.ends.keys()]
-    const id = known[Math.floor(Math.random() * known.length)]
+    const ids = [...receiver.ends.keys()]
+    const id = ids[Math.floor(Math.random() * ids.length)]
     if (id !== undefined) await watcher.read(id)
     await sleep(20)
   }

@@ -31,16 +31,16 @@ export function judgeSoak(evidence: SoakEvidence): void {
   const { ledger, attempts, records, ends } = evidence
   const byJob = Map.groupBy(attempts, ({ job }) => job)
   for (const job of ledger.jobs.values()) {
-    const seen = ledger.finals.get(job.id)
+    const state = ledger.finals.get(job.id)
     const record = records.get(job.id)
     if (record === undefined) ledger.fault('lost', job.id, `(${job.kind}) has no record at the end`)
     // A job without an observed end has a fault already, or its result expired.
-    if (seen === undefined) continue
-    const what = findFault(job, seen, byJob.get(job.id) ?? [])
-    if (what !== null) ledger.fault('wrong', job.id, `(${job.kind}) ${what}`)
-    if (record !== undefined && record !== seen.status)
-      ledger.fault('wrong', job.id, `was ${seen.status} and its record is ${record}`)
-    judgeWebhook(ledger, job, seen, ends)
+    if (state === undefined) continue
+    const fault = findFault(job, state, byJob.get(job.id) ?? [])
+    if (fault !== null) ledger.fault('wrong', job.id, `(${job.kind}) ${fault}`)
+    if (record !== undefined && record !== state.status)
+      ledger.fault('wrong', job.id, `was ${state.status} and its record is ${record}`)
+    judgeWebhook(ledger, job, state, ends)
   }
   for (const { id, requests } of ledger.batches.values()) {
     const payloads = [...(ends.get(id)?.values() ?? [])] as unknown as { requestTotal: number }[]
@@ -55,18 +55,18 @@ export function judgeSoak(evidence: SoakEvidence): void {
 }
 
 /** The violated guarantee of a job that has ended; null if none is. */
-function findFault({ n, id, expected }: SoakJob, seen: Seen, attempts: readonly Attempt[]): string | null {
-  if (failedFairly(seen, attempts)) return null
-  if (expected !== 'any' && seen.status !== expected)
-    return `is ${seen.status} and not ${expected}: ${seen.error ?? 'no reason'}`
-  if (seen.status === 'FAILED' && !seen.error?.includes(`job ${n} fails as it should`))
-    return `failed with ${seen.error ?? 'no reason'}`
-  if (seen.status !== 'COMPLETED') return null
-  const outputs = Array.isArray(seen.output) ? (seen.output as Attempt[]) : [seen.output]
+function findFault({ n, id, expected }: SoakJob, state: Seen, attempts: readonly Attempt[]): string | null {
+  if (failedFairly(state, attempts)) return null
+  if (expected !== 'any' && state.status !== expected)
+    return `is ${state.status} and not ${expected}: ${state.error ?? 'no reason'}`
+  if (state.status === 'FAILED' && !state.error?.includes(`job ${n} fails as it should`))
+    return `failed with ${state.error ?? 'no reason'}`
+  if (state.status !== 'COMPLETED') return null
+  const outputs = Array.isArray(state.output) ? (state.output as Attempt[]) : [state.output]
   if (outputs.length === 0 || outputs.some(output => output?.n !== n || output.job !== id))
-    return `has the output ${JSON.stringify(seen.output)?.slice(0, 300)}`
-  const own = attempts.find(({ nonce }) => nonce === outputs[0]?.nonce)
-  return own === undefined || outputs.some(output => output?.nonce !== own.nonce)
+    return `has the output ${JSON.stringify(state.output)?.slice(0, 300)}`
+  const attempt = attempts.find(({ nonce }) => nonce === outputs[0]?.nonce)
+  return attempt === undefined || outputs.some(output => output?.nonce !== attempt.nonce)
     ? 'has an output that no attempt made'
     : null
 }
@@ -76,12 +76,12 @@ function failedFairly({ status, error }: Seen, attempts: readonly Attempt[]): bo
   return status === 'FAILED' && attempts.length > 0 && error?.includes(`lost ${MAX_LOST_ATTEMPTS} times`) === true
 }
 
-function judgeWebhook(ledger: Ledger, { id, hasWebhook }: SoakJob, seen: Seen, ends: SoakEvidence['ends']): void {
+function judgeWebhook(ledger: Ledger, { id, hasWebhook }: SoakJob, state: Seen, ends: SoakEvidence['ends']): void {
   if (!hasWebhook) return
   const payloads = [...(ends.get(id)?.values() ?? [])]
-  if (payloads.length === 0) ledger.fault('lost', id, `is ${seen.status}, and its webhook was not called`)
+  if (payloads.length === 0) ledger.fault('lost', id, `is ${state.status}, and its webhook was not called`)
   else if (payloads.length > 1) ledger.fault('twice', id, `had ${payloads.length} ends by its webhook`)
-  else if (JSON.stringify(outcome(payloads[0]!)) !== JSON.stringify(outcome(seen)))
+  else if (JSON.stringify(outcome(payloads[0]!)) !== JSON.stringify(outcome(state)))
     ledger.fault('wrong', id, `has another end than its webhook reported: ${JSON.stringify(payloads[0]).slice(0, 300)}`)
 }
 
@@ -92,8 +92,8 @@ export function soakRows(evidence: SoakEvidence): (readonly [string, string])[] 
   const jobs = [...ledger.jobs.values()]
   const kinds = [...Map.groupBy(jobs, ({ kind }) => kind)].sort(([a], [b]) => a.localeCompare(b))
   const finals = [...ledger.finals]
-  const count = (status: string) => `${finals.filter(([, seen]) => seen.status === status).length}`
-  const lostAttempts = finals.filter(([id, seen]) => failedFairly(seen, byJob.get(id) ?? []))
+  const count = (status: string) => `${finals.filter(([, state]) => state.status === status).length}`
+  const lostAttempts = finals.filter(([id, state]) => failedFairly(state, byJob.get(id) ?? []))
   const faults = (kind: FaultKind) => `${ledger.faults.filter(fault => fault.kind === kind).length}`
   const sortedDown = [...downMs].sort((a, b) => a - b)
   const counted = (name: string) => `${ledger.counts.get(name) ?? 0}`
@@ -102,7 +102,7 @@ export function soakRows(evidence: SoakEvidence): (readonly [string, string])[] 
   return [
     ['minutes', (ledger.seconds / 60).toFixed(1)],
     ['jobs acknowledged', `${jobs.length}`],
-    ...kinds.map(([kind, own]): [string, string] => [`  ${kind}`, `${own.length}`]),
+    ...kinds.map(([kind, kindJobs]): [string, string] => [`  ${kind}`, `${kindJobs.length}`]),
     ['batches acknowledged', `${ledger.batches.size}`],
     ['load-balanced requests answered', counted('load-balanced requests')],
     ['submitted again with the same key', counted('jobs submitted again with the same key')],
@@ -147,8 +147,8 @@ function silenceText({ ms: longest, atS }: Silence): string {
 
 /** Mean memory of the first and of the last minute. */
 function memoryText(samples: readonly (number | null)[]): string {
-  const known = samples.filter(sample => sample !== null)
+  const measured = samples.filter(sample => sample !== null)
   const mean = (some: readonly number[]) => Math.round(some.reduce((sum, one) => sum + one, 0) / some.length)
-  if (known.length === 0) return 'not measured'
-  return `${mean(known.slice(0, 12))} MB at the start, ${mean(known.slice(-12))} MB at the end, at most ${Math.max(...known)} MB`
+  if (measured.length === 0) return 'not measured'
+  return `${mean(measured.slice(0, 12))} MB at the start, ${mean(measured.slice(-12))} MB at the end, at most ${Math.max(...measured)} MB`
 }

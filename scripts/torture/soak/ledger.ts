@@ -73,17 +73,17 @@ export class Ledger {
 
   /** Notes a job that was acknowledged. The id of another job is a fault. */
   acknowledge(job: SoakJob): void {
-    const known = this.jobs.get(job.id)
-    if (known !== undefined) this.fault('wrong', job.id, `is the id of job ${known.n} and of job ${job.n}`)
+    const earlierJob = this.jobs.get(job.id)
+    if (earlierJob !== undefined) this.fault('wrong', job.id, `is the id of job ${earlierJob.n} and of job ${job.n}`)
     this.jobs.set(job.id, job)
   }
 
   /** Notes a final state. Another one than before is a fault. */
-  ended(job: SoakJob, seen: Seen): void {
-    const before = this.finals.get(job.id)
-    if (before === undefined) this.finals.set(job.id, seen)
-    else if (before.status !== seen.status || JSON.stringify(before.output) !== JSON.stringify(seen.output))
-      this.fault('wrong', job.id, `was ${before.status} and is ${seen.status} with another outcome`)
+  ended(job: SoakJob, state: Seen): void {
+    const previous = this.finals.get(job.id)
+    if (previous === undefined) this.finals.set(job.id, state)
+    else if (previous.status !== state.status || JSON.stringify(previous.output) !== JSON.stringify(state.output))
+      this.fault('wrong', job.id, `was ${previous.status} and is ${state.status} with another outcome`)
   }
 
   /** Notes a violated guarantee. */

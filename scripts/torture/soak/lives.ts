@@ -95,9 +95,9 @@ export const LIVES: Readonly<Record<LoadKind, Life>> = {
 }
 
 async function plainJob(soak: Soak, submission: Submission): Promise<void> {
-  const { job, seen } = await submit(soak, submission)
+  const { job, seen: state } = await submit(soak, submission)
   // The response of `run` has the status alone, which is final when an earlier response was cut off.
-  await watch(soak, job, submission.isSync === true ? seen : undefined)
+  await watch(soak, job, submission.isSync === true ? state : undefined)
 }
 
 async function cancelJob(soak: Soak): Promise<void> {
@@ -151,14 +151,14 @@ async function batched(soak: Soak): Promise<void> {
   const numbers = Array.from({ length: BATCH.draft + BATCH.added }, soak.next)
   const requests = numbers.map(n => ({ input: { n, ms: (n * 37) % 400 } }))
   const key = `soak-batch-${numbers[0]}`
-  const made = await untilAnswered(soak, {
+  const created = await untilAnswered(soak, {
     name: 'batch',
     path: base,
     body: { requests: requests.slice(0, BATCH.draft), webhook: soak.webhook },
     idempotencyKey: key,
   })
-  const id = String(made.json.id)
-  if (made.status !== 200) return soak.ledger.fault('wrong', '-', `batch ${answerText(made)}`)
+  const id = String(created.json.id)
+  if (created.status !== 200) return soak.ledger.fault('wrong', '-', `batch ${answerText(created)}`)
   const added = await untilAnswered(soak, {
     name: 'batch',
     path: `${base}/${id}/requests`,
@@ -189,9 +189,9 @@ async function watchBatch(soak: Soak, endpoint: string, id: string, numbers: rea
   })
   for (const job of jobs) soak.ledger.acknowledge(job)
   for (const deadline = performance.now() + PATIENCE_MS; performance.now() < deadline; await sleep(1_000)) {
-    const seen = await page()
-    if (!seen.every(({ status }) => isFinal(status))) continue
-    for (const [index, job] of jobs.entries()) ended(soak, job, seen[index]!)
+    const states = await page()
+    if (!states.every(({ status }) => isFinal(status))) continue
+    for (const [index, job] of jobs.entries()) ended(soak, job, states[index]!)
     return
   }
   soak.ledger.fault('lost', id, `is a batch that was not done in ${PATIENCE_MS / 1_000} s`)
@@ -240,10 +240,10 @@ async function submit(soak: Soak, how: Submission): Promise<{ job: SoakJob; seen
 }
 
 /** Reads a job until it is final, and once more later. */
-async function watch(soak: Soak, job: SoakJob, known?: Seen): Promise<void> {
-  const seen = known !== undefined && isFinal(known.status) ? known : await untilFinal(soak, job)
-  if (seen === null) return
-  ended(soak, job, seen)
+async function watch(soak: Soak, job: SoakJob, earlier?: Seen): Promise<void> {
+  const state = earlier !== undefined && isFinal(earlier.status) ? earlier : await untilFinal(soak, job)
+  if (state === null) return
+  ended(soak, job, state)
   const readAgainMs = job.kind === 'runsync' ? READ_AGAIN_MS.runsync : READ_AGAIN_MS.run
   await sleep(upTo(readAgainMs), undefined, { signal: soak.over }).catch(() => {})
   const again = await read(soak, job)
@@ -252,8 +252,8 @@ async function watch(soak: Soak, job: SoakJob, known?: Seen): Promise<void> {
 
 async function untilFinal(soak: Soak, job: SoakJob): Promise<Seen | null> {
   for (const deadline = performance.now() + PATIENCE_MS; performance.now() < deadline; await sleep(POLL_MS)) {
-    const seen = await read(soak, job)
-    if (seen === null || isFinal(seen.status)) return seen
+    const state = await read(soak, job)
+    if (state === null || isFinal(state.status)) return state
   }
   soak.ledger.fault('lost', job.id, `(${job.kind}) was not final after ${PATIENCE_MS / 1_000} s`)
   return null
@@ -279,8 +279,8 @@ function status(soak: Soak, { endpoint, id, n }: SoakJob): Promise<Answer> {
   return untilAnswered(soak, { name: 'status', path: `/v2/${endpoint}/${path}`, waitMs: n % 2 === 0 ? 0 : 5_000 })
 }
 
-function ended({ ledger }: Soak, job: SoakJob, seen: Seen): void {
-  ledger.ended(job, seen)
+function ended({ ledger }: Soak, job: SoakJob, state: Seen): void {
+  ledger.ended(job, state)
 }
 
 function untilAnswered(soak: Soak, call: Parameters<Calls['untilAnswered']>[0]): Promise<Answer> {

@@ -78,9 +78,9 @@ export class Troubles {
       try {
         return await server.start()
       } catch (error) {
-        const what = `the server did not start: ${(error as Error).message}`
-        ledger.fault('server', '-', what)
-        progress(what)
+        const problem = `the server did not start: ${(error as Error).message}`
+        ledger.fault('server', '-', problem)
+        progress(problem)
         await server.kill()
         await sleep(1_000)
       }
