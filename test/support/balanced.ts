@@ -42,19 +42,19 @@ export class FakeGateway implements Targets, Traffic {
 
   keep(endpoint: BalancedEndpoint, targets: readonly Target[]): void {
     this.beforeKeep(targets)
-    const was = this.ready(endpoint.id)
+    const readyIds = this.ready(endpoint.id)
     this.endpoints.set(endpoint.id, endpoint)
     this.targets.set(endpoint.id, targets)
     const fewest = this.fewestReady.get(endpoint.id)
     if (fewest !== undefined) this.fewestReady.set(endpoint.id, Math.min(fewest, this.ready(endpoint.id).length))
     const { idleSince, inFlight } = this.#table(endpoint.id)
-    const before = new Set(was)
+    const readyBefore = new Set(readyIds)
     for (const { workerId, state } of targets) {
-      const isNew = !idleSince.has(workerId) || (state === 'ready' && !before.has(workerId))
+      const isNew = !idleSince.has(workerId) || (state === 'ready' && !readyBefore.has(workerId))
       if (isNew) idleSince.set(workerId, this.#ports.clock.now())
     }
-    const there = new Set(targets.map(({ workerId }) => workerId))
-    for (const map of [idleSince, inFlight]) for (const id of map.keys()) if (!there.has(id)) map.delete(id)
+    const ids = new Set(targets.map(({ workerId }) => workerId))
+    for (const map of [idleSince, inFlight]) for (const id of map.keys()) if (!ids.has(id)) map.delete(id)
   }
 
   setCircuit(id: EndpointId, outage: OpenCircuit | null): void {
@@ -146,16 +146,16 @@ export interface BalancedRig {
 
 /** Opens a {@link BalancedRig}, which is closed after the test. */
 export async function openBalancedRig(context: TestContext, options: RigOptions = {}): Promise<BalancedRig> {
-  const made: FakeGateway[] = []
+  const gateways: FakeGateway[] = []
   const requests = (ports: ConstructorParameters<typeof FakeGateway>[0]) => {
-    made.push(new FakeGateway(ports))
-    return made.at(-1)!
+    gateways.push(new FakeGateway(ports))
+    return gateways.at(-1)!
   }
   const rig = await openRig(context, { ...options, requests })
   return {
     rig,
     get gateway() {
-      return made.at(-1)!
+      return gateways.at(-1)!
     },
   }
 }

@@ -67,12 +67,12 @@ export function inputs(count: number): { input: { n: number } }[] {
 
 /** A worker takes and finishes up to `most` jobs. Returns their inputs in order. */
 export async function workOff(worker: RigWorker, most: number): Promise<unknown[]> {
-  const seen: unknown[] = []
+  const inputs: unknown[] = []
   for (let n = 0; n < most; n += 1) {
     const { status, json } = await worker.take()
     if (status !== 200) break
-    seen.push(json.input)
+    inputs.push(json.input)
     await worker.done(json.id, { output: json.input })
   }
-  return seen
+  return inputs
 }

@@ -18,8 +18,8 @@ export function commandsOn(rig: Rig, key: string = KEY): RunsCommands {
   const fetched: typeof fetch = async (input, init = {}) => {
     const { pathname, search } = new URL(String(input))
     const { body, headers, signal } = init
-    const { authorization = '', ...others } = Object.fromEntries(new Headers(headers ?? {}))
-    const asking = { key: authorization.replace(/^Bearer /, ''), headers: others, type: null }
+    const { authorization = '', ...otherHeaders } = Object.fromEntries(new Headers(headers ?? {}))
+    const asking = { key: authorization.replace(/^Bearer /, ''), headers: otherHeaders, type: null }
     return rig.open(
       `${pathname}${search}`,
       { ...asking, ...(body == null ? {} : { body }), ...(signal == null ? {} : { signal }) },
@@ -64,12 +64,12 @@ async function captured(run: () => Promise<number>): Promise<CommandEnd> {
       return true
     })
   })
-  const before = process.exitCode
+  const exitCode = process.exitCode
   try {
     const code = await run()
     return { code: code === 0 ? Number(process.exitCode ?? 0) : code, ...printed }
   } finally {
-    process.exitCode = before
+    process.exitCode = exitCode
     for (const { mock: mocked } of mocks) mocked.restore()
   }
 }

@@ -64,7 +64,7 @@ export async function openDockerMachine(url = engineUrl) {
     note: what => notes.push(what),
     connection: async () => ({ name: 'bridge', extraHosts: [], serving: 'direct' }),
   }
-  const own = () =>
+  const ownContainers = () =>
     engine.listContainers({ all: true, filters: { label: [`dev.runyard.installation=${installation}`] } })
   return {
     folder,
@@ -73,7 +73,7 @@ export async function openDockerMachine(url = engineUrl) {
     engine,
     notes,
     installation,
-    own,
+    own: ownContainers,
     /** Creates a driver, like a server that starts. */
     driver(changes: Partial<DockerDriverOptions> = {}): DockerDriver {
       const driver = new DockerDriver({ ...options, ...changes })
@@ -113,10 +113,10 @@ export async function openDockerMachine(url = engineUrl) {
      */
     async asked(worker: WorkerId): Promise<number> {
       await this.said(worker, 'asked')
-      const before = await this.count(worker, 'later')
+      const count = await this.count(worker, 'later')
       // Of two pending signals, the one with the lower number is delivered first.
       await engine.getContainer(containerName(worker)).kill({ signal: 'SIGWINCH' })
-      await this.said(worker, 'later', before + 1)
+      await this.said(worker, 'later', count + 1)
       return this.count(worker, 'asked')
     },
     /** True if the engine paused a worker. */
@@ -125,13 +125,13 @@ export async function openDockerMachine(url = engineUrl) {
     },
     /** Waits until a worker that writes `later` on SIGWINCH has done so for one that is sent now. */
     async responds(worker: WorkerId): Promise<void> {
-      const before = await this.count(worker, 'later')
+      const count = await this.count(worker, 'later')
       await engine.getContainer(containerName(worker)).kill({ signal: 'SIGWINCH' })
-      await this.said(worker, 'later', before + 1)
+      await this.said(worker, 'later', count + 1)
     },
     async close(): Promise<void> {
       await Promise.all(drivers.map(driver => driver.close()))
-      for (const { Id } of await own())
+      for (const { Id } of await ownContainers())
         await engine
           .getContainer(Id)
           .remove({ force: true, v: true })

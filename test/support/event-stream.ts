@@ -59,7 +59,7 @@ export class EventReader {
     this.#rest = blocks.pop()!
     for (const block of blocks) {
       const fields = block.split('\n').map(line => /^(\w*): ?(.*)$/.exec(line)!)
-      const field = (name: string) => fields.find(([, found]) => found === name)?.[2] ?? ''
+      const field = (name: string) => fields.find(([, key]) => key === name)?.[2] ?? ''
       for (const [, name, value] of fields) if (name === '') this.comments.push(value!)
       if (field('data') !== '') {
         this.events.push({ id: field('id'), event: field('event'), data: JSON.parse(field('data')) })

@@ -126,7 +126,7 @@ export class FakeGpus {
       pid,
       startTime: readProcess(pid)!.startTime,
       sum: Number(sum),
-      family: { members: () => familyOf(pid) },
+      family: { members: () => processFamily(pid) },
       ask(line) {
         const answer = next()
         child.stdin.write(`${line}\n`)
@@ -137,7 +137,7 @@ export class FakeGpus {
   }
 }
 
-async function familyOf(pid: number): Promise<ProcessStart[]> {
+async function processFamily(pid: number): Promise<ProcessStart[]> {
   const all = (await listProcesses()).filter(({ living }) => living)
   const family = all.filter(each => each.pid === pid)
   for (const { pid: parent } of family) family.push(...all.filter(each => each.parent === parent))

@@ -43,19 +43,19 @@ class ForgetfulDisk {
   /** Writes the state after the power cut to a separate folder. */
   restore(to: string): void {
     const put = (inode: number, path: string) => {
-      const found = this.#durable.get(inode)
-      if (found === undefined) fs.writeFileSync(path, '')
-      else if ('content' in found) fs.writeFileSync(path, found.content)
+      const node = this.#durable.get(inode)
+      if (node === undefined) fs.writeFileSync(path, '')
+      else if ('content' in node) fs.writeFileSync(path, node.content)
       else {
         fs.mkdirSync(path, { recursive: true })
-        for (const [name, inner] of found.names) put(inner, join(path, name))
+        for (const [name, inner] of node.names) put(inner, join(path, name))
       }
     }
     put(fs.statSync(this.#root).ino, to)
   }
 
-  #pathOf(given: unknown): string | undefined {
-    return typeof given === 'number' ? this.#paths.get(given) : String(given)
+  #pathOf(target: unknown): string | undefined {
+    return typeof target === 'number' ? this.#paths.get(target) : String(target)
   }
 
   /** Forgets a removed file: a new file may get its number. */
@@ -101,7 +101,7 @@ export function withPowerCut(root: string, cutAt: number, run: () => void): { le
     Object.assign(files, real)
     syncBuiltinESMExports()
   }
-  const left = join(root, '..', `${basename(root)}-left-${cutAt}`)
-  disk.restore(left)
-  return { left, done }
+  const remains = join(root, '..', `${basename(root)}-left-${cutAt}`)
+  disk.restore(remains)
+  return { left: remains, done }
 }

@@ -50,9 +50,9 @@ export function template(
   const workers = { namespace: 'gpu-workers', ...(values.workers as object | undefined) }
   const input = JSON.stringify({ ...values, workers })
   const key = [...words, input].join(' ')
-  const found = rendered.get(key) ?? helm(words, input)
-  rendered.set(key, found)
-  return found
+  const result = rendered.get(key) ?? helm(words, input)
+  rendered.set(key, result)
+  return result
 }
 
 /** The objects of the chart. */

@@ -17,12 +17,12 @@ export async function knownMetrics(): Promise<KnownMetrics> {
   const nothing = () => ({ requests: 0, sockets: 0, waiting: 0, busyWorkers: 0 })
   const { text } = await createMetrics({ clock: systemClock, ofProcess: true }).expose([], nothing)
   const labels = documentedLabels()
-  const known = new Map<string, ReadonlyMap<string, readonly string[]> | null>([['up', new Map()]])
+  const metrics = new Map<string, ReadonlyMap<string, readonly string[]> | null>([['up', new Map()]])
   for (const [, name, type] of text.matchAll(/^# TYPE (\S+) (\S+)/gm)) {
     const suffixes = SUFFIXES[type as keyof typeof SUFFIXES] ?? ['']
-    for (const suffix of suffixes) known.set(`${name}${suffix}`, labels.get(name!) ?? null)
+    for (const suffix of suffixes) metrics.set(`${name}${suffix}`, labels.get(name!) ?? null)
   }
-  return known
+  return metrics
 }
 
 /** Values by metric and label; empty if the page does not list them all. */
@@ -41,23 +41,23 @@ function documentedLabels(): Map<string, ReadonlyMap<string, readonly string[]>>
 }
 
 /** Wrong names of a query: metrics that do not exist, labels that they lack, values that these labels never have. */
-export function strayNames(query: string, known: KnownMetrics): string[] {
+export function strayNames(query: string, metrics: KnownMetrics): string[] {
   const plain = query.replaceAll(/"[^"]*"/g, text => text.replaceAll(/[^"]/g, '_'))
   const stray: string[] = []
-  const seen: string[] = []
+  const names: string[] = []
   for (const match of plain.matchAll(/([a-zA-Z_:][\w:]*)(\s*(?:\(|by\b|without\b))?/g)) {
     const [, name = '', call] = match
-    const before = plain.slice(0, match.index)
-    if (call !== undefined || WORDS.has(name) || /[\d$]$/.test(before) || isInside(before)) continue
-    if (!known.has(name)) stray.push(`no metric ${name}`)
-    else seen.push(name)
+    const prefix = plain.slice(0, match.index)
+    if (call !== undefined || WORDS.has(name) || /[\d$]$/.test(prefix) || isInside(prefix)) continue
+    if (!metrics.has(name)) stray.push(`no metric ${name}`)
+    else names.push(name)
     const selector = /^\s*\{([^}]*)\}/.exec(plain.slice(match.index + name.length))
     if (selector === null) continue
     const at = match.index + name.length + selector[0].indexOf('{') + 1
-    stray.push(...strayMatchers(name, query.slice(at, at + selector[1]!.length), known.get(name) ?? null))
+    stray.push(...strayMatchers(name, query.slice(at, at + selector[1]!.length), metrics.get(name) ?? null))
   }
-  if (seen.length === 0) stray.push(`no metric in ${query}`)
-  const labels = new Set(seen.flatMap(name => [...(known.get(name)?.keys() ?? [])]))
+  if (names.length === 0) stray.push(`no metric in ${query}`)
+  const labels = new Set(names.flatMap(name => [...(metrics.get(name)?.keys() ?? [])]))
   for (const [, list] of plain.matchAll(/\b(?:by|on|without|ignoring)\s*\(([^)]*)\)/g)) {
     for (const label of list!.split(',').map(part => part.trim()))
       if (!labels.has(label) && !OF_PROMETHEUS.includes(label)) stray.push(`no label ${label} in ${query}`)
@@ -66,10 +66,10 @@ export function strayNames(query: string, known: KnownMetrics): string[] {
 }
 
 /** True for a place within a selector, a range or a list of labels, in which words are not metrics. */
-function isInside(before: string): boolean {
-  const last = (text: string) => before.lastIndexOf(text)
+function isInside(prefix: string): boolean {
+  const last = (text: string) => prefix.lastIndexOf(text)
   if (last('{') > last('}') || last('[') > last(']')) return true
-  return /\b(?:by|on|without|ignoring|group_left|group_right)\s*\([^)]*$/.test(before)
+  return /\b(?:by|on|without|ignoring|group_left|group_right)\s*\([^)]*$/.test(prefix)
 }
 
 function strayMatchers(

@@ -34,9 +34,9 @@ export function openObjectCheck(file: string): ObjectCheck {
     for (const { group, version, kind } of schema['x-kubernetes-group-version-kind'] ?? [])
       byKind.set(`${group === '' ? '' : `${group}/`}${version} ${kind}`, schema)
   }
-  const mistakes = (value: unknown, { $ref, ...own }: Schema, path: string): string[] => {
+  const mistakes = (value: unknown, { $ref, ...schema }: Schema, path: string): string[] => {
     if ($ref !== undefined) return mistakes(value, definitions[$ref.replace('#/definitions/', '')]!, path)
-    return mistakesIn(value, own, path, mistakes)
+    return mistakesIn(value, schema, path, mistakes)
   }
   return object => {
     const kind = `${object.apiVersion} ${object.kind}`
@@ -62,10 +62,10 @@ function mistakesIn(
   // A schema without both takes any object.
   if (properties === undefined && additionalProperties === undefined) return missing
   const inside = Object.entries(value).flatMap(([name, field]) => {
-    const known = properties?.[name] ?? additionalProperties
-    return known === undefined
+    const fieldSchema = properties?.[name] ?? additionalProperties
+    return fieldSchema === undefined
       ? [`${path} has a field ${name}, which nobody knows`]
-      : deeper(field, known, `${path}.${name}`)
+      : deeper(field, fieldSchema, `${path}.${name}`)
   })
   return [...missing, ...inside]
 }

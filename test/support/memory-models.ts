@@ -53,9 +53,9 @@ export class MemoryModels implements ModelCache {
   }
 
   async tidy(alive: () => Promise<ReadonlySet<WorkerId>>): Promise<void> {
-    const held = [...this.held.keys()]
+    const workers = [...this.held.keys()]
     const living = await alive()
-    for (const worker of held) if (!living.has(worker)) this.held.delete(worker)
+    for (const worker of workers) if (!living.has(worker)) this.held.delete(worker)
   }
 
   async content(): Promise<ModelCacheContent> {

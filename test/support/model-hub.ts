@@ -93,7 +93,7 @@ export class ModelHub {
     const files = new Map(
       Object.entries(model.files).map(([path, content]) => {
         const bytes = typeof content === 'string' ? Buffer.byteLength(content) : content.bytes
-        const [sha256, git] = hashesOf(content, bytes)
+        const [sha256, git] = contentHashes(content, bytes)
         return [path, { content, bytes, sha256, git, large: bytes >= LARGE_BYTES }] as const
       }),
     )
@@ -123,9 +123,9 @@ export class ModelHub {
       /^\/api\/models\/([^/]+\/[^/]+)\/(?:revision|tree)\/(.+)$/.exec(path) ??
       /^\/([^/]+\/[^/]+)\/resolve\/([^/]+)\/.+$/.exec(path) ??
       []
-    const found = this.#revisions.get(`${name}@${this.#branches.get(`${name}@${revision}`) ?? revision}`)
-    if (found === undefined) return fail(response, token === null ? 401 : 404, 'RepoNotFound')
-    const { tokens, isGated = false } = found.model
+    const entry = this.#revisions.get(`${name}@${this.#branches.get(`${name}@${revision}`) ?? revision}`)
+    if (entry === undefined) return fail(response, token === null ? 401 : 404, 'RepoNotFound')
+    const { tokens, isGated = false } = entry.model
     const isAllowed = tokens === undefined || (token !== null && tokens.includes(token))
     const isDescription = path.startsWith('/api/')
     if (!isAllowed && !(isGated && isDescription))
@@ -135,13 +135,13 @@ export class ModelHub {
       return sendJson(response, {
         _id: '1',
         id: name,
-        sha: found.commit,
+        sha: entry.commit,
         gated,
         private: tokens !== undefined && !isGated,
       })
     }
-    if (isDescription) return this.#sendTree(found, url, Number(url.searchParams.get('cursor') ?? page), response)
-    return this.#sendFile(found, name, path.slice(`/${name}/resolve/${revision}/`.length), request, response)
+    if (isDescription) return this.#sendTree(entry, url, Number(url.searchParams.get('cursor') ?? page), response)
+    return this.#sendFile(entry, name, path.slice(`/${name}/resolve/${revision}/`.length), request, response)
   }
 
   #sendTree({ files }: Revision, url: URL, from: number, response: ServerResponse): void {
@@ -204,22 +204,22 @@ export class ModelHub {
     response.writeHead(from === undefined ? 200 : 206, { 'content-length': file.bytes - offset })
     if (method === 'HEAD') return void response.end()
     const cut = this.faults.cuts.shift() ?? Number.POSITIVE_INFINITY
-    let sent = 0
-    for (const part of partsOf(file.content, file.bytes, offset)) {
+    let sentBytes = 0
+    for (const part of contentParts(file.content, file.bytes, offset)) {
       await this.faults.slowly?.()
       const wrong = this.faults.wrongContent ? Buffer.alloc(part.length, 'x') : part
-      const allowed = wrong.subarray(0, Math.max(0, cut - sent))
-      sent += allowed.length
+      const allowed = wrong.subarray(0, Math.max(0, cut - sentBytes))
+      sentBytes += allowed.length
       if (response.destroyed) return
       if (!response.write(allowed)) await drained(response)
-      if (sent >= cut) return void setImmediate(() => response.destroy())
+      if (sentBytes >= cut) return void setImmediate(() => response.destroy())
     }
     response.end()
   }
 }
 
 /** The content from an offset on, in parts. */
-function* partsOf(content: HubContent, bytes: number, offset: number): Generator<Buffer> {
+function* contentParts(content: HubContent, bytes: number, offset: number): Generator<Buffer> {
   if (typeof content === 'string') return yield Buffer.from(content).subarray(offset)
   const block = Buffer.alloc(Math.min(BLOCK, bytes))
   for (let at = 0; at < block.length; at += 4)
@@ -230,10 +230,10 @@ function* partsOf(content: HubContent, bytes: number, offset: number): Generator
   }
 }
 
-function hashesOf(content: HubContent, bytes: number): [sha256: string, git: string] {
+function contentHashes(content: HubContent, bytes: number): [sha256: string, git: string] {
   const sha256 = createHash('sha256')
   const git = createHash('sha1').update(`blob ${bytes}\0`)
-  for (const part of partsOf(content, bytes, 0)) {
+  for (const part of contentParts(content, bytes, 0)) {
     sha256.update(part)
     if (bytes < LARGE_BYTES) git.update(part)
   }

@@ -29,16 +29,16 @@ export function openApiFacts(document: Json): Map<string, Set<string>> {
 }
 
 function addOperation(document: Json, name: string, operation: Json, facts: Map<string, Set<string>>): void {
-  for (const given of (operation.parameters as Json[] | undefined) ?? []) {
-    const parameter = resolve(document, given)
+  for (const entry of (operation.parameters as Json[] | undefined) ?? []) {
+    const parameter = resolve(document, entry)
     if (parameter.in === 'path') continue
     const words = parameter.required === true ? ['required'] : []
     addSchema(document, `${name} ${parameter.in}`, `${parameter.name}`, parameter.schema as Json, words, facts)
   }
   const body = contentSchema(document, operation.requestBody as Json | undefined, 'application/json')
   if (body !== null) addSchema(document, `${name} body`, '$', body, [], facts)
-  for (const [status, given] of Object.entries(operation.responses as Record<string, Json>)) {
-    const response = resolve(document, given)
+  for (const [status, entry] of Object.entries(operation.responses as Record<string, Json>)) {
+    const response = resolve(document, entry)
     facts.set(`${name} ${status} -`, new Set(['answered']))
     for (const header of Object.keys((response.headers as Json | undefined) ?? {})) {
       facts.set(`${name} ${status} header:${header}`, new Set(['sent']))
@@ -59,19 +59,19 @@ function addSchema(
   document: Json,
   place: string,
   path: string,
-  given: Json,
+  rawSchema: Json,
   words: readonly string[],
   facts: Map<string, Set<string>>,
   depth = 0,
 ): void {
-  const schema = merged(document, given)
+  const schema = merged(document, rawSchema)
   const variants = ((schema.oneOf ?? schema.anyOf) as Json[] | undefined)?.map(variant => merged(document, variant))
   const nullable = variants?.some(({ type }) => type === 'null') ? ['nullable'] : []
   const real = variants?.filter(({ type }) => type !== 'null') ?? []
-  const known = facts.get(`${place} ${path}`) ?? new Set<string>()
-  facts.set(`${place} ${path}`, known)
+  const schemaFacts = facts.get(`${place} ${path}`) ?? new Set<string>()
+  facts.set(`${place} ${path}`, schemaFacts)
   for (const word of [...words, ...nullable, ...(real.length === 1 ? describe(real[0]!) : describe(schema))])
-    known.add(word)
+    schemaFacts.add(word)
   if (depth >= MAX_DEPTH) return
   for (const one of real.length > 0 ? real : [schema]) addMembers(document, place, path, one, facts, depth)
 }
@@ -112,13 +112,13 @@ function describe(schema: Json): string[] {
   ]
 }
 
-function merged(document: Json, given: Json): Json {
-  const schema = resolve(document, given)
-  const { allOf, ...own } = schema
+function merged(document: Json, rawSchema: Json): Json {
+  const schema = resolve(document, rawSchema)
+  const { allOf, ...ownSchema } = schema
   if (allOf === undefined) return schema
   const parts = (allOf as Json[]).filter(part => !isRule(part)).map(part => merged(document, part))
   let whole: Json = {}
-  for (const part of [...parts, own]) {
+  for (const part of [...parts, ownSchema]) {
     const properties = { ...(whole.properties as Json | undefined) }
     for (const [name, member] of Object.entries((part.properties as Record<string, Json> | undefined) ?? {})) {
       // A member that is defined twice has the facts of both definitions.

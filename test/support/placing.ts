@@ -56,10 +56,10 @@ export function aTenant(id: string, fields: Partial<Tenant> = {}): Tenant {
 
 /** A placement on GPUs by index, see {@link aGpu}. */
 export function given(...indices: number[]): Placement {
-  const gpuOf = (index: number): AssignedGpu => {
+  const assignedGpu = (index: number): AssignedGpu => {
     return { index, uuid: `GPU-${index}`, type: 'NVIDIA GeForce RTX 4090', memoryGb: 24 }
   }
-  return { ...UNPLACED, gpus: indices.map(gpuOf), pool: 'ADA_24' }
+  return { ...UNPLACED, gpus: indices.map(assignedGpu), pool: 'ADA_24' }
 }
 
 /** A busy worker that became ready a minute ago. */

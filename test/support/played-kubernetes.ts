@@ -57,19 +57,19 @@ export class PlayedKubernetes implements KubernetesApi {
   /** Puts an object there as somebody else does, or in place of the one of that name. */
   put(kind: string, object: AnyObject): AnyObject {
     const { name } = object.metadata
-    const known = this.find(kind, name)
+    const previous = this.find(kind, name)
     this.#version += 1
     const metadata = {
       uid: `uid-${this.#version}`,
       creationTimestamp: new Date(1_800_000_000_000).toISOString(),
-      ...known?.metadata,
+      ...previous?.metadata,
       ...object.metadata,
       resourceVersion: String(this.#version),
     }
-    const kept = { ...object, metadata }
-    this.#objects.set(`${kind}/${name}`, kept)
-    this.#tell(kind, known === undefined ? 'ADDED' : 'MODIFIED', kept)
-    return kept
+    const stored = { ...object, metadata }
+    this.#objects.set(`${kind}/${name}`, stored)
+    this.#tell(kind, previous === undefined ? 'ADDED' : 'MODIFIED', stored)
+    return stored
   }
 
   /** Changes the pod of that name. */
@@ -100,13 +100,13 @@ export class PlayedKubernetes implements KubernetesApi {
 
   /** Removes an object as its node or somebody else does. */
   remove(kind: string, name: string): void {
-    const known = this.find(kind, name)
-    if (known === undefined) return
+    const object = this.find(kind, name)
+    if (object === undefined) return
     this.#version += 1
     this.#objects.delete(`${kind}/${name}`)
     this.#tell(kind, 'DELETED', {
-      ...known,
-      metadata: { ...known.metadata, resourceVersion: String(this.#version) },
+      ...object,
+      metadata: { ...object.metadata, resourceVersion: String(this.#version) },
     })
   }
 
@@ -194,34 +194,34 @@ export class PlayedKubernetes implements KubernetesApi {
   }
 
   #get(kind: string, name: string): AnyObject {
-    const found = this.find(kind, name)
-    if (found === undefined) throw new KubernetesError(`${kind} "${name}" not found`, 404, { reason: 'NotFound' })
-    return found
+    const object = this.find(kind, name)
+    if (object === undefined) throw new KubernetesError(`${kind} "${name}" not found`, 404, { reason: 'NotFound' })
+    return object
   }
 
   #patch(kind: string, name: string, patch: { metadata: object }): AnyObject {
-    const found = this.#get(kind, name)
-    return this.put(kind, { ...found, metadata: { ...found.metadata, ...patch.metadata } })
+    const object = this.#get(kind, name)
+    return this.put(kind, { ...object, metadata: { ...object.metadata, ...patch.metadata } })
   }
 
   /** A pod with a node gets a stop signal and stays until its node ended it; other objects are removed at once. */
   #delete(kind: string, name: string, { gracePeriodSeconds = 30, preconditions }: DeleteOptions): AnyObject {
-    const found = this.#get(kind, name)
-    if (preconditions?.uid !== undefined && preconditions.uid !== found.metadata.uid) {
+    const object = this.#get(kind, name)
+    if (preconditions?.uid !== undefined && preconditions.uid !== object.metadata.uid) {
       throw new KubernetesError('the uid is another one', 409, { reason: 'Conflict' })
     }
-    const pod = found as PodObject
+    const pod = object as PodObject
     const hasEnded = pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded'
     if (kind !== 'pods' || pod.spec?.nodeName === undefined || hasEnded || gracePeriodSeconds === 0) {
       this.remove(kind, name)
-      return found
+      return object
     }
     const metadata = {
-      ...found.metadata,
+      ...object.metadata,
       deletionTimestamp: new Date(1_800_000_000_000).toISOString(),
       deletionGracePeriodSeconds: gracePeriodSeconds,
     }
-    return this.put(kind, { ...found, metadata })
+    return this.put(kind, { ...object, metadata })
   }
 
   #list(kind: string, call: KubernetesCall) {

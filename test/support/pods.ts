@@ -70,7 +70,7 @@ async function cordon(cluster: TestCluster, unschedulable: boolean): Promise<voi
 let count = 0
 
 /** The spec of a new worker that runs a command. */
-function specOf(words: readonly string[], changes: Partial<WorkerSpec> = {}): WorkerSpec {
+function workerSpec(words: readonly string[], changes: Partial<WorkerSpec> = {}): WorkerSpec {
   count += 1
   const workerId = `w${process.pid}x${count}` as WorkerId
   return {
@@ -100,14 +100,15 @@ export function openPodMachine(cluster: TestCluster) {
     execFileSync('ctr', ['--address', socket, '--namespace', 'k8s.io', 'tasks', 'kill', '--signal', name, id])
   }
   const output = async (worker: WorkerId) => (await logs.tail(worker, 10_000)).map(({ line }) => line)
-  const told = async (worker: WorkerId, wanted: string) => (await output(worker)).filter(line => line === wanted).length
-  const said = async (worker: WorkerId, wanted: string, times = 1) => {
-    while ((await told(worker, wanted)) < times) await new Promise<void>(done => systemClock.after(20, done))
+  const countLines = async (worker: WorkerId, wanted: string) =>
+    (await output(worker)).filter(line => line === wanted).length
+  const untilPrinted = async (worker: WorkerId, wanted: string, times = 1) => {
+    while ((await countLines(worker, wanted)) < times) await new Promise<void>(done => systemClock.after(20, done))
   }
   return {
     notifier,
     output,
-    said,
+    said: untilPrinted,
     /** Creates a driver, like a server that starts. */
     driver(changes: Partial<KubernetesDriverOptions> = {}): KubernetesDriver {
       const api = new HttpsApi(access, systemClock)
@@ -132,23 +133,23 @@ export function openPodMachine(cluster: TestCluster) {
       opened.push({ driver, close: () => api.close() })
       return driver
     },
-    spec: specOf,
+    spec: workerSpec,
     /**
      * Number of SIGTERMs that a worker got, once it got one. The worker writes `asked` then, and `later` on SIGWINCH.
      */
     async asked(worker: WorkerId): Promise<number> {
-      await said(worker, 'asked')
-      const before = await told(worker, 'later')
+      await untilPrinted(worker, 'asked')
+      const count = await countLines(worker, 'later')
       // Of two pending signals, the one with the lower number is delivered first.
       await signal(worker, 'SIGWINCH')
-      await said(worker, 'later', before + 1)
-      return told(worker, 'asked')
+      await untilPrinted(worker, 'later', count + 1)
+      return countLines(worker, 'asked')
     },
     /** Waits until a worker that writes `later` on SIGWINCH has done so for one that is sent now. */
     async responds(worker: WorkerId): Promise<void> {
-      const before = await told(worker, 'later')
+      const count = await countLines(worker, 'later')
       await signal(worker, 'SIGWINCH')
-      await said(worker, 'later', before + 1)
+      await untilPrinted(worker, 'later', count + 1)
     },
     /**
      * Control of the platform. A worker without room requests a GPU; the cluster has no GPU
@@ -159,7 +160,7 @@ export function openPodMachine(cluster: TestCluster) {
         await giveGpus(cluster, 0)
         const type = kind === 'no_room' ? GPU_TYPE : 'NVIDIA H100 PCIe'
         const words = ['sh', '-c', 'trap "exit 0" TERM; echo ready; while :; do sleep 0.05; done']
-        return specOf(words, { wish: { ...ANY_PLACE, gpuTypes: [type], gpuCount: 1 } })
+        return workerSpec(words, { wish: { ...ANY_PLACE, gpuTypes: [type], gpuCount: 1 } })
       },
       async makeRoom(): Promise<void> {
         // The kubelet receives its own GPUs after the scheduler, and rejects pods until then.

@@ -17,12 +17,12 @@ export interface TestSchema {
   drop(): Promise<void>
 }
 
-let made = 0
+let schemaCount = 0
 
 /** Creates an empty schema. */
 export async function testSchema(): Promise<TestSchema> {
-  made += 1
-  const name = `test_${process.pid}_${made}`
+  schemaCount += 1
+  const name = `test_${process.pid}_${schemaCount}`
   await query(postgresUrl, `CREATE SCHEMA ${name}`)
   const url = new URL(postgresUrl)
   url.searchParams.set('options', `-c search_path=${name}`)
@@ -35,8 +35,8 @@ export async function testSchema(): Promise<TestSchema> {
 
 /** Creates an empty database for a test that breaks connections, so that other tests are not affected. */
 export async function testDatabase(): Promise<TestSchema> {
-  made += 1
-  const name = `test_${process.pid}_${made}`
+  schemaCount += 1
+  const name = `test_${process.pid}_${schemaCount}`
   await query(postgresUrl, `CREATE DATABASE ${name}`)
   const url = new URL(postgresUrl)
   url.pathname = `/${name}`

@@ -43,8 +43,8 @@ export async function openRegistry(open = false, address = '127.0.0.1'): Promise
     if (path === '/v2/') return response.writeHead(200).end('{}')
     const blob = blobs.get(path.split('/').at(-1) ?? '')
     const manifest = manifests.get(path)
-    const found = path.includes('/blobs/') ? blob : manifest
-    if (found === undefined) {
+    const content = path.includes('/blobs/') ? blob : manifest
+    if (content === undefined) {
       response.writeHead(404, { 'content-type': 'application/json' })
       return response.end('{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}')
     }
@@ -54,16 +54,16 @@ export async function openRegistry(open = false, address = '127.0.0.1'): Promise
     }
     response.writeHead(200, {
       'content-type': manifest === undefined ? 'application/octet-stream' : MANIFEST,
-      'content-length': found.length,
-      'docker-content-digest': digestOf(found),
+      'content-length': content.length,
+      'docker-content-digest': contentDigest(content),
     })
-    response.end(request.method === 'HEAD' ? undefined : found)
+    response.end(request.method === 'HEAD' ? undefined : content)
   }
   const server = createServer((request, response) => void answer(request, response))
   await new Promise<void>(resolve => server.listen(0, address, resolve))
   const keep = (content: Buffer) => {
-    blobs.set(digestOf(content), content)
-    return { size: content.length, digest: digestOf(content) }
+    blobs.set(contentDigest(content), content)
+    return { size: content.length, digest: contentDigest(content) }
   }
   return {
     host: `${address}:${(server.address() as AddressInfo).port}`,
@@ -75,7 +75,7 @@ export async function openRegistry(open = false, address = '127.0.0.1'): Promise
         architecture: process.arch === 'x64' ? 'amd64' : process.arch,
         os: 'linux',
         config: { Env: ['PATH=/bin'], Cmd: ['/bin/sh', '-c', `echo ${marker}`] },
-        rootfs: { type: 'layers', diff_ids: [digestOf(layer)] },
+        rootfs: { type: 'layers', diff_ids: [contentDigest(layer)] },
       })
       const manifest = Buffer.from(
         JSON.stringify({
@@ -85,15 +85,16 @@ export async function openRegistry(open = false, address = '127.0.0.1'): Promise
           layers: [{ mediaType: 'application/vnd.docker.image.rootfs.diff.tar.gzip', ...keep(gzipSync(layer)) }],
         }),
       )
-      for (const reference of [tag, digestOf(manifest)]) manifests.set(`/v2/${name}/manifests/${reference}`, manifest)
-      return digestOf(manifest)
+      for (const reference of [tag, contentDigest(manifest)])
+        manifests.set(`/v2/${name}/manifests/${reference}`, manifest)
+      return contentDigest(manifest)
     },
     hold() {
-      const asked = Promise.withResolvers<void>()
+      const arrival = Promise.withResolvers<void>()
       const released = Promise.withResolvers<void>()
-      gate = { asked: asked.resolve, released: released.promise }
+      gate = { asked: arrival.resolve, released: released.promise }
       return {
-        asked: asked.promise,
+        asked: arrival.promise,
         release() {
           gate = null
           released.resolve()
@@ -107,7 +108,7 @@ export async function openRegistry(open = false, address = '127.0.0.1'): Promise
   }
 }
 
-function digestOf(content: Buffer): string {
+function contentDigest(content: Buffer): string {
   return `sha256:${createHash('sha256').update(content).digest('hex')}`
 }
 

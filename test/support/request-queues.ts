@@ -68,18 +68,18 @@ export class RequestQueuesRig {
     const controller = new AbortController()
     this.#count += 1
     const { name = `r${this.#count}`, ...rest } = wish
-    const asked: Asked = { name, reservation: null, error: null, abort: () => controller.abort(new Error('gone')) }
+    const request: Asked = { name, reservation: null, error: null, abort: () => controller.abort(new Error('gone')) }
     const wanted = { endpointId: ENDPOINT, affinity: null, avoid: [], signal: controller.signal, ...rest }
     this.queues.reserve(wanted).then(
       reservation => {
-        asked.reservation = reservation
+        request.reservation = reservation
         this.served.push(name)
       },
       error => {
-        asked.error = error
+        request.error = error
       },
     )
-    return asked
+    return request
   }
 
   /** Sends a request that requires a worker. */
@@ -89,10 +89,10 @@ export class RequestQueuesRig {
 
   /** Sends a request that gets a worker at once. */
   async claim(wish: Partial<WorkerRequest> = {}): Promise<Reservation> {
-    const asked = this.ask(wish)
+    const request = this.ask(wish)
     await this.clock.settle()
-    assert.ok(asked.reservation !== null, `the request waits or was refused: ${String(asked.error)}`)
-    return asked.reservation
+    assert.ok(request.reservation !== null, `the request waits or was refused: ${String(request.error)}`)
+    return request.reservation
   }
 
   /** Sends requests to a worker one after another, each with an outcome. */

@@ -475,8 +475,8 @@ export class Rig {
   takePort(suspicion: PortConflict): void {
     const observe = this.#driver.observe.bind(this.#driver)
     this.#driver.observe = async worker => {
-      const seen = await observe(worker)
-      return seen.state === 'running' ? { ...seen, suspicion } : seen
+      const observation = await observe(worker)
+      return observation.state === 'running' ? { ...observation, suspicion } : observation
     }
   }
 
@@ -502,9 +502,9 @@ export class Rig {
 
   /** The job in the store. */
   async job(id: EndpointId, job: JobId): Promise<Job> {
-    const found = await this.store.jobs.find(id, job, this.clock.now())
-    assert.ok(found !== null, `job ${job} is gone`)
-    return found
+    const record = await this.store.jobs.find(id, job, this.clock.now())
+    assert.ok(record !== null, `job ${job} is gone`)
+    return record
   }
 
   /** The response of `/health`. */
@@ -626,9 +626,9 @@ export class RigWorker {
     return this.#ask('GET', path)
   }
 
-  /** Sends a ping with its jobs; `more` is added to the query. */
-  ping(jobs: readonly string[] = [], more = ''): Promise<Answer> {
-    return this.#ask('GET', `${this.#path('RUNPOD_WEBHOOK_PING', '')}&job_id=${jobs.join(',')}${more}`)
+  /** Sends a ping with its jobs; `extraQuery` is added to the query. */
+  ping(jobs: readonly string[] = [], extraQuery = ''): Promise<Answer> {
+    return this.#ask('GET', `${this.#path('RUNPOD_WEBHOOK_PING', '')}&job_id=${jobs.join(',')}${extraQuery}`)
   }
 
   /** Prints a message about a job like the Python SDK. */
@@ -638,9 +638,9 @@ export class RigWorker {
 
   /** The worker in the store. */
   async record(): Promise<Worker> {
-    const found = await this.#rig.store.workers.find(this.id)
-    assert.ok(found !== null)
-    return found
+    const worker = await this.#rig.store.workers.find(this.id)
+    assert.ok(worker !== null)
+    return worker
   }
 
   #ask(method: string, path: string, asking: Asking = {}): Promise<Answer> {

@@ -78,9 +78,9 @@ export async function sendS3(
   { body, address, target }: S3Asking = {},
 ): Promise<Answer> {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
-  const sent = new Headers(headers)
-  sent.set('host', new URL(url).host)
-  if (bytes !== undefined && !sent.has('content-length')) sent.set('content-length', String(bytes.length))
+  const sentHeaders = new Headers(headers)
+  sentHeaders.set('host', new URL(url).host)
+  if (bytes !== undefined && !sentHeaders.has('content-length')) sentHeaders.set('content-length', String(bytes.length))
   const env: RequestEnv = {
     delivery: { onSettled: () => {} },
     requestId: 'request-1',
@@ -88,7 +88,7 @@ export async function sendS3(
     ...(target === undefined ? {} : { target: () => target }),
     ...(bytes === undefined ? {} : { body: () => ({ pieces: () => inPieces(bytes), drop: () => {} }) }),
   }
-  const response = await rig.surface(new Request(url, { method, headers: sent }), env)
+  const response = await rig.surface(new Request(url, { method, headers: sentHeaders }), env)
   return { status: response.status, headers: response.headers, text: await response.text(), json: null }
 }
 

@@ -9,28 +9,28 @@ import { createSeededRandom } from './seeded-random.ts'
 
 /** Problems of the spans of jobs that have all ended, as sentences. */
 export function spanProblems(spans: readonly Span[]): string[] {
-  const known = new Set(spans.map(idOf))
-  const counts = Map.groupBy(spans, idOf)
+  const ids = new Set(spans.map(spanKey))
+  const counts = Map.groupBy(spans, spanKey)
   const jobs = Map.groupBy(spans, ({ attributes }) => attributes['runyard.job.id'])
   return [
     ...[...counts].filter(([, same]) => same.length > 1).map(([id]) => `${id} is the id of more than one span`),
     ...spans.flatMap(span => {
-      const about = `${span.name} ${idOf(span)}`
+      const about = `${span.name} ${spanKey(span)}`
       const problems: string[] = []
       if (span.endMs < span.startMs) problems.push(`${about} ends before it starts`)
       const parent = span.parentId === null ? null : `${span.traceId} ${span.parentId}`
-      if (parent !== null && !span.isParentRemote && !known.has(parent)) problems.push(`${about} has no parent`)
-      for (const link of span.links) if (!known.has(idOf(link))) problems.push(`${about} points at nothing`)
+      if (parent !== null && !span.isParentRemote && !ids.has(parent)) problems.push(`${about} has no parent`)
+      for (const link of span.links) if (!ids.has(spanKey(link))) problems.push(`${about} points at nothing`)
       return problems
     }),
-    ...[...jobs].flatMap(([job, own]) => {
-      const roots = own.filter(({ name }) => name === 'job').length
+    ...[...jobs].flatMap(([job, jobSpans]) => {
+      const roots = jobSpans.filter(({ name }) => name === 'job').length
       return job === undefined || roots === 1 ? [] : [`the job ${job} has ${roots} roots`]
     }),
   ]
 }
 
-function idOf({ traceId, spanId }: Pick<Span, 'traceId' | 'spanId'>): string {
+function spanKey({ traceId, spanId }: Pick<Span, 'traceId' | 'spanId'>): string {
   return `${traceId} ${spanId}`
 }
 
@@ -75,13 +75,18 @@ export class SpanRecorder {
     const roots = new Set(
       this.spans.flatMap(({ name, attributes }) => (name === 'job' ? [attributes['runyard.job.id']] : [])),
     )
-    const told = this.spans.filter(({ attributes: { 'runyard.job.id': job } }) => job === undefined || roots.has(job))
-    const untold = [...this.#ends].filter(([job, ends]) => {
+    const rootedSpans = this.spans.filter(
+      ({ attributes: { 'runyard.job.id': job } }) => job === undefined || roots.has(job),
+    )
+    const mismatches = [...this.#ends].filter(([job, ends]) => {
       const wholes = this.spans.filter(
         ({ name, attributes }) => attributes['runyard.job.id'] === job && (name === 'job' || name === 'retry'),
       )
       return wholes.length !== ends
     })
-    return [...spanProblems(told), ...untold.map(([job, ends]) => `the job ${job} has ${ends} ends and other roots`)]
+    return [
+      ...spanProblems(rootedSpans),
+      ...mismatches.map(([job, ends]) => `the job ${job} has ${ends} ends and other roots`),
+    ]
   }
 }
