@@ -32,16 +32,16 @@ export const inNode = { image: `dir:${fixture('balanced-node')}`, args: `'${proc
 export const inFastApi = { image: `dir:${fixture('balanced-fastapi')}`, args: `'${python}' server.py` }
 export const ofSockets = { image: `dir:${fixture('balanced-sockets')}`, args: `'${python}' server.py` }
 
-let made = 0
+let endpointCount = 0
 
 /** Makes an endpoint. */
 export async function balancedEndpoint(server: Server, wish: BalancedWish): Promise<Balanced> {
-  made += 1
+  endpointCount += 1
   const { image, args = '', env = {}, requestCount = 4, workers = {} } = wish
   const scaling = { type: 'REQUEST_COUNT', requestCount }
   const { json, text: body } = await ask(server, '/v2/serverless', {
     body: {
-      name: `balanced-${made}`,
+      name: `balanced-${endpointCount}`,
       type: 'LOAD_BALANCER',
       image,
       args,

@@ -46,15 +46,15 @@ export async function breaksAndMends(
   { args, cause }: { readonly args: string; readonly cause: RegExp },
 ): Promise<void> {
   const releases = async () => (await ask(server, `/v2/serverless/${id}/releases`)).json
-  const why = async () => (await ask(server, `/v2/${id}/explain`)).text
+  const explanation = async () => (await ask(server, `/v2/${id}/explain`)).text
   const { version } = (await releases()).releases[0]
   const { ms } = await timed(async () => {
     await changeEndpoint(server, id, { args })
-    await until('why to name the cause', async () => cause.test(await why()))
+    await until('why to name the cause', async () => cause.test(await explanation()))
   })
   assert.ok(ms < patient(NAMED_MS), `the cause is named after ${ms} ms`)
   await until('the rollout to stop', async () => (await releases()).rollout.state === 'STOPPED')
-  assert.match(await why(), new RegExp(`runyard endpoints rollback ${id} ${version}`))
+  assert.match(await explanation(), new RegExp(`runyard endpoints rollback ${id} ${version}`))
   await sleep(1_000)
   const path = `/v2/serverless/${id}/releases/${version}/rollback`
   assert.equal((await ask(server, path, { method: 'POST' })).status, 201)

@@ -38,7 +38,7 @@ export async function ask(server: Pick<Server, 'url' | 'apiKey'>, path: string, 
   const signal = request.signal ?? null
   const answer = await fetch(`${server.url}${path}`, { method, headers, signal, ...payload })
   const text = await answer.text()
-  return { status: answer.status, headers: answer.headers, text, json: jsonOf(text) }
+  return { status: answer.status, headers: answer.headers, text, json: parseJson(text) }
 }
 
 /** Sends a GraphQL document and gives its data. @throws with the first message when there are errors */
@@ -63,12 +63,12 @@ export interface EndpointWish {
   readonly settings?: Readonly<Record<string, unknown>>
 }
 
-let made = 0
+let endpointCount = 0
 
 /** Makes a template and an endpoint, and gives the endpoint's id. */
 export async function makeEndpoint(server: Server, wish: EndpointWish): Promise<string> {
-  made += 1
-  const name = `wire-${made}`
+  endpointCount += 1
+  const name = `wire-${endpointCount}`
   const { image, args, env, shared } = await workerFields(wish)
   const { saveTemplate } = await graphql(server, SAVE_TEMPLATE, {
     input: {
@@ -81,7 +81,7 @@ export async function makeEndpoint(server: Server, wish: EndpointWish): Promise<
       env: Object.entries(env).map(([key, value]) => ({ key, value })),
     },
   })
-  const volume = shared === null ? {} : { networkVolumeId: await volumeOf(server, shared) }
+  const volume = shared === null ? {} : { networkVolumeId: await folderVolume(server, shared) }
   const { saveEndpoint } = await graphql(server, SAVE_ENDPOINT, {
     input: { name, templateId: saveTemplate.id, instanceIds: ['cpu3g-2-8'], ...volume, ...wish.settings },
   })
@@ -91,9 +91,9 @@ export async function makeEndpoint(server: Server, wish: EndpointWish): Promise<
 const volumes = new Map<string, Promise<string>>()
 
 /** The network volume whose contents are a folder of the test. */
-function volumeOf(server: Server, folder: string): Promise<string> {
-  const known = volumes.get(folder)
-  if (known !== undefined) return known
+function folderVolume(server: Server, folder: string): Promise<string> {
+  const cached = volumes.get(folder)
+  if (cached !== undefined) return cached
   const make = async () => {
     const body = { name: `wire-volume-${volumes.size}`, size: 10, dataCenter: 'EU-RO-1' }
     const { json, text } = await ask(server, '/v2/network-volumes', { body })
@@ -120,9 +120,9 @@ export async function submit(
   server: Server,
   endpoint: string,
   input: object,
-  more: Readonly<Record<string, unknown>> = {},
+  fields: Readonly<Record<string, unknown>> = {},
 ): Promise<string> {
-  const { status, json, text } = await ask(server, `/v2/${endpoint}/run`, { body: { input, ...more } })
+  const { status, json, text } = await ask(server, `/v2/${endpoint}/run`, { body: { input, ...fields } })
   if (status !== 200) throw new Error(`run answered ${status}: ${text}`)
   return json.id
 }
@@ -157,8 +157,8 @@ export function whenStatus(
   return until(
     `job ${job} to be ${states.join(' or ')}`,
     async () => {
-      const seen = await statusOf(server, endpoint, job)
-      return states.includes(seen.status) && seen
+      const state = await statusOf(server, endpoint, job)
+      return states.includes(state.status) && state
     },
     forMs,
   )
@@ -182,7 +182,7 @@ export async function healthOf(server: Pick<Server, 'url' | 'apiKey'>, endpoint:
   }
 }
 
-function jsonOf(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

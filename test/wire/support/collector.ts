@@ -72,10 +72,10 @@ export async function startCollector(port?: number): Promise<Collector> {
       .flatMap(line => (JSON.parse(line) as Otlp).resourceSpans)
   return {
     url,
-    spans: () => requests().flatMap(spansOf),
+    spans: () => requests().flatMap(receivedSpans),
     resource: service =>
       requests()
-        .map(({ resource }) => valuesOf(resource.attributes))
+        .map(({ resource }) => attributeValues(resource.attributes))
         .find(values => values['service.name'] === service),
   }
 }
@@ -107,8 +107,8 @@ interface OtlpSpan {
   readonly links?: readonly { readonly spanId: string }[]
 }
 
-function spansOf({ resource, scopeSpans }: ResourceSpans): ReceivedSpan[] {
-  const service = String(valuesOf(resource.attributes)['service.name'])
+function receivedSpans({ resource, scopeSpans }: ResourceSpans): ReceivedSpan[] {
+  const service = String(attributeValues(resource.attributes)['service.name'])
   return scopeSpans
     .flatMap(({ spans }) => spans)
     .map(span => ({
@@ -120,12 +120,12 @@ function spansOf({ resource, scopeSpans }: ResourceSpans): ReceivedSpan[] {
       kind: span.kind ?? 0,
       startMs: Number(span.startTimeUnixNano) / 1e6,
       endMs: Number(span.endTimeUnixNano) / 1e6,
-      attributes: valuesOf(span.attributes ?? []),
+      attributes: attributeValues(span.attributes ?? []),
       isError: span.status?.code === 2,
       links: (span.links ?? []).map(({ spanId }) => spanId),
     }))
 }
 
-function valuesOf(attributes: readonly Attribute[]): Record<string, unknown> {
+function attributeValues(attributes: readonly Attribute[]): Record<string, unknown> {
   return Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]))
 }

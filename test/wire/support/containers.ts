@@ -21,12 +21,12 @@ export interface ContainerWish {
   readonly registry?: string
 }
 
-let made = 0
+let endpointCount = 0
 
 /** Makes a template and an endpoint, and gives the endpoint's id. */
 export async function containerEndpoint(server: Pick<Server, 'url' | 'apiKey'>, wish: ContainerWish): Promise<string> {
-  made += 1
-  const name = `container-${made}`
+  endpointCount += 1
+  const name = `container-${endpointCount}`
   const env = { RUNPOD_SKIP_AUTO_SYSTEM_CHECKS: 'true', ...wish.env }
   const { saveTemplate } = await graphql(server, SAVE_TEMPLATE, {
     input: {

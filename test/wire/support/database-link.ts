@@ -22,7 +22,7 @@ export async function linkTo(url: string): Promise<DatabaseLink> {
   const { hostname, port } = new URL(url)
   const open = new Map<Socket, { readonly other: Socket; server: string }>()
   const cutOff = new Set<string>()
-  const hold = (socket: Socket, held: boolean) => (held ? socket.pause() : socket.resume())
+  const hold = (socket: Socket, isHeld: boolean) => (isHeld ? socket.pause() : socket.resume())
   const listener = createServer(client => {
     const other = connect(Number(port), hostname)
     const pair = { other, server: '' }
@@ -52,11 +52,11 @@ export async function linkTo(url: string): Promise<DatabaseLink> {
     for (const [client] of open) client.destroy()
     listener.close()
   })
-  const all = (server: string, held: boolean) => {
+  const all = (server: string, isHeld: boolean) => {
     for (const [client, pair] of open) {
       if (pair.server !== server) continue
-      hold(client, held)
-      hold(pair.other, held)
+      hold(client, isHeld)
+      hold(pair.other, isHeld)
     }
   }
   return {

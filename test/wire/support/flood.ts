@@ -62,7 +62,7 @@ export async function whileServing<Value>(
   let over = false
   let peakMb = memoryOf(server.pid)
   let worstMs = 0
-  let asked = 0
+  let requests = 0
   const ticker = setInterval(() => {
     peakMb = Math.max(peakMb, memoryOf(server.pid))
   }, 20)
@@ -74,14 +74,14 @@ export async function whileServing<Value>(
       const read = await ask(server, `/v2/${endpoint}/status/${json.id}`)
       if (read.status !== 200) throw new Error(`an ordinary status was answered ${read.status}: ${read.text}`)
       worstMs = Math.max(worstMs, performance.now() - began)
-      asked += 1
+      requests += 1
       await sleep(50)
     } while (!over)
   }
   const serving = client()
   try {
     const [value] = await Promise.all([flood().finally(() => (over = true)), serving])
-    return { value, peakMb, worstMs, asked }
+    return { value, peakMb, worstMs, asked: requests }
   } finally {
     over = true
     clearInterval(ticker)
@@ -113,24 +113,24 @@ export async function sendLarge(server: Server, count: number, large: LargeReque
 }
 
 function sendOne(server: Server, agent: Agent, large: LargeRequest): Promise<string> {
-  const { path, authorization, bytes, announced, before = '', after = '' } = large
-  const length = { 'content-length': bytes + before.length + after.length }
+  const { path, authorization, bytes, announced, before: prefix = '', after: suffix = '' } = large
+  const length = { 'content-length': bytes + prefix.length + suffix.length }
   const headers = { authorization, 'content-type': 'application/json', ...(announced ? length : {}) }
   return new Promise(resolve => {
     const call = request(`${server.url}${path}`, { method: 'POST', agent, headers }, answer => {
       answer.resume().on('end', () => resolve(String(answer.statusCode)))
     })
     call.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
-    let left = bytes
+    let remainingBytes = bytes
     const send = () => {
-      while (left > 0 && !call.destroyed) {
-        const piece = PIECE.subarray(0, Math.min(left, PIECE.length))
-        left -= piece.length
+      while (remainingBytes > 0 && !call.destroyed) {
+        const piece = PIECE.subarray(0, Math.min(remainingBytes, PIECE.length))
+        remainingBytes -= piece.length
         if (!call.write(piece)) return void call.once('drain', send)
       }
-      call.end(after)
+      call.end(suffix)
     }
-    call.write(before)
+    call.write(prefix)
     send()
   })
 }

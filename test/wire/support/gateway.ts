@@ -38,8 +38,8 @@ export class FakeReservations implements Reservations {
     this.wanted.push(wanted)
     if (this.gate !== null) {
       const { signal } = wanted
-      const gone = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
-      await Promise.race([this.gate, gone])
+      const aborted = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+      await Promise.race([this.gate, aborted])
     }
     if (this.refusal !== null) throw this.refusal
     const { avoid } = wanted
@@ -89,11 +89,11 @@ export async function startGateway({
   }
   const server = createServer({ maxHeaderSize, keepAliveTimeout: 75_000, requestTimeout: 0, noDelay: true })
   const forward = (incoming: IncomingMessage, outgoing: Parameters<Forwarder['forward']>[1]) =>
-    void forwarder.forward(incoming, outgoing, call(callOf(incoming))).then(done)
+    void forwarder.forward(incoming, outgoing, call(proxyRequest(incoming))).then(done)
   server.on('request', forward)
   server.on('checkContinue', forward)
   server.on('upgrade', (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
-    void forwarder.upgrade(incoming, socket, head, call(callOf(incoming))).then(done)
+    void forwarder.upgrade(incoming, socket, head, call(proxyRequest(incoming))).then(done)
   })
   const port = await listening(server)
   atEnd(() => {
@@ -115,7 +115,7 @@ function same(call: ProxyRequest): ProxyRequest {
   return call
 }
 
-function callOf({ url = '/', rawHeaders, headers, socket }: IncomingMessage): ProxyRequest {
+function proxyRequest({ url = '/', rawHeaders, headers, socket }: IncomingMessage): ProxyRequest {
   return {
     endpointId: 'balanced' as EndpointId,
     requestId: 'request-1',
@@ -230,14 +230,14 @@ export class RawClient {
   }
 
   /** Waits until what came fulfils this; fails after 20 s with what came. */
-  async until(what: string | RegExp | ((text: string) => boolean)): Promise<string> {
+  async until(expected: string | RegExp | ((text: string) => boolean)): Promise<string> {
     const holds = () =>
-      typeof what === 'function'
-        ? what(this.text)
-        : typeof what === 'string'
-          ? this.text.includes(what)
-          : what.test(this.text)
-    await this.#wait(holds, String(what))
+      typeof expected === 'function'
+        ? expected(this.text)
+        : typeof expected === 'string'
+          ? this.text.includes(expected)
+          : expected.test(this.text)
+    await this.#wait(holds, String(expected))
     return this.text
   }
 
@@ -251,12 +251,12 @@ export class RawClient {
     for (const wake of this.#wake.splice(0)) wake()
   }
 
-  async #wait(holds: () => boolean, what: string): Promise<void> {
+  async #wait(holds: () => boolean, condition: string): Promise<void> {
     const late = performance.now() + patient(20_000)
     while (!holds()) {
-      if (this.closed) throw new Error(`closed before ${what}; came: ${JSON.stringify(this.text.slice(-500))}`)
+      if (this.closed) throw new Error(`closed before ${condition}; came: ${JSON.stringify(this.text.slice(-500))}`)
       if (performance.now() > late)
-        throw new Error(`waited for ${what}; came: ${JSON.stringify(this.text.slice(-500))}`)
+        throw new Error(`waited for ${condition}; came: ${JSON.stringify(this.text.slice(-500))}`)
       await new Promise<void>(resolve => {
         this.#wake.push(resolve)
         setTimeout(resolve, 100)
@@ -284,20 +284,20 @@ const MEBIBYTE = 1_048_576
 /** Number of bytes that a source can send until the flow stops. */
 export async function pumped(socket: Socket): Promise<number> {
   const piece = Buffer.alloc(MEBIBYTE)
-  let sent = 0
+  let sentBytes = 0
   let movedAt = performance.now()
-  const more = () => {
-    for (let free = true; free && sent < 200 * MEBIBYTE; ) {
+  const fillSocket = () => {
+    for (let free = true; free && sentBytes < 200 * MEBIBYTE; ) {
       free = socket.write(piece)
-      sent += piece.length
+      sentBytes += piece.length
       movedAt = performance.now()
     }
   }
-  socket.on('drain', more)
-  more()
+  socket.on('drain', fillSocket)
+  fillSocket()
   while (performance.now() - movedAt < 700) await sleep(50)
-  socket.off('drain', more)
-  return sent - socket.writableLength
+  socket.off('drain', fillSocket)
+  return sentBytes - socket.writableLength
 }
 
 /** Observations of an exchange with one worker. */
@@ -312,18 +312,18 @@ export interface Through {
 export const PLAIN = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi'
 
 /** One connection with these bytes, read to its end; the worker answers each request with `answer`. */
-export async function through(sent: string, answer: string, options: GatewayOptions = {}): Promise<Through> {
+export async function through(requestText: string, answer: string, options: GatewayOptions = {}): Promise<Through> {
   const gateway = await startGateway(options)
-  const seen: string[] = []
+  const heads: string[] = []
   const worker = await startRawServer(
     answering(head => {
-      seen.push(head)
+      heads.push(head)
       return answer
     }),
   )
   gateway.reservations.add('w1', worker.port)
-  const got = await rawClient(gateway.port).send(sent).untilEnd()
-  return { seen, got }
+  const clientText = await rawClient(gateway.port).send(requestText).untilEnd()
+  return { seen: heads, got: clientText }
 }
 
 /** A request that ends its connection. */

@@ -49,15 +49,15 @@ export function secureCall(server: Server, path: string, wish: SecureCall = {}):
       agent: agent ?? false,
       ...trust,
     }
-    const sent = request(options, answer => {
+    const call = request(options, answer => {
       const fingerprint = (answer.socket as TLSSocket).getPeerX509Certificate()?.fingerprint256 ?? ''
       text(answer).then(whole => {
         if (!answer.complete) reject(new Error(`the answer ended after ${whole.length} bytes`))
         else resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text: whole, fingerprint })
       }, reject)
     })
-    sent.on('error', reject)
-    sent.end(payload)
+    call.on('error', reject)
+    call.end(payload)
   })
 }
 

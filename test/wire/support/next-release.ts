@@ -11,8 +11,8 @@ interface Release {
   readonly steps: readonly object[]
 }
 
-const { RUNYARD_TEST_NEXT_RELEASE: given } = process.env
-if (given !== undefined) follow(JSON.parse(given) as Release)
+const { RUNYARD_TEST_NEXT_RELEASE: release } = process.env
+if (release !== undefined) follow(JSON.parse(release) as Release)
 
 function follow({ version, steps }: Release): void {
   const changes = [
@@ -34,7 +34,10 @@ function follow({ version, steps }: Release): void {
       const wanted = changes.filter(({ source }) => isBuilt || url.endsWith(source))
       if (wanted.length === 0) return next(url, context)
       const original = readFileSync(fileURLToPath(url), 'utf8')
-      const source = wanted.reduce((text, { before, after }) => text.replace(before, after), original)
+      const source = wanted.reduce(
+        (text, { before: pattern, after: replacement }) => text.replace(pattern, replacement),
+        original,
+      )
       if (source !== original) return { format: isBuilt ? 'module' : 'module-typescript', source, shortCircuit: true }
       if (!isBuilt) throw new Error(`${url} is not as the tests know it`)
       return next(url, context)

@@ -19,11 +19,11 @@ export const plainUser = {
 export function refusedText(path: string, done: 'entered' | 'read' | 'changed'): string {
   const { uid, mode } = statSync(path)
   const modeText = (mode & 0o7777).toString(8).padStart(3, '0')
-  const owner = `it belongs to ${nameOf(uid)}, with mode ${modeText}`
-  return `${path} may not be ${done} (EACCES): ${owner}, and this user is ${nameOf(plainUser.uid ?? userInfo().uid)}`
+  const owner = `it belongs to ${userName(uid)}, with mode ${modeText}`
+  return `${path} may not be ${done} (EACCES): ${owner}, and this user is ${userName(plainUser.uid ?? userInfo().uid)}`
 }
 
-function nameOf(uid: number): string {
+function userName(uid: number): string {
   const lines = readFileSync('/etc/passwd', 'utf8').split('\n')
   const name = lines.find(line => line.split(':')[2] === String(uid))?.split(':')[0]
   return name === undefined ? `uid ${uid}` : `${name} (uid ${uid})`

@@ -45,17 +45,17 @@ export interface PodServer extends Server {
 
 /**
  * Starts a server that runs pods on a cluster, as somebody outside of the cluster does who has a route to its pods.
- * @param before the server whose workers it takes over
+ * @param previous the server whose workers it takes over
  */
 export async function startPodServer(
   cluster: TestCluster,
   options: ServerOptions = {},
-  before?: PodServer,
+  previous?: PodServer,
 ): Promise<PodServer> {
   const host = cluster.hostAddress
-  const workerPort = before?.workerPort ?? (await freePort(host))
+  const workerPort = previous?.workerPort ?? (await freePort(host))
   const port = String(workerPort)
-  const same = before === undefined ? {} : { dataDir: before.dataDir, port: before.port }
+  const same = previous === undefined ? {} : { dataDir: previous.dataDir, port: previous.port }
   const args = [
     ...['--docker', 'off', '--kubernetes', 'kubeconfig', '--kubernetes-pods-reachable'],
     ...['--kubernetes-worker-url', `http://${host}:${port}`, '--kubernetes-worker-host', host],
@@ -126,14 +126,14 @@ export async function drain(
   onText: (said: string) => void = () => {},
 ): Promise<{ readonly code: number | null; readonly said: string }> {
   const child = spawn('kubectl', ['drain', cluster.node, ...options, '--timeout=120s'], { env: cluster.env })
-  let said = ''
+  let output = ''
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (text: string) => {
-      said += text
-      onText(said)
+      output += text
+      onText(output)
     })
   const code = await new Promise<number | null>(resolve => child.once('close', resolve))
-  return { code, said }
+  return { code, said: output }
 }
 
 /** Gates at which jobs in pods wait. */
@@ -172,9 +172,9 @@ export async function openGates(cluster: TestCluster): Promise<Gates> {
 export async function explained(server: Server, endpoint: string, pattern: RegExp, forMs = POD_MS) {
   let last = ''
   const look = async () => {
-    const found = await explanationOf(server, endpoint)
-    last = `${found.cause}: ${found.summary}`
-    return pattern.test(found.summary) && found
+    const explanation = await explanationOf(server, endpoint)
+    last = `${explanation.cause}: ${explanation.summary}`
+    return pattern.test(explanation.summary) && explanation
   }
   return until(`the reason ${pattern}`, look, forMs).catch(error => {
     throw new Error(`${error.message}; the last one is ${last}`)

@@ -36,7 +36,7 @@ export interface Postgres {
  * It ends with the test file.
  * @param tls its certificate; without one it speaks no TLS
  */
-export async function startPostgres(more: readonly string[] = [], tls?: MadeCertificate): Promise<Postgres> {
+export async function startPostgres(extraSettings: readonly string[] = [], tls?: MadeCertificate): Promise<Postgres> {
   const folder = temporaryFolder()
   const data = join(folder, 'data')
   const user = unprivileged()
@@ -44,14 +44,14 @@ export async function startPostgres(more: readonly string[] = [], tls?: MadeCert
   execFileSync('cp', ['-a', emptyDatabase(user), data])
   const port = await freePort()
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`
-  const own = ['listen_addresses=127.0.0.1', 'unix_socket_directories=']
+  const ownSettings = ['listen_addresses=127.0.0.1', 'unix_socket_directories=']
   if (tls !== undefined) {
     const { certFile, keyFile } = writePair(folder, tls)
     chmodSync(keyFile, 0o600)
     if (user !== null) for (const file of [certFile, keyFile]) chownSync(file, user.uid, user.gid)
-    own.push('ssl=on', `ssl_cert_file=${certFile}`, `ssl_key_file=${keyFile}`)
+    ownSettings.push('ssl=on', `ssl_cert_file=${certFile}`, `ssl_key_file=${keyFile}`)
   }
-  const settings = [...own, ...more].flatMap(setting => ['-c', setting])
+  const settings = [...ownSettings, ...extraSettings].flatMap(setting => ['-c', setting])
   let child: ChildProcess | null = null
   const kill = () => {
     if (child?.pid !== undefined) killTree(child.pid)
@@ -118,7 +118,7 @@ function killTree(pid: number): void {
 }
 
 function signalTree(pid: number, signal: NodeJS.Signals): void {
-  const children = readdirSync('/proc').filter(name => /^\d+$/.test(name) && parentOf(name) === pid)
+  const children = readdirSync('/proc').filter(name => /^\d+$/.test(name) && parentPid(name) === pid)
   for (const target of [...children.map(Number), pid]) {
     try {
       process.kill(target, signal)
@@ -128,7 +128,7 @@ function signalTree(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-function parentOf(pid: string): number {
+function parentPid(pid: string): number {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
     return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])

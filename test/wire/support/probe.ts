@@ -63,7 +63,7 @@ export async function openContainer(network: string, wish: ContainerWish = {}) {
   const container = await engine.createContainer({
     Image: image,
     ...(command === null ? {} : { Cmd: [...command] }),
-    Env: listOf(env),
+    Env: envList(env),
     HostConfig: { NetworkMode: network, Init: true },
     Labels: { 'runyard.test': 'probe' },
   })
@@ -71,7 +71,7 @@ export async function openContainer(network: string, wish: ContainerWish = {}) {
   await container.start()
   const { NetworkSettings } = await container.inspect()
   const run = async (argv: readonly string[], variables: Readonly<Record<string, string>> = {}) => {
-    const Env = listOf(variables)
+    const Env = envList(variables)
     return (await container.exec({ Cmd: [...argv], Env, AttachStdout: true, AttachStderr: true })).trim()
   }
   return {
@@ -93,7 +93,7 @@ export async function openContainer(network: string, wish: ContainerWish = {}) {
   }
 }
 
-function listOf(env: Readonly<Record<string, string>>): string[] {
+function envList(env: Readonly<Record<string, string>>): string[] {
   return Object.entries(env).map(([name, value]) => `${name}=${value}`)
 }
 
@@ -101,7 +101,7 @@ function listOf(env: Readonly<Record<string, string>>): string[] {
  * A server that opens its address for containers at once, like one that had containers before.
  * @param host address on which it listens; loopback unless given
  */
-export async function openedServer(dataDir: string, host = '127.0.0.1', more: readonly string[] = []) {
+export async function openedServer(dataDir: string, host = '127.0.0.1', extraArgs: readonly string[] = []) {
   const file = `${dataDir}/container-address.json`
   if (!existsSync(file)) {
     removeNetworksOf(dataDir)
@@ -109,19 +109,19 @@ export async function openedServer(dataDir: string, host = '127.0.0.1', more: re
   }
   const server = await startServer({
     dataDir,
-    args: ['--host', host, '--process-root', fixture('.'), ...more],
+    args: ['--host', host, '--process-root', fixture('.'), ...extraArgs],
     env: engineEnv,
   })
   const opened = () => server.events('containers.reachable').at(-1)
-  const told = await until('the address for containers', opened)
-  return { server, url: String(told.url), network: String(told.network) }
+  const address = await until('the address for containers', opened)
+  return { server, url: String(address.url), network: String(address.network) }
 }
 
 /** Takes the networks of an installation away that its server could not, because it was killed. */
 function removeNetworksOf(dataDir: string): void {
   atEnd(async () => {
     const installation = readFileSync(`${dataDir}/installation`, 'utf8').trim()
-    const found = await engine.listNetworks({ filters: { label: [`runyard.installation=${installation}`] } })
-    for (const { Id } of found) await engine.getNetwork(Id).remove()
+    const networks = await engine.listNetworks({ filters: { label: [`runyard.installation=${installation}`] } })
+    for (const { Id } of networks) await engine.getNetwork(Id).remove()
   })
 }

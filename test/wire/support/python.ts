@@ -48,7 +48,7 @@ export const sdk2 = process.env.RUNYARD_TEST_SDK2 ?? ''
 export const sdk2Skip = sdk2Problem()
 
 function sdk2Problem(): string | false {
-  if (sdk2 !== '' && versionOf(sdk2, 'runpod') === SDK2_WANTED) return false
+  if (sdk2 !== '' && packageVersion(sdk2, 'runpod') === SDK2_WANTED) return false
   const problem = `RUNYARD_TEST_SDK2 names no Python with runpod==${SDK2_WANTED}`
   if (process.env.RUNYARD_NO_SKIP === '1') throw new Error(problem)
   return problem
@@ -64,26 +64,26 @@ function oldSdksProblem(): string | false {
 
 function packageProblem(name: string, wanted: string): string | false {
   const problem = `RUNYARD_TEST_PYTHON has no ${name}==${wanted}`
-  if (versionOf(python, name) === wanted) return false
+  if (packageVersion(python, name) === wanted) return false
   if (process.env.RUNYARD_NO_SKIP === '1') throw new Error(problem)
   return problem
 }
 
 function findPython(): { python: string; skip: string | false } {
-  const given = process.env.RUNYARD_TEST_PYTHON ?? ''
-  const problem = given === '' ? `RUNYARD_TEST_PYTHON names no Python with runpod==${WANTED}` : problemOf(given)
-  if (problem === null) return { python: given, skip: false }
+  const path = process.env.RUNYARD_TEST_PYTHON ?? ''
+  const problem = path === '' ? `RUNYARD_TEST_PYTHON names no Python with runpod==${WANTED}` : pythonProblem(path)
+  if (problem === null) return { python: path, skip: false }
   if (process.env.RUNYARD_NO_SKIP === '1') throw new Error(problem)
   return { python: '', skip: problem }
 }
 
-function problemOf(path: string): string | null {
-  const version = versionOf(path, 'runpod')
+function pythonProblem(path: string): string | null {
+  const version = packageVersion(path, 'runpod')
   if (version === null) return `RUNYARD_TEST_PYTHON is ${path}, which cannot be run or has no runpod==${WANTED}`
   return version === WANTED ? null : `RUNYARD_TEST_PYTHON has runpod ${version}, these tests are for ${WANTED}`
 }
 
-function versionOf(path: string, module: string): string | null {
+function packageVersion(path: string, module: string): string | null {
   const script = `from importlib.metadata import version; print(version("${module}"))`
   try {
     return execFileSync(path, ['-c', script], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()

@@ -48,7 +48,7 @@ export function parseAnswer(bytes: Buffer): RawAnswer {
     const colon = line.indexOf(':')
     return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()] as const
   })
-  const of = (name: string) => headers.find(([found]) => found === name)?.[1]
+  const of = (name: string) => headers.find(([key]) => key === name)?.[1]
   const rest = bytes.subarray(headEnd + 4)
   const chunked = of('transfer-encoding') === 'chunked'
   const body = chunked ? unchunked(rest) : exactly(rest, of('content-length'))

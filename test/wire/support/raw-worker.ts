@@ -34,12 +34,12 @@ export async function silentEndpoint(
     env: { WIRE_FOLDER: folder, RUNYARD_TAKE_AHEAD: '0' },
     settings: { workersMin: workers, workersMax: workers, idleTimeout: 3600, ...settings },
   })
-  const seen = new Set<string>()
+  const files = new Set<string>()
   const worker = async () => {
     const file = await until('another silent worker', () =>
-      readdirSync(folder).find(name => name.endsWith('.json') && !seen.has(name)),
+      readdirSync(folder).find(name => name.endsWith('.json') && !files.has(name)),
     )
-    seen.add(file)
+    files.add(file)
     return new RawWorker(JSON.parse(readFileSync(`${folder}/${file}`, 'utf8')))
   }
   return { id, worker }

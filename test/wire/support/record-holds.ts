@@ -12,10 +12,10 @@ const RECORD_MS = 15
 
 const file = process.env.RUNYARD_TEST_HOLDS
 if (isMainThread && file !== undefined) {
-  let before = process.threadCpuUsage()
+  let lastUsage = process.threadCpuUsage()
   setInterval(() => {
-    const used = process.threadCpuUsage(before)
-    before = process.threadCpuUsage()
+    const used = process.threadCpuUsage(lastUsage)
+    lastUsage = process.threadCpuUsage()
     const ms = (used.user + used.system) / 1000
     if (ms > RECORD_MS) appendFileSync(file, `${Date.now()} ${ms.toFixed(1)}\n`)
   }, LOOK_MS).unref()

@@ -103,11 +103,11 @@ interface Ready {
 /** Starts a server on a free port and waits until it answers. It is ended with the test file. */
 export async function startServer(options: ServerOptions = {}): Promise<Server> {
   const dataDir = options.dataDir ?? temporaryFolder()
-  const own = ['--port', String(options.port ?? 0), '--data-dir', dataDir, '--json', '--log-level', 'debug']
+  const ownArgs = ['--port', String(options.port ?? 0), '--data-dir', dataDir, '--json', '--log-level', 'debug']
   const args = options.trusting === false ? (options.args ?? []) : withTrust(options.args ?? [])
   const words = serverArgs(args)
-  const { child, lines, printed, ended } = run(['serve', ...own, ...words], options.env ?? {})
-  const records = recordsOf(lines)
+  const { child, lines, printed, ended } = run(['serve', ...ownArgs, ...words], options.env ?? {})
+  const records = recordReader(lines)
   const engine = words.includes('--docker') ? words[words.indexOf('--docker') + 1]! : 'off'
   if (engine !== 'off') cleanEngine(engine, dataDir)
   atEnd(async () => {
@@ -120,7 +120,7 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
     'the server to start',
     () => {
       if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}: ${lines.join('\n')}`)
-      return said(printed(), options.mayStandBy === true)
+      return readyLine(printed(), options.mayStandBy === true)
     },
     60_000,
     10,
@@ -153,7 +153,7 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
 }
 
 /** The line that says that a server is ready, or what may do instead. */
-function said(printed: string, mayStandBy: boolean): string | undefined {
+function readyLine(printed: string, mayStandBy: boolean): string | undefined {
   const lines = printed.split('\n').slice(0, -1)
   return lines.find(line => mayStandBy || line.includes('"event":"ready"'))
 }
@@ -240,7 +240,7 @@ function run(args: readonly string[], env: Readonly<Record<string, string>>, use
 }
 
 /** Reads the records of a log that grows; each line is parsed once, since tests ask again and again. */
-function recordsOf(lines: readonly string[]): () => readonly LogRecord[] {
+function recordReader(lines: readonly string[]): () => readonly LogRecord[] {
   const records: LogRecord[] = []
   let read = 0
   return () => {

@@ -81,14 +81,14 @@ export async function bootSystemd(): Promise<SystemdMachine> {
       ({ code, stdout = '', stderr = '' }) => ({ status: Number(code), stdout, stderr }),
     )
   await until('systemd', async () => (await attempt('systemctl', 'is-active', 'machine.target')).status === 0)
-  const here = (path: string) => `/proc/${pid}/root${path}`
+  const hostPath = (path: string) => `/proc/${pid}/root${path}`
   return {
     run: async (program, ...words) => (await within(program, words)).stdout.trim(),
     attempt,
-    read: path => readFileSync(here(path), 'utf8'),
+    read: path => readFileSync(hostPath(path), 'utf8'),
     write(path, text) {
-      mkdirSync(dirname(here(path)), { recursive: true })
-      writeFileSync(here(path), text)
+      mkdirSync(dirname(hostPath(path)), { recursive: true })
+      writeFileSync(hostPath(path), text)
     },
   }
 }

@@ -111,8 +111,8 @@ export function attemptsIn(journal: string): { attempts: number; jobs: number; a
   const text = existsSync(journal) ? readFileSync(journal, 'utf8') : ''
   const notes = text.split('\n').flatMap(line => (line === '' ? [] : [JSON.parse(line) as Note]))
   const spans = new Map<string, { job: string; begin: bigint; end: bigint | null }>()
-  for (const { job, attempt, what, atNs } of notes) {
-    if (what === 'begin') spans.set(attempt, { job, begin: BigInt(atNs), end: null })
+  for (const { job, attempt, what: edge, atNs } of notes) {
+    if (edge === 'begin') spans.set(attempt, { job, begin: BigInt(atNs), end: null })
     else spans.get(attempt)!.end = BigInt(atNs)
   }
   const byJob = Map.groupBy(spans.values(), ({ job }) => job)
@@ -151,7 +151,7 @@ export async function watchWrites(client: Client): Promise<void> {
 /** The writes that were committed while another server was active, by the log of epochs; and the number of all. */
 export async function writesOutOfTurn(client: Client): Promise<{ writes: number; outOfTurn: readonly object[] }> {
   const { rows } = await client.query('SELECT count(*)::int AS writes FROM torture_writes')
-  const found = await client.query(`
+  const result = await client.query(`
     WITH terms AS (
       SELECT tag, active_at, (SELECT min(later.active_at) FROM server_epochs AS later WHERE later.epoch > own.epoch) AS over_at
       FROM server_epochs AS own JOIN torture_servers ON pid = (server->>'pid')::int
@@ -159,5 +159,5 @@ export async function writesOutOfTurn(client: Client): Promise<{ writes: number;
     SELECT * FROM writes WHERE NOT EXISTS (
       SELECT FROM terms WHERE terms.tag = writes.tag AND committed >= active_at AND (over_at IS NULL OR committed <= over_at)
     ) LIMIT 20`)
-  return { writes: rows[0].writes as number, outOfTurn: found.rows as object[] }
+  return { writes: rows[0].writes as number, outOfTurn: result.rows as object[] }
 }

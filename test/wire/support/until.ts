@@ -16,7 +16,7 @@ const PAUSE_SHARE = 1 / 20
  * @throws if no such value appears in time, with `what` and the last value
  */
 export async function until<Value>(
-  what: string,
+  condition: string,
   look: () => Value | undefined | null | false | Promise<Value | undefined | null | false>,
   forMs = 30_000,
   everyMs = 50,
@@ -24,12 +24,12 @@ export async function until<Value>(
   const began = performance.now()
   let budgetMs = patient(forMs)
   for (;;) {
-    const found = await look()
-    if (found !== undefined && found !== null && found !== false) return found
+    const value = await look()
+    if (value !== undefined && value !== null && value !== false) return value
     const waitedMs = performance.now() - began
     // The load may have grown since the beginning.
     if (waitedMs > budgetMs) budgetMs = Math.max(budgetMs, patient(forMs))
-    if (waitedMs > budgetMs) throw new Error(`after ${budgetMs} ms still waiting for ${what}`)
+    if (waitedMs > budgetMs) throw new Error(`after ${budgetMs} ms still waiting for ${condition}`)
     await sleep(Math.max(everyMs, Math.min(MAX_PAUSE_MS, waitedMs * PAUSE_SHARE)))
   }
 }

@@ -39,8 +39,8 @@ export interface WorkerFields {
 export async function workerFields(wish: WorkerWish): Promise<WorkerFields> {
   const { folder, args = '', env = {} } = wish
   if (!inContainers) return { image: `dir:${folder}`, args, env, shared: null }
-  const { [SHARED]: shared = null, ...others } = env
-  const inside = Object.entries(others).map(([name, value]) => [name, inImage(value)] as const)
+  const { [SHARED]: shared = null, ...otherEnv } = env
+  const inside = Object.entries(otherEnv).map(([name, value]) => [name, inImage(value)] as const)
   return {
     image: await imageFor(folder),
     args: inImage(args),
@@ -146,8 +146,8 @@ const builtByServers: string[] = []
 
 /** Keeps the layers below, on which another test file may build at this moment. */
 function removeImages(): void {
-  const found = builtByServers.flatMap(filter => linesOf(docker(engineUrl, ['images', '-q', '--filter', filter])))
-  if (named.length + found.length > 0) docker(engineUrl, ['rmi', '-f', '--no-prune', ...named, ...found])
+  const ids = builtByServers.flatMap(filter => linesOf(docker(engineUrl, ['images', '-q', '--filter', filter])))
+  if (named.length + ids.length > 0) docker(engineUrl, ['rmi', '-f', '--no-prune', ...named, ...ids])
 }
 
 const takeBackImages = atExit(removeImages)
@@ -160,8 +160,8 @@ atEnd(() => {
 /** Image in a template that runs this folder; an image is built once for a test file. */
 export function imageFor(folder: string): Promise<string> {
   if (!inContainers) return Promise.resolve(`dir:${folder}`)
-  const known = images.get(folder)
-  if (known !== undefined) return known
+  const cached = images.get(folder)
+  if (cached !== undefined) return cached
   const name = `runyard-wire-${process.pid}-${images.size + 1}`
   named.push(name)
   const built = build(folder, name)
