@@ -152,8 +152,8 @@ function LiveCut() {
 function Page() {
   const at = path.value
   for (const { pattern, page: Found } of PAGES) {
-    const named = matchPath(pattern, at)
-    if (named !== null) return <Found {...named} />
+    const parameters = matchPath(pattern, at)
+    if (parameters !== null) return <Found {...parameters} />
   }
   return (
     <>

@@ -33,17 +33,17 @@ function dismiss(id: number): void {
  */
 export function Messages() {
   const region = useRef<HTMLDivElement>(null)
-  const shown = messages.value
+  const shownMessages = messages.value
   useLayoutEffect(() => {
     const element = region.current!
     // Firefox supports it since version 125.
     if (!('popover' in element)) return
     if (element.matches(':popover-open')) element.hidePopover()
-    if (shown.length > 0 && document.querySelector('dialog[open]') !== null) element.showPopover()
-  }, [shown])
+    if (shownMessages.length > 0 && document.querySelector('dialog[open]') !== null) element.showPopover()
+  }, [shownMessages])
   return (
     <div class="messages" role="status" aria-live="polite" popover="manual" ref={region}>
-      {shown.map(({ id, text, kind }) => (
+      {shownMessages.map(({ id, text, kind }) => (
         <div key={id} class={`message ${kind}`}>
           <span>{text}</span>
           <button type="button" aria-label="Dismiss" onClick={() => dismiss(id)}>

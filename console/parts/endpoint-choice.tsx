@@ -24,8 +24,8 @@ export function EndpointPage({
       <PageHead title={title} />
       <Loaded of={of}>
         {all => {
-          const named = all.filter(({ type }) => type === 'QUEUE').map(({ id, name }) => [id, name] as const)
-          const options = mayManage('read') ? named : namedByKey()
+          const queueOptions = all.filter(({ type }) => type === 'QUEUE').map(({ id, name }) => [id, name] as const)
+          const options = mayManage('read') ? queueOptions : namedByKey()
           const id = query.value.get('endpoint') ?? options[0]?.[0] ?? ''
           const isKnown = options.some(([one]) => one === id)
           const chooser = <Chooser id={id} options={options} />

@@ -67,8 +67,11 @@ function checkedLines(
 ): Lines {
   const limits = [...(count > CALL.requests ? [`there are ${count} requests; a batch may have ${CALL.requests}`] : [])]
   const unnamedCount = problems.length - MAX_NAMED
-  const named = [...problems.slice(0, MAX_NAMED), ...(unnamedCount > 0 ? [`and ${unnamedCount} more like these`] : [])]
-  return { array, count, problems: [...limits, ...named], requestName }
+  const shownProblems = [
+    ...problems.slice(0, MAX_NAMED),
+    ...(unnamedCount > 0 ? [`and ${unnamedCount} more like these`] : []),
+  ]
+  return { array, count, problems: [...limits, ...shownProblems], requestName }
 }
 
 function lineProblem(line: string): string | null {

@@ -102,11 +102,11 @@ export function containerDraft(body: Body): ContainerDraft {
 
 /** The container of a draft as the API takes it; null for a number that was removed. */
 export function containerBody({ image, args, env, ports, disk, registry }: ContainerDraft): Body {
-  const named = env.filter(({ name, value }) => name.trim() !== '' || value !== '')
+  const namedVariables = env.filter(({ name, value }) => name.trim() !== '' || value !== '')
   return {
     image: image.trim(),
     args,
-    env: Object.fromEntries(named.map(({ name, value }) => [name.trim(), value])),
+    env: Object.fromEntries(namedVariables.map(({ name, value }) => [name.trim(), value])),
     ports: splitWords(ports),
     disk: readNumber(disk),
     registry: registry === '' ? null : registry,
@@ -185,10 +185,10 @@ export function changedMembers(before: Body, after: Body): Body {
  * text removes the CUDA floor.
  */
 function gpuChange({ excludedTypes: isOther, ...changed }: Body, { pools, excludedTypes }: Body): Body {
-  const both = { pools, ...(asTexts(excludedTypes).length === 0 ? {} : { excludedTypes }) }
+  const poolMembers = { pools, ...(asTexts(excludedTypes).length === 0 ? {} : { excludedTypes }) }
   return {
     ...changed,
-    ...(isOther !== undefined || 'pools' in changed ? both : {}),
+    ...(isOther !== undefined || 'pools' in changed ? poolMembers : {}),
     ...('minCudaVersion' in changed ? { minCudaVersion: changed.minCudaVersion ?? '' } : {}),
   }
 }

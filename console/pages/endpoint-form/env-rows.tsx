@@ -38,11 +38,11 @@ export function EnvRows({
     event.preventDefault()
     add(text)
   }
-  const named = [...new Set(value.flatMap(one => secretsIn(one.value)))]
-  const secrets = useSecrets(named.length > 0).data
+  const secretNames = [...new Set(value.flatMap(one => secretsIn(one.value)))]
+  const secrets = useSecrets(secretNames.length > 0).data
   // Secrets of later pages are missing from this list.
   const isWhole = secrets !== null && !secrets.pagination.hasNextPage
-  const missing = isWhole ? named.filter(name => secrets.secrets.every(secret => secret.name !== name)) : []
+  const missing = isWhole ? secretNames.filter(name => secrets.secrets.every(secret => secret.name !== name)) : []
   const wrong = [
     ...problemsAt(problems, '$.env'),
     ...repeatedNames(value).map(name => `${name} is given twice`),

@@ -39,8 +39,8 @@ export function EndpointPage({ id, tab = 'overview' }: { readonly id: string; re
     signal => api('GET /v2/serverless/{id}', { path: { id }, signal }),
     { on: event => event.endpointId === id && event.type.startsWith('endpoint.') },
   )
-  const shown = TABS.find(one => one.id === tab)
-  if (shown === undefined) return <PageHead title="This tab does not exist" />
+  const shownTab = TABS.find(one => one.id === tab)
+  if (shownTab === undefined) return <PageHead title="This tab does not exist" />
   if (!mayManage('read')) return <JobsAlone id={id} />
   return (
     <>
@@ -60,7 +60,7 @@ export function EndpointPage({ id, tab = 'overview' }: { readonly id: string; re
           title: one.title,
         }))}
       />
-      <Loaded of={endpoint}>{data => <shown.tab key={id} endpoint={data} />}</Loaded>
+      <Loaded of={endpoint}>{data => <shownTab.tab key={id} endpoint={data} />}</Loaded>
     </>
   )
 }

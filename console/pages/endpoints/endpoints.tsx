@@ -25,8 +25,8 @@ export function Endpoints() {
   const overview = useOverview()
   const search = query.value.get('q') ?? ''
   const filter = query.value.get('show') ?? ''
-  const all = overview.data
-  const rows = useMemo(() => filtered(all ?? [], search, filter), [all, search, filter])
+  const endpoints = overview.data
+  const rows = useMemo(() => filtered(endpoints ?? [], search, filter), [endpoints, search, filter])
   return (
     <>
       <PageHead title="Endpoints">
@@ -48,11 +48,14 @@ export function Endpoints() {
         <Choice
           label="Show"
           value={filter}
-          options={FILTERS.map(([id, title, states]) => [id, `${title} ${count(countEndpoints(all ?? [], states))}`])}
+          options={FILTERS.map(([id, title, states]) => [
+            id,
+            `${title} ${count(countEndpoints(endpoints ?? [], states))}`,
+          ])}
           onChange={show => setQuery({ show })}
         />
         <span class="faint" aria-live="polite">
-          {all === null || rows.length === all.length ? '' : `${plural(rows.length, 'endpoint')} shown`}
+          {endpoints === null || rows.length === endpoints.length ? '' : `${plural(rows.length, 'endpoint')} shown`}
         </span>
       </div>
       <Loaded of={overview}>
@@ -84,17 +87,17 @@ function NoEndpoints({ isFiltered }: { readonly isFiltered: boolean }) {
   )
 }
 
-function countEndpoints(all: readonly EndpointOverview[], states: readonly EndpointState[] | null): number {
-  return states === null ? all.length : all.filter(({ state }) => states.includes(state)).length
+function countEndpoints(endpoints: readonly EndpointOverview[], states: readonly EndpointState[] | null): number {
+  return states === null ? endpoints.length : endpoints.filter(({ state }) => states.includes(state)).length
 }
 
-function filtered(all: readonly EndpointOverview[], search: string, filter: string): readonly EndpointOverview[] {
+function filtered(endpoints: readonly EndpointOverview[], search: string, filter: string): readonly EndpointOverview[] {
   const states = FILTERS.find(([id]) => id === filter)?.[2] ?? null
-  const wanted = search.trim().toLowerCase()
-  return all.filter(
+  const lowerCaseSearch = search.trim().toLowerCase()
+  return endpoints.filter(
     ({ id, name, image, state }) =>
       (states === null || states.includes(state)) &&
-      (wanted === '' || [id, name, image ?? ''].some(text => text.toLowerCase().includes(wanted))),
+      (lowerCaseSearch === '' || [id, name, image ?? ''].some(text => text.toLowerCase().includes(lowerCaseSearch))),
   )
 }
 

@@ -78,8 +78,8 @@ function useOwnGpu({ hardware, pools }: Draft, set: (changes: Partial<Draft>) =>
 }
 
 function StartFields({ draft, set }: { readonly draft: Draft; readonly set: (changes: Partial<Draft>) => void }) {
-  const wanted = query.value.get('template')
-  const [start, setStart] = useState<Start>(wanted === null ? 'image' : 'template')
+  const templateId = query.value.get('template')
+  const [start, setStart] = useState<Start>(templateId === null ? 'image' : 'template')
   const [chosen, setChosen] = useState('')
   const accountTemplates = useResource('form templates', signal => api('GET /v2/templates', { signal }), {
     on: changeTopic(/Template$/i),
@@ -99,7 +99,7 @@ function StartFields({ draft, set }: { readonly draft: Draft; readonly set: (cha
     set({ ...containerDraft(template), cudaVersions, ...(draft.name === '' ? { name: template.name } : {}) })
   }
   useEffect(() => {
-    if (wanted !== null && chosen === '') choose(templates.get(wanted))
+    if (templateId !== null && chosen === '') choose(templates.get(templateId))
   }, [templates.size])
   const begin = (next: Start) => {
     setStart(next)

@@ -30,14 +30,14 @@ export function Home() {
 /** The first page for a key that has rights on jobs only. */
 function JobsAlone() {
   const scope = who.value?.scope
-  const named = scope?.type === 'restricted' && typeof scope.jobs === 'object' ? Object.keys(scope.jobs) : []
+  const endpointIds = scope?.type === 'restricted' && typeof scope.jobs === 'object' ? Object.keys(scope.jobs) : []
   return (
     <Section title="Endpoints of this key">
-      {named.length === 0 ? (
+      {endpointIds.length === 0 ? (
         <p>This key may not list endpoints. Open one by its address: /endpoints/ and its id.</p>
       ) : (
         <ul>
-          {named.map(id => (
+          {endpointIds.map(id => (
             <li key={id}>
               <a href={`/endpoints/${id}`}>{id}</a>
             </li>
@@ -173,12 +173,12 @@ function Explained({
   readonly toggle: ComponentChildren
 }) {
   const { data } = useExplanation(id)
-  const shown = data === null || isOpen ? null : errorLine(data.evidence)
+  const shownError = data === null || isOpen ? null : errorLine(data.evidence)
   return (
     <>
-      {shown === null ? null : (
+      {shownError === null ? null : (
         <p>
-          <code>{shown}</code>
+          <code>{shownError}</code>
         </p>
       )}
       <div class="acts">

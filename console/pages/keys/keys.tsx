@@ -21,7 +21,7 @@ type EndpointName = (endpoint: string) => string
 
 /** The page of keys. */
 export function Keys() {
-  const [shown, setShown] = useState<string | null>(null)
+  const [newKey, setNewKey] = useState<string | null>(null)
   const keys = useAll('GET /v2/account/keys', 'keys', changeTopic(/key/i))
   const endpoints = useEndpoints().data
   const endpointName = (id: string) => endpoints?.find(one => one.id === id)?.name ?? id
@@ -37,16 +37,16 @@ export function Keys() {
         <KeyForm
           onClose={onClose}
           onDone={key => {
-            setShown(key)
+            setNewKey(key)
             keys.reload()
           }}
         />
       )}
       detail={key => <Detail of={key} endpointName={endpointName} onChange={keys.reload} />}
     >
-      <EndpointKeys endpointName={endpointName} onMade={setShown} />
+      <EndpointKeys endpointName={endpointName} onMade={setNewKey} />
       <SshKeys />
-      {shown === null ? null : <ShownOnce title="The new key" text={shown} onClose={() => setShown(null)} />}
+      {newKey === null ? null : <ShownOnce title="The new key" text={newKey} onClose={() => setNewKey(null)} />}
     </ResourcePage>
   )
 }

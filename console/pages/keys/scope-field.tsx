@@ -102,7 +102,7 @@ function ByEndpoint({
 }) {
   const [sought, setSought] = useState('')
   const matches = endpoints.filter(({ id, name }) => `${name} ${id}`.toLowerCase().includes(sought.toLowerCase()))
-  const chosen = endpoints.filter(({ id }) => (scope.byEndpoint[id] ?? 'none') !== 'none').length
+  const chosenCount = endpoints.filter(({ id }) => (scope.byEndpoint[id] ?? 'none') !== 'none').length
   return (
     <div class="field">
       <div class="tools">
@@ -114,7 +114,7 @@ function ByEndpoint({
           onInput={event => setSought(event.currentTarget.value)}
         />
         <span class="faint" role="status">
-          {plural(chosen, 'endpoint')} chosen
+          {plural(chosenCount, 'endpoint')} chosen
         </span>
       </div>
       <div class="levels">

@@ -51,8 +51,8 @@ export function scopeFromDraft(
   const ofFiles = files === 'none' ? {} : { files: files === 'each' ? byVolume : files }
   const otherRights = { ...(metrics === 'none' ? {} : { metrics }), ...ofFiles }
   if (jobs !== 'each') return { type, management, jobs, ...otherRights }
-  const named = Object.entries(byEndpoint).filter(([id, level]) => level !== 'none' && isKnown(id))
-  return { type, management, jobs: Object.fromEntries(named), ...otherRights }
+  const endpointLevels = Object.entries(byEndpoint).filter(([id, level]) => level !== 'none' && isKnown(id))
+  return { type, management, jobs: Object.fromEntries(endpointLevels), ...otherRights }
 }
 
 /** A scope in words, such as `reads management; jobs of images, w`. */

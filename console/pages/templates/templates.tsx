@@ -57,7 +57,7 @@ export function Templates() {
     changeTopic(/Template$/i),
   )
   const open = query.value.get('open')
-  const wanted = search.toLowerCase()
+  const lowerCaseSearch = search.toLowerCase()
   const close = () => setQuery({ open: null })
   return (
     <>
@@ -83,14 +83,14 @@ export function Templates() {
           <>
             <Table
               label="Templates"
-              rows={rows.filter(({ name, image }) => `${name} ${image}`.toLowerCase().includes(wanted))}
+              rows={rows.filter(({ name, image }) => `${name} ${image}`.toLowerCase().includes(lowerCaseSearch))}
               columns={COLUMNS}
               rowKey={({ id }) => id}
               onOpen={({ id }) => setQuery({ open: id })}
               onEnd={templates.more}
               height={rows.length > 12 ? 'fill' : 'content'}
               empty={
-                <Empty title={wanted === '' ? 'No template yet' : 'No template matches'}>
+                <Empty title={lowerCaseSearch === '' ? 'No template yet' : 'No template matches'}>
                   A template stores an image with its variables for several endpoints.
                 </Empty>
               }

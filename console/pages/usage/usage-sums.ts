@@ -115,26 +115,26 @@ export function costSeries(
   endpointName: (id: string) => string,
 ): Series[] {
   const sorted = byEndpoint(records).sort((a, b) => b[figure] - a[figure])
-  const shown = sorted.slice(0, MOST_SERIES)
-  const places = new Map(shown.map(({ id }, place) => [id, place]))
+  const shownUses = sorted.slice(0, MOST_SERIES)
+  const places = new Map(shownUses.map(({ id }, place) => [id, place]))
   const spans = new Map(startsMs.map((atMs, at) => [atMs, at]))
-  const values = Array.from({ length: shown.length + 1 }, () => startsMs.map(() => 0))
+  const values = Array.from({ length: shownUses.length + 1 }, () => startsMs.map(() => 0))
   for (const record of records) {
     const span = spans.get(Date.parse(record.startTime))
-    const row = values[places.get(record.serverlessId) ?? shown.length]!
+    const row = values[places.get(record.serverlessId) ?? shownUses.length]!
     if (span !== undefined) row[span] = row[span]! + useFromRecord(record)[figure]
   }
-  const series = shown.map(({ id }, place) => ({
+  const series = shownUses.map(({ id }, place) => ({
     id,
     title: endpointName(id),
     color: COLORS[place % COLORS.length]!,
     look: LOOKS[Math.floor(place / COLORS.length)]!,
     values: values[place]!,
   }))
-  const rest = sorted.length - shown.length
-  if (rest === 0) return series
-  const title = rest === 1 ? 'One other' : `${rest} others`
-  return [...series, { id: '', title, color: '--faint', look: 'plain', values: values[shown.length]! }]
+  const otherCount = sorted.length - shownUses.length
+  if (otherCount === 0) return series
+  const title = otherCount === 1 ? 'One other' : `${otherCount} others`
+  return [...series, { id: '', title, color: '--faint', look: 'plain', values: values[shownUses.length]! }]
 }
 
 /** All records as rows of a CSV file, the first of them the names of its columns. */

@@ -51,7 +51,7 @@ function AllUsage() {
   )
   const last = useRef<ListServerlessBillingResponse | null>(null)
   if (bill.data !== null) last.current = bill.data
-  const shown = bill.data ?? last.current
+  const shownBill = bill.data ?? last.current
   const names = useNames()
   return (
     <>
@@ -62,9 +62,11 @@ function AllUsage() {
           options={(Object.keys(RANGES) as RangeId[]).map(id => [id, RANGES[id].title])}
           onChange={id => setQuery({ range: id })}
         />
-        {shown === null ? null : <Button onPress={() => save(shown, id => names?.get(id) ?? '')}>Download CSV</Button>}
+        {shownBill === null ? null : (
+          <Button onPress={() => save(shownBill, id => names?.get(id) ?? '')}>Download CSV</Button>
+        )}
       </PageHead>
-      <Loaded of={{ ...bill, data: shown }}>
+      <Loaded of={{ ...bill, data: shownBill }}>
         {data => <Bill of={data} names={names} isOld={bill.data === null} />}
       </Loaded>
       <Quotas />

@@ -37,20 +37,25 @@ export function Metrics({ endpoint }: { readonly endpoint: Endpoint }) {
   // The charts of the previous range stay until the next read ends.
   const last = useRef<Read | null>(null)
   if (series.data !== null) last.current = series.data
-  const shown = series.data ?? last.current
+  const shownSeries = series.data ?? last.current
   const slots = useMemo(
     () =>
-      shown === null ? [] : slotsFromPoints(shown.points, shown.range, Date.parse(endpoint.createdAt), shown.atMs),
-    [shown, endpoint.createdAt],
+      shownSeries === null
+        ? []
+        : slotsFromPoints(shownSeries.points, shownSeries.range, Date.parse(endpoint.createdAt), shownSeries.atMs),
+    [shownSeries, endpoint.createdAt],
   )
   const measures = useMemo(() => measuresFromSlots(slots), [slots])
-  const range = shown?.range ?? rangeFromQuery(params, Date.now())
-  const inRange = useMemo(() => marks.filter(({ atMs }) => atMs >= range.fromMs && atMs < range.toMs), [marks, shown])
+  const range = shownSeries?.range ?? rangeFromQuery(params, Date.now())
+  const inRange = useMemo(
+    () => marks.filter(({ atMs }) => atMs >= range.fromMs && atMs < range.toMs),
+    [marks, shownSeries],
+  )
   return (
     <>
       <Tools range={range} isTable={isTable} onSave={() => save(id, slots, measures)} />
       <Shown id={id} marks={inRange} range={range} />
-      <Loaded of={{ ...series, data: shown }}>
+      <Loaded of={{ ...series, data: shownSeries }}>
         {() => (
           <div aria-busy={series.data === null}>
             {isTable ? (

@@ -65,10 +65,10 @@ function waitDifference(today: Figures, other: Figures): string[] {
   if (today.waitMs === null || other.waitMs === null) return []
   const { waitMs: before } = today
   const { waitMs: after } = other
-  const named = (['p50', 'p95'] as const).filter(
+  const changedKeys = (['p50', 'p95'] as const).filter(
     key => Math.abs(after[key] - before[key]) > Math.max(LEAST_WAIT_MS, before[key] * LEAST_PART),
   )
-  return named.map(key => {
+  return changedKeys.map(key => {
     const who = key === 'p50' ? 'Half of the jobs' : '19 of 20 jobs'
     return `${who} would have waited at most ${duration(after[key])} instead of ${duration(before[key])}.`
   })

@@ -38,7 +38,7 @@ const CHOSEN = 'runyard.snippet'
 function CallSnippets({ endpoint }: { readonly endpoint: Endpoint }) {
   const snippets = listSnippets(endpoint)
   const [id, setId] = useState(localStorage.getItem(CHOSEN) ?? 'curl')
-  const shown = snippets.find(snippet => snippet.id === id) ?? snippets[0]!
+  const shownSnippet = snippets.find(snippet => snippet.id === id) ?? snippets[0]!
   const choose = (chosen: Snippet['id']) => {
     localStorage.setItem(CHOSEN, chosen)
     setId(chosen)
@@ -49,21 +49,21 @@ function CallSnippets({ endpoint }: { readonly endpoint: Endpoint }) {
       actions={
         <Choice
           label="Language"
-          value={shown.id}
+          value={shownSnippet.id}
           options={snippets.map(snippet => [snippet.id, snippet.title] as const)}
           onChange={choose}
         />
       }
     >
       <p class="hint">
-        {shown.install === null ? null : (
+        {shownSnippet.install === null ? null : (
           <>
-            Install it with <code>{shown.install}</code>.{' '}
+            Install it with <code>{shownSnippet.install}</code>.{' '}
           </>
         )}
         <code>RUNYARD_API_KEY</code> is a <a href="/keys">key</a> of yours.
       </p>
-      <Code text={shown.text} what="program" />
+      <Code text={shownSnippet.text} what="program" />
       <h3>Addresses</h3>
       <dl class="addresses">
         {listAddresses(endpoint).map(({ name, method, url }) => (

@@ -120,12 +120,12 @@ async function applyDraft(id: string, body: UpdateEndpointRequest): Promise<void
 function Figures({ answer, isChanged }: { readonly answer: Answer; readonly isChanged: boolean }) {
   const { today, other, recorded, assumed, notes } = answer
   if (today === null) return <p>{notes.join(' ') || 'There are no jobs to replay yet.'}</p>
-  const shown = other ?? today
+  const shownFigures = other ?? today
   return (
     <>
       {isChanged ? (
         <ul class="differences">
-          {differences(today, shown).map(text => (
+          {differences(today, shownFigures).map(text => (
             <li key={text}>{text}</li>
           ))}
         </ul>
@@ -139,7 +139,7 @@ function Figures({ answer, isChanged }: { readonly answer: Answer; readonly isCh
           </tr>
         </thead>
         <tbody>
-          {comparisonRows(today, shown).map(row => (
+          {comparisonRows(today, shownFigures).map(row => (
             <tr key={row.name}>
               <th scope="row">{row.name}</th>
               <td>{row.today}</td>

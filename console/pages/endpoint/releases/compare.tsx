@@ -11,9 +11,9 @@ import { readVersions } from './release-words.ts'
 
 /** The two releases that the address names; nothing if it names none. */
 export function Compare({ id, versions }: { readonly id: string; readonly versions: readonly number[] }) {
-  const both = readVersions(query.value.get('compare'))
-  if (both === null) return null
-  const [old, now] = both
+  const comparedVersions = readVersions(query.value.get('compare'))
+  if (comparedVersions === null) return null
+  const [old, now] = comparedVersions
   const select = (label: string, value: number, of: (version: string) => string) => (
     <SelectField
       label={label}
@@ -45,11 +45,11 @@ export function ReleaseComparison({
 }) {
   const read = (version: number, signal: AbortSignal) =>
     api('GET /v2/serverless/{id}/releases/{version}', { path: { id, version: String(version) }, signal })
-  const both = useResource(`releases tab ${id} ${old}..${now}`, signal =>
+  const releases = useResource(`releases tab ${id} ${old}..${now}`, signal =>
     Promise.all([read(old, signal), read(now, signal)]),
   )
   return (
-    <Loaded of={both}>
+    <Loaded of={releases}>
       {([before, after]) => {
         const deletedReleases = [before, after].filter(({ configuration }) => configuration === null)
         if (deletedReleases.length > 0)

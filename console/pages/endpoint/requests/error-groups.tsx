@@ -28,10 +28,10 @@ export function ErrorGroups({ endpointId, filter }: { readonly endpointId: strin
   if (errors.error !== null) return <Failure error={errors.error} retry={errors.reload} />
   const { groups, complete } = errors.data ?? { groups: [], complete: true }
   if (groups.length === 0 && chosen === null) return null
-  const shown = groups.filter(({ fingerprint }, at) => isLong || at < FEW || fingerprint === chosen)
+  const shownGroups = groups.filter(({ fingerprint }, at) => isLong || at < FEW || fingerprint === chosen)
   return (
     <section class="error-groups" aria-label="Errors by cause">
-      {shown.map(({ fingerprint, error, count: times, lastAt }) => (
+      {shownGroups.map(({ fingerprint, error, count: times, lastAt }) => (
         <button
           key={fingerprint}
           type="button"

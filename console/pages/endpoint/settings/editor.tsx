@@ -199,15 +199,15 @@ function parsed(text: string): Body | null {
 /** Notice that somebody else saved the endpoint in the meantime. */
 function Conflict({ change }: { readonly change: ReturnType<typeof useChange> }) {
   const { theirs, mine } = change
-  const both = findConflicts(mine, theirs)
+  const conflicts = findConflicts(mine, theirs)
   return (
     <div class="notice wait" role="alert">
       <div>
         <h2>Somebody else changed this endpoint in the meantime</h2>
-        <DifferenceList of={theirs} label="Their changes" marked={both} names={['Before', 'Now']} />
+        <DifferenceList of={theirs} label="Their changes" marked={conflicts} names={['Before', 'Now']} />
         <div class="actions">
           <Button onPress={change.keepMine}>
-            {both.length === 0 ? 'Keep both changes' : 'Keep my values where both changed'}
+            {conflicts.length === 0 ? 'Keep both changes' : 'Keep my values where both changed'}
           </Button>
           <Button onPress={change.takeTheirs}>Drop my changes</Button>
         </div>

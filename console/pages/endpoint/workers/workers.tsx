@@ -176,10 +176,10 @@ export function Jobs({
   readonly jobs: readonly string[]
   readonly held: number
 }) {
-  const named = jobs.slice(0, MAX_NAMED)
+  const linkedJobs = jobs.slice(0, MAX_NAMED)
   return (
     <>
-      {named.map(job => (
+      {linkedJobs.map(job => (
         <a
           key={job}
           class="mono worker-job"
@@ -189,8 +189,10 @@ export function Jobs({
           …{job.slice(-10)}
         </a>
       ))}
-      {held > named.length ? (
-        <span class="faint">{named.length === 0 ? plural(held, 'job') : `and ${held - named.length} more`}</span>
+      {held > linkedJobs.length ? (
+        <span class="faint">
+          {linkedJobs.length === 0 ? plural(held, 'job') : `and ${held - linkedJobs.length} more`}
+        </span>
       ) : null}
     </>
   )
