@@ -43,10 +43,10 @@ export class SimGateway {
     const endpointId = new URL(request.url).pathname.split('/')[2] as EndpointId
     const avoid: WorkerId[] = []
     for (;;) {
-      const wanted = { endpointId, affinity: readAffinity(request), avoid: [...avoid], signal }
+      const reservationRequest = { endpointId, affinity: readAffinity(request), avoid: [...avoid], signal }
       let reservation: Reservation
       try {
-        reservation = await life.guard(reservations.reserve(wanted))
+        reservation = await life.guard(reservations.reserve(reservationRequest))
       } catch (thrown) {
         return refusal(thrown, signal)
       }

@@ -179,8 +179,8 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
 
 /** Creates the account that the server would create itself, with limits. */
 async function limitAccount(store: Store, limits: GivenLimits): Promise<void> {
-  const chosen = { deleteRunningEndpoints: false, limits }
-  await store.accounts.insert({ id: DEFAULT_OWNER, name: 'operator', createdAtMs: 0, ...chosen })
+  const settings = { deleteRunningEndpoints: false, limits }
+  await store.accounts.insert({ id: DEFAULT_OWNER, name: 'operator', createdAtMs: 0, ...settings })
 }
 
 /** Advances the clock until the checks end the run. */

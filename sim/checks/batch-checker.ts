@@ -77,7 +77,7 @@ export class BatchChecker {
     // The requests of a cancelled draft count as failed and never become jobs.
     const neverJobs = status === 'CANCELLED' && counts.jobs === 0 && completed === 0 && failed === total
     if (neverJobs || (completed === counts.completed && failed === counts.failed)) return
-    const wanted = `${counts.completed} completed and ${counts.failed} failed`
-    this.#report(`batch ${id} counts ${completed} completed and ${failed} failed, and ${wanted} by the changes`)
+    const expectedCounts = `${counts.completed} completed and ${counts.failed} failed`
+    this.#report(`batch ${id} counts ${completed} completed and ${failed} failed, and ${expectedCounts} by the changes`)
   }
 }

@@ -66,26 +66,26 @@ export class ExplainChecker {
   answered({ call, status, text }: Exchange): void {
     const [, , endpoint, operation, job] = new URL(call.url).pathname.split('/')
     if (operation !== 'explain' || status !== 200) return
-    const shown = JSON.parse(text) as Explanation
+    const explanation = JSON.parse(text) as Explanation
     const stored = this.#readFacts(endpoint as EndpointId)
     if (stored === null) return
     // A change whose notification was lost may have made the workers enough; a queued worker
     // stays until the next plan.
-    const isEnough = shown.summary.includes('enough for the wait')
+    const isEnough = explanation.summary.includes('enough for the wait')
     const facts = isEnough ? { ...stored, queued: 0 } : stored
     const row = job === undefined ? undefined : this.#readJob(job as JobId)
     const problem =
       isEnough && stored.overdueMs !== null && stored.overdueMs > 0
         ? `the first job waits ${stored.overdueMs} ms beyond its delay`
         : job === undefined
-          ? endpointProblem(shown, facts)
+          ? endpointProblem(explanation, facts)
           : row === undefined
             ? null
-            : jobProblem(shown, row, facts)
+            : jobProblem(explanation, row, facts)
     if (problem === null) return
     const subject = job === undefined ? `endpoint ${endpoint}` : `job ${job}`
     this.#report(
-      `${subject} is explained as ${shown.cause} (${shown.summary}), but ${problem}: ${JSON.stringify(facts)}`,
+      `${subject} is explained as ${explanation.cause} (${explanation.summary}), but ${problem}: ${JSON.stringify(facts)}`,
     )
   }
 
@@ -149,24 +149,27 @@ const FACTS = `SELECT workers_max AS max, config,
 const LAST_EXIT = `SELECT stop_reason FROM workers WHERE endpoint_id = ? AND state = 'EXITED'
   ORDER BY exited_at_ms DESC, created_at_ms DESC, id DESC LIMIT 1`
 
-function jobProblem(shown: Explanation, { status, queue }: JobRow, facts: Facts): string | null {
-  if (shown.status !== status) return `it is ${status} and not ${shown.status}`
-  if (isFinal(status)) return shown.cause === 'finished' ? null : `it is ${status}`
-  if (status === 'IN_PROGRESS') return shown.cause === 'running' ? null : 'it runs'
-  if (shown.cause === 'runs_alone' && queue !== SUSPECT_QUEUE) return 'it is no suspect'
-  if (shown.cause === 'batch_turn') {
+function jobProblem(explanation: Explanation, { status, queue }: JobRow, facts: Facts): string | null {
+  if (explanation.status !== status) return `it is ${status} and not ${explanation.status}`
+  if (isFinal(status)) return explanation.cause === 'finished' ? null : `it is ${status}`
+  if (status === 'IN_PROGRESS') return explanation.cause === 'running' ? null : 'it runs'
+  if (explanation.cause === 'runs_alone' && queue !== SUSPECT_QUEUE) return 'it is no suspect'
+  if (explanation.cause === 'batch_turn') {
     if (queue === '') return 'it waits in the queue of its endpoint'
     return waitProblem('running', facts) === null ? null : waitProblem('max_reached', facts)
   }
-  return shown.cause === 'finished' || shown.cause === 'nothing_waits' ? 'it waits' : waitProblem(shown.cause, facts)
+  return explanation.cause === 'finished' || explanation.cause === 'nothing_waits'
+    ? 'it waits'
+    : waitProblem(explanation.cause, facts)
 }
 
-function endpointProblem(shown: Explanation, facts: Facts): string | null {
-  if (facts.waiting > 0) return shown.cause === 'nothing_waits' ? 'jobs wait' : waitProblem(shown.cause, facts)
-  const wanted = facts.running > 0 ? 'running' : 'nothing_waits'
+function endpointProblem(explanation: Explanation, facts: Facts): string | null {
+  if (facts.waiting > 0)
+    return explanation.cause === 'nothing_waits' ? 'jobs wait' : waitProblem(explanation.cause, facts)
+  const expectedCause = facts.running > 0 ? 'running' : 'nothing_waits'
   // A broken release has to be fixed first, whatever waits.
-  if (shown.cause === 'rollout_stopped') return null
-  return shown.cause === wanted ? null : `it is ${wanted}`
+  if (explanation.cause === 'rollout_stopped') return null
+  return explanation.cause === expectedCause ? null : `it is ${expectedCause}`
 }
 
 /** Reason why the cause is wrong for an endpoint with queued jobs; null if it is right. */

@@ -191,8 +191,8 @@ export class JobChecker {
 
   #checkAttempt({ was_attempt, attempt, was_lost, lost }: Change, move: string, transition: Transition): void {
     const step = transition === 'claim' ? 1 : transition === 'release' ? -1 : 0
-    const wanted = transition === 'retry' ? 0 : was_attempt + step
-    if (attempt !== wanted) this.#report(`${move} has attempt ${attempt} after attempt ${was_attempt}`)
+    const expectedAttempt = transition === 'retry' ? 0 : was_attempt + step
+    if (attempt !== expectedAttempt) this.#report(`${move} has attempt ${attempt} after attempt ${was_attempt}`)
     const wantedLost = transition === 'retry' ? 0 : was_lost + (transition === 'requeue' ? 1 : 0)
     if (lost !== wantedLost) this.#report(`${move} has lost ${lost} attempts after ${was_lost}`)
   }

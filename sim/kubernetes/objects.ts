@@ -71,34 +71,34 @@ export class Objects {
   /** Puts an object there, or in place of the one of that name. */
   put(kind: Kind, object: AnyObject): AnyObject {
     const key = `${kind}/${object.metadata.name}`
-    const present = this.#objects.get(key)
+    const previousObject = this.#objects.get(key)
     this.#version += 1
     const metadata = {
       uid: `uid-${this.#version}`,
       creationTimestamp: new Date(this.#nowMs()).toISOString(),
-      ...present?.metadata,
+      ...previousObject?.metadata,
       ...object.metadata,
       resourceVersion: String(this.#version),
     }
     const storedObject = { ...object, metadata }
     this.#objects.set(key, storedObject)
-    this.#publish(kind, present === undefined ? 'ADDED' : 'MODIFIED', storedObject)
+    this.#publish(kind, previousObject === undefined ? 'ADDED' : 'MODIFIED', storedObject)
     return storedObject
   }
 
   /** Removes an object, and what it owns. */
   remove(kind: Kind, name: string): void {
     const key = `${kind}/${name}`
-    const present = this.#objects.get(key)
-    if (present === undefined) return
+    const previousObject = this.#objects.get(key)
+    if (previousObject === undefined) return
     this.#version += 1
     this.#objects.delete(key)
     this.#publish(kind, 'DELETED', {
-      ...present,
-      metadata: { ...present.metadata, resourceVersion: String(this.#version) },
+      ...previousObject,
+      metadata: { ...previousObject.metadata, resourceVersion: String(this.#version) },
     })
     for (const owned of this.all('secrets')) {
-      if (ownerUids(owned).includes(present.metadata.uid ?? '')) this.remove('secrets', owned.metadata.name)
+      if (ownerUids(owned).includes(previousObject.metadata.uid ?? '')) this.remove('secrets', owned.metadata.name)
     }
   }
 
