@@ -150,6 +150,19 @@ test('a worker that swaps folders for links at any moment leads nothing outside'
   assert.deepEqual(readdirSync(outside), ['secret'])
 })
 
+test('what goes away in the last step of a write is named, too', { skip }, async t => {
+  const { files, root } = openFiles(t)
+  for (const condition of [null, 'absent'] as const) {
+    const draft = await files.draft(VOLUME, 5)
+    await draft.append(Buffer.from('hello'))
+    // As where the folder of the key is removed: the file cannot be moved into its place.
+    const drafts = join(root, '.s3', VOLUME)
+    for (const name of readdirSync(drafts)) rmSync(join(drafts, name))
+    await assert.rejects(draft.place(['a', 'b'], condition), { code: 'ServiceUnavailable' })
+    await draft.drop()
+  }
+})
+
 test('what stands in the way of a key is named', { skip }, async t => {
   const { files } = openFiles(t)
   await put(files, 'a/file')

@@ -92,7 +92,7 @@ export async function placeDraft(
   condition: WritingCondition,
 ): Promise<FileFacts> {
   const folder = await openFolder(root, path.slice(0, -1), true)
-  if (folder === null) throw new FileError('ServiceUnavailable', 'a folder of the key was moved or removed meanwhile')
+  if (folder === null) throw removedMeanwhile()
   try {
     const target = pathIn(folder, path.at(-1))
     if (condition === 'absent') {
@@ -107,9 +107,16 @@ export async function placeDraft(
     }
     await folder.sync()
     return facts
+  } catch (error) {
+    // An open folder that a worker removed takes no file.
+    throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? removedMeanwhile(error) : error
   } finally {
     await folder.close()
   }
+}
+
+function removedMeanwhile(cause?: unknown): FileError {
+  return new FileError('ServiceUnavailable', 'a folder of the key was moved or removed meanwhile', { cause })
 }
 
 async function requireTag(target: string, tags: string): Promise<void> {
