@@ -20,7 +20,7 @@ export function jobView(job: Job, nowMs: number): string {
  */
 export function linkedJobView(job: Job, nowMs: number, url: string): string {
   const { largeOutput: _, ...small } = job
-  return jobView(small, nowMs).replace('{', `{"outputUrl":${JSON.stringify(url)},`)
+  return `{"outputUrl":${JSON.stringify(url)},${jobView(small, nowMs).slice(1)}`
 }
 
 /** A part of a text for clients: a text, or an output that the store has in parts. */
