@@ -79,8 +79,9 @@ async function asSecrets<Values extends { BUCKET_ACCESS_KEY_ID: string; BUCKET_S
       stored.push(((await answer.json()) as { id: string }).id)
     }
   } catch (error) {
-    for (const id of stored) await ask(options, `${KINDS.secrets.path}/${id}`, { method: 'DELETE' })
+    // The key first: if the secrets stay, they open nothing.
     await ask(options, `${KINDS.keys.path}/${key}`, { method: 'DELETE' })
+    for (const id of stored) await ask(options, `${KINDS.secrets.path}/${id}`, { method: 'DELETE' })
     throw error
   }
   const references = Object.entries(names).map(([variable, secret]) => [variable, `{{ RUNPOD_SECRET_${secret} }}`])
