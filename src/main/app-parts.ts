@@ -28,7 +28,7 @@ import { modelRoot } from './platform/drivers.ts'
 /** Notifications, and the end of their connection, if they have one. */
 type Notifications = Notifier & { close?(): Promise<void> }
 
-/** Notifications of this server, and of others on its database. */
+/** Notifications of this server. */
 export function createNotifications(config: Config, log: Log): Notifications {
   const onError = (error: unknown) => log.error({ problem: String(error) }, 'notifier.failed')
   const local = createNotifier({ onError })

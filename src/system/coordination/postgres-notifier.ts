@@ -1,5 +1,5 @@
 import type { Notifier, Topic } from '../../ports/notifier.ts'
-import { type Channel, MAX_MESSAGE_BYTES, openChannel } from '../../store/engines/postgres-channel.ts'
+import { type PostgresWatch, watchPostgres } from '../../store/engines/postgres-watch.ts'
 
 /** Options of {@link createPostgresNotifier}. */
 export interface PostgresNotifierOptions {
@@ -7,43 +7,33 @@ export interface PostgresNotifierOptions {
   readonly url: string
   /** Notifies within this process. */
   readonly local: Notifier
-  /** Called once per outage with the reason why the others cannot be reached. */
+  /** Called once per outage with the reason why the database cannot be reached. */
   readonly onError?: (error: unknown) => void
 }
 
 /** A notifier that has a connection. */
 export interface PostgresNotifier extends Notifier {
-  /** Resolves when it first listens. */
+  /** Resolves when it is first connected. */
   readonly ready: Promise<void>
   close(): Promise<void>
 }
 
-const CHANNEL = 'runyard'
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5_000
-/** Limit of topics that wait for the others while they cannot be reached. */
-const MAX_PENDING = 10_000
 
 /**
- * Notifications within this process, and to and from all others on the same database. Those within do not depend on
- * the database. After a loss of the connection it wakes each listener once, since notifications of others may be
- * lost.
+ * Notifications within this process, which do not depend on the database: only one server acts on it (ADR 57). After a
+ * loss of the connection it wakes each listener once, since a commit whose answer was lost notifies nobody.
  */
 export function createPostgresNotifier(options: PostgresNotifierOptions): PostgresNotifier {
   const { local } = options
   const subscribed = new Map<Topic, number>()
-  const link = new Link(options, {
-    received: topic => local.publish(topic as Topic),
-    missed: () => {
-      for (const topic of subscribed.keys()) local.publish(topic)
-    },
+  const link = new Link(options, () => {
+    for (const topic of subscribed.keys()) local.publish(topic)
   })
   return {
     ready: link.ready,
-    publish(topic) {
-      local.publish(topic)
-      link.send(topic)
-    },
+    publish: topic => local.publish(topic),
     subscribe(topic, listener) {
       subscribed.set(topic, (subscribed.get(topic) ?? 0) + 1)
       const unsubscribe = local.subscribe(topic, listener)
@@ -61,82 +51,53 @@ export function createPostgresNotifier(options: PostgresNotifierOptions): Postgr
   }
 }
 
-/** Connection to the others. */
+/** Connection to the database, made again after each loss. */
 class Link {
   readonly ready: Promise<void>
   readonly #options
-  readonly #on: { readonly received: (topic: string) => void; readonly missed: () => void }
+  readonly #onReturn
   readonly #ready = Promise.withResolvers<void>()
-  readonly #pending = new Set<string>()
-  #channel: Channel | null = null
+  #watch: PostgresWatch | null = null
   #connecting: Promise<void>
   #timer: NodeJS.Timeout | undefined
   #pauseMs = FIRST_PAUSE_MS
-  #sending = false
   #wasReady = false
   #closed = false
 
-  constructor(options: PostgresNotifierOptions, on: { received: (topic: string) => void; missed: () => void }) {
+  /** @param onReturn called when the connection is back after a loss */
+  constructor(options: PostgresNotifierOptions, onReturn: () => void) {
     this.#options = options
-    this.#on = on
+    this.#onReturn = onReturn
     this.ready = this.#ready.promise
     this.#connecting = this.#connect()
-  }
-
-  send(topic: string): void {
-    if (this.#closed || Buffer.byteLength(topic) > MAX_MESSAGE_BYTES) return
-    if (this.#pending.size >= MAX_PENDING) this.#pending.clear()
-    this.#pending.add(topic)
-    if (this.#sending) return
-    this.#sending = true
-    queueMicrotask(() => void this.#flush())
   }
 
   async close(): Promise<void> {
     this.#closed = true
     clearTimeout(this.#timer)
     await this.#connecting
-    const channel = this.#channel
-    this.#channel = null
-    await channel?.close()
-  }
-
-  /** Sends the waiting topics; the rest stays for the next connection. */
-  async #flush(): Promise<void> {
-    while (this.#channel !== null && this.#pending.size > 0) {
-      const topics = [...this.#pending]
-      this.#pending.clear()
-      try {
-        await this.#channel.send(topics)
-      } catch {
-        for (const topic of topics) this.#pending.add(topic)
-      }
-    }
-    this.#sending = false
+    const watch = this.#watch
+    this.#watch = null
+    await watch?.close()
   }
 
   async #connect(): Promise<void> {
     try {
-      const lost = () => this.#lost()
-      const channel = await openChannel(this.#options.url, CHANNEL, { message: this.#on.received, lost })
-      if (this.#closed) return await channel.close()
-      this.#channel = channel
+      const watch = await watchPostgres(this.#options.url, () => this.#lost())
+      if (this.#closed) return await watch.close()
+      this.#watch = watch
     } catch (error) {
       return this.#again(error)
     }
     this.#pauseMs = FIRST_PAUSE_MS
     this.#ready.resolve()
-    if (this.#wasReady) this.#on.missed()
+    if (this.#wasReady) this.#onReturn()
     this.#wasReady = true
-    if (!this.#sending) {
-      this.#sending = true
-      void this.#flush()
-    }
   }
 
   #lost(): void {
-    this.#channel = null
-    this.#again(new Error('the connection to PostgreSQL for notifications was lost'))
+    this.#watch = null
+    this.#again(new Error('the connection that watches PostgreSQL was lost'))
   }
 
   #again(error: unknown): void {
