@@ -409,6 +409,18 @@ export const managementCases: Cases = {
     assert.deepEqual(await releases.models(E1, 2), {})
   },
 
+  'a release that cannot be suspended is remembered, and a new one begins without that': async ({ store }) => {
+    const { releases, templates } = store
+    const failures = { reason: 'managed memory', count: 2 }
+    assert.equal(await releases.suspendFailures(E1, 1), null)
+    await releases.setSuspendFailures(E1, 1, failures)
+    assert.deepEqual(await releases.suspendFailures(E1, 1), failures)
+    await replaceTemplate(templates, makeTemplate(TPL, { image: 'image:2' }), T0)
+    assert.equal(await releases.suspendFailures(E1, 2), null)
+    await releases.setSuspendFailures(E1, 1, null)
+    assert.equal(await releases.suspendFailures(E1, 1), null)
+  },
+
   'the newest releases are kept': async ({ store: { templates, releases } }) => {
     for (let n = 0; n < MAX_RELEASES + 2; n += 1)
       await replaceTemplate(templates, makeTemplate(TPL, { image: `image:${n}` }), T0)

@@ -3,6 +3,7 @@ import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import { type Placement, UNPLACED } from '../../src/core/workers/placement.ts'
 import { WORKER_STATES, type WorkerState } from '../../src/core/workers/worker.ts'
 import type { WorkerProblem } from '../../src/core/workers/worker-problem.ts'
+import { suspensionOf, type WorkerSuspension } from '../../src/core/workers/worker-suspension.ts'
 import {
   type Cases,
   E1,
@@ -23,6 +24,12 @@ const SILENT: WorkerProblem = { kind: 'silent', forS: 35 }
 
 /** Placement of a worker that waits for its platform. */
 const ON_PLATFORM: Placement = { ...UNPLACED, asked: { gpus: 2, pool: 'ADA_24', cpu: null } }
+
+const SUSPENSION: WorkerSuspension = {
+  card: 'GPU-1',
+  bytes: 20 * 2 ** 30,
+  processes: [{ pid: 812, startTime: '4711', bytes: 20 * 2 ** 30 }],
+}
 
 const ids = (workers: readonly { id: string }[]) => workers.map(({ id }) => id)
 
@@ -172,6 +179,67 @@ export const workerCases: Cases = {
     assert.deepEqual([worker.state, worker.asleepAtMs, worker.wakeWaitsFor], ['READY', null, null])
     await store.workers.freeze(W1, T0 + 20)
     assert.equal((await store.workers.thaw(W1, T0 + 21, null))?.worker.state, 'READY', 'it is not asleep any more')
+  },
+
+  'a worker that is being suspended is not thawed, and a suspended one only once it has its card again':
+    async world => {
+      const { store } = world
+      const phase = async () => suspensionOf((await store.workers.find(W1))!)?.phase ?? null
+      await world.worker(W1)
+      await store.workers.seen(W1, 1, null, T0)
+      assert.equal(await store.workers.suspending(W1, T0, SUSPENSION), false, 'it is not frozen')
+      await store.workers.freeze(W1, T0 + 10)
+      assert.equal(await store.workers.suspended(W1, T0 + 10, T0 + 11), false, 'the intent is not noted')
+      assert.equal(await store.workers.suspending(W1, T0 + 9, SUSPENSION), false, 'it was frozen again since then')
+      assert.equal(await store.workers.suspending(W1, T0 + 10, { ...SUSPENSION, processes: [] }), true)
+      assert.equal(await store.workers.suspending(W1, T0 + 10, SUSPENSION), true, 'with more processes')
+      assert.deepEqual([await phase(), await store.workers.thaw(W1, T0 + 12, null, true)], ['suspending', null])
+      assert.equal(await store.workers.suspended(W1, T0 + 10, T0 + 13), true)
+      const suspended = (await store.workers.find(W1))!
+      assert.deepEqual(
+        [suspended.suspension, suspended.asleepAtMs, suspensionOf(suspended)?.sinceMs],
+        [SUSPENSION, T0 + 13, T0 + 13],
+      )
+      assert.equal(await store.workers.suspensionOver(W1, T0 + 14), false, 'it is suspended')
+      assert.deepEqual([await phase(), await store.workers.thaw(W1, T0 + 14, null)], ['suspended', null])
+      assert.equal((await store.workers.thaw(W1, T0 + 15, null, true))?.worker.state, 'READY')
+      assert.equal(await phase(), 'resuming')
+    },
+
+  'a worker gets no job and is not frozen until it is resumed': async world => {
+    const { store } = world
+    await world.worker(W1)
+    await store.workers.seen(W1, 1, null, T0)
+    await store.workers.freeze(W1, T0 + 10)
+    await store.workers.suspending(W1, T0 + 10, SUSPENSION)
+    await store.workers.suspended(W1, T0 + 10, T0 + 11)
+    await store.workers.thaw(W1, T0 + 12, null, true)
+    await world.job('1')
+    const claim = () => store.jobs.claim({ endpointId: E1, workerId: W1, limit: 1, nowMs: T0 + 20, letGoFirst: false })
+    assert.deepEqual((await claim()).jobs, [])
+    assert.equal(await store.workers.freeze(W1, T0 + 21), null)
+    assert.equal(await store.workers.suspensionOver(W1, T0 + 22), true)
+    assert.equal((await store.workers.find(W1))?.idleSinceMs, T0 + 22)
+    assert.equal(await store.workers.suspensionOver(W1, T0 + 23), false, 'it is over')
+    assert.equal((await claim()).jobs.length, 1)
+  },
+
+  'a worker that could not be resumed sleeps on with the reason': async world => {
+    const { store } = world
+    await world.worker(W1)
+    await store.workers.seen(W1, 1, null, T0)
+    assert.equal(await store.workers.sleepsOn(W1, 'no room', T0 + 1), null, 'it was not suspended')
+    await store.workers.freeze(W1, T0 + 10)
+    await store.workers.suspending(W1, T0 + 10, SUSPENSION)
+    await store.workers.suspended(W1, T0 + 10, T0 + 11)
+    assert.equal(await store.workers.sleepsOn(W1, 'no room', T0 + 12), null, 'it is not thawed')
+    await store.workers.thaw(W1, T0 + 13, null, true)
+    const { worker, from } = (await store.workers.sleepsOn(W1, 'no room', T0 + 14))!
+    assert.deepEqual(
+      [from, worker.state, worker.frozenAtMs, worker.asleepAtMs, worker.thawedAtMs, worker.wakeWaitsFor],
+      ['READY', 'FROZEN', T0 + 14, T0 + 14, null, 'no room'],
+    )
+    assert.equal(suspensionOf(worker)?.phase, 'suspended')
   },
 
   'a frozen worker is not thawed for a version that its endpoint has no more': async world => {

@@ -225,7 +225,7 @@ export const subjects: Readonly<Record<string, Readonly<Record<string, string>>>
     models: '',
     files: '',
     endpoints: 'hardware json secrets models',
-    workers: 'endpoints models',
+    workers: 'hardware endpoints models',
     jobs: 'json',
     scaling: 'hardware endpoints workers',
     placement: 'hardware endpoints workers scaling',

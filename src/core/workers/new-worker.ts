@@ -33,6 +33,7 @@ export function newWorker({ endpoint, placement, queued, nowMs, ...origin }: Wor
     frozenAtMs: null,
     thawedAtMs: null,
     asleepAtMs: null,
+    suspension: null,
     wakeWaitsFor: null,
     stopRequestedAtMs: null,
     exitedAtMs: null,

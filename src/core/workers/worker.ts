@@ -16,6 +16,7 @@ import type { Placement } from './placement.ts'
 import type { PlatformReport } from './platform-report.ts'
 import { type ObservedExit, observedExitText, portConflictText, type WorkerExit } from './worker-exit.ts'
 import { problemText, type WorkerProblem } from './worker-problem.ts'
+import type { WorkerSuspension } from './worker-suspension.ts'
 
 /** Every state of a worker, in the order of its life. */
 export const WORKER_STATES = ['STARTING', 'READY', 'FROZEN', 'DRAINING', 'STOPPING', 'EXITED'] as const
@@ -84,10 +85,12 @@ export interface Worker {
   readonly frozenAtMs: number | null
   readonly thawedAtMs: number | null
   /**
-   * Instant since which it sleeps, so that its GPUs are free for other workers of its account; null for one that
-   * has them, or needs no GPUs.
+   * Instant since which it sleeps, so that its GPUs are free: for everybody if it is suspended, otherwise for other
+   * workers of its account. Null for one that has them, or needs no GPUs.
    */
   readonly asleepAtMs: number | null
+  /** Its suspension by the driver of its card, from the intent until it runs again; see `suspensionOf`. */
+  readonly suspension: WorkerSuspension | null
   /** Shortage of the GPUs that it needs again to wake, as a clause for people; null while it need not wake. */
   readonly wakeWaitsFor: string | null
   readonly stopRequestedAtMs: number | null

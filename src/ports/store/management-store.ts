@@ -8,6 +8,7 @@ import type { Slice } from '../../core/pages.ts'
 import type { Registry } from '../../core/secrets/registry.ts'
 import { PAYLOAD_KINDS, type PayloadKind } from '../../core/secrets/seals.ts'
 import type { Secret } from '../../core/secrets/secret.ts'
+import type { SuspendFailures } from '../../core/workers/worker-suspension.ts'
 
 /** Changes of a registry. */
 export interface RegistryChanges {
@@ -129,6 +130,10 @@ export interface ReleaseStore {
     version: number,
     choice: { readonly reference: string; readonly commit: string },
   ): Promise<string | null>
+  /** The failures to suspend workers of a version; null for none since the last success. */
+  suspendFailures(endpointId: EndpointId, version: number): Promise<SuspendFailures | null>
+  /** Stores {@link suspendFailures}. */
+  setSuspendFailures(endpointId: EndpointId, version: number, failures: SuspendFailures | null): Promise<void>
   /** The images of the newest version of each endpoint, of the one before, and of the last one that has worked. */
   images(): Promise<string[]>
 }

@@ -13,6 +13,7 @@ import type { PlatformReport } from '../../core/workers/platform-report.ts'
 import type { StopReason, Worker, WorkerLoad, WorkerState } from '../../core/workers/worker.ts'
 import type { WorkerExit } from '../../core/workers/worker-exit.ts'
 import type { WorkerProblem } from '../../core/workers/worker-problem.ts'
+import type { WorkerSuspension } from '../../core/workers/worker-suspension.ts'
 import type { AttemptTimesStore } from './attempt-times-store.ts'
 import type { AuditStore } from './audit-store.ts'
 import type { BatchStore } from './batch-store.ts'
@@ -496,6 +497,22 @@ export interface WorkerStore {
    * @param frozenAtMs false, without effect, where it was thawed or ended since then
    */
   asleep(id: WorkerId, frozenAtMs: number, nowMs: number): Promise<boolean>
+  /**
+   * Notes that a suspension of a FROZEN worker begins, or has more processes than noted. From then on it is not thawed
+   * before it is {@link suspended} or its {@link suspensionOver}.
+   * @param frozenAtMs false, without effect, where it was thawed or ended since then
+   */
+  suspending(id: WorkerId, frozenAtMs: number, suspension: WorkerSuspension): Promise<boolean>
+  /**
+   * Notes that a FROZEN worker is suspended and sleeps, so that its card is free for everybody, until it is thawed.
+   * From then on it claims nothing until its {@link suspensionOver}.
+   * @param frozenAtMs false, without effect, where it was ended since then
+   */
+  suspended(id: WorkerId, frozenAtMs: number, nowMs: number): Promise<boolean>
+  /** Notes that the processes of a worker run again. False, without effect, for one that is suspended, or was not. */
+  suspensionOver(id: WorkerId, nowMs: number): Promise<boolean>
+  /** FROZEN and asleep for a worker that was thawed and could not be resumed; null for any other. */
+  sleepsOn(id: WorkerId, reason: string, nowMs: number): Promise<WorkerMove | null>
   /** Stores the reason why a wanted worker still sleeps. Cleared at its thaw. */
   waitsToWake(id: WorkerId, reason: string): Promise<void>
   /** Stores the problem of a worker. False if it had a problem before, or ended. */

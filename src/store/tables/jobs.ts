@@ -119,7 +119,7 @@ const claim = (which: string, unless = '') => `
   UPDATE jobs SET status = 'IN_PROGRESS', attempt = attempt + 1, worker_id = $2, started_at_ms = $3,
     deadline_ms = $3 + execution_timeout_ms, streamed_seq = 0
   WHERE ${which}
-    AND EXISTS (SELECT 1 FROM workers WHERE id = $2 AND endpoint_id = $1 AND state IN ('STARTING', 'READY')
+    AND EXISTS (SELECT 1 FROM workers WHERE id = $2 AND endpoint_id = $1 AND state IN ('STARTING', 'READY') AND suspension IS NULL
       AND (version = (SELECT version FROM endpoints WHERE id = $1) OR ${OLDER_GO_ON}))${unless}
   RETURNING id, attempt, ${payload('input')} AS input, policy, webhook, s3_config, low_priority, position, batch_id, traceparent, queued_at_ms,
     $3 - COALESCE(waiting_since_ms, queued_at_ms) AS waited_ms`

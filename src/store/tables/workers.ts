@@ -6,6 +6,7 @@ import type { PlatformReport } from '../../core/workers/platform-report.ts'
 import type { StopReason, Worker, WorkerState } from '../../core/workers/worker.ts'
 import type { WorkerExit } from '../../core/workers/worker-exit.ts'
 import type { WorkerProblem } from '../../core/workers/worker-problem.ts'
+import type { WorkerSuspension } from '../../core/workers/worker-suspension.ts'
 import { ALIVE, RUNNING } from './guards.ts'
 import type { SqlValue } from './statement.ts'
 
@@ -15,7 +16,7 @@ export const WORKER_COLUMNS =
   'problem_at_ms, stopping_at_ms, serves, ' +
   'idle_since_ms, stop_requested_at_ms, exited_at_ms, stop_reason, exit, capacity, jobs_finished, sdk, problem, ' +
   'placement, placed_at_ms, download_started_at_ms, download_ended_at_ms, pull_started_at_ms, pull_ended_at_ms, frozen_at_ms, thawed_at_ms, ' +
-  'asleep_at_ms, wake_waits_for, platform'
+  'asleep_at_ms, wake_waits_for, suspension, platform'
 
 /** A worker holds jobs. @param worker the parameter with its id */
 const holdsJobs = (worker: string) => `EXISTS (SELECT 1 FROM jobs WHERE worker_id = ${worker} AND ${RUNNING})`
@@ -30,7 +31,7 @@ const BEGUN_AGAIN = [
   ...[
     ...['started_at_ms', 'ready_at_ms', 'idle_since_ms', 'stop_requested_at_ms', 'stopping_at_ms', 'exited_at_ms'],
     ...['stop_reason', 'exit', 'problem', 'problem_at_ms', 'pull_started_at_ms', 'pull_ended_at_ms'],
-    ...['frozen_at_ms', 'thawed_at_ms', 'asleep_at_ms', 'wake_waits_for', 'platform'],
+    ...['frozen_at_ms', 'thawed_at_ms', 'asleep_at_ms', 'wake_waits_for', 'suspension', 'platform'],
   ].map(name => `${name} = NULL`),
   ...['idle_ms = 0', 'counted_idle_ms = 0', 'frozen_ms = 0', 'counted_frozen_ms = 0'],
 ].join(', ')
@@ -212,25 +213,49 @@ export const evictWorker = `
   WHERE id = $1 AND state = $2 AND state IN ('READY', 'FROZEN') AND ${holdsNothing('$1')}
   RETURNING ${WORKER_COLUMNS}`
 
-/** $1 worker, $2 now. It is frozen, if it has no job and nothing is wrong with it. */
+/** $1 worker, $2 now. It is frozen, if it has no job, nothing is wrong with it, and it is not being resumed. */
 export const freezeWorker = `
   UPDATE workers SET state = 'FROZEN', frozen_at_ms = $2, thawed_at_ms = NULL, idle_ms = ${idleUntil('$2')}, idle_since_ms = NULL
-  WHERE id = $1 AND state = 'READY' AND problem IS NULL AND ${holdsNothing('$1')}
+  WHERE id = $1 AND state = 'READY' AND problem IS NULL AND suspension IS NULL AND ${holdsNothing('$1')}
   RETURNING ${WORKER_COLUMNS}`
 
 /**
  * $1 worker, $2 now, $3 the version that its endpoint has to have; null for any, $4 1 where its GPUs are its own
- * again. It is READY again, idle since now.
+ * again. It is READY again, idle since now. One that is being suspended stays frozen; a suspended one is being resumed
+ * from now on.
  */
 export const thawWorker = `
   UPDATE workers SET state = 'READY', thawed_at_ms = $2, asleep_at_ms = NULL, wake_waits_for = NULL,${unfrozen('$2')}
-  WHERE id = $1 AND state = 'FROZEN' AND (asleep_at_ms IS NULL OR CAST($4 AS BIGINT) = 1) AND (CAST($3 AS BIGINT) IS NULL
+  WHERE id = $1 AND state = 'FROZEN' AND (asleep_at_ms IS NULL OR CAST($4 AS BIGINT) = 1)
+    AND (asleep_at_ms IS NOT NULL OR suspension IS NULL) AND (CAST($3 AS BIGINT) IS NULL
     OR EXISTS (SELECT 1 FROM endpoints WHERE endpoints.id = workers.endpoint_id AND endpoints.version = $3))
   RETURNING ${WORKER_COLUMNS}`
 
 /** $1 worker, $2 when it was frozen, $3 now. Its GPUs are free. */
 export const workerAsleep = `
   UPDATE workers SET asleep_at_ms = $3 WHERE id = $1 AND state = 'FROZEN' AND frozen_at_ms = $2 RETURNING id`
+
+/** $1 worker, $2 when it was frozen, $3 the suspension that begins, as JSON. */
+export const workerSuspending = `
+  UPDATE workers SET suspension = $3
+  WHERE id = $1 AND state = 'FROZEN' AND frozen_at_ms = $2 AND asleep_at_ms IS NULL RETURNING id`
+
+/** $1 worker, $2 when it was frozen, $3 now. Its card is free. */
+export const workerSuspended = `
+  UPDATE workers SET asleep_at_ms = $3
+  WHERE id = $1 AND state = 'FROZEN' AND frozen_at_ms = $2 AND suspension IS NOT NULL RETURNING id`
+
+/** $1 worker, $2 now. Its processes run; one that is READY is idle since now. */
+export const suspensionOver = `
+  UPDATE workers SET suspension = NULL, idle_since_ms = CASE WHEN state = 'READY' THEN $2 ELSE idle_since_ms END
+  WHERE id = $1 AND suspension IS NOT NULL AND asleep_at_ms IS NULL RETURNING id`
+
+/** $1 worker, $2 now, $3 the reason. It could not be resumed, and sleeps on. */
+export const workerSleepsOn = `
+  UPDATE workers SET state = 'FROZEN', frozen_at_ms = $2, thawed_at_ms = NULL, asleep_at_ms = $2, wake_waits_for = $3,
+    idle_ms = ${idleUntil('$2')}, idle_since_ms = NULL
+  WHERE id = $1 AND state = 'READY' AND suspension IS NOT NULL
+  RETURNING ${WORKER_COLUMNS}`
 
 /** $1 worker, $2 the reason for which its wake waits. */
 export const workerWaitsToWake = `
@@ -292,6 +317,7 @@ export interface WorkerRow {
   readonly thawed_at_ms: number | null
   readonly asleep_at_ms: number | null
   readonly wake_waits_for: string | null
+  readonly suspension: string | null
   readonly platform: string | null
 }
 
@@ -331,6 +357,7 @@ export function workerFromRow(row: WorkerRow): Worker {
     thawedAtMs: row.thawed_at_ms,
     asleepAtMs: row.asleep_at_ms,
     wakeWaitsFor: row.wake_waits_for,
+    suspension: row.suspension === null ? null : (JSON.parse(row.suspension) as WorkerSuspension),
     platform: row.platform === null ? null : (JSON.parse(row.platform) as PlatformReport),
   }
 }

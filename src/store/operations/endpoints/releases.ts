@@ -11,6 +11,7 @@ import {
 import { type FailureStop, ROLLED_OUT, type RolloutFacts } from '../../../core/endpoints/rollout-facts.ts'
 import type { EndpointId } from '../../../core/ids.ts'
 import { countsAgainstRelease } from '../../../core/scaling/rollout.ts'
+import type { SuspendFailures } from '../../../core/workers/worker-suspension.ts'
 import type {
   JudgedRelease,
   ReleaseOptions,
@@ -157,6 +158,15 @@ export const releases = {
     if (models[reference] !== undefined) return models[reference]
     yield* perform(sql.setModels, [endpointId, version, JSON.stringify({ ...models, [reference]: commit })])
     return commit
+  }),
+  suspendFailures: read(function* (endpointId: EndpointId, version: number): Steps<SuspendFailures | null> {
+    type Row = { suspend_failures: string | null }
+    const text = (yield* queryOne<Row>(sql.suspendFailures, [endpointId, version]))?.suspend_failures ?? null
+    return text === null ? null : (JSON.parse(text) as SuspendFailures)
+  }),
+  setSuspendFailures: write(function* (endpointId, version, failures): Steps<void> {
+    const text = failures === null ? null : JSON.stringify(failures)
+    yield* perform(sql.setSuspendFailures, [endpointId, version, text])
   }),
   images: read(function* (): Steps<string[]> {
     return (yield* query<{ image: string }>(sql.imagesInUse)).map(({ image }) => image)

@@ -12,6 +12,7 @@ import {
 } from '../../../core/workers/worker.ts'
 import type { WorkerExit } from '../../../core/workers/worker-exit.ts'
 import type { WorkerProblem } from '../../../core/workers/worker-problem.ts'
+import type { WorkerSuspension } from '../../../core/workers/worker-suspension.ts'
 import type { RecordedWorker, WorkerMove, WorkerStore, WorkerToken } from '../../../ports/store/store.ts'
 import type { ServedTime } from '../../../ports/store/usage-store.ts'
 import { type EndpointRow, endpointFromRow, findEndpoint, lockEndpoint } from '../../tables/endpoints.ts'
@@ -91,6 +92,25 @@ export const workers = {
   // Flushed before the GPUs are given to another worker.
   asleep: write(function* (id: WorkerId, frozenAtMs: number, nowMs: number): Steps<boolean> {
     return (yield* query(sql.workerAsleep, [id, frozenAtMs, nowMs])).length > 0
+  }),
+
+  // Flushed before a process is locked.
+  suspending: write(function* (id: WorkerId, frozenAtMs: number, suspension: WorkerSuspension): Steps<boolean> {
+    return (yield* query(sql.workerSuspending, [id, frozenAtMs, JSON.stringify(suspension)])).length > 0
+  }),
+
+  // Flushed before the card is given to another worker.
+  suspended: write(function* (id: WorkerId, frozenAtMs: number, nowMs: number): Steps<boolean> {
+    return (yield* query(sql.workerSuspended, [id, frozenAtMs, nowMs])).length > 0
+  }),
+
+  suspensionOver: write(function* (id: WorkerId, nowMs: number): Steps<boolean> {
+    return (yield* query(sql.suspensionOver, [id, nowMs])).length > 0
+  }),
+
+  sleepsOn: write(function* (id: WorkerId, reason: string, nowMs: number): Steps<WorkerMove | null> {
+    const row = yield* queryOne<WorkerRow>(sql.workerSleepsOn, [id, nowMs, reason])
+    return row === null ? null : { worker: workerFromRow(row), from: 'READY' }
   }),
 
   waitsToWake: write(function* (id: WorkerId, reason: string): Steps<void> {

@@ -51,6 +51,7 @@ export const endpointDomains = `CREATE TABLE endpoint_domains (
  * those are sealed. `results` are the jobs and requests that ended on its workers, `failed` those of them that
  * failed; of more than some hundred only the last weigh. `judged` is 1 while these are compared with those of the
  * last good release, `stopped_for` the version that goes on where it failed, and `stop` the numbers by then, as JSON.
+ * `suspend_failures` is JSON: the number of failures to suspend its workers in a row, and the last reason.
  */
 export const releases = `CREATE TABLE releases (
   id TEXT NOT NULL UNIQUE,
@@ -72,6 +73,7 @@ export const releases = `CREATE TABLE releases (
   judged {{integer}} NOT NULL,
   stopped_for {{integer}},
   stop TEXT,
+  suspend_failures TEXT,
   config TEXT,
   PRIMARY KEY (endpoint_id, version)
 ) {{strict}}`

@@ -18,11 +18,11 @@ export const queuedWorkers = [
 
 /**
  * Workers outlive their endpoint until they have ended and are forgotten. `serves` is null for workers of queue
- * endpoints. `placement`, `platform`, `serves`, `problem` and `exit` are JSON: the last two are values of which the
- * sentences for people are made when they are read. `platform` is what the platform of a worker reports about its
- * place; null for a worker of this machine. The times say how far a worker came on the way to its start, since when
- * it idles, when it was frozen and thawed last, since when it sleeps without its GPUs, and how far its usage is
- * counted.
+ * endpoints. `placement`, `platform`, `serves`, `suspension`, `problem` and `exit` are JSON: the last two are values
+ * of which the sentences for people are made when they are read. `platform` is what the platform of a worker reports
+ * about its place; null for a worker of this machine. `suspension` has the CUDA processes that the driver of the card
+ * suspends. The times say how far a worker came on the way to its start, since when it idles, when it was frozen and
+ * thawed last, since when it sleeps without its GPUs, and how far its usage is counted.
  */
 export const workers = [
   `CREATE TABLE workers (
@@ -56,6 +56,7 @@ export const workers = [
     thawed_at_ms {{integer}},
     asleep_at_ms {{integer}},
     wake_waits_for TEXT,
+    suspension TEXT,
     stop_requested_at_ms {{integer}},
     stopping_at_ms {{integer}},
     exited_at_ms {{integer}},
