@@ -20,6 +20,7 @@ import { promisify } from 'node:util'
 import { describeLack, type SuspendOutcome } from '../src/core/hardware/gpu-suspension.ts'
 import { CardWorker } from '../src/doctor/gpu-programs.ts'
 import { listProcesses, readProcess } from '../src/drivers/base/process-table.ts'
+import type { ProcessFamily } from '../src/ports/gpu-suspender.ts'
 import { systemClock } from '../src/system/clock.ts'
 import { createGpuMeter } from '../src/system/gpu/gpu-meter.ts'
 import { createGpuSuspender } from '../src/system/gpu/gpu-suspender.ts'
@@ -132,14 +133,18 @@ class Story {
       return [answer, { ...answer, ...(await this.#card(answer.pid)) }]
     })
     await this.#step('refused without room', async () => {
-      const outcome = await this.#suspender.resume(suspended.card, suspended.processes, () => resumeProcess(pid))
+      const outcome = await this.#suspender.resume(suspended.card, suspended.processes, familyOf(pid), () =>
+        resumeProcess(pid),
+      )
       assert.deepEqual([outcome.outcome, readProcess(pid)?.stopped], ['no_room', true])
       return [null, { ...outcome }]
     })
     await this.#step('the other worker ends', () => this.#untilGone(hog.pid))
     await this.#step('resumed', async () => {
       const begunMs = performance.now()
-      const outcome = await this.#suspender.resume(suspended.card, suspended.processes, () => resumeProcess(pid))
+      const outcome = await this.#suspender.resume(suspended.card, suspended.processes, familyOf(pid), () =>
+        resumeProcess(pid),
+      )
       assert.equal(outcome.outcome, 'resumed', JSON.stringify(outcome))
       return [null, { ...outcome, allMs: Math.round(performance.now() - begunMs), ...(await this.#card(pid)) }]
     })
@@ -280,7 +285,9 @@ class Story {
     process.kill(pid, 'SIGSTOP')
     await pause(2_000)
     const pausedStatus = (await this.#status(endpoint, id)).status
-    const resumed = await this.#suspender.resume(suspended.card, suspended.processes, () => resumeProcess(pid))
+    const resumed = await this.#suspender.resume(suspended.card, suspended.processes, familyOf(pid), () =>
+      resumeProcess(pid),
+    )
     assert.equal(resumed.outcome, 'resumed', JSON.stringify(resumed))
     const answer = await this.#result(endpoint, id, 30_000)
     assert.deepEqual([answer.pid, answer.value], [pid, value], 'another process, or another result')
@@ -293,7 +300,7 @@ class Story {
   async #suspend(pid: number): Promise<[SuspendOutcome & { outcome: 'suspended' }, Record<string, unknown>]> {
     const cardBefore = await this.#card(pid)
     const hostBefore = residentMib(pid)
-    const outcome = await this.#suspender.suspend({ members: () => processFamily(pid) }, 10_000)
+    const outcome = await this.#suspender.suspend(familyOf(pid), 10_000)
     if (outcome.outcome === 'refused') throw new Error(describeLack(outcome.lack))
     if (outcome.outcome !== 'suspended') throw new Error(JSON.stringify(outcome))
     const { processes, times, isEmpty } = outcome
@@ -439,6 +446,10 @@ class Story {
 async function resumeProcess(pid: number): Promise<void> {
   process.kill(pid, 'SIGCONT')
   await until(`process ${pid} to go on`, 2_000, () => (readProcess(pid)?.stopped === false ? true : null))
+}
+
+function familyOf(pid: number): ProcessFamily {
+  return { members: () => processFamily(pid), hold: async () => 'not tried', release: async () => {} }
 }
 
 /** A process and all its descendants. */

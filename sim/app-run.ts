@@ -172,6 +172,7 @@ function gatedDriver(driver: Driver, life: Life): Driver {
     address: worker => call(() => driver.address(worker)),
     freeze: worker => call(() => driver.freeze(worker)),
     thaw: worker => call(() => driver.thaw(worker)),
+    processes: worker => call(() => driver.processes(worker)),
     terminate: worker => call(() => driver.terminate(worker)),
     kill: worker => call(() => driver.kill(worker)),
     release: worker => call(() => driver.release(worker)),

@@ -5,13 +5,13 @@
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { CardMemory } from '../core/hardware/gpu-memory.ts'
-import { describeLack, type SuspendOutcome } from '../core/hardware/gpu-suspension.ts'
+import { describeLack, type ProcessStart, type SuspendOutcome } from '../core/hardware/gpu-suspension.ts'
 import type { GpuCheck } from '../core/observing/gpu-check.ts'
 import { readProcess, signal } from '../drivers/base/process-table.ts'
 import { findLimits } from '../drivers/cage/limits.ts'
 import { pause } from '../ports/clock.ts'
 import type { GpuMeter } from '../ports/gpu-meter.ts'
-import type { GpuSuspender } from '../ports/gpu-suspender.ts'
+import type { GpuSuspender, ProcessFamily } from '../ports/gpu-suspender.ts'
 import { systemClock } from '../system/clock.ts'
 import { createGpuMeter } from '../system/gpu/gpu-meter.ts'
 import { createGpuSuspender } from '../system/gpu/gpu-suspender.ts'
@@ -295,8 +295,7 @@ class CardChecks {
   }
 
   async #suspend(worker: CardWorker): Promise<SuspendOutcome & { outcome: 'suspended' }> {
-    const family = { members: async () => [worker.process] }
-    const outcome = await this.#options.suspender.suspend(family, LOCK_MS)
+    const outcome = await this.#options.suspender.suspend(familyOf([worker.process]), LOCK_MS)
     if (outcome.outcome === 'suspended' && outcome.isEmpty) return outcome
     if (outcome.outcome === 'suspended') throw new CheckFailed('the card lists memory of a suspended program')
     if (outcome.outcome === 'refused') throw new CheckFailed(`it cannot be suspended: ${describeLack(outcome.lack)}`)
@@ -309,7 +308,7 @@ class CardChecks {
     { card, processes }: SuspendOutcome & { outcome: 'suspended' },
     thaw?: () => Promise<void>,
   ): Promise<number> {
-    const outcome = await this.#options.suspender.resume(card, processes, thaw)
+    const outcome = await this.#options.suspender.resume(card, processes, familyOf(processes), thaw)
     if (outcome.outcome === 'resumed') return outcome.restoreMs
     const why =
       outcome.outcome === 'no_room'
@@ -378,6 +377,15 @@ class FrozenGroup {
     } catch {
       return false
     }
+  }
+}
+
+/** Programs of a check, which begin no call of CUDA while they are suspended, so that they need not be held. */
+function familyOf(processes: readonly ProcessStart[]): ProcessFamily {
+  return {
+    members: async () => processes,
+    hold: async () => 'programs of a check are not held',
+    release: async () => {},
   }
 }
 

@@ -46,6 +46,7 @@ export function createRoutedDriver(routes: readonly DriverRoute[], maxWorkers: n
     address: async worker => places.get(worker)?.address(worker) ?? null,
     freeze: async worker => places.get(worker)?.freeze(worker),
     thaw: async worker => places.get(worker)?.thaw(worker),
+    processes: async worker => places.get(worker)?.processes(worker) ?? null,
     terminate: async worker => places.get(worker)?.terminate(worker),
     kill: async worker => places.get(worker)?.kill(worker),
     release: async worker => {
@@ -89,6 +90,7 @@ export function createNoDriver(reason: StartFailure): Driver {
     address: async () => null,
     freeze: async () => {},
     thaw: async () => {},
+    processes: async () => null,
     terminate: async () => {},
     kill: async () => {},
     release: async () => {},

@@ -8,6 +8,7 @@ import type { ServedAt } from '../core/workers/socket-address.ts'
 import type { StartFailure } from '../core/workers/start-failure.ts'
 import type { ObservedExit, PortConflict } from '../core/workers/worker-exit.ts'
 import type { WorkerWish } from '../core/workers/worker-wish.ts'
+import type { ProcessFamily } from './gpu-suspender.ts'
 
 /** Everything that a driver needs to start a worker. */
 export interface WorkerSpec {
@@ -161,8 +162,15 @@ export interface Driver {
    */
   thaw(worker: WorkerId): Promise<void>
   /**
+   * The processes of a worker by the pids of this machine, to suspend them. Null where they are not processes of this
+   * machine, or the driver cannot find them, as of pods and of an engine elsewhere, and for a worker that does not
+   * exist or has ended.
+   */
+  processes(worker: WorkerId): Promise<ProcessFamily | null>
+  /**
    * Asks the worker to end by itself (SIGTERM). Asked again it does nothing: many programs break off at a second
-   * signal. A frozen worker is thawed after the signal, so that it can follow it.
+   * signal. A frozen worker is thawed after the signal, so that it can follow it. One whose threads are held
+   * ({@link ProcessFamily.hold}) has no job, cannot follow it, and is killed.
    */
   terminate(worker: WorkerId): Promise<void>
   /** Ends the worker and everything that it started, at once, also when it is frozen. */

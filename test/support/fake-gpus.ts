@@ -126,7 +126,7 @@ export class FakeGpus {
       pid,
       startTime: readProcess(pid)!.startTime,
       sum: Number(sum),
-      family: { members: () => processFamily(pid) },
+      family: unheld(() => processFamily(pid)),
       ask(line) {
         const answer = next()
         child.stdin.write(`${line}\n`)
@@ -135,6 +135,11 @@ export class FakeGpus {
       kill,
     }
   }
+}
+
+/** A family whose threads nothing holds. */
+export function unheld(members: ProcessFamily['members']): ProcessFamily {
+  return { members, hold: async () => 'they have no group', release: async () => {} }
 }
 
 async function processFamily(pid: number): Promise<ProcessStart[]> {

@@ -58,6 +58,8 @@ export interface SuspendedProcess extends ProcessStart {
 /** Duration of each step, in milliseconds. */
 export interface SuspendTimes {
   readonly lockMs: number
+  /** For holding the threads of the processes, or the try. */
+  readonly holdMs: number
   readonly checkpointMs: number
   /** From the last checkpoint until the driver lists no memory of the processes. */
   readonly emptyMs: number
@@ -65,12 +67,17 @@ export interface SuspendTimes {
 
 /** Outcome of a suspend. */
 export type SuspendOutcome =
-  /** `isEmpty` is true if the driver no longer lists memory of the processes on the card. */
   | {
       readonly outcome: 'suspended'
       readonly card: string
       readonly processes: readonly SuspendedProcess[]
+      /** True if the driver no longer lists memory of the processes on the card. */
       readonly isEmpty: boolean
+      /**
+       * The reason why the threads of the processes are not held, as a clause: one that begins a call of CUDA before
+       * it is frozen may end its process. Null when they are held.
+       */
+      readonly holdProblem: string | null
       readonly times: SuspendTimes
     }
   /** No process uses CUDA. */
@@ -89,8 +96,24 @@ export type ResumeOutcome =
   | { readonly outcome: 'no_room'; readonly neededBytes: number; readonly freeBytes: number }
   /** A process is stopped or frozen, and does not answer the driver; nothing was tried. */
   | { readonly outcome: 'stopped'; readonly pid: number }
+  /** The processes could not be thawed; nothing was tried. Some of them may run, and should be frozen again. */
+  | { readonly outcome: 'not_thawed'; readonly problem: string }
   /** The free memory could not be measured; nothing was tried. */
   | { readonly outcome: 'unknown_room'; readonly problem: string }
+  /** The processes cannot continue and must end. */
+  | { readonly outcome: 'lost'; readonly problem: string }
+
+/** Outcome of the recovery of processes that an earlier run of the server left in the middle of something. */
+export type RecoverOutcome =
+  /** All of them run, also when none uses CUDA; they are not held. */
+  | { readonly outcome: 'running' }
+  /**
+   * All that use CUDA are suspended, and held where that is possible. Their sizes are upper bounds, by their memory on
+   * the host.
+   */
+  | { readonly outcome: 'suspended'; readonly processes: readonly SuspendedProcess[] }
+  /** The driver, or the system, did not say enough; another try may. */
+  | { readonly outcome: 'unknown'; readonly problem: string }
   /** The processes cannot continue and must end. */
   | { readonly outcome: 'lost'; readonly problem: string }
 

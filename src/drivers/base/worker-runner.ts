@@ -4,6 +4,7 @@ import type { WorkerId } from '../../core/ids.ts'
 import type { Capacity } from '../../core/scaling/plan.ts'
 import type { ObservedExit } from '../../core/workers/worker-exit.ts'
 import type { Observation, StartWatch, WorkerSpec } from '../../ports/driver.ts'
+import type { ProcessFamily } from '../../ports/gpu-suspender.ts'
 
 /** A worker that a driver started or adopted. */
 export interface TrackedWorker {
@@ -42,6 +43,10 @@ export abstract class WorkerRunner<Worker extends TrackedWorker> {
   }
 
   keepsApart(): string | null {
+    return null
+  }
+
+  async processes(_worker: WorkerId): Promise<ProcessFamily | null> {
     return null
   }
 

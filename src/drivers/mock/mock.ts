@@ -312,6 +312,10 @@ export class MockDriver implements Driver {
     if (this.#tracked.has(worker)) this.fleet.thaw(worker)
   }
 
+  async processes(): Promise<null> {
+    return null
+  }
+
   async terminate(worker: WorkerId): Promise<void> {
     const tracked = this.#tracked.get(worker)
     if (tracked === undefined || this.#asked.has(tracked)) return

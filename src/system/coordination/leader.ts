@@ -28,6 +28,7 @@ export function fencedDriver(driver: Driver, leader: Leader): Driver {
     adopt: whileLeading(leader, driver.adopt.bind(driver)),
     freeze: whileLeading(leader, driver.freeze.bind(driver)),
     thaw: whileLeading(leader, driver.thaw.bind(driver)),
+    processes: whileLeading(leader, driver.processes.bind(driver)),
     terminate: whileLeading(leader, driver.terminate.bind(driver)),
     kill: whileLeading(leader, driver.kill.bind(driver)),
     release: whileLeading(leader, driver.release.bind(driver)),

@@ -42,7 +42,7 @@ export class CheckpointCalls {
     if (request.op === 'about') return { about: this.#about() }
     const call = this.#call(request.op)
     if (call === null) return { missing: CALLS[request.op] }
-    if (request.op === 'find') return { pids: request.pids.filter(pid => this.#value(call, pid).result === SUCCESS) }
+    if (request.op === 'find') return { found: request.pids.flatMap(pid => this.#find(call, pid)) }
     if (request.op === 'restore' && request.init) {
       const result = this.#initialize()
       if (result !== SUCCESS) return { result, name: `${this.#library.resultName(result)} of cuInit` }
@@ -66,6 +66,11 @@ export class CheckpointCalls {
 
   #call(op: CheckpointOp): CudaCall | null {
     return this.#library.find(CALLS[op], ['i32', 'pointer'])
+  }
+
+  #find(call: CudaCall, pid: number): { pid: number; thread: number }[] {
+    const { result, value } = this.#value(call, pid)
+    return result === SUCCESS ? [{ pid, thread: value }] : []
   }
 
   #value(call: CudaCall, pid: number): { result: number; value: number } {

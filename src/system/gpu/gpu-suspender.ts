@@ -2,39 +2,39 @@
  * Suspends CUDA processes by the driver's checkpoint API, each call in a helper that is killed when it takes too
  * long. Locks can be undone; the first checkpoint is the point of no return, after which a process either continues
  * by a restore or has to end. A call that was given up may still have taken effect: the state of its process decides.
+ * From the locks until after the unlocks all threads but those of the driver are held, since a call of CUDA that
+ * begins in between may end its process.
  */
 import type { ChildProcess } from 'node:child_process'
 import type { CardMemory, GpuMemory } from '../../core/hardware/gpu-memory.ts'
 import type {
   ProcessStart,
+  RecoverOutcome,
   ResumeOutcome,
   SuspendedProcess,
   SuspendOutcome,
   SuspendReadiness,
 } from '../../core/hardware/gpu-suspension.ts'
-import { readProcess } from '../../drivers/base/process-table.ts'
 import { type Clock, pause } from '../../ports/clock.ts'
 import type { GpuMeter } from '../../ports/gpu-meter.ts'
 import type { GpuSuspender, ProcessFamily, SuspendState } from '../../ports/gpu-suspender.ts'
+import { anonymousBytes } from '../hardware/memory.ts'
 import type { ToolOptions } from '../hardware/vendor-tool.ts'
-import type { HelperRequest } from './helper-messages.ts'
-import { askHelper, Helpers, type Reply, replyProblem } from './helper-process.ts'
-import { familyLack, isHeld, readReadiness } from './suspend-readiness.ts'
+import { lives, ProcessCalls } from './process-calls.ts'
+import { type CudaProcess, familyLack, isHeld, readReadiness } from './suspend-readiness.ts'
 
-/** Time for calls that do not copy. A helper takes tenths of a second to start, more on a busy machine. */
-const CALL_MS = 10_000
-/** Fixed part of the time for a copy; the rest is three times that of the slowest known machine for each byte. */
-const COPY_MS = 30_000
-const SLOWEST_BYTES_PER_MS = 300_000
+const TOOL_MS = 10_000
 /** Time within which the driver must list no memory of suspended processes. */
 const EMPTY_MS = 10_000
 const LOOK_MS = 100
 /** Memory of a restore beyond that listed by the driver. */
 const ROOM_BYTES = 256 * 2 ** 20
-/** CUDA_ERROR_NOT_INITIALIZED. */
-const NOT_INITIALIZED = 3
 /** Limit of rounds that suspend processes which appeared in the meantime. */
 const ROUNDS = 3
+/** Time for the running work on the card of a process whose suspend is finished by a later run of the server. */
+const LATE_LOCK_MS = 10_000
+/** Tries to release a family. */
+const RELEASES = 3
 
 /** Options of {@link createGpuSuspender}. */
 export interface GpuSuspenderOptions {
@@ -57,9 +57,12 @@ interface Work {
   /** The cards of its processes, as measured before the suspend. */
   readonly cards: readonly CardMemory[]
   readonly lockMs: number
-  readonly helpers: Helpers
+  readonly calls: ProcessCalls
+  /** The processes that were locked, suspended or not. */
+  readonly locked: CudaProcess[]
   readonly suspended: SuspendedProcess[]
-  readonly times: { lockMs: number; checkpointMs: number }
+  readonly times: { lockMs: number; holdMs: number; checkpointMs: number }
+  holdProblem: string | null
 }
 
 /** A step that failed. `undone`: true if the processes are as they were before the suspend. */
@@ -68,25 +71,17 @@ interface Failure {
   readonly undone: boolean
 }
 
-/** Processes; a problem where they could not be listed, and may be more. */
-interface ListedProcesses {
-  readonly processes: readonly ProcessStart[]
-  readonly problem: string | null
-}
-
 class DriverSuspender implements GpuSuspender {
   readonly #clock
   readonly #meter
   readonly #tool: ToolOptions
-  readonly #callMs: number
-  readonly #copyMs: number
+  readonly #callMs: number | undefined
 
   constructor({ clock, env, meter, callMs }: GpuSuspenderOptions) {
     this.#clock = clock
     this.#meter = meter
-    this.#callMs = callMs ?? CALL_MS
-    this.#copyMs = callMs ?? COPY_MS
-    this.#tool = { clock, env, timeoutMs: CALL_MS, hung: new Map<string, ChildProcess>() }
+    this.#callMs = callMs
+    this.#tool = { clock, env, timeoutMs: TOOL_MS, hung: new Map<string, ChildProcess>() }
   }
 
   readiness(): Promise<SuspendReadiness> {
@@ -94,174 +89,183 @@ class DriverSuspender implements GpuSuspender {
   }
 
   async state(pid: number): Promise<SuspendState> {
-    using helpers = new Helpers(this.#tool)
-    return await this.#state(helpers, pid)
+    using calls = this.#calls()
+    return await calls.state({ pid })
   }
 
-  async suspend(family: ProcessFamily, lockMs: number): Promise<SuspendOutcome> {
+  async suspend(family: ProcessFamily, lockMs: number, freeze = async () => {}): Promise<SuspendOutcome> {
     const { lack } = await this.readiness()
     if (lack !== null) return { outcome: 'refused', lack }
-    const members = await listMembers(family)
-    if (members.problem !== null) return { outcome: 'undone', problem: members.problem }
-    const { processes, problem: helperProblem } = await this.#withCuda(members.processes)
-    if (helperProblem !== null) return { outcome: 'refused', lack: { why: 'no_helper', problem: helperProblem } }
+    using calls = this.#calls()
+    const { processes, problem: listProblem, lacksHelper } = await calls.find(family)
+    if (listProblem !== null && lacksHelper)
+      return { outcome: 'refused', lack: { why: 'no_helper', problem: listProblem } }
+    if (listProblem !== null) return { outcome: 'undone', problem: listProblem }
     if (processes.length === 0) return { outcome: 'nothing' }
-    using helpers = new Helpers(this.#tool)
-    helpers.start(processes)
+    calls.start(processes)
     const { cards, problem } = await this.#measureCards(processes)
     if (problem !== null) return { outcome: 'refused', lack: { why: 'no_reading', problem } }
     const ownLack = await familyLack(processes, cards)
     if (ownLack !== null) return { outcome: 'refused', lack: ownLack }
-    const work: Work = { family, cards, lockMs, helpers, suspended: [], times: { lockMs: 0, checkpointMs: 0 } }
+    const work: Work = { ...newWork(family, calls), cards, lockMs }
     for (let round = 1; round <= ROUNDS; round += 1) {
-      const batch = round === 1 ? { processes, problem: null } : await this.#newcomers(family, work.suspended)
+      const batch = round === 1 ? { processes, problem: null } : await calls.find(family, work.suspended)
       if (batch.problem !== null) return await this.#giveUp({ problem: batch.problem, undone: true }, work)
       if (batch.processes.length === 0) break
       const failure = await this.#suspendAll(work, batch.processes)
       if (failure !== null) return await this.#giveUp(failure, work)
     }
+    const frozen = await attempt(freeze)
+    if (frozen !== null) return await this.#giveUp({ problem: `it cannot be frozen: ${frozen}`, undone: true }, work)
     const emptyMs = await this.#untilEmpty(work.suspended)
     return {
       outcome: 'suspended',
       card: cards[0]?.uuid ?? '',
       processes: work.suspended,
       isEmpty: emptyMs !== null,
+      holdProblem: work.holdProblem,
       times: { ...work.times, emptyMs: emptyMs ?? EMPTY_MS },
     }
   }
 
-  async resume(card: string, processes: readonly SuspendedProcess[], thaw = async () => {}): Promise<ResumeOutcome> {
+  async resume(
+    card: string,
+    processes: readonly SuspendedProcess[],
+    family: ProcessFamily,
+    thaw = async () => {},
+  ): Promise<ResumeOutcome> {
     const ended = processes.find(candidate => !lives(candidate))
     if (ended !== undefined) return { outcome: 'lost', problem: `process ${ended.pid} has ended` }
-    using helpers = new Helpers(this.#tool)
-    const ready = Promise.all(processes.map(({ pid }) => helpers.ready(pid, this.#callMs)))
+    using calls = this.#calls()
+    const ready = calls.ready(processes)
+    const found = calls.findAmong(processes)
     const neededBytes = processes.reduce((sum, { bytes }) => sum + bytes + ROOM_BYTES, 0)
     const { cards, problem } = await this.#meter.measure(new Set())
     const cardMemory = cards.find(({ uuid }) => uuid === card)
     if (cardMemory === undefined) return { outcome: 'unknown_room', problem: problem ?? `GPU ${card} is not listed` }
     if (cardMemory.freeBytes < neededBytes) return { outcome: 'no_room', neededBytes, freeBytes: cardMemory.freeBytes }
     await ready
-    await thaw()
-    const heldProcess = processes.find(({ pid }) => isHeld(pid))
+    const threads = new Map((await found).processes.map(({ pid, thread }) => [pid, thread]))
+    const notThawed = await attempt(thaw)
+    if (notThawed !== null) return { outcome: 'not_thawed', problem: notThawed }
+    const heldProcess = processes.find(({ pid }) => isHeld(threads.get(pid) ?? pid))
     if (heldProcess !== undefined) return { outcome: 'stopped', pid: heldProcess.pid }
     const begunMs = this.#clock.monotonic()
-    const restores = await Promise.all(processes.map(suspended => this.#restore(helpers, suspended)))
+    const restores = await Promise.all(processes.map(suspended => calls.restore(suspended, suspended.bytes)))
     const restoreMs = this.#clock.monotonic() - begunMs
-    const failed = restores.find(each => each !== null)
-    if (failed != null) return { outcome: 'lost', problem: failed }
-    const unlocks = await Promise.all(processes.map(({ pid }) => this.#step(helpers, { op: 'unlock', pid })))
-    const stuck = unlocks.find(each => each !== null)
-    if (stuck != null) return { outcome: 'lost', problem: stuck }
+    const unrestored = restores.find(each => each !== null)
+    if (unrestored != null) return { outcome: 'lost', problem: unrestored }
+    const unlocks = await Promise.all(processes.map(suspended => calls.unlock(suspended)))
+    const stuck = unlocks.find(each => each !== null) ?? (await this.#release(family))
+    if (stuck !== null) return { outcome: 'lost', problem: stuck }
     return { outcome: 'resumed', restoreMs, unlockMs: this.#clock.monotonic() - begunMs - restoreMs }
   }
 
-  /** Locks all processes, looks for new ones, and checkpoints all; adds suspended processes to the work. */
-  async #suspendAll(work: Work, batch: readonly ProcessStart[]): Promise<Failure | null> {
-    const { family, cards, helpers, suspended, times } = work
-    const begunMs = this.#clock.monotonic()
-    const locks = await Promise.all(batch.map(target => this.#lock(work, target)))
-    times.lockMs += this.#clock.monotonic() - begunMs
+  async recover(card: string, family: ProcessFamily, thaw = async () => {}): Promise<RecoverOutcome> {
+    using calls = this.#calls()
+    const { processes, problem } = await calls.find(family)
+    if (problem !== null) return { outcome: 'unknown', problem }
+    calls.start(processes)
+    if (processes.some(({ thread }) => isHeld(thread))) {
+      const notThawed = await attempt(thaw)
+      if (notThawed !== null) return { outcome: 'unknown', problem: notThawed }
+    }
+    const states = new Map<CudaProcess, SuspendState>()
+    // A copy that its caller left is finished by the driver, and the state is known afterwards.
+    for (const target of processes) states.set(target, await calls.state(target))
+    const having = (...wanted: readonly SuspendState[]) =>
+      processes.filter(target => wanted.includes(states.get(target) ?? 'unknown'))
+    const [unclear] = having('unknown', 'changing')
+    if (unclear !== undefined)
+      return { outcome: 'unknown', problem: `the driver does not report the state of process ${unclear.pid}` }
+    const [broken] = having('failed', 'none')
+    if (broken !== undefined) return { outcome: 'lost', problem: `the driver lost process ${broken.pid}` }
+    if (having('checkpointed').length === 0) return await this.#undo(calls, family, processes)
+    const { cards } = await this.#meter.measure(new Set())
+    return await this.#finish(card, { ...newWork(family, calls), cards, lockMs: LATE_LOCK_MS }, states)
+  }
+
+  /** Ends a suspend before its first copy, or a resume after its last one. */
+  async #undo(calls: ProcessCalls, family: ProcessFamily, processes: readonly CudaProcess[]): Promise<RecoverOutcome> {
+    const undone = await Promise.all(processes.map(target => calls.undoLock(target)))
+    const stuck = processes.find((_, index) => undone[index] === false)
+    if (stuck !== undefined) return { outcome: 'lost', problem: `process ${stuck.pid} cannot be unlocked` }
+    const problem = await this.#release(family)
+    return problem === null ? { outcome: 'running' } : { outcome: 'unknown', problem }
+  }
+
+  /** Suspends all of a family of which some processes are suspended: that needs no room on the card. */
+  async #finish(card: string, work: Work, states: ReadonlyMap<CudaProcess, SuspendState>): Promise<RecoverOutcome> {
+    const totalBytes = work.cards.find(({ uuid }) => uuid === card)?.totalBytes ?? Number.POSITIVE_INFINITY
+    for (const [target, state] of states) if (state !== 'running') work.locked.push(target)
+    for (const [{ pid, startTime }, state] of states)
+      if (state === 'checkpointed') work.suspended.push({ pid, startTime, bytes: 0 })
+    const isDone = ({ pid }: ProcessStart) => work.suspended.some(each => each.pid === pid)
+    const batch = [...states.keys()].filter(target => !isDone(target))
+    const failure = await this.#suspendAll(work, batch)
+    if (failure !== null) return { outcome: 'lost', problem: failure.problem }
+    const processes = work.suspended.map(({ pid, startTime }) => {
+      const bytes = Math.min(anonymousBytes(pid), Math.max(0, totalBytes / states.size - ROOM_BYTES))
+      return { pid, startTime, bytes }
+    })
+    return { outcome: 'suspended', processes }
+  }
+
+  #calls(): ProcessCalls {
+    return new ProcessCalls(this.#tool, this.#callMs)
+  }
+
+  /**
+   * Locks all processes of a batch that are not locked yet, holds the family, looks for new ones, and checkpoints all;
+   * adds suspended processes to the work.
+   */
+  async #suspendAll(work: Work, batch: readonly CudaProcess[]): Promise<Failure | null> {
+    const { family, cards, calls, locked, suspended, times } = work
+    const lockingMs = this.#clock.monotonic()
+    const targets = batch.filter(target => !locked.includes(target))
+    const locks = await Promise.all(targets.map(target => calls.lock(target, work.lockMs)))
+    const holdingMs = this.#clock.monotonic()
+    times.lockMs += holdingMs - lockingMs
+    locked.push(...targets)
     const failedLock = locks.find(problem => problem !== null)
-    if (failedLock != null) return this.#unlocked(helpers, batch, failedLock)
-    const newcomers = await this.#newcomers(family, [...suspended, ...batch])
-    if (newcomers.problem !== null) return this.#unlocked(helpers, batch, newcomers.problem)
+    if (failedLock != null) return unlocked(calls, batch, failedLock)
+    work.holdProblem = await holdFamily(family, locked)
+    times.holdMs += this.#clock.monotonic() - holdingMs
+    const newcomers = await calls.find(family, [...suspended, ...batch])
+    if (newcomers.problem !== null) return unlocked(calls, batch, newcomers.problem)
     const [newcomer] = newcomers.processes
     if (newcomer !== undefined)
-      return this.#unlocked(helpers, batch, `process ${newcomer.pid} began to use CUDA in the meantime`)
-    const copyMs = this.#clock.monotonic()
-    const checkpoints = await Promise.all(batch.map(target => this.#checkpoint(work, target)))
-    times.checkpointMs += this.#clock.monotonic() - copyMs
-    batch.forEach((target, index) => {
-      if (checkpoints[index] === null) suspended.push({ ...target, bytes: processBytes(target, cards) })
+      return unlocked(calls, batch, `process ${newcomer.pid} began to use CUDA in the meantime`)
+    const copyingMs = this.#clock.monotonic()
+    const sizes = batch.map(target => processBytes(target, cards))
+    const checkpoints = await Promise.all(batch.map((target, index) => calls.checkpoint(target, sizes[index] ?? 0)))
+    times.checkpointMs += this.#clock.monotonic() - copyingMs
+    batch.forEach(({ pid, startTime }, index) => {
+      if (checkpoints[index] === null) suspended.push({ pid, startTime, bytes: sizes[index] ?? 0 })
     })
     const failed = checkpoints.find(problem => problem !== null)
     return failed == null ? null : { problem: failed, undone: false }
   }
 
-  /** Resumes the suspended processes after a failure, if the others are as before. */
-  async #giveUp({ problem, undone }: Failure, { suspended, cards }: Work): Promise<SuspendOutcome> {
+  /** Resumes the suspended processes after a failure, if the others are as before, and releases the family. */
+  async #giveUp({ problem, undone }: Failure, { suspended, cards, family }: Work): Promise<SuspendOutcome> {
     if (!undone) return { outcome: 'lost', problem }
-    if (suspended.length === 0) return { outcome: 'undone', problem }
-    const { outcome } = await this.resume(cards[0]?.uuid ?? '', suspended)
-    return { outcome: outcome === 'resumed' ? 'undone' : 'lost', problem }
+    if (suspended.length > 0) {
+      const { outcome } = await this.resume(cards[0]?.uuid ?? '', suspended, family)
+      return { outcome: outcome === 'resumed' ? 'undone' : 'lost', problem }
+    }
+    const stuck = await this.#release(family)
+    return stuck === null ? { outcome: 'undone', problem } : { outcome: 'lost', problem: `${problem}; ${stuck}` }
   }
 
-  /** Unlocks the locked ones of some processes after a failure, by the state of each. */
-  async #unlocked(helpers: Helpers, batch: readonly ProcessStart[], problem: string): Promise<Failure> {
-    const undone = await Promise.all(batch.map(target => this.#unlock(helpers, target)))
-    return { problem, undone: undone.every(Boolean) }
-  }
-
-  /** @returns true if the process runs on */
-  async #unlock(helpers: Helpers, target: ProcessStart): Promise<boolean> {
-    if (!lives(target)) return false
-    const state = await this.#state(helpers, target.pid)
-    if (state === 'running') return true
-    if (state !== 'locked') return false
-    await helpers.ask({ op: 'unlock', pid: target.pid }, this.#callMs)
-    return lives(target) && (await this.#state(helpers, target.pid)) === 'running'
-  }
-
-  async #lock({ helpers, lockMs }: Work, target: ProcessStart): Promise<string | null> {
-    const request = { op: 'lock', pid: target.pid, timeoutMs: lockMs } as const
-    const problem = await this.#step(helpers, request, lockMs + this.#callMs)
-    return problem === null || lives(target) ? problem : `the lock ended process ${target.pid}`
-  }
-
-  /** A call with an error, or without an answer, may have succeeded: then the state shows it. */
-  async #checkpoint({ helpers, cards }: Work, target: ProcessStart): Promise<string | null> {
-    const withinMs = this.#timeToCopy(processBytes(target, cards))
-    const problem = await this.#step(helpers, { op: 'checkpoint', pid: target.pid }, withinMs)
-    return problem === null || (await this.#state(helpers, target.pid)) === 'checkpointed' ? null : problem
-  }
-
-  /**
-   * Restores a process. Without persistence mode the driver is initialized first, which takes seconds with many
-   * cards.
-   */
-  async #restore(helpers: Helpers, { pid, bytes }: SuspendedProcess): Promise<string | null> {
-    const withinMs = this.#timeToCopy(bytes)
-    const reply = await helpers.ask({ op: 'restore', pid, init: false }, withinMs)
-    if (reply.result !== NOT_INITIALIZED) return problemIn('restore', pid, reply)
-    return this.#step(helpers, { op: 'restore', pid, init: true }, withinMs)
-  }
-
-  async #state(helpers: Helpers, pid: number): Promise<SuspendState> {
-    const reply = await helpers.ask({ op: 'state', pid }, this.#callMs)
-    if (reply.result === undefined) return 'unknown'
-    if (reply.result !== 0) return 'none'
-    const { state = 'failed' } = reply
-    return state === 'checkpointing' || state === 'restoring' ? 'changing' : state
-  }
-
-  async #step(
-    helpers: Helpers,
-    request: HelperRequest & { readonly pid: number },
-    withinMs = this.#callMs,
-  ): Promise<string | null> {
-    return problemIn(request.op, request.pid, await helpers.ask(request, withinMs))
-  }
-
-  #timeToCopy(bytes: number): number {
-    return this.#copyMs + bytes / SLOWEST_BYTES_PER_MS
-  }
-
-  /** The ones of some processes that use CUDA. The driver answers this for stopped ones, too. */
-  async #withCuda(members: readonly ProcessStart[]): Promise<ListedProcesses> {
-    if (members.length === 0) return { processes: [], problem: null }
-    const request = { op: 'find', pids: members.map(({ pid }) => pid) } as const
-    const reply = await askHelper(this.#tool, request, this.#callMs)
-    const { pids = [] } = reply
-    const processes = members.filter(member => pids.includes(member.pid) && lives(member))
-    return { processes, problem: replyProblem(reply) }
-  }
-
-  /** The ones of a family that use CUDA, without the given processes. */
-  async #newcomers(family: ProcessFamily, listed: readonly ProcessStart[]): Promise<ListedProcesses> {
-    const members = await listMembers(family)
-    if (members.problem !== null) return members
-    const pids = new Set(listed.map(({ pid }) => pid))
-    return this.#withCuda(members.processes.filter(({ pid }) => !pids.has(pid)))
+  /** @returns the problem after which threads of the family may still be held; null without one */
+  async #release(family: ProcessFamily): Promise<string | null> {
+    for (let left = RELEASES; ; left -= 1) {
+      const problem = await attempt(() => family.release())
+      if (problem === null) return null
+      if (left <= 1) return `its threads cannot be released: ${problem}`
+      await pause(this.#clock, LOOK_MS)
+    }
   }
 
   /** The cards on which some processes have memory. */
@@ -283,22 +287,34 @@ class DriverSuspender implements GpuSuspender {
   }
 }
 
-async function listMembers(family: ProcessFamily): Promise<ListedProcesses> {
+function newWork(family: ProcessFamily, calls: ProcessCalls): Omit<Work, 'cards' | 'lockMs'> {
+  const times = { lockMs: 0, holdMs: 0, checkpointMs: 0 }
+  return { family, calls, locked: [], suspended: [], times, holdProblem: null }
+}
+
+/** Unlocks the locked ones of some processes after a failure, by the state of each. */
+async function unlocked(calls: ProcessCalls, batch: readonly ProcessStart[], problem: string): Promise<Failure> {
+  const undone = await Promise.all(batch.map(target => calls.undoLock(target)))
+  return { problem, undone: undone.every(Boolean) }
+}
+
+/** @returns the reason why the family is not held; null when it is */
+async function holdFamily(family: ProcessFamily, locked: readonly CudaProcess[]): Promise<string | null> {
   try {
-    return { processes: await family.members(), problem: null }
+    return await family.hold(locked.map(({ thread }) => thread))
   } catch (error) {
-    return { processes: [], problem: `its processes cannot be listed: ${(error as Error).message}` }
+    return (error as Error).message
   }
 }
 
-function problemIn(step: string, pid: number, reply: Reply): string | null {
-  const problem = replyProblem(reply)
-  return problem === null ? null : `${step} of process ${pid}: ${problem}`
-}
-
-function lives({ pid, startTime }: ProcessStart): boolean {
-  const current = readProcess(pid)
-  return current?.living === true && current.startTime === startTime
+/** @returns the problem of a function that rejects; null when it resolves */
+async function attempt(act: () => Promise<void>): Promise<string | null> {
+  try {
+    await act()
+    return null
+  } catch (error) {
+    return (error as Error).message
+  }
 }
 
 /** The memory of a process on its cards, as listed before it was suspended. */

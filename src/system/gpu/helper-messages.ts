@@ -38,8 +38,8 @@ export interface HelperAnswer {
   /** Duration of the call. */
   readonly ms?: number
   readonly state?: ProcessCudaState
-  /** The processes with CUDA among the requested ones. */
-  readonly pids?: readonly number[]
+  /** The processes with CUDA among the requested ones, each with its thread that belongs to the driver. */
+  readonly found?: readonly { readonly pid: number; readonly thread: number }[]
   readonly about?: { readonly path: string; readonly cuda: number; readonly lacks: readonly string[] }
   readonly card?: CardAnswer
   /** Number of finished launches, during `work`; not the answer yet. */

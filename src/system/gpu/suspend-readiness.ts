@@ -73,14 +73,14 @@ async function hasMps(): Promise<boolean> {
  * @param cards the cards that its processes use
  */
 export async function familyLack(
-  processes: readonly ProcessStart[],
+  processes: readonly CudaProcess[],
   cards: readonly CardMemory[],
 ): Promise<FamilyLack | null> {
   if (cards.length > 1) return { why: 'several_cards', count: cards.length }
   const listed = new Set(cards.flatMap(card => card.processes).map(({ pid }) => pid))
-  for (const { pid } of processes) {
+  for (const { pid, thread } of processes) {
     if (!listed.has(pid)) return { why: 'not_listed', pid }
-    if (isHeld(pid)) return { why: 'stopped', pid }
+    if (isHeld(thread)) return { why: 'stopped', pid }
     const owner = await stat(`/proc/${pid}`).catch(() => null)
     const me = process.geteuid?.() ?? 0
     if (owner !== null && me !== 0 && owner.uid !== me) return { why: 'another_user', pid }
@@ -88,10 +88,16 @@ export async function familyLack(
   return memoryLack(processes, cards)
 }
 
-/** True if a process is stopped by a signal, or frozen with its control group. */
-export function isHeld(pid: number): boolean {
-  if (readProcess(pid)?.stopped === true) return true
-  const group = /^0::(.*)$/m.exec(readOptional(`/proc/${pid}/cgroup`))?.[1]
+/** A process with CUDA, and its thread that belongs to the driver and answers it. */
+export interface CudaProcess extends ProcessStart {
+  readonly thread: number
+}
+
+/** True if a thread is stopped by a signal, or frozen with its control group. */
+export function isHeld(thread: number): boolean {
+  // The system shows threads by their ids, as it shows processes.
+  if (readProcess(thread)?.stopped === true) return true
+  const group = /^0::(.*)$/m.exec(readOptional(`/proc/${thread}/cgroup`))?.[1]
   if (group === undefined) return false
   // Beside groups of version 1, those of version 2 are in a folder of their own.
   const roots = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified']

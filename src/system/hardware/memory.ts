@@ -53,6 +53,11 @@ export function readMemories(
   }
 }
 
+/** Bytes of a process in memory that are of no file; 0 where the system does not show it. */
+export function anonymousBytes(pid: number, root = '/'): number {
+  return (namedNumbers(readOptional(join(root, `proc/${pid}/status`))).get('RssAnon') ?? 0) * 1024
+}
+
 /** The groups of a process, by its list of them. In a container the path may be that outside, which does not exist. */
 function listGroups(list: string): GroupFiles[] {
   return list.split('\n').flatMap(line => {

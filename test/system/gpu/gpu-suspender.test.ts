@@ -8,7 +8,7 @@ import { describe, type TestContext, test } from 'node:test'
 import { describeLack, type ProcessStart, type SuspendOutcome } from '../../../src/core/hardware/gpu-suspension.ts'
 import { readProcess } from '../../../src/drivers/base/process-table.ts'
 import type { ProcessFamily } from '../../../src/ports/gpu-suspender.ts'
-import { CARD, FakeGpus, type FakeWorker, MIB, noFakeGpus } from '../../support/fake-gpus.ts'
+import { CARD, FakeGpus, type FakeWorker, MIB, noFakeGpus, unheld } from '../../support/fake-gpus.ts'
 import { patient } from '../../support/patience.ts'
 import { removeFolder } from '../../support/remove-folder.ts'
 
@@ -31,7 +31,7 @@ async function usedMib(gpus: FakeGpus): Promise<number> {
 
 /** A family that changes: each look at its processes calls the next function, and the last one from then on. */
 function changingFamily(...looks: (() => readonly ProcessStart[])[]): ProcessFamily {
-  return { members: async () => (looks.length > 1 ? looks.shift()! : looks[0]!)() }
+  return unheld(async () => (looks.length > 1 ? looks.shift()! : looks[0]!)())
 }
 
 function unlistable(): never {
@@ -76,7 +76,7 @@ describe('suspending', { skip: noFakeGpus, timeout: patient(240_000) }, () => {
     assert.equal(await gpus.suspender().state(worker.pid), 'checkpointed')
     const other = await gpus.worker(24_000)
     await other.kill()
-    const resumed = await gpus.suspender().resume(card, processes)
+    const resumed = await gpus.suspender().resume(card, processes, worker.family)
     assert.equal(resumed.outcome, 'resumed')
     assert.equal(await gpus.suspender().state(worker.pid), 'running')
     await assertRuns(worker)
@@ -88,19 +88,25 @@ describe('suspending', { skip: noFakeGpus, timeout: patient(240_000) }, () => {
     const { card, processes } = await suspended(gpus, worker)
     process.kill(worker.pid, 'SIGSTOP')
     while (readProcess(worker.pid)?.stopped !== true) await new Promise(setImmediate)
-    assert.deepEqual(await gpus.suspender().resume(card, processes), { outcome: 'stopped', pid: worker.pid })
+    assert.deepEqual(await gpus.suspender().resume(card, processes, worker.family), {
+      outcome: 'stopped',
+      pid: worker.pid,
+    })
     const thaw = async () => {
       process.kill(worker.pid, 'SIGCONT')
       while (readProcess(worker.pid)?.stopped !== false) await new Promise(setImmediate)
     }
-    assert.equal((await gpus.suspender().resume(card, processes, thaw)).outcome, 'resumed')
+    assert.equal((await gpus.suspender().resume(card, processes, worker.family, thaw)).outcome, 'resumed')
     await assertRuns(worker)
   })
 
   test('a family without CUDA has nothing to suspend', async t => {
     const gpus = new FakeGpus(t)
     const own = { pid: process.pid, startTime: readProcess(process.pid)!.startTime }
-    const outcome = await gpus.suspender().suspend({ members: async () => [own] }, LOCK_MS)
+    const outcome = await gpus.suspender().suspend(
+      unheld(async () => [own]),
+      LOCK_MS,
+    )
     assert.deepEqual(outcome, { outcome: 'nothing' })
   })
 
@@ -115,7 +121,7 @@ describe('suspending', { skip: noFakeGpus, timeout: patient(240_000) }, () => {
     const gpus = new FakeGpus(t, { persistence: 0 })
     const worker = await gpus.worker(100)
     const { card, processes } = await suspended(gpus, worker)
-    assert.equal((await gpus.suspender().resume(card, processes)).outcome, 'resumed')
+    assert.equal((await gpus.suspender().resume(card, processes, worker.family)).outcome, 'resumed')
     await assertRuns(worker)
   })
 })
@@ -173,7 +179,7 @@ describe('a suspend that fails', { skip: noFakeGpus, timeout: patient(240_000) }
       processes.map(({ pid }) => pid),
       [worker.pid, late.pid],
     )
-    assert.equal((await gpus.suspender().resume(card, processes)).outcome, 'resumed')
+    assert.equal((await gpus.suspender().resume(card, processes, family)).outcome, 'resumed')
     await assertRuns(late)
   })
 
@@ -259,14 +265,14 @@ describe('a resume', { skip: noFakeGpus, timeout: patient(240_000) }, () => {
     const worker = await gpus.worker(8_000)
     const { card, processes } = await suspended(gpus, worker)
     const other = await gpus.worker(20_000)
-    const refused = await gpus.suspender().resume(card, processes)
+    const refused = await gpus.suspender().resume(card, processes, worker.family)
     assert.deepEqual(refused, {
       outcome: 'no_room',
       neededBytes: (8_512 + 256) * MIB,
       freeBytes: (24_576 - 20_512) * MIB,
     })
     await other.kill()
-    assert.equal((await gpus.suspender().resume(card, processes)).outcome, 'resumed')
+    assert.equal((await gpus.suspender().resume(card, processes, worker.family)).outcome, 'resumed')
     await assertRuns(worker)
   })
 
@@ -275,7 +281,7 @@ describe('a resume', { skip: noFakeGpus, timeout: patient(240_000) }, () => {
     const worker = await gpus.worker(100)
     await worker.ask('import')
     const { card, processes } = await suspended(gpus, worker)
-    const outcome = await gpus.suspender().resume(card, processes)
+    const outcome = await gpus.suspender().resume(card, processes, worker.family)
     const problem = `restore of process ${worker.pid}: CUDA_ERROR_INVALID_VALUE`
     assert.deepEqual(outcome, { outcome: 'lost', problem })
   })
@@ -285,7 +291,7 @@ describe('a resume', { skip: noFakeGpus, timeout: patient(240_000) }, () => {
     const worker = await gpus.worker(100)
     const { card, processes } = await suspended(gpus, worker)
     gpus.set({ quirks: 'hang-restore' })
-    const outcome = await gpus.suspender(SHORT_MS).resume(card, processes)
+    const outcome = await gpus.suspender(SHORT_MS).resume(card, processes, worker.family)
     assert.equal(outcome.outcome, 'lost')
   })
 
@@ -295,7 +301,7 @@ describe('a resume', { skip: noFakeGpus, timeout: patient(240_000) }, () => {
     const { card, processes } = await suspended(gpus, worker)
     await worker.kill()
     const problem = `process ${worker.pid} has ended`
-    assert.deepEqual(await gpus.suspender().resume(card, processes), { outcome: 'lost', problem })
+    assert.deepEqual(await gpus.suspender().resume(card, processes, worker.family), { outcome: 'lost', problem })
     assert.equal(await usedMib(gpus), 0)
   })
 
@@ -303,7 +309,7 @@ describe('a resume', { skip: noFakeGpus, timeout: patient(240_000) }, () => {
     const gpus = new FakeGpus(t)
     const worker = await gpus.worker(100)
     const { processes } = await suspended(gpus, worker)
-    const outcome = await gpus.suspender().resume('GPU-gone', processes)
+    const outcome = await gpus.suspender().resume('GPU-gone', processes, worker.family)
     assert.deepEqual(outcome, { outcome: 'unknown_room', problem: 'GPU GPU-gone is not listed' })
   })
 })
@@ -350,7 +356,7 @@ describe('what keeps processes from being suspended', { skip: noFakeGpus, timeou
     const gpus = new FakeGpus(t, { cards: 2 })
     const worker = await gpus.worker(100)
     const elsewhere = await gpus.worker(100, '', { CUDA_VISIBLE_DEVICES: '1' })
-    const both: ProcessFamily = { members: async () => [worker, elsewhere] }
+    const both = unheld(async () => [worker, elsewhere])
     const outcome = await gpus.suspender().suspend(both, LOCK_MS)
     assert.deepEqual(outcome, { outcome: 'refused', lack: { why: 'several_cards', count: 2 } })
     process.kill(worker.pid, 'SIGSTOP')
