@@ -16,6 +16,7 @@ import { PLACEMENT_RULES } from '../core/placement/placement-input.ts'
 import { earliest } from '../core/scaling/plan.ts'
 import type { BackupFolder } from '../ports/backups.ts'
 import type { AuditLog } from '../services/audit/audit-log.ts'
+import { CardReader } from '../services/hardware/card-reader.ts'
 import type { AppConfig } from './config.ts'
 import type { AppServices } from './services.ts'
 
@@ -48,7 +49,7 @@ export class Loops {
     const freezer = new Freezer(ports, { fleet, workerFreezer, balancing, served }, rules)
     const placer = new Placer(
       ports,
-      { fleet, freezer, workerFreezer, balancing, quotas },
+      { fleet, freezer, workerFreezer, balancing, quotas, cards: new CardReader(ports) },
       { ...PLACEMENT_RULES, ...placing },
     )
     const scaled = { fleet, models, balancing, placer, freezer, served, rules }

@@ -1,5 +1,6 @@
 import type { Endpoint } from '../core/endpoints/endpoint.ts'
 import type { ReleasedTemplate } from '../core/endpoints/release.ts'
+import type { MachineParts } from '../core/hardware/inventory.ts'
 import type { EndpointId, WorkerId } from '../core/ids.ts'
 import { placeWorkers } from '../core/placement/place.ts'
 import type {
@@ -19,6 +20,7 @@ import { hasSleepHooks, isFrozen, takesJobs, type WorkerLoad } from '../core/wor
 import type { Ports } from '../ports/ports.ts'
 import type { Quotas } from '../services/accounts/quotas.ts'
 import type { LoadBalancer } from '../services/balancing/load-balancer.ts'
+import type { CardReader } from '../services/hardware/card-reader.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
 import type { WorkerFreezer } from '../services/workers/worker-freezer.ts'
 import type { Freezer } from './freezer.ts'
@@ -76,6 +78,7 @@ export class Placer {
       readonly workerFreezer: WorkerFreezer
       readonly balancing: LoadBalancer
       readonly quotas: Quotas
+      readonly cards: CardReader
     },
     rules: PlacementRules,
   ) {
@@ -163,17 +166,38 @@ export class Placer {
   async #decide(nowMs: number): Promise<PlacementDecision> {
     const { store, machine, driver } = this.#ports
     const [parts, capacity] = [await machine.parts(), await driver.capacity()]
-    const occupants = await this.#occupants(this.#parts.balancing.loaded(await store.workers.loads()))
+    const loads = await store.workers.loads()
+    const cards = this.#areCardsWanted(parts) ? await this.#parts.cards.rooms(loads) : undefined
+    const occupants = await this.#occupants(this.#parts.balancing.loaded(loads))
     if (parts.gpus.length > 0) await this.#replaceUnplaced(occupants)
     const tenants = this.#tenants()
     const quotas = new Map(tenants.map(({ owner }) => [owner, this.#parts.quotas.effectiveLimits(owner)]))
-    return placeWorkers({ parts, capacity, occupants, tenants, quotas, rules: this.#rules, nowMs })
+    return placeWorkers({
+      parts,
+      ...(cards && { cards }),
+      capacity,
+      occupants,
+      tenants,
+      quotas,
+      rules: this.#rules,
+      nowMs,
+    })
+  }
+
+  /** True if a wanted worker needs a card whose memory can be measured. */
+  #areCardsWanted({ gpus }: MachineParts): boolean {
+    if (!gpus.some(({ vendor }) => vendor === 'NVIDIA')) return false
+    return [...this.#endpoints.values()].some(
+      refreshed => wishes(refreshed) && refreshed.placedBy === 'machine' && refreshed.endpoint.compute.kind === 'gpu',
+    )
   }
 
   #tenants(): Tenant[] {
     return [...this.#endpoints.values()].map(({ endpoint, wakes, ...refreshed }) => {
       const { id, owner, name, compute, workersMin } = endpoint
-      const again = wakes.map(worker => ({ workerId: worker.id, placement: worker.placement ?? UNPLACED }))
+      const again = wakes.map(({ id: workerId, placement }) => {
+        return { workerId, placement: placement ?? UNPLACED, memoryMb: null }
+      })
       const { wanted, isSpare, limited, placedBy, sinceMs, hasWork } = refreshed
       const wish = { limited, placedBy, wanted, wakes: again, isSpare, sinceMs, hasWork }
       return { id, owner, name, compute, workersMin, ...wish }
@@ -200,6 +224,7 @@ export class Placer {
           ? { sinceMs: worker.frozenAtMs ?? 0, hasPriority: endpoint?.flashboot === 'PRIORITY_FLASHBOOT' }
           : null,
         sleep: this.#sleepState(worker, endpoint),
+        suspends: false,
       })
     }
     return occupants

@@ -18,6 +18,7 @@ import { resumeTime } from '../services/observing/server-time.ts'
 import { systemClock, systemTime } from '../system/clock.ts'
 import { fencedDriver, singleLeader } from '../system/coordination/leader.ts'
 import type { FencedTerm } from '../system/coordination/lease-term.ts'
+import { createGpuMeter } from '../system/gpu/gpu-meter.ts'
 import { createMachine, describeGpus } from '../system/hardware/machine.ts'
 import { keepApiKey, readApiKey } from '../system/keys/api-key.ts'
 import { createMeasuring } from '../system/observing/store-watches.ts'
@@ -167,6 +168,7 @@ async function beginTerm(
     logs,
     ...storageIn(config, log),
     machine,
+    gpuMeter: createGpuMeter(systemClock, process.env),
     models,
     emit: events.emit,
     metrics: shell.metrics,

@@ -3,6 +3,7 @@ import type { BodyParser } from './body-parser.ts'
 import type { Clock, ServerTime } from './clock.ts'
 import type { ConsoleFiles } from './console-files.ts'
 import type { Driver } from './driver.ts'
+import type { GpuMeter } from './gpu-meter.ts'
 import type { ImageRegistries } from './image-registries.ts'
 import type { Leader } from './leader.ts'
 import type { Machine } from './machine.ts'
@@ -36,6 +37,8 @@ export interface Ports {
   readonly storeRoom?: StoreRoom
   readonly driver: Driver
   readonly machine: Machine
+  /** Memory of the machine's cards; not measured when left out. */
+  readonly gpuMeter?: GpuMeter | undefined
   readonly notifier: Notifier
   readonly leader: Leader
   readonly logs: WorkerLogs

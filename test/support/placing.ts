@@ -1,6 +1,7 @@
 /** Inputs of core/placement with defaults that a test can change. */
 import type { Compute } from '../../src/core/endpoints/endpoint.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../src/core/ids.ts'
+import type { CardRoom, CardRooms } from '../../src/core/placement/card-room.ts'
 import { placeWorkers } from '../../src/core/placement/place.ts'
 import {
   type Occupant,
@@ -62,6 +63,12 @@ export function given(...indices: number[]): Placement {
   return { ...UNPLACED, gpus: indices.map(assignedGpu), pool: 'ADA_24' }
 }
 
+/** The measured memory of the first card of {@link given}: 24 GB that are free. */
+export function aCard(fields: Partial<CardRoom> = {}): CardRooms {
+  const { totalMb = 24_576, foreignMb = 0 } = fields
+  return new Map([['GPU-0', { totalMb, freeMb: totalMb - foreignMb, foreignMb, programs: [], ...fields }]])
+}
+
 /** A busy worker that became ready a minute ago. */
 export function anOccupant(id: string, endpoint: string, fields: Partial<Occupant> = {}): Occupant {
   return {
@@ -75,6 +82,7 @@ export function anOccupant(id: string, endpoint: string, fields: Partial<Occupan
     idleSinceMs: null,
     frozen: null,
     sleep: null,
+    suspends: false,
     ...fields,
   }
 }

@@ -40,6 +40,7 @@ import type { AuditHeadNote } from '../../src/ports/audit-head.ts'
 import type { BackupFolder, Backups } from '../../src/ports/backups.ts'
 import type { ConsoleFiles } from '../../src/ports/console-files.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
+import type { GpuMeter } from '../../src/ports/gpu-meter.ts'
 import type { HostInspection } from '../../src/ports/host-inspection.ts'
 import type { ModelCache } from '../../src/ports/model-cache.ts'
 import type { Notifier, Topic } from '../../src/ports/notifier.ts'
@@ -131,6 +132,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly consoleFiles?: ConsoleFiles
   /** Models on the disk of the machine; not kept by default. */
   readonly models?: ModelCache
+  /** Memory of the cards of the machine; not measured by default. */
+  readonly gpuMeter?: GpuMeter
   /** Files of network volumes; not offered by default. */
   readonly files?: VolumeFiles
   /** Requests of load-balancing endpoints; absent by default. */
@@ -313,6 +316,7 @@ export class Rig {
       probes: this.probes,
       leader: singleLeader,
       machine,
+      gpuMeter: this.#options.gpuMeter,
       metrics,
       spill: null,
       consoleFiles: this.#options.consoleFiles ?? null,

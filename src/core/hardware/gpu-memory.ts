@@ -3,6 +3,8 @@
 /** Memory of a process on a card, with its context: some hundred MiB before it allocates anything. */
 export interface ProcessOnCard {
   readonly pid: number
+  /** Name of its program; null if unknown. */
+  readonly name: string | null
   /** Null if the driver does not report it. */
   readonly bytes: number | null
 }

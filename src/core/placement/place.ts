@@ -10,16 +10,19 @@
  * that smaller demands do not always overtake it, and after a longer wait the endpoint with the most workers gives up
  * one after its job.
  *
- * A sleeping worker has given its GPUs back to its account (ADR 54). Its wake is placed in the same turns as a start,
- * before the starts of its endpoint, on these GPUs only. An idle worker that can sleep makes room for one of its
- * account by sleeping. If the GPUs of a sleeping worker do not become free soon and a new worker has room on others,
- * the sleeping one ends.
+ * A sleeping worker has given its GPUs back to its account (ADR 54), a suspended one to everybody (ADR 109). Its wake
+ * is placed in the same turns as a start, before the starts of its endpoint, on these GPUs only. An idle worker that
+ * can sleep makes room by sleeping: for its account, or for everybody if it is suspended. If the GPUs of a sleeping
+ * worker do not become free soon and a new worker has room on others, the sleeping one ends.
+ *
+ * Programs that are not workers count as measured: a card that they use gets no worker.
  *
  * A worker whose platform places it (ADR 58) gets its turn, and counts for the limits of its account and of all
  * workers. Nothing else holds it back: neither this machine, nor workers that wait for a place on the platform.
  */
 import type { EndpointId, OwnerId, WorkerId } from '../ids.ts'
 import { isHopeless, type Placement } from '../workers/placement.ts'
+import { afterEnds } from './card-claims.ts'
 import { findPlacementFailure, type PlacementFailure } from './placement-failure.ts'
 import { findFit, helps, lostGpu, type PlacementFit, quotaReached, type Search, wantedGpus } from './placement-fit.ts'
 import type {
@@ -280,7 +283,7 @@ class PlacementDecider {
         spare.set(endpointId, left - 1)
         share.set(owner, has - 1)
       }
-      chosen.push({ worker, sleeps: sleepHelps && worker.sleep === 'able' && owner === standing.tenant.owner })
+      chosen.push({ worker, sleeps: sleepHelps && canSleepFor(worker, standing.tenant.owner) })
       if (this.#without(standing, chosen, afterJob) !== null) break
     }
     if (this.#without(standing, chosen, afterJob) === null) return null
@@ -303,7 +306,8 @@ class PlacementDecider {
     const stay = this.#all()
       .filter(worker => !gone.has(worker))
       .map((worker): Occupant => (asleep.has(worker) ? { ...worker, sleep: 'asleep' } : worker))
-    const room = findFit(this.#createSearch(standing, gone.size), stay)
+    const cards = afterEnds(this.#input.cards ?? new Map(), [...gone, ...asleep])
+    const room = findFit({ ...this.#createSearch(standing, gone.size), cards }, stay)
     if (room === null) return null
     return { room, victims, afterJob, sleeps: gone.size === 0 && asleep.size > 0 }
   }
@@ -361,6 +365,7 @@ class PlacementDecider {
       idleSinceMs: null,
       frozen: null,
       sleep: null,
+      suspends: false,
     })
   }
 
@@ -373,9 +378,9 @@ class PlacementDecider {
 
   /** The needs of an endpoint. @param freed number of workers that count as ended */
   #createSearch({ tenant, wakes: [wake] }: Standing, freed = 0): Search {
-    const { capacity, parts, rules } = this.#input
-    const common = { tenant, parts, rules, bound: capacity.bound, quota: this.#input.quotas?.get(tenant.owner) }
-    if (wake !== undefined) return { ...common, slots: Number.POSITIVE_INFINITY, again: wake.placement }
+    const { capacity, parts, cards, rules } = this.#input
+    const common = { tenant, parts, cards, rules, bound: capacity.bound, quota: this.#input.quotas?.get(tenant.owner) }
+    if (wake !== undefined) return { ...common, slots: Number.POSITIVE_INFINITY, again: wake }
     return { ...common, slots: (capacity.freeWorkers ?? Number.POSITIVE_INFINITY) + freed - this.#taken.length }
   }
 
@@ -442,8 +447,13 @@ function woken({ id }: Tenant, { workerId }: WantedWake): Woken {
 }
 
 /** True if the GPUs of a worker become free for this account, because it falls asleep. */
-function isFallingFor({ sleep, owner }: Occupant, asker: OwnerId): boolean {
-  return sleep === 'falling' && owner === asker
+function isFallingFor({ sleep, suspends, owner }: Occupant, asker: OwnerId): boolean {
+  return sleep === 'falling' && (suspends || owner === asker)
+}
+
+/** True if a worker can give its GPUs to this account by its sleep. */
+function canSleepFor({ sleep, suspends, owner }: Occupant, asker: OwnerId): boolean {
+  return sleep === 'able' && (suspends || owner === asker)
 }
 
 function hopeText(way: Way | null): string {

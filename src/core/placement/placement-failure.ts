@@ -1,9 +1,10 @@
 /** Reasons why a worker has no place, as precisely as the machine can be read. See place.ts. */
 import type { Compute } from '../endpoints/endpoint.ts'
 import { type CatalogedGpu, gpuKey, gpuSummary, type MachineParts } from '../hardware/inventory.ts'
-import type { Placement, Resource } from '../workers/placement.ts'
+import type { Resource } from '../workers/placement.ts'
+import { bindsGpus } from './card-claims.ts'
+import { foreignUseText, inGb, isFree, leavesCard, marginMb } from './card-room.ts'
 import {
-  bindsGpus,
   cappedResources,
   chosenGpus,
   hasCuda,
@@ -14,7 +15,7 @@ import {
   type Search,
   suitableGpus,
 } from './placement-fit.ts'
-import type { Occupant, Tenant } from './placement-input.ts'
+import type { Occupant, Tenant, WantedWake } from './placement-input.ts'
 
 /** The missing resource. */
 export interface PlacementFailure {
@@ -45,7 +46,8 @@ export function findPlacementFailure(search: Search, others: readonly Occupant[]
 }
 
 /** The reason why a sleeping worker cannot get its GPUs back. */
-function cardsBusy(search: Search, again: Placement, others: readonly Occupant[], asker: Asker): PlacementFailure {
+function cardsBusy(search: Search, wake: WantedWake, others: readonly Occupant[], asker: Asker): PlacementFailure {
+  const again = wake.placement
   const lost = lostGpu(search, again)
   if (lost !== null) return { resource: 'gpu', reason: lost }
   const reached = quotaReached(search, others)
@@ -58,8 +60,20 @@ function cardsBusy(search: Search, again: Placement, others: readonly Occupant[]
   )
   const cards = again.gpus.map(({ index }) => index).join(', ')
   const which = again.gpus.length === 1 ? `its GPU ${cards} is` : `its GPUs ${cards} are`
+  const unknown = unknownUser(others)
+  if (unknown !== null) return unknown
+  if (users!.length + kept!.length === 0) return { resource: 'gpu', reason: memoryLack(search, wake) }
   const how = users!.length > 0 ? `in use by ${names(users!, asker)}` : `kept for ${names(kept!, asker)}`
   return { resource: 'gpu', reason: `${which} ${how}` }
+}
+
+/** The reason why a suspended worker cannot resume on a card that no worker has. */
+function memoryLack({ cards }: Search, { placement, memoryMb }: WantedWake): string {
+  const short = placement.gpus.find(gpu => !isFree(cards?.get(gpuKey(gpu)), memoryMb ?? 0)) ?? placement.gpus[0]!
+  const room = cards?.get(gpuKey(short))
+  if (room === undefined) return `its GPU ${short.index} is not free`
+  const needed = inGb((memoryMb ?? 0) + marginMb(room))
+  return `it needs ${needed} of its GPU ${short.index}, and ${inGb(room.freeMb)} are free: ${foreignUseText(short, room)}`
 }
 
 function quotaRefusal(resource: 'account_workers' | 'account_gpus', { quota }: Search): PlacementFailure {
@@ -103,20 +117,27 @@ function cudaRefusal(
   return { resource: 'cuda', reason: `the GPUs of type ${versions}, ${wanted}` }
 }
 
-function gpusBusy({ parts }: Search, compute: GpuCompute, others: readonly Occupant[], asker: Asker): PlacementFailure {
+function gpusBusy(
+  { parts, cards }: Search,
+  compute: GpuCompute,
+  others: readonly Occupant[],
+  asker: Asker,
+): PlacementFailure {
   const { pools, count } = compute
-  const unknown = others.find(({ placement }) => placement === null)
-  if (unknown !== undefined) {
-    const reason = `worker ${unknown.workerId} was started by an older version and may use any GPU; it is being replaced`
-    return { resource: 'gpu', reason }
-  }
-  const suitable = new Set(suitableGpus(parts, compute).map(({ gpu }) => gpuKey(gpu)))
+  const unknown = unknownUser(others)
+  if (unknown !== null) return unknown
+  const gpus = suitableGpus(parts, compute).map(({ gpu }) => gpu)
+  const suitable = new Set(gpus.map(gpuKey))
   const has = (worker: Occupant) =>
     bindsGpus(worker, asker.owner) ? (worker.placement?.gpus ?? []).map(gpuKey).filter(key => suitable.has(key)) : []
   const users = others.filter(worker => worker.phase !== 'kept' && has(worker).length > 0)
   const inUse = new Set(users.flatMap(has))
   const keepers = others.filter(worker => worker.phase === 'kept' && has(worker).some(key => !inUse.has(key)))
   const kept = new Set(keepers.flatMap(has).filter(key => !inUse.has(key)))
+  const foreign = gpus.filter(gpu => {
+    const key = gpuKey(gpu)
+    return !inUse.has(key) && !kept.has(key) && !leavesCard(cards?.get(key))
+  })
   const wanted =
     count === 1 ? `no free GPU of ${poolNames(pools)}` : `${count} free GPUs of ${oneOfPools(pools)} are wanted`
   const taken = [
@@ -124,8 +145,16 @@ function gpusBusy({ parts }: Search, compute: GpuCompute, others: readonly Occup
       ? []
       : [`${inUse.size} of ${suitable.size} in use by ${names(users, asker)}${frozenOnes(users)}`]),
     ...(kept.size === 0 ? [] : [`${kept.size} of ${suitable.size} kept for ${names(keepers, asker)}`]),
+    ...foreign.slice(0, MAX_NAMES).map(gpu => foreignUseText(gpu, cards!.get(gpuKey(gpu))!)),
   ]
   return { resource: 'gpu', reason: `${wanted}: ${taken.join(', ')}` }
+}
+
+function unknownUser(others: readonly Occupant[]): PlacementFailure | null {
+  const unknown = others.find(({ placement }) => placement === null)
+  if (unknown === undefined) return null
+  const reason = `worker ${unknown.workerId} was started by an older version and may use any GPU; it is being replaced`
+  return { resource: 'gpu', reason }
 }
 
 function promisesGiven(search: Search, others: readonly Occupant[], asker: Asker): PlacementFailure {

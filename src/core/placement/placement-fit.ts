@@ -3,15 +3,18 @@
 import type { Compute, CpuConfig } from '../endpoints/endpoint.ts'
 import { cpuMemoryGb } from '../hardware/catalog.ts'
 import { type CatalogedGpu, cataloged, compareVersions, gpuKey, type MachineParts } from '../hardware/inventory.ts'
-import type { OwnerId } from '../ids.ts'
-import { countGpus, type Placement, UNPLACED } from '../workers/placement.ts'
-import type { Occupant, PlacementRules, Tenant, WorkerQuota } from './placement-input.ts'
+import { type AssignedGpu, countGpus, type Placement, UNPLACED } from '../workers/placement.ts'
+import { bindsGpus, claimedMb } from './card-claims.ts'
+import { type CardRooms, isFree, leavesCard } from './card-room.ts'
+import type { Occupant, PlacementRules, Tenant, WantedWake, WorkerQuota } from './placement-input.ts'
 import { askedPlacement } from './wish.ts'
 
 /** The needs of a worker of an endpoint, and the resources of the machine. */
 export interface Search {
   readonly tenant: Pick<Tenant, 'compute' | 'limited' | 'owner' | 'placedBy'>
   readonly parts: MachineParts
+  /** See `PlacementInput.cards`. */
+  readonly cards?: CardRooms | undefined
   readonly rules: PlacementRules
   /** Number of further workers that the driver takes. */
   readonly slots: number
@@ -21,11 +24,8 @@ export interface Search {
   readonly quota?: WorkerQuota | undefined
   /** Workers whose GPUs are chosen last within a pool. */
   readonly avoided?: readonly Occupant[]
-  /**
-   * The place of a sleeping worker that should wake: it needs its GPUs again and has the rest. Left out for a new
-   * worker.
-   */
-  readonly again?: Placement
+  /** A sleeping worker that should wake: it needs its GPUs again and has the rest. Left out for a new worker. */
+  readonly again?: WantedWake
 }
 
 /** A place for a worker. */
@@ -71,17 +71,9 @@ export function quotaReached(
 
 /** Number of GPUs that the worker needs. */
 export function wantedGpus(search: Pick<Search, 'tenant' | 'parts' | 'rules' | 'again'>): number {
-  if (search.again !== undefined) return search.again.gpus.length
+  if (search.again !== undefined) return search.again.placement.gpus.length
   const { compute, placedBy } = search.tenant
   return compute.kind === 'gpu' && (placedBy === 'platform' || !withoutGpus(search)) ? compute.count : 0
-}
-
-/**
- * True if no worker of the account can get the GPUs of this worker: those of a sleeping one are free only for others
- * of its account.
- */
-export function bindsGpus({ sleep, owner }: Pick<Occupant, 'sleep' | 'owner'>, asker: OwnerId): boolean {
-  return sleep !== 'asleep' || owner !== asker
 }
 
 /** True if the end of this worker could make room for one of the endpoint. */
@@ -92,7 +84,7 @@ export function helps(search: Search, worker: Occupant): boolean {
   if (placedBy === 'platform') return search.slots < 1 && placement?.asked !== undefined
   if (search.slots < 1 || placement === null) return true
   if (search.again !== undefined) {
-    const keys = new Set(search.again.gpus.map(gpuKey))
+    const keys = new Set(search.again.placement.gpus.map(gpuKey))
     return bindsGpus(worker, owner) && placement.gpus.some(gpu => keys.has(gpuKey(gpu)))
   }
   if (compute.kind === 'cpu') return limited && (placement.vcpus !== null || placement.memoryMb !== null)
@@ -133,16 +125,6 @@ export function hasCuda(cuda: string | null, { minCudaVersion, allowedCudaVersio
   return allowedCudaVersions.length === 0 || allowedCudaVersions.includes(cuda)
 }
 
-/** The keys of the GPUs that these workers have, for a worker of this account; null if one of them may use any GPU. */
-export function gpusInUse(others: readonly Occupant[], asker: OwnerId): ReadonlySet<string> | null {
-  const keys = new Set<string>()
-  for (const worker of others) {
-    if (worker.placement === null) return null
-    if (bindsGpus(worker, asker)) for (const gpu of worker.placement.gpus) keys.add(gpuKey(gpu))
-  }
-  return keys
-}
-
 /**
  * The first GPU of a sleeping worker that the machine lost, or that cannot be used, as a clause; null if all are
  * usable.
@@ -156,11 +138,19 @@ export function lostGpu({ parts }: Pick<Search, 'parts'>, { gpus }: Placement): 
   return null
 }
 
-/** The GPUs that a sleeping worker gave back, if all of them are free. */
-function roomAgain(search: Search, again: Placement, others: readonly Occupant[]): PlacementFit | null {
-  const used = gpusInUse(others, search.tenant.owner)
-  if (used === null || lostGpu(search, again) !== null) return null
-  return again.gpus.some(gpu => used.has(gpuKey(gpu))) ? null : { placement: again, clamped: null }
+/** The GPUs that a sleeping worker gave back, if all of them are free, and have its memory free. */
+function roomAgain(
+  search: Search,
+  { placement, memoryMb }: WantedWake,
+  others: readonly Occupant[],
+): PlacementFit | null {
+  const claims = claimedMb(others, search.tenant.owner)
+  if (claims === null || lostGpu(search, placement) !== null) return null
+  const isFreeAgain = (gpu: AssignedGpu) => {
+    const key = gpuKey(gpu)
+    return !claims.has(key) && (memoryMb === null || isFree(search.cards?.get(key), memoryMb))
+  }
+  return placement.gpus.every(isFreeAgain) ? { placement, clamped: null } : null
 }
 
 /**
@@ -168,7 +158,7 @@ function roomAgain(search: Search, again: Placement, others: readonly Occupant[]
  * {@link Search.avoided}.
  */
 function gpusForLater({ tenant, avoided = [] }: Search, others: readonly Occupant[]): ReadonlySet<string> {
-  const keys = new Set(gpusInUse(avoided, tenant.owner) ?? [])
+  const keys = new Set(claimedMb(avoided, tenant.owner)?.keys() ?? [])
   for (const { sleep, placement } of others) {
     if (sleep === 'asleep') for (const gpu of placement?.gpus ?? []) keys.add(gpuKey(gpu))
   }
@@ -214,10 +204,12 @@ function clampText({ flavor, vcpuCount }: CpuConfig, { vcpus, memoryMb }: Promis
 
 /** The first pool with enough free GPUs; all GPUs are of one pool, and if possible of one type. */
 function gpuRoom(search: Search, compute: GpuCompute, others: readonly Occupant[]): PlacementFit | null {
-  const used = gpusInUse(others, search.tenant.owner)
-  if (used === null) return null
+  const claims = claimedMb(others, search.tenant.owner)
+  if (claims === null) return null
   const later = gpusForLater(search, others)
-  const free = suitableGpus(search.parts, compute).filter(({ gpu }) => !used.has(gpuKey(gpu)))
+  const free = suitableGpus(search.parts, compute).filter(
+    ({ gpu }) => !claims.has(gpuKey(gpu)) && leavesCard(search.cards?.get(gpuKey(gpu))),
+  )
   for (const pool of compute.pools) {
     const ofPool = free.filter(gpu => gpu.pool === pool)
     if (ofPool.length < compute.count) continue

@@ -4,6 +4,7 @@ import type { MachineParts } from '../hardware/inventory.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../ids.ts'
 import type { Capacity } from '../scaling/plan.ts'
 import type { Placement, Resource } from '../workers/placement.ts'
+import type { CardRooms } from './card-room.ts'
 
 /** Settings of placement; times in milliseconds. */
 export interface PlacementRules {
@@ -54,12 +55,14 @@ export interface Tenant {
 export interface WantedWake {
   readonly workerId: WorkerId
   readonly placement: Placement
+  /** Memory of its GPU that has to be free for it, in MiB; null if unknown. */
+  readonly memoryMb: number | null
 }
 
 /**
- * Sleep state of a worker with GPUs whose server can give their memory back (ADR 54). `able`: it sleeps when it has
- * to make room. `falling`: it goes to sleep now. `asleep`: its GPUs are free for other workers of its account, and it
- * needs them again to wake.
+ * Sleep state of a worker with GPUs whose memory can be given back, by its server (ADR 54) or by a suspend (ADR 109).
+ * `able`: it sleeps when it has to make room. `falling`: it goes to sleep now. `asleep`: its GPUs are free for others,
+ * and it needs them again to wake.
  */
 export type OccupantSleep = 'able' | 'falling' | 'asleep'
 
@@ -81,6 +84,11 @@ export interface Occupant {
   readonly frozen: { readonly sinceMs: number; readonly hasPriority: boolean } | null
   /** See {@link OccupantSleep}; null for a worker that cannot sleep. */
   readonly sleep: OccupantSleep | null
+  /**
+   * True if it sleeps by a suspend: the server has measured that its GPUs are free, so they are free for everybody.
+   * Else they are free for its own account.
+   */
+  readonly suspends: boolean
 }
 
 /** Limits of workers of an account and of their GPUs; null is unlimited. */
@@ -92,6 +100,8 @@ export interface WorkerQuota {
 /** The whole input of placement. */
 export interface PlacementInput {
   readonly parts: MachineParts
+  /** The measured memory of its cards; claims alone decide when left out. */
+  readonly cards?: CardRooms
   readonly capacity: Capacity
   readonly occupants: readonly Occupant[]
   /** All endpoints that want workers, and those of all occupants. */

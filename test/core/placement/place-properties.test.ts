@@ -284,32 +284,34 @@ const SLEEPER = fc.record({
   endpoint: fc.constantFrom(...IDS),
   cards: fc.uniqueArray(fc.nat(2), { minLength: 1, maxLength: 2 }),
   sleep: fc.constantFrom('asleep', 'asleep', 'falling', 'able', null),
+  suspends: fc.boolean(),
   phase: fc.constantFrom('starting', 'idle', 'busy', 'leaving'),
   readyMs: fc.nat(90_000),
   isWanted: fc.boolean(),
 })
 
-test('no card gets two workers that are awake, and no worker gets a card that a sleeping worker of another account needs', () => {
+test('no card gets two workers that are awake, and no worker gets a card that a sleeping worker of another account needs, unless the server suspended it', () => {
   const ownerOf = (endpoint: string) => (endpoint < 'c' ? 'one' : 'two') as OwnerId
   const property = fc.property(
     fc.array(SLEEPER, { maxLength: 6 }),
     fc.array(fc.nat(2), { minLength: 4, maxLength: 4 }),
     (raw, wanted) => {
       const held = new Map<number, OwnerId>()
-      const occupants = raw.flatMap(({ endpoint, cards, sleep, phase, readyMs }, n) => {
+      const occupants = raw.flatMap(({ endpoint, cards, sleep, suspends, phase, readyMs }, n) => {
         const owner = ownerOf(endpoint)
-        const isFree = (card: number) => !held.has(card) || (sleep === 'asleep' && held.get(card) === owner)
+        const isFree = (card: number) =>
+          !held.has(card) || (sleep === 'asleep' && (suspends || held.get(card) === owner))
         if (!cards.every(isFree)) return []
         if (sleep !== 'asleep') for (const card of cards) held.set(card, owner)
         const isFrozen = sleep === 'asleep' || sleep === 'falling'
         const frozen = isFrozen ? { sinceMs: NOW - readyMs, hasPriority: false } : null
         const times = { readyAtMs: NOW - readyMs, idleSinceMs: phase === 'idle' ? NOW - readyMs : null }
-        const state = { phase: isFrozen ? ('frozen' as const) : phase, frozen, sleep }
+        const state = { phase: isFrozen ? ('frozen' as const) : phase, frozen, sleep, suspends }
         return [anOccupant(`w${n}`, endpoint, { owner, placement: given(...cards), ...state, ...times })]
       })
       const tenants = IDS.map((id, index) => {
         const wakes = occupants.flatMap(({ workerId, endpointId, placement, sleep }) =>
-          endpointId === id && sleep === 'asleep' ? [{ workerId, placement: placement! }] : [],
+          endpointId === id && sleep === 'asleep' ? [{ workerId, placement: placement!, memoryMb: null }] : [],
         )
         const isWanted = raw[index]?.isWanted === true
         return aTenant(id, {
@@ -326,13 +328,15 @@ test('no card gets two workers that are awake, and no worker gets a card that a 
       const keys = [...awake.map(({ placement }) => placement!), ...placed.map(p => p.placement)].flatMap(gpuKeys)
       assert.equal(new Set(keys).size, keys.length)
       for (const { endpointId, placement } of placed) {
-        const others = occupants.filter(({ owner }) => owner !== ownerOf(endpointId))
+        const others = occupants.filter(
+          ({ owner, sleep, suspends }) => owner !== ownerOf(endpointId) && !(sleep === 'asleep' && suspends),
+        )
         const bound = new Set(others.flatMap(worker => gpuKeys(worker.placement!)))
         assert.ok(gpuKeys(placement).every(key => !bound.has(key)))
       }
       for (const { workerId, endpointId, for: by, sleeps } of evictions) {
         const victim = occupants.find(worker => worker.workerId === workerId)!
-        if (sleeps) assert.deepEqual([victim.sleep, victim.owner], ['able', ownerOf(by)])
+        if (sleeps) assert.ok(victim.sleep === 'able' && (victim.suspends || victim.owner === ownerOf(by)))
         if (by === endpointId) assert.equal(victim.sleep, 'asleep')
       }
       // Each wanted sleeper wakes, or some of its endpoint wait with a reason.

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { OwnerId, WorkerId } from '../../../src/core/ids.ts'
+import type { CardRoom } from '../../../src/core/placement/card-room.ts'
 import { placeWorkers } from '../../../src/core/placement/place.ts'
 import type { Tenant } from '../../../src/core/placement/placement-input.ts'
 import { UNPLACED } from '../../../src/core/workers/placement.ts'
 import { aGpu, aMachine } from '../../support/machines.ts'
-import { anIdle, anOccupant, aTenant, cpus, given, gpus, placed, placeInput } from '../../support/placing.ts'
+import { aCard, anIdle, anOccupant, aTenant, cpus, given, gpus, placed, placeInput } from '../../support/placing.ts'
 import { NOW } from '../../support/snapshots.ts'
 
 const L4 = 'NVIDIA L4'
@@ -446,7 +447,9 @@ describe('sleeping workers', () => {
       sleep: 'asleep',
       ...fields,
     })
-  const wakes = (id: string, ...cards: number[]) => [{ workerId: id as WorkerId, placement: given(...cards) }]
+  const wakes = (id: string, ...cards: number[]) => [
+    { workerId: id as WorkerId, placement: given(...cards), memoryMb: null },
+  ]
   const able = (id: string, endpoint: string, fields = {}) =>
     anIdle(id, endpoint, { placement: given(0), sleep: 'able', ...fields })
 
@@ -524,6 +527,101 @@ describe('sleeping workers', () => {
     const found = placed({ parts, occupants, tenants, quotas })
     assert.deepEqual(found.woken, [])
     assert.match(found.unwoken[0]!, /the limit of 1 GPUs/)
+  })
+})
+
+describe('suspended workers', () => {
+  const one = { parts: aMachine(rtx(1)) }
+  const frozen = { phase: 'frozen', frozen: { sinceMs: NOW - 1_000, hasPriority: false } } as const
+  const suspended = (id: string, endpoint: string) =>
+    anOccupant(id, endpoint, { placement: given(0), ...frozen, sleep: 'asleep', suspends: true })
+  const wake = (id: string, memoryMb: number) => [{ workerId: id as WorkerId, placement: given(0), memoryMb }]
+  const owner = 'other' as OwnerId
+
+  test('the card of one is free for every account, and the worker stays', () => {
+    const tenants = [aTenant('a', { wanted: 0 }), aTenant('b', { owner })]
+    const { placed: there, evicted } = placed({ ...one, occupants: [suspended('x', 'a')], tenants })
+    assert.deepEqual([there, evicted], [['b: 0'], []])
+  })
+
+  test('an idle worker that can be suspended makes room for another account without an end', () => {
+    const able = anIdle('x', 'a', { placement: given(0), sleep: 'able', suspends: true })
+    const tenants = [aTenant('a', { wanted: 0 }), aTenant('b', { owner })]
+    assert.deepEqual(placed({ ...one, occupants: [able], tenants }).evicted, ['x sleeps for b'])
+  })
+
+  test('one that is being suspended is waited for by every account', () => {
+    const falling = anOccupant('x', 'a', { placement: given(0), ...frozen, sleep: 'falling', suspends: true })
+    const tenants = [aTenant('a', { wanted: 0 }), aTenant('b', { owner })]
+    const { evicted, refused } = placed({ ...one, occupants: [falling], tenants })
+    assert.deepEqual(evicted, [])
+    assert.match(refused[0]!, /it gets the card of a worker that goes to sleep/)
+  })
+
+  test('one resumes only where its memory and a margin are really free, and waits with the figures', () => {
+    const tenants = [aTenant('a', { wanted: 0, wakes: wake('x', 20_480) })]
+    const resumed = (freeMb: number, programs: CardRoom['programs'] = []) =>
+      placed({
+        ...one,
+        occupants: [suspended('x', 'a')],
+        tenants,
+        cards: aCard({ freeMb, foreignMb: 24_576 - freeMb, programs }),
+      })
+    assert.deepEqual(resumed(20_480 + 512).woken, ['x'])
+    assert.deepEqual(resumed(20_480 + 511).woken, [])
+    const { woken, unwoken } = resumed(20_000, [{ pid: 812, name: 'blender', memoryMb: 4_576 }])
+    assert.deepEqual(woken, [])
+    assert.deepEqual(unwoken, [
+      'x: it needs 20.5 GB of its GPU 0, and 19.5 GB are free: 4.5 GB of card 0 are used by pid 812 (blender)',
+    ])
+  })
+
+  test('room that a worker leaves counts as free for the one that resumes', () => {
+    const idle = anIdle('y', 'b', { placement: given(0) })
+    const tenants = [aTenant('a', { wanted: 0, wakes: wake('x', 20_480) }), aTenant('b', { wanted: 0 })]
+    const cards = aCard({ freeMb: 2_000, foreignMb: 0 })
+    const { evicted, unwoken } = placed({ ...one, occupants: [suspended('x', 'a'), idle], tenants, cards })
+    assert.deepEqual(evicted, ['y for a'])
+    assert.match(unwoken[0]!, /its GPU 0 is in use by endpoint b; it gets the room of a worker that is ending/)
+  })
+})
+
+describe('programs of others on a card', () => {
+  const one = { parts: aMachine(rtx(1)), tenants: [aTenant('a')] }
+  const blender = { pid: 812, name: 'blender', memoryMb: 4_200 }
+
+  test('a card that they use gets no worker, and the reason names them', () => {
+    const { placed: there, refused } = placed({ ...one, cards: aCard({ foreignMb: 4_200, programs: [blender] }) })
+    assert.deepEqual(there, [])
+    assert.deepEqual(refused, ['a gpu: no free GPU of pool ADA_24: 4.1 GB of card 0 are used by pid 812 (blender)'])
+  })
+
+  test('memory that the driver lists for no program is of other programs', () => {
+    const several = [blender, { pid: 9, name: null, memoryMb: 100 }]
+    const reason = (foreignMb: number, programs: CardRoom['programs']) =>
+      placed({ ...one, cards: aCard({ foreignMb, programs }) }).refused[0]
+    assert.match(reason(9_000, several)!, /8\.8 GB of card 0 are used by pid 812 \(blender\), pid 9, other programs$/)
+    assert.match(reason(9_000, [])!, /8\.8 GB of card 0 are used by other programs$/)
+  })
+
+  test('a desktop does not keep workers from its card: up to a tenth of it, and 1 GiB of a small one', () => {
+    assert.deepEqual(placed({ ...one, cards: aCard({ foreignMb: 2_457 }) }).placed, ['a: 0'])
+    assert.deepEqual(placed({ ...one, cards: aCard({ foreignMb: 2_458 }) }).placed, [])
+    assert.deepEqual(placed({ ...one, cards: aCard({ totalMb: 8_192, foreignMb: 1_024 }) }).placed, ['a: 0'])
+  })
+
+  test('a card that was not measured is judged by the claims of workers alone', () => {
+    const cards = new Map([...aCard({ foreignMb: 20_000 })].map(([, room]) => ['GPU-7', room]))
+    assert.deepEqual(placed({ ...one, cards }).placed, ['a: 0'])
+  })
+
+  test('another card is taken, and no worker ends for a card that they use', () => {
+    const parts = aMachine(rtx(2))
+    const cards = aCard({ foreignMb: 20_000 })
+    assert.deepEqual(placed({ parts, tenants: [aTenant('a')], cards }).placed, ['a: 1'])
+    const idle = anIdle('x', 'b', { placement: given(0) })
+    const tenants = [aTenant('a'), aTenant('b', { wanted: 0 })]
+    assert.deepEqual(placed({ parts: aMachine(rtx(1)), occupants: [idle], tenants, cards }).evicted, [])
   })
 })
 

@@ -19,8 +19,8 @@ describe('memory of cards', { skip: noFakeGpus }, () => {
     assert.deepEqual(
       first?.processes.toSorted((a, b) => a.bytes! - b.bytes!),
       [
-        { pid: ours.pid, bytes: 1512 * MIB },
-        { pid: other.pid, bytes: 2512 * MIB },
+        { pid: ours.pid, name: 'node', bytes: 1512 * MIB },
+        { pid: other.pid, name: 'node', bytes: 2512 * MIB },
       ],
     )
     assert.equal(second?.uuid, SECOND_CARD)
@@ -45,8 +45,8 @@ test('lines without values are left out, and the size of a process may be missin
       usedBytes: 100 * MIB,
       freeBytes: 24_476 * MIB,
       processes: [
-        { pid: 17, bytes: null },
-        { pid: 18, bytes: 90 * MIB },
+        { pid: 17, name: null, bytes: null },
+        { pid: 18, name: null, bytes: 90 * MIB },
       ],
     },
   ])

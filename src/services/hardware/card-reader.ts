@@ -1,0 +1,133 @@
+import type { CardMemory } from '../../core/hardware/gpu-memory.ts'
+import { gpuKey } from '../../core/hardware/inventory.ts'
+import type { CardRoom, CardRooms, ForeignProgram } from '../../core/placement/card-room.ts'
+import type { Worker } from '../../core/workers/worker.ts'
+import type { Ports } from '../../ports/ports.ts'
+
+/** Age up to which a reading counts as of now, unless cards were given or taken since then. */
+const FRESH_MS = 2_000
+/** Longest wait for a reading: starts of workers wait for it. */
+const WAIT_MS = 3_000
+/** Age from which a reading says nothing about the present use. */
+const OLD_MS = 30_000
+/** Pause after a failure and after a reading that took too long: the tool may be broken for long. */
+const PAUSE_MS = 30_000
+/** Limit of programs that are listed for a card. */
+const MAX_PROGRAMS = 8
+const MIB = 2 ** 20
+
+/** The reading of one card. */
+interface ReadCard {
+  readonly totalMb: number
+  readonly freeMb: number
+  readonly foreignMb: number
+  readonly programs: readonly ForeignProgram[]
+}
+
+/** A reading of all cards. */
+interface Reading {
+  readonly atMs: number
+  /** The workers that had cards, see {@link holdersOf}. */
+  readonly holders: string
+  readonly cards: ReadonlyMap<string, ReadCard>
+}
+
+/**
+ * Reads the memory of NVIDIA cards for placement: one reading for all cards and workers, at most every two seconds,
+ * and again as soon as workers have got or left cards. Where the memory cannot be read, the claims of workers alone
+ * decide.
+ */
+export class CardReader {
+  readonly #ports
+  /** The last readings, the newest last. */
+  #readings: readonly Reading[] = []
+  #reading: Promise<void> | null = null
+  #pausedUntilMs = Number.NEGATIVE_INFINITY
+
+  constructor(ports: Ports) {
+    this.#ports = ports
+  }
+
+  /**
+   * The memory of the cards by `gpuKey`, at most two seconds old. Resolves within three seconds; empty without a
+   * reading.
+   * @param workers all workers that have not ended
+   */
+  async rooms(workers: readonly Worker[]): Promise<CardRooms> {
+    const { clock, gpuMeter } = this.#ports
+    if (gpuMeter === undefined) return new Map()
+    const holders = holdersOf(workers)
+    const last = this.#readings.at(-1)
+    const nowMs = clock.monotonic()
+    const isFresh = last !== undefined && nowMs - last.atMs < FRESH_MS && last.holders === holders
+    if (!isFresh && nowMs >= this.#pausedUntilMs) {
+      this.#reading ??= this.#read(workers, holders).finally(() => {
+        this.#reading = null
+      })
+      const { promise: late, resolve } = Promise.withResolvers<void>()
+      const cancel = clock.after(WAIT_MS, () => {
+        this.#pausedUntilMs = clock.monotonic() + PAUSE_MS
+        resolve()
+      })
+      await Promise.race([this.#reading, late])
+      cancel()
+    }
+    return this.#merged()
+  }
+
+  async #read(workers: readonly Worker[], holders: string): Promise<void> {
+    const { clock, gpuMeter } = this.#ports
+    const { cards } = await gpuMeter!.measure(new Set())
+    const atMs = clock.monotonic()
+    if (cards.length === 0) {
+      this.#pausedUntilMs = atMs + PAUSE_MS
+      return
+    }
+    const held = heldKeys(workers)
+    const read = new Map(cards.map(card => [card.uuid, readCard(card, held.has(card.uuid))]))
+    this.#readings = [...this.#readings.slice(-1), { atMs, holders, cards: read }]
+  }
+
+  /** The last reading, with the larger foreign use of the last two. */
+  #merged(): CardRooms {
+    const nowMs = this.#ports.clock.monotonic()
+    const recent = this.#readings.filter(({ atMs }) => nowMs - atMs < OLD_MS)
+    const rooms = new Map<string, CardRoom>()
+    for (const [key, card] of recent.at(-1)?.cards ?? []) {
+      const earlier = recent.at(-2)?.cards.get(key)
+      const larger = earlier !== undefined && earlier.foreignMb > card.foreignMb ? earlier : card
+      rooms.set(key, { ...card, foreignMb: larger.foreignMb, programs: larger.programs })
+    }
+    return rooms
+  }
+}
+
+/** A card with a worker that is not suspended is all its own, so nothing on it counts as foreign. */
+function readCard({ totalBytes, usedBytes, freeBytes, processes }: CardMemory, isHeld: boolean): ReadCard {
+  const listed = isHeld ? [] : processes
+  const programs = listed
+    .map(({ pid, name, bytes }) => ({ pid, name, memoryMb: toMb(bytes ?? 0) }))
+    .sort((a, b) => b.memoryMb - a.memoryMb || a.pid - b.pid)
+    .slice(0, MAX_PROGRAMS)
+  return {
+    totalMb: toMb(totalBytes),
+    freeMb: toMb(freeBytes),
+    foreignMb: isHeld ? 0 : toMb(usedBytes),
+    programs,
+  }
+}
+
+function toMb(bytes: number): number {
+  return Math.round(bytes / MIB)
+}
+
+/** The keys of the cards with workers that may have memory on them. */
+function heldKeys(workers: readonly Worker[]): ReadonlySet<string> {
+  return new Set(workers.flatMap(({ placement }) => (placement?.gpus ?? []).map(gpuKey)))
+}
+
+/** A text that changes when a worker gets or leaves a card. */
+function holdersOf(workers: readonly Worker[]): string {
+  const lines = workers.flatMap(({ id, placement }) => (placement?.gpus ?? []).map(gpu => `${gpuKey(gpu)} ${id}`))
+  return lines.sort().join('\n')
+}

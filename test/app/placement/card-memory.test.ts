@@ -1,0 +1,101 @@
+/** Programs that are not workers use the memory of cards. */
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import type { EndpointId } from '../../../src/core/ids.ts'
+import { aGpu, aMachine } from '../../support/machines.ts'
+import { PlayedCard } from '../../support/played-cards.ts'
+import { openRig, type Rig } from '../../support/rig.ts'
+
+const GPU = { instanceIds: undefined, gpuIds: 'ADA_24', workersMin: 1, workersMax: 1 }
+const BLENDER = { pid: 812, name: 'blender', mib: 4_200 }
+
+async function openCard(context: TestContext) {
+  const card = new PlayedCard()
+  const rig = await openRig(context, { gpuMeter: card })
+  rig.machine = aMachine([aGpu(0)])
+  return { rig, card }
+}
+
+async function reasons(rig: Rig): Promise<string[]> {
+  const { json } = await rig.ask('GET', '/v2/machine')
+  return json.waiting.map(({ reason }: { reason: string }) => reason)
+}
+
+const started = async (rig: Rig, id: EndpointId) => (await rig.alive(id)).length
+
+test('a worker waits while another program uses its card, with the name of the program, and starts when that has ended', async t => {
+  const { rig, card } = await openCard(t)
+  card.programs = [BLENDER]
+  const chat = await rig.endpoint({ ...GPU, name: 'chat' })
+  await rig.clock.advance(100)
+  assert.equal(await started(rig, chat), 0)
+  assert.deepEqual(await reasons(rig), ['no free GPU of pool ADA_24: 4.1 GB of card 0 are used by pid 812 (blender)'])
+  card.programs = []
+  await rig.clock.advance(20_000)
+  assert.equal(await started(rig, chat), 1)
+})
+
+test('a dip in the use of another program admits no worker', async t => {
+  const { rig, card } = await openCard(t)
+  card.programs = [BLENDER]
+  const chat = await rig.endpoint({ ...GPU, name: 'chat' })
+  await rig.clock.advance(100)
+  const before = card.readings
+  card.programs = []
+  for (let second = 0; second < 20 && card.readings === before; second += 1) await rig.clock.advance(1_000)
+  card.programs = [BLENDER]
+  await rig.clock.advance(20_000)
+  assert.ok(card.readings > before + 1)
+  assert.equal(await started(rig, chat), 0)
+})
+
+test('memory of a worker that has ended keeps nobody waiting', async t => {
+  const { rig, card } = await openCard(t)
+  const chat = await rig.endpoint({ ...GPU, name: 'chat' })
+  await rig.clock.advance(100)
+  card.programs = [{ pid: 7, name: 'python', mib: 20_000 }]
+  const images = await rig.endpoint({ ...GPU, name: 'images' })
+  await rig.clock.advance(10_000)
+  assert.deepEqual(await reasons(rig), ['no free GPU of pool ADA_24: 1 of 1 in use by endpoint chat'])
+  const [worker] = await rig.alive(chat)
+  card.programs = []
+  await rig.ask('DELETE', `/v2/serverless/${chat}`)
+  rig.fleet.exit(worker!.id)
+  await rig.clock.advance(6_000)
+  assert.equal(await started(rig, images), 1)
+})
+
+test('a card is read once for all workers that wait, and at most every two seconds', async t => {
+  const { rig, card } = await openCard(t)
+  card.programs = [BLENDER]
+  for (const name of ['a', 'b', 'c', 'd', 'e']) await rig.endpoint({ ...GPU, name })
+  await rig.clock.advance(60_000)
+  assert.ok(card.readings >= 5 && card.readings <= 30, `${card.readings} readings`)
+})
+
+test('a meter that fails or hangs keeps nobody waiting, and is left alone for a while', async t => {
+  const { rig, card } = await openCard(t)
+  card.problem = 'nvidia-smi ended with code 9'
+  const first = await rig.endpoint({ ...GPU, name: 'first' })
+  await rig.clock.advance(100)
+  assert.equal(await started(rig, first), 1)
+  await rig.endpoint({ ...GPU, name: 'second' })
+  await rig.clock.advance(25_000)
+  assert.equal(card.readings, 1)
+})
+
+test('a meter that hangs delays a start by three seconds at most', async t => {
+  const { rig, card } = await openCard(t)
+  card.delay = () => new Promise(() => {})
+  const chat = await rig.endpoint({ ...GPU, name: 'chat' })
+  await rig.clock.advance(3_100)
+  assert.equal(await started(rig, chat), 1)
+})
+
+test('a machine without NVIDIA cards is not measured', async t => {
+  const { rig, card } = await openCard(t)
+  rig.machine = aMachine([aGpu(0, undefined, { vendor: 'AMD' })])
+  const chat = await rig.endpoint({ ...GPU, name: 'chat' })
+  await rig.clock.advance(100)
+  assert.deepEqual([await started(rig, chat), card.readings], [1, 0])
+})
