@@ -268,23 +268,33 @@ async function transact(
 ): Promise<unknown[]> {
   const results: unknown[] = []
   let unsent: Statement[] = [...begin]
+  /** The lists that get the rows of statements which are read later, by their places in the pipeline. */
+  const later = new Map<number, Row[]>()
   /**
    * Adds the statements of an operation to the pipeline, up to one whose rows it reads.
    * @returns the place of that one; null at its end
    */
   const advance = (index: number, rows: readonly Row[]): number | null => {
-    for (let step = all[index]!.next(rows); ; step = all[index]!.next([])) {
+    let received = rows
+    for (;;) {
+      const step = all[index]!.next(received)
       if (step.done === true) {
         results[index] = step.value
         return null
       }
-      unsent.push(step.value)
-      if (step.value.unread !== true) return unsent.length - 1
+      const place = unsent.push(step.value) - 1
+      const { unread, readLater } = step.value
+      if (unread !== true && readLater !== true) return place
+      const list: Row[] = []
+      if (readLater === true) later.set(place, list)
+      received = list
     }
   }
   let places = all.map((_, index) => advance(index, []))
   while (places.some(place => place !== null)) {
     const answered = await answers(client, unsent)
+    for (const [place, list] of later) list.push(...(answered[place] ?? []))
+    later.clear()
     unsent = []
     places = places.map((place, index) => (place === null ? null : advance(index, answered[place] ?? [])))
   }

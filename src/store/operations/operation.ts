@@ -83,6 +83,21 @@ export function* queryOne<R = Row>(sql: string, params: readonly SqlValue[] = []
 }
 
 /**
+ * Statements of which none needs the rows of another: PostgreSQL gets all of them in one message.
+ * @returns the rows of each, in their order
+ */
+export function* queryAll<RowTypes extends readonly unknown[]>(
+  ...statements: { readonly [Index in keyof RowTypes]: Statement }
+): Steps<{ readonly [Index in keyof RowTypes]: readonly RowTypes[Index][] }> {
+  const rows: (readonly Row[])[] = []
+  for (const [index, statement] of statements.entries()) {
+    const isLast = index === statements.length - 1
+    rows.push(yield isLast ? statement : { ...statement, readLater: true })
+  }
+  return rows as unknown as { readonly [Index in keyof RowTypes]: readonly RowTypes[Index][] }
+}
+
+/**
  * Keeps the rows that the statement selects from changing until the operation ends. The statements behind it see all
  * that others did to them before. Always in this order, so that no two operations wait for each other: jobs,
  * counters, batches, workers.

@@ -107,6 +107,10 @@ export const releaseCrashed = `
 export const rolloutOfRelease =
   'SELECT ready_at_ms, crashes, canary, stopped_for, stop FROM releases WHERE endpoint_id = $1 AND version = $2'
 
+/** $1 endpoint. As {@link rolloutOfRelease}, of its present version. */
+export const presentRollout = `SELECT ready_at_ms, crashes, canary, stopped_for, stop FROM releases
+  WHERE endpoint_id = $1 AND version = (SELECT version FROM endpoints WHERE id = $1)`
+
 /**
  * $1 ids of endpoints, as a JSON list. As {@link rolloutOfRelease} and {@link workingRelease}, of their present
  * versions: those that are canaries, those of which no worker has been ready, and those that are stopped.

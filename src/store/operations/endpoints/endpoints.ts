@@ -22,6 +22,7 @@ import {
   workerCondition,
 } from '../../tables/endpoints.ts'
 import { type QueuedWorkerRow, queuedWorkerFromRow, queuedWorkersOfEndpoint } from '../../tables/queued-workers.ts'
+import { presentRollout } from '../../tables/releases.ts'
 import { sliceParams } from '../../tables/statement.ts'
 import {
   deleteUnlistedTemplate,
@@ -39,8 +40,8 @@ import {
   workerFromRow,
   workerLoads,
 } from '../../tables/workers.ts'
-import { lock, type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
-import { addRelease, rolloutFacts } from './releases.ts'
+import { lock, type PortOperations, perform, query, queryAll, queryOne, read, type Steps, write } from '../operation.ts'
+import { addRelease, type RolloutRow, rolloutFactsFromRow } from './releases.ts'
 import { listedEndpoints } from './snapshots.ts'
 import { replaceTemplate } from './templates.ts'
 import { linkVolumes } from './volumes.ts'
@@ -130,21 +131,27 @@ export const endpoints = {
   }),
 
   snapshot: read(function* (id: EndpointId): Steps<EndpointSnapshot | null> {
-    const row = yield* queryOne<EndpointRow>(sql.findEndpoint, [id])
-    if (row === null) return null
-    const counters = yield* queryOne<CountersRow>(sql.findCounters, [id])
-    const [load] = yield* query<QueueRow>(sql.queueLoad, [id])
-    const workers = yield* query<WorkerRow & { held: number }>(workerLoads, [id])
-    const queued = yield* query<QueuedWorkerRow>(queuedWorkersOfEndpoint, [id])
-    const exits = yield* query<WorkerRow>(exitsOfEndpoint, [id, EXITS_IN_SNAPSHOT])
+    const [rows, counters, loads, workers, queued, exits, rollouts] = yield* queryAll<
+      [EndpointRow, CountersRow, QueueRow, WorkerRow & { held: number }, QueuedWorkerRow, WorkerRow, RolloutRow]
+    >(
+      { sql: sql.findEndpoint, params: [id] },
+      { sql: sql.findCounters, params: [id] },
+      { sql: sql.queueLoad, params: [id] },
+      { sql: workerLoads, params: [id] },
+      { sql: queuedWorkersOfEndpoint, params: [id] },
+      { sql: exitsOfEndpoint, params: [id, EXITS_IN_SNAPSHOT] },
+      { sql: presentRollout, params: [id] },
+    )
+    const [row] = rows
+    if (row === undefined) return null
     return {
       endpoint: endpointFromRow(row),
-      counters: countersFromRow(counters),
-      queue: queueLoadFromRow(load!),
+      counters: countersFromRow(counters[0] ?? null),
+      queue: queueLoadFromRow(loads[0]!),
       workers: workers.map(worker => ({ ...workerFromRow(worker), held: worker.held })),
       queuedWorkers: queued.map(queuedWorkerFromRow),
       exits: exits.map(workerFromRow),
-      rollout: yield* rolloutFacts(id, row.version),
+      rollout: yield* rolloutFactsFromRow(id, row.version, rollouts[0] ?? null),
     }
   }),
 

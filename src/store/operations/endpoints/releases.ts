@@ -52,7 +52,8 @@ function* findModels(endpointId: EndpointId, version: number): Steps<Record<stri
   return row === null ? null : (JSON.parse(row.models ?? '{}') as Record<string, string>)
 }
 
-interface RolloutRow {
+/** A row of `presentRollout`. */
+export interface RolloutRow {
   readonly ready_at_ms: number | null
   readonly crashes: number
   readonly canary: number | null
@@ -61,8 +62,17 @@ interface RolloutRow {
 }
 
 /** Facts of the rollout of a version. The release to fall back to is read only while there may be a need. */
-export function* rolloutFacts(endpointId: EndpointId, version: number): Steps<RolloutFacts> {
+function* rolloutFacts(endpointId: EndpointId, version: number): Steps<RolloutFacts> {
   const row = yield* queryOne<RolloutRow>(sql.rolloutOfRelease, [endpointId, version])
+  return yield* rolloutFactsFromRow(endpointId, version, row)
+}
+
+/** Facts about the release of a version from its row; null where it has none. */
+export function* rolloutFactsFromRow(
+  endpointId: EndpointId,
+  version: number,
+  row: RolloutRow | null,
+): Steps<RolloutFacts> {
   if (row === null || (row.ready_at_ms !== null && row.canary === null && row.stopped_for === null)) return ROLLED_OUT
   const working =
     row.stopped_for === null
