@@ -17,6 +17,7 @@ import { earliest } from '../core/scaling/plan.ts'
 import type { PlannedRelease } from '../core/scaling/rollout.ts'
 import { isHopeless, MAX_QUEUED_WORKERS, type QueuedWorker, UNPLACED } from '../core/workers/placement.ts'
 import { hasSleepHooks, isFrozen, takesJobs, type WorkerLoad } from '../core/workers/worker.ts'
+import { resumeMb } from '../core/workers/worker-suspension.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Quotas } from '../services/accounts/quotas.ts'
 import type { LoadBalancer } from '../services/balancing/load-balancer.ts'
@@ -195,8 +196,9 @@ export class Placer {
   #tenants(): Tenant[] {
     return [...this.#endpoints.values()].map(({ endpoint, wakes, ...refreshed }) => {
       const { id, owner, name, compute, workersMin } = endpoint
-      const again = wakes.map(({ id: workerId, placement }) => {
-        return { workerId, placement: placement ?? UNPLACED, memoryMb: null }
+      const again = wakes.map(({ id: workerId, placement, suspension }) => {
+        const memoryMb = suspension === null ? null : resumeMb(suspension)
+        return { workerId, placement: placement ?? UNPLACED, memoryMb }
       })
       const { wanted, isSpare, limited, placedBy, sinceMs, hasWork } = refreshed
       const wish = { limited, placedBy, wanted, wakes: again, isSpare, sinceMs, hasWork }
@@ -224,7 +226,7 @@ export class Placer {
           ? { sinceMs: worker.frozenAtMs ?? 0, hasPriority: endpoint?.flashboot === 'PRIORITY_FLASHBOOT' }
           : null,
         sleep: this.#sleepState(worker, endpoint),
-        suspends: false,
+        suspends: worker.suspension !== null,
       })
     }
     return occupants
@@ -233,6 +235,7 @@ export class Placer {
   #sleepState(worker: WorkerLoad, endpoint: Endpoint | null): Occupant['sleep'] {
     const { id, state, version, placement, problem } = worker
     if (worker.asleepAtMs !== null) return 'asleep'
+    if (isFrozen(worker) && worker.suspension !== null) return 'falling'
     if (!hasSleepHooks(worker) || endpoint === null || (placement?.gpus ?? []).length === 0) return null
     if (isFrozen(worker)) return this.#parts.workerFreezer.isFallingAsleep(id) ? 'falling' : null
     const isAble = state === 'READY' && problem === null && version === endpoint.version && freezesIdle(endpoint)

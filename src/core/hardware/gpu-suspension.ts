@@ -8,6 +8,9 @@ import { compareVersions } from './inventory.ts'
 /** The oldest driver that is known to suspend containers with a part of the cards. */
 export const OLDEST_SUSPENDING_DRIVER = '575.57'
 
+/** Memory that a restore of a process takes beyond that listed by the driver. */
+export const RESTORE_BYTES = 256 * 2 ** 20
+
 /** Reason why processes cannot be suspended on this machine, or on one of its cards. */
 export type SuspendLack =
   | { readonly why: 'platform'; readonly platform: string }

@@ -26,11 +26,6 @@ export type CardRooms = ReadonlyMap<string, CardRoom>
 /** Limit of programs that are named in one reason. */
 const MAX_NAMED = 3
 
-/** Memory that stays free on a card beside all claims: drivers and contexts take more than programs ask for. */
-export function marginMb({ totalMb }: Pick<CardRoom, 'totalMb'>): number {
-  return Math.max(512, Math.ceil(totalMb * 0.02))
-}
-
 /**
  * The part of a card that other programs may use if a worker gets the whole card: a tenth, and at least 1 GiB, as a
  * desktop needs.
@@ -44,9 +39,9 @@ export function leavesCard(room: CardRoom | undefined): boolean {
   return room === undefined || room.foreignMb <= toleratedMb(room)
 }
 
-/** True if this much memory of a card is free, with a margin. */
+/** True if this much memory of a card is free. */
 export function isFree(room: CardRoom | undefined, neededMb: number): boolean {
-  return room === undefined || room.freeMb >= neededMb + marginMb(room)
+  return room === undefined || room.freeMb >= neededMb
 }
 
 /** The use of a card by other programs: "4.1 GB of card 0 are used by pid 812 (blender)". */

@@ -3,7 +3,7 @@ import type { Compute } from '../endpoints/endpoint.ts'
 import { type CatalogedGpu, gpuKey, gpuSummary, type MachineParts } from '../hardware/inventory.ts'
 import type { Resource } from '../workers/placement.ts'
 import { bindsGpus } from './card-claims.ts'
-import { foreignUseText, inGb, isFree, leavesCard, marginMb } from './card-room.ts'
+import { foreignUseText, inGb, isFree, leavesCard } from './card-room.ts'
 import {
   cappedResources,
   chosenGpus,
@@ -72,8 +72,7 @@ function memoryLack({ cards }: Search, { placement, memoryMb }: WantedWake): str
   const short = placement.gpus.find(gpu => !isFree(cards?.get(gpuKey(gpu)), memoryMb ?? 0)) ?? placement.gpus[0]!
   const room = cards?.get(gpuKey(short))
   if (room === undefined) return `its GPU ${short.index} is not free`
-  const needed = inGb((memoryMb ?? 0) + marginMb(room))
-  return `it needs ${needed} of its GPU ${short.index}, and ${inGb(room.freeMb)} are free: ${foreignUseText(short, room)}`
+  return `it needs ${inGb(memoryMb ?? 0)} of its GPU ${short.index}, and ${inGb(room.freeMb)} are free: ${foreignUseText(short, room)}`
 }
 
 function quotaRefusal(resource: 'account_workers' | 'account_gpus', { quota }: Search): PlacementFailure {

@@ -2,7 +2,7 @@
  * The suspension of a worker by the driver of its card (ADR 107): the memory of its CUDA processes is copied to memory
  * of the host, and its card is free for everybody until it is resumed. What is stored of it, and what that means.
  */
-import type { SuspendedProcess } from '../hardware/gpu-suspension.ts'
+import { RESTORE_BYTES, type SuspendedProcess } from '../hardware/gpu-suspension.ts'
 
 /** The stored facts of a suspension; noted before the first process is locked, removed when all run again. */
 export interface WorkerSuspension {
@@ -42,6 +42,16 @@ export function suspensionOf(worker: SuspensionFacts): SuspensionState | null {
   if (asleepAtMs !== null) return { ...suspension, phase: 'suspended', sinceMs: asleepAtMs }
   if (thawedAtMs !== null) return { ...suspension, phase: 'resuming', sinceMs: thawedAtMs }
   return { ...suspension, phase: 'suspending', sinceMs: frozenAtMs ?? 0 }
+}
+
+/** True if the card of a worker is free, because its memory was copied from there. */
+export function hasLeftCard({ suspension, asleepAtMs }: Pick<SuspensionFacts, 'suspension' | 'asleepAtMs'>): boolean {
+  return suspension !== null && asleepAtMs !== null
+}
+
+/** Memory of its card that must be free before a suspended worker is resumed, in MiB. */
+export function resumeMb({ processes }: Pick<WorkerSuspension, 'processes'>): number {
+  return Math.ceil(processes.reduce((sum, { bytes }) => sum + bytes + RESTORE_BYTES, 0) / 2 ** 20)
 }
 
 /** Number of failures after which workers of a release are no longer suspended. */

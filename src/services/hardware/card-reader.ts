@@ -2,6 +2,7 @@ import type { CardMemory } from '../../core/hardware/gpu-memory.ts'
 import { gpuKey } from '../../core/hardware/inventory.ts'
 import type { CardRoom, CardRooms, ForeignProgram } from '../../core/placement/card-room.ts'
 import type { Worker } from '../../core/workers/worker.ts'
+import { hasLeftCard } from '../../core/workers/worker-suspension.ts'
 import type { Ports } from '../../ports/ports.ts'
 
 /** Age up to which a reading counts as of now, unless cards were given or taken since then. */
@@ -123,11 +124,14 @@ function toMb(bytes: number): number {
 
 /** The keys of the cards with workers that may have memory on them. */
 function heldKeys(workers: readonly Worker[]): ReadonlySet<string> {
-  return new Set(workers.flatMap(({ placement }) => (placement?.gpus ?? []).map(gpuKey)))
+  const holders = workers.filter(worker => !hasLeftCard(worker))
+  return new Set(holders.flatMap(({ placement }) => (placement?.gpus ?? []).map(gpuKey)))
 }
 
 /** A text that changes when a worker gets or leaves a card. */
 function holdersOf(workers: readonly Worker[]): string {
-  const lines = workers.flatMap(({ id, placement }) => (placement?.gpus ?? []).map(gpu => `${gpuKey(gpu)} ${id}`))
+  const lines = workers.flatMap(worker =>
+    (worker.placement?.gpus ?? []).map(gpu => `${gpuKey(gpu)} ${worker.id} ${hasLeftCard(worker)}`),
+  )
   return lines.sort().join('\n')
 }

@@ -7,13 +7,14 @@
  */
 import type { ChildProcess } from 'node:child_process'
 import type { CardMemory, GpuMemory } from '../../core/hardware/gpu-memory.ts'
-import type {
-  ProcessStart,
-  RecoverOutcome,
-  ResumeOutcome,
-  SuspendedProcess,
-  SuspendOutcome,
-  SuspendReadiness,
+import {
+  type ProcessStart,
+  RESTORE_BYTES,
+  type RecoverOutcome,
+  type ResumeOutcome,
+  type SuspendedProcess,
+  type SuspendOutcome,
+  type SuspendReadiness,
 } from '../../core/hardware/gpu-suspension.ts'
 import { type Clock, pause } from '../../ports/clock.ts'
 import type { GpuMeter } from '../../ports/gpu-meter.ts'
@@ -27,8 +28,6 @@ const TOOL_MS = 10_000
 /** Time within which the driver must list no memory of suspended processes. */
 const EMPTY_MS = 10_000
 const LOOK_MS = 100
-/** Memory of a restore beyond that listed by the driver. */
-const ROOM_BYTES = 256 * 2 ** 20
 /** Limit of rounds that suspend processes which appeared in the meantime. */
 const ROUNDS = 3
 /** Time for the running work on the card of a process whose suspend is finished by a later run of the server. */
@@ -139,7 +138,7 @@ class DriverSuspender implements GpuSuspender {
     using calls = this.#calls()
     const ready = calls.ready(processes)
     const found = calls.findAmong(processes)
-    const neededBytes = processes.reduce((sum, { bytes }) => sum + bytes + ROOM_BYTES, 0)
+    const neededBytes = processes.reduce((sum, { bytes }) => sum + bytes + RESTORE_BYTES, 0)
     const { cards, problem } = await this.#meter.measure(new Set())
     const cardMemory = cards.find(({ uuid }) => uuid === card)
     if (cardMemory === undefined) return { outcome: 'unknown_room', problem: problem ?? `GPU ${card} is not listed` }
@@ -205,7 +204,7 @@ class DriverSuspender implements GpuSuspender {
     const failure = await this.#suspendAll(work, batch)
     if (failure !== null) return { outcome: 'lost', problem: failure.problem }
     const processes = work.suspended.map(({ pid, startTime }) => {
-      const bytes = Math.min(anonymousBytes(pid), Math.max(0, totalBytes / states.size - ROOM_BYTES))
+      const bytes = Math.min(anonymousBytes(pid), Math.max(0, totalBytes / states.size - RESTORE_BYTES))
       return { pid, startTime, bytes }
     })
     return { outcome: 'suspended', processes }

@@ -99,3 +99,52 @@ test('a machine without NVIDIA cards is not measured', async t => {
   await rig.clock.advance(100)
   assert.deepEqual([await started(rig, chat), card.readings], [1, 0])
 })
+
+test('the card of a suspended worker is free for every account, and the worker resumes once its memory is really free', async t => {
+  const { rig, card } = await openCard(t)
+  const { json: account } = await rig.ask('POST', '/v2/account/accounts', { body: { name: 'Ada' } })
+  const { json: other } = await rig.ask('POST', '/v2/account/keys', { body: { name: 'a', account: account.id } })
+  const wanted = { ...GPU, workersMin: 0, scalerType: 'REQUEST_COUNT', scalerValue: 1 }
+  const chat = await rig.endpoint({ ...wanted, name: 'chat', flashBootType: 'FLASHBOOT' })
+  await rig.submit(chat)
+  await rig.clock.advance(100)
+  const worker = rig.worker(0)
+  await worker.done(await worker.takeJob())
+  await rig.clock.advance(10_000)
+  await suspend(rig, chat)
+
+  const images = await rig.endpoint({ ...wanted, name: 'images' }, other)
+  await rig.submit(images, { input: {} }, { key: other.key })
+  await rig.clock.advance(10_000)
+  const [second] = await rig.alive(images)
+  assert.equal(second?.placement?.gpus[0]?.index, 0)
+  const first = async () => (await rig.alive(chat))[0]!
+  assert.equal((await first()).state, 'FROZEN')
+
+  await rig.submit(chat)
+  await rig.clock.advance(1_000)
+  assert.equal((await first()).wakeWaitsFor, 'its GPU 0 is in use by other accounts')
+  card.programs = [BLENDER]
+  rig.fleet.exit(second!.id)
+  await rig.ask('POST', `/v2/${images}/purge-queue`, { key: other.key })
+  await rig.clock.advance(15_000)
+  assert.equal(
+    (await first()).wakeWaitsFor,
+    'it needs 20.3 GB of its GPU 0, and 19.9 GB are free: 4.1 GB of card 0 are used by pid 812 (blender)',
+  )
+  card.programs = []
+  await rig.clock.advance(10_000)
+  const { id, state } = await first()
+  assert.deepEqual([id, state], [worker.spec.workerId, 'READY'])
+})
+
+/** Notes of the one worker of an endpoint, which is frozen, that 20 GB were copied from its card. */
+async function suspend(rig: Rig, endpoint: EndpointId): Promise<void> {
+  const [worker] = await rig.alive(endpoint)
+  assert.equal(worker?.state, 'FROZEN')
+  const { id, frozenAtMs } = worker!
+  const bytes = 20 * 2 ** 30
+  const suspension = { card: 'GPU-0', bytes, processes: [{ pid: 7, startTime: '1', bytes }] }
+  assert.ok(await rig.store.workers.suspending(id, frozenAtMs!, suspension))
+  assert.ok(await rig.store.workers.suspended(id, frozenAtMs!, rig.clock.now()))
+}

@@ -558,7 +558,7 @@ describe('suspended workers', () => {
     assert.match(refused[0]!, /it gets the card of a worker that goes to sleep/)
   })
 
-  test('one resumes only where its memory and a margin are really free, and waits with the figures', () => {
+  test('one resumes only where its memory is really free, and waits with the figures', () => {
     const tenants = [aTenant('a', { wanted: 0, wakes: wake('x', 20_480) })]
     const resumed = (freeMb: number, programs: CardRoom['programs'] = []) =>
       placed({
@@ -567,12 +567,12 @@ describe('suspended workers', () => {
         tenants,
         cards: aCard({ freeMb, foreignMb: 24_576 - freeMb, programs }),
       })
-    assert.deepEqual(resumed(20_480 + 512).woken, ['x'])
-    assert.deepEqual(resumed(20_480 + 511).woken, [])
+    assert.deepEqual(resumed(20_480).woken, ['x'])
+    assert.deepEqual(resumed(20_479).woken, [])
     const { woken, unwoken } = resumed(20_000, [{ pid: 812, name: 'blender', memoryMb: 4_576 }])
     assert.deepEqual(woken, [])
     assert.deepEqual(unwoken, [
-      'x: it needs 20.5 GB of its GPU 0, and 19.5 GB are free: 4.5 GB of card 0 are used by pid 812 (blender)',
+      'x: it needs 20 GB of its GPU 0, and 19.5 GB are free: 4.5 GB of card 0 are used by pid 812 (blender)',
     ])
   })
 
