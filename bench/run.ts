@@ -29,6 +29,7 @@ import { overload } from './suites/overload.ts'
 import { runsync } from './suites/runsync.ts'
 import { shortJobs } from './suites/short-jobs.ts'
 import { stream } from './suites/stream.ts'
+import { tail } from './suites/tail.ts'
 import { thaw } from './suites/thaw.ts'
 
 const SUITES: readonly Suite[] = [
@@ -47,6 +48,7 @@ const SUITES: readonly Suite[] = [
   held,
   idle,
   overload,
+  tail,
 ]
 
 const { values, positionals } = parseArgs({

@@ -4,6 +4,7 @@
  * connection sends its next request after a response.
  */
 import { connect, type Socket } from 'node:net'
+import type { Pause, ResponseTime } from './pauses.ts'
 
 /** A load to send. */
 export interface LoadTask {
@@ -16,6 +17,8 @@ export interface LoadTask {
   /** Durations of the warm-up and of the measurement, in milliseconds. */
   readonly warmMs: number
   readonly ms: number
+  /** Responses that took longer than this many times the median are returned with their times; none by default. */
+  readonly slowTimes?: number
 }
 
 /** The measurements of a load. Latencies are in microseconds. */
@@ -27,10 +30,25 @@ export interface LoadResult {
   readonly failed: number
   readonly p50: number
   readonly p99: number
+  readonly longest: number
+}
+
+/** The measurements of a load whose slow responses are explained. */
+export interface ExplainedLoadResult extends LoadResult {
+  /** The measured time, by the machine's monotonic clock as all times here. */
+  readonly measured: ResponseTime
+  readonly slow: readonly ResponseTime[]
+  /** Pauses of the process that sent the load. */
+  readonly pauses: readonly Pause[]
 }
 
 /** Maximum number of requests that are due and not sent; further ones count as failed. */
 const MAX_DUE = 100_000
+
+/** Shortest recorded pause of this process, in milliseconds. */
+const PAUSE_MS = 2
+/** Offset of the machine's monotonic clock from the clock of this process, in milliseconds. */
+const CLOCK_OFFSET_MS = Number(process.hrtime.bigint()) / 1e6 - performance.now()
 
 process.once('message', (task: LoadTask) => {
   new Load(task).run().then(
@@ -48,6 +66,9 @@ class Load {
   readonly #due: number[] = []
   readonly #idle: Connection[] = []
   readonly #took: number[] = []
+  /** The end of each response in `#took`, in the same order. */
+  readonly #endedMs: number[] = []
+  readonly #pauses: Pause[] = []
   #refused = 0
   #failed = 0
   #fatal: (error: Error) => void = () => {}
@@ -57,7 +78,7 @@ class Load {
     this.#bytes = Buffer.from(task.request)
   }
 
-  async run(): Promise<LoadResult> {
+  async run(): Promise<ExplainedLoadResult> {
     const { connections, port, warmMs, ms, perSecond } = this.#task
     const failed = new Promise<never>((_, reject) => {
       this.#fatal = reject
@@ -67,11 +88,34 @@ class Load {
     if (perSecond === null) for (const connection of all) this.#send(connection, performance.now())
     else this.#idle.push(...all)
     const ticks = perSecond === null ? null : setInterval(() => this.#makeDue(perSecond), 1)
+    const watch = this.#task.slowTimes === undefined ? null : this.#watchPauses()
     await Promise.race([new Promise(resolve => setTimeout(resolve, warmMs + ms)), failed])
     if (ticks !== null) clearInterval(ticks)
-    const took = this.#took.sort((a, b) => a - b)
+    if (watch !== null) clearInterval(watch)
+    const took = this.#took.toSorted((a, b) => a - b)
     const at = (share: number) => Math.round((took[Math.floor((took.length - 1) * share)] ?? 0) * 1_000)
-    return { count: took.length, refused: this.#refused, failed: this.#failed, p50: at(0.5), p99: at(0.99) }
+    const counts = { count: took.length, refused: this.#refused, failed: this.#failed }
+    const slow = this.#slow((at(0.5) / 1_000) * (this.#task.slowTimes ?? Number.POSITIVE_INFINITY))
+    const fromMs = this.#begin + warmMs + CLOCK_OFFSET_MS
+    const measured = { fromMs, toMs: fromMs + ms }
+    return { ...counts, p50: at(0.5), p99: at(0.99), longest: at(1), measured, slow, pauses: this.#pauses }
+  }
+
+  #slow(aboveMs: number): ResponseTime[] {
+    return this.#took.flatMap((tookMs, at) => {
+      const toMs = this.#endedMs[at]! + CLOCK_OFFSET_MS
+      return tookMs > aboveMs ? [{ fromMs: toMs - tookMs, toMs }] : []
+    })
+  }
+
+  #watchPauses(): NodeJS.Timeout {
+    let latestMs = performance.now()
+    return setInterval(() => {
+      const now = performance.now()
+      if (now - latestMs > PAUSE_MS + 1)
+        this.#pauses.push({ cause: 'the load itself', fromMs: latestMs + CLOCK_OFFSET_MS, toMs: now + CLOCK_OFFSET_MS })
+      latestMs = now
+    }, 1)
   }
 
   #made = 0
@@ -99,8 +143,10 @@ class Load {
       const now = performance.now()
       const begin = this.#begin + this.#task.warmMs
       if (now >= begin && now < begin + this.#task.ms) {
-        if (outcome === 'done') this.#took.push(now - due)
-        else if (outcome === 'refused') this.#refused += 1
+        if (outcome === 'done') {
+          this.#took.push(now - due)
+          this.#endedMs.push(now)
+        } else if (outcome === 'refused') this.#refused += 1
         else this.#failed += 1
       }
       if (this.#task.perSecond === null) this.#send(connection, now)

@@ -21,6 +21,8 @@ export interface ServerSettings {
   readonly logLevel?: 'warn' | 'debug'
   /** Its data folder; a new one unless given. */
   readonly dataDir?: string
+  /** More variables of its environment. */
+  readonly env?: Readonly<Record<string, string>>
   /** More arguments of `runyard serve`. */
   readonly args?: readonly string[]
 }
@@ -29,7 +31,7 @@ export interface ServerSettings {
 export async function startRunyard(
   bench: Bench,
   database: string | null,
-  { logLevel = 'warn', dataDir, args: extraArgs = [] }: ServerSettings = {},
+  { logLevel = 'warn', dataDir, env: extraEnv = {}, args: extraArgs = [] }: ServerSettings = {},
 ): Promise<RunyardServer> {
   count += 1
   const folder = dataDir ?? `${bench.folder}/runyard-${count}`
@@ -48,7 +50,7 @@ export async function startRunyard(
     ...['--worker-sandbox', 'off'],
     ...extraArgs,
   ]
-  const env: Record<string, string> = database === null ? {} : { RUNYARD_DATABASE: database }
+  const env = { ...extraEnv, ...(database === null ? {} : { RUNYARD_DATABASE: database }) }
   const { line } = await bench.start('./bin/runyard', args, env, `${bench.folder}/runyard-${count}.log`)
   const server = readyServer(line)
   return { ...server, port: Number(new URL(server.url).port), dataDir: folder }

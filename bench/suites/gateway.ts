@@ -48,8 +48,11 @@ export async function startBackend(bench: Bench): Promise<number> {
  * Starts a server with a load-balancing endpoint whose only worker is the backend.
  * @returns it, and the path of a request to the worker
  */
-export async function balancedServer(bench: Bench): Promise<{ server: RunyardServer; path: string }> {
-  const server = await startRunyard(bench, null, { logLevel: 'debug' })
+export async function balancedServer(
+  bench: Bench,
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ server: RunyardServer; path: string }> {
+  const server = await startRunyard(bench, null, { logLevel: 'debug', env })
   const folder = join(bench.folder, `gateway-worker-${server.port}`)
   mkdirSync(folder)
   const { id } = (await ask(server, '/v2/serverless', {
