@@ -16,6 +16,11 @@ import type { WorkerUsageMeter } from './worker-usage-meter.ts'
 
 /** Interval between attempts for an endpoint whose workers cannot be started. */
 const RETRY_MS = 30_000
+/**
+ * Minimum interval between refreshes of a queue endpoint that needs no further worker: each move of a job asks for a
+ * refresh, which costs as much as a step of a job.
+ */
+const SERVED_REST_MS = 100
 /** Maximum interval between refreshes of an endpoint that has waiting work or keeps workers ready. */
 const BUSY_REFRESH_MS = 5_000
 /** Interval between checks of workers that finish requests of a removed endpoint. */
@@ -36,6 +41,8 @@ export class Autoscaler {
   readonly #wake
   /** Due times of endpoints; null until the next notification. */
   readonly #due = new Map<EndpointId, number | null>()
+  /** Instants until which endpoints rest after their last refresh. */
+  readonly #rests = new Map<EndpointId, number>()
   readonly #subscriptions = new Map<EndpointId, () => void>()
   /** Endpoints whose workers could not be started. */
   readonly #blocked = new Set<EndpointId>()
@@ -129,7 +136,13 @@ export class Autoscaler {
   #watch(id: EndpointId, nowMs: number): void {
     this.#due.set(id, nowMs)
     const changed = () => {
-      this.#due.set(id, 0)
+      const present = this.#ports.clock.now()
+      // After the clock was set back an instant may be far away.
+      const restsMs = Math.min((this.#rests.get(id) ?? present) - present, SERVED_REST_MS)
+      const dueMs = restsMs > 0 ? present + restsMs : 0
+      const previous = this.#due.get(id) ?? null
+      if (restsMs > 0 && previous !== null && previous <= dueMs) return
+      this.#due.set(id, dueMs)
       this.#wake()
     }
     this.#subscriptions.set(id, this.#ports.notifier.subscribe(`load:${id}`, changed))
@@ -160,6 +173,8 @@ export class Autoscaler {
     const starting = planned.find(({ plan }) => plan.start > 0) ?? planned[0]
     const wakes = planned.flatMap(({ plan }) => plan.thaw.filter(({ asleepAtMs }) => asleepAtMs !== null))
     const isBlocked = await this.#start(starting, wakes, snapshot, nowMs)
+    if (!isBlocked && isServed(snapshot, planned)) this.#rests.set(id, nowMs + SERVED_REST_MS)
+    else this.#rests.delete(id)
     if (isIdle(snapshot) && starting.plan.start === 0 && wakeAtMs === null) return null
     if (!isBlocked) return next
     this.#blocked.add(id)
@@ -228,6 +243,7 @@ export class Autoscaler {
     this.#subscriptions.get(id)?.()
     this.#subscriptions.delete(id)
     this.#due.delete(id)
+    this.#rests.delete(id)
     this.#blocked.delete(id)
     this.#parts.placer.forget(id)
     this.#parts.models.forget(id)
@@ -272,6 +288,14 @@ function makePlans(
     { release, plan: planWorkers(views.base, nowMs, rules), isCanary: false },
     { release: ofCanary, plan: planWorkers(views.canary, nowMs, rules), isCanary: true },
   ]
+}
+
+/** True if a queue endpoint has a worker that takes jobs, and its workers stay as they are. */
+function isServed({ requests, workers }: EndpointSnapshot, planned: readonly Planned[]): boolean {
+  const stay = planned.every(
+    ({ plan }) => plan.start === 0 && plan.drain.length + plan.freeze.length + plan.thaw.length === 0,
+  )
+  return requests === undefined && stay && workers.some(({ state }) => state === 'READY')
 }
 
 /** True if an endpoint needs nothing until it changes. */

@@ -25,6 +25,27 @@ test('the first job starts a worker at once', async t => {
   assert.ok(start !== undefined && start <= 20, `started after ${start} ms`)
 })
 
+test('an endpoint whose worker does all jobs is read ten times a second, and gets a second worker soon', async t => {
+  const rig = await openRig(t)
+  const options = { workersMin: 1, workersMax: 2, scalerType: 'REQUEST_COUNT', scalerValue: 2 } as const
+  const { endpoint, worker } = await rig.endpointWithWorker(options)
+  const before = rig.calls('endpoints.snapshot')
+  for (let round = 0; round < 50; round += 1) {
+    const id = await rig.submit(endpoint)
+    await worker.takeJob()
+    await worker.done(id)
+    await rig.clock.advance(20)
+  }
+  const reads = rig.calls('endpoints.snapshot') - before
+  assert.ok(reads <= 13, `${reads} reads in a second`)
+  const submittedMs = rig.clock.now()
+  for (let count = 0; count < 3; count += 1) await rig.submit(endpoint)
+  await rig.clock.advance(130)
+  assert.equal(rig.fleet.started.length, 2)
+  const starts = await startsSince(rig, submittedMs)
+  assert.ok(starts[1]! <= 120, `the second worker started after ${starts[1]} ms`)
+})
+
 test('a worker gets the image, its variables and the address of its endpoint', async t => {
   const rig = await openRig(t)
   await rig.graphql('mutation { secretCreate(input: { name: "token", value: "s3cret" }) { id } }')
