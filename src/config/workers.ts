@@ -8,6 +8,7 @@ import {
   HOST_NAME,
   HTTP_URL,
   many,
+  megabytes,
   oneOf,
   optional,
   PATH,
@@ -117,6 +118,12 @@ export const SCALING_SETTINGS = {
       String(FREEZE_RULES.minMemoryPercent),
       wholeNumber(0, 90),
       'percentage of the memory of this machine below which frozen workers end, the one frozen longest first',
+    ),
+    suspendedBytes: optional(
+      '--suspended-memory',
+      '<megabytes>',
+      megabytes(0, 100_000_000),
+      'memory of this machine for workers whose memory on a GPU is given back while they are frozen; 0 for none; by default half of what is free',
     ),
   },
 }

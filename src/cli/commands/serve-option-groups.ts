@@ -69,6 +69,7 @@ export const SERVE_OPTION_GROUPS: readonly (readonly [heading: string, flags: re
       '--memory-overcommit',
       '--frozen-keep',
       '--frozen-min-memory',
+      '--suspended-memory',
     ],
   ],
   [

@@ -14,13 +14,18 @@ export interface FreezeRules {
   readonly keepMs: number
   /** Percentage of the machine's memory below which frozen workers end, one after the other. */
   readonly minMemoryPercent: number
+  /**
+   * Most memory of the machine that all suspended workers have together, in bytes; null for half of what is free
+   * without them.
+   */
+  readonly suspendedBytes: number | null
 }
 
 /** The settings that a plan needs. */
 export type KeepRule = Pick<FreezeRules, 'keepMs'>
 
 /** The defaults. */
-export const FREEZE_RULES: FreezeRules = { keepMs: 3_600_000, minMemoryPercent: 10 }
+export const FREEZE_RULES: FreezeRules = { keepMs: 3_600_000, minMemoryPercent: 10, suspendedBytes: null }
 
 /** Result of {@link planFrozen}. */
 export interface FrozenPlan {
