@@ -1,4 +1,5 @@
 import type {
+  FamilyLack,
   ProcessStart,
   RecoverOutcome,
   ResumeOutcome,
@@ -31,6 +32,17 @@ export interface ProcessFamily {
   release(): Promise<void>
 }
 
+/** The part of a caller in a suspend. */
+export interface SuspendSteps {
+  /**
+   * Called with the card and all processes, and their memory there, before the first lock; again where more have
+   * appeared after that. A reason not to suspend them is the outcome: nothing was tried, or what was done is undone.
+   */
+  readonly begin?: (card: string, processes: readonly SuspendedProcess[]) => Promise<FamilyLack | null>
+  /** Called as soon as all is copied; it freezes the family. When it rejects, the suspend is undone. */
+  readonly freeze?: () => Promise<void>
+}
+
 /**
  * Takes the memory of CUDA processes from their card and gives it back. Never rejects: a failure is a value, also of
  * the family and of the functions that it is given.
@@ -46,11 +58,10 @@ export interface GpuSuspender {
    * second for each GB or two.
    *
    * The family stays held until it is resumed. Where it cannot be held, a call that begins after the copy may end its
-   * process until `freeze` is done.
+   * process until {@link SuspendSteps.freeze} is done.
    * @param lockMs time for the running work on the card, in milliseconds
-   * @param freeze called as soon as all is copied; it freezes the family. When it rejects, the suspend is undone
    */
-  suspend(family: ProcessFamily, lockMs: number, freeze?: () => Promise<void>): Promise<SuspendOutcome>
+  suspend(family: ProcessFamily, lockMs: number, steps?: SuspendSteps): Promise<SuspendOutcome>
   /**
    * Gives the processes of a family their memory on the card back, resumes them and releases the family. Where the
    * family could not be held, a call of CUDA may end its process between `thaw` and the end.

@@ -34,6 +34,10 @@ export type FamilyLack =
   | { readonly why: 'another_user'; readonly pid: number }
   /** A stopped or frozen process does not answer the driver: thaw it first. */
   | { readonly why: 'stopped'; readonly pid: number }
+  /** It got work in the meantime, or has to end. */
+  | { readonly why: 'wanted' }
+  /** The caller could not note the suspend. */
+  | { readonly why: 'not_begun'; readonly problem: string }
   | { readonly why: 'host_memory' | 'group_memory'; readonly neededBytes: number; readonly availableBytes: number }
 
 /** Result of the check of this machine for suspending. */
@@ -125,6 +129,28 @@ export function isOldDriver(version: string): boolean {
   return compareVersions(version, OLDEST_SUSPENDING_DRIVER) < 0
 }
 
+/** True for a lack of the machine, which all its workers have. */
+export function isMachineLack(lack: SuspendLack | FamilyLack): lack is SuspendLack {
+  return MACHINE_LACKS.some(why => why === lack.why)
+}
+
+const MACHINE_LACKS: readonly SuspendLack['why'][] = [
+  'platform',
+  'no_card',
+  'no_reading',
+  'no_library',
+  'old_driver',
+  'no_calls',
+  'no_helper',
+  'mps',
+  'mig',
+]
+
+/** True for a lack that all processes of the same program have, each time. */
+export function isLastingLack({ why }: SuspendLack | FamilyLack): boolean {
+  return why === 'several_cards' || why === 'not_listed' || why === 'another_user'
+}
+
 /** A lack as a clause without a full stop. */
 export function describeLack(lack: SuspendLack | FamilyLack): string {
   switch (lack.why) {
@@ -154,6 +180,10 @@ export function describeLack(lack: SuspendLack | FamilyLack): string {
       return `process ${lack.pid} is of another user, and this server does not run as root`
     case 'stopped':
       return `process ${lack.pid} is stopped and does not answer the driver`
+    case 'wanted':
+      return 'it is needed'
+    case 'not_begun':
+      return `the suspend could not be noted: ${lack.problem}`
     case 'host_memory':
       return `its memory on the GPU needs ${inMib(lack.neededBytes)} of memory, and ${inMib(lack.availableBytes)} are available`
     case 'group_memory':

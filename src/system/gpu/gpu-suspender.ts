@@ -8,6 +8,8 @@
 import type { ChildProcess } from 'node:child_process'
 import type { CardMemory, GpuMemory } from '../../core/hardware/gpu-memory.ts'
 import {
+  describeLack,
+  type FamilyLack,
   type ProcessStart,
   RESTORE_BYTES,
   type RecoverOutcome,
@@ -18,7 +20,7 @@ import {
 } from '../../core/hardware/gpu-suspension.ts'
 import { type Clock, pause } from '../../ports/clock.ts'
 import type { GpuMeter } from '../../ports/gpu-meter.ts'
-import type { GpuSuspender, ProcessFamily, SuspendState } from '../../ports/gpu-suspender.ts'
+import type { GpuSuspender, ProcessFamily, SuspendState, SuspendSteps } from '../../ports/gpu-suspender.ts'
 import { anonymousBytes } from '../hardware/memory.ts'
 import type { ToolOptions } from '../hardware/vendor-tool.ts'
 import { lives, ProcessCalls } from './process-calls.ts'
@@ -92,7 +94,8 @@ class DriverSuspender implements GpuSuspender {
     return await calls.state({ pid })
   }
 
-  async suspend(family: ProcessFamily, lockMs: number, freeze = async () => {}): Promise<SuspendOutcome> {
+  async suspend(family: ProcessFamily, lockMs: number, steps: SuspendSteps = {}): Promise<SuspendOutcome> {
+    const { begin = async () => null, freeze = async () => {} } = steps
     const { lack } = await this.readiness()
     if (lack !== null) return { outcome: 'refused', lack }
     using calls = this.#calls()
@@ -111,6 +114,9 @@ class DriverSuspender implements GpuSuspender {
       const batch = round === 1 ? { processes, problem: null } : await calls.find(family, work.suspended)
       if (batch.problem !== null) return await this.#giveUp({ problem: batch.problem, undone: true }, work)
       if (batch.processes.length === 0) break
+      const begun = await this.#begin(begin, work, batch.processes)
+      if (begun !== null && round === 1) return { outcome: 'refused', lack: begun }
+      if (begun !== null) return await this.#giveUp({ problem: describeLack(begun), undone: true }, work)
       const failure = await this.#suspendAll(work, batch.processes)
       if (failure !== null) return await this.#giveUp(failure, work)
     }
@@ -244,6 +250,23 @@ class DriverSuspender implements GpuSuspender {
     })
     const failed = checkpoints.find(problem => problem !== null)
     return failed == null ? null : { problem: failed, undone: false }
+  }
+
+  /** @returns the reason of the caller not to suspend a batch, beside those that are suspended; null to do it */
+  async #begin(
+    begin: Required<SuspendSteps>['begin'],
+    { cards, suspended }: Work,
+    batch: readonly CudaProcess[],
+  ): Promise<FamilyLack | null> {
+    const further = batch.map(target => {
+      const { pid, startTime } = target
+      return { pid, startTime, bytes: processBytes(target, cards) }
+    })
+    try {
+      return await begin(cards[0]?.uuid ?? '', [...suspended, ...further])
+    } catch (error) {
+      return { why: 'not_begun', problem: (error as Error).message }
+    }
   }
 
   /** Resumes the suspended processes after a failure, if the others are as before, and releases the family. */
