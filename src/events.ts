@@ -134,6 +134,21 @@ export interface Events {
   'worker.trusted': { endpointId: EndpointId; workerId: WorkerId }
   /** The health checks of a worker that serves requests begin to fail, or succeed again. */
   'worker.health': { endpointId: EndpointId; workerId: WorkerId; healthy: boolean; problem: string | null }
+  /**
+   * The driver of its card suspended a worker: its card is free. `unheld` is the reason why its threads were not held
+   * in the meantime; null when they were.
+   */
+  'worker.suspended': {
+    endpointId: EndpointId
+    workerId: WorkerId
+    bytes: number
+    tookMs: number
+    unheld: string | null
+  }
+  /** A worker could not be suspended, and is frozen with its memory on its card. */
+  'worker.suspend_failed': { endpointId: EndpointId; workerId: WorkerId; problem: string }
+  /** A suspended worker has its memory on its card again. */
+  'worker.resumed': { endpointId: EndpointId; workerId: WorkerId; restoreMs: number }
   'worker.exited': { endpointId: EndpointId; workerId: WorkerId; cause: string; asked: boolean }
   /**
    * Workers of a new release crashed and none was ready, or it fails clearly more than the last good one, whose

@@ -36,8 +36,17 @@ export class Loops {
   readonly #unwatch: () => void
 
   constructor(services: AppServices, { placing, backupFolder }: AppConfig) {
-    const { ports, quotas, jobs, batches, webhooks, fleet, models, running, workerFreezer, balancing } = services
-    const { freezeRules: rules, recordRules, recorders, audit, timeKeeper, largeResults } = services
+    const { ports, quotas, jobs, batches, webhooks, fleet, models, running, balancing } = services
+    const {
+      suspender,
+      workerFreezer,
+      freezeRules: rules,
+      recordRules,
+      recorders,
+      audit,
+      timeKeeper,
+      largeResults,
+    } = services
     this.#quotas = quotas
     this.#autoscaling = new Loop('autoscaler', ports)
     this.#reaping = new Loop('reaper', ports)
@@ -49,7 +58,7 @@ export class Loops {
     const freezer = new Freezer(ports, { fleet, workerFreezer, balancing, served }, rules)
     const placer = new Placer(
       ports,
-      { fleet, freezer, workerFreezer, balancing, quotas, cards: new CardReader(ports) },
+      { fleet, freezer, suspender, workerFreezer, balancing, quotas, cards: new CardReader(ports) },
       { ...PLACEMENT_RULES, ...placing },
     )
     const scaled = { fleet, models, balancing, placer, freezer, served, rules }

@@ -73,6 +73,7 @@ import { Takes } from '../services/workers/takes.ts'
 import { UndeliveredResults } from '../services/workers/undelivered-results.ts'
 import { WorkerCalls } from '../services/workers/worker-calls.ts'
 import { WorkerFreezer } from '../services/workers/worker-freezer.ts'
+import { WorkerSuspender } from '../services/workers/worker-suspender.ts'
 import type { AppAddresses, AppConfig, StopSignals } from './config.ts'
 
 /** The services by their names, and the ports with the store and the event stream of the application. */
@@ -90,7 +91,7 @@ export function createServices(
   const { ports, audit } = base
   const accounts = accountServices(ports, config)
   const jobs = jobServices(ports, config, addresses, accounts)
-  const workers = workerServices(ports, { ...jobs, audit }, addresses, signals)
+  const workers = workerServices(ports, config, { ...jobs, audit }, { addresses, signals })
   const balancing = balancingServices(ports, config, { access: accounts.access, addresses, signals, requests })
   const endpoints = endpointServices(ports, config, { ...accounts, ...workers })
   const recorded = recordingServices(base, given.emit, config, { ...balancing, ...workers })
@@ -190,20 +191,21 @@ function jobServices(
 /** Workers: their processes and containers, their state in memory, and their calls. */
 function workerServices(
   ports: Ports,
+  config: AppConfig,
   given: {
     readonly jobs: Jobs
     readonly longPoll: LongPoll
     readonly audit: AuditLog
     readonly largeResults: LargeResults
   },
-  addresses: AppAddresses,
-  signals: StopSignals,
+  { addresses, signals }: { readonly addresses: AppAddresses; readonly signals: StopSignals },
 ) {
   const { jobs, longPoll, audit, largeResults } = given
   const running = new RunningWorkers(ports.clock)
   const undelivered = new UndeliveredResults(ports, jobs, running)
   const models = new EndpointModels(ports)
-  const workerFreezer = new WorkerFreezer(ports, running)
+  const suspender = new WorkerSuspender(ports, { ...FREEZE_RULES, ...config.freezing })
+  const workerFreezer = new WorkerFreezer(ports, running, suspender)
   const fleet = new Fleet(ports, { jobs, running, undelivered, models, workerFreezer, audit }, addresses)
   const lostJobs = new LostJobs(ports, { jobs, fleet, running, undelivered })
   const stops = new JobStops(ports, longPoll, running, signals.closed)
@@ -212,7 +214,7 @@ function workerServices(
   const shortRuns = new ShortRuns(ports)
   const takes = new Takes(ports, { jobs, fleet, running, stops, lostJobs, prestarts, shortRuns }, signals)
   const calls = new WorkerCalls(ports, { jobs, fleet, running, stops, lostJobs, failedStarts, largeResults })
-  return { running, models, workerFreezer, fleet, lostJobs, stops, takes, calls, shortRuns }
+  return { running, models, suspender, workerFreezer, fleet, lostJobs, stops, takes, calls, shortRuns }
 }
 
 /** Requests for load-balancing endpoints: their queues, their way to workers, and the health of those workers. */

@@ -24,6 +24,7 @@ import type { LoadBalancer } from '../services/balancing/load-balancer.ts'
 import type { CardReader } from '../services/hardware/card-reader.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
 import type { WorkerFreezer } from '../services/workers/worker-freezer.ts'
+import type { WorkerSuspender } from '../services/workers/worker-suspender.ts'
 import type { Freezer } from './freezer.ts'
 
 /** An endpoint as of its last refresh. */
@@ -56,6 +57,8 @@ interface RefreshedEndpoint {
 
 /** Maximum interval between placements while workers wait for a place. */
 const RETRY_MS = 5_000
+/** Time for which a worker that could not be resumed for want of room is not tried again. */
+const RESUME_AGAIN_MS = 2_000
 
 /**
  * Places the workers that endpoints want, as `core/placement/place.ts` decides, and keeps those without a place as
@@ -76,6 +79,7 @@ export class Placer {
     parts: {
       readonly fleet: Fleet
       readonly freezer: Freezer
+      readonly suspender: WorkerSuspender
       readonly workerFreezer: WorkerFreezer
       readonly balancing: LoadBalancer
       readonly quotas: Quotas
@@ -171,7 +175,7 @@ export class Placer {
     const cards = this.#areCardsWanted(parts) ? await this.#parts.cards.rooms(loads) : undefined
     const occupants = await this.#occupants(this.#parts.balancing.loaded(loads))
     if (parts.gpus.length > 0) await this.#replaceUnplaced(occupants)
-    const tenants = this.#tenants()
+    const tenants = this.#tenants(nowMs)
     const quotas = new Map(tenants.map(({ owner }) => [owner, this.#parts.quotas.effectiveLimits(owner)]))
     return placeWorkers({
       parts,
@@ -193,10 +197,11 @@ export class Placer {
     )
   }
 
-  #tenants(): Tenant[] {
+  #tenants(nowMs: number): Tenant[] {
     return [...this.#endpoints.values()].map(({ endpoint, wakes, ...refreshed }) => {
       const { id, owner, name, compute, workersMin } = endpoint
-      const again = wakes.map(({ id: workerId, placement, suspension }) => {
+      const possible = wakes.filter(worker => !hadNoRoom(worker, nowMs))
+      const again = possible.map(({ id: workerId, placement, suspension }) => {
         const memoryMb = suspension === null ? null : resumeMb(suspension)
         return { workerId, placement: placement ?? UNPLACED, memoryMb }
       })
@@ -209,10 +214,13 @@ export class Placer {
   async #occupants(loads: readonly WorkerLoad[]): Promise<Occupant[]> {
     const occupants: Occupant[] = []
     for (const worker of loads) {
-      const { id: workerId, endpointId, owner, idleSinceMs } = worker
+      const { id: workerId, endpointId, owner, idleSinceMs, suspension } = worker
       const refreshed = this.#endpoints.get(endpointId)?.endpoint
       const endpoint = refreshed ?? (await this.#ports.store.endpoints.find(endpointId))
       const placement = worker.placement ?? (endpoint?.compute.kind === 'gpu' ? null : UNPLACED)
+      const isFlash = endpoint !== null && freezesIdle(endpoint)
+      const maySuspend = isFlash && (await this.#parts.suspender.maySuspend(worker))
+      const sleep = this.#sleepState(worker, endpoint, maySuspend)
       occupants.push({
         workerId,
         endpointId,
@@ -220,23 +228,24 @@ export class Placer {
         endpointName: endpoint?.name ?? endpointId,
         placement,
         phase: occupantPhase(worker),
-        readyAtMs: readinessStartMs(worker),
+        readyAtMs: readinessStartMs(worker, sleep),
         idleSinceMs,
         frozen: isFrozen(worker)
           ? { sinceMs: worker.frozenAtMs ?? 0, hasPriority: endpoint?.flashboot === 'PRIORITY_FLASHBOOT' }
           : null,
-        sleep: this.#sleepState(worker, endpoint),
-        suspends: worker.suspension !== null,
+        sleep,
+        suspends: suspension !== null || maySuspend,
       })
     }
     return occupants
   }
 
-  #sleepState(worker: WorkerLoad, endpoint: Endpoint | null): Occupant['sleep'] {
+  #sleepState(worker: WorkerLoad, endpoint: Endpoint | null, maySuspend: boolean): Occupant['sleep'] {
     const { id, state, version, placement, problem } = worker
     if (worker.asleepAtMs !== null) return 'asleep'
     if (isFrozen(worker) && worker.suspension !== null) return 'falling'
-    if (!hasSleepHooks(worker) || endpoint === null || (placement?.gpus ?? []).length === 0) return null
+    if (endpoint === null || (placement?.gpus ?? []).length === 0) return null
+    if (!hasSleepHooks(worker) && !maySuspend) return null
     if (isFrozen(worker)) return this.#parts.workerFreezer.isFallingAsleep(id) ? 'falling' : null
     const isAble = state === 'READY' && problem === null && version === endpoint.version && freezesIdle(endpoint)
     return isAble ? 'able' : null
@@ -334,6 +343,11 @@ export class Placer {
   }
 }
 
+/** True if a suspended worker found too little room on its card a moment ago, although placement had given it. */
+function hadNoRoom({ suspension, wakeWaitsFor, asleepAtMs }: WorkerLoad, nowMs: number): boolean {
+  return suspension !== null && wakeWaitsFor !== null && nowMs - (asleepAtMs ?? 0) < RESUME_AGAIN_MS
+}
+
 /** Its workers wait for models. */
 function lacksModels(endpointId: EndpointId, count: number, names: readonly string[]): Unplaced {
   const reason = names.length === 1 ? `model ${names[0]} is downloaded` : `models ${names.join(', ')} are downloaded`
@@ -362,14 +376,13 @@ function wishes({ wanted, wakes }: Pick<RefreshedEndpoint, 'wanted' | 'wakes'>):
  * Start of its readiness. For a worker that can sleep it begins again with its wake; else two of them would take
  * turns without end.
  */
-function readinessStartMs(worker: WorkerLoad): number | null {
-  const { readyAtMs, thawedAtMs } = worker
-  return readyAtMs !== null && hasSleepHooks(worker) ? Math.max(readyAtMs, thawedAtMs ?? 0) : readyAtMs
+function readinessStartMs({ readyAtMs, thawedAtMs }: WorkerLoad, sleep: Occupant['sleep']): number | null {
+  return readyAtMs !== null && sleep !== null ? Math.max(readyAtMs, thawedAtMs ?? 0) : readyAtMs
 }
 
 function occupantPhase(worker: WorkerLoad): Occupant['phase'] {
   if (isFrozen(worker)) return 'frozen'
   if (!takesJobs(worker)) return 'leaving'
-  if (worker.state === 'STARTING') return 'starting'
+  if (worker.state === 'STARTING' || worker.suspension !== null) return 'starting'
   return worker.held > 0 ? 'busy' : 'idle'
 }

@@ -19,6 +19,7 @@ import { systemClock, systemTime } from '../system/clock.ts'
 import { fencedDriver, singleLeader } from '../system/coordination/leader.ts'
 import type { FencedTerm } from '../system/coordination/lease-term.ts'
 import { createGpuMeter } from '../system/gpu/gpu-meter.ts'
+import { createGpuSuspender } from '../system/gpu/gpu-suspender.ts'
 import { createMachine, describeGpus } from '../system/hardware/machine.ts'
 import { keepApiKey, readApiKey } from '../system/keys/api-key.ts'
 import { createMeasuring } from '../system/observing/store-watches.ts'
@@ -156,6 +157,7 @@ async function beginTerm(
     env: process.env,
     dataDir: config.dataDir,
   })
+  const gpuMeter = createGpuMeter(systemClock, process.env)
   const ports: Ports = {
     ...shell.ports,
     vault,
@@ -168,7 +170,8 @@ async function beginTerm(
     logs,
     ...storageIn(config, log),
     machine,
-    gpuMeter: createGpuMeter(systemClock, process.env),
+    gpuMeter,
+    gpuSuspender: createGpuSuspender({ clock: systemClock, env: process.env, meter: gpuMeter }),
     models,
     emit: events.emit,
     metrics: shell.metrics,

@@ -4,6 +4,7 @@ import type { Clock, ServerTime } from './clock.ts'
 import type { ConsoleFiles } from './console-files.ts'
 import type { Driver } from './driver.ts'
 import type { GpuMeter } from './gpu-meter.ts'
+import type { GpuSuspender } from './gpu-suspender.ts'
 import type { ImageRegistries } from './image-registries.ts'
 import type { Leader } from './leader.ts'
 import type { Machine } from './machine.ts'
@@ -39,6 +40,8 @@ export interface Ports {
   readonly machine: Machine
   /** Memory of the machine's cards; not measured when left out. */
   readonly gpuMeter?: GpuMeter | undefined
+  /** Suspends CUDA processes; none are suspended when left out. */
+  readonly gpuSuspender?: GpuSuspender | undefined
   readonly notifier: Notifier
   readonly leader: Leader
   readonly logs: WorkerLogs

@@ -30,6 +30,7 @@ import type { Span } from '../../src/core/observing/span.ts'
 import type { TraceSampling } from '../../src/core/observing/trace-sampling.ts'
 import type { PlacementRules } from '../../src/core/placement/placement-input.ts'
 import { REQUEST_ID, readRequestId } from '../../src/core/request-head.ts'
+import type { FreezeRules } from '../../src/core/scaling/frozen-plan.ts'
 import type { Capacity } from '../../src/core/scaling/plan.ts'
 import type { StartFailure } from '../../src/core/workers/start-failure.ts'
 import type { Worker, WorkerLoad } from '../../src/core/workers/worker.ts'
@@ -41,6 +42,7 @@ import type { BackupFolder, Backups } from '../../src/ports/backups.ts'
 import type { ConsoleFiles } from '../../src/ports/console-files.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import type { GpuMeter } from '../../src/ports/gpu-meter.ts'
+import type { GpuSuspender } from '../../src/ports/gpu-suspender.ts'
 import type { HostInspection } from '../../src/ports/host-inspection.ts'
 import type { ModelCache } from '../../src/ports/model-cache.ts'
 import type { Notifier, Topic } from '../../src/ports/notifier.ts'
@@ -134,6 +136,10 @@ export interface RigOptions extends MockFleetHooks {
   readonly models?: ModelCache
   /** Memory of the cards of the machine; not measured by default. */
   readonly gpuMeter?: GpuMeter
+  /** Suspends CUDA processes for each start of the server; none are suspended by default. */
+  readonly gpuSuspender?: (rig: Rig) => GpuSuspender
+  /** Rules of frozen workers. */
+  readonly freezing?: Partial<FreezeRules>
   /** Files of network volumes; not offered by default. */
   readonly files?: VolumeFiles
   /** Requests of load-balancing endpoints; absent by default. */
@@ -291,6 +297,7 @@ export class Rig {
       drainTimeoutMs,
       metricsPublic,
       placing,
+      freezing: this.#options.freezing,
       judgesRollouts: this.#options.judgesRollouts ?? true,
       prices,
       accountLimits,
@@ -317,6 +324,7 @@ export class Rig {
       leader: singleLeader,
       machine,
       gpuMeter: this.#options.gpuMeter,
+      gpuSuspender: this.#options.gpuSuspender?.(this),
       metrics,
       spill: null,
       consoleFiles: this.#options.consoleFiles ?? null,

@@ -1,6 +1,7 @@
 /** The services of a rig, for tests of functions that no surface has. */
 
 import { NO_LIMITS } from '../../src/core/accounts/quotas.ts'
+import { FREEZE_RULES } from '../../src/core/scaling/frozen-plan.ts'
 import { Access } from '../../src/services/accounts/access.ts'
 import { Accounts } from '../../src/services/accounts/accounts.ts'
 import { Keys } from '../../src/services/accounts/keys.ts'
@@ -21,6 +22,7 @@ import { Fleet } from '../../src/services/workers/fleet.ts'
 import { RunningWorkers } from '../../src/services/workers/running-workers.ts'
 import { UndeliveredResults } from '../../src/services/workers/undelivered-results.ts'
 import { WorkerFreezer } from '../../src/services/workers/worker-freezer.ts'
+import { WorkerSuspender } from '../../src/services/workers/worker-suspender.ts'
 import type { Rig } from './rig.ts'
 
 export function servicesOf({ ports }: Rig) {
@@ -30,9 +32,11 @@ export function servicesOf({ ports }: Rig) {
   const running = new RunningWorkers(ports.clock)
   const undelivered = new UndeliveredResults(ports, jobs, running)
   const models = new EndpointModels(ports)
-  const workerFreezer = new WorkerFreezer(ports, running)
+  const suspender = new WorkerSuspender(ports, FREEZE_RULES)
+  const workerFreezer = new WorkerFreezer(ports, running, suspender)
   const audit = new AuditLog(ports)
-  const fleet = new Fleet(ports, { jobs, running, undelivered, models, workerFreezer, audit }, { workerUrl: '' })
+  const parts = { jobs, running, undelivered, models, workerFreezer, audit }
+  const fleet = new Fleet(ports, parts, { workerUrl: '' })
   const endpoints = new Endpoints(ports, fleet, quotas, new EndpointDomains(ports))
   return {
     access,

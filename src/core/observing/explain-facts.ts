@@ -7,6 +7,7 @@ import { reclaimText, waitForPlaceText } from '../workers/platform-report.ts'
 import { takesJobs, type WorkerLoad, waitsForPlace } from '../workers/worker.ts'
 import { presentPhase, type WorkerPhase } from '../workers/worker-phase.ts'
 import { problemText } from '../workers/worker-problem.ts'
+import { type SuspensionPhase, suspensionOf } from '../workers/worker-suspension.ts'
 import { endpointWords } from './explain-words.ts'
 
 /**
@@ -62,14 +63,27 @@ const SERVING_PHASE_TEXTS: Partial<Record<WorkerPhase, string>> = {
   draining: 'finishes its requests and ends',
 }
 
+/** Words for a worker that the driver of its card suspends. */
+const SUSPENSION_TEXTS: Readonly<Record<SuspensionPhase, string>> = {
+  suspending: 'is being suspended',
+  suspended: 'is suspended and has no memory on its GPU',
+  resuming: 'gets its memory on its GPU again',
+}
+
 /** A worker's phase: "worker w1 downloads its image (43 %), for 12 s". */
 export function phaseText(worker: WorkerLoad, nowMs: number, pullPercent: PullPercent): string {
   const { phase, sinceMs } = presentPhase(worker)
+  const suspension = suspensionOf(worker)
+  const suspended = suspension === null ? undefined : SUSPENSION_TEXTS[suspension.phase]
   const asleep = phase === 'frozen' && worker.asleepAtMs !== null ? 'sleeps without its GPUs' : undefined
   const waits = waitsForPlace(worker) ? worker.platform!.waits : null
   const place = waits === null ? undefined : 'waits for a place on its platform'
   const doing =
-    asleep ?? place ?? (worker.serves === null ? undefined : SERVING_PHASE_TEXTS[phase]) ?? PHASE_TEXTS[phase]
+    suspended ??
+    asleep ??
+    place ??
+    (worker.serves === null ? undefined : SERVING_PHASE_TEXTS[phase]) ??
+    PHASE_TEXTS[phase]
   const percent = phase === 'pulling' ? pullPercent(worker.id) : null
   const much = percent === null ? '' : ` (${Math.round(percent)} %)`
   const why = waits === null ? '' : `: ${waitForPlaceText(waits)}`

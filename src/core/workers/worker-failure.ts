@@ -117,6 +117,8 @@ function remedyInProblem(problem: WorkerProblem): Remedy | null {
         'environment',
       )
     case 'folder_reserved':
+    case 'not_suspended':
+    case 'not_resumed':
       return null
     default:
       return remedyForHealth(problem)

@@ -84,6 +84,7 @@ const REASONS: Readonly<Record<StopReason, string>> = {
   evicted: 'another endpoint needs its place',
   frozen_too_long: 'it was frozen as long as frozen workers are kept',
   memory_short: 'the memory of the machine is short, and it was frozen the longest',
+  suspend_failed: 'the driver of its GPU lost it',
   address_changed: 'the server is at another address',
 }
 

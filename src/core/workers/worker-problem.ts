@@ -29,6 +29,8 @@ export type WorkerProblem =
   | { readonly kind: 'hung_start'; readonly limitS: number }
   /** It was thawed and did not load its memory again; `path` is the value of its RUNYARD_WAKE_URL. */
   | { readonly kind: 'wake_failed'; readonly path: string; readonly said: string }
+  /** The driver of its card failed to copy its memory, or to give it back; `said` has the failed step. */
+  | { readonly kind: 'not_suspended' | 'not_resumed'; readonly said: string }
   /** `health` is null for a worker without a health check yet. */
   | { readonly kind: 'never_healthy'; readonly limitS: number; readonly health: HealthProblem | null }
   | { readonly kind: 'unhealthy'; readonly forS: number; readonly health: HealthProblem | null }
@@ -56,6 +58,10 @@ export function problemText(problem: WorkerProblem): string {
       return `it did not ask for a job within ${problem.limitS} s of its start`
     case 'wake_failed':
       return `it did not wake at ${problem.path} (its variable RUNYARD_WAKE_URL): ${problem.said}`
+    case 'not_suspended':
+      return `the driver of its GPU lost it while it was suspended: ${problem.said}`
+    case 'not_resumed':
+      return `the driver of its GPU lost it while it was resumed: ${problem.said}`
     case 'never_healthy':
       return `it was not healthy within ${problem.limitS} s of its start: ${healthText(problem.health)}`
     case 'unhealthy':

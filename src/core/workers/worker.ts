@@ -37,6 +37,7 @@ export type StopReason =
   | 'evicted'
   | 'frozen_too_long'
   | 'memory_short'
+  | 'suspend_failed'
   | 'cancelled_job'
   | 'timed_out_job'
   | 'lost_lease'
@@ -164,6 +165,8 @@ export function fateOfJobs(
   const stopReason = worker?.stopReason ?? null
   // Its handler has not seen any of them.
   if (stopReason === 'failed_start') return 'released'
+  // The driver of its card lost it, whatever it ran.
+  if (stopReason === 'suspend_failed') return 'released'
   if (stopReason !== null && isFault(stopReason)) return 'lost'
   const isLeaving = worker?.platform?.leaves != null
   return cause.kind === 'reclaimed' || (isLeaving && cause.kind === 'ended') ? 'released' : 'lost'

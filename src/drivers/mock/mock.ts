@@ -12,6 +12,7 @@ import type { ServedAt } from '../../core/workers/socket-address.ts'
 import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { ObservedExit } from '../../core/workers/worker-exit.ts'
 import type { Driver, Observation, WorkerSpec } from '../../ports/driver.ts'
+import type { ProcessFamily } from '../../ports/gpu-suspender.ts'
 import type { Notifier } from '../../ports/notifier.ts'
 
 /** Listeners to the calls of a driver. All are optional. */
@@ -26,6 +27,8 @@ export interface MockFleetHooks {
   readonly onTerminate?: (worker: WorkerId) => void
   /** A worker was killed; it has ended already. */
   readonly onKill?: (worker: WorkerId) => void
+  /** The processes of a worker, to suspend them; none are known without this hook. */
+  readonly processes?: (worker: WorkerId) => ProcessFamily | null
   /**
    * The place of a worker at its start. With it the fleet is a platform that places workers by itself, and not a
    * machine.
@@ -98,6 +101,11 @@ export class MockFleet {
     const signal = how.signal ?? null
     const code = signal === null ? (how.code ?? 0) : null
     this.#end(worker, tracked, { code, signal, cause: { kind: 'ended' } })
+  }
+
+  /** The processes of a worker that has not ended; null while they are not known. */
+  processes(worker: WorkerId): ProcessFamily | null {
+    return this.workers.get(worker)?.exit === null ? (this.#hooks.processes?.(worker) ?? null) : null
   }
 
   get isPlatform(): boolean {
@@ -312,8 +320,8 @@ export class MockDriver implements Driver {
     if (this.#tracked.has(worker)) this.fleet.thaw(worker)
   }
 
-  async processes(): Promise<null> {
-    return null
+  async processes(worker: WorkerId): Promise<ProcessFamily | null> {
+    return this.#tracked.has(worker) ? this.fleet.processes(worker) : null
   }
 
   async terminate(worker: WorkerId): Promise<void> {

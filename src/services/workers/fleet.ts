@@ -86,7 +86,12 @@ export class Fleet {
     this.#audit = audit
     this.#inputs = new WorkerLaunchReader(ports)
     this.#addresses = addresses
-    workerFreezer.whenWakeFailed((worker, problem) => this.endFaulty(worker, 'unhealthy', problem))
+    workerFreezer.reportTo({
+      wakeFailed: (worker, problem) => this.endFaulty(worker, 'unhealthy', problem),
+      lost: (worker, problem) => this.endFaulty(worker, 'suspend_failed', problem),
+      moved: move => this.moved(move),
+      memoryShort: id => this.stop(id, 'memory_short'),
+    })
   }
 
   /**
@@ -265,10 +270,12 @@ export class Fleet {
     return shortId(this.#ports.random) as WorkerId
   }
 
-  /** Stops the worker: its long polls are answered, then it gets SIGTERM. */
+  /** Stops the worker: its long polls are answered, then it gets SIGTERM. A suspended one cannot follow it. */
   async stop(workerId: WorkerId, reason: StopReason): Promise<void> {
     await this.#retire(workerId, 'STOPPING', reason)
-    await this.#ports.driver.terminate(workerId)
+    const { driver, store } = this.#ports
+    const isSuspended = (await store.workers.find(workerId))?.suspension != null
+    await (isSuspended ? driver.kill(workerId) : driver.terminate(workerId))
   }
 
   /** Ends the worker at once. Its jobs are given back when its exit is observed. */
@@ -283,8 +290,8 @@ export class Fleet {
     this.#ports.emit('worker.problem', { endpointId, workerId, problem: problemText(problem) })
   }
 
-  /** Ends a faulty worker at once. Its jobs are given back when its exit is observed, never before. */
-  async endFaulty(worker: Worker, reason: FaultReason, problem: WorkerProblem): Promise<void> {
+  /** Ends a faulty or lost worker at once. Its jobs are given back when its exit is observed, never before. */
+  async endFaulty(worker: Worker, reason: FaultReason | 'suspend_failed', problem: WorkerProblem): Promise<void> {
     await this.noteProblem(worker, problem)
     await this.kill(worker.id, reason)
   }

@@ -3,25 +3,44 @@ import { toAppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import { hasSleepHooks, isFrozen, takesJobs, type Worker } from '../../core/workers/worker.ts'
 import type { WorkerProblem } from '../../core/workers/worker-problem.ts'
+import { suspensionOf } from '../../core/workers/worker-suspension.ts'
 import type { Ports } from '../../ports/ports.ts'
+import type { WorkerMove } from '../../ports/store/store.ts'
 import { resolvedServing } from '../endpoints/serving-variables.ts'
 import type { RunningWorkers } from './running-workers.ts'
+import type { SuspendResult, WorkerSuspender } from './worker-suspender.ts'
+
+/** Acts on the results of {@link WorkerFreezer}. */
+export interface FreezerReports {
+  /** A thawed worker did not wake: it can no longer work. */
+  wakeFailed(worker: Worker, problem: WorkerProblem): Promise<void>
+  /** The driver of its card lost a worker, which is not its fault and has to end. */
+  lost(worker: Worker, problem: WorkerProblem): Promise<void>
+  /** The state of a worker changed in the store. */
+  moved(move: WorkerMove): void
+  /** A suspended worker has to end, since another one needs its memory of the machine. */
+  memoryShort(id: WorkerId): Promise<void>
+}
 
 /**
  * Freezes and thaws workers as the store says: one that is FROZEN there is frozen, one that is STARTING or READY runs.
  * The store changes first, so a server that is killed in between does the rest at its next start. The driver thaws
  * workers that should end. A worker with sleep hooks sleeps before it is frozen, and wakes after it was thawed, before
- * its first health check. After it confirmed that it sleeps it gives its GPUs back (ADR 54).
+ * its first health check. After it confirmed that it sleeps it gives its GPUs back (ADR 54). Where the driver of its
+ * card can do that, a worker is suspended before it is frozen, after it was asked to sleep, and resumed before it is
+ * asked to wake (ADR 107).
  */
 export class WorkerFreezer {
   readonly #ports
   readonly #running
+  readonly #suspender
   #awake: (id: WorkerId) => void = () => {}
-  #failed: (worker: Worker, problem: WorkerProblem) => Promise<void> = async () => {}
+  #reports: FreezerReports | null = null
 
-  constructor(ports: Ports, running: RunningWorkers) {
+  constructor(ports: Ports, running: RunningWorkers, suspender: WorkerSuspender) {
     this.#ports = ports
     this.#running = running
+    this.#suspender = suspender
   }
 
   /** Calls back when a worker that slept is awake. */
@@ -29,9 +48,10 @@ export class WorkerFreezer {
     this.#awake = awake
   }
 
-  /** Calls back when a thawed worker did not wake: it can no longer work. */
-  whenWakeFailed(failed: (worker: Worker, problem: WorkerProblem) => Promise<void>): void {
-    this.#failed = failed
+  /** Sets the one that acts on workers which did not wake, or whose state changed. */
+  reportTo(reports: FreezerReports): void {
+    this.#reports = reports
+    this.#suspender.endsBy(id => reports.memoryShort(id))
   }
 
   /** True when a worker may lack its GPU memory, so that it gets no request. */
@@ -39,7 +59,7 @@ export class WorkerFreezer {
     return this.#running.find(id)?.isAsleep ?? false
   }
 
-  /** True while a frozen worker with sleep hooks is being put to sleep, so that it may give its GPUs back soon. */
+  /** True while a frozen worker is being put to sleep or suspended, so that it may give its GPUs back soon. */
   isFallingAsleep(id: WorkerId): boolean {
     return this.#running.find(id)?.isSettling === true
   }
@@ -56,7 +76,8 @@ export class WorkerFreezer {
       for (;;) {
         const worker = await this.#ports.store.workers.find(id)
         if (worker === null || running.hasEnded || isSettled(worker, running.frozen)) return
-        await this.#act(worker)
+        if (isFrozen(worker)) await this.#freeze(worker)
+        else await this.#thaw(worker)
       }
     } catch (error) {
       running.frozen = null
@@ -71,10 +92,11 @@ export class WorkerFreezer {
     if (worker.frozenAtMs === null) return
     const running = this.#running.of(worker)
     running.frozen = null
-    running.isAsleep = hasSleepHooks(worker)
+    running.isAsleep = hasSleepHooks(worker) || worker.suspension !== null
     await this.#settleSoon(worker)
     // Its signal to end may not have reached it.
-    if (worker.state === 'STOPPING') await this.#ports.driver.terminate(worker.id)
+    if (worker.state !== 'STOPPING') return
+    await (worker.suspension === null ? this.#ports.driver.terminate(worker.id) : this.#ports.driver.kill(worker.id))
   }
 
   /** Settles workers for which the driver failed. @param alive workers that have not ended */
@@ -88,41 +110,91 @@ export class WorkerFreezer {
   /** Settles a worker as {@link settle}, without a wait for one that has to sleep or to wake. */
   async #settleSoon(worker: Worker): Promise<void> {
     const settled = this.settle(worker)
-    if (!hasSleepHooks(worker)) await settled
+    if (!hasSleepHooks(worker) && worker.suspension === null) await settled
   }
 
-  async #act(worker: Worker): Promise<void> {
+  async #freeze(worker: Worker): Promise<void> {
     const running = this.#running.of(worker)
-    if (isFrozen(worker)) {
-      const runs = running.frozen === false
-      running.freeze()
-      // One that an earlier run has frozen cannot answer.
-      if (runs) await this.#sleep(worker)
-      await this.#ports.driver.freeze(worker.id)
-      return
-    }
+    const runs = running.frozen === false
+    running.freeze()
+    const phase = suspensionOf(worker)?.phase
+    // One that an earlier run has frozen cannot answer.
+    if (phase === 'suspending') await this.#afterSuspend(worker, await this.#suspender.recover(worker))
+    else if (runs && phase === undefined) await this.#giveGpusBack(worker)
+    await this.#ports.driver.freeze(worker.id)
+  }
+
+  async #thaw(worker: Worker): Promise<void> {
+    const running = this.#running.of(worker)
+    const isKnown = running.frozen !== null
     running.thaw()
     // From here on a take may be one that the worker sends when it runs again.
-    running.frozen = false
-    this.#ports.notifier.publish(`worker:${worker.id}`)
-    await this.#ports.driver.thaw(worker.id)
+    const thawing = () => {
+      running.frozen = false
+      this.#ports.notifier.publish(`worker:${worker.id}`)
+    }
+    if (suspensionOf(worker)?.phase !== 'resuming') {
+      thawing()
+      await this.#ports.driver.thaw(worker.id)
+    } else if (!(await this.#resume(worker, isKnown, thawing))) return
     await this.#wake(worker)
   }
 
-  async #sleep(worker: Worker): Promise<void> {
+  /** @returns false for a worker that sleeps on, or ends */
+  async #resume(worker: Worker, isKnown: boolean, thawing: () => void): Promise<boolean> {
+    const { store, clock } = this.#ports
+    const running = this.#running.of(worker)
+    const result = await this.#suspender.resume(worker, isKnown, thawing)
+    if (result.kind === 'resumed') return true
+    if (result.kind === 'lost') {
+      await this.#reports?.lost(worker, { kind: 'not_resumed', said: result.problem })
+      // It ends; nothing is to be settled.
+      running.frozen = false
+      return false
+    }
+    const move = await store.workers.sleepsOn(worker.id, result.problem, clock.now())
+    if (move !== null) this.#reports?.moved(move)
+    // A try of an earlier run may have thawed it.
+    running.frozen = null
+    return false
+  }
+
+  /** Has a worker that is about to be frozen give its GPUs back, by its sleep hook, a suspend, or both. */
+  async #giveGpusBack(worker: Worker): Promise<void> {
+    const sleeps = await this.#sleep(worker)
+    const running = this.#running.of(worker)
+    const wasAsleep = running.isAsleep
+    running.isAsleep = true
+    const result = await this.#suspender.suspend(worker).finally(() => {
+      running.isAsleep = wasAsleep
+    })
+    await this.#afterSuspend(worker, result)
+    if (result.kind === 'kept' && sleeps) await this.#noteSleep(worker)
+  }
+
+  async #afterSuspend(worker: Worker, result: SuspendResult): Promise<void> {
+    const running = this.#running.of(worker)
+    if (result.kind === 'suspended') running.isAsleep = true
+    if (result.kind === 'kept' && !hasSleepHooks(worker)) running.isAsleep = false
+    if (result.kind === 'lost') await this.#reports?.lost(worker, { kind: 'not_suspended', said: result.problem })
+  }
+
+  /** @returns true if it confirmed that it sleeps */
+  async #sleep(worker: Worker): Promise<boolean> {
     const url = worker.serves?.sleepHooks?.sleepUrl
-    if (url === undefined) return
+    if (url === undefined) return false
     this.#running.of(worker).isAsleep = true
     const problem = await this.#post(worker, 'RUNYARD_SLEEP_URL', url, SLEEP_TIMEOUT_MS)
-    if (problem === null) return this.#giveGpusBack(worker)
+    if (problem === null) return true
     this.#ports.emit('loop.failed', {
       loop: 'sleep of a worker',
-      problem: `worker ${worker.id} did not sleep at ${url} and is frozen with its GPU memory: ${problem}`,
+      problem: `worker ${worker.id} did not sleep at ${url}: ${problem}`,
     })
+    return false
   }
 
   /** Gives back the GPUs of a worker that confirmed that it sleeps; not of one that was thawed in the meantime. */
-  async #giveGpusBack({ id, endpointId, placement, frozenAtMs }: Worker): Promise<void> {
+  async #noteSleep({ id, endpointId, placement, frozenAtMs }: Worker): Promise<void> {
     const { store, clock, notifier } = this.#ports
     if (placement === null || placement.gpus.length === 0 || frozenAtMs === null) return
     // Others wait for them.
@@ -133,8 +205,8 @@ export class WorkerFreezer {
   async #wake(worker: Worker): Promise<void> {
     const running = this.#running.of(worker)
     const url = worker.serves?.sleepHooks?.wakeUrl
-    if (url === undefined || !running.isAsleep) return
-    const problem = await this.#post(worker, 'RUNYARD_WAKE_URL', url, WAKE_TIMEOUT_MS)
+    if (!running.isAsleep) return
+    const problem = url === undefined ? null : await this.#post(worker, 'RUNYARD_WAKE_URL', url, WAKE_TIMEOUT_MS)
     if (problem === null) {
       running.isAsleep = false
       this.#awake(worker.id)
@@ -142,7 +214,7 @@ export class WorkerFreezer {
     }
     const stored = await this.#ports.store.workers.find(worker.id)
     if (stored === null || running.hasEnded || !takesJobs(stored)) return
-    await this.#failed(stored, { kind: 'wake_failed', path: url, said: problem })
+    await this.#reports?.wakeFailed(stored, { kind: 'wake_failed', path: url ?? '', said: problem })
   }
 
   /**
@@ -170,6 +242,7 @@ export class WorkerFreezer {
  * @param frozen the last thing that it did; null while that is unknown
  */
 function isSettled(worker: Worker, frozen: boolean | null): boolean {
-  if (isFrozen(worker)) return frozen === true
-  return frozen === false || !takesJobs(worker)
+  const phase = suspensionOf(worker)?.phase
+  if (isFrozen(worker)) return frozen === true && phase !== 'suspending'
+  return (frozen === false && phase !== 'resuming') || !takesJobs(worker)
 }

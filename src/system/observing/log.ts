@@ -27,6 +27,7 @@ const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
   'image.download_failed': 'warn',
   'worker.start_failed': 'error',
   'worker.problem': 'warn',
+  'worker.suspend_failed': 'warn',
   'worker.avoided': 'warn',
   'rollout.stopped': 'warn',
   'worker.clamped': 'warn',

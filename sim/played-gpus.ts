@@ -1,0 +1,255 @@
+/**
+ * The cards of a machine and a driver that suspends the processes of workers, for tests and the simulator. Each worker
+ * has one process, which outlives the server. It models what `docs/internals/gpu-proof.md` records.
+ */
+import type { ResumeOutcome, SuspendOutcome, SuspendReadiness } from '../src/core/hardware/gpu-suspension.ts'
+import type { WorkerId } from '../src/core/ids.ts'
+import { type Clock, pause } from '../src/ports/clock.ts'
+import type { GpuSuspender, ProcessFamily, SuspendState, SuspendSteps } from '../src/ports/gpu-suspender.ts'
+
+/** A step of a suspend or a resume that can fail. */
+export type PlayedStep = 'lock' | 'hold' | 'checkpoint' | 'restore' | 'unlock'
+
+/** Options of {@link PlayedGpus}. */
+export interface PlayedGpuOptions {
+  readonly clock: Clock
+  /** True while the process of a worker stands still, so that it does not answer the driver. */
+  readonly isFrozen: (worker: WorkerId) => boolean
+  /** True if this call of the driver fails; no call fails when left out. */
+  readonly fails?: (step: PlayedStep, worker: WorkerId) => boolean
+  /** Duration of a copy, in milliseconds. */
+  readonly copyMs?: (worker: WorkerId) => number
+  /** Called when a process runs on while its memory is not on its card: it crashes. */
+  readonly crashed?: (worker: WorkerId) => void
+}
+
+interface PlayedProcess {
+  readonly worker: WorkerId
+  readonly pid: number
+  readonly card: string
+  readonly bytes: number
+  state: 'running' | 'locked' | 'checkpointed' | 'failed'
+  isHeld: boolean
+}
+
+const CALL_MS = 5
+const GIB = 2 ** 30
+
+/** See the file. */
+export class PlayedGpus {
+  /** Memory of each card, in bytes. */
+  readonly totalBytes
+  readonly #options
+  readonly #processes = new Map<WorkerId, PlayedProcess>()
+  /** Memory of other programs, by card. */
+  readonly foreign = new Map<string, number>()
+  readiness: SuspendReadiness = { lack: null, driver: '580.1', cuda: 13_000 }
+  #pids = 1_000
+
+  constructor(options: PlayedGpuOptions, cardGib = 24) {
+    this.#options = options
+    this.totalBytes = cardGib * GIB
+  }
+
+  /** A worker has memory of a card from now on. */
+  start(worker: WorkerId, card: string, gib: number): void {
+    this.#pids += 1
+    const bytes = gib * GIB
+    this.#processes.set(worker, { worker, pid: this.#pids, card, bytes, state: 'running', isHeld: false })
+  }
+
+  /** A worker has ended. */
+  end(worker: WorkerId): void {
+    this.#processes.delete(worker)
+  }
+
+  /** The state of the process of a worker; `none` for one without CUDA. */
+  stateOf(worker: WorkerId): SuspendState {
+    return this.#processes.get(worker)?.state ?? 'none'
+  }
+
+  /** The pid of a worker. */
+  pidOf(worker: WorkerId): number | null {
+    return this.#processes.get(worker)?.pid ?? null
+  }
+
+  /** Used memory of a card, in bytes. */
+  usedBytes(card: string): number {
+    let used = this.foreign.get(card) ?? 0
+    for (const { card: own, state, bytes } of this.#processes.values())
+      if (own === card && (state === 'running' || state === 'locked')) used += bytes
+    return used
+  }
+
+  /** True if a worker may do its work: its memory is on its card, and nothing blocks it. */
+  runs(worker: WorkerId): boolean {
+    const process = this.#processes.get(worker)
+    return process === undefined || (process.state === 'running' && !process.isHeld)
+  }
+
+  /** The processes of a worker; null for one that has ended. */
+  family(worker: WorkerId): ProcessFamily | null {
+    const process = this.#processes.get(worker)
+    if (process === undefined) return null
+    return {
+      members: async () => [{ pid: process.pid, startTime: '1' }],
+      hold: async () => {
+        process.isHeld = true
+        return null
+      },
+      release: async () => {
+        process.isHeld = false
+        if (process.state === 'checkpointed' && !this.#options.isFrozen(worker)) this.#options.crashed?.(worker)
+      },
+    }
+  }
+
+  /**
+   * The driver as one run of the server calls it.
+   * @param isOver true once this run has ended: it does nothing more
+   */
+  suspender(isOver: () => boolean = () => false): GpuSuspender {
+    return new PlayedSuspender(this, this.#options, isOver)
+  }
+
+  /** The process of a family; undefined when it has ended. */
+  async processOf(family: ProcessFamily): Promise<PlayedProcess | undefined> {
+    const [member] = await family.members()
+    return [...this.#processes.values()].find(({ pid }) => pid === member?.pid)
+  }
+
+  /** The process with this pid. */
+  byPid(wanted: number): PlayedProcess | undefined {
+    return [...this.#processes.values()].find(({ pid }) => pid === wanted)
+  }
+
+  /** Free memory of a card, in bytes. */
+  freeBytes(card: string): number {
+    return this.totalBytes - this.usedBytes(card)
+  }
+}
+
+class PlayedSuspender implements GpuSuspender {
+  readonly #gpus
+  readonly #options
+  readonly #isOver
+
+  constructor(gpus: PlayedGpus, options: PlayedGpuOptions, isOver: () => boolean) {
+    this.#gpus = gpus
+    this.#options = options
+    this.#isOver = isOver
+  }
+
+  async readiness(): Promise<SuspendReadiness> {
+    return this.#gpus.readiness
+  }
+
+  async state(pid: number): Promise<SuspendState> {
+    await this.#after(CALL_MS)
+    return this.#gpus.byPid(pid)?.state ?? 'none'
+  }
+
+  async suspend(family: ProcessFamily, lockMs: number, steps: SuspendSteps = {}): Promise<SuspendOutcome> {
+    const { lack } = this.#gpus.readiness
+    if (lack !== null) return { outcome: 'refused', lack }
+    await this.#after(CALL_MS)
+    const process = await this.#gpus.processOf(family)
+    if (process === undefined) return { outcome: 'nothing' }
+    const { worker, pid, card, bytes } = process
+    const processes = [{ pid, startTime: '1', bytes }]
+    const refusal = (await steps.begin?.(card, processes)) ?? null
+    if (refusal !== null) return { outcome: 'refused', lack: refusal }
+    await this.#after(CALL_MS)
+    if (this.#fails('lock', worker)) {
+      await this.#after(lockMs)
+      return { outcome: 'undone', problem: 'lock: NOT_READY' }
+    }
+    process.state = 'locked'
+    await this.#after(CALL_MS)
+    await family.hold([])
+    await this.#after(CALL_MS)
+    if (this.#fails('hold', worker)) {
+      process.state = 'running'
+      await family.release()
+      return { outcome: 'undone', problem: 'another process began to use CUDA' }
+    }
+    await this.#copy(worker)
+    if (this.#fails('checkpoint', worker)) {
+      process.state = 'failed'
+      return { outcome: 'lost', problem: 'checkpoint: NOT_SUPPORTED' }
+    }
+    process.state = 'checkpointed'
+    await this.#after(CALL_MS)
+    await steps.freeze?.()
+    await this.#after(CALL_MS)
+    const times = { lockMs: 1, holdMs: 1, checkpointMs: 1, emptyMs: 1 }
+    return { outcome: 'suspended', card, processes, isEmpty: true, holdProblem: null, times }
+  }
+
+  async resume(
+    card: string,
+    [suspended]: readonly { readonly pid: number; readonly bytes: number }[],
+    family: ProcessFamily,
+    thaw: () => Promise<void> = async () => {},
+  ): Promise<ResumeOutcome> {
+    await this.#after(CALL_MS)
+    const process = this.#gpus.byPid(suspended?.pid ?? 0)
+    if (process === undefined) return { outcome: 'lost', problem: 'the process has ended' }
+    const freeBytes = this.#gpus.freeBytes(card)
+    if (freeBytes < process.bytes) return { outcome: 'no_room', neededBytes: process.bytes, freeBytes }
+    try {
+      await thaw()
+    } catch (error) {
+      return { outcome: 'not_thawed', problem: (error as Error).message }
+    }
+    await this.#after(CALL_MS)
+    if (this.#options.isFrozen(process.worker)) return { outcome: 'stopped', pid: process.pid }
+    await this.#copy(process.worker)
+    if (this.#fails('restore', process.worker) || this.#gpus.freeBytes(card) < process.bytes) {
+      process.state = 'failed'
+      return { outcome: 'lost', problem: 'restore: OUT_OF_MEMORY' }
+    }
+    process.state = 'locked'
+    await this.#after(CALL_MS)
+    if (this.#fails('unlock', process.worker)) return { outcome: 'lost', problem: 'unlock: ILLEGAL_STATE' }
+    process.state = 'running'
+    await this.#after(CALL_MS)
+    await family.release()
+    return { outcome: 'resumed', restoreMs: 1, unlockMs: 1 }
+  }
+
+  async recover(_card: string, family: ProcessFamily, thaw: () => Promise<void> = async () => {}) {
+    await this.#after(CALL_MS)
+    const process = await this.#gpus.processOf(family)
+    if (process === undefined) return { outcome: 'running' } as const
+    if (this.#options.isFrozen(process.worker)) {
+      try {
+        await thaw()
+      } catch (error) {
+        return { outcome: 'unknown', problem: (error as Error).message } as const
+      }
+    }
+    await this.#after(CALL_MS)
+    const { pid, bytes, state } = process
+    if (state === 'failed') return { outcome: 'lost', problem: 'FAILED' } as const
+    if (state === 'checkpointed')
+      return { outcome: 'suspended', processes: [{ pid, startTime: '1', bytes: bytes * 2 }] } as const
+    process.state = 'running'
+    await family.release()
+    return { outcome: 'running' } as const
+  }
+
+  #fails(step: PlayedStep, worker: WorkerId): boolean {
+    return this.#options.fails?.(step, worker) === true
+  }
+
+  #copy(worker: WorkerId): Promise<void> {
+    return this.#after(this.#options.copyMs?.(worker) ?? 100)
+  }
+
+  /** Never resolves for a run of the server that has ended. */
+  async #after(ms: number): Promise<void> {
+    await pause(this.#options.clock, ms)
+    if (this.#isOver()) await new Promise<never>(() => {})
+  }
+}
