@@ -61,11 +61,12 @@ const POINT = 0x2e
 
 /**
  * Checks a text against the grammar of JSON, up to {@link MAX_JSON_DEPTH} levels, and passes on the values of its
- * outermost level. It takes what `readJson(text, true)` takes (json-text.ts), and keeps one level of nesting in one
- * byte, nothing else.
+ * outermost level. It takes what `readJson` takes (json-text.ts), and keeps one level of nesting in one byte, nothing
+ * else.
  */
 export class JsonScanner {
   readonly #sink
+  readonly #lenient
   readonly #stack = new Uint8Array(MAX_JSON_DEPTH + 1)
   #depth = 0
   #next: Next = Next.value
@@ -85,8 +86,10 @@ export class JsonScanner {
   #replaced = 0
   #problem: JsonProblem | null = null
 
-  constructor(sink: JsonSink) {
+  /** @param lenient also takes the bare tokens `NaN`, `Infinity` and `-Infinity` that Python writes */
+  constructor(sink: JsonSink, lenient: boolean) {
     this.#sink = sink
+    this.#lenient = lenient
   }
 
   /** Number of values that JSON cannot hold and that became `null`. */
@@ -154,7 +157,7 @@ export class JsonScanner {
     const code = text.charCodeAt(at)
     if (code === CLOSE_LIST && this.#next === Next.valueOrEnd) return this.#closes(text, at)
     // A text that is cut in such a token is read again with the next piece.
-    if (code === MINUS || code === 0x4e || code === 0x49) {
+    if (this.#lenient && (code === MINUS || code === 0x4e || code === 0x49)) {
       if (!isLast && text.length - at < LONGEST_NON_FINITE) return at
       const token = NON_FINITE.find(word => text.startsWith(word, at))
       if (token !== undefined) return this.#nonFinite(text, at, token)

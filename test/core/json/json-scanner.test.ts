@@ -2,28 +2,33 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { MAX_JSON_DEPTH } from '../../../src/core/json/json-depth.ts'
-import { JsonScanner } from '../../../src/core/json/json-scanner.ts'
+import { JsonScanner, type JsonSink } from '../../../src/core/json/json-scanner.ts'
 import { isJsonObject, memberTexts, readJson } from '../../../src/core/json/json-text.ts'
 
 /** Scans a text in pieces that end at these places. */
-function scan(text: string, cuts: readonly number[] = []) {
+function scan(text: string, cuts: readonly number[] = [], lenient = true) {
   const values: [string | null, string][] = []
-  const scanner = new JsonScanner({
+  const sink: JsonSink = {
     begin: name => void values.push([name, '']),
     text: part => {
       values.at(-1)![1] += part
     },
-  })
+  }
+  const scanner = new JsonScanner(sink, lenient)
   const places = [0, ...cuts.map(cut => cut % (text.length + 1)), text.length].sort((a, b) => a - b)
   for (const [index, place] of places.slice(1).entries()) scanner.push(text.slice(places[index], place))
   const problem = scanner.end()
   return { problem, values, replaced: scanner.replaced }
 }
 
-/** Asserts that a text is read as the reader of small texts reads it. */
+/** Asserts that a text is read as the reader of small texts reads it, with the tokens of Python and without. */
 function assertAlike(text: string, cuts: readonly number[]): void {
-  const small = readJson(text, true)
-  const { problem, values, replaced } = scan(text, cuts)
+  for (const lenient of [true, false]) assertReadAlike(text, cuts, lenient)
+}
+
+function assertReadAlike(text: string, cuts: readonly number[], lenient: boolean): void {
+  const small = readJson(text, lenient)
+  const { problem, values, replaced } = scan(text, cuts, lenient)
   assert.equal(problem === null, small.ok, `${text} ${JSON.stringify(problem)}`)
   if (!small.ok) return
   assert.equal(replaced, small.replaced, text)
