@@ -64,6 +64,11 @@ export function statusUrl(addresses: Addresses, id: EndpointId, jobId: JobId): s
   return `${jobsUrl(addresses, id)}/status/${jobId}`
 }
 
+/** Address at which clients read the input of a job. */
+export function inputUrl(addresses: Addresses, endpointId: EndpointId, jobId: JobId): string {
+  return `${jobsUrl(addresses, endpointId)}/requests/${jobId}/input`
+}
+
 /**
  * The error of a job operation on a load-balancing endpoint. Clients compare the beginning of its message.
  * @param below path after the address for this call, such as `/v1`

@@ -4,6 +4,7 @@ import { AppError } from '../core/errors.ts'
 import { fairShare } from '../core/fair-share.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Spill, SpilledBody } from '../ports/spill.ts'
+import type { PassingBody } from '../services/jobs/large-texts.ts'
 import type { LimitedBody } from '../services/workers/worker-calls.ts'
 import { FairRoom, type RoomClaim, type RoomHolder } from './fair-room.ts'
 import type { IncomingBody, SurfaceEnv } from './surface.ts'
@@ -59,6 +60,20 @@ export interface BodyReader {
    * a `Content-Encoding`, and `invalid` for a small body that is not UTF-8
    */
   body<Value>(request: BodyRequest, maxBytes: number, use: (body: Body) => Promise<Value>): Promise<Value>
+  /**
+   * Reads a body as {@link body}; one that is larger than what is held passes as it arrives.
+   * @param limit the most bytes of a body that is held, and of one that passes
+   */
+  passing<Value>(
+    request: BodyRequest,
+    limit: { readonly keptBytes: number; readonly passedBytes: number },
+    use: (body: Body | PassingBody) => Promise<Value>,
+  ): Promise<Value>
+}
+
+/** True for a body that passes as it arrives. */
+export function isPassing(body: Body | PassingBody): body is PassingBody {
+  return typeof body !== 'string' && 'announcedBytes' in body
 }
 
 /**
@@ -100,15 +115,23 @@ export class BodyRoom {
   of(account: string | null, part = ''): BodyReader {
     const reader: BodyReader = {
       limited: (request, limit, use) => this.#limited({ account, part }, request, limit, use),
-      async body(call, maxBytes, use) {
+      body: (call, maxBytes, use) =>
+        reader.passing(call, { keptBytes: maxBytes, passedBytes: maxBytes }, body => use(body as Body)),
+      async passing(call, { keptBytes, passedBytes }, use) {
         const announced = Number(call.request.headers.get('content-length') ?? 0)
-        if (announced > maxBytes) throw tooLarge(`${announced} bytes`, maxBytes)
+        if (announced > passedBytes) throw tooLarge(`${announced} bytes`, passedBytes)
         refuseCoded(call)
-        return reader.limited(call, { keptBytes: maxBytes, readBytes: maxBytes }, async ({ content, bytes }) => {
-          if (content === null) throw tooLarge(`more than ${maxBytes} bytes`, maxBytes)
-          if (typeof content !== 'string' && bytes < LARGE_BODY_BYTES) throw notUtf8()
-          return use(content)
-        })
+        const passes = passedBytes > keptBytes ? { passedBytes } : {}
+        return reader.limited(
+          call,
+          { keptBytes, readBytes: passedBytes, ...passes },
+          async ({ content, bytes, passing }) => {
+            if (passing !== undefined) return use({ ...passing, pieces: upTo(passing, passedBytes) })
+            if (content === null) throw tooLarge(`more than ${passedBytes} bytes`, passedBytes)
+            if (typeof content !== 'string' && bytes < LARGE_BODY_BYTES) throw notUtf8()
+            return use(content)
+          },
+        )
       },
     }
     return reader
@@ -292,7 +315,7 @@ async function readLimited({ request, env }: BodyRequest, limit: BodyLimit, held
   const announced = Number(request.headers.get('content-length') ?? 0)
   if (announced > limit.keptBytes && announced <= passedBytes) {
     await held.reserve()
-    return passed([], body.pieces()[Symbol.asyncIterator](), body)
+    return passed([], body.pieces()[Symbol.asyncIterator](), body, announced)
   }
   let bytes = 0
   const pieces = body.pieces()[Symbol.asyncIterator]()
@@ -302,9 +325,14 @@ async function readLimited({ request, env }: BodyRequest, limit: BodyLimit, held
       bytes += piece.byteLength
       if (bytes > limit.readBytes) break
       // Keep counting without room: a body over the limit must fail as too large, not as rate limited.
+      const couldPass = announced === 0 && passedBytes > 0 && bytes > limit.keptBytes
+      if (couldPass && held.lost) {
+        await pieces.return?.()
+        body.drop()
+        throw noRoom()
+      }
       if (held.lost) continue
-      if (bytes > limit.keptBytes && announced === 0 && passedBytes > 0)
-        return passed([...(await held.pieces()), piece], pieces, body)
+      if (couldPass) return passed([...(await held.pieces()), piece], pieces, body, announced)
       if (bytes > limit.keptBytes) {
         held.leave()
         continue
@@ -321,8 +349,6 @@ async function readLimited({ request, env }: BodyRequest, limit: BodyLimit, held
     body.drop()
     return { content: null, bytes, ended: false }
   }
-  // One without room is not too large as long as it could have been passed on.
-  if (bytes > limit.keptBytes && bytes <= passedBytes) throw noRoom()
   if (bytes > limit.keptBytes) return { content: null, bytes, ended: true }
   const content = held.content()
   return { content: content instanceof Promise ? await content : content, bytes, ended: true }
@@ -332,8 +358,14 @@ async function readLimited({ request, env }: BodyRequest, limit: BodyLimit, held
  * A body that is passed on as it arrives.
  * @param before the pieces that were read
  * @param rest the other ones
+ * @param announced its bytes as its head says; 0 if it does not
  */
-function passed(before: readonly Uint8Array[], rest: AsyncIterator<Uint8Array>, body: IncomingBody): LimitedBody {
+function passed(
+  before: readonly Uint8Array[],
+  rest: AsyncIterator<Uint8Array>,
+  body: IncomingBody,
+  announced: number,
+): LimitedBody {
   async function* pieces(): AsyncGenerator<Uint8Array, void> {
     try {
       for (const piece of before) yield* inTurns(piece)
@@ -344,7 +376,21 @@ function passed(before: readonly Uint8Array[], rest: AsyncIterator<Uint8Array>, 
       await rest.return?.()
     }
   }
-  return { content: null, bytes: 0, ended: false, passing: { pieces: pieces(), drop: () => body.drop() } }
+  const passing = { pieces: pieces(), announcedBytes: announced === 0 ? null : announced, drop: () => body.drop() }
+  return { content: null, bytes: 0, ended: false, passing }
+}
+
+/** The pieces of a body that passes. Throws AppError `too_large` where it has more bytes than this. */
+async function* upTo({ pieces, drop }: PassingBody, maxBytes: number): AsyncGenerator<Uint8Array, void> {
+  let bytes = 0
+  for await (const piece of pieces) {
+    bytes += piece.byteLength
+    if (bytes > maxBytes) break
+    yield piece
+  }
+  if (bytes <= maxBytes) return
+  drop()
+  throw tooLarge(`more than ${maxBytes} bytes`, maxBytes)
 }
 
 /** A piece in small parts, each in a turn of the event loop of its own: what was on disk is one piece. */

@@ -23,7 +23,9 @@ import type { AccountJobs } from '../services/jobs/account-jobs.ts'
 import type { Batches } from '../services/jobs/batches.ts'
 import type { JobRecords } from '../services/jobs/job-records.ts'
 import type { Jobs } from '../services/jobs/jobs.ts'
+import type { LargeInputs } from '../services/jobs/large-inputs.ts'
 import type { LargeResults } from '../services/jobs/large-results.ts'
+import type { LargeTexts } from '../services/jobs/large-texts.ts'
 import type { Streams } from '../services/jobs/streams.ts'
 import type { Webhooks } from '../services/jobs/webhooks.ts'
 import type { ModelOperations } from '../services/models/model-operations.ts'
@@ -85,7 +87,9 @@ export interface ApiParts {
   readonly stops: JobStops
   readonly stories: JobStories
   readonly streams: Streams
+  readonly largeInputs: LargeInputs
   readonly largeResults: LargeResults
+  readonly largeTexts: LargeTexts
   readonly takes: Takes
   readonly templates: Templates
   /** Null if the time of the server is that of the machine's clock. */

@@ -42,6 +42,8 @@ export interface AppConfig {
   readonly bodyBytes?: number
   /** Limit of a result of a worker, in bytes; 20 MB when left out. */
   readonly resultBytes?: number
+  /** Limit of the bodies of run and runsync, in bytes; 10 MB of run and 20 MB of runsync when left out. */
+  readonly inputBytes?: number | undefined
   /** True when QUEUE_DELAY counts from the time at which a further worker could be ready; false when left out. */
   readonly startAware?: boolean
   /**

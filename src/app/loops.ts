@@ -45,7 +45,7 @@ export class Loops {
       recorders,
       audit,
       timeKeeper,
-      largeResults,
+      largeTexts,
     } = services
     this.#quotas = quotas
     this.#autoscaling = new Loop('autoscaler', ports)
@@ -64,7 +64,7 @@ export class Loops {
     const scaled = { fleet, models, balancing, placer, freezer, served, rules }
     const autoscaler = new Autoscaler(ports, scaled, this.#autoscaling.wake)
     const healthChecker = new HealthChecker(ports, { fleet, balancing, workerFreezer }, healthChecking.wake)
-    const upkeep = new Upkeep(ports, recordRules, recorders, { quotas, largeResults })
+    const upkeep = new Upkeep(ports, recordRules, recorders, { quotas, largeTexts })
     const watchdog = new WorkerWatchdog(ports, services)
     const reaper = new Reaper(ports, { fleet, workerFreezer, running, watchdog, upkeep })
     const sweeper = new Sweeper(ports, jobs, batches)

@@ -41,7 +41,9 @@ import { AccountJobs } from '../services/jobs/account-jobs.ts'
 import { Batches } from '../services/jobs/batches.ts'
 import { JobRecords } from '../services/jobs/job-records.ts'
 import { Jobs } from '../services/jobs/jobs.ts'
+import { LargeInputs } from '../services/jobs/large-inputs.ts'
 import { LargeResults } from '../services/jobs/large-results.ts'
+import { LargeTexts } from '../services/jobs/large-texts.ts'
 import { Streams } from '../services/jobs/streams.ts'
 import { Webhooks } from '../services/jobs/webhooks.ts'
 import { LongPoll } from '../services/long-poll.ts'
@@ -171,17 +173,21 @@ function jobServices(
 ) {
   const recordRules = { ...JOB_RECORD_RULES, ...config.jobRecords }
   const longPoll = new LongPoll(ports)
+  const largeTexts = new LargeTexts(ports, quotas)
+  const largeInputs = new LargeInputs(largeTexts, quotas, config.inputBytes)
   const jobs = new Jobs(ports, longPoll, quotas, recordRules)
   return {
     recordRules,
     longPoll,
     jobs,
-    jobRecords: new JobRecords(ports, jobs, recordRules),
+    jobRecords: new JobRecords(ports, { jobs, largeInputs }, recordRules),
     accountJobs: new AccountJobs(ports, recordRules),
     batches: new Batches(ports, jobs, quotas),
     streams: new Streams(ports, jobs, longPoll),
     webhooks: new Webhooks(ports, jobs, sharing),
-    largeResults: new LargeResults(ports, quotas, {
+    largeTexts,
+    largeInputs,
+    largeResults: new LargeResults(largeTexts, {
       maxBytes: config.resultBytes,
       statusUrl: (endpointId, jobId) => statusUrl(addresses, endpointId, jobId),
     }),

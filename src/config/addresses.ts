@@ -1,5 +1,5 @@
 /** The settings of the addresses of the server: listeners, origins, load-balancing endpoints and HTTPS. */
-import { MAX_RESULT_BYTES } from '../core/jobs/large-output.ts'
+import { MAX_INPUT_BYTES, MAX_RESULT_BYTES } from '../core/jobs/large-text.ts'
 import {
   checkedText,
   flag,
@@ -47,6 +47,13 @@ export const CONNECTION_SETTINGS = {
     String(MAX_RESULT_BYTES.default / MEGABYTE),
     megabytes(MAX_RESULT_BYTES.default / MEGABYTE, MAX_RESULT_BYTES.max / MEGABYTE),
     'largest result of a job; above 20 MB its parts are stored as they arrive',
+  ),
+  /** Null for the limits that run and runsync have by themselves. */
+  inputBytes: optional(
+    '--max-input-mb',
+    '<megabytes>',
+    megabytes(MAX_INPUT_BYTES.min / MEGABYTE, MAX_INPUT_BYTES.max / MEGABYTE),
+    'largest body of /run and /runsync; above 20 MB its input is stored in parts as it arrives (default: 10 for /run, 20 for /runsync)',
   ),
   /** Null when management has no port of its own. */
   adminPort: optional(

@@ -10,7 +10,7 @@ import type { Ports } from '../ports/ports.ts'
 import type { Quotas } from '../services/accounts/quotas.ts'
 import type { AuditKeeper } from '../services/audit/audit-keeper.ts'
 import type { ReleaseResults } from '../services/endpoints/release-results.ts'
-import type { LargeResults } from '../services/jobs/large-results.ts'
+import type { LargeTexts } from '../services/jobs/large-texts.ts'
 import type { AttemptRecorder } from '../services/observing/attempt-recorder.ts'
 import type { MetricRecorder } from '../services/observing/metric-recorder.ts'
 
@@ -60,7 +60,7 @@ export interface Recorders {
 /**
  * Judges new releases by their results, and removes data past its retention: records and outputs of ended workers,
  * records of jobs, old usage, old metrics, old times of attempts, old counts, old entries of the audit log, ended
- * sessions, large results that no job has, free space, containers and images. Each step does a bounded part of each,
+ * sessions, large texts that no job has, free space, containers and images. Each step does a bounded part of each,
  * and the next steps do the rest.
  */
 export class Upkeep {
@@ -68,7 +68,7 @@ export class Upkeep {
   readonly #records
   readonly #recorders
   readonly #quotas
-  readonly #largeResults
+  readonly #largeTexts
   /** Due time of each kind of work. */
   readonly #dueMs = new Map<Work, number>()
   /** True if outputs may have to be cut or removed; unknown after a start. */
@@ -81,11 +81,11 @@ export class Upkeep {
     ports: Ports,
     records: JobRecordRules,
     recorders: Recorders,
-    { quotas, largeResults }: { readonly quotas: Quotas; readonly largeResults: LargeResults },
+    { quotas, largeTexts }: { readonly quotas: Quotas; readonly largeTexts: LargeTexts },
   ) {
     this.#ports = ports
     this.#quotas = quotas
-    this.#largeResults = largeResults
+    this.#largeTexts = largeTexts
     this.#records = records
     this.#recorders = recorders
   }
@@ -127,7 +127,7 @@ export class Upkeep {
       return [hours, windows, sessions, ...(await Promise.all([...removed, times]))].includes(MAX.rows)
     })
     await this.#every('records', FORGET_MS, nowMs, () => store.jobRecords.trim(this.#records, nowMs, MAX.rows))
-    await this.#every('largeTexts', LARGE_TEXTS_MS, nowMs, () => this.#largeResults.removeUnused(nowMs))
+    await this.#every('largeTexts', LARGE_TEXTS_MS, nowMs, () => this.#largeTexts.removeUnused(nowMs))
     await this.#every('metrics', METRICS_MS, nowMs, async () => {
       // One after the other: a flush that runs beside the next one would store out of order.
       await this.#recorders.attemptTimes.flush()

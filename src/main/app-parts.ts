@@ -89,8 +89,9 @@ export function appConfigFromSettings(config: Config): AppConfig {
   const { acceptSharedHost, webhookPrivate, corsOrigins } = config
   const sharing = { acceptSharedHost, webhookPrivate }
   const { accountLimits, jobRecords, resultBytes } = config
+  const inputBytes = config.inputBytes ?? undefined
   const backups = serverBackups(config)
-  const limits = { bodyBytes, resultBytes, accountLimits, jobRecords }
+  const limits = { bodyBytes, resultBytes, inputBytes, accountLimits, jobRecords }
   return {
     ...management,
     version: packageVersion(),

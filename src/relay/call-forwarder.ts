@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { MAX_RESULT_BYTES } from '../core/jobs/large-output.ts'
+import { MAX_RESULT_BYTES } from '../core/jobs/large-text.ts'
 import { RESULT_BYTES } from '../core/jobs/result.ts'
 import { RELAY_HEADERS } from '../core/workers/relay-headers.ts'
 import { HOLD_MS } from '../core/workers/worker-liveness.ts'

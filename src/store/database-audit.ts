@@ -266,7 +266,7 @@ const SUMMED: readonly (readonly [what: string, sql: string, atOnce: number])[] 
     ] as const,
     [`${column}s in the history`, selectTexts('job_records', 'id', column), LARGE_TEXTS] as const,
   ]),
-  ['parts of large outputs of jobs', selectTexts('large_text_parts', 'id', 'text'), LARGE_TEXTS],
+  ['parts of large inputs and outputs of jobs', selectTexts('large_text_parts', 'id', 'text'), LARGE_TEXTS],
   ['inputs of batches', selectTexts('batch_requests', 'id', 'input'), LARGE_TEXTS],
 ]
 

@@ -22,6 +22,7 @@ export const claimCases: Cases = {
       id: 'a',
       attempt: 1,
       input,
+      largeInput: null,
       inputProblem: null,
       ...texts,
       batchId: null,

@@ -1,16 +1,21 @@
 import assert from 'node:assert/strict'
-import type { ReceivedOutput } from '../../src/core/jobs/large-output.ts'
+import { JOB_RECORD_RULES } from '../../src/core/jobs/job-record.ts'
+import type { LargeTextKind, ReceivedOutput, ReceivedText } from '../../src/core/jobs/large-text.ts'
 import { BROKEN, type Cases, DONE, E1, jobId, OWNER, T0, W1, W2, type World } from './store-world.ts'
 
 /** As many bytes as an output has at least that is stored in parts. */
 const BYTES = 20_971_521
 
 /** Stores parts of a text. */
-async function write({ store }: World, id: string, ...texts: string[]): Promise<ReceivedOutput> {
+async function writeText({ store }: World, kind: LargeTextKind, id: string, ...texts: string[]): Promise<ReceivedText> {
   for (const [seq, text] of texts.entries()) {
-    assert.equal(await store.largeTexts.append({ id, owner: OWNER, seq, text, nowMs: T0 }), true)
+    assert.equal(await store.largeTexts.append({ id, kind, owner: OWNER, seq, text, nowMs: T0 }), true)
   }
-  return { id, bytes: BYTES, parts: texts.length, url: 'http://host/status' }
+  return { id, bytes: BYTES, parts: texts.length }
+}
+
+async function write(world: World, id: string, ...texts: string[]): Promise<ReceivedOutput> {
+  return { ...(await writeText(world, 'output', id, ...texts)), url: 'http://host/status' }
 }
 
 /** Removes what can be removed, part by part. @returns the number of calls that removed something */
@@ -20,7 +25,7 @@ async function removeAll({ store }: World, beforeMs: number): Promise<number> {
   return calls
 }
 
-/** Outputs that are too large for one row. */
+/** Texts that are too large for one row. */
 export const largeTextCases: Cases = {
   'parts of a text are read as they were written, and others are not there': async world => {
     const { largeTexts } = world.store
@@ -72,14 +77,14 @@ export const largeTextCases: Cases = {
     await world.store.largeTexts.giveUp('text')
     await assert.rejects(given(largeOutput), { code: 'unavailable' })
     assert.deepEqual([(await world.read('a')).status, (await world.read('b')).status], ['IN_PROGRESS', 'IN_PROGRESS'])
-    const late = { id: 'text', owner: OWNER, seq: 2, text: '1', nowMs: T0 }
+    const late = { id: 'text', kind: 'output', owner: OWNER, seq: 2, text: '1', nowMs: T0 } as const
     assert.equal(await world.store.largeTexts.append(late), false, 'what is given up grows no more')
   },
 
   'a text that is not continued is removed, one part at a time': async world => {
     const { largeTexts } = world.store
     await write(world, 'old', '1', '2', '3')
-    await largeTexts.append({ id: 'new', owner: OWNER, seq: 0, text: '1', nowMs: T0 + 10 })
+    await largeTexts.append({ id: 'new', kind: 'output', owner: OWNER, seq: 0, text: '1', nowMs: T0 + 10 })
     assert.equal(await largeTexts.removeUnused(T0 + 5, 2), true)
     assert.deepEqual([await largeTexts.part('old', 1), await largeTexts.part('old', 2)], [null, '3'])
     assert.equal(await removeAll(world, T0 + 5), 2)
@@ -98,5 +103,52 @@ export const largeTextCases: Cases = {
     await world.store.jobRecords.remove(E1, jobId('b'), T0 + 20)
     assert.equal(await removeAll(world, T0), 2, 'at once')
     assert.equal(await world.store.largeTexts.part('text-b', 0), null)
+  },
+
+  'the insert of a job takes its input, and each claim has it': async world => {
+    await world.worker()
+    const largeInput = await writeText(world, 'input', 'in', '{"a":', '1}')
+    await world.job('a', { input: '', largeInput })
+    const [claimed] = await world.claim()
+    assert.deepEqual([claimed?.input, claimed?.largeInput], ['', { id: 'in', bytes: BYTES }])
+    assert.equal(await removeAll(world, T0 + 1), 0, 'it is in use')
+    const largeOutput = await write(world, 'out', '[]')
+    await world.finish('a', W1, { ...BROKEN, largeOutput }, T0 + 10)
+    await world.store.jobOutcomes.retry(E1, jobId('a'), T0 + 20, T0 + 20)
+    assert.equal(await removeAll(world, T0), 2, 'its output only')
+    assert.equal((await world.claim())[0]?.largeInput?.id, 'in')
+    assert.deepEqual((await world.store.jobRecords.find(E1, jobId('a'), T0, true))?.largeInput, {
+      id: 'in',
+      bytes: BYTES,
+    })
+  },
+
+  'an input whose parts are not all there makes no job': async world => {
+    const largeInput = await writeText(world, 'input', 'in', '{', '}')
+    const given = { input: '', largeInput: { ...largeInput, parts: 3 } }
+    await assert.rejects(world.job('a', given), { code: 'unavailable' })
+    assert.equal(await world.store.jobs.find(E1, jobId('a'), T0), null)
+  },
+
+  'the record of a failed job keeps its input, and leaves it when that ends': async world => {
+    await world.worker()
+    const rules = { ...JOB_RECORD_RULES, failedInputsKeptMs: 1_000 }
+    for (const id of ['a', 'b']) {
+      await world.job(id, { input: '', largeInput: await writeText(world, 'input', `in-${id}`, '{}') })
+      await world.claim()
+      await world.finish(id, W1, id === 'a' ? BROKEN : DONE, T0 + 10)
+      await world.store.jobs.setExpiry(E1, jobId(id), T0 + 20, T0 + 10)
+    }
+    while ((await world.store.jobOutcomes.removeExpired(T0 + 30, 10, rules)).more);
+    const record = async (id: string) => world.store.jobRecords.find(E1, jobId(id), T0 + 30, true)
+    assert.deepEqual(
+      [(await record('a'))?.largeInput, (await record('b'))?.largeInput],
+      [{ id: 'in-a', bytes: BYTES }, null],
+    )
+    assert.equal(await removeAll(world, T0 + 40), 2, 'that of the job that succeeded')
+    assert.equal(await world.store.largeTexts.part('in-a', 0), '{}')
+    await world.store.jobRecords.trim(rules, T0 + 5_000, 10)
+    assert.equal((await record('a'))?.largeInput, null)
+    assert.equal(await removeAll(world, T0), 2, 'at once')
   },
 }

@@ -455,6 +455,7 @@ export const managementCases: Cases = {
       jobs: ['stored j'],
       jobInputs: ['stored sealed:i'],
       recordInputs: [],
+      largeTextParts: [],
       jobWebhooks: ['stored sealed:u'],
       draftInputs: [],
       draftWebhooks: [],

@@ -86,6 +86,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly deleteRunningEndpoints?: boolean
   /** Limit of a result in bytes; 20 MB when left out. */
   readonly resultBytes?: number
+  /** Limit of bodies of run and runsync in bytes; 10 MB and 20 MB when left out. */
+  readonly inputBytes?: number
   /** Limits of accounts other than the operator's; unlimited when left out. */
   readonly accountLimits?: GivenLimits
   readonly capacity?: (running: number) => Capacity
@@ -301,6 +303,7 @@ export class Rig {
       judgesRollouts: this.#options.judgesRollouts ?? true,
       prices,
       accountLimits,
+      ...(this.#options.inputBytes !== undefined && { inputBytes: this.#options.inputBytes }),
       ...(this.#options.resultBytes !== undefined && { resultBytes: this.#options.resultBytes }),
       jobRecords: this.#options.jobRecords ?? {},
       audit: this.#options.audit ?? {},
@@ -397,7 +400,10 @@ export class Rig {
   /** Sends a request to any surface. */
   async ask(method: string, path: string, asking: Asking = {}): Promise<Answer> {
     const { answer: response, settle } = await this.#send(method, path, asking)
-    const answer = await response.text()
+    const answer = await response.text().catch(error => {
+      settle(false)
+      throw error
+    })
     settle(asking.delivered ?? true)
     return { status: response.status, headers: response.headers, text: answer, json: parsed(answer) }
   }

@@ -166,6 +166,15 @@ const RECORDS: readonly DocumentedOperation[] = [
   },
   {
     method: 'get',
+    path: '/v2/{endpoint}/requests/{job}/input',
+    operationId: 'getJobInput',
+    tag: HISTORY,
+    summary: 'Returns the input of a job where it is kept, also one that is too large for its record.',
+    params: JobParams,
+    response: z.unknown(),
+  },
+  {
+    method: 'get',
     path: '/v2/{endpoint}/requests/{job}/story',
     operationId: 'getJobStory',
     tag: HISTORY,

@@ -1,19 +1,20 @@
 import type { Context } from 'hono'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
-import { invalidRequest } from '../../core/errors.ts'
+import { AppError, invalidRequest } from '../../core/errors.ts'
 import type { JobId } from '../../core/ids.ts'
 import { readJobFilter, readJobListing, readManyJobs } from '../../core/jobs/job-list.ts'
 import { jobRecordViewParts, jobSummaryView } from '../../core/jobs/job-view.ts'
-import { readSubmission } from '../../core/jobs/submission.ts'
 import { readTraceparent } from '../../core/jobs/trace-context.ts'
 import type { BulkChange } from '../../services/jobs/job-records.ts'
-import { statusUrl } from '../addresses.ts'
+import { inputUrl, statusUrl } from '../addresses.ts'
 import { bodyRequest } from '../body.ts'
+import { largeText } from '../large-text.ts'
 import type { ApiParts } from '../parts.ts'
 import { jsonText, type SurfaceEnv } from '../surface.ts'
+import { withSubmission } from './submitted.ts'
 
-/** Maximum body of a filter, and of an input that replaces that of a replayed job, in bytes. */
-const BODY_BYTES = { filter: 16_384, replay: 10_485_760 } as const
+/** Maximum body of a filter, in bytes. */
+const FILTER_BYTES = 16_384
 
 type Call = Context<{ Bindings: SurfaceEnv }>
 
@@ -51,8 +52,25 @@ export async function oneRecord(
     return jsonText(JSON.stringify({ id: jobId, removed: true }))
   }
   const record = await parts.jobRecords.find(endpoint.id, jobId)
-  const url = statusUrl(parts.addresses, endpoint.id, jobId)
-  return jsonText(jobRecordViewParts(record, parts.ports.clock.now(), url))
+  const urls = {
+    input: inputUrl(parts.addresses, endpoint.id, jobId),
+    output: statusUrl(parts.addresses, endpoint.id, jobId),
+  }
+  return jsonText(jobRecordViewParts(record, parts.ports.clock.now(), urls))
+}
+
+/** `GET /requests/{job_id}/input`: the kept input of a job, of any size. */
+export async function jobInput(
+  parts: ApiParts,
+  call: Call,
+  endpoint: Endpoint,
+  jobId: JobId,
+  held: () => AbortSignal,
+): Promise<Response> {
+  const { input, largeInput } = await parts.jobRecords.find(endpoint.id, jobId)
+  if (largeInput !== null) return largeText(parts, call.env, [largeInput], { what: 'the input', ended: held() })
+  if (input === null) throw new AppError('not_found', `the input of job ${jobId} is no longer kept`)
+  return jsonText([input])
 }
 
 /** `GET /requests/{job_id}/story`: the events of one job. */
@@ -72,33 +90,26 @@ export async function jobStory(
 /**
  * `POST /requests/{job_id}/replay`: a new job like an old one. A body is one of `/run`, and replaces the old input.
  */
-export function replay(
+export async function replay(
   parts: ApiParts,
   call: Call,
   endpoint: Endpoint,
   { jobId, key }: { readonly jobId: JobId; readonly key: string | undefined },
 ): Promise<Response> {
   const origin = { idempotencyKey: key, traceparent: readTraceparent(call.req.header('traceparent')) }
-  return parts.room.of(endpoint.owner).body(bodyRequest(call), BODY_BYTES.replay, async body => {
-    if (typeof body === 'string' && /^\s*(?:\{\s*\}\s*)?$/.test(body)) {
-      const { id, status } = await parts.jobRecords.replay(endpoint, jobId, origin)
-      return jsonText(JSON.stringify({ id, status }))
-    }
+  const { id, status } = await withSubmission(parts, call, endpoint, 'run', async (reading, body) => {
+    if (body !== null && /^\s*(?:\{\s*\}\s*)?$/.test(body)) return parts.jobRecords.replay(endpoint, jobId, origin)
     // A job that never existed is an error even if its input is not needed.
     await parts.jobRecords.find(endpoint.id, jobId)
-    const reading =
-      typeof body === 'string'
-        ? readSubmission(body)
-        : await parts.ports.bodies.read(endpoint.owner, 'submission', body)
     if ('failures' in reading) throw invalidRequest(reading.failures)
-    const { id, status } = await parts.jobs.submit(endpoint, reading.submission, { kind: 'run', ...origin })
-    return jsonText(JSON.stringify({ id, status }))
+    return parts.jobs.submit(endpoint, reading.submission, { kind: 'run', ...origin })
   })
+  return jsonText(JSON.stringify({ id, status }))
 }
 
 /** `POST /requests/cancel` and `/requests/retry`: the jobs that a filter means, or which they are in a dry run. */
 export function changeMany(parts: ApiParts, call: Call, endpoint: Endpoint, change: BulkChange): Promise<Response> {
-  return parts.room.of(endpoint.owner).body(bodyRequest(call), BODY_BYTES.filter, async body => {
+  return parts.room.of(endpoint.owner).body(bodyRequest(call), FILTER_BYTES, async body => {
     const reading = readManyJobs(String(body))
     if ('failures' in reading) throw invalidRequest(reading.failures)
     const { filter, cursor, dryRun } = reading

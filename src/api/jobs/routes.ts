@@ -8,13 +8,13 @@ import { isFinal, type Job } from '../../core/jobs/job.ts'
 import type { LimitedOperation } from '../../core/jobs/job-limits.ts'
 import { jobViewParts } from '../../core/jobs/job-view.ts'
 import { JOB_TIMES } from '../../core/jobs/retention.ts'
-import { readMilliseconds, readSubmission } from '../../core/jobs/submission.ts'
+import { readMilliseconds } from '../../core/jobs/submission.ts'
 import { readTraceparent } from '../../core/jobs/trace-context.ts'
 import { explanationView } from '../../core/observing/explanation.ts'
 import { readEndpointHealth, readWorkerMetrics } from '../../services/observing/endpoint-health.ts'
 import { balancedUrl, notForBalanced } from '../addresses.ts'
 import { audited, changedBy } from '../audited.ts'
-import { bodyRequest } from '../body.ts'
+import { largeText } from '../large-text.ts'
 import type { ApiParts } from '../parts.ts'
 import {
   admitTo,
@@ -27,13 +27,10 @@ import {
   type SurfaceEnv,
 } from '../surface.ts'
 import { cancelBatch, deleteBatchRequest, finalizeBatch, listBatches, listBatchRequests, oneBatch } from './batches.ts'
-import { largeText } from './large-text.ts'
-import { changeMany, groupErrors, jobStory, listRecords, oneRecord, replay } from './records.ts'
+import { changeMany, groupErrors, jobInput, jobStory, listRecords, oneRecord, replay } from './records.ts'
 import { STREAM_HOLD_MS, stream } from './stream.ts'
+import { withSubmission } from './submitted.ts'
 import { listEndpointWebhooks, listWebhooks, webhookKey } from './webhooks.ts'
-
-/** Maximum bodies of run and runsync, in bytes. */
-export const PAYLOAD_BYTES = { run: 10_485_760, runsync: 20_971_520 } as const
 
 type Call = Context<{ Bindings: SurfaceEnv }>
 /** @param held registers the request as open, as {@link heldFor} does */
@@ -114,6 +111,13 @@ const ROUTES: readonly Route[] = [
     changes: true,
     audited: { DELETE: 'deleteJobRecord' },
     run: recordOperation(oneRecord),
+  },
+  {
+    path: '/requests/:job/input',
+    methods: ['GET'],
+    level: 'read',
+    limit: 'requests',
+    run: (parts, call, endpoint, held) => jobInput(parts, call, endpoint, jobParameter(call), held),
   },
   { path: '/requests/:job/story', methods: ['GET'], level: 'read', limit: 'requests', run: recordOperation(jobStory) },
   { path: '/requests/:job/replay', methods: ['POST'], level: 'write', limit: 'run', run: recordOperation(replay) },
@@ -303,27 +307,19 @@ function recordOperation(
   }
 }
 
-function run(parts: ApiParts, call: Call, endpoint: Endpoint): Promise<Response> {
-  return parts.room.of(endpoint.owner).body(bodyRequest(call), PAYLOAD_BYTES.run, async body => {
-    const reading =
-      typeof body === 'string'
-        ? readSubmission(body)
-        : await parts.ports.bodies.read(endpoint.owner, 'submission', body)
+async function run(parts: ApiParts, call: Call, endpoint: Endpoint): Promise<Response> {
+  const job = await withSubmission(parts, call, endpoint, 'run', reading => {
     if ('failures' in reading) throw invalidRequest(reading.failures)
     refuseWhenStopping(parts)
     const origin = { kind: 'run', idempotencyKey: idempotencyKey(call), traceparent: readTrace(call) } as const
-    const job = await parts.jobs.submit(endpoint, reading.submission, origin)
-    return jsonText(JSON.stringify({ id: job.id, status: job.status }))
+    return parts.jobs.submit(endpoint, reading.submission, origin)
   })
+  return jsonText(JSON.stringify({ id: job.id, status: job.status }))
 }
 
 async function runSync(parts: ApiParts, call: Call, endpoint: Endpoint, held: () => AbortSignal): Promise<Response> {
   const wait = readMilliseconds('wait', call.req.query('wait'), JOB_TIMES.waitMs)
-  const job = await parts.room.of(endpoint.owner).body(bodyRequest(call), PAYLOAD_BYTES.runsync, async body => {
-    const reading =
-      typeof body === 'string'
-        ? readSubmission(body)
-        : await parts.ports.bodies.read(endpoint.owner, 'submission', body)
+  const job = await withSubmission(parts, call, endpoint, 'runsync', reading => {
     const failures = [...(typeof wait === 'string' ? [wait] : []), ...('failures' in reading ? reading.failures : [])]
     if (typeof wait === 'string' || 'failures' in reading) throw invalidRequest(failures)
     refuseWhenStopping(parts)
@@ -358,7 +354,9 @@ async function statusSync(parts: ApiParts, call: Call, endpoint: Endpoint, held:
 async function jobText(parts: ApiParts, call: Call, job: Job, held: () => AbortSignal): Promise<Response> {
   const view = jobViewParts(job, parts.ports.clock.now())
   const texts = view.filter(part => typeof part === 'string')
-  return texts.length === view.length ? jsonText(texts) : largeText(parts, call.env, view, held())
+  return texts.length === view.length
+    ? jsonText(texts)
+    : largeText(parts, call.env, view, { what: 'the result', ended: held() })
 }
 
 function streamJob(parts: ApiParts, call: Call, endpoint: Endpoint, held: () => AbortSignal): Promise<Response> {

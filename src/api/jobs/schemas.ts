@@ -139,6 +139,7 @@ export const JobRecord = z
     ),
     input: z.unknown(),
     output: z.unknown(),
+    inputUrl: z.string().optional(),
     outputUrl: z.string().optional(),
   })
   .openapi('JobRecord')

@@ -1,11 +1,14 @@
 import { AppError, RETRY_UNAVAILABLE_S, toAppError } from '../../core/errors.ts'
 import { type EndpointId, isEndpointId, isJobId, JOB_ID_END, type JobId } from '../../core/ids.ts'
 import type { ClaimedJob } from '../../core/jobs/job.ts'
+import type { ViewPart } from '../../core/jobs/job-view.ts'
+import type { LargeText } from '../../core/jobs/large-text.ts'
 import { CHUNK_BYTES, type DroppedBody, RESULT_BYTES } from '../../core/jobs/result.ts'
 import { jobPlace } from '../../core/secrets/seals.ts'
 import { MAX_COPIES, RELAY_HEADERS } from '../../core/workers/relay-headers.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import { InvalidKeyError } from '../../services/accounts/failed-keys.ts'
+import { largeText } from '../large-text.ts'
 import type { ApiParts } from '../parts.ts'
 import { admitTo, authorizationKey, jsonText, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
 
@@ -108,10 +111,28 @@ async function take(parts: ApiParts, call: Call, worker: Worker, batch: number |
   })
   if (ending.aborted && claimed.length > 0) await settle(parts, call, worker, claimed, false)
   if (ending.aborted || claimed.length === 0) return new Response(null, { status: 204 })
-  call.env.delivery.onSettled(delivered => void settle(parts, call, worker, claimed, delivered))
-  const texts = claimed.map(job => jobText(parts, job, worker))
-  if (batch === null && texts.length === 1) return jsonText(texts[0]!)
-  return jsonText([...texts.flatMap((text, index) => [index === 0 ? '[' : ',', ...text]), ']'])
+  const jobs = await upToLarge(parts, call, worker, claimed)
+  call.env.delivery.onSettled(delivered => void settle(parts, call, worker, jobs, delivered))
+  const texts = jobs.map(job => jobText(parts, job, worker))
+  const isOne = batch === null && texts.length === 1
+  const view = isOne ? texts[0]! : [...texts.flatMap((text, index) => [index === 0 ? '[' : ',', ...text]), ']']
+  const { largeInput, id } = jobs.at(-1)!
+  if (largeInput === null) return jsonText(view.filter(part => typeof part === 'string'))
+  const onUnreadable = (_: LargeText, error: unknown) => parts.takes.unreadable(worker, id, error)
+  return largeText(parts, call.env, view, { what: 'the job', ended: ending, onUnreadable })
+}
+
+/** The first jobs of a take, up to one with a large input: a response has one at most. The others are given back. */
+async function upToLarge(
+  parts: ApiParts,
+  call: Call,
+  worker: Worker,
+  claimed: readonly ClaimedJob[],
+): Promise<readonly ClaimedJob[]> {
+  const large = claimed.findIndex(({ largeInput }) => largeInput !== null)
+  if (large < 0 || large === claimed.length - 1) return claimed
+  await settle(parts, call, worker, claimed.slice(large + 1), false)
+  return claimed.slice(0, large + 1)
 }
 
 function endSignal({ env, request }: Call): AbortSignal {
@@ -197,7 +218,7 @@ function jobText(
   { ports: { vault, tracing } }: ApiParts,
   job: ClaimedJob,
   { id: workerId, endpointId }: Worker,
-): string[] {
+): ViewPart[] {
   const members: string[] = []
   if (job.webhook !== null) members.push(`"webhook":${JSON.stringify(job.webhook)}`)
   if (job.policy !== null) members.push(`"policy":${job.policy}`)
@@ -206,7 +227,7 @@ function jobText(
   const traceparent = tracing?.attempt({ ...job, jobId: job.id, endpointId }, { ...job, workerId }) ?? job.traceparent
   if (traceparent !== null) members.push(`"traceparent":${JSON.stringify(traceparent)}`)
   const rest = members.map(member => `,${member}`).join('')
-  return [`{"id":${JSON.stringify(job.id)},"input":`, job.input, `${rest}}`]
+  return [`{"id":${JSON.stringify(job.id)},"input":`, job.largeInput ?? job.input, `${rest}}`]
 }
 
 function parse(request: Request, env: SurfaceEnv): Call {

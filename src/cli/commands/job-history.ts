@@ -137,6 +137,8 @@ interface JobRecord {
   readonly retries: number
   readonly inputBytes: number
   readonly outputBytes: number | null
+  /** The address of an input that is too large for a record. */
+  readonly inputUrl?: string
   /** The address of an output that is too large for a record. */
   readonly outputUrl?: string
   readonly error: string | null
@@ -164,7 +166,7 @@ function recordText(job: JobRecord): string {
       'result',
       job.resultExpiresAt === null ? 'gone; this is its record' : `kept until ${timeText(job.resultExpiresAt)}`,
     ],
-    ['input', payloadText(memberJson(job, 'input'), job.inputBytes)],
+    ['input', job.inputUrl ?? payloadText(memberJson(job, 'input'), job.inputBytes)],
     ['output', job.outputUrl ?? payloadText(memberJson(job, 'output'), job.outputBytes)],
   ]
   const head = lines.map(([name, text]) => `${name.padEnd(11)}${text}\n`)

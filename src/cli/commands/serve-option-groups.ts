@@ -77,7 +77,7 @@ export const SERVE_OPTION_GROUPS: readonly (readonly [heading: string, flags: re
     [
       ...['--max-connections', '--max-connections-per-address', '--max-connections-per-account'],
       ...['--max-connections-per-endpoint', '--max-body-memory', '--max-body-disk', '--max-lb-body'],
-      '--max-result-mb',
+      ...['--max-result-mb', '--max-input-mb'],
       ...['--rate-limits', '--job-rate-limits'],
     ],
   ],

@@ -2,6 +2,7 @@
 import type { EndpointId, JobId, OwnerId, WorkerId } from '../ids.ts'
 import { ERROR_READ } from './error-fingerprint.ts'
 import { EXPIRED_ERROR, isFinal, type Job, type JobStatus } from './job.ts'
+import type { LargeText } from './large-text.ts'
 
 /** Retention of job records. */
 export interface JobRecordRules {
@@ -70,6 +71,8 @@ export interface JobRecord extends JobSummary {
   readonly lowPriority: boolean
   /** JSON texts; null if missing or not kept. */
   readonly input: string | null
+  /** The input where it is too large for {@link input}, which is null then. */
+  readonly largeInput: LargeText | null
   readonly output: string | null
   /** True where the output is too large for {@link output}, and `/status` has it. */
   readonly hasLargeOutput: boolean
@@ -129,9 +132,9 @@ export function inputGone(jobId: JobId): string {
 }
 
 /** The refusal of a retry of a job with nothing left but its record, with the remedy. */
-export function onlyRecordLeft({ id, input }: Pick<JobRecord, 'id' | 'input'>): string {
+export function onlyRecordLeft({ id, input, largeInput }: Pick<JobRecord, 'id' | 'input' | 'largeInput'>): string {
   const instead =
-    input === null
+    input === null && largeInput === null
       ? inputGone(id)
       : `submit its input as a new job: runyard jobs replay ${id} (POST /requests/${id}/replay)`
   return `the result of job ${id} was deleted, so it cannot be retried; ${instead}`

@@ -1,7 +1,7 @@
 import { isFinal, type Job } from './job.ts'
 import { noteKind } from './job-note.ts'
 import type { JobRecord, JobSummary } from './job-record.ts'
-import type { LargeOutput } from './large-output.ts'
+import type { LargeText } from './large-text.ts'
 
 /**
  * A job for clients, as a JSON text; texts of the worker are passed on unchanged. Times are whole milliseconds,
@@ -23,8 +23,13 @@ export function linkedJobView(job: Job, nowMs: number, url: string): string {
   return `{"outputUrl":${JSON.stringify(url)},${jobView(small, nowMs).slice(1)}`
 }
 
-/** A part of a text for clients: a text, or an output that the store has in parts. */
-export type ViewPart = string | LargeOutput
+/** A part of a text for clients or workers: a text, or one that the store has in parts. */
+export type ViewPart = string | LargeText
+
+/** True for a text that the store has in parts. */
+export function isLargeText(part: ViewPart): part is LargeText {
+  return typeof part !== 'string'
+}
 
 /**
  * The text of {@link jobView} in consecutive parts: the text of the worker may be large, and is a part of its own.
@@ -89,9 +94,13 @@ export function jobSummaryView(job: JobSummary, nowMs: number) {
 
 /**
  * One job for clients, as a JSON text in parts: its input and output may be large, and are parts of their own.
- * @param statusUrl the address at which clients read an output that is not in the record because it is too large
+ * @param urls the addresses at which clients read a text that is not in the record because it is too large
  */
-export function jobRecordViewParts(record: JobRecord, nowMs: number, statusUrl: string): string[] {
+export function jobRecordViewParts(
+  record: JobRecord,
+  nowMs: number,
+  urls: { readonly input: string; readonly output: string },
+): string[] {
   const policy = {
     executionTimeout: record.executionTimeoutMs,
     ttl: record.ttlMs,
@@ -101,6 +110,15 @@ export function jobRecordViewParts(record: JobRecord, nowMs: number, statusUrl: 
     return { at: atMs, workerId, kind: noteKind(text).kind, text }
   })
   const head = JSON.stringify({ ...jobSummaryView(record, nowMs), error: record.error, policy, notes })
-  const link = record.hasLargeOutput ? `,"outputUrl":${JSON.stringify(statusUrl)}` : ''
-  return [head.slice(0, -1), ',"input":', record.input ?? 'null', ',"output":', record.output ?? 'null', link, '}']
+  const inputLink = record.largeInput === null ? '' : `,"inputUrl":${JSON.stringify(urls.input)}`
+  const link = record.hasLargeOutput ? `,"outputUrl":${JSON.stringify(urls.output)}` : ''
+  return [
+    head.slice(0, -1),
+    ',"input":',
+    record.input ?? 'null',
+    ',"output":',
+    record.output ?? 'null',
+    inputLink + link,
+    '}',
+  ]
 }

@@ -3,7 +3,7 @@
  * docs/internals/job-lifecycle.md, the exhaustive test of test/core and the legality check of the simulator.
  */
 import type { BatchId, EndpointId, JobId, OwnerId, WorkerId } from '../ids.ts'
-import type { LargeOutput, ReceivedOutput } from './large-output.ts'
+import type { LargeText, ReceivedOutput, ReceivedText } from './large-text.ts'
 
 /** Every state that a client can see. */
 export const JOB_STATUSES = ['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED', 'CANCELLED', 'TIMED_OUT'] as const
@@ -80,6 +80,8 @@ export interface Job {
   readonly status: JobStatus
   /** Empty in jobs from the store: only the worker that claims the job needs it, and it may be large. */
   readonly input: string
+  /** In a job that is submitted, the input where it is too large for {@link input}, which is empty then. */
+  readonly largeInput?: ReceivedText
   /** The client's own `policy` member, unchanged; workers may read it. Null without one. */
   readonly policy: string | null
   readonly webhook: string | null
@@ -106,7 +108,7 @@ export interface Job {
   readonly workerId: WorkerId | null
   readonly output: string | null
   /** The output where it is too large for {@link output}, which is null then. */
-  readonly largeOutput?: LargeOutput
+  readonly largeOutput?: LargeText
   readonly error: string | null
   /** Latest progress update of the running attempt. */
   readonly progress: string | null
@@ -147,6 +149,8 @@ export interface ClaimedJob {
   readonly id: JobId
   readonly attempt: number
   readonly input: string
+  /** The input where it is too large for {@link input}, which is empty then. */
+  readonly largeInput: LargeText | null
   /** Reason why no worker can get this input, as the error of the job; null for the stored input. */
   readonly inputProblem: string | null
   readonly policy: string | null

@@ -1,9 +1,12 @@
 import { isJsonObject, memberTexts, readJson } from '../json/json-text.ts'
+import type { ReceivedText } from './large-text.ts'
 import { JOB_TIMES } from './retention.ts'
 
 /** A checked request of run or runsync. Texts are JSON as received. */
 export interface Submission {
   readonly input: string
+  /** The input where it is too large for {@link input}, which is empty then. */
+  readonly largeInput?: ReceivedText
   readonly policy: string | null
   readonly webhook: string | null
   readonly s3Config: string | null

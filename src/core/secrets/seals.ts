@@ -39,6 +39,11 @@ export function inputPlace(jobId: string) {
   return { kind: 'inputs', row: jobId }
 }
 
+/** A part of a large text. @param partId id of the part */
+export function textPartPlace(partId: string) {
+  return { kind: 'largeTextParts', row: partId }
+}
+
 /** The webhook URL of a job or a batch; deliveries copy it. @param about id of the job or batch */
 export function webhookUrlPlace(about: string) {
   return { kind: 'webhookUrls', row: about }
@@ -57,6 +62,7 @@ export const PAYLOAD_KINDS = [
     'releases',
     'jobInputs',
     'recordInputs',
+    'largeTextParts',
     'jobWebhooks',
     'draftInputs',
     'draftWebhooks',
@@ -70,8 +76,8 @@ export type PayloadKind = (typeof PAYLOAD_KINDS)[number]
 export type Variables = Readonly<Record<string, string>>
 
 /**
- * True if a text of the store is a sealed payload. No input or URL begins with the mark, and a variable that does
- * is always sealed.
+ * True if a text of the store is a sealed payload. No input or URL begins with the mark. A variable and a part of a
+ * large text that do are always sealed.
  */
 export function isSealedPayload(text: string): boolean {
   return text.startsWith(SEALED_MARK)

@@ -1,9 +1,11 @@
 import type { OwnerId } from '../../core/ids.ts'
+import type { LargeTextKind } from '../../core/jobs/large-text.ts'
 
 /** A part of a large text that is stored. */
 export interface LargeTextPart {
   /** The large text. */
   readonly id: string
+  readonly kind: LargeTextKind
   readonly owner: OwnerId
   /** From 0. */
   readonly seq: number
@@ -12,8 +14,9 @@ export interface LargeTextPart {
 }
 
 /**
- * Texts that are too large to be held in memory, in parts. A text belongs to no job while it is received; the end of
- * its job takes it (`FinishRequest`). One without a job is removed by and by.
+ * Texts that are too large to be held in memory, in parts. A text belongs to no job while it is received; the insert
+ * of its job takes an input, the end of its job an output (`FinishRequest`). One that no job or record has is removed
+ * by and by.
  */
 export interface LargeTextStore {
   /**
@@ -21,7 +24,7 @@ export interface LargeTextStore {
    * @returns false when the text was given up
    */
   append(part: LargeTextPart): Promise<boolean>
-  /** One part; null when the text is gone or has fewer. @throws AppError `unavailable` for a part that was changed */
+  /** One part; null when the text is gone or has fewer. @throws AppError `internal` for a part that was changed */
   part(id: string, seq: number): Promise<string | null>
   /** Gives up a text, unless it has a job: it is removed soon. */
   giveUp(id: string): Promise<void>

@@ -107,7 +107,7 @@ export const OPERATIONS = {
     before: READ,
   },
   streams: { append: WRITE, read: READ, streamed: WRITE },
-  largeTexts: { append: WRITE, part: READ, giveUp: WRITE, removeUnused: WRITE },
+  largeTexts: { append: SEALED_WRITE, part: SEALED_READ, giveUp: WRITE, removeUnused: WRITE },
   stops: { pending: READ, letGo: WRITE, list: READ },
   webhooks: {
     accountsDue: READ,

@@ -16,6 +16,7 @@ import {
 import type { JobUsage } from '../../core/billing/usage.ts'
 import type { AppError } from '../../core/errors.ts'
 import type { EndpointId, OwnerId, SecretId } from '../../core/ids.ts'
+import type { Submission } from '../../core/jobs/submission.ts'
 import type { PagePosition } from '../../core/pages.ts'
 import { countGpus } from '../../core/workers/placement.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -42,7 +43,7 @@ export interface QuotaUse {
 /** Use of an account. Except for retries it is never below the true use, since only the next reading notices ends. */
 interface Ledger {
   held: HeldJobs
-  /** Bytes of large results that no job has yet, which no reading finds. */
+  /** Bytes of large texts that no job has yet, which no reading finds. */
   receivedBytes: number
   /** Earliest time of the next reading, of the monotonic clock. */
   readAgainMs: number
@@ -90,10 +91,10 @@ export class Quotas {
    * @returns null when they fit; else a promise that resolves when they fit after a new reading, and rejects with
    *   AppError `rate_limited` when they do not
    */
-  admit(owner: OwnerId, jobs: readonly { readonly input: string }[]): Promise<void> | null {
+  admit(owner: OwnerId, jobs: readonly Pick<Submission, 'input' | 'largeInput'>[]): Promise<void> | null {
     const limits = this.effectiveLimits(owner)
     if (limits.queuedJobs === null && limits.queuedMb === null && limits.storedMb === null) return null
-    const bytes = jobs.reduce((sum, { input }) => sum + Buffer.byteLength(input), 0)
+    const bytes = jobs.reduce((sum, { input, largeInput }) => sum + (largeInput?.bytes ?? Buffer.byteLength(input)), 0)
     const addition = { queuedJobs: jobs.length, queuedBytes: bytes, storedBytes: bytes }
     const ledger = this.#openLedger(owner)
     if (!ledger.isRead || problemWith(ledger, addition, limits) !== null) return this.#admitRead(owner, addition)
@@ -102,11 +103,28 @@ export class Quotas {
   }
 
   /**
-   * Counts a part of a large output before it is kept, until {@link releaseResult}. A refusal fails its job, so that
-   * the use is always read before one.
+   * Refuses a large input that an account has no room for, before it is received. Counts nothing.
+   * @param bytes its size, as far as it is known
+   * @throws AppError `rate_limited`
+   */
+  async checkRoom(owner: OwnerId, bytes: number): Promise<void> {
+    const limits = this.effectiveLimits(owner)
+    if (limits.queuedJobs === null && limits.queuedMb === null && limits.storedMb === null) return
+    const addition = { queuedJobs: 1, queuedBytes: bytes, storedBytes: bytes }
+    const ledger = this.#openLedger(owner)
+    if (ledger.isRead && problemWith(ledger, addition, limits) === null) return
+    if (ledger.reading !== null) await ledger.reading
+    else if (this.#isDue(ledger)) await this.#read(owner, ledger)
+    const problem = problemWith(ledger, addition, limits)
+    if (problem !== null) throw problem
+  }
+
+  /**
+   * Counts a part of a large text before it is kept, until {@link releaseReceived}. A refusal of an output fails its
+   * job, so that the use is always read before one.
    * @throws AppError `rate_limited` when the account keeps too much
    */
-  async admitResult(owner: OwnerId, bytes: number): Promise<void> {
+  async admitReceived(owner: OwnerId, bytes: number): Promise<void> {
     const { storedMb } = this.effectiveLimits(owner)
     const limits = { ...NO_LIMITS, storedMb }
     const addition = storedOnly(bytes)
@@ -120,7 +138,7 @@ export class Quotas {
   }
 
   /** Counts parts no longer: their job has them, and counts, or they were given up. */
-  releaseResult(owner: OwnerId, bytes: number): void {
+  releaseReceived(owner: OwnerId, bytes: number): void {
     this.#openLedger(owner).receivedBytes -= bytes
   }
 

@@ -17,6 +17,7 @@ import { cursorAfter, type Page, pageFromRows, readSlice } from '../../core/page
 import type { Ports } from '../../ports/ports.ts'
 import { mapConcurrently } from '../map-concurrently.ts'
 import type { Jobs, SubmissionOrigin } from './jobs.ts'
+import type { LargeInputs } from './large-inputs.ts'
 
 /** Limit of jobs that one call changes. */
 export const MAX_CHANGED = 1_000
@@ -61,11 +62,17 @@ export interface BulkResult {
 export class JobRecords {
   readonly #ports
   readonly #jobs
+  readonly #largeInputs
   readonly #withRecords: boolean
 
-  constructor(ports: Ports, jobs: Jobs, { keptMs }: JobRecordRules) {
+  constructor(
+    ports: Ports,
+    { jobs, largeInputs }: { readonly jobs: Jobs; readonly largeInputs: LargeInputs },
+    { keptMs }: JobRecordRules,
+  ) {
     this.#ports = ports
     this.#jobs = jobs
+    this.#largeInputs = largeInputs
     this.#withRecords = keptMs > 0
   }
 
@@ -136,12 +143,15 @@ export class JobRecords {
    * @throws AppError `not_found` as {@link find}, `conflict` where the input was not kept, or as {@link Jobs.submit}
    */
   async replay(endpoint: Endpoint, jobId: JobId, origin: Omit<SubmissionOrigin, 'kind'>): Promise<Job> {
-    const { input, executionTimeoutMs, ttlMs, lowPriority } = await this.find(endpoint.id, jobId)
-    if (input === null) throw new AppError('conflict', inputGone(jobId))
+    const record = await this.find(endpoint.id, jobId)
+    const { input, largeInput, executionTimeoutMs, ttlMs, lowPriority } = record
     const policy = JSON.stringify({ executionTimeout: executionTimeoutMs, ttl: ttlMs, lowPriority })
-    const payload = { input, policy, executionTimeoutMs, ttlMs, lowPriority }
+    const payload = { input: input ?? '', policy, executionTimeoutMs, ttlMs, lowPriority }
     const submission: Submission = { ...payload, webhook: null, s3Config: null }
-    return this.#jobs.submit(endpoint, submission, { ...origin, kind: 'run' })
+    const submit = (whole: Submission) => this.#jobs.submit(endpoint, whole, { ...origin, kind: 'run' })
+    if (input !== null) return submit(submission)
+    if (largeInput === null) throw new AppError('conflict', inputGone(jobId))
+    return this.#largeInputs.copy(endpoint.owner, largeInput, submission, submit)
   }
 
   /**

@@ -120,7 +120,7 @@ export class Jobs {
     if (firstId !== job.id) return this.#firstJob(endpoint.id, firstId)
     this.accepted([job])
     // Thousands of callers may hold their job while they wait, so the input is not kept.
-    const accepted = { ...job, input: '' }
+    const { largeInput: _, ...accepted } = { ...job, input: '' }
     this.#endsWhenAccepted.set(accepted, endsBefore)
     return accepted
   }
@@ -151,6 +151,7 @@ export class Jobs {
       kind,
       status: 'IN_QUEUE',
       input: submission.input,
+      ...(submission.largeInput !== undefined && { largeInput: submission.largeInput }),
       policy: submission.policy,
       webhook: submission.webhook,
       s3Config: submission.s3Config === null ? null : vault.seal(submission.s3Config, jobPlace(id)),

@@ -1,8 +1,8 @@
-import { AppError, toAppError } from '../../core/errors.ts'
+import { toAppError } from '../../core/errors.ts'
 import type { EndpointId, JobId, OwnerId } from '../../core/ids.ts'
 import type { JobOutcome } from '../../core/jobs/job.ts'
-import { LARGE_PART_CHARACTERS, type LargeOutput, MAX_RESULT_BYTES } from '../../core/jobs/large-output.ts'
 import { LargeResultReader } from '../../core/jobs/large-result.ts'
+import { MAX_RESULT_BYTES } from '../../core/jobs/large-text.ts'
 import {
   largestResultRead,
   oversizedResult,
@@ -10,29 +10,13 @@ import {
   type ResultReading,
   unreadableResult,
 } from '../../core/jobs/result.ts'
-import type { Ports } from '../../ports/ports.ts'
-import type { Quotas } from '../accounts/quotas.ts'
-
-/** Time after its last part at which a text that belongs to no job is removed; the slowest body takes less. */
-const UNUSED_MS = 30 * 60_000
-/** Maximum number of parts that one call of {@link LargeResults.removeUnused} removes. */
-const REMOVED_PARTS = 32
-
-/** A body that is passed on as it arrives. */
-export interface PassingBody {
-  /** Throws AppError `invalid` when the connection ends before the body. */
-  readonly pieces: AsyncIterable<Uint8Array>
-  /** Reads the rest and drops it. */
-  drop(): void
-}
+import type { LargeTexts, LargeTextWriter, PassingBody } from './large-texts.ts'
 
 /** A large post to job-done that was received wholly. */
 export interface ReceivedResult {
   readonly reading: (ResultReading & { readonly kind: 'final' }) | { readonly kind: 'note'; readonly text: string }
-  /** The stored text, also that of a refused result; null without one. */
-  readonly textId: string | null
-  /** Bytes that count for the account until {@link LargeResults.settle}. */
-  readonly admittedBytes: number
+  /** Ends the result: gives up its text, unless it has a job. */
+  settle(): Promise<void>
 }
 
 /** The worker of a result. */
@@ -42,12 +26,11 @@ interface Sender {
 }
 
 /**
- * Results that are larger than what is held in memory: stored in parts as they arrive, and read in parts again. The
- * parts belong to nobody until the end of the job takes them, so a result that breaks off leaves nothing but them.
+ * Results that are larger than what is held in memory: stored in parts as they arrive. The parts belong to nobody
+ * until the end of the job takes them, so a result that breaks off leaves nothing but them.
  */
 export class LargeResults {
-  readonly #ports
-  readonly #quotas
+  readonly #texts
   readonly #statusUrl
 
   /** Limit of a result, in bytes. */
@@ -55,15 +38,13 @@ export class LargeResults {
 
   /** @param statusUrl the address at which clients read a job */
   constructor(
-    ports: Ports,
-    quotas: Quotas,
+    texts: LargeTexts,
     options: {
       readonly maxBytes?: number | undefined
       readonly statusUrl: (endpointId: EndpointId, jobId: JobId) => string
     },
   ) {
-    this.#ports = ports
-    this.#quotas = quotas
+    this.#texts = texts
     this.#statusUrl = options.statusUrl
     this.maxBytes = options.maxBytes ?? MAX_RESULT_BYTES.default
   }
@@ -86,14 +67,15 @@ export class LargeResults {
    * it again
    */
   async receive({ owner, endpointId }: Sender, jobId: JobId, body: PassingBody): Promise<ReceivedResult> {
-    const draft = new Draft(this.#ports, this.#quotas, owner)
+    const writer = this.#texts.write(owner, 'output')
+    const draft = new Draft(writer)
     try {
       const { bytes, isWhole } = await this.#readInto(draft, body)
       const url = this.#statusUrl(endpointId, jobId)
       const reading = bytes > this.maxBytes ? final(this.tooLarge(bytes, !isWhole)) : await draft.end(bytes, url)
-      return { reading, textId: draft.storedId, admittedBytes: draft.admittedBytes }
+      return { reading, settle: () => writer.settle() }
     } catch (error) {
-      await this.settle(owner, { textId: draft.storedId, admittedBytes: draft.admittedBytes })
+      await writer.settle()
       throw error
     }
   }
@@ -111,76 +93,31 @@ export class LargeResults {
     }
     return { bytes, isWhole: true }
   }
-
-  /** Ends a result: gives up its text, unless it has a job. A text that cannot be given up is removed later. */
-  async settle(owner: OwnerId, { textId, admittedBytes }: Omit<ReceivedResult, 'reading'>): Promise<void> {
-    this.#quotas.releaseResult(owner, admittedBytes)
-    if (textId !== null) await this.#ports.store.largeTexts.giveUp(textId).catch(() => {})
-  }
-
-  /**
-   * The text of a large output, part by part.
-   * @throws AppError `unavailable` when it is gone, or the store failed
-   */
-  async *texts({ id, bytes }: LargeOutput): AsyncGenerator<string, void> {
-    let left = bytes
-    for (let seq = 0; left > 0; seq += 1) {
-      const text = await this.#ports.store.largeTexts.part(id, seq)
-      if (text === null) throw new AppError('unavailable', 'the result was removed while it was read')
-      left -= Buffer.byteLength(text)
-      yield text
-    }
-  }
-
-  /** Removes some parts of texts that no job has. True when there may be more. */
-  removeUnused(nowMs: number): Promise<boolean> {
-    return this.#ports.store.largeTexts.removeUnused(nowMs - UNUSED_MS, REMOVED_PARTS)
-  }
 }
 
 /** A result while it is received. */
 class Draft {
-  readonly #ports
-  readonly #quotas
-  readonly #owner
-  readonly #id: string
+  readonly #writer
   readonly #decoder = new TextDecoder('utf-8', { fatal: true })
   readonly #reader = new LargeResultReader(part => this.#take(part))
-  /** The output that is not stored yet. */
-  #waiting = ''
-  #parts = 0
-  #bytes = 0
   /** The outcome where it is known before the end; the rest is dropped. */
   #refusal: (ResultReading & { readonly kind: 'final' }) | null = null
   #isRefused = false
 
-  constructor(ports: Ports, quotas: Quotas, owner: OwnerId) {
-    this.#ports = ports
-    this.#quotas = quotas
-    this.#owner = owner
-    this.#id = ports.random.uuid()
-  }
-
-  /** The id of the stored text; null before its first part. */
-  get storedId(): string | null {
-    return this.#parts === 0 ? null : this.#id
-  }
-
-  /** Bytes that were counted for the account. */
-  get admittedBytes(): number {
-    return this.#bytes
+  constructor(writer: LargeTextWriter) {
+    this.#writer = writer
   }
 
   /** Stores no more of it. */
   refuse(): void {
     this.#isRefused = true
-    this.#waiting = ''
+    this.#writer.drop()
   }
 
   async add(piece: Uint8Array): Promise<void> {
     if (this.#isRefused) return
     this.#read(piece)
-    while (!this.#isRefused && this.#waiting.length >= LARGE_PART_CHARACTERS) await this.#store(LARGE_PART_CHARACTERS)
+    await this.#store(false)
   }
 
   /** The result, once all of it was added. @param url the address at which clients read the job */
@@ -196,15 +133,12 @@ class Draft {
     // A refused text has no output.
     if (this.#isRefused || this.#reader.isRefused) return reading
     const { outcome } = reading
-    if (this.#parts === 0) return { ...reading, outcome: { ...outcome, output: this.#waiting || null } }
-    while (!this.#isRefused && this.#waiting !== '') await this.#store(LARGE_PART_CHARACTERS)
+    const writer = this.#writer
+    if (!writer.isBegun) return { ...reading, outcome: { ...outcome, output: writer.waiting || null } }
+    await this.#store(true)
     if (this.#refusal !== null) return this.#refusal
-    if (this.#bytes <= RESULT_BYTES.kept) return { ...reading, outcome: { ...outcome, output: await this.#joined() } }
-    return { ...reading, outcome: { ...outcome, largeOutput: this.#received(url) } }
-  }
-
-  #received(url: string) {
-    return { id: this.#id, bytes: this.#bytes, parts: this.#parts, url }
+    if (writer.bytes <= RESULT_BYTES.kept) return { ...reading, outcome: { ...outcome, output: await writer.joined() } }
+    return { ...reading, outcome: { ...outcome, largeOutput: { ...writer.text, url } } }
   }
 
   /** @param piece null for the end */
@@ -218,54 +152,23 @@ class Draft {
   }
 
   #take(part: string): void {
-    if (!this.#isRefused) this.#waiting += part
+    if (!this.#isRefused) this.#writer.add(part)
   }
 
-  /** Stores the next part. */
-  async #store(characters: number): Promise<void> {
-    const end = partEnd(this.#waiting, characters)
-    const text = this.#waiting.slice(0, end)
-    this.#waiting = this.#waiting.slice(end)
-    const bytes = Buffer.byteLength(text)
+  /** Stores what waits. One without room for its account fails its job. */
+  async #store(rest: boolean): Promise<void> {
     try {
-      await this.#quotas.admitResult(this.#owner, bytes)
+      await (rest ? this.#writer.storeRest() : this.#writer.storeWhole())
     } catch (error) {
       const { code, message } = toAppError(error)
       if (code !== 'rate_limited') throw error
-      this.#refusal = final({
-        status: 'FAILED',
-        output: null,
-        error: `the result was not kept: ${message}`,
-        warning: null,
-      })
+      const reason = `the result was not kept: ${message}`
+      this.#refusal = final({ status: 'FAILED', output: null, error: reason, warning: null })
       this.refuse()
-      return
     }
-    const { store, clock } = this.#ports
-    const part = { id: this.#id, owner: this.#owner, seq: this.#parts, text, nowMs: clock.now() }
-    this.#parts += 1
-    this.#bytes += bytes
-    if (!(await store.largeTexts.append(part)))
-      throw new AppError('unavailable', 'the result came too slowly; it has to be sent again')
-  }
-
-  async #joined(): Promise<string> {
-    const parts: string[] = []
-    for (let seq = 0; seq < this.#parts; seq += 1) {
-      const part = await this.#ports.store.largeTexts.part(this.#id, seq)
-      if (part === null) throw new AppError('unavailable', 'parts of the result were removed; it has to be sent again')
-      parts.push(part)
-    }
-    return parts.join('')
   }
 }
 
 function final(outcome: JobOutcome): ResultReading & { readonly kind: 'final' } {
   return { kind: 'final', refresh: false, outcome }
-}
-
-/** The end of the first part of a text; a surrogate pair is not cut. */
-function partEnd(text: string, characters: number): number {
-  const last = text.charCodeAt(characters - 1)
-  return last >= 0xd800 && last <= 0xdbff ? characters + 1 : characters
 }

@@ -3,6 +3,7 @@ import {
   isSealedPayload,
   type PayloadKind,
   SEALED_MARK,
+  textPartPlace,
   type Variables,
   variablePlace,
   webhookUrlPlace,
@@ -24,9 +25,9 @@ export class PayloadSeals {
     this.on = on
   }
 
-  /** An input or a URL in the form of the store. */
+  /** An input, a part of one, or a URL in the form of the store. A text that looks like a sealed one is sealed. */
   sealed(text: string, place: SealPlace): string {
-    return this.on ? this.#seal(text, place) : text
+    return this.on || isSealedPayload(text) ? this.#seal(text, place) : text
   }
 
   /** The text of {@link sealed}. @throws AppError `internal` for a text that was changed or moved */
@@ -114,6 +115,8 @@ function rewritten(kind: PayloadKind, row: string, text: string, rewrite: Rewrit
     case 'recordInputs':
     case 'draftInputs':
       return rewrite(text, inputPlace(row))
+    case 'largeTextParts':
+      return rewrite(text, textPartPlace(row))
     default:
       return rewrite(text, webhookUrlPlace(row))
   }

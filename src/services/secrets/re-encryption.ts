@@ -17,6 +17,7 @@ const STEP: Readonly<Record<SealKind, number>> = {
   releases: 20,
   jobInputs: 5,
   recordInputs: 5,
+  largeTextParts: 20,
   jobWebhooks: 100,
   draftInputs: 5,
   draftWebhooks: 100,

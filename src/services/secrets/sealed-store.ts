@@ -2,7 +2,14 @@ import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import type { KeptConfiguration } from '../../core/endpoints/release.ts'
 import type { RolloutFacts } from '../../core/endpoints/rollout-facts.ts'
 import type { Template } from '../../core/endpoints/template.ts'
-import { inputPlace, type Variables, webhookUrlPlace } from '../../core/secrets/seals.ts'
+import { largePartId } from '../../core/jobs/large-text.ts'
+import {
+  inputPlace,
+  isSealedPayload,
+  textPartPlace,
+  type Variables,
+  webhookUrlPlace,
+} from '../../core/secrets/seals.ts'
 import type { ArgumentsOf, ResultOf, SealedOperation, StoreLayer } from '../../ports/store/operations.ts'
 import type { Store } from '../../ports/store/store.ts'
 import type { SealPlace } from '../../ports/vault.ts'
@@ -49,6 +56,11 @@ const SEAL: {
   'batches.add': ([endpointId, batchId, requests, ...rest], seals) => {
     return [endpointId, batchId, requests.map(request => sealedRequest(seals, request)), ...rest]
   },
+  'largeTexts.append': ([part], seals) => {
+    // Also a part of an output, which is not a payload, must not be read as a sealed text.
+    if (part.kind === 'output' && !isSealedPayload(part.text)) return [part]
+    return [{ ...part, text: seals.sealed(part.text, textPartPlace(largePartId(part.id, part.seq))) }]
+  },
   'templates.insert': ([template], seals) => [sealed(seals, template)],
   'templates.replace': async ([template, previous, nowMs], seals, { templates }) => {
     const stored = await templates.find(previous.owner, previous.id)
@@ -78,6 +90,8 @@ const OPEN: {
     if (record === null || record.input === null) return record
     return { ...record, input: seals.opened(record.input, inputPlace(jobId)) }
   },
+  'largeTexts.part': (text, seals, [id, seq]) =>
+    text === null ? null : seals.opened(text, textPartPlace(largePartId(id, seq))),
   'webhooks.open': (webhook, seals) => {
     if (webhook === null) return null
     const { jobId, input } = webhook
@@ -172,14 +186,16 @@ function asStored<Kind extends Holder>(seals: PayloadSeals, read: Kind, stored: 
 interface Request {
   readonly id: string
   readonly input: string
+  /** Not null where the input is in parts, each of which is sealed. */
+  readonly largeInput?: object | null
   readonly webhook: string | null
 }
 
 function sealedRequest<Kind extends Request>(seals: PayloadSeals, request: Kind): Kind {
   if (!seals.on) return request
-  const { id, input, webhook } = request
+  const { id, input, largeInput, webhook } = request
   const url = webhook === null ? null : seals.sealed(webhook, webhookUrlPlace(id))
-  return { ...request, input: seals.sealed(input, inputPlace(id)), webhook: url }
+  return { ...request, input: largeInput == null ? seals.sealed(input, inputPlace(id)) : input, webhook: url }
 }
 
 function openedRequest<Kind extends Request>(seals: PayloadSeals, request: Kind): Kind {

@@ -1,4 +1,5 @@
 import { AppError } from '../../core/errors.ts'
+import type { JobId } from '../../core/ids.ts'
 import type { ClaimedJob } from '../../core/jobs/job.ts'
 import { TAKE_AHEAD } from '../../core/jobs/take-ahead.ts'
 import type { Worker } from '../../core/workers/worker.ts'
@@ -186,6 +187,17 @@ export class Takes {
     } finally {
       running.of(worker).settled(ids, delivered)
     }
+  }
+
+  /**
+   * Fails a job whose large input cannot be read for good. With any other error the job is given back, and a worker
+   * gets it again.
+   * @param thrown the error of the text
+   */
+  async unreadable(worker: Worker, jobId: JobId, thrown: unknown): Promise<void> {
+    if (!(thrown instanceof AppError) || (thrown.code !== 'internal' && thrown.code !== 'not_found')) return
+    const outcome = { status: 'FAILED', output: null, error: thrown.message, warning: null } as const
+    await this.#parts.jobs.finish(worker.endpointId, jobId, worker.id, outcome, true)
   }
 
   /**

@@ -17,7 +17,8 @@ import type { Ports } from '../../ports/ports.ts'
 import { InvalidKeyError } from '../accounts/failed-keys.ts'
 import { InOrder } from '../in-order.ts'
 import type { Jobs } from '../jobs/jobs.ts'
-import type { LargeResults, PassingBody, ReceivedResult } from '../jobs/large-results.ts'
+import type { LargeResults, ReceivedResult } from '../jobs/large-results.ts'
+import type { PassingBody } from '../jobs/large-texts.ts'
 import type { FailedStarts } from './failed-starts.ts'
 import type { Fleet } from './fleet.ts'
 import type { JobStops } from './job-stops.ts'
@@ -95,7 +96,7 @@ export class WorkerCalls {
       await this.#order.run(jobId, true, () => this.#useReceived(worker, jobId, received))
     } finally {
       // The store changes nothing where the job has the text.
-      await largeResults.settle(worker.owner, received)
+      await received.settle()
     }
   }
 

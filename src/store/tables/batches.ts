@@ -4,7 +4,7 @@ import type { Batch, BatchRequest, StoredBatchStatus } from '../../core/jobs/bat
 import type { BatchDraftRequest } from '../../ports/store/batch-store.ts'
 import { guard, mayHave, RUNNING, STARTED_AT, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
 import { payload, SMALL_BYTES } from './jobs.ts'
-import { largeOutput } from './large-texts.ts'
+import { largeText } from './large-texts.ts'
 import type { SqlValue } from './statement.ts'
 import { changedText, readSummed, SUM_LENGTH, summed } from './summed-text.ts'
 
@@ -206,7 +206,7 @@ export const sizesOfRequests = `
 
 /** $1 batch, $2 the first place, $3 the last. */
 export const readRequests = `
-  SELECT id, status, ${payload('output')} AS output, ${largeOutput()}, error, ${STARTED_AT}, finished_at_ms, batch_seq AS seq FROM jobs
+  SELECT id, status, ${payload('output')} AS output, ${largeText('output')}, error, ${STARTED_AT}, finished_at_ms, batch_seq AS seq FROM jobs
     WHERE batch_id = $1 AND batch_seq BETWEEN $2 AND $3
   UNION ALL
   SELECT own.id, CASE WHEN batches.finalized_at_ms IS NOT NULL THEN 'IN_QUEUE' ELSE batches.status END, NULL, NULL,

@@ -5,7 +5,7 @@ import { JOB_STATUSES, type JobStatus } from '../../core/jobs/job.ts'
 import type { JobNote, JobRecord, JobSummary } from '../../core/jobs/job-record.ts'
 import { ENDPOINT_EXISTS, STARTED_AT } from './guards.ts'
 import { payload } from './jobs.ts'
-import { largeOutput } from './large-texts.ts'
+import { largeText, recordedInput } from './large-texts.ts'
 import { changedText, readSummed } from './summed-text.ts'
 
 /** Sources of the jobs of a list: those that are kept, and the records of others. */
@@ -68,13 +68,14 @@ const DETAILS = 'owner, execution_timeout_ms, ttl_ms, low_priority'
 
 /** $1 endpoint, $2 job, $3 the instant up to which expired ones are hidden, $4 now. */
 export const findKept = `
-  SELECT ${COLUMNS.jobs.all}, ${DETAILS}, ${payload('input')} AS input, ${payload('output')} AS output, ${largeOutput()}, NULL AS notes,
+  SELECT ${COLUMNS.jobs.all}, ${DETAILS}, ${payload('input')} AS input, ${payload('output')} AS output,
+    ${largeText('input')}, ${largeText('output')}, NULL AS notes,
     (SELECT COALESCE(MAX(seq), 0) FROM chunks WHERE job_id = jobs.id) AS chunks
   FROM jobs WHERE id = $2 AND endpoint_id = $1 AND expires_at_ms > $3 AND ${ENDPOINT_EXISTS}`
 
 /** $1 endpoint, $2 job. */
 export const findRecord = `
-  SELECT ${COLUMNS.job_records.all}, ${DETAILS}, input, output, NULL AS large_output, notes, NULL AS chunks
+  SELECT ${COLUMNS.job_records.all}, ${DETAILS}, input, output, ${recordedInput()}, NULL AS large_output, notes, NULL AS chunks
   FROM job_records WHERE id = $2 AND endpoint_id = $1 AND ${ENDPOINT_EXISTS.replaceAll('jobs.', 'job_records.')}`
 
 /** $1 owner, $2 job. */
@@ -170,6 +171,7 @@ export interface RecordRow extends ListedRow {
   readonly low_priority: number
   readonly input: string | null
   readonly output: string | null
+  readonly large_input: string | null
   readonly large_output: string | null
   readonly notes: string | null
   readonly chunks: number | null
@@ -224,6 +226,7 @@ export function recordFromRow(row: RecordRow, notes: readonly JobNote[]): JobRec
     ttlMs: row.ttl_ms,
     lowPriority: row.low_priority === 1,
     input: input.isWhole ? input.text : null,
+    largeInput: row.large_input === null ? null : { id: row.large_input, bytes: row.input_bytes },
     output: output.isWhole ? output.text : null,
     hasLargeOutput: row.large_output !== null,
     chunks: row.chunks,

@@ -3,7 +3,7 @@ import type { UsageSpan } from '../../core/billing/usage.ts'
 import type { BatchId, EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { ClaimedJob, Job, JobKind, JobStatus } from '../../core/jobs/job.ts'
 import { ALIVE, ENDPOINT_EXISTS, guard, mayHave, RUNNING, STARTED_AT, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
-import { largeOutput } from './large-texts.ts'
+import { largeText } from './large-texts.ts'
 import type { SqlValue } from './statement.ts'
 import { changedText, readSummed, summed } from './summed-text.ts'
 
@@ -29,7 +29,7 @@ export function payload(kind: 'input' | 'progress' | 'output'): string {
 
 /** The columns of a job, see jobs.ts. */
 export const JOB_COLUMNS = `${OWN_COLUMNS}, ${payload('output')} AS output, ${payload('progress')} AS progress,
-    output_bytes, ${largeOutput()}`
+    output_bytes, ${largeText('output')}`
 
 /**
  * The columns of a job that was just moved, and a flag for a large progress of its attempt that is still stored. Its
@@ -121,7 +121,7 @@ const claim = (which: string, unless = '') => `
   WHERE ${which}
     AND EXISTS (SELECT 1 FROM workers WHERE id = $2 AND endpoint_id = $1 AND state IN ('STARTING', 'READY') AND suspension IS NULL
       AND (version = (SELECT version FROM endpoints WHERE id = $1) OR ${OLDER_GO_ON}))${unless}
-  RETURNING id, attempt, ${payload('input')} AS input, policy, webhook, s3_config, low_priority, position, batch_id, traceparent, queued_at_ms,
+  RETURNING id, attempt, ${payload('input')} AS input, input_bytes, ${largeText('input')}, policy, webhook, s3_config, low_priority, position, batch_id, traceparent, queued_at_ms,
     $3 - COALESCE(waiting_since_ms, queued_at_ms) AS waited_ms`
 
 const head = (
@@ -305,6 +305,9 @@ export interface ClaimedRow
     | 'traceparent'
     | 'queued_at_ms'
   > {
+  readonly input_bytes: number
+  /** The id of an input that is too large for one row. */
+  readonly large_input: string | null
   readonly waited_ms: number
 }
 
@@ -384,10 +387,11 @@ function jobWithOutput(row: JobRow, output: string | null): Job {
 /** The job for a worker from its row. */
 export function claimedJobFromRow(row: ClaimedRow): ClaimedJob {
   const { id, attempt, policy, webhook, traceparent, position } = row
-  const { text: input, isWhole } = readSummed(row.input)
+  const { text: input, isWhole } = readSummed(row.large_input === null ? row.input : '')
   const { s3_config: s3Config, batch_id: batchId, queued_at_ms: queuedAtMs } = row
   const waitedMs = Math.max(0, row.waited_ms)
-  const texts = { input, inputProblem: isWhole ? null : changedText('input') }
+  const largeInput = row.large_input === null ? null : { id: row.large_input, bytes: row.input_bytes }
+  const texts = { input, largeInput, inputProblem: isWhole ? null : changedText('input') }
   return { id, attempt, ...texts, policy, webhook, s3Config, batchId, traceparent, waitedMs, queuedAtMs, position }
 }
 
@@ -417,6 +421,11 @@ export interface Payload {
 /** A text as it is stored. */
 export function payloadColumns(text: string | null): Payload {
   return columnsBySize(text, text)
+}
+
+/** The input of a new job as it is stored. */
+export function inputColumns({ input, largeInput }: Job): Payload {
+  return largeInput === undefined ? summedColumns(input) : { small: null, large: null, bytes: largeInput.bytes }
 }
 
 /** An input or a result as it is stored, with its checksum. */
@@ -455,7 +464,7 @@ export function newJobParams(job: Job, input: Payload): SqlValue[] {
 
 /** The parameters of `insertJobs`. */
 export function newJobColumns(jobs: readonly Job[]): SqlValue[][] {
-  const rows = jobs.map(job => newJobParams(job, summedColumns(job.input)))
+  const rows = jobs.map(job => newJobParams(job, inputColumns(job)))
   return rows[0]!.map((_, column) => rows.map(row => row[column]!))
 }
 

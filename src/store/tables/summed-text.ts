@@ -35,8 +35,8 @@ export function readSummed<Text extends string | null>(stored: Text): ReadText<T
   return stored.startsWith(MARK) ? { text, isWhole: fits } : { text: stored, isWhole: !fits }
 }
 
-/** The error of a job whose stored result is another one now, or whose input is. */
-export function changedText(what: 'input' | 'result'): string {
+/** The error of a job whose stored result is another one now, or whose input is; `text` for a part of either. */
+export function changedText(what: 'input' | 'result' | 'text'): string {
   return `the stored ${what} of this job was changed by damage of the disk or of the database (its checksum is wrong); see runyard check`
 }
 

@@ -182,3 +182,21 @@ test('each large result counts once, and one that was given up counts no more', 
   assert.equal((await post(result)).error, null)
   assert.match((await post(result)).error, /^the result was not kept: .*storedMb of 55 MB/)
 })
+
+test('a large input counts once, and one without room is refused before it is stored', async t => {
+  const { rig, key, make } = await stranger(t, { storedMb: 55 }, { inputBytes: 64 * 1024 * 1024 })
+  const { id } = (await make(0)).json
+  const body = `{"input":{"a":"${'x'.repeat(25 * 1024 * 1024)}"}}`
+  const send = (text: string, headers: Record<string, string>) =>
+    rig.ask('POST', `/v2/${id}/run`, { key, body: text, headers })
+  const length = { 'content-length': String(body.length) }
+  assert.equal((await send(`${body.slice(0, -1)}!`, length)).status, 400)
+  assert.deepEqual([(await send(body, length)).status, (await send(body, {})).status], [200, 200])
+  const stored = rig.calls('largeTexts.append')
+  for (const headers of [length, {}]) {
+    const refused = await send(body, headers)
+    assert.equal(refused.status, 429)
+    assert.match(refused.json.error, /storedMb of 55 MB of kept inputs and results is reached/)
+  }
+  assert.equal(rig.calls('largeTexts.append'), stored)
+})

@@ -212,6 +212,7 @@ async function jobs({ call }: { call: Player['call'] }, rig: Rig, endpoint: stri
   await call('cancelJob', at(streamed))
   await call('listJobs', { params: { endpoint }, query: { status: 'COMPLETED', limit: 2 } })
   await call('getJobRecord', at(id))
+  await call('getJobInput', at(id))
   await call('getJobStory', at(id))
   await call('replayJob', at(id))
   await call('cancelJobs', { params: { endpoint }, body: { status: 'IN_QUEUE', dryRun: true } })

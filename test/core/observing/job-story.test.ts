@@ -44,6 +44,7 @@ function aJob(fields: Partial<JobRecord> = {}): JobRecord {
     lowPriority: false,
     input: null,
     output: null,
+    largeInput: null,
     hasLargeOutput: false,
     chunks: 0,
     notes: [],

@@ -75,7 +75,12 @@ function Job({ endpointId, job }: { readonly endpointId: string; readonly job: J
         size={job.outputBytes}
         isShown={job.status === 'COMPLETED' || job.output != null}
       />
-      <Payload title="Input" value={availableValue(job.input)} size={job.inputBytes} isShown />
+      <Payload
+        title={job.inputUrl !== undefined ? 'Address of the input' : 'Input'}
+        value={job.inputUrl ?? availableValue(job.input)}
+        size={job.inputBytes}
+        isShown
+      />
       <Story endpointId={endpointId} job={job} />
       {mayManage('read') && job.startedAt !== null ? (
         <JobLogs key={job.attempts} endpointId={endpointId} jobId={job.id} />

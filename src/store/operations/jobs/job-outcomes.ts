@@ -48,7 +48,7 @@ import { lock, type PortOperations, perform, query, queryOne, read, type Steps, 
 import { settle, stopWork } from '../workers/stops.ts'
 import { countInBatches } from './batch-counts.ts'
 import { beginNext } from './job-begins.ts'
-import { takeOutput } from './large-texts.ts'
+import { takeText } from './large-texts.ts'
 import { cancelWaiting, waitingParts } from './purges.ts'
 import { removeJobs } from './removed-jobs.ts'
 import { addDeliveries } from './webhooks.ts'
@@ -66,7 +66,7 @@ export const jobOutcomes = {
       const row = { ...ended, output, large_output: largeOutput?.id ?? null }
       yield* dropProgress([row])
       if (large !== null) yield* perform(insertOutput, [jobId, row.owner, large])
-      if (largeOutput !== undefined) yield* takeOutput(jobId, largeOutput)
+      if (largeOutput !== undefined) yield* takeText(jobId, 'output', largeOutput)
       const begun = beginsNext ? yield* beginNext(workerId, jobId, nowMs) : null
       const completed = status === 'COMPLETED' ? 1 : 0
       yield* perform(addToCounters, [row.endpoint_id, completed, 1 - completed, 0])

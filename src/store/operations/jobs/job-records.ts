@@ -21,7 +21,7 @@ import {
   summaryFromRow,
 } from '../../tables/job-records.ts'
 import type { RemovedRow } from '../../tables/jobs.ts'
-import { giveUpOutput } from '../../tables/large-texts.ts'
+import { giveUpTexts } from '../../tables/large-texts.ts'
 import { jobToRemove } from '../../tables/removed-jobs.ts'
 import type { SqlValue } from '../../tables/statement.ts'
 import { type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
@@ -67,8 +67,8 @@ export const jobRecords = {
     const row = yield* queryOne<RemovedRow>(jobToRemove, [endpointId, jobId])
     if (row !== null && !isFinal(row.status)) return 'unfinished'
     if (row !== null) {
-      // Otherwise a client that deletes its jobs would fill the disk with outputs that count for nobody.
-      yield* perform(giveUpOutput, [jobId])
+      // Otherwise a client that deletes its jobs would fill the disk with texts that count for nobody.
+      yield* perform(giveUpTexts, [jobId])
       return (yield* removeJobs([row], nowMs)).expired[0] ?? null
     }
     const records = yield* query<SizeRow>(sql.recordToRemove, [endpointId, jobId])

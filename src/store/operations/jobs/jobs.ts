@@ -9,13 +9,13 @@ import * as sql from '../../tables/jobs.ts'
 import {
   type ClaimedRow,
   claimedJobFromRow,
+  inputColumns,
   type JobRow,
   jobFromRow,
   newJobColumns,
   newJobParams,
   payloadColumns,
   type RunningRow,
-  summedColumns,
 } from '../../tables/jobs.ts'
 import { lockWorker, workerBusy } from '../../tables/workers.ts'
 import {
@@ -30,6 +30,7 @@ import {
   writeUnflushed,
 } from '../operation.ts'
 import { beginNext } from './job-begins.ts'
+import { takeText } from './large-texts.ts'
 import { type BesideSuspects, byPosition, claimFrom, claimInTurns, hasQueuedBatch } from './turns.ts'
 
 const NOTHING: Claim = { jobs: [], holdsBack: false, leavesSuspect: false }
@@ -46,7 +47,7 @@ export const jobs = {
     },
     {
       // A lone surrogate would fail the statement of all.
-      size: job => (payloadColumns(job.input).large === null && job.input.isWellFormed() ? job.input.length : null),
+      size: job => (isAlone(job) ? null : job.input.length),
       statement: {
         of: calls => ({ sql: sql.insertJobs, params: newJobColumns(calls.map(([job]) => job)) }),
         results: (calls, rows) => {
@@ -141,11 +142,20 @@ export const jobs = {
   }),
 } satisfies PortOperations<JobStore>
 
-/** True where the endpoint exists, so that it has the job now. */
+/** True for a job whose insert takes more than one statement, or may fail. */
+function isAlone({ input, largeInput }: Job): boolean {
+  return largeInput !== undefined || payloadColumns(input).large !== null || !input.isWellFormed()
+}
+
+/**
+ * True where the endpoint exists, so that it has the job now.
+ * @throws AppError `unavailable` when parts of a large input are missing
+ */
 function* insert(job: Job): Steps<boolean> {
-  const input = summedColumns(job.input)
+  const input = inputColumns(job)
   if ((yield* query(sql.insertJob, newJobParams(job, input))).length === 0) return false
   if (input.large !== null) yield* perform(sql.insertInput, [job.id, job.owner, input.large])
+  if (job.largeInput !== undefined) yield* takeText(job.id, 'input', job.largeInput)
   return true
 }
 

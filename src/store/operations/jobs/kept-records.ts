@@ -7,9 +7,11 @@ import {
   recordBytes,
   recordedEnd,
 } from '../../../core/jobs/job-record.ts'
+import { ONE_ROW_BYTES } from '../../../core/jobs/large-text.ts'
 import type { SizeRow, SumRow } from '../../tables/job-records.ts'
 import * as sql from '../../tables/job-records.ts'
 import { listDiagnostics, type RemovedRow } from '../../tables/jobs.ts'
+import { giveUpRecordedInput, keepLargeInput } from '../../tables/large-texts.ts'
 import { perform, query, queryOne, type Steps } from '../operation.ts'
 
 /** The notes on a job that is kept, oldest first. */
@@ -66,6 +68,7 @@ function* keepRecord(row: RemovedRow, rules: JobRecordRules, nowMs: number): Ste
   const hasPayloads = rules.payloads ? 1 : 0
   const params = [row.id, status, finishedAtMs, error, fingerprint, notes, bytes, hasPayloads, inputBytes]
   yield* perform(sql.insertRecord, params)
+  if (row.input_bytes > ONE_ROW_BYTES && (rules.payloads || inputBytes > 0)) yield* perform(keepLargeInput, [row.id])
   return { bytes, inputBytes }
 }
 
@@ -112,6 +115,7 @@ export function* dropFailedInputs(
   }
   if (droppedBytes.size === 0) return { dropped: 0, isCut: false }
   const rows = yield* query<{ id: JobId }>(sql.dropFailedInputs, [JSON.stringify([...droppedBytes.keys()])])
+  yield* giveUpLarge([...droppedBytes].filter(([, bytes]) => bytes > ONE_ROW_BYTES).map(([id]) => id))
   const dropped = rows.reduce((sum, { id }) => sum + (droppedBytes.get(id) ?? 0), 0)
   yield* query(sql.addToSizes, [owner, 0, 0, -dropped])
   return { dropped: droppedBytes.size, isCut: freed > DROPPED_BYTES }
@@ -128,6 +132,7 @@ export function* deleteRecords(
   rows: readonly Pick<SizeRow, 'id' | 'owner' | 'bytes' | 'failed_input_bytes'>[],
 ): Steps<void> {
   if (rows.length === 0) return
+  yield* giveUpLarge(rows.filter(row => row.bytes + row.failed_input_bytes > ONE_ROW_BYTES).map(({ id }) => id))
   yield* perform(sql.deleteRecords, [JSON.stringify(rows.map(({ id }) => id))])
   const sums = Map.groupBy(rows, ({ owner }) => owner)
   for (const [owner, removed] of sums) {
@@ -136,6 +141,11 @@ export function* deleteRecords(
     yield* query(sql.addToSizes, [owner, -removed.length, -bytes, -inputBytes])
     yield* perform(sql.dropEmptySizes, [owner])
   }
+}
+
+/** Gives up large inputs of records, which are removed soon. */
+function* giveUpLarge(ids: readonly JobId[]): Steps<void> {
+  for (const id of ids) yield* perform(giveUpRecordedInput, [id])
 }
 
 /** Removes records of a deleted endpoint. @returns their number */

@@ -1,6 +1,6 @@
 import { AppError } from '../../../core/errors.ts'
 import type { JobId } from '../../../core/ids.ts'
-import { largePartId, type ReceivedOutput } from '../../../core/jobs/large-output.ts'
+import { type LargeTextKind, largePartId, type ReceivedText } from '../../../core/jobs/large-text.ts'
 import type { LargeTextPart, LargeTextStore } from '../../../ports/store/large-text-store.ts'
 import * as sql from '../../tables/large-texts.ts'
 import { changedText, readSummed, summed } from '../../tables/summed-text.ts'
@@ -8,11 +8,11 @@ import { type PortOperations, perform, query, queryOne, read, type Steps, write,
 
 /** Texts that are too large for one row. */
 export const largeTexts = {
-  // The end of the job flushes them.
-  append: writeUnflushed(function* ({ id, owner, seq, text, nowMs }: LargeTextPart): Steps<boolean> {
+  // The transaction that gives them to a job flushes them.
+  append: writeUnflushed(function* ({ id, kind, owner, seq, text, nowMs }: LargeTextPart): Steps<boolean> {
     const rows =
       seq === 0
-        ? yield* query(sql.beginLargeText, [id, owner, nowMs])
+        ? yield* query(sql.beginLargeText, [id, owner, nowMs, kind])
         : yield* query(sql.continueLargeText, [id, nowMs])
     if (rows.length === 0) return false
     yield* perform(sql.insertPart, [largePartId(id, seq), id, owner, summed(text)])
@@ -23,7 +23,7 @@ export const largeTexts = {
     const row = yield* queryOne<{ text: string }>(sql.findPart, [largePartId(id, seq)])
     if (row === null) return null
     const { text, isWhole } = readSummed(row.text)
-    if (!isWhole) throw new AppError('unavailable', changedText('result'))
+    if (!isWhole) throw new AppError('internal', changedText('text'))
     return text
   }),
 
@@ -40,8 +40,9 @@ export const largeTexts = {
   }),
 } satisfies PortOperations<LargeTextStore>
 
-/** Gives a received output to its job. @throws AppError `unavailable` when parts of it are missing */
-export function* takeOutput(jobId: JobId, { id, parts }: ReceivedOutput): Steps<void> {
+/** Gives a received text to its job. @throws AppError `unavailable` when parts of it are missing */
+export function* takeText(jobId: JobId, kind: LargeTextKind, { id, parts }: ReceivedText): Steps<void> {
   if ((yield* query(sql.takeLargeText, [id, jobId, parts])).length > 0) return
-  throw new AppError('unavailable', 'parts of the result were removed before it was whole; it has to be sent again')
+  const what = kind === 'input' ? 'input' : 'result'
+  throw new AppError('unavailable', `parts of the ${what} were removed before it was whole; it has to be sent again`)
 }

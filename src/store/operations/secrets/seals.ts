@@ -16,6 +16,7 @@ const PLACES: Readonly<Record<SealKind, readonly [table: string, id: string, tex
   releases: ['releases', 'id', 'config', 'owner'],
   jobInputs: ['jobs', 'id', payload('input'), 'id'],
   recordInputs: ['job_records', 'id', 'input', 'id'],
+  largeTextParts: ['large_text_parts', 'id', 'text', 'id'],
   jobWebhooks: ['jobs', 'id', 'webhook', 'id'],
   draftInputs: ['batch_requests', 'id', 'input', 'id'],
   draftWebhooks: ['batch_requests', 'id', 'webhook', 'id'],

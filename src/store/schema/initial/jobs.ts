@@ -83,21 +83,26 @@ export const jobPayloads = `CREATE TABLE job_payloads (
 ) {{strict}}`
 
 /**
- * Texts that are too large for one row. One without a job was not wholly received, or its job is gone; `written_at_ms`
- * is the instant of its last part, 0 where it is given up.
+ * Texts that are too large for one row. An input goes from its job to the record of the job, where that keeps it. One
+ * that neither has was not wholly received, or both are gone; `written_at_ms` is the instant of its last part, 0 where
+ * it is given up.
  */
 export const largeTexts = [
   `CREATE TABLE large_texts (
     id TEXT PRIMARY KEY,
-    job_id TEXT UNIQUE REFERENCES jobs (id) ON DELETE SET NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('input', 'output')),
+    job_id TEXT REFERENCES jobs (id) ON DELETE SET NULL,
+    record_id TEXT UNIQUE REFERENCES job_records (id) ON DELETE SET NULL,
     owner TEXT NOT NULL,
     written_at_ms {{integer}} NOT NULL,
-    parts {{integer}} NOT NULL
+    parts {{integer}} NOT NULL,
+    UNIQUE (job_id, kind),
+    CHECK (record_id IS NULL OR (job_id IS NULL AND kind = 'input'))
   ) {{strict}}`,
-  'CREATE INDEX large_texts_unused ON large_texts (written_at_ms, id) WHERE job_id IS NULL',
+  'CREATE INDEX large_texts_unused ON large_texts (written_at_ms, id) WHERE job_id IS NULL AND record_id IS NULL',
 ]
 
-/** Parts of {@link largeTexts}. Their ids are in the order of the parts (core/jobs/large-output.ts). */
+/** Parts of {@link largeTexts}. Their ids are in the order of the parts (core/jobs/large-text.ts). */
 export const largeTextParts = [
   `CREATE TABLE large_text_parts (
     id TEXT PRIMARY KEY,
