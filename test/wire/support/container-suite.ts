@@ -187,7 +187,7 @@ export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
   'clients/rest-clients': 'it makes and changes definitions',
   'clients/s3': NOTHING_RUNS,
   'clients/schemathesis': NOTHING_RUNS,
-  'workers/large-results': 'it measures the memory of the server and its relay, whatever its workers are',
+  'workers/large-payloads': 'it measures the memory of the server and its relay, whatever its workers are',
   'workers/slow-reader': 'it measures the memory of the server, whatever its workers are',
   'clients/top': NOTHING_RUNS,
   'faults/torture': 'its script starts servers and workers of its own, for people without a container engine',
