@@ -234,7 +234,8 @@ export class Placer {
           ? { sinceMs: worker.frozenAtMs ?? 0, hasPriority: endpoint?.flashboot === 'PRIORITY_FLASHBOOT' }
           : null,
         sleep,
-        suspends: suspension !== null || maySuspend,
+        // One that only confirmed that it sleeps may have memory on its card.
+        suspends: suspension !== null || (maySuspend && sleep !== 'asleep'),
       })
     }
     return occupants

@@ -4,10 +4,12 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { PlayedGpus } from '../../../sim/played-gpus.ts'
 import type { HealthAnswer } from '../../../src/core/balancing/health-check.ts'
 import type { EndpointId } from '../../../src/core/ids.ts'
 import { type BalancedRig, balancedEndpoint, openBalancedRig } from '../../support/balanced.ts'
 import { aGpu, aMachine } from '../../support/machines.ts'
+import type { Rig, RigOptions } from '../../support/rig.ts'
 
 const ENV = [
   { key: 'RUNYARD_SLEEP_URL', value: '/sleep' },
@@ -22,8 +24,8 @@ const MODEL = {
   workersMax: 1,
 }
 
-async function openCard(t: Parameters<typeof openBalancedRig>[0], cards = 1) {
-  const balanced = await openBalancedRig(t)
+async function openCard(t: Parameters<typeof openBalancedRig>[0], cards = 1, options: RigOptions = {}) {
+  const balanced = await openBalancedRig(t, options)
   balanced.rig.machine = aMachine(Array.from({ length: cards }, (_, index) => aGpu(index)))
   const model = (fields: object = {}) => balancedEndpoint(balanced.rig, { ...MODEL, ...fields })
   return { rig: balanced.rig, gateway: () => balanced.gateway, model, ...doing(balanced) }
@@ -94,6 +96,26 @@ test('a worker that woke keeps the card for its minimum time, and why says what 
   assert.match(summary, /sleeps and wakes once it has its GPU memory again: its GPU 0 is in use by endpoint b/)
   await request(a, 40_000)
   assert.equal((await alive(a))[0]?.id, sleeper!.id)
+})
+
+test('a worker that only confirmed its sleep ends for another account, also where the machine can suspend workers', async t => {
+  const gpuSuspender = ({ clock, fleet }: Rig) =>
+    new PlayedGpus({ clock, isFrozen: worker => fleet.frozen.has(worker) }).suspender(() => false)
+  const { rig, model, alive, request } = await openCard(t, 1, { gpuSuspender })
+  const { json: account } = await rig.ask('POST', '/v2/account/accounts', { body: { name: 'Ada' } })
+  const { json: other } = await rig.ask('POST', '/v2/account/keys', { body: { name: 'a', account: account.id } })
+  const [a, b] = [await model(), await model()]
+  await request(a, 2_000)
+  await request(b, 40_000)
+  assert.notEqual((await alive(a))[0]?.asleepAtMs, null)
+  const [sleeper] = await alive(a)
+  await rig.ask('DELETE', `/v2/serverless/${b}`)
+  await rig.clock.advance(60_000)
+  const { instanceIds, gpuIds } = MODEL
+  const theirs = await rig.endpoint({ instanceIds, gpuIds, name: 'theirs', workersMin: 1 }, { key: other.key })
+  await rig.clock.advance(5_000)
+  assert.equal((await alive(theirs)).length, 1)
+  assert.equal((await rig.store.workers.find(sleeper!.id))?.state, 'EXITED')
 })
 
 test('a worker that does not sleep keeps its card, and ends for another', async t => {
