@@ -137,6 +137,7 @@ export async function openMachine() {
     workerPackage: null,
     maxWorkers: 8,
     cage: null,
+    findGroups: () => null,
     volumeLink: {
       path: join(folder, 'runpod-volume'),
       root: join(folder, 'volumes'),

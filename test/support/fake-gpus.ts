@@ -1,9 +1,13 @@
 /** A machine with cards of the driver library for tests, built with gcc once for a test file. */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import type { Readable, Writable } from 'node:stream'
 import type { TestContext } from 'node:test'
 import type { ProcessStart } from '../../src/core/hardware/gpu-suspension.ts'
 import { listProcesses, readProcess } from '../../src/drivers/base/process-table.ts'
@@ -50,6 +54,12 @@ export interface FakeWorker extends ProcessStart {
   /** Sends it a command; see fake-worker.ts. */
   ask(line: string): Promise<Record<string, unknown>>
   kill(): Promise<void>
+}
+
+/** A program that a driver has started. */
+export interface LinkedWorker extends Pick<FakeWorker, 'sum' | 'ask'> {
+  /** Resolves when it has ended. */
+  readonly ended: Promise<unknown>
 }
 
 /** The machine of one test; its programs end with the test. */
@@ -101,8 +111,7 @@ export class FakeGpus {
 
   /** Starts a program with this much memory of a card. */
   async worker(mib: number, kind = '', env: Readonly<Record<string, string>> = {}): Promise<FakeWorker> {
-    const words = ['--disable-warning=ExperimentalWarning', join(SOURCES, 'fake-worker.ts'), String(mib), kind]
-    const child = spawn(process.execPath, words, {
+    const child = spawn(process.execPath, [...this.words(mib), kind], {
       env: { ...this.env, ...env },
       stdio: ['pipe', 'pipe', 'inherit'],
       detached: true,
@@ -117,24 +126,53 @@ export class FakeGpus {
       await ended
     }
     this.#context.after(kill)
-    const waiting: ((line: string) => void)[] = []
-    createInterface({ input: child.stdout }).on('line', line => waiting.shift()?.(line))
-    const next = () => new Promise<Record<string, unknown>>(resolve => waiting.push(line => resolve(JSON.parse(line))))
-    const { sum } = await next()
+    const link = openLink(child.stdout, child.stdin)
+    const { sum } = await link.next()
     const pid = child.pid!
     return {
       pid,
       startTime: readProcess(pid)!.startTime,
       sum: Number(sum),
       family: unheld(() => processFamily(pid)),
-      ask(line) {
-        const answer = next()
-        child.stdin.write(`${line}\n`)
-        return answer
-      },
+      ask: link.ask,
       kill,
     }
   }
+
+  /** Words after the pinned Node that run a program as {@link worker} does. */
+  words(mib: number): string[] {
+    return ['--disable-warning=ExperimentalWarning', join(SOURCES, 'fake-worker.ts'), String(mib)]
+  }
+
+  /** Waits for a program that something else starts with {@link words} and the variables of {@link env}. */
+  async linked(start: (env: Readonly<Record<string, string>>) => Promise<void>): Promise<LinkedWorker> {
+    const path = join(this.#folder, `link-${randomUUID()}`)
+    const server = createServer()
+    this.#context.after(() => server.close())
+    const connected = once(server, 'connection')
+    server.listen(path)
+    await once(server, 'listening')
+    const { LD_LIBRARY_PATH = '', FAKE_CUDA_DIR = '' } = this.env
+    await start({ LD_LIBRARY_PATH, FAKE_CUDA_DIR, FAKE_WORKER_SOCKET: path })
+    const [socket] = (await connected) as [Socket]
+    socket.on('error', () => {})
+    this.#context.after(() => socket.destroy())
+    const link = openLink(socket, socket)
+    const { sum } = await link.next()
+    return { sum: Number(sum), ask: link.ask, ended: once(socket, 'close') }
+  }
+}
+
+function openLink(output: Readable, input: Writable) {
+  const waiting: ((line: string) => void)[] = []
+  createInterface({ input: output }).on('line', line => waiting.shift()?.(line))
+  const next = () => new Promise<Record<string, unknown>>(resolve => waiting.push(line => resolve(JSON.parse(line))))
+  const ask = (line: string) => {
+    const answer = next()
+    input.write(`${line}\n`)
+    return answer
+  }
+  return { next, ask }
 }
 
 /** A family whose threads nothing holds. */

@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path'
 import type { WorkerId } from '../../core/ids.ts'
 import { readOptional } from '../../disk/optional-files.ts'
 import type { WorkerSpec } from '../../ports/driver.ts'
+import { removeGroup } from '../base/thread-hold.ts'
 
 /** Folders in which groups are made, by the resource that they limit; null for a resource that cannot be limited. */
 export interface Limits {
@@ -104,15 +105,33 @@ export function freezerGroup({ freezer }: Limits, worker: WorkerId): string | nu
   return freezer === null ? null : join(freezer, groupName(worker))
 }
 
-/** Removes the groups of a worker that has ended. */
-export function leaveGroups(limits: Limits, worker: WorkerId): void {
-  for (const group of workerGroups(limits, worker)) {
+/** Control groups without limits, for workers without a cage. */
+export class WorkerGroups {
+  readonly #find
+  #folder: string | null | undefined
+
+  /** @param find finds the folder in which groups are made, once, when the first one is wanted; null for no groups */
+  constructor(find: () => string | null) {
+    this.#find = find
+  }
+
+  /** Makes the group of a worker. @returns null where that cannot be done */
+  make(worker: WorkerId): string | null {
+    if (this.#folder === undefined) this.#folder = this.#find()
+    if (this.#folder === null) return null
+    const group = join(this.#folder, groupName(worker))
     try {
-      rmdirSync(group)
+      mkdirSync(group, { recursive: true })
+      return group
     } catch {
-      // There were none, or a process of it has not quite ended; an empty group costs next to nothing.
+      return null
     }
   }
+}
+
+/** Removes the groups of a worker that has ended. */
+export function leaveGroups(limits: Limits, worker: WorkerId): void {
+  for (const group of workerGroups(limits, worker)) removeGroup(group)
 }
 
 function workerGroups({ memory, processes, cpu, freezer }: Limits, worker: WorkerId): string[] {

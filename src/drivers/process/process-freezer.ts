@@ -1,18 +1,19 @@
-/** Freezes workers that are processes: by their control group where they have one, else by signals. */
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+/**
+ * Freezes workers that are processes: by their control group where they have one, else by signals. Holds their
+ * threads, which takes a group.
+ */
 import { AppError } from '../../core/errors.ts'
+import type { ProcessStart } from '../../core/hardware/gpu-suspension.ts'
 import type { WorkerId } from '../../core/ids.ts'
-import { readOptional } from '../../disk/optional-files.ts'
-import { type Clock, pause } from '../../ports/clock.ts'
-import { readProcess } from '../base/process-table.ts'
-import { type Family, goOn, goOnAll, halt } from './process-halt.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { ProcessFamily } from '../../ports/gpu-suspender.ts'
+import { groupPids, hasProcesses, isHeld, isToBeFrozen, joinGroup, setFrozen } from '../base/control-group.ts'
+import { type ProcessState, readProcess } from '../base/process-table.ts'
+import { createPatience, holdThreads, isHolding, releaseThreads } from '../base/thread-hold.ts'
+import { type Family, familyMembers, goOn, goOnAll, halt } from './process-halt.ts'
 import type { Frozen, Running } from './process-worker.ts'
 
-/** Pauses between looks at what does not rest yet, in milliseconds: 2 s in all. */
-const PAUSES_MS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 977]
-
-/** Freezes and thaws workers, each call about one worker after the one before. */
+/** Freezes, thaws, holds and releases workers, each call about one worker after the one before. */
 export class ProcessFreezer {
   readonly #clock
   readonly #turns = new WeakMap<Running, Promise<void>>()
@@ -34,7 +35,8 @@ export class ProcessFreezer {
       if (exit !== null || asked) return
       if (frozen?.by === 'signals' && frozen.halted !== null) return
       const byGroup = frozen?.by !== 'signals' && freezer !== null && hasProcesses(freezer)
-      running.frozen = byGroup ? await this.#hold(freezer) : await this.#halt(worker, running)
+      if (byGroup) await gather(worker, running, freezer)
+      running.frozen = byGroup ? await this.#freezeGroup(freezer) : await this.#halt(worker, running)
       if (running.frozen === null && running.exit === null) {
         throw new AppError('unavailable', `worker ${worker} cannot be frozen: its processes do not come to rest`)
       }
@@ -55,9 +57,43 @@ export class ProcessFreezer {
     })
   }
 
-  async #hold(group: string): Promise<Frozen | null> {
+  /** The processes of a worker. */
+  family(worker: WorkerId, running: Running): ProcessFamily {
+    return {
+      members: async () => (running.exit === null ? listMembers(worker, running) : []),
+      hold: exceptThreads => this.#hold(worker, running, exceptThreads),
+      release: () => this.#release(running),
+    }
+  }
+
+  async #hold(worker: WorkerId, running: Running, exceptThreads: readonly number[]): Promise<string | null> {
+    let problem = null as string | null
+    await this.#inTurn(running, async () => {
+      const { exit, asked, freezer } = running
+      if (exit !== null || asked) problem = 'it is about to end'
+      else {
+        running.isSuspended = true
+        if (freezer === null || !hasProcesses(freezer)) problem = 'it has no control group of its own'
+        else {
+          await gather(worker, running, freezer)
+          problem = await holdThreads(freezer, exceptThreads, createPatience(this.#clock))
+        }
+      }
+    })
+    return problem
+  }
+
+  #release(running: Running): Promise<void> {
+    return this.#inTurn(running, async () => {
+      const { exit, freezer } = running
+      if (exit === null && freezer !== null) await releaseThreads(freezer, createPatience(this.#clock))
+      running.isSuspended = false
+    })
+  }
+
+  async #freezeGroup(group: string): Promise<Frozen | null> {
     setFrozen(group, true)
-    const wait = this.#patience()
+    const wait = createPatience(this.#clock)
     while (!isHeld(group)) {
       if (await wait()) continue
       setFrozen(group, false)
@@ -67,18 +103,8 @@ export class ProcessFreezer {
   }
 
   async #halt(worker: WorkerId, running: Running): Promise<Frozen | null> {
-    const halted = await halt(workerFamily(worker, running), running.frozen !== null, this.#patience())
+    const halted = await halt(workerFamily(worker, running), running.frozen !== null, createPatience(this.#clock))
     return halted === null ? null : { by: 'signals', halted }
-  }
-
-  #patience(): () => Promise<boolean> {
-    const pausesMs = [...PAUSES_MS]
-    return async () => {
-      const ms = pausesMs.shift()
-      if (ms === undefined) return false
-      await pause(this.#clock, ms)
-      return true
-    }
   }
 
   #inTurn(running: Running, act: () => Promise<void>): Promise<void> {
@@ -89,35 +115,35 @@ export class ProcessFreezer {
   }
 }
 
+/** True for a worker that an earlier server suspended, as far as its threads are held. */
+export function isHeldWorker(freezer: string | null): boolean {
+  return freezer !== null && isHolding(freezer)
+}
+
+async function listMembers(worker: WorkerId, running: Running): Promise<readonly ProcessStart[]> {
+  const { freezer, isolation } = running
+  const members =
+    isolation.kind === 'cage' && freezer !== null && hasProcesses(freezer)
+      ? groupPids(freezer).flatMap(pid => livingProcess(pid) ?? [])
+      : await familyMembers(workerFamily(worker, running))
+  return members.map(({ pid, startTime }) => ({ pid, startTime }))
+}
+
+function livingProcess(pid: number): ProcessState | null {
+  const state = readProcess(pid)
+  return state?.living === true ? state : null
+}
+
+/**
+ * Moves processes of a worker without a cage into its group that are not in it: those that it started before it was in
+ * it itself. All in a cage begin in its group.
+ */
+async function gather(worker: WorkerId, running: Running, group: string): Promise<void> {
+  if (running.isolation.kind === 'cage') return
+  const inGroup = new Set(groupPids(group))
+  for (const { pid } of await familyMembers(workerFamily(worker, running))) if (!inGroup.has(pid)) joinGroup(group, pid)
+}
+
 function workerFamily(worker: WorkerId, { identity, isolation, mark }: Running): Family {
   return { worker, leader: identity.pid, caged: isolation.kind === 'cage', mark }
-}
-
-/** True where there are processes in a group. False where there is no such group. */
-export function hasProcesses(group: string): boolean {
-  return readEvents(group).includes('populated 1')
-}
-
-/** Asks the kernel to hold what is in a group, or to let it go on. Does nothing where there is no such group. */
-export function setFrozen(group: string, frozen: boolean): void {
-  try {
-    writeFileSync(join(group, 'cgroup.freeze'), frozen ? '1' : '0')
-  } catch {
-    // The worker has ended.
-  }
-}
-
-/** True for a group that should be frozen; it may take a moment until all in it are held. */
-export function isToBeFrozen(group: string): boolean {
-  return readOptional(join(group, 'cgroup.freeze')).trim() === '1'
-}
-
-/** True where everything in a group is held, or nothing is in it. */
-export function isHeld(group: string): boolean {
-  const events = readEvents(group)
-  return events.includes('frozen 1') || !events.includes('populated 1')
-}
-
-function readEvents(group: string): string[] {
-  return readOptional(join(group, 'cgroup.events')).split('\n')
 }

@@ -77,7 +77,7 @@ export async function goOnAll(family: Family): Promise<void> {
 }
 
 /** The living processes of a worker, parents before their children. */
-async function familyMembers({ worker, leader, caged, mark }: Family): Promise<ProcessState[]> {
+export async function familyMembers({ worker, leader, caged, mark }: Family): Promise<ProcessState[]> {
   // Programs around a cage carry the variable too, and slirp4netns must go on: as the kernel does, it holds the
   // connections of the worker.
   const marked = caged ? [] : await findFamily(worker, mark)

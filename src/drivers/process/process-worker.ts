@@ -5,6 +5,7 @@ import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import { type Isolation, type Limit, NO_ISOLATION } from '../../core/workers/isolation.ts'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { ExitCause, ObservedExit, PortConflict } from '../../core/workers/worker-exit.ts'
+import { isDiskFull } from '../../disk/full-disk.ts'
 import type { ProcessIdentity, ProcessState } from '../base/process-table.ts'
 import type { ServedPorts } from '../base/served-ports.ts'
 import type { CagedCommand } from '../cage/cage.ts'
@@ -38,6 +39,8 @@ export interface Running {
   readonly mark: Mark | null
   /** The means by which it is frozen; null when it is not. */
   frozen: Frozen | null
+  /** True from the begin of a suspend of its CUDA processes to the end of their resume. */
+  isSuspended: boolean
   /** True once this server asked it to end. */
   asked: boolean
   /** The reason for which it was killed; null for none. */
@@ -63,6 +66,8 @@ export interface Launch {
   readonly cage: CagedCommand | null
   readonly ports: ServedPorts | null
   readonly named: readonly NamedPort[]
+  /** The control group that it joins without a cage; null for none. */
+  readonly group: string | null
   /** Lines that begin its output. */
   readonly notes: readonly string[]
 }
@@ -171,6 +176,20 @@ export const UNKNOWN_EXIT: ObservedExit = {
 /** The end of a process. @param fault the reason for which it was killed, if it was */
 export function processExit(code: number | null, signalName: string | null, fault: ExitCause | null): ObservedExit {
   return { code, signal: signalName, cause: fault ?? { kind: 'ended' } }
+}
+
+/**
+ * A worker that cannot write has no last words, so that nothing else says why it ended; SIGBUS is a write into memory
+ * that the disk has no room for.
+ * @param folder where workers write
+ */
+export function diskFault(
+  folder: string,
+  { asked }: Running,
+  { code, signal }: Pick<ObservedExit, 'code' | 'signal'>,
+): ExitCause | null {
+  const hasFailed = (code !== null && code !== 0) || signal === 'SIGBUS'
+  return hasFailed && !asked && isDiskFull(folder) ? { kind: 'machine_disk_full' } : null
 }
 
 /**

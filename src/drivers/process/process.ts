@@ -14,19 +14,15 @@ import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import { NO_ISOLATION } from '../../core/workers/isolation.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
 import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
-import {
-  type ExitCause,
-  type ObservedExit,
-  type PortConflict,
-  portConflictText,
-} from '../../core/workers/worker-exit.ts'
+import { type ObservedExit, type PortConflict, portConflictText } from '../../core/workers/worker-exit.ts'
 import { errorText } from '../../disk/access-problem.ts'
-import { isDiskFull } from '../../disk/full-disk.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Driver, Observation, WorkerSpec } from '../../ports/driver.ts'
+import type { ProcessFamily } from '../../ports/gpu-suspender.ts'
 import type { Notifier } from '../../ports/notifier.ts'
 import type { OutputPipes } from '../../ports/output-pipes.ts'
 import type { WorkerLogs } from '../../ports/worker-logs.ts'
+import { joinGroup } from '../base/control-group.ts'
 import { type HostEnvironment, WORKER_VARIABLE } from '../base/host-environment.ts'
 import {
   findByVariable,
@@ -38,20 +34,23 @@ import {
   signal,
 } from '../base/process-table.ts'
 import { FreePorts, portsFromHandle, type ServedPorts } from '../base/served-ports.ts'
+import { removeGroup } from '../base/thread-hold.ts'
 import { CACHE_PATH } from '../base/worker-paths.ts'
 import { WorkerRunner } from '../base/worker-runner.ts'
 import { type Cage, type CagedCommand, signalFromCode, terminateCaged } from '../cage/cage.ts'
 import { type CageDisks, usualCacheGb } from '../cage/disk-watch.ts'
+import { WorkerGroups } from '../cage/limits.ts'
 import { EndpointCaches, linkCache } from './endpoint-caches.ts'
 import { givenPackage } from './given-package.ts'
 import { findTaken, portConflict, readNamedPorts } from './named-ports.ts'
 import { PortWatch } from './port-watch.ts'
 import { absoluteImage, findProgram, resolveCommand, spawnFailure } from './process-command.ts'
 import { buildEnvironment, hubFolder } from './process-environment.ts'
-import { ProcessFreezer } from './process-freezer.ts'
+import { isHeldWorker, ProcessFreezer } from './process-freezer.ts'
 import { type Marker, markedCommand } from './process-marks.ts'
 import { killOrphanedGroup, killStrays } from './process-strays.ts'
 import {
+  diskFault,
   endpointFromHandle,
   findNamedConflict,
   freezerFromHandle,
@@ -68,7 +67,7 @@ import {
   UNKNOWN_EXIT,
 } from './process-worker.ts'
 import { accessRefusal } from './program-files.ts'
-import { linkModels, offerModels, VolumeLink, type VolumeLinkPlace } from './volume-link.ts'
+import { VolumeLink, type VolumeLinkPlace } from './volume-link.ts'
 import { WorkerNetworks, watchDisks } from './worker-watches.ts'
 import { imageAsWorkingFolder, makeWorkingFolder, wantsPrivateFolder } from './working-folder.ts'
 
@@ -103,6 +102,11 @@ export interface ProcessDriverOptions {
   readonly volumeLink: VolumeLinkPlace | null
   /** The cage of workers; null without one. */
   readonly cage: Cage | null
+  /**
+   * Finds the folder in which workers with GPUs and without a cage get a control group, so that their threads can be
+   * held; null where none can be made. Called once, at the start of the first such worker.
+   */
+  readonly findGroups: () => string | null
   /** The marker of workers without a cage, so that all their processes end with them; null without one. */
   readonly marker: Marker | null
   /**
@@ -128,6 +132,7 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
   readonly #freezer
   readonly #caches
   readonly #portWatch
+  readonly #groups
   #cancelPoll: (() => void) | null = null
   #closed = false
 
@@ -143,6 +148,7 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
     this.#disks = watchDisks(options, this.workers, this.#caches, worker => this.#signalGroup(worker, 'SIGKILL'))
     this.#networks = new WorkerNetworks(options, this.workers)
     this.#freezer = new ProcessFreezer(options.clock)
+    this.#groups = new WorkerGroups(options.findGroups)
     this.#portWatch = new PortWatch({ ...options, siblings: worker => this.#siblings(worker) })
   }
 
@@ -196,7 +202,8 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
     if (endpoint !== null) this.#caches.hold(worker, endpoint)
     const freezer = freezerFromHandle(text)
     const frozen = this.#freezer.findFrozen({ identity, freezer })
-    const state = { child: null, asked: false, fault: null, isOver: false, exit: null, suspicion: NOTHING }
+    const isSuspended = isHeldWorker(freezer)
+    const state = { child: null, isSuspended, asked: false, fault: null, isOver: false, exit: null, suspicion: NOTHING }
     const networked = isNetworked({ isolation })
     const facts = { identity, endpoint, ports, isolation, freezer, mark, frozen, named: networked ? [] : named }
     this.workers.set(worker, { ...facts, ...state })
@@ -229,13 +236,19 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
     if (running !== undefined) await this.#freezer.thaw(worker, running)
   }
 
+  override async processes(worker: WorkerId): Promise<ProcessFamily | null> {
+    const running = this.workers.get(worker)
+    return running !== undefined && this.#isRunning(running) ? this.#freezer.family(worker, running) : null
+  }
+
   /** Sends the signal to the whole group, because shells do not forward it. */
   async terminate(worker: WorkerId): Promise<void> {
     const running = this.workers.get(worker)
     if (running === undefined) return
     if (!running.asked) {
       running.asked = true
-      if (running.isolation.kind === 'none') this.#signalGroup(worker, 'SIGTERM')
+      if (running.isSuspended) this.#signalGroup(worker, 'SIGKILL')
+      else if (running.isolation.kind === 'none') this.#signalGroup(worker, 'SIGTERM')
       else if (this.#isRunning(running)) terminateCaged(running.identity.pid)
     }
     await this.#freezer.thaw(worker, running)
@@ -245,7 +258,8 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
     this.#signalGroup(worker, 'SIGKILL')
   }
 
-  protected async forget(worker: WorkerId): Promise<void> {
+  protected async forget(worker: WorkerId, tracked: Running | undefined): Promise<void> {
+    const group = tracked?.freezer ?? freezerFromHandle(await this.#readRecord(worker))
     this.#options.pipes.forget(worker)
     this.#portWatch.forget(worker)
     this.#caches.release(worker)
@@ -253,6 +267,7 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
     // A process that was killed a moment ago may still write there.
     await rm(this.#workerFolder(worker), { recursive: true, force: true, maxRetries: 5 })
     await this.#options.cage?.forget(worker)
+    if (group !== null) removeGroup(group)
   }
 
   override keepsApart(): string | null {
@@ -316,15 +331,22 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
       const working = isPrivate
         ? await makeWorkingFolder(command.folder, join(folder, 'work'))
         : await imageAsWorkingFolder(command.folder)
+      const needsGroup = this.#options.cage === null && spec.placement.gpus.length > 0
+      const group = needsGroup ? this.#groups.make(spec.workerId) : null
       // Noted before the process exists, so that the next server finds it if this one dies in between.
-      const note = { endpoint: spec.endpointId, ...(ports === null ? {} : { ports }), ...(mark !== null && { mark }) }
+      const note = {
+        endpoint: spec.endpointId,
+        ...(ports === null ? {} : { ports }),
+        ...(mark !== null && { mark }),
+        ...(group !== null && { freezer: group }),
+      }
       writeFileSync(this.#identityFile(spec.workerId), JSON.stringify(note))
       // In a network of its own all ports are free.
       const isAlone = this.#options.cage?.hasNetworks === true
       const named = isAlone ? [] : readNamedPorts(spec.env, ports === null ? [] : GIVEN_PORTS)
       const taken = (await findTaken(named)).filter(({ worker }) => worker !== null)
       // A cage has its own path.
-      const volumeNote = this.#options.cage === null ? await this.#linkVolume(spec, modelLinks) : null
+      const volumeNote = this.#options.cage === null ? await this.#volumeLink.show(spec, modelLinks) : null
       const notes = [
         working.note,
         volumeNote,
@@ -345,7 +367,7 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
         packages: packageVariables === null ? null : workerPackage,
       })
       const endpoint = spec.endpointId
-      const launch = { command, endpoint, marked, folder: working.path, env, cage, ports, named, notes }
+      const launch = { command, endpoint, marked, folder: working.path, env, cage, ports, named, group, notes }
       return await this.#spawn(spec.workerId, launch)
     } catch (thrown) {
       if (ports !== null) this.#ports.release(ports)
@@ -363,18 +385,8 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
     }
   }
 
-  /** Shows a worker without a cage its network volume and its models. @returns a line for its output; null for none */
-  async #linkVolume({ workerId, volume, models }: WorkerSpec, modelLinks: string): Promise<string | null> {
-    if (models.length > 0) await linkModels(models, modelLinks)
-    if (volume !== null) return this.#volumeLink.hold(workerId, volume.path)
-    const modelFolder = this.#options.volumeLink?.models
-    if (models.length === 0 || modelFolder === undefined) return null
-    await offerModels(models, modelFolder)
-    return this.#volumeLink.hold(workerId, modelFolder)
-  }
-
   async #spawn(worker: WorkerId, launch: Launch): Promise<string> {
-    const { command, endpoint, cage, ports, named } = launch
+    const { command, endpoint, cage, ports, named, group } = launch
     const { mark } = launch.marked
     // So that its output is not taken for that of a worker which is gone.
     this.#options.logs.folder(worker)
@@ -385,9 +397,11 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
     // Nothing may wait between the start and this note, with which the next server finds the worker.
     const identity = { pid, startTime: readProcess(pid)?.startTime ?? '', bootId: this.#options.bootId }
     const isolation = cage?.isolation ?? NO_ISOLATION
-    const state = { child, frozen: null, asked: false, fault: null, isOver: false, exit: null, suspicion: NOTHING }
-    const freezer = cage?.freezer ?? null
-    const running: Running = { identity, endpoint, ports, named, isolation, freezer, mark, ...state }
+    const state = { child, isSuspended: false, frozen: null, asked: false, fault: null, isOver: false, exit: null }
+    // Processes that it has started until now join before it is frozen.
+    const freezer = cage?.freezer ?? (group !== null && joinGroup(group, pid) ? group : null)
+    const facts = { identity, endpoint, ports, named, isolation, freezer, mark }
+    const running: Running = { ...facts, ...state, suspicion: NOTHING }
     const handle = processHandle(running)
     try {
       writeFileSync(this.#identityFile(worker), handle)
@@ -406,7 +420,7 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
       void this.#ended(
         worker,
         running,
-        processExit(end.code, end.signal, running.fault ?? this.#findDiskFault(running, end)),
+        processExit(end.code, end.signal, running.fault ?? diskFault(this.#options.workerDir, running, end)),
       )
     })
     return handle
@@ -425,15 +439,6 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
     if (cage === null) return null
     const [, ...words] = command.words
     return cage.command({ ...launch, spec, image: command.folder, words, hostEnv, nodePath }, folder)
-  }
-
-  /**
-   * A worker that cannot write has no last words, so that nothing else says why it ended; SIGBUS is a write into
-   * memory that the disk has no room for.
-   */
-  #findDiskFault({ asked }: Running, { code, signal }: Pick<ObservedExit, 'code' | 'signal'>): ExitCause | null {
-    const hasFailed = (code !== null && code !== 0) || signal === 'SIGBUS'
-    return hasFailed && !asked && isDiskFull(this.#options.workerDir) ? { kind: 'machine_disk_full' } : null
   }
 
   /** The note of the worker's start. */

@@ -6,7 +6,7 @@
 import { chmod, cp, mkdir, readdir, readlink, symlink, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { WorkerId } from '../../core/ids.ts'
-import type { MountedModel } from '../../ports/driver.ts'
+import type { MountedModel, WorkerSpec } from '../../ports/driver.ts'
 
 /** The path of the link, and the folder in which all volumes of this server lie: a link into it is ours. */
 export interface VolumeLinkPlace {
@@ -51,6 +51,20 @@ export class VolumeLink {
         ? `${path} does not show the models of this worker, which are in HF_HUB_CACHE`
         : `${path} is not the network volume of this worker, which is in RUNPOD_VOLUME_PATH`
     })
+  }
+
+  /**
+   * Shows a worker without a cage its network volume and its models.
+   * @param modelLinks its folder of links to models
+   * @returns a line for its output; null for none
+   */
+  async show({ workerId, volume, models }: WorkerSpec, modelLinks: string): Promise<string | null> {
+    if (models.length > 0) await linkModels(models, modelLinks)
+    if (volume !== null) return this.hold(workerId, volume.path)
+    const modelFolder = this.#place?.models
+    if (models.length === 0 || modelFolder === undefined) return null
+    await offerModels(models, modelFolder)
+    return this.hold(workerId, modelFolder)
   }
 
   /** The worker has ended. The link goes with the last one that had its volume. */
@@ -108,7 +122,7 @@ async function makeLink(target: string, path: string): Promise<boolean> {
  * Makes the folder in which a worker finds its models: folders of its own, with a link for each file. What it
  * downloads itself, such as a newer commit, lies beside them and goes with it; the files of all are not touched.
  */
-export async function linkModels(models: readonly MountedModel[], folder: string): Promise<void> {
+async function linkModels(models: readonly MountedModel[], folder: string): Promise<void> {
   for (const { folder: name, path } of models) {
     const modelFolder = join(folder, name)
     await mkdir(join(modelFolder, 'blobs'), { recursive: true, mode: 0o700 })
@@ -123,7 +137,7 @@ export async function linkModels(models: readonly MountedModel[], folder: string
  * Makes the folder to which the path of network volumes may lead for workers without one: it shows the cache of
  * models.
  */
-export async function offerModels([model]: readonly MountedModel[], folder: string): Promise<void> {
+async function offerModels([model]: readonly MountedModel[], folder: string): Promise<void> {
   if (model === undefined) return
   await mkdir(folder, { recursive: true, mode: 0o700 })
   // The cache is huggingface-cache/hub there, too.

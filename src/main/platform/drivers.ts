@@ -112,6 +112,7 @@ function processDriver(
       note: (event, fields) => log[PUMP_TROUBLE.has(event) ? 'warn' : 'debug'](fields, event),
     }),
     cage,
+    findGroups: () => findLimits().freezer,
     roots: [...roots, ...folders],
     clock: systemClock,
     hostEnv: process.env,

@@ -85,6 +85,11 @@ static void wait_until_unlocked(void) {
   while (self != NULL && self->state != RUNNING) pause_ms(1);
 }
 
+/* As seen on a card: a call that only waits or asks, and begins while its program is suspended, ends the program. */
+static void crash_if_suspended(void) {
+  if (self != NULL && self->state == CHECKPOINTED) *(volatile int *)8 = 1;
+}
+
 /* Counts work that a lock waits for; ended by taking one from `working`. */
 static void begin_work(void) {
   for (;;) {
@@ -326,10 +331,17 @@ API CUresult cuDevicePrimaryCtxRetain(void **context, int device) {
 
 API CUresult cuCtxSetCurrent(void *context) { current = (int)(uintptr_t)context - 1; return OK; }
 
-API CUresult cuCtxSynchronize(void) { wait_until_unlocked(); return current < 0 ? INVALID_CONTEXT : OK; }
+API CUresult cuCtxSynchronize(void) { crash_if_suspended(); return current < 0 ? INVALID_CONTEXT : OK; }
+
+API CUresult cuStreamSynchronize(void *stream) { (void)stream; crash_if_suspended(); return OK; }
+
+API CUresult cuStreamQuery(void *stream) { (void)stream; crash_if_suspended(); return OK; }
+
+API CUresult cuEventQuery(void *event) { (void)event; crash_if_suspended(); return OK; }
 
 API CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
   if (current < 0) return INVALID_CONTEXT;
+  if (self != NULL && self->state == CHECKPOINTED) return OPERATING_SYSTEM;
   wait_until_unlocked();
   Machine m = read_machine();
   int lock = lock_machine();
@@ -461,6 +473,27 @@ API CUresult fakeWork(unsigned int ms) {
   __sync_fetch_and_sub(&self->working, 1);
   return OK;
 }
+
+static volatile uint32_t synchronized;
+
+static void *synchronize(void *unused) {
+  (void)unused;
+  for (;;) {
+    cuStreamSynchronize(NULL);
+    __sync_fetch_and_add(&synchronized, 1);
+    pause_ms(1);
+  }
+  return NULL;
+}
+
+/* Not of CUDA: starts a thread that synchronizes in a loop, as those of servers of models do. */
+API CUresult fakeSynchronizing(void) {
+  pthread_t thread;
+  return pthread_create(&thread, NULL, synchronize, NULL) == 0 ? OK : OPERATING_SYSTEM;
+}
+
+/* Not of CUDA: turns of these threads. */
+API unsigned int fakeTurns(void) { return synchronized; }
 
 /* Not of CUDA: as if this process had imported memory of another one. */
 API CUresult fakeImport(void) { if (self == NULL) return INVALID_CONTEXT; self->kinds |= HAS_IMPORTED; return OK; }
