@@ -25,7 +25,7 @@ async function opened(context: TestContext) {
     await action()
     return way.answers - before
   }
-  return { store, world, messages }
+  return { store, world, messages, way }
 }
 
 test('each step of a job on PostgreSQL takes few messages', { skip: noPostgres }, async context => {
@@ -39,4 +39,17 @@ test('each step of a job on PostgreSQL takes few messages', { skip: noPostgres }
     finish: await messages(() => world.finish('a', undefined, DONE)),
   }
   assert.deepEqual(counts, { insert: 1, snapshot: 2, claim: 3, finish: 2 })
+})
+
+test('results that come together share their statements', { skip: noPostgres }, async context => {
+  const { world, way } = await opened(context)
+  const ids = Array.from({ length: 16 }, (_, n) => `job-${n}`)
+  await world.jobs(...ids)
+  await world.claim(undefined, ids.length)
+  await world.finish(ids[0]!)
+  const [answers, statements] = [way.answers, way.statements]
+  await Promise.all(ids.slice(1).map(id => world.finish(id)))
+  // The first one has a transaction to itself; the others come in the meantime.
+  assert.ok(way.answers - answers <= 4, `${way.answers - answers} messages`)
+  assert.ok(way.statements - statements <= 24, `${way.statements - statements} statements`)
 })

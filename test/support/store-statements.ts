@@ -73,7 +73,10 @@ const records = {
   listRecordsOfOwner: jobRecords.listJobs('job_records', 'owner'),
   recordOfOwnerByAge: jobRecords.jobByAge('job_records', 'owner'),
 }
-/** The statements of the store, by their names. `insertJobs` is for PostgreSQL alone. */
+/** Names of statements with lists of values, which SQLite refuses. */
+export const OF_POSTGRES: ReadonlySet<string> = new Set(['insertJobs', 'finishJobs'])
+
+/** The statements of the store, by their names. {@link OF_POSTGRES} are not for SQLite. */
 export const statements = Object.entries({ ...jobs, ...outcomes, ...endpoints, ...records })
   .filter(([name, value]) => typeof value === 'string' && !name.endsWith('_COLUMNS'))
   .map(([name, value]) => [name, value as string] as const)

@@ -2,8 +2,8 @@ import type { Together } from '../operations/operation.ts'
 import { unavailable } from './sqlite-errors.ts'
 
 /**
- * Limit of transactions under way for one operation. Calls that come in that time share the next one. Those whose
- * steps run side by side lock the rows of several calls, and two of them could wait for each other.
+ * Limit of transactions under way for one operation. Calls that come in that time share the next one. Steps lock the
+ * rows of several calls, and two of them could wait for each other.
  */
 const MAX_UNDER_WAY = { statement: 3, steps: 1 } as const
 const MAX_CALLS = 256

@@ -153,13 +153,12 @@ class PostgresEngine {
     name: string,
     calls: readonly (readonly unknown[])[],
   ): Promise<readonly unknown[]> {
-    const { together, steps } = findOperation(name)
-    if (together?.statement === undefined)
-      return transact(
-        client,
-        this.#begin,
-        calls.map(args => steps(...args)),
-      )
+    const { together } = findOperation(name)
+    if (together?.steps !== undefined) {
+      const results = await transact(client, this.#begin, together.steps(calls))
+      return results as readonly unknown[]
+    }
+    if (together?.statement === undefined) throw new Error(`calls of ${name} do not run together`)
     const statement = together.statement.of(calls)
     // One statement by itself is one transaction.
     if (this.#fence === null) return together.statement.results(calls, await answer(client, statement))
@@ -181,7 +180,7 @@ class PostgresEngine {
     if (reads) return this.#with(client => this.#read(client, name, () => steps(...args)))
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await this.#with(client => transactOne(client, this.#begin, steps(...args)))
+        return await this.#with(client => transact(client, this.#begin, steps(...args)))
       } catch (error) {
         if (!isCollision(error)) throw error
         if (attempt === ATTEMPTS) throw afterCollisions(error)
@@ -200,7 +199,7 @@ class PostgresEngine {
       if (step.done === true) return step.value
       this.#severalReads.add(name)
     }
-    return transactOne(client, [BEGIN_SNAPSHOT], start())
+    return transact(client, [BEGIN_SNAPSHOT], start())
   }
 
   async #with<Value>(use: (client: PoolClient) => Promise<Value>): Promise<Value> {
@@ -251,56 +250,33 @@ export function assertion({ epoch, holder }: EpochFence): Statement {
   return { sql: 'SELECT assert_server_epoch($1, $2)', params: [epoch, holder], unread: true }
 }
 
-/** As {@link transact}, for one operation. */
-async function transactOne(client: PoolClient, begin: readonly Statement[], steps: Steps<unknown>): Promise<unknown> {
-  const [result] = await transact(client, begin, [steps])
-  return result
-}
-
 /**
- * Runs the steps of operations side by side in one transaction: one pipeline has the next statements of each. BEGIN
- * goes with the first ones, statements with unread rows with the next one, and the last ones with the COMMIT.
+ * Runs the steps of an operation in one transaction. BEGIN goes with the first statement whose rows are read,
+ * statements with unread rows with the next one, and the last ones with the COMMIT.
  */
-async function transact(
-  client: PoolClient,
-  begin: readonly Statement[],
-  all: readonly Steps<unknown>[],
-): Promise<unknown[]> {
-  const results: unknown[] = []
+async function transact(client: PoolClient, begin: readonly Statement[], steps: Steps<unknown>): Promise<unknown> {
   let unsent: Statement[] = [...begin]
   /** The lists that get the rows of statements which are read later, by their places in the pipeline. */
   const later = new Map<number, Row[]>()
-  /**
-   * Adds the statements of an operation to the pipeline, up to one whose rows it reads.
-   * @returns the place of that one; null at its end
-   */
-  const advance = (index: number, rows: readonly Row[]): number | null => {
-    let received = rows
-    for (;;) {
-      const step = all[index]!.next(received)
-      if (step.done === true) {
-        results[index] = step.value
-        return null
-      }
-      const place = unsent.push(step.value) - 1
-      const { unread, readLater } = step.value
-      if (unread !== true && readLater !== true) return place
-      const list: Row[] = []
-      if (readLater === true) later.set(place, list)
-      received = list
+  let received: readonly Row[] = []
+  for (;;) {
+    const step = steps.next(received)
+    if (step.done === true) {
+      // If its answer is lost, all changes happened or no change did, and the caller gets `unavailable`.
+      await answers(client, [...unsent, COMMIT])
+      return step.value
     }
-  }
-  let places = all.map((_, index) => advance(index, []))
-  while (places.some(place => place !== null)) {
+    const place = unsent.push(step.value) - 1
+    const list: Row[] = []
+    if (step.value.readLater === true) later.set(place, list)
+    received = list
+    if (step.value.unread === true || step.value.readLater === true) continue
     const answered = await answers(client, unsent)
-    for (const [place, list] of later) list.push(...(answered[place] ?? []))
+    for (const [earlier, rows] of later) rows.push(...(answered[earlier] ?? []))
     later.clear()
     unsent = []
-    places = places.map((place, index) => (place === null ? null : advance(index, answered[place] ?? [])))
+    received = answered[place] ?? []
   }
-  // If its answer is lost, all changes happened or no change did, and the caller gets `unavailable`.
-  await answers(client, [...unsent, COMMIT])
-  return results
 }
 
 /** True where the connection can be used again. Outside a transaction PostgreSQL only warns. */

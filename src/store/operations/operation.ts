@@ -4,7 +4,7 @@
  * server can run the same one and wait for each answer.
  */
 
-import type { Row, SqlValue, Statement } from '../tables/statement.ts'
+import type { Row, SqlParam, SqlValue, Statement } from '../tables/statement.ts'
 
 /** The steps of an operation, which end in its result. */
 export type Steps<Result> = Generator<Statement, Result, readonly Row[]>
@@ -27,15 +27,14 @@ export interface Operation<Args extends readonly unknown[] = readonly unknown[],
 export interface Together<Args extends readonly unknown[] = readonly unknown[], Result = unknown> {
   /** Characters of a call; null for one that has to run alone. */
   readonly size: (...args: Args) => number | null
-  /**
-   * One statement, which does for each of them what its steps do. Without it their steps run side by side: the first
-   * statement of each, then the second of each. Only for calls that do not depend on each other.
-   */
+  /** One statement, which does for each of them what its steps do. */
   readonly statement?: {
     readonly of: (calls: readonly Args[]) => Statement
     /** The results of the calls, in their order. */
     readonly results: (calls: readonly Args[], rows: readonly Row[]) => readonly Result[]
   }
+  /** Steps for several calls, which do for each of them what its own steps do. They end in the results, in order. */
+  readonly steps?: (calls: readonly Args[]) => Steps<readonly Result[]>
 }
 
 type MethodOperation<Method> = Method extends (...args: infer Args) => Promise<infer Result>
@@ -72,7 +71,7 @@ export function writeUnflushed<Args extends readonly unknown[], Result>(
 }
 
 /** One statement; its rows have the columns of `R`, as the row types in tables/ say. */
-export function* query<R = Row>(sql: string, params: readonly SqlValue[] = []): Steps<readonly R[]> {
+export function* query<R = Row>(sql: string, params: readonly SqlParam[] = []): Steps<readonly R[]> {
   return (yield { sql, params }) as unknown as readonly R[]
 }
 

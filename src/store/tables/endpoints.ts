@@ -96,12 +96,17 @@ export const addToCounters = `
   ON CONFLICT (endpoint_id, shard) DO UPDATE SET completed = endpoint_counters.completed + excluded.completed,
     failed = endpoint_counters.failed + excluded.failed, retried = endpoint_counters.retried + excluded.retried`
 
-/** $1 endpoint, $2 execution time of a job in ms. Moves the average, unless another job moves it at the same time. */
+const MEASURED_THEN = `(CASE WHEN measured + $3 < ${MEASURED_JOBS} THEN measured + $3 ELSE ${MEASURED_JOBS} END)`
+
+/**
+ * $1 endpoint, $2 average execution time of some jobs in ms, $3 their number, at most {@link MEASURED_JOBS}. Moves the
+ * average, unless other jobs move it at the same time.
+ */
 export const moveAverage = `
   UPDATE endpoint_counters
-  SET measured = CASE WHEN measured < ${MEASURED_JOBS} THEN measured + 1 ELSE measured END,
+  SET measured = ${MEASURED_THEN},
     average_execution_ms = COALESCE(average_execution_ms, 0) + (CAST($2 AS {{real}}) - COALESCE(average_execution_ms, 0))
-      / (CASE WHEN measured < ${MEASURED_JOBS} THEN measured + 1 ELSE measured END)
+      * $3 / ${MEASURED_THEN}
   WHERE shard = ${AVERAGE} AND endpoint_id IN (
     SELECT endpoint_id FROM endpoint_counters WHERE endpoint_id = $1 AND shard = ${AVERAGE} {{skip_locked}})`
 

@@ -26,6 +26,18 @@ export const finishJob = `
   WHERE id = $1 AND worker_id = $2 AND ${guard('finish')} AND expires_at_ms > $7 AND ${ENDPOINT_EXISTS}
   RETURNING ${ENDED_COLUMNS}`
 
+/**
+ * As {@link finishJob} for several jobs, in PostgreSQL: each parameter is the list of their values. No two may be of
+ * one job.
+ */
+export const finishJobs = `
+  UPDATE jobs SET status = ended_status, output = ended_output, output_bytes = ended_bytes, error = ended_error,
+    warning = ended_warning, ${end('ended_at_ms')}
+  FROM UNNEST($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[])
+    AS ended (ended_job, ended_by, ended_status, ended_output, ended_error, ended_warning, ended_at_ms, ended_bytes)
+  WHERE id = ended_job AND worker_id = ended_by AND ${guard('finish')} AND expires_at_ms > ended_at_ms AND ${ENDPOINT_EXISTS}
+  RETURNING ${ENDED_COLUMNS}`
+
 /** $1 endpoint, $2 job, $3 now. */
 export const cancelJob = `
   UPDATE jobs SET status = 'CANCELLED', ${end('$3')}

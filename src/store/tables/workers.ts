@@ -169,9 +169,9 @@ export const workerBusy = `
 export const workerSettled = `
   UPDATE workers SET idle_ms = ${idleUntil('$2')}, idle_since_ms = $2 WHERE id = $1 AND NOT ${holdsJobs('$1')}`
 
-/** $1 worker, $2 now. As {@link workerSettled}, for a job that it finished itself. */
+/** $1 worker, $2 now, $3 number of jobs. As {@link workerSettled}, for jobs that it finished itself. */
 export const workerFinished = `
-  UPDATE workers SET jobs_finished = jobs_finished + 1, idle_ms = ${idleUntil('$2')},
+  UPDATE workers SET jobs_finished = jobs_finished + $3, idle_ms = ${idleUntil('$2')},
     idle_since_ms = CASE WHEN ${holdsJobs('$1')} THEN idle_since_ms ELSE $2 END
   WHERE id = $1`
 

@@ -1,7 +1,9 @@
 import { NO_JOB_USAGE, usageFromMove } from '../../../core/billing/usage.ts'
+import { MEASURED_JOBS } from '../../../core/endpoints/endpoint.ts'
 import type { EndpointId, JobId, WorkerId } from '../../../core/ids.ts'
 import {
   type Job,
+  type JobOutcome,
   type JobStatus,
   lostReason,
   MAX_LOST_ATTEMPTS,
@@ -35,6 +37,7 @@ import {
   jobFromRow,
   MAX_DIAGNOSTICS,
   type MovedRow,
+  type Payload,
   type RemovedRow,
   type SpanRow,
   spanFromRow,
@@ -42,12 +45,13 @@ import {
 } from '../../tables/jobs.ts'
 import { giveUpOutput } from '../../tables/large-texts.ts'
 import { expiredJobs } from '../../tables/removed-jobs.ts'
+import type { SqlValue } from '../../tables/statement.ts'
 import { lockWorker, workerFinished } from '../../tables/workers.ts'
 import { countJobUsage } from '../accounts/usage.ts'
 import { lock, type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 import { settle, stopWork } from '../workers/stops.ts'
 import { countInBatches } from './batch-counts.ts'
-import { beginNext } from './job-begins.ts'
+import { beginNextOfEach } from './job-begins.ts'
 import { takeText } from './large-texts.ts'
 import { cancelWaiting, waitingParts } from './purges.ts'
 import { removeJobs } from './removed-jobs.ts'
@@ -56,33 +60,17 @@ import { addDeliveries } from './webhooks.ts'
 /** Ends and steps back of jobs. */
 export const jobOutcomes = {
   finish: write(
-    function* ({ jobId, workerId, outcome, nowMs, beginsNext = false }: FinishRequest): Steps<Finish | null> {
-      const { status, output, error, warning, largeOutput } = outcome
-      const { small, large, bytes } =
-        largeOutput === undefined ? summedColumns(output) : { small: null, large: null, bytes: largeOutput.bytes }
-      const params = [jobId, workerId, status, small, error, warning, nowMs, bytes]
-      const ended = yield* queryOne<EndedRow>(sql.finishJob, params)
-      if (ended === null) return null
-      const row = { ...ended, output, large_output: largeOutput?.id ?? null }
-      yield* dropProgress([row])
-      if (large !== null) yield* perform(insertOutput, [jobId, row.owner, large])
-      if (largeOutput !== undefined) yield* takeText(jobId, 'output', largeOutput)
-      const begun = beginsNext ? yield* beginNext(workerId, jobId, nowMs) : null
-      const completed = status === 'COMPLETED' ? 1 : 0
-      yield* perform(addToCounters, [row.endpoint_id, completed, 1 - completed, 0])
-      if (completed === 1 && row.started_at_ms !== null)
-        yield* perform(moveAverage, [row.endpoint_id, Math.max(0, nowMs - row.started_at_ms)])
-      const move = endMove('finish', row, nowMs)
-      yield* countJobUsage([move], nowMs)
-      yield* countInBatches([move], nowMs)
-      yield* lock(lockWorker, [workerId])
-      yield* perform(workerFinished, [workerId, nowMs])
-      yield* addDeliveries([move.job], nowMs, largeOutput?.url)
-      return { ...move, begun }
+    function* (request: FinishRequest): Steps<Finish | null> {
+      const row = yield* queryOne<EndedRow>(sql.finishJob, finishParams(request))
+      const [finish = null] = yield* finished([{ request, row }])
+      return finish
     },
-    // Ends of the jobs of one worker wait for each other at its row, each for a commit.
-    // The end that takes a large output may fail, and with it all others.
-    { size: ({ outcome }) => (outcome.largeOutput === undefined ? (outcome.output?.length ?? 0) : null) },
+    {
+      // The end that takes a large output may fail, and with it all others.
+      size: ({ outcome }) => (outcome.largeOutput === undefined ? (outcome.output?.length ?? 0) : null),
+      // Ends of the jobs of one worker would wait for each other at its row, each for a commit.
+      steps: finishAll,
+    },
   ),
 
   cancel: write(function* (endpointId: EndpointId, jobId: JobId, nowMs: number): Steps<JobMove | null> {
@@ -209,6 +197,93 @@ export const jobOutcomes = {
     return row === null ? null : earliest([row.timeout_at_ms, row.expires_at_ms])
   }),
 } satisfies PortOperations<JobOutcomeStore>
+
+/** Ends of several jobs. Of two for one job the second one comes after the first. */
+function* finishAll(calls: readonly (readonly [FinishRequest])[]): Steps<(Finish | null)[]> {
+  const rows = new Map<FinishRequest, EndedRow>()
+  for (let left = calls.map(([request]) => request); left.length > 0; ) {
+    const firstOnes = new Map(left.toReversed().map(request => [request.jobId, request]))
+    for (const row of yield* finishRows([...firstOnes.values()])) rows.set(firstOnes.get(row.id)!, row)
+    left = left.filter(request => firstOnes.get(request.jobId) !== request)
+  }
+  return yield* finished(calls.map(([request]) => ({ request, row: rows.get(request) ?? null })))
+}
+
+function finishRows(requests: readonly FinishRequest[]): Steps<readonly EndedRow[]> {
+  if (requests.length === 1) return query<EndedRow>(sql.finishJob, finishParams(requests[0]!))
+  const params = requests.map(finishParams)
+  const columns = params[0]!.map((_, column) => params.map(values => values[column]!))
+  return query<EndedRow>(sql.finishJobs, columns)
+}
+
+/** The parameters of `finishJob`. */
+function finishParams({ jobId, workerId, outcome, nowMs }: FinishRequest): SqlValue[] {
+  const { status, error, warning } = outcome
+  const { small, bytes } = storedOutput(outcome)
+  return [jobId, workerId, status, small, error, warning, nowMs, bytes]
+}
+
+function storedOutput({ output, largeOutput }: JobOutcome): Payload {
+  return largeOutput === undefined ? summedColumns(output) : { small: null, large: null, bytes: largeOutput.bytes }
+}
+
+/**
+ * Does all that follows from ends of jobs. Those of several jobs have no large outputs.
+ * @param all the ends with their rows, null for a job that did not end
+ * @returns the results in the same order
+ */
+function* finished(
+  all: readonly { readonly request: FinishRequest; readonly row: EndedRow | null }[],
+): Steps<(Finish | null)[]> {
+  const ends = all.flatMap(({ request, row }) => {
+    if (row === null) return []
+    const { output, largeOutput } = request.outcome
+    const ended = { ...row, output, large_output: largeOutput?.id ?? null }
+    return [{ request, row: ended, move: endMove('finish', ended, request.nowMs) }]
+  })
+  if (ends.length === 0) return all.map(() => null)
+  const nowMs = Math.max(...ends.map(({ request }) => request.nowMs))
+  yield* dropProgress(ends.map(({ row }) => row))
+  for (const { request, row } of ends) {
+    const { large } = storedOutput(request.outcome)
+    if (large !== null) yield* perform(insertOutput, [row.id, row.owner, large])
+    if (request.outcome.largeOutput !== undefined) yield* takeText(row.id, 'output', request.outcome.largeOutput)
+  }
+  const begins = ends.filter(({ request }) => request.beginsNext === true).map(({ request }) => request)
+  const begun = yield* beginNextOfEach(begins.map(request => ({ ...request, shown: request.jobId })))
+  yield* countEnds(ends, nowMs)
+  const moves = ends.map(({ move }) => move)
+  yield* countJobUsage(moves, nowMs)
+  yield* countInBatches(moves, nowMs)
+  for (const [workerId, own] of inKeyOrder(Map.groupBy(ends, ({ request }) => request.workerId))) {
+    yield* lock(lockWorker, [workerId])
+    yield* perform(workerFinished, [workerId, Math.max(...own.map(({ request }) => request.nowMs)), own.length])
+  }
+  yield* addDeliveries(movedJobs(moves), nowMs, ends[0]!.request.outcome.largeOutput?.url)
+  const finishes = new Map(
+    ends.map(({ request, move }) => [request, { ...move, begun: begun[begins.indexOf(request)] ?? null }]),
+  )
+  return all.map(({ request }) => finishes.get(request) ?? null)
+}
+
+/** Counts ends at the endpoints of their jobs, and moves the averages by those that were completed. */
+function* countEnds(ends: readonly { readonly row: EndedRow; readonly move: JobMove }[], nowMs: number): Steps<void> {
+  for (const [endpointId, own] of inKeyOrder(Map.groupBy(ends, ({ row }) => row.endpoint_id))) {
+    const completed = own.filter(({ move }) => move.job.status === 'COMPLETED')
+    yield* perform(addToCounters, [endpointId, completed.length, own.length - completed.length, 0])
+    const times = completed.flatMap(({ row: { started_at_ms, finished_at_ms } }) =>
+      started_at_ms === null ? [] : [Math.max(0, (finished_at_ms ?? nowMs) - started_at_ms)],
+    )
+    if (times.length === 0) continue
+    const average = times.reduce((sum, ms) => sum + ms, 0) / times.length
+    yield* perform(moveAverage, [endpointId, average, Math.min(times.length, MEASURED_JOBS)])
+  }
+}
+
+/** In an order in which no two transactions wait for each other. */
+function inKeyOrder<Key, Value>(map: ReadonlyMap<Key, Value>): [Key, Value][] {
+  return [...map].sort(([a], [b]) => (a < b ? -1 : 1))
+}
 
 /** A job in the queue has no start, so an ended job without one came from there. */
 function previousStatus(row: JobRow): JobStatus {

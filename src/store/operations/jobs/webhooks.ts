@@ -28,7 +28,7 @@ import type {
 } from '../../../ports/store/store.ts'
 import { payload } from '../../tables/jobs.ts'
 import { readSummed } from '../../tables/summed-text.ts'
-import { type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
+import { type PortOperations, perform, query, queryAll, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** A delivery that waits for a try. Written like the partial indexes, so that they serve it. */
 const PENDING = `state = 'PENDING'`
@@ -373,11 +373,12 @@ export const webhooks = {
  * @param largeAt the address of a large output, which is not in the message
  */
 export function* addDeliveries(jobs: readonly Job[], nowMs: number, largeAt?: string): Steps<void> {
-  for (const job of jobs) {
-    if (job.webhook === null) continue
-    const payload = largeAt === undefined ? jobView(job, nowMs) : linkedJobView(job, nowMs, largeAt)
-    yield* addDelivery({ ...job, payload }, nowMs)
-  }
+  const named = jobs.filter(({ webhook }) => webhook !== null)
+  const payloadOf = (job: Job) => (largeAt === undefined ? jobView(job, nowMs) : linkedJobView(job, nowMs, largeAt))
+  yield* addMessages(
+    named.map(job => ({ ...job, payload: payloadOf(job) })),
+    nowMs,
+  )
 }
 
 /** The message for a receiver, about a job or a batch. */
@@ -388,18 +389,23 @@ type Message = Pick<Job, 'owner' | 'endpointId' | 'status' | 'webhook'> & {
 }
 
 /** Adds a delivery if there is a receiver. */
-export function* addDelivery(
-  { id: about, owner, endpointId, status, webhook, payload, traceparent }: Message,
-  nowMs: number,
-): Steps<void> {
-  if (webhook === null) return
-  const last = yield* queryOne<{ seq: number | null }>(lastDelivery, [about])
-  // Numbers grow with time, so one is never given again after the deliveries before it were removed.
-  const seq = Math.max(nowMs, (last?.seq ?? 0) + 1)
-  const id = `msg_${about}_${seq}`
-  const receiver = isSealedPayload(webhook) ? UNKNOWN_RECEIVER : receiverNumber(webhook)
-  const of = [id, owner, endpointId, about, seq, status, webhook]
-  yield* perform(insertDelivery, [...of, nowMs, payload, traceparent, receiver])
+export function* addDelivery(message: Message, nowMs: number): Steps<void> {
+  if (message.webhook !== null) yield* addMessages([message], nowMs)
+}
+
+/** Adds deliveries of messages about different jobs or batches, which have receivers. */
+function* addMessages(messages: readonly Message[], nowMs: number): Steps<void> {
+  const lastOnes = yield* queryAll<{ seq: number | null }[]>(
+    ...messages.map(({ id }) => ({ sql: lastDelivery, params: [id] })),
+  )
+  for (const [index, { id: about, owner, endpointId, status, webhook, payload, traceparent }] of messages.entries()) {
+    // Numbers grow with time, so one is never given again after the deliveries before it were removed.
+    const seq = Math.max(nowMs, (lastOnes[index]?.[0]?.seq ?? 0) + 1)
+    const id = `msg_${about}_${seq}`
+    const receiver = isSealedPayload(webhook!) ? UNKNOWN_RECEIVER : receiverNumber(webhook!)
+    const of = [id, owner, endpointId, about, seq, status, webhook]
+    yield* perform(insertDelivery, [...of, nowMs, payload, traceparent, receiver])
+  }
 }
 
 function* withTries(rows: readonly DeliveryRow[]): Steps<WebhookDelivery[]> {
