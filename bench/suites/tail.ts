@@ -5,8 +5,8 @@
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readdirSync, readFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import type { ExplainedLoadResult, LoadTask } from '../harness/load-client.ts'
 import { type CauseCount, explainSlow, type Pause } from '../harness/pauses.ts'
 import type { RoundOptions } from '../harness/rounds.ts'
@@ -82,7 +82,9 @@ async function loadSide(bench: Bench, side: string, start: Start, effort: RoundO
     results.push([`${connections} connections, ${half} a second`, open])
   }
   await bench.stopOne(target.pid)
-  const pauses = JSON.parse(readFileSync(file, 'utf8')) as Pause[]
+  const pauses = readdirSync(bench.folder)
+    .filter(name => name.startsWith(basename(file)))
+    .flatMap(name => JSON.parse(readFileSync(join(bench.folder, name), 'utf8')) as Pause[])
   return results.map(([name, result]) => {
     const { fromMs, toMs } = result.measured
     const here = [...pauses, ...result.pauses].filter(pause => pause.toMs > fromMs && pause.fromMs < toMs)
