@@ -127,6 +127,41 @@ for (const host of ['inline', 'thread'] as const) {
   })
 }
 
+test('a commit ends when the time of a batch is over, and the rest gets the next ones in order', async () => {
+  let nowMs = 0
+  // Each look at the clock is a millisecond later.
+  const { engine, store } = await begin({ batchTime: { ms: 5, monotonic: () => ++nowMs } })
+  const before = engine.stats
+  const ended: number[] = []
+  const inserts = Array.from({ length: 12 }, (_, n) =>
+    store.jobs.insert(makeJob(`job-${n}`, { position: T0 + n })).then(() => ended.push(n)),
+  )
+  await Promise.all(inserts)
+  assert.deepEqual(ended, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
+  assert.equal(engine.stats.commits - before.commits, 3)
+  assert.equal(engine.stats.largestBatch, 5)
+})
+
+test('an inline store makes one commit in each turn of its caller', async () => {
+  let nowMs = 0
+  const turns: (() => void)[] = []
+  let isHeld = false
+  const engine = new SqliteEngine({ file: ':memory:', batchTime: { ms: 5, monotonic: () => ++nowMs } })
+  const gather = (flush: () => void) => void (isHeld ? turns.push(flush) : queueMicrotask(flush))
+  const store = sqliteStoreOn(new InlineHost(engine, gather))
+  await new World(store).begin()
+  const before = engine.stats
+  isHeld = true
+  const inserted = insertMany(store, 10)
+  for (const commits of [1, 2]) {
+    assert.equal(turns.length, 1)
+    turns.pop()?.()
+    assert.equal(engine.stats.commits - before.commits, commits)
+    assert.equal(engine.stats.writes - before.writes, commits * 5)
+  }
+  assert.ok((await inserted).every(kept => kept))
+})
+
 test('a commit that fails rejects all of its batch, and nothing of it is there', async () => {
   let broken = false
   const { store } = await begin({

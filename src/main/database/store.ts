@@ -230,6 +230,7 @@ async function openFile(config: Config): Promise<OpenedStore> {
     file,
     host: config.storeHost === 'auto' ? auto() : config.storeHost,
     gather: flush => void setImmediate(flush),
+    monotonic: () => systemClock.monotonic(),
   })
   if (config.storeHost !== 'auto') return { store, readyForLarge: async () => {} }
   return { store, readyForLarge: () => moveToThread(store, note) }

@@ -30,6 +30,13 @@ export interface StoreStats {
   readonly largestBatch: number
 }
 
+/** Limit of the time in which the writes of one commit run, for an engine in a thread that has other work. */
+export interface BatchTime {
+  readonly ms: number
+  /** Milliseconds that only grow. */
+  readonly monotonic: () => number
+}
+
 /** Options of the engine. */
 export interface SqliteEngineOptions {
   /** Path of the database, or `:memory:`. */
@@ -38,6 +45,8 @@ export interface SqliteEngineOptions {
   readonly migrations?: readonly Migration[]
   /** Maximum size of a file of an earlier version that is rebuilt at the start, so that it can shrink later. */
   readonly rebuiltBytes?: number
+  /** Time after which a commit takes no further write; none by default. */
+  readonly batchTime?: BatchTime
   /** Wraps each commit of writes; for tests and benchmarks of slow and broken disks. */
   readonly aroundCommit?: (commit: () => void) => void
 }
@@ -52,6 +61,8 @@ export const MAX_BATCH = 256
 /** Number of characters of results after which further writes get another commit: claims may return large jobs. */
 const MAX_ANSWERED = 8 * 1024 * 1024
 
+const NO_BATCH_TIME: BatchTime = { ms: Number.POSITIVE_INFINITY, monotonic: () => 0 }
+
 /** A database in memory with the schema alone: tests open thousands, and the schema takes 50 ms. */
 let emptyInMemory: Uint8Array | null = null
 
@@ -64,6 +75,7 @@ export class SqliteEngine {
   readonly database: DatabaseSync
   readonly #statements = new Map<string, StatementSync>()
   readonly #aroundCommit
+  readonly #batchTime: BatchTime
   /** True while commits of the connection flush. */
   #flushes = true
   /** Null in memory. */
@@ -71,8 +83,10 @@ export class SqliteEngine {
   #stats = { reads: 0, writes: 0, commits: 0, largestBatch: 0 }
 
   /** @throws AppError `unavailable` when the database cannot be opened or belongs to a newer version */
-  constructor({ file, migrations, rebuiltBytes, aroundCommit = commit => commit() }: SqliteEngineOptions) {
+  constructor(options: SqliteEngineOptions) {
+    const { file, migrations, rebuiltBytes, batchTime = NO_BATCH_TIME, aroundCommit = commit => commit() } = options
     this.#aroundCommit = aroundCommit
+    this.#batchTime = batchTime
     try {
       this.database = open(file)
     } catch (error) {
@@ -109,7 +123,8 @@ export class SqliteEngine {
   /**
    * Runs operations in one transaction, in their order. When it returns, the successful ones are on stable storage,
    * unless none of them needs that.
-   * @returns the outcomes of the first ones, at least of one; the others were not begun because results are large
+   * @returns the outcomes of the first ones, at least of one; the others were not begun because results are large or
+   * the time of a batch is over
    */
   write(calls: readonly OperationCall[]): OperationOutcome[] {
     const only = calls[0]
@@ -196,6 +211,8 @@ export class SqliteEngine {
   /** Null when SQLite gave up the whole transaction because of one operation: then nothing of it has happened. */
   #together(calls: readonly OperationCall[]): OperationOutcome[] | null {
     const outcomes: OperationOutcome[] = []
+    const { ms, monotonic } = this.#batchTime
+    const endMs = monotonic() + ms
     let characters = 0
     try {
       this.#exec('BEGIN IMMEDIATE')
@@ -204,7 +221,7 @@ export class SqliteEngine {
         if (outcome === null) return null
         outcomes.push(outcome)
         characters += outcome.ok ? countCharacters(outcome.value) : 0
-        if (characters >= MAX_ANSWERED) break
+        if (characters >= MAX_ANSWERED || monotonic() >= endMs) break
       }
       this.#commit(outcomes.filter(({ ok }) => ok).length)
       return outcomes

@@ -17,7 +17,15 @@ export interface SqliteOptions {
   readonly host: StoreHost
   /** Scheduler of the flushes of an inline store; by default a few microtasks after a write. */
   readonly gather?: Gather
+  /**
+   * The clock for the time of a commit of an inline store, in milliseconds that only grow; without it a commit takes
+   * all writes that have arrived, whatever their time.
+   */
+  readonly monotonic?: () => number
 }
+
+/** Time of the writes of one commit in the server's thread: all other requests wait for it. */
+const INLINE_BATCH_MS = 5
 
 /** A store on SQLite. */
 export interface SqliteStore extends Store {
@@ -33,9 +41,10 @@ export interface SqliteStore extends Store {
  * Opens a store on SQLite and brings its schema up to date.
  * @throws AppError `unavailable` when the database cannot be opened or was made by a newer version
  */
-export async function openSqliteStore({ file, host, gather }: SqliteOptions): Promise<SqliteStore> {
+export async function openSqliteStore({ file, host, gather, monotonic }: SqliteOptions): Promise<SqliteStore> {
   if (host === 'thread') return sqliteStoreOn(await ThreadHost.open({ file }))
-  const inline = new InlineHost(new SqliteEngine({ file }), gather)
+  const batchTime = monotonic === undefined ? {} : { batchTime: { ms: INLINE_BATCH_MS, monotonic } }
+  const inline = new InlineHost(new SqliteEngine({ file, ...batchTime }), gather)
   return sqliteStoreOn(host === 'inline' ? inline : new MovingHost(inline, () => ThreadHost.open({ file })))
 }
 
