@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import fs from 'node:fs'
 import { mkdtemp, readdir, readFile, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -258,6 +260,23 @@ test('a mark divides an output: lines in front of it are earlier, and lines behi
   } finally {
     await close()
   }
+})
+
+test('the marks of a worker without output list no folder after the first one', async t => {
+  const { logs, write, close } = await openFiles()
+  const worker = 'silent' as WorkerId
+  logs.mark(worker, 'begin')
+  const list = t.mock.method(fs, 'readdirSync')
+  syncBuiltinESMExports()
+  t.after(() => {
+    list.mock.restore()
+    syncBuiltinESMExports()
+  })
+  for (let job = 0; job < 10; job += 1) for (const moment of ['begin', 'end'] as const) logs.mark(worker, moment)
+  assert.equal(list.mock.callCount(), 0)
+  await write(worker, 'a line\n')
+  assert.equal((await logs.tail(worker, 10)).length, 1)
+  await close()
 })
 
 test('what arrives soon after the end of a job counts as printed before it, unless another job has begun', async () => {

@@ -215,12 +215,16 @@ export class LogOutput {
 
 /**
  * The time of a folder, which changes with its names, but only every few milliseconds: null while it is so recent
- * that a further change of names would not show.
+ * that a further change of names would not show. That of a folder which does not exist is {@link NO_FOLDER}.
  */
 export function folderStamp(folder: string, nowMs: number): string | null {
   const changedMs = findStats(folder)?.mtimeMs
-  return changedMs === undefined || nowMs - changedMs < COARSE_MS ? null : String(changedMs)
+  if (changedMs === undefined) return NO_FOLDER
+  return nowMs - changedMs < COARSE_MS ? null : String(changedMs)
 }
+
+/** A worker without output has no folder, and a list of its names would be an exception at each begin and end. */
+const NO_FOLDER = 'none'
 
 function findStats(file: string): Stats | null {
   return statSync(file, { throwIfNoEntry: false }) ?? null
