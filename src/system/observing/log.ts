@@ -82,8 +82,9 @@ export function createLog(level: Level, readable: boolean): Log {
   return log
 }
 
+const ACCESS_EVENT = 'gateway.request_finished' satisfies EventName
 /** End of a line of the access log: the name of an event comes last. */
-const ACCESS = `"msg":"${'gateway.request_finished' satisfies EventName}"}\n`
+const ACCESS = `"msg":"${ACCESS_EVENT}"}\n`
 const MAX_BUFFERED = 65_536
 
 /**
@@ -154,11 +155,29 @@ export function logEvents(log: Logger, after: Timer = startTimer): Emit {
   const write = (name: EventName, fields: object) => {
     log[eventLevel(name, fields)](fields, name)
   }
+  let writeAccess: ((fields: object) => void) | null = null
   return (name, fields) => {
+    if (name === ACCESS_EVENT) {
+      writeAccess ??= accessWriter(log)
+      return writeAccess(fields)
+    }
     const about = SPARSE[name]?.(fields) ?? null
     if (about === null) write(name, fields)
     else sparse.add(name, about, fields)
   }
+}
+
+/**
+ * Writes lines of the access log as {@link createLog}'s log itself would, with all fields in one call of the JSON
+ * writer: each request has a line, and pino takes five times as long for it.
+ */
+function accessWriter(log: Log): (fields: object) => void {
+  if (!log.isLevelEnabled('debug')) return () => {}
+  const { streamSym, timeSym } = pino.symbols
+  const parts = log as unknown as Readonly<Record<symbol, unknown>>
+  const out = parts[streamSym] as { write(line: string): unknown }
+  const time = parts[timeSym] as () => string
+  return fields => out.write(`{"level":"debug"${time()},${JSON.stringify(fields).slice(1, -1)},${ACCESS}`)
 }
 
 /** Starts a timer that does not keep the process alive; its count ends with the process. */

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pino from 'pino'
-import { LogLines } from '../../../src/system/observing/log.ts'
+import type { AccessLogEntry } from '../../../src/core/balancing/access-log-entry.ts'
+import type { EndpointId } from '../../../src/core/ids.ts'
+import { LogLines, logEvents } from '../../../src/system/observing/log.ts'
 
 function opened() {
   const writes: string[] = []
@@ -42,4 +44,40 @@ test('buffered lines are bounded', () => {
   const { passed, words } = opened()
   for (let at = 0; at < 1_000; at += 1) passed('x'.repeat(200))
   assert.ok(words().length > 250)
+})
+
+const entry: AccessLogEntry = {
+  kind: 'request',
+  endpointId: 'e1' as EndpointId,
+  requestId: 'r"1',
+  method: 'GET',
+  path: '/a\u0001"\\\u00e4',
+  status: 502,
+  complete: false,
+  workerId: null,
+  tries: 1,
+  waitMs: 0.25,
+  connectMs: null,
+  firstByteMs: null,
+  totalMs: 12.5,
+  bytesIn: 1,
+  bytesOut: 0,
+}
+
+test('the line of a request in the access log is the one that the log would write', () => {
+  const lines: string[] = []
+  const formatters = { level: (label: string) => ({ level: label }) }
+  const options = { level: 'debug', base: null, timestamp: () => ',"time":"now"', formatters }
+  const log = pino(options, { write: line => lines.push(line) })
+  log.debug(entry, 'gateway.request_finished')
+  logEvents(log)('gateway.request_finished', entry)
+  assert.equal(lines.length, 2)
+  assert.equal(lines[1], lines[0])
+})
+
+test('a log above debug has no access log', () => {
+  const lines: string[] = []
+  const log = pino({ level: 'info' }, { write: line => lines.push(line) })
+  logEvents(log)('gateway.request_finished', entry)
+  assert.deepEqual(lines, [])
 })
