@@ -8,10 +8,6 @@ import threading
 import time
 import urllib.request
 
-CARD = os.environ.get("STORY_CARD")
-if CARD:
-    # A worker of a CPU endpoint that takes a card itself, since placement ignores suspended workers.
-    os.environ["CUDA_VISIBLE_DEVICES"] = CARD
 GIB = 1 << 30
 TOKEN = os.environ["RUNPOD_AI_API_KEY"]
 WORKER = os.environ["RUNPOD_POD_ID"]
@@ -24,9 +20,19 @@ class TorchCard:
         self.torch = torch
         self.parts = []
         self.weight = None
+        self.turns = 0
 
-    def free(self):
-        return self.torch.cuda.mem_get_info()[0]
+    def spin(self):
+        def synchronize():
+            while True:
+                self.torch.cuda.synchronize()
+                self.turns += 1
+                time.sleep(0.001)
+
+        threading.Thread(target=synchronize, daemon=True).start()
+
+    def spins(self):
+        return self.turns
 
     def hold(self, gib):
         torch = self.torch
@@ -69,11 +75,11 @@ class FakeCard:
     def enter(self):
         assert self.cuda.cuCtxSetCurrent(ctypes.c_void_p(1)) == 0
 
-    def free(self):
-        self.enter()
-        free, total = ctypes.c_size_t(), ctypes.c_size_t()
-        assert self.cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)) == 0
-        return free.value
+    def spin(self):
+        assert self.cuda.fakeSynchronizing() == 0
+
+    def spins(self):
+        return self.cuda.fakeTurns()
 
     def hold(self, gib):
         self.enter()
@@ -117,10 +123,9 @@ def handle(job):
     if card is None:
         card = FakeCard() if os.environ.get("FAKE_CUDA_DIR") else TorchCard()
     loaded = time.monotonic()
-    gib = ask.get("gib", 0)
-    if gib < 0:
-        gib = max(0, card.free() // GIB + gib)
-    card.hold(gib)
+    card.hold(ask.get("gib", 0))
+    if ask.get("spin"):
+        card.spin()
     value = card.multiply(ask.get("turns", 1))
     return {
         "pid": os.getpid(),
@@ -129,6 +134,7 @@ def handle(job):
         "heldGib": len(card.parts),
         "gpu": card.name(),
         "gpus": card.count(),
+        "spins": card.spins(),
         "visible": os.environ.get("CUDA_VISIBLE_DEVICES"),
         "loadMs": round(1000 * (loaded - begun)),
         "tookMs": round(1000 * (time.monotonic() - begun)),
