@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { JOB_RECORD_RULES } from '../../src/core/jobs/job-record.ts'
 import type { LargeTextKind, ReceivedOutput, ReceivedText } from '../../src/core/jobs/large-text.ts'
+import { numberedIds, running } from './store-batches.ts'
 import { BROKEN, type Cases, DONE, E1, jobId, OWNER, T0, W1, W2, type World } from './store-world.ts'
 
 /** As many bytes as an output has at least that is stored in parts. */
@@ -121,6 +122,21 @@ export const largeTextCases: Cases = {
       id: 'in',
       bytes: BYTES,
     })
+  },
+
+  'several jobs at once may have a large input beside requests of batches': async world => {
+    await world.worker()
+    await world.job('a', { input: '', position: T0, largeInput: await writeText(world, 'input', 'in', '{}') })
+    await running(world, 'b', numberedIds('b', 2))
+    const claimed = await world.claim(W1, 3)
+    assert.deepEqual(
+      claimed.map(({ id, largeInput }) => [id, largeInput?.id]),
+      [
+        ['a', 'in'],
+        ['b-0', undefined],
+        ['b-1', undefined],
+      ],
+    )
   },
 
   'an input whose parts are not all there makes no job': async world => {

@@ -295,7 +295,6 @@ export interface ClaimedRow
     JobRow,
     | 'id'
     | 'attempt'
-    | 'input'
     | 'policy'
     | 'webhook'
     | 's3_config'
@@ -305,6 +304,8 @@ export interface ClaimedRow
     | 'traceparent'
     | 'queued_at_ms'
   > {
+  /** Null for an input that is too large for one row, or whose row is missing. */
+  readonly input: string | null
   readonly input_bytes: number
   /** The id of an input that is too large for one row. */
   readonly large_input: string | null
@@ -387,11 +388,12 @@ function jobWithOutput(row: JobRow, output: string | null): Job {
 /** The job for a worker from its row. */
 export function claimedJobFromRow(row: ClaimedRow): ClaimedJob {
   const { id, attempt, policy, webhook, traceparent, position } = row
-  const { text: input, isWhole } = readSummed(row.large_input === null ? row.input : '')
+  const { text, isWhole } = readSummed(row.large_input === null ? row.input : '')
   const { s3_config: s3Config, batch_id: batchId, queued_at_ms: queuedAtMs } = row
   const waitedMs = Math.max(0, row.waited_ms)
   const largeInput = row.large_input === null ? null : { id: row.large_input, bytes: row.input_bytes }
-  const texts = { input, largeInput, inputProblem: isWhole ? null : changedText('input') }
+  const inputProblem = isWhole && text !== null ? null : changedText('input')
+  const texts = { input: text ?? '', largeInput, inputProblem }
   return { id, attempt, ...texts, policy, webhook, s3Config, batchId, traceparent, waitedMs, queuedAtMs, position }
 }
 

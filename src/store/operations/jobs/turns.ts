@@ -37,8 +37,8 @@ function* fittingLimit(queue: string, { endpointId, nowMs, limit }: ClaimRequest
 }
 
 /** True once the claim is full, so that no other queue is read. */
-function isFull(claimed: readonly { readonly input: string }[]): boolean {
-  return claimed.reduce((sum, { input }) => sum + input.length, 0) >= CLAIMED_BYTES
+function isFull(claimed: readonly { readonly input_bytes: number }[]): boolean {
+  return claimed.reduce((sum, { input_bytes }) => sum + input_bytes, 0) >= CLAIMED_BYTES
 }
 
 /** Limit of attempts to claim: other workers may take the chosen jobs. */
