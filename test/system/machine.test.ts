@@ -1,5 +1,6 @@
 /** The machine as the vendors' tools report it: scripts stand for the tools. */
 import assert from 'node:assert/strict'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -243,12 +244,12 @@ test('a tool that floods is stopped', async context => {
 })
 
 test('a tool that hangs is killed with its children, and is not waited for again', async context => {
-  const { folder, machine, nvidia, later } = open(context, { toolMs: 300 })
+  const { folder, machine, nvidia, later } = open(context, { toolMs: 1_000 })
   nvidia({ csv: CARD(0, 'NVIDIA L4', 23034) })
   await machine.parts()
   nvidia({ run: `sleep 1000 & echo $! > ${folder}/pid; wait` })
   const { gpus, problem } = await later()
-  assert.deepEqual([gpus.length, problem], [1, 'nvidia-smi did not end within 0.3 s'])
+  assert.deepEqual([gpus.length, problem], [1, 'nvidia-smi did not end within 1 s'])
   const pid = readFileSync(join(folder, 'pid'), 'utf8').trim()
   for (let tries = 0; tries < 100 && existsSync(`/proc/${pid}`); tries += 1) {
     const state = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.[0]
@@ -347,4 +348,21 @@ test('the older tool of AMD measures too, and what is no JSON measures nothing',
   assert.equal(machine.gpuUse().size, 0, 'what was measured when a worker last had a GPU is no use of now')
   assert.deepEqual([...parseNvidiaUse('rubbish')], [])
   assert.throws(() => parseAmdUse('rubbish'))
+})
+
+test('a tool that is not in PATH starts no process, which would hold up the server', async context => {
+  let started = 0
+  const count = () => {
+    started += 1
+  }
+  subscribe('child_process', count)
+  context.after(() => unsubscribe('child_process', count))
+  const { folder, machine, nvidia } = open(context, { env: { PATH: '/nowhere' } })
+  assert.deepEqual((await machine.parts()).gpus, [])
+  assert.equal(started, 0)
+  const env = { PATH: `${folder}:/usr/bin:/bin` }
+  const other = createMachine({ clock: systemClock, notifier: { publish: () => {} }, emit: () => {}, env })
+  nvidia({ csv: CARD(0, 'NVIDIA A100 80GB PCIe', 81_920) })
+  assert.equal((await other.parts()).gpus.length, 1)
+  assert.ok(started > 0)
 })

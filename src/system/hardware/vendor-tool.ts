@@ -22,13 +22,16 @@ export interface ToolOptions {
 const MAX_BYTES = 4 * 1024 * 1024
 const MAX_QUOTED = 200
 
-function isInPath(name: string, path = ''): boolean {
+/** False for a closed folder, from which the system runs nothing either. */
+function isInPath(name: string, path: string): boolean {
   return path.split(delimiter).some(folder => existsSync(join(folder, name)))
 }
 
 /**
- * Runs a program. At its time limit it is killed with all its processes, without waiting for their end: a process
- * that hangs in its driver cannot be killed. As long as one remains, the program is not run again.
+ * Runs a program. One that is not in the PATH of its environment is missing without a try: the start of a process
+ * holds up this one for milliseconds, also where there is nothing to start. At its time limit a program is killed
+ * with all its processes, without waiting for their end: a process that hangs in its driver cannot be killed. As long
+ * as one remains, the program is not run again.
  */
 export function runTool(name: string, args: readonly string[], options: ToolOptions): Promise<ToolRun> {
   const { clock, env, timeoutMs, hung } = options
@@ -36,6 +39,7 @@ export function runTool(name: string, args: readonly string[], options: ToolOpti
   if (earlier !== undefined && isRunning(earlier)) {
     return Promise.resolve({ state: 'failed', problem: `${name} hangs and cannot be killed`, text: '' })
   }
+  if (env.PATH !== undefined && !isInPath(name, env.PATH)) return Promise.resolve({ state: 'missing' })
   return new Promise(resolve => {
     const child = spawn(name, args, { env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
     const out: Buffer[] = []
@@ -63,9 +67,7 @@ export function runTool(name: string, args: readonly string[], options: ToolOpti
     child.stdout.on('data', collect(out))
     child.stderr.on('data', collect(err))
     child.on('error', (error: NodeJS.ErrnoException) => {
-      // A closed folder of PATH gives this error for all names.
-      const isMissing = error.code === 'ENOENT' || (error.code === 'EACCES' && !isInPath(name, env.PATH))
-      if (isMissing) end({ state: 'missing' })
+      if (error.code === 'ENOENT') end({ state: 'missing' })
       else fail(`cannot be run: ${error.code ?? error.message}`)
     })
     child.on('close', (code, signal) => {
