@@ -146,6 +146,7 @@ export const PART_MEMBERS = {
   'compute.configs': part('cpu', 'cpuFlavorIds', 'instanceIds'),
   'compute.allowedCudaVersions': part('gpu.allowedCudaVersions', 'allowedCudaVersions', 'allowedCudaVersions'),
   'compute.minCudaVersion': part('gpu.minCudaVersion', 'minCudaVersion', 'minCudaVersion'),
+  'compute.memoryGb': part('gpu.memoryGb', 'gpuMemoryGb', 'gpuMemoryGb'),
 } satisfies MemberTable
 
 function part(rest: string, v1: string, graphql: string): FieldMembers {

@@ -37,6 +37,12 @@ export const FOLDER_SETTINGS = {
     'GPUs for the folders of --worker and --lb: any of this machine, none, or names such as "RTX 4090" or ADA_24 (default: one where there is one)',
   ),
   folderGpuCount: optional('--gpus', '<number>', wholeNumber(1, 64), 'GPUs of each worker of these folders'),
+  folderGpuMemoryGb: optional(
+    '--gpu-memory',
+    '<GB>',
+    wholeNumber(0, 1_024),
+    'share of the memory of one GPU for each worker of these folders; 0 for whole GPUs',
+  ),
   folderWatch: flag(
     '--watch',
     'replace the workers of these folders after their jobs when a file in the folder changes',

@@ -229,6 +229,7 @@ export class Placer {
         placement,
         phase: occupantPhase(worker),
         readyAtMs: readinessStartMs(worker, sleep),
+        startingSinceMs: startMs(worker),
         idleSinceMs,
         frozen: isFrozen(worker)
           ? { sinceMs: worker.frozenAtMs ?? 0, hasPriority: endpoint?.flashboot === 'PRIORITY_FLASHBOOT' }
@@ -379,6 +380,12 @@ function wishes({ wanted, wakes }: Pick<RefreshedEndpoint, 'wanted' | 'wakes'>):
  */
 function readinessStartMs({ readyAtMs, thawedAtMs }: WorkerLoad, sleep: Occupant['sleep']): number | null {
   return readyAtMs !== null && sleep !== null ? Math.max(readyAtMs, thawedAtMs ?? 0) : readyAtMs
+}
+
+/** Start of its start or its resume; null for one that works. */
+function startMs(worker: WorkerLoad): number | null {
+  const { placedAtMs, createdAtMs, thawedAtMs } = worker
+  return occupantPhase(worker) === 'starting' ? Math.max(placedAtMs ?? createdAtMs, thawedAtMs ?? 0) : null
 }
 
 function occupantPhase(worker: WorkerLoad): Occupant['phase'] {

@@ -234,13 +234,19 @@ function* releases(): Steps<Flaw[]> {
 const PLACED = `SELECT id, placement FROM workers
   WHERE ${ALIVE} AND asleep_at_ms IS NULL AND placement IS NOT NULL AND platform IS NULL ORDER BY id`
 
-/** GPUs that several workers of this machine have, none of which sleeps. */
+/** GPUs that several workers of this machine have, none of which sleeps, and not all of which have a share. */
 function* sharedGpus(): Steps<Flaw[]> {
   const rows = yield* query<{ id: string; placement: string }>(PLACED)
   const heldGpus = rows.flatMap(({ id, placement }) =>
-    (JSON.parse(placement) as Placement).gpus.map(({ index }) => ({ id, index })),
+    (JSON.parse(placement) as Placement).gpus.map(({ index, shareMb }) => ({
+      id,
+      index,
+      isShare: shareMb !== undefined,
+    })),
   )
-  const sharedGpus = [...Map.groupBy(heldGpus, ({ index }) => index)].filter(([, holders]) => holders.length > 1)
+  const sharedGpus = [...Map.groupBy(heldGpus, ({ index }) => index)].filter(
+    ([, holders]) => holders.length > 1 && holders.some(({ isShare }) => !isShare),
+  )
   return sharedGpus.map(([index, holders]) => ({
     problem: `GPU ${index} is held by ${holders.length} workers: ${holders
       .slice(0, NAMED)

@@ -112,6 +112,7 @@ const BAD: readonly (readonly [command: string, words: readonly string[], option
     const rows: [string, string[], string, RegExp][] = [
       [command, ['--gpu', 'nosuch'], '--gpu', /nosuch/],
       [command, ['--gpu-count', '99'], '--gpu-count 99', /must be at most 64/],
+      [command, ['--gpu-memory', '9999'], '--gpu-memory 9999', /must be at most 1024/],
       [command, ['--cpu', '3'], '--cpu', /takes 2, 4, 8, 16 or 32 vCPUs.*not '3'/],
       [command, ['--cpu', 'foo:4'], '--cpu foo:4', /cpu3c, cpu3g/],
       [command, ['--volume', 'nosuch'], '--volume', /nosuch/],
@@ -223,6 +224,7 @@ const BAD: readonly (readonly [command: string, words: readonly string[], option
   ['deploy vllm', ['--gpu', 'none', '--set', 'A B=1'], '--set', /'A B' is not a variable name/],
   ['deploy vllm', ['--gpu', 'nosuch'], '--gpu', /nosuch/],
   ['deploy vllm', ['--gpu', 'none', '--gpu-count', 'x'], '--gpu-count', /takes a whole number/],
+  ['deploy vllm', ['--gpu', 'none', '--gpu-memory', 'x'], '--gpu-memory', /takes a number/],
   ['deploy vllm', ['--gpu', 'none', '--registry', 'nosuch'], '--registry', /nosuch/],
 ]
 

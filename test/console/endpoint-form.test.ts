@@ -97,6 +97,16 @@ test('excluded GPU types go along with their pools, since pools clear them', () 
   assert.deepEqual(changedBody(BEFORE, { ...BEFORE, excludedTypes: [] }), { gpu: { pools: ['ADA_24'] } })
 })
 
+test('a share of a GPU is sent as a number, and its removal as null', () => {
+  const shared = draftFromBody({ ...GPU_ENDPOINT, gpu: { ...GPU_ENDPOINT.gpu, count: 1, memoryGb: 8 } })
+  assert.equal(shared.gpuMemory, '8')
+  assert.deepEqual(changedBody(shared, { ...shared, gpuMemory: '6.5' }), { gpu: { memoryGb: 6.5 } })
+  assert.deepEqual(changedBody(shared, { ...shared, gpuMemory: '' }), { gpu: { memoryGb: null } })
+  assert.deepEqual(changedBody(BEFORE, { ...BEFORE, gpuCount: '1', gpuMemory: '8' }), {
+    gpu: { count: 1, memoryGb: 8 },
+  })
+})
+
 test('a queue that scales on its jobs sends no idle timeout', () => {
   const after: Draft = { ...BEFORE, scaling: 'REQUEST_COUNT', scalingValue: '4' }
   assert.deepEqual(changedBody(BEFORE, after), { scaling: { type: 'REQUEST_COUNT', requestCount: 4 } })

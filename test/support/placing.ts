@@ -63,6 +63,12 @@ export function given(...indices: number[]): Placement {
   return { ...UNPLACED, gpus: indices.map(assignedGpu), pool: 'ADA_24' }
 }
 
+/** A placement with a share of a GPU, in GB; null for the whole GPU. */
+export function shared(gb: number | null, index = 0): Placement {
+  const { gpus: all, ...rest } = given(index)
+  return { ...rest, gpus: gb === null ? all : all.map(gpu => ({ ...gpu, shareMb: gb * 1_024 })) }
+}
+
 /** The measured memory of the first card of {@link given}: 24 GB that are free. */
 export function aCard(fields: Partial<CardRoom> = {}): CardRooms {
   const { totalMb = 24_576, foreignMb = 0 } = fields
@@ -79,6 +85,7 @@ export function anOccupant(id: string, endpoint: string, fields: Partial<Occupan
     placement: UNPLACED,
     phase: 'busy',
     readyAtMs: NOW - 60_000,
+    startingSinceMs: null,
     idleSinceMs: null,
     frozen: null,
     sleep: null,

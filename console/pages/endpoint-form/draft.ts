@@ -23,6 +23,8 @@ export interface Draft extends ContainerDraft, Readonly<Record<SimpleName, strin
   readonly pools: readonly string[]
   readonly excludedTypes: readonly string[]
   readonly gpuCount: string
+  /** Share of one GPU in GB; empty for whole GPUs. */
+  readonly gpuMemory: string
   readonly minCuda: string
   readonly cudaVersions: string
   readonly cpus: readonly { readonly id: string; readonly vcpus: string }[]
@@ -74,6 +76,7 @@ export function draftFromBody(body: Body): Draft {
     pools: asTexts(gpu.pools),
     excludedTypes: asTexts(gpu.excludedTypes),
     gpuCount: asText(gpu.count ?? 1),
+    gpuMemory: asText(gpu.memoryGb),
     minCuda: asText(gpu.minCudaVersion),
     cudaVersions: asTexts(gpu.allowedCudaVersions).join(', '),
     cpus: cpus.map(({ id, vcpuCount }) => ({ id: asText(id), vcpus: asText(vcpuCount) })),
@@ -135,9 +138,10 @@ function hardwareBody(draft: Draft): Body {
   if (draft.hardware === 'cpu') {
     return { cpu: draft.cpus.map(({ id, vcpus }) => ({ id, vcpuCount: readNumber(vcpus) })) }
   }
-  const { pools, excludedTypes, gpuCount, minCuda, cudaVersions } = draft
+  const { pools, excludedTypes, gpuCount, gpuMemory, minCuda, cudaVersions } = draft
   const cuda = { allowedCudaVersions: splitWords(cudaVersions), minCudaVersion: minCuda.trim() || null }
-  return { gpu: { pools, excludedTypes, count: readNumber(gpuCount), ...cuda } }
+  const share = gpuMemory.trim() === '' ? {} : { memoryGb: readNumber(gpuMemory) }
+  return { gpu: { pools, excludedTypes, count: readNumber(gpuCount), ...cuda, ...share } }
 }
 
 /** The smallest body that creates the endpoint of a draft. */
@@ -174,7 +178,10 @@ export function changedMembers(before: Body, after: Body): Body {
     changed.flatMap(([name, value]) => {
       if (!MERGED.has(name)) return [[name, value]]
       const members = changedMembers(asObject(before[name]), asObject(value))
-      if (name === 'gpu') return [[name, gpuChange(members, asObject(value))]]
+      if (name === 'gpu') {
+        const isWhole = 'memoryGb' in asObject(before.gpu) && !('memoryGb' in asObject(value))
+        return [[name, { ...gpuChange(members, asObject(value)), ...(isWhole ? { memoryGb: null } : {}) }]]
+      }
       return Object.keys(members).length === 0 ? [] : [[name, members]]
     }),
   )

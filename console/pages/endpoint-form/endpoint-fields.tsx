@@ -18,6 +18,7 @@ const MORE = ['args', 'ports', 'disk', 'registry', ...RARE]
 /** Paths of the members that have a field. */
 export const FIELDS: readonly string[] = [
   ...['name', 'type', 'image', 'env', 'gpu.pools', 'gpu.count', 'gpu.excludedTypes', 'gpu.minCudaVersion'],
+  'gpu.memoryGb',
   ...['gpu.allowedCudaVersions', 'workers.min', 'workers.max', 'workers.idleTimeout', 'scaling'],
   ...['networkVolumes', 'modelReferences', ...MORE],
 ].map(name => `$.${name}`)

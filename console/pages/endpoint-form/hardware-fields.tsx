@@ -83,7 +83,10 @@ function GpuFields(props: FieldsProps<Draft>) {
           onChange={([pool]) => choose([...draft.pools, ...(pool === undefined ? [] : [pool])])}
         />
       </Folded>
-      {number('gpuCount', 'GPUs of a worker', [1, 64], { path: 'gpu.count' })}
+      <div class="columns tight">
+        {number('gpuCount', 'GPUs of a worker', [1, 64], { path: 'gpu.count' })}
+        {text('gpuMemory', 'Or GB of one GPU, shared with others', { path: 'gpu.memoryGb', placeholder: '8' })}
+      </div>
       <Folded title="CUDA and excluded types" isWrong={isWrong}>
         <div class="columns tight">
           {text('minCuda', 'Lowest CUDA version', { path: 'gpu.minCudaVersion', placeholder: '12.4' })}

@@ -2,6 +2,7 @@ import {
   type Compute,
   type CpuConfig,
   type EndpointConfig,
+  gpuShare,
   parseGpuIds,
   SCALER_DEFAULTS,
   type Scaler,
@@ -33,6 +34,7 @@ export type EndpointInput = { readonly name: string } & NullableFields<{
   template: SaveTemplateFields
   gpuIds: string
   gpuCount: number
+  gpuMemoryGb: number
   instanceIds: (string | null)[]
   allowedCudaVersions: string
   minCudaVersion: string
@@ -121,8 +123,10 @@ function readCompute(input: EndpointInput, before: Compute | null, failures: str
   if (input.instanceIds != null && input.instanceIds.length > 0) {
     return { kind: 'cpu', configs: input.instanceIds.flatMap(id => readInstance(id ?? '', failures)) }
   }
-  const { gpuIds, gpuCount, allowedCudaVersions, minCudaVersion } = input
-  const touched = [gpuIds || null, gpuCount, allowedCudaVersions, minCudaVersion].some(given => given != null)
+  const { gpuIds, gpuCount, gpuMemoryGb, allowedCudaVersions, minCudaVersion } = input
+  const touched = [gpuIds || null, gpuCount, gpuMemoryGb, allowedCudaVersions, minCudaVersion].some(
+    given => given != null,
+  )
   const gpu = before?.kind === 'gpu' ? before : null
   if (!touched || (gpu === null && !gpuIds)) return null
   const selection = gpuIds ? parseGpuIds(gpuIds) : { pools: gpu!.pools, excludedTypes: gpu!.excludedTypes }
@@ -139,6 +143,7 @@ function readCompute(input: EndpointInput, before: Compute | null, failures: str
           : (gpu?.allowedCudaVersions ?? []),
     minCudaVersion:
       minCudaVersion != null ? minCudaVersion || null : allowedCudaVersions ? null : (gpu?.minCudaVersion ?? null),
+    ...gpuShare(gpuMemoryGb === 0 ? null : (gpuMemoryGb ?? undefined), gpu),
   }
 }
 

@@ -25,6 +25,7 @@ export function endpointView(endpoint: Endpoint) {
     templateId: endpoint.templateId,
     gpuIds: formatGpuIds(compute),
     gpuCount: gpu?.count ?? null,
+    gpuMemoryGb: gpu?.memoryGb ?? null,
     instanceIds: compute.kind === 'cpu' ? compute.configs.map(formatInstanceId) : [],
     computeType: compute.kind === 'cpu' ? 'CPU' : 'GPU',
     allowedCudaVersions: gpu?.allowedCudaVersions.join(',') ?? null,

@@ -4,6 +4,7 @@ import {
   type Endpoint,
   type EndpointConfig,
   type FlashBoot,
+  gpuShare,
   type Scaler,
   withDefaults,
 } from '../../core/endpoints/endpoint.ts'
@@ -97,8 +98,10 @@ function changedCompute(fields: Fields, before: Compute | null): Compute | null 
     const vcpuCount = fields.vcpuCount
     return { kind: 'cpu', configs: before.configs.map(({ flavor }) => ({ flavor, vcpuCount })) }
   }
-  const { gpuTypeIds, gpuCount, allowedCudaVersions, minCudaVersion } = fields
-  const touched = [gpuTypeIds, gpuCount, allowedCudaVersions, minCudaVersion].some(value => value !== undefined)
+  const { gpuTypeIds, gpuCount, gpuMemoryGb, allowedCudaVersions, minCudaVersion } = fields
+  const touched = [gpuTypeIds, gpuCount, gpuMemoryGb, allowedCudaVersions, minCudaVersion].some(
+    value => value !== undefined,
+  )
   if (!touched || (before === null && gpuTypeIds === undefined)) return null
   const isKept = before !== null && (gpuTypeIds === undefined || isSameText(gpuTypeIds, shown!.gpuTypeIds))
   return {
@@ -107,6 +110,7 @@ function changedCompute(fields: Fields, before: Compute | null): Compute | null 
     count: gpuCount ?? before?.count ?? 1,
     allowedCudaVersions: allowedCudaVersions ?? before?.allowedCudaVersions ?? [],
     minCudaVersion: minCudaVersion === undefined ? (before?.minCudaVersion ?? null) : minCudaVersion || null,
+    ...gpuShare(gpuMemoryGb, before),
   }
 }
 
@@ -149,6 +153,7 @@ function hardwareView(compute: Compute) {
     computeType: gpu === null ? 'CPU' : 'GPU',
     gpuTypeIds: gpu === null ? [] : typesFromPools(gpu.pools).filter(type => !gpu.excludedTypes.includes(type)),
     gpuCount: gpu?.count ?? 0,
+    ...(gpu?.memoryGb === undefined ? {} : { gpuMemoryGb: gpu.memoryGb }),
     cpuFlavorIds: flavorIds(configs),
     vcpuCount: configs[0]?.vcpuCount ?? 0,
     instanceIds: configs.map(formatInstanceId),

@@ -2,6 +2,7 @@ import {
   type Compute,
   type CpuConfig,
   type EndpointConfig,
+  gpuShare,
   type Scaler,
   withDefaults,
 } from '../../core/endpoints/endpoint.ts'
@@ -97,8 +98,8 @@ export function containerChanges(body: Partial<Members<typeof ContainerShape>>):
 export function computeFromBody({ gpu, cpu }: Partial<Created>): Compute | null {
   if (cpu !== undefined) return { kind: 'cpu', configs: cpuConfigs(cpu) }
   if (gpu === undefined) return null
-  const { pools, excludedTypes = [], count, allowedCudaVersions = [], minCudaVersion = null } = gpu
-  return { kind: 'gpu', pools, excludedTypes, count, allowedCudaVersions, minCudaVersion }
+  const { pools, excludedTypes = [], count, allowedCudaVersions = [], minCudaVersion = null, memoryGb } = gpu
+  return { kind: 'gpu', pools, excludedTypes, count, allowedCudaVersions, minCudaVersion, ...gpuShare(memoryGb) }
 }
 
 /** The request's CUDA limit, or the CUDA versions of the template. */
@@ -113,7 +114,7 @@ function newCompute(body: Created, template: Template | null): Compute {
 function changedCompute({ gpu, cpu }: Changed, before: Compute): Compute | undefined {
   if (cpu !== undefined) return { kind: 'cpu', configs: cpuConfigs(cpu) }
   if (gpu === undefined || before.kind === 'cpu') return undefined
-  const { pools, excludedTypes, count, allowedCudaVersions, minCudaVersion } = gpu
+  const { pools, excludedTypes, count, allowedCudaVersions, minCudaVersion, memoryGb } = gpu
   const listed = allowedCudaVersions !== undefined && allowedCudaVersions.length > 0
   const floored = minCudaVersion != null && minCudaVersion !== ''
   return {
@@ -123,6 +124,7 @@ function changedCompute({ gpu, cpu }: Changed, before: Compute): Compute | undef
     count: count ?? before.count,
     allowedCudaVersions: allowedCudaVersions ?? (floored ? [] : before.allowedCudaVersions),
     minCudaVersion: minCudaVersion === undefined ? (listed ? null : before.minCudaVersion) : minCudaVersion || null,
+    ...gpuShare(memoryGb, before),
   }
 }
 

@@ -77,6 +77,7 @@ function gpuBody(gpu: Extract<Endpoint['compute'], { kind: 'gpu' }>): NonNullabl
     count: gpu.count,
     allowedCudaVersions: [...gpu.allowedCudaVersions],
     minCudaVersion: gpu.minCudaVersion,
+    ...(gpu.memoryGb === undefined ? {} : { memoryGb: gpu.memoryGb }),
   }
 }
 

@@ -28,6 +28,7 @@ interface DeployOptions extends ConnectionOptions {
   readonly set?: readonly string[]
   readonly gpu?: string
   readonly gpuCount?: string
+  readonly gpuMemory?: string
   readonly image?: string
   readonly min?: string
   readonly max?: string
@@ -53,6 +54,7 @@ export function addDeploy(program: Command): void {
     )
     .addOption(fieldOption('--gpu <names>', GPU_HELP, 'gpu', 'gpu.pools', 'gpu.excludedTypes'))
     .addOption(fieldOption('--gpu-count <n>', 'GPUs of one worker', 'gpu.count').default('1'))
+    .addOption(fieldOption('--gpu-memory <GB>', 'share of one GPU for each worker', 'gpu.memoryGb'))
     .addOption(fieldOption('--image <reference>', 'another version of the image', 'image'))
     .addOption(fieldOption('--min <n>', 'workers at least', 'workers.min').default('0'))
     .addOption(fieldOption('--max <n>', 'workers at most', 'workers.max').default('3'))
@@ -138,7 +140,7 @@ async function endpointBody(
   worker: ReadyWorker,
   options: DeployOptions,
 ): Promise<Record<string, unknown>> {
-  const { gpuCount = '1', min = '0', max = '3', registry } = options
+  const { gpuCount = '1', gpuMemory, min = '0', max = '3', registry } = options
   const given = namedValues('--set', options.set ?? [])
   warnOfTypos(Object.keys(given), worker)
   const defaults = worker.env.flatMap(({ name: variable, default: value }) =>
@@ -153,7 +155,10 @@ async function endpointBody(
     timeout: worker.timeoutMs,
     workers: { min: wholeNumber('--min', min), max: wholeNumber('--max', max) },
     scaling: { type: 'QUEUE_DELAY', queueDelay: 4 },
-    gpu: { count: wholeNumber('--gpu-count', gpuCount) },
+    gpu: {
+      count: wholeNumber('--gpu-count', gpuCount),
+      ...(gpuMemory === undefined ? {} : { memoryGb: number('--gpu-memory', gpuMemory) }),
+    },
     ...(registry === undefined ? {} : { registry: await findId(options, KINDS.registries, registry, '--registry') }),
   }
   return { ...(await withGpus(options, body, options.gpu ?? (await gpusFor(worker, options)))) }
@@ -196,6 +201,11 @@ function deployedText(
       : `runyard run ${name} --input '${input}'\n`
   const image = options.image ?? worker.image
   return `Endpoint ${name} (${id}) runs ${image}\n  ${url}/v2/${id}/run\n${openAi}Try it (the first start downloads the image and the model):\n  ${first}`
+}
+
+function number(flag: string, text: string): number {
+  if (/^\d{1,6}(\.\d{1,6})?$/.test(text)) return Number(text)
+  throw new CliError(`${flag} takes a number, not '${text}'`, EXIT.usage)
 }
 
 function wholeNumber(flag: string, text: string): number {

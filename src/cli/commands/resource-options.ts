@@ -42,6 +42,12 @@ const ENDPOINT: readonly Field[] = [
   ...CONTAINER,
   { flag: '--gpu-count <n>', help: 'GPUs of one worker', path: 'gpu.count', kind: 'number' },
   {
+    flag: '--gpu-memory <GB>',
+    help: 'share of the memory of one GPU for each worker, instead of whole GPUs',
+    path: 'gpu.memoryGb',
+    kind: 'number',
+  },
+  {
     flag: '--cpu <vcpus>',
     help: 'vCPUs of a worker without GPUs, such as 2 or cpu3c:4',
     path: 'cpu',

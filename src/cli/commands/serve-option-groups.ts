@@ -3,7 +3,17 @@ export const SERVE_OPTION_GROUPS: readonly (readonly [heading: string, flags: re
   [
     'What runs:',
     [
-      ...['--worker', '--lb', '--sample', '--container', '--command', '--gpu', '--gpus', '--max-workers'],
+      ...[
+        '--worker',
+        '--lb',
+        '--sample',
+        '--container',
+        '--command',
+        '--gpu',
+        '--gpus',
+        '--gpu-memory',
+        '--max-workers',
+      ],
       ...['--setup', '--watch', '--process-root'],
     ],
   ],

@@ -44,13 +44,16 @@ export const CATALOG_PRICES: PriceList = {
   gpu: new Map(GPU_POOLS.map(({ id, pricePerHour }) => [id, Math.round((pricePerHour ?? 0) * MICROS)])),
 }
 
-/** Price of an hour of a worker of a flavor, see `billedFlavor`; 0 for a flavor that is not hardware. */
+/**
+ * Price of an hour of a worker of a flavor, see `billedFlavor`; a share of a GPU costs its part. 0 for a flavor that
+ * is not hardware.
+ */
 export function hourlyPrice(
   prices: PriceList,
   flavor: string,
 ): { readonly kind: 'gpu' | 'cpu'; readonly micros: number } {
   const [kind, name = '', count = '1'] = flavor.split(':')
-  if (kind === 'gpu') return { kind, micros: Number(count) * (prices.gpu.get(name) ?? prices.gpuDefault) }
+  if (kind === 'gpu') return { kind, micros: Math.round(Number(count) * (prices.gpu.get(name) ?? prices.gpuDefault)) }
   if (kind === 'cpu') return { kind, micros: Number(count) * (prices.cpu.get(name) ?? prices.cpuDefault) }
   return { kind: 'cpu', micros: 0 }
 }

@@ -5,7 +5,7 @@
 import type { Compute } from '../endpoints/endpoint.ts'
 import { poolsFromTypes } from '../hardware/catalog.ts'
 import type { JobStatus, Transition } from '../jobs/job.ts'
-import type { Placement, PlatformRequest } from '../workers/placement.ts'
+import { fractionOfGpus, type Placement, type PlatformRequest } from '../workers/placement.ts'
 import type { ReportedPlace } from '../workers/platform-report.ts'
 
 /** Length of the spans in which usage is counted. */
@@ -211,7 +211,7 @@ export function billedFlavor(
   if (placement?.asked !== undefined) return requestedFlavor(placement.asked, place)
   if (placement !== null) {
     const { gpus, pool, flavor, vcpus } = placement
-    if (gpus.length > 0) return `gpu:${pool}:${gpus.length}`
+    if (gpus.length > 0) return `gpu:${pool}:${fractionOfGpus(placement)}`
     if (flavor !== undefined) return `cpu:${flavor}:${vcpus}`
     if (compute.kind === 'gpu') return 'cpu:any'
   }

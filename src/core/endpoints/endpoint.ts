@@ -1,5 +1,5 @@
 import { type FieldProblem, fieldProblem, nameProblems, pairProblem } from '../field-problem.ts'
-import { cpuProblems, gpuProblems, locationProblems } from '../hardware/catalog.ts'
+import { cpuProblems, gpuProblems, largestGpu, locationProblems } from '../hardware/catalog.ts'
 import type { GpuType } from '../hardware/catalog-types.ts'
 import type { EndpointId, OwnerId, TemplateId, VolumeId } from '../ids.ts'
 import { MODEL_REFERENCE } from '../models/model-reference.ts'
@@ -55,6 +55,8 @@ export type Compute =
       readonly count: number
       readonly allowedCudaVersions: readonly string[]
       readonly minCudaVersion: string | null
+      /** Share of the memory of one GPU for each worker, in GB; absent for whole GPUs. */
+      readonly memoryGb?: number
     }
   | { readonly kind: 'cpu'; readonly configs: readonly CpuConfig[] }
 
@@ -68,6 +70,9 @@ export const COMPLIANCE: readonly string[] = [
 export const MAX_WORKERS = 1_000
 /** The longest idle timeout, in seconds. */
 export const MAX_IDLE_TIMEOUT_S = 3_600
+/** Limits of a share of a GPU, in GB: a context alone takes half a GB. */
+const MIN_SHARE_GB = 0.5
+const MAX_SHARE_GB = 1_024
 /** A day. */
 const MAX_QUEUE_DELAY_S = 86_400
 
@@ -162,7 +167,7 @@ export function withDefaults(config: Partial<EndpointConfig> & { name: string; c
  */
 export function endpointProblems(
   config: Partial<EndpointConfig>,
-  local: readonly Pick<GpuType, 'id' | 'pool'>[] | null = [],
+  local: readonly Pick<GpuType, 'id' | 'pool' | 'memoryGb'>[] | null = [],
 ): FieldProblem[] {
   return problemsIn(ENDPOINT_FIELDS, { ...config, local })
 }
@@ -204,6 +209,17 @@ export function domainProblems(
   }
   const problem = previous?.domain === domain ? null : domainProblem(domain, isServerName)
   return problem === null ? [] : [fieldProblem('domain', problem, `'${domain}'`)]
+}
+
+/**
+ * The share of a GPU as a member of the hardware of an endpoint.
+ * @param given GB; null for whole GPUs, undefined to keep the share
+ * @param before the present hardware; null for a new endpoint
+ */
+export function gpuShare(given: number | null | undefined, before: Compute | null = null): { memoryGb?: number } {
+  const kept = before?.kind === 'gpu' ? before.memoryGb : undefined
+  const memoryGb = given === undefined ? kept : (given ?? undefined)
+  return memoryGb === undefined ? {} : { memoryGb }
 }
 
 /** The problem of an idle timeout that a request sets although it would have no effect. */
@@ -282,17 +298,33 @@ function scalerProblems(scaler: Scaler, { type }: { readonly type?: EndpointType
 /** @param local see {@link endpointProblems} */
 function computeProblems(
   compute: Compute,
-  { local = [] }: { readonly local?: readonly Pick<GpuType, 'id' | 'pool'>[] | null },
+  { local = [] }: { readonly local?: readonly Pick<GpuType, 'id' | 'pool' | 'memoryGb'>[] | null },
 ): FieldProblem[] {
   if (compute.kind === 'cpu') return cpuListProblems(compute.configs)
-  const { pools, excludedTypes, count, allowedCudaVersions, minCudaVersion } = compute
+  const { pools, excludedTypes, count, allowedCudaVersions, minCudaVersion, memoryGb } = compute
   const problems = gpuProblems(pools, excludedTypes, local)
+  if (memoryGb !== undefined) problems.push(...shareProblems(memoryGb, count, largestGpu(pools, excludedTypes, local)))
   problems.push(...integer('compute.count', 1, 64).check(count, {}))
   problems.push(...cudaProblems('compute.allowedCudaVersions', allowedCudaVersions))
   problems.push(...cudaProblems('compute.minCudaVersion', minCudaVersion === null ? [] : [minCudaVersion]))
   if (allowedCudaVersions.length > 0 && minCudaVersion !== null) {
     const problem = 'excludes {other}; one of them must be empty'
     problems.push(pairProblem('compute.allowedCudaVersions', 'compute.minCudaVersion', problem))
+  }
+  return problems
+}
+
+/** @param largestGb memory of the largest GPU of the endpoint, in GB; null if unknown */
+function shareProblems(memoryGb: number, count: number, largestGb: number | null): FieldProblem[] {
+  const name = 'compute.memoryGb'
+  if (!(memoryGb >= MIN_SHARE_GB && memoryGb <= MAX_SHARE_GB)) {
+    return [fieldProblem(name, `must be from ${MIN_SHARE_GB} to ${MAX_SHARE_GB} GB`, `${memoryGb}`)]
+  }
+  if (!Number.isInteger(memoryGb * 1024)) return [fieldProblem(name, 'must be a whole number of MiB', `${memoryGb}`)]
+  const problems: FieldProblem[] = []
+  if (count !== 1) problems.push(pairProblem(name, 'compute.count', 'is a share of one GPU, so {other} must be 1'))
+  if (largestGb !== null && memoryGb > largestGb) {
+    problems.push(fieldProblem(name, `must be at most ${largestGb} GB, the memory of the largest GPU`, `${memoryGb}`))
   }
   return problems
 }
@@ -310,8 +342,8 @@ function cpuListProblems(configs: readonly CpuConfig[]): FieldProblem[] {
 /** Hardware in the list of changes of a release. */
 function listedCompute(compute: Compute): Record<string, unknown> {
   if (compute.kind === 'cpu') return { cpu: compute.configs.map(({ flavor: id, vcpuCount }) => ({ id, vcpuCount })) }
-  const { pools, excludedTypes, count, allowedCudaVersions, minCudaVersion } = compute
-  return { gpu: { pools, excludedTypes, count, allowedCudaVersions, minCudaVersion } }
+  const { kind: _, ...gpu } = compute
+  return { gpu }
 }
 
 function volumeProblems(ids: readonly VolumeId[]): FieldProblem[] {

@@ -21,6 +21,8 @@ export interface ReadyWorker {
   readonly diskGb: number
   /** Execution timeout of a job, in milliseconds. */
   readonly timeoutMs: number
+  /** Variable for the part of the GPU memory that it takes; it gets the share of a worker. Omitted without one. */
+  readonly fractionVariable?: string
   readonly env: readonly ReadyWorkerVariable[]
   /** Input of a first job that shows that the worker works. */
   readonly input: Readonly<Record<string, unknown>>
@@ -33,6 +35,19 @@ export type ReadyWorkers = Readonly<Record<string, ReadyWorker>>
 
 /** The workers of the package. */
 export const READY_WORKERS: ReadyWorkers = recorded
+
+/** The variable for the part of the GPU memory that an image of the package takes; null for other images. */
+export function fractionVariable(image: string): string | null {
+  const worker = Object.values(READY_WORKERS).find(ready => repositoryOf(ready.image) === repositoryOf(image))
+  return worker?.fractionVariable ?? null
+}
+
+/** The name of an image without its tag or digest. */
+function repositoryOf(image: string): string {
+  const [name = ''] = image.split('@', 1)
+  const tag = name.lastIndexOf(':')
+  return tag > name.lastIndexOf('/') ? name.slice(0, tag) : name
+}
 
 const NAME = /^[a-z][a-z0-9-]{0,62}$/
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
@@ -57,6 +72,7 @@ const MEMBERS: Readonly<Record<keyof ReadyWorker, readonly [rule: string, holds:
   gpuMemoryGb: ['must be a whole number of GB, 0 for none', value => isWhole(value, 0)],
   diskGb: ['must be a whole number of GB', value => isWhole(value, 1)],
   timeoutMs: ['must be a whole number of milliseconds from 5000', value => isWhole(value, 5_000)],
+  fractionVariable: ['must be the name of a variable', value => value === undefined || isVariableName(value)],
   env: ['must be a list of {"name", "about", "default"?}', value => Array.isArray(value) && value.every(isVariable)],
   input: ['must be an object', isJsonObject],
   openAi: ['must be true or false', value => typeof value === 'boolean'],
@@ -74,8 +90,11 @@ function workerMistakes(worker: unknown): string[] {
 function isVariable(value: unknown): boolean {
   if (!isJsonObject(value)) return false
   const { name, about, default: given = '', ...others } = value
-  const isNamed = typeof name === 'string' && VARIABLE.test(name)
-  return isNamed && isText(about) && typeof given === 'string' && Object.keys(others).length === 0
+  return isVariableName(name) && isText(about) && typeof given === 'string' && Object.keys(others).length === 0
+}
+
+function isVariableName(value: unknown): boolean {
+  return typeof value === 'string' && VARIABLE.test(value)
 }
 
 function isText(value: unknown): boolean {

@@ -1,6 +1,6 @@
 import { type FieldProblem, fieldProblem } from '../field-problem.ts'
 import { CPU_FLAVORS, GPU_POOLS, LOCATION_CODES } from './catalog-data.ts'
-import { DATA_CENTERS, type GpuType } from './catalog-types.ts'
+import { DATA_CENTERS, GPU_TYPES, type GpuType } from './catalog-types.ts'
 
 const POOL_BY_ID = new Map(GPU_POOLS.map(pool => [pool.id, pool]))
 const FLAVOR_BY_ID = new Map(CPU_FLAVORS.map(flavor => [flavor.id, flavor]))
@@ -36,6 +36,23 @@ export function gpuProblems(
     else if (local !== null && !types.has(type)) wrong('is not a GPU type of the selected pools')
   }
   return problems
+}
+
+/**
+ * Memory of the largest GPU of a choice, in GB; null if the types of this machine are not known, or for an unknown
+ * choice.
+ * @param local types of this machine with their pools and memory; null if they are not known now
+ */
+export function largestGpu(
+  pools: readonly string[],
+  excludedTypes: readonly string[],
+  local: readonly Pick<GpuType, 'id' | 'pool' | 'memoryGb'>[] | null = [],
+): number | null {
+  if (local === null) return null
+  const types = [...GPU_TYPES, ...local].filter(
+    ({ id, pool }) => pool !== null && pools.includes(pool) && !excludedTypes.includes(id),
+  )
+  return types.length === 0 ? null : Math.max(...types.map(({ memoryGb }) => memoryGb))
 }
 
 /** All problems of a list of locations (country codes and data centers). */

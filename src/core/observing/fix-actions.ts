@@ -8,6 +8,7 @@ import { savedEnv } from '../endpoints/saved-env.ts'
 import { isInitTimeout, MAX_INIT_S, NEVER_HEALTHY_MS } from '../endpoints/serving.ts'
 import { cataloged, type MachineParts } from '../hardware/inventory.ts'
 import type { WorkerId } from '../ids.ts'
+import { shareableMb } from '../placement/card-claims.ts'
 import { chosenGpus, suitableGpus } from '../placement/placement-fit.ts'
 import { currentBackoff, type EndpointSnapshot } from '../scaling/scale.ts'
 import type { Resource } from '../workers/placement.ts'
@@ -289,7 +290,10 @@ export function moreWorkers(snapshot: EndpointSnapshot, facts: ActionFacts, want
 export function mostOnMachine({ endpoint }: Pick<EndpointSnapshot, 'endpoint'>, { parts }: ActionFacts): number {
   const { compute } = endpoint
   if (parts == null || parts.gpus.length === 0 || compute.kind === 'cpu') return Number.POSITIVE_INFINITY
-  return Math.floor(suitableGpus(parts, compute).length / compute.count)
+  const gpus = suitableGpus(parts, compute).map(({ gpu }) => gpu)
+  const { memoryGb } = compute
+  if (memoryGb === undefined) return Math.floor(gpus.length / compute.count)
+  return gpus.reduce((sum, gpu) => sum + Math.max(0, Math.floor(shareableMb(gpu, 0, undefined) / (memoryGb * 1024))), 0)
 }
 
 /** Keeps this number of workers ready; no action if workersMax is smaller. */

@@ -26,6 +26,11 @@ export type CardRooms = ReadonlyMap<string, CardRoom>
 /** Limit of programs that are named in one reason. */
 const MAX_NAMED = 3
 
+/** Memory that stays free on a card beside all shares: drivers and contexts take more than programs ask for. */
+export function marginMb(totalMb: number): number {
+  return Math.max(512, Math.ceil(totalMb * 0.02))
+}
+
 /**
  * The part of a card that other programs may use if a worker gets the whole card: a tenth, and at least 1 GiB, as a
  * desktop needs.

@@ -15,7 +15,8 @@
  * can sleep makes room by sleeping: for its account, or for everybody if it is suspended. If the GPUs of a sleeping
  * worker do not become free soon and a new worker has room on others, the sleeping one ends.
  *
- * Programs that are not workers count as measured: a card that they use gets no worker.
+ * Programs that are not workers count as measured: a card that they use gets no worker. A worker with a share of a
+ * card gets a part of its memory beside others (ADR 110). Such workers start one after another on each card.
  *
  * A worker whose platform places it (ADR 58) gets its turn, and counts for the limits of its account and of all
  * workers. Nothing else holds it back: neither this machine, nor workers that wait for a place on the platform.
@@ -43,6 +44,9 @@ import type {
  * job.
  */
 export const TURN_DWELLS = 10
+
+/** Time after which a worker with a share no longer keeps others from a start on its card. */
+export const START_MS = 60_000
 
 /** Decides the placement of all wanted workers. */
 export function placeWorkers(input: PlacementInput): PlacementDecision {
@@ -140,7 +144,8 @@ class PlacementDecider {
   }
 
   #place(standing: Standing): boolean {
-    const room = findFit(this.#createSearch(standing), this.#all())
+    const { nowMs } = this.#input
+    const room = findFit({ ...this.#createSearch(standing), startsAfterMs: nowMs - START_MS }, this.#all())
     if (room === null) return false
     const { tenant } = standing
     const { placement, clamped } = room
@@ -162,7 +167,7 @@ class PlacementDecider {
   /** Refuses an endpoint, and makes room for it if possible. */
   #makeRoom(standing: Standing): void {
     const { tenant } = standing
-    if (tenant.isSpare) return
+    if (tenant.isSpare || this.#waitsForStart(standing)) return
     const refusal = findPlacementFailure(this.#createSearch(standing), this.#all(), tenant)
     const way = isHopeless(refusal) ? null : (this.#soonWay(standing) ?? this.#turnWay(standing))
     this.#refuse(standing, refusal, way)
@@ -170,6 +175,21 @@ class PlacementDecider {
       for (const victim of way.victims) this.#evict(victim, tenant.id, way.afterJob)
       this.#take(tenant, way.room.placement, 'kept')
     } else if (!isHopeless(refusal)) this.#keepFree(standing)
+  }
+
+  /** Keeps a share for an endpoint, if only the start of a neighbor on the card is in its way. */
+  #waitsForStart(standing: Standing): boolean {
+    const { tenant } = standing
+    const { compute } = tenant
+    if (compute.kind !== 'gpu' || compute.memoryGb === undefined) return false
+    const room = findFit(this.#createSearch(standing), this.#all())
+    const [gpu] = room?.placement.gpus ?? []
+    if (room === null || gpu === undefined) return false
+    const reason = `another worker starts on GPU ${gpu.index}; the next one follows when that is ready, or after ${START_MS / 1_000} s`
+    this.#refuse(standing, { resource: 'gpu', reason }, null)
+    this.#take(tenant, room.placement, 'kept')
+    this.#wake(this.#input.nowMs + START_MS)
+    return true
   }
 
   /** Makes room for a sleeping worker whose GPUs are not free, or ends it if a new one has room on others. */
@@ -362,6 +382,7 @@ class PlacementDecider {
       placement,
       phase,
       readyAtMs: null,
+      startingSinceMs: phase === 'starting' ? this.#input.nowMs : null,
       idleSinceMs: null,
       frozen: null,
       sleep: null,
@@ -371,8 +392,9 @@ class PlacementDecider {
 
   /** Gives a sleeping worker its GPUs again, or keeps them for it. */
   #takeAgain({ workerId }: WantedWake, phase: 'starting' | 'kept'): void {
+    const startingSinceMs = phase === 'starting' ? this.#input.nowMs : null
     this.#occupants = this.#occupants.map(worker =>
-      worker.workerId === workerId ? { ...worker, phase, frozen: null, sleep: null } : worker,
+      worker.workerId === workerId ? { ...worker, phase, startingSinceMs, frozen: null, sleep: null } : worker,
     )
   }
 

@@ -2,7 +2,7 @@
 import type { Compute } from '../endpoints/endpoint.ts'
 import { type CatalogedGpu, gpuKey, gpuSummary, type MachineParts } from '../hardware/inventory.ts'
 import type { Resource } from '../workers/placement.ts'
-import { bindsGpus } from './card-claims.ts'
+import { bindsGpus, claimedMb, shareableMb, WHOLE_CARD } from './card-claims.ts'
 import { foreignUseText, inGb, isFree, leavesCard } from './card-room.ts'
 import {
   cappedResources,
@@ -99,6 +99,13 @@ function neverFits(parts: MachineParts, compute: GpuCompute): PlacementFailure |
   }
   if (!sound.some(({ gpu }) => hasCuda(gpu.cuda, compute))) return cudaRefusal(sound, compute)
   const suitable = suitableGpus(parts, compute)
+  const { memoryGb } = compute
+  if (memoryGb !== undefined) {
+    const mostMb = Math.max(...suitable.map(({ gpu }) => shareableMb(gpu, 0, undefined)))
+    if (memoryGb * 1024 <= mostMb) return null
+    const reason = `a share of ${memoryGb} GB is larger than the ${inGb(mostMb)} of a GPU of ${oneOfPools(pools)} that workers may share: ${here}`
+    return { resource: 'gpu_type', reason }
+  }
   if (pools.some(pool => suitable.filter(gpu => gpu.pool === pool).length >= count)) return null
   const parted = sound.some(({ gpu }) => gpu.mig !== null) ? '; parts of a card cannot be used together' : ''
   return { resource: 'gpu_count', reason: `no machine has ${count} GPUs of ${oneOfPools(pools)}: ${here}${parted}` }
@@ -116,15 +123,12 @@ function cudaRefusal(
   return { resource: 'cuda', reason: `the GPUs of type ${versions}, ${wanted}` }
 }
 
-function gpusBusy(
-  { parts, cards }: Search,
-  compute: GpuCompute,
-  others: readonly Occupant[],
-  asker: Asker,
-): PlacementFailure {
-  const { pools, count } = compute
+function gpusBusy(search: Search, compute: GpuCompute, others: readonly Occupant[], asker: Asker): PlacementFailure {
+  const { parts, cards } = search
+  const { pools, count, memoryGb } = compute
   const unknown = unknownUser(others)
   if (unknown !== null) return unknown
+  if (memoryGb !== undefined) return sharesGiven(search, { compute, memoryGb }, others, asker)
   const gpus = suitableGpus(parts, compute).map(({ gpu }) => gpu)
   const suitable = new Set(gpus.map(gpuKey))
   const has = (worker: Occupant) =>
@@ -147,6 +151,35 @@ function gpusBusy(
     ...foreign.slice(0, MAX_NAMES).map(gpu => foreignUseText(gpu, cards!.get(gpuKey(gpu))!)),
   ]
   return { resource: 'gpu', reason: `${wanted}: ${taken.join(', ')}` }
+}
+
+/** The reason why no card has room for a share. */
+function sharesGiven(
+  { parts, cards }: Search,
+  { compute, memoryGb }: { readonly compute: GpuCompute; readonly memoryGb: number },
+  others: readonly Occupant[],
+  asker: Asker,
+): PlacementFailure {
+  const claims = claimedMb(others, asker.owner) ?? new Map<string, number>()
+  const clauses = suitableGpus(parts, compute)
+    .slice(0, MAX_NAMES)
+    .map(({ gpu }) => {
+      const key = gpuKey(gpu)
+      const room = cards?.get(key)
+      const users = others.filter(worker => bindsGpus(worker, asker.owner) && hasGpu(worker, key))
+      const leftMb = Math.min(shareableMb(gpu, claims.get(key) ?? 0, room), room?.freeMb ?? WHOLE_CARD)
+      const left = leftMb > 0 ? `${inGb(leftMb)} of card ${gpu.index} are left` : `card ${gpu.index} is full`
+      const beside = users.length === 0 ? '' : ` beside ${names(users, asker)}${frozenOnes(users)}`
+      const foreign =
+        room === undefined || room.foreignMb < memoryGb * 1024 * 0.1 ? '' : ` (${foreignUseText(gpu, room)})`
+      return `${left}${beside}${foreign}`
+    })
+  const reason = `no GPU of ${poolNames(compute.pools)} has ${inGb(memoryGb * 1024)} left: ${clauses.join(', ')}`
+  return { resource: 'gpu', reason }
+}
+
+function hasGpu({ placement }: Occupant, key: string): boolean {
+  return (placement?.gpus ?? []).some(gpu => gpuKey(gpu) === key)
 }
 
 function unknownUser(others: readonly Occupant[]): PlacementFailure | null {

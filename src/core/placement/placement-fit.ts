@@ -3,8 +3,8 @@
 import type { Compute, CpuConfig } from '../endpoints/endpoint.ts'
 import { cpuMemoryGb } from '../hardware/catalog.ts'
 import { type CatalogedGpu, cataloged, compareVersions, gpuKey, type MachineParts } from '../hardware/inventory.ts'
-import { type AssignedGpu, countGpus, type Placement, UNPLACED } from '../workers/placement.ts'
-import { bindsGpus, claimedMb } from './card-claims.ts'
+import { type AssignedGpu, fractionOfGpus, type Placement, shareOf, UNPLACED } from '../workers/placement.ts'
+import { bindsGpus, claimedMb, hasShare } from './card-claims.ts'
 import { type CardRooms, isFree, leavesCard } from './card-room.ts'
 import type { Occupant, PlacementRules, Tenant, WantedWake, WorkerQuota } from './placement-input.ts'
 import { askedPlacement } from './wish.ts'
@@ -24,6 +24,11 @@ export interface Search {
   readonly quota?: WorkerQuota | undefined
   /** Workers whose GPUs are chosen last within a pool. */
   readonly avoided?: readonly Occupant[]
+  /**
+   * A card on which a worker with a share began to start after this time takes no other one yet; all cards count when
+   * left out.
+   */
+  readonly startsAfterMs?: number
   /** A sleeping worker that should wake: it needs its GPUs again and has the rest. Left out for a new worker. */
   readonly again?: WantedWake
 }
@@ -63,16 +68,31 @@ export function quotaReached(
   if (quota === undefined || (quota.workers === null && quota.gpus === null)) return null
   const own = others.filter(({ owner }) => owner === tenant.owner)
   if (again === undefined && quota.workers !== null && own.length >= quota.workers) return 'account_workers'
-  const awake = own.filter(({ sleep }) => sleep !== 'asleep')
-  const gpus = awake.reduce((sum, { placement }) => sum + countGpus(placement), 0)
   const wanted = wantedGpus(search)
-  return quota.gpus !== null && wanted > 0 && gpus + wanted > quota.gpus ? 'account_gpus' : null
+  return wanted > 0 && exceedsGpus(search, others, wanted) ? 'account_gpus' : null
 }
 
-/** Number of GPUs that the worker needs. */
+/** True if the account would have more GPUs than its limit with this number of further ones. */
+function exceedsGpus(
+  { quota, tenant }: Pick<Search, 'tenant' | 'quota'>,
+  others: readonly Occupant[],
+  wanted: number,
+): boolean {
+  if (quota === undefined || quota.gpus === null) return false
+  const awake = others.filter(({ owner, sleep }) => owner === tenant.owner && sleep !== 'asleep')
+  const gpus = awake.reduce((sum, { placement }) => sum + fractionOfGpus(placement), 0)
+  // Hundredths of shares are no exact sums.
+  return gpus + wanted > quota.gpus + 0.001
+}
+
+/** Number of GPUs that the worker needs; for a share its part of the largest suitable GPU. */
 export function wantedGpus(search: Pick<Search, 'tenant' | 'parts' | 'rules' | 'again'>): number {
-  if (search.again !== undefined) return search.again.placement.gpus.length
+  if (search.again !== undefined) return fractionOfGpus(search.again.placement)
   const { compute, placedBy } = search.tenant
+  if (compute.kind === 'gpu' && compute.memoryGb !== undefined && placedBy === 'machine' && !withoutGpus(search)) {
+    const memoryGb = Math.max(compute.memoryGb, ...suitableGpus(search.parts, compute).map(({ gpu }) => gpu.memoryGb))
+    return shareOf({ memoryGb }, compute.memoryGb * 1024)
+  }
   return compute.kind === 'gpu' && (placedBy === 'platform' || !withoutGpus(search)) ? compute.count : 0
 }
 
@@ -148,7 +168,10 @@ function roomAgain(
   if (claims === null || lostGpu(search, placement) !== null) return null
   const isFreeAgain = (gpu: AssignedGpu) => {
     const key = gpuKey(gpu)
-    return !claims.has(key) && (memoryMb === null || isFree(search.cards?.get(key), memoryMb))
+    const room = search.cards?.get(key)
+    const { shareMb } = gpu
+    if (shareMb !== undefined) return hasShare(gpu, claims.get(key) ?? 0, { room, shareMb, neededMb: memoryMb ?? 0 })
+    return !claims.has(key) && isFree(room, memoryMb ?? 0)
   }
   return placement.gpus.every(isFreeAgain) ? { placement, clamped: null } : null
 }
@@ -206,6 +229,7 @@ function clampText({ flavor, vcpuCount }: CpuConfig, { vcpus, memoryMb }: Promis
 function gpuRoom(search: Search, compute: GpuCompute, others: readonly Occupant[]): PlacementFit | null {
   const claims = claimedMb(others, search.tenant.owner)
   if (claims === null) return null
+  if (compute.memoryGb !== undefined) return shareRoom(search, compute, { others, claims })
   const later = gpusForLater(search, others)
   const free = suitableGpus(search.parts, compute).filter(
     ({ gpu }) => !claims.has(gpuKey(gpu)) && leavesCard(search.cards?.get(gpuKey(gpu))),
@@ -219,6 +243,46 @@ function gpuRoom(search: Search, compute: GpuCompute, others: readonly Occupant[
     return { placement: { ...UNPLACED, gpus, pool }, clamped: null }
   }
   return null
+}
+
+/**
+ * A share of a GPU of the first pool that has room. Of several GPUs the fullest is chosen, so that whole ones stay
+ * free; of equals one that no sleeping worker needs, and then the smallest.
+ */
+function shareRoom(
+  search: Search,
+  compute: GpuCompute,
+  { others, claims }: { readonly others: readonly Occupant[]; readonly claims: ReadonlyMap<string, number> },
+): PlacementFit | null {
+  const shareMb = (compute.memoryGb ?? 0) * 1024
+  const later = gpusForLater(search, others)
+  const starting = startingCards(search, others)
+  const claimOf = ({ gpu }: CatalogedGpu) => claims.get(gpuKey(gpu)) ?? 0
+  const isLater = ({ gpu }: CatalogedGpu) => (later.has(gpuKey(gpu)) ? 1 : 0)
+  const fitting = suitableGpus(search.parts, compute).filter(cataloged => {
+    const key = gpuKey(cataloged.gpu)
+    const room = search.cards?.get(key)
+    if (starting.has(key) || exceedsGpus(search, others, shareOf(cataloged.gpu, shareMb))) return false
+    return hasShare(cataloged.gpu, claimOf(cataloged), { room, shareMb, neededMb: shareMb })
+  })
+  for (const pool of compute.pools) {
+    const [best] = fitting
+      .filter(gpu => gpu.pool === pool)
+      .sort((a, b) => isLater(a) - isLater(b) || claimOf(b) - claimOf(a) || a.gpu.memoryGb - b.gpu.memoryGb)
+    if (best === undefined) continue
+    const { index, uuid, memoryGb } = best.gpu
+    const gpus = [{ index, uuid, type: best.type, memoryGb, shareMb }]
+    return { placement: { ...UNPLACED, gpus, pool }, clamped: null }
+  }
+  return null
+}
+
+/** The keys of cards that wait for the start of a worker with a share: programs measure a card while they start. */
+function startingCards({ startsAfterMs }: Search, others: readonly Occupant[]): ReadonlySet<string> {
+  if (startsAfterMs === undefined) return new Set()
+  const starting = others.filter(({ startingSinceMs }) => startingSinceMs !== null && startingSinceMs > startsAfterMs)
+  const gpus = starting.flatMap(({ placement }) => placement?.gpus ?? [])
+  return new Set(gpus.filter(({ shareMb }) => shareMb !== undefined).map(gpuKey))
 }
 
 /**

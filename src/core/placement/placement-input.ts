@@ -78,6 +78,8 @@ export interface Occupant {
   readonly phase: 'starting' | 'idle' | 'busy' | 'frozen' | 'leaving' | 'kept'
   /** Time at which it became ready; null before that. */
   readonly readyAtMs: number | null
+  /** Start of its start, or of its resume; null for one that has started. */
+  readonly startingSinceMs: number | null
   /** Start of its idle time; null while it has a job. */
   readonly idleSinceMs: number | null
   /** Time of its freeze, and the priority of its endpoint (PRIORITY_FLASHBOOT); null for one that is not frozen. */

@@ -1,6 +1,6 @@
 import type { EndpointId, OwnerId, WorkerId } from '../ids.ts'
 
-/** A GPU that a worker has for itself. */
+/** A GPU that a worker has for itself, or a share of its memory. */
 export interface AssignedGpu {
   /** Index on the machine, as the vendor's tool counts. */
   readonly index: number
@@ -9,11 +9,13 @@ export interface AssignedGpu {
   /** The catalog's id of its type. */
   readonly type: string
   readonly memoryGb: number
+  /** The worker's share of its memory, in MiB; absent for a whole GPU. */
+  readonly shareMb?: number
 }
 
 /** Resources of a machine that a worker gets. */
 export interface Placement {
-  /** Whole GPUs that no other worker has at the same time; empty for a worker without GPUs. */
+  /** Whole GPUs that no other worker has at the same time, or a share of one; empty for a worker without GPUs. */
   readonly gpus: readonly AssignedGpu[]
   /** Pool of the GPUs in the catalog; null for a worker without GPUs. */
   readonly pool: string | null
@@ -45,6 +47,19 @@ export const UNPLACED: Placement = { gpus: [], pool: null, vcpus: null, memoryMb
 /** Number of GPUs that a worker has, or requests from its platform. */
 export function countGpus(placement: Pick<Placement, 'gpus' | 'asked'> | null): number {
   return placement === null ? 0 : (placement.asked?.gpus ?? placement.gpus.length)
+}
+
+/**
+ * The GPUs of a worker for limits and bills, where a share counts as its part of the GPU, rounded up to a hundredth.
+ */
+export function fractionOfGpus(placement: Pick<Placement, 'gpus' | 'asked'> | null): number {
+  if (placement === null || placement.asked !== undefined) return countGpus(placement)
+  return placement.gpus.reduce((sum, gpu) => sum + shareOf(gpu, gpu.shareMb), 0)
+}
+
+/** The part of a GPU that a share of its memory is, rounded up to a hundredth; 1 for a whole GPU. */
+export function shareOf({ memoryGb }: Pick<AssignedGpu, 'memoryGb'>, shareMb: number | undefined): number {
+  return shareMb === undefined ? 1 : Math.min(1, Math.ceil((shareMb / (memoryGb * 1024)) * 100) / 100)
 }
 
 /** The missing resource of a worker without a place, for programs. */

@@ -1,5 +1,6 @@
+import { fractionVariable } from '../endpoints/ready-workers.ts'
 import type { EndpointId, VolumeId, WorkerId } from '../ids.ts'
-import { countGpus, type Placement } from './placement.ts'
+import { type AssignedGpu, countGpus, type Placement } from './placement.ts'
 import { PING_MS } from './worker-liveness.ts'
 
 /** Identity and resources of a worker. */
@@ -42,10 +43,30 @@ export function identityEnv({
     RUNPOD_ENDPOINT_ID: endpointId,
     RUNPOD_GPU_COUNT: String(countGpus(placement)),
     ...(gpus[0] === undefined ? {} : { RUNPOD_GPU_NAME: encodeURIComponent(gpus[0].type).replaceAll('%20', '+') }),
+    ...shareEnv(gpus[0]),
     ...(vcpus === null ? {} : { RUNPOD_CPU_COUNT: String(vcpus) }),
     ...(memoryMb === null ? {} : { RUNPOD_MEM_GB: String(Math.floor(memoryMb / 1024)) }),
     ...(volume === null ? {} : { RUNPOD_VOLUME_ID: volume.id, RUNPOD_VOLUME_PATH: volume.path }),
   }
+}
+
+/** The share of a GPU; nothing for whole GPUs. */
+function shareEnv(gpu: AssignedGpu | undefined): Record<string, string> {
+  const fraction = gpu === undefined ? null : fractionText(gpu)
+  if (gpu?.shareMb === undefined || fraction === null) return {}
+  return { RUNYARD_GPU_MEMORY_MB: String(gpu.shareMb), RUNYARD_GPU_MEMORY_FRACTION: fraction }
+}
+
+/** The share of a worker in the variable that its image of the catalog reads. A value of the user wins. */
+export function fractionEnv(image: string, { gpus: [gpu] }: Placement): Record<string, string> {
+  const name = fractionVariable(image)
+  const fraction = gpu === undefined ? null : fractionText(gpu)
+  return name === null || fraction === null ? {} : { [name]: fraction }
+}
+
+/** The part of the memory of a GPU that a worker may use, rounded down, as `0.333`; null for a whole GPU. */
+function fractionText({ memoryGb, shareMb }: AssignedGpu): string | null {
+  return shareMb === undefined ? null : String(Math.floor(Math.min(1, shareMb / (memoryGb * 1024)) * 1_000) / 1_000)
 }
 
 /**

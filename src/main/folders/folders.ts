@@ -68,6 +68,7 @@ export function foldersIn(config: Config, sampleFolder: string): FoldersToServe 
   const settings = {
     gpu: config.folderGpu ?? undefined,
     gpuCount: config.folderGpuCount ?? undefined,
+    gpuMemoryGb: config.folderGpuMemoryGb ?? undefined,
     workersMax: config.maxWorkers === null ? undefined : Math.min(config.maxWorkers, MAX_WORKERS),
     args: config.folderCommand ?? undefined,
   }

@@ -18,7 +18,7 @@ import type { AppError } from '../../core/errors.ts'
 import type { EndpointId, OwnerId, SecretId } from '../../core/ids.ts'
 import type { Submission } from '../../core/jobs/submission.ts'
 import type { PagePosition } from '../../core/pages.ts'
-import { countGpus } from '../../core/workers/placement.ts'
+import { fractionOfGpus } from '../../core/workers/placement.ts'
 import type { Ports } from '../../ports/ports.ts'
 
 /** Number of jobs of one read of the store; other work runs between the reads. */
@@ -232,13 +232,13 @@ export class Quotas {
     const ledger = this.#openLedger(owner)
     if (this.#isDue(ledger)) await this.#read(owner, ledger)
     const workers = (await store.workers.loads()).filter(worker => worker.owner === owner)
-    const gpus = workers.reduce((sum, { placement }) => sum + countGpus(placement), 0)
+    const gpus = workers.reduce((sum, { placement }) => sum + fractionOfGpus(placement), 0)
     const objects = await store.quotas.objects(owner)
     const { all: secretBytes } = await store.quotas.secretBytes(owner, null)
     const logBytes = this.#logBytes.get(owner) ?? 0
     const limits = this.effectiveLimits(owner)
     const held = addHeld(ledger.held, storedOnly(ledger.receivedBytes))
-    return { limits, objects, held, secretBytes, logBytes, workers: workers.length, gpus }
+    return { limits, objects, held, secretBytes, logBytes, workers: workers.length, gpus: Math.round(gpus * 100) / 100 }
   }
 
   async #admitRead(owner: OwnerId, addition: HeldJobs): Promise<void> {

@@ -3,6 +3,7 @@ import {
   type Endpoint,
   type EndpointConfig,
   type EndpointType,
+  gpuShare,
   SCALER_DEFAULTS,
   withDefaults,
 } from '../../core/endpoints/endpoint.ts'
@@ -53,6 +54,8 @@ export interface FolderSettings {
   readonly gpu?: string | undefined
   /** GPUs of one worker; 1 for a new endpoint unless it is given. */
   readonly gpuCount?: number | undefined
+  /** Share of the memory of one GPU for each worker, in GB; 0 for whole GPUs. */
+  readonly gpuMemoryGb?: number | undefined
   readonly workersMax?: number | undefined
   /** The command of its workers. */
   readonly args?: string | undefined
@@ -144,30 +147,39 @@ const CPU: Compute = { kind: 'cpu', configs: [{ flavor: 'cpu3g', vcpuCount: 2 }]
 /** @param existing the endpoint as it is; null for a new one */
 async function chooseCompute(
   { machine }: FolderParts,
-  { settings: { gpu, gpuCount } = {}, prefersCpu = false }: WorkerFolder,
+  { settings: { gpu, gpuCount, gpuMemoryGb } = {}, prefersCpu = false }: WorkerFolder,
   existing: Endpoint | null,
 ): Promise<Compute> {
   const previous = existing?.compute ?? null
+  const share = gpuShare(gpuMemoryGb === 0 ? null : gpuMemoryGb, previous)
   if (gpu === undefined && previous !== null) {
-    if (gpuCount === undefined) return previous
-    if (previous.kind === 'gpu') return { ...previous, count: gpuCount }
+    if (gpuCount === undefined && gpuMemoryGb === undefined) return previous
+    if (previous.kind === 'gpu') {
+      const { memoryGb: _, ...whole } = previous
+      return { ...whole, count: gpuCount ?? previous.count, ...share }
+    }
   }
   if (gpu === 'none') {
-    if (gpuCount !== undefined) throw new AppError('invalid', '--gpus is given with --gpu none; leave one of them out')
+    const given = gpuCount !== undefined ? '--gpus' : gpuMemoryGb !== undefined ? '--gpu-memory' : null
+    if (given !== null) throw new AppError('invalid', `${given} is given with --gpu none; leave one of them out`)
     return previous?.kind === 'cpu' ? previous : CPU
   }
-  const isAsked = gpu !== undefined || gpuCount !== undefined
+  const isAsked = gpu !== undefined || gpuCount !== undefined || gpuMemoryGb !== undefined
   if (!isAsked && prefersCpu) return CPU
   const localTypes = typesHere(await machine.parts())
   if (!isAsked && localTypes.length === 0) return CPU
   const choice = gpuChoice(gpu ?? ANY_GPU, localTypes)
-  if (typeof choice === 'string') throw new AppError('invalid', `${gpu === undefined ? '--gpus' : '--gpu'} ${choice}`)
+  if (typeof choice === 'string')
+    throw new AppError(
+      'invalid',
+      `${gpu !== undefined ? '--gpu' : gpuCount !== undefined ? '--gpus' : '--gpu-memory'} ${choice}`,
+    )
   const limits =
     previous?.kind === 'gpu'
       ? previous
       : { count: 1, allowedCudaVersions: [] as readonly string[], minCudaVersion: null }
   const { count, allowedCudaVersions, minCudaVersion } = limits
-  return { kind: 'gpu', ...choice, count: gpuCount ?? count, allowedCudaVersions, minCudaVersion }
+  return { kind: 'gpu', ...choice, count: gpuCount ?? count, allowedCudaVersions, minCudaVersion, ...share }
 }
 
 type FolderConfig = Pick<EndpointConfig, 'type' | 'compute'> & { readonly workersMax: number | undefined }

@@ -1,5 +1,7 @@
-import type { CardMemory } from '../../core/hardware/gpu-memory.ts'
+import { type CardReading, withOwners } from '../../core/hardware/gpu-memory.ts'
 import { gpuKey } from '../../core/hardware/inventory.ts'
+import type { WorkerId } from '../../core/ids.ts'
+import { WHOLE_CARD } from '../../core/placement/card-claims.ts'
 import type { CardRoom, CardRooms, ForeignProgram } from '../../core/placement/card-room.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import { hasLeftCard } from '../../core/workers/worker-suspension.ts'
@@ -44,6 +46,10 @@ export class CardReader {
   #readings: readonly Reading[] = []
   #reading: Promise<void> | null = null
   #pausedUntilMs = Number.NEGATIVE_INFINITY
+  /** Workers of the processes that the driver listed last; null for a program that is not of a worker. */
+  readonly #owners = new Map<number, WorkerId | null>()
+  /** Workers with cards whose processes are not known, as of a container engine elsewhere. */
+  readonly #unseen = new Set<WorkerId>()
 
   constructor(ports: Ports) {
     this.#ports = ports
@@ -78,15 +84,52 @@ export class CardReader {
 
   async #read(workers: readonly Worker[], holders: string): Promise<void> {
     const { clock, gpuMeter } = this.#ports
-    const { cards } = await gpuMeter!.measure(new Set())
+    const { cards: measured } = await gpuMeter!.measure(new Set())
     const atMs = clock.monotonic()
-    if (cards.length === 0) {
+    if (measured.length === 0) {
       this.#pausedUntilMs = atMs + PAUSE_MS
       return
     }
-    const held = heldKeys(workers)
-    const read = new Map(cards.map(card => [card.uuid, readCard(card, held.has(card.uuid))]))
-    this.#readings = [...this.#readings.slice(-1), { atMs, holders, cards: read }]
+    const holding = workers.filter(({ placement }) => (placement?.gpus ?? []).length > 0)
+    await this.#findOwners(measured, holding)
+    const cards = new Map(measured.map(card => [card.uuid, this.#readCard(card, holding)]))
+    this.#readings = [...this.#readings.slice(-1), { atMs, holders, cards }]
+  }
+
+  /** Finds the workers of the listed processes. Only new processes are looked for. */
+  async #findOwners(cards: readonly CardReading[], holding: readonly Worker[]): Promise<void> {
+    const listed = new Set(cards.flatMap(({ processes }) => processes.map(({ pid }) => pid)))
+    for (const pid of this.#owners.keys()) if (!listed.has(pid)) this.#owners.delete(pid)
+    if ([...listed].every(pid => this.#owners.has(pid))) return
+    for (const pid of listed) if (!this.#owners.has(pid)) this.#owners.set(pid, null)
+    this.#unseen.clear()
+    for (const { id } of holding) {
+      const family = await this.#ports.driver.processes(id).catch(() => null)
+      const members = (await family?.members().catch(() => null)) ?? null
+      if (members === null) this.#unseen.add(id)
+      for (const { pid } of members ?? []) if (listed.has(pid)) this.#owners.set(pid, id)
+    }
+  }
+
+  #readCard(card: CardReading, holding: readonly Worker[]): ReadCard {
+    const claimMb = holding.reduce((sum, worker) => sum + this.#unseenClaim(worker, card.uuid), 0)
+    const own = new Set([...this.#owners].filter(([, owner]) => owner !== null).map(([pid]) => pid))
+    const { totalBytes, freeBytes, foreignBytes, processes } = withOwners(card, own)
+    const foreignMb = Math.max(0, toMb(foreignBytes) - claimMb)
+    const listed = foreignMb === 0 ? [] : processes.filter(({ pid }) => !own.has(pid))
+    const programs = listed
+      .map(({ pid, name, bytes }) => ({ pid, name, memoryMb: toMb(bytes ?? 0) }))
+      .sort((a, b) => b.memoryMb - a.memoryMb || a.pid - b.pid)
+      .slice(0, MAX_PROGRAMS)
+    // The list may have processes of workers.
+    return { totalMb: toMb(totalBytes), freeMb: toMb(freeBytes), foreignMb, programs: claimMb > 0 ? [] : programs }
+  }
+
+  /** The memory of a card that a worker may use whose processes are not known, in MiB. */
+  #unseenClaim(worker: Worker, key: string): number {
+    const gpu = worker.placement?.gpus.find(candidate => gpuKey(candidate) === key)
+    if (gpu === undefined || hasLeftCard(worker) || !this.#unseen.has(worker.id)) return 0
+    return gpu.shareMb ?? WHOLE_CARD
   }
 
   /** The last reading, with the larger foreign use of the last two. */
@@ -103,29 +146,8 @@ export class CardReader {
   }
 }
 
-/** A card with a worker that is not suspended is all its own, so nothing on it counts as foreign. */
-function readCard({ totalBytes, usedBytes, freeBytes, processes }: CardMemory, isHeld: boolean): ReadCard {
-  const listed = isHeld ? [] : processes
-  const programs = listed
-    .map(({ pid, name, bytes }) => ({ pid, name, memoryMb: toMb(bytes ?? 0) }))
-    .sort((a, b) => b.memoryMb - a.memoryMb || a.pid - b.pid)
-    .slice(0, MAX_PROGRAMS)
-  return {
-    totalMb: toMb(totalBytes),
-    freeMb: toMb(freeBytes),
-    foreignMb: isHeld ? 0 : toMb(usedBytes),
-    programs,
-  }
-}
-
 function toMb(bytes: number): number {
   return Math.round(bytes / MIB)
-}
-
-/** The keys of the cards with workers that may have memory on them. */
-function heldKeys(workers: readonly Worker[]): ReadonlySet<string> {
-  const holders = workers.filter(worker => !hasLeftCard(worker))
-  return new Set(holders.flatMap(({ placement }) => (placement?.gpus ?? []).map(gpuKey)))
 }
 
 /** A text that changes when a worker gets or leaves a card. */

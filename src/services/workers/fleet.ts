@@ -24,7 +24,7 @@ import {
   storedExit,
   type Worker,
 } from '../../core/workers/worker.ts'
-import { identityEnv, protocolEnv } from '../../core/workers/worker-environment.ts'
+import { fractionEnv, identityEnv, protocolEnv } from '../../core/workers/worker-environment.ts'
 import type { ObservedExit } from '../../core/workers/worker-exit.ts'
 import { coldStartTimes } from '../../core/workers/worker-phase.ts'
 import { problemText, type WorkerProblem } from '../../core/workers/worker-problem.ts'
@@ -493,6 +493,7 @@ export class Fleet {
       wish: wishFromCompute(endpoint.compute),
       placement,
       ...inputs,
+      env: { ...fractionEnv(template.image, placement), ...inputs.env },
       ...(guard && { guard }),
       models,
       diskGb: template.diskGb,

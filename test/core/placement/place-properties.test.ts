@@ -4,12 +4,13 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { cataloged, gpuKey, type MachineGpu } from '../../../src/core/hardware/inventory.ts'
 import type { EndpointId, OwnerId } from '../../../src/core/ids.ts'
-import { placeWorkers, TURN_DWELLS } from '../../../src/core/placement/place.ts'
+import { WHOLE_CARD } from '../../../src/core/placement/card-claims.ts'
+import { placeWorkers, START_MS, TURN_DWELLS } from '../../../src/core/placement/place.ts'
 import { hasCuda } from '../../../src/core/placement/placement-fit.ts'
 import type { Occupant, PlacementInput, Tenant } from '../../../src/core/placement/placement-input.ts'
 import { type Placement, UNPLACED } from '../../../src/core/workers/placement.ts'
 import { aGpu, aMachine } from '../../support/machines.ts'
-import { anOccupant, aTenant, cpus, given, gpus, placeInput } from '../../support/placing.ts'
+import { anOccupant, aTenant, cpus, given, gpus, placeInput, shared } from '../../support/placing.ts'
 import { randomSeed } from '../../support/random-seed.ts'
 import { NOW } from '../../support/snapshots.ts'
 
@@ -348,4 +349,76 @@ test('no card gets two workers that are awake, and no worker gets a card that a 
     },
   )
   fc.assert(property, { ...OPTIONS, numRuns: 2_000 })
+})
+
+const SHARER = fc.record({
+  endpoint: fc.constantFrom(...IDS),
+  card: fc.nat(2),
+  gb: fc.constantFrom(null, 1, 2, 4, 6, 8, 12),
+  state: fc.constantFrom('idle', 'busy', 'leaving', 'starting', 'suspended'),
+  startedMs: fc.nat(90_000),
+})
+const SHARED_CARD = fc.record({ foreignMb: fc.nat(12_000), isMeasured: fc.boolean() })
+
+test('no card is promised beyond its memory, whole cards have one worker, and one worker with a share starts at a time', () => {
+  const wish = fc.record({ gb: fc.constantFrom(null, 1, 3, 6, 8, 20), wanted: fc.nat(3), isWanted: fc.boolean() })
+  const property = fc.property(
+    fc.array(SHARER, { maxLength: 8 }),
+    fc.array(wish, { minLength: 4, maxLength: 4 }),
+    fc.array(SHARED_CARD, { minLength: 3, maxLength: 3 }),
+    (raw, raws, measured) => {
+      const claims = [0, 0, 0]
+      const claimOf = (gb: number | null) => (gb === null ? WHOLE_CARD : gb * 1_024)
+      const occupants = raw.flatMap(({ endpoint, card, gb, state, startedMs }, n) => {
+        const isAwake = state !== 'suspended'
+        if (isAwake && (claims[card]! > 0 ? gb === null : false)) return []
+        if (isAwake && claims[card]! + claimOf(gb) > 24_064 && gb !== null) return []
+        if (isAwake) claims[card]! += claimOf(gb)
+        const frozen = { sinceMs: NOW, hasPriority: false }
+        const fields = isAwake
+          ? { phase: state, startingSinceMs: state === 'starting' ? NOW - startedMs : null }
+          : ({ phase: 'frozen', frozen, sleep: 'asleep', suspends: true } as const)
+        return [anOccupant(`w${n}`, endpoint, { placement: shared(gb, card), ...fields })]
+      })
+      const wakesOf = (id: string) =>
+        occupants
+          .filter(({ endpointId, sleep }) => endpointId === id && sleep === 'asleep')
+          .map(({ workerId, placement }) => ({ workerId, placement: placement!, memoryMb: 1_000 }))
+      const tenants = IDS.map((id, index) => {
+        const { gb, wanted, isWanted } = raws[index]!
+        const compute = gb === null ? gpus() : gpus({ memoryGb: gb })
+        return aTenant(id, { compute, wanted, wakes: isWanted ? wakesOf(id) : [], sinceMs: NOW - index })
+      })
+      const cards = new Map(
+        measured.flatMap(({ foreignMb, isMeasured }, index) => {
+          const room = { totalMb: 24_576, freeMb: 24_576 - foreignMb, foreignMb, programs: [] }
+          return isMeasured ? [[`GPU-${index}`, room] as const] : []
+        }),
+      )
+      const parts = aMachine([aGpu(0), aGpu(1), aGpu(2)])
+      const { placed, woken } = placeWorkers(placeInput({ parts, occupants, tenants, cards }))
+      const wokenIds = new Set(woken.map(({ workerId }) => workerId))
+      const old = occupants.filter(({ sleep }) => sleep !== 'asleep')
+      const resumed = occupants.filter(({ workerId }) => wokenIds.has(workerId)).map(({ placement }) => placement!)
+      const started = placed.map(({ placement }) => placement)
+      for (const index of [0, 1, 2]) {
+        const on = (placements: readonly Placement[]) =>
+          placements.flatMap(({ gpus: all }) => all.filter(gpu => gpu.index === index))
+        const [before, after] = [on(old.map(({ placement }) => placement!)), on([...resumed, ...started])]
+        const all = [...before, ...after]
+        if (after.length === 0) continue
+        if (all.some(({ shareMb }) => shareMb === undefined)) assert.equal(all.length, 1)
+        const foreignMb = cards.get(`GPU-${index}`)?.foreignMb ?? 0
+        const sumMb = all.reduce((sum, { shareMb }) => sum + (shareMb ?? 0), 0)
+        assert.ok(sumMb === 0 || sumMb + foreignMb + 512 <= 24_576, `${sumMb} MiB and ${foreignMb} MiB of others`)
+        const starting = old.filter(
+          ({ startingSinceMs, placement }) =>
+            startingSinceMs !== null && NOW - startingSinceMs < START_MS && on([placement!]).length > 0,
+        )
+        const shares = on(started).filter(({ shareMb }) => shareMb !== undefined)
+        assert.ok(shares.length <= (starting.length > 0 ? 0 : 1))
+      }
+    },
+  )
+  fc.assert(property, OPTIONS)
 })

@@ -6,7 +6,18 @@ import { placeWorkers } from '../../../src/core/placement/place.ts'
 import type { Tenant } from '../../../src/core/placement/placement-input.ts'
 import { UNPLACED } from '../../../src/core/workers/placement.ts'
 import { aGpu, aMachine } from '../../support/machines.ts'
-import { aCard, anIdle, anOccupant, aTenant, cpus, given, gpus, placed, placeInput } from '../../support/placing.ts'
+import {
+  aCard,
+  anIdle,
+  anOccupant,
+  aTenant,
+  cpus,
+  given,
+  gpus,
+  placed,
+  placeInput,
+  shared,
+} from '../../support/placing.ts'
 import { NOW } from '../../support/snapshots.ts'
 
 const L4 = 'NVIDIA L4'
@@ -583,6 +594,125 @@ describe('suspended workers', () => {
     const { evicted, unwoken } = placed({ ...one, occupants: [suspended('x', 'a'), idle], tenants, cards })
     assert.deepEqual(evicted, ['y for a'])
     assert.match(unwoken[0]!, /its GPU 0 is in use by endpoint b; it gets the room of a worker that is ending/)
+  })
+})
+
+describe('shares of a card', () => {
+  const one = { parts: aMachine(rtx(1)) }
+  const share = (gb: number, fields = {}) => ({ compute: gpus({ memoryGb: gb, ...fields }) })
+  const sharing = (id: string, endpoint: string, gb: number, fields = {}) =>
+    anOccupant(id, endpoint, { placement: shared(gb), ...fields })
+
+  test('a worker gets a share beside others, and the card is never promised twice', () => {
+    const occupants = [sharing('x', 'a', 8), sharing('y', 'b', 8)]
+    const tenants = (gb: number) => [aTenant('c', share(gb)), ...['a', 'b'].map(id => aTenant(id, { wanted: 0 }))]
+    const { placed: placements } = placeWorkers(placeInput({ ...one, occupants, tenants: tenants(6) }))
+    assert.deepEqual(placements[0]?.placement, shared(6))
+    assert.deepEqual(placed({ ...one, occupants, tenants: tenants(7.5) }).placed, ['c: 0'], '0.5 GB stay free')
+    assert.deepEqual(placed({ ...one, occupants, tenants: tenants(8) }), {
+      placed: [],
+      evicted: [],
+      woken: [],
+      unwoken: [],
+      wakeInMs: 30_000,
+      refused: ['c gpu: no GPU of pool ADA_24 has 8 GB left: 7.5 GB of card 0 are left beside endpoints a, b'],
+    })
+  })
+
+  test('a whole card and shares exclude each other', () => {
+    const whole = [anOccupant('x', 'a', { placement: given(0) })]
+    assert.deepEqual(placed({ ...one, occupants: whole, tenants: [aTenant('b', share(1))] }).placed, [])
+    assert.deepEqual(placed({ ...one, occupants: [sharing('x', 'a', 1)], tenants: [aTenant('b')] }).placed, [])
+  })
+
+  test('the fullest card that has room is chosen, so that whole cards stay free', () => {
+    const parts = aMachine(rtx(2))
+    const onSecond = { ...given(1), gpus: given(1).gpus.map(gpu => ({ ...gpu, shareMb: 4_096 })) }
+    const occupants = [anOccupant('x', 'a', { placement: onSecond })]
+    assert.deepEqual(placed({ parts, occupants, tenants: [aTenant('b', share(8))] }).placed, ['b: 1'])
+    assert.deepEqual(placed({ parts, occupants, tenants: [aTenant('b', share(20))] }).placed, ['b: 0'])
+  })
+
+  test('other programs take from what is shared, and memory that is not free now is not given', () => {
+    const tenants = [aTenant('c', share(8))]
+    const occupants = [sharing('x', 'a', 8)]
+    const fits = (fields: Partial<CardRoom>) => placed({ ...one, occupants, tenants, cards: aCard(fields) }).placed
+    assert.deepEqual(fits({ foreignMb: 7.5 * 1024 }), ['c: 0'])
+    assert.deepEqual(fits({ foreignMb: 7.5 * 1024 + 1 }), [])
+    assert.deepEqual(fits({ freeMb: 8_191 }), [], 'the neighbor uses more than its share')
+    const { refused } = placed({
+      ...one,
+      occupants,
+      tenants,
+      cards: aCard({ foreignMb: 9_000, freeMb: 15_000, programs: [{ pid: 812, name: 'blender', memoryMb: 9_000 }] }),
+    })
+    assert.match(
+      refused[0]!,
+      /6\.7 GB of card 0 are left beside endpoint a \(8\.8 GB of card 0 are used by pid 812 \(blender\)\)$/,
+    )
+  })
+
+  test('workers start one after another on a card: the next one when the first is ready, or after a minute', () => {
+    const starting = (ago: number) =>
+      sharing('x', 'a', 8, { phase: 'starting', readyAtMs: null, startingSinceMs: NOW - ago })
+    const tenants = [aTenant('b', share(8)), aTenant('a', { wanted: 0 })]
+    const during = placed({ ...one, occupants: [starting(10_000)], tenants })
+    assert.deepEqual([during.placed, during.evicted], [[], []])
+    assert.match(
+      during.refused[0]!,
+      /^b gpu: another worker starts on GPU 0; the next one follows when that is ready, or after 60 s$/,
+    )
+    assert.deepEqual(placed({ ...one, occupants: [starting(60_000)], tenants }).placed, ['b: 0'])
+    assert.deepEqual(placed({ ...one, occupants: [sharing('x', 'a', 8)], tenants }).placed, ['b: 0'])
+    const both = [aTenant('b', share(8)), aTenant('c', { ...share(8), sinceMs: NOW + 1 })]
+    assert.deepEqual(placed({ ...one, tenants: both }).placed, ['b: 0'], 'one of two that want to start at once')
+    assert.deepEqual(placed({ parts: aMachine(rtx(2)), tenants: both }).placed, ['b: 0', 'c: 1'])
+  })
+
+  test('an idle neighbor makes room if its share helps, and no more of them than needed', () => {
+    const idle = (id: string, endpoint: string, gb: number) => anIdle(id, endpoint, { placement: shared(gb) })
+    const occupants = [idle('x', 'a', 8), idle('y', 'b', 8), idle('z', 'd', 6)]
+    const tenants = [aTenant('c', share(7)), ...['a', 'b', 'd'].map(id => aTenant(id, { wanted: 0 }))]
+    assert.deepEqual(placed({ ...one, occupants, tenants }).evicted, ['x for c'])
+  })
+
+  test('a share that no card can give is refused for good', () => {
+    const { refused } = placed({ ...one, tenants: [aTenant('a', share(24))] })
+    assert.match(
+      refused[0]!,
+      /^a gpu_type: a share of 24 GB is larger than the 23\.5 GB of a GPU of pool ADA_24 that workers may share/,
+    )
+  })
+
+  test('a share counts as its part of a card for the limit of an account', () => {
+    const parts = aMachine(rtx(2))
+    const quotas = new Map([['owner' as OwnerId, { workers: null, gpus: 1 }]])
+    const occupants = [sharing('x', 'a', 12)]
+    const fits = (tenant: Tenant) => placed({ parts, occupants, quotas, tenants: [tenant] })
+    assert.deepEqual(fits(aTenant('b', share(11))).placed, ['b: 0'])
+    assert.match(fits(aTenant('b', share(13))).refused[0]!, /account_gpus: the limit of 1 GPUs/)
+    assert.match(fits(aTenant('b')).refused[0]!, /account_gpus/)
+  })
+
+  test('a suspended worker with a share resumes where its share and its memory are free', () => {
+    const frozen = { phase: 'frozen', frozen: { sinceMs: NOW - 1_000, hasPriority: false } } as const
+    const suspended = sharing('x', 'a', 8, { ...frozen, sleep: 'asleep', suspends: true })
+    const wakes = [{ workerId: 'x' as WorkerId, placement: shared(8), memoryMb: 6_144 }]
+    const resumed = (...gb: number[]) => {
+      const others = gb.map((size, index) => sharing(`o${index}`, 'b', size))
+      return placed({
+        ...one,
+        occupants: [suspended, ...others],
+        tenants: [aTenant('a', { wanted: 0, wakes })],
+        cards: aCard({ freeMb: 6_144 }),
+      }).woken
+    }
+    assert.deepEqual([resumed(), resumed(8, 7), resumed(8, 8)], [['x'], ['x'], []])
+  })
+
+  test('a platform gives whole cards', () => {
+    const tenant = aTenant('a', { ...share(8), placedBy: 'platform' })
+    assert.deepEqual(placeWorkers(placeInput({ tenants: [tenant] })).placed[0]?.placement.asked?.gpus, 1)
   })
 })
 

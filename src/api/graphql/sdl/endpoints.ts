@@ -27,6 +27,8 @@ export const endpointSdl = /* GraphQL */ `
     "Pools, and types taken out of them, each with a hyphen in front; null for a CPU endpoint."
     gpuIds: String
     gpuCount: Int
+    "Share of the memory of one GPU for each worker, in GB; null for whole GPUs."
+    gpuMemoryGb: Float
     "Each flavor-vcpus-memory; empty for a GPU endpoint."
     instanceIds: [String]
     computeType: String
@@ -96,6 +98,8 @@ export const endpointSdl = /* GraphQL */ `
     template: EndpointTemplateInput
     gpuIds: String
     gpuCount: Int
+    "A share of one GPU instead of whole GPUs, in GB; 0 for whole GPUs."
+    gpuMemoryGb: Float
     instanceIds: [String]
     "A comma list; excludes minCudaVersion."
     allowedCudaVersions: String

@@ -86,6 +86,8 @@ const Pools = z
   .max(50)
 const GpuCount = z.int().min(1).max(64)
 const CudaVersions = z.array(CudaVersion).max(MAX_CUDA_VERSIONS)
+/** Null for whole GPUs. */
+const GpuMemoryGb = z.number().min(0.5).max(1_024).nullable()
 
 const GpuCreated = z
   .strictObject({
@@ -94,6 +96,7 @@ const GpuCreated = z
     count: GpuCount.default(1),
     allowedCudaVersions: CudaVersions.optional(),
     minCudaVersion: CudaVersion.nullable().optional(),
+    memoryGb: GpuMemoryGb.optional(),
   })
   .openapi('CreateEndpointGpuConfig')
 
@@ -108,6 +111,7 @@ const GpuChanged = z
       .regex(/^$|^\d+\.\d+$/, 'must be of the form major.minor, or empty')
       .nullable()
       .optional(),
+    memoryGb: GpuMemoryGb.optional(),
   })
   .openapi('UpdateEndpointGpuConfig')
 
@@ -118,6 +122,7 @@ const GpuShown = z
     count: z.int().min(1).openapi({ default: 1 }),
     allowedCudaVersions: z.array(z.string()),
     minCudaVersion: z.string().nullable(),
+    memoryGb: z.number().optional(),
   })
   .openapi('EndpointGpuConfig')
 
