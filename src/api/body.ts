@@ -29,6 +29,11 @@ const ANONYMOUS = { bytes: 16 * 1024 * 1024, left: 7 / 8, staleMs: 2_000 } as co
  * yet to free. The smallest room has one such body.
  */
 const PASSED_BYTES = 16 * 1024 * 1024
+/**
+ * The slowest pace of such a body, which holds room until its end: time at any pace, and bytes a second after it. Only
+ * the time counts in which the server waits for the client.
+ */
+const PASSED_PACE = { graceMs: 60_000, bytesPerSecond: 65_536 } as const
 /** Bytes of such a body that are read in one turn of the event loop. */
 const PASSED_PART_BYTES = 256 * 1024
 /** Time that a complete body waits on disk for room in memory, in ms. The Python SDK waits 600 s for a response. */
@@ -37,7 +42,7 @@ const ROOM_WAIT_MS = 120_000
 /** A request with a body to read, and the bindings of its surface. */
 export interface BodyRequest {
   readonly request: Request
-  readonly env: Pick<SurfaceEnv, 'body'>
+  readonly env: Pick<SurfaceEnv, 'body' | 'untimed'>
 }
 
 /** The request of a call of Hono, whose bindings are those of the surface. */
@@ -186,6 +191,10 @@ class HeldBody {
     this.#rooms = rooms
   }
 
+  get clock(): Clock {
+    return this.#rooms.clock
+  }
+
   /** True if no room was free for it. Then none of its bytes are held. */
   get lost(): boolean {
     return this.#lost
@@ -314,8 +323,9 @@ async function readLimited({ request, env }: BodyRequest, limit: BodyLimit, held
   const { passedBytes = 0 } = limit
   const announced = Number(request.headers.get('content-length') ?? 0)
   if (announced > limit.keptBytes && announced <= passedBytes) {
+    env.untimed?.()
     await held.reserve()
-    return passed([], body.pieces()[Symbol.asyncIterator](), body, announced)
+    return passed([], body.pieces()[Symbol.asyncIterator](), { body, announced, clock: held.clock })
   }
   let bytes = 0
   const pieces = body.pieces()[Symbol.asyncIterator]()
@@ -332,7 +342,10 @@ async function readLimited({ request, env }: BodyRequest, limit: BodyLimit, held
         throw noRoom()
       }
       if (held.lost) continue
-      if (couldPass) return passed([...(await held.pieces()), piece], pieces, body, announced)
+      if (couldPass) {
+        env.untimed?.()
+        return passed([...(await held.pieces()), piece], pieces, { body, announced, clock: held.clock })
+      }
       if (bytes > limit.keptBytes) {
         held.leave()
         continue
@@ -363,21 +376,52 @@ async function readLimited({ request, env }: BodyRequest, limit: BodyLimit, held
 function passed(
   before: readonly Uint8Array[],
   rest: AsyncIterator<Uint8Array>,
-  body: IncomingBody,
-  announced: number,
+  { body, announced, clock }: { readonly body: IncomingBody; readonly announced: number; readonly clock: Clock },
 ): LimitedBody {
   async function* pieces(): AsyncGenerator<Uint8Array, void> {
+    let isLate = false
+    const onLate = () => {
+      isLate = true
+      body.drop()
+    }
     try {
       for (const piece of before) yield* inTurns(piece)
-      for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield* inTurns(next.value)
+      for await (const piece of paced(rest, clock, onLate)) yield* inTurns(piece)
     } catch (error) {
-      throw brokenOff(error)
+      throw error instanceof AppError ? error : brokenOff(error)
     } finally {
-      await rest.return?.()
+      // The end of a late one waits for its next piece.
+      if (!isLate) await rest.return?.()
     }
   }
   const passing = { pieces: pieces(), announcedBytes: announced === 0 ? null : announced, drop: () => body.drop() }
   return { content: null, bytes: 0, ended: false, passing }
+}
+
+/** Pieces of a body that come at a pace. Throws AppError `invalid` for one that is slower, after `onLate`. */
+async function* paced(
+  pieces: AsyncIterator<Uint8Array>,
+  clock: Clock,
+  onLate: () => void,
+): AsyncGenerator<Uint8Array, void> {
+  let [bytes, waitedMs] = [0, 0]
+  for (;;) {
+    const beganMs = clock.monotonic()
+    const allowedMs = PASSED_PACE.graceMs + (bytes / PASSED_PACE.bytesPerSecond) * 1_000
+    const late = Promise.withResolvers<null>()
+    const stop = clock.after(allowedMs - waitedMs, () => late.resolve(null))
+    const next = await Promise.race([pieces.next(), late.promise])
+    stop()
+    if (next === null) {
+      onLate()
+      const pace = `${PASSED_PACE.bytesPerSecond / 1024} KB a second after the first ${PASSED_PACE.graceMs / 1_000} s`
+      throw new AppError('invalid', `the request body came too slowly: a large one has to bring ${pace}`)
+    }
+    if (next.done === true) return
+    waitedMs += clock.monotonic() - beganMs
+    bytes += next.value.byteLength
+    yield next.value
+  }
 }
 
 /** The pieces of a body that passes. Throws AppError `too_large` where it has more bytes than this. */

@@ -44,6 +44,8 @@ export interface RequestEnv {
    * which costs more.
    */
   readonly body?: () => IncomingBody | null
+  /** Records that the body of this call passes to the store as it arrives, within limits of its reader. */
+  readonly untimed?: () => void
   /** Path and query as the client sent them. Without it they are those of the request, which are normalized. */
   readonly target?: () => string
   /**

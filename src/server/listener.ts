@@ -110,6 +110,7 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
         body: () => incomingBody(incoming, () => connections.account(incoming)),
         ending: () => closeSignal(env.outgoing as ServerResponse, incoming.socket),
         target: () => targets.get(incoming) ?? incoming.url!,
+        untimed: () => connections.untimed(incoming),
         streams: () => connections.streams(incoming),
       })
       const length = response.headers.get('content-length')
