@@ -312,7 +312,7 @@ export class Jobs {
     for (const { id, inputProblem } of jobs) {
       if (inputProblem === null) continue
       const outcome = { status: 'FAILED', output: null, error: inputProblem, warning: null } as const
-      await this.finish(endpointId, id, workerId, outcome, true)
+      await this.finish(endpointId, id, workerId, outcome, { beginsNext: true })
       worker.settled([id], false)
     }
     return { kind: 'jobs', jobs: jobs.filter(({ inputProblem }) => inputProblem === null) }
@@ -331,16 +331,18 @@ export class Jobs {
    * Stores a worker's final result. A result that no longer counts leaves a diagnostic and changes nothing.
    * @param beginsNext true for a worker that may have more jobs, which it runs one after another: the next one begins
    * with the end of this one, in the same transaction
+   * @param counts false for a result that is known to count no longer
    */
   async finish(
     endpointId: EndpointId,
     jobId: JobId,
     workerId: WorkerId,
     outcome: JobOutcome,
-    beginsNext = false,
+    { beginsNext = false, counts = true }: { readonly beginsNext?: boolean; readonly counts?: boolean } = {},
   ): Promise<void> {
     const { store, clock } = this.#ports
-    const finish = await store.jobOutcomes.finish({ jobId, workerId, outcome, nowMs: clock.now(), beginsNext })
+    const request = { jobId, workerId, outcome, nowMs: clock.now(), beginsNext }
+    const finish = counts ? await store.jobOutcomes.finish(request) : null
     if (finish === null) {
       await this.#noteLateResult(endpointId, jobId, workerId, outcome)
       if (beginsNext) await this.begin(workerId, jobId)

@@ -63,12 +63,18 @@ export class LargeResults {
 
   /**
    * Receives a result of a worker to its end, and stores its output.
+   * @param isKept false to store nothing: the outcome then has no output
    * @throws AppError `invalid` when the connection ended before, `unavailable` when the store failed: the worker sends
    * it again
    */
-  async receive({ owner, endpointId }: Sender, jobId: JobId, body: PassingBody): Promise<ReceivedResult> {
+  async receive(
+    { owner, endpointId }: Sender,
+    jobId: JobId,
+    body: PassingBody,
+    isKept: boolean,
+  ): Promise<ReceivedResult> {
     const writer = this.#texts.write(owner, 'output')
-    const draft = new Draft(writer)
+    const draft = new Draft(writer, isKept)
     try {
       const { bytes, isWhole } = await this.#readInto(draft, body)
       const url = this.#statusUrl(endpointId, jobId)
@@ -98,14 +104,16 @@ export class LargeResults {
 /** A result while it is received. */
 class Draft {
   readonly #writer
+  readonly #isKept
   readonly #decoder = new TextDecoder('utf-8', { fatal: true })
   readonly #reader = new LargeResultReader(part => this.#take(part))
   /** The outcome where it is known before the end; the rest is dropped. */
   #refusal: (ResultReading & { readonly kind: 'final' }) | null = null
   #isRefused = false
 
-  constructor(writer: LargeTextWriter) {
+  constructor(writer: LargeTextWriter, isKept: boolean) {
     this.#writer = writer
+    this.#isKept = isKept
   }
 
   /** Stores no more of it. */
@@ -152,7 +160,7 @@ class Draft {
   }
 
   #take(part: string): void {
-    if (!this.#isRefused) this.#writer.add(part)
+    if (this.#isKept && !this.#isRefused) this.#writer.add(part)
   }
 
   /** Stores what waits. One without room for its account fails its job. */

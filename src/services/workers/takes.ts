@@ -197,7 +197,7 @@ export class Takes {
   async unreadable(worker: Worker, jobId: JobId, thrown: unknown): Promise<void> {
     if (!(thrown instanceof AppError) || (thrown.code !== 'internal' && thrown.code !== 'not_found')) return
     const outcome = { status: 'FAILED', output: null, error: thrown.message, warning: null } as const
-    await this.#parts.jobs.finish(worker.endpointId, jobId, worker.id, outcome, true)
+    await this.#parts.jobs.finish(worker.endpointId, jobId, worker.id, outcome, { beginsNext: true })
   }
 
   /**

@@ -1,7 +1,7 @@
 import type { Body } from '../../core/bodies/body-readings.ts'
 import type { EndpointId, JobId } from '../../core/ids.ts'
 import { readChunk } from '../../core/jobs/chunk.ts'
-import type { JobOutcome } from '../../core/jobs/job.ts'
+import { isFinal, type JobOutcome } from '../../core/jobs/job.ts'
 import {
   CHUNK_BYTES,
   type DroppedBody,
@@ -91,19 +91,27 @@ export class WorkerCalls {
 
   async #doneLarge(worker: Worker, jobId: JobId, body: PassingBody): Promise<void> {
     const { largeResults } = this.#parts
-    const received = await largeResults.receive(worker, jobId, body)
+    // Otherwise a worker could fill the disk for jobs of others, or for none.
+    const counts = await this.#hasUnfinished(worker, jobId)
+    const received = await largeResults.receive(worker, jobId, body, counts)
     try {
-      await this.#order.run(jobId, true, () => this.#useReceived(worker, jobId, received))
+      await this.#order.run(jobId, true, () => this.#useReceived(worker, jobId, received, counts))
     } finally {
       // The store changes nothing where the job has the text.
       await received.settle()
     }
   }
 
-  async #useReceived(worker: Worker, jobId: JobId, { reading }: ReceivedResult): Promise<void> {
+  /** True for a job that is not final and that no other worker has claimed since. */
+  async #hasUnfinished({ id, endpointId }: Worker, jobId: JobId): Promise<boolean> {
+    const job = await this.#ports.store.jobs.find(endpointId, jobId, this.#ports.clock.now())
+    return job !== null && job.workerId === id && !isFinal(job.status)
+  }
+
+  async #useReceived(worker: Worker, jobId: JobId, { reading }: ReceivedResult, counts: boolean): Promise<void> {
     const { store, clock } = this.#ports
     if (reading.kind === 'note') await store.jobs.addDiagnostic(jobId, clock.now(), worker.id, reading.text)
-    else await this.#useFinal(worker, jobId, reading)
+    else await this.#useFinal(worker, jobId, reading, counts)
   }
 
   async #done(worker: Worker, jobId: JobId, { content, bytes, ended }: LimitedBody): Promise<void> {
@@ -123,7 +131,13 @@ export class WorkerCalls {
     await this.#useFinal(worker, jobId, reading)
   }
 
-  async #useFinal(worker: Worker, jobId: JobId, reading: ResultReading & { readonly kind: 'final' }): Promise<void> {
+  /** @param counts false where the job was not this worker's when the result began to arrive */
+  async #useFinal(
+    worker: Worker,
+    jobId: JobId,
+    reading: ResultReading & { readonly kind: 'final' },
+    counts = true,
+  ): Promise<void> {
     this.#ports.logs.mark(worker.id, 'end')
     const running = this.#parts.running.of(worker)
     if (await this.#didNotStart(worker, jobId, reading.outcome)) {
@@ -134,13 +148,14 @@ export class WorkerCalls {
       await this.#parts.fleet.drain(worker.id, 'refresh')
       await this.#parts.jobs.takeBack(worker.id, 'its worker is replaced at its own request')
     }
-    await this.#finish(worker, jobId, reading.outcome)
+    await this.#finish(worker, jobId, reading.outcome, counts)
   }
 
-  async #finish(worker: Worker, jobId: JobId, outcome: JobOutcome): Promise<void> {
+  async #finish(worker: Worker, jobId: JobId, outcome: JobOutcome, counts = true): Promise<void> {
     const { jobs, stops } = this.#parts
     const running = this.#parts.running.of(worker)
-    await jobs.finish(worker.endpointId, jobId, worker.id, outcome, running.runsMoreAfter(jobId))
+    const how = { beginsNext: running.runsMoreAfter(jobId), counts }
+    await jobs.finish(worker.endpointId, jobId, worker.id, outcome, how)
     running.finished(jobId, outcome.status === 'COMPLETED')
     stops.holdsLess(running)
   }

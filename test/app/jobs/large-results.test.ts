@@ -146,6 +146,21 @@ test('a result of a job that was cancelled meanwhile is dropped', async t => {
   assert.equal(await rig.store.largeTexts.removeUnused(Number.MAX_SAFE_INTEGER, 1), false, 'the server removed it')
 })
 
+test('a result of a job that its worker does not have is read, and nothing of it is stored', async t => {
+  const { rig, endpoint, worker, id } = await running(t)
+  const waiting = await rig.submit(endpoint)
+  await rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)
+  for (const job of [id, waiting, '00000000-0000-4000-8000-000000000000-u1' as JobId]) {
+    assert.equal((await worker.done(job, RESULT, announced(RESULT))).status, 200)
+  }
+  assert.equal(rig.calls('largeTexts.append'), 0)
+  assert.equal((await rig.job(endpoint, waiting)).status, 'IN_QUEUE')
+  const { json } = await rig.ask('GET', `/v2/${endpoint}/requests/${id}`)
+  assert.equal(json.status, 'CANCELLED')
+  assert.match(json.notes.at(-1).text, /^a COMPLETED result came when the job was no longer this worker's$/)
+  assert.equal(await worker.takeJob(), waiting)
+})
+
 test('a store that fails in the middle gets the result again', async t => {
   const { rig, endpoint, worker, id } = await running(t)
   rig.failNext('largeTexts.append', 'before')
