@@ -8,7 +8,7 @@ import { after, test } from 'node:test'
 import { auditFile } from '../../src/store/database-audit.ts'
 import { openSqliteStore } from '../../src/store/engines/sqlite.ts'
 import { readSummed, summed } from '../../src/store/tables/summed-text.ts'
-import { E1, jobId, T0, W1, World } from '../contract/store-world.ts'
+import { E1, jobId, OWNER, T0, W1, World } from '../contract/store-world.ts'
 import { openRig } from '../support/rig.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'runyard-summed-'))
@@ -49,9 +49,10 @@ test('a byte that flips in a small or large input or result is found by a check,
     const outcome = { status: 'COMPLETED', output, error: null, warning: null } as const
     await store.jobOutcomes.finish({ jobId: jobId(id), workerId: W1, outcome, nowMs: T0 })
   }
+  await store.largeTexts.append({ id: 'text', kind: 'input', owner: OWNER, seq: 0, text: '{"in_part":1}', nowMs: T0 })
   await store.close()
   assert.deepEqual(auditFile(file, false, T0).flaws, [])
-  for (const text of ['in_small', 'in_large', 'out_small', 'out_large']) flip(file, text)
+  for (const text of ['in_small', 'in_large', 'out_small', 'out_large', 'in_part']) flip(file, text)
   assert.deepEqual(
     auditFile(file, false, T0).flaws.map(({ problem, mends }) => [problem, mends]),
     [
@@ -59,6 +60,7 @@ test('a byte that flips in a small or large input or result is found by a check,
       ['1 large inputs of jobs are not what was stored: large', false],
       ['1 outputs of jobs are not what was stored: small', false],
       ['1 large outputs of jobs are not what was stored: large', false],
+      ['1 parts of large inputs and outputs of jobs are not what was stored: text-000000', false],
     ],
   )
   const again = await openSqliteStore({ file, host: 'inline' })
@@ -67,6 +69,7 @@ test('a byte that flips in a small or large input or result is found by a check,
     assert.deepEqual([job?.status, job?.output], ['FAILED', null])
     assert.match(job?.error ?? '', /the stored result of this job was changed by damage of the disk/)
   }
+  await assert.rejects(again.largeTexts.part('text', 0), { code: 'internal', message: /was changed by damage/ })
   assert.equal((await again.jobs.find(E1, jobId('whole'), T0))?.output, '{"out_whole":"whole"}')
   await again.close()
 })

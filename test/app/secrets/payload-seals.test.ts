@@ -1,6 +1,7 @@
 /** Inputs, URLs and variables in the store, where the operator wants them sealed. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { OwnerId } from '../../../src/core/ids.ts'
 import { inputPlace, webhookUrlPlace } from '../../../src/core/secrets/seals.ts'
 import { layered } from '../../../src/ports/store/operations.ts'
 import { PayloadSeals } from '../../../src/services/secrets/payload-seals.ts'
@@ -81,4 +82,27 @@ test('plain variables and URLs are sealed in the store, inputs are not, and all 
   assert.equal(found?.id, template)
   const { env } = JSON.parse(found!.sealed)
   assert.deepEqual(alone.openedVariables(found!.row, env), { TOKEN: 'hidden' })
+})
+
+test('parts of a large input are sealed, and of an output those that look sealed; both are resealed', async t => {
+  const { store } = await openRig(t)
+  const sealed = layered(store, sealing(on))
+  const parts = [
+    { id: 'in', kind: 'input', seq: 0, text: '{"a":"' },
+    { id: 'in', kind: 'input', seq: 1, text: 'sealed:v3.mine"}' },
+    { id: 'out', kind: 'output', seq: 0, text: '["' },
+    { id: 'out', kind: 'output', seq: 1, text: 'sealed:v3.mine"]' },
+  ] as const
+  for (const part of parts) await sealed.largeTexts.append({ ...part, owner: 'me' as OwnerId, nowMs: 1 })
+  const next = createVault(NEW, OLD)
+  assert.deepEqual(await reEncryptAll({ store, vault: next }), { resealed: 3, current: 0, unreadable: 0, named: [] })
+  const stored = await Promise.all(parts.map(({ id, seq }) => store.largeTexts.part(id, seq)))
+  assert.deepEqual(
+    stored.map(text => text?.startsWith('sealed:')),
+    [true, true, false, true],
+  )
+  for (const isOn of [true, false]) {
+    const alone = layered(store, sealing(new PayloadSeals(createVault(NEW), isOn)))
+    for (const { id, seq, text } of parts) assert.equal(await alone.largeTexts.part(id, seq), text)
+  }
 })
