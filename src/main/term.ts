@@ -1,7 +1,6 @@
 /** The time in which a server acts: settings become ports, ports an application, which answers until the term ends. */
 import { type Addresses, balancedUrl, browserUrl } from '../api/addresses.ts'
 import { linkTo } from '../api/console/surface.ts'
-import type { RequestEnv } from '../api/surface.ts'
 import type { AppAddresses } from '../app/config.ts'
 import { type App, createApp } from '../app.ts'
 import type { Config } from '../config/config.ts'
@@ -42,6 +41,7 @@ import { openRelay, RelayLink } from './listening/relay.ts'
 import { driverFor } from './platform/drivers.ts'
 import { createHostInspection } from './platform/host-inspection.ts'
 import { podUrls } from './platform/kubernetes.ts'
+import { prepareDocuments } from './public-documents.ts'
 import type { Shell } from './shell.ts'
 import { isReadAlong, viewOnTerminal } from './terminal/terminal-view.ts'
 
@@ -199,7 +199,7 @@ async function beginTerm(
   await shell.publishAddress()
   const reached = advertisedAddresses(listeners, config, isBoundToMachine(config))
   lease?.reachedAt(reached.url, reached.openUrl, reached.workersUrl)
-  prepareDocuments(app)
+  prepareDocuments(app.fetch())
   await warnOfExposure(app, config, log)
   warnOfBackups(config, log)
   return {
@@ -316,22 +316,4 @@ function createConsoleLink({ services }: App, { consoleUrl = null }: Addresses, 
  */
 function fenced(leader: FencedTerm | null, driver: Driver): Pick<Ports, 'leader' | 'driver'> {
   return leader === null ? { leader: singleLeader, driver } : { leader, driver: fencedDriver(driver, leader) }
-}
-
-/** Workers and clients come back in the first seconds of a start. */
-const DELAY_MS = 60_000
-const PATHS = ['/v2/openapi.json', '/v2/docs', '/graphql']
-const ENV: RequestEnv = { delivery: { onSettled() {} }, requestId: 'document' }
-
-/** Makes the public documents before the first request for them: each holds the event loop for about 0.1 s, once. */
-function prepareDocuments(app: App): void {
-  setTimeout(() => void prepare(app), DELAY_MS).unref()
-}
-
-async function prepare(app: App): Promise<void> {
-  const surface = app.fetch()
-  for (const path of PATHS) {
-    const answer = await surface(new Request(`http://localhost${path}`, { headers: { accept: 'text/html' } }), ENV)
-    await answer.body?.cancel()
-  }
 }
