@@ -117,6 +117,8 @@ export function openAppRun(world: World, parts: AppRunParts, options: AppRunOpti
       memory: () => machine.memory,
       disk: async () => null,
     },
+    gpuMeter: machine.gpus?.meter(() => machine.parts.gpus),
+    gpuSuspender: machine.gpus?.suspender(() => life.over),
     spill: null,
     consoleFiles: null,
     models: null,

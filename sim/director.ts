@@ -89,6 +89,8 @@ export class Director {
     }
     for (let n = random.int(0, 3); n > 0; n -= 1) this.#life.after(random.int(5_000, faultsMs), () => this.#setClock())
     if (random.chance(0.4)) this.#life.after(random.int(5_000, faultsMs - 60_000), () => void this.#breakGpu())
+    for (let n = this.#world.suspends ? random.int(1, 4) : 0; n > 0; n -= 1)
+      this.#life.after(random.int(5_000, faultsMs - 40_000), () => void this.#useForeign())
     if (pair === null && this.#leads.chance(0.5))
       this.#life.after(this.#leads.int(5_000, faultsMs - 40_000), () => void this.#loseLead())
     pair?.schedule(faultsMs)
@@ -98,6 +100,7 @@ export class Director {
     this.#faultsOver = true
     this.#world.faults = NO_FAULTS
     pair?.restore()
+    this.#parts.machine.endForeign()
     clusterFaults?.restore()
     this.#world.trace.add('director', 'the faults are over')
     while (!servers.ready || !operator.idle) await this.#life.sleep(500)
@@ -188,6 +191,14 @@ export class Director {
     await this.#life.sleep(this.#random.int(5_000, 40_000))
     machine.repair()
     servers.machineChanged()
+  }
+
+  /** Another program uses a card for a while. */
+  async #useForeign(): Promise<void> {
+    const { machine } = this.#parts
+    machine.useForeign(this.#random.int(2, 20))
+    await this.#life.sleep(this.#random.int(2_000, 40_000))
+    machine.endForeign()
   }
 
   /**

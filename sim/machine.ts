@@ -1,5 +1,6 @@
 import type { MachineGpu, MachineParts } from '../src/core/hardware/inventory.ts'
 import type { MachineMemory } from '../src/core/hardware/machine-use.ts'
+import { type PlayedGpuOptions, PlayedGpus } from './played-gpus.ts'
 import type { SeededRandom } from './random.ts'
 import type { World } from './world.ts'
 
@@ -15,8 +16,12 @@ export class SimMachine {
   #gpus: readonly MachineGpu[]
   /** Free memory; null while the machine does not report it. */
   memory: MachineMemory | null = null
+  /** The driver of its cards; null where it suspends nothing. */
+  readonly gpus: PlayedGpus | null
 
-  constructor(world: World) {
+  /** @param gpus the part of its workers in the driver of the cards; null where it suspends nothing */
+  constructor(world: World, gpus: Pick<PlayedGpuOptions, 'isFrozen' | 'isAlive' | 'onHold'> | null = null) {
+    this.gpus = world.suspends && gpus !== null ? createGpus(world, gpus, () => this.#gpus) : null
     this.#world = world
     this.#random = world.random('hardware')
     const first = this.#random.int(1, 2)
@@ -44,11 +49,48 @@ export class SimMachine {
     this.#gpus = this.#gpus.map(gpu => (gpu.index === index ? { ...gpu, problem: 'it does not answer' } : gpu))
   }
 
+  /** Another program takes memory of a card, or ends. @param gib 0 for its end */
+  useForeign(gib: number): void {
+    const { uuid, index } = this.#random.pick(this.#gpus)
+    if (gib > 0) this.#world.count('foreign programs on cards')
+    this.#world.trace.add('machine', `another program has ${gib} GiB of GPU ${index}`)
+    this.gpus?.takeForeign(uuid!, gib * 2 ** 30)
+  }
+
+  /** All programs that are not workers end. */
+  endForeign(): void {
+    this.gpus?.foreign.clear()
+  }
+
   /** Repairs all GPUs. */
   repair(): void {
     this.#world.trace.add('machine', 'all GPUs are well')
     this.#gpus = this.#gpus.map(gpu => ({ ...gpu, problem: null }))
   }
+}
+
+/** Copies take up to some seconds, and each step fails now and then. */
+function createGpus(
+  world: World,
+  parts: Pick<PlayedGpuOptions, 'isFrozen' | 'isAlive' | 'onHold'>,
+  cards: () => readonly MachineGpu[],
+): PlayedGpus {
+  const random = world.random('suspends')
+  const gpus: PlayedGpus = new PlayedGpus({
+    ...parts,
+    clock: world.clock,
+    copyMs: () => random.int(20, 3_000),
+    fails: step => {
+      const fails = random.chance(world.faults.worker / 8)
+      if (fails) world.count(`suspends: ${step} failed`)
+      return fails
+    },
+    onChange: () => {
+      for (const { uuid, index } of cards())
+        if (gpus.usedBytes(uuid!) > gpus.totalBytes) world.report(`GPU ${index} has more memory in use than it has`)
+    },
+  })
+  return gpus
 }
 
 function createGpu(index: number, pool: keyof typeof NAMES): MachineGpu {

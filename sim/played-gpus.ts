@@ -2,9 +2,12 @@
  * The cards of a machine and a driver that suspends the processes of workers, for tests and the simulator. Each worker
  * has one process, which outlives the server. It models what `docs/internals/gpu-proof.md` records.
  */
+
+import { type CardReading, withOwners } from '../src/core/hardware/gpu-memory.ts'
 import type { ResumeOutcome, SuspendOutcome, SuspendReadiness } from '../src/core/hardware/gpu-suspension.ts'
 import type { WorkerId } from '../src/core/ids.ts'
 import { type Clock, pause } from '../src/ports/clock.ts'
+import type { GpuMeter } from '../src/ports/gpu-meter.ts'
 import type { GpuSuspender, ProcessFamily, SuspendState, SuspendSteps } from '../src/ports/gpu-suspender.ts'
 
 /** A step of a suspend or a resume that can fail. */
@@ -15,18 +18,24 @@ export interface PlayedGpuOptions {
   readonly clock: Clock
   /** True while the process of a worker stands still, so that it does not answer the driver. */
   readonly isFrozen: (worker: WorkerId) => boolean
+  /** True for a worker that has not ended. */
+  readonly isAlive: (worker: WorkerId) => boolean
   /** True if this call of the driver fails; no call fails when left out. */
   readonly fails?: (step: PlayedStep, worker: WorkerId) => boolean
   /** Duration of a copy, in milliseconds. */
   readonly copyMs?: (worker: WorkerId) => number
-  /** Called when a process runs on while its memory is not on its card: it crashes. */
-  readonly crashed?: (worker: WorkerId) => void
+  /** The threads of a worker stand still from now on, or may run again. */
+  readonly onHold?: (worker: WorkerId, isHeld: boolean) => void
+  /** Called after each change of the memory of a card. */
+  readonly onChange?: () => void
 }
 
 interface PlayedProcess {
   readonly worker: WorkerId
   readonly pid: number
-  readonly card: string
+  /** Its cards; only a process on one card can be suspended. */
+  readonly cards: readonly string[]
+  /** Its memory on each card. */
   readonly bytes: number
   state: 'running' | 'locked' | 'checkpointed' | 'failed'
   isHeld: boolean
@@ -51,56 +60,91 @@ export class PlayedGpus {
     this.totalBytes = cardGib * GIB
   }
 
-  /** A worker has memory of a card from now on. */
-  start(worker: WorkerId, card: string, gib: number): void {
+  /** A worker has memory of cards from now on. */
+  start(worker: WorkerId, cards: readonly string[], gib: number): void {
+    if (cards.length === 0) return
     this.#pids += 1
-    const bytes = gib * GIB
-    this.#processes.set(worker, { worker, pid: this.#pids, card, bytes, state: 'running', isHeld: false })
+    const state = { state: 'running', isHeld: false } as const
+    this.#processes.set(worker, { worker, pid: this.#pids, cards, bytes: gib * GIB, ...state })
+    this.#options.onChange?.()
   }
 
-  /** A worker has ended. */
-  end(worker: WorkerId): void {
-    this.#processes.delete(worker)
+  /** Another program takes memory of a card, as far as it is free, instead of what it had. */
+  takeForeign(card: string, bytes: number): void {
+    this.foreign.delete(card)
+    this.foreign.set(card, Math.min(bytes, Math.max(0, this.freeBytes(card))))
+  }
+
+  /** Measures these cards. */
+  meter(cards: () => readonly { readonly uuid: string | null; readonly index: number }[]): GpuMeter {
+    return {
+      measure: async own => ({
+        cards: cards().flatMap(({ uuid, index }) => (uuid === null ? [] : withOwners(this.#read(uuid, index), own))),
+        problem: null,
+      }),
+    }
+  }
+
+  #find(worker: WorkerId): PlayedProcess | undefined {
+    return this.#options.isAlive(worker) ? this.#processes.get(worker) : undefined
+  }
+
+  #living(): PlayedProcess[] {
+    return [...this.#processes.values()].filter(({ worker }) => this.#options.isAlive(worker))
+  }
+
+  #read(uuid: string, index: number): CardReading {
+    const usedBytes = this.usedBytes(uuid)
+    return {
+      uuid,
+      index,
+      totalBytes: this.totalBytes,
+      usedBytes,
+      freeBytes: this.totalBytes - usedBytes,
+      processes: [],
+    }
   }
 
   /** The state of the process of a worker; `none` for one without CUDA. */
   stateOf(worker: WorkerId): SuspendState {
-    return this.#processes.get(worker)?.state ?? 'none'
+    return this.#find(worker)?.state ?? 'none'
   }
 
   /** The pid of a worker. */
   pidOf(worker: WorkerId): number | null {
-    return this.#processes.get(worker)?.pid ?? null
+    return this.#find(worker)?.pid ?? null
   }
 
   /** Used memory of a card, in bytes. */
   usedBytes(card: string): number {
     let used = this.foreign.get(card) ?? 0
-    for (const { card: own, state, bytes } of this.#processes.values())
-      if (own === card && (state === 'running' || state === 'locked')) used += bytes
+    for (const { cards, state, bytes } of this.#living())
+      if (cards.includes(card) && (state === 'running' || state === 'locked')) used += bytes
     return used
   }
 
   /** True if a worker may do its work: its memory is on its card, and nothing blocks it. */
   runs(worker: WorkerId): boolean {
-    const process = this.#processes.get(worker)
+    const process = this.#find(worker)
     return process === undefined || (process.state === 'running' && !process.isHeld)
   }
 
   /** The processes of a worker; null for one that has ended. */
   family(worker: WorkerId): ProcessFamily | null {
-    const process = this.#processes.get(worker)
-    if (process === undefined) return null
+    const process = this.#find(worker)
+    if (process === undefined || process.cards.length > 1) return null
+    const setHeld = (isHeld: boolean) => {
+      if (process.isHeld === isHeld) return
+      process.isHeld = isHeld
+      this.#options.onHold?.(worker, isHeld)
+    }
     return {
       members: async () => [{ pid: process.pid, startTime: '1' }],
       hold: async () => {
-        process.isHeld = true
+        setHeld(true)
         return null
       },
-      release: async () => {
-        process.isHeld = false
-        if (process.state === 'checkpointed' && !this.#options.isFrozen(worker)) this.#options.crashed?.(worker)
-      },
+      release: async () => setHeld(false),
     }
   }
 
@@ -115,12 +159,17 @@ export class PlayedGpus {
   /** The process of a family; undefined when it has ended. */
   async processOf(family: ProcessFamily): Promise<PlayedProcess | undefined> {
     const [member] = await family.members()
-    return [...this.#processes.values()].find(({ pid }) => pid === member?.pid)
+    return this.#living().find(({ pid }) => pid === member?.pid)
   }
 
   /** The process with this pid. */
   byPid(wanted: number): PlayedProcess | undefined {
-    return [...this.#processes.values()].find(({ pid }) => pid === wanted)
+    return this.#living().find(({ pid }) => pid === wanted)
+  }
+
+  /** True while the threads of a worker stand still. */
+  isHeld(worker: WorkerId): boolean {
+    return this.#find(worker)?.isHeld === true
   }
 
   /** Free memory of a card, in bytes. */
@@ -155,7 +204,8 @@ class PlayedSuspender implements GpuSuspender {
     await this.#after(CALL_MS)
     const process = await this.#gpus.processOf(family)
     if (process === undefined) return { outcome: 'nothing' }
-    const { worker, pid, card, bytes } = process
+    const { worker, pid, cards, bytes } = process
+    const [card = ''] = cards
     const processes = [{ pid, startTime: '1', bytes }]
     const refusal = (await steps.begin?.(card, processes)) ?? null
     if (refusal !== null) return { outcome: 'refused', lack: refusal }
@@ -210,6 +260,7 @@ class PlayedSuspender implements GpuSuspender {
       return { outcome: 'lost', problem: 'restore: OUT_OF_MEMORY' }
     }
     process.state = 'locked'
+    this.#options.onChange?.()
     await this.#after(CALL_MS)
     if (this.#fails('unlock', process.worker)) return { outcome: 'lost', problem: 'unlock: ILLEGAL_STATE' }
     process.state = 'running'

@@ -1,6 +1,6 @@
 /**
  * Runs seeds of the simulator, each twice unless `--once`, and prints how to repeat those that fail:
- * `./bin/node sim/run.ts [--seeds <count>] [--from <seed>] [--once] [--freezes] [--canaries] [--pair]
+ * `./bin/node sim/run.ts [--seeds <count>] [--from <seed>] [--once] [--freezes] [--suspends] [--canaries] [--pair]
  * [--kubernetes]`, or `--seed <seed> [--verbose]` for one with its trace. With `--freezes` idle workers are frozen
  * again and again, with `--canaries` changes are released to a share of the workers first, with `--pair` two servers
  * are on one store, with `--kubernetes` workers are pods of a cluster.
@@ -66,6 +66,7 @@ async function main(): Promise<number> {
       once: { type: 'boolean', default: false },
       verbose: { type: 'boolean', default: false },
       freezes: { type: 'boolean', default: false },
+      suspends: { type: 'boolean', default: false },
       canaries: { type: 'boolean', default: false },
       pair: { type: 'boolean', default: false },
       kubernetes: { type: 'boolean', default: false },
@@ -75,23 +76,28 @@ async function main(): Promise<number> {
   const count = values.seed === undefined ? Number(values.seeds) : 1
   let failed = 0
   let frozen = 0
+  let suspended = 0
+  let resumed = 0
   const takeoversMs: number[] = []
   for (let seed = from; seed < from + count; seed += 1) {
     const startMs = process.uptime() * 1_000
-    const { freezes, canaries, pair, kubernetes } = values
+    const { suspends, freezes, canaries, pair, kubernetes } = values
     const listen = values.verbose ? { listen: (line: string) => console.log(line) } : {}
     const result =
       values.verbose || values.once
-        ? await runSeed(seed, { settle, freezes, canaries, pair, kubernetes, ...listen })
-        : await runTwice(seed, { freezes, canaries, pair, kubernetes })
+        ? await runSeed(seed, { settle, freezes, suspends, canaries, pair, kubernetes, ...listen })
+        : await runTwice(seed, { freezes, suspends, canaries, pair, kubernetes })
     report(result, Math.round(process.uptime() * 1_000 - startMs))
     takeoversMs.push(...result.stats.takeoversMs)
     frozen += result.stats.counts.freezes ?? 0
+    suspended += result.stats.counts.suspends ?? 0
+    resumed += result.stats.counts.resumes ?? 0
     if (values.verbose) console.log(result.stats.counts)
     if (result.problems.length > 0) failed += 1
   }
   if (values.pair) console.log(describeTakeovers(takeoversMs))
-  if (values.freezes) console.log(`workers were frozen ${frozen} times`)
+  if (values.freezes || values.suspends) console.log(`workers were frozen ${frozen} times`)
+  if (values.suspends) console.log(`workers were suspended ${suspended} times, and resumed ${resumed} times`)
   if (failed > 0) console.log(`${failed} of ${count} seeds failed`)
   return failed === 0 ? 0 : 1
 }

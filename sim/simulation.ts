@@ -23,7 +23,7 @@ import { Server } from './server.ts'
 import { type Database, openDatabase } from './store.ts'
 import { createSimVault } from './vault.ts'
 import type { SimWorker } from './workers/worker.ts'
-import { clusterFleet, machineFleet } from './workforce.ts'
+import { clusterFleet, freezeProgram, machineFleet } from './workforce.ts'
 import { type Features, World } from './world.ts'
 
 /** The result of a run. */
@@ -74,9 +74,16 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
   const database = openDatabase(world)
   const workers = new Map<WorkerId, SimWorker>()
   const logs = new SimLogs(() => world.clock.now())
-  const machine = new SimMachine(world)
+  const machine = new SimMachine(world, {
+    isFrozen: worker => platform.frozen.has(worker),
+    isAlive: worker => platform.running().includes(worker),
+    onHold: (worker, isHeld) => {
+      if (isHeld || !platform.frozen.has(worker)) freezeProgram([workers.get(worker), programs.find(worker)], isHeld)
+    },
+  })
   const limits = drawLimits(world)
   const workforce = () => ({
+    gpus: machine.gpus,
     programs,
     network,
     runs: checks.runs,

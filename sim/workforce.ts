@@ -6,15 +6,22 @@ import { Cluster } from './kubernetes/cluster.ts'
 import type { SimLogs } from './logs.ts'
 import { MACHINE_WORKERS, type SimMachine } from './machine.ts'
 import type { Platform } from './platform.ts'
+import type { PlayedGpus } from './played-gpus.ts'
 import type { Programs } from './programs.ts'
+import type { WebProgram } from './workers/web-program.ts'
 import { SimWorker, type WorkerParts } from './workers/worker.ts'
 import type { World } from './world.ts'
 
 /** First of the ports of the mock driver, which gives two to each worker. */
 const FIRST_PORT = 20_000
 
+/** Memory of a worker on each of its cards, in GiB. */
+const WORKER_GIB = 20
+
 /** Parts that workers need besides the platform on which they run. */
 export interface WorkforceParts extends Pick<WorkerParts, 'network' | 'runs' | 'serverRun'> {
+  /** The driver of the cards; null where it suspends nothing. */
+  readonly gpus: PlayedGpus | null
   readonly placements: PlacementChecker
   readonly cluster: ClusterChecker
   readonly programs: Programs
@@ -28,10 +35,18 @@ export function machineFleet(
   parts: () => WorkforceParts,
 ): { readonly platform: Platform; readonly workerAt: (port: number) => WorkerId | undefined } {
   const random = world.random('machine')
+  const setFrozen = (worker: WorkerId, isFrozen: boolean) => {
+    freezeProgram([workers.get(worker), parts().programs.find(worker)], isFrozen)
+  }
   const fleet: MockFleet = new MockFleet({
     onStart: async spec => {
-      const { placements, programs, ...rest } = parts()
+      const { placements, programs, gpus, ...rest } = parts()
       placements.started(spec)
+      gpus?.start(
+        spec.workerId,
+        spec.placement.gpus.map(({ uuid }) => uuid ?? ''),
+        WORKER_GIB,
+      )
       if (spec.serves === null)
         workers.set(spec.workerId, new SimWorker(workerParts(world, platform, logs, rest), spec))
       else programs.start(spec)
@@ -43,13 +58,12 @@ export function machineFleet(
     },
     onFreeze: worker => {
       world.count('freezes')
-      workers.get(worker)?.freeze()
-      parts().programs.find(worker)?.freeze()
+      setFrozen(worker, true)
     },
     onThaw: worker => {
-      workers.get(worker)?.thaw()
-      parts().programs.find(worker)?.thaw()
+      if (parts().gpus?.isHeld(worker) !== true) setFrozen(worker, false)
     },
+    processes: worker => parts().gpus?.family(worker) ?? null,
     onTerminate: worker => {
       workers.get(worker)?.terminate()
       parts().programs.find(worker)?.terminate()
@@ -73,6 +87,13 @@ export function machineFleet(
     },
   }
   return { platform, workerAt: port => fleet.started[Math.floor((port - FIRST_PORT) / 2)]?.workerId }
+}
+
+/** Freezes or thaws the program of a worker. */
+export function freezeProgram(programs: readonly (SimWorker | WebProgram | undefined)[], isFrozen: boolean): void {
+  for (const program of programs)
+    if (isFrozen) program?.freeze()
+    else program?.thaw()
 }
 
 /** Workers as pods of the simulated cluster. */

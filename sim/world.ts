@@ -52,6 +52,8 @@ export const NO_FAULTS: Faults = {
 export interface Features {
   /** See {@link World.freezes}. */
   readonly freezes?: boolean
+  /** See {@link World.suspends}. */
+  readonly suspends?: boolean
   /** See {@link World.canaries}. */
   readonly canaries?: boolean
   /** True for two servers over one store instead of one. */
@@ -123,6 +125,8 @@ export class World {
 
   /** True if endpoints have FlashBoot and short idle times, so that workers are frozen again and again. */
   readonly freezes: boolean
+  /** True if the driver of the cards suspends workers before they are frozen, and other programs use the cards. */
+  readonly suspends: boolean
   /** True if changes of endpoints are first released to a share of their workers. */
   readonly canaries: boolean
   /** True if workers are pods of a cluster, instead of processes of a machine. */
@@ -132,9 +136,10 @@ export class World {
 
   /** @param listen receives every line of the trace */
   constructor(seed: number, listen?: (line: string) => void, features: Features = {}) {
-    const { freezes = false, canaries = false, kubernetes = false } = features
+    const { suspends = false, freezes = false, canaries = false, kubernetes = false } = features
     this.seed = seed
-    this.freezes = freezes
+    this.freezes = freezes || suspends
+    this.suspends = suspends
     this.canaries = canaries
     this.kubernetes = kubernetes
     this.hasShortJobs = seed % 3 === 0

@@ -24,6 +24,7 @@ import { REQUEST_QUEUE_LIMITS, RequestQueueChecker } from './request-queue-check
 import { ResponseTimeChecker } from './response-time-checker.ts'
 import { RunChecker, type WorkerView } from './run-checker.ts'
 import { SuspectChecker } from './suspect-checker.ts'
+import { SuspendChecker } from './suspend-checker.ts'
 import { WebhookChecker } from './webhook-checker.ts'
 
 /**
@@ -41,6 +42,8 @@ const CLEANUP_MS = 70_000
 
 /** Longest delay of a change in a cluster that loses events: until the server lists all pods again, and some slack. */
 const CLUSTER_NOTICE_MS = 330_000
+/** A lock is given up after 10 s. */
+const SUSPEND_NOTICE_MS = 20_000
 
 /** The stage of a run. */
 export interface RunState {
@@ -114,6 +117,7 @@ export class Checks {
   /** Workers that the store had as ended when a server ended, and of which the platform still had something. */
   readonly #forgiven = new Set<WorkerId>()
   readonly #limits: LimitChecker
+  readonly #suspends: SuspendChecker | null
   #resync = false
   #calmSinceMs: number | null = null
   #restSinceMs: number | null = null
@@ -143,7 +147,7 @@ export class Checks {
     this.counters = new CounterChecker(report)
     const storedState = (worker: WorkerId) => database.query<WorkerRow>(STATE, worker)[0]?.state ?? null
     this.cluster = new ClusterChecker(report, database, worker => machine.running().includes(worker))
-    this.fleet = new FleetChecker(report, storedState, world.kubernetes ? CLUSTER_NOTICE_MS : undefined)
+    this.fleet = new FleetChecker(report, storedState, noticeMs(world))
     this.clients = new ClientChecker(report)
     this.purges = new PurgeChecker(report, clock.latest.bind(clock))
     this.webhooks = new WebhookChecker(report, database)
@@ -152,7 +156,10 @@ export class Checks {
       running: () => machine.running(),
       maxWorkers: MACHINE_WORKERS,
       requests: endpoint => this.requestQueues.requests(endpoint),
+      isAway: worker => simMachine.gpus?.stateOf(worker) === 'checkpointed',
+      isUsed: card => (simMachine.gpus?.usedBytes(card) ?? 0) > 0,
     })
+    this.#suspends = simMachine.gpus === null ? null : new SuspendChecker(report, database, simMachine.gpus)
     this.requestQueues = new RequestQueueChecker(report, {
       nowMs: () => clock.monotonic(),
       program: worker => programs.find(worker),
@@ -210,7 +217,9 @@ export class Checks {
     else if (event.name === 'worker.unplaced') {
       this.#world.count(`workers without a place: ${event.fields.resource}`)
       this.placements.unplaced(event.fields)
-    } else if (event.name === 'clock.adopted') this.#adopted(event.fields.byMs)
+    } else if (event.name === 'worker.suspended') this.#world.count('suspends')
+    else if (event.name === 'worker.resumed') this.#world.count('resumes')
+    else if (event.name === 'clock.adopted') this.#adopted(event.fields.byMs)
     else if (event.name === 'clock.stepped') this.#world.count('steps of clocks that were noticed')
     else if (event.name === 'loop.failed' || event.name === 'request.failed') this.#failed(name, event.fields.problem)
   }
@@ -262,6 +271,7 @@ export class Checks {
       // A paused server publishes its pending events before its next changes.
       if (!this.isPaused()) this.fleet.resync(workers)
       this.placements.resync()
+      this.#suspends?.resync()
     }
     // Instants that a machine with another clock has stored may lie ahead.
     if (!this.hasRightClocks()) this.placements.resync()
@@ -274,6 +284,7 @@ export class Checks {
       this.#checkLeftovers(workers)
       if (!this.#world.kubernetes) this.placements.inspect(nowMs)
       this.requestQueues.inspect(this.#programs.all)
+      this.#suspends?.inspect(nowMs)
     }
     for (const { call, fromMs } of runState.open) this.#responseTimes.waiting(call, fromMs, nowMs)
     if (!runState.calm) return nowMs > LONGEST_MS ? this.#giveUp(['the faults are not over']) : 'go on'
@@ -372,6 +383,7 @@ export class Checks {
     const { transition, to, from, workerId, jobId } = move
     this.#world.count(`transitions: ${transition} ${from} to ${to}`)
     if (transition === 'claim' && workerId !== null) this.fleet.claimed(workerId, jobId)
+    if (transition === 'claim' && workerId !== null) this.#suspends?.claimed(workerId, jobId)
     this.jobs.moved(move)
     if (transition === 'requeue' && workerId !== null && !this.#machine.running().includes(workerId)) {
       this.jobs.lost(workerId)
@@ -420,4 +432,10 @@ function remainingRows({ query }: Pick<Database, 'query'>, overByMs: number): st
   return [...counts, { table: 'ended workers', number: exited!.n }, { table: 'deleted endpoints', number: deleted!.n }]
     .filter(({ number }) => number > 0)
     .map(({ table, number }) => `${number} rows are left in ${table}`)
+}
+
+/** Maximum time until the server detects the end of a worker, and settles a freeze; a suspend takes some seconds. */
+function noticeMs({ kubernetes, suspends }: World): number | undefined {
+  if (kubernetes) return CLUSTER_NOTICE_MS
+  return suspends ? SUSPEND_NOTICE_MS : undefined
 }

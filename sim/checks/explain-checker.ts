@@ -39,6 +39,10 @@ interface Facts {
   readonly machineFull: boolean
   /** Number of workers that wait for a placement. */
   readonly queued: number
+  /** Number of sleeping workers that wait for their GPUs. */
+  readonly unwoken: number
+  /** Number of workers that are being suspended, and cannot be thawed yet. */
+  readonly suspending: number
   /** Wait of the first job beyond the queue delay; null if the scaler has no delay or no job waits. */
   readonly overdueMs: number | null
 }
@@ -95,7 +99,7 @@ export class ExplainChecker {
 
   #readFacts(id: EndpointId): Facts | null {
     const { query } = this.#database
-    const [row] = query<FactsRow>(FACTS, ...Array(7).fill(id))
+    const [row] = query<FactsRow>(FACTS, ...Array(9).fill(id))
     if (row === undefined) return null
     const { scaler } = JSON.parse(row.config) as EndpointConfig
     const waitedMs = row.head_queued_at_ms === null ? null : this.#view.nowMs() - row.head_queued_at_ms
@@ -107,6 +111,8 @@ export class ExplainChecker {
       normal: row.normal,
       running: row.running,
       queued: row.queued,
+      unwoken: row.unwoken,
+      suspending: row.suspending,
       suspects: row.suspects,
       states: workers.map(({ state, old }) => (old === 1 && state !== 'STOPPING' ? 'DRAINING' : state)),
       ailing: workers.some(({ problem }) => problem !== null),
@@ -119,7 +125,8 @@ export class ExplainChecker {
   }
 }
 
-interface FactsRow extends Pick<Facts, 'max' | 'waiting' | 'normal' | 'suspects' | 'running' | 'queued'> {
+interface FactsRow
+  extends Pick<Facts, 'max' | 'waiting' | 'normal' | 'suspects' | 'running' | 'queued' | 'unwoken' | 'suspending'> {
   readonly config: string
   readonly head_queued_at_ms: number | null
 }
@@ -144,7 +151,10 @@ const FACTS = `SELECT workers_max AS max, config,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' AND low_priority = 0) AS normal,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' AND queue = '${SUSPECT_QUEUE}') AS suspects,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_PROGRESS') AS running,
-  (SELECT COUNT(*) FROM queued_workers WHERE endpoint_id = ? AND version = endpoints.version) AS queued
+  (SELECT COUNT(*) FROM queued_workers WHERE endpoint_id = ? AND version = endpoints.version) AS queued,
+  (SELECT COUNT(*) FROM workers WHERE endpoint_id = ? AND state = 'FROZEN' AND wake_waits_for IS NOT NULL) AS unwoken,
+  (SELECT COUNT(*) FROM workers WHERE endpoint_id = ? AND state = 'FROZEN' AND suspension IS NOT NULL
+    AND asleep_at_ms IS NULL) AS suspending
   FROM endpoints WHERE id = ?`
 const LAST_EXIT = `SELECT stop_reason FROM workers WHERE endpoint_id = ? AND state = 'EXITED'
   ORDER BY exited_at_ms DESC, created_at_ms DESC, id DESC LIMIT 1`
@@ -174,7 +184,7 @@ function endpointProblem(explanation: Explanation, facts: Facts): string | null 
 
 /** Reason why the cause is wrong for an endpoint with queued jobs; null if it is right. */
 function waitProblem(cause: string, facts: Facts): string | null {
-  const { max, normal, suspects, states, crashed, ailing, machineFull, queued } = facts
+  const { max, normal, suspects, states, crashed, ailing, machineFull, queued, unwoken } = facts
   const has = (state: WorkerState) => states.includes(state)
   if ((max === 0) !== (cause === 'paused')) return max === 0 ? 'it is paused' : 'it is not paused'
   switch (cause) {
@@ -196,7 +206,7 @@ function waitProblem(cause: string, facts: Facts): string | null {
       return states.length >= max ? null : 'there may be more workers'
     case 'throttled':
     case 'no_capacity':
-      return machineFull || queued > 0 ? null : 'the machine has a free place'
+      return machineFull || queued + unwoken > 0 ? null : 'the machine has a free place'
     case 'rollout_stopped':
       return null
     case 'low_priority':
@@ -210,7 +220,7 @@ function waitProblem(cause: string, facts: Facts): string | null {
     case 'runs_alone':
       return suspects > 0 && (has('READY') || states.length >= max) ? null : 'no suspect waits for a free worker'
     case 'about_to_start':
-      if (queued > 0) return 'a worker waits for a place'
+      if (queued > 0 && facts.suspending === 0) return 'a worker waits for a place'
       return has('READY') || has('STARTING') ? 'workers are there' : null
     default:
       return 'there is no such cause here'

@@ -41,6 +41,10 @@ export interface PlacementView {
   /** The workers that have a running process. */
   readonly running: () => readonly WorkerId[]
   readonly maxWorkers: number
+  /** True for a worker whose memory is not on its card now. */
+  readonly isAway?: (worker: WorkerId) => boolean
+  /** True for a card of which some memory is in use. */
+  readonly isUsed?: (card: string) => boolean
   /** Requests of a load-balancing endpoint: those that wait for any worker, and all that wait or are in flight. */
   readonly requests: (endpoint: EndpointId) => { readonly waiting: number; readonly all: number }
 }
@@ -96,7 +100,8 @@ export class PlacementChecker {
     for (const gpu of gpus) {
       const key = gpu.uuid ?? String(gpu.index)
       const holder = this.#holders.get(key)
-      if (holder !== undefined && holder !== workerId && running.has(holder))
+      const isThere = holder !== undefined && running.has(holder) && this.#view.isAway?.(holder) !== true
+      if (holder !== workerId && isThere)
         this.#report(`worker ${workerId} was placed on GPU ${gpu.index}, which worker ${holder} has`)
       this.#holders.set(key, workerId)
     }
@@ -210,8 +215,9 @@ export class PlacementChecker {
     if (all.some(row => row.endpoint_id !== id)) return false
     const alive = new Set(running)
     const free = this.#view.parts().gpus.filter(gpu => {
-      const holder = this.#holders.get(gpu.uuid ?? String(gpu.index))
-      return gpu.problem === null && (holder === undefined || !alive.has(holder))
+      const key = gpu.uuid ?? String(gpu.index)
+      const holder = this.#holders.get(key)
+      return gpu.problem === null && this.#view.isUsed?.(key) !== true && (holder === undefined || !alive.has(holder))
     })
     return compute.pools.some(pool => free.filter(gpu => cataloged(gpu).pool === pool).length >= compute.count)
   }

@@ -4,7 +4,7 @@ import type { Placement } from '../../src/core/workers/placement.ts'
 import type { Commit } from '../ledger.ts'
 import type { Database } from '../store.ts'
 
-const WORKERS = `SELECT placement FROM workers WHERE state <> 'EXITED' ORDER BY id`
+const WORKERS = `SELECT placement, asleep_at_ms FROM workers WHERE state <> 'EXITED' ORDER BY id`
 const ENDPOINTS = 'SELECT id FROM endpoints'
 
 /** Reports an account that exceeds its limits. The simulator has only one account. */
@@ -40,10 +40,10 @@ export class QuotaChecker {
 
   /** Checks the workers and their GPUs. */
   inspect(): void {
-    const workers = this.#database.query<{ placement: string | null }>(WORKERS)
+    const workers = this.#database.query<{ placement: string | null; asleep_at_ms: number | null }>(WORKERS)
     this.#compare('workers', workers.length, this.#limits.workers)
-    const gpus = workers.flatMap(({ placement }) =>
-      placement === null ? [] : (JSON.parse(placement) as Placement).gpus,
+    const gpus = workers.flatMap(({ placement, asleep_at_ms: asleepAtMs }) =>
+      placement === null || asleepAtMs !== null ? [] : (JSON.parse(placement) as Placement).gpus,
     )
     this.#compare('GPUs', gpus.length, this.#limits.gpus)
   }

@@ -9,6 +9,7 @@ import type { PortConflict } from '../workers/worker-exit.ts'
 import { findCrashCause, neverStarted, remedyForExit, remedyForProblem } from '../workers/worker-failure.ts'
 import { presentPhase, type WorkerPhase } from '../workers/worker-phase.ts'
 import { problemText } from '../workers/worker-problem.ts'
+import { suspensionOf } from '../workers/worker-suspension.ts'
 import type { Action } from './action.ts'
 import {
   counted,
@@ -281,11 +282,12 @@ function thawing(snapshot: EndpointSnapshot, { nowMs, pullPercent = noPercent }:
   const { endpoint, queue, workers } = snapshot
   const frozen = workers.find(worker => isFrozen(worker) && worker.version === endpoint.version)
   if (frozen === undefined || queue.queued === 0 || currentWorkers(snapshot).length > 0) return null
+  const doing =
+    suspensionOf(frozen)?.phase === 'suspending'
+      ? `worker ${frozen.id} is being suspended, and resumed after that`
+      : `frozen worker ${frozen.id} is about to be thawed`
   return {
-    ...plain(
-      'about_to_start',
-      `${counted(queue.queued, endpointWords(snapshot).thing)} waiting; frozen worker ${frozen.id} is about to be thawed`,
-    ),
+    ...plain('about_to_start', `${counted(queue.queued, endpointWords(snapshot).thing)} waiting; ${doing}`),
     advice: 'wait a moment',
     sinceMs: queue.headQueuedAtMs,
     facts: workerFacts(snapshot, nowMs, pullPercent),

@@ -100,7 +100,7 @@ test('a worker that woke keeps the card for its minimum time, and why says what 
 
 test('a worker that only confirmed its sleep ends for another account, also where the machine can suspend workers', async t => {
   const gpuSuspender = ({ clock, fleet }: Rig) =>
-    new PlayedGpus({ clock, isFrozen: worker => fleet.frozen.has(worker) }).suspender(() => false)
+    new PlayedGpus({ clock, isFrozen: worker => fleet.frozen.has(worker), isAlive: () => true }).suspender()
   const { rig, model, alive, request } = await openCard(t, 1, { gpuSuspender })
   const { json: account } = await rig.ask('POST', '/v2/account/accounts', { body: { name: 'Ada' } })
   const { json: other } = await rig.ask('POST', '/v2/account/keys', { body: { name: 'a', account: account.id } })

@@ -19,13 +19,22 @@ async function openCards(t: Parameters<typeof openRig>[0], faults: Faults = {}, 
   const machine: { gpus: PlayedGpus | null; runs: number } = { gpus: null, runs: 0 }
   const rig = await openRig(t, {
     ...options,
-    onStart: spec => machine.gpus?.start(spec.workerId, spec.placement.gpus[0]?.uuid ?? '', 20),
-    onKill: worker => machine.gpus?.end(worker),
+    onStart: spec =>
+      machine.gpus?.start(
+        spec.workerId,
+        spec.placement.gpus.map(({ uuid }) => uuid ?? ''),
+        20,
+      ),
     processes: worker => machine.gpus?.family(worker) ?? null,
     gpuSuspender: ({ clock, fleet }) => {
       machine.runs += 1
       const run = machine.runs
-      machine.gpus ??= new PlayedGpus({ clock, isFrozen: worker => fleet.frozen.has(worker), ...faults })
+      machine.gpus ??= new PlayedGpus({
+        clock,
+        isFrozen: worker => fleet.frozen.has(worker),
+        isAlive: worker => fleet.running().includes(worker),
+        ...faults,
+      })
       return machine.gpus.suspender(() => run !== machine.runs)
     },
   })
