@@ -6,6 +6,11 @@ import { unavailable } from './sqlite-errors.ts'
  * rows of several calls, and two of them could wait for each other.
  */
 const MAX_UNDER_WAY = { statement: 3, steps: 1 } as const
+/**
+ * Number of calls that wait before a transaction begins beside another one: a transaction costs as much as several
+ * calls in it.
+ */
+const CALLS_BESIDE = 32
 const MAX_CALLS = 256
 const MAX_CHARACTERS = 1024 * 1024
 /** Limit of the wait of a call for a transaction, as for a connection: seconds, counted one by one. */
@@ -61,9 +66,10 @@ export class CallGatherer {
     })
   }
 
-  #begin(): void {
+  /** @param least number of waiting calls for which a transaction begins */
+  #begin(least = this.#underWay === 0 ? 1 : CALLS_BESIDE): void {
     const most = MAX_UNDER_WAY[this.#together.statement === undefined ? 'steps' : 'statement']
-    if (this.#underWay >= most || this.#waiting.length === 0) return
+    if (this.#underWay >= most || this.#waiting.length < least) return
     this.#underWay += 1
     void this.#run(this.#next()).finally(() => {
       this.#underWay -= 1
@@ -71,7 +77,7 @@ export class CallGatherer {
     })
   }
 
-  /** Counts the seconds of the calls that wait. */
+  /** Counts the seconds of the calls that wait. After one they wait no longer for a transaction that hangs. */
   #watch(): void {
     if (this.#second !== null || this.#waiting.length === 0) return
     this.#second = setTimeout(() => {
@@ -80,6 +86,7 @@ export class CallGatherer {
       const late = this.#waiting.filter(({ secondsLeft }) => secondsLeft <= 0)
       this.#waiting = this.#waiting.filter(({ secondsLeft }) => secondsLeft > 0)
       for (const { reject } of late) reject(unavailable('PostgreSQL does not answer in time'))
+      this.#begin(1)
       this.#watch()
     }, 1_000).unref()
   }
