@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { Store } from '../../src/ports/store/store.ts'
 import { openPostgresStore } from '../../src/store/engines/postgres.ts'
-import { DONE, E1, World } from '../contract/store-world.ts'
+import { DONE, E1, T0, W1, World } from '../contract/store-world.ts'
 import { noPostgres, testSchema } from '../support/postgres-database.ts'
 import { countPostgres } from '../support/postgres-messages.ts'
 
@@ -35,7 +35,9 @@ test('each step of a job on PostgreSQL takes few messages', { skip: noPostgres }
   const counts = {
     insert: await messages(() => world.jobs('a')),
     snapshot: await messages(() => store.endpoints.snapshot(E1)),
-    claim: await messages(() => world.claim()),
+    claim: await messages(() =>
+      store.jobs.claim({ endpointId: E1, workerId: W1, limit: 1, nowMs: T0, letGoFirst: true }),
+    ),
     finish: await messages(() => world.finish('a', undefined, DONE)),
   }
   assert.deepEqual(counts, { insert: 1, snapshot: 2, claim: 3, finish: 2 })

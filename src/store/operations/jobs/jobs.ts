@@ -3,7 +3,7 @@ import type { Job } from '../../../core/jobs/job.ts'
 import type { JobNote } from '../../../core/jobs/job-record.ts'
 import type { Claim, ClaimRequest } from '../../../ports/store/claims.ts'
 import type { BegunJob, JobStore, RunningJob } from '../../../ports/store/store.ts'
-import { lockQueuedBatches } from '../../tables/batches.ts'
+import { anyQueuedBatch, lockQueuedBatches } from '../../tables/batches.ts'
 import { findStops } from '../../tables/job-outcomes.ts'
 import * as sql from '../../tables/jobs.ts'
 import {
@@ -17,12 +17,14 @@ import {
   payloadColumns,
   type RunningRow,
 } from '../../tables/jobs.ts'
+import type { Row } from '../../tables/statement.ts'
 import { lockWorker, workerBusy } from '../../tables/workers.ts'
 import {
   lock,
   type PortOperations,
   perform,
   query,
+  queryAll,
   queryOne,
   read,
   type Steps,
@@ -31,7 +33,7 @@ import {
 } from '../operation.ts'
 import { beginNext } from './job-begins.ts'
 import { takeText } from './large-texts.ts'
-import { type BesideSuspects, byPosition, claimFrom, claimInTurns, hasQueuedBatch } from './turns.ts'
+import { type BesideSuspects, byPosition, claimFrom, claimInTurns } from './turns.ts'
 
 const NOTHING: Claim = { jobs: [], holdsBack: false, leavesSuspect: false }
 const HELD_BACK: Claim = { ...NOTHING, holdsBack: true }
@@ -80,15 +82,10 @@ export const jobs = {
   // Workers of the embedded store end with their machine, so a claim that a failure of the machine undoes leaves
   // no worker with the job.
   claim: writeUnflushed(function* (request: ClaimRequest): Steps<Claim> {
-    const { endpointId, workerId, limit, nowMs } = request
+    const { workerId, limit, nowMs } = request
     if (limit < 1) return NOTHING
-    const inTurns = yield* hasQueuedBatch(endpointId)
-    // Before its worker, as where jobs are counted in their batches.
-    if (inTurns) yield* lock(lockQueuedBatches, [endpointId])
-    // Before the jobs: a worker that is retired in that time gets none. Jobs that others have
-    // locked are not waited for.
-    yield* lock(lockWorker, [workerId])
-    if (request.letGoFirst === true && (yield* queryOne(findStops, [workerId])) !== null) return HELD_BACK
+    const { inTurns, mustLetGo } = yield* beginClaim(request)
+    if (mustLetGo) return HELD_BACK
     const { rows: claimed, ...how } = yield* claimFromQueue(request, inTurns)
     if (claimed.length === 0) return { ...how, jobs: [] }
     const rows = request.beginsByMs === undefined ? claimed : yield* claimAhead(claimed, request.beginsByMs)
@@ -157,6 +154,22 @@ function* insert(job: Job): Steps<boolean> {
   if (input.large !== null) yield* perform(sql.insertInput, [job.id, job.owner, input.large])
   if (job.largeInput !== undefined) yield* takeText(job.id, 'input', job.largeInput)
   return true
+}
+
+/**
+ * Locks the worker of a claim, in one message with the reads that decide how it claims. It is locked before the jobs:
+ * a worker that is retired in that time gets none. Jobs that others have locked are not waited for. Batches that take
+ * turns are locked before the worker, as where jobs are counted in them.
+ */
+function* beginClaim(request: ClaimRequest): Steps<{ inTurns: boolean; mustLetGo: boolean }> {
+  const { endpointId, workerId, letGoFirst = false } = request
+  const [batches, , , stops] = yield* queryAll<Row[]>(
+    { sql: anyQueuedBatch, params: [endpointId] },
+    { sql: lockQueuedBatches, params: [endpointId], locks: true },
+    { sql: lockWorker, params: [workerId], locks: true },
+    ...(letGoFirst ? [{ sql: findStops, params: [workerId] }] : []),
+  )
+  return { inTurns: batches!.length > 0, mustLetGo: stops !== undefined && stops.length > 0 }
 }
 
 /** The claimed jobs in the order in which {@link sql.beginNext} begins them. All but the first are not begun. */

@@ -1,7 +1,7 @@
-import type { BatchId, EndpointId } from '../../../core/ids.ts'
+import type { BatchId } from '../../../core/ids.ts'
 import { planTurns } from '../../../core/jobs/fair-queue.ts'
 import type { ClaimRequest } from '../../../ports/store/claims.ts'
-import { anyQueuedBatch, passTurn, queuedBatches, queueHeads, queueTail } from '../../tables/batches.ts'
+import { passTurn, queuedBatches, queueHeads, queueTail } from '../../tables/batches.ts'
 import { guard } from '../../tables/guards.ts'
 import {
   type ClaimedRow,
@@ -43,11 +43,6 @@ function isFull(claimed: readonly { readonly input_bytes: number }[]): boolean {
 
 /** Limit of attempts to claim: other workers may take the chosen jobs. */
 const MAX_TRIES = 3
-
-/** True where batches take turns in the queue of an endpoint; without any a claim is one statement. */
-export function* hasQueuedBatch(endpointId: EndpointId): Steps<boolean> {
-  return (yield* queryOne(anyQueuedBatch, [endpointId])) !== null
-}
 
 /** True where jobs are handed out although the endpoint has suspects: this worker may have others. */
 export type BesideSuspects = boolean
