@@ -1,7 +1,6 @@
 /**
  * Records the pauses of a server from inside, as its own account: Node loads it before the server (`--import`). At
- * its end the server writes them into the file of RUNYARD_PAUSES, and each thread with a database into one that begins
- * with the same name. A pause of the event loop that nothing else fills
+ * its end the server writes them into the file of RUNYARD_PAUSES. A pause of the event loop that nothing else fills
  * gets the function that ran most in it, by the samples of a profile.
  */
 import { openSync, readFileSync, readSync, writeFileSync } from 'node:fs'
@@ -9,7 +8,7 @@ import { type Profiler, Session } from 'node:inspector'
 import { createRequire } from 'node:module'
 import { constants, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks'
 import { DatabaseSync, StatementSync } from 'node:sqlite'
-import { isMainThread, threadId } from 'node:worker_threads'
+import { isMainThread } from 'node:worker_threads'
 import type { Pause } from './pauses.ts'
 
 /** Shortest pause that is recorded, in milliseconds. */
@@ -42,17 +41,6 @@ function record(target: string): void {
       if (filledMs < ms / 2) pauses.push({ ...stall, cause: stall.waitedMs > ms / 2 ? 'no processor' : samples(stall) })
     }
     writeFileSync(target, JSON.stringify(pauses))
-  })
-}
-
-/** Records the database in a thread beside that of the server, into a file of its own. */
-function recordThread(target: string): void {
-  const pauses: Pause[] = []
-  watchSqlite((cause, fromMs, toMs) => {
-    if (pauses.length < MAX_PAUSES) pauses.push({ cause: `in a thread: ${cause}`, fromMs, toMs })
-  })
-  process.once('exit', () => {
-    if (pauses.length > 0) writeFileSync(`${target}.${threadId}`, JSON.stringify(pauses))
   })
 }
 
@@ -280,7 +268,4 @@ function firstAfter(sorted: readonly number[], value: number): number {
 }
 
 const file = process.env.RUNYARD_PAUSES
-if (file !== undefined && process.argv.includes('serve')) {
-  if (isMainThread) record(file)
-  else recordThread(file)
-}
+if (file !== undefined && isMainThread && process.argv.includes('serve')) record(file)

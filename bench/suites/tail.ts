@@ -5,8 +5,8 @@
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { ExplainedLoadResult, LoadTask } from '../harness/load-client.ts'
 import { type CauseCount, explainSlow, type Pause } from '../harness/pauses.ts'
 import type { RoundOptions } from '../harness/rounds.ts'
@@ -38,7 +38,8 @@ interface Target {
 type Start = (bench: Bench, settings: ServerSettings) => Promise<Target>
 
 const SIDES: Readonly<Record<string, Start>> = {
-  run: (bench, settings) => runTarget(bench, null, settings),
+  // In the server's thread also on a slow disk: the account is that of this thread.
+  run: (bench, settings) => runTarget(bench, null, { ...settings, args: ['--store-host', 'inline'] }),
   'run on PostgreSQL': (bench, settings) => runTarget(bench, bench.database(bench.postgres().url, 'tail'), settings),
   gateway: async (bench, { env }) => {
     const { server, path } = await balancedServer(bench, env)
@@ -82,9 +83,7 @@ async function loadSide(bench: Bench, side: string, start: Start, effort: RoundO
     results.push([`${connections} connections, ${half} a second`, open])
   }
   await bench.stopOne(target.pid)
-  const pauses = readdirSync(bench.folder)
-    .filter(name => name.startsWith(basename(file)))
-    .flatMap(name => JSON.parse(readFileSync(join(bench.folder, name), 'utf8')) as Pause[])
+  const pauses = JSON.parse(readFileSync(file, 'utf8')) as Pause[]
   return results.map(([name, result]) => {
     const { fromMs, toMs } = result.measured
     const here = [...pauses, ...result.pauses].filter(pause => pause.toMs > fromMs && pause.fromMs < toMs)
