@@ -48,7 +48,7 @@ export class CardReader {
   #pausedUntilMs = Number.NEGATIVE_INFINITY
   /** Workers of the processes that the driver listed last; null for a program that is not of a worker. */
   readonly #owners = new Map<number, WorkerId | null>()
-  /** Workers with cards whose processes are not known, as of a container engine elsewhere. */
+  /** Workers with cards of which the driver listed no process: they use none, or have other pids for the driver. */
   readonly #unseen = new Set<WorkerId>()
 
   constructor(ports: Ports) {
@@ -105,9 +105,10 @@ export class CardReader {
     this.#unseen.clear()
     for (const { id } of holding) {
       const family = await this.#ports.driver.processes(id).catch(() => null)
-      const members = (await family?.members().catch(() => null)) ?? null
-      if (members === null) this.#unseen.add(id)
-      for (const { pid } of members ?? []) if (listed.has(pid)) this.#owners.set(pid, id)
+      const members = (await family?.members().catch(() => null)) ?? []
+      const own = members.filter(({ pid }) => listed.has(pid))
+      if (own.length === 0) this.#unseen.add(id)
+      for (const { pid } of own) this.#owners.set(pid, id)
     }
   }
 
@@ -125,7 +126,7 @@ export class CardReader {
     return { totalMb: toMb(totalBytes), freeMb: toMb(freeBytes), foreignMb, programs: claimMb > 0 ? [] : programs }
   }
 
-  /** The memory of a card that a worker may use whose processes are not known, in MiB. */
+  /** The memory of a card that a worker may use whose processes the driver did not list, in MiB. */
   #unseenClaim(worker: Worker, key: string): number {
     const gpu = worker.placement?.gpus.find(candidate => gpuKey(candidate) === key)
     if (gpu === undefined || hasLeftCard(worker) || !this.#unseen.has(worker.id)) return 0

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { hourlyPrice, NO_PRICES } from '../../../src/core/billing/prices.ts'
 import { billedFlavor } from '../../../src/core/billing/usage.ts'
-import { DEFAULT_OWNER, type EndpointId } from '../../../src/core/ids.ts'
+import { DEFAULT_OWNER, type EndpointId, type WorkerId } from '../../../src/core/ids.ts'
 import { aGpu, aMachine } from '../../support/machines.ts'
 import { gpus } from '../../support/placing.ts'
 import { PlayedCard } from '../../support/played-cards.ts'
@@ -117,6 +117,31 @@ test('memory of other programs is not given to workers', async t => {
   const images = await sharing(rig, 'images', 8)
   await ready(rig)
   assert.deepEqual(await rig.alive(images), [])
+})
+
+test('memory of neighbors is theirs and not of other programs, which are named', async t => {
+  const pids = new Map<WorkerId, number>()
+  const hold = async () => null
+  const release = async () => {}
+  const processes = (worker: WorkerId) => {
+    const members = async () => [{ pid: pids.get(worker) ?? 1, startTime: '1' }]
+    return { members, hold, release }
+  }
+  const { rig, card } = await openCard(t, { processes })
+  await sharing(rig, 'chat', 8)
+  await ready(rig)
+  pids.set(rig.fleet.started[0]!.workerId, 4_000)
+  const python = { pid: 4_000, name: 'python', mib: 8_000 }
+  const blender = { pid: 812, name: 'blender', mib: 7_000 }
+  card.programs = [python, blender]
+  const images = await sharing(rig, 'images', 8)
+  await rig.clock.advance(6_000)
+  assert.equal((await rig.alive(images)).length, 1, '8 + 8 + 6.8 GB')
+  const voice = await sharing(rig, 'voice', 2)
+  await ready(rig)
+  assert.deepEqual(await rig.alive(voice), [])
+  const { json } = await rig.ask('GET', '/v2/machine')
+  assert.match(json.waiting[0].reason, /left beside endpoints chat, images \(6\.8 GB of card 0 are used by .*\)$/)
 })
 
 test('every surface has the share, and takes it away again', async t => {
