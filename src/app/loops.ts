@@ -16,7 +16,6 @@ import { PLACEMENT_RULES } from '../core/placement/placement-input.ts'
 import { earliest } from '../core/scaling/plan.ts'
 import type { BackupFolder } from '../ports/backups.ts'
 import type { AuditLog } from '../services/audit/audit-log.ts'
-import { CardReader } from '../services/hardware/card-reader.ts'
 import type { AppConfig } from './config.ts'
 import type { AppServices } from './services.ts'
 
@@ -36,7 +35,7 @@ export class Loops {
   readonly #unwatch: () => void
 
   constructor(services: AppServices, { placing, backupFolder }: AppConfig) {
-    const { ports, quotas, jobs, batches, webhooks, fleet, models, running, balancing } = services
+    const { ports, quotas, jobs, batches, webhooks, fleet, models, running, balancing, cards } = services
     const {
       suspender,
       workerFreezer,
@@ -58,7 +57,7 @@ export class Loops {
     const freezer = new Freezer(ports, { fleet, workerFreezer, balancing, served }, rules)
     const placer = new Placer(
       ports,
-      { fleet, freezer, suspender, workerFreezer, balancing, quotas, cards: new CardReader(ports) },
+      { fleet, freezer, suspender, workerFreezer, balancing, quotas, cards },
       { ...PLACEMENT_RULES, ...placing },
     )
     const scaled = { fleet, models, balancing, placer, freezer, served, rules }

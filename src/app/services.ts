@@ -36,6 +36,7 @@ import { Releases } from '../services/endpoints/releases.ts'
 import { Templates } from '../services/endpoints/templates.ts'
 import { Volumes } from '../services/endpoints/volumes.ts'
 import { Files } from '../services/files/files.ts'
+import { CardReader } from '../services/hardware/card-reader.ts'
 import { Catalog } from '../services/hardware/catalog.ts'
 import { AccountJobs } from '../services/jobs/account-jobs.ts'
 import { Batches } from '../services/jobs/batches.ts'
@@ -220,7 +221,8 @@ function workerServices(
   const shortRuns = new ShortRuns(ports)
   const takes = new Takes(ports, { jobs, fleet, running, stops, lostJobs, prestarts, shortRuns }, signals)
   const calls = new WorkerCalls(ports, { jobs, fleet, running, stops, lostJobs, failedStarts, largeResults })
-  return { running, models, suspender, workerFreezer, fleet, lostJobs, stops, takes, calls, shortRuns }
+  const cards = new CardReader(ports)
+  return { running, models, cards, suspender, workerFreezer, fleet, lostJobs, stops, takes, calls, shortRuns }
 }
 
 /** Requests for load-balancing endpoints: their queues, their way to workers, and the health of those workers. */
@@ -321,7 +323,7 @@ function observingServices(ports: Ports, config: AppConfig, services: ObservedSe
     freezeRules,
     explaining,
     overview: new Overview(ports, balancing, explaining, metrics.recent),
-    machineReader: new MachineReader(ports, config.inspection ?? null),
+    machineReader: new MachineReader(ports, services.cards, config.inspection ?? null),
     stories: new JobStories(ports, jobRecords, explaining),
     workers: new WorkerReader(ports, { running, models, balancing, explaining }),
     logs: new LogFinder(ports),

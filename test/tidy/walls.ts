@@ -247,7 +247,7 @@ export const subjects: Readonly<Record<string, Readonly<Record<string, string>>>
     endpoints: 'accounts',
     workers: 'audit accounts secrets jobs models endpoints',
     balancing: 'endpoints',
-    observing: 'models workers balancing',
+    observing: 'hardware models workers balancing',
   },
   // Drivers stand side by side: what they share lies below them.
   'src/drivers': {

@@ -107,7 +107,7 @@ const GPU_STATES = {
 } as const
 
 function Gpu({ gpu }: { readonly gpu: MachineGpu }) {
-  const { index, name, type, pool, memoryMb, busyPercent, memoryUsedPercent, problem, holders, mig } = gpu
+  const { index, name, type, pool, memoryMb, busyPercent, memoryUsedPercent, problem, holders, memory, mig } = gpu
   return (
     <li class="gpu">
       <div>
@@ -148,12 +148,41 @@ function Gpu({ gpu }: { readonly gpu: MachineGpu }) {
             </State>{' '}
             <span class="faint">
               for <Ago at={holder.sinceMs} />, account {holder.account}
+              {holderMemory(holder)}
             </span>
           </li>
         ))}
+        {memory === null || memory.foreignMb === 0 ? null : (
+          <li>
+            Other programs: {gigabytes(memory.foreignMb)}{' '}
+            <span class="faint">{memory.programs.map(programText).join(', ')}</span>
+          </li>
+        )}
+        {memory === null ? null : <li class="faint">{gigabytes(memory.freeMb)} not in use.</li>}
       </ul>
     </li>
   )
+}
+
+function holderMemory({ shareMb, usedMb }: MachineGpu['holders'][number]): string {
+  const share = shareMb === null ? '' : `, ${gigabytes(shareMb)} of the card`
+  return usedMb === null ? share : `${share}, uses ${gigabytes(usedMb)}`
+}
+
+function programText({
+  pid,
+  name,
+  memoryMb,
+}: {
+  readonly pid: number
+  readonly name: string | null
+  readonly memoryMb: number
+}) {
+  return `pid ${pid}${name === null ? '' : ` (${name})`} ${gigabytes(memoryMb)}`
+}
+
+function gigabytes(mb: number): string {
+  return `${Math.round(mb / 102.4) / 10} GB`
 }
 
 function Percent({ name, percent }: { readonly name: string; readonly percent: number | null }) {

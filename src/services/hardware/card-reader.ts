@@ -2,7 +2,7 @@ import { type CardReading, withOwners } from '../../core/hardware/gpu-memory.ts'
 import { gpuKey } from '../../core/hardware/inventory.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import { WHOLE_CARD } from '../../core/placement/card-claims.ts'
-import type { CardRoom, CardRooms, ForeignProgram } from '../../core/placement/card-room.ts'
+import type { CardRoom, CardRooms } from '../../core/placement/card-room.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import { hasLeftCard } from '../../core/workers/worker-suspension.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -19,12 +19,10 @@ const PAUSE_MS = 30_000
 const MAX_PROGRAMS = 8
 const MIB = 2 ** 20
 
-/** The reading of one card. */
-interface ReadCard {
-  readonly totalMb: number
-  readonly freeMb: number
-  readonly foreignMb: number
-  readonly programs: readonly ForeignProgram[]
+/** The memory of a card with its users, in MiB. */
+export interface CardUse extends CardRoom {
+  /** Memory of each worker whose processes the driver lists. */
+  readonly ownMb: ReadonlyMap<WorkerId, number>
 }
 
 /** A reading of all cards. */
@@ -32,7 +30,7 @@ interface Reading {
   readonly atMs: number
   /** The workers that had cards, see {@link holdersOf}. */
   readonly holders: string
-  readonly cards: ReadonlyMap<string, ReadCard>
+  readonly cards: ReadonlyMap<string, CardUse>
 }
 
 /**
@@ -61,25 +59,43 @@ export class CardReader {
    * @param workers all workers that have not ended
    */
   async rooms(workers: readonly Worker[]): Promise<CardRooms> {
-    const { clock, gpuMeter } = this.#ports
-    if (gpuMeter === undefined) return new Map()
-    const holders = holdersOf(workers)
-    const last = this.#readings.at(-1)
-    const nowMs = clock.monotonic()
-    const isFresh = last !== undefined && nowMs - last.atMs < FRESH_MS && last.holders === holders
-    if (!isFresh && nowMs >= this.#pausedUntilMs) {
-      this.#reading ??= this.#read(workers, holders).finally(() => {
-        this.#reading = null
-      })
+    const { clock } = this.#ports
+    const reading = this.#begin(workers)
+    if (reading !== null) {
       const { promise: late, resolve } = Promise.withResolvers<void>()
       const cancel = clock.after(WAIT_MS, () => {
         this.#pausedUntilMs = clock.monotonic() + PAUSE_MS
         resolve()
       })
-      await Promise.race([this.#reading, late])
+      await Promise.race([reading, late])
       cancel()
     }
     return this.#merged()
+  }
+
+  /**
+   * The last reading of the cards by `gpuKey`, for people. Starts the next one, and does not wait for it. Empty at
+   * first.
+   * @param workers all workers that have not ended
+   */
+  uses(workers: readonly Worker[]): ReadonlyMap<string, CardUse> {
+    void this.#begin(workers)
+    return this.#merged()
+  }
+
+  /** Begins a reading, unless the last one is of now. @returns the present reading; null without one */
+  #begin(workers: readonly Worker[]): Promise<void> | null {
+    const { clock, gpuMeter } = this.#ports
+    if (gpuMeter === undefined) return null
+    const holders = holdersOf(workers)
+    const last = this.#readings.at(-1)
+    const nowMs = clock.monotonic()
+    const isFresh = last !== undefined && nowMs - last.atMs < FRESH_MS && last.holders === holders
+    if (isFresh || nowMs < this.#pausedUntilMs) return null
+    this.#reading ??= this.#read(workers, holders).finally(() => {
+      this.#reading = null
+    })
+    return this.#reading
   }
 
   async #read(workers: readonly Worker[], holders: string): Promise<void> {
@@ -112,7 +128,7 @@ export class CardReader {
     }
   }
 
-  #readCard(card: CardReading, holding: readonly Worker[]): ReadCard {
+  #readCard(card: CardReading, holding: readonly Worker[]): CardUse {
     const claimMb = holding.reduce((sum, worker) => sum + this.#unseenClaim(worker, card.uuid), 0)
     const own = new Set([...this.#owners].filter(([, owner]) => owner !== null).map(([pid]) => pid))
     const { totalBytes, freeBytes, foreignBytes, processes } = withOwners(card, own)
@@ -122,8 +138,14 @@ export class CardReader {
       .map(({ pid, name, bytes }) => ({ pid, name, memoryMb: toMb(bytes ?? 0) }))
       .sort((a, b) => b.memoryMb - a.memoryMb || a.pid - b.pid)
       .slice(0, MAX_PROGRAMS)
+    const ownMb = new Map<WorkerId, number>()
+    for (const { pid, bytes } of processes) {
+      const owner = this.#owners.get(pid) ?? null
+      if (owner !== null) ownMb.set(owner, (ownMb.get(owner) ?? 0) + toMb(bytes ?? 0))
+    }
+    const [totalMb, freeMb] = [toMb(totalBytes), toMb(freeBytes)]
     // The list may have processes of workers.
-    return { totalMb: toMb(totalBytes), freeMb: toMb(freeBytes), foreignMb, programs: claimMb > 0 ? [] : programs }
+    return { totalMb, freeMb, foreignMb, programs: claimMb > 0 ? [] : programs, ownMb }
   }
 
   /** The memory of a card that a worker may use whose processes the driver did not list, in MiB. */
@@ -134,10 +156,10 @@ export class CardReader {
   }
 
   /** The last reading, with the larger foreign use of the last two. */
-  #merged(): CardRooms {
+  #merged(): ReadonlyMap<string, CardUse> {
     const nowMs = this.#ports.clock.monotonic()
     const recent = this.#readings.filter(({ atMs }) => nowMs - atMs < OLD_MS)
-    const rooms = new Map<string, CardRoom>()
+    const rooms = new Map<string, CardUse>()
     for (const [key, card] of recent.at(-1)?.cards ?? []) {
       const earlier = recent.at(-2)?.cards.get(key)
       const larger = earlier !== undefined && earlier.foreignMb > card.foreignMb ? earlier : card

@@ -12,6 +12,7 @@ import type { Clock } from '../../ports/clock.ts'
 import type { HostInspection } from '../../ports/host-inspection.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { WaitingWorkers } from '../../ports/store/queued-worker-store.ts'
+import type { CardReader, CardUse } from '../hardware/card-reader.ts'
 
 /** A worker that has a GPU. */
 export interface GpuHolder {
@@ -23,6 +24,10 @@ export interface GpuHolder {
   readonly now: PhaseNow
   /** True for a sleeping worker, which gave the GPU back and takes it again to wake. */
   readonly asleep: boolean
+  /** Its share of the memory in MiB; null for a worker that has the whole GPU. */
+  readonly shareMb: number | null
+  /** The memory that it uses in MiB; null if unknown. */
+  readonly usedMb: number | null
 }
 
 /** A GPU of the machine with its holders. */
@@ -32,6 +37,8 @@ export interface HeldGpu {
   readonly type: string
   readonly pool: string
   readonly use: GpuUse | null
+  /** Its memory, also that of other programs; null if it is not measured. */
+  readonly memory: CardUse | null
   readonly holders: readonly GpuHolder[]
 }
 
@@ -74,13 +81,15 @@ const DIAGNOSIS_MS = 30_000
  */
 export class MachineReader {
   readonly #ports
+  readonly #cards
   readonly #inspection
   readonly #engine
   readonly #diagnosis: ResultCache<Diagnosis>
 
   /** @param inspection null for a host that cannot be inspected */
-  constructor(ports: Ports, inspection: HostInspection | null) {
+  constructor(ports: Ports, cards: CardReader, inspection: HostInspection | null) {
     this.#ports = ports
+    this.#cards = cards
     this.#inspection = inspection
     this.#engine = new ResultCache(
       ports.clock,
@@ -108,11 +117,16 @@ export class MachineReader {
     const holders = workers.filter(({ placement }) => (placement?.gpus ?? []).length > 0)
     const names = await this.#readNames(holders)
     const use = parts.gpus.length === 0 ? new Map<string, GpuUse>() : machine.gpuUse()
+    const isMeasured = parts.gpus.some(({ vendor }) => vendor === 'NVIDIA')
+    const cards = isMeasured ? this.#cards.uses(workers) : new Map<string, CardUse>()
     return {
       parts,
       memory: machine.memory(),
       disk,
-      gpus: parts.gpus.map(gpu => heldGpu(gpu, use.get(gpuKey(gpu)) ?? null, holders, names)),
+      gpus: parts.gpus.map(gpu => {
+        const key = gpuKey(gpu)
+        return heldGpu(gpu, { use: use.get(key) ?? null, memory: cards.get(key) ?? null }, holders, names)
+      }),
       assigned: assignedTo(workers),
       workers: workers.length,
       capacity,
@@ -144,7 +158,7 @@ export class MachineReader {
 
 function heldGpu(
   gpu: MachineGpu,
-  use: GpuUse | null,
+  measured: Pick<HeldGpu, 'use' | 'memory'>,
   workers: readonly Worker[],
   names: ReadonlyMap<EndpointId, string>,
 ): HeldGpu {
@@ -158,8 +172,10 @@ function heldGpu(
     workerId: worker.id,
     now: presentPhase(worker),
     asleep: worker.asleepAtMs !== null,
+    shareMb: worker.placement?.gpus.find(held => gpuKey(held) === key)?.shareMb ?? null,
+    usedMb: measured.memory?.ownMb.get(worker.id) ?? null,
   }))
-  return { gpu, type, pool, use, holders }
+  return { gpu, type, pool, ...measured, holders }
 }
 
 /** The report of a sleeping worker that is wanted and waits for its GPUs. */

@@ -142,6 +142,11 @@ test('memory of neighbors is theirs and not of other programs, which are named',
   assert.deepEqual(await rig.alive(voice), [])
   const { json } = await rig.ask('GET', '/v2/machine')
   assert.match(json.waiting[0].reason, /left beside endpoints chat, images \(6\.8 GB of card 0 are used by .*\)$/)
+  const [{ memory, holders }] = json.gpus
+  const { totalMb, freeMb, foreignMb } = memory
+  assert.deepEqual([totalMb, freeMb, foreignMb], [24_576, 9_576, 7_000])
+  const chatWorker = holders.find(({ endpointName }: { endpointName: string }) => endpointName === 'chat')
+  assert.deepEqual([chatWorker.shareMb, chatWorker.usedMb], [8_192, 8_000])
 })
 
 test('every surface has the share, and takes it away again', async t => {

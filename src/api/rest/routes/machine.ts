@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { gpuKey } from '../../../core/hardware/inventory.ts'
 import type { EngineState } from '../../../core/observing/diagnosis.ts'
 import { WORKER_PHASES } from '../../../core/workers/worker-phase.ts'
+import type { CardUse } from '../../../services/hardware/card-reader.ts'
 import type { HeldGpu, MachineReport } from '../../../services/observing/machine-reader.ts'
 import type { ApiParts } from '../../parts.ts'
 import { type RestRoute, route } from '../route.ts'
@@ -18,6 +19,8 @@ const Holder = z.object({
   phase: z.enum(WORKER_PHASES).openapi('WorkerPhase'),
   sinceMs: z.int(),
   asleep: z.boolean(),
+  shareMb: Count.nullable(),
+  usedMb: Count.nullable(),
 })
 
 const Gpu = z
@@ -35,6 +38,14 @@ const Gpu = z
     memoryUsedPercent: Percent.nullable(),
     state: z.enum(['FREE', 'IN_USE', 'PROBLEM']),
     problem: z.string().nullable(),
+    memory: z
+      .object({
+        totalMb: Count,
+        freeMb: Count,
+        foreignMb: Count,
+        programs: z.array(z.object({ pid: Count, name: z.string().nullable(), memoryMb: Count })),
+      })
+      .nullable(),
     holders: z.array(Holder),
   })
   .openapi('MachineGpu')
@@ -160,7 +171,7 @@ function machineBody(report: MachineReport): MachineBody {
   }
 }
 
-function gpuBody({ gpu, type, pool, use, holders }: HeldGpu): MachineBody['gpus'][number] {
+function gpuBody({ gpu, type, pool, use, memory, holders }: HeldGpu): MachineBody['gpus'][number] {
   const { index, name, memoryGb, driver, cuda, mig, problem } = gpu
   const isHeld = holders.some(({ asleep }) => !asleep)
   return {
@@ -177,8 +188,18 @@ function gpuBody({ gpu, type, pool, use, holders }: HeldGpu): MachineBody['gpus'
     memoryUsedPercent: use?.memory ?? null,
     state: problem !== null ? 'PROBLEM' : isHeld ? 'IN_USE' : 'FREE',
     problem,
+    memory: memory === null ? null : cardBody(memory),
     holders: holders.map(({ now, ...holder }) => ({ ...holder, phase: now.phase, sinceMs: now.sinceMs })),
   }
+}
+
+function cardBody({
+  totalMb,
+  freeMb,
+  foreignMb,
+  programs,
+}: CardUse): NonNullable<MachineBody['gpus'][number]['memory']> {
+  return { totalMb, freeMb, foreignMb, programs: programs.map(program => ({ ...program })) }
 }
 
 function containersBody(engine: EngineState): NonNullable<MachineBody['containers']> {
