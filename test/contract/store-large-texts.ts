@@ -146,6 +146,16 @@ export const largeTextCases: Cases = {
     assert.equal(await world.store.jobs.find(E1, jobId('a'), T0), null)
   },
 
+  'a deleted endpoint leaves the texts of its jobs to be removed at once': async world => {
+    await world.worker()
+    await world.job('a', { input: '', largeInput: await writeText(world, 'input', 'in', '{}') })
+    await world.claim()
+    await world.finish('a', W1, { ...DONE, output: null, largeOutput: await write(world, 'out', '[]') }, T0 + 10)
+    assert.ok(await world.store.endpoints.remove(E1, T0 + 20))
+    while ((await world.store.removals.removePart(E1, T0 + 30, 10)).more);
+    assert.equal(await removeAll(world, T0), 4)
+  },
+
   'the record of a failed job keeps its input, and leaves it when that ends': async world => {
     await world.worker()
     const rules = { ...JOB_RECORD_RULES, failedInputsKeptMs: 1_000 }

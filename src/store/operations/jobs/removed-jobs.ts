@@ -1,8 +1,10 @@
 import { NO_JOB_USAGE, usageFromMove } from '../../../core/billing/usage.ts'
 import { expiredJob, isFinal, type Job } from '../../../core/jobs/job.ts'
 import type { JobRecordRules } from '../../../core/jobs/job-record.ts'
+import { ONE_ROW_BYTES } from '../../../core/jobs/large-text.ts'
 import type { Expired, JobMove } from '../../../ports/store/store.ts'
 import { type RemovedRow, removedJobFromRow } from '../../tables/jobs.ts'
+import { giveUpTexts } from '../../tables/large-texts.ts'
 import { deleteJobs } from '../../tables/removed-jobs.ts'
 import { countJobUsage } from '../accounts/usage.ts'
 import { perform, type Steps } from '../operation.ts'
@@ -42,6 +44,8 @@ export function* removeJobs(
   if (rows.length === 0) return { expired: [], cancelled: [], rows: 0 }
   const recorded = rows.filter(row => row.endpoint_gone === 0)
   if (records !== undefined && recorded.length > 0) yield* keepRecords(recorded, records, nowMs)
+  // Nobody reads texts of a deleted endpoint any more. Those of expired jobs stay for readers that have begun.
+  for (const row of rows) if (row.endpoint_gone === 1 && mayHaveLarge(row)) yield* perform(giveUpTexts, [row.id])
   yield* perform(deleteJobs, [JSON.stringify(rows.map(({ id }) => id))])
   const expired = rows.filter(row => row.endpoint_gone === 0).map(row => expiredWithUsage(row, nowMs))
   const cancelled = rows.filter(row => row.endpoint_gone === 1).flatMap(row => cancelMoves(row, nowMs))
@@ -58,6 +62,10 @@ export function* removeJobs(
     nowMs,
   )
   return { expired, cancelled, rows: rows.length }
+}
+
+function mayHaveLarge(row: RemovedRow): boolean {
+  return row.input_bytes > ONE_ROW_BYTES || row.output_bytes > ONE_ROW_BYTES
 }
 
 /** The number of first items that fit into a number of bytes, at least one. */
