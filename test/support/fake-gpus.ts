@@ -2,7 +2,7 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { copyFileSync, cpSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -144,16 +144,32 @@ export class FakeGpus {
     return ['--disable-warning=ExperimentalWarning', join(SOURCES, 'fake-worker.ts'), String(mib)]
   }
 
-  /** Waits for a program that something else starts with {@link words} and the variables of {@link env}. */
-  async linked(start: (env: Readonly<Record<string, string>>) => Promise<void>): Promise<LinkedWorker> {
-    const path = join(this.#folder, `link-${randomUUID()}`)
+  /** A folder with the machine, its library and `fake-worker.py`, to be mounted into a container. */
+  shared(): string {
+    cpSync(join(programs(), 'lib'), join(this.#folder, 'lib'), { recursive: true })
+    copyFileSync(join(SOURCES, 'fake-worker.py'), join(this.#folder, 'fake-worker.py'))
+    return this.#folder
+  }
+
+  /**
+   * Waits for a program that something else starts with {@link words} and the variables of {@link env}.
+   * @param mounted the path at which it sees the folder {@link shared}; null without one
+   */
+  async linked(
+    start: (env: Readonly<Record<string, string>>) => Promise<void>,
+    mounted: string | null = null,
+  ): Promise<LinkedWorker> {
+    const name = `link-${randomUUID()}`
+    const path = join(this.#folder, name)
     const server = createServer()
     this.#context.after(() => server.close())
     const connected = once(server, 'connection')
     server.listen(path)
     await once(server, 'listening')
     const { LD_LIBRARY_PATH = '', FAKE_CUDA_DIR = '' } = this.env
-    await start({ LD_LIBRARY_PATH, FAKE_CUDA_DIR, FAKE_WORKER_SOCKET: path })
+    const seen = mounted ?? FAKE_CUDA_DIR
+    const libraries = mounted === null ? LD_LIBRARY_PATH : join(mounted, 'lib')
+    await start({ LD_LIBRARY_PATH: libraries, FAKE_CUDA_DIR: seen, FAKE_WORKER_SOCKET: join(seen, name) })
     const [socket] = (await connected) as [Socket]
     socket.on('error', () => {})
     this.#context.after(() => socket.destroy())

@@ -5,8 +5,10 @@ import type { Isolation, Limit } from '../../core/workers/isolation.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
 import type { ExitCause, ObservedExit } from '../../core/workers/worker-exit.ts'
 import type { Clock } from '../../ports/clock.ts'
+import type { ProcessFamily } from '../../ports/gpu-suspender.ts'
 import { LogCopy } from '../base/log-copy.ts'
 import { isAlive, type ProcessIdentity, readProcess, signal } from '../base/process-table.ts'
+import { ContainerFamily } from './container-family.ts'
 import { ContainerPause } from './container-pause.ts'
 import { LABELS } from './container-spec.ts'
 import type { Engine } from './engine/engine.ts'
@@ -37,6 +39,8 @@ export class Container {
   readonly #options
   readonly #copy
   readonly #pause
+  /** Null where its processes are not those of this machine. */
+  readonly #family: ContainerFamily | null
   #exit: ObservedExit | null = null
   #settling = false
   #outOfMemory = false
@@ -68,7 +72,8 @@ export class Container {
   }) {
     this.#options = options
     this.handle = options.handle
-    const { container } = options.handle
+    const { container, process } = options.handle
+    this.#family = process === null ? null : new ContainerFamily({ ...options, container, pid: process.pid })
     this.#copy = new LogCopy({
       ...options,
       budget: options.copyBudget,
@@ -105,6 +110,18 @@ export class Container {
   /** Notes that one of its processes was killed because memory ran out. */
   noteOutOfMemory(): void {
     this.#outOfMemory = true
+  }
+
+  /** Its processes; null where they are not visible here. */
+  get family(): ProcessFamily | null {
+    const { process } = this.handle
+    if (this.#exit !== null || process === null || !isAlive(process, this.#options.bootId)) return null
+    return this.#family?.isVisible === true ? this.#family : null
+  }
+
+  /** Asks it to end, now or when the engine is back. A suspended one cannot follow, and is killed. */
+  async terminate(): Promise<void> {
+    await this.signal(this.#family?.isSuspended === true ? 'SIGKILL' : 'SIGTERM')
   }
 
   /** Sends a signal, now or when the engine is back. Does not wait for a slow engine. */

@@ -14,6 +14,7 @@ import { type StartFailure, WorkerStartError } from '../../core/workers/start-fa
 import type { ObservedExit } from '../../core/workers/worker-exit.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Driver, Observation, StartWatch, WorkerSpec } from '../../ports/driver.ts'
+import type { ProcessFamily } from '../../ports/gpu-suspender.ts'
 import type { Notifier } from '../../ports/notifier.ts'
 import type { WorkerLogs } from '../../ports/worker-logs.ts'
 import { COPY_RATE, forgetCopy } from '../base/log-copy.ts'
@@ -163,9 +164,13 @@ export class DockerDriver extends WorkerRunner<Container> implements Driver {
     await this.workers.get(worker)?.thaw()
   }
 
+  override async processes(worker: WorkerId): Promise<ProcessFamily | null> {
+    return this.workers.get(worker)?.family ?? null
+  }
+
   async terminate(worker: WorkerId): Promise<void> {
     this.starts.get(worker)?.stop.abort()
-    await this.workers.get(worker)?.signal('SIGTERM')
+    await this.workers.get(worker)?.terminate()
   }
 
   async kill(worker: WorkerId): Promise<void> {

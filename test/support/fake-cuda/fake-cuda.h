@@ -4,6 +4,9 @@
  */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 
 #include <stdint.h>
 #include <stdio.h>
@@ -38,7 +41,8 @@ typedef struct {
   int32_t pid;
   uint32_t uid;
   int32_t tid;
-  uint64_t started;
+  /* The pid namespace in which both ids are. */
+  uint64_t space;
   volatile uint32_t state;
   volatile uint32_t kinds;
   volatile uint32_t working;
@@ -155,47 +159,95 @@ static inline int has_quirk(const Machine *m, const char *name) {
   return strstr(m->quirks, word) != NULL;
 }
 
-/* The start of a process in ticks since the boot; 0 when there is none or it is dead. */
-static inline uint64_t start_of(int pid) {
-  char path[64], text[1024];
-  snprintf(path, sizeof path, "/proc/%d/stat", pid);
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  ssize_t size = read(fd, text, sizeof text - 1);
-  close(fd);
-  if (size <= 0) return 0;
-  text[size] = '\0';
-  char *at = strrchr(text, ')');
-  if (at == NULL || at[2] == 'Z' || at[2] == 'X') return 0;
-  at += 2;
-  for (int field = 3; field < 22; field++) {
-    at = strchr(at, ' ');
-    if (at == NULL) return 0;
-    at++;
+/* The pid namespace of a process; 0 where that cannot be seen. `pid` is "self" or a number. */
+static inline uint64_t namespace_of(const char *pid) {
+  char path[64];
+  struct stat info;
+  snprintf(path, sizeof path, "/proc/%.20s/ns/pid", pid);
+  return stat(path, &info) == 0 ? (uint64_t)info.st_ino : 0;
+}
+
+/* The id of a process or thread in its own namespace; 0 where that cannot be seen. */
+static inline int inner_id(const char *folder) {
+  char path[128], line[512];
+  int id = 0;
+  snprintf(path, sizeof path, "%s/status", folder);
+  FILE *file = fopen(path, "r");
+  if (file == NULL) return 0;
+  while (fgets(line, sizeof line, file) != NULL) {
+    if (strncmp(line, "NSpid:", 6) != 0) continue;
+    char *last = strrchr(line, '\t');
+    id = last == NULL ? 0 : atoi(last + 1);
   }
-  return strtoull(at, NULL, 10);
+  fclose(file);
+  return id;
 }
 
-static inline void process_path(char *path, size_t size, int pid) {
-  snprintf(path, size, "%s/procs/%d", fake_dir(), pid);
+/* The entry of a folder of /proc whose inner id is this one, in a namespace unless that is 0; 0 for none. */
+static inline int outer_id(const char *folder, int inner, uint64_t space) {
+  char path[96];
+  int found = 0;
+  DIR *dir = opendir(folder);
+  if (dir == NULL) return 0;
+  struct dirent *entry;
+  while (found == 0 && (entry = readdir(dir)) != NULL) {
+    if (atoi(entry->d_name) <= 0) continue;
+    if (space != 0 && namespace_of(entry->d_name) != space) continue;
+    snprintf(path, sizeof path, "%s/%.20s", folder, entry->d_name);
+    if (inner_id(path) == inner) found = atoi(entry->d_name);
+  }
+  closedir(dir);
+  return found;
 }
 
-/* The file of a living process, mapped; NULL when there is none. The caller unmaps it. */
-static inline Process *map_process(int pid, int *fd_out) {
-  char path[512];
-  process_path(path, sizeof path, pid);
+/* The file of a process, by its namespace and its id there, so that processes of containers are told apart. */
+static inline void process_path(char *path, size_t size, uint64_t space, int inner) {
+  snprintf(path, size, "%s/procs/%llu-%d", fake_dir(), (unsigned long long)space, inner);
+}
+
+/* A process holds a lock of its file as long as it lives, which all namespaces see. */
+static inline int hold_life(int fd) {
+  struct flock life = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+  return fcntl(fd, F_OFD_SETLK, &life) == 0;
+}
+
+static inline int has_life(int fd) {
+  struct flock life = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+  return fcntl(fd, F_OFD_GETLK, &life) == 0 && life.l_type != F_UNLCK;
+}
+
+/* The file of a living process, mapped; NULL when there is none. The caller unmaps it, and closes the file. */
+static inline Process *map_file(const char *path, int *fd_out) {
   int fd = open(path, O_RDWR | O_CLOEXEC);
   if (fd < 0) return NULL;
   Process *p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (p == MAP_FAILED) { close(fd); return NULL; }
-  if (p->magic != MAGIC || p->started == 0 || start_of(pid) != p->started) {
+  if (p->magic != MAGIC || !has_life(fd)) {
+    int isOld = p->magic == MAGIC;
     munmap(p, sizeof *p);
     close(fd);
-    unlink(path);
+    if (isOld) unlink(path);
     return NULL;
   }
   if (fd_out != NULL) *fd_out = fd; else close(fd);
   return p;
+}
+
+/* The same, by a pid of this namespace. */
+static inline Process *map_process(int pid, int *fd_out) {
+  char path[512], name[16], folder[32];
+  snprintf(name, sizeof name, "%d", pid);
+  snprintf(folder, sizeof folder, "/proc/%d", pid);
+  uint64_t space = namespace_of(name);
+  int inner = inner_id(folder);
+  if (space == 0 || inner == 0) return NULL;
+  process_path(path, sizeof path, space, inner);
+  return map_file(path, fd_out);
+}
+
+/* The pid of a process in this namespace; 0 where it cannot be seen. */
+static inline int pid_here(const Process *p) {
+  return p->space == namespace_of("self") ? p->pid : outer_id("/proc", p->pid, p->space);
 }
 
 /* Calls for each living process that has a context. */
@@ -206,9 +258,10 @@ static inline void each_process(void (*visit)(Process *, void *), void *with) {
   if (dir == NULL) return;
   struct dirent *entry;
   while ((entry = readdir(dir)) != NULL) {
-    int pid = atoi(entry->d_name);
-    if (pid <= 0) continue;
-    Process *p = map_process(pid, NULL);
+    if (entry->d_name[0] == '.') continue;
+    char file[1024];
+    snprintf(file, sizeof file, "%s/%.200s", path, entry->d_name);
+    Process *p = map_file(file, NULL);
     if (p == NULL) continue;
     visit(p, with);
     munmap(p, sizeof *p);

@@ -184,13 +184,23 @@ static int is_busy(void) {
   return has_quirk(&m, "busy");
 }
 
+/* True while the caller of a request lives: it has the lock of the file. */
+static int has_caller(void) {
+  char path[512];
+  process_path(path, sizeof path, self->space, self->pid);
+  int fd = open(path, O_RDWR | O_CLOEXEC);
+  int free = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+  if (fd >= 0) close(fd);
+  return !free;
+}
+
 static CUresult do_lock(const Machine *m) {
   if (self->state != RUNNING) return ILLEGAL_STATE;
   if (has_quirk(m, "segv-lock")) *(volatile int *)8 = 1;
   uint64_t until = now_ms() + self->timeout_ms;
   /* New work waits from now on; what has begun ends first. */
   self->state = LOCKED;
-  if (has_quirk(m, "lost-lock")) { while (start_of(self->caller) != 0) pause_ms(5); return OK; }
+  if (has_quirk(m, "lost-lock")) { while (has_caller()) pause_ms(5); return OK; }
   while (self->working > 0 || is_busy()) {
     if (self->timeout_ms > 0 && now_ms() >= until) { self->state = RUNNING; return NOT_READY; }
     pause_ms(1);
@@ -215,7 +225,7 @@ static void *serve(void *unused) {
     CUresult result = INVALID_VALUE;
     self->value = (int32_t)self->state;
     /* As seen on a card: what a caller has given up is not carried out later. */
-    if (start_of(self->caller) == 0) { self->answered = asked; continue; }
+    if (!has_caller()) { self->answered = asked; continue; }
     if (self->op == OP_STATE) result = OK;
     else if (self->op == OP_LOCK) result = do_lock(&m);
     else if (self->op == OP_CHECKPOINT) result = do_checkpoint(&m);
@@ -235,18 +245,19 @@ static CUresult enter(void) {
   if (self != NULL && self->pid == getpid()) return OK;
   snprintf(path, sizeof path, "%s/procs", fake_dir());
   mkdir(path, 0777);
-  process_path(path, sizeof path, getpid());
+  uint64_t space = namespace_of("self");
+  process_path(path, sizeof path, space, getpid());
   unlink(path);
   int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0) return OPERATING_SYSTEM;
   fchmod(fd, 0666);
-  if (ftruncate(fd, sizeof *self) != 0) return OPERATING_SYSTEM;
+  if (ftruncate(fd, sizeof *self) != 0 || !hold_life(fd)) return OPERATING_SYSTEM;
+  /* The file stays open: it has the lock that says that this process lives. */
   self = mmap(NULL, sizeof *self, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  close(fd);
   if (self == MAP_FAILED) { self = NULL; return OPERATING_SYSTEM; }
   self->pid = getpid();
   self->uid = geteuid();
-  self->started = start_of(getpid());
+  self->space = space;
   __sync_synchronize();
   self->magic = MAGIC;
   if (pthread_create(&thread, NULL, serve, NULL) != 0) return OPERATING_SYSTEM;
@@ -521,7 +532,7 @@ static CUresult ask(int pid, int op, unsigned timeout_ms, const RestoreArgs *arg
   p->asked = asked;
   for (int turn = 0;; turn++) {
     if (p->answered == asked) { result = p->result; if (value != NULL) *value = p->value; break; }
-    if (turn % 64 == 63 && start_of(pid) != p->started) break;
+    if (turn % 64 == 63 && !has_life(fd)) break;
     pause_ms(0.5);
   }
   munmap(p, sizeof *p);
@@ -537,7 +548,9 @@ static int is_zero(const void *bytes, size_t count) {
 API CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid) {
   Process *p = map_process(pid, NULL);
   if (p == NULL || tid == NULL) return p == NULL ? NOT_INITIALIZED : (munmap(p, sizeof *p), INVALID_VALUE);
-  *tid = p->tid;
+  char folder[64];
+  snprintf(folder, sizeof folder, "/proc/%d/task", pid);
+  *tid = p->space == namespace_of("self") ? p->tid : outer_id(folder, p->tid, 0);
   munmap(p, sizeof *p);
   return OK;
 }

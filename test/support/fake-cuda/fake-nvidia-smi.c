@@ -27,7 +27,7 @@ static void print_app(Process *p, void *with) {
     while ((word = strsep(&rest, ",")) != NULL) {
       printf("%s", first ? "" : ", ");
       first = 0;
-      if (strcmp(word, "pid") == 0) printf("%d", p->pid);
+      if (strcmp(word, "pid") == 0) printf("%d", pid_here(p));
       else if (strcmp(word, "gpu_uuid") == 0) printf("%s", m.card[i].uuid_text);
       else if (strcmp(word, "used_memory") == 0 || strcmp(word, "used_gpu_memory") == 0) printf("%llu", (unsigned long long)(shown(p, i) >> 20));
       else printf("[N/A]");
