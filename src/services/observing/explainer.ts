@@ -23,6 +23,7 @@ import type { EndpointModels } from '../models/endpoint-models.ts'
 import { onePage } from '../paging.ts'
 import type { Fleet } from '../workers/fleet.ts'
 import type { RunningWorkers } from '../workers/running-workers.ts'
+import type { WorkerSuspender } from '../workers/worker-suspender.ts'
 import type { TimeKeeper } from './server-time.ts'
 
 /** Maximum number of endpoints on a page of explanations: each takes several reads of the store. */
@@ -50,6 +51,7 @@ export class Explainer {
     ports: Ports,
     parts: {
       readonly fleet: Fleet
+      readonly suspender: WorkerSuspender
       readonly running: RunningWorkers
       readonly models: EndpointModels
       readonly balancing: LoadBalancer
@@ -73,7 +75,9 @@ export class Explainer {
   async of(snapshot: EndpointSnapshot): Promise<Explanation> {
     const { release, context, newest, startFailure } = await this.#readContext(snapshot)
     const explanation = withRollout(explainEndpoint(release.snapshot, context), snapshot, startFailure, newest)
-    return this.#overStore({ ...explanation, notes: [...explanation.notes, ...this.#clockNotes()] })
+    const kept = await this.#parts.suspender.keptMemory(snapshot.endpoint)
+    const suspendNotes = kept === null ? [] : [plainNote(kept)]
+    return this.#overStore({ ...explanation, notes: [...explanation.notes, ...suspendNotes, ...this.#clockNotes()] })
   }
 
   /** @throws AppError `not_found` */

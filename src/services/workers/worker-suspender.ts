@@ -1,3 +1,4 @@
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { AppError } from '../../core/errors.ts'
 import {
   describeLack,
@@ -10,6 +11,7 @@ import {
   type SuspendOutcome,
 } from '../../core/hardware/gpu-suspension.ts'
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
+import { freezesIdle } from '../../core/scaling/frozen-plan.ts'
 import {
   endsForSuspend,
   type SuspendRoomInput,
@@ -61,9 +63,17 @@ export class WorkerSuspender {
     this.#end = end
   }
 
-  /** The reason why this machine cannot suspend workers; null where it can, or that is not known yet. */
-  get lack(): SuspendLack | null {
-    return this.#lack?.lack ?? null
+  /**
+   * The reason why frozen workers of an endpoint keep their memory on their GPUs, as a sentence without a full stop;
+   * null where they give it back, have none, or nothing is known yet.
+   */
+  async keptMemory({ id, version, compute, flashboot }: Endpoint): Promise<string | null> {
+    if (this.#ports.gpuSuspender === undefined || compute.kind !== 'gpu' || !freezesIdle({ flashboot })) return null
+    const failures = await this.#ports.store.releases.suspendFailures(id, version)
+    if (isSuspendRefused(failures))
+      return `frozen workers keep their GPU memory until there is a new release, since they could not be suspended: ${failures.reason}`
+    const lack = this.#lack?.lack ?? null
+    return lack === null ? null : `frozen workers keep their GPU memory: ${describeLack(lack)}`
   }
 
   /** True if a worker has a card that it may give back by a suspend, as far as that is known. */
