@@ -87,7 +87,8 @@ function createGpus(
     },
     onChange: () => {
       for (const { uuid, index } of cards())
-        if (gpus.usedBytes(uuid!) > gpus.totalBytes) world.report(`GPU ${index} has more memory in use than it has`)
+        if (gpus.workerBytes(uuid!) > gpus.totalBytes)
+          world.report(`workers use more memory of GPU ${index} than it has`)
     },
   })
   return gpus

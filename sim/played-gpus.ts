@@ -117,7 +117,12 @@ export class PlayedGpus {
 
   /** Used memory of a card, in bytes. */
   usedBytes(card: string): number {
-    let used = this.foreign.get(card) ?? 0
+    return this.workerBytes(card) + (this.foreign.get(card) ?? 0)
+  }
+
+  /** Memory of workers on a card, in bytes. */
+  workerBytes(card: string): number {
+    let used = 0
     for (const { cards, state, bytes } of this.#living())
       if (cards.includes(card) && (state === 'running' || state === 'locked')) used += bytes
     return used

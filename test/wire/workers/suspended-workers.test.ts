@@ -6,7 +6,7 @@ import { describe, type TestContext, test } from 'node:test'
 import { FakeGpus, noFakeGpus } from '../../support/fake-gpus.ts'
 import { patient } from '../../support/patience.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
-import { makeEndpoint, runJob } from '../support/client.ts'
+import { makeEndpoint, runJob, submit, whenFinal } from '../support/client.ts'
 import { root, rootUrl, type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
@@ -86,6 +86,32 @@ describe('suspended workers', { skip: noFakeGpus, timeout: patient(180_000) }, (
     assert.ok((await usedMib()) > 1_024)
     assert.deepEqual((await runJob(server, first, {})).output, begun)
     assert.deepEqual((await runJob(server, second, {})).output, other)
+    assert.deepEqual(server.events('worker.exited'), [])
+  })
+
+  test('a server killed in the middle of a suspend and of a resume finds the worker and gives it its next job', async t => {
+    // Each copy takes about a second.
+    const { gpus, options, model, usedMib } = await openCard(t, { gbps: 1 })
+    let server = await startServer(options)
+    t.after(() => server.stop())
+    const id = await model(server)
+    const begun = (await runJob(server, id, {})).output
+    const restart = async () => {
+      await server.kill9()
+      server = await startServer({ ...options, dataDir: server.dataDir, port: server.port })
+    }
+    const isNow = async (...states: string[]) => states.includes(await gpus.suspender().state(begun.pid))
+    const next = async () => (await runJob(server, id, {})).output
+    await until('its lock', () => isNow('locked', 'changing', 'checkpointed'))
+    await restart()
+    assert.deepEqual(await next(), begun, 'the suspend was finished or undone')
+    await until('it to be suspended', () => suspends(server) === 1)
+    const job = await submit(server, id, {})
+    await until('its restore', () => isNow('locked', 'changing', 'running'))
+    await restart()
+    assert.deepEqual((await whenFinal(server, id, job)).output, begun)
+    await until('it to be suspended again', async () => suspends(server) === 1 && (await usedMib()) === 0)
+    assert.deepEqual(await next(), begun)
     assert.deepEqual(server.events('worker.exited'), [])
   })
 })
