@@ -46,6 +46,8 @@ const VALUES: Readonly<Record<string, string>> = {
   low_priority: 'i % 2',
   'jobs.batch_id': `CASE WHEN i % 10 = 0 THEN 'b' || i % 100 END`,
   'jobs.status': `(ARRAY['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED'])[1 + i % 4]`,
+  'large_texts.job_id': `CASE WHEN i % 10 > 0 THEN 'x' || i END`,
+  'large_texts.record_id': `CASE WHEN i % 10 > 1 THEN 'x' || i END`,
   'workers.state': `(ARRAY['READY', 'EXITED'])[1 + i % 2]`,
   'webhook_deliveries.state': `(ARRAY['PENDING', 'DELIVERED'])[1 + i % 2]`,
 }

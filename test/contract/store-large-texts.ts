@@ -65,8 +65,7 @@ export const largeTextCases: Cases = {
     const largeOutput = await write(world, 'text', '[', ']')
     assert.equal(await world.finish('a', W2, { ...DONE, output: null, largeOutput }), null)
     assert.equal(await removeAll(world, T0), 0, 'it may still be received')
-    await world.store.largeTexts.giveUp('text')
-    assert.equal(await removeAll(world, T0), 3)
+    assert.equal(await world.store.largeTexts.giveUp('text', 9), false)
     assert.equal(await world.store.largeTexts.part('text', 0), null)
   },
 
@@ -75,11 +74,26 @@ export const largeTextCases: Cases = {
     const largeOutput = await write(world, 'text', '[', ']')
     const given = (output: ReceivedOutput) => world.finish('a', W1, { ...DONE, output: null, largeOutput: output })
     await assert.rejects(given({ ...largeOutput, parts: 3 }), { code: 'unavailable' })
-    await world.store.largeTexts.giveUp('text')
+    assert.deepEqual([await world.store.largeTexts.giveUp('text', 1), await removeAll(world, 1)], [true, 2])
     await assert.rejects(given(largeOutput), { code: 'unavailable' })
     assert.deepEqual([(await world.read('a')).status, (await world.read('b')).status], ['IN_PROGRESS', 'IN_PROGRESS'])
     const late = { id: 'text', kind: 'output', owner: OWNER, seq: 2, text: '1', nowMs: T0 } as const
     assert.equal(await world.store.largeTexts.append(late), false, 'what is given up grows no more')
+  },
+
+  'what is received, and what is given up until it is removed, is unused': async world => {
+    const { largeTexts, quotas } = world.store
+    await world.holder('w1', 'a')
+    const largeOutput = await write(world, 'used', '1', '2')
+    await world.finish('a', W1, { ...DONE, output: null, largeOutput }, T0 + 10)
+    assert.equal(await quotas.unusedTexts(OWNER), 0)
+    await write(world, 'other', '1', '2', '3')
+    const unused = await quotas.unusedTexts(OWNER)
+    assert.ok(unused >= 3 && unused % 3 === 0)
+    assert.deepEqual([await largeTexts.giveUp('other', 2), await quotas.unusedTexts(OWNER)], [true, unused])
+    assert.deepEqual([await largeTexts.giveUp('other', 2), await quotas.unusedTexts(OWNER)], [false, 0])
+    assert.equal(await largeTexts.giveUp('used', 2), false)
+    assert.equal(await largeTexts.part('used', 1), '2')
   },
 
   'a text that is not continued is removed, one part at a time': async world => {

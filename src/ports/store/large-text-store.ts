@@ -26,8 +26,12 @@ export interface LargeTextStore {
   append(part: LargeTextPart): Promise<boolean>
   /** One part; null when the text is gone or has fewer. @throws AppError `internal` for a part that was changed */
   part(id: string, seq: number): Promise<string | null>
-  /** Gives up a text, unless it has a job: it is removed soon. */
-  giveUp(id: string): Promise<void>
+  /**
+   * Gives up a text that neither a job nor a record has, and removes its first parts.
+   * @param limit maximum number of parts
+   * @returns true when there may be more, which the next call removes
+   */
+  giveUp(id: string, limit: number): Promise<boolean>
   /**
    * Removes parts of texts without a job that got their last part before `beforeMs`, or were given up.
    * @param limit maximum number of parts

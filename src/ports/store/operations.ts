@@ -248,7 +248,7 @@ export const OPERATIONS = {
   attemptTimes: { add: WRITE, read: READ, removeOld: REMOVAL },
   upkeep: { removeOldWindows: WRITE, compact: WRITE },
   removals: { endpoints: READ, removePart: WRITE },
-  quotas: { objects: READ, secretBytes: READ, beside: READ, jobs: READ },
+  quotas: { objects: READ, secretBytes: READ, beside: READ, unusedTexts: READ, jobs: READ },
   audit: { append: WRITE, list: READ, read: READ, ends: READ, verify: READ, begun: READ, removeOld: REMOVAL },
   clock: { read: READ, keep: WRITE, hold: WRITE, endHold: WRITE, accept: WRITE, adopt: WORKER },
 } as const satisfies { readonly [Part in StorePart]: { readonly [Method in keyof Store[Part]]: StoreOperation } }

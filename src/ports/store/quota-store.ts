@@ -27,6 +27,11 @@ export interface QuotaStore {
   secretBytes(owner: OwnerId, id: SecretId | null): Promise<SecretBytes>
   /** Jobs and bytes in drafts of batches and deliveries of an endpoint. */
   beside(endpointId: EndpointId): Promise<HeldJobs>
+  /**
+   * Approximate bytes of large texts of an account that neither a job nor a record has: those that are being received,
+   * and those that will be removed.
+   */
+  unusedTexts(owner: OwnerId): Promise<number>
   /** Bytes of jobs of an endpoint: at most `limit` of them, oldest first, after the given one. */
   jobs(endpointId: EndpointId, after: PagePosition | null, limit: number): Promise<HeldPart>
 }

@@ -94,8 +94,11 @@ export class Quotas {
   admit(owner: OwnerId, jobs: readonly Pick<Submission, 'input' | 'largeInput'>[]): Promise<void> | null {
     const limits = this.effectiveLimits(owner)
     if (limits.queuedJobs === null && limits.queuedMb === null && limits.storedMb === null) return null
-    const bytes = jobs.reduce((sum, { input, largeInput }) => sum + (largeInput?.bytes ?? Buffer.byteLength(input)), 0)
-    const addition = { queuedJobs: jobs.length, queuedBytes: bytes, storedBytes: bytes }
+    const sizes = jobs.map(({ input, largeInput }) => largeInput?.bytes ?? Buffer.byteLength(input))
+    const bytes = sizes.reduce((sum, size) => sum + size, 0)
+    // Large inputs count as received.
+    const receivedBytes = jobs.reduce((sum, { largeInput }) => sum + (largeInput?.bytes ?? 0), 0)
+    const addition = { queuedJobs: jobs.length, queuedBytes: bytes, storedBytes: bytes - receivedBytes }
     const ledger = this.#openLedger(owner)
     if (!ledger.isRead || problemWith(ledger, addition, limits) !== null) return this.#admitRead(owner, addition)
     ledger.held = addHeld(ledger.held, addition)
@@ -120,8 +123,8 @@ export class Quotas {
   }
 
   /**
-   * Counts a part of a large text before it is kept, until {@link releaseReceived}. A refusal of an output fails its
-   * job, so that the use is always read before one.
+   * Counts a part of a large text before it is kept, until {@link keepReceived} or {@link releaseReceived}. A refusal
+   * of an output fails its job, so that the use is always read before one.
    * @throws AppError `rate_limited` when the account keeps too much
    */
   async admitReceived(owner: OwnerId, bytes: number): Promise<void> {
@@ -137,7 +140,14 @@ export class Quotas {
     ledger.receivedBytes += bytes
   }
 
-  /** Counts parts no longer: their job has them, and counts, or they were given up. */
+  /** Counts parts as those of a job, which has them now. */
+  keepReceived(owner: OwnerId, bytes: number): void {
+    const ledger = this.#openLedger(owner)
+    ledger.receivedBytes -= bytes
+    ledger.held = addHeld(ledger.held, storedOnly(bytes))
+  }
+
+  /** Counts parts no longer: their job has them, and counts, or they were removed. */
   releaseReceived(owner: OwnerId, bytes: number): void {
     this.#openLedger(owner).receivedBytes -= bytes
   }
@@ -277,7 +287,10 @@ export class Quotas {
     const { store, clock } = this.#ports
     const startMs = clock.monotonic()
     const previous = ledger.held
-    let sum = NOTHING_HELD
+    const { receivedBytes } = ledger
+    // Those whose job was deleted or has expired, until they are removed.
+    const unusedBytes = Math.max(0, (await store.quotas.unusedTexts(owner)) - receivedBytes)
+    let sum = storedOnly(unusedBytes)
     for (const { id } of await store.endpoints.list(owner)) sum = addHeld(sum, await this.#countHeld(id))
     const added = {
       queuedJobs: ledger.held.queuedJobs - previous.queuedJobs,

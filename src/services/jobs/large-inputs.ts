@@ -80,9 +80,11 @@ export class LargeInputs {
     try {
       const submission = await read(writer)
       const input = await writtenInput(writer)
-      // From here on the job counts.
-      writer.release()
-      return await submit({ ...submission, ...input })
+      // The parts of an input that is one row are not needed.
+      if (input.largeInput === undefined) await writer.settle()
+      const job = await submit({ ...submission, ...input })
+      writer.keep()
+      return job
     } finally {
       // The store changes nothing where the job has the text.
       await writer.settle()

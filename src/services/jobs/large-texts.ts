@@ -11,8 +11,13 @@ import type { Quotas } from '../accounts/quotas.ts'
 
 /** Time after its last part at which a text that belongs to no job is removed; the slowest body takes less. */
 const UNUSED_MS = 30 * 60_000
-/** Maximum number of parts that one call of {@link LargeTexts.removeUnused} removes. */
+/** Maximum number of parts that one transaction removes. */
 const REMOVED_PARTS = 32
+/**
+ * Limits of one call of {@link LargeTexts.removeUnused}. Each second it removes more than clients can send in it;
+ * otherwise the database would grow without an end.
+ */
+const REMOVAL = { transactions: 32, forMs: 250 } as const
 
 /** A body that is passed on as it arrives. */
 export interface PassingBody {
@@ -55,8 +60,13 @@ export class LargeTexts {
   }
 
   /** Removes some parts of texts that neither a job nor a record has. True when there may be more. */
-  removeUnused(nowMs: number): Promise<boolean> {
-    return this.#ports.store.largeTexts.removeUnused(nowMs - UNUSED_MS, REMOVED_PARTS)
+  async removeUnused(nowMs: number): Promise<boolean> {
+    const { store, clock } = this.#ports
+    const endMs = clock.monotonic() + REMOVAL.forMs
+    for (let made = 0; made < REMOVAL.transactions && clock.monotonic() < endMs; made += 1) {
+      if (!(await store.largeTexts.removeUnused(nowMs - UNUSED_MS, REMOVED_PARTS))) return false
+    }
+    return true
   }
 }
 
@@ -155,16 +165,26 @@ export class LargeTextWriter {
     return parts.join('')
   }
 
-  /** Counts the parts no longer: the job that gets the text counts them, or nobody. */
-  release(): void {
-    this.#quotas.releaseReceived(this.#text.owner, this.#countedBytes)
+  /** Notes that its job has the text, and counts it from now on. */
+  keep(): void {
+    this.#quotas.keepReceived(this.#text.owner, this.#countedBytes)
     this.#countedBytes = 0
   }
 
-  /** Ends the text: gives it up, unless it has a job. One that cannot be given up is removed later. */
+  /**
+   * Ends the text: removes it, unless it has a job. Its bytes count until then; otherwise bodies that break off would
+   * fill the disk. One that cannot be removed, since the store fails, is removed later.
+   */
   async settle(): Promise<void> {
-    this.release()
-    if (this.#parts > 0) await this.#ports.store.largeTexts.giveUp(this.#text.id).catch(() => {})
+    const { largeTexts } = this.#ports.store
+    try {
+      let mayHaveMore = this.#parts > 0
+      while (mayHaveMore) mayHaveMore = await largeTexts.giveUp(this.#text.id, REMOVED_PARTS)
+    } catch {
+      // The upkeep removes it.
+    }
+    this.#quotas.releaseReceived(this.#text.owner, this.#countedBytes)
+    this.#countedBytes = 0
   }
 }
 

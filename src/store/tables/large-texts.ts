@@ -50,7 +50,10 @@ export const giveUpTexts = 'UPDATE large_texts SET job_id = NULL, written_at_ms 
 export const giveUpRecordedInput = 'UPDATE large_texts SET record_id = NULL, written_at_ms = 0 WHERE record_id = $1'
 
 /** $1 text. */
-export const giveUpLargeText = `UPDATE large_texts SET written_at_ms = 0 WHERE id = $1 AND ${UNUSED}`
+export const giveUpLargeText = `UPDATE large_texts SET written_at_ms = 0 WHERE id = $1 AND ${UNUSED} RETURNING id`
+
+/** $1 owner. */
+export const countUnusedParts = `SELECT COALESCE(SUM(parts), 0) AS parts FROM large_texts WHERE owner = $1 AND ${UNUSED}`
 
 /** $1 instant. The first text that is not used, and got its last part before; none of its parts is added any more. */
 export const giveUpUnused = `

@@ -183,6 +183,24 @@ test('each large result counts once, and one that was given up counts no more', 
   assert.match((await post(result)).error, /^the result was not kept: .*storedMb of 55 MB/)
 })
 
+test('a large input that was deleted counts until it is removed', async t => {
+  const { rig, key, make } = await stranger(t, { storedMb: 55 }, { inputBytes: 64 * 1024 * 1024 })
+  const { id } = (await make(0)).json
+  const body = `{"input":{"a":"${'x'.repeat(25 * 1024 * 1024)}"}}`
+  const send = () => rig.ask('POST', `/v2/${id}/run`, { key, body, headers: { 'content-length': String(body.length) } })
+  // Behind a search for such texts.
+  await rig.clock.advance(6_000)
+  for (let sent = 0; sent < 2; sent += 1) {
+    const job = (await send()).json.id
+    await rig.ask('POST', `/v2/${id}/cancel/${job}`, { key })
+    assert.equal((await rig.ask('DELETE', `/v2/${id}/requests/${job}`, { key })).status, 200)
+    await rig.clock.advance(1_100)
+  }
+  assert.equal((await send()).status, 429)
+  await rig.clock.advance(10_000)
+  assert.equal((await send()).status, 200)
+})
+
 test('a large input counts once, and one without room is refused before it is stored', async t => {
   const { rig, key, make } = await stranger(t, { storedMb: 55 }, { inputBytes: 64 * 1024 * 1024 })
   const { id } = (await make(0)).json

@@ -137,7 +137,16 @@ test('what is refused leaves nothing, with the sentences of small bodies', async
     }
   }
   assert.equal((await run.rig.health(run.endpoint)).jobs.inQueue, 0)
-  await assertNothingKept(run)
+  assert.equal(await run.rig.store.largeTexts.removeUnused(Number.MAX_SAFE_INTEGER, 1), false, 'parts are left')
+})
+
+test('texts that nothing has any more are removed sooner than clients can send others', async t => {
+  const { rig, endpoint } = await running(t)
+  const { owner } = (await rig.store.endpoints.find(endpoint))!
+  for (let seq = 0; seq < 1_000; seq += 1)
+    await rig.store.largeTexts.append({ id: 'text', kind: 'input', owner, seq, text: 'x', nowMs: 1 })
+  await rig.clock.advance(10_000)
+  assert.equal(await rig.store.largeTexts.part('text', 999), null)
 })
 
 test('a store that fails in the middle or at the end keeps nothing', async t => {

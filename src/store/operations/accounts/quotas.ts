@@ -6,8 +6,10 @@ import {
   type ObjectKind,
 } from '../../../core/accounts/quotas.ts'
 import type { EndpointId, OwnerId, SecretId } from '../../../core/ids.ts'
+import { LARGE_PART_CHARACTERS } from '../../../core/jobs/large-text.ts'
 import type { PagePosition } from '../../../core/pages.ts'
 import type { HeldPart, QuotaStore, SecretBytes } from '../../../ports/store/quota-store.ts'
+import { countUnusedParts } from '../../tables/large-texts.ts'
 import { type PortOperations, query, queryOne, read, type Steps } from '../operation.ts'
 
 /** Statements on the resources of an account. */
@@ -70,6 +72,11 @@ export const quotas = {
     const queuedBytes = Number(drafts?.bytes ?? 0)
     const storedBytes = queuedBytes + Number(deliveries?.bytes ?? 0)
     return { queuedJobs: drafts?.requests ?? 0, queuedBytes, storedBytes }
+  }),
+
+  unusedTexts: read(function* (owner: OwnerId): Steps<number> {
+    const row = yield* queryOne<{ parts: number }>(countUnusedParts, [owner])
+    return Number(row?.parts ?? 0) * LARGE_PART_CHARACTERS
   }),
 
   jobs: read(function* (endpointId: EndpointId, after: PagePosition | null, limit: number): Steps<HeldPart> {

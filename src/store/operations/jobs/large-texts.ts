@@ -27,18 +27,25 @@ export const largeTexts = {
     return text
   }),
 
-  giveUp: write(function* (id: string): Steps<void> {
-    yield* perform(sql.giveUpLargeText, [id])
+  giveUp: write(function* (id: string, limit: number): Steps<boolean> {
+    if ((yield* query(sql.giveUpLargeText, [id])).length === 0) return false
+    return yield* removeParts(id, limit)
   }),
 
   removeUnused: write(function* (beforeMs: number, limit: number): Steps<boolean> {
     const text = yield* queryOne<{ id: string }>(sql.giveUpUnused, [beforeMs])
     if (text === null) return false
-    const removed = yield* query(sql.deleteParts, [text.id, limit])
-    if (removed.length < limit) yield* perform(sql.deleteLargeText, [text.id])
+    yield* removeParts(text.id, limit)
     return true
   }),
 } satisfies PortOperations<LargeTextStore>
+
+/** Removes the first parts of a text, and the text with its last part. True when there may be more. */
+function* removeParts(id: string, limit: number): Steps<boolean> {
+  if ((yield* query(sql.deleteParts, [id, limit])).length === limit) return true
+  yield* perform(sql.deleteLargeText, [id])
+  return false
+}
 
 /** Gives a received text to its job. @throws AppError `unavailable` when parts of it are missing */
 export function* takeText(jobId: JobId, kind: LargeTextKind, { id, parts }: ReceivedText): Steps<void> {

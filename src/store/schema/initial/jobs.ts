@@ -100,6 +100,7 @@ export const largeTexts = [
     CHECK (record_id IS NULL OR (job_id IS NULL AND kind = 'input'))
   ) {{strict}}`,
   'CREATE INDEX large_texts_unused ON large_texts (written_at_ms, id) WHERE job_id IS NULL AND record_id IS NULL',
+  'CREATE INDEX large_texts_unused_of_owner ON large_texts (owner) WHERE job_id IS NULL AND record_id IS NULL',
 ]
 
 /** Parts of {@link largeTexts}. Their ids are in the order of the parts (core/jobs/large-text.ts). */
