@@ -170,6 +170,33 @@ export const largeTextCases: Cases = {
     assert.equal(await removeAll(world, T0), 4)
   },
 
+  'a large text does not displace the records of other jobs': async world => {
+    await world.worker()
+    const rules = { ...JOB_RECORD_RULES, payloads: true, maxBytes: BYTES - 1 }
+    await world.jobs('a', 'b')
+    await world.claim(W1, 2)
+    await world.finish('a', W1, DONE, T0 + 10)
+    const largeOutput = await write(world, 'out', '[]')
+    await world.finish('b', W1, { ...DONE, output: null, largeOutput }, T0 + 20)
+    await world.job('c', { input: '', largeInput: await writeText(world, 'input', 'in', '{}') })
+    await world.claim()
+    await world.finish('c', W1, DONE, T0 + 30)
+    for (const id of ['a', 'b', 'c']) await world.store.jobs.setExpiry(E1, jobId(id), T0 + 40, T0 + 30)
+    while ((await world.store.jobOutcomes.removeExpired(T0 + 50, 10, rules)).more);
+    while (await world.store.jobRecords.trim(rules, T0 + 50, 10));
+    const records = await Promise.all(
+      ['a', 'b', 'c'].map(id => world.store.jobRecords.find(E1, jobId(id), T0 + 50, true)),
+    )
+    assert.deepEqual(
+      records.map(record => [record?.id, record?.largeInput, record?.hasLargeOutput]),
+      [
+        ['a', null, false],
+        ['b', null, false],
+        ['c', null, false],
+      ],
+    )
+  },
+
   'the record of a failed job keeps its input, and leaves it when that ends': async world => {
     await world.worker()
     const rules = { ...JOB_RECORD_RULES, failedInputsKeptMs: 1_000 }

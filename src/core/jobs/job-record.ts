@@ -2,7 +2,7 @@
 import type { EndpointId, JobId, OwnerId, WorkerId } from '../ids.ts'
 import { ERROR_READ } from './error-fingerprint.ts'
 import { EXPIRED_ERROR, isFinal, type Job, type JobStatus } from './job.ts'
-import type { LargeText } from './large-text.ts'
+import { type LargeText, ONE_ROW_BYTES } from './large-text.ts'
 
 /** Retention of job records. */
 export interface JobRecordRules {
@@ -123,6 +123,20 @@ export function failedInputBytes(status: JobStatus, inputBytes: number, rules: J
   const isKept = (status === 'FAILED' || status === 'TIMED_OUT') && !rules.payloads && rules.failedInputsKeptMs > 0
   // A larger one would displace all others and then itself.
   return isKept && inputBytes <= rules.failedInputsMaxBytes ? inputBytes : 0
+}
+
+/**
+ * Bytes of the texts that a record includes with `payloads`. It has no output above the size of one row, and no input
+ * above that size and the limit of all records.
+ */
+export function payloadBytes(
+  { inputBytes, outputBytes }: { readonly inputBytes: number; readonly outputBytes: number },
+  rules: JobRecordRules,
+): { readonly input: number; readonly output: number } {
+  if (!rules.payloads) return { input: 0, output: 0 }
+  // A larger one would displace the records of all other jobs and then its own.
+  const isKept = inputBytes <= Math.max(ONE_ROW_BYTES, rules.maxBytes)
+  return { input: isKept ? inputBytes : 0, output: outputBytes <= ONE_ROW_BYTES ? outputBytes : 0 }
 }
 
 /** The refusal of a replay without a kept input, with the remedy. */

@@ -4,6 +4,7 @@ import {
   failedInputBytes,
   type JobNote,
   type JobRecordRules,
+  payloadBytes,
   recordBytes,
   recordedEnd,
 } from '../../../core/jobs/job-record.ts'
@@ -61,14 +62,14 @@ function* keepRecord(row: RemovedRow, rules: JobRecordRules, nowMs: number): Ste
   const job = { status: row.status, error: row.error, finishedAtMs: row.finished_at_ms }
   const { status, error, finishedAtMs } = recordedEnd(job, nowMs)
   const notes = row.notes === 0 ? null : JSON.stringify(yield* readNotes(row.id))
-  const payloads = rules.payloads ? row.input_bytes + row.output_bytes : 0
-  const bytes = recordBytes(error, notes, payloads)
+  const payloads = payloadBytes({ inputBytes: row.input_bytes, outputBytes: row.output_bytes }, rules)
+  const bytes = recordBytes(error, notes, payloads.input + payloads.output)
   const inputBytes = failedInputBytes(status, row.input_bytes, rules)
   const fingerprint = error === null ? null : errorFingerprint(error)
   const hasPayloads = rules.payloads ? 1 : 0
   const params = [row.id, status, finishedAtMs, error, fingerprint, notes, bytes, hasPayloads, inputBytes]
   yield* perform(sql.insertRecord, params)
-  if (row.input_bytes > ONE_ROW_BYTES && (rules.payloads || inputBytes > 0)) yield* perform(keepLargeInput, [row.id])
+  if (row.input_bytes > ONE_ROW_BYTES && payloads.input + inputBytes > 0) yield* perform(keepLargeInput, [row.id])
   return { bytes, inputBytes }
 }
 
