@@ -87,25 +87,38 @@ const ACCESS_EVENT = 'gateway.request_finished' satisfies EventName
 const ACCESS = `"msg":"${ACCESS_EVENT}"}\n`
 const MAX_BUFFERED = 65_536
 
+/** Longest wait of a line of the access log, in milliseconds. */
+const ACCESS_MS = 10
+
 /**
  * Writes lines at once, except those of the access log: each request has one, and a system call for each would cost
- * more than the rest of the line. They are written together, before any other line and at the end of the turn at the
- * latest.
+ * more than the rest of the line. They are written together, before any other line and within 10 ms.
  */
 export class LogLines {
   readonly #out
+  readonly #after: Timer
   #waiting = ''
+  #isDue = false
 
-  constructor(out: { write(text: string): unknown }) {
+  constructor(out: { write(text: string): unknown }, after: Timer = startTimer) {
     this.#out = out
+    this.#after = after
     process.once('exit', this.#flush)
   }
 
   write(line: string): void {
     const waits = line.endsWith(ACCESS)
-    if (this.#waiting === '' && waits) setImmediate(this.#flush)
     this.#waiting += line
     if (!waits || this.#waiting.length > MAX_BUFFERED) this.#flush()
+    else if (!this.#isDue) {
+      this.#isDue = true
+      this.#after(ACCESS_MS, this.#due)
+    }
+  }
+
+  readonly #due = (): void => {
+    this.#isDue = false
+    this.#flush()
   }
 
   readonly #flush = (): void => {
