@@ -144,10 +144,10 @@ export class FakeGpus {
     return ['--disable-warning=ExperimentalWarning', join(SOURCES, 'fake-worker.ts'), String(mib)]
   }
 
-  /** A folder with the machine, its library and `fake-worker.py`, to be mounted into a container. */
+  /** A folder with the machine, its library and both programs, to be mounted into a container or a cage. */
   shared(): string {
     cpSync(join(programs(), 'lib'), join(this.#folder, 'lib'), { recursive: true })
-    copyFileSync(join(SOURCES, 'fake-worker.py'), join(this.#folder, 'fake-worker.py'))
+    for (const name of ['fake-worker.py', 'fake-worker.ts']) copyFileSync(join(SOURCES, name), join(this.#folder, name))
     return this.#folder
   }
 

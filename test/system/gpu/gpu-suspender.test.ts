@@ -92,6 +92,9 @@ describe('suspending', { skip: noFakeGpus, timeout: patient(240_000) }, () => {
       outcome: 'stopped',
       pid: worker.pid,
     })
+    const refuse = () => Promise.reject(new Error('the engine is away'))
+    const refused = await gpus.suspender().resume(card, processes, worker.family, refuse)
+    assert.deepEqual(refused, { outcome: 'not_thawed', problem: 'the engine is away' })
     const thaw = async () => {
       process.kill(worker.pid, 'SIGCONT')
       while (readProcess(worker.pid)?.stopped !== false) await new Promise(setImmediate)
