@@ -130,7 +130,8 @@ test('what is refused leaves nothing, with the sentences of small bodies', async
       /^the request body is too large: .*, the limit is 22020096 bytes$/,
     ],
   ] as const) {
-    for (const headers of [undefined, {}]) {
+    // Only the size depends on what the head says.
+    for (const headers of status === 413 ? [undefined, {}] : [undefined]) {
       const answer = await send(run, body, headers)
       assert.equal(answer.status, status, answer.text)
       assert.match(answer.json.error, error)
