@@ -64,7 +64,8 @@ export async function* diagnose({ config, image, env }: DiagnoseOptions): AsyncG
   yield diagnosis.checkOpenFiles(openFileLimit())
   const cage = tryCage()
   const { workerSandbox } = config
-  yield diagnosis.checkCage(workerSandbox, 'problem' in cage ? cage : null, describeLimits(findLimits()))
+  const limits = findLimits()
+  yield diagnosis.checkCage(workerSandbox, 'problem' in cage ? cage : null, describeLimits(limits))
   const isCaged = 'bwrap' in cage && workerSandbox !== 'off'
   if (!isCaged) yield diagnosis.checkStrays(findMarksLack(env.PATH))
   if ('bwrap' in cage && isCaged) yield inspectWorkerNetwork(config.workerNetwork, cage.bwrap)
@@ -89,7 +90,7 @@ export async function* diagnose({ config, image, env }: DiagnoseOptions): AsyncG
   yield* diagnosis.checkEngine(engine)
   const gpus = await inspectGpus(env)
   yield diagnosis.checkGpus(gpus, engine)
-  if (gpus.nvidia.length > 0) yield diagnosis.checkGpuSuspend(await suspendLack(env))
+  if (gpus.nvidia.length > 0) yield diagnosis.checkGpuSuspend(await suspendLack(env), limits.freezer !== null)
   if (connection === null || engine === null || engine.problem !== null) return
   const probed = await probeReach(connection, {
     installation: readInstallation(dataDir),

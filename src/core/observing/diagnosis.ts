@@ -399,9 +399,14 @@ export function checkGpus(
 /**
  * The finding about suspending processes. Missing support is no problem.
  * @param lack the reason, as a clause; null if the driver can suspend
+ * @param canHold true if the threads of processes can be held meanwhile
  */
-export function checkGpuSuspend(lack: string | null): Finding {
-  if (lack === null) return ok('gpu suspend', 'the driver can suspend processes; runyard doctor --gpu tries it')
+export function checkGpuSuspend(lack: string | null, canHold: boolean): Finding {
+  const risk =
+    'this server may make no control groups of version 2, so a process whose threads call CUDA while it idles may end'
+  if (lack === null && canHold)
+    return ok('gpu suspend', 'the driver can suspend processes; runyard doctor --gpu tries it')
+  if (lack === null) return ok('gpu suspend', `the driver can suspend processes; ${risk}`)
   return ok('gpu suspend', `processes keep their memory on the GPU while they are frozen: ${lack}`)
 }
 

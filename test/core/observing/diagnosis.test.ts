@@ -224,6 +224,16 @@ test('GPUs are for containers only where the engine can hand them on', () => {
   assert.match(line({ ...cards, problem: 'GPU 1 does not answer' }, null), /^warn gpu: 2 can be read; GPU 1 does not/)
 })
 
+test('suspending is reported with its lack, and with the risk where threads cannot be held', () => {
+  const line = (lack: string | null, canHold: boolean) => messages(diagnosis.checkGpuSuspend(lack, canHold))[0]!
+  assert.equal(line(null, true), 'ok gpu suspend: the driver can suspend processes; runyard doctor --gpu tries it')
+  assert.match(
+    line(null, false),
+    /^ok gpu suspend: .* this server may make no control groups of version 2, so a process/,
+  )
+  assert.match(line('MPS runs', false), /^ok gpu suspend: processes keep their memory .*: MPS runs$/)
+})
+
 test('a missing connection is reported with what to do', () => {
   const none: ContainerReach = {
     how: 'none',
