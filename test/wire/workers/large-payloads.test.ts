@@ -13,8 +13,8 @@ import { until } from '../support/until.ts'
 const MEGABYTE = 1_048_576
 const RESULT_MB = 200
 const INPUT_MB = 100
-/** Largest memory of the server at any time. */
-const MOST_BYTES = 350 * MEGABYTE
+/** Largest memory of the server at any time: it has 320 to 375 MB, and 460 MB where it holds an input once. */
+const MOST_BYTES = 400 * MEGABYTE
 
 const SETTINGS = ['--max-result-mb', '256', '--max-input-mb', '256']
 
