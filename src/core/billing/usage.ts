@@ -4,8 +4,9 @@
  */
 import type { Compute } from '../endpoints/endpoint.ts'
 import { poolsFromTypes } from '../hardware/catalog.ts'
+import { GPU_POOLS } from '../hardware/catalog-data.ts'
 import type { JobStatus, Transition } from '../jobs/job.ts'
-import { fractionOfGpus, type Placement, type PlatformRequest } from '../workers/placement.ts'
+import { fractionOfGpus, type Placement, type PlatformRequest, shareOf } from '../workers/placement.ts'
 import type { ReportedPlace } from '../workers/platform-report.ts'
 
 /** Length of the spans in which usage is counted. */
@@ -215,9 +216,16 @@ export function billedFlavor(
     if (flavor !== undefined) return `cpu:${flavor}:${vcpus}`
     if (compute.kind === 'gpu') return 'cpu:any'
   }
-  if (compute.kind === 'gpu') return `gpu:${compute.pools[0] ?? 'any'}:${compute.count}`
+  if (compute.kind === 'gpu') return `gpu:${compute.pools[0] ?? 'any'}:${wantedGpus(compute)}`
   const config = compute.configs[0]
   return config === undefined ? 'cpu:any' : `cpu:${config.flavor}:${config.vcpuCount}`
+}
+
+/** GPUs that an endpoint names; for a share its part of a GPU of the first pool. */
+function wantedGpus({ pools: [pool], count, memoryGb }: Extract<Compute, { kind: 'gpu' }>): number {
+  if (memoryGb === undefined) return count
+  const poolGb = GPU_POOLS.find(({ id }) => id === pool)?.memoryGb ?? memoryGb
+  return shareOf({ memoryGb: poolGb }, memoryGb * 1024)
 }
 
 function requestedFlavor({ gpus, pool, cpu }: PlatformRequest, place: ReportedPlace | null): string {

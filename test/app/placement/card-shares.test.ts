@@ -203,6 +203,7 @@ test('a share counts as its part of a card in quotas and bills', async t => {
   assert.deepEqual(json.quotas.gpus, { used: 0.34, limit: null })
   const [worker] = await rig.alive(id)
   const flavor = billedFlavor(worker!.placement, gpus({ memoryGb: 8 }))
+  assert.equal(billedFlavor(null, gpus({ memoryGb: 8 })), flavor, 'also before it has a card')
   const prices = { ...NO_PRICES, gpu: new Map([['ADA_24', 1_000_000]]) }
   assert.deepEqual([flavor, hourlyPrice(prices, flavor).micros], ['gpu:ADA_24:0.34', 340_000])
 })
