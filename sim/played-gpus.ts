@@ -101,7 +101,9 @@ export class PlayedGpus {
       totalBytes: this.totalBytes,
       usedBytes,
       freeBytes: this.totalBytes - usedBytes,
-      processes: [],
+      processes: this.#living()
+        .filter(({ cards, state }) => cards.includes(uuid) && state !== 'checkpointed' && state !== 'failed')
+        .map(({ pid, bytes }) => ({ pid, name: null, bytes })),
     }
   }
 
@@ -137,7 +139,7 @@ export class PlayedGpus {
   /** The processes of a worker; null for one that has ended. */
   family(worker: WorkerId): ProcessFamily | null {
     const process = this.#find(worker)
-    if (process === undefined || process.cards.length > 1) return null
+    if (process === undefined) return null
     const setHeld = (isHeld: boolean) => {
       if (process.isHeld === isHeld) return
       process.isHeld = isHeld
@@ -210,6 +212,7 @@ class PlayedSuspender implements GpuSuspender {
     const process = await this.#gpus.processOf(family)
     if (process === undefined) return { outcome: 'nothing' }
     const { worker, pid, cards, bytes } = process
+    if (cards.length > 1) return { outcome: 'refused', lack: { why: 'several_cards', count: cards.length } }
     const [card = ''] = cards
     const processes = [{ pid, startTime: '1', bytes }]
     const refusal = (await steps.begin?.(card, processes)) ?? null

@@ -72,7 +72,8 @@ export class WorkerSuspender {
     const failures = await this.#ports.store.releases.suspendFailures(id, version)
     if (isSuspendRefused(failures))
       return `frozen workers keep their GPU memory until there is a new release, since they could not be suspended: ${failures.reason}`
-    const lack = this.#lack?.lack ?? null
+    const several = compute.count === 1 ? null : ({ why: 'several_cards', count: compute.count } as const)
+    const lack = several ?? this.#lack?.lack ?? null
     return lack === null ? null : `frozen workers keep their GPU memory: ${describeLack(lack)}`
   }
 
@@ -82,7 +83,7 @@ export class WorkerSuspender {
     version,
     placement,
   }: Pick<Worker, 'endpointId' | 'version' | 'placement'>): Promise<boolean> {
-    if (this.#rules.suspendedBytes === 0 || (placement?.gpus ?? []).length === 0) return false
+    if (this.#rules.suspendedBytes === 0 || placement?.gpus.length !== 1) return false
     if (!(await this.#isReady())) return false
     return !isSuspendRefused(await this.#ports.store.releases.suspendFailures(endpointId, version))
   }
