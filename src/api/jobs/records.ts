@@ -94,10 +94,11 @@ export async function replay(
   parts: ApiParts,
   call: Call,
   endpoint: Endpoint,
-  { jobId, key }: { readonly jobId: JobId; readonly key: string | undefined },
+  target: { readonly jobId: JobId; readonly key: string | undefined; readonly held: () => AbortSignal },
 ): Promise<Response> {
+  const { jobId, key, held } = target
   const origin = { idempotencyKey: key, traceparent: readTraceparent(call.req.header('traceparent')) }
-  const { id, status } = await withSubmission(parts, call, endpoint, 'run', async (reading, body) => {
+  const { id, status } = await withSubmission(parts, call, endpoint, { kind: 'run', held }, async (reading, body) => {
     if (body !== null && /^\s*(?:\{\s*\}\s*)?$/.test(body)) return parts.jobRecords.replay(endpoint, jobId, origin)
     // A job that never existed is an error even if its input is not needed.
     await parts.jobRecords.find(endpoint.id, jobId)

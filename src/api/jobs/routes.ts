@@ -298,17 +298,17 @@ function recordOperation(
     parts: ApiParts,
     call: Call,
     endpoint: Endpoint,
-    target: { readonly jobId: JobId; readonly key: string | undefined },
+    target: { readonly jobId: JobId; readonly key: string | undefined; readonly held: () => AbortSignal },
   ) => Promise<Response>,
 ): Operation {
-  return (parts, call, endpoint) => {
+  return (parts, call, endpoint, held) => {
     if (!reads(call)) refuseWhenStopping(parts)
-    return operation(parts, call, endpoint, { jobId: jobParameter(call), key: idempotencyKey(call) })
+    return operation(parts, call, endpoint, { jobId: jobParameter(call), key: idempotencyKey(call), held })
   }
 }
 
-async function run(parts: ApiParts, call: Call, endpoint: Endpoint): Promise<Response> {
-  const job = await withSubmission(parts, call, endpoint, 'run', reading => {
+async function run(parts: ApiParts, call: Call, endpoint: Endpoint, held: () => AbortSignal): Promise<Response> {
+  const job = await withSubmission(parts, call, endpoint, { kind: 'run', held }, reading => {
     if ('failures' in reading) throw invalidRequest(reading.failures)
     refuseWhenStopping(parts)
     const origin = { kind: 'run', idempotencyKey: idempotencyKey(call), traceparent: readTrace(call) } as const
@@ -319,7 +319,7 @@ async function run(parts: ApiParts, call: Call, endpoint: Endpoint): Promise<Res
 
 async function runSync(parts: ApiParts, call: Call, endpoint: Endpoint, held: () => AbortSignal): Promise<Response> {
   const wait = readMilliseconds('wait', call.req.query('wait'), JOB_TIMES.waitMs)
-  const job = await withSubmission(parts, call, endpoint, 'runsync', reading => {
+  const job = await withSubmission(parts, call, endpoint, { kind: 'runsync', held }, reading => {
     const failures = [...(typeof wait === 'string' ? [wait] : []), ...('failures' in reading ? reading.failures : [])]
     if (typeof wait === 'string' || 'failures' in reading) throw invalidRequest(failures)
     refuseWhenStopping(parts)

@@ -33,21 +33,28 @@ export class LargeInputs {
 
   /**
    * Receives a body of run or runsync to its end, stores its input, and makes a job of it.
-   * @throws AppError `invalid` for a body that is refused, or whose connection ended, `rate_limited` past a limit of
-   * the account, `unavailable` when the store failed; and as `submit` does
+   * @param job `submit` makes it; `ended` aborts with the reason why its sender may not have it any more
+   * @throws that reason, AppError `invalid` for a body that is refused, or whose connection ended, `rate_limited` past
+   * a limit of the account, `unavailable` when the store failed; and as `submit` does
    */
-  async receive<Job>(owner: OwnerId, body: PassingBody, submit: Submit<Job>): Promise<Job> {
+  async receive<Job>(
+    owner: OwnerId,
+    body: PassingBody,
+    { ended, submit }: { readonly ended: AbortSignal; readonly submit: Submit<Job> },
+  ): Promise<Job> {
     // Before anything of it is read and stored: the client may have gigabytes to send.
     await this.#quotas.checkRoom(owner, body.announcedBytes ?? ONE_ROW_BYTES)
     return this.#submitted(owner, submit, async writer => {
       const reader = new LargeSubmissionReader(part => writer.add(part))
       const decoder = new TextDecoder('utf-8', { fatal: true })
       for await (const piece of body.pieces) {
+        ended.throwIfAborted()
         if (reader.isRefused) continue
         reader.push(decoded(() => decoder.decode(piece, { stream: true })))
         await writer.storeWhole()
       }
       if (!reader.isRefused) reader.push(decoded(() => decoder.decode()))
+      ended.throwIfAborted()
       const reading = reader.end()
       if ('failures' in reading) throw invalidRequest(reading.failures)
       return reading.submission

@@ -137,3 +137,19 @@ test('a held call of a revoked key is refused, and its job continues', async t =
   const { json: listed } = await rig.ask('GET', `/v2/${endpoint}/requests`)
   assert.equal(listed.requests[0].status, 'IN_QUEUE')
 })
+
+test('a large input whose key is revoked while it arrives makes no job, and nothing of it is kept', async t => {
+  const rig = await openRig(t, { inputBytes: 64 * 1_048_576 })
+  await rig.addKey(TEXT, {})
+  const keyOf = async (key: string) => callerFromKey((await rig.store.keys.findByHash(rig.vault.hash(key)))!)
+  const endpoint = await rig.endpoint()
+  const body = `{"input":{"a":"${'x'.repeat(30 * 1_048_576)}"}}`
+  const headers = { 'content-length': String(body.length) }
+  const sent = rig.ask('POST', `/v2/${endpoint}/run`, { key: TEXT, body, headers })
+  while (rig.calls('largeTexts.append') < 2) await new Promise(setImmediate)
+  await servicesOf(rig).keys.remove(await keyOf(KEY), (await keyOf(TEXT)).keyId)
+  await rig.clock.advance(1_000)
+  assert.equal((await sent).status, 401)
+  assert.equal((await rig.health(endpoint)).jobs.inQueue, 0)
+  assert.equal(await rig.store.largeTexts.removeUnused(Number.MAX_SAFE_INTEGER, 1), false, 'parts are left')
+})
