@@ -3,11 +3,14 @@ import { test } from 'node:test'
 import { QuotaChecker } from '../../sim/checks/quota-checker.ts'
 import type { Change } from '../../sim/ledger.ts'
 import type { JobStatus } from '../../src/core/jobs/job.ts'
+import type { Placement } from '../../src/core/workers/placement.ts'
 import { given } from '../support/placing.ts'
+
+const awake = (placement: Placement) => ({ placement: JSON.stringify(placement), asleep_at_ms: null })
 
 function quotas() {
   const problems: string[] = []
-  const workers: { placement: string | null }[] = []
+  const workers: { placement: string | null; asleep_at_ms: number | null }[] = []
   const endpoints = [{ id: 'here' }]
   const query = <Row>(sql: string) => (sql.includes('FROM endpoints') ? endpoints : workers) as Row[]
   const checker = new QuotaChecker(problem => problems.push(problem), { query }, { workers: 2, gpus: 1, queuedJobs: 2 })
@@ -50,10 +53,10 @@ test('jobs that were handed out, or are gone, do not count, also when they come 
 
 test('more workers or GPUs than the limit are reported', () => {
   const { problems, workers, checker } = quotas()
-  workers.push({ placement: JSON.stringify(given(0)) }, { placement: null })
+  workers.push(awake(given(0)), { placement: JSON.stringify(given(1)), asleep_at_ms: 1 })
   checker.inspect()
   assert.deepEqual(problems, [])
-  workers.push({ placement: JSON.stringify(given(1)) })
+  workers.push(awake(given(1)))
   checker.inspect()
   assert.deepEqual(problems, [
     'the account has 3 workers, and its limit is 2',
