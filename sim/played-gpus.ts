@@ -11,7 +11,7 @@ import type { GpuMeter } from '../src/ports/gpu-meter.ts'
 import type { GpuSuspender, ProcessFamily, SuspendState, SuspendSteps } from '../src/ports/gpu-suspender.ts'
 
 /** A step of a suspend or a resume that can fail. */
-export type PlayedStep = 'lock' | 'hold' | 'checkpoint' | 'restore' | 'unlock'
+export type PlayedStep = 'lock' | 'hold' | 'checkpoint' | 'empty' | 'restore' | 'unlock'
 
 /** Options of {@link PlayedGpus}. */
 export interface PlayedGpuOptions {
@@ -241,7 +241,7 @@ class PlayedSuspender implements GpuSuspender {
     await steps.freeze?.()
     await this.#after(CALL_MS)
     const times = { lockMs: 1, holdMs: 1, checkpointMs: 1, emptyMs: 1 }
-    return { outcome: 'suspended', card, processes, isEmpty: true, holdProblem: null, times }
+    return { outcome: 'suspended', card, processes, isEmpty: !this.#fails('empty', worker), holdProblem: null, times }
   }
 
   async resume(

@@ -32,6 +32,7 @@ const READINESS_MS = 600_000
 /** Longest wait for the end of workers whose memory of the machine is needed. */
 const ENDS_MS = 15_000
 const LOOK_MS = 200
+const NOT_EMPTY = 'the driver still lists its memory on the GPU after the suspend'
 
 /** A worker that could not be suspended keeps its memory on the card; one that is lost has to end. */
 export type SuspendResult =
@@ -96,7 +97,8 @@ export class WorkerSuspender {
     const outcome = await this.#suspend(worker, worker.frozenAtMs, family)
     switch (outcome.outcome) {
       case 'suspended':
-        return this.#noteSuspended(worker, worker.frozenAtMs, outcome)
+        // A card that is not empty would be given to others.
+        return outcome.isEmpty ? this.#noteSuspended(worker, worker.frozenAtMs, outcome) : this.#lose(worker, NOT_EMPTY)
       case 'nothing':
         return { kind: 'kept' }
       case 'refused':
@@ -104,8 +106,7 @@ export class WorkerSuspender {
       case 'undone':
         return this.#keep(worker, outcome.problem, 1)
       case 'lost':
-        await this.#noteFailure(worker, outcome.problem, MAX_SUSPEND_FAILURES)
-        return { kind: 'lost', problem: outcome.problem }
+        return this.#lose(worker, outcome.problem)
     }
   }
 
@@ -261,6 +262,12 @@ export class WorkerSuspender {
   async #free({ id, endpointId }: Worker, frozenAtMs: number): Promise<void> {
     const { store, clock, notifier } = this.#ports
     if (await store.workers.suspended(id, frozenAtMs, clock.now())) notifier.publish(`load:${endpointId}`)
+  }
+
+  /** It has to end, and its release is not suspended again. */
+  async #lose(worker: Worker, problem: string): Promise<SuspendResult> {
+    await this.#noteFailure(worker, problem, MAX_SUSPEND_FAILURES)
+    return { kind: 'lost', problem }
   }
 
   /** Its processes run as before, with their memory. @param weight see {@link WorkerSuspender.#noteFailure} */

@@ -137,6 +137,18 @@ test('a worker that a checkpoint loses ends without a crash, and its release is 
   assert.deepEqual([(await next.record()).state, gpus.stateOf(next.id)], ['FROZEN', 'running'])
 })
 
+test('the card of a suspended worker is not given to others while the driver lists its memory there', async t => {
+  const { rig, gpus, endpoint } = await openCards(t, { fails: step => step === 'empty' })
+  const a = await endpoint()
+  const worker = await startWorker(rig, a)
+  await rig.clock.advance(2_000)
+  const { state, asleepAtMs, stopReason } = await worker.record()
+  assert.deepEqual([state, asleepAtMs, stopReason], ['EXITED', null, 'suspend_failed'])
+  const next = await startWorker(rig, a)
+  await rig.clock.advance(3_000)
+  assert.deepEqual([(await next.record()).state, gpus.stateOf(next.id)], ['FROZEN', 'running'], 'not tried again')
+})
+
 test('a worker that a restore loses ends, and its job goes to a new one with its attempts', async t => {
   const { rig, endpoint } = await openCards(t, { fails: step => step === 'restore' })
   const a = await endpoint()
