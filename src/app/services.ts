@@ -327,7 +327,7 @@ function observingServices(ports: Ports, config: AppConfig, services: ObservedSe
     stories: new JobStories(ports, jobRecords, explaining),
     workers: new WorkerReader(ports, { running, models, balancing, explaining }),
     logs: new LogFinder(ports),
-    scraping: new MetricsReader(ports, id => gateway.passing(id)),
+    scraping: new MetricsReader(ports, services.cards, id => gateway.passing(id)),
     series: new MetricSeries(ports, metrics),
     whatIf: new WhatIf(ports, { balancing, recorder: attemptTimes }, config.prices ?? NO_PRICES, freezeRules),
   }

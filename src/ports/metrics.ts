@@ -19,12 +19,27 @@ export interface GatewayLoad {
   readonly busyWorkers: number
 }
 
+/** The measured memory of a GPU of the machine, in MiB. */
+export interface MeasuredGpu {
+  /** Index on the machine. */
+  readonly index: number
+  readonly totalMb: number
+  readonly freeMb: number
+  /** Memory of programs that are not workers. */
+  readonly foreignMb: number
+}
+
 /** Counts events, and shows the counts together with the present state. */
 export interface Metrics {
   /**
    * @param loads the present state of all endpoints; null when it could not be read, which
    * shows as `runyard_store_up 0`
    * @param gatewayLoad reads the load of an endpoint in the gateway
+   * @param gpus the GPUs whose memory is measured; none when left out
    */
-  expose(loads: readonly EndpointLoad[] | null, gatewayLoad: (id: EndpointId) => GatewayLoad): Promise<Exposition>
+  expose(
+    loads: readonly EndpointLoad[] | null,
+    gatewayLoad: (id: EndpointId) => GatewayLoad,
+    gpus?: readonly MeasuredGpu[],
+  ): Promise<Exposition>
 }

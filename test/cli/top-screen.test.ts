@@ -166,3 +166,33 @@ test('jobs a second are counted over the last ten seconds, and not across a serv
   assert.equal(at(22, 3), undefined)
   assert.equal(at(21, 3), undefined)
 })
+
+test('top shows the memory of each GPU as a bar, with who has it', () => {
+  const holder = { endpointId: '4m7x2k9q', endpointName: 'sdxl', asleep: false, usedMb: 9_000 }
+  const gpu = { index: 0, name: 'NVIDIA L40', problem: null }
+  const answer: TopAnswer = {
+    atMs: NOW,
+    endpoints: [],
+    more: false,
+    gpus: [
+      {
+        ...gpu,
+        memory: { totalMb: 46_080, freeMb: 27_648, foreignMb: 4_608 },
+        holders: [holder, { ...holder, endpointName: null, asleep: true, usedMb: null }],
+      },
+      { ...gpu, index: 1, memory: null, holders: [] },
+      { ...gpu, index: 2, problem: 'it has fallen off the bus', memory: null, holders: [] },
+    ],
+  }
+  const all = { url: 'http://localhost:8080', rates: new Map(), problem: null, columns: 120, rows: 40 }
+  assert.deepEqual(
+    topScreen(answer, all)
+      .map(({ text }) => text)
+      .filter(text => text.startsWith('GPU')),
+    [
+      'GPU 0 NVIDIA L40  [######xx............]  18 GB of 45 GB  sdxl 8.8 GB, 4m7x2k9q (asleep), other programs 4.5 GB',
+      'GPU 1 NVIDIA L40  free',
+      'GPU 2 NVIDIA L40  it has fallen off the bus',
+    ],
+  )
+})

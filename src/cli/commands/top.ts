@@ -6,7 +6,7 @@ import { withEndpointName } from '../client/names.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { TerminalScreen } from '../terminal/terminal-screen.ts'
 import { printText } from '../terminal/terminal-text.ts'
-import { Rates, type ScreenLine, type Style, type TopAnswer, topScreen } from '../terminal/top-screen.ts'
+import { Rates, type ScreenLine, type Style, type TopAnswer, type TopGpu, topScreen } from '../terminal/top-screen.ts'
 
 interface TopOptions extends ConnectionOptions {
   readonly interval: number
@@ -33,28 +33,31 @@ export function addTop(program: Command): void {
 }
 
 async function top(endpoint: string | undefined, options: TopOptions): Promise<void> {
-  if (endpoint === undefined) return watchOrPrint(options, '/ops/top')
-  return withEndpointName(options, endpoint, id => watchOrPrint(options, `/ops/top?endpoint=${encodeURIComponent(id)}`))
+  if (endpoint === undefined) return watchOrPrint(options, new TopReader(options, '/ops/top', true))
+  return withEndpointName(options, endpoint, id => {
+    const path = `/ops/top?endpoint=${encodeURIComponent(id)}`
+    return watchOrPrint(options, new TopReader(options, path, false))
+  })
 }
 
-async function watchOrPrint(options: TopOptions, path: string): Promise<void> {
-  if (wantsJson(options)) return printLines(options, path)
-  if (process.stdout.isTTY !== true) return printScreens(options, path)
+async function watchOrPrint(options: TopOptions, reader: TopReader): Promise<void> {
+  if (wantsJson(options)) return printLines(options, reader)
+  if (process.stdout.isTTY !== true) return printScreens(options, reader)
   // The first request runs before the screen opens, so that a wrong URL or key fails as in every other command.
-  const first = await read(options, path, AbortSignal.timeout(ANSWER_MS))
+  const first = await reader.read(AbortSignal.timeout(ANSWER_MS))
   const screen = new TerminalScreen()
   try {
-    await watch(options, path, first, screen)
+    await watch(options, reader, first, screen)
   } finally {
     screen.close()
   }
 }
 
 /** Screens one below the other, for a pipe or a file: one, unless more are asked for. */
-async function printScreens(options: TopOptions, path: string): Promise<void> {
+async function printScreens(options: TopOptions, reader: TopReader): Promise<void> {
   const rates = new Rates()
   for (let printed = 1; ; printed += 1) {
-    const answer = await read(options, path, AbortSignal.timeout(ANSWER_MS))
+    const answer = await reader.read(AbortSignal.timeout(ANSWER_MS))
     const size = { columns: PIPE_COLUMNS, rows: Number.POSITIVE_INFINITY }
     const lines = topScreen(answer, { url: serverUrl(options), rates: rates.add(answer), problem: null, ...size })
     printText(`${lines.map(({ text }) => text.trimEnd()).join('\n')}\n`)
@@ -63,7 +66,7 @@ async function printScreens(options: TopOptions, path: string): Promise<void> {
   }
 }
 
-async function watch(options: TopOptions, path: string, first: TopAnswer, screen: TerminalScreen): Promise<void> {
+async function watch(options: TopOptions, reader: TopReader, first: TopAnswer, screen: TerminalScreen): Promise<void> {
   const rates = new Rates()
   let answer = first
   let known = rates.add(first)
@@ -81,7 +84,7 @@ async function watch(options: TopOptions, path: string, first: TopAnswer, screen
     if (screen.ended.aborted) return
     try {
       const signal = AbortSignal.any([screen.ended, AbortSignal.timeout(ANSWER_MS)])
-      answer = await read(options, path, signal)
+      answer = await reader.read(signal)
       known = rates.add(answer)
       // A restarted server may have another port.
       url = serverUrl(options)
@@ -94,10 +97,10 @@ async function watch(options: TopOptions, path: string, first: TopAnswer, screen
 }
 
 /** A JSON line for each refresh, for programs. */
-async function printLines(options: TopOptions, path: string): Promise<void> {
+async function printLines(options: TopOptions, reader: TopReader): Promise<void> {
   for (let printed = 1; ; printed += 1) {
     try {
-      printText(`${JSON.stringify(await read(options, path, AbortSignal.timeout(ANSWER_MS)))}\n`)
+      printText(`${JSON.stringify(await reader.read(AbortSignal.timeout(ANSWER_MS)))}\n`)
     } catch (error) {
       if (printed === 1 || !isAway(error)) throw error
     }
@@ -106,12 +109,41 @@ async function printLines(options: TopOptions, path: string): Promise<void> {
   }
 }
 
-async function read(options: TopOptions, path: string, signal: AbortSignal): Promise<TopAnswer> {
-  const answer = await ask(options, path, { signal })
-  try {
-    return (await answer.json()) as TopAnswer
-  } catch (error) {
-    throw new CliError(`the server at ${serverUrl(options)} broke off (${(error as Error).message})`, EXIT.unavailable)
+/** Reads the content of the screen. */
+class TopReader {
+  readonly #options
+  readonly #path
+  /** False where the key may not see the machine. */
+  #seesMachine
+
+  constructor(options: TopOptions, path: string, withMachine: boolean) {
+    this.#options = options
+    this.#path = path
+    this.#seesMachine = withMachine
+  }
+
+  /** The endpoints, with the GPUs of the machine for keys of its operator. */
+  async read(signal: AbortSignal): Promise<TopAnswer> {
+    const answer = await this.#readJson<TopAnswer>(this.#path, signal)
+    if (!this.#seesMachine) return answer
+    try {
+      const { gpus } = await this.#readJson<{ gpus: readonly TopGpu[] }>('/v2/machine', signal)
+      return { ...answer, gpus }
+    } catch (error) {
+      if (isAway(error)) throw error
+      this.#seesMachine = false
+      return answer
+    }
+  }
+
+  async #readJson<Body>(path: string, signal: AbortSignal): Promise<Body> {
+    const answer = await ask(this.#options, path, { signal })
+    try {
+      return (await answer.json()) as Body
+    } catch (error) {
+      const url = serverUrl(this.#options)
+      throw new CliError(`the server at ${url} broke off (${(error as Error).message})`, EXIT.unavailable)
+    }
   }
 }
 

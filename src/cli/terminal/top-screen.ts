@@ -4,6 +4,7 @@ import type { DownloadProgress } from '../../core/models/download-progress.ts'
 import { counted } from '../../core/observing/explain-facts.ts'
 import type { ExplanationView } from '../../core/observing/explanation.ts'
 import type { WorkerCounts } from '../../core/observing/worker-status.ts'
+import { inGb } from '../../core/placement/card-room.ts'
 import { durationText, onOneLine } from './table.ts'
 import { gpuText, phaseText } from './worker-table.ts'
 
@@ -40,11 +41,28 @@ export interface TopEndpoint {
   readonly workers: readonly TopWorker[]
 }
 
+/** A GPU of the machine as the server reports it. */
+export interface TopGpu {
+  readonly index: number
+  readonly name: string
+  readonly problem: string | null
+  /** In MiB; null if it is not measured. */
+  readonly memory: { readonly totalMb: number; readonly freeMb: number; readonly foreignMb: number } | null
+  readonly holders: readonly {
+    readonly endpointId: string
+    readonly endpointName: string | null
+    readonly asleep: boolean
+    readonly usedMb: number | null
+  }[]
+}
+
 /** Response of the server, at one instant of its clock. */
 export interface TopAnswer {
   readonly atMs: number
   readonly endpoints: readonly TopEndpoint[]
   readonly more: boolean
+  /** Left out for a key without the rights of the operator. */
+  readonly gpus?: readonly TopGpu[]
 }
 
 /** Style of a line. */
@@ -72,7 +90,12 @@ export function topScreen(answer: TopAnswer, around: Around): ScreenLine[] {
   const busy = answer.endpoints.filter(isBusy)
   const quiet = answer.endpoints.filter(endpoint => !isBusy(endpoint))
   const columns = columnsFor(answer, busy, around.columns)
-  const lines: ScreenLine[] = [...summary(answer, around), ...(busy.length > 0 ? [headLine(columns)] : [])]
+  const gpus = (answer.gpus ?? []).map(gpuLine)
+  const lines: ScreenLine[] = [
+    ...summary(answer, around),
+    ...(gpus.length > 0 ? [...gpus, { text: '', style: null }] : []),
+    ...(busy.length > 0 ? [headLine(columns)] : []),
+  ]
   for (const endpoint of busy) lines.push(...endpointLines(endpoint, answer, around, columns))
   if (quiet.length > 0) {
     const names = quiet.map(({ name, id }) => (name === id ? name : `${name} (${id})`)).join(', ')
@@ -117,6 +140,27 @@ function summary({ atMs, endpoints }: TopAnswer, { url, rates, problem }: Around
     problem === null ? { text: '', style: null } : { text: `trying again: ${problem}`, style: 'bad' },
   ]
 }
+
+/** A GPU with its memory as a bar: `#` of workers, `x` of other programs, `.` free. */
+function gpuLine({ index, name, problem, memory, holders }: TopGpu): ScreenLine {
+  const title = `GPU ${index} ${name}`
+  if (problem !== null) return { text: `${title}  ${problem}`, style: 'bad' }
+  const users = holders.map(({ endpointName, endpointId, asleep, usedMb }) => {
+    const use = asleep ? ' (asleep)' : usedMb === null ? '' : ` ${inGb(usedMb)}`
+    return `${endpointName ?? endpointId}${use}`
+  })
+  if (memory === null) return { text: `${title}  ${users.join(', ') || 'free'}`, style: null }
+  const { totalMb, freeMb, foreignMb } = memory
+  if (foreignMb > 0) users.push(`other programs ${inGb(foreignMb)}`)
+  const width = (mb: number) => Math.min(BAR_COLUMNS, Math.round((mb / Math.max(1, totalMb)) * BAR_COLUMNS))
+  const used = width(totalMb - freeMb)
+  const other = Math.min(used, width(foreignMb))
+  const bar = '#'.repeat(used - other) + 'x'.repeat(other) + '.'.repeat(BAR_COLUMNS - used)
+  const amounts = `${inGb(totalMb - freeMb)} of ${inGb(totalMb)}`
+  return { text: [`${title}  [${bar}]  ${amounts}`, users.join(', ')].join('  ').trimEnd(), style: null }
+}
+
+const BAR_COLUMNS = 20
 
 function endpointLines(
   endpoint: TopEndpoint,

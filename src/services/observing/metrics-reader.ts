@@ -1,7 +1,9 @@
+import { gpuKey } from '../../core/hardware/inventory.ts'
 import type { EndpointId } from '../../core/ids.ts'
 import type { EndpointLoad } from '../../core/scaling/scale.ts'
-import type { Exposition, GatewayLoad } from '../../ports/metrics.ts'
+import type { Exposition, GatewayLoad, MeasuredGpu } from '../../ports/metrics.ts'
 import type { Ports } from '../../ports/ports.ts'
+import type { CardReader } from '../hardware/card-reader.ts'
 
 /** Limits of endpoints that one read of the store returns, and of reads. */
 const PAGE = { endpoints: 100, pages: 50 }
@@ -11,12 +13,14 @@ const KEEP_MS = 1_000
 /** Reads the metrics of the server. The store is read at most once a second, however often they are scraped. */
 export class MetricsReader {
   readonly #ports
+  readonly #cards
   readonly #passing
   #latest: { readonly atMs: number; readonly exposition: Promise<Exposition> } | null = null
 
   /** @param passing counts of the requests of an endpoint in the gateway */
-  constructor(ports: Ports, passing: (id: EndpointId) => GatewayLoad) {
+  constructor(ports: Ports, cards: CardReader, passing: (id: EndpointId) => GatewayLoad) {
     this.#ports = ports
+    this.#cards = cards
     this.#passing = passing
   }
 
@@ -32,7 +36,23 @@ export class MetricsReader {
   async #read(): Promise<Exposition> {
     // The texts of two scrapes must not mix.
     await this.#latest?.exposition
-    return this.#ports.metrics.expose(await this.#loads().catch(() => null), this.#passing)
+    const [loads, gpus] = await Promise.all([this.#loads().catch(() => null), this.#gpus().catch(() => [])])
+    return this.#ports.metrics.expose(loads, this.#passing, gpus)
+  }
+
+  /** The GPUs of the last reading; it is made for placement, or since the previous scrape. */
+  async #gpus(): Promise<readonly MeasuredGpu[]> {
+    const { gpuMeter, machine, store } = this.#ports
+    if (gpuMeter === undefined) return []
+    const { gpus } = await machine.parts()
+    if (!gpus.some(({ vendor }) => vendor === 'NVIDIA')) return []
+    const uses = this.#cards.uses(await store.workers.alive())
+    return gpus.flatMap(gpu => {
+      const use = uses.get(gpuKey(gpu))
+      if (use === undefined) return []
+      const { totalMb, freeMb, foreignMb } = use
+      return [{ index: gpu.index, totalMb, freeMb, foreignMb }]
+    })
   }
 
   async #loads(): Promise<EndpointLoad[]> {

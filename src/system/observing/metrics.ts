@@ -8,7 +8,7 @@ import type { EndpointLoad } from '../../core/scaling/scale.ts'
 import { COLD_START_PHASES } from '../../core/workers/worker-phase.ts'
 import type { CertificateSummary, Emit, EventName, Events } from '../../events.ts'
 import type { Clock } from '../../ports/clock.ts'
-import type { GatewayLoad, Metrics } from '../../ports/metrics.ts'
+import type { GatewayLoad, MeasuredGpu, Metrics } from '../../ports/metrics.ts'
 import { BackupMetrics } from './backup-metrics.ts'
 import { EndpointLabels } from './endpoint-labels.ts'
 import { GatewayMetrics } from './gateway-metrics.ts'
@@ -34,6 +34,7 @@ export interface CountingMetrics extends Metrics {
 }
 
 const MAX_ENDPOINTS = 200
+const BYTES_PER_MIB = 2 ** 20
 const ENDS = { COMPLETED: 'completed', FAILED: 'failed', TIMED_OUT: 'timed_out', CANCELLED: 'cancelled' } as const
 const RESULTS = [...Object.values(ENDS), 'expired']
 const KINDS = ['input', 'output', 'stream']
@@ -67,6 +68,7 @@ class PrometheusMetrics implements CountingMetrics {
   readonly #storeCalls
   readonly #storeUnavailable
   readonly #spans
+  readonly #gpuMemory
 
   constructor({ clock, ofProcess, maxEndpoints = MAX_ENDPOINTS }: MetricsOptions) {
     this.#clock = clock
@@ -99,6 +101,12 @@ class PrometheusMetrics implements CountingMetrics {
       help: 'Spans of traces that were sent to the collector, or dropped',
       labelNames: ['result'],
     })
+    this.#gpuMemory = new Gauge({
+      registers,
+      name: 'runyard_gpu_memory_bytes',
+      help: 'Memory of each GPU of the machine, by its use',
+      labelNames: ['gpu', 'use'],
+    })
     this.#gauges = this.#createGauges()
   }
 
@@ -113,11 +121,24 @@ class PrometheusMetrics implements CountingMetrics {
     this.#spans.inc({ result }, count)
   }
 
-  async expose(loads: readonly EndpointLoad[] | null, gatewayLoad: (id: EndpointId) => GatewayLoad) {
+  async expose(
+    loads: readonly EndpointLoad[] | null,
+    gatewayLoad: (id: EndpointId) => GatewayLoad,
+    gpus: readonly MeasuredGpu[] = [],
+  ) {
     this.#up.set(loads === null ? 0 : 1)
     this.#gauges(loads ?? [], gatewayLoad)
+    this.#setGpus(gpus)
     if (loads !== null) this.#labels.existing(new Set(loads.map(({ endpointId }) => endpointId)))
     return { contentType: this.#registry.contentType, text: await this.#registry.metrics() }
+  }
+
+  #setGpus(gpus: readonly MeasuredGpu[]): void {
+    this.#gpuMemory.reset()
+    for (const { index, totalMb, freeMb, foreignMb } of gpus) {
+      const uses = { workers: Math.max(0, totalMb - freeMb - foreignMb), other: foreignMb, free: freeMb }
+      for (const [use, mb] of Object.entries(uses)) this.#gpuMemory.set({ gpu: index, use }, mb * BYTES_PER_MIB)
+    }
   }
 
   readonly #gauges: (loads: readonly EndpointLoad[], gatewayLoad: (id: EndpointId) => GatewayLoad) => void

@@ -70,6 +70,9 @@ test('shares of 8, 8 and 6 GB run at once on a card of 24 GB, and a fourth waits
     'no GPU of pool ADA_24 has 4 GB left: 1.5 GB of card 0 are left beside endpoints chat, images, voice',
   )
   assert.equal(card.readings > 0, true)
+  const { text } = await rig.ask('GET', '/metrics')
+  assert.match(text, /^runyard_gpu_memory_bytes\{gpu="0",use="other"\} 0$/m)
+  assert.match(text, /^runyard_gpu_memory_bytes\{gpu="0",use="free"\} [1-9]\d+$/m)
 })
 
 test('a worker gets its share in its environment, and images of the catalog in their own variable', async t => {
