@@ -323,7 +323,7 @@ function observingServices(ports: Ports, config: AppConfig, services: ObservedSe
     freezeRules,
     explaining,
     overview: new Overview(ports, balancing, explaining, metrics.recent),
-    machineReader: new MachineReader(ports, services.cards, config.inspection ?? null),
+    machineReader: new MachineReader(ports, services, config.inspection ?? null),
     stories: new JobStories(ports, jobRecords, explaining),
     workers: new WorkerReader(ports, { running, models, balancing, explaining }),
     logs: new LogFinder(ports),

@@ -53,6 +53,7 @@ test('a machine that does not know its memory or disk says so, and has no meter 
     disk: null,
     gpus: [],
     gpuProblem: null,
+    suspending: null,
     workers: { total: 3, free: null, bound: 'no limit' },
     waiting: [],
     isolation: { processes: null, problem: null },

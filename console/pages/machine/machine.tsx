@@ -80,10 +80,13 @@ function Meter({ name, share, text }: { readonly name: string; readonly share: n
   )
 }
 
-function Gpus({ machine: { gpus, gpuProblem } }: { readonly machine: MachineBody }) {
+function Gpus({ machine: { gpus, gpuProblem, suspending } }: { readonly machine: MachineBody }) {
   return (
     <Section title={`GPUs (${gpus.length})`}>
       {gpuProblem === null ? null : <p class="notice wait">{gpuProblem}</p>}
+      {suspending?.lack == null ? null : (
+        <p class="faint">Idle workers keep their GPU memory while they are frozen: {suspending.lack}.</p>
+      )}
       {gpus.length === 0 ? (
         <p>
           This machine has no GPU. Workers of GPU endpoints run on the CPU, unless the server was started with{' '}
@@ -144,7 +147,9 @@ function Gpu({ gpu }: { readonly gpu: MachineGpu }) {
               <code>{holder.workerId}</code>
             )}{' '}
             <State tone={holder.asleep || holder.phase === 'frozen' ? 'frozen' : 'busy'}>
-              {holder.asleep ? 'asleep, takes it again to wake' : phaseText(holder.phase)}
+              {holder.asleep
+                ? `${holder.suspended ? 'suspended' : 'asleep'}, takes it again to wake`
+                : phaseText(holder.phase)}
             </State>{' '}
             <span class="faint">
               for <Ago at={holder.sinceMs} />, account {holder.account}

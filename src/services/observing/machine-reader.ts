@@ -8,11 +8,13 @@ import type { EngineState, Finding } from '../../core/observing/diagnosis.ts'
 import type { Capacity } from '../../core/scaling/plan.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import { type PhaseNow, presentPhase } from '../../core/workers/worker-phase.ts'
+import { suspensionOf } from '../../core/workers/worker-suspension.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { HostInspection } from '../../ports/host-inspection.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { WaitingWorkers } from '../../ports/store/queued-worker-store.ts'
 import type { CardReader, CardUse } from '../hardware/card-reader.ts'
+import type { WorkerSuspender } from '../workers/worker-suspender.ts'
 
 /** A worker that has a GPU. */
 export interface GpuHolder {
@@ -24,6 +26,8 @@ export interface GpuHolder {
   readonly now: PhaseNow
   /** True for a sleeping worker, which gave the GPU back and takes it again to wake. */
   readonly asleep: boolean
+  /** True for a sleeping worker whose memory the driver has copied to the memory of the machine. */
+  readonly suspended: boolean
   /** Its share of the memory in MiB; null for a worker that has the whole GPU. */
   readonly shareMb: number | null
   /** The memory that it uses in MiB; null if unknown. */
@@ -48,6 +52,8 @@ export interface MachineReport {
   readonly memory: MachineMemory | null
   readonly disk: MachineDisk | null
   readonly gpus: readonly HeldGpu[]
+  /** Null without an NVIDIA GPU. `lack`: the reason why no worker is suspended, as a clause; null if workers are. */
+  readonly suspending: { readonly lack: string | null } | null
   /** Sum of the limits of all containers. */
   readonly assigned: { readonly vcpus: number; readonly memoryMb: number }
   readonly workers: number
@@ -82,14 +88,20 @@ const DIAGNOSIS_MS = 30_000
 export class MachineReader {
   readonly #ports
   readonly #cards
+  readonly #suspender
   readonly #inspection
   readonly #engine
   readonly #diagnosis: ResultCache<Diagnosis>
 
   /** @param inspection null for a host that cannot be inspected */
-  constructor(ports: Ports, cards: CardReader, inspection: HostInspection | null) {
+  constructor(
+    ports: Ports,
+    { cards, suspender }: { readonly cards: CardReader; readonly suspender: Pick<WorkerSuspender, 'machineLack'> },
+    inspection: HostInspection | null,
+  ) {
     this.#ports = ports
     this.#cards = cards
+    this.#suspender = suspender
     this.#inspection = inspection
     this.#engine = new ResultCache(
       ports.clock,
@@ -127,6 +139,7 @@ export class MachineReader {
         const key = gpuKey(gpu)
         return heldGpu(gpu, { use: use.get(key) ?? null, memory: cards.get(key) ?? null }, holders, names)
       }),
+      suspending: isMeasured ? { lack: await this.#suspender.machineLack() } : null,
       assigned: assignedTo(workers),
       workers: workers.length,
       capacity,
@@ -172,6 +185,7 @@ function heldGpu(
     workerId: worker.id,
     now: presentPhase(worker),
     asleep: worker.asleepAtMs !== null,
+    suspended: suspensionOf(worker)?.phase === 'suspended',
     shareMb: worker.placement?.gpus.find(held => gpuKey(held) === key)?.shareMb ?? null,
     usedMb: measured.memory?.ownMb.get(worker.id) ?? null,
   }))

@@ -78,6 +78,18 @@ export class WorkerSuspender {
     return lack === null ? null : `frozen workers keep their GPU memory: ${describeLack(lack)}`
   }
 
+  /**
+   * The reason why this machine suspends no workers, as a clause; null if it does. Takes some tenths of a second when
+   * it was not known.
+   */
+  async machineLack(): Promise<string | null> {
+    if (this.#rules.suspendedBytes === 0) return 'suspended workers may have no memory (--suspended-memory 0)'
+    if (this.#ports.gpuSuspender === undefined) return describeLack({ why: 'no_card' })
+    if (await this.#isReady()) return null
+    const lack = this.#lack?.lack ?? null
+    return lack === null ? null : describeLack(lack)
+  }
+
   /** True if a worker has a card that it may give back by a suspend, as far as that is known. */
   async maySuspend({
     endpointId,

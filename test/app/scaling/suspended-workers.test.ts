@@ -66,6 +66,9 @@ test('an idle worker is suspended and then frozen, and a job resumes the same pr
   const { state, asleepAtMs, suspension } = await worker.record()
   assert.deepEqual([state, asleepAtMs !== null, suspension?.bytes], ['FROZEN', true, 20 * GIB])
   assert.deepEqual([gpus.usedBytes('GPU-0'), rig.fleet.frozen.has(worker.id)], [0, true])
+  const { json: machine } = await rig.ask('GET', '/v2/machine')
+  assert.deepEqual(machine.suspending, { lack: null })
+  assert.deepEqual([machine.gpus[0].state, machine.gpus[0].holders[0].suspended], ['FREE', true])
   const job = await rig.submit(a)
   await rig.clock.advance(50)
   assert.deepEqual([(await worker.record()).state, await phaseOf(worker)], ['READY', 'resuming'])
@@ -192,6 +195,8 @@ test('a machine that cannot suspend freezes workers with their memory, and is as
   assert.deepEqual(notes, [
     'frozen workers keep their GPU memory: driver 570.1 is too old; 575.57 is the first that can',
   ])
+  const { suspending } = (await rig.ask('GET', '/v2/machine')).json
+  assert.equal(suspending.lack, 'driver 570.1 is too old; 575.57 is the first that can')
   gpus.readiness = { lack: null, driver: '580.1', cuda: 13_000 }
   await rig.clock.advance(600_000)
   const job = await rig.submit(a)

@@ -19,6 +19,7 @@ const Holder = z.object({
   phase: z.enum(WORKER_PHASES).openapi('WorkerPhase'),
   sinceMs: z.int(),
   asleep: z.boolean(),
+  suspended: z.boolean(),
   shareMb: Count.nullable(),
   usedMb: Count.nullable(),
 })
@@ -83,6 +84,7 @@ const MachineBody = z
     disk: z.object({ totalBytes: z.number(), availableBytes: z.number() }).nullable(),
     gpus: z.array(Gpu),
     gpuProblem: z.string().nullable(),
+    suspending: z.object({ lack: z.string().nullable() }).nullable(),
     workers: z.object({ total: Count, free: Count.nullable(), bound: z.string() }),
     waiting: z.array(Waiting),
     isolation: z.object({ processes: z.string().nullable(), problem: z.string().nullable() }),
@@ -164,6 +166,7 @@ function machineBody(report: MachineReport): MachineBody {
     disk,
     gpus: report.gpus.map(gpuBody),
     gpuProblem: parts.problem,
+    suspending: report.suspending,
     workers: { total: report.workers, free: capacity.freeWorkers, bound: capacity.bound },
     waiting: report.waiting.map(waiting => ({ ...waiting })),
     isolation: { processes: report.processIsolation, problem: report.sharingProblem },
