@@ -7,8 +7,8 @@
  * The first half packs the program with its Node, for a machine of the same kind, where `<folder>/runyard.tar.gz` is
  * unpacked into `<place>`. The second half runs there: chapters, each with a server of its own and a time limit, all
  * of them unless some are named. It needs this repository, root, control groups of version 2, `python3` with PyTorch
- * and a card of 48 GB or more. It prints a line for each step, writes `gpu-story.json` after each, and exits with 0 if
- * no chapter failed.
+ * and a card of 48 GB or more; the chapter with RunPod's SDK also needs STORY_PACKAGES, a folder of Python packages.
+ * It prints a line for each step, writes `gpu-story.json` after each, and exits with 0 if no chapter failed.
  *
  * With FAKE_CUDA_DIR in its environment it runs against the driver library of the tests, with small models and without
  * PyTorch; `<place>` may then be this repository:
@@ -41,12 +41,16 @@ const MIB = 2 ** 20
 const PACKED_BYTES = 60 * MIB
 const IS_FAKE = process.env.FAKE_CUDA_DIR !== undefined
 /** Memory that the models of each chapter hold on the card, in GiB. */
-const GIB = IS_FAKE ? { turns: 3, thread: 1, killed: 2, share: 1 } : { turns: 20, thread: 2, killed: 6, share: 8 }
+const GIB = IS_FAKE
+  ? { turns: 3, thread: 1, killed: 2, share: 1, sdk: 1 }
+  : { turns: 20, thread: 2, killed: 6, share: 8, sdk: 8 }
 /** Share of the card of each of three models, in GB. */
 const SHARE_GB = IS_FAKE ? 2 : 10
 /** Time into a suspend or a resume at which the server is killed. */
 const KILL_AFTER_MS = 400
 const JOB_MS = 90_000
+/** Folder of Python packages with RunPod's SDK, for the chapter that needs it. */
+const PACKAGES = process.env.STORY_PACKAGES
 const FREEZING = ['--idle-timeout', '2', '--flashboot', 'FLASHBOOT']
 
 /** A part of the story. @returns a reason for which it was skipped */
@@ -59,6 +63,7 @@ const CHAPTERS: Readonly<Record<string, { readonly limitS: number; readonly tell
   killed_in_suspend: { limitS: 50, tell: killedInSuspend },
   killed_in_resume: { limitS: 50, tell: killedInResume },
   share: { limitS: 50, tell: shareCard },
+  sdk: { limitS: 90, tell: resumeSdk },
 }
 
 /** Two models that each need the whole card take turns, by FlashBoot alone. */
@@ -156,6 +161,22 @@ async function shareCard(server: StoryServer, note: Note): Promise<string | unde
     tookMs: again.map(each => each.tookMs),
     ...(await cardUse(...again.map(each => each.pid))),
   })
+  return undefined
+}
+
+/** A worker with RunPod's SDK is suspended and resumed, and then runs a job of some seconds. */
+async function resumeSdk(server: StoryServer, note: Note): Promise<string | undefined> {
+  if (PACKAGES === undefined) return "STORY_PACKAGES names no folder with RunPod's SDK"
+  const id = await endpoint(server, 'sdk', '--gpu', 'any', '--env', 'STORY_SDK=1', '--env', `PYTHONPATH=${PACKAGES}`)
+  const first = await server.job(id, { gib: GIB.sdk, turns: 10 }, JOB_MS)
+  note('first job', { ...first })
+  for (const round of [1, 2, 3]) {
+    await untilOffCard(first.pid, JOB_MS)
+    await pause(1_000 * round * round)
+    note(`suspended ${round}`, { held: isHeldProcess(first.pid), ...(await cardUse(first.pid)) })
+    const answer = await server.job(id, { turns: 10 * round ** 6 }, JOB_MS)
+    note(`next job ${round}`, { ...answer, ...same(answer, first) })
+  }
   return undefined
 }
 

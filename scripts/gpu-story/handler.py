@@ -1,5 +1,5 @@
 """A worker that holds memory of a card and multiplies on it, for scripts/gpu-story.ts. It speaks the worker protocol with Python alone, since a
-machine without network has no SDK. With the fake driver of the tests it needs no PyTorch."""
+machine without network has no SDK; with STORY_SDK it starts RunPod's SDK. With the fake driver of the tests it needs no PyTorch."""
 
 import ctypes
 import json
@@ -141,6 +141,10 @@ def handle(job):
     }
 
 
+opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+current = []
+
+
 def call(url, data=None, timeout=40):
     headers = {"Authorization": TOKEN, "Content-Type": "application/json"}
     request = urllib.request.Request(url, data=data, headers=headers)
@@ -157,24 +161,31 @@ def ping():
         time.sleep(10)
 
 
-opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-current = []
-threading.Thread(target=ping, daemon=True).start()
-take = os.environ["RUNPOD_WEBHOOK_GET_JOB"].replace("$ID", WORKER) + "&job_in_progress=0"
-post = os.environ["RUNPOD_WEBHOOK_POST_OUTPUT"].replace("$RUNPOD_POD_ID", WORKER)
-while True:
-    try:
-        status, body = call(take)
-    except OSError:
-        time.sleep(1)
-        continue
-    if status != 200 or not body:
-        continue
-    job = json.loads(body)
-    current.append(job["id"])
-    try:
-        answer = {"output": handle(job)}
-    except Exception as error:  # the job fails, the worker continues
-        answer = {"error": f"{type(error).__name__}: {error}"}
-    call(post.replace("$ID", job["id"]) + "&isStream=false", json.dumps(answer).encode())
-    current.clear()
+def work():
+    threading.Thread(target=ping, daemon=True).start()
+    take = os.environ["RUNPOD_WEBHOOK_GET_JOB"].replace("$ID", WORKER) + "&job_in_progress=0"
+    post = os.environ["RUNPOD_WEBHOOK_POST_OUTPUT"].replace("$RUNPOD_POD_ID", WORKER)
+    while True:
+        try:
+            status, body = call(take)
+        except OSError:
+            time.sleep(1)
+            continue
+        if status != 200 or not body:
+            continue
+        job = json.loads(body)
+        current.append(job["id"])
+        try:
+            answer = {"output": handle(job)}
+        except Exception as error:  # the job fails, the worker continues
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        call(post.replace("$ID", job["id"]) + "&isStream=false", json.dumps(answer).encode())
+        current.clear()
+
+
+if os.environ.get("STORY_SDK"):
+    import runpod
+
+    runpod.serverless.start({"handler": handle})
+else:
+    work()
