@@ -204,7 +204,7 @@ export class Rig {
   readonly vault: Vault = createVault(Buffer.alloc(32, 7))
   readonly outbound = new FakeOutbound(this.clock)
   /** Addresses of the names of registries. */
-  resolve: (name: string) => readonly OutboundAddress[] = () => [{ address: '203.0.113.1', family: 4 }]
+  resolve: (name: string) => readonly OutboundAddress[] = () => [{ address: '198.51.100.7', family: 4 }]
   readonly volumes = new MemoryVolumes()
   /** The use of its GPUs, by their keys. */
   readonly gpuUse = new Map<string, GpuUse>()

