@@ -135,6 +135,7 @@ async function hideMachine({ page }: Visitor, server: Server): Promise<void> {
         vcpus: { ...machine.vcpus, total: 32 },
         memoryMb: { ...machine.memoryMb, total: 262_144, used: 71_200 },
         disk: { totalBytes: 1.9e12, availableBytes: 8.12e11 },
+        suspending: { lack: null },
       },
     })
   })
