@@ -403,12 +403,20 @@ async function addressIn(dataDir: string): Promise<{ url: string; apiKey: string
   return { url, apiKey: readFileSync(`${dataDir}/api-key`, 'utf8').trim() }
 }
 
+const STATUS_LINE = 'HTTP/1.1 200'
+
 /** Lets a server answer, each of which is a line of its log, on one connection. */
 async function answered(url: string, count: number): Promise<void> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
   let found = 0
-  socket.on('data', bytes => (found += bytes.toString('latin1').split('HTTP/1.1 200').length - 1))
+  let rest = ''
+  socket.on('data', bytes => {
+    // A status line may come in two pieces.
+    const pieces = (rest + bytes.toString('latin1')).split(STATUS_LINE)
+    found += pieces.length - 1
+    rest = pieces.at(-1)!.slice(1 - STATUS_LINE.length)
+  })
   for (let sent = 0; sent < count; sent += 500) {
     socket.write('GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(Math.min(500, count - sent)))
     await until('the answers', () => found >= Math.min(sent + 500, count), 20_000, 1)
