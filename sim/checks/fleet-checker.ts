@@ -1,6 +1,7 @@
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import { WORKER_STATES, type WorkerState } from '../../src/core/workers/worker.ts'
 import type { Events } from '../../src/events.ts'
+import { LastingProblems } from './lasting-problems.ts'
 
 /** The number of workers of an endpoint, and its limits. */
 export interface EndpointRow {
@@ -47,8 +48,8 @@ export class FleetChecker {
   readonly #report: (problem: string) => void
   readonly #states = new Map<WorkerId, WorkerState>()
   readonly #previous = new Map<EndpointId, { alive: number; max: number }>()
-  /** Time at which each difference that is allowed for a short time was first seen. */
-  readonly #since = new Map<string, number>()
+  /** Differences that are allowed for a short time. */
+  readonly #lasting
 
   readonly #storedState: (workerId: WorkerId) => WorkerState | null
   readonly #noticeMs: number
@@ -64,6 +65,7 @@ export class FleetChecker {
     noticeMs = NOTICE_MS,
   ) {
     this.#report = report
+    this.#lasting = new LastingProblems(report)
     this.#noticeMs = noticeMs
     this.#storedState = storedState
   }
@@ -125,15 +127,7 @@ export class FleetChecker {
       ),
       ...orphans.map(id => `the process of worker ${id} runs, but the store has it as ended`),
     ]
-    const still = new Set(wrong)
-    for (const problem of this.#since.keys()) if (!still.has(problem)) this.#since.delete(problem)
-    for (const problem of wrong) {
-      const sinceMs = this.#since.get(problem) ?? nowMs
-      this.#since.set(problem, sinceMs)
-      if (nowMs - sinceMs < this.#noticeMs) continue
-      this.#report(`${problem}, since ${nowMs - sinceMs} ms`)
-      this.#since.set(problem, Number.POSITIVE_INFINITY)
-    }
+    this.#lasting.note(nowMs, new Map(wrong.map(problem => [problem, this.#noticeMs])))
   }
 
   /**
@@ -141,7 +135,7 @@ export class FleetChecker {
    * the states from the store.
    */
   resync(workers: readonly WorkerRow[]): void {
-    this.#since.clear()
+    this.#lasting.clear()
     for (const { id, state } of workers) this.#states.set(id, state)
   }
 }

@@ -5,6 +5,7 @@ import { FAULT_REASONS } from '../../src/core/workers/worker.ts'
 import type { Events } from '../../src/events.ts'
 import type { WorkerSpec } from '../../src/ports/driver.ts'
 import type { Database } from '../store.ts'
+import { LastingProblems } from './lasting-problems.ts'
 
 /** A worker in the store that waits for a placement. */
 interface QueuedRow {
@@ -84,12 +85,13 @@ export class PlacementChecker {
   readonly #view: PlacementView
   /** The worker of each GPU, by the id of the GPU. */
   readonly #holders = new Map<string, WorkerId>()
-  readonly #since = new Map<string, number>()
+  readonly #lasting
   readonly #unplaced = new Map<EndpointId, number>()
 
   /** @param report receives one sentence per problem */
   constructor(report: (problem: string) => void, database: Pick<Database, 'query'>, view: PlacementView) {
     this.#report = report
+    this.#lasting = new LastingProblems(report)
     this.#database = database
     this.#view = view
   }
@@ -133,19 +135,12 @@ export class PlacementChecker {
     for (const endpoint of endpoints) {
       for (const [problem, limitMs] of this.#endpointProblems(endpoint, queued)) wrong.set(problem, limitMs)
     }
-    for (const problem of this.#since.keys()) if (!wrong.has(problem)) this.#since.delete(problem)
-    for (const [problem, limitMs] of wrong) {
-      const sinceMs = this.#since.get(problem) ?? nowMs
-      this.#since.set(problem, sinceMs)
-      if (nowMs - sinceMs < limitMs) continue
-      this.#report(`${problem}, since ${nowMs - sinceMs} ms`)
-      this.#since.set(problem, Number.POSITIVE_INFINITY)
-    }
+    this.#lasting.note(nowMs, wrong)
   }
 
   /** After a crash or while the server is down: restarts the times of {@link inspect}. */
   resync(): void {
-    this.#since.clear()
+    this.#lasting.clear()
     this.#unplaced.clear()
   }
 

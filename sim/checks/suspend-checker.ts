@@ -1,6 +1,7 @@
 import type { WorkerId } from '../../src/core/ids.ts'
 import type { PlayedGpus } from '../played-gpus.ts'
 import type { Database } from '../store.ts'
+import { LastingProblems } from './lasting-problems.ts'
 
 interface Row {
   readonly id: WorkerId
@@ -19,11 +20,12 @@ export class SuspendChecker {
   readonly #report
   readonly #database: Pick<Database, 'query'>
   readonly #gpus
-  readonly #since = new Map<string, number>()
+  readonly #lasting
 
   /** @param report receives one sentence per problem */
   constructor(report: (problem: string) => void, database: Pick<Database, 'query'>, gpus: PlayedGpus) {
     this.#report = report
+    this.#lasting = new LastingProblems(report)
     this.#database = database
     this.#gpus = gpus
   }
@@ -45,18 +47,11 @@ export class SuspendChecker {
       if (suspension !== null && asleepAtMs !== null && process === 'running')
         wrong.add(`worker ${id} is suspended in the store, and its process runs`)
     }
-    for (const problem of this.#since.keys()) if (!wrong.has(problem)) this.#since.delete(problem)
-    for (const problem of wrong) {
-      const sinceMs = this.#since.get(problem) ?? nowMs
-      this.#since.set(problem, sinceMs)
-      if (nowMs - sinceMs < LONGEST_MS) continue
-      this.#report(`${problem}, since ${nowMs - sinceMs} ms`)
-      this.#since.set(problem, Number.POSITIVE_INFINITY)
-    }
+    this.#lasting.note(nowMs, new Map([...wrong].map(problem => [problem, LONGEST_MS])))
   }
 
   /** After a crash or while the server is down: restarts the times of {@link inspect}. */
   resync(): void {
-    this.#since.clear()
+    this.#lasting.clear()
   }
 }

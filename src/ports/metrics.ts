@@ -1,4 +1,5 @@
 import type { EndpointId } from '../core/ids.ts'
+import type { CardRoom } from '../core/placement/card-room.ts'
 import type { EndpointLoad } from '../core/scaling/scale.ts'
 
 /** All metrics as Prometheus reads them. */
@@ -20,13 +21,9 @@ export interface GatewayLoad {
 }
 
 /** The measured memory of a GPU of the machine, in MiB. */
-export interface MeasuredGpu {
+export interface MeasuredGpu extends Pick<CardRoom, 'totalMb' | 'freeMb' | 'foreignMb'> {
   /** Index on the machine. */
   readonly index: number
-  readonly totalMb: number
-  readonly freeMb: number
-  /** Memory of programs that are not workers. */
-  readonly foreignMb: number
 }
 
 /** Counts events, and shows the counts together with the present state. */
