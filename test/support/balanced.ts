@@ -7,7 +7,7 @@ import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
 import type { BalancedEndpoint, Target } from '../../src/core/workers/socket-address.ts'
 import type { Notifier } from '../../src/ports/notifier.ts'
 import type { Targets, Traffic } from '../../src/ports/targets.ts'
-import { type EndpointFields, openRig, type Rig, type RigOptions } from './rig.ts'
+import { type EndpointFields, openRig, type Rig, type RigOptions, type RigWorker } from './rig.ts'
 
 /** The default input of a load-balancing endpoint. */
 export const BALANCED: EndpointFields = { type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue: 2, idleTimeout: 10 }
@@ -142,6 +142,18 @@ export function balancedEndpoint(rig: Rig, fields: EndpointFields = {}): Promise
 export interface BalancedRig {
   readonly rig: Rig
   readonly gateway: FakeGateway
+}
+
+/** Has a first request start the first worker of the rig; the worker serves it, and is idle from then on. */
+export async function serveOnce({ rig, gateway }: BalancedRig, id: EndpointId): Promise<RigWorker> {
+  gateway.wait(id, 1)
+  await rig.clock.advance(1_000)
+  const worker = rig.worker(0)
+  gateway.wait(id, 0)
+  gateway.serve(id, worker.id, 1)
+  await rig.clock.advance(100)
+  gateway.serve(id, worker.id, 0)
+  return worker
 }
 
 /** Opens a {@link BalancedRig}, which is closed after the test. */

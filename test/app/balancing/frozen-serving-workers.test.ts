@@ -4,20 +4,14 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type BalancedRig, balancedEndpoint, openBalancedRig } from '../../support/balanced.ts'
+import { type BalancedRig, balancedEndpoint, openBalancedRig, serveOnce } from '../../support/balanced.ts'
 
 const OK = { status: 200 }
 
 /** A load-balancing endpoint whose only worker has had a request, was idle for its second and is frozen. */
 async function withFrozen({ rig, gateway }: BalancedRig) {
   const id = await balancedEndpoint(rig, { flashBootType: 'FLASHBOOT', idleTimeout: 1 })
-  gateway.wait(id, 1)
-  await rig.clock.advance(1_000)
-  const worker = rig.worker(0)
-  gateway.wait(id, 0)
-  gateway.serve(id, worker.id, 1)
-  await rig.clock.advance(100)
-  gateway.serve(id, worker.id, 0)
+  const worker = await serveOnce({ rig, gateway }, id)
   await rig.clock.advance(1_200)
   assert.equal((await worker.record()).state, 'FROZEN')
   return { id, worker }

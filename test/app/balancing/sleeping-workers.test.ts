@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { HealthAnswer } from '../../../src/core/balancing/health-check.ts'
-import { type BalancedRig, balancedEndpoint, openBalancedRig } from '../../support/balanced.ts'
+import { type BalancedRig, balancedEndpoint, openBalancedRig, serveOnce } from '../../support/balanced.ts'
 
 const OK = { status: 200 }
 const ENV = [
@@ -16,13 +16,7 @@ const ENV = [
 /** A load-balancing endpoint with sleep hooks, whose only worker has had a request and is idle for its second. */
 async function idle({ rig, gateway }: BalancedRig) {
   const id = await balancedEndpoint(rig, { flashBootType: 'FLASHBOOT', idleTimeout: 1, env: ENV })
-  gateway.wait(id, 1)
-  await rig.clock.advance(1_000)
-  const worker = rig.worker(0)
-  gateway.wait(id, 0)
-  gateway.serve(id, worker.id, 1)
-  await rig.clock.advance(100)
-  gateway.serve(id, worker.id, 0)
+  const worker = await serveOnce({ rig, gateway }, id)
   await rig.clock.advance(1_200)
   return { id, worker, posts: () => rig.probes.posts.map(({ path }) => path) }
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { PlayedGpus } from '../../../sim/played-gpus.ts'
-import { balancedEndpoint, openBalancedRig } from '../../support/balanced.ts'
+import { balancedEndpoint, openBalancedRig, serveOnce } from '../../support/balanced.ts'
 import { aGpu, aMachine } from '../../support/machines.ts'
 
 const HOOKS = [
@@ -31,13 +31,7 @@ async function openSuspended(t: TestContext, env: readonly object[] = []) {
   }
   const fields = { flashBootType: 'FLASHBOOT', idleTimeout: 1, gpuIds: 'ADA_24', instanceIds: undefined, workersMax: 1 }
   const id = await balancedEndpoint(rig, { ...fields, env })
-  gateway.wait(id, 1)
-  await rig.clock.advance(1_000)
-  const worker = rig.worker(0)
-  gateway.wait(id, 0)
-  gateway.serve(id, worker.id, 1)
-  await rig.clock.advance(100)
-  gateway.serve(id, worker.id, 0)
+  const worker = await serveOnce({ rig, gateway }, id)
   await rig.clock.advance(6_000)
   assert.equal(machine.gpus!.stateOf(worker.id), 'checkpointed')
   return { rig, gateway, gpus: machine.gpus!, id, worker, states }
