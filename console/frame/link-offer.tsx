@@ -1,12 +1,7 @@
 /** The page that asks before a one-time link signs in. */
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { answerLink, type LinkOffer as Offer, who } from '../client/session.ts'
-
-/**
- * Time for which the button is disabled, in milliseconds: a double click on a page that opened this
- * one would press it unseen.
- */
-const UNREADY_MS = 700
+import { useNotAtOnce } from '../parts/not-at-once.ts'
 
 /**
  * Shows the account of the link, and the one that it replaces. Another site may have opened the page, with a
@@ -14,11 +9,7 @@ const UNREADY_MS = 700
  */
 export function LinkOffer({ offer }: { readonly offer: Offer }) {
   const [isSending, setSending] = useState(false)
-  const [isReady, setReady] = useState(false)
-  useEffect(() => {
-    const timer = setTimeout(() => setReady(true), UNREADY_MS)
-    return () => clearTimeout(timer)
-  }, [])
+  const isReady = useNotAtOnce()
   const answer = async (isWanted: boolean) => {
     setSending(true)
     await answerLink(isWanted)

@@ -8,6 +8,7 @@ import { later } from '../parts/later.tsx'
 const Accounts = later(() => import('../pages/account-pages.ts').then(pages => pages.Accounts))
 const Batches = later(() => import('../pages/account-pages.ts').then(pages => pages.Batches))
 const Keys = later(() => import('../pages/account-pages.ts').then(pages => pages.Keys))
+const LoginPage = later(() => import('../pages/account-pages.ts').then(pages => pages.LoginPage))
 const Machine = later(() => import('../pages/work-pages.ts').then(pages => pages.Machine))
 const NewEndpoint = later(() => import('../pages/account-pages.ts').then(pages => pages.NewEndpoint))
 const Registries = later(() => import('../pages/account-pages.ts').then(pages => pages.Registries))
@@ -43,6 +44,7 @@ export const PAGES: readonly Route[] = [
   route('/batches', Batches),
   route('/webhooks', Webhooks),
   route('/keys', Keys),
+  route('/flash/login', LoginPage),
   route('/accounts', Accounts),
   route('/usage', Usage),
 ]

@@ -4,6 +4,7 @@ import type { Ports } from '../ports/ports.ts'
 import type { Access } from '../services/accounts/access.ts'
 import type { Accounts } from '../services/accounts/accounts.ts'
 import type { Keys } from '../services/accounts/keys.ts'
+import type { LoginRequests } from '../services/accounts/login-requests.ts'
 import type { Quotas } from '../services/accounts/quotas.ts'
 import type { S3Keys } from '../services/accounts/s3-keys.ts'
 import type { Sessions } from '../services/accounts/sessions.ts'
@@ -72,6 +73,7 @@ export interface ApiParts {
   readonly jobRecords: JobRecords
   readonly jobs: Jobs
   readonly keys: Keys
+  readonly logins: LoginRequests
   readonly logs: LogFinder
   readonly machineReader: MachineReader
   readonly modelOperations: ModelOperations

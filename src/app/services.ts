@@ -18,6 +18,7 @@ import type { Targets, Traffic } from '../ports/targets.ts'
 import { Access } from '../services/accounts/access.ts'
 import { Accounts } from '../services/accounts/accounts.ts'
 import { Keys } from '../services/accounts/keys.ts'
+import { LoginRequests } from '../services/accounts/login-requests.ts'
 import { Quotas } from '../services/accounts/quotas.ts'
 import { S3Keys } from '../services/accounts/s3-keys.ts'
 import { Sessions } from '../services/accounts/sessions.ts'
@@ -152,12 +153,14 @@ function accountServices(ports: Ports, config: AppConfig) {
   const access = new Access(ports, config.rateWindows, config.limitJobs)
   const sharing = new SharingGuard(ports, { ...SHARING_RULES, ...config.sharing })
   const quotas = new Quotas(ports, config.accountLimits ?? NO_LIMITS)
+  const keys = new Keys(ports, access)
   return {
     access,
     sharing,
     quotas,
     accounts: new Accounts(ports, sharing, quotas),
-    keys: new Keys(ports, access),
+    keys,
+    logins: new LoginRequests(ports, keys, access),
     s3Keys: new S3Keys(ports, access),
     files: ports.files == null ? null : new Files(ports, ports.files, access),
     sessions: new Sessions(ports, access),

@@ -9,6 +9,18 @@ import { ask } from '../wire/support/client.ts'
 import { runCommand, type Server, startServer } from '../wire/support/server.ts'
 import { Visitor } from './support/console.ts'
 
+/** The named answer of GraphQL, asked without a key. */
+async function anonymous<Name extends string>({ url }: Server, name: Name, operation: string) {
+  const headers = { 'content-type': 'application/json' }
+  const body = JSON.stringify({ query: operation })
+  const { data, errors } = (await (await fetch(`${url}/graphql`, { method: 'POST', headers, body })).json()) as {
+    readonly data: Readonly<Record<Name, Readonly<Record<string, string>>>>
+    readonly errors?: unknown
+  }
+  assert.equal(errors, undefined)
+  return data[name]
+}
+
 describe('signing in to the console', { skip: browserSkip, timeout: patient(180_000) }, () => {
   let server: Server
   let browser: Browser
@@ -93,6 +105,30 @@ describe('signing in to the console', { skip: browserSkip, timeout: patient(180_
     await visitor.page.getByRole('button', { name: 'Cancel' }).click()
     await visitor.page.getByRole('navigation', { name: 'Pages' }).waitFor()
     assert.doesNotMatch(await visitor.page.locator('aside .foot').innerText(), /Mallory/)
+  })
+
+  test('a person gives a command line a key of chosen rights, which it gets once', async () => {
+    const { id } = await anonymous(server, 'createFlashAuthRequest', 'mutation { createFlashAuthRequest { id } }')
+    const visitor = await Visitor.at(browser, server)
+    const { page } = visitor
+    await page.goto(`${visitor.origin}/flash/login?request=${id}`)
+    await page.getByLabel('API key').fill(server.apiKey)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('heading', { name: 'A program asks for a key', level: 1 }).waitFor()
+    await page.getByLabel('Name of the key').fill('my laptop')
+    await page.getByLabel('The key may').selectOption('read-only')
+    assert.deepEqual(await visitor.axe(), [])
+    await page.getByRole('button', { name: 'Allow' }).click()
+    await page.getByText('You allowed it').waitFor()
+    const query = `{ flashAuthRequestStatus(flashAuthRequestId: "${id}") { status apiKey } }`
+    const poll = () => anonymous(server, 'flashAuthRequestStatus', query)
+    const { apiKey } = await poll()
+    const listed = await fetch(`${server.url}/v2/serverless`, { headers: { authorization: `Bearer ${apiKey}` } })
+    assert.equal(listed.status, 200)
+    await page.getByText('The program has its key').waitFor()
+    await page.goto(`${visitor.origin}/flash/login?request=unknown`)
+    await page.getByText('This login is unknown').waitFor()
+    assert.deepEqual(await poll(), { status: 'CONSUMED', apiKey: null })
   })
 
   test('ends with its key, in open tabs too', async () => {

@@ -10,6 +10,8 @@ import type { Loaders } from './loaders.ts'
 /** Context of a resolver: the caller (null: anonymous) and the loaders of the request. */
 export interface GraphqlContext {
   readonly caller: Caller | null
+  /** The client's own description of itself; empty without one. */
+  readonly agent: string
   readonly loaders: Loaders
   readonly env: Pick<SurfaceEnv, 'address' | 'requestId' | 'session'>
 }

@@ -4,6 +4,7 @@ import { type GraphqlContext, writingFor } from './context.ts'
 import { accountMutations, queryMyself, userFields } from './resolvers/account.ts'
 import { catalogFields, catalogQueries } from './resolvers/catalog.ts'
 import { endpointFields, endpointMutations, endpointVolumeFields } from './resolvers/endpoints.ts'
+import { loginMutations, loginQueries } from './resolvers/logins.ts'
 import { registryMutations, secretMutations, templateMutations, volumeMutations } from './resolvers/records.ts'
 import { unsupportedMutations, unsupportedQueries } from './resolvers/unsupported.ts'
 import { typeDefs } from './sdl/schema.ts'
@@ -36,6 +37,7 @@ function resolversFor(parts: ApiParts) {
     Query: {
       myself: (_: unknown, __: unknown, context: GraphqlContext) => queryMyself(parts, context),
       ...catalogQueries(parts),
+      ...loginQueries(parts),
       ...unsupportedQueries,
     },
     User: userFields(parts),
@@ -49,6 +51,7 @@ function resolversFor(parts: ApiParts) {
       ...registryMutations(parts, writing),
       ...volumeMutations(parts, writing),
       ...accountMutations(parts, writing),
+      ...loginMutations(parts),
       ...unsupportedMutations,
     },
   }

@@ -36,7 +36,8 @@ export function graphqlSurface(parts: ApiParts): Surface {
       if (account !== null) admitTo(env, account)
       const ask = async (body: string | Record<string, unknown> | null) => {
         refuseDeep(env.route.url, body)
-        const context = { caller, loaders: loadersFor(parts, caller), env }
+        const agent = request.headers.get('user-agent') ?? ''
+        const context = { caller, agent, loaders: loadersFor(parts, caller), env }
         return await execute(served, { request, body, context }, cause => reportCause(parts, cause, env.requestId))
       }
       return await (request.method === 'POST'

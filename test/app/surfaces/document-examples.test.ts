@@ -172,6 +172,16 @@ async function accounts({ call }: { call: Player['call'] }): Promise<void> {
   await call('getSshKeys')
 }
 
+async function logins({ call }: { call: Player['call'] }, rig: Rig): Promise<void> {
+  const asking = { key: null, address: '192.0.2.7', headers: { 'user-agent': 'RunPod-Python-SDK/2.0.0' } }
+  const ask = async () =>
+    (await rig.graphql('mutation { createFlashAuthRequest { id } }', {}, asking)).createFlashAuthRequest.id
+  const wanted = await ask()
+  await call('getLogin', { params: { id: wanted } })
+  await call('createKeyForLogin', { body: { id: wanted, name: 'the laptop', scope: { type: 'read-only' } } })
+  await call('denyLogin', { body: { id: await ask() } })
+}
+
 async function jobs({ call }: { call: Player['call'] }, rig: Rig, endpoint: string): Promise<void> {
   const worker = rig.worker(-1)
   const at = (job: string) => ({ params: { endpoint, job } })
@@ -314,6 +324,7 @@ test('the server answers each example of the document as the document says', asy
   await call('restartEndpoint', { params: { id } })
   await call('deleteEndpointWorker', { params: { id, workerId: worker.id } })
   await call('deleteEndpoint', { params: { id } })
+  await logins(bound, rig)
   await call('listAuditEntries', { query: { operation: 'updateEndpoint', limit: 2 } })
   await call('verifyAuditLog')
   await requireAllInAuditLog(rig, player)

@@ -474,7 +474,6 @@ describe('flash', () => {
       'mutation DeployBuildToEnvironment($input: DeployBuildToEnvironmentInput!) { deployBuildToEnvironment(input: $input) { id name activeArtifact { objectKey downloadUrl expiresAt } } }',
       { input: { flashEnvironmentId: 'a', flashBuildId: 'b' } },
     ],
-    ['mutation createFlashAuthRequest { createFlashAuthRequest { id status expiresAt } }', {}],
     ['mutation deleteFlashApp($flashAppId: String!) { deleteFlashApp(flashAppId: $flashAppId) }', { flashAppId: 'a' }],
     [
       'mutation deployCpuPod($input: deployCpuPodInput!) { deployCpuPod(input: $input) { id desiredStatus } }',

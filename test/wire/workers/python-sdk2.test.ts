@@ -202,6 +202,35 @@ describe('a worker on SDK 2.0', {
     }
   })
 
+  test('rp login gets a key that a person allows, and ends with a sentence where it is refused', async () => {
+    const loginAs = async (decide: (id: string) => Promise<unknown>) => {
+      const home = temporaryFolder()
+      const env = {
+        HOME: home,
+        PATH: process.env.PATH,
+        RUNPOD_API_BASE_URL: server.url,
+        RUNPOD_CONSOLE_URL: 'http://console.test',
+      }
+      const child = spawn(sdk2, ['-c', 'from runpod.rp_cli.main import run; run()', 'login', '--no-open'], { env })
+      child.stdin.end()
+      const page = /http:\/\/console\.test\/flash\/login\?request=([\w-]{22})/
+      let shown = ''
+      child.stdout.on('data', part => {
+        const isNew = !page.test(shown)
+        shown += part
+        if (isNew && page.test(shown)) void decide(page.exec(shown)![1]!)
+      })
+      return { home, ...(await outputOf(child)) }
+    }
+    const allowed = await loginAs(id => ask(server, '/v2/account/logins/approve', { body: { id, name: 'laptop' } }))
+    assert.equal(allowed.code, 0, allowed.text)
+    const [, key] = /api_key = "(rpa_[\w-]+)"/.exec(readFileSync(join(allowed.home, '.runpod/config.toml'), 'utf8'))!
+    assert.equal((await ask(server, '/v2/serverless', { headers: { authorization: `Bearer ${key}` } })).status, 200)
+    const refused = await loginAs(id => ask(server, '/v2/account/logins/deny', { body: { id } }))
+    assert.notEqual(refused.code, 0)
+    assert.match(refused.text, /login denied/i)
+  })
+
   test('rp logs shows what a worker prints, at once and as it comes, and refuses one that is not there', async () => {
     const endpoint = await endpointWith({})
     const { workerId } = await run(endpoint, {})

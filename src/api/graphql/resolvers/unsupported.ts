@@ -12,12 +12,9 @@ const POD_MUTATIONS = [
 const FLASH_MUTATIONS = [
   ...['createFlashApp', 'createFlashEnvironment', 'prepareFlashArtifactUpload', 'finalizeFlashArtifactUpload'],
   ...['updateFlashBuildManifest', 'deployBuildToEnvironment', 'deleteFlashApp', 'deleteFlashEnvironment'],
-  ...['createFlashAuthRequest', 'globalStoreBucketCreate'],
+  'globalStoreBucketCreate',
 ]
-const FLASH_QUERIES = [
-  ...['flashApp', 'flashAppByName', 'flashEnvironment', 'flashEnvironmentByName', 'flashBuild'],
-  'flashAuthRequestStatus',
-]
+const FLASH_QUERIES = [...['flashApp', 'flashAppByName', 'flashEnvironment', 'flashEnvironmentByName', 'flashBuild']]
 
 const MODEL_MUTATIONS = [
   ...['addModelToRepo', 'removeModelFromRepo', 'createModelRepoUpload', 'completeModelRepoUpload'],

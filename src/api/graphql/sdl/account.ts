@@ -88,6 +88,26 @@ export const accountSdl = /* GraphQL */ `
     password: String
   }
 
+  "A program that asks for a key, which a person approves in the console."
+  type FlashAuthRequest {
+    id: String
+    "PENDING, APPROVED, CONSUMED (the key was handed out before), DENIED or EXPIRED."
+    status: String
+    expiresAt: String
+    "The key, in the first answer after the approval; null in all others."
+    apiKey: String
+  }
+
+  extend type Query {
+    "Needs no key: the id is a secret of the program."
+    flashAuthRequestStatus(flashAuthRequestId: String!): FlashAuthRequest
+  }
+
+  extend type Mutation {
+    "Needs no key. A person approves the request in the console, at /flash/login?request={id}."
+    createFlashAuthRequest: FlashAuthRequest
+  }
+
   type NetworkVolume {
     id: String
     name: String

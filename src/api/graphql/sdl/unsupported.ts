@@ -112,13 +112,6 @@ export const unsupportedSdl = /* GraphQL */ `
     expiresAt: String
   }
 
-  type FlashAuthRequest {
-    id: String
-    status: String
-    expiresAt: String
-    apiKey: String
-  }
-
   type GlobalStoreBucket {
     id: String
     name: String
@@ -275,7 +268,6 @@ export const unsupportedSdl = /* GraphQL */ `
     flashEnvironment(flashEnvironmentId: String!): FlashEnvironment
     flashEnvironmentByName(input: FlashEnvironmentByNameInput!): FlashEnvironment
     flashBuild(flashBuildId: String!): FlashBuild
-    flashAuthRequestStatus(flashAuthRequestId: String!): FlashAuthRequest
     "Always empty: there is no hub."
     listings(input: ListingsInput): [Listing]
     "Always null, as listings."
@@ -315,7 +307,6 @@ export const unsupportedSdl = /* GraphQL */ `
     deployBuildToEnvironment(input: DeployBuildToEnvironmentInput): FlashEnvironment
     deleteFlashApp(flashAppId: String): Void
     deleteFlashEnvironment(flashEnvironmentId: String): Void
-    createFlashAuthRequest: FlashAuthRequest
     globalStoreBucketCreate(input: GlobalStoreBucketCreateInput): GlobalStoreBucket
     "Refused, as everything about the model repository."
     addModelToRepo(input: AddModelToRepoInput): RepositoryResult

@@ -1,4 +1,5 @@
 import type { Account } from '../../../core/accounts/account.ts'
+import type { LoginRequest } from '../../../core/accounts/login-request.ts'
 import {
   type Caller,
   type FilesAccess,
@@ -18,11 +19,14 @@ import {
   AccountBody,
   AccountList,
   AccountQuotas,
+  ApproveLogin,
   CreateAccount,
   CreatedKeyBody,
   CreateKey,
+  DenyLogin,
   KeyBody,
   KeyList,
+  LoginBody,
   SshKeys,
   UpdateAccount,
   UpdateKey,
@@ -34,7 +38,7 @@ const TAG = 'Account'
 
 /** API keys, accounts and public SSH keys. */
 export function accountRoutes(parts: ApiParts): RestRoute[] {
-  return [...keyRoutes(parts), ...accountList(parts), quotaRoute(parts), ...sshKeyRoutes(parts)]
+  return [...keyRoutes(parts), ...loginRoutes(parts), ...accountList(parts), quotaRoute(parts), ...sshKeyRoutes(parts)]
 }
 
 function keyRoutes({ keys, addresses }: ApiParts): RestRoute[] {
@@ -120,6 +124,63 @@ function keyRoutes({ keys, addresses }: ApiParts): RestRoute[] {
         problems: [404, 409],
       },
       async ({ caller, params }) => keys.remove(caller, params.id as KeyId),
+    ),
+  ]
+}
+
+/**
+ * Logins of command lines, for the person who approves them. The id of an approved one is worth its key, so it is in
+ * no path of a change: events have those.
+ */
+function loginRoutes({ logins }: ApiParts): RestRoute[] {
+  return [
+    route(
+      {
+        method: 'get',
+        path: '/v2/account/logins/{id}',
+        operationId: 'getLogin',
+        tag: TAG,
+        level: 'read',
+        summary: 'A program that asks for a key, as rp login does',
+        params: IdParam,
+        success: { status: 200, schema: LoginBody },
+        problems: [404],
+      },
+      async ({ params }) => loginBody(logins.find(params.id)),
+    ),
+    route(
+      {
+        method: 'post',
+        path: '/v2/account/logins/approve',
+        operationId: 'createKeyForLogin',
+        tag: TAG,
+        level: 'write',
+        summary: 'Creates an API key for a program that asks, which gets it once; the answer does not show it',
+        body: { name: 'ApproveLoginRequest', shape: ApproveLogin },
+        success: { status: 201, schema: KeyBody },
+        problems: [400, 404, 409],
+      },
+      async ({ caller, body: { id, name, scope, expiresAt } }) => {
+        // No key lives longer than the one that creates it.
+        const endMs = instant(expiresAt)
+        const expiresAtMs = endMs === undefined ? caller.expiresAtMs : endMs
+        const input = { name, scope: scopeFromBody(scope), expiresAtMs }
+        return keyBody(await logins.approve(caller, id, input))
+      },
+    ),
+    route(
+      {
+        method: 'post',
+        path: '/v2/account/logins/deny',
+        operationId: 'denyLogin',
+        tag: TAG,
+        level: 'write',
+        summary: 'Refuses a program that asks for a key',
+        body: { name: 'DenyLoginRequest', shape: DenyLogin },
+        success: { status: 200, schema: LoginBody },
+        problems: [400, 404, 409],
+      },
+      async ({ body }) => loginBody(logins.deny(body.id)),
     ),
   ]
 }
@@ -306,6 +367,11 @@ export function keyBody(key: KeyRecord): KeyBody {
     expiresAt: expiresAtMs === null ? null : new Date(expiresAtMs).toISOString(),
     lastUsedAt: lastUsedAtMs === null ? null : new Date(lastUsedAtMs).toISOString(),
   }
+}
+
+function loginBody({ askedAtMs, expiresAtMs, ...login }: LoginRequest) {
+  const askedAt = new Date(askedAtMs).toISOString()
+  return { ...login, askedAt, expiresAt: new Date(expiresAtMs).toISOString() }
 }
 
 /** Account id in a path: `own` is the caller's account, because a caller with only a key may lack its id. */

@@ -153,6 +153,29 @@ export const CreateKey = {
   account: Id.optional(),
 }
 
+/** A program that asks for a key. */
+export const LoginBody = z
+  .object({
+    id: z.string(),
+    status: z.enum(['PENDING', 'APPROVED', 'CONSUMED', 'DENIED', 'EXPIRED']).openapi('LoginStatus'),
+    address: z.string().openapi({ description: 'the address that the program asked from' }),
+    agent: z.string().openapi({ description: 'the name that the program gives itself; it proves nothing' }),
+    askedAt: DateTime,
+    expiresAt: DateTime,
+  })
+  .openapi('Login')
+
+/** Body that approves a login. */
+export const ApproveLogin = {
+  id: Id,
+  name: Name,
+  scope: Scope.default({ type: 'all' }),
+  expiresAt: Expiry.nullable().optional(),
+}
+
+/** Body that refuses a login. */
+export const DenyLogin = { id: Id }
+
 /** Body that changes a key. */
 export const UpdateKey = {
   name: Name.optional(),
