@@ -7,6 +7,7 @@ import { NO_PRICES } from '../core/billing/prices.ts'
 import { toAppError } from '../core/errors.ts'
 import { JOB_RECORD_RULES } from '../core/jobs/job-record.ts'
 import { DAMAGE_ACTION, damageText, fullText } from '../core/observing/store-trouble.ts'
+import { PLACEMENT_RULES } from '../core/placement/placement-input.ts'
 import { FREEZE_RULES } from '../core/scaling/frozen-plan.ts'
 import { type Emit, EventStream } from '../events.ts'
 import { Gateway } from '../gateway/gateway.ts'
@@ -284,7 +285,7 @@ function endpointServices(
     domains,
     endpoints,
     templates: new Templates(ports, quotas),
-    catalog: new Catalog(ports, config.prices),
+    catalog: new Catalog(ports, config.prices, { ...PLACEMENT_RULES, ...config.placing }),
     registries: new Registries(ports, quotas),
     releases: new Releases(ports, endpoints, fleet),
     secrets: new Secrets(ports, quotas),

@@ -113,7 +113,13 @@ export function helps(search: Search, worker: Occupant): boolean {
 }
 
 /** True if workers of a GPU endpoint run without a GPU, because this machine never had one. */
-export function withoutGpus({ parts, rules }: Pick<Search, 'parts' | 'rules'>): boolean {
+export function withoutGpus({
+  parts,
+  rules,
+}: {
+  readonly parts: MachineParts
+  readonly rules: Pick<PlacementRules, 'requireGpu'>
+}): boolean {
   return !rules.requireGpu && !parts.hadGpus && parts.gpus.length === 0
 }
 

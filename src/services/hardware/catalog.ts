@@ -3,6 +3,8 @@ import { type Availability, availabilityFromCount, cpuAvailability } from '../..
 import { CPU_FLAVORS, type CpuFlavor, GPU_POOLS } from '../../core/hardware/catalog-data.ts'
 import { DATA_CENTERS, type DataCenter, GPU_TYPES, type GpuType } from '../../core/hardware/catalog-types.ts'
 import { cataloged, gpuKey, typesHere } from '../../core/hardware/inventory.ts'
+import { withoutGpus } from '../../core/placement/placement-fit.ts'
+import { PLACEMENT_RULES, type PlacementRules } from '../../core/placement/placement-input.ts'
 import type { Ports } from '../../ports/ports.ts'
 
 /**
@@ -20,6 +22,8 @@ export interface PricedGpu extends GpuType {
    */
   readonly vcpusHere: number | null
   readonly memoryGbHere: number | null
+  /** True if workers that ask for it run on the CPU, because this machine never had a GPU. */
+  readonly onCpu: boolean
 }
 
 /** Number of GPUs of any type that one worker is expected to get on a platform: that of large machines. */
@@ -33,11 +37,20 @@ const UNKNOWN_STOCK: Availability = 'MEDIUM'
 export class Catalog {
   readonly #ports
   readonly #prices
+  readonly #rules
 
-  /** @param prices displayed prices; those of the hosted service, for comparison, where this installation has none */
-  constructor(ports: Ports, prices: PriceList = CATALOG_PRICES) {
+  /**
+   * @param prices displayed prices; those of the hosted service, for comparison, where this installation has none
+   * @param rules rules of the placement
+   */
+  constructor(
+    ports: Ports,
+    prices: PriceList = CATALOG_PRICES,
+    rules: Pick<PlacementRules, 'requireGpu'> = PLACEMENT_RULES,
+  ) {
     this.#ports = ports
     this.#prices = prices
+    this.#rules = rules
   }
 
   /** True if containers run on a platform that places them. */
@@ -48,12 +61,13 @@ export class Catalog {
   /** All GPU types that are known or that this machine has, with the pools that they have here. */
   async gpus(): Promise<PricedGpu[]> {
     if (this.#isElsewhere()) {
-      const anything = { here: PLATFORM_GPUS, free: null, vcpusHere: null, memoryGbHere: null }
+      const anything = { here: PLATFORM_GPUS, free: null, vcpusHere: null, memoryGbHere: null, onCpu: false }
       return [...GPU_TYPES].sort(byId).map(type => ({ ...type, pricePerHour: this.#gpuPrice(type.pool), ...anything }))
     }
     const parts = await this.#ports.machine.parts()
     const local = typesHere(parts)
     const types = [...GPU_TYPES.filter(({ id }) => !local.some(type => type.id === id)), ...local]
+    const onCpu = withoutGpus({ parts, rules: this.#rules })
     const takenGpus = local.length === 0 ? new Set() : await this.#taken()
     const workingGpus = parts.gpus.filter(({ problem }) => problem === null).map(cataloged)
     return types.sort(byId).map(type => {
@@ -65,6 +79,7 @@ export class Catalog {
         free: localGpus.filter(({ gpu }) => !takenGpus.has(gpuKey(gpu))).length,
         vcpusHere: Math.floor(parts.vcpus),
         memoryGbHere: Math.floor(parts.memoryGb),
+        onCpu,
       }
     })
   }
@@ -89,6 +104,15 @@ export class Catalog {
   /** Stock for more workers with `count` GPUs of a type, all running at once. */
   gpuAvailability({ free }: Pick<PricedGpu, 'free'>, count: number): Availability {
     return free === null ? UNKNOWN_STOCK : availabilityFromCount(Math.floor(free / count))
+  }
+
+  /**
+   * Stock of a type in each data center: all of them are this installation, so an endpoint of this type may be in
+   * any. An endpoint can wait for GPUs that others have, so they count as `LOW`, as do those that the CPU replaces.
+   */
+  gpuPlaceAvailability(gpu: PricedGpu, count: number): Availability {
+    const level = this.gpuAvailability(gpu, count)
+    return level === 'NONE' && (gpu.onCpu || gpu.here >= count) ? 'LOW' : level
   }
 
   /** All CPU flavors that endpoints can use. */

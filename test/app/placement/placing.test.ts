@@ -336,15 +336,20 @@ test('what the catalogue says to be available is what is free here, and cards th
   const rig = await rigWith(t, [aGpu(0), aGpu(1), aGpu(2, 'NVIDIA A10', { memoryGb: 22 })])
   const stock = async (id: string) => {
     const path = `/v2/catalog/gpus/${encodeURIComponent(id)}?include=AVAILABILITY&product=SERVERLESS`
-    const { availability, maxCount, pool } = (await rig.ask('GET', path)).json
-    return [availability, maxCount?.secure, pool]
+    const { availability, maxCount, pool, dataCenters } = (await rig.ask('GET', path)).json
+    const places = dataCenters.map((place: { availability: string }) => place.availability)
+    assert.ok(places.length > 10 && new Set(places).size === 1, 'all data centers are this machine')
+    return [availability, maxCount?.secure, pool, places[0]]
   }
   const rtx = 'NVIDIA GeForce RTX 4090'
-  assert.deepEqual(await stock(rtx), ['MEDIUM', 2, 'ADA_24'])
-  assert.deepEqual(await stock('NVIDIA A10'), ['LOW', 1, 'AMPERE_24'])
+  assert.deepEqual(await stock(rtx), ['MEDIUM', 2, 'ADA_24', 'MEDIUM'])
+  assert.deepEqual(await stock('NVIDIA A10'), ['LOW', 1, 'AMPERE_24', 'LOW'])
   await rig.endpoint({ ...GPU, workersMin: 1 })
   await rig.clock.advance(40)
-  assert.deepEqual(await stock(rtx), ['LOW', 2, 'ADA_24'])
+  assert.deepEqual(await stock(rtx), ['LOW', 2, 'ADA_24', 'LOW'])
+  await rig.endpoint({ ...GPU, workersMin: 1 })
+  await rig.clock.advance(40)
+  assert.deepEqual(await stock(rtx), ['NONE', 2, 'ADA_24', 'LOW'], 'an endpoint can wait for them')
   const fields = { ...GPU, gpuIds: 'AMPERE_24,-NVIDIA A10' }
   assert.ok(await rig.endpoint(fields), 'a type that is here can be excluded')
 })

@@ -1,4 +1,5 @@
 import { notFound } from '../../../core/errors.ts'
+import type { Availability } from '../../../core/hardware/catalog.ts'
 import type { CpuFlavor } from '../../../core/hardware/catalog-data.ts'
 import type { DataCenter } from '../../../core/hardware/catalog-types.ts'
 import type { Templates } from '../../../services/endpoints/templates.ts'
@@ -202,6 +203,7 @@ const powerOfTwo: Rule<Pick<typeof CpuQuery, 'vcpuCount'>> = ({ vcpuCount }) =>
 function gpuBody(catalog: Catalog, gpu: PricedGpu, query: Partial<Members<typeof GpuQuery>>): GpuBody {
   const { id, name, pool, manufacturer, memoryGb, pricePerHour, here } = gpu
   // This machine counts as secure cloud. Community cloud and pods do not exist.
+  const count = query.count ?? 1
   const wanted = query.cloud !== 'COMMUNITY' && (query.product ?? []).includes('SERVERLESS')
   return {
     id,
@@ -215,8 +217,17 @@ function gpuBody(catalog: Catalog, gpu: PricedGpu, query: Partial<Members<typeof
     maxCount: { secure: here, community: 0 },
     ...(query.include === undefined
       ? {}
-      : { availability: wanted ? catalog.gpuAvailability(gpu, query.count ?? 1) : ('NONE' as const) }),
+      : {
+          availability: wanted ? catalog.gpuAvailability(gpu, count) : ('NONE' as const),
+          dataCenters: wanted ? places(catalog, catalog.gpuPlaceAvailability(gpu, count)) : [],
+        }),
   }
+}
+
+/** The data centers with this stock, which is that of all: they are names of this installation. */
+function places(catalog: Catalog, availability: Availability) {
+  if (availability === 'NONE') return []
+  return catalog.dataCenters().map(({ id, name }) => ({ id, name, availability }))
 }
 
 async function cpuBody(
@@ -234,7 +245,7 @@ async function cpuBody(
     vcpu: { min: 2, max: 32 },
     ramGbPerVcpu: ramGbPerVcpu ?? 4,
     price: { securePerVcpu: 0, serverlessPerVcpu: catalog.vcpuPrice(flavor) },
-    ...(query.include === undefined ? {} : { availability }),
+    ...(query.include === undefined ? {} : { availability, dataCenters: wanted ? places(catalog, availability) : [] }),
   }
 }
 
