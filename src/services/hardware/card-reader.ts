@@ -2,7 +2,7 @@ import { type CardReading, withOwners } from '../../core/hardware/gpu-memory.ts'
 import { gpuKey } from '../../core/hardware/inventory.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import { WHOLE_CARD } from '../../core/placement/card-claims.ts'
-import type { CardRoom, CardRooms } from '../../core/placement/card-room.ts'
+import type { CardRoom } from '../../core/placement/card-room.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import { hasLeftCard } from '../../core/workers/worker-suspension.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -46,8 +46,10 @@ export class CardReader {
   #pausedUntilMs = Number.NEGATIVE_INFINITY
   /** Workers of the processes that the driver listed last; null for a program that is not of a worker. */
   readonly #owners = new Map<number, WorkerId | null>()
-  /** Workers with cards of which the driver listed no process: they use none, or have other pids for the driver. */
+  /** Workers with cards that may have other pids for the driver than for the server. */
   readonly #unseen = new Set<WorkerId>()
+  /** True if the driver has listed a process of a worker by the pid that the server knows. */
+  #hasMatched = false
 
   constructor(ports: Ports) {
     this.#ports = ports
@@ -58,7 +60,7 @@ export class CardReader {
    * reading.
    * @param workers all workers that have not ended
    */
-  async rooms(workers: readonly Worker[]): Promise<CardRooms> {
+  async rooms(workers: readonly Worker[]): Promise<ReadonlyMap<string, CardUse>> {
     const { clock } = this.#ports
     const reading = this.#begin(workers)
     if (reading !== null) {
@@ -119,13 +121,18 @@ export class CardReader {
     if ([...listed].every(pid => this.#owners.has(pid))) return
     for (const pid of listed) if (!this.#owners.has(pid)) this.#owners.set(pid, null)
     this.#unseen.clear()
+    const unlisted: WorkerId[] = []
     for (const { id } of holding) {
       const family = await this.#ports.driver.processes(id).catch(() => null)
       const members = (await family?.members().catch(() => null)) ?? []
       const own = members.filter(({ pid }) => listed.has(pid))
-      if (own.length === 0) this.#unseen.add(id)
+      if (family === null) this.#unseen.add(id)
+      else if (own.length === 0) unlisted.push(id)
       for (const { pid } of own) this.#owners.set(pid, id)
+      this.#hasMatched ||= own.length > 0
     }
+    // The driver knows their pids, so they have no memory on a card yet.
+    if (!this.#hasMatched) for (const id of unlisted) this.#unseen.add(id)
   }
 
   #readCard(card: CardReading, holding: readonly Worker[]): CardUse {

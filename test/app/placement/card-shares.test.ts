@@ -117,6 +117,7 @@ test('memory of other programs is not given to workers', async t => {
   await sharing(rig, 'chat', 8)
   await ready(rig)
   card.programs = [{ pid: 812, name: 'blender', mib: 16_000 }]
+  await rig.clock.advance(6_000)
   const images = await sharing(rig, 'images', 8)
   await ready(rig)
   assert.deepEqual(await rig.alive(images), [])
@@ -137,6 +138,7 @@ test('memory of neighbors is theirs and not of other programs, which are named',
   const python = { pid: 4_000, name: 'python', mib: 8_000 }
   const blender = { pid: 812, name: 'blender', mib: 7_000 }
   card.programs = [python, blender]
+  await rig.clock.advance(6_000)
   const images = await sharing(rig, 'images', 8)
   await rig.clock.advance(6_000)
   assert.equal((await rig.alive(images)).length, 1, '8 + 8 + 6.8 GB')
