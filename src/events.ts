@@ -149,6 +149,16 @@ export interface Events {
   'worker.suspend_failed': { endpointId: EndpointId; workerId: WorkerId; problem: string }
   /** A suspended worker has its memory on its card again. */
   'worker.resumed': { endpointId: EndpointId; workerId: WorkerId; restoreMs: number }
+  /** A worker of an endpoint with `gpu.memoryGb: auto` has the learned share of its GPU from now on, in MiB. */
+  'worker.share_learned': {
+    endpointId: EndpointId
+    workerId: WorkerId
+    gpu: number
+    shareMb: number
+    usedMb: number
+  }
+  /** A worker uses more memory of its GPU than its share, in MiB. */
+  'worker.over_share': { endpointId: EndpointId; workerId: WorkerId; gpu: number; shareMb: number; usedMb: number }
   'worker.exited': { endpointId: EndpointId; workerId: WorkerId; cause: string; asked: boolean }
   /**
    * Workers of a new release crashed and none was ready, or it fails clearly more than the last good one, whose

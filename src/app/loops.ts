@@ -6,6 +6,7 @@ import { Loop, type Step } from '../control/loop.ts'
 import { Placer } from '../control/placer.ts'
 import { Reaper } from '../control/reaper.ts'
 import { Remover } from '../control/remover.ts'
+import { ShareKeeper } from '../control/share-keeper.ts'
 import { Sweeper } from '../control/sweeper.ts'
 import { Upkeep } from '../control/upkeep.ts'
 import { WebhookDispatcher } from '../control/webhook-dispatcher.ts'
@@ -33,6 +34,8 @@ export class Loops {
   /** All loops with their steps. */
   readonly #steps: ReadonlyMap<Loop, Step>
   readonly #unwatch: () => void
+  /** Ends the reading of events. */
+  readonly #unread: () => void = () => {}
 
   constructor(services: AppServices, { placing, backupFolder }: AppConfig) {
     const { ports, quotas, jobs, batches, webhooks, fleet, models, running, balancing, cards } = services
@@ -81,6 +84,12 @@ export class Loops {
       [removing, () => remover.step()],
       [this.#dispatching, nowMs => dispatcher.step(nowMs)],
     ]
+    if (ports.gpuMeter !== undefined) {
+      const keeping = new Loop('shares', ports)
+      const shareKeeper = new ShareKeeper(ports, { fleet, cards }, keeping.wake)
+      this.#unread = services.events.add(shareKeeper.emit)
+      steps.push([keeping, nowMs => shareKeeper.step(nowMs)])
+    }
     if (backups !== null) steps.push([new Loop('backups', ports), nowMs => backups.step(nowMs)])
     if (timeKeeper !== null) steps.push([new Loop('clock', ports), nowMs => timeKeeper.step(nowMs)])
     this.#steps = new Map(steps)
@@ -116,6 +125,7 @@ export class Loops {
   /** Ends all of them at once. */
   async stop(): Promise<void> {
     this.#unwatch()
+    this.#unread()
     this.#backups?.end()
     const ended = [...this.#steps.keys()].map(loop => loop.stop())
     await Promise.all([...ended, this.#healthChecker.end(), this.stopDispatching(0)])

@@ -20,6 +20,19 @@ export function wholeNumber(min: number, max: number, factor = 1): ValueKind<num
   return { check, parse: text => Number(text) * factor }
 }
 
+/** A whole number in a range, both ends included, or a word. */
+export function wholeNumberOr<const Word extends string>(
+  word: Word,
+  min: number,
+  max: number,
+): ValueKind<number | Word> {
+  const { check, parse } = wholeNumber(min, max)
+  return {
+    check: text => (text === word || check(text) === null ? null : `${check(text)}, or ${word}`),
+    parse: (text, absolute) => (text === word ? word : parse(text, absolute)),
+  }
+}
+
 /** Whole seconds; the value is in milliseconds. */
 export function seconds(min: number, max: number): ValueKind<number> {
   return wholeNumber(min, max, 1000)

@@ -16,6 +16,7 @@ import {
   setting,
   TEXT,
   wholeNumber,
+  wholeNumberOr,
 } from './setting.ts'
 
 /** Workers at once over all endpoints where `--max-workers` is not given. */
@@ -39,9 +40,9 @@ export const FOLDER_SETTINGS = {
   folderGpuCount: optional('--gpus', '<number>', wholeNumber(1, 64), 'GPUs of each worker of these folders'),
   folderGpuMemoryGb: optional(
     '--gpu-memory',
-    '<GB>',
-    wholeNumber(0, 1_024),
-    'share of the memory of one GPU for each worker of these folders; 0 for whole GPUs',
+    '<GB|auto>',
+    wholeNumberOr('auto', 0, 1_024),
+    'share of the memory of one GPU for each worker of these folders; auto to learn it from what workers use; 0 for whole GPUs',
   ),
   folderWatch: flag(
     '--watch',

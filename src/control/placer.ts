@@ -1,7 +1,10 @@
 import type { Endpoint } from '../core/endpoints/endpoint.ts'
+import { givenMemoryMb } from '../core/endpoints/ready-workers.ts'
 import type { ReleasedTemplate } from '../core/endpoints/release.ts'
+import { savedEnv } from '../core/endpoints/saved-env.ts'
 import type { MachineParts } from '../core/hardware/inventory.ts'
 import type { EndpointId, WorkerId } from '../core/ids.ts'
+import { type KnownMemory, placedCompute } from '../core/placement/learned-memory.ts'
 import { placeWorkers } from '../core/placement/place.ts'
 import type {
   Eviction,
@@ -51,12 +54,16 @@ interface RefreshedEndpoint {
   readonly limited: boolean
   /** The one that places its workers; see `Driver.placedBy`. */
   readonly placedBy: 'machine' | 'platform'
+  /** The GPU memory of its workers, as far as it is known; for shares that are learned. */
+  readonly memory: KnownMemory
   /** Start of its wait for a worker. */
   readonly sinceMs: number
 }
 
 /** Maximum interval between placements while workers wait for a place. */
 const RETRY_MS = 5_000
+/** For an endpoint whose share is not learned. */
+const UNKNOWN_MEMORY: KnownMemory = { learned: null, givenMb: null }
 /** Time for which a worker that could not be resumed for want of room is not tried again. */
 const RESUME_AGAIN_MS = 2_000
 
@@ -119,7 +126,8 @@ export class Placer {
     const sinceMs = Math.min(waitedMs, queuedWorkers[0]?.queuedAtMs ?? waitedMs, nowMs)
     const hasWork = queue.queued > 0
     const resumed = requests?.resumed ?? []
-    const runs = { endpoint, released, version, limited, placedBy }
+    const memory = template === null ? (previous?.memory ?? UNKNOWN_MEMORY) : await this.#readMemory(endpoint, template)
+    const runs = { endpoint, released, version, limited, placedBy, memory }
     const refreshed = {
       ...runs,
       isSpare,
@@ -175,7 +183,7 @@ export class Placer {
     const cards = this.#areCardsWanted(parts) ? await this.#parts.cards.rooms(loads) : undefined
     const occupants = await this.#occupants(this.#parts.balancing.loaded(loads))
     if (parts.gpus.length > 0) await this.#replaceUnplaced(occupants)
-    const tenants = this.#tenants(nowMs)
+    const tenants = this.#tenants(parts, nowMs)
     const quotas = new Map(tenants.map(({ owner }) => [owner, this.#parts.quotas.effectiveLimits(owner)]))
     return placeWorkers({
       parts,
@@ -197,9 +205,18 @@ export class Placer {
     )
   }
 
-  #tenants(nowMs: number): Tenant[] {
+  /** The memory of the workers of a release; read only for shares that are learned. */
+  async #readMemory(endpoint: Endpoint, template: ReleasedTemplate): Promise<KnownMemory> {
+    const { id, version, compute } = endpoint
+    if (compute.kind === 'cpu' || compute.memoryGb !== 'auto') return UNKNOWN_MEMORY
+    const learned = await this.#ports.store.releases.gpuMemory(id, version)
+    return { learned, givenMb: givenMemoryMb(template.image, savedEnv(endpoint, template)) }
+  }
+
+  #tenants(parts: MachineParts, nowMs: number): Tenant[] {
     return [...this.#endpoints.values()].map(({ endpoint, wakes, ...refreshed }) => {
-      const { id, owner, name, compute, workersMin } = endpoint
+      const { id, owner, name, workersMin } = endpoint
+      const compute = placedCompute(endpoint.compute, refreshed.memory, parts)
       const possible = wakes.filter(worker => !hadNoRoom(worker, nowMs))
       const again = possible.map(({ id: workerId, placement, suspension }) => {
         const memoryMb = suspension === null ? null : resumeMb(suspension)

@@ -224,7 +224,7 @@ const BAD: readonly (readonly [command: string, words: readonly string[], option
   ['deploy vllm', ['--gpu', 'none', '--set', 'A B=1'], '--set', /'A B' is not a variable name/],
   ['deploy vllm', ['--gpu', 'nosuch'], '--gpu', /nosuch/],
   ['deploy vllm', ['--gpu', 'none', '--gpu-count', 'x'], '--gpu-count', /takes a whole number/],
-  ['deploy vllm', ['--gpu', 'none', '--gpu-memory', 'x'], '--gpu-memory', /takes a number/],
+  ['deploy vllm', ['--gpu', 'none', '--gpu-memory', 'x'], '--gpu-memory', /takes a number of GB or auto/],
   ['deploy vllm', ['--gpu', 'none', '--registry', 'nosuch'], '--registry', /nosuch/],
 ]
 

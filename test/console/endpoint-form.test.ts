@@ -101,6 +101,7 @@ test('a share of a GPU is sent as a number, and its removal as null', () => {
   const shared = draftFromBody({ ...GPU_ENDPOINT, gpu: { ...GPU_ENDPOINT.gpu, count: 1, memoryGb: 8 } })
   assert.equal(shared.gpuMemory, '8')
   assert.deepEqual(changedBody(shared, { ...shared, gpuMemory: '6.5' }), { gpu: { memoryGb: 6.5 } })
+  assert.deepEqual(changedBody(shared, { ...shared, gpuMemory: 'auto' }), { gpu: { memoryGb: 'auto' } })
   assert.deepEqual(changedBody(shared, { ...shared, gpuMemory: '' }), { gpu: { memoryGb: null } })
   assert.deepEqual(changedBody(BEFORE, { ...BEFORE, gpuCount: '1', gpuMemory: '8' }), {
     gpu: { count: 1, memoryGb: 8 },

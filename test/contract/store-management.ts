@@ -421,6 +421,17 @@ export const managementCases: Cases = {
     assert.equal(await releases.suspendFailures(E1, 1), null)
   },
 
+  'the GPU memory of a release is kept, and a new one begins without that': async ({ store }) => {
+    const { releases, templates } = store
+    const learned = { peakMb: 6_000, hasWorked: true, failedMb: 0 }
+    assert.equal(await releases.gpuMemory(E1, 1), null)
+    await releases.setGpuMemory(E1, 1, learned)
+    assert.deepEqual(await releases.gpuMemory(E1, 1), learned)
+    await replaceTemplate(templates, makeTemplate(TPL, { image: 'image:2' }), T0)
+    assert.equal(await releases.gpuMemory(E1, 2), null)
+    assert.equal(await releases.gpuMemory(E1, 9), null, 'there is no such release')
+  },
+
   'the newest releases are kept': async ({ store: { templates, releases } }) => {
     for (let n = 0; n < MAX_RELEASES + 2; n += 1)
       await replaceTemplate(templates, makeTemplate(TPL, { image: `image:${n}` }), T0)

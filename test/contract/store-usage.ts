@@ -141,6 +141,23 @@ const jobUsageCases: Cases = {
     assert.equal((await used(world)).streamBytes, 10)
   },
 
+  'a worker with one GPU gets a share of it, and its time counts as that of the share from then on': async world => {
+    const { store } = world
+    const gpu = { index: 0, uuid: 'GPU-0', type: 'NVIDIA GeForce RTX 4090', memoryGb: 24 }
+    const placement = { gpus: [gpu], pool: 'ADA_24', vcpus: null, memoryMb: null }
+    await world.worker(W1, { placement })
+    await store.workers.seen(W1, 1, null, T0)
+    assert.equal(await store.workers.setShare(W1, 6_144, T0 + 1_000), true)
+    assert.deepEqual((await store.workers.find(W1))?.placement, { ...placement, gpus: [{ ...gpu, shareMb: 6_144 }] })
+    await store.workers.exited(W1, EXIT, T0 + 3_000)
+    const { sums } = await store.usage.workers({ ...ALL, endpointId: E1 }, T0 + 4_000)
+    assert.deepEqual(sums.map(({ flavor, usage: { idleMs } }) => [flavor, idleMs]).sort(), [
+      ['gpu:ADA_24:0.25', 2_000],
+      ['gpu:ADA_24:1', 1_000],
+    ])
+    assert.equal(await store.workers.setShare(W1, 1_024, T0 + 5_000), false, 'it has ended')
+  },
+
   'the usage of an endpoint is there after it was deleted, its last jobs included': async world => {
     await world.holder(W1, 'a')
     await world.jobs('b')

@@ -1,8 +1,8 @@
 /** Inputs of core/placement with defaults that a test can change. */
-import type { Compute } from '../../src/core/endpoints/endpoint.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../src/core/ids.ts'
 import type { CardRoom, CardRooms } from '../../src/core/placement/card-room.ts'
 import { placeWorkers } from '../../src/core/placement/place.ts'
+import type { PlacedCompute, PlacedGpuCompute } from '../../src/core/placement/placed-compute.ts'
 import {
   type Occupant,
   PLACEMENT_RULES,
@@ -16,10 +16,8 @@ import { type AssignedGpu, type Placement, UNPLACED } from '../../src/core/worke
 import { aMachine } from './machines.ts'
 import { NOW } from './snapshots.ts'
 
-type GpuCompute = Extract<Compute, { kind: 'gpu' }>
-
 /** A requirement of GPUs of the pool of {@link aGpu}. */
-export function gpus(fields: Partial<GpuCompute> = {}): GpuCompute {
+export function gpus(fields: Partial<PlacedGpuCompute> = {}): PlacedGpuCompute {
   return {
     kind: 'gpu',
     pools: ['ADA_24'],
@@ -32,7 +30,7 @@ export function gpus(fields: Partial<GpuCompute> = {}): GpuCompute {
 }
 
 /** A requirement of vCPUs of flavors with 2 GB each. */
-export function cpus(...counts: number[]): Compute {
+export function cpus(...counts: number[]): PlacedCompute {
   return { kind: 'cpu', configs: counts.map(vcpuCount => ({ flavor: 'cpu3c', vcpuCount })) }
 }
 

@@ -140,7 +140,8 @@ function hardwareBody(draft: Draft): Body {
   }
   const { pools, excludedTypes, gpuCount, gpuMemory, minCuda, cudaVersions } = draft
   const cuda = { allowedCudaVersions: splitWords(cudaVersions), minCudaVersion: minCuda.trim() || null }
-  const share = gpuMemory.trim() === '' ? {} : { memoryGb: readNumber(gpuMemory) }
+  const share =
+    gpuMemory.trim() === '' ? {} : { memoryGb: gpuMemory.trim() === 'auto' ? 'auto' : readNumber(gpuMemory) }
   return { gpu: { pools, excludedTypes, count: readNumber(gpuCount), ...cuda, ...share } }
 }
 

@@ -85,7 +85,10 @@ function GpuFields(props: FieldsProps<Draft>) {
       </Folded>
       <div class="columns tight">
         {number('gpuCount', 'GPUs of a worker', [1, 64], { path: 'gpu.count' })}
-        {text('gpuMemory', 'Or GB of one GPU, shared with others', { path: 'gpu.memoryGb', placeholder: '8' })}
+        {text('gpuMemory', 'Or GB of one GPU, shared with others (auto to learn it)', {
+          path: 'gpu.memoryGb',
+          placeholder: '8',
+        })}
       </div>
       <Folded title="CUDA and excluded types" isWrong={isWrong}>
         <div class="columns tight">

@@ -2,6 +2,7 @@ import {
   type Compute,
   type CpuConfig,
   type EndpointConfig,
+  type GpuShare,
   gpuShare,
   parseGpuIds,
   SCALER_DEFAULTS,
@@ -35,6 +36,7 @@ export type EndpointInput = { readonly name: string } & NullableFields<{
   gpuIds: string
   gpuCount: number
   gpuMemoryGb: number
+  gpuMemoryAuto: boolean
   instanceIds: (string | null)[]
   allowedCudaVersions: string
   minCudaVersion: string
@@ -123,10 +125,9 @@ function readCompute(input: EndpointInput, before: Compute | null, failures: str
   if (input.instanceIds != null && input.instanceIds.length > 0) {
     return { kind: 'cpu', configs: input.instanceIds.flatMap(id => readInstance(id ?? '', failures)) }
   }
-  const { gpuIds, gpuCount, gpuMemoryGb, allowedCudaVersions, minCudaVersion } = input
-  const touched = [gpuIds || null, gpuCount, gpuMemoryGb, allowedCudaVersions, minCudaVersion].some(
-    given => given != null,
-  )
+  const { gpuIds, gpuCount, allowedCudaVersions, minCudaVersion } = input
+  const share = readShare(input, failures)
+  const touched = [gpuIds || null, gpuCount, share, allowedCudaVersions, minCudaVersion].some(given => given != null)
   const gpu = before?.kind === 'gpu' ? before : null
   if (!touched || (gpu === null && !gpuIds)) return null
   const selection = gpuIds ? parseGpuIds(gpuIds) : { pools: gpu!.pools, excludedTypes: gpu!.excludedTypes }
@@ -143,8 +144,15 @@ function readCompute(input: EndpointInput, before: Compute | null, failures: str
           : (gpu?.allowedCudaVersions ?? []),
     minCudaVersion:
       minCudaVersion != null ? minCudaVersion || null : allowedCudaVersions ? null : (gpu?.minCudaVersion ?? null),
-    ...gpuShare(gpuMemoryGb === 0 ? null : (gpuMemoryGb ?? undefined), gpu),
+    ...gpuShare(share === 0 ? null : share, gpu),
   }
+}
+
+/** The share of a GPU: 0 for whole GPUs, undefined if it is not given. */
+function readShare({ gpuMemoryGb, gpuMemoryAuto }: EndpointInput, failures: string[]): GpuShare | undefined {
+  if (gpuMemoryAuto !== true) return gpuMemoryGb ?? (gpuMemoryAuto === false ? 0 : undefined)
+  if (gpuMemoryGb) failures.push('gpuMemoryAuto: true excludes gpuMemoryGb; leave one of them out')
+  return 'auto'
 }
 
 function readInstance(id: string, failures: string[]): CpuConfig[] {

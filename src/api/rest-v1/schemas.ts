@@ -16,7 +16,10 @@ export const EndpointFields = {
   gpuTypeIds: Ids.optional(),
   /** 0 as it is shown of a CPU endpoint. */
   gpuCount: z.int().min(0).max(64).optional(),
-  gpuMemoryGb: z.number().min(0.5).max(1_024).nullable().optional(),
+  gpuMemoryGb: z
+    .union([z.number().min(0.5).max(1_024), z.literal('auto')])
+    .nullable()
+    .optional(),
   cpuFlavorIds: Ids.optional(),
   /** 0 as it is shown of a GPU endpoint. */
   vcpuCount: z.int().min(0).max(32).optional(),

@@ -17,6 +17,13 @@ export function parseCpu(flag: string, text: string): object[] {
   })
 }
 
+/** A share of a GPU: a number of GB, or `auto`. */
+export function parseGpuMemory(flag: string, text: string): number | 'auto' {
+  if (text === 'auto') return text
+  if (/^\d{1,6}(\.\d{1,6})?$/.test(text)) return Number(text)
+  throw new CliError(`${flag} takes a number of GB or auto, not '${text}'`, EXIT.usage)
+}
+
 const SCALERS = { QUEUE_DELAY: 'queueDelay', REQUEST_COUNT: 'requestCount' } as const
 
 /** A scaler such as `QUEUE_DELAY:4`, as the scaling of an endpoint. */

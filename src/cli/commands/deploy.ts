@@ -14,6 +14,7 @@ import { collected, namedValues } from '../client/fields.ts'
 import { KINDS } from '../client/kinds.ts'
 import { findId } from '../client/names.ts'
 import { fieldOption, setsSecrets } from '../client/option-fields.ts'
+import { parseGpuMemory } from '../client/option-words.ts'
 import { printList, printValue } from '../client/printing.ts'
 import { readText } from '../client/text-files.ts'
 import { CliError, EXIT } from '../exit.ts'
@@ -54,7 +55,7 @@ export function addDeploy(program: Command): void {
     )
     .addOption(fieldOption('--gpu <names>', GPU_HELP, 'gpu', 'gpu.pools', 'gpu.excludedTypes'))
     .addOption(fieldOption('--gpu-count <n>', 'GPUs of one worker', 'gpu.count').default('1'))
-    .addOption(fieldOption('--gpu-memory <GB>', 'share of one GPU for each worker', 'gpu.memoryGb'))
+    .addOption(fieldOption('--gpu-memory <GB|auto>', 'share of one GPU for each worker', 'gpu.memoryGb'))
     .addOption(fieldOption('--image <reference>', 'another version of the image', 'image'))
     .addOption(fieldOption('--min <n>', 'workers at least', 'workers.min').default('0'))
     .addOption(fieldOption('--max <n>', 'workers at most', 'workers.max').default('3'))
@@ -157,7 +158,7 @@ async function endpointBody(
     scaling: { type: 'QUEUE_DELAY', queueDelay: 4 },
     gpu: {
       count: wholeNumber('--gpu-count', gpuCount),
-      ...(gpuMemory === undefined ? {} : { memoryGb: number('--gpu-memory', gpuMemory) }),
+      ...(gpuMemory === undefined ? {} : { memoryGb: parseGpuMemory('--gpu-memory', gpuMemory) }),
     },
     ...(registry === undefined ? {} : { registry: await findId(options, KINDS.registries, registry, '--registry') }),
   }
@@ -201,11 +202,6 @@ function deployedText(
       : `runyard run ${name} --input '${input}'\n`
   const image = options.image ?? worker.image
   return `Endpoint ${name} (${id}) runs ${image}\n  ${url}/v2/${id}/run\n${openAi}Try it (the first start downloads the image and the model):\n  ${first}`
-}
-
-function number(flag: string, text: string): number {
-  if (/^\d{1,6}(\.\d{1,6})?$/.test(text)) return Number(text)
-  throw new CliError(`${flag} takes a number, not '${text}'`, EXIT.usage)
 }
 
 function wholeNumber(flag: string, text: string): number {

@@ -1,6 +1,6 @@
 /** The options of `create` and `update` by the members of the bodies that they become. */
 import type { Field } from '../client/fields.ts'
-import { parseCpu, parseScaler, parseScope } from '../client/option-words.ts'
+import { parseCpu, parseGpuMemory, parseScaler, parseScope } from '../client/option-words.ts'
 
 const NAME: Field = { flag: '--name <text>', help: 'name', path: 'name', kind: 'text' }
 
@@ -42,10 +42,11 @@ const ENDPOINT: readonly Field[] = [
   ...CONTAINER,
   { flag: '--gpu-count <n>', help: 'GPUs of one worker', path: 'gpu.count', kind: 'number' },
   {
-    flag: '--gpu-memory <GB>',
-    help: 'share of the memory of one GPU for each worker, instead of whole GPUs',
+    flag: '--gpu-memory <GB|auto>',
+    help: 'share of the memory of one GPU for each worker, instead of whole GPUs; auto to learn it',
     path: 'gpu.memoryGb',
-    kind: 'number',
+    kind: 'json',
+    parse: parseGpuMemory,
   },
   {
     flag: '--cpu <vcpus>',

@@ -30,9 +30,11 @@ function left(title: string, path: string): Column {
 
 /** The hardware of one worker: `2x ADA_24`, `8 GB of ADA_24`, or `2 vCPU cpu3g`. */
 function hardwareText({ gpu, cpu }: TableRow): string {
-  const gpus = gpu as { pools?: readonly string[]; count?: number; memoryGb?: number } | null | undefined
+  const gpus = gpu as { pools?: readonly string[]; count?: number; memoryGb?: number | 'auto' } | null | undefined
   if (gpus?.pools !== undefined) {
-    return `${gpus.memoryGb === undefined ? `${gpus.count ?? 1}x` : `${gpus.memoryGb} GB of`} ${gpus.pools.join(',')}`
+    const { memoryGb, count = 1 } = gpus
+    const part = memoryGb === undefined ? `${count}x` : memoryGb === 'auto' ? 'learned share of' : `${memoryGb} GB of`
+    return `${part} ${gpus.pools.join(',')}`
   }
   const [flavor] = (cpu ?? []) as readonly { id: string; vcpuCount: number }[]
   return flavor === undefined ? '-' : `${flavor.vcpuCount} vCPU ${flavor.id}`

@@ -223,7 +223,7 @@ export function billedFlavor(
 
 /** GPUs that an endpoint names; for a share its part of a GPU of the first pool. */
 function wantedGpus({ pools: [pool], count, memoryGb }: Extract<Compute, { kind: 'gpu' }>): number {
-  if (memoryGb === undefined) return count
+  if (memoryGb === undefined || memoryGb === 'auto') return count
   const poolGb = GPU_POOLS.find(({ id }) => id === pool)?.memoryGb ?? memoryGb
   return shareOf({ memoryGb: poolGb }, memoryGb * 1024)
 }

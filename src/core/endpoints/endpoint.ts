@@ -55,10 +55,16 @@ export type Compute =
       readonly count: number
       readonly allowedCudaVersions: readonly string[]
       readonly minCudaVersion: string | null
-      /** Share of the memory of one GPU for each worker, in GB; absent for whole GPUs. */
-      readonly memoryGb?: number
+      /** Share of the memory of one GPU for each worker; absent for whole GPUs. */
+      readonly memoryGb?: GpuShare
     }
   | { readonly kind: 'cpu'; readonly configs: readonly CpuConfig[] }
+
+/** The hardware of a worker with GPUs. */
+export type GpuCompute = Extract<Compute, { kind: 'gpu' }>
+
+/** A share of the memory of a GPU, in GB; `auto` for one that is learned from what workers use. */
+export type GpuShare = number | 'auto'
 
 /** Certificates that `compliance` can name. */
 export const COMPLIANCE: readonly string[] = [
@@ -213,10 +219,10 @@ export function domainProblems(
 
 /**
  * The share of a GPU as a member of the hardware of an endpoint.
- * @param given GB; null for whole GPUs, undefined to keep the share
+ * @param given null for whole GPUs, undefined to keep the share
  * @param before the present hardware; null for a new endpoint
  */
-export function gpuShare(given: number | null | undefined, before: Compute | null = null): { memoryGb?: number } {
+export function gpuShare(given: GpuShare | null | undefined, before: Compute | null = null): { memoryGb?: GpuShare } {
   const kept = before?.kind === 'gpu' ? before.memoryGb : undefined
   const memoryGb = given === undefined ? kept : (given ?? undefined)
   return memoryGb === undefined ? {} : { memoryGb }
@@ -315,18 +321,17 @@ function computeProblems(
 }
 
 /** @param largestGb memory of the largest GPU of the endpoint, in GB; null if unknown */
-function shareProblems(memoryGb: number, count: number, largestGb: number | null): FieldProblem[] {
+function shareProblems(memoryGb: GpuShare, count: number, largestGb: number | null): FieldProblem[] {
   const name = 'compute.memoryGb'
+  const several = count === 1 ? [] : [pairProblem(name, 'compute.count', 'is a share of one GPU, so {other} must be 1')]
+  if (memoryGb === 'auto') return several
   if (!(memoryGb >= MIN_SHARE_GB && memoryGb <= MAX_SHARE_GB)) {
     return [fieldProblem(name, `must be from ${MIN_SHARE_GB} to ${MAX_SHARE_GB} GB`, `${memoryGb}`)]
   }
   if (!Number.isInteger(memoryGb * 1024)) return [fieldProblem(name, 'must be a whole number of MiB', `${memoryGb}`)]
-  const problems: FieldProblem[] = []
-  if (count !== 1) problems.push(pairProblem(name, 'compute.count', 'is a share of one GPU, so {other} must be 1'))
-  if (largestGb !== null && memoryGb > largestGb) {
-    problems.push(fieldProblem(name, `must be at most ${largestGb} GB, the memory of the largest GPU`, `${memoryGb}`))
-  }
-  return problems
+  if (largestGb === null || memoryGb <= largestGb) return several
+  const limit = `must be at most ${largestGb} GB, the memory of the largest GPU`
+  return [...several, fieldProblem(name, limit, `${memoryGb}`)]
 }
 
 function cpuListProblems(configs: readonly CpuConfig[]): FieldProblem[] {

@@ -38,8 +38,21 @@ export const READY_WORKERS: ReadyWorkers = recorded
 
 /** The variable for the part of the GPU memory that an image of the package takes; null for other images. */
 export function fractionVariable(image: string): string | null {
-  const worker = Object.values(READY_WORKERS).find(ready => repositoryOf(ready.image) === repositoryOf(image))
-  return worker?.fractionVariable ?? null
+  return findByImage(image)?.fractionVariable ?? null
+}
+
+/**
+ * The GPU memory, in MiB, that a worker of an image of the package needs at least, if its program takes the part that
+ * it is given: its use shows no need. Null for other images, and if the environment gives the part.
+ */
+export function givenMemoryMb(image: string, env: Readonly<Record<string, string>>): number | null {
+  const worker = findByImage(image)
+  if (worker?.fractionVariable === undefined || Object.hasOwn(env, worker.fractionVariable)) return null
+  return worker.gpuMemoryGb * 1024
+}
+
+function findByImage(image: string): ReadyWorker | undefined {
+  return Object.values(READY_WORKERS).find(ready => repositoryOf(ready.image) === repositoryOf(image))
 }
 
 /** The name of an image without its tag or digest. */

@@ -292,6 +292,8 @@ export function mostOnMachine({ endpoint }: Pick<EndpointSnapshot, 'endpoint'>, 
   if (parts == null || parts.gpus.length === 0 || compute.kind === 'cpu') return Number.POSITIVE_INFINITY
   const gpus = suitableGpus(parts, compute).map(({ gpu }) => gpu)
   const { memoryGb } = compute
+  // A share that is learned may be anything up to a whole GPU.
+  if (memoryGb === 'auto') return Number.POSITIVE_INFINITY
   if (memoryGb === undefined) return Math.floor(gpus.length / compute.count)
   return gpus.reduce((sum, gpu) => sum + Math.max(0, Math.floor(shareableMb(gpu, 0, undefined) / (memoryGb * 1024))), 0)
 }

@@ -1,9 +1,9 @@
 /** Reasons why a worker has no place, as precisely as the machine can be read. See place.ts. */
-import type { Compute } from '../endpoints/endpoint.ts'
 import { type CatalogedGpu, gpuKey, gpuSummary, type MachineParts } from '../hardware/inventory.ts'
 import type { Resource } from '../workers/placement.ts'
 import { bindsGpus, claimedMb, shareableMb, WHOLE_CARD } from './card-claims.ts'
 import { foreignUseText, inGb, isFree, leavesCard } from './card-room.ts'
+import type { NamedGpus, PlacedGpuCompute } from './placed-compute.ts'
 import {
   cappedResources,
   chosenGpus,
@@ -24,7 +24,6 @@ export interface PlacementFailure {
   readonly reason: string
 }
 
-type GpuCompute = Extract<Compute, { kind: 'gpu' }>
 /** The account that wants a place. It sees only totals of other accounts. */
 type Asker = Pick<Tenant, 'id' | 'owner'>
 
@@ -83,7 +82,7 @@ function quotaRefusal(resource: 'account_workers' | 'account_gpus', { quota }: S
   return { resource, reason: `the limit of ${limit} ${what} is reached` }
 }
 
-function neverFits(parts: MachineParts, compute: GpuCompute): PlacementFailure | null {
+function neverFits(parts: MachineParts, compute: PlacedGpuCompute): PlacementFailure | null {
   const { pools, excludedTypes, count } = compute
   const here = `this machine has ${parts.gpus.length === 0 ? 'no GPU' : gpuSummary(parts.gpus)}`
   const unread = parts.problem === null ? '' : ` (${parts.problem})`
@@ -113,7 +112,7 @@ function neverFits(parts: MachineParts, compute: GpuCompute): PlacementFailure |
 
 function cudaRefusal(
   sound: readonly CatalogedGpu[],
-  { minCudaVersion, allowedCudaVersions }: GpuCompute,
+  { minCudaVersion, allowedCudaVersions }: NamedGpus,
 ): PlacementFailure {
   const versions = [...new Set(sound.map(({ gpu, type }) => `${type} have CUDA ${gpu.cuda}`))].join(', of type ')
   const wanted =
@@ -123,7 +122,12 @@ function cudaRefusal(
   return { resource: 'cuda', reason: `the GPUs of type ${versions}, ${wanted}` }
 }
 
-function gpusBusy(search: Search, compute: GpuCompute, others: readonly Occupant[], asker: Asker): PlacementFailure {
+function gpusBusy(
+  search: Search,
+  compute: PlacedGpuCompute,
+  others: readonly Occupant[],
+  asker: Asker,
+): PlacementFailure {
   const { parts, cards } = search
   const { pools, count, memoryGb } = compute
   const unknown = unknownUser(others)
@@ -156,7 +160,7 @@ function gpusBusy(search: Search, compute: GpuCompute, others: readonly Occupant
 /** The reason why no card has room for a share. */
 function sharesGiven(
   { parts, cards }: Search,
-  { compute, memoryGb }: { readonly compute: GpuCompute; readonly memoryGb: number },
+  { compute, memoryGb }: { readonly compute: PlacedGpuCompute; readonly memoryGb: number },
   others: readonly Occupant[],
   asker: Asker,
 ): PlacementFailure {

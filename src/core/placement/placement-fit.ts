@@ -1,11 +1,12 @@
 /** Finds room for one worker of an endpoint beside others. See place.ts. */
 
-import type { Compute, CpuConfig } from '../endpoints/endpoint.ts'
+import type { CpuConfig } from '../endpoints/endpoint.ts'
 import { cpuMemoryGb } from '../hardware/catalog.ts'
 import { type CatalogedGpu, cataloged, compareVersions, gpuKey, type MachineParts } from '../hardware/inventory.ts'
 import { type AssignedGpu, fractionOfGpus, type Placement, shareOf, UNPLACED } from '../workers/placement.ts'
 import { bindsGpus, claimedMb, hasShare } from './card-claims.ts'
 import { type CardRooms, isFree, leavesCard } from './card-room.ts'
+import type { NamedGpus, PlacedGpuCompute } from './placed-compute.ts'
 import type { Occupant, PlacementRules, Tenant, WantedWake, WorkerQuota } from './placement-input.ts'
 import { askedPlacement } from './wish.ts'
 
@@ -45,8 +46,6 @@ export interface Promises {
   readonly vcpus: number
   readonly memoryMb: number
 }
-
-type GpuCompute = Extract<Compute, { kind: 'gpu' }>
 
 /** The first wanted place that is free beside the other workers; null if no place is free. */
 export function findFit(search: Search, others: readonly Occupant[]): PlacementFit | null {
@@ -133,19 +132,19 @@ function catalogedGpus(parts: MachineParts): readonly CatalogedGpu[] {
 }
 
 /** GPUs of the pools, without the excluded types. */
-export function chosenGpus(parts: MachineParts, { pools, excludedTypes }: GpuCompute): CatalogedGpu[] {
+export function chosenGpus(parts: MachineParts, { pools, excludedTypes }: NamedGpus): CatalogedGpu[] {
   return catalogedGpus(parts).filter(({ type, pool }) => pools.includes(pool) && !excludedTypes.includes(type))
 }
 
 /** GPUs of {@link chosenGpus} without a problem, with a driver that is new enough, in groups of the wanted size. */
-export function suitableGpus(parts: MachineParts, compute: GpuCompute): CatalogedGpu[] {
+export function suitableGpus(parts: MachineParts, compute: NamedGpus): CatalogedGpu[] {
   return chosenGpus(parts, compute).filter(
     ({ gpu }) => gpu.problem === null && hasCuda(gpu.cuda, compute) && (compute.count === 1 || gpu.mig === null),
   )
 }
 
 /** True if a CUDA version fits the endpoint; an unknown version fits. */
-export function hasCuda(cuda: string | null, { minCudaVersion, allowedCudaVersions }: GpuCompute): boolean {
+export function hasCuda(cuda: string | null, { minCudaVersion, allowedCudaVersions }: NamedGpus): boolean {
   if (cuda === null) return true
   if (minCudaVersion !== null && compareVersions(cuda, minCudaVersion) < 0) return false
   return allowedCudaVersions.length === 0 || allowedCudaVersions.includes(cuda)
@@ -232,7 +231,7 @@ function clampText({ flavor, vcpuCount }: CpuConfig, { vcpus, memoryMb }: Promis
 }
 
 /** The first pool with enough free GPUs; all GPUs are of one pool, and if possible of one type. */
-function gpuRoom(search: Search, compute: GpuCompute, others: readonly Occupant[]): PlacementFit | null {
+function gpuRoom(search: Search, compute: PlacedGpuCompute, others: readonly Occupant[]): PlacementFit | null {
   const claims = claimedMb(others, search.tenant.owner)
   if (claims === null) return null
   if (compute.memoryGb !== undefined) return shareRoom(search, compute, { others, claims })
@@ -257,7 +256,7 @@ function gpuRoom(search: Search, compute: GpuCompute, others: readonly Occupant[
  */
 function shareRoom(
   search: Search,
-  compute: GpuCompute,
+  compute: PlacedGpuCompute,
   { others, claims }: { readonly others: readonly Occupant[]; readonly claims: ReadonlyMap<string, number> },
 ): PlacementFit | null {
   const shareMb = (compute.memoryGb ?? 0) * 1024

@@ -1,10 +1,10 @@
 /** The input of core/placement/place.ts, and its decision. */
-import type { Compute } from '../endpoints/endpoint.ts'
 import type { MachineParts } from '../hardware/inventory.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../ids.ts'
 import type { Capacity } from '../scaling/plan.ts'
 import type { Placement, Resource } from '../workers/placement.ts'
 import type { CardRooms } from './card-room.ts'
+import type { PlacedCompute } from './placed-compute.ts'
 
 /** Settings of placement; times in milliseconds. */
 export interface PlacementRules {
@@ -30,7 +30,7 @@ export interface Tenant {
   readonly id: EndpointId
   readonly owner: OwnerId
   readonly name: string
-  readonly compute: Compute
+  readonly compute: PlacedCompute
   /**
    * `machine` if its workers get a part of this machine; `platform` if their platform places them: then only turns,
    * slots and quotas limit them.

@@ -41,6 +41,11 @@ export function isLastingStartFailure(worker: Worker): boolean {
   return failure !== null && startRemedy(failure).lasts
 }
 
+/** True if a crashed worker, or its start, failed because its GPU had too little memory. */
+export function lacksGpuMemory({ exit, problem }: Pick<Worker, 'exit' | 'problem'>): boolean {
+  return exit !== null && remedyForExit(exit, problem).fixes.includes('gpu_memory')
+}
+
 /** Kind of the failure that ended a crashed worker. */
 export function findCrashCause(worker: Worker): CrashCause {
   const { stopReason, problem, exit, serves } = worker

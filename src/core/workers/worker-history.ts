@@ -83,6 +83,7 @@ const REASONS: Readonly<Record<StopReason, string>> = {
   requested: 'a user requested it',
   evicted: 'another endpoint needs its place',
   frozen_too_long: 'it was frozen as long as frozen workers are kept',
+  over_share: 'it used more of its GPU than its share, and a neighbor failed for want of memory',
   memory_short: 'the memory of the machine is short, and it was frozen the longest',
   suspend_failed: 'the driver of its GPU lost it',
   address_changed: 'the server is at another address',

@@ -38,6 +38,7 @@ export type StopReason =
   | 'frozen_too_long'
   | 'memory_short'
   | 'suspend_failed'
+  | 'over_share'
   | 'cancelled_job'
   | 'timed_out_job'
   | 'lost_lease'

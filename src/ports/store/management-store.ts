@@ -5,6 +5,7 @@ import type { Template } from '../../core/endpoints/template.ts'
 import type { NetworkVolume } from '../../core/endpoints/volume.ts'
 import type { EndpointId, OwnerId, RegistryId, SecretId, TemplateId, VolumeId, WorkerId } from '../../core/ids.ts'
 import type { Slice } from '../../core/pages.ts'
+import type { LearnedMemory } from '../../core/placement/learned-memory.ts'
 import type { Registry } from '../../core/secrets/registry.ts'
 import { PAYLOAD_KINDS, type PayloadKind } from '../../core/secrets/seals.ts'
 import type { Secret } from '../../core/secrets/secret.ts'
@@ -134,6 +135,10 @@ export interface ReleaseStore {
   suspendFailures(endpointId: EndpointId, version: number): Promise<SuspendFailures | null>
   /** Stores {@link suspendFailures}. */
   setSuspendFailures(endpointId: EndpointId, version: number, failures: SuspendFailures | null): Promise<void>
+  /** The GPU memory that workers of a version needed; null before the first measurement. */
+  gpuMemory(endpointId: EndpointId, version: number): Promise<LearnedMemory | null>
+  /** Stores {@link gpuMemory}. */
+  setGpuMemory(endpointId: EndpointId, version: number, learned: LearnedMemory): Promise<void>
   /** The images of the newest version of each endpoint, of the one before, and of the last one that has worked. */
   images(): Promise<string[]>
 }

@@ -178,6 +178,8 @@ export const OPERATIONS = {
     pinModel: WRITE,
     suspendFailures: READ,
     setSuspendFailures: WRITE,
+    gpuMemory: READ,
+    setGpuMemory: WRITE,
     images: READ,
   },
   secrets: {
@@ -214,6 +216,7 @@ export const OPERATIONS = {
     suspensionOver: WORKER,
     sleepsOn: WORKER,
     waitsToWake: WORKER,
+    setShare: WORKER,
     noteProblem: WORKER,
     exited: WORKER,
     lastExited: READ,

@@ -515,6 +515,11 @@ export interface WorkerStore {
   sleepsOn(id: WorkerId, reason: string, nowMs: number): Promise<WorkerMove | null>
   /** Stores the reason why a wanted worker still sleeps. Cleared at its thaw. */
   waitsToWake(id: WorkerId, reason: string): Promise<void>
+  /**
+   * Gives a worker with one GPU another share of its memory, in MiB. Its time counts as that of the share from now on.
+   * @returns false, without effect, for a worker that ended or has another number of GPUs
+   */
+  setShare(id: WorkerId, shareMb: number, nowMs: number): Promise<boolean>
   /** Stores the problem of a worker. False if it had a problem before, or ended. */
   noteProblem(id: WorkerId, problem: WorkerProblem, nowMs: number): Promise<boolean>
   /**

@@ -3,6 +3,7 @@ import {
   type Endpoint,
   type EndpointConfig,
   type EndpointType,
+  type GpuShare,
   gpuShare,
   SCALER_DEFAULTS,
   withDefaults,
@@ -55,7 +56,7 @@ export interface FolderSettings {
   /** GPUs of one worker; 1 for a new endpoint unless it is given. */
   readonly gpuCount?: number | undefined
   /** Share of the memory of one GPU for each worker, in GB; 0 for whole GPUs. */
-  readonly gpuMemoryGb?: number | undefined
+  readonly gpuMemoryGb?: GpuShare | undefined
   readonly workersMax?: number | undefined
   /** The command of its workers. */
   readonly args?: string | undefined

@@ -81,6 +81,12 @@ export const suspendFailures = 'SELECT suspend_failures FROM releases WHERE endp
 /** $1 endpoint, $2 version, $3 failures to suspend its workers, as JSON; null for none. */
 export const setSuspendFailures = 'UPDATE releases SET suspend_failures = $3 WHERE endpoint_id = $1 AND version = $2'
 
+/** $1 endpoint, $2 version. */
+export const gpuMemory = 'SELECT gpu_memory FROM releases WHERE endpoint_id = $1 AND version = $2'
+
+/** $1 endpoint, $2 version, $3 GPU memory that its workers needed, as JSON. */
+export const setGpuMemory = 'UPDATE releases SET gpu_memory = $3 WHERE endpoint_id = $1 AND version = $2'
+
 /** $1 endpoint, $2 version, $3 the version that it goes back to. */
 export const restoreModels = `
   UPDATE releases SET models = (SELECT models FROM releases WHERE endpoint_id = $1 AND version = $3)

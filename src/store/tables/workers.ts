@@ -262,6 +262,9 @@ export const workerWaitsToWake = `
   UPDATE workers SET wake_waits_for = $2
   WHERE id = $1 AND asleep_at_ms IS NOT NULL AND wake_waits_for IS DISTINCT FROM $2`
 
+/** $1 worker, $2 placement, as JSON, $3 flavor. */
+export const workerPlacement = `UPDATE workers SET placement = $2, flavor = $3 WHERE id = $1 AND ${ALIVE}`
+
 /** $1 worker, $2 what is wrong with it, as JSON, $3 now. The first problem is the one that is kept. */
 export const noteProblem = `
   UPDATE workers SET problem = $2, problem_at_ms = $3 WHERE id = $1 AND problem IS NULL AND ${ALIVE} RETURNING id`

@@ -27,8 +27,10 @@ export const endpointSdl = /* GraphQL */ `
     "Pools, and types taken out of them, each with a hyphen in front; null for a CPU endpoint."
     gpuIds: String
     gpuCount: Int
-    "Share of the memory of one GPU for each worker, in GB; null for whole GPUs."
+    "Share of the memory of one GPU for each worker, in GB; null for whole GPUs, and for a share that is learned."
     gpuMemoryGb: Float
+    "True if the share is learned from what workers use."
+    gpuMemoryAuto: Boolean!
     "Each flavor-vcpus-memory; empty for a GPU endpoint."
     instanceIds: [String]
     computeType: String
@@ -98,8 +100,10 @@ export const endpointSdl = /* GraphQL */ `
     template: EndpointTemplateInput
     gpuIds: String
     gpuCount: Int
-    "A share of one GPU instead of whole GPUs, in GB; 0 for whole GPUs."
+    "A share of one GPU instead of whole GPUs, in GB; 0 for whole GPUs. Excludes gpuMemoryAuto: true."
     gpuMemoryGb: Float
+    "True for a share that is learned from what workers use, false for whole GPUs."
+    gpuMemoryAuto: Boolean
     instanceIds: [String]
     "A comma list; excludes minCudaVersion."
     allowedCudaVersions: String

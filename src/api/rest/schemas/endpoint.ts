@@ -87,7 +87,7 @@ const Pools = z
 const GpuCount = z.int().min(1).max(64)
 const CudaVersions = z.array(CudaVersion).max(MAX_CUDA_VERSIONS)
 /** Null for whole GPUs. */
-const GpuMemoryGb = z.number().min(0.5).max(1_024).nullable()
+const GpuMemoryGb = z.union([z.number().min(0.5).max(1_024), z.literal('auto')]).nullable()
 
 const GpuCreated = z
   .strictObject({
@@ -122,7 +122,7 @@ const GpuShown = z
     count: z.int().min(1).openapi({ default: 1 }),
     allowedCudaVersions: z.array(z.string()),
     minCudaVersion: z.string().nullable(),
-    memoryGb: z.number().optional(),
+    memoryGb: z.union([z.number(), z.literal('auto')]).optional(),
   })
   .openapi('EndpointGpuConfig')
 

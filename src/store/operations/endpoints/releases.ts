@@ -10,6 +10,7 @@ import {
 } from '../../../core/endpoints/release.ts'
 import { type FailureStop, ROLLED_OUT, type RolloutFacts } from '../../../core/endpoints/rollout-facts.ts'
 import type { EndpointId } from '../../../core/ids.ts'
+import type { LearnedMemory } from '../../../core/placement/learned-memory.ts'
 import { countsAgainstRelease } from '../../../core/scaling/rollout.ts'
 import type { SuspendFailures } from '../../../core/workers/worker-suspension.ts'
 import type {
@@ -177,6 +178,13 @@ export const releases = {
   setSuspendFailures: write(function* (endpointId, version, failures): Steps<void> {
     const text = failures === null ? null : JSON.stringify(failures)
     yield* perform(sql.setSuspendFailures, [endpointId, version, text])
+  }),
+  gpuMemory: read(function* (endpointId: EndpointId, version: number): Steps<LearnedMemory | null> {
+    const text = (yield* queryOne<{ gpu_memory: string | null }>(sql.gpuMemory, [endpointId, version]))?.gpu_memory
+    return text == null ? null : (JSON.parse(text) as LearnedMemory)
+  }),
+  setGpuMemory: write(function* (endpointId: EndpointId, version: number, learned: LearnedMemory): Steps<void> {
+    yield* perform(sql.setGpuMemory, [endpointId, version, JSON.stringify(learned)])
   }),
   images: read(function* (): Steps<string[]> {
     return (yield* query<{ image: string }>(sql.imagesInUse)).map(({ image }) => image)

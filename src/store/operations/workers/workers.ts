@@ -117,6 +117,21 @@ export const workers = {
     yield* perform(sql.workerWaitsToWake, [id, reason])
   }),
 
+  // Flushed before the rest of the card is given to another worker.
+  setShare: write(function* (id: WorkerId, shareMb: number, nowMs: number): Steps<boolean> {
+    // Locked, so that its time is counted once under each flavor.
+    if ((yield* queryOne(sql.workerState, [id])) === null) return false
+    const row = yield* queryOne<WorkerRow>(sql.findWorker, [id])
+    const worker = row === null ? null : workerFromRow(row)
+    const [gpu, ...others] = worker?.placement?.gpus ?? []
+    if (worker === null || gpu === undefined || others.length > 0 || worker.state === 'EXITED') return false
+    const placement = { ...worker.placement!, gpus: [{ ...gpu, shareMb }] }
+    const flavor = billedFlavor(placement, NO_COMPUTE)
+    yield* countFlavor(id, flavor, nowMs)
+    yield* perform(sql.workerPlacement, [id, JSON.stringify(placement), flavor])
+    return true
+  }),
+
   find: read(function* (id: WorkerId): Steps<Worker | null> {
     const row = yield* queryOne<WorkerRow>(sql.findWorker, [id])
     return row === null ? null : workerFromRow(row)

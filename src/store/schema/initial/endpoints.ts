@@ -52,6 +52,7 @@ export const endpointDomains = `CREATE TABLE endpoint_domains (
  * failed; of more than some hundred only the last weigh. `judged` is 1 while these are compared with those of the
  * last good release, `stopped_for` the version that goes on where it failed, and `stop` the numbers by then, as JSON.
  * `suspend_failures` is JSON: the number of failures to suspend its workers in a row, and the last reason.
+ * `gpu_memory` is JSON: the GPU memory that its workers needed, for shares that are learned.
  */
 export const releases = `CREATE TABLE releases (
   id TEXT NOT NULL UNIQUE,
@@ -74,6 +75,7 @@ export const releases = `CREATE TABLE releases (
   stopped_for {{integer}},
   stop TEXT,
   suspend_failures TEXT,
+  gpu_memory TEXT,
   config TEXT,
   PRIMARY KEY (endpoint_id, version)
 ) {{strict}}`
