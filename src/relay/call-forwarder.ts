@@ -1,11 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { buffer } from 'node:stream/consumers'
+import { JOINED_RESULTS, readJoinedResults } from '../core/jobs/joined-results.ts'
 import { MAX_RESULT_BYTES } from '../core/jobs/large-text.ts'
 import { RESULT_BYTES } from '../core/jobs/result.ts'
 import { RELAY_HEADERS } from '../core/workers/relay-headers.ts'
 import { HOLD_MS } from '../core/workers/worker-liveness.ts'
 import { type AdmissionRefusal, emptyReport, type RelayAdmission } from './admission.ts'
 import type { Callers } from './callers.ts'
-import type { CallKind } from './calls.ts'
+import { type CallKind, resultUrl } from './calls.ts'
 import { ChunkDedup } from './chunk-dedup.ts'
 import { Quarantine } from './quarantine.ts'
 import { relayNow } from './relay-clock.ts'
@@ -29,6 +31,8 @@ const EXCESS_BYTES = 65_536
 interface Call {
   readonly kind: CallKind
   readonly request: IncomingMessage
+  /** Path and query at the server. */
+  readonly url: string
   readonly response: ServerResponse
   readonly body: SpooledBody | null
   readonly sharer: Sharer
@@ -81,7 +85,7 @@ export class CallForwarder {
     response.on('close', leave)
     // A worker that sends no more may have gone. Its results and pings count in any case, so their
     // answers wait for nothing else.
-    if (kind !== 'result' && kind !== 'ping') request.socket.once('end', leave)
+    if (kind !== 'result' && kind !== 'results' && kind !== 'ping') request.socket.once('end', leave)
     try {
       const sharer = this.#admission.findCaller(request) ?? (await this.#admission.confirmCaller(request, gone.signal))
       if (typeof sharer === 'string') turnAway(kind, request, response, sharer)
@@ -103,16 +107,19 @@ export class CallForwarder {
   ): Promise<void> {
     let body: SpooledBody | null = null
     try {
-      const largest = kind === 'result' ? this.largestBody : RESULT_BYTES.read
+      const largest =
+        kind === 'result' ? this.largestBody : kind === 'results' ? JOINED_RESULTS.bytes : RESULT_BYTES.read
       if (request.method === 'POST')
         // A body without room must not end the connection: the worker would not get the response.
         body = await this.#spool.receive(
           request.iterator({ destroyOnReturn: false }),
           ...([largest + EXCESS_BYTES, kind === 'chunk', sharer] as const),
         )
-      const call: Call = { kind, request, response, body, sharer, gone }
+      const { url = '' } = request
+      const call: Call = { kind, request, url, response, body, sharer, gone }
       if (kind === 'take') await this.#take(call)
       else if (kind === 'poll' || kind === 'ping') await this.#poll(call)
+      else if (kind === 'results') await this.#postResults(call)
       else await this.#post(call)
     } catch (error) {
       if (!(error instanceof SpoolFull)) throw error
@@ -210,12 +217,21 @@ export class CallForwarder {
     respond(response, kind === 'ping' ? 200 : 204, kind === 'ping' ? '{}' : '')
   }
 
-  /** Passes on a body. A result counts also when its worker is gone; a worker sends a chunk again. */
   async #post(call: Call): Promise<void> {
-    const { request, response, gone, kind, body, sharer } = call
+    const answer = await this.#deliver(call)
+    if (answer === null) respondAway(call.response)
+    else await this.#answer(call, answer)
+  }
+
+  /**
+   * Passes on a body until it is answered; null without an answer. A result counts also when its worker is gone; a
+   * worker sends a chunk again.
+   */
+  async #deliver(call: Call): Promise<UpstreamAnswer | null> {
+    const { request, url, gone, kind, body, sharer } = call
     const signal = kind === 'chunk' ? gone : null
     const endMs = performance.now() + ORPHAN_MS
-    const stream = `${request.headers.authorization}\n${request.url}`
+    const stream = `${request.headers.authorization}\n${url}`
     let added: string[] = []
     const trial = this.#quarantine.startTrial(sharer.token, body?.bytes ?? 0)
     while (!trial.isOver && (await this.#upstream.present(endMs, signal))) {
@@ -223,13 +239,39 @@ export class CallForwarder {
       if (answer === 'died') trial.died()
       if (typeof answer !== 'string') {
         if (kind === 'chunk' && answer.status === 200) this.#copies.countStored(stream, body!.digest)
-        await this.#answer(call, answer)
-        return
+        return answer
       }
       if (kind === 'chunk') added = [RELAY_HEADERS.again, String(this.#copies.copiesIfStored(stream, body!.digest))]
     }
-    if (trial.isOver) await this.#setBodyAside(call)
-    respond(response, 503, '{"error":"the server is away"}', RETRY)
+    return trial.isOver ? this.#setBodyAside(call) : null
+  }
+
+  /**
+   * Passes on several results in one call. Once a server has died of them, or of others of this worker, each goes
+   * alone, so that one of them is set aside without the others.
+   */
+  async #postResults(call: Call): Promise<void> {
+    const endMs = performance.now() + ORPHAN_MS
+    const { isSuspect } = this.#quarantine.startTrial(call.sharer.token, call.body?.bytes ?? 0)
+    for (let isDeadly = isSuspect; !isDeadly; ) {
+      const answer = (await this.#upstream.present(endMs, null)) ? await this.#try(call, []) : null
+      if (answer === null) return respondAway(call.response)
+      if (typeof answer !== 'string') return void (await this.#answer(call, answer))
+      isDeadly = answer === 'died'
+    }
+    const results = await resultsOf(call)
+    if (results === null) {
+      respond(call.response, 400, '{"error":"the results cannot be read"}')
+      return
+    }
+    const statuses = await Promise.all(
+      results.map(async result => {
+        const answer = await this.#deliver(result)
+        await answer?.body.drop()
+        return answer?.status ?? 503
+      }),
+    )
+    respond(call.response, 200, JSON.stringify(statuses))
   }
 
   async #try(call: Call, added: readonly string[]): Promise<UpstreamAnswer | 'failed' | 'died'> {
@@ -290,12 +332,12 @@ export class CallForwarder {
 
   /**
    * Keeps a body in a file and reports it to the server, which ends the call, so that the worker does not send it
-   * again.
+   * again. Null if no server answers.
    */
-  async #setBodyAside(call: Call): Promise<void> {
-    const { body, sharer, request } = call
+  async #setBodyAside(call: Call): Promise<UpstreamAnswer | null> {
+    const { body, sharer, url } = call
     this.#quarantine.convicted(sharer.token)
-    const file = await this.#setAside.keep(body!, sharer, request.url ?? '')
+    const file = await this.#setAside.keep(body!, sharer, url)
     const note: Call = { ...call, body: null }
     const added = [
       ...[RELAY_HEADERS.dropped, String(body!.bytes), 'Content-Length', '0'],
@@ -304,18 +346,17 @@ export class CallForwarder {
     const endMs = performance.now() + ORPHAN_MS
     while (await this.#upstream.present(endMs, null)) {
       const answer = await this.#try(note, added)
-      if (typeof answer === 'string') continue
-      await this.#answer(call, answer)
-      return
+      if (typeof answer !== 'string') return answer
     }
+    return null
   }
 
   #ask(
-    { request, body, sharer }: Call,
+    { request, url, body, sharer }: Call,
     signal: AbortSignal | null,
     added: readonly string[] = [],
   ): Promise<UpstreamAnswer> {
-    const { method = 'GET', url = '', rawHeaders } = request
+    const { method = 'GET', rawHeaders } = request
     return this.#upstream.ask({ method, path: url, headers: rawHeaders, added, body, signal, sharer })
   }
 
@@ -359,6 +400,26 @@ function turnAway(
   const error = refusal === 'away' ? 'the server is away, and this token is unknown' : 'the relay has no room'
   const isPoll = kind === 'take' || kind === 'poll'
   respond(response, isPoll ? 429 : 503, JSON.stringify({ error }), { ...close, ...RETRY })
+}
+
+function respondAway(response: ServerResponse): void {
+  respond(response, 503, '{"error":"the server is away"}', RETRY)
+}
+
+/** A call for each of several results; null if they cannot be read. */
+async function resultsOf(call: Call): Promise<Call[] | null> {
+  const content = call.body!.read()
+  const bytes = Buffer.isBuffer(content) ? content : await buffer(content)
+  try {
+    return readJoinedResults(bytes.toString()).map(({ jobId, text }): Call => {
+      const result = Buffer.from(text)
+      // The body of all of them has the room.
+      const body = { bytes: result.byteLength, digest: '', read: () => result, drop: async () => {} }
+      return { ...call, kind: 'result', url: resultUrl(call.url, jobId), body }
+    })
+  } catch {
+    return null
+  }
 }
 
 function pause(ms = PAUSE_MS): Promise<void> {

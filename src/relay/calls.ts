@@ -1,4 +1,4 @@
-/** Classifies requests: only the six calls of the worker protocol are passed on. */
+/** Classifies requests: only the seven calls of the worker protocol are passed on. */
 import { withSingleSlashes } from '../core/request-head.ts'
 
 /** Treatment of a call while the server is away. */
@@ -8,6 +8,8 @@ export type CallKind =
   | 'poll'
   /** Held until the server has it. */
   | 'result'
+  /** Several results, held in the same way. */
+  | 'results'
   | 'chunk'
   /** Answered at once: it can be lost without harm. */
   | 'ping'
@@ -17,6 +19,7 @@ const KINDS: ReadonlyMap<string, CallKind> = new Map([
   ['GET job-take-batch', 'take'],
   ['GET job-stop', 'poll'],
   ['POST job-done', 'result'],
+  ['POST job-done-batch', 'results'],
   ['POST job-stream', 'chunk'],
   ['GET ping', 'ping'],
 ])
@@ -30,6 +33,12 @@ export function callKind(method: string | undefined, url: string | undefined): C
 /** The endpoint that a call of a worker names. */
 export function endpointFromUrl(url: string | undefined): string {
   return matchPath(url)?.[1] ?? ''
+}
+
+/** The address of the result of one job, from that of a call with the results of several. */
+export function resultUrl(url: string, jobId: string): string {
+  const { pathname, search } = new URL(`http://relay${withSingleSlashes(url)}`)
+  return `${pathname.replace('/job-done-batch/', '/job-done/').replace(/\/$/, '')}/${jobId}${search}`
 }
 
 function matchPath(url: string | undefined): RegExpExecArray | null {

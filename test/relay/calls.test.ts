@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { callKind, passedHeaders } from '../../src/relay/calls.ts'
+import { callKind, passedHeaders, resultUrl } from '../../src/relay/calls.ts'
 
-test('the six calls are known, also as old set-ups write them', () => {
+test('the seven calls are known, also as old set-ups write them', () => {
   const kinds = [
     ['GET', '/v2/ep/job-take/w?gpu=CPU&job_in_progress=0', 'take'],
     ['GET', '/v2/ep/job-take/$RUNPOD_POD_ID&job_in_progress=0', 'take'],
     ['GET', '/v2/ep/job-take-batch/w?gpu=CPU&batch_size=3', 'take'],
     ['GET', '/v2/ep/job-stop/w?gpu=CPU', 'poll'],
     ['POST', '/v2/ep/job-done/w/job?isStream=false', 'result'],
+    ['POST', '/v2/ep/job-done-batch/w?gpu=CPU', 'results'],
     ['POST', '/v2/ep/job-stream/w/job?isStream=false', 'chunk'],
     ['GET', '/v2/ep/ping/w', 'ping'],
     ['POST', '//v2//ep/job-done//job?isStream=false', 'result'],
@@ -36,6 +37,11 @@ test('nothing else is passed on', () => {
     ['GET', 'http://a/v2/ep/ping/w'],
   ] as const
   for (const [method, url] of others) assert.equal(callKind(method, url), null, url)
+})
+
+test('the result of one job has an address of its own', () => {
+  assert.equal(resultUrl('/v2/ep/job-done-batch/w?gpu=CPU', 'job-u1'), '/v2/ep/job-done/w/job-u1?gpu=CPU')
+  assert.equal(resultUrl('//v2/ep//job-done-batch/w', 'job-u1'), '/v2/ep/job-done/w/job-u1')
 })
 
 test('headers of one connection and those of the relay itself are left out', () => {

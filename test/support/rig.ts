@@ -625,6 +625,14 @@ export class RigWorker {
     return answer
   }
 
+  /** Posts several results in one call: ids and texts in turn, each in a line. */
+  async doneTogether(...lines: readonly string[]): Promise<Answer> {
+    const body = lines.join('\n')
+    const answer = await this.#ask('POST', this.#path('RUNYARD_WEBHOOK_POST_OUTPUTS', ''), { body })
+    await this.#rig.clock.settle()
+    return answer
+  }
+
   /** Posts a chunk of its stream. */
   async chunk(job: JobId, chunk: unknown, headers: Record<string, string> = {}): Promise<Answer> {
     const answer = await this.#ask('POST', this.#path('RUNPOD_WEBHOOK_POST_STREAM', job), { body: chunk, headers })

@@ -2,6 +2,7 @@ import { AppError, RETRY_UNAVAILABLE_S, toAppError } from '../../core/errors.ts'
 import { type EndpointId, isEndpointId, isJobId, JOB_ID_END, type JobId } from '../../core/ids.ts'
 import type { ClaimedJob } from '../../core/jobs/job.ts'
 import type { ViewPart } from '../../core/jobs/job-view.ts'
+import { JOINED_RESULTS, type JoinedResult, readJoinedResults } from '../../core/jobs/joined-results.ts'
 import type { LargeText } from '../../core/jobs/large-text.ts'
 import { CHUNK_BYTES, type DroppedBody, RESULT_BYTES } from '../../core/jobs/result.ts'
 import { jobPlace } from '../../core/secrets/seals.ts'
@@ -18,11 +19,12 @@ export const WORKER_CALLS: ReadonlySet<string> = new Set([
   'job-take-batch',
   'job-stop',
   'job-done',
+  'job-done-batch',
   'job-stream',
   'ping',
 ])
 
-const POSTS: ReadonlySet<string> = new Set(['job-done', 'job-stream'])
+const POSTS: ReadonlySet<string> = new Set(['job-done', 'job-done-batch', 'job-stream'])
 
 /** Maximum number of jobs that one batch take gets. */
 const MAX_BATCH = 100
@@ -39,7 +41,7 @@ interface Call {
 }
 
 /**
- * The six calls of the worker protocol. The token alone identifies the worker: old set-ups send placeholders in the
+ * The seven calls of the worker protocol. The token alone identifies the worker: old set-ups send placeholders in the
  * path, and parameters after a bare `&` (docs/internals/worker-protocol.md).
  */
 export function workerSurface(parts: ApiParts): Surface {
@@ -73,6 +75,8 @@ async function answer(parts: ApiParts, call: Call, worker: Worker): Promise<Resp
       return stop(parts, call, worker)
     case 'job-done':
       return done(parts, call, worker)
+    case 'job-done-batch':
+      return doneJoined(parts, call, worker)
     case 'job-stream':
       return chunk(parts, call, worker)
     default:
@@ -85,7 +89,8 @@ async function answer(parts: ApiParts, call: Call, worker: Worker): Promise<Resp
  * still counts (docs/adr/0005-late-results.md). A take gets 429 later, since SDKs ask again without a pause after 401.
  */
 async function isPermitted({ jobs }: ApiParts, call: Call, worker: Worker): Promise<boolean> {
-  if (call.name !== 'job-done') return call.name === 'job-take' || call.name === 'job-take-batch'
+  // The results of several jobs are judged one by one.
+  if (call.name !== 'job-done') return ['job-take', 'job-take-batch', 'job-done-batch'].includes(call.name)
   const jobId = readJobId(call)
   return jobId !== null && (await jobs.mayFinishLate(worker, jobId))
 }
@@ -171,6 +176,29 @@ async function done(parts: ApiParts, call: Call, worker: Worker): Promise<Respon
     if (jobId !== null) await parts.calls.done(worker, jobId, body)
   })
   return jsonText('{}')
+}
+
+/** Takes the results of several jobs; the response has the status that each would get alone, in their order. */
+async function doneJoined(parts: ApiParts, call: Call, worker: Worker): Promise<Response> {
+  const { bytes: most, count } = JOINED_RESULTS
+  const limit = { keptBytes: most, readBytes: most }
+  return parts.resultRoom.of(worker.owner, worker.id).limited(call, limit, async ({ content }) => {
+    if (typeof content !== 'string')
+      throw new AppError('invalid', `a call has up to ${count} results in UTF-8, and ${most} bytes`)
+    const statuses = readJoinedResults(content).map(result => doneOf(parts, call, worker, result))
+    return jsonText(JSON.stringify(await Promise.all(statuses)))
+  })
+}
+
+async function doneOf(parts: ApiParts, call: Call, worker: Worker, { jobId, text }: JoinedResult): Promise<number> {
+  try {
+    if (worker.state === 'EXITED' && !(await parts.jobs.mayFinishLate(worker, jobId))) return 401
+    await parts.calls.done(worker, jobId, { content: text, bytes: text.length, ended: true })
+    return 200
+  } catch (error) {
+    reportFailure(parts.ports.emit, 'worker', call, error)
+    return 503
+  }
 }
 
 async function chunk(parts: ApiParts, call: Call, worker: Worker): Promise<Response> {

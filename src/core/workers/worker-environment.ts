@@ -83,6 +83,7 @@ export function protocolEnv(worker: WorkerEnvironment): Record<string, string> {
     RUNPOD_AI_API_KEY: worker.token,
     RUNPOD_WEBHOOK_GET_JOB: `${base}/job-take/$ID${query}`,
     RUNPOD_WEBHOOK_POST_OUTPUT: `${base}/job-done/$RUNPOD_POD_ID/$ID${query}`,
+    RUNYARD_WEBHOOK_POST_OUTPUTS: `${base}/job-done-batch/$RUNPOD_POD_ID${query}`,
     RUNPOD_WEBHOOK_POST_STREAM: `${base}/job-stream/$RUNPOD_POD_ID/$ID${query}`,
     RUNPOD_WEBHOOK_PING: `${base}/ping/$RUNPOD_POD_ID${query}`,
     RUNPOD_PING_INTERVAL: String(PING_MS),

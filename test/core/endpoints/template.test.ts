@@ -139,6 +139,7 @@ test('a worker gets the addresses of jobs and its id', () => {
     RUNPOD_AI_API_KEY: 'rpw_t',
     RUNPOD_WEBHOOK_GET_JOB: 'http://172.17.0.1:8081/v2/e1/job-take/$ID?gpu=CPU',
     RUNPOD_WEBHOOK_POST_OUTPUT: 'http://172.17.0.1:8081/v2/e1/job-done/$RUNPOD_POD_ID/$ID?gpu=CPU',
+    RUNYARD_WEBHOOK_POST_OUTPUTS: 'http://172.17.0.1:8081/v2/e1/job-done-batch/$RUNPOD_POD_ID?gpu=CPU',
     RUNPOD_WEBHOOK_POST_STREAM: 'http://172.17.0.1:8081/v2/e1/job-stream/$RUNPOD_POD_ID/$ID?gpu=CPU',
     RUNPOD_WEBHOOK_PING: 'http://172.17.0.1:8081/v2/e1/ping/$RUNPOD_POD_ID?gpu=CPU',
     RUNPOD_PING_INTERVAL: '10000',

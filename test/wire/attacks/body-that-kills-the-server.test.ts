@@ -39,7 +39,7 @@ async function openRelay() {
       const { 'x-runyard-dropped': bytes, 'x-runyard-set-aside': file } = incoming.headers
       if (bytes !== undefined) seen.notes.push(`${incoming.url} ${bytes} ${file}`)
       seen.bodies.push(got)
-      if (got.startsWith(POISON)) die()
+      if (got.includes(POISON)) die()
       else if (got !== '' && seen.kills > 0) {
         seen.kills -= 1
         die()
@@ -126,4 +126,28 @@ test('a large result survives three kills of a server that has it, and a small o
     assert.equal(seen.kills, 0)
   }
   assert.deepEqual([seen.notes, files()], [[], []])
+})
+
+test('of several results in one call only the one that kills servers is set aside', async () => {
+  const { seen, post, files } = await openRelay()
+  const ids = ['a', 'b', 'c'].map(name => `${name.repeat(8)}-0000-4000-8000-000000000000-u1`)
+  const texts = ['1', POISON, '3']
+  const body = ids.map((id, at) => `${id}\n${texts[at]}`).join('\n')
+  const answer = await post('evil', '', body, 'job-done-batch')
+  assert.deepEqual([answer.status, await answer.json()], [200, [200, 200, 200]])
+  assert.deepEqual(files(), [POISON])
+  assert.match(seen.notes.join(), new RegExp(`^/v2/ep/job-done/w/${ids[1]} 65536 body-[\\d-]+$`))
+  assert.deepEqual(
+    ['1', '3'].map(text => seen.bodies.filter(got => got === text).length),
+    [1, 1],
+  )
+})
+
+test('several results in one call go to the next server together when theirs was only killed', async () => {
+  const { seen, post } = await openRelay()
+  seen.kills = 1
+  const ids = ['a', 'b'].map(name => `${name.repeat(8)}-0000-4000-8000-000000000000-u1`)
+  const answer = await post('good', '', ids.map(id => `${id}\n1`).join('\n'), 'job-done-batch')
+  assert.deepEqual([answer.status, await answer.json()], [200, [200, 200]])
+  assert.equal(seen.deaths, 1)
 })

@@ -78,6 +78,7 @@ test('a worker route takes its own method only, and says which', async () => {
     ['job-stop', 'POST', 'GET'],
     ['ping', 'PUT', 'GET'],
     ['job-done', 'GET', 'POST'],
+    ['job-done-batch', 'GET', 'POST'],
     ['job-stream', 'PATCH', 'POST'],
   ] as const) {
     const answer = await fetch(`${server.url}/v2/ep/${call}/w`, { method })
