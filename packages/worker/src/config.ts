@@ -9,6 +9,8 @@ export type Config = {
   batchUrl: string | undefined
   stopUrl: string | undefined
   outputUrl: string
+  /** Takes the results of several jobs; undefined on a platform without such a call. */
+  resultsUrl: string | undefined
   streamUrl: string | undefined
   pingUrl: string | undefined
   pingMs: number
@@ -33,6 +35,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     batchUrl: sibling('job-take-batch'),
     stopUrl: sibling('job-stop'),
     outputUrl,
+    resultsUrl: fill(env.RUNYARD_WEBHOOK_POST_OUTPUTS) || undefined,
     streamUrl: fill(env.RUNPOD_WEBHOOK_POST_STREAM) || undefined,
     pingUrl: fill(env.RUNPOD_WEBHOOK_PING) || undefined,
     pingMs: pingMs > 0 ? Math.max(100, pingMs) : 10_000,

@@ -7,7 +7,7 @@ export type Ask = {
   url: string
   /** JSON text of a POST; undefined for a GET. */
   body?: string
-  /** Job of a POST. */
+  /** Job of a POST; undefined for one about several jobs. */
   jobId?: string
   /** Longest silence of the connection, in ms. */
   timeoutMs: number
@@ -69,12 +69,12 @@ function commonHeaders(config: Config): Record<string, string> {
 }
 
 // The headers that RunPod's own workers send with a result, although the body is JSON.
-function postHeaders(body: string, jobId: string): Record<string, string> {
+function postHeaders(body: string, jobId: string | undefined): Record<string, string> {
   return {
     'Content-Type': 'application/x-www-form-urlencoded',
     charset: 'utf-8',
     'Content-Length': String(Buffer.byteLength(body)),
-    'X-Request-ID': encodeURIComponent(jobId),
+    ...(jobId === undefined ? {} : { 'X-Request-ID': encodeURIComponent(jobId) }),
   }
 }
 
@@ -85,7 +85,7 @@ function exchange(
 ): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const { body, cancel, giveUp } = ask
-    const headers = body === undefined ? common : { ...common, ...postHeaders(body, ask.jobId ?? '') }
+    const headers = body === undefined ? common : { ...common, ...postHeaders(body, ask.jobId) }
     if (cancel?.aborted || giveUp?.aborted) return reject(new NoAnswer('given up'))
     const request = open({ method: body === undefined ? 'GET' : 'POST', headers, timeout: ask.timeoutMs })
     let answered = false

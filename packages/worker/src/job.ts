@@ -9,7 +9,13 @@ import type { Context, Job, StartOptions } from './types.ts'
 import { checkInput } from './validate.ts'
 
 /** The worker's options and its connection to the platform, which each job needs. */
-export type Surroundings = { options: StartOptions; config: Config; client: Client }
+export type Surroundings = {
+  options: StartOptions
+  config: Config
+  client: Client
+  /** Sends final results. */
+  results: Client
+}
 
 /** One job on this worker, from take to delivered result. */
 export class JobRun {
@@ -46,10 +52,10 @@ export class JobRun {
     await this.#updates
     if (this.cancelled) return
     const { config, options } = this.#around
-    await this.#post(jobUrl(config.outputUrl, this.job.id, this.#streaming), final.text, 'the result', {
-      retryMs: options.resultRetryMs ?? 600_000,
-      pauseMs: 5000,
-    })
+    const url = jobUrl(config.outputUrl, this.job.id, this.#streaming)
+    const post = { url, body: final.text, jobId: this.job.id, what: 'the result' }
+    const limits = { retryMs: options.resultRetryMs ?? 600_000, pauseMs: 5000 }
+    await deliver(this.#around.results, post, { ...limits, cancel: this.#cancelled.signal })
   }
 
   async #handle(): Promise<Final> {

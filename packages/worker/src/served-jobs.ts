@@ -52,6 +52,7 @@ const config: Config = {
   pingUrl: undefined,
   pingMs: 10_000,
   outputUrl: 'local:output',
+  resultsUrl: undefined,
   streamUrl: 'local:stream',
 }
 
@@ -84,7 +85,8 @@ export class ServedJobs {
     if (before && !isOver(before)) return undefined
     this.#jobs.delete(id)
     if (!this.#makeRoom()) return undefined
-    const run = new JobRun({ ...body, id }, { options: this.#options, config, client: this.#client })
+    const around = { options: this.#options, config, client: this.#client, results: this.#client }
+    const run = new JobRun({ ...body, id }, around)
     const served: Served = {
       run,
       view: { id, status: 'IN_QUEUE' },

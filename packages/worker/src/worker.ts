@@ -1,6 +1,7 @@
 import { type Config, withQuery } from './config.ts'
 import { type Client, createClient } from './http.ts'
 import { JobRun } from './job.ts'
+import { JoinedResults } from './joined-results.ts'
 import { log } from './log.ts'
 import { listenForStops, startPinging, Taker } from './polls.ts'
 import type { Job, StartOptions } from './types.ts'
@@ -60,6 +61,7 @@ export class Worker {
 
   async #takeLoop(client: Client): Promise<void> {
     const taker = new Taker(client)
+    const results = new JoinedResults(client, this.#config.resultsUrl)
     while (!this.draining) {
       await this.#adoptLimit()
       const free = this.#limit - this.#held.size
@@ -70,7 +72,7 @@ export class Worker {
       }
       if (free <= 0 || this.draining) continue
       const jobs = await taker.take(this.#takeUrl(free), this.#draining.signal, this.#giveUp.signal)
-      for (const job of jobs) this.#accept(job, client)
+      for (const job of jobs) this.#accept(job, client, results)
     }
   }
 
@@ -93,12 +95,12 @@ export class Worker {
     }
   }
 
-  #accept(job: Job, client: Client): void {
+  #accept(job: Job, client: Client, results: Client): void {
     if (this.#find(job.id)) {
       log('the platform sent this job again before its end; it runs once', { job, level: 'WARN' })
       return
     }
-    const run = new JobRun(job, { options: this.#options, config: this.#config, client })
+    const run = new JobRun(job, { options: this.#options, config: this.#config, client, results })
     this.#held.add(run)
     this.#backlog.push(run)
     this.#runNext()

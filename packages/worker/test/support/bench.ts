@@ -48,14 +48,22 @@ export class Child {
   }
 }
 
-export type Setup = { rules?: Rules; options?: object; env?: Record<string, string>; jobs?: object[]; stdout?: number }
+export type Setup = {
+  rules?: Rules
+  options?: object
+  env?: Record<string, string>
+  jobs?: object[]
+  stdout?: number
+  /** True for a platform that takes several results in one call. */
+  joins?: boolean
+}
 
 /** A stub platform and one worker on it. Jobs get the ids j1, j2, … and the given objects as input. */
-export async function bench(t: Cleanup, { rules, options = {}, env = {}, jobs = [], stdout }: Setup = {}) {
+export async function bench(t: Cleanup, { rules, options = {}, env = {}, jobs = [], stdout, joins }: Setup = {}) {
   const stub = new Stub(rules)
   await stub.listen()
   stub.queue(...jobs.map((input, index) => ({ id: `j${index + 1}`, input })))
-  const variables = { ...stub.env(), WORKER_OPTIONS: JSON.stringify(options), ...env }
+  const variables = { ...stub.env(joins), WORKER_OPTIONS: JSON.stringify(options), ...env }
   const child = new Child([fixture], variables, undefined, stdout)
   t.after(async () => {
     child.process.kill('SIGKILL')

@@ -1,8 +1,8 @@
-/** A platform with the six worker calls alone, which records all requests. */
+/** A platform with the worker calls alone, which records all requests. */
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-export type Kind = 'job-take' | 'job-take-batch' | 'job-stop' | 'job-done' | 'job-stream' | 'ping'
+export type Kind = 'job-take' | 'job-take-batch' | 'job-stop' | 'job-done' | 'job-done-batch' | 'job-stream' | 'ping'
 export type Call = {
   at: number
   kind: Kind
@@ -83,13 +83,15 @@ export class Stub {
     return this.of(kind, jobId).map(call => JSON.parse(call.body))
   }
 
-  env(): Record<string, string> {
+  /** @param joins true for the call that takes several results */
+  env(joins = false): Record<string, string> {
     const base = `http://127.0.0.1:${this.port}/v2/ep1`
     return {
       RUNPOD_WEBHOOK_GET_JOB: `${base}/job-take/$ID?gpu=NVIDIA+L4`,
       RUNPOD_WEBHOOK_POST_OUTPUT: `${base}/job-done/$RUNPOD_POD_ID/$ID?gpu=NVIDIA+L4`,
       RUNPOD_WEBHOOK_POST_STREAM: `${base}/job-stream/$RUNPOD_POD_ID/$ID?gpu=NVIDIA+L4`,
       RUNPOD_WEBHOOK_PING: `${base}/ping/$RUNPOD_POD_ID?gpu=NVIDIA+L4`,
+      ...(joins ? { RUNYARD_WEBHOOK_POST_OUTPUTS: `${base}/job-done-batch/$RUNPOD_POD_ID?gpu=NVIDIA+L4` } : {}),
       RUNPOD_PING_INTERVAL: '200',
       RUNPOD_AI_API_KEY: 'WORKERSECRET',
       RUNPOD_POD_ID: 'w-1',
