@@ -1,5 +1,6 @@
 import type { GivenLimits } from '../src/core/accounts/quotas.ts'
 import { DEFAULT_OWNER, isJobId, type JobId, type WorkerId } from '../src/core/ids.ts'
+import { readJoinedResults } from '../src/core/jobs/joined-results.ts'
 import type { EventName, Events } from '../src/events.ts'
 import type { Store } from '../src/ports/store/store.ts'
 import type { RequestQueueMutation } from './app-run.ts'
@@ -102,7 +103,7 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
   const checks: Checks = new Checks(world, database, platform, machine, { holds }, programs, limits)
   database.onCommit = commit => checks.committed(commit)
   const network: Network = new Network(world, {
-    arrived: call => noteResult(checks, call),
+    arrived: call => noteResults(world, checks, call),
     answered: answered => checks.answered(answered),
   })
   const operator = new Operator(world, network, machine, endpoint => void checks.clients.deleted.add(endpoint))
@@ -230,12 +231,19 @@ function webClients(
   )
 }
 
-/** Tells the checkers which worker posted a final result for which job. */
-function noteResult(checks: Checks, { url, body }: Call): void {
+/** Tells the checkers which worker posted final results for which jobs. */
+function noteResults(world: World, checks: Checks, { url, body }: Call): void {
   const [, , , call, worker, job] = new URL(url).pathname.split('/')
-  if (call !== 'job-done' || body === undefined || !isJobId(job ?? '')) return
+  if (body === undefined) return
+  if (call === 'job-done' && isJobId(job ?? '')) noteResult(checks, worker as WorkerId, job as JobId, body)
+  if (call !== 'job-done-batch') return
+  world.count('calls with several results')
+  for (const { jobId, text } of readJoinedResults(body)) noteResult(checks, worker as WorkerId, jobId, text)
+}
+
+function noteResult(checks: Checks, worker: WorkerId, job: JobId, body: string): void {
   if ((JSON.parse(body) as { status?: string }).status === 'IN_PROGRESS') return
-  checks.jobs.posted(worker as WorkerId, job as JobId)
+  checks.jobs.posted(worker, job)
   const run = checks.runs.find(readNonce(body))
   if (run !== undefined) run.posted = true
 }

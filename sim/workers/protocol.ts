@@ -5,6 +5,15 @@ import type { Behavior } from './behavior.ts'
 
 const TAKE_TIMEOUT_MS = 90_000
 const POST_TIMEOUT_MS = 600_000
+/** Time in which our SDK gathers results for one call. The real one gathers those of a turn of its event loop. */
+const GATHER_MS = 500
+
+/** A result that waits for its call. */
+interface WaitingResult {
+  readonly job: JobId
+  readonly body: string
+  readonly resolve: (reply: Reply | Promise<Reply>) => void
+}
 
 /** The worker that calls. */
 export interface Caller {
@@ -18,6 +27,7 @@ export interface Caller {
 /** The calls of the worker protocol, with the headers and addresses of an SDK. */
 export class Protocol {
   readonly #caller: Caller
+  #waiting: WaitingResult[] = []
 
   constructor(caller: Caller) {
     this.#caller = caller
@@ -44,20 +54,49 @@ export class Protocol {
     return this.#get(`${url}${list}&runpod_version=1.12.0`, 20_000, life)
   }
 
-  /** Posts a result, an update or a chunk, once. */
+  /** Posts a result, an update or a chunk, once. Our SDK sends results that are ready at the same time in one call. */
   post(kind: 'OUTPUT' | 'STREAM', job: JobId, body: string, extraMs = 0): Promise<Reply> {
-    const { id: who, env, life, network } = this.#caller
+    if (kind === 'OUTPUT' && this.#caller.sdk === 'runyard') return this.#join(job, body)
+    return this.#postAlone(kind, job, body, extraMs)
+  }
+
+  #postAlone(kind: 'OUTPUT' | 'STREAM', job: JobId, body: string, extraMs = 0): Promise<Reply> {
+    const { id: who, env } = this.#caller
     const template = env[`RUNPOD_WEBHOOK_POST_${kind}`]!
     const url = `${template.replace('$RUNPOD_POD_ID', who).replace('$ID', job)}&isStream=false`
+    return this.#send(url, body, { 'x-request-id': job }, extraMs)
+  }
+
+  #send(url: string, body: string, more: Readonly<Record<string, string>>, extraMs: number): Promise<Reply> {
+    const { id: who, env, life, network } = this.#caller
     const headers = {
       authorization: env.RUNPOD_AI_API_KEY!,
       'user-agent': this.#userAgent(),
       'content-type': 'application/x-www-form-urlencoded',
       charset: 'utf-8',
-      'x-request-id': job,
+      ...more,
     }
     const call = { who, method: 'POST', url, headers, body, life, timeoutMs: POST_TIMEOUT_MS } as const
     return network.send({ ...call, outlives: true, extraMs })
+  }
+
+  #join(job: JobId, body: string): Promise<Reply> {
+    return new Promise(resolve => {
+      if (this.#waiting.length === 0) this.#caller.life.after(GATHER_MS, () => void this.#sendWaiting())
+      this.#waiting.push({ job, body, resolve })
+    })
+  }
+
+  async #sendWaiting(): Promise<void> {
+    const waiting = this.#waiting
+    this.#waiting = []
+    const [first] = waiting
+    if (waiting.length === 1) return first!.resolve(this.#postAlone('OUTPUT', first!.job, first!.body))
+    const url = this.#caller.env.RUNYARD_WEBHOOK_POST_OUTPUTS!.replace('$RUNPOD_POD_ID', this.#caller.id)
+    const reply = await this.#send(url, waiting.map(({ job, body }) => `${job}\n${body}`).join('\n'), {}, 0)
+    const statuses = reply.ok && reply.status === 200 ? (JSON.parse(reply.text) as number[]) : []
+    for (const [at, { resolve }] of waiting.entries())
+      resolve(reply.ok ? { ...reply, status: statuses[at] ?? reply.status } : reply)
   }
 
   #takeUrl(): string {
