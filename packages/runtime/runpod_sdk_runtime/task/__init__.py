@@ -1,0 +1,1 @@
+"""Tasks: one function in a worker of its own."""
