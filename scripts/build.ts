@@ -36,6 +36,8 @@ const HTTP_WITHOUT_FETCH: Plugin = {
 }
 
 const ROOT = dirname(import.meta.dirname)
+/** Name of the Python package for workers of RunPod's SDK 2.0. */
+const RUNTIME = 'runpod_sdk_runtime'
 /** Files that load the worker SDK in workers whose folder does not have it. */
 const WORKER_PRELOADS = ['preload.cjs', 'preload-hooks.mjs']
 
@@ -100,6 +102,7 @@ async function built(): Promise<{ readonly files: BuiltFile[]; readonly packages
     ...outputFiles.map(({ path, contents }) => ({ path: relative(ROOT, path), contents })),
     ...page.files.map(({ path, contents }) => ({ path: join('console', path), contents })),
     ...workerFiles(),
+    ...runtimeFiles(),
     { path: 'third-party-licenses.txt', contents: readLicenses(packages) },
   ]
   return { files, packages }
@@ -117,6 +120,14 @@ function workerFiles(): BuiltFile[] {
   // npm runs the scripts of a linked package, so it has none.
   const linkable = { ...manifest, scripts: undefined, devDependencies: undefined }
   return [...files, { path: 'worker/package.json', contents: `${JSON.stringify(linkable, null, 2)}\n` }]
+}
+
+/** The files of the Python package that workers of RunPod's SDK 2.0 run. */
+function runtimeFiles(): BuiltFile[] {
+  const folder = join(ROOT, 'packages/runtime')
+  const names = readdirSync(join(folder, RUNTIME), { recursive: true, encoding: 'utf8' })
+  const paths = names.filter(name => name.endsWith('.py')).map(name => join(RUNTIME, name))
+  return paths.map(path => ({ path: join('runtime', path), contents: readFileSync(join(folder, path)) }))
 }
 
 function listPackages(files: readonly string[]): string[] {

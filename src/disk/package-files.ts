@@ -40,6 +40,11 @@ export function workerPackageFolder(): string {
   return builtFolder('worker') ?? packageFile('packages/worker')
 }
 
+/** Absolute path of the Python package of workers of RunPod's SDK 2.0, in the built program or in the repository. */
+export function runtimePackageFolder(): string {
+  return builtFolder('runtime') ?? packageFile('packages/runtime')
+}
+
 /** The version of the package. */
 export function packageVersion(): string {
   return (JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as { readonly version: string }).version

@@ -4,8 +4,8 @@ import type { Driver, Observation } from '../ports/driver.ts'
 
 /** The driver of images whose names have a prefix. */
 export interface DriverRoute {
-  /** Beginning of the images, such as `dir:`; empty for all images that no earlier route has. */
-  readonly prefix: string
+  /** True for an image of this driver; only asked about images that no earlier route takes. */
+  readonly takes: (image: string) => boolean
   readonly driver: Driver
 }
 
@@ -15,15 +15,15 @@ const UNSEEN: Observation = {
 }
 
 /**
- * A driver for all images. A call for an image goes to the driver of the first route with a prefix of it, a call for a
+ * A driver for all images. A call for an image goes to the driver of the first route that takes it, a call for a
  * worker to the driver that started or adopted it in this run of the server, and all other calls go to every driver.
- * @param routes the last one has an empty prefix
+ * @param routes the last one takes every image
  * @param maxWorkers limit of the workers of all drivers together
  */
 export function createRoutedDriver(routes: readonly DriverRoute[], maxWorkers: number): Driver {
   const drivers = routes.map(({ driver }) => driver)
   const places = new Map<WorkerId, Driver>()
-  const driverForImage = (image: string) => routes.find(({ prefix }) => image.startsWith(prefix))!.driver
+  const driverForImage = (image: string) => routes.find(({ takes }) => takes(image))!.driver
   const driverByName = (name: string | undefined) => drivers.find(driver => driver.name === name)
   const placeWorker = (worker: WorkerId, driver: Driver) => {
     places.set(worker, driver)

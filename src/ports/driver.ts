@@ -18,6 +18,11 @@ export interface WorkerSpec {
   readonly owner?: OwnerId
   readonly image: string
   readonly args: string
+  /**
+   * The unpacked build of an app of RunPod's SDK 2.0, which the worker reads and does not change; left out for a live
+   * worker, and for one of no app.
+   */
+  readonly build?: AppBuild | null
   /** The user's variables, secrets resolved. */
   readonly env: Readonly<Record<string, string>>
   /** The variables of the worker protocol, which win over all others. */
@@ -45,6 +50,13 @@ export interface WorkerSpec {
    * Asked before anything calls the registry of the image: why that may not be, or null. Left out where it always may.
    */
   readonly guard?: () => Promise<StartFailure | null>
+}
+
+/** The unpacked build of an app. */
+export interface AppBuild {
+  readonly id: string
+  /** Its absolute path on this machine, with the project, its packages in `env/` and its manifest. */
+  readonly folder: string
 }
 
 /** A model on the disk of this machine, in the layout of the cache of Hugging Face. */

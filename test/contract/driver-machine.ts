@@ -133,6 +133,7 @@ export async function openMachine() {
     workerDir: join(folder, 'workers'),
     caches: { folder: join(folder, 'caches'), limitGb: null },
     hostEnv: { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: hostHome },
+    runtime: null,
     nodePath: process.execPath,
     workerPackage: null,
     maxWorkers: 8,

@@ -21,8 +21,8 @@ function spec(name: string, image: string): WorkerSpec {
 }
 
 const routes = (folders: Driver, containers: Driver) => [
-  { prefix: 'dir:', driver: folders },
-  { prefix: '', driver: containers },
+  { takes: (image: string) => image.startsWith('dir:'), driver: folders },
+  { takes: () => true, driver: containers },
 ]
 
 function machine() {

@@ -126,6 +126,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly serverTime?: boolean
   /** Names that no endpoint can have as its domain; empty by default. */
   readonly isServerName?: (name: string) => boolean
+  /** True for images whose workers are processes of the machine; by default folders alone are. */
+  readonly runsOnMachine?: (image: string) => boolean
   /** Called before each start of a worker, before the call of the driver. */
   readonly beforeStart?: () => Promise<void>
   /** Opens another store than SQLite in memory. The rig closes it. */
@@ -263,7 +265,8 @@ export class Rig {
     const clock = time ?? this.clock
     const chosen = { ...(capacity === undefined ? {} : { capacity }), ...(check === undefined ? {} : { check }) }
     this.#driver = this.fleet.driver({ notifier, ...chosen })
-    const { beforeStart } = this.#options
+    const { beforeStart, runsOnMachine = () => false } = this.#options
+    this.#driver.nameFor = image => (runsOnMachine(image) ? 'process' : this.#driver.name)
     if (beforeStart !== undefined) {
       const launch = this.#driver.start.bind(this.#driver)
       this.#driver.start = async spec => {

@@ -1,34 +1,42 @@
-/** The right to run folders of the server's machine, which is equivalent to a shell as the server's user. */
+/**
+ * The right to run processes of the server's machine, of its folders and of apps, which is equivalent to a shell as
+ * the server's user.
+ */
 import type { EndpointConfig } from '../endpoints/endpoint.ts'
-import { isFolderImage, type Template } from '../endpoints/template.ts'
+import type { Template } from '../endpoints/template.ts'
 import { DEFAULT_OWNER, type OwnerId } from '../ids.ts'
 
 /** Everything that decides the actions of a folder's worker on the machine. */
 export interface FolderRun {
   readonly template: Pick<Template, 'image' | 'args' | 'env'>
+  /** True if its workers are processes of the machine. */
+  readonly isOnMachine: boolean
   /** Null if only the template is created or changed. */
   readonly config: Pick<EndpointConfig, 'type' | 'env' | 'networkVolumeIds'> | null
 }
 
 /** The refusal for another account. */
 export const OPERATOR_FOLDERS =
-  "folders of this machine (images dir:...) are run only for the operator's account; use the image of a container"
+  "processes of this machine (images dir:..., and apps without containers) are run only for the operator's account; use the image of a container"
 
 /** The refusal for a key with fewer rights. */
 export const OPERATOR_KEYS =
-  "only a key of the operator's account that has all rights may choose what a folder of this machine (an image dir:...) runs"
+  "only a key of the operator's account that has all rights may choose what a process of this machine (an image dir:..., or an app without containers) runs"
 
-/** True if workers of this image are not started for this account. */
-export function isFolderReserved(owner: OwnerId, image: string): boolean {
-  return isFolderImage(image) && owner !== DEFAULT_OWNER
+/**
+ * True if workers are not started for this account.
+ * @param isOnMachine true for workers that are processes of the machine
+ */
+export function isFolderReserved(owner: OwnerId, isOnMachine: boolean): boolean {
+  return isOnMachine && owner !== DEFAULT_OWNER
 }
 
 /**
- * True if a change decides the program of a folder, which only the operator may do.
+ * True if a change decides the program of a process of the machine, which only the operator may do.
  * @param previous null for a new object
  */
 export function choosesFolderRun(after: FolderRun, previous: FolderRun | null): boolean {
-  if (!isFolderImage(after.template.image)) return false
+  if (!after.isOnMachine) return false
   return previous === null || JSON.stringify(decisive(after)) !== JSON.stringify(decisive(previous))
 }
 

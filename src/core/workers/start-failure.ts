@@ -39,6 +39,9 @@ interface StartFailures {
     readonly other: OtherFile | null
   }
   readonly python_environment_broken: { readonly environment: string }
+  /** `found` are the versions of Python that the machine has. */
+  readonly python_missing: { readonly python: string; readonly found: readonly string[] }
+  readonly sdk_not_installed: { readonly python: string; readonly said: string }
   readonly program_missing: { readonly name: string; readonly path: string }
   readonly program_not_executable: { readonly name: string; readonly path: string }
   readonly program_not_in_path: { readonly name: string; readonly path: string; readonly looksLikeShell: boolean }
@@ -202,6 +205,15 @@ const RULES: Rules = {
     ({ environment }) =>
       `the Python of '${environment}' does not run, because the folder was moved or its Python is gone; recreate it, as with python3 -m venv --clear '${environment}'`,
     'folder',
+  ],
+  python_missing: [
+    ({ python, found }) =>
+      `the app needs Python ${python}, which this machine lacks; it has ${found.length === 0 ? 'none that apps can use' : found.join(', ')}`,
+    'python',
+  ],
+  sdk_not_installed: [
+    ({ python, said }) => `RunPod's SDK could not be installed for Python ${python}: ${said}`,
+    'packages',
   ],
   program_missing: [({ name, path }) => `cannot start '${name}': ${path} does not exist`, 'command'],
   program_not_executable: [

@@ -175,6 +175,14 @@ export const START_REMEDIES = {
     'image',
   ]),
   machine: passing('check the machine (runyard doctor); the next start tries again', ['machine']),
+  python: passing(
+    'install that Python on this machine (uv python install <version>), or use another one (rp flash deploy --python-version)',
+    ['machine', 'image'],
+  ),
+  packages: passing(
+    'check that this machine reaches the registry of Python packages (network, proxy, settings of pip), and that its Python has venv and pip',
+    ['machine'],
+  ),
   folder: passing('fix it in the folder; the next start tries again', ['program']),
   again: passing('nothing; the next start tries again', []),
   other: passing('correct it and save the template or the endpoint again', ['image']),

@@ -49,8 +49,8 @@ export interface CagedLaunch {
   readonly ports: ServedPorts | null
   readonly hostEnv: HostEnvironment
   readonly nodePath: string
-  /** A folder of the server with packages that the worker reads; null without one. */
-  readonly packages: string | null
+  /** Folders of the server with packages that the worker reads. */
+  readonly readable: readonly string[]
 }
 
 /** The process that is spawned for a worker in a cage. */
@@ -184,7 +184,7 @@ export class Cage {
   }
 
   async #cageSpec(launch: CagedLaunch, layer: Layer | null): Promise<Omit<CageSpec, 'resolver'>> {
-    const { spec, image, program, words, working, home, tmp, cache, env, hostEnv, nodePath, packages } = launch
+    const { spec, image, program, words, working, home, tmp, cache, env, hostEnv, nodePath } = launch
     const hostHome = hostEnv.HOME || homedir()
     const programs = await programFolders({
       image,
@@ -193,11 +193,10 @@ export class Cage {
       path: hostEnv.PATH ?? '',
     })
     const userFolders = env.PYTHONUSERBASE === join(hostHome, '.local') ? ['bin', 'lib'] : []
-    const packageFolders = packages === null ? [] : [packages]
     const folders = [
       ...this.#system.readable,
       ...programs,
-      ...packageFolders,
+      ...launch.readable,
       ...cache.readable,
       ...this.#options.readable,
     ]

@@ -262,7 +262,7 @@ export class MockDriver implements Driver {
     return !this.fleet.isPlatform
   }
 
-  nameFor(): string {
+  nameFor(_image: string): string {
     return this.name
   }
 

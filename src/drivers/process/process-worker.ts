@@ -92,14 +92,23 @@ export function processHandle({
   isolation: { kind, limits },
 }: Running): string {
   const cage = kind === 'cage' ? { caged: true, limits } : {}
-  const endpointPart = endpoint === null ? {} : { endpoint }
-  const facts = {
-    ...endpointPart,
-    ...(ports === null ? {} : { ports }),
-    ...(freezer === null ? {} : { freezer }),
+  return JSON.stringify({ ...identity, ...knownBefore({ endpoint, ports, freezer, mark }), ...cage })
+}
+
+type KnownBefore = Pick<Running, 'endpoint' | 'ports' | 'freezer' | 'mark'>
+
+/** The note that is written before the process of a worker exists: a handle without the process. */
+export function startNote(facts: KnownBefore): string {
+  return JSON.stringify(knownBefore(facts))
+}
+
+function knownBefore({ endpoint, ports, freezer, mark }: KnownBefore): Partial<KnownBefore> {
+  return {
+    ...(endpoint !== null && { endpoint }),
+    ...(ports !== null && { ports }),
+    ...(freezer !== null && { freezer }),
     ...(mark !== null && { mark }),
   }
-  return JSON.stringify({ ...identity, ...facts, ...cage })
 }
 
 /** The control group by which the worker of a handle can be frozen; null for none. */

@@ -17,7 +17,7 @@ import { type StartFailure, WorkerStartError } from '../../core/workers/start-fa
 import { type ObservedExit, type PortConflict, portConflictText } from '../../core/workers/worker-exit.ts'
 import { errorText } from '../../disk/access-problem.ts'
 import type { Clock } from '../../ports/clock.ts'
-import type { Driver, Observation, WorkerSpec } from '../../ports/driver.ts'
+import type { Driver, Observation, StartWatch, WorkerSpec } from '../../ports/driver.ts'
 import type { ProcessFamily } from '../../ports/gpu-suspender.ts'
 import type { Notifier } from '../../ports/notifier.ts'
 import type { OutputPipes } from '../../ports/output-pipes.ts'
@@ -64,9 +64,11 @@ import {
   processHandle,
   type Running,
   spawnWorker,
+  startNote,
   UNKNOWN_EXIT,
 } from './process-worker.ts'
 import { accessRefusal } from './program-files.ts'
+import { RuntimeCommands, type RuntimeFolders } from './runtime-command.ts'
 import { VolumeLink, type VolumeLinkPlace } from './volume-link.ts'
 import { WorkerNetworks, watchDisks } from './worker-watches.ts'
 import { imageAsWorkingFolder, makeWorkingFolder, wantsPrivateFolder } from './working-folder.ts'
@@ -95,6 +97,8 @@ export interface ProcessDriverOptions {
   readonly nodePath: string
   /** The folder of the worker SDK for workers in Node without it; null to give no SDK. */
   readonly workerPackage: string | null
+  /** The folders of workers of RunPod's SDK 2.0; null to run none. */
+  readonly runtime: RuntimeFolders | null
   readonly maxWorkers: number
   /** Identifies this boot of the machine, see `readBootId`. */
   readonly bootId: string
@@ -133,6 +137,7 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
   readonly #caches
   readonly #portWatch
   readonly #groups
+  readonly #runtimes
   #cancelPoll: (() => void) | null = null
   #closed = false
 
@@ -149,6 +154,7 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
     this.#networks = new WorkerNetworks(options, this.workers)
     this.#freezer = new ProcessFreezer(options.clock)
     this.#groups = new WorkerGroups(options.findGroups)
+    this.#runtimes = new RuntimeCommands(options)
     this.#portWatch = new PortWatch({ ...options, siblings: worker => this.#siblings(worker) })
   }
 
@@ -165,6 +171,7 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
   }
 
   async check(image: string, args: string, type?: EndpointType): Promise<StartFailure | null> {
+    if (this.#runtimes.runs(image)) return this.#runtimes.check(image)
     const purpose = type === undefined ? 'either' : type === 'QUEUE' ? 'jobs' : 'requests'
     try {
       await resolveCommand(image, args, this.#options, purpose)
@@ -297,17 +304,15 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
     for (const { child } of this.workers.values()) child?.unref()
   }
 
-  protected async begin(spec: WorkerSpec): Promise<string> {
+  protected async begin(spec: WorkerSpec, watch?: StartWatch): Promise<string> {
     const { hostEnv, workerPackage } = this.#options
-    const command = await resolveCommand(
-      spec.image,
-      spec.args,
-      this.#options,
-      spec.serves === null ? 'jobs' : 'requests',
-    )
+    const runtime = await this.#runtimes.commandFor(spec, join(this.#workerFolder(spec.workerId), 'app'), watch)
+    const purpose = spec.serves === null ? 'jobs' : 'requests'
+    const command = runtime?.command ?? (await resolveCommand(spec.image, spec.args, this.#options, purpose))
     const refusal = spec.volume === null ? null : accessRefusal(spec.volume.path)
     if (refusal !== null) throw refusal
-    const isPrivate = wantsPrivateFolder(spec.env)
+    const isLive = runtime?.isLive === true
+    const isPrivate = !isLive && wantsPrivateFolder(spec.env)
     const folder = this.#workerFolder(spec.workerId)
     const home = join(folder, 'home')
     const tmp = join(folder, 'tmp')
@@ -319,14 +324,16 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
       const places = { hostEnv, home, tmp, pythonFolder: command.pythonFolder, modelCache, cache: cache.path }
       const baseEnvironment = buildEnvironment(spec, places)
       const packageVariables = await givenPackage(command, workerPackage, baseEnvironment)
-      const environment = { ...baseEnvironment, ...packageVariables }
+      const environment = { ...baseEnvironment, ...packageVariables, ...runtime?.variables(cache.path) }
       const program = await findProgram(command, environment.PATH ?? '')
       // All that is in a cage ends with it.
       const marker = this.#options.cage === null ? this.#options.marker : null
       const marked = await markedCommand(marker, spec.workerId, program, command.words)
       const { mark } = marked
       ports = spec.serves === null ? null : await this.#ports.pick(spec.serves)
-      await Promise.all([home, tmp].map(path => mkdir(path, { recursive: true, mode: 0o700 })))
+      await Promise.all(
+        [home, tmp, ...(isLive ? [command.folder] : [])].map(path => mkdir(path, { recursive: true, mode: 0o700 })),
+      )
       await linkCache(home, cache.path)
       const working = isPrivate
         ? await makeWorkingFolder(command.folder, join(folder, 'work'))
@@ -334,13 +341,8 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
       const needsGroup = this.#options.cage === null && spec.placement.gpus.length > 0
       const group = needsGroup ? this.#groups.make(spec.workerId) : null
       // Noted before the process exists, so that the next server finds it if this one dies in between.
-      const note = {
-        endpoint: spec.endpointId,
-        ...(ports === null ? {} : { ports }),
-        ...(mark !== null && { mark }),
-        ...(group !== null && { freezer: group }),
-      }
-      writeFileSync(this.#identityFile(spec.workerId), JSON.stringify(note))
+      const noteText = startNote({ endpoint: spec.endpointId, ports, mark, freezer: group })
+      writeFileSync(this.#identityFile(spec.workerId), noteText)
       // In a network of its own all ports are free.
       const isAlone = this.#options.cage?.hasNetworks === true
       const named = isAlone ? [] : readNamedPorts(spec.env, ports === null ? [] : GIVEN_PORTS)
@@ -364,7 +366,9 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
         working: working.path,
         isPrivate,
         cache,
-        packages: packageVariables === null ? null : workerPackage,
+        readable: [packageVariables === null ? null : workerPackage, ...(runtime?.readable ?? [])].filter(
+          path => path !== null,
+        ),
       })
       const endpoint = spec.endpointId
       const launch = { command, endpoint, marked, folder: working.path, env, cage, ports, named, group, notes }
@@ -433,7 +437,7 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
       folder,
       ...launch
     }: Pick<Launch, 'command' | 'folder' | 'env' | 'ports'> &
-      OwnFolders & { readonly program: string; readonly packages: string | null },
+      OwnFolders & { readonly program: string; readonly readable: readonly string[] },
   ): Promise<CagedCommand | null> {
     const { cage, hostEnv, nodePath } = this.#options
     if (cage === null) return null

@@ -3,10 +3,12 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../../config/config.ts'
 import { MAX_WORKERS } from '../../config/workers.ts'
+import { runtimeImage } from '../../core/endpoints/runtime-image.ts'
+import { isFolderImage } from '../../core/endpoints/template.ts'
 import { type LackOfNetworks, sharedPortsProblem, strayText, uncagedText } from '../../core/workers/isolation.ts'
 import { type StartFailure, startFailureText } from '../../core/workers/start-failure.ts'
 import { ensureFolder } from '../../disk/durable-file.ts'
-import { workerPackageFolder } from '../../disk/package-files.ts'
+import { runtimePackageFolder, workerPackageFolder } from '../../disk/package-files.ts'
 import { readBootId } from '../../drivers/base/process-table.ts'
 import { PORT_RANGE } from '../../drivers/base/served-ports.ts'
 import { VOLUME_PATH } from '../../drivers/base/worker-paths.ts'
@@ -20,7 +22,7 @@ import { DockerDriver } from '../../drivers/docker/docker.ts'
 import { engineAddresses } from '../../drivers/docker/engine/engine-address.ts'
 import { ProcessDriver } from '../../drivers/process/process.ts'
 import { findMarker } from '../../drivers/process/process-marks.ts'
-import { createNoDriver, createRoutedDriver } from '../../drivers/routed.ts'
+import { createNoDriver, createRoutedDriver, type DriverRoute } from '../../drivers/routed.ts'
 import type { Driver } from '../../ports/driver.ts'
 import type { Leader } from '../../ports/leader.ts'
 import type { Notifier } from '../../ports/notifier.ts'
@@ -56,10 +58,12 @@ interface ServerDriver extends Driver {
 /** Both kinds of workers as one driver. @param folders that were named on the command line */
 export function driverFor(config: Config, folders: readonly string[], parts: DriverParts): ServerDriver {
   const { driver: processes, isolation } = processDriver(config, folders, parts)
+  const hasProcesses = processes instanceof ProcessDriver
   const containers = containerDriver(config, parts)
-  const routes = [
-    { prefix: 'dir:', driver: processes },
-    { prefix: '', driver: containers },
+  const routes: DriverRoute[] = [
+    // An app runs in a container, as any other image, if no process may run.
+    { takes: image => isFolderImage(image) || (hasProcesses && runtimeImage(image) !== null), driver: processes },
+    { takes: () => true, driver: containers },
   ]
   const routed = createRoutedDriver(routes, config.maxWorkers ?? MAX_WORKERS)
   return Object.assign(routed, {
@@ -118,6 +122,7 @@ function processDriver(
     hostEnv: process.env,
     nodePath: process.execPath,
     workerPackage: workerPackageFolder(),
+    runtime: { runtime: runtimePackageFolder(), environments: join(config.dataDir, 'python') },
     workerDir: folderIn(config.dataDir, 'workers'),
     caches: { folder: folderIn(config.dataDir, 'caches'), limitGb: config.workerCacheGb },
     maxWorkers: config.maxWorkers ?? MAX_WORKERS,

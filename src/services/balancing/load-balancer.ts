@@ -11,7 +11,6 @@ import { uncheckedHealth } from '../../core/balancing/health-check.ts'
 import { idleTimeoutMs } from '../../core/endpoints/endpoint.ts'
 import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import { isHealthPath, readMaxConcurrency, servingVariables } from '../../core/endpoints/serving.ts'
-import { isFolderImage } from '../../core/endpoints/template.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
 import { MaxWindow } from '../../core/scaling/max-window.ts'
 import { desiredWorkers, type EndpointSnapshot } from '../../core/scaling/scale.ts'
@@ -20,6 +19,7 @@ import type { StartFailure } from '../../core/workers/start-failure.ts'
 import type { WorkerLoad } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Targets, Traffic } from '../../ports/targets.ts'
+import { isOnMachine } from '../endpoints/host-folders.ts'
 import { resolvedServing, ServingVariables } from '../endpoints/serving-variables.ts'
 
 /** A worker of a load-balancing endpoint that has not ended. */
@@ -290,7 +290,12 @@ export class LoadBalancer {
     const template = await this.#ports.store.templates.find(owner, templateId)
     if (template === null) return cached ?? { version, env: {}, maxConcurrency: null, isFolder: false }
     const env = servingVariables(savedEnv(endpoint, template))
-    return this.#withLimit(owner, { version, env, maxConcurrency: null, isFolder: isFolderImage(template.image) })
+    return this.#withLimit(owner, {
+      version,
+      env,
+      maxConcurrency: null,
+      isFolder: isOnMachine(this.#ports, template.image),
+    })
   }
 
   async #withLimit(owner: OwnerId, settings: Settings): Promise<Settings> {

@@ -140,7 +140,7 @@ export class Endpoints {
     const ownTemplate = typeof runs === 'string' ? undefined : await this.#namedTemplate(owner, config.name, runs)
     const linked = typeof runs === 'string' ? await this.#ports.store.templates.find(owner, runs) : null
     const template = ownTemplate ?? linked
-    if (template !== null) requireFolderRight(by, { template, config }, null)
+    if (template !== null) requireFolderRight(this.#ports, by, { template, config }, null)
     const problems = await this.#problems(owner, config)
     if (typeof runs === 'string') problems.push(...linkProblems(runs, linked))
     if (ownTemplate !== undefined) problems.push(...(await savedTemplateProblems(this.#ports, owner, ownTemplate)))
@@ -181,7 +181,7 @@ export class Endpoints {
     if (ownTemplate !== undefined) problems.push(...(await savedTemplateProblems(this.#ports, owner, ownTemplate)))
     if (template !== null) {
       const previousRun = isLinked ? null : { config: old, template: oldTemplate }
-      requireFolderRight(by, { template, config }, previousRun)
+      requireFolderRight(this.#ports, by, { template, config }, previousRun)
       problems.push(...servingChangeProblems({ config, template }, previousRun))
     }
     requireNone(problems, ownTemplate)

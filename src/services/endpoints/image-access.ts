@@ -1,14 +1,14 @@
 /** Images that an account may run: those of registries that it may make the engine call. */
 import { parseReference } from '../../core/endpoints/image-reference.ts'
-import { isFolderImage } from '../../core/endpoints/template.ts'
 import { DEFAULT_OWNER, type OwnerId } from '../../core/ids.ts'
 import type { StartFailure } from '../../core/workers/start-failure.ts'
 import type { Ports } from '../../ports/ports.ts'
+import { isOnMachine } from './host-folders.ts'
 
 /** Reason why an account may not run an image, by the name of its registry; null when it may. */
-export function imageRefusal({ registries }: Ports, owner: OwnerId, image: string): StartFailure | null {
-  const host = foreignRegistry(owner, image)
-  return host === null || registries.isAllowed(host) ? null : { kind: 'registry_private', image, host }
+export function imageRefusal(ports: Ports, owner: OwnerId, image: string): StartFailure | null {
+  const host = foreignRegistry(ports, owner, image)
+  return host === null || ports.registries.isAllowed(host) ? null : { kind: 'registry_private', image, host }
 }
 
 /**
@@ -17,14 +17,14 @@ export function imageRefusal({ registries }: Ports, owner: OwnerId, image: strin
  * @returns undefined for an account whose images may come from anywhere
  */
 export function downloadGuard(
-  { registries }: Ports,
+  ports: Ports,
   owner: OwnerId,
   image: string,
 ): (() => Promise<StartFailure | null>) | undefined {
-  const host = foreignRegistry(owner, image)
+  const host = foreignRegistry(ports, owner, image)
   if (host === null) return undefined
   return async () => {
-    const reach = await registries.reach(host)
+    const reach = await ports.registries.reach(host)
     if (reach === 'allowed') return null
     return reach === 'refused'
       ? { kind: 'registry_private', image, host }
@@ -36,7 +36,7 @@ export function downloadGuard(
  * The registry of an image of an account other than the operator's; null for all others, and for a text that is no
  * reference.
  */
-function foreignRegistry(owner: OwnerId, image: string): string | null {
-  if (owner === DEFAULT_OWNER || isFolderImage(image)) return null
+function foreignRegistry(ports: Ports, owner: OwnerId, image: string): string | null {
+  if (owner === DEFAULT_OWNER || isOnMachine(ports, image)) return null
   return parseReference(image)?.registry ?? null
 }

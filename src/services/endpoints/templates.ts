@@ -1,11 +1,5 @@
 import { servingChangeProblems } from '../../core/endpoints/saved-env.ts'
-import {
-  isFolderImage,
-  isUnchanged,
-  type Template,
-  type TemplateInput,
-  templateProblems,
-} from '../../core/endpoints/template.ts'
+import { isUnchanged, type Template, type TemplateInput, templateProblems } from '../../core/endpoints/template.ts'
 import { type AppError, invalidFields, invalidRequest, notFound } from '../../core/errors.ts'
 import { type FieldProblem, fieldProblem, problemSentence } from '../../core/field-problem.ts'
 import type { OwnerId, TemplateId } from '../../core/ids.ts'
@@ -17,7 +11,7 @@ import { mapConcurrently } from '../map-concurrently.ts'
 import { onePage } from '../paging.ts'
 import { retryOnConflict } from '../retry-on-conflict.ts'
 import { shortId } from '../short-id.ts'
-import { type Changer, changedAccount, requireFolderRight } from './host-folders.ts'
+import { type Changer, changedAccount, isOnMachine, requireFolderRight } from './host-folders.ts'
 import { imageRefusal } from './image-access.ts'
 
 /** Limit of parallel reads where each endpoint is read on its own. */
@@ -65,7 +59,7 @@ export class Templates {
     const { random, clock, driver, store } = this.#ports
     const input = { ...config, image: driver.savedImage(config.image) }
     const owner = changedAccount(by)
-    requireFolderRight(by, { template: input, config: null }, null)
+    requireFolderRight(this.#ports, by, { template: input, config: null }, null)
     const problems = await savedTemplateProblems(this.#ports, owner, input)
     if (problems.length > 0) throw invalidFields(problems)
     const id = shortId(random) as TemplateId
@@ -116,7 +110,7 @@ export class Templates {
     const previous = await this.find(owner, id)
     const changed = { ...previous, ...(typeof changes === 'function' ? changes(previous) : changes) }
     const template = { ...changed, image: driver.savedImage(changed.image) }
-    requireFolderRight(by, { template, config: null }, { template: previous, config: null })
+    requireFolderRight(this.#ports, by, { template, config: null }, { template: previous, config: null })
     const problems = await savedTemplateProblems(this.#ports, owner, template)
     problems.push(...(await this.#servingProblems(template, previous)))
     if (problems.length > 0) throw invalidFields(problems)
@@ -219,8 +213,9 @@ export async function savedTemplateProblems(
   input: TemplateInput,
 ): Promise<FieldProblem[]> {
   const problems = templateProblems(input)
-  const isFolder = isFolderImage(input.image)
-  const failure = isFolder ? await ports.driver.check(input.image, input.args) : imageRefusal(ports, owner, input.image)
+  const failure = isOnMachine(ports, input.image)
+    ? await ports.driver.check(input.image, input.args)
+    : imageRefusal(ports, owner, input.image)
   if (failure !== null) problems.push(fieldProblem('image', `cannot run here: ${startFailureText(failure)}`))
   const hasRegistry = input.registry === null || (await ports.store.registries.find(owner, input.registry)) !== null
   if (!hasRegistry) problems.push(fieldProblem('registry', 'not found', `registry ${input.registry}`))

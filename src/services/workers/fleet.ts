@@ -32,6 +32,7 @@ import type { StartWatch } from '../../ports/driver.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { WorkerMove } from '../../ports/store/store.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
+import { isOnMachine } from '../endpoints/host-folders.ts'
 import { downloadGuard } from '../endpoints/image-access.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { EndpointModels, ModelsState } from '../models/endpoint-models.ts'
@@ -149,7 +150,8 @@ export class Fleet {
     if (template === null) return
     // A worker that serves requests makes no calls to this server.
     const serves = endpoint.type === 'LOAD_BALANCER' ? await this.#inputs.serving(endpoint, template) : null
-    const url = serves === null ? urlFor(this.#addresses, template.image) : Promise.resolve('')
+    const url =
+      serves === null ? urlFor(this.#addresses, isOnMachine(this.#ports, template.image)) : Promise.resolve('')
     const place = { driver: this.#ports.driver.nameFor(template.image), baseUrl: await url.catch(() => '') }
     const id = queued?.id ?? this.newId()
     const worker = newWorker({ id, endpoint, placement, queued, ...place, serves, nowMs: this.#ports.clock.now() })
@@ -448,7 +450,7 @@ export class Fleet {
     const { endpoints, templates } = this.#ports.store
     const endpoint = await endpoints.find(endpointId)
     const template = endpoint === null ? null : await templates.find(owner, endpoint.templateId)
-    return template !== null && isFolderReserved(owner, template.image)
+    return template !== null && isFolderReserved(owner, isOnMachine(this.#ports, template.image))
   }
 
   /** Emits and publishes a change of a worker's state that the store has made. */

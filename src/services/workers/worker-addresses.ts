@@ -1,5 +1,3 @@
-import { isFolderImage } from '../../core/endpoints/template.ts'
-
 /** Addresses at which workers reach the server. */
 export interface WorkerAddresses {
   /** Origin that new workers call. */
@@ -18,9 +16,13 @@ export interface ContainerUrls {
   readonly currentUrl: string | null
 }
 
-/** Origin that a new worker with this image calls. @throws AppError with the reason when there is none now */
-export async function urlFor({ workerUrl, containers }: WorkerAddresses, image: string): Promise<string> {
-  return containers === undefined || isFolderImage(image) ? workerUrl : containers.url()
+/**
+ * Origin that a new worker calls.
+ * @param isOnMachine true for a worker that is a process of this machine
+ * @throws AppError with the reason when there is none now
+ */
+export async function urlFor({ workerUrl, containers }: WorkerAddresses, isOnMachine: boolean): Promise<string> {
+  return containers === undefined || isOnMachine ? workerUrl : containers.url()
 }
 
 /** True when workers that were given this origin reach the server. */

@@ -7,8 +7,9 @@ import { secretPlace } from '../../core/secrets/seals.ts'
 import { resolveSecrets, secretNames } from '../../core/secrets/secret.ts'
 import { isFolderReserved } from '../../core/workers/host-folder.ts'
 import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
-import type { RegistryCredential } from '../../ports/driver.ts'
+import type { AppBuild, RegistryCredential } from '../../ports/driver.ts'
 import type { Ports } from '../../ports/ports.ts'
+import { isOnMachine } from '../endpoints/host-folders.ts'
 import { imageRefusal } from '../endpoints/image-access.ts'
 import { resolvedServing } from '../endpoints/serving-variables.ts'
 import { registryCredential } from '../secrets/registries.ts'
@@ -20,6 +21,8 @@ export interface WorkerLaunchInputs {
   readonly credential: RegistryCredential | null
   /** The network volume as a folder of this machine; null for none. */
   readonly volume: { readonly id: VolumeId; readonly path: string } | null
+  /** The build of an app; null for a worker without one. */
+  readonly build: AppBuild | null
 }
 
 /** Reads the inputs of a worker besides its image. */
@@ -61,7 +64,7 @@ export class WorkerLaunchReader {
     const volume = await this.#readVolume(endpoint)
     const credential =
       template.registry === null ? null : await registryCredential(this.#ports, owner, template.registry)
-    return { env: await this.env(endpoint, template), credential, volume }
+    return { env: await this.env(endpoint, template), credential, volume, build: null }
   }
 
   /** Secrets that {@link find} opens: their names, and the registry whose password it opens. */
@@ -79,7 +82,8 @@ export class WorkerLaunchReader {
 
   /** An account may have saved an image before it was not allowed to. */
   #imageFailure({ owner }: Endpoint, { image }: ReleasedTemplate): StartFailure | null {
-    return isFolderReserved(owner, image) ? { kind: 'folder_reserved' } : imageRefusal(this.#ports, owner, image)
+    const isReserved = isFolderReserved(owner, isOnMachine(this.#ports, image))
+    return isReserved ? { kind: 'folder_reserved' } : imageRefusal(this.#ports, owner, image)
   }
 
   async #servingProblem({ owner }: Endpoint, env: Readonly<Record<string, string>>): Promise<string | null> {

@@ -47,7 +47,15 @@ const SAMPLES: Samples = {
   image_invalid: [{ image: 'A' }, "'A' is not a reference of a container image"],
   folder_reserved: [
     {},
-    "folders of this machine (images dir:...) are run only for the operator's account; use the image of a container",
+    "processes of this machine (images dir:..., and apps without containers) are run only for the operator's account; use the image of a container",
+  ],
+  python_missing: [
+    { python: '3.14', found: ['3.10', '3.11'] },
+    'the app needs Python 3.14, which this machine lacks; it has 3.10, 3.11',
+  ],
+  sdk_not_installed: [
+    { python: '3.11', said: 'no route to host' },
+    "RunPod's SDK could not be installed for Python 3.11: no route to host",
   ],
   containers_off: [{}, 'containers are off (--docker off)'],
   processes_off: [{}, 'processes are off (--processes off)'],

@@ -1,0 +1,30 @@
+/** Images of RunPod's SDK 2.0, which name a kind of worker and a version of Python instead of a program. */
+
+/** The kind of a worker of the SDK: it takes jobs, serves requests, or runs one function and ends. */
+export type RuntimeKind = 'queue' | 'api' | 'task'
+
+/** The parts of such an image that decide what a worker runs. */
+export interface RuntimeImage {
+  readonly kind: RuntimeKind
+  /** The version of Python, as `3.11`: packages of a build and pickled values fit this one alone. */
+  readonly python: string
+}
+
+/** Versions of Python for which the SDK has images. */
+export const RUNTIME_PYTHONS = ['3.10', '3.11', '3.12', '3.13', '3.14'] as const
+
+const IMAGE = /^(?:docker\.io\/)?runpod\/(queue|api|task)(?:-gpu)?:py(3\.1[0-4])-[\w.-]{1,100}$/
+
+/** The parts of an image of the SDK, such as `runpod/queue:py3.11-latest`; null for any other image. */
+export function runtimeImage(image: string): RuntimeImage | null {
+  const [, kind, python] = IMAGE.exec(image) ?? []
+  return kind === undefined || python === undefined ? null : { kind: kind as RuntimeKind, python }
+}
+
+/** Variables by which the SDK marks workers of an app: of a deployment, and of a dev session. */
+const APP_VARIABLES = ['FLASH_RESOURCE_NAME', 'RUNPOD_DEV_APP']
+
+/** True if workers with this image and these variables belong to an app of the SDK, also in an image of their own. */
+export function isAppWorker(image: string, env: Readonly<Record<string, string>>): boolean {
+  return runtimeImage(image) !== null || APP_VARIABLES.some(name => name in env)
+}

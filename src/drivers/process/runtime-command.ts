@@ -1,0 +1,127 @@
+/** The command of a worker of RunPod's SDK 2.0, whose image names a version of Python and no program (ADR 117). */
+import { delimiter, join } from 'node:path'
+import { runtimeImage } from '../../core/endpoints/runtime-image.ts'
+import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { StartWatch, WorkerSpec } from '../../ports/driver.ts'
+import type { HostEnvironment } from '../base/host-environment.ts'
+import type { Command } from './process-command.ts'
+import { PythonInterpreters } from './python-interpreters.ts'
+import { RuntimePackages } from './runtime-packages.ts'
+
+const BOOTSTRAP = ['-m', 'runpod_sdk_runtime.bootstrap']
+/** Says to the runtime that it may install nothing on the machine. */
+const ON_MACHINE = 'RUNYARD_PROCESS_WORKER'
+
+/** Folders of the runtime, and of environments for live workers. */
+export interface RuntimeFolders {
+  /** The folder of the Python package of the runtime. */
+  readonly runtime: string
+  readonly environments: string
+}
+
+/** Options of {@link RuntimeCommands}. */
+interface RuntimeOptions {
+  readonly runtime: RuntimeFolders | null
+  readonly hostEnv: HostEnvironment
+  readonly clock: Clock
+}
+
+/** The command of a worker, with its variables, which win over those of its user. */
+export interface RuntimeCommand {
+  readonly command: Command
+  /** True for a worker without a build: its folder is its own, and empty. */
+  readonly isLive: boolean
+  /** Folders besides its own that it reads. */
+  readonly readable: readonly string[]
+  /** @param cache the cache of its endpoint */
+  readonly variables: (cache: string) => Readonly<Record<string, string>>
+}
+
+/** Makes the commands of workers of the SDK. */
+export class RuntimeCommands {
+  readonly #folders
+  readonly #interpreters
+  readonly #packages
+
+  /** @param options `runtime` is null to run no such worker */
+  constructor({ runtime, hostEnv, clock }: RuntimeOptions) {
+    this.#folders = runtime
+    this.#interpreters = new PythonInterpreters(hostEnv, clock)
+    this.#packages = new RuntimePackages(runtime?.environments ?? '', hostEnv)
+  }
+
+  /** True for an image of the SDK, where its workers run here. */
+  runs(image: string): boolean {
+    return this.#folders !== null && runtimeImage(image) !== null
+  }
+
+  /** The reason why no worker of this image can be started; null when one can, and for any other image. */
+  async check(image: string): Promise<StartFailure | null> {
+    const runtime = runtimeImage(image)
+    if (runtime === null || (await this.#interpreters.find(runtime.python)) !== null) return null
+    return { kind: 'python_missing', python: runtime.python, found: await this.#interpreters.versions() }
+  }
+
+  /**
+   * The command of a worker; null for an image that is none of the SDK.
+   * @param ownFolder a path for the folder of a worker without a build, which the caller makes
+   * @param watch packages are installed as an image is downloaded; that takes about half a minute
+   * @throws WorkerStartError when the machine lacks the Python, or packages could not be installed
+   */
+  async commandFor(spec: WorkerSpec, ownFolder: string, watch?: StartWatch): Promise<RuntimeCommand | null> {
+    const image = runtimeImage(spec.image)
+    if (this.#folders === null || image === null) return null
+    const { runtime } = this.#folders
+    const refusal = await this.check(spec.image)
+    if (refusal !== null) throw new WorkerStartError(refusal)
+    const interpreter = (await this.#interpreters.find(image.python))!
+    const build = spec.build ?? null
+    const python = build === null ? await this.#livePython(image.python, interpreter, watch) : interpreter
+    const folder = build?.folder ?? ownFolder
+    const mounts = spec.volume === null ? null : placedMounts(spec.env.RUNPOD_MOUNTS, spec.volume.path)
+    return {
+      command: { folder, words: [python, ...BOOTSTRAP], pythonFolder: null },
+      isLive: build === null,
+      readable: [runtime],
+      variables: cache => ({
+        RUNPOD_RUNTIME_KIND: image.kind,
+        RUNPOD_APP_DIR: folder,
+        ...(build !== null && { RUNPOD_PREBUILT_APP_DIR: folder }),
+        ...(mounts !== null && { RUNPOD_MOUNTS: mounts }),
+        PYTHONPATH: [runtime, spec.env.PYTHONPATH].filter(path => path !== undefined).join(delimiter),
+        // Nothing is written into a build. Later workers of the endpoint start faster by it.
+        PYTHONPYCACHEPREFIX: spec.env.PYTHONPYCACHEPREFIX ?? join(cache, 'pycache'),
+        [ON_MACHINE]: '1',
+      }),
+    }
+  }
+
+  async #livePython(version: string, interpreter: string, watch?: StartWatch): Promise<string> {
+    let isInstalling = false
+    const python = await this.#packages.pythonFor(version, interpreter, () => {
+      isInstalling = true
+      watch?.pulling(null)
+    })
+    if (isInstalling) watch?.pulled()
+    return python
+  }
+}
+
+/**
+ * The mounts of a worker with the path at which it sees its network volume here; null for a text that is none, of
+ * which the worker itself complains.
+ */
+export function placedMounts(text: string | undefined, volumePath: string): string | null {
+  try {
+    const mounts = JSON.parse(text ?? '') as unknown
+    if (!Array.isArray(mounts)) return null
+    const placed = mounts.map((mount: unknown) => {
+      const isNetwork = typeof mount === 'object' && mount !== null && 'kind' in mount && mount.kind === 'network'
+      return isNetwork ? { ...mount, path: volumePath } : mount
+    })
+    return JSON.stringify(placed)
+  } catch {
+    return null
+  }
+}
