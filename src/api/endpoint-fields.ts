@@ -1,6 +1,6 @@
 /** The names of the fields of an endpoint in the three dialects, with their schemas. */
 import { z } from '@hono/zod-openapi'
-import { type EndpointConfig, FLASHBOOTS } from '../core/endpoints/endpoint.ts'
+import { type EndpointConfig, FLASHBOOTS, PRIORITIES } from '../core/endpoints/endpoint.ts'
 import { MAX_ITEMS } from '../core/endpoints/field.ts'
 import { LOCATIONS } from '../core/hardware/catalog.ts'
 import { MODEL_REFERENCE } from '../core/models/model-reference.ts'
@@ -11,6 +11,8 @@ import { ShortText, Variables, variableList, variablesIn } from './template-fiel
 
 /** Modes in which idle workers are kept. */
 export const FlashBoot = z.enum(FLASHBOOTS).openapi('FlashBoot')
+/** An addition to the public contract: the order of endpoints where the machine has too little room for all. */
+const Priority = z.enum(PRIORITIES).openapi('Priority')
 const Timeout = z.int().min(5_000).max(604_800_000)
 const Locations = z.array(listed(LOCATIONS)).max(100)
 const VolumeIds = z.array(Id).max(100).openapi({ uniqueItems: true })
@@ -77,6 +79,28 @@ export const ENDPOINT_MEMBERS = {
     }),
     v1: { name: 'flashboot' },
     graphql: graphql('flashBootType', 'FlashBootType'),
+  },
+  priority: {
+    rest: rest('priority', {
+      created: Priority.default('normal').openapi({ default: 'normal' }),
+      changed: Priority.optional(),
+      shown: Priority,
+    }),
+    v1: v1('priority', Priority.optional()),
+    graphql: graphql('priority', 'EndpointPriority', {
+      about: 'Its order beside other endpoints where the machine has too little room for all.',
+    }),
+  },
+  preemptible: {
+    rest: rest('preemptible', {
+      created: z.boolean().default(false),
+      changed: z.boolean().optional(),
+      shown: z.boolean().optional(),
+    }),
+    v1: v1('preemptible', z.boolean().optional()),
+    graphql: graphql('preemptible', 'Boolean', {
+      about: 'True if its workers may be paused in the middle of a job for an endpoint of higher priority.',
+    }),
   },
   locations: {
     rest: rest('dataCenterIds', texts(Locations)),

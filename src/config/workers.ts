@@ -1,4 +1,5 @@
 /** The settings of workers: their folders, their number, where they run, and their models. */
+import { PRIORITIES } from '../core/endpoints/endpoint.ts'
 import { PLACEMENT_RULES } from '../core/placement/placement-input.ts'
 import { FREEZE_RULES } from '../core/scaling/frozen-plan.ts'
 import {
@@ -43,6 +44,18 @@ export const FOLDER_SETTINGS = {
     '<GB|auto>',
     wholeNumberOr('auto', 0, 1_024),
     'share of the memory of one GPU for each worker of these folders; auto to learn it from what workers use; 0 for whole GPUs',
+  ),
+  folderPriority: optional(
+    '--priority',
+    '<low|normal|high>',
+    oneOf(PRIORITIES),
+    'order of these folders beside other endpoints where the machine has too little room for all',
+  ),
+  folderPreemptible: optional(
+    '--preemptible',
+    '<true|false>',
+    oneOf(['true', 'false']),
+    'workers of these folders may be paused in the middle of a job for an endpoint of higher priority',
   ),
   folderWatch: flag(
     '--watch',

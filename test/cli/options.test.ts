@@ -113,6 +113,8 @@ const BAD: readonly (readonly [command: string, words: readonly string[], option
       [command, ['--gpu', 'nosuch'], '--gpu', /nosuch/],
       [command, ['--gpu-count', '99'], '--gpu-count 99', /must be at most 64/],
       [command, ['--gpu-memory', '9999'], '--gpu-memory 9999', /must be at most 1024/],
+      [command, ['--priority', 'urgent'], '--priority urgent', /low.*normal.*high/],
+      [command, ['--preemptible', 'maybe'], '--preemptible', /takes true or false/],
       [command, ['--cpu', '3'], '--cpu', /takes 2, 4, 8, 16 or 32 vCPUs.*not '3'/],
       [command, ['--cpu', 'foo:4'], '--cpu foo:4', /cpu3c, cpu3g/],
       [command, ['--volume', 'nosuch'], '--volume', /nosuch/],

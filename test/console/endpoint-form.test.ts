@@ -34,6 +34,8 @@ const GPU_ENDPOINT = {
   corsOrigins: [],
   timeout: 300_000,
   flashboot: 'OFF',
+  priority: 'normal',
+  preemptible: false,
   args: '',
   disk: 20,
   env: { A: '1', B: '2' },
@@ -65,6 +67,16 @@ test('a load-balancing endpoint has a domain in its form, and a queue does not',
   assert.deepEqual([named.domain, changedBody(named, { ...named, domain: '' })], ['chat.example.org', { domain: null }])
   assert.equal(makesRelease([{ field: 'domain' }]), false)
   assert.ok(!('domain' in bodyFromDraft({ ...BEFORE, domain: 'chat.example.org' })))
+})
+
+test('a queue may let its jobs be paused, and any endpoint has a priority', () => {
+  assert.deepEqual(changedBody(BEFORE, { ...BEFORE, priority: 'low', preemptible: 'true' }), {
+    priority: 'low',
+    preemptible: true,
+  })
+  const serving = { ...BEFORE, type: 'LOAD_BALANCER' as const }
+  assert.deepEqual([bodyFromDraft(serving).priority, 'preemptible' in bodyFromDraft(serving)], ['normal', false])
+  assert.equal(makesRelease([{ field: 'priority' }, { field: 'preemptible' }]), false)
 })
 
 test('the form of an endpoint without changes changes nothing', () => {

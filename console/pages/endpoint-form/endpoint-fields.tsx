@@ -130,7 +130,7 @@ function StorageFields(props: FieldsProps<Draft>) {
 
 function RareFields(props: FieldsProps<Draft>) {
   const names = RARE.filter(name => [undefined, props.draft.type].includes(simpleField(name).only))
-  const isShort = (name: SimpleName) => simpleField(name).kind === 'seconds' || simpleField(name).kind === 'choice'
+  const isShort = (name: SimpleName) => ['seconds', 'choice', 'flag'].includes(simpleField(name).kind)
   return (
     <>
       <div class="columns tight">{names.filter(isShort).map(name => simpleControl(props, name))}</div>
@@ -144,6 +144,6 @@ function simpleControl(props: FieldsProps<Draft>, name: SimpleName) {
   const { text, number, select, lines } = bound<Draft>(props)
   const { kind, label, options = [], range = [0, Number.MAX_SAFE_INTEGER], ...fieldOptions } = simpleField(name)
   if (kind === 'seconds') return number(name, label, range, fieldOptions)
-  if (kind === 'choice') return select(name, label, options, fieldOptions)
+  if (kind === 'choice' || kind === 'flag') return select(name, label, options, fieldOptions)
   return kind === 'lines' ? lines(name, label, fieldOptions) : text(name, label, fieldOptions)
 }

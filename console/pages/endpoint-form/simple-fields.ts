@@ -11,8 +11,11 @@ interface SimpleField {
   readonly label: string
   readonly hint?: string
   readonly placeholder?: string
-  /** Seconds: milliseconds in the API. Choice: one of `options`. List: in one line. Lines: one item on each line. */
-  readonly kind: 'seconds' | 'choice' | 'text' | 'list' | 'lines'
+  /**
+   * Seconds: milliseconds in the API. Choice: one of `options`. Flag: true or false. List: in one line. Lines: one
+   * item on each line.
+   */
+  readonly kind: 'seconds' | 'choice' | 'flag' | 'text' | 'list' | 'lines'
   /** Value of a new endpoint that does not give the field. */
   readonly fallback: unknown
   /** True for a field that workers see, so that a change makes a release. */
@@ -55,6 +58,30 @@ export const SIMPLE_FIELDS = {
     ],
     fallback: 'OFF',
     isSeen: true,
+  },
+  priority: {
+    title: 'priority',
+    label: 'Priority beside other endpoints',
+    kind: 'choice',
+    options: [
+      ['low', 'Low'],
+      ['normal', 'Normal'],
+      ['high', 'High: first where room is short'],
+    ],
+    fallback: 'normal',
+    isSeen: false,
+  },
+  preemptible: {
+    title: 'pauses',
+    label: 'Its jobs may be paused',
+    kind: 'flag',
+    options: [
+      ['false', 'No'],
+      ['true', 'Yes: for endpoints of higher priority'],
+    ],
+    fallback: false,
+    isSeen: false,
+    only: 'QUEUE',
   },
   corsOrigins: {
     title: 'origins',
@@ -114,6 +141,7 @@ export function simpleBody(draft: Readonly<Record<SimpleName, string>> & { reado
 function typedText({ kind }: SimpleField, value: unknown): string {
   if (kind === 'seconds') return typeof value === 'number' ? String(value / 1_000) : asText(value)
   if (kind === 'list') return asTexts(value).join(', ')
+  if (kind === 'flag') return String(value === true)
   return kind === 'lines' ? asTexts(value).join('\n') : asText(value)
 }
 
@@ -121,6 +149,7 @@ function apiValue({ kind }: SimpleField, typed: string): unknown {
   if (kind === 'list' || kind === 'lines') return splitWords(typed)
   if (kind === 'text') return typed.trim() || null
   if (kind === 'choice') return typed
+  if (kind === 'flag') return typed === 'true'
   const seconds = readNumber(typed)
   return typeof seconds === 'number' ? Math.round(seconds * 1_000) : seconds
 }

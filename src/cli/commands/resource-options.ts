@@ -94,6 +94,18 @@ const ENDPOINT: readonly Field[] = [
   { flag: '--scaling <json>', help: 'as --scaler, in JSON', path: 'scaling', kind: 'json', isHidden: true },
   { flag: '--flashboot <mode>', help: 'OFF, FLASHBOOT or PRIORITY_FLASHBOOT', path: 'flashboot', kind: 'choice' },
   {
+    flag: '--priority <level>',
+    help: 'low, normal or high: order beside other endpoints where room is short',
+    path: 'priority',
+    kind: 'text',
+  },
+  {
+    flag: '--preemptible <true|false>',
+    help: 'workers may be paused in the middle of a job for an endpoint of higher priority',
+    path: 'preemptible',
+    kind: 'yes-no',
+  },
+  {
     flag: '--cors-origins <list>',
     help: 'web pages that may call it, such as https://app.example',
     path: 'corsOrigins',

@@ -12,6 +12,8 @@ export const SERVE_OPTION_GROUPS: readonly (readonly [heading: string, flags: re
         '--gpu',
         '--gpus',
         '--gpu-memory',
+        '--priority',
+        '--preemptible',
         '--max-workers',
       ],
       ...['--setup', '--watch', '--process-root'],

@@ -28,6 +28,10 @@ export type EndpointType = 'QUEUE' | 'LOAD_BALANCER'
 export const FLASHBOOTS = ['OFF', 'FLASHBOOT', 'PRIORITY_FLASHBOOT'] as const
 /** One of {@link FLASHBOOTS}. */
 export type FlashBoot = (typeof FLASHBOOTS)[number]
+/** Priorities of an endpoint beside others, the lowest first; see core/placement/pauses.ts. */
+export const PRIORITIES = ['low', 'normal', 'high'] as const
+/** One of {@link PRIORITIES}. */
+export type Priority = (typeof PRIORITIES)[number]
 
 /** The measure that decides the number of workers: the wait in the queue, in seconds, or the work per worker. */
 export type Scaler =
@@ -106,6 +110,10 @@ export const ENDPOINT_FIELDS = {
   /** The first one contains the files of workers. */
   networkVolumeIds: released<readonly VolumeId[]>([], 'networkVolumes', { check: volumeProblems }),
   flashboot: released<FlashBoot>('OFF', 'flashboot'),
+  /** Order of its workers beside those of other endpoints where the machine has too little room for all. */
+  priority: immediate<Priority>('normal', { check: priorityProblems }),
+  /** True if workers may be paused in the middle of a job for an endpoint of higher priority; for queues alone. */
+  preemptible: immediate<boolean>(false, { check: preemptibleProblems, applies: isQueue }),
   /** Models that workers expect on their disk, as they were given; see `core/models/model-reference.ts`. */
   modelReferences: released<readonly string[]>([], 'modelReferences', { check: modelProblems }),
   /** Origins of web pages that may call its job operations, besides the server's; `*` for all. {@link isPageOrigin} */
@@ -271,6 +279,21 @@ export function parseGpuIds(gpuIds: string): { pools: string[]; excludedTypes: s
 export function formatGpuIds(compute: Compute): string | null {
   if (compute.kind === 'cpu') return null
   return [...compute.pools, ...compute.excludedTypes.map(type => `-${type}`)].join(',')
+}
+
+function priorityProblems(priority: Priority): FieldProblem[] {
+  const isKnown = PRIORITIES.includes(priority)
+  return isKnown ? [] : [fieldProblem('priority', `must be one of ${PRIORITIES.join(', ')}`, `${priority}`)]
+}
+
+/** The connections of requests do not outlive a pause, so only jobs are paused. */
+function preemptibleProblems(preemptible: boolean, { type }: { readonly type?: EndpointType }): FieldProblem[] {
+  if (!preemptible || type !== 'LOAD_BALANCER') return []
+  return [fieldProblem('preemptible', 'is for endpoints with a queue; requests are not paused')]
+}
+
+function isQueue({ type }: Pick<Scaled, 'type'>): boolean {
+  return type === 'QUEUE'
 }
 
 function isLoadBalancing({ type }: Pick<Scaled, 'type'>): boolean {

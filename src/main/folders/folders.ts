@@ -69,6 +69,8 @@ export function foldersIn(config: Config, sampleFolder: string): FoldersToServe 
     gpu: config.folderGpu ?? undefined,
     gpuCount: config.folderGpuCount ?? undefined,
     gpuMemoryGb: config.folderGpuMemoryGb ?? undefined,
+    priority: config.folderPriority ?? undefined,
+    preemptible: config.folderPreemptible === null ? undefined : config.folderPreemptible === 'true',
     workersMax: config.maxWorkers === null ? undefined : Math.min(config.maxWorkers, MAX_WORKERS),
     args: config.folderCommand ?? undefined,
   }

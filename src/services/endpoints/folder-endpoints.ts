@@ -5,6 +5,7 @@ import {
   type EndpointType,
   type GpuShare,
   gpuShare,
+  type Priority,
   SCALER_DEFAULTS,
   withDefaults,
 } from '../../core/endpoints/endpoint.ts'
@@ -57,6 +58,9 @@ export interface FolderSettings {
   readonly gpuCount?: number | undefined
   /** Share of the memory of one GPU for each worker, in GB; 0 for whole GPUs. */
   readonly gpuMemoryGb?: GpuShare | undefined
+  readonly priority?: Priority | undefined
+  /** True if its jobs may be paused; without an effect on a folder that serves requests. */
+  readonly preemptible?: boolean | undefined
   readonly workersMax?: number | undefined
   /** The command of its workers. */
   readonly args?: string | undefined
@@ -96,7 +100,7 @@ export async function ensureFolderEndpoint(
       ...(existing.template.image === image ? {} : { image }),
       ...(existing.template.args === args ? {} : { args }),
     }
-    const changes = endpointChanges(existing.endpoint, { type, compute, workersMax: settings.workersMax })
+    const changes = endpointChanges(existing.endpoint, { type, compute, ...givenFields(folder) })
     if (Object.keys(runs).length > 0) await templates.save(by, { id: existing.template.id, changes: runs })
     const { id } = existing.endpoint
     return Object.keys(changes).length > 0
@@ -115,8 +119,7 @@ export async function ensureFolderEndpoint(
   const template = existing?.template ?? (await templates.save(by, { config })).template
   if (existing !== null && (template.image !== image || template.args !== args))
     await templates.save(by, { id: template.id, changes: { image, args } })
-  const workersMax = settings.workersMax === undefined ? {} : { workersMax: settings.workersMax }
-  const endpointConfig = withDefaults({ name, compute, type, ...workersMax })
+  const endpointConfig = withDefaults({ name, compute, type, ...givenFields(folder) })
   return (await endpoints.save(by, { config: endpointConfig, runs: template.id, wantedId: idFromName(name) })).endpoint
 }
 
@@ -183,13 +186,28 @@ async function chooseCompute(
   return { kind: 'gpu', ...choice, count: gpuCount ?? count, allowedCudaVersions, minCudaVersion, ...share }
 }
 
-type FolderConfig = Pick<EndpointConfig, 'type' | 'compute'> & { readonly workersMax: number | undefined }
-
-function endpointChanges(endpoint: Endpoint, { type, compute, workersMax }: FolderConfig): Partial<EndpointConfig> {
+/** The fields of the endpoint that the settings of a folder name and that count at once. */
+function givenFields({ type, settings = {} }: WorkerFolder): Partial<EndpointConfig> {
+  const { workersMax, priority, preemptible } = settings
   return {
-    ...(endpoint.type === type ? {} : { type, scaler: SCALER_DEFAULTS[type] }),
-    ...(JSON.stringify(endpoint.compute) === JSON.stringify(compute) ? {} : { compute }),
-    ...(workersMax === undefined || endpoint.workersMax === workersMax ? {} : { workersMax }),
+    ...(workersMax === undefined ? {} : { workersMax }),
+    ...(priority === undefined ? {} : { priority }),
+    ...(preemptible === undefined || type !== 'QUEUE' ? {} : { preemptible }),
+  }
+}
+
+function endpointChanges(
+  endpoint: Endpoint,
+  { type, ...given }: Partial<EndpointConfig> & Pick<EndpointConfig, 'type'>,
+): Partial<EndpointConfig> {
+  const changed = Object.entries(given).filter(
+    ([name, value]) => JSON.stringify(endpoint[name as keyof EndpointConfig]) !== JSON.stringify(value),
+  )
+  // Only a queue may have jobs that are paused.
+  const more = type === 'QUEUE' || !endpoint.preemptible ? {} : { preemptible: false }
+  return {
+    ...(endpoint.type === type ? {} : { type, scaler: SCALER_DEFAULTS[type], ...more }),
+    ...Object.fromEntries(changed),
   }
 }
 

@@ -57,6 +57,22 @@ const ENDPOINTS: readonly Rule[] = [
     graphql: [{ gpuCount: 0 }, /^gpuCount must be an integer from 1 to 64$/],
   },
   {
+    what: 'a priority that there is not',
+    rest: [{ ...GPU, priority: 'urgent' }, /^\$\.priority: .*low.*normal.*high/],
+    graphql: [{ priority: 'urgent' }, /"urgent".*EndpointPriority/],
+  },
+  {
+    what: 'pauses of requests',
+    rest: [
+      { ...GPU, type: 'LOAD_BALANCER', scaling: COUNT, preemptible: true },
+      /^\$\.preemptible: is for endpoints with a queue; requests are not paused/,
+    ],
+    graphql: [
+      { type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue: 2, preemptible: true },
+      /^preemptible is for endpoints with a queue; requests are not paused/,
+    ],
+  },
+  {
     what: 'a CUDA version that is none',
     rest: [{ gpu: { pools: ['ADA_24'], minCudaVersion: '12' } }, /must be of the form major\.minor(, or empty)?$/],
     graphql: [

@@ -38,6 +38,23 @@ test('a folder that has nothing to run for its kind of endpoint is refused, and 
   await rig.services.folderEndpoint(folder)
 })
 
+test('a folder gets the priority that is given, keeps it later, and only a queue lets its jobs be paused', async t => {
+  const rig = await openRig(t)
+  const settings = { priority: 'low', preemptible: true } as const
+  const queue = await rig.services.folderEndpoint({ ...folder, settings })
+  const other = { ...folder, name: 'web', path: '/handlers/web', type: 'LOAD_BALANCER' } as const
+  const serving = await rig.services.folderEndpoint({ ...other, settings })
+  const again = await rig.services.folderEndpoint(folder)
+  const shown = [queue, serving, again].map(({ priority, preemptible, version }) => [priority, preemptible, version])
+  assert.deepEqual(shown, [
+    ['low', true, 1],
+    ['low', false, 1],
+    ['low', true, 1],
+  ])
+  const high = await rig.services.folderEndpoint({ ...folder, settings: { priority: 'high', preemptible: false } })
+  assert.deepEqual([high.priority, high.preemptible, high.version], ['high', false, 1])
+})
+
 test('a rebuilt image that differs is a new version, and the same image is not', async t => {
   const rig = await openRig(t)
   const first = await rig.services.folderEndpoint({ ...folder, tag: 'aaaaaaaaaaaa' })

@@ -345,6 +345,8 @@ test('REST shows the whole endpoint with its template', async t => {
     networkVolumes: ['vol1'],
     timeout: 60_000,
     flashboot: 'FLASHBOOT',
+    priority: 'normal',
+    preemptible: false,
     modelReferences: [],
     corsOrigins: [],
     createdAt: new Date(rig.clock.now()).toISOString(),

@@ -223,6 +223,8 @@ test('an endpoint is created with the defaults of REST, and reads back as it was
     corsOrigins: [],
     timeout: 300_000,
     flashboot: 'OFF',
+    priority: 'normal',
+    preemptible: false,
   })
   assert.equal((requestUrls as { run: string }).run.endsWith(`/v2/${id}/run`), true)
   assert.equal(new Date(createdAt as string).toISOString(), createdAt)

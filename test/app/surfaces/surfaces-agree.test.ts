@@ -13,7 +13,7 @@ type Shown = any
 const FIELDS = `id name type templateId gpuIds gpuCount instanceIds allowedCudaVersions minCudaVersion idleTimeout locations
   networkVolumeIds { networkVolumeId } networkVolumeId scalerType scalerValue workersMin workersMax executionTimeoutMs
   flashBootType env { key value } template { id imageName dockerArgs containerDiskInGb env { key value } ports
-  containerRegistryAuthId } modelReferences corsOrigins domain createdAt`
+  containerRegistryAuthId } modelReferences corsOrigins domain priority preemptible createdAt`
 
 const list = (text: string | null) => (text === null || text === '' ? [] : text.split(','))
 const record = (env: readonly { key: string; value: string }[]) =>
@@ -51,7 +51,8 @@ function asRest(seen: Shown): Shown {
     networkVolumes: seen.networkVolumeIds.map((volume: { networkVolumeId: string }) => volume.networkVolumeId),
     modelReferences: seen.modelReferences,
     corsOrigins: seen.corsOrigins,
-    ...(seen.type === 'LB' ? { domain: seen.domain } : {}),
+    ...(seen.type === 'LB' ? { domain: seen.domain } : { preemptible: seen.preemptible }),
+    priority: seen.priority,
     timeout: seen.executionTimeoutMs,
     flashboot: seen.flashBootType,
     createdAt: seen.createdAt,
@@ -105,6 +106,8 @@ const pools = fc.constantFrom(['ADA_24'], ['ADA_48_PRO', 'AMPERE_16'], ['ADA_48_
 const cuda = fc.constantFrom('12.1', '12.4', '12.8')
 const volumes = fc.subarray([0, 1])
 const corsOrigins = fc.subarray(['*', 'https://app.example', 'http://localhost:3000'])
+const priority = fc.constantFrom('low', 'normal', 'high')
+const preemptible = fc.boolean()
 const modelReferences = fc.subarray(['a/b', 'a/b:main', 'https://huggingface.co/a/b:main'])
 
 const pairs = (variables: Record<string, string>) => Object.entries(variables).map(([key, value]) => ({ key, value }))
@@ -154,6 +157,8 @@ const graphqlChange = fc
       template: templateFields,
       modelReferences,
       corsOrigins,
+      priority,
+      preemptible,
     }),
     name,
     scalers,
@@ -187,6 +192,8 @@ const restChange = some({
   volumes,
   modelReferences,
   corsOrigins,
+  priority,
+  preemptible,
   image,
   args,
   disk,

@@ -25,7 +25,7 @@ const TEMPLATE_FIELDS = `id name imageName dockerArgs containerDiskInGb volumeIn
 const SAVE_TEMPLATE = 'mutation ($input: SaveTemplateInput) { saveTemplate(input: $input) { id } }'
 const ENDPOINT_FIELDS = `id name type templateId gpuIds gpuCount instanceIds allowedCudaVersions minCudaVersion locations
   networkVolumeId networkVolumeIds { networkVolumeId } idleTimeout scalerType scalerValue workersMin workersMax workersPFBTarget
-  executionTimeoutMs flashBootType env { key value } modelReferences corsOrigins compliance flashEnvironmentId`
+  executionTimeoutMs flashBootType env { key value } modelReferences corsOrigins priority preemptible compliance flashEnvironmentId`
 const SAVE_ENDPOINT = 'mutation ($input: EndpointInput!) { saveEndpoint(input: $input) { id } }'
 
 function testDialects(rig: Rig): { templates: Record<string, Dialect>; endpoints: Record<string, Dialect> } {
@@ -153,11 +153,17 @@ const endpoint = fc
     flashBootType: fc.constantFrom('OFF', 'FLASHBOOT', 'PRIORITY_FLASHBOOT'),
     modelReferences: ownList('owner/model', 'owner/model:main'),
     corsOrigins: ownList('https://app.example', '*'),
+    priority: fc.constantFrom('low', 'normal', 'high'),
+    preemptible: fc.boolean(),
     compliance: ownList('GDPR'),
     workersPFBTarget: fc.constantFrom(0, 1),
     volumes: fc.constantFrom(0, 1, 2),
   })
-  .map(({ hardware, scaling, ...fields }) => ({ ...fields, instanceIds: [], ...hardware, ...scaling }))
+  .map(({ hardware, scaling, preemptible, ...fields }) => {
+    // Only jobs are paused.
+    const given = { ...fields, preemptible: preemptible && scaling.type === 'QB' }
+    return { ...given, instanceIds: [], ...hardware, ...scaling }
+  })
 
 function listed(variables: Readonly<Record<string, string>>): { key: string; value: string }[] {
   return Object.entries(variables).map(([key, value]) => ({ key, value }))

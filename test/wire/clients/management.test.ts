@@ -47,6 +47,8 @@ describe('REST', () => {
       corsOrigins: [],
       timeout: 600_000,
       flashboot: 'OFF',
+      priority: 'normal',
+      preemptible: false,
       args: '',
       disk: 1,
       env: { A: 'template', B: 'own' },

@@ -17,6 +17,12 @@ export const endpointSdl = /* GraphQL */ `
     PRIORITY_FLASHBOOT
   }
 
+  enum EndpointPriority {
+    low
+    normal
+    high
+  }
+
   type Endpoint {
     id: String!
     ${shown.name}
