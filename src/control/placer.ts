@@ -6,14 +6,15 @@ import type { MachineParts } from '../core/hardware/inventory.ts'
 import type { EndpointId, WorkerId } from '../core/ids.ts'
 import { type KnownMemory, placedCompute } from '../core/placement/learned-memory.ts'
 import { placeWorkers } from '../core/placement/place.ts'
-import type {
-  Eviction,
-  Occupant,
-  PlacementDecision,
-  PlacementRules,
-  Tenant,
-  Unplaced,
-  Woken,
+import {
+  type Eviction,
+  type Occupant,
+  PAUSE_RULES,
+  type PlacementDecision,
+  type PlacementRules,
+  type Tenant,
+  type Unplaced,
+  type Woken,
 } from '../core/placement/placement-input.ts'
 import { freezesIdle } from '../core/scaling/frozen-plan.ts'
 import { earliest } from '../core/scaling/plan.ts'
@@ -193,6 +194,7 @@ export class Placer {
       tenants,
       quotas,
       rules: this.#rules,
+      pauseRules: PAUSE_RULES,
       nowMs,
     })
   }
@@ -215,7 +217,7 @@ export class Placer {
 
   #tenants(parts: MachineParts, nowMs: number): Tenant[] {
     return [...this.#endpoints.values()].map(({ endpoint, wakes, ...refreshed }) => {
-      const { id, owner, name, workersMin } = endpoint
+      const { id, owner, name, workersMin, priority } = endpoint
       const compute = placedCompute(endpoint.compute, refreshed.memory, parts)
       const possible = wakes.filter(worker => !hadNoRoom(worker, nowMs))
       const again = possible.map(({ id: workerId, placement, suspension }) => {
@@ -224,7 +226,7 @@ export class Placer {
       })
       const { wanted, isSpare, limited, placedBy, sinceMs, hasWork } = refreshed
       const wish = { limited, placedBy, wanted, wakes: again, isSpare, sinceMs, hasWork }
-      return { id, owner, name, compute, workersMin, ...wish }
+      return { id, owner, name, compute, workersMin, priority, ...wish }
     })
   }
 
@@ -254,6 +256,9 @@ export class Placer {
         sleep,
         // One that only confirmed that it sleeps may have memory on its card.
         suspends: suspension !== null || (maySuspend && sleep !== 'asleep'),
+        priority: endpoint?.priority ?? 'normal',
+        pausableAtMs: null,
+        pause: null,
       })
     }
     return occupants

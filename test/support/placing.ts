@@ -5,6 +5,8 @@ import { placeWorkers } from '../../src/core/placement/place.ts'
 import type { PlacedCompute, PlacedGpuCompute } from '../../src/core/placement/placed-compute.ts'
 import {
   type Occupant,
+  PAUSE_RULES,
+  type PauseRules,
   PLACEMENT_RULES,
   type PlacementDecision,
   type PlacementInput,
@@ -42,6 +44,7 @@ export function aTenant(id: string, fields: Partial<Tenant> = {}): Tenant {
     name: id,
     compute: gpus(),
     workersMin: 0,
+    priority: 'normal',
     limited: true,
     placedBy: 'machine',
     wanted: 1,
@@ -88,6 +91,9 @@ export function anOccupant(id: string, endpoint: string, fields: Partial<Occupan
     frozen: null,
     sleep: null,
     suspends: false,
+    priority: 'normal',
+    pausableAtMs: null,
+    pause: null,
     ...fields,
   }
 }
@@ -98,13 +104,14 @@ export function anIdle(id: string, endpoint: string, fields: Partial<Occupant> =
 }
 
 /** Optional inputs of a placement decision. */
-export type Situation = Partial<Omit<PlacementInput, 'rules' | 'capacity'>> & {
+export type Situation = Partial<Omit<PlacementInput, 'rules' | 'pauseRules' | 'capacity'>> & {
   readonly rules?: Partial<PlacementRules>
+  readonly pauseRules?: Partial<PauseRules>
   readonly freeWorkers?: Capacity['freeWorkers']
 }
 
 /** The inputs of a placement decision; by default a machine without GPUs. */
-export function placeInput({ rules, freeWorkers = null, ...fields }: Situation): PlacementInput {
+export function placeInput({ rules, pauseRules, freeWorkers = null, ...fields }: Situation): PlacementInput {
   return {
     parts: aMachine(),
     capacity: { freeWorkers, bound: 'the limit of the test' },
@@ -112,6 +119,7 @@ export function placeInput({ rules, freeWorkers = null, ...fields }: Situation):
     tenants: [],
     nowMs: NOW,
     rules: { ...PLACEMENT_RULES, ...rules },
+    pauseRules: { ...PAUSE_RULES, ...pauseRules },
     ...fields,
   }
 }
@@ -132,6 +140,8 @@ export function inShort(decision: PlacementDecision) {
       ({ workerId, for: by, sleeps, afterJob }) =>
         `${workerId} ${sleeps ? 'sleeps ' : ''}for ${by}${afterJob ? ' after its job' : ''}`,
     ),
+    paused: decision.pauses.map(({ workerId, for: by }) => `${workerId} for ${by}`),
+    stranded: decision.stranded.map(({ workerId, reason }) => `${workerId}: ${reason}`),
     woken: decision.woken.map(({ workerId }) => workerId),
     unwoken: decision.unwoken.map(({ workerId, reason }) => `${workerId}: ${reason}`),
     refused: decision.unplaced.map(({ endpointId, resource, reason }) => `${endpointId} ${resource}: ${reason}`),

@@ -47,6 +47,7 @@ export function findPlacementFailure(search: Search, others: readonly Occupant[]
 /** The reason why a sleeping worker cannot get its GPUs back. */
 function cardsBusy(search: Search, wake: WantedWake, others: readonly Occupant[], asker: Asker): PlacementFailure {
   const again = wake.placement
+  if (again.gpus.length === 0) return vcpusTaken(search, again, others, asker)
   const lost = lostGpu(search, again)
   if (lost !== null) return { resource: 'gpu', reason: lost }
   const reached = quotaReached(search, others)
@@ -64,6 +65,20 @@ function cardsBusy(search: Search, wake: WantedWake, others: readonly Occupant[]
   if (users!.length + kept!.length === 0) return { resource: 'gpu', reason: memoryLack(search, wake) }
   const how = users!.length > 0 ? `in use by ${names(users!, asker)}` : `kept for ${names(kept!, asker)}`
   return { resource: 'gpu', reason: `${which} ${how}` }
+}
+
+/** The reason why a paused worker without GPUs cannot go on. */
+function vcpusTaken(
+  search: Search,
+  { vcpus }: WantedWake['placement'],
+  others: readonly Occupant[],
+  asker: Asker,
+): PlacementFailure {
+  if (search.slots < 1 || vcpus === null) return { resource: 'workers', reason: search.bound }
+  const { all, given } = promises(search, others)
+  const users = others.filter(({ placement, phase }) => placement?.vcpus != null && phase !== 'paused')
+  const taken = `${round(given.vcpus)} of the ${round(all.vcpus)} that may be promised are taken by ${names(users, asker)}`
+  return { resource: 'cpu', reason: `it needs ${round(vcpus)} vCPUs again, and ${taken}` }
 }
 
 /** The reason why a suspended worker cannot resume on a card that no worker has. */

@@ -103,6 +103,7 @@ export function helps(search: Search, worker: Occupant): boolean {
   if (placedBy === 'platform') return search.slots < 1 && placement?.asked !== undefined
   if (search.slots < 1 || placement === null) return true
   if (search.again !== undefined) {
+    if (search.again.placement.gpus.length === 0) return placement.vcpus !== null
     const keys = new Set(search.again.placement.gpus.map(gpuKey))
     return bindsGpus(worker, owner) && placement.gpus.some(gpu => keys.has(gpuKey(gpu)))
   }
@@ -163,12 +164,16 @@ export function lostGpu({ parts }: Pick<Search, 'parts'>, { gpus }: Placement): 
   return null
 }
 
-/** The GPUs that a sleeping worker gave back, if all of them are free, and have its memory free. */
+/**
+ * The GPUs that a sleeping or paused worker gave back, if all of them are free, and have its memory free. Or the vCPUs
+ * of a paused one.
+ */
 function roomAgain(
   search: Search,
   { placement, memoryMb }: WantedWake,
   others: readonly Occupant[],
 ): PlacementFit | null {
+  if (placement.gpus.length === 0) return hasVcpus(search, placement, others) ? { placement, clamped: null } : null
   const claims = claimedMb(others, search.tenant.owner)
   if (claims === null || lostGpu(search, placement) !== null) return null
   const isFreeAgain = (gpu: AssignedGpu) => {
@@ -179,6 +184,13 @@ function roomAgain(
     return !claims.has(key) && isFree(room, memoryMb ?? 0)
   }
   return placement.gpus.every(isFreeAgain) ? { placement, clamped: null } : null
+}
+
+/** True if the vCPUs of a worker are free; its memory is its own all the time. */
+function hasVcpus(search: Search, { vcpus }: Placement, others: readonly Occupant[]): boolean {
+  if (vcpus === null) return true
+  const { all, given } = promises(search, others)
+  return given.vcpus + vcpus <= all.vcpus
 }
 
 /**
@@ -193,13 +205,14 @@ function gpusForLater({ tenant, avoided = [] }: Search, others: readonly Occupan
   return keys
 }
 
-/** The resources for containers, and the part that these workers have. */
+/** The resources for containers, and the part that these workers have. A paused one has its memory alone. */
 export function promises({ parts, rules }: Search, others: readonly Occupant[]): { all: Promises; given: Promises } {
-  const sum = (of: (placement: Placement) => number | null) =>
-    others.reduce((total, { placement }) => total + (placement === null ? 0 : (of(placement) ?? 0)), 0)
+  const sum = (workers: readonly Occupant[], of: (placement: Placement) => number | null) =>
+    workers.reduce((total, { placement }) => total + (placement === null ? 0 : (of(placement) ?? 0)), 0)
+  const running = others.filter(({ phase }) => phase !== 'paused')
   return {
     all: { vcpus: parts.vcpus * rules.cpuOvercommit, memoryMb: parts.memoryGb * 1024 * rules.memoryOvercommit },
-    given: { vcpus: sum(({ vcpus }) => vcpus), memoryMb: sum(({ memoryMb }) => memoryMb) },
+    given: { vcpus: sum(running, ({ vcpus }) => vcpus), memoryMb: sum(others, ({ memoryMb }) => memoryMb) },
   }
 }
 

@@ -1,4 +1,5 @@
 /** The input of core/placement/place.ts, and its decision. */
+import type { Priority } from '../endpoints/endpoint.ts'
 import type { MachineParts } from '../hardware/inventory.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../ids.ts'
 import type { Capacity } from '../scaling/plan.ts'
@@ -25,6 +26,22 @@ export const PLACEMENT_RULES: PlacementRules = {
   memoryOvercommit: 2,
 }
 
+/** Settings of pauses. */
+export interface PauseRules {
+  /** Time after which a paused worker has a right to room before everybody, in milliseconds. */
+  readonly maxPauseMs: number
+  /** Limit of workers that are paused at once; 0 pauses none. */
+  readonly maxPaused: number
+  /** True if workers of one account may be paused for endpoints of another one. */
+  readonly acrossAccounts: boolean
+}
+
+/**
+ * The defaults. Gateways and address translation of large clouds forget a connection without traffic after 350 s, so
+ * connections of a job that is paused for five minutes are usually still open.
+ */
+export const PAUSE_RULES: PauseRules = { maxPauseMs: 300_000, maxPaused: 8, acrossAccounts: false }
+
 /** An endpoint that has or wants workers. */
 export interface Tenant {
   readonly id: EndpointId
@@ -37,11 +54,13 @@ export interface Tenant {
    */
   readonly placedBy: 'machine' | 'platform'
   readonly workersMin: number
+  /** Its order beside other endpoints of its account, and the reason to pause workers of others. */
+  readonly priority: Priority
   /** True if its workers have limits of vCPUs and memory, as containers do. */
   readonly limited: boolean
   /** Number of further workers that it wants now. */
   readonly wanted: number
-  /** Its sleeping workers that are wanted again, in their order; they come before further ones. */
+  /** Its paused workers, then its sleeping ones that are wanted again; they come before further ones. */
   readonly wakes: readonly WantedWake[]
   /** Start of its wait for a worker; the present time for an endpoint that has just begun to want one. */
   readonly sinceMs: number
@@ -51,10 +70,15 @@ export interface Tenant {
   readonly isSpare: boolean
 }
 
-/** A sleeping worker that is wanted again: it needs the GPUs that it gave back, and no others. */
+/**
+ * A sleeping worker that is wanted again: it needs the GPUs that it gave back, and no others. Or a paused worker,
+ * which needs the same, or without GPUs its vCPUs.
+ */
 export interface WantedWake {
   readonly workerId: WorkerId
   readonly placement: Placement
+  /** Start of its pause; absent for a worker that sleeps without a job. */
+  readonly pausedSinceMs?: number
   /** Memory of its GPU that has to be free for it, in MiB; null if unknown. */
   readonly memoryMb: number | null
 }
@@ -74,8 +98,11 @@ export interface Occupant {
   readonly endpointName: string
   /** Null for a worker of an older version, whose resources are unknown. */
   readonly placement: Placement | null
-  /** `leaving` was asked to end; `kept` is the reservation of a waiting endpoint, not a worker. */
-  readonly phase: 'starting' | 'idle' | 'busy' | 'frozen' | 'leaving' | 'kept'
+  /**
+   * `paused` has a job and does not run; `leaving` was asked to end; `kept` is the reservation of a waiting endpoint,
+   * not a worker.
+   */
+  readonly phase: 'starting' | 'idle' | 'busy' | 'paused' | 'frozen' | 'leaving' | 'kept'
   /** Time at which it became ready; null before that. */
   readonly readyAtMs: number | null
   /** Start of its start, or of its resume; null for one that has started. */
@@ -91,6 +118,12 @@ export interface Occupant {
    * Else they are free for its own account.
    */
   readonly suspends: boolean
+  /** Priority of its endpoint; `low` while all its jobs are of low priority. */
+  readonly priority: Priority
+  /** Instant from which it may be paused in the middle of its job; null if it may not. */
+  readonly pausableAtMs: number | null
+  /** Start of its pause, and the endpoint for which it was paused; null for a worker that is not paused. */
+  readonly pause: { readonly sinceMs: number; readonly for: EndpointId } | null
 }
 
 /** Limits of workers of an account and of their GPUs; null is unlimited. */
@@ -109,6 +142,7 @@ export interface PlacementInput {
   /** All endpoints that want workers, and those of all occupants. */
   readonly tenants: readonly Tenant[]
   readonly rules: PlacementRules
+  readonly pauseRules: PauseRules
   /** Limits of accounts; those that are left out are unlimited. */
   readonly quotas?: ReadonlyMap<OwnerId, WorkerQuota>
   readonly nowMs: number
@@ -140,6 +174,14 @@ export interface Eviction {
   readonly afterJob: boolean
 }
 
+/** A worker that is paused in the middle of its job. */
+export interface Pause {
+  readonly workerId: WorkerId
+  readonly endpointId: EndpointId
+  /** The endpoint that gets its room. */
+  readonly for: EndpointId
+}
+
 /** Workers without a place. */
 export interface Unplaced {
   readonly endpointId: EndpointId
@@ -153,12 +195,19 @@ export interface Unwoken extends Woken {
   readonly reason: string
 }
 
+/** A paused worker that can never go on, because its GPU is gone. It ends, and its job goes back. */
+export interface Stranded extends Woken {
+  readonly reason: string
+}
+
 /** The decision. `wakeAtMs` is the time at which it may change without an event; null for never. */
 export interface PlacementDecision {
   readonly placed: readonly Placed[]
   readonly woken: readonly Woken[]
   readonly unwoken: readonly Unwoken[]
   readonly evictions: readonly Eviction[]
+  readonly pauses: readonly Pause[]
+  readonly stranded: readonly Stranded[]
   readonly unplaced: readonly Unplaced[]
   readonly wakeAtMs: number | null
 }

@@ -612,6 +612,8 @@ describe('shares of a card', () => {
     assert.deepEqual(placed({ ...one, occupants, tenants: tenants(8) }), {
       placed: [],
       evicted: [],
+      paused: [],
+      stranded: [],
       woken: [],
       unwoken: [],
       wakeInMs: 30_000,
