@@ -58,7 +58,7 @@ export function opsSurface(parts: ApiParts): Surface {
     addRoute(app, access, 'GET /ops/status', async () => jsonText(JSON.stringify(await status())))
   }
   addRoute(app, access, 'GET /ops/why', async (call, caller) => {
-    const { items, nextCursor } = await parts.explaining.page(caller.owner, pageRequest(call.req))
+    const { items, nextCursor } = await parts.explaining.page(caller.owner, pageRequest(call.req), caller)
     const explanations = items.map(({ endpoint, explanation }) => ({
       kind: 'endpoint',
       id: endpoint.id,
@@ -120,11 +120,11 @@ async function explain(
 ): Promise<ExplanationView & { kind: string; id: string; name: string }> {
   const located = await parts.logs.locate(caller.owner, id)
   if (located.kind === 'job') {
-    const { job, explanation } = await parts.explaining.job(located.endpointId, located.id)
+    const { job, explanation } = await parts.explaining.job(located.endpointId, located.id, caller)
     return { kind: 'job', id: job.id, name: job.status, ...explanationView(explanation, located.endpointId) }
   }
   const endpointId = located.kind === 'endpoint' ? located.id : located.endpointId
-  const { endpoint, explanation } = await parts.explaining.endpoint(endpointId)
+  const { endpoint, explanation } = await parts.explaining.endpoint(endpointId, caller)
   return { kind: 'endpoint', id: endpoint.id, name: endpoint.name, ...explanationView(explanation, endpoint.id) }
 }
 

@@ -44,12 +44,17 @@ export function leavesCard(room: CardRoom | undefined): boolean {
   return room === undefined || room.foreignMb <= toleratedMb(room)
 }
 
+/** The use of a card by other programs, for every account: "4.1 GB of card 0 are used by other programs". */
+export function otherUseText({ index }: Pick<MachineGpu, 'index'>, { foreignMb }: CardRoom): string {
+  return `${inGb(foreignMb)} of card ${index} are used by other programs`
+}
+
 /** True if this much memory of a card is free. */
 export function isFree(room: CardRoom | undefined, neededMb: number): boolean {
   return room === undefined || room.freeMb >= neededMb
 }
 
-/** The use of a card by other programs: "4.1 GB of card 0 are used by pid 812 (blender)". */
+/** As {@link otherUseText}, with names for the operator: "4.1 GB of card 0 are used by pid 812 (blender)". */
 export function foreignUseText({ index }: Pick<MachineGpu, 'index'>, { foreignMb, programs }: CardRoom): string {
   const named = programs.slice(0, MAX_NAMED).map(({ pid, name }) => `pid ${pid}${name === null ? '' : ` (${name})`}`)
   const listedMb = programs.slice(0, MAX_NAMED).reduce((sum, { memoryMb }) => sum + memoryMb, 0)

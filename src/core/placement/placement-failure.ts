@@ -2,7 +2,7 @@
 import { type CatalogedGpu, gpuKey, gpuSummary, type MachineParts } from '../hardware/inventory.ts'
 import type { Resource } from '../workers/placement.ts'
 import { bindsGpus, claimedMb, shareableMb, WHOLE_CARD } from './card-claims.ts'
-import { foreignUseText, inGb, isFree, leavesCard } from './card-room.ts'
+import { inGb, isFree, leavesCard, otherUseText } from './card-room.ts'
 import type { NamedGpus, PlacedGpuCompute } from './placed-compute.ts'
 import {
   cappedResources,
@@ -86,7 +86,7 @@ function memoryLack({ cards }: Search, { placement, memoryMb }: WantedWake): str
   const short = placement.gpus.find(gpu => !isFree(cards?.get(gpuKey(gpu)), memoryMb ?? 0)) ?? placement.gpus[0]!
   const room = cards?.get(gpuKey(short))
   if (room === undefined) return `its GPU ${short.index} is not free`
-  return `it needs ${inGb(memoryMb ?? 0)} of its GPU ${short.index}, and ${inGb(room.freeMb)} are free: ${foreignUseText(short, room)}`
+  return `it needs ${inGb(memoryMb ?? 0)} of its GPU ${short.index}, and ${inGb(room.freeMb)} are free: ${otherUseText(short, room)}`
 }
 
 function quotaRefusal(resource: 'account_workers' | 'account_gpus', { quota }: Search): PlacementFailure {
@@ -167,7 +167,7 @@ function gpusBusy(
       ? []
       : [`${inUse.size} of ${suitable.size} in use by ${names(users, asker)}${frozenOnes(users)}`]),
     ...(kept.size === 0 ? [] : [`${kept.size} of ${suitable.size} kept for ${names(keepers, asker)}`]),
-    ...foreign.slice(0, MAX_NAMES).map(gpu => foreignUseText(gpu, cards!.get(gpuKey(gpu))!)),
+    ...foreign.slice(0, MAX_NAMES).map(gpu => otherUseText(gpu, cards!.get(gpuKey(gpu))!)),
   ]
   return { resource: 'gpu', reason: `${wanted}: ${taken.join(', ')}` }
 }
@@ -190,7 +190,7 @@ function sharesGiven(
       const left = leftMb > 0 ? `${inGb(leftMb)} of card ${gpu.index} are left` : `card ${gpu.index} is full`
       const beside = users.length === 0 ? '' : ` beside ${names(users, asker)}${frozenOnes(users)}`
       const foreign =
-        room === undefined || room.foreignMb < memoryGb * 1024 * 0.1 ? '' : ` (${foreignUseText(gpu, room)})`
+        room === undefined || room.foreignMb < memoryGb * 1024 * 0.1 ? '' : ` (${otherUseText(gpu, room)})`
       return `${left}${beside}${foreign}`
     })
   const reason = `no GPU of ${poolNames(compute.pools)} has ${inGb(memoryGb * 1024)} left: ${clauses.join(', ')}`

@@ -85,6 +85,11 @@ export class CardReader {
     return this.#merged()
   }
 
+  /** The last reading of the cards by `gpuKey`, without another one. Empty if it is older than half a minute. */
+  last(): ReadonlyMap<string, CardUse> {
+    return this.#merged()
+  }
+
   /** Begins a reading, unless the last one is of now. @returns the present reading; null without one */
   #begin(workers: readonly Worker[]): Promise<void> | null {
     const { clock, gpuMeter } = this.#ports

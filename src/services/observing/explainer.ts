@@ -1,3 +1,4 @@
+import type { Caller } from '../../core/accounts/permission.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { notFound } from '../../core/errors.ts'
 import type { EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
@@ -18,12 +19,14 @@ import type { StartFailure } from '../../core/workers/start-failure.ts'
 import type { PortConflict } from '../../core/workers/worker-exit.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { LoadBalancer } from '../balancing/load-balancer.ts'
+import type { CardReader } from '../hardware/card-reader.ts'
 import { mapConcurrently } from '../map-concurrently.ts'
 import type { EndpointModels } from '../models/endpoint-models.ts'
 import { onePage } from '../paging.ts'
 import type { Fleet } from '../workers/fleet.ts'
 import type { RunningWorkers } from '../workers/running-workers.ts'
 import type { WorkerSuspender } from '../workers/worker-suspender.ts'
+import { CardNotes } from './card-notes.ts'
 import type { TimeKeeper } from './server-time.ts'
 
 /** Maximum number of endpoints on a page of explanations: each takes several reads of the store. */
@@ -32,6 +35,12 @@ const MAX_EXPLAINED = 100
 const MAX_OBSERVED = 20
 /** Limit of endpoints that are explained at the same time. */
 const CONCURRENCY = 10
+
+/** The part of a caller that decides what an explanation names. */
+export type Viewer = Pick<Caller, 'operator'>
+
+/** A reader without the rights of the operator. */
+const ANYBODY: Viewer = { operator: false }
 
 /** An endpoint with the reason why its jobs wait. */
 export interface EndpointExplanation {
@@ -45,6 +54,7 @@ export class Explainer {
   readonly #ports
   readonly #parts
   readonly #placing
+  readonly #cardNotes
 
   /** @param placing rules of placement; those that are left out have their defaults */
   constructor(
@@ -55,6 +65,7 @@ export class Explainer {
       readonly running: RunningWorkers
       readonly models: EndpointModels
       readonly balancing: LoadBalancer
+      readonly cards: CardReader
       /** Null in a server whose time is that of the machine's clock. */
       readonly timeKeeper: TimeKeeper | null
     },
@@ -63,25 +74,32 @@ export class Explainer {
     this.#ports = ports
     this.#parts = parts
     this.#placing = placing
+    this.#cardNotes = new CardNotes(ports, parts.cards)
   }
 
   /** @throws AppError `not_found` */
-  async endpoint(id: EndpointId): Promise<EndpointExplanation> {
+  async endpoint(id: EndpointId, viewer: Viewer = ANYBODY): Promise<EndpointExplanation> {
     const snapshot = await this.#readSnapshot(id)
-    return { endpoint: snapshot.endpoint, snapshot, explanation: await this.of(snapshot) }
+    return { endpoint: snapshot.endpoint, snapshot, explanation: await this.of(snapshot, viewer) }
   }
 
   /** As {@link endpoint}, from a snapshot that the caller has. */
-  async of(snapshot: EndpointSnapshot): Promise<Explanation> {
+  async of(snapshot: EndpointSnapshot, viewer: Viewer = ANYBODY): Promise<Explanation> {
     const { release, context, newest, startFailure } = await this.#readContext(snapshot)
     const explanation = withRollout(explainEndpoint(release.snapshot, context), snapshot, startFailure, newest)
     const kept = await this.#parts.suspender.keptMemory(snapshot.endpoint)
     const suspendNotes = kept === null ? [] : [plainNote(kept)]
-    return this.#overStore({ ...explanation, notes: [...explanation.notes, ...suspendNotes, ...this.#clockNotes()] })
+    const cardNotes = [...(await this.#cardNotes.ofShares(snapshot)), ...(await this.#programNotes(snapshot, viewer))]
+    const notes = [...explanation.notes, ...suspendNotes, ...cardNotes, ...this.#clockNotes()]
+    return this.#overStore({ ...explanation, notes })
   }
 
   /** @throws AppError `not_found` */
-  async job(endpointId: EndpointId, jobId: JobId): Promise<{ job: Job; explanation: Explanation }> {
+  async job(
+    endpointId: EndpointId,
+    jobId: JobId,
+    viewer: Viewer = ANYBODY,
+  ): Promise<{ job: Job; explanation: Explanation }> {
     const snapshot = await this.#readSnapshot(endpointId)
     const { release, context, startFailure } = await this.#readContext(snapshot)
     const job = await this.#ports.store.jobs.find(endpointId, jobId, context.nowMs)
@@ -92,7 +110,8 @@ export class Explainer {
     const diagnostics = (await this.#ports.store.jobs.diagnostics(jobId)).map(({ workerId, text }) =>
       plainNote(`worker ${workerId}: ${text}`),
     )
-    const notes = [...explanation.notes, ...diagnostics, ...this.#clockNotes()]
+    const programs = await this.#programNotes(snapshot, viewer)
+    const notes = [...explanation.notes, ...programs, ...diagnostics, ...this.#clockNotes()]
     return { job, explanation: { ...explanation, notes } }
   }
 
@@ -101,7 +120,7 @@ export class Explainer {
    * deleted in the meantime are left out.
    * @throws AppError `invalid` for a cursor that no page had, or a limit out of bounds
    */
-  async page(owner: OwnerId, request: PageRequest): Promise<Page<EndpointExplanation>> {
+  async page(owner: OwnerId, request: PageRequest, viewer: Viewer = ANYBODY): Promise<Page<EndpointExplanation>> {
     const { store } = this.#ports
     const page = await onePage(request, slice => store.endpoints.list(owner, slice), MAX_EXPLAINED)
     const snapshots = await mapConcurrently(page.items, CONCURRENCY, ({ id }) => this.#parts.balancing.snapshot(id))
@@ -109,9 +128,14 @@ export class Explainer {
     const items = await mapConcurrently(existing, CONCURRENCY, async snapshot => ({
       endpoint: snapshot.endpoint,
       snapshot,
-      explanation: await this.of(snapshot),
+      explanation: await this.of(snapshot, viewer),
     }))
     return { items, nextCursor: page.nextCursor }
+  }
+
+  /** Programs of the machine are named to its operator. */
+  async #programNotes(snapshot: EndpointSnapshot, { operator }: Viewer): Promise<Note[]> {
+    return operator ? this.#cardNotes.ofPrograms(snapshot) : []
   }
 
   #clockNotes(): Note[] {

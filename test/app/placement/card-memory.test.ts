@@ -23,16 +23,40 @@ async function reasons(rig: Rig): Promise<string[]> {
 
 const started = async (rig: Rig, id: EndpointId) => (await rig.alive(id)).length
 
-test('a worker waits while another program uses its card, with the name of the program, and starts when that has ended', async t => {
+test('a worker waits while another program uses its card, with that reason, and starts when that has ended', async t => {
   const { rig, card } = await openCard(t)
   card.programs = [BLENDER]
   const chat = await rig.endpoint({ ...GPU, name: 'chat' })
   await rig.clock.advance(100)
   assert.equal(await started(rig, chat), 0)
-  assert.deepEqual(await reasons(rig), ['no free GPU of pool ADA_24: 4.1 GB of card 0 are used by pid 812 (blender)'])
+  assert.deepEqual(await reasons(rig), ['no free GPU of pool ADA_24: 4.1 GB of card 0 are used by other programs'])
   card.programs = []
   await rig.clock.advance(20_000)
   assert.equal(await started(rig, chat), 1)
+})
+
+test('programs of the machine are named to keys with all rights of the operator, and to nobody else', async t => {
+  const { rig, card } = await openCard(t)
+  const { json: account } = await rig.ask('POST', '/v2/account/accounts', { body: { name: 'Ada' } })
+  const { json: other } = await rig.ask('POST', '/v2/account/keys', { body: { name: 'a', account: account.id } })
+  const reader = await rig.addKey('rpa_reader', { scope: { type: 'read-only' } })
+  card.programs = [BLENDER]
+  const chat = await rig.endpoint({ ...GPU, name: 'chat' })
+  const images = await rig.endpoint({ ...GPU, name: 'images' }, other)
+  await rig.submit(chat)
+  await rig.submit(images, { input: {} }, { key: other.key })
+  await rig.clock.advance(100)
+  const named = '4.1 GB of card 0 are used by pid 812 (blender)'
+  const notes = async (id: EndpointId, asking: object = {}) => {
+    const { json, text } = await rig.ask('GET', `/ops/why/${id}`, asking)
+    assert.match(text, /4\.1 GB of card 0 are used by other programs/)
+    return json.explanations[0].notes
+  }
+  assert.deepEqual(await notes(chat), [named])
+  const { json } = await rig.ask('GET', '/ops/why')
+  assert.deepEqual(json.explanations[0].notes, [named])
+  assert.deepEqual(await notes(chat, { key: reader }), [])
+  assert.deepEqual(await notes(images, { key: other.key }), [])
 })
 
 test('a dip in the use of another program admits no worker', async t => {
@@ -130,7 +154,7 @@ test('the card of a suspended worker is free for every account, and the worker r
   await rig.clock.advance(15_000)
   assert.equal(
     (await first()).wakeWaitsFor,
-    'it needs 20.3 GB of its GPU 0, and 19.9 GB are free: 4.1 GB of card 0 are used by pid 812 (blender)',
+    'it needs 20.3 GB of its GPU 0, and 19.9 GB are free: 4.1 GB of card 0 are used by other programs',
   )
   card.programs = []
   await rig.clock.advance(10_000)

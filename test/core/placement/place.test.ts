@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { OwnerId, WorkerId } from '../../../src/core/ids.ts'
-import type { CardRoom } from '../../../src/core/placement/card-room.ts'
+import { type CardRoom, foreignUseText } from '../../../src/core/placement/card-room.ts'
 import { placeWorkers } from '../../../src/core/placement/place.ts'
 import type { Tenant } from '../../../src/core/placement/placement-input.ts'
 import { UNPLACED } from '../../../src/core/workers/placement.ts'
@@ -583,7 +583,7 @@ describe('suspended workers', () => {
     const { woken, unwoken } = resumed(20_000, [{ pid: 812, name: 'blender', memoryMb: 4_576 }])
     assert.deepEqual(woken, [])
     assert.deepEqual(unwoken, [
-      'x: it needs 20 GB of its GPU 0, and 19.5 GB are free: 4.5 GB of card 0 are used by pid 812 (blender)',
+      'x: it needs 20 GB of its GPU 0, and 19.5 GB are free: 4.5 GB of card 0 are used by other programs',
     ])
   })
 
@@ -650,7 +650,7 @@ describe('shares of a card', () => {
     })
     assert.match(
       refused[0]!,
-      /6\.7 GB of card 0 are left beside endpoint a \(8\.8 GB of card 0 are used by pid 812 \(blender\)\)$/,
+      /6\.7 GB of card 0 are left beside endpoint a \(8\.8 GB of card 0 are used by other programs\)$/,
     )
   })
 
@@ -722,18 +722,18 @@ describe('programs of others on a card', () => {
   const one = { parts: aMachine(rtx(1)), tenants: [aTenant('a')] }
   const blender = { pid: 812, name: 'blender', memoryMb: 4_200 }
 
-  test('a card that they use gets no worker, and the reason names them', () => {
+  test('a card that they use gets no worker, and the reason says so without their names', () => {
     const { placed: there, refused } = placed({ ...one, cards: aCard({ foreignMb: 4_200, programs: [blender] }) })
     assert.deepEqual(there, [])
-    assert.deepEqual(refused, ['a gpu: no free GPU of pool ADA_24: 4.1 GB of card 0 are used by pid 812 (blender)'])
+    assert.deepEqual(refused, ['a gpu: no free GPU of pool ADA_24: 4.1 GB of card 0 are used by other programs'])
   })
 
   test('memory that the driver lists for no program is of other programs', () => {
     const several = [blender, { pid: 9, name: null, memoryMb: 100 }]
-    const reason = (foreignMb: number, programs: CardRoom['programs']) =>
-      placed({ ...one, cards: aCard({ foreignMb, programs }) }).refused[0]
-    assert.match(reason(9_000, several)!, /8\.8 GB of card 0 are used by pid 812 \(blender\), pid 9, other programs$/)
-    assert.match(reason(9_000, [])!, /8\.8 GB of card 0 are used by other programs$/)
+    const named = (programs: CardRoom['programs']) =>
+      foreignUseText({ index: 0 }, aCard({ foreignMb: 9_000, programs }).get('GPU-0')!)
+    assert.equal(named(several), '8.8 GB of card 0 are used by pid 812 (blender), pid 9, other programs')
+    assert.equal(named([]), '8.8 GB of card 0 are used by other programs')
   })
 
   test('a desktop does not keep workers from its card: up to a tenth of it, and 1 GiB of a small one', () => {
