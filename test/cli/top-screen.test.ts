@@ -180,6 +180,15 @@ test('top shows the memory of each GPU as a bar, with who has it', () => {
         memory: { totalMb: 46_080, freeMb: 27_648, foreignMb: 4_608 },
         holders: [holder, { ...holder, endpointName: null, asleep: true, usedMb: null }],
       },
+      {
+        ...gpu,
+        index: 3,
+        memory: { totalMb: 24_576, freeMb: 4_096, foreignMb: 0 },
+        holders: [
+          { ...holder, usedMb: 6_144, shareMb: 8_192, beyondMb: 0 },
+          { ...holder, endpointName: 'chat', usedMb: 14_336, shareMb: 8_192, beyondMb: 6_144 },
+        ],
+      },
       { ...gpu, index: 1, memory: null, holders: [] },
       { ...gpu, index: 2, problem: 'it has fallen off the bus', memory: null, holders: [] },
     ],
@@ -191,6 +200,7 @@ test('top shows the memory of each GPU as a bar, with who has it', () => {
       .filter(text => text.startsWith('GPU')),
     [
       'GPU 0 NVIDIA L40  [######xx............]  18 GB of 45 GB  sdxl 8.8 GB, 4m7x2k9q (asleep), other programs 4.5 GB',
+      'GPU 3 NVIDIA L40  [#################...]  20 GB of 24 GB  sdxl 6 GB (share 8 GB), chat 14 GB, beyond its share of 8 GB',
       'GPU 1 NVIDIA L40  free',
       'GPU 2 NVIDIA L40  it has fallen off the bus',
     ],

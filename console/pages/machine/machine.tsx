@@ -169,9 +169,10 @@ function Gpu({ gpu }: { readonly gpu: MachineGpu }) {
   )
 }
 
-function holderMemory({ shareMb, usedMb }: MachineGpu['holders'][number]): string {
+function holderMemory({ shareMb, usedMb, beyondMb }: MachineGpu['holders'][number]): string {
   const share = shareMb === null ? '' : `, ${gigabytes(shareMb)} of the card`
-  return usedMb === null ? share : `${share}, uses ${gigabytes(usedMb)}`
+  const beyond = beyondMb > 0 ? ', more than its share' : ''
+  return usedMb === null ? share : `${share}, uses ${gigabytes(usedMb)}${beyond}`
 }
 
 function programText({

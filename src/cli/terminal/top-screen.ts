@@ -53,6 +53,9 @@ export interface TopGpu {
     readonly endpointName: string | null
     readonly asleep: boolean
     readonly usedMb: number | null
+    /** Left out by older servers. */
+    readonly shareMb?: number | null
+    readonly beyondMb?: number
   }[]
 }
 
@@ -145,11 +148,9 @@ function summary({ atMs, endpoints }: TopAnswer, { url, rates, problem }: Around
 function gpuLine({ index, name, problem, memory, holders }: TopGpu): ScreenLine {
   const title = `GPU ${index} ${name}`
   if (problem !== null) return { text: `${title}  ${problem}`, style: 'bad' }
-  const users = holders.map(({ endpointName, endpointId, asleep, usedMb }) => {
-    const use = asleep ? ' (asleep)' : usedMb === null ? '' : ` ${inGb(usedMb)}`
-    return `${endpointName ?? endpointId}${use}`
-  })
-  if (memory === null) return { text: `${title}  ${users.join(', ') || 'free'}`, style: null }
+  const users = holders.map(holderText)
+  const style = holders.some(({ beyondMb = 0 }) => beyondMb > 0) ? 'bad' : null
+  if (memory === null) return { text: `${title}  ${users.join(', ') || 'free'}`, style }
   const { totalMb, freeMb, foreignMb } = memory
   if (foreignMb > 0) users.push(`other programs ${inGb(foreignMb)}`)
   const width = (mb: number) => Math.min(BAR_COLUMNS, Math.round((mb / Math.max(1, totalMb)) * BAR_COLUMNS))
@@ -157,7 +158,25 @@ function gpuLine({ index, name, problem, memory, holders }: TopGpu): ScreenLine 
   const other = Math.min(used, width(foreignMb))
   const bar = '#'.repeat(used - other) + 'x'.repeat(other) + '.'.repeat(BAR_COLUMNS - used)
   const amounts = `${inGb(totalMb - freeMb)} of ${inGb(totalMb)}`
-  return { text: [`${title}  [${bar}]  ${amounts}`, users.join(', ')].join('  ').trimEnd(), style: null }
+  return { text: [`${title}  [${bar}]  ${amounts}`, users.join(', ')].join('  ').trimEnd(), style }
+}
+
+/** A worker with its memory and its share: "sdxl 7.9 GB (share 8 GB)". */
+function holderText({
+  endpointName,
+  endpointId,
+  asleep,
+  usedMb,
+  shareMb,
+  beyondMb = 0,
+}: TopGpu['holders'][number]): string {
+  const name = endpointName ?? endpointId
+  if (asleep) return `${name} (asleep)`
+  if (shareMb == null) return usedMb === null ? name : `${name} ${inGb(usedMb)}`
+  if (usedMb === null) return `${name} (share ${inGb(shareMb)})`
+  return beyondMb > 0
+    ? `${name} ${inGb(usedMb)}, beyond its share of ${inGb(shareMb)}`
+    : `${name} ${inGb(usedMb)} (share ${inGb(shareMb)})`
 }
 
 const BAR_COLUMNS = 20

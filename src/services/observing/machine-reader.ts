@@ -5,6 +5,7 @@ import { cataloged, gpuKey, type MachineGpu, type MachineParts } from '../../cor
 import type { GpuUse, MachineDisk, MachineMemory } from '../../core/hardware/machine-use.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { EngineState, Finding } from '../../core/observing/diagnosis.ts'
+import { excessMb } from '../../core/placement/share-excess.ts'
 import type { Capacity } from '../../core/scaling/plan.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import { type PhaseNow, presentPhase } from '../../core/workers/worker-phase.ts'
@@ -32,6 +33,8 @@ export interface GpuHolder {
   readonly shareMb: number | null
   /** The memory that it uses in MiB; null if unknown. */
   readonly usedMb: number | null
+  /** The memory that it uses beyond its share in MiB; 0 for one that keeps to it. */
+  readonly beyondMb: number
 }
 
 /** A GPU of the machine with its holders. */
@@ -178,17 +181,24 @@ function heldGpu(
   const { type, pool } = cataloged(gpu)
   const key = gpuKey(gpu)
   const gpuWorkers = workers.filter(({ placement }) => placement!.gpus.some(held => gpuKey(held) === key))
-  const holders = gpuWorkers.map(worker => ({
-    endpointId: worker.endpointId,
-    endpointName: names.get(worker.endpointId) ?? null,
-    account: worker.owner,
-    workerId: worker.id,
-    now: presentPhase(worker),
-    asleep: worker.asleepAtMs !== null,
-    suspended: suspensionOf(worker)?.phase === 'suspended',
-    shareMb: worker.placement?.gpus.find(held => gpuKey(held) === key)?.shareMb ?? null,
-    usedMb: measured.memory?.ownMb.get(worker.id) ?? null,
-  }))
+  const holders = gpuWorkers.map(worker => {
+    const shareMb = worker.placement?.gpus.find(held => gpuKey(held) === key)?.shareMb ?? null
+    const usedMb = measured.memory?.ownMb.get(worker.id) ?? null
+    const totalMb = measured.memory?.totalMb ?? 0
+    const beyondMb = shareMb === null || usedMb === null ? 0 : excessMb({ shareMb, usedMb, totalMb })
+    return {
+      endpointId: worker.endpointId,
+      endpointName: names.get(worker.endpointId) ?? null,
+      account: worker.owner,
+      workerId: worker.id,
+      now: presentPhase(worker),
+      asleep: worker.asleepAtMs !== null,
+      suspended: suspensionOf(worker)?.phase === 'suspended',
+      shareMb,
+      usedMb,
+      beyondMb,
+    }
+  })
   return { gpu, type, pool, ...measured, holders }
 }
 

@@ -102,6 +102,8 @@ test('the first worker has a whole card until it has worked; then its peak with 
   const chat = await machine.endpoint('chat', 'auto')
   const worker = await machine.ready()
   assert.equal(worker.spec.protocolEnv.RUNYARD_GPU_MEMORY_MB, undefined)
+  const notes = async () => (await rig.ask('GET', `/ops/why/${chat}`)).json.explanations[0].notes
+  assert.match((await notes()).join(), /share of a GPU is learned .* until then a worker has a whole GPU/)
   const voice = await machine.endpoint('voice', 6)
   await machine.uses(worker.id, 5_000)
   assert.deepEqual([await machine.share(chat), await machine.share(voice)], [undefined, null], 'it has only loaded')
@@ -111,6 +113,7 @@ test('the first worker has a whole card until it has worked; then its peak with 
   assert.equal(await machine.share(chat), 6_656, '6000 MiB, a tenth more, in steps of 256')
   assert.equal(await machine.share(voice), 6_144)
   assert.equal(rig.happened('worker.share_learned').at(-1)?.shareMb, 6_656)
+  assert.deepEqual(await notes(), [])
   const { json } = await rig.ask('GET', `/v2/serverless/${chat}`)
   assert.equal(json.gpu.memoryGb, 'auto')
 })
@@ -174,6 +177,11 @@ test('when a worker fails for want of memory, the neighbor beyond its share is d
   await machine.uses(taker.id, 14_000)
   const [over] = rig.happened('worker.over_share')
   assert.deepEqual([over?.workerId, over?.shareMb, over?.usedMb], [taker.id, 8_192, 14_000])
+  const { json: report } = await rig.ask('GET', '/v2/machine')
+  const beyond = report.gpus[0].holders.map((holder: { beyondMb: number }) => holder.beyondMb)
+  assert.deepEqual(beyond, [5_808, 0])
+  const { json: why } = await rig.ask('GET', `/ops/why/${greedy}`)
+  assert.match(why.explanations[0].notes.join(), /uses 13\.7 GB of GPU 0, and its share is 8 GB; raise gpu\.memoryGb/)
   await machine.runsOut(victim.id)
   const state = async () => (await rig.store.workers.find(taker.id))?.state
   assert.equal(await state(), 'DRAINING')

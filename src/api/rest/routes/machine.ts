@@ -22,6 +22,7 @@ const Holder = z.object({
   suspended: z.boolean(),
   shareMb: Count.nullable(),
   usedMb: Count.nullable(),
+  beyondMb: Count,
 })
 
 const Gpu = z
