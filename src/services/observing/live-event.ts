@@ -49,6 +49,12 @@ const PUBLISHERS: Publishers = {
   'worker.clamped': ({ endpointId, problem }) => ({ endpointId, problem }),
   // The endpoint that gets the room may be another account's.
   'worker.evicted': ({ endpointId, workerId, afterJob }) => ({ endpointId, workerId, afterJob }),
+  'worker.share_learned': ({ endpointId, workerId, gpu, shareMb, usedMb }) => {
+    return { endpointId, workerId, gpu, shareMb, usedMb }
+  },
+  'worker.over_share': ({ endpointId, workerId, gpu, shareMb, usedMb }) => {
+    return { endpointId, workerId, gpu, shareMb, usedMb }
+  },
   'worker.reported': ({ endpointId, workerId, what, text }) => ({ endpointId, workerId, what, text }),
   'worker.unplaced': ({ endpointId, count, resource, reason }) => ({ endpointId, count, resource, reason }),
   'endpoint.saved': ({ endpointId, version, created }) => ({ endpointId, version, created }),
