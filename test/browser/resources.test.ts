@@ -38,7 +38,7 @@ describe('what an account has, in the console', { skip: browserSkip, timeout: pa
     await page.getByRole('button', { name: 'Create endpoint' }).click()
     await page.getByText('Some fields are not valid yet.').waitFor()
     assert.match(await wrongAt(page, 'Name'), /\S/)
-    assert.match(await wrongAt(page, 'Idle timeout, seconds'), />=1/)
+    assert.match(await wrongAt(page, 'Idle timeout, seconds'), /must be at least 1/)
     // A corrected field loses its error before the form is sent.
     await page.getByLabel('Name', { exact: true }).fill('secretive')
     await page.getByLabel('Idle timeout, seconds').fill('60')

@@ -51,7 +51,7 @@ export function configFromBody(body: Omit<Partial<Changed>, 'gpu' | 'cpu'>): Par
 export function newCpuProblems(cpu: Created['cpu'] = [], before: readonly CpuConfig[] = []): string[] {
   return cpu.flatMap(({ id, vcpuCount }, index) => {
     const isKnown = before.some(config => config.flavor === id && config.vcpuCount === vcpuCount)
-    return vcpuCount >= 2 || isKnown ? [] : [`$.cpu[${index}].vcpuCount: too small: expected number to be >=2`]
+    return vcpuCount >= 2 || isKnown ? [] : [`$.cpu[${index}].vcpuCount: must be at least 2`]
   })
 }
 

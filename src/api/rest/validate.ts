@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi'
 import type { DocumentReading } from '../../core/bodies/document-size.ts'
 import { AppError } from '../../core/errors.ts'
 import { readJson } from '../../core/json/json-text.ts'
+import { plainProblem } from './plain-problems.ts'
 import type { BodyContract, Contract, Shape } from './route.ts'
 
 /** Maximum number of failures in a response. The rest is counted. */
@@ -114,11 +115,12 @@ function sentences(error: z.ZodError, place: string, missing: boolean): string[]
       (text, key) => (typeof key === 'number' ? `${text}[${key}]` : `${text}.${String(key)}`),
       place,
     )
-    if (missing && issue.path.length === 0) return `${path}: is required`
+    const isMissing = issue.code === 'invalid_type' && issue.message.endsWith('received undefined')
+    if (isMissing || (missing && issue.path.length === 0)) return `${path}: is required`
     if (issue.code === 'unrecognized_keys') {
       return issue.keys.map(key => `${path}: additional properties '${key.slice(0, 100)}' not allowed`).join('; ')
     }
-    return `${path}: ${lowerFirst(issue.message)}`
+    return `${path}: ${plainProblem(lowerFirst(issue.message))}`
   })
 }
 

@@ -27,7 +27,7 @@ const ENDPOINTS: readonly Rule[] = [
   },
   {
     what: 'no pool beside an exclusion',
-    rest: [{ gpu: { pools: [], excludedTypes: ['NVIDIA L4'] } }, /^\$\.gpu\.pools: too small/],
+    rest: [{ gpu: { pools: [], excludedTypes: ['NVIDIA L4'] } }, /^\$\.gpu\.pools: must not be empty/],
     graphql: [{ gpuIds: '-NVIDIA L4' }, /^gpuIds must name at least one GPU pool/],
   },
   {
@@ -53,7 +53,7 @@ const ENDPOINTS: readonly Rule[] = [
   },
   {
     what: 'no GPU',
-    rest: [{ gpu: { pools: ['ADA_24'], count: 0 } }, /^\$\.gpu\.count: too small/],
+    rest: [{ gpu: { pools: ['ADA_24'], count: 0 } }, /^\$\.gpu\.count: must be at least/],
     graphql: [{ gpuCount: 0 }, /^gpuCount must be an integer from 1 to 64$/],
   },
   {
@@ -116,7 +116,7 @@ const ENDPOINTS: readonly Rule[] = [
   },
   {
     what: 'no CPU configuration',
-    rest: [{ gpu: undefined, cpu: [] }, /^\$\.cpu: too small/],
+    rest: [{ gpu: undefined, cpu: [] }, /^\$\.cpu: must not be empty/],
   },
   {
     what: 'an instance of no form',
@@ -135,12 +135,12 @@ const ENDPOINTS: readonly Rule[] = [
   },
   {
     what: 'less than no worker',
-    rest: [{ workers: { min: -1 } }, /^\$\.workers\.min: too small/],
+    rest: [{ workers: { min: -1 } }, /^\$\.workers\.min: must be at least/],
     graphql: [{ workersMin: -1 }, /^workersMin must be an integer from 0 to 1000$/],
   },
   {
     what: 'too many workers',
-    rest: [{ workers: { max: 1_001 } }, /^\$\.workers\.max: too big/],
+    rest: [{ workers: { max: 1_001 } }, /^\$\.workers\.max: must be at most/],
     graphql: [{ workersMax: 1_001 }, /^workersMax must be an integer from 0 to 1000$/],
   },
   {
@@ -150,12 +150,12 @@ const ENDPOINTS: readonly Rule[] = [
   },
   {
     what: 'no idle time',
-    rest: [{ workers: { idleTimeout: 0 } }, /^\$\.workers\.idleTimeout: too small/],
+    rest: [{ workers: { idleTimeout: 0 } }, /^\$\.workers\.idleTimeout: must be at least/],
     graphql: [{ idleTimeout: 0 }, /^idleTimeout must be an integer from 1 to 3600 seconds$/],
   },
   {
     what: 'an idle time over an hour',
-    rest: [{ workers: { idleTimeout: 3_601 } }, /^\$\.workers\.idleTimeout: too big/],
+    rest: [{ workers: { idleTimeout: 3_601 } }, /^\$\.workers\.idleTimeout: must be at most/],
     graphql: [{ idleTimeout: 3_601 }, /^idleTimeout must be an integer from 1 to 3600 seconds$/],
   },
   {
@@ -164,12 +164,12 @@ const ENDPOINTS: readonly Rule[] = [
   },
   {
     what: 'a queue delay below half a second',
-    rest: [{ scaling: { ...QUEUE, queueDelay: 0.49 } }, /^\$\.scaling\.queueDelay: too small/],
+    rest: [{ scaling: { ...QUEUE, queueDelay: 0.49 } }, /^\$\.scaling\.queueDelay: must be at least/],
     graphql: [{ scalerValue: 0.49 }, /^scalerValue must be at least 0\.5 seconds for QUEUE_DELAY$/],
   },
   {
     what: 'no request per worker',
-    rest: [{ scaling: { ...COUNT, requestCount: 0 } }, /^\$\.scaling\.requestCount: too small/],
+    rest: [{ scaling: { ...COUNT, requestCount: 0 } }, /^\$\.scaling\.requestCount: must be at least/],
     graphql: [
       { scalerType: 'REQUEST_COUNT', scalerValue: 0 },
       /^scalerValue must be an integer of at least 1 for REQUEST_COUNT$/,
@@ -177,12 +177,12 @@ const ENDPOINTS: readonly Rule[] = [
   },
   {
     what: 'half a request per worker',
-    rest: [{ scaling: { ...COUNT, requestCount: 1.5 } }, /^\$\.scaling\.requestCount: invalid input: expected int/],
+    rest: [{ scaling: { ...COUNT, requestCount: 1.5 } }, /^\$\.scaling\.requestCount: must be a whole number/],
     graphql: [{ scalerType: 'REQUEST_COUNT', scalerValue: 1.5 }, /^scalerValue must be an integer of at least 1/],
   },
   {
     what: 'a way of scaling that there is not',
-    rest: [{ scaling: { type: 'MAGIC' } }, /^\$\.scaling\.type: invalid/],
+    rest: [{ scaling: { type: 'MAGIC' } }, /^\$\.scaling\.type: must be/],
     graphql: [{ scalerType: 'MAGIC' }, /^scalerType must be QUEUE_DELAY or REQUEST_COUNT, not 'MAGIC'$/],
   },
   {
@@ -195,7 +195,7 @@ const ENDPOINTS: readonly Rule[] = [
   },
   {
     what: 'an execution timeout below 5 seconds',
-    rest: [{ timeout: 4_999 }, /^\$\.timeout: too small/],
+    rest: [{ timeout: 4_999 }, /^\$\.timeout: must be at least/],
     graphql: [
       { executionTimeoutMs: 4_999 },
       /^executionTimeoutMs must be an integer from 5000 to 604800000 milliseconds$/,
@@ -203,12 +203,12 @@ const ENDPOINTS: readonly Rule[] = [
   },
   {
     what: 'an execution timeout over a week',
-    rest: [{ timeout: 604_800_001 }, /^\$\.timeout: too big/],
+    rest: [{ timeout: 604_800_001 }, /^\$\.timeout: must be at most/],
     graphql: [{ executionTimeoutMs: 604_800_001 }, /^executionTimeoutMs must be an integer from 5000 to 604800000/],
   },
   {
     what: 'a FlashBoot of no name',
-    rest: [{ flashboot: '' }, /^\$\.flashboot: invalid option/],
+    rest: [{ flashboot: '' }, /^\$\.flashboot: must be/],
     graphql: [{ flashBootType: '' }, /Value "" does not exist in "FlashBootType" enum/],
   },
   {
@@ -231,7 +231,7 @@ const ENDPOINTS: readonly Rule[] = [
   },
   {
     what: 'no disk',
-    rest: [{ disk: 0 }, /^\$\.disk: too small/],
+    rest: [{ disk: 0 }, /^\$\.disk: must be at least/],
     graphql: [{ template: { containerDiskInGb: 0 } }, /^containerDiskInGb must be an integer of at least 1$/],
   },
   {
@@ -272,7 +272,7 @@ const TEMPLATES: readonly Rule[] = [
   },
   {
     what: 'one without an image',
-    rest: [{ image: '' }, /^\$\.image: too small/],
+    rest: [{ image: '' }, /^\$\.image: must not be empty/],
     graphql: [{ imageName: '' }, /^imageName must not be empty$/],
   },
   {
@@ -287,7 +287,7 @@ const TEMPLATES: readonly Rule[] = [
   },
   {
     what: 'one with a small mount',
-    rest: [{ mounts: { persistent: { size: 9, path: '/x' } } }, /^\$\.mounts\.persistent\.size: too small/],
+    rest: [{ mounts: { persistent: { size: 9, path: '/x' } } }, /^\$\.mounts\.persistent\.size: must be at least/],
   },
   {
     what: 'one with a mount of the network',
@@ -295,7 +295,7 @@ const TEMPLATES: readonly Rule[] = [
   },
   {
     what: 'one of a category that there is not',
-    rest: [{ category: 'TPU' }, /^\$\.category: invalid option/],
+    rest: [{ category: 'TPU' }, /^\$\.category: must be/],
     graphql: [{ category: 'TPU' }, /Value "TPU" does not exist in "TemplateCategory" enum/],
   },
 ]

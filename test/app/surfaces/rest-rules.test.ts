@@ -220,12 +220,17 @@ const CASES: readonly Case[] = [
     [/^\$\.size: must not be smaller than the 20 GB/],
   ],
   ['a volume of the same size', ['PATCH', 'network-volumes/:volume', { size: 20 }], 200, { size: 20 }],
-  ['a volume that is too large', ['PATCH', 'network-volumes/:volume', { size: 4_097 }], 400, [/^\$\.size: too big/]],
+  [
+    'a volume that is too large',
+    ['PATCH', 'network-volumes/:volume', { size: 4_097 }],
+    400,
+    [/^\$\.size: must be at most/],
+  ],
   [
     'a small volume',
     ['POST', 'network-volumes', { name: 'v', size: 9, dataCenter: 'EU-RO-1' }],
     400,
-    [/^\$\.size: too small/],
+    [/^\$\.size: must be at least/],
   ],
   [
     'a volume nowhere',
@@ -255,7 +260,7 @@ const CASES: readonly Case[] = [
     400,
     [/^\$\.name: must begin with a letter or _/],
   ],
-  ['an empty secret', ['POST', 'account/secrets', { name: 'x', value: '' }], 400, [/^\$\.value: too small/]],
+  ['an empty secret', ['POST', 'account/secrets', { name: 'x', value: '' }], 400, [/^\$\.value: must not be empty/]],
   [
     'a secret with a new description',
     ['PATCH', 'account/secrets/:secret', { description: 'd' }],
@@ -305,7 +310,7 @@ const CASES: readonly Case[] = [
     'a key of a scope that there is not',
     ['POST', 'account/keys', { name: 'k', scope: { type: 'some' } }],
     400,
-    [/^\$\.scope\.type: invalid/],
+    [/^\$\.scope\.type: must be/],
   ],
   [
     'a key that is disabled',
@@ -359,8 +364,8 @@ const CASES: readonly Case[] = [
     { 'dataCenters[0].region': 'OCEANIA' },
   ],
   ['data centers of the global network', ['GET', 'catalog/datacenters?globalNetwork=true'], 200, { dataCenters: [] }],
-  ['a page of no size', ['GET', 'templates?limit=0'], 400, [/^query\.limit: too small/]],
-  ['a page of no number', ['GET', 'templates?limit=x'], 400, [/^query\.limit: invalid/]],
+  ['a page of no size', ['GET', 'templates?limit=0'], 400, [/^query\.limit: must be at least/]],
+  ['a page of no number', ['GET', 'templates?limit=x'], 400, [/^query\.limit: must be/]],
   [
     'a page behind nowhere',
     ['GET', 'registries?cursor=-'],

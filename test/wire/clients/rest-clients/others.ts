@@ -111,9 +111,9 @@ export const TERRAFORM_V2: Script = {
         errors: [
           "$: additional properties 'networkVolumeIds' not allowed",
           '$.type: is required',
-          '$.scaling.queueDelay: invalid input: expected number, received undefined',
+          '$.scaling.queueDelay: is required',
           "$.scaling: additional properties 'value' not allowed; $.scaling: additional properties 'idleTimeout' not allowed",
-          '$.flashboot: invalid option: expected one of "OFF"|"FLASHBOOT"|"PRIORITY_FLASHBOOT"',
+          '$.flashboot: must be OFF, FLASHBOOT or PRIORITY_FLASHBOOT',
         ],
       },
     },

@@ -219,7 +219,7 @@ export const RUNPODCTL_2_14: Script = {
       body: { bogus: 1, disk: 0 },
       shows: {
         title: 'Bad Request',
-        errors: ["$: additional properties 'bogus' not allowed", '$.disk: too small: expected number to be >=1'],
+        errors: ["$: additional properties 'bogus' not allowed", '$.disk: must be at least 1'],
       },
     },
     {
