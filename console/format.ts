@@ -1,13 +1,14 @@
 /** Numbers, times and sizes for people. */
 import { signal } from '@preact/signals'
+import { serverNow } from './server-clock.ts'
 
-/** The present time, updated each second while the page is visible. Components that show an age read it. */
-export const now = signal(Date.now())
+/** The present time of the server, updated each second while the page is visible. Ages are counted by it. */
+export const now = signal(serverNow())
 
 // Tests use these functions without a page.
 if (typeof document !== 'undefined') {
   setInterval(() => {
-    if (!document.hidden) now.value = Date.now()
+    if (!document.hidden) now.value = serverNow()
   }, 1_000)
 }
 

@@ -2,7 +2,9 @@
  * Live events of the account, in one stream for all tabs. A browser opens six connections to a server over HTTP/1.1,
  * so a stream for each tab would leave none for requests.
  */
+
 import { signal } from '@preact/signals'
+import { serverNow } from '../server-clock.ts'
 import { ApiError, request } from './api.ts'
 import { Backoff, pause, readEvents } from './event-source.ts'
 
@@ -124,7 +126,7 @@ async function lead(signal: AbortSignal, tries: Tries, tell: (message: Message) 
       if (signal.aborted || (error instanceof ApiError && (error.status === 401 || error.status === 403))) return
     }
     const waitMs = backoff.next()
-    say({ state: { isOpen: false, retryAtMs: Date.now() + waitMs } })
+    say({ state: { isOpen: false, retryAtMs: serverNow() + waitMs } })
     await tries.wait(waitMs)
   }
 }

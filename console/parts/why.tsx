@@ -1,4 +1,5 @@
 /** The explanation of a wait or a problem: the sentence, its facts, its actions, and a button for each. */
+
 import { effect, signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useState } from 'preact/hooks'
@@ -8,6 +9,7 @@ import { type Resource, useResource } from '../client/resource.ts'
 import { mayManage, mayOperate, who } from '../client/session.ts'
 import { endpointTopic } from '../client/topics.ts'
 import { clockTime, count, now } from '../format.ts'
+import { serverNow } from '../server-clock.ts'
 import {
   type Action,
   actionBody,
@@ -337,7 +339,7 @@ async function runAction(id: string, explained: Explanation, action: Action): Pr
     case 'restart':
       await api('POST /v2/serverless/{id}/restart', { path: { id } })
   }
-  const step = { atMs: Date.now(), text: `Done: ${action.title}`, tone: 'good' } as const
+  const step = { atMs: serverNow(), text: `Done: ${action.title}`, tone: 'good' } as const
   fixReports.value = {
     ...fixReports.value,
     [id]: { steps: [step], from: explained.cause, last: fixKey(explained), hasMoved: false },
@@ -377,7 +379,7 @@ function useNews(id: string, explained: Explanation): void {
     const runs = jobs === undefined ? cause === 'running' : jobs.inProgress > 0
     const hasMoved = tone === 'good' || (runs && tone !== 'bad' && cause !== news.from)
     const text = hasMoved ? `Jobs move again: ${movedText(jobs)}` : sentence(summary)
-    const steps = [...news.steps, { atMs: Date.now(), text, tone: hasMoved ? ('good' as const) : TONES[tone] }]
+    const steps = [...news.steps, { atMs: serverNow(), text, tone: hasMoved ? ('good' as const) : TONES[tone] }]
     fixReports.value = {
       ...fixReports.value,
       [id]: { ...news, steps: steps.slice(-MAX_STEPS), last: key, hasMoved },

@@ -1,6 +1,8 @@
 /** State of the page of a log: its lines, the filter over them, and the pause of new ones. */
+
 import { signal } from '@preact/signals'
 import { clockTime } from '../../../format.ts'
+import { serverNow } from '../../../server-clock.ts'
 import { LogBuffer } from './log-buffer.ts'
 import { type LogLine, notice } from './log-line.ts'
 import { LogStream, type StreamParts, type StreamState } from './log-stream.ts'
@@ -44,7 +46,7 @@ export class LogSession {
     this.#reading = new LogStream({
       ...parts,
       onLine: line => this.#take(line),
-      onBack: lostAtMs => this.#take(notice(awayText(lostAtMs), Date.now())),
+      onBack: lostAtMs => this.#take(notice(awayText(lostAtMs), serverNow())),
       onState: state => {
         this.stream.value = state
       },
@@ -152,5 +154,5 @@ export class LogSession {
 }
 
 function awayText(fromMs: number): string {
-  return `No connection to the server from ${clockTime(fromMs)} to ${clockTime(Date.now())}; the lines go on where they stopped.`
+  return `No connection to the server from ${clockTime(fromMs)} to ${clockTime(serverNow())}; the lines go on where they stopped.`
 }

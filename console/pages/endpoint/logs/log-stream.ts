@@ -1,6 +1,8 @@
 /** The stream of a log: read on demand, and resumed after the last line that arrived. */
+
 import { ApiError, errorSentence } from '../../../client/api.ts'
 import { Backoff, pause, readEvents } from '../../../client/event-source.ts'
+import { serverNow } from '../../../server-clock.ts'
 import { type LineData, LineReader, type LogLine, notice } from './log-line.ts'
 
 /** State of the stream. */
@@ -76,9 +78,9 @@ export class LogStream {
       if (over !== null) return onState(over)
       if (this.#isHeld || this.#end.signal.aborted) continue
       if (performance.now() - beganMs > LASTING_MS) backoff.reset()
-      lostAtMs ??= Date.now()
+      lostAtMs ??= serverNow()
       const waitMs = backoff.next()
-      onState({ is: 'lost', retryAtMs: Date.now() + waitMs })
+      onState({ is: 'lost', retryAtMs: serverNow() + waitMs })
       await pause(waitMs, this.#end.signal)
     }
   }
@@ -100,7 +102,7 @@ export class LogStream {
         this.#lastId = id ?? this.#lastId
         if (name === 'end') return { is: 'ended', why: this.#parts.endText }
         if (name === 'message') this.#parts.onLine(reader.read(JSON.parse(data) as LineData))
-        else if (name === 'note') this.#parts.onLine(notice((JSON.parse(data) as { text: string }).text, Date.now()))
+        else if (name === 'note') this.#parts.onLine(notice((JSON.parse(data) as { text: string }).text, serverNow()))
       }
       return null
     } catch (error) {

@@ -1,4 +1,5 @@
 /** The output of the workers of an endpoint, live. */
+
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { api, send } from '../../../client/api.ts'
 import type { Endpoint } from '../../../client/api-types.d.ts'
@@ -9,6 +10,7 @@ import { Button } from '../../../parts/basic.tsx'
 import { Dialog } from '../../../parts/dialog.tsx'
 import { useNarrow } from '../../../parts/table.tsx'
 import { setQuery } from '../../../router.ts'
+import { serverNow } from '../../../server-clock.ts'
 import type { LogLine } from './log-line.ts'
 import { LogList } from './log-list.tsx'
 import { LogSession } from './log-session.ts'
@@ -157,7 +159,7 @@ function streamParts(id: string, { worker, job, from }: LogChoice): Pick<StreamP
     open: (lastEventId, signal) => {
       // An instant as the last event selects every line since then, without a limit on their number.
       const after =
-        lastEventId ?? (minutes === undefined ? null : new Date(Date.now() - minutes * 60_000).toISOString())
+        lastEventId ?? (minutes === undefined ? null : new Date(serverNow() - minutes * 60_000).toISOString())
       return send('GET /v2/serverless/{id}/logs', {
         path: { id },
         query: {

@@ -1,4 +1,5 @@
 /** Measures of an endpoint over time. */
+
 import { useMemo, useRef } from 'preact/hooks'
 import { api } from '../../../client/api.ts'
 import type { Endpoint, EndpointMetrics } from '../../../client/api-types.d.ts'
@@ -11,6 +12,7 @@ import { csv, download } from '../../../parts/csv.ts'
 import type { Mark } from '../../../parts/plot.ts'
 import { type Column, Table } from '../../../parts/table.tsx'
 import { query, setQuery } from '../../../router.ts'
+import { serverNow } from '../../../server-clock.ts'
 import { csvRows, type Measure, measuresFromSlots, type Slot, slotsFromPoints, timeHint } from './measures.ts'
 import { INTERVALS, moved, RANGES, type Range, type RangeId, rangeAddress, rangeFromQuery, scaled } from './range.ts'
 
@@ -46,7 +48,7 @@ export function Metrics({ endpoint }: { readonly endpoint: Endpoint }) {
     [shownSeries, endpoint.createdAt],
   )
   const measures = useMemo(() => measuresFromSlots(slots), [slots])
-  const range = shownSeries?.range ?? rangeFromQuery(params, Date.now())
+  const range = shownSeries?.range ?? rangeFromQuery(params, serverNow())
   const inRange = useMemo(
     () => marks.filter(({ atMs }) => atMs >= range.fromMs && atMs < range.toMs),
     [marks, shownSeries],
@@ -73,12 +75,12 @@ export function Metrics({ endpoint }: { readonly endpoint: Endpoint }) {
 function useMetrics(id: string): Resource<Read> {
   const params = query.value
   const name = ['range', 'from', 'to'].map(part => params.get(part) ?? '').join(' ')
-  const range = rangeFromQuery(params, Date.now())
+  const range = rangeFromQuery(params, serverNow())
   const { isLive, interval } = range
   return useResource<Read>(
     `metrics ${id} ${name}`,
     async signal => {
-      const atMs = Date.now()
+      const atMs = serverNow()
       const now = rangeFromQuery(params, atMs)
       // The end is left out while it lies in the future: the server's clock may be behind.
       const to = now.isLive ? {} : { to: new Date(now.toMs).toISOString() }
@@ -156,7 +158,7 @@ function Tools({
             aria-label={title}
             title={title}
             disabled={isForward && range.isLive}
-            onClick={() => go(to(range, Date.now()))}
+            onClick={() => go(to(range, serverNow()))}
           >
             {sign}
           </button>
@@ -228,7 +230,7 @@ function Charts({
             times={times}
             marks={marks}
             group={group}
-            onZoom={(fromMs, toMs) => setQuery(rangeAddress(fromMs, toMs, Date.now()), { replace: false })}
+            onZoom={(fromMs, toMs) => setQuery(rangeAddress(fromMs, toMs, serverNow()), { replace: false })}
           />
         </Section>
       ))}

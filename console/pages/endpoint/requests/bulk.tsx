@@ -1,6 +1,7 @@
 /**
  * Actions on many jobs: the ticked ones, or all that match the filter. Each shows the number of jobs before it acts.
  */
+
 import { type ComponentChildren, Fragment } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { api, errorSentence } from '../../../client/api.ts'
@@ -9,6 +10,7 @@ import { count, dateTime, plural } from '../../../format.ts'
 import { announce } from '../../../parts/announce.tsx'
 import { Button } from '../../../parts/basic.tsx'
 import { Confirm, Dialog } from '../../../parts/dialog.tsx'
+import { serverNow } from '../../../server-clock.ts'
 import { actionQuery, isFiltered, type JobFilter, type JobQuery, STATUSES_OF } from './job-filter.ts'
 import { STATE_WORDS } from './job-parts.tsx'
 
@@ -224,7 +226,7 @@ function ManyDialog({
   readonly onClose: () => void
 }) {
   // A span ends at the opening of the dialog, so that the same jobs are counted and changed.
-  const [jobQuery] = useState(() => actionQuery(filter, action, Date.now())!)
+  const [jobQuery] = useState(() => actionQuery(filter, action, serverNow())!)
   const [matched, setMatched] = useState<number | null>(null)
   const [isLeast, setLeast] = useState(false)
   const step = (cursor: string | null, dryRun: boolean, signal: AbortSignal) =>

@@ -1,4 +1,5 @@
 /** Errors by cause: their number and the time of the last. A choice of one filters the list. */
+
 import { useState } from 'preact/hooks'
 import { api } from '../../../client/api.ts'
 import { useResource } from '../../../client/resource.ts'
@@ -6,6 +7,7 @@ import { jobTopic } from '../../../client/topics.ts'
 import { count, plural } from '../../../format.ts'
 import { Ago, Failure } from '../../../parts/basic.tsx'
 import { setQuery } from '../../../router.ts'
+import { serverNow } from '../../../server-clock.ts'
 import { firstLine } from './job-error.ts'
 import { type JobFilter, jobQuery } from './job-filter.ts'
 
@@ -19,7 +21,7 @@ export function ErrorGroups({ endpointId, filter }: { readonly endpointId: strin
   const errors = useResource(
     `errors ${endpointId} ${span} ${fromMs} ${toMs}`,
     signal => {
-      const { from, to } = jobQuery(filter, Date.now())
+      const { from, to } = jobQuery(filter, serverNow())
       const query = { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) }
       return api('GET /v2/{endpoint}/errors', { path: { endpoint: endpointId }, query, signal })
     },

@@ -1,8 +1,10 @@
 /** Filters of the list; the address has all of them. */
+
 import { useEffect, useState } from 'preact/hooks'
 import type { JobStatus } from '../../../client/api-types.d.ts'
 import { Button, Choice, State } from '../../../parts/basic.tsx'
 import { setQuery } from '../../../router.ts'
+import { serverNow } from '../../../server-clock.ts'
 import { isFiltered, type JobFilter, localInput, PARAMETERS, readLocalInput, STATUSES } from './job-filter.ts'
 import { STATE_WORDS } from './job-parts.tsx'
 
@@ -25,7 +27,7 @@ export function Filters({ filter }: { readonly filter: JobFilter }) {
   const choose = (next: Time) => {
     setOpensCustom(next === 'custom')
     if (next !== 'custom') setQuery({ span: next === 'all' ? null : next, from: null, to: null })
-    else setQuery({ span: null, from: new Date(Date.now() - 3_600_000).toISOString() })
+    else setQuery({ span: null, from: new Date(serverNow() - 3_600_000).toISOString() })
   }
   return (
     <div class="filters">

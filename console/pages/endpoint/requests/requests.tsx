@@ -1,4 +1,5 @@
 /** The requests of an endpoint: a runner, the list of its jobs, and one job in a drawer. */
+
 import { useEffect, useState } from 'preact/hooks'
 import { api } from '../../../client/api.ts'
 import type { Endpoint, JobSummary } from '../../../client/api-types.d.ts'
@@ -9,6 +10,7 @@ import { Ago, Button, Code, Empty, Failure, Section } from '../../../parts/basic
 import { type GrowingList, useGrowingList } from '../../../parts/more.ts'
 import { type Column, Table } from '../../../parts/table.tsx'
 import { query, setQuery } from '../../../router.ts'
+import { serverNow } from '../../../server-clock.ts'
 import { Bulk } from './bulk.tsx'
 import { ErrorGroups } from './error-groups.tsx'
 import { Filters } from './filters.tsx'
@@ -97,7 +99,7 @@ function useJobs(endpoint: string, filter: JobFilter): GrowingList<JobSummary> {
     key,
     async (cursor, signal) => {
       const limit = cursor === null ? FIRST_PAGE : OTHER_PAGE
-      const query = { ...jobQuery(filter, Date.now()), limit, ...(cursor === null ? {} : { cursor }) }
+      const query = { ...jobQuery(filter, serverNow()), limit, ...(cursor === null ? {} : { cursor }) }
       const { requests, pagination } = await api('GET /v2/{endpoint}/requests', { path: { endpoint }, query, signal })
       return { rows: requests, nextCursor: pagination.nextCursor }
     },
