@@ -68,13 +68,13 @@ export function Editor({ endpoint }: { readonly endpoint: Endpoint }) {
         {text === null ? (
           <EndpointFields draft={draft} set={set} problems={problems} isNew={false} />
         ) : (
-          <Section title="The change as JSON">
+          <Section title="The configuration as JSON">
             <JsonField
-              label="Body of the PATCH"
+              label="Configuration"
               rows={18}
               value={text}
               onChange={setText}
-              hint="Missing members stay unchanged. Objects of workers and gpu are merged, env and lists are replaced."
+              hint="The members that you change are saved. Those that you remove stay as they are, single variables of env apart: env and lists are replaced."
             />
           </Section>
         )}
@@ -141,8 +141,8 @@ function useChange(endpoint: Endpoint) {
   const [old, setOld] = useState('')
   const latest = draftFromBody(endpoint)
   const latestText = JSON.stringify(latest)
-  const body = text === null ? changedBody(before, draft) : parsed(text)
   const now = bodyFromDraft(before)
+  const body = text === null ? changedBody(before, draft) : changedMembers(now, parsed(text))
   const mine = body === null ? [] : differences(now, merged(now, body))
   const isIdle = body !== null && Object.keys(body).length === 0
   const leave = useRef(() => {})
@@ -156,7 +156,7 @@ function useChange(endpoint: Endpoint) {
     setBefore(from)
     const { draft: next } = draftWith(from, changes)
     setDraft(next)
-    if (text !== null) setText(JSON.stringify(changes, null, 2))
+    if (text !== null) setText(jsonOf(bodyFromDraft(from), changes))
   }
   useEffect(() => {
     if (latestText !== old) setOld('')
@@ -174,7 +174,7 @@ function useChange(endpoint: Endpoint) {
     begin,
     view: (text === null ? 'form' : 'json') as View,
     show: (view: View) => {
-      if (view === 'json') return text === null ? setText(JSON.stringify(body, null, 2)) : undefined
+      if (view === 'json') return text === null ? setText(jsonOf(now, body ?? {})) : undefined
       if (body === null) return announce('The JSON cannot be read.', 'problem')
       const { draft: next, unknown } = draftWith(before, body)
       if (unknown.length > 0) return announce(`The form has no field for ${unknown.join(', ')} as it is.`, 'problem')
@@ -188,6 +188,18 @@ function useChange(endpoint: Endpoint) {
     keepMine: () => begin(latest, rebased(now, body ?? {}, bodyFromDraft(latest))),
     takeTheirs: () => begin(latest),
   }
+}
+
+/** The whole configuration with the changes so far, for the text. */
+function jsonOf(configuration: Body, changes: Body): string {
+  return JSON.stringify(merged(configuration, changes), null, 2)
+}
+
+/** The members of a text that differ from the configuration; null for a text that cannot be read. */
+function changedMembers(configuration: Body, typed: Body | null): Body | null {
+  if (typed === null) return null
+  const isSame = (name: string) => JSON.stringify(typed[name]) === JSON.stringify(configuration[name])
+  return Object.fromEntries(Object.entries(typed).filter(([name]) => !isSame(name)))
 }
 
 function parsed(text: string): Body | null {
