@@ -39,11 +39,14 @@ test('a start is counted to the millisecond, and not before the worker was ready
   assert.equal(startMs({ createdAt: '2026-01-01T00:00:00.100Z', readyAt: null }), null)
 })
 
-test('GPUs are named', () => {
-  assert.equal(gpuText({ gpuCount: 0, gpuTypeId: null, node: null }), 'CPU')
-  assert.equal(gpuText({ gpuCount: 1, gpuTypeId: 'NVIDIA L4', node: null }), 'NVIDIA L4')
-  assert.equal(gpuText({ gpuCount: 2, gpuTypeId: 'NVIDIA L4', node: null }), '2 × NVIDIA L4')
-  assert.equal(gpuText({ gpuCount: 1, gpuTypeId: null, node: 'gpu-1' }), 'GPU on gpu-1')
+test('GPUs are named, and a worker that has none of its GPUs yet does not run on a CPU', () => {
+  const startedAt = '2026-01-01T00:00:00.100Z'
+  assert.equal(gpuText({ gpuCount: 0, gpuTypeId: null, node: null, startedAt: null }, 2), 'waits for 2 GPUs')
+  assert.equal(gpuText({ gpuCount: 0, gpuTypeId: null, node: null, startedAt: null }, 0), 'CPU')
+  assert.equal(gpuText({ gpuCount: 0, gpuTypeId: null, node: null, startedAt }, 0), 'CPU')
+  assert.equal(gpuText({ gpuCount: 1, gpuTypeId: 'NVIDIA L4', node: null, startedAt }, 1), 'NVIDIA L4')
+  assert.equal(gpuText({ gpuCount: 2, gpuTypeId: 'NVIDIA L4', node: null, startedAt }, 2), '2 × NVIDIA L4')
+  assert.equal(gpuText({ gpuCount: 1, gpuTypeId: null, node: 'gpu-1', startedAt }, 1), 'GPU on gpu-1')
 })
 
 test('a machine that does not know its memory or disk says so, and has no meter for it', () => {

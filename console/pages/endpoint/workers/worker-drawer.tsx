@@ -109,7 +109,9 @@ function Facts({ worker }: { readonly worker: WorkerDetail }) {
       <dt>Runs on</dt>
       <dd>
         {gpus.length === 0
-          ? gpuText(worker)
+          ? worker.startedAt === null
+            ? 'nothing yet'
+            : gpuText(worker, 0)
           : gpus.map(({ index, id, memoryGb }) => `GPU ${index}: ${id}, ${memoryGb} GB`).join('; ')}
         {vcpus === null ? '' : ` · ${plural(vcpus, 'vCPU')}`}
         {memoryMb === null ? '' : ` · ${count(memoryMb)} MB of memory`}

@@ -1,6 +1,6 @@
 /** Workers in words. */
 import type { EndedWorker, Worker, WorkerDetail, WorkerPhase } from '../../../client/api-types.d.ts'
-import { bytes } from '../../../format.ts'
+import { bytes, plural } from '../../../format.ts'
 
 /** Meaning of the state of a worker for people, as `console/parts/basic.tsx` shows it. */
 export interface WorkerState {
@@ -74,8 +74,15 @@ export function startMs({ createdAt, readyAt }: Pick<EndedWorker, 'createdAt' | 
   return readyAt === null ? null : Math.max(0, Date.parse(readyAt) - Date.parse(createdAt))
 }
 
-/** The hardware of a worker, such as `2 × NVIDIA L4`, or `NVIDIA L4 on gpu-1` on a platform with nodes. */
-export function gpuText({ gpuCount, gpuTypeId, node }: Pick<Worker, 'gpuCount' | 'gpuTypeId' | 'node'>): string {
+/**
+ * The hardware of a worker, such as `2 × NVIDIA L4`, or `NVIDIA L4 on gpu-1` on a platform with nodes.
+ * @param wanted number of GPUs that its endpoint asks for; a worker that did not start has none of them yet
+ */
+export function gpuText(
+  { gpuCount, gpuTypeId, node, startedAt }: Pick<Worker, 'gpuCount' | 'gpuTypeId' | 'node' | 'startedAt'>,
+  wanted: number,
+): string {
+  if (gpuCount === 0 && startedAt === null && wanted > 0) return `waits for ${plural(wanted, 'GPU')}`
   const hardware = gpuCount === 0 ? 'CPU' : `${gpuCount === 1 ? '' : `${gpuCount} × `}${gpuTypeId ?? 'GPU'}`
   return node === null ? hardware : `${hardware} on ${node}`
 }

@@ -67,7 +67,7 @@ export function Workers({ endpoint }: { readonly endpoint: Endpoint }) {
               label="Workers"
               height="content"
               rows={workers}
-              columns={workerColumns(id, byWorker, endpointVersion)}
+              columns={workerColumns(endpoint, byWorker, endpointVersion)}
               rowKey={({ id: key }) => key}
               onOpen={openWorker}
               empty={
@@ -107,7 +107,12 @@ export function Workers({ endpoint }: { readonly endpoint: Endpoint }) {
   )
 }
 
-function workerColumns(endpointId: string, jobs: JobsByWorker, latest: number | null): readonly Column<Worker>[] {
+function workerColumns(
+  { id: endpointId, gpu }: Endpoint,
+  jobs: JobsByWorker,
+  latest: number | null,
+): readonly Column<Worker>[] {
+  const hardware = (worker: Worker) => gpuText(worker, gpu?.count ?? 0)
   return [
     {
       id: 'state',
@@ -140,7 +145,7 @@ function workerColumns(endpointId: string, jobs: JobsByWorker, latest: number | 
         </span>
       ),
     },
-    { id: 'gpu', title: 'Runs on', width: 'minmax(90px, 0.8fr)', isExtra: true, sort: gpuText, cell: gpuText },
+    { id: 'gpu', title: 'Runs on', width: 'minmax(90px, 0.8fr)', isExtra: true, sort: hardware, cell: hardware },
     {
       id: 'jobs',
       title: 'Jobs',
