@@ -1,4 +1,6 @@
 /** Calls of the public API, typed by its OpenAPI document (`scripts/console-types.ts` makes the types). */
+
+import { noteServerDate } from '../server-clock.ts'
 import type { Operations } from './api-types.d.ts'
 import { noteSessionEnd, sessionHeaders } from './session.ts'
 
@@ -90,9 +92,11 @@ export async function request(
     if ((error as Error).name === 'AbortError') throw error
     throw new ApiError(0, 'The server does not answer.')
   })
+  noteServerDate(response)
   if (response.ok) return response
-  if (response.status === 401) noteSessionEnd(session)
-  throw await errorFromResponse(response)
+  const error = await errorFromResponse(response)
+  if (response.status === 401) noteSessionEnd(session, error.message)
+  throw error
 }
 
 /** The query of these parameters, with its `?`; empty without any. For a command that does the same. */

@@ -3,6 +3,7 @@
  * needs both.
  */
 import { signal } from '@preact/signals'
+import { noteServerDate } from '../server-clock.ts'
 import { Backoff, pause } from './event-source.ts'
 
 /** Rights of a key on jobs: of all endpoints, or by endpoint. */
@@ -26,6 +27,8 @@ export interface Session {
     readonly version: string
     /** Base address of the public API, for commands and snippets. */
     readonly url: string
+    /** Base address of job operations. */
+    readonly queueUrl: string
   }
 }
 
@@ -37,6 +40,8 @@ export const INPUTS = 'runyard.inputs'
 export const who = signal<Session | null | undefined>(undefined)
 /** True while the server does not report the session; the page asks again. */
 export const isAway = signal(false)
+/** Reason why the last session of the page ended; null without one, and after a sign-out. */
+export const endReason = signal<string | null>(null)
 /** Reason why a one-time link did not sign in; null without a failure. */
 export const linkProblem = signal<string | null>(null)
 
@@ -110,12 +115,16 @@ async function readSession(): Promise<void> {
     const session = response?.ok === true ? ((await response.json().catch(() => null)) as Session | null) : null
     // Another tab signed in or out in the meantime.
     if (localStorage.getItem(TOKEN) !== token) continue
+    if (response !== null) noteServerDate(response)
     if (session !== null) {
       isAway.value = false
       who.value = session
       return
     }
-    if (response?.status === 401) break
+    if (response?.status === 401) {
+      isAway.value = false
+      return noteSessionEnd(sessionHeaders(), await reasonOf(response))
+    }
     isAway.value = true
     await pause(backoff.next(), NEVER)
   }
@@ -125,6 +134,12 @@ async function readSession(): Promise<void> {
 
 const NEVER = new AbortController().signal
 
+/** The reason in a refusal; null if it has none. */
+async function reasonOf(response: Response): Promise<string | null> {
+  const body = (await response.json().catch(() => null)) as { readonly error?: string } | null
+  return body?.error ?? null
+}
+
 /** Signs in with a key or a one-time link. Returns null, or the reason of a failure. */
 export async function signIn(credential: { readonly key: string } | { readonly link: string }): Promise<string | null> {
   const answer = await post<Session & { readonly token: string }>('/console/session', credential)
@@ -132,6 +147,7 @@ export async function signIn(credential: { readonly key: string } | { readonly l
   token = answer.token
   localStorage.setItem(TOKEN, token)
   linkProblem.value = null
+  endReason.value = null
   who.value = answer
   return null
 }
@@ -159,12 +175,14 @@ export async function signOut(): Promise<void> {
 /**
  * Ends the session here: the key ended, or another tab signed out. Does nothing to a newer session.
  * @param used headers that the server refused
+ * @param reason shown to the person who signs in again; null for a sign-out
  */
-export function noteSessionEnd(used = sessionHeaders()): void {
+export function noteSessionEnd(used = sessionHeaders(), reason: string | null = null): void {
   if (used['x-runyard-console'] !== sessionHeaders()['x-runyard-console']) return
   // Another tab may have signed in since then.
   if (localStorage.getItem(TOKEN) === token) localStorage.removeItem(TOKEN)
   token = ''
+  endReason.value = reason
   who.value = null
 }
 

@@ -2,11 +2,21 @@
 import { Fragment } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { followLive, liveState, pollInstead } from '../client/live.ts'
-import { isAway, linkOffer, linkProblem, mayManage, mayOperate, signIn, signOut, who } from '../client/session.ts'
+import {
+  endReason,
+  isAway,
+  linkOffer,
+  linkProblem,
+  mayManage,
+  mayOperate,
+  signIn,
+  signOut,
+  who,
+} from '../client/session.ts'
 import { now } from '../format.ts'
 import { keysShown, PAGES_BY_KEY } from '../keyboard.ts'
 import { Messages } from '../parts/announce.tsx'
-import { Button, Choice, PageHead } from '../parts/basic.tsx'
+import { Button, Choice, PageHead, State } from '../parts/basic.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { TextField } from '../parts/form.tsx'
 import { matchPath, path } from '../router.ts'
@@ -117,6 +127,7 @@ function Side({ isShown }: { readonly isShown: boolean }) {
           <b>{account.name}</b>
           <br />
           <span class="faint">key {keyName}</span>
+          <KeyBadge />
         </span>
         <span>
           <Button onPress={signOut}>Sign out</Button>{' '}
@@ -127,6 +138,20 @@ function Side({ isShown }: { readonly isShown: boolean }) {
         <span class="faint">Runyard {server.version}</span>
       </div>
     </aside>
+  )
+}
+
+/** Note that the key of the session has some rights only, which explains missing buttons. */
+function KeyBadge() {
+  const { type } = who.value!.scope
+  if (type === 'all') return null
+  return (
+    <>
+      <br />
+      <State tone="off" title="Your key has some rights only: buttons for the rest are left out">
+        {type === 'read-only' ? 'reads only' : 'limited rights'}
+      </State>
+    </>
   )
 }
 
@@ -206,6 +231,7 @@ function SignIn() {
   const [problem, setProblem] = useState<string | null>(null)
   const [isSending, setSending] = useState(false)
   const message = problem ?? linkProblem.value
+  const ended = endReason.value
   const submit = async (event: Event) => {
     event.preventDefault()
     setSending(true)
@@ -218,6 +244,11 @@ function SignIn() {
         <img src="/icon.svg" alt="" width="40" height="40" />
         <h1>Sign in to Runyard</h1>
         <p class="hint">With an API key. It is sent to your server once and is not stored in this browser.</p>
+        {ended === null || message !== null ? null : (
+          <p class="notice wait" role="status">
+            The session ended: {ended}.
+          </p>
+        )}
         <TextField label="API key" type="password" value={key} onChange={setKey} required />
         {message === null ? null : (
           <p class="notice bad" role="alert">

@@ -132,10 +132,12 @@ describe('signing in to the console', { skip: browserSkip, timeout: patient(180_
   })
 
   test('ends with its key, in open tabs too', async () => {
-    const made = await ask(server, '/v2/account/keys', { body: { name: 'short', scope: { type: 'all' } } })
+    const made = await ask(server, '/v2/account/keys', { body: { name: 'short', scope: { type: 'read-only' } } })
     const visitor = await (await Visitor.at(browser, server)).signIn(made.json.key, '/endpoints')
+    assert.match(await visitor.page.locator('aside .foot').innerText(), /key short\s+○ reads only/)
     await ask(server, `/v2/account/keys/${made.json.id}`, { method: 'DELETE' })
     await visitor.page.getByLabel('API key').waitFor()
+    await visitor.page.getByText(/The session ended: the API key is invalid or has expired/).waitFor()
     visitor.assertClean()
   })
 })
