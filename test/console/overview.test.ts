@@ -12,7 +12,8 @@ import {
 import { listAddresses, listSnippets } from '../../console/pages/endpoint/overview/snippets.ts'
 import { findAttention, mostActive, soonEnding, sumTotals } from '../../console/pages/home/attention.ts'
 
-const at = 'https://runyard.example/v2/mine'
+const QUEUE_URL = 'https://runyard.example'
+const at = `${QUEUE_URL}/v2/mine`
 const QUEUE: Parameters<typeof listSnippets>[0] = {
   id: 'mine',
   type: 'QUEUE',
@@ -48,6 +49,7 @@ test('no program has a key in it', () => {
 test('a server behind an endpoint is called at its own address, and not by clients of jobs', () => {
   const base = 'http://127.0.0.1:8080/lb/mine'
   const balanced = { ...QUEUE, type: 'LOAD_BALANCER', requestUrls: { base, health: `${base}/ping` } } as const
+  const health = `${QUEUE_URL}/v2/mine/health`
   const browserUrl = 'http://mine.lb.localhost:8080'
   assert.deepEqual(
     listSnippets(balanced).map(({ id }) => id),
@@ -55,14 +57,14 @@ test('a server behind an endpoint is called at its own address, and not by clien
   )
   assert.match(sentence('curl', balanced), /^curl -sS http:\/\/127\.0\.0\.1:8080\/lb\/mine\/ -H/)
   assert.deepEqual(
-    listAddresses(balanced).map(({ url }) => url),
-    [base, `${base}/ping`],
+    listAddresses(balanced, QUEUE_URL).map(({ url }) => url),
+    [base, health, `${base}/ping`],
   )
   assert.deepEqual(
-    listAddresses({ ...balanced, browserUrl }).map(({ url }) => url),
-    [base, browserUrl, `${base}/ping`],
+    listAddresses({ ...balanced, browserUrl }, QUEUE_URL).map(({ url }) => url),
+    [base, browserUrl, health, `${base}/ping`],
   )
-  assert.ok(listAddresses(QUEUE).some(({ url }) => url === `${at}/openai/v1`))
+  assert.ok(listAddresses(QUEUE, QUEUE_URL).some(({ url }) => url === `${at}/openai/v1`))
 })
 
 const SETTINGS: Parameters<typeof draftFromEndpoint>[0] = {

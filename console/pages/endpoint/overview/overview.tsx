@@ -1,14 +1,16 @@
 /** The first view of an endpoint: its problems, its addresses, and its workers. */
+
 import { useState } from 'preact/hooks'
 import { api } from '../../../client/api.ts'
 import type { Endpoint, Worker } from '../../../client/api-types.d.ts'
 import { useResource } from '../../../client/resource.ts'
-import { mayManage, mayUseJobs } from '../../../client/session.ts'
+import { mayManage, mayUseJobs, who } from '../../../client/session.ts'
 import { jobTopic, workerTopic } from '../../../client/topics.ts'
 import { count, plural } from '../../../format.ts'
 import { Ago, Choice, Code, Copy, Loaded, Section, State, type Tone } from '../../../parts/basic.tsx'
 import { Meter } from '../../../parts/spark.tsx'
 import { useReleases, Why } from '../../../parts/why.tsx'
+import { serverNow } from '../../../server-clock.ts'
 import { listAddresses, listSnippets, type Snippet } from './snippets.ts'
 import { WhatIf } from './what-if.tsx'
 
@@ -66,7 +68,7 @@ function CallSnippets({ endpoint }: { readonly endpoint: Endpoint }) {
       <Code text={shownSnippet.text} what="program" />
       <h3>Addresses</h3>
       <dl class="addresses">
-        {listAddresses(endpoint).map(({ name, method, url }) => (
+        {listAddresses(endpoint, who.value!.server.queueUrl).map(({ name, method, url }) => (
           <div key={name}>
             <dt>
               {name} {method === null ? null : <small>{method}</small>}
@@ -175,7 +177,7 @@ function Errors({ id }: { readonly id: string }) {
     signal =>
       api('GET /v2/{endpoint}/errors', {
         path: { endpoint: id },
-        query: { from: new Date(Date.now() - DAY_MS).toISOString() },
+        query: { from: new Date(serverNow() - DAY_MS).toISOString() },
         signal,
       }),
     { on: event => jobTopic(id)(event) && (event.to === 'FAILED' || event.to === 'TIMED_OUT') },

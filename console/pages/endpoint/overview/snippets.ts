@@ -22,13 +22,14 @@ export interface Address {
   readonly url: string
 }
 
-/** The addresses of an endpoint. */
-export function listAddresses({ id, requestUrls, browserUrl }: CalledEndpoint): readonly Address[] {
+/** The addresses of an endpoint. @param queueUrl base address of job operations and of the health of endpoints */
+export function listAddresses({ id, requestUrls, browserUrl }: CalledEndpoint, queueUrl: string): readonly Address[] {
   if ('base' in requestUrls) {
     return [
       { name: 'Your server', method: null, url: requestUrls.base },
       ...(browserUrl == null ? [] : [{ name: 'In browsers', method: null, url: browserUrl }]),
-      { name: 'Health', method: 'GET', url: requestUrls.health },
+      { name: 'Health', method: 'GET', url: `${queueUrl}/v2/${id}/health` },
+      { name: 'Health of a worker', method: 'GET', url: requestUrls.health },
     ]
   }
   const { run, runSync, status, stream, cancel, health } = requestUrls
