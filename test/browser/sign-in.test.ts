@@ -55,7 +55,11 @@ describe('signing in to the console', { skip: browserSkip, timeout: patient(180_
     const own = await startServer({ args: ['--sample'] })
     const visitor = await (await Visitor.at(browser, own)).signIn(own.apiKey, '/endpoints')
     await own.kill9()
+    // A page whose code was not loaded before: it comes by itself with the server.
+    await visitor.page.getByRole('link', { name: 'Secrets' }).click()
+    await visitor.page.getByText('This page could not be loaded').waitFor()
     const again = await startServer({ args: ['--sample'], dataDir: own.dataDir, port: own.port })
+    await visitor.page.getByRole('heading', { name: 'Secrets', level: 1 }).waitFor()
     await visitor.open('/endpoints')
     await visitor.page.getByRole('link', { name: 'hello-node' }).waitFor()
     const second = await visitor.context.newPage()
