@@ -29,11 +29,13 @@ function twoUnits(count: number, per: number, large: string, small: string): str
   return `${Math.floor(count / per)} ${large}${rest === 0 ? '' : ` ${rest} ${small}`}`
 }
 
-/** The age of an instant, such as `12 s`; grows with the time. */
+/** The age of an instant, such as `12 s`, `22 min` or `3 h 5 min`; grows with the time. */
 export function age(at: string | number | null | undefined): string {
   if (at === null || at === undefined) return '–'
   const ms = Math.max(0, now.value - instant(at))
-  return ms < 1_000 ? 'now' : duration(Math.floor(ms / 1_000) * 1_000)
+  if (ms < 1_000) return 'now'
+  if (ms < 60_000) return `${Math.floor(ms / 1_000)} s`
+  return duration(Math.floor(ms / 60_000) * 60_000)
 }
 
 /** Milliseconds since 1970 of an ISO instant or a number. */
