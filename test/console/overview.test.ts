@@ -10,6 +10,7 @@ import {
   queryFromDraft,
 } from '../../console/pages/endpoint/overview/draft.ts'
 import { listAddresses, listSnippets } from '../../console/pages/endpoint/overview/snippets.ts'
+import { failingSentence, shownState } from '../../console/pages/endpoints/endpoint-states.ts'
 import { findAttention, mostActive, soonEnding, sumTotals } from '../../console/pages/home/attention.ts'
 
 const QUEUE_URL = 'https://runyard.example'
@@ -143,7 +144,7 @@ function row(id: string, fields: Partial<EndpointOverview> = {}): EndpointOvervi
     state: 'READY',
     workers: { running: 0, idle: 0, initializing: 0, throttled: 0, unhealthy: 0, frozen: 0, total: 1 },
     jobs: { inQueue: 1, inProgress: 2, oldestQueuedAt: null },
-    rate: { perMinute: 1.5, errorShare: null, points: [] },
+    rate: { perMinute: 1.5, errorShare: null, recentErrorShare: null, points: [] },
     why: null,
     rollout: null,
     ...fields,
@@ -171,6 +172,35 @@ test('problems to fix come before waits, the longest wait first; work under way 
   assert.deepEqual(shown, ['crashes', 'unknown since', 'old', 'young', 'mended'])
 })
 
+test('requests that fail need attention in any state, unless that is over or were few', () => {
+  const failing = (errorShare: number, recentErrorShare: number | null, ended: number) =>
+    row('a', { rate: { perMinute: 1, errorShare, recentErrorShare, points: [ended] } })
+  const shown = (one: EndpointOverview) => shownState(one).title
+  assert.equal(shown(failing(0.35, 0.6, 100)), '60% fail')
+  assert.equal(shown(failing(0.05, 0.9, 200)), '90% fail')
+  assert.equal(
+    failingSentence(failing(0.35, 0.6, 100)),
+    '35% of 100 requests failed in the last hour, and 60% in the last ten minutes.',
+  )
+  for (const quiet of [failing(0.35, 0.01, 100), failing(0.35, 0.6, 10), failing(0.05, 0.05, 1_000)]) {
+    assert.equal(shown(quiet), 'Ready')
+    assert.deepEqual(
+      findAttention([quiet], NOW, () => false),
+      [],
+    )
+  }
+  assert.deepEqual(findAttention([failing(0.35, null, 100)], NOW, () => false).length, 1)
+})
+
+test('a canary is named with its share', () => {
+  const rolling = { state: 'ROLLING_OUT' } as const
+  assert.equal(shownState(row('a', { ...rolling, rollout: { state: 'CANARY', canary: 20 } })).title, 'Canary 20%')
+  assert.equal(
+    shownState(row('a', { ...rolling, rollout: { state: 'IN_PROGRESS', canary: null } })).title,
+    'Rolling out',
+  )
+})
+
 test('a key is named in the last week of its life, the first to end first', () => {
   const nowMs = Date.parse('2026-11-26T00:00:00Z')
   const key = (id: string, expiresAt: string | null, disabled = false) => ({ id, name: id, expiresAt, disabled })
@@ -190,7 +220,7 @@ test('a key is named in the last week of its life, the first to end first', () =
 
 test('the most active endpoints come first, eight at most, and their sums count all of them', () => {
   const rows = Array.from({ length: 12 }, (_, n) =>
-    row(`e${n}`, { rate: { perMinute: 1.5, errorShare: null, points: [n] } }),
+    row(`e${n}`, { rate: { perMinute: 1.5, errorShare: null, recentErrorShare: null, points: [n] } }),
   )
   assert.deepEqual(
     mostActive(rows).map(({ id }) => id),

@@ -1,21 +1,57 @@
-/** Names of the states of endpoints, and their urgency. */
-import type { EndpointState } from '../../client/api-types.d.ts'
-import type { Tone } from '../../parts/basic.tsx'
+/** States of endpoints for people, and their urgency. */
+import type { EndpointOverview, EndpointState } from '../../client/api-types.d.ts'
+import { percent } from '../../format.ts'
 
 /** A state for people. The most urgent state has the lowest rank. */
 export interface ShownState {
-  readonly tone: Tone
+  /** As `console/parts/basic.tsx` shows it. */
+  readonly tone: 'good' | 'busy' | 'wait' | 'bad' | 'off'
   readonly title: string
   readonly rank: number
 }
 
-/** All states of endpoints. */
-export const ENDPOINT_STATES: Readonly<Record<EndpointState, ShownState>> = {
+const STATES: Readonly<Record<EndpointState, ShownState>> = {
   PROBLEM: { tone: 'bad', title: 'Problem', rank: 0 },
-  WAITING: { tone: 'wait', title: 'Waiting', rank: 1 },
-  ROLLING_OUT: { tone: 'busy', title: 'Rolling out', rank: 2 },
-  STARTING: { tone: 'busy', title: 'Starting', rank: 3 },
-  READY: { tone: 'good', title: 'Ready', rank: 4 },
-  SCALED_TO_ZERO: { tone: 'off', title: 'Scaled to zero', rank: 5 },
-  PAUSED: { tone: 'off', title: 'Paused', rank: 6 },
+  WAITING: { tone: 'wait', title: 'Waiting', rank: 2 },
+  ROLLING_OUT: { tone: 'busy', title: 'Rolling out', rank: 3 },
+  STARTING: { tone: 'busy', title: 'Starting', rank: 4 },
+  READY: { tone: 'good', title: 'Ready', rank: 5 },
+  SCALED_TO_ZERO: { tone: 'off', title: 'Scaled to zero', rank: 6 },
+  PAUSED: { tone: 'off', title: 'Paused', rank: 7 },
+}
+/** Rank of an endpoint whose requests fail: it is worse than one that waits. */
+const FAILING_RANK = 1
+
+/** Share of errors from which an endpoint needs attention, and failures below which a share says little. */
+const FAILING = { share: 0.1, failures: 5 }
+
+type RatedRow = Pick<EndpointOverview, 'rate'>
+
+/** The share of errors that needs attention: that of the last hour, or of the last ten minutes; null below that. */
+export function failingShare({ rate: { points, errorShare, recentErrorShare } }: RatedRow): number | null {
+  const ended = points.reduce((sum, point) => sum + point, 0)
+  if (errorShare === null || errorShare * ended < FAILING.failures) return null
+  const share = Math.max(errorShare, recentErrorShare ?? 0)
+  // Errors of the hour that are over need nobody.
+  const isOver = recentErrorShare !== null && recentErrorShare < FAILING.share / 2
+  return share >= FAILING.share && !isOver ? share : null
+}
+
+/** Sentence about the errors of an endpoint whose requests fail. */
+export function failingSentence({ rate: { points, errorShare, recentErrorShare } }: RatedRow): string {
+  const ended = points.reduce((sum, point) => sum + point, 0)
+  const late = recentErrorShare === null ? '' : `, and ${percent(recentErrorShare)} in the last ten minutes`
+  return `${percent(errorShare)} of ${ended} requests failed in the last hour${late}.`
+}
+
+/** The state of an endpoint as a list shows it. */
+export function shownState(row: Pick<EndpointOverview, 'state' | 'rate' | 'rollout'>): ShownState {
+  const shown = STATES[row.state]
+  const share = failingShare(row)
+  if (share !== null && shown.rank > FAILING_RANK) {
+    return { tone: 'bad', title: `${percent(share)} fail`, rank: FAILING_RANK }
+  }
+  const { rollout } = row
+  if (rollout?.state !== 'CANARY' || row.state !== 'ROLLING_OUT') return shown
+  return { ...shown, title: rollout.canary === null ? 'Canary' : `Canary ${rollout.canary}%` }
 }

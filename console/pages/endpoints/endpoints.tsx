@@ -9,13 +9,15 @@ import { sentence } from '../../parts/cause.ts'
 import { Spark } from '../../parts/spark.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { query, setQuery } from '../../router.ts'
-import { ENDPOINT_STATES } from './endpoint-states.ts'
+import { failingSentence, failingShare, shownState } from './endpoint-states.ts'
 import { WorkerDots } from './worker-dots.tsx'
 
-/** Filters of the list by the states that they show. */
+const ATTENTION = 'attention'
+
+/** Filters of the list by the states that they show. Requests that fail need attention in any state. */
 const FILTERS: readonly (readonly [string, string, readonly EndpointState[] | null])[] = [
   ['', 'All', null],
-  ['attention', 'Needs attention', ['PROBLEM', 'WAITING']],
+  [ATTENTION, 'Needs attention', ['PROBLEM', 'WAITING']],
   ['active', 'Active', ['READY', 'STARTING', 'ROLLING_OUT']],
   ['quiet', 'Quiet', ['SCALED_TO_ZERO', 'PAUSED']],
 ]
@@ -50,7 +52,7 @@ export function Endpoints() {
           value={filter}
           options={FILTERS.map(([id, title, states]) => [
             id,
-            `${title} ${count(countEndpoints(endpoints ?? [], states))}`,
+            `${title} ${count((endpoints ?? []).filter(row => isIn(row, id, states)).length)}`,
           ])}
           onChange={show => setQuery({ show })}
         />
@@ -87,18 +89,19 @@ function NoEndpoints({ isFiltered }: { readonly isFiltered: boolean }) {
   )
 }
 
-function countEndpoints(endpoints: readonly EndpointOverview[], states: readonly EndpointState[] | null): number {
-  return states === null ? endpoints.length : endpoints.filter(({ state }) => states.includes(state)).length
+function isIn(row: EndpointOverview, filter: string, states: readonly EndpointState[] | null): boolean {
+  return states === null || states.includes(row.state) || (filter === ATTENTION && failingShare(row) !== null)
 }
 
 function filtered(endpoints: readonly EndpointOverview[], search: string, filter: string): readonly EndpointOverview[] {
   const states = FILTERS.find(([id]) => id === filter)?.[2] ?? null
   const lowerCaseSearch = search.trim().toLowerCase()
-  return endpoints.filter(
-    ({ id, name, image, state }) =>
-      (states === null || states.includes(state)) &&
-      (lowerCaseSearch === '' || [id, name, image ?? ''].some(text => text.toLowerCase().includes(lowerCaseSearch))),
-  )
+  const matches = ({ id, name, image }: EndpointOverview) =>
+    lowerCaseSearch === '' || [id, name, image ?? ''].some(text => text.toLowerCase().includes(lowerCaseSearch))
+  // Problems first; equal ones as the server lists them.
+  return endpoints
+    .filter(row => isIn(row, filter, states) && matches(row))
+    .sort((a, b) => shownState(a).rank - shownState(b).rank)
 }
 
 const COLUMNS: readonly Column<EndpointOverview>[] = [
@@ -120,9 +123,9 @@ const COLUMNS: readonly Column<EndpointOverview>[] = [
     id: 'state',
     title: 'State',
     width: '120px',
-    sort: ({ state }) => ENDPOINT_STATES[state].rank,
-    cell: ({ state }) => {
-      const { tone, title } = ENDPOINT_STATES[state]
+    sort: row => shownState(row).rank,
+    cell: row => {
+      const { tone, title } = shownState(row)
       return <State tone={tone}>{title}</State>
     },
   },
@@ -181,7 +184,10 @@ const COLUMNS: readonly Column<EndpointOverview>[] = [
     title: 'Reason',
     width: 'minmax(120px, 1.6fr)',
     isExtra: true,
-    cell: ({ why }) => (why === null ? null : <span title={why.summary}>{sentence(why.summary)}</span>),
+    cell: row => {
+      const reason = row.why === null ? failingShare(row) !== null && failingSentence(row) : sentence(row.why.summary)
+      return reason === false ? null : <span title={reason}>{reason}</span>
+    },
   },
 ]
 

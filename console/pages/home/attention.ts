@@ -1,12 +1,14 @@
 /** Endpoints and keys that need attention, and sums over all endpoints. */
 import type { ApiKey, EndpointOverview } from '../../client/api-types.d.ts'
 import { causeTone, isPassing, needsAttention } from '../../parts/cause.ts'
+import { failingShare } from '../endpoints/endpoint-states.ts'
 
 /** Shorter waits are usual, in milliseconds. */
 const SHORT_MS = 10_000
 
 /**
- * The endpoints that somebody should look at: first those to fix, then those that wait longest.
+ * The endpoints that somebody should look at: first those to fix, then those whose requests fail, then those that
+ * wait longest.
  * @param isKept true for one that was fixed just now
  */
 export function findAttention(
@@ -14,11 +16,15 @@ export function findAttention(
   nowMs: number,
   isKept: (id: string) => boolean,
 ): readonly EndpointOverview[] {
-  const rank = ({ why }: EndpointOverview) => (why === null ? 2 : causeTone(why.cause) === 'bad' ? 0 : 1)
+  const rank = (row: EndpointOverview) => {
+    if (row.why !== null && causeTone(row.why.cause) === 'bad') return 0
+    return failingShare(row) !== null ? 1 : row.why === null ? 3 : 2
+  }
   const since = ({ why }: EndpointOverview) => why?.sinceMs ?? Number.MAX_SAFE_INTEGER
   return rows
-    .filter(({ id, why, rollout }) => {
-      if (isKept(id)) return true
+    .filter(row => {
+      const { id, why, rollout } = row
+      if (isKept(id) || failingShare(row) !== null) return true
       if (why === null) return false
       const isWorth = needsAttention(why.cause) && !isPassing(why, SHORT_MS, nowMs)
       return isWorth || rollout?.state === 'STOPPED'

@@ -17,6 +17,8 @@ export interface RequestRate {
    * ended.
    */
   readonly errorShare: number | null
+  /** The same of the last {@link LATE_MINUTES} minutes; null if none of them ended then. */
+  readonly recentErrorShare: number | null
   /** Requests that ended in each {@link POINT_MINUTES} of the last hour, oldest first; the last one is not over. */
   readonly points: readonly number[]
 }
@@ -26,6 +28,8 @@ const MINUTE_MS = 60_000
 export const RECENT_MINUTES = 60
 /** Minutes of a point of {@link RequestRate}. */
 export const POINT_MINUTES = 2
+/** Minutes of the recent share of errors, which shows if the share of the hour rises. */
+const LATE_MINUTES = 10
 /** Minutes over which the rate is averaged. */
 const RATE_MINUTES = 5
 
@@ -54,19 +58,24 @@ export function addResults(a: ResultCounts, b: ResultCounts): ResultCounts {
  */
 export function requestRate(minutes: readonly (ResultCounts | undefined)[], nowMs: number): RequestRate {
   const points: number[] = []
-  let [ended, failed] = [0, 0]
   for (const [index, counts] of minutes.entries()) {
     if (index % POINT_MINUTES === 0) points.push(0)
-    if (counts === undefined) continue
-    points[points.length - 1]! += counts.ended
-    ended += counts.ended - counts.canceled
-    failed += counts.failed
+    points[points.length - 1]! += counts?.ended ?? 0
   }
   const lately = minutes.slice(-RATE_MINUTES).reduce((sum, counts) => sum + (counts?.ended ?? 0), 0)
   const overMinutes = RATE_MINUTES - 1 + (nowMs % MINUTE_MS) / MINUTE_MS
   return {
     perMinute: Math.round((lately / overMinutes) * 100) / 100,
-    errorShare: ended === 0 ? null : Math.round((failed / ended) * 10_000) / 10_000,
+    errorShare: errorShare(minutes),
+    recentErrorShare: errorShare(minutes.slice(-LATE_MINUTES)),
     points,
   }
+}
+
+/** Part of the requests that failed, without the cancelled ones; null if none of the others ended. */
+function errorShare(minutes: readonly (ResultCounts | undefined)[]): number | null {
+  const known = minutes.filter(counts => counts !== undefined)
+  const ended = known.reduce((sum, counts) => sum + counts.ended - counts.canceled, 0)
+  const failed = known.reduce((sum, counts) => sum + counts.failed, 0)
+  return ended === 0 ? null : Math.round((failed / ended) * 10_000) / 10_000
 }

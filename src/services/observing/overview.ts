@@ -31,6 +31,8 @@ export interface OverviewRow {
   /** Reason why something waits or is wrong; null without one, and for a row without an explanation. */
   readonly why: StateReason | null
   readonly rollout: RolloutState
+  /** Percentage of the workers that run the newest release while it is a canary, else null. */
+  readonly canary: number | null
 }
 
 /** A page of the overview. */
@@ -104,6 +106,7 @@ function rowFromSnapshot(snapshot: EndpointSnapshot, image: string | null): Row 
   const counts = countWorkers(shown)
   const waiting = queue.queued + queue.queuedLowPriority
   const lacksSpare = endpoint.workersMin > 0 && endpoint.workersMax > 0 && counts.ready === 0
+  const rollout = findRolloutState(snapshot, null)
   const isWrong = counts.unhealthy > 0 || counts.throttled > 0 || rolloutProblem(snapshot, null) !== null
   return {
     snapshot,
@@ -112,7 +115,8 @@ function rowFromSnapshot(snapshot: EndpointSnapshot, image: string | null): Row 
     counts,
     frozen: workers.filter(isFrozen).length,
     queue,
-    rollout: findRolloutState(snapshot, null),
+    rollout,
+    canary: rollout === 'CANARY' ? snapshot.rollout.canary : null,
     waiting,
     isExplained: waiting > 0 || lacksSpare || isWrong,
     ill: counts.ready > 0 ? null : findIllness(shown),
@@ -128,10 +132,10 @@ function findIllness(shown: readonly ShownWorker[]): StateReason | null {
 }
 
 function finished({ endpoint, ill, waiting, ...row }: Row, rate: RequestRate, why: StateReason | null): OverviewRow {
-  const { image, counts, frozen, queue, rollout } = row
+  const { image, counts, frozen, queue, rollout, canary } = row
   const isFine = why === null || why.cause === 'nothing_waits' || (why.cause === 'running' && waiting === 0)
   const state = endpointState({ endpoint, counts, rollout, waiting, cause: why?.cause ?? null })
-  return { endpoint, image, counts, frozen, queue, rollout, rate, state, why: isFine ? ill : why }
+  return { endpoint, image, counts, frozen, queue, rollout, canary, rate, state, why: isFine ? ill : why }
 }
 
 /** Order of rows: those without a ready worker first, then those that wait longest. */

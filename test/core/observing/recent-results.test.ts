@@ -36,3 +36,11 @@ test('cancelled requests count, and are neither errors nor successes', () => {
   assert.equal(requestRate(hour({ 30: counts }), 0).errorShare, 0.75)
   assert.equal(requestRate(hour({ 0: oneResult('cancelled') }), 0).errorShare, null)
 })
+
+test('the share of errors of the last ten minutes shows a rise', () => {
+  const early = { ended: 90, failed: 0, canceled: 0 }
+  const late = { ended: 10, failed: 8, canceled: 0 }
+  const { errorShare, recentErrorShare } = requestRate(hour({ 10: early, 9: late }), 0)
+  assert.deepEqual([errorShare, recentErrorShare], [0.08, 0.8])
+  assert.equal(requestRate(hour({ 10: early }), 0).recentErrorShare, null)
+})

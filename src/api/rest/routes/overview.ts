@@ -38,14 +38,20 @@ const Row = z
     jobs: z.object({ inQueue: Count, inProgress: Count, oldestQueuedAt: DateTime.nullable() }),
     rate: z.object({
       perMinute: z.number(),
-      errorShare: z.number().nullable(),
+      errorShare: z.number().nullable().openapi({ description: 'of the requests that ended in the last hour' }),
+      recentErrorShare: z.number().nullable().openapi({ description: 'of those of the last ten minutes' }),
       points: z.array(Count),
     }),
     why: z
       .object({ cause: z.enum(WAIT_CAUSES), summary: z.string(), sinceMs: z.int().nullable() })
       .openapi('EndpointWhy')
       .nullable(),
-    rollout: z.object({ state: z.enum(['IN_PROGRESS', 'STOPPED', 'CANARY']) }).nullable(),
+    rollout: z
+      .object({
+        state: z.enum(['IN_PROGRESS', 'STOPPED', 'CANARY']),
+        canary: z.int().nullable().openapi({ description: 'percent of the workers that run a canary' }),
+      })
+      .nullable(),
   })
   .openapi('EndpointOverview')
 
@@ -80,7 +86,7 @@ export function overviewRoutes({ overview }: ApiParts): RestRoute[] {
   ]
 }
 
-function rowBody({ endpoint, image, state, counts, frozen, queue, rate, why, rollout }: OverviewRow) {
+function rowBody({ endpoint, image, state, counts, frozen, queue, rate, why, rollout, canary }: OverviewRow) {
   const { id, name, type, version, createdAtMs, workersMin, workersMax, flashboot } = endpoint
   const { running, idle, initializing, throttled, unhealthy, total } = counts
   const { queued, queuedLowPriority, inProgress, headQueuedAtMs } = queue
@@ -103,6 +109,6 @@ function rowBody({ endpoint, image, state, counts, frozen, queue, rate, why, rol
     },
     rate: { ...rate, points: [...rate.points] },
     why: why === null ? null : { cause: why.cause, summary: why.summary, sinceMs: why.sinceMs },
-    rollout: rollout === 'COMPLETE' ? null : { state: rollout },
+    rollout: rollout === 'COMPLETE' ? null : { state: rollout, canary },
   }
 }
