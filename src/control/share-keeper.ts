@@ -2,8 +2,8 @@ import { givenMemoryMb } from '../core/endpoints/ready-workers.ts'
 import { savedEnv } from '../core/endpoints/saved-env.ts'
 import { gpuKey } from '../core/hardware/inventory.ts'
 import type { EndpointId, WorkerId } from '../core/ids.ts'
-import { shareableMb } from '../core/placement/card-claims.ts'
-import { type KnownMemory, learnedShareMb, withFailure, withUse } from '../core/placement/learned-memory.ts'
+import { shareableMb, WHOLE_CARD } from '../core/placement/card-claims.ts'
+import { isWork, type KnownMemory, learnedShareMb, withFailure, withUse } from '../core/placement/learned-memory.ts'
 import { excessMb, findGreediest, type ShareUse } from '../core/placement/share-excess.ts'
 import type { AssignedGpu } from '../core/workers/placement.ts'
 import { crashed, takesJobs, type Worker } from '../core/workers/worker.ts'
@@ -60,7 +60,7 @@ export class ShareKeeper {
       if (workerId !== null && transition === 'finish' && to === 'COMPLETED') remember(this.#worked, workerId)
     },
     'gateway.request_finished': ({ workerId, status, complete }) => {
-      if (workerId !== null && complete && status < 500) remember(this.#worked, workerId)
+      if (workerId !== null && isWork({ status, complete })) remember(this.#worked, workerId)
     },
     'worker.exited': ({ workerId, asked }) => {
       this.#worked.delete(workerId)
@@ -90,7 +90,7 @@ export class ShareKeeper {
     this.#report(uses)
     // Before a worker beyond its share gets a larger one.
     await this.#judgeEnds(uses)
-    for (const worker of watched) await this.#learn(worker, holders, cards)
+    for (const worker of watched) await this.#learn(worker, cards)
     this.#uses = new Map(uses.map(use => [use.worker.id, use]))
     return nowMs + STEP_MS
   }
@@ -117,7 +117,7 @@ export class ShareKeeper {
   }
 
   /** Learns from the use of a worker, and gives it the learned share if its GPU has room for that. */
-  async #learn(worker: Worker, holders: readonly Worker[], cards: ReadonlyMap<string, CardUse>): Promise<void> {
+  async #learn(worker: Worker, cards: ReadonlyMap<string, CardUse>): Promise<void> {
     const release = this.#releases.get(releaseKey(worker))
     const gpu = worker.placement!.gpus[0]!
     const card = cards.get(gpuKey(gpu))
@@ -132,13 +132,22 @@ export class ShareKeeper {
     if (learned !== null && isNews(before, learned)) await releases.setGpuMemory(endpointId, version, learned)
     const shareMb = learnedShareMb({ learned, givenMb: release.givenMb })
     if (shareMb === null || shareMb === gpu.shareMb || shareMb < (gpu.shareMb ?? 0)) return
-    const others = holders.filter(other => other.id !== id && keyOf(other) === gpuKey(gpu))
-    const claimMb = others.reduce((sum, { placement }) => sum + (placement!.gpus[0]!.shareMb ?? card.totalMb), 0)
-    if (!takesJobs(worker) || shareMb > shareableMb(gpu, claimMb, card)) return
+    if (!takesJobs(worker) || shareMb > shareableMb(gpu, await this.#othersMb(id, gpu), card)) return
     const { clock, emit, notifier } = this.#ports
     if (!(await workers.setShare(id, shareMb, clock.now()))) return
     emit('worker.share_learned', { endpointId, workerId: id, gpu: gpu.index, shareMb, usedMb })
     notifier.publish(`load:${endpointId}`)
+  }
+
+  /**
+   * The claims of the other workers of a GPU, in MiB, as they are now: others have learned or were placed since the
+   * measurement.
+   */
+  async #othersMb(id: WorkerId, gpu: AssignedGpu): Promise<number> {
+    const workers = await this.#ports.store.workers.alive()
+    const others = workers.filter(worker => worker.id !== id && !hasLeftCard(worker))
+    const claims = others.flatMap(({ placement }) => placement?.gpus ?? []).filter(one => gpuKey(one) === gpuKey(gpu))
+    return claims.reduce((sum, { shareMb = WHOLE_CARD }) => sum + shareMb, 0)
   }
 
   /** Reports workers that begin to use more than their share. */
@@ -199,10 +208,6 @@ function holderOf(worker: Worker, cards: ReadonlyMap<string, CardUse>): Holder[]
   const usedMb = card?.ownMb.get(worker.id)
   if (gpu.shareMb === undefined || card === undefined || usedMb === undefined) return []
   return [{ worker, gpu, shareMb: gpu.shareMb, usedMb, totalMb: card.totalMb }]
-}
-
-function keyOf({ placement }: Worker): string {
-  return gpuKey(placement!.gpus[0]!)
 }
 
 function releaseKey({ endpointId, version }: { readonly endpointId: EndpointId; readonly version: number }): string {

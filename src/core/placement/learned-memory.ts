@@ -56,6 +56,14 @@ export function placedCompute(compute: Compute, known: KnownMemory, parts: Machi
   return shareMb > mostMb ? whole : { ...whole, memoryGb: shareMb / 1024 }
 }
 
+/**
+ * True if a request to a worker was work that shows its need. One that the application refuses, as for an address that
+ * it does not have, is none.
+ */
+export function isWork({ complete, status }: { readonly complete: boolean; readonly status: number }): boolean {
+  return complete && status < 400
+}
+
 /** The learned memory after a measurement. @param hasWorked true if the worker has finished work before it */
 export function withUse(
   learned: LearnedMemory | null,

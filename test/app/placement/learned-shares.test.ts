@@ -57,11 +57,13 @@ class Machine {
     return worker
   }
 
-  /** Sets the memory of a worker on the card, and waits for the next measurements. */
-  async uses(worker: WorkerId, mib: number): Promise<void> {
-    const pid = this.#pids.get(worker) ?? 4_000 + this.#pids.size
-    this.#pids.set(worker, pid)
-    this.#uses.set(pid, mib)
+  /** Sets the memory of workers on the card, and waits for the next measurements. */
+  async uses(workers: WorkerId | readonly WorkerId[], mib: number): Promise<void> {
+    for (const worker of [workers].flat()) {
+      const pid = this.#pids.get(worker) ?? 4_000 + this.#pids.size
+      this.#pids.set(worker, pid)
+      this.#uses.set(pid, mib)
+    }
     this.#card.programs = [...this.#uses].map(([id, used]) => ({ pid: id, name: 'python', mib: used }))
     await this.rig.clock.advance(12_000)
   }
@@ -149,6 +151,24 @@ test('a share rises with the use of its worker while its card has room', async t
   assert.equal(await machine.share(chat), 9_984, 'a peak is kept')
   assert.equal(rig.happened('worker.over_share').length, 1)
 })
+
+test('workers whose use rises at the same time never get more of a card than it has', async t => {
+  const machine = await Machine.open(t)
+  const { rig } = machine
+  const chat = await machine.endpoint('chat', 'auto', { workers: { min: 2, max: 2 } })
+  const first = await machine.ready()
+  await serve(rig, chat, first)
+  await machine.uses(first.id, 5_000)
+  const second = await machine.ready()
+  assert.deepEqual(await shares(rig, chat), [5_632, 5_632])
+  await machine.uses([first.id, second.id], 12_000)
+  assert.deepEqual(await shares(rig, chat), [5_632, 13_312])
+})
+
+async function shares(rig: Rig, id: EndpointId): Promise<(number | undefined)[]> {
+  const workers = await rig.alive(id)
+  return workers.map(({ placement }) => placement?.gpus[0]?.shareMb).sort((a = 0, b = 0) => a - b)
+}
 
 test('a program that takes what it is given starts with what its catalog names, and gets more when it fails with it', async t => {
   const machine = await Machine.open(t)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
+  isWork,
   learnedShareMb,
   NOTHING_LEARNED,
   placedCompute,
@@ -40,6 +41,13 @@ test('uses and failures only add', () => {
   const second = withUse(withFailure(first, 2_048), { usedMb: 3_000, hasWorked: false })
   assert.deepEqual(second, { peakMb: 5_000, hasWorked: true, failedMb: 2_048 })
   assert.equal(withFailure(second, 1_024).failedMb, 2_048)
+})
+
+test('a request that the application refuses shows no need of memory', () => {
+  const statuses = [200, 101, 302, 404, 401, 500]
+  const shown = statuses.map(status => isWork({ status, complete: true }))
+  assert.deepEqual(shown, [true, true, true, false, false, false])
+  assert.equal(isWork({ status: 200, complete: false }), false)
 })
 
 test('a share that no card has room for is a whole card', () => {
