@@ -8,6 +8,7 @@ import traceback
 
 from . import execution
 from .mounts import configure_mounts
+from .packages import ON_MACHINE
 from .resources import deployed_handle, find_handle, resource_name
 
 # Clients keep connections, and a request on one that ends just then is lost.
@@ -196,6 +197,11 @@ async def respond(send, status, value=None):
     await send({'type': 'http.response.body', 'body': body})
 
 
+def listening_host(env):
+    """The address to listen on. A live worker runs what it is sent, so one on a machine is open to that alone."""
+    return '127.0.0.1' if ON_MACHINE in env else '0.0.0.0'
+
+
 def main():
     """Serves requests until the worker is stopped."""
     import uvicorn
@@ -206,7 +212,8 @@ def main():
         execution.tee_output()
     loaded = None if name is None else application(deployed_handle(os.environ['RUNPOD_APP_DIR'], name))
     port = int(os.environ.get('PORT', '80'))
-    uvicorn.run(Api(loaded), host='0.0.0.0', port=port, timeout_keep_alive=KEEP_ALIVE_S, log_level='warning')
+    host = listening_host(os.environ)
+    uvicorn.run(Api(loaded), host=host, port=port, timeout_keep_alive=KEEP_ALIVE_S, log_level='warning')
 
 
 if __name__ == '__main__':

@@ -5,6 +5,7 @@ name it is live: the source comes with each call. A phase that fails ends the pr
 """
 import importlib.util
 import os
+import stat
 import sys
 import tarfile
 import time
@@ -59,6 +60,9 @@ def unpack(artifact, app):
             if not (root / member.name).resolve().is_relative_to(root):
                 raise ValueError(f'{member.name} lies outside of the build')
             archive.extract(member, root, set_attrs=False)
+            # Packages start programs of theirs, such as compilers for GPUs.
+            if member.isfile() and member.mode & stat.S_IXUSR:
+                (root / member.name).chmod(0o755)
     (app / MARKER).touch()
 
 

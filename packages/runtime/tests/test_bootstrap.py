@@ -50,13 +50,14 @@ class Phases(WithFolder):
 class Artifacts(WithFolder):
     """Builds that a worker unpacks for itself."""
 
-    def pack(self, *members):
+    def pack(self, *members, mode=0o644):
         """Writes an archive with members of these names and kinds."""
         path = self.folder / 'artifact.tar.gz'
         with tarfile.open(path, 'w:gz') as archive:
             for name, kind in members:
                 member = tarfile.TarInfo(name)
                 member.type = kind
+                member.mode = mode
                 member.size = 2 if kind == tarfile.REGTYPE else 0
                 member.linkname = '/etc/passwd'
                 archive.addfile(member, io.BytesIO(b'{}'))
@@ -70,6 +71,12 @@ class Artifacts(WithFolder):
         os.remove(artifact)
         self.assertEqual(bootstrap.locate(env), app)
         self.assertTrue((app / 'env').is_dir())
+
+    def test_programs_stay_programs_without_the_rights_of_anybody(self):
+        artifact = self.pack(('env/bin/compiler', tarfile.REGTYPE), mode=0o4777)
+        app = self.folder / 'app'
+        bootstrap.locate({'FLASH_BUILD_ARTIFACT_PATH': str(artifact), 'RUNPOD_APP_DIR': str(app)})
+        self.assertEqual((app / 'env/bin/compiler').stat().st_mode & 0o7777, 0o755)
 
     def test_nothing_is_written_outside_and_no_link_is_made(self):
         for member in [('../out', tarfile.REGTYPE), ('/out', tarfile.REGTYPE), ('link', tarfile.SYMTYPE)]:

@@ -80,6 +80,10 @@ class Apis(unittest.TestCase):
 
         asyncio.run(check())
 
+    def test_a_process_of_a_machine_is_reached_from_that_alone(self):
+        self.assertEqual(api_worker.listening_host({'RUNYARD_PROCESS_WORKER': '1'}), '127.0.0.1')
+        self.assertEqual(api_worker.listening_host({}), '0.0.0.0')
+
     def test_a_live_worker_serves_what_was_synced_last(self):
         async def check():
             app = api_worker.Api(None)
