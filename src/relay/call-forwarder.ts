@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
-import { JOINED_RESULTS, readJoinedResults } from '../core/jobs/joined-results.ts'
+import { JOINED_RESULTS } from '../core/jobs/joined-results.ts'
 import { MAX_RESULT_BYTES } from '../core/jobs/large-text.ts'
 import { RESULT_BYTES } from '../core/jobs/result.ts'
 import { RELAY_HEADERS } from '../core/workers/relay-headers.ts'
 import { HOLD_MS } from '../core/workers/worker-liveness.ts'
 import { type AdmissionRefusal, emptyReport, type RelayAdmission } from './admission.ts'
 import type { Callers } from './callers.ts'
-import { type CallKind, resultUrl } from './calls.ts'
+import { type CallKind, resultUrl, splitResults } from './calls.ts'
 import { ChunkDedup } from './chunk-dedup.ts'
 import { Quarantine } from './quarantine.ts'
 import { relayNow } from './relay-clock.ts'
@@ -409,17 +409,14 @@ function respondAway(response: ServerResponse): void {
 /** A call for each of several results; null if they cannot be read. */
 async function resultsOf(call: Call): Promise<Call[] | null> {
   const content = call.body!.read()
-  const bytes = Buffer.isBuffer(content) ? content : await buffer(content)
-  try {
-    return readJoinedResults(bytes.toString()).map(({ jobId, text }): Call => {
-      const result = Buffer.from(text)
-      // The body of all of them has the room.
-      const body = { bytes: result.byteLength, digest: '', read: () => result, drop: async () => {} }
-      return { ...call, kind: 'result', url: resultUrl(call.url, jobId), body }
-    })
-  } catch {
-    return null
-  }
+  const results = splitResults(Buffer.isBuffer(content) ? content : await buffer(content))
+  if (results === null) return null
+  return results.map(({ jobId, text }): Call => {
+    const result = Buffer.from(text)
+    // The body of all of them has the room.
+    const body = { bytes: result.byteLength, digest: '', read: () => result, drop: async () => {} }
+    return { ...call, kind: 'result', url: resultUrl(call.url, jobId), body }
+  })
 }
 
 function pause(ms = PAUSE_MS): Promise<void> {

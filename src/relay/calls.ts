@@ -1,4 +1,6 @@
 /** Classifies requests: only the seven calls of the worker protocol are passed on. */
+import { decodeBody } from '../core/bodies/body-readings.ts'
+import { JOINED_RESULTS, type JoinedResult, readJoinedResults } from '../core/jobs/joined-results.ts'
 import { withSingleSlashes } from '../core/request-head.ts'
 
 /** Treatment of a call while the server is away. */
@@ -35,10 +37,25 @@ export function endpointFromUrl(url: string | undefined): string {
   return matchPath(url)?.[1] ?? ''
 }
 
-/** The address of the result of one job, from that of a call with the results of several. */
+/**
+ * The address of the result of one job, from that of a call with the results of several. Of that path only the
+ * endpoint and the worker are kept: another segment would be taken for the job.
+ */
 export function resultUrl(url: string, jobId: string): string {
   const { pathname, search } = new URL(`http://relay${withSingleSlashes(url)}`)
-  return `${pathname.replace('/job-done-batch/', '/job-done/').replace(/\/$/, '')}/${jobId}${search}`
+  const [, , endpoint, , worker = ''] = pathname.split('/')
+  const [name = ''] = worker.split('&')
+  return `/v2/${[endpoint, 'job-done', name, jobId].filter(part => part !== '').join('/')}${search}`
+}
+
+/** The results in the body of a call with several; null where the server would refuse them all. */
+export function splitResults(body: Uint8Array): JoinedResult[] | null {
+  const text = body.byteLength > JOINED_RESULTS.bytes ? null : decodeBody([body])
+  try {
+    return text === null ? null : readJoinedResults(text)
+  } catch {
+    return null
+  }
 }
 
 function matchPath(url: string | undefined): RegExpExecArray | null {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { callKind, passedHeaders, resultUrl } from '../../src/relay/calls.ts'
+import { callKind, passedHeaders, resultUrl, splitResults } from '../../src/relay/calls.ts'
 
 test('the seven calls are known, also as old set-ups write them', () => {
   const kinds = [
@@ -42,6 +42,20 @@ test('nothing else is passed on', () => {
 test('the result of one job has an address of its own', () => {
   assert.equal(resultUrl('/v2/ep/job-done-batch/w?gpu=CPU', 'job-u1'), '/v2/ep/job-done/w/job-u1?gpu=CPU')
   assert.equal(resultUrl('//v2/ep//job-done-batch/w', 'job-u1'), '/v2/ep/job-done/w/job-u1')
+  assert.equal(resultUrl('/v2/ep/job-done-batch/?gpu=CPU', 'job-u1'), '/v2/ep/job-done/job-u1?gpu=CPU')
+  // Otherwise the server finds no job or another one, and answers 200 without the result.
+  assert.equal(resultUrl('/v2/ep/job-done-batch/w&gpu=CPU', 'job-u1'), '/v2/ep/job-done/w/job-u1')
+  assert.equal(resultUrl('/v2/ep/job-done-batch/w/other-u1', 'job-u1'), '/v2/ep/job-done/w/job-u1')
+})
+
+test('several results are split as the server reads them, and not at all where it would refuse them', () => {
+  const id = '00000000-0000-4000-8000-000000000000-u1'
+  const split = (text: string) => splitResults(Buffer.from(text))
+  assert.deepEqual(split(`${id}\n{"output":"ü"}`), [{ jobId: id, text: '{"output":"ü"}' }])
+  assert.equal(split(`${id}`), null)
+  assert.equal(splitResults(Buffer.concat([Buffer.from(`${id}\n"`), Buffer.from([0xff, 0x22])])), null)
+  // The relay keeps no more of such a body, so its last result would be one that nobody sent.
+  assert.equal(split(`${id}\n"${'x'.repeat(131_071)}`), null)
 })
 
 test('headers of one connection and those of the relay itself are left out', () => {
