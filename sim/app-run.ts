@@ -1,6 +1,8 @@
 import { type App, createApp } from '../src/app.ts'
 import { FULL_SCOPE } from '../src/core/accounts/permission.ts'
 import { DEFAULT_OWNER } from '../src/core/ids.ts'
+import type { PlacementRules } from '../src/core/placement/placement-input.ts'
+import type { FreezeRules } from '../src/core/scaling/frozen-plan.ts'
 import type { Emit } from '../src/events.ts'
 import type { RequestQueueLimits } from '../src/gateway/queue/request-queue.ts'
 import type { Clock, ServerTime } from '../src/ports/clock.ts'
@@ -32,10 +34,7 @@ import type { World } from './world.ts'
 export const API_KEY = 'rpa_simulated'
 /** Drain timeout of the server, in milliseconds. */
 const DRAIN_MS = 8_000
-/**
- * Shortest stay of a ready worker before it is evicted for others. It is short, so that evictions happen within a
- * run.
- */
+/** Shortest stay of a ready worker before it is evicted for others, unless a run has rules of its own. */
 const DWELL_MS = 5_000
 
 /** A mistake in the request queues, to test the checkers. */
@@ -47,12 +46,16 @@ export interface RequestQueueMutation {
 /** Parts that the runs of the application share; they outlive each run. */
 export interface AppRunParts {
   readonly platform: Platform
-  readonly machine: SimMachine
+  readonly machine: Pick<SimMachine, 'parts' | 'memory' | 'gpus'>
   readonly vault: Ports['vault']
   readonly logs: Ports['logs']
   readonly programs: Programs
   readonly requestQueues: RequestQueueChecker
   readonly mutateRequestQueues: RequestQueueMutation | undefined
+  /** Rules of placement; a short dwell when left out, so that evictions happen within a run. */
+  readonly placing?: Partial<PlacementRules>
+  /** Rules of frozen workers; the defaults when left out. */
+  readonly freezing?: Partial<FreezeRules>
 }
 
 /** Parts of one run of the application. */
@@ -89,6 +92,7 @@ export interface AppRun {
 /** Makes the application over simulated ports. It does nothing before it is started. */
 export function openAppRun(world: World, parts: AppRunParts, options: AppRunOptions): AppRun {
   const { platform, machine, vault, logs, programs, requestQueues: checker, mutateRequestQueues } = parts
+  const { placing = { dwellMs: DWELL_MS }, freezing } = parts
   const { life, clock, random, store, leader, outbound, emit, around } = options
   const notifier = createFaultyNotifier(world, life, options.number)
   const { driver, close } = platform.driver({ life, clock, notifier, leader })
@@ -137,8 +141,7 @@ export function openAppRun(world: World, parts: AppRunParts, options: AppRunOpti
     busyMs: (id, worker) => requestQueues.busyMs(id, worker),
   }
   const limits = { ...REQUEST_QUEUE_LIMITS, ...mutateRequestQueues?.limits }
-  const placing = { dwellMs: DWELL_MS }
-  const config = { rateWindows: [], drainTimeoutMs: DRAIN_MS, placing, requestQueueLimits: limits }
+  const config = { rateWindows: [], drainTimeoutMs: DRAIN_MS, placing, freezing, requestQueueLimits: limits }
   const addresses = { publicUrl: 'http://server.sim', queueUrl: 'http://server.sim', workerUrl: options.workerUrl }
   const app = createApp(ports, config, addresses, loops)
   const requestQueues: BalancedRequestQueues = checker.watch(

@@ -22,8 +22,8 @@ export interface PlayedGpuOptions {
   readonly isAlive: (worker: WorkerId) => boolean
   /** True if this call of the driver fails; no call fails when left out. */
   readonly fails?: (step: PlayedStep, worker: WorkerId) => boolean
-  /** Duration of a copy, in milliseconds. */
-  readonly copyMs?: (worker: WorkerId) => number
+  /** Duration of the copy of a step, in milliseconds; 100 when left out. */
+  readonly copyMs?: (worker: WorkerId, step: 'checkpoint' | 'restore') => number
   /** The threads of a worker stand still from now on, or may run again. */
   readonly onHold?: (worker: WorkerId, isHeld: boolean) => void
   /** Called after each change of the memory of a card. */
@@ -231,7 +231,7 @@ class PlayedSuspender implements GpuSuspender {
       await family.release()
       return { outcome: 'undone', problem: 'another process began to use CUDA' }
     }
-    await this.#copy(worker)
+    await this.#copy(worker, 'checkpoint')
     if (this.#fails('checkpoint', worker)) {
       process.state = 'failed'
       return { outcome: 'lost', problem: 'checkpoint: NOT_SUPPORTED' }
@@ -262,7 +262,7 @@ class PlayedSuspender implements GpuSuspender {
     }
     await this.#after(CALL_MS)
     if (this.#options.isFrozen(process.worker)) return { outcome: 'stopped', pid: process.pid }
-    await this.#copy(process.worker)
+    await this.#copy(process.worker, 'restore')
     if (this.#fails('restore', process.worker) || this.#gpus.freeBytes(card) < process.bytes) {
       process.state = 'failed'
       return { outcome: 'lost', problem: 'restore: OUT_OF_MEMORY' }
@@ -302,8 +302,8 @@ class PlayedSuspender implements GpuSuspender {
     return this.#options.fails?.(step, worker) === true
   }
 
-  #copy(worker: WorkerId): Promise<void> {
-    return this.#after(this.#options.copyMs?.(worker) ?? 100)
+  #copy(worker: WorkerId, step: 'checkpoint' | 'restore'): Promise<void> {
+    return this.#after(this.#options.copyMs?.(worker, step) ?? 100)
   }
 
   /** Never resolves for a run of the server that has ended. */
