@@ -3,28 +3,20 @@
  * job, then zero again. Prints the duration of each stage in virtual and in real time, and the memory of the process,
  * which holds the workers and the database too: `./bin/node bench/simulated-fleet.ts [workers]`, 10,000 unless given.
  */
-import { openAppRun, startApp } from '../sim/app-run.ts'
-import { RequestQueueChecker } from '../sim/checks/request-queue-checker.ts'
 import { Calls } from '../sim/clients/calls.ts'
-import { Receiver } from '../sim/faults/receiver.ts'
 import { Life } from '../sim/life.ts'
-import { SimLogs } from '../sim/logs.ts'
 import { SimMachine } from '../sim/machine.ts'
-import { Network } from '../sim/network.ts'
+import type { Network } from '../sim/network.ts'
 import { Operator } from '../sim/operator.ts'
-import type { Platform } from '../sim/platform.ts'
-import { Programs } from '../sim/programs.ts'
 import { settle } from '../sim/run.ts'
-import { type Database, openDatabase } from '../sim/store.ts'
-import { createSimVault } from '../sim/vault.ts'
+import type { Database } from '../sim/store.ts'
 import { Protocol } from '../sim/workers/protocol.ts'
 import { World } from '../sim/world.ts'
 import { MAX_WORKERS } from '../src/core/endpoints/endpoint.ts'
 import type { EndpointId, JobId, WorkerId } from '../src/core/ids.ts'
 import { MockFleet } from '../src/drivers/mock/mock.ts'
 import type { WorkerSpec } from '../src/ports/driver.ts'
-import { singleLeader } from '../src/system/coordination/leader.ts'
-import { ServerClock } from '../src/system/server-clock.ts'
+import { quietNetwork, startSimulatedServer } from './harness/simulated-server.ts'
 
 /** Duration of each job, so long that all workers exist at once. */
 const JOB_MS = 120_000
@@ -98,12 +90,10 @@ class Poller {
 /** A server on a platform with room for all workers. A new worker waits for its node for some seconds. */
 async function openFleet(maxWorkers: number): Promise<Fleet> {
   const world = new World(1)
-  const database = openDatabase(world)
   const workers = new Map<WorkerId, Poller>()
   const random = world.random('platform')
   const life = new Life(world.clock)
-  const logs = new SimLogs(() => world.clock.now())
-  const network = new Network(world, { arrived() {}, answered() {} })
+  const network = quietNetwork(world)
   const exit = (worker: WorkerId, code: number) => fleet.exit(worker, { code })
   const fleet: MockFleet = new MockFleet({
     arrival: ({ workerId }) => {
@@ -115,50 +105,14 @@ async function openFleet(maxWorkers: number): Promise<Fleet> {
     onTerminate: worker => workers.get(worker)?.terminate(),
     onKill: worker => workers.get(worker)?.die(),
   })
-  const programs = new Programs({ world, exit }, () => undefined)
-  const requestQueues = new RequestQueueChecker(problem => world.report(problem), {
-    nowMs: () => world.clock.monotonic(),
-    program: worker => programs.find(worker),
-    limits: { perEndpoint: 1, inAll: 1, waitMs: 1, namedWaitMs: 1 },
-    count() {},
+  const room = { workers: maxWorkers, bound: 'the platform' }
+  const { database, life: server } = await startSimulatedServer(world, {
+    network,
+    fleet,
+    machine: new SimMachine(world),
+    room,
   })
-  const machine = new SimMachine(world)
-  const platform: Platform = {
-    running: () => fleet.running(),
-    present: () => fleet.running(),
-    frozen: fleet.frozen,
-    exit: (worker, how) => fleet.exit(worker, how),
-    driver: ({ notifier }) => {
-      const driver = fleet.driver({
-        notifier,
-        capacity: running => ({ freeWorkers: maxWorkers - running, bound: 'the platform' }),
-      })
-      return { driver, close: () => driver.close() }
-    },
-  }
-  const shared = { platform, machine, vault: createSimVault(), logs, programs, requestQueues }
-  const { clock } = world
-  const monotonic = () => clock.monotonic()
-  const clocks = { wall: () => clock.wall(), monotonic, sinceBoot: monotonic, boot: 'sim' }
-  const run = openAppRun(
-    world,
-    { ...shared, mutateRequestQueues: undefined },
-    {
-      life,
-      clock: new ServerClock(clocks, life.after.bind(life)),
-      random: world.random('server'),
-      store: database.store,
-      leader: singleLeader,
-      outbound: new Receiver(world, () => {}).outbound(life),
-      emit() {
-        world.activity += 1
-      },
-      number: 1,
-      workerUrl: 'http://server.sim',
-    },
-  )
-  await startApp(run, () => network.connect(run.surface, life))
-  return { world, database, fleet, network, workers, life }
+  return { world, database, fleet, network, workers, life: server }
 }
 
 /** Advances the time until the condition holds, and prints the duration. */
