@@ -26,6 +26,7 @@ import { held } from './suites/held.ts'
 import { idle } from './suites/idle.ts'
 import { lifecycle } from './suites/lifecycle.ts'
 import { overload } from './suites/overload.ts'
+import { policy } from './suites/policy.ts'
 import { runsync } from './suites/runsync.ts'
 import { shortJobs } from './suites/short-jobs.ts'
 import { stream } from './suites/stream.ts'
@@ -48,6 +49,7 @@ const SUITES: readonly Suite[] = [
   held,
   idle,
   overload,
+  policy,
   tail,
 ]
 

@@ -29,7 +29,7 @@ const PROMPT_TOKEN_MS = 0.2
 const TOKEN_MS = 30
 
 /** Generates the same numbers from 0 to 1 in each run (mulberry32). */
-class Numbers {
+export class Numbers {
   #state: number
 
   constructor(seed: number) {
@@ -67,6 +67,17 @@ const CODE: Tokens = {
 const CONVERSATION: Tokens = {
   prompt: { median: 1_020, mean: 1_155, most: 14_050 },
   response: { median: 129, mean: 211, most: 1_000 },
+}
+
+/** Duration of a request with the tokens of a conversation of the trace, in milliseconds. */
+export function conversationTime(numbers: Numbers): number {
+  return requestTime(numbers, CONVERSATION)
+}
+
+function requestTime(numbers: Numbers, { prompt, response }: Tokens): number {
+  const draw = ({ median, mean, most }: Tokens['prompt']) =>
+    Math.min(most, Math.max(1, numbers.logNormal({ median, mean })))
+  return tokenTime(draw(prompt), draw(response))
 }
 
 function tokenTime(prompt: number, response: number): number {
@@ -123,10 +134,9 @@ function azure(
     return { name: `${name}, rows of the trace`, jobs, untilMs: jobs.at(-1)!.queuedAtMs, ...worker }
   }
   const numbers = new Numbers(2_023)
-  const draw = ({ median, mean, most }: Tokens['prompt']) =>
-    Math.min(most, Math.max(1, numbers.logNormal({ median, mean })))
-  const execution = () => tokenTime(draw(tokens.prompt), draw(tokens.response))
-  const all = arrivals(numbers, shape.untilMs, shape.most, rateAt(numbers, shape.untilMs), execution)
+  const all = arrivals(numbers, shape.untilMs, shape.most, rateAt(numbers, shape.untilMs), () =>
+    requestTime(numbers, tokens),
+  )
   const jobs = all.slice(0, shape.rows)
   return { name: `${name}, modelled`, jobs, untilMs: shape.untilMs, ...worker }
 }
