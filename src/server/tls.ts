@@ -33,6 +33,8 @@ export interface ListenerTls {
    * @param name in lower case
    */
   pairFor?(name: string): Promise<KeyAndCertificate | null>
+  /** True to answer plain HTTP at the same port, too; by default it gets an error with the address in HTTPS. */
+  readonly answersPlain?: boolean
 }
 
 /**
@@ -70,9 +72,15 @@ export function overTls(
   const named = tls.pairFor === undefined ? {} : { SNICallback: contexts(name => tls.pairFor!(name)) }
   const handshakes = createServer({ ...TLS_RULES, ...tls.current, ...named, ALPNProtocols: ['http/1.1'] })
   const unfinished = new Handshakes(connections, handshakes, handshakeMs)
+  const answerPlain = (socket: Socket, first: Buffer) => {
+    socket.pause()
+    for (const listener of listeners) listener.call(server, socket)
+    socket.unshift(first)
+    socket.resume()
+  }
+  const refuse = (socket: Socket, first: Buffer) => refusePlain(socket, first, url())
   server.on('connection', (socket: Socket) => {
-    if (!connections.arrives(socket)) return
-    unfinished.begin(socket, first => refusePlain(socket, first, url()))
+    if (connections.arrives(socket)) unfinished.begin(socket, tls.answersPlain === true ? answerPlain : refuse)
   })
   handshakes.on('secureConnection', socket => {
     if (!unfinished.end(socket)) return
@@ -119,8 +127,8 @@ class Handshakes {
     this.#ms = ms
   }
 
-  /** @param refuse called with the first bytes of a client that does not speak TLS */
-  begin(socket: Socket, refuse: (first: Buffer) => void): void {
+  /** @param plain called with the first bytes of a client that does not speak TLS */
+  begin(socket: Socket, plain: (socket: Socket, first: Buffer) => void): void {
     const ends = connectionKey(socket)
     // It has closed already.
     if (ends === null) return void socket.destroy()
@@ -135,7 +143,11 @@ class Handshakes {
     socket.once('end', destroy)
     socket.once('data', (first: Buffer) => {
       socket.off('end', destroy)
-      if (isPlain(first)) return refuse(first)
+      if (isPlain(first)) {
+        clearTimeout(late)
+        this.#unfinished.delete(ends)
+        return plain(socket, first)
+      }
       socket.pause()
       socket.unshift(first)
       // A client that ends its side before the handshake is over has gone. After it the HTTP

@@ -12,6 +12,8 @@ export interface CertificateWish {
   readonly names?: readonly string[]
   readonly fromMs?: number
   readonly untilMs?: number
+  /** The authority that signs it, with the certificate in PEM; its own key by default. */
+  readonly issuer?: { readonly cert: string; readonly privateKey: KeyObject }
 }
 
 /** A certificate with its key. */
@@ -24,7 +26,7 @@ export interface MadeCertificate {
 }
 
 /** Makes a certificate. */
-export function makeCertificate({ names, fromMs, untilMs }: CertificateWish = {}): MadeCertificate {
+export function makeCertificate({ names, fromMs, untilMs, issuer }: CertificateWish = {}): MadeCertificate {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const der = certificateDer({
     names: names ?? ['localhost', 'console.localhost', '*.lb.localhost', '127.0.0.1'],
@@ -32,7 +34,8 @@ export function makeCertificate({ names, fromMs, untilMs }: CertificateWish = {}
     serial: randomBytes(16),
     fromMs: fromMs ?? Date.now() - HOUR_MS,
     untilMs: untilMs ?? Date.now() + 90 * 24 * HOUR_MS,
-    sign: bytes => sign('sha256', bytes, privateKey),
+    issuer: issuer === undefined ? null : Uint8Array.from(new X509Certificate(issuer.cert).raw),
+    sign: bytes => sign('sha256', bytes, issuer?.privateKey ?? privateKey),
   })
   const certificate = new X509Certificate(der)
   const key = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()

@@ -3,7 +3,8 @@
  * that a server makes for itself.
  */
 import assert from 'node:assert/strict'
-import { X509Certificate } from 'node:crypto'
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { once } from 'node:events'
 import {
   mkdirSync,
   mkdtempSync,
@@ -15,14 +16,21 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
+import { type AddressInfo, isIP } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
+import { connect, createServer } from 'node:tls'
 import { selfSignedNames } from '../../src/main/listening/certificate.ts'
 import { CertificateInUse } from '../../src/system/certificates/certificate-in-use.ts'
 import { DomainCertificates, domainFiles } from '../../src/system/certificates/domain-certificates.ts'
 import { readPair } from '../../src/system/certificates/key-pair.ts'
-import { ensureSelfSigned, selfSignedFiles } from '../../src/system/certificates/self-signed.ts'
+import {
+  ensurePair,
+  ensureSelfSigned,
+  NamedCertificates,
+  selfSignedFiles,
+} from '../../src/system/certificates/self-signed.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { makeCertificate, writePair } from '../support/certificates.ts'
 
@@ -198,29 +206,51 @@ describe('a certificate in use', () => {
   })
 })
 
+/** The problem that a client has with a pair that a server shows for a name; null for none. */
+async function handshake(pair: { cert: string; key: string }, ca: string, name: string): Promise<string | null> {
+  const server = createServer(pair, socket => socket.end().on('error', () => {})).listen(0, '127.0.0.1')
+  server.on('tlsClientError', () => {})
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const servername = isIP(name) === 0 ? { servername: name } : { checkServerIdentity: () => undefined }
+  const socket = connect({ host: '127.0.0.1', port, ca, ...servername })
+  try {
+    await once(socket, 'secureConnect')
+    return null
+  } catch (error) {
+    return (error as Error).message
+  } finally {
+    socket.destroy()
+    server.close()
+  }
+}
+
 describe('a certificate that a server makes for itself', () => {
   test('is for servers with these names alone, signs no other, and its key is for the owner of the data directory', async () => {
     const dataDir = newFolder()
     const pair = await ensureSelfSigned(dataDir, ['localhost', '*.lb.localhost', '127.0.0.1', '::1'], NOW)
     const files = selfSignedFiles(dataDir)
     assert.equal(statSync(files.pair).mode & 0o777, 0o600)
-    const found = new X509Certificate(readFileSync(files.certificate))
-    assert.equal(found.fingerprint256, pair.about.fingerprint)
+    assert.equal(statSync(join(dataDir, 'tls/authority.pem')).mode & 0o777, 0o600)
+    const found = new X509Certificate(pair.cert)
+    const authority = new X509Certificate(readFileSync(files.certificate))
     assert.ok(!readFileSync(files.certificate, 'utf8').includes('PRIVATE'))
-    assert.deepEqual([found.ca, found.checkIssued(found)], [false, true])
+    assert.deepEqual([found.ca, found.checkIssued(authority), authority.ca], [false, true, true])
     for (const name of ['localhost', 'abc.lb.localhost']) assert.notEqual(found.checkHost(name), undefined, name)
     for (const address of ['127.0.0.1', '::1']) assert.notEqual(found.checkIP(address), undefined, address)
     assert.equal(found.checkHost('example.com'), undefined)
   })
 
-  test('stays from start to start, and is replaced a month before its end', async () => {
+  test('stays from start to start, and is replaced a month before its end by one that clients trust already', async () => {
     const dataDir = newFolder()
     const names = ['localhost', 'fd00::1']
     const first = await ensureSelfSigned(dataDir, names, NOW)
+    const trusted = readFileSync(selfSignedFiles(dataDir).certificate, 'utf8')
     const again = await ensureSelfSigned(dataDir, names, NOW + 334 * DAY_MS)
     assert.equal(again.about.fingerprint, first.about.fingerprint)
     const renewed = await ensureSelfSigned(dataDir, names, NOW + 336 * DAY_MS)
     assert.notEqual(renewed.about.fingerprint, first.about.fingerprint)
+    assert.equal(readFileSync(selfSignedFiles(dataDir).certificate, 'utf8'), trusted)
     assert.ok(renewed.about.expiresAtMs > first.about.expiresAtMs + 300 * DAY_MS)
   })
 
@@ -246,14 +276,50 @@ describe('a certificate that a server makes for itself', () => {
     const dataDir = newFolder()
     const first = await ensureSelfSigned(dataDir, ['localhost'], NOW)
     const { pair, certificate } = selfSignedFiles(dataDir)
-    const told = () => new X509Certificate(readFileSync(certificate)).fingerprint256
+    const told = readFileSync(certificate, 'utf8')
     writeFileSync(certificate, 'x')
     const same = await ensureSelfSigned(dataDir, ['localhost'], NOW)
-    assert.deepEqual([same.about.fingerprint, told()], [first.about.fingerprint, first.about.fingerprint])
+    assert.deepEqual([same.about.fingerprint, readFileSync(certificate, 'utf8')], [first.about.fingerprint, told])
     writeFileSync(pair, 'x')
     const next = await ensureSelfSigned(dataDir, ['localhost'], NOW)
     assert.notEqual(next.about.fingerprint, first.about.fingerprint)
-    assert.equal(told(), next.about.fingerprint)
+    assert.equal(readFileSync(certificate, 'utf8'), told)
+  })
+
+  test('is accepted by a client that trusts the authority, by each name below those of the server', async () => {
+    const dataDir = newFolder()
+    const current = await ensureSelfSigned(dataDir, ['localhost', '*.localhost', 'box.lan', '*.box.lan'], NOW)
+    const ca = readFileSync(selfSignedFiles(dataDir).certificate, 'utf8')
+    const named = new NamedCertificates(dataDir, () => NOW)
+    const pairFor = async (name: string) => (await named.pairFor(name, current)) ?? current
+    for (const name of ['localhost', 'flash.localhost', 'a.b.localhost', 'box.lan', 'flash.box.lan'])
+      assert.equal(await handshake(await pairFor(name), ca, name), null, name)
+    assert.equal(await pairFor('flash.localhost'), await pairFor('flash.localhost'))
+    for (const name of ['example.com', 'localhost.example.com', 'evillocalhost', '-', ''])
+      assert.equal(await named.pairFor(name, current), null, name)
+  })
+
+  test('has an authority that nobody believes about another name', async () => {
+    const dataDir = newFolder()
+    await ensureSelfSigned(dataDir, ['localhost', '127.0.0.1'], NOW)
+    const ca = readFileSync(selfSignedFiles(dataDir).certificate, 'utf8')
+    const stolen = createPrivateKey(readFileSync(join(dataDir, 'tls/authority.pem')))
+    for (const names of [['example.com'], ['localhost', 'example.com'], ['192.0.2.1']]) {
+      const pair = makeCertificate({ names, issuer: { cert: ca, privateKey: stolen } })
+      assert.match((await handshake(pair, ca, names[0]!)) ?? 'accepted', /permitted subtree violation/, names.join())
+    }
+    const own = makeCertificate({ names: ['x.localhost'], issuer: { cert: ca, privateKey: stolen } })
+    assert.equal(await handshake(own, ca, 'x.localhost'), null)
+  })
+
+  test('replaces one of an older version, whose names it keeps', async () => {
+    const dataDir = newFolder()
+    const { pair } = selfSignedFiles(dataDir)
+    const old = await ensurePair(selfSignedFiles(dataDir), ['localhost', 'old'], NOW)
+    const next = await ensureSelfSigned(dataDir, ['localhost', 'old'], NOW)
+    assert.notEqual(next.about.fingerprint, old.about.fingerprint)
+    assert.deepEqual(next.about.names, ['localhost', 'old'])
+    assert.ok(readFileSync(pair, 'utf8').includes(next.cert))
   })
 
   test('has the names of the settings and of the machine, and its addresses where it listens at all of them', () => {

@@ -1,4 +1,4 @@
-/** The bytes of a self-signed certificate (RFC 5280), which Node can read but not write. */
+/** The bytes of a certificate (RFC 5280), which Node can read but not write. */
 import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
 import { AsnConvert, OctetString } from '@peculiar/asn1-schema'
@@ -13,14 +13,21 @@ import {
   Extension,
   Extensions,
   GeneralName,
+  GeneralSubtree,
+  GeneralSubtrees,
   id_ce_authorityKeyIdentifier,
   id_ce_basicConstraints,
   id_ce_extKeyUsage,
+  id_ce_keyUsage,
+  id_ce_nameConstraints,
   id_ce_subjectAltName,
   id_ce_subjectKeyIdentifier,
   id_kp_serverAuth,
   KeyIdentifier,
+  KeyUsage,
+  KeyUsageFlags,
   Name,
+  NameConstraints,
   RelativeDistinguishedName,
   SubjectAlternativeName,
   SubjectKeyIdentifier,
@@ -40,7 +47,12 @@ export interface CertificateParts {
   readonly serial: Uint8Array
   readonly fromMs: number
   readonly untilMs: number
-  /** Signs with the private key: ECDSA with SHA-256, in DER. */
+  /**
+   * The certificate of the authority that signs it, in DER; null for one that is signed by its own key. `authority` for
+   * an authority, which signs certificates for its names and for names below them alone.
+   */
+  readonly issuer: Uint8Array<ArrayBuffer> | 'authority' | null
+  /** Signs with the private key of the issuer: ECDSA with SHA-256, in DER. */
   readonly sign: (bytes: Uint8Array) => Uint8Array
 }
 
@@ -50,10 +62,14 @@ const ORGANIZATION = '2.5.4.10'
 /** Limit of a common name (X.520). */
 const MAX_COMMON_NAME = 64
 
-/** The certificate in DER. It is for servers alone and can sign no other. */
+/** The certificate in DER. One of a server can sign no other. */
 export function certificateDer(parts: CertificateParts): Buffer {
   const algorithm = new AlgorithmIdentifier({ algorithm: ECDSA_WITH_SHA256 })
-  const subject = distinguishedName(parts.names[0]!.slice(0, MAX_COMMON_NAME))
+  const isAuthority = parts.issuer === 'authority'
+  const subject = isAuthority
+    ? distinguishedName(`Authority ${hex(parts.serial).slice(0, 8)}`, 'Runyard (local authority)')
+    : distinguishedName(parts.names[0]!.slice(0, MAX_COMMON_NAME), 'Runyard (self-signed)')
+  const issuer = parts.issuer instanceof Uint8Array ? AsnConvert.parse(parts.issuer, Certificate).tbsCertificate : null
   // Positive, and without a zero at its beginning.
   const serialNumber = Uint8Array.from(parts.serial, (byte, index) =>
     index === 0 ? (byte & 0x3f) | 0x40 : byte,
@@ -62,11 +78,11 @@ export function certificateDer(parts: CertificateParts): Buffer {
     version: Version.v3,
     serialNumber,
     signature: algorithm,
-    issuer: subject,
+    issuer: issuer?.subject ?? subject,
     subject,
     validity: new Validity({ notBefore: new Date(parts.fromMs), notAfter: new Date(parts.untilMs) }),
     subjectPublicKeyInfo: AsnConvert.parse(parts.publicKey, SubjectPublicKeyInfo),
-    extensions: new Extensions(extensionsFor(parts)),
+    extensions: new Extensions(extensionsFor(parts, isAuthority, issuer)),
   })
   const signed = AsnConvert.serialize(tbsCertificate)
   const signatureValue = Uint8Array.from(parts.sign(new Uint8Array(signed))).buffer
@@ -74,31 +90,65 @@ export function certificateDer(parts: CertificateParts): Buffer {
   return Buffer.from(AsnConvert.serialize(certificate))
 }
 
-function extensionsFor({ names, publicKey }: CertificateParts): Extension[] {
-  const keyId = Uint8Array.from(createHash('sha256').update(publicKey).digest().subarray(0, 20)).buffer
-  const alternatives = names.map(name => new GeneralName(isIP(name) === 0 ? { dNSName: name } : { iPAddress: name }))
-  // No usage of the key: OpenSSL 1.1 requires one for signing, which later versions refuse in a certificate that is
-  // of no authority.
+function extensionsFor(
+  { names, publicKey }: CertificateParts,
+  isAuthority: boolean,
+  issuer: TBSCertificate | null,
+): Extension[] {
+  const keyId = keyIdentifier(publicKey)
+  const alternatives = names.map(name => generalName(name))
+  const issuerKeyId =
+    issuer === null ? keyId : keyIdentifier(new Uint8Array(AsnConvert.serialize(issuer.subjectPublicKeyInfo)))
   return [
-    extension(id_ce_basicConstraints, new BasicConstraints({ cA: false }), true),
-    extension(id_ce_extKeyUsage, new ExtendedKeyUsage([id_kp_serverAuth]), false),
+    ...(isAuthority ? authorityExtensions(names) : SERVER_EXTENSIONS),
     extension(id_ce_subjectAltName, new SubjectAlternativeName(alternatives), false),
     // Clients find the right one among several with one subject by its key.
     extension(id_ce_subjectKeyIdentifier, new SubjectKeyIdentifier(keyId), false),
     extension(
       id_ce_authorityKeyIdentifier,
-      new AuthorityKeyIdentifier({ keyIdentifier: new KeyIdentifier(keyId) }),
+      new AuthorityKeyIdentifier({ keyIdentifier: new KeyIdentifier(issuerKeyId) }),
       false,
     ),
   ]
+}
+
+// No usage of the key: OpenSSL 1.1 requires one for signing in a certificate that is signed by its own key, which later
+// versions refuse in one that is of no authority.
+const SERVER_EXTENSIONS = [
+  extension(id_ce_basicConstraints, new BasicConstraints({ cA: false }), true),
+  extension(id_ce_extKeyUsage, new ExtendedKeyUsage([id_kp_serverAuth]), false),
+]
+
+function authorityExtensions(names: readonly string[]): Extension[] {
+  const subtrees = names.map(name => {
+    const length = isIP(name) === 4 ? '/32' : isIP(name) === 6 ? '/128' : ''
+    return new GeneralSubtree({ base: generalName(`${name}${length}`, name) })
+  })
+  return [
+    extension(id_ce_basicConstraints, new BasicConstraints({ cA: true, pathLenConstraint: 0 }), true),
+    extension(id_ce_keyUsage, new KeyUsage(KeyUsageFlags.keyCertSign), true),
+    extension(id_ce_nameConstraints, new NameConstraints({ permittedSubtrees: new GeneralSubtrees(subtrees) }), true),
+  ]
+}
+
+function generalName(text: string, name = text): GeneralName {
+  return new GeneralName(isIP(name) === 0 ? { dNSName: text } : { iPAddress: text })
+}
+
+function keyIdentifier(publicKey: Uint8Array<ArrayBuffer>): ArrayBuffer {
+  return Uint8Array.from(createHash('sha256').update(publicKey).digest().subarray(0, 20)).buffer
+}
+
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex')
 }
 
 function extension(extnID: string, value: object, critical: boolean): Extension {
   return new Extension({ extnID, critical, extnValue: new OctetString(AsnConvert.serialize(value)) })
 }
 
-function distinguishedName(commonName: string): Name {
+function distinguishedName(commonName: string, organization: string): Name {
   const attribute = (type: string, utf8String: string) =>
     new RelativeDistinguishedName([new AttributeTypeAndValue({ type, value: new AttributeValue({ utf8String }) })])
-  return new Name([attribute(COMMON_NAME, commonName), attribute(ORGANIZATION, 'Runyard (self-signed)')])
+  return new Name([attribute(COMMON_NAME, commonName), attribute(ORGANIZATION, organization)])
 }

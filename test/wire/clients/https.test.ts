@@ -131,7 +131,7 @@ describe('a server with a certificate of its own', () => {
     const advice = 'give it, or the one of its authority, with --ca-file or RUNYARD_CA_FILE'
     assert.equal(
       untrusted.stderr,
-      `runyard: the certificate of ${server.managementUrl} is not trusted (self-signed certificate); ${advice}`,
+      `runyard: the certificate of ${server.managementUrl} is not trusted (unable to get local issuer certificate); ${advice}`,
     )
     assert.equal((await runCommand(['status', ...given, '--ca-file', certificate])).code, 0)
     assert.equal((await runCommand(['status', ...given], { RUNYARD_CA_FILE: certificate })).code, 0)
