@@ -2,6 +2,14 @@ import type { Endpoint } from '../core/endpoints/endpoint.ts'
 import { AppError } from '../core/errors.ts'
 import type { EndpointId, JobId } from '../core/ids.ts'
 
+/** Files of certificates on the machine of the server, for a certificate that it has made for itself. */
+export interface ClientTrust {
+  /** All that a client trusts: the authority of the server, and those that this machine trusts. */
+  readonly bundleFile: string
+  /** The authority of the server alone. */
+  readonly authorityFile: string
+}
+
 /** Origins used in responses, without a trailing slash. Known once the server listens. */
 export interface Addresses {
   /** Origin of REST and GraphQL. */
@@ -15,6 +23,8 @@ export interface Addresses {
    * paths below the origin, and for browsers subdomains of `lb.localhost` if that origin is this machine.
    */
   readonly lbDomain?: string | null
+  /** Certificates that clients need; null or left out where they need none. */
+  readonly clientTrust?: ClientTrust | null
   /** Origin of the console alone. Null or left out without a console. */
   readonly consoleUrl?: string | null
 }

@@ -1,5 +1,6 @@
 /** The time in which a server acts: settings become ports, ports an application, which answers until the term ends. */
 import { type Addresses, balancedUrl, browserUrl } from '../api/addresses.ts'
+import { workerVariables } from '../api/client-variables.ts'
 import { linkTo } from '../api/console/surface.ts'
 import type { AppAddresses } from '../app/config.ts'
 import { type App, createApp } from '../app.ts'
@@ -240,8 +241,10 @@ function addressesFor(
 ): AppAddresses {
   const { url, managementUrl, direct } = listenerAddresses(listeners)
   const pods = podUrls(config) ?? containers
+  const origins = serverOrigins(config, url, managementUrl)
   return {
-    ...serverOrigins(config, url, managementUrl),
+    ...origins,
+    appVariables: workerVariables(origins, origins.clientTrust ?? null),
     ...(pods !== null && { containers: pods }),
     otherWorkerUrls: [direct],
     get workerUrl() {

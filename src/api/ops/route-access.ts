@@ -26,6 +26,7 @@ export const OPS_ROUTES = {
   'GET /ops/jobs': { needs: 'jobs', operation: 'listAllJobs' },
   'GET /ops/batches': { needs: 'jobs', operation: 'listAllBatches' },
   'GET /ops/logs/:id': { needs: 'read', operation: 'readLogs' },
+  'GET /ops/client': { needs: 'read', operation: 'readClientVariables' },
   'GET /ops/models': { needs: 'operator', operation: 'listModels' },
   'POST /ops/models/:owner/:name': { needs: 'operator', operation: 'pullModel' },
   'DELETE /ops/models/:owner/:name': { needs: 'operator', operation: 'removeModel' },

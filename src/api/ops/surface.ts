@@ -18,6 +18,7 @@ import type { TimeKeeper, TimeView } from '../../services/observing/server-time.
 import type { WatchedEndpoint, WorkerReader } from '../../services/observing/worker-reader.ts'
 import { audited } from '../audited.ts'
 import { bodyRequest } from '../body.ts'
+import { clientVariables } from '../client-variables.ts'
 import type { ApiParts } from '../parts.ts'
 import { common } from '../rest/worker-view.ts'
 import { heldFor, jsonText, refusalHeaders, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
@@ -85,6 +86,10 @@ export function opsSurface(parts: ApiParts): Surface {
   addRoute(app, access, 'GET /ops/top', async (call, caller) => {
     const only = call.req.query('endpoint') ?? null
     return jsonText(JSON.stringify(await watchView(parts.workers, caller, only, parts.ports.clock.now())))
+  })
+  addRoute(app, access, 'GET /ops/client', async () => {
+    const { addresses } = parts
+    return jsonText(JSON.stringify({ variables: clientVariables(addresses, addresses.clientTrust ?? null) }))
   })
   addRoute(app, access, 'GET /ops/logs/:id', async (call, caller) => {
     const held = () => heldFor(access, call.env, caller, whose => requireKeyFor(access, 'GET /ops/logs/:id', whose))

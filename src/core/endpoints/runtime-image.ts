@@ -22,9 +22,19 @@ export function runtimeImage(image: string): RuntimeImage | null {
 }
 
 /** Variables by which the SDK marks workers of an app: of a deployment, and of a dev session. */
-const APP_VARIABLES = ['FLASH_RESOURCE_NAME', 'RUNPOD_DEV_APP']
+const DEPLOYED = 'FLASH_RESOURCE_NAME'
+const DEV = 'RUNPOD_DEV_APP'
+/** The variable with the key with which functions of an app call others. */
+export const APP_KEY = 'RUNPOD_API_KEY'
+
+type Environment = Readonly<Record<string, string>>
 
 /** True if workers with this image and these variables belong to an app of the SDK, also in an image of their own. */
-export function isAppWorker(image: string, env: Readonly<Record<string, string>>): boolean {
-  return runtimeImage(image) !== null || APP_VARIABLES.some(name => name in env)
+export function runsApp(image: string, env: Environment): boolean {
+  return runtimeImage(image) !== null || DEPLOYED in env || DEV in env
+}
+
+/** True for the variables of a worker of a dev session, whose functions find others in the list of endpoints. */
+export function isDevWorker(env: Environment): boolean {
+  return DEV in env
 }

@@ -87,11 +87,13 @@ export class RuntimeCommands {
       variables: cache => ({
         RUNPOD_RUNTIME_KIND: image.kind,
         RUNPOD_APP_DIR: folder,
-        ...(build !== null && { RUNPOD_PREBUILT_APP_DIR: folder }),
+        ...(build !== null && {
+          RUNPOD_PREBUILT_APP_DIR: folder,
+          // Nothing is written into a build. Later workers of the endpoint start faster by it.
+          PYTHONPYCACHEPREFIX: spec.env.PYTHONPYCACHEPREFIX ?? join(cache, 'pycache'),
+        }),
         ...(mounts !== null && { RUNPOD_MOUNTS: mounts }),
         PYTHONPATH: [runtime, spec.env.PYTHONPATH].filter(path => path !== undefined).join(delimiter),
-        // Nothing is written into a build. Later workers of the endpoint start faster by it.
-        PYTHONPYCACHEPREFIX: spec.env.PYTHONPYCACHEPREFIX ?? join(cache, 'pycache'),
         [ON_MACHINE]: '1',
       }),
     }

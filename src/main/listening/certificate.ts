@@ -6,6 +6,7 @@ import type { Config } from '../../config/config.ts'
 import { CertificateInUse } from '../../system/certificates/certificate-in-use.ts'
 import { readPair } from '../../system/certificates/key-pair.ts'
 import { ensureSelfSigned } from '../../system/certificates/self-signed.ts'
+import { writeTrustBundle } from '../../system/certificates/trust-bundle.ts'
 import { systemClock } from '../../system/clock.ts'
 import { machineNames } from '../../system/hardware/machine-names.ts'
 import type { NamingSettings } from './addresses.ts'
@@ -30,7 +31,9 @@ export async function openCertificate(config: Config): Promise<CertificateInUse 
   // By the server's time: a clock that is a year ahead would make one that is not valid yet. Its names are those of
   // the start: with each network that comes and goes, clients would have to trust another certificate.
   const names = selfSignedNames(config, namesHere())
-  return await CertificateInUse.open(() => ensureSelfSigned(dataDir, names, systemClock.now()))
+  const certificate = await CertificateInUse.open(() => ensureSelfSigned(dataDir, names, systemClock.now()))
+  writeTrustBundle(dataDir)
+  return certificate
 }
 
 /** The names of a certificate that the server makes for itself. */

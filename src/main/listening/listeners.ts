@@ -1,8 +1,8 @@
 /** The listeners of a run of the server: for clients, and through the relay for workers. */
 import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { join } from 'node:path'
-import type { Addresses } from '../../api/addresses.ts'
+import { join, resolve } from 'node:path'
+import type { Addresses, ClientTrust } from '../../api/addresses.ts'
 import type { SurfaceName } from '../../api/surface.ts'
 import type { App } from '../../app.ts'
 import { type Config, SETTINGS } from '../../config/config.ts'
@@ -19,8 +19,11 @@ import { type Listener, type ListenOptions, listen } from '../../server/listener
 import type { Mount } from '../../server/mount.ts'
 import { sharedAddresses } from '../../server/shares.ts'
 import { redirectToHttps } from '../../server/stand-in.ts'
+import type { ListenerTls } from '../../server/tls.ts'
 import type { CertificateInUse } from '../../system/certificates/certificate-in-use.ts'
 import { DomainCertificates } from '../../system/certificates/domain-certificates.ts'
+import { NamedCertificates, selfSignedFiles } from '../../system/certificates/self-signed.ts'
+import { trustBundleFile } from '../../system/certificates/trust-bundle.ts'
 import { systemClock } from '../../system/clock.ts'
 import { ensureInstallation } from '../../system/coordination/identities.ts'
 import { openFileLimit } from '../../system/hardware/open-files.ts'
@@ -182,7 +185,14 @@ export function serverOrigins(config: Config, url: string, managementUrl: string
     queueUrl: queueUrl ?? origin,
     balancedUrl: origin,
     lbDomain,
+    clientTrust: trustOf(config),
   }
+}
+
+/** The files with which clients trust a certificate that the server has made for itself. */
+function trustOf({ tls, dataDir }: Config): ClientTrust | null {
+  if (!tls.selfSigned) return null
+  return { bundleFile: resolve(trustBundleFile(dataDir)), authorityFile: resolve(selfSignedFiles(dataDir).certificate) }
 }
 
 /**
@@ -206,8 +216,10 @@ export function advertisedAddresses(
 }
 
 /** The options of a listener for HTTPS; none for plain HTTP. */
-function secured({ tls: { hstsSeconds } }: Config, tls: CertificateInUse | null): Pick<ListenOptions, 'tls' | 'field'> {
-  if (tls === null) return {}
+function secured(config: Config, certificate: CertificateInUse | null): Pick<ListenOptions, 'tls' | 'field'> {
+  if (certificate === null) return {}
+  const { hstsSeconds } = config.tls
+  const tls = servedTls(config, certificate)
   if (hstsSeconds === 0) return { tls }
   return { tls, field: ['strict-transport-security', `max-age=${hstsSeconds}`] }
 }
@@ -215,20 +227,28 @@ function secured({ tls: { hstsSeconds } }: Config, tls: CertificateInUse | null)
 /** A server that makes its own certificate makes those of domains, too; one of files has to name them. */
 function ofDomains(
   { findEndpoint }: Offered,
-  { tls, dataDir }: Config,
+  config: Config,
   certificate: CertificateInUse | null,
 ): Pick<ListenOptions, 'tls'> {
+  const { tls, dataDir } = config
   if (certificate === null || !tls.selfSigned) return {}
   const isDomain = (name: string) => findEndpoint(name) !== null
-  const certificates = new DomainCertificates({ dataDir, isDomain, now: () => systemClock.now() })
+  const now = () => systemClock.now()
+  const certificates = new DomainCertificates({ dataDir, isDomain, now })
+  const named = new NamedCertificates(dataDir, now)
+  const pairFor = async (name: string) =>
+    (await certificates.pairFor(name)) ?? (await named.pairFor(name, certificate.current))
+  return { tls: Object.assign(servedTls(config, certificate), { pairFor }) }
+}
+
+/** A base address in plain HTTP leads clients of jobs to the port of HTTPS, at which others call endpoints. */
+function servedTls({ publicUrl, queueUrl }: Config, certificate: CertificateInUse): ListenerTls {
   return {
-    tls: {
-      get current() {
-        return certificate.current
-      },
-      watch: changed => certificate.watch(changed),
-      pairFor: name => certificates.pairFor(name),
+    get current() {
+      return certificate.current
     },
+    watch: changed => certificate.watch(changed),
+    answersPlain: [publicUrl, queueUrl].some(url => url?.startsWith('http:') === true),
   }
 }
 

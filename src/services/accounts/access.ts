@@ -17,6 +17,7 @@ import type { EndpointId, KeyId, OwnerId, VolumeId } from '../../core/ids.ts'
 import type { LimitedOperation } from '../../core/jobs/job-limits.ts'
 import type { RefusedRight } from '../../events.ts'
 import type { Ports } from '../../ports/ports.ts'
+import { AppWorkerKeys } from './app-worker-keys.ts'
 import { FailedKeys, InvalidKeyError, keyFailure, type ReadAddress } from './failed-keys.ts'
 import { JobLimiter } from './job-limiter.ts'
 import { OpenUses } from './open-uses.ts'
@@ -46,6 +47,7 @@ export class Access {
   readonly #cache = new Map<string, { readonly key: ApiKey; readonly readMs: number; untilMs: number }>()
   readonly #jobLimiter
   readonly #uses
+  readonly #appWorkers
   readonly #used = new Map<KeyId, number>()
   /** Grows with each change of a key, so that nothing read before it is kept after it. */
   #changes = 0
@@ -60,6 +62,7 @@ export class Access {
     this.#windows = windows
     this.#jobLimiter = new JobLimiter(ports, limitJobs)
     this.#uses = new OpenUses(ports)
+    this.#appWorkers = new AppWorkerKeys(ports)
     this.failedKeys = new FailedKeys(ports)
   }
 
@@ -72,7 +75,7 @@ export class Access {
   async authenticate(key: string | null, readAddress?: ReadAddress): Promise<Caller> {
     if (key === null || key === '') throw new AppError('unauthorized', 'the API key is missing')
     const hash = this.#ports.vault.hash(key)
-    const record = await this.#find(hash)
+    const record = await this.#find(hash, this.#appWorkers.isToken(key))
     if (record !== null && isValidAt(record, this.#ports.clock.now())) return this.#useKey(record)
     const error = new InvalidKeyError(keyFailure(record))
     throw readAddress === undefined ? error : this.failedKeys.refusal(readAddress(), error)
@@ -277,7 +280,8 @@ export class Access {
     return entry !== undefined && entry.untilMs > this.#ports.clock.now() ? entry.key : null
   }
 
-  async #find(hash: string): Promise<ApiKey | null> {
+  /** @param isToken true for a key that is the token of a worker */
+  async #find(hash: string, isToken = false): Promise<ApiKey | null> {
     const cached = this.#cached(hash)
     if (cached !== null) return cached
     const nowMs = this.#ports.clock.now()
@@ -285,7 +289,8 @@ export class Access {
     const changes = this.#changes
     let key: ApiKey | null
     try {
-      const stored = await this.#ports.store.keys.findByHash(hash)
+      const source = isToken ? this.#appWorkers : this.#ports.store.keys
+      const stored = await source.findByHash(hash)
       key = stored !== null && this.#ports.vault.equal(stored.hash, hash) ? stored : null
     } catch (error) {
       const away = error instanceof AppError && error.code === 'unavailable'

@@ -3,6 +3,7 @@ import { AppError } from '../../core/errors.ts'
 import type { KeyId } from '../../core/ids.ts'
 import { type Slot, Slots } from '../../core/slots.ts'
 import type { Ports } from '../../ports/ports.ts'
+import { AppWorkerKeys } from './app-worker-keys.ts'
 import { InvalidKeyError, keyFailure } from './failed-keys.ts'
 
 /**
@@ -39,6 +40,7 @@ interface KeyUses {
 /** Open uses of keys: streams, sockets and calls that wait. Each ends within a second of its key, or of its right. */
 export class OpenUses {
   readonly #ports
+  readonly #appWorkers
   readonly #byKey = new Map<KeyId, KeyUses>()
   readonly #changedMs = new Map<KeyId, number>()
   #cancelTimer: (() => void) | null = null
@@ -46,6 +48,7 @@ export class OpenUses {
 
   constructor(ports: Ports) {
     this.#ports = ports
+    this.#appWorkers = new AppWorkerKeys(ports)
   }
 
   /**
@@ -138,12 +141,12 @@ export class OpenUses {
   }
 
   async #readOne(keyId: KeyId): Promise<void> {
-    const { store, clock } = this.#ports
+    const { clock } = this.#ports
     const keyUses = this.#byKey.get(keyId)
     if (keyUses === undefined) return
     keyUses.readAtMs = null
     try {
-      const key = await store.keys.find(keyId)
+      const key = await this.#appWorkers.find(keyId)
       if (key === null || !isValidAt(key, clock.now()))
         return this.#end(keyId, () => new InvalidKeyError(keyFailure(key)))
       keyUses.expiresAtMs = key.expiresAtMs

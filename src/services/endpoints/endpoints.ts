@@ -33,6 +33,7 @@ import { retryOnConflict } from '../retry-on-conflict.ts'
 import { shortId } from '../short-id.ts'
 import type { EndpointDomains } from './endpoint-domains.ts'
 import { type Changer, changedAccount, requireFolderRight } from './host-folders.ts'
+import { withoutServerKey } from './server-keys.ts'
 import { savedTemplateProblems } from './templates.ts'
 
 /** Above this number of endpoints, one read of all templates is cheaper than a read of each. */
@@ -134,8 +135,9 @@ export class Endpoints {
     })
   }
 
-  async #plannedNew(by: Changer, { config: given, runs, wantedId }: NewEndpoint): Promise<CheckedSave> {
+  async #plannedNew(by: Changer, { config: given, runs: wanted, wantedId }: NewEndpoint): Promise<CheckedSave> {
     const config = tidied(given)
+    const runs = typeof wanted === 'string' ? wanted : await withoutServerKey(this.#ports, wanted)
     const owner = changedAccount(by)
     const ownTemplate = typeof runs === 'string' ? undefined : await this.#namedTemplate(owner, config.name, runs)
     const linked = typeof runs === 'string' ? await this.#ports.store.templates.find(owner, runs) : null
@@ -164,7 +166,8 @@ export class Endpoints {
     if (oldTemplate === null) return null
     const previous = { endpoint: old, template: oldTemplate }
     const newFields = settled(changes, previous)
-    const templateFields = this.#withSavedImage(settled(templateChanges, previous))
+    const changedFields = this.#withSavedImage(settled(templateChanges, previous))
+    const templateFields = await withoutServerKey(this.#ports, changedFields, oldTemplate.image)
     // The same variables stay where they are, some at the endpoint and some in its template.
     const isEnvKept = newFields.env === undefined && isSameEnv(templateFields.env ?? {}, savedEnv(old, oldTemplate))
     const content: Partial<TemplateInput> = isEnvKept ? omitted(templateFields, 'env') : templateFields

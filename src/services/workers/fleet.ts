@@ -85,7 +85,7 @@ export class Fleet {
     this.#models = models
     this.#workerFreezer = workerFreezer
     this.#audit = audit
-    this.#inputs = new WorkerLaunchReader(ports)
+    this.#inputs = new WorkerLaunchReader(ports, addresses)
     this.#addresses = addresses
     workerFreezer.reportTo({
       wakeFailed: (worker, problem) => this.endFaulty(worker, 'unhealthy', problem),
@@ -482,7 +482,7 @@ export class Fleet {
     const { endpointId, id: workerId, baseUrl, serves } = worker
     const placement = worker.placement ?? UNPLACED
     await this.#noteSecrets(endpoint, template, worker)
-    const inputs = await this.#inputs.find(endpoint, template)
+    const inputs = await this.#inputs.find(endpoint, template, token)
     const models = this.#findsModels(endpoint, template) ? await this.#models.hold(workerId, endpoint, inputs.env) : []
     const identity = { endpointId, workerId, hostSuffix, placement, volume: inputs.volume }
     const guard = downloadGuard(this.#ports, endpoint.owner, template.image)

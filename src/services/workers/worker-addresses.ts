@@ -6,6 +6,15 @@ export interface WorkerAddresses {
   readonly otherWorkerUrls?: readonly string[]
   /** The address for containers; without it they call `workerUrl`. */
   readonly containers?: ContainerUrls
+  /** Variables by which functions of apps find this server; none when left out. */
+  readonly appVariables?: AppVariables
+}
+
+/** Variables of workers of apps. */
+export interface AppVariables {
+  readonly addresses: Readonly<Record<string, string>>
+  /** Variables that name files of this machine, for processes of it alone. */
+  readonly files: Readonly<Record<string, string>>
 }
 
 /** The address for workers in containers. The server may have to open a listener for it first. */

@@ -1,5 +1,6 @@
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import type { ReleasedTemplate } from '../../core/endpoints/release.ts'
+import { APP_KEY, runsApp } from '../../core/endpoints/runtime-image.ts'
 import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import { type Serving, servingProblem, servingWithSecrets } from '../../core/endpoints/serving.ts'
 import type { OwnerId, RegistryId, VolumeId } from '../../core/ids.ts'
@@ -13,6 +14,7 @@ import { isOnMachine } from '../endpoints/host-folders.ts'
 import { imageRefusal } from '../endpoints/image-access.ts'
 import { resolvedServing } from '../endpoints/serving-variables.ts'
 import { registryCredential } from '../secrets/registries.ts'
+import type { AppVariables, WorkerAddresses } from './worker-addresses.ts'
 
 /** Inputs of a worker besides its image: variables, credential and volume, as its owner saved them. */
 export interface WorkerLaunchInputs {
@@ -25,12 +27,16 @@ export interface WorkerLaunchInputs {
   readonly build: AppBuild | null
 }
 
+const NO_VARIABLES: AppVariables = { addresses: {}, files: {} }
+
 /** Reads the inputs of a worker besides its image. */
 export class WorkerLaunchReader {
   readonly #ports
+  readonly #appVariables
 
-  constructor(ports: Ports) {
+  constructor(ports: Ports, { appVariables = NO_VARIABLES }: Pick<WorkerAddresses, 'appVariables'>) {
     this.#ports = ports
+    this.#appVariables = appVariables
   }
 
   /** The reason for which no worker can be started; null when nothing is missing or wrong. */
@@ -55,16 +61,25 @@ export class WorkerLaunchReader {
 
   /**
    * All inputs. Makes the folder of the volume again if it was removed.
+   * @param token of the worker, with which functions of an app call others
    * @throws WorkerStartError with what is missing
    */
-  async find(endpoint: Endpoint, template: ReleasedTemplate): Promise<WorkerLaunchInputs> {
+  async find(endpoint: Endpoint, template: ReleasedTemplate, token: string): Promise<WorkerLaunchInputs> {
     const { owner } = endpoint
     const refused = this.#imageFailure(endpoint, template)
     if (refused !== null) throw new WorkerStartError(refused)
     const volume = await this.#readVolume(endpoint)
     const credential =
       template.registry === null ? null : await registryCredential(this.#ports, owner, template.registry)
-    return { env: await this.env(endpoint, template), credential, volume, build: null }
+    const env = await this.env(endpoint, template)
+    return { env: { ...this.#appEnv(template.image, env, token), ...env }, credential, volume, build: null }
+  }
+
+  /** Variables with which functions of an app call others; empty for a worker of no app. */
+  #appEnv(image: string, env: Readonly<Record<string, string>>, token: string): Record<string, string> {
+    if (!runsApp(image, env)) return {}
+    const { addresses, files } = this.#appVariables
+    return { ...addresses, ...(isOnMachine(this.#ports, image) ? files : {}), [APP_KEY]: token }
   }
 
   /** Secrets that {@link find} opens: their names, and the registry whose password it opens. */

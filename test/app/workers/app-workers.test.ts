@@ -2,17 +2,23 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { runtimeImage } from '../../../src/core/endpoints/runtime-image.ts'
-import type { OwnerId } from '../../../src/core/ids.ts'
-import { openRig, type Rig } from '../../support/rig.ts'
+import type { EndpointId, OwnerId } from '../../../src/core/ids.ts'
+import { KEY, openRig, type Rig } from '../../support/rig.ts'
 
 const IMAGE = 'runpod/queue:py3.11-latest'
 const PYTHON = { kind: 'python_missing', python: '3.14', found: ['3.10', '3.11'] } as const
 
 const onMachine = (image: string) => runtimeImage(image) !== null
 
-const saved = (rig: Rig, imageName: string, key?: string) => {
+const saved = (rig: Rig, imageName: string, key?: string, variables: Record<string, string> = {}) => {
   const query = 'mutation($input: EndpointInput!) { saveEndpoint(input: $input) { id } }'
-  const template = { name: 'app-add', imageName, containerDiskInGb: 10, dockerArgs: '', env: [] }
+  const template = {
+    name: 'app-add',
+    imageName,
+    containerDiskInGb: 10,
+    dockerArgs: '',
+    env: Object.entries(variables).map(([key, value]) => ({ key, value })),
+  }
   const body = { query, variables: { input: { name: 'add', instanceIds: ['cpu3c-1-2'], volumes: [], template } } }
   return rig.ask('POST', '/graphql', { body, ...(key !== undefined && { key }) })
 }
@@ -39,4 +45,58 @@ test('an endpoint whose Python the machine lacks is refused where it is saved, w
   const refused = await saved(rig, 'runpod/queue:py3.14-latest')
   assert.match(refused.text, /the app needs Python 3\.14, which this machine lacks; it has 3\.10, 3\.11/)
   assert.match((await saved(rig, IMAGE)).text, /"saveEndpoint":\{"id"/)
+})
+
+/** A worker of an app with these variables beside the key of the person who deployed it. */
+async function appWorker(rig: Rig, variables: Record<string, string>) {
+  const { json } = await saved(rig, IMAGE, undefined, { RUNPOD_API_KEY: KEY, ...variables })
+  const endpoint = json.data.saveEndpoint.id as EndpointId
+  await rig.submit(endpoint, { input: {} })
+  await rig.clock.advance(100)
+  return { endpoint, worker: rig.worker(-1), key: rig.worker(-1).spec.env.RUNPOD_API_KEY! }
+}
+
+test('the key of the person who deploys is in no template; a worker has its token, which opens the jobs', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker, key } = await appWorker(rig, { FLASH_RESOURCE_NAME: 'add' })
+  assert.equal(worker.spec.protocolEnv.RUNPOD_AI_API_KEY, key)
+  const everything = [
+    '/v2/serverless',
+    `/v2/serverless/${endpoint}`,
+    '/v1/templates?includeEndpointBoundTemplates=true',
+  ]
+  for (const path of [...everything, `/v2/serverless/${endpoint}/releases`])
+    assert.ok(!(await rig.ask('GET', path)).text.includes(KEY), path)
+  const other = await rig.endpoint()
+  assert.equal((await rig.ask('POST', `/v2/${other}/run`, { key, body: { input: {} } })).status, 200)
+  for (const [method, path] of [
+    ['GET', '/v2/serverless'],
+    ['DELETE', `/v2/serverless/${other}`],
+    ['GET', '/ops/client'],
+  ] as const)
+    assert.equal((await rig.ask(method, path, { key })).status, 403, path)
+  rig.fleet.exit(worker.id, { code: 0 })
+  await rig.clock.advance(10_000)
+  assert.equal((await rig.ask('POST', `/v2/${other}/run`, { key, body: { input: {} } })).status, 401)
+})
+
+test('a worker of a dev session may also list endpoints, and the token of any other worker is no key', async t => {
+  const rig = await openRig(t)
+  const { key } = await appWorker(rig, { RUNPOD_DEV_APP: 'shop' })
+  assert.equal((await rig.ask('GET', '/v2/serverless', { key })).status, 200)
+  assert.equal((await rig.ask('POST', '/v2/serverless', { key, body: {} })).status, 403)
+  const { worker } = await rig.endpointWithWorker()
+  assert.equal('RUNPOD_API_KEY' in worker.spec.env, false)
+  const token = worker.spec.protocolEnv.RUNPOD_AI_API_KEY!
+  assert.equal((await rig.ask('GET', '/v2/serverless', { key: token })).status, 401)
+})
+
+test('a key of another server is a variable as any other, and a wait with a token lasts as long as its worker', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker, key } = await appWorker(rig, { RUNPOD_API_KEY: 'rpa_of_another_server' })
+  assert.equal(key, 'rpa_of_another_server')
+  const own = worker.spec.protocolEnv.RUNPOD_AI_API_KEY!
+  const waiting = rig.ask('POST', `/v2/${endpoint}/runsync?wait=5000`, { key: own, body: { input: {} } })
+  await rig.clock.advance(6_000)
+  assert.equal((await waiting).json.status, 'IN_QUEUE')
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isAppWorker, runtimeImage } from '../../../src/core/endpoints/runtime-image.ts'
+import { runsApp, runtimeImage } from '../../../src/core/endpoints/runtime-image.ts'
 
 test('an image of the SDK names the kind of its workers and their Python', () => {
   assert.deepEqual(runtimeImage('runpod/queue:py3.11-latest'), { kind: 'queue', python: '3.11' })
@@ -16,8 +16,8 @@ test('other images, and versions without an image of the SDK, are none', () => {
 })
 
 test('a worker of an app is known by its image or by its variables', () => {
-  assert.ok(isAppWorker('runpod/queue:py3.11-latest', {}))
-  assert.ok(isAppWorker('dir:own', { FLASH_RESOURCE_NAME: 'add' }))
-  assert.ok(isAppWorker('me/image', { RUNPOD_DEV_APP: 'shop' }))
-  assert.ok(!isAppWorker('me/image', { RUNPOD_API_KEY: 'x' }))
+  assert.ok(runsApp('runpod/queue:py3.11-latest', {}))
+  assert.ok(runsApp('dir:own', { FLASH_RESOURCE_NAME: 'add' }))
+  assert.ok(runsApp('me/image', { RUNPOD_DEV_APP: 'shop' }))
+  assert.ok(!runsApp('me/image', { RUNPOD_API_KEY: 'x' }))
 })

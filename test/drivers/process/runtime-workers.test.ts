@@ -114,6 +114,8 @@ describe('a worker of an app', { timeout: patient(60_000) }, () => {
     assert.equal(await readFile(join(folder, 'files'), 'utf8'), '')
     const variables = await variablesOf({})
     assert.equal('RUNPOD_PREBUILT_APP_DIR' in variables, false)
+    // Its packages are compiled where they are.
+    assert.equal('PYTHONPYCACHEPREFIX' in variables, false)
     assert.equal(await readFile(join(folder, 'pip'), 'utf8'), 'installed\n')
   })
 
