@@ -23,6 +23,7 @@ import { addMasterKey } from './commands/master-key.ts'
 import { addModels } from './commands/models.ts'
 import { addResources } from './commands/resources.ts'
 import { addRun } from './commands/run.ts'
+import { addSdk } from './commands/sdk.ts'
 import { addServe } from './commands/serve.ts'
 import { addStatus } from './commands/status.ts'
 import { addTest } from './commands/test.ts'
@@ -49,7 +50,7 @@ the one of --url and --api-key, or of RUNYARD_URL and RUNYARD_API_KEY.`
 
 /** The groups of the help, with the functions that add their commands. */
 const COMMANDS: readonly (readonly [heading: string, adds: readonly ((program: Command) => void)[]])[] = [
-  ['Start:', [addInit, addServe, addDeploy, addBuild, addTest]],
+  ['Start:', [addInit, addServe, addDeploy, addBuild, addTest, addSdk]],
   ['Jobs:', [addRun, addJobs, addBatches]],
   ['Resources:', [addResources, addCatalog, addModels, addWorkers]],
   ['Observation:', [addTop, addWhy, addLogs, addEvents, addUsage, addWhatIf, addConsole]],
@@ -137,7 +138,21 @@ async function report(error: unknown, command: Command | null): Promise<number> 
 
 /** Groups and commands that only show things. Without a reader there is nothing left for them to do. */
 const READERS = new Set([
-  ...['audit', 'catalog', 'completion', 'doctor', 'events', 'help', 'logs', 'status', 'top', 'usage', 'whatif', 'why'],
+  ...[
+    'audit',
+    'catalog',
+    'completion',
+    'doctor',
+    'events',
+    'help',
+    'logs',
+    'sdk',
+    'status',
+    'top',
+    'usage',
+    'whatif',
+    'why',
+  ],
 ])
 /** Verbs of other groups that only show things. */
 const READING_VERBS = new Set(['list', 'get', 'keys', 'releases', 'requests', 'story', 'webhooks'])

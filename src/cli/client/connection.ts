@@ -162,6 +162,16 @@ export function serverUrl(options: ConnectionOptions): string {
   return readConnection(options).url
 }
 
+/** The API key from the options. @throws CliError as {@link ask} */
+export function connectionKey(options: ConnectionOptions): string {
+  return readConnection(options).apiKey
+}
+
+/** The file of certificates that the options or RUNYARD_CA_FILE name; null without one. */
+export function trustedFile({ caFile = process.env.RUNYARD_CA_FILE }: ConnectionOptions): string | null {
+  return caFile === undefined || caFile === '' ? null : caFile
+}
+
 function readConnection(options: ConnectionOptions): { url: string; apiKey: string; trust: Trust } {
   const folder = resolve(options.dataDir ?? process.env.RUNYARD_DATA_DIR ?? './.runyard')
   const text = options.url ?? (process.env.RUNYARD_URL || null)
@@ -198,8 +208,9 @@ function readServer(folder: string): { readonly url: string; readonly certificat
  * Certificates that are trusted besides: those of a file that was given, or the one that a server with this data
  * directory has made.
  */
-function extraTrust({ caFile = process.env.RUNYARD_CA_FILE }: ConnectionOptions, folder: string): string | null {
-  if (caFile === undefined || caFile === '') return readText(join(folder, 'tls', 'certificate.pem'))
+function extraTrust(options: ConnectionOptions, folder: string): string | null {
+  const caFile = trustedFile(options)
+  if (caFile === null) return readText(join(folder, 'tls', 'certificate.pem'))
   const text = readText(caFile)
   if (text?.includes('-----BEGIN CERTIFICATE-----') === true) return text
   const closed = text === null ? (accessProblem(caFile, 'read') ?? `there is no file ${caFile}`) : null
