@@ -48,8 +48,8 @@ export interface CertificateParts {
   readonly fromMs: number
   readonly untilMs: number
   /**
-   * The certificate of the authority that signs it, in DER; null for one that is signed by its own key. `authority` for
-   * an authority, which signs certificates for its names and for names below them alone.
+   * The certificate of the authority that signs it, in DER; null for one that is signed by its own key. `authority`
+   * for an authority, which signs certificates for its names and for names below them alone.
    */
   readonly issuer: Uint8Array<ArrayBuffer> | 'authority' | null
   /** Signs with the private key of the issuer: ECDSA with SHA-256, in DER. */
@@ -112,8 +112,8 @@ function extensionsFor(
   ]
 }
 
-// No usage of the key: OpenSSL 1.1 requires one for signing in a certificate that is signed by its own key, which later
-// versions refuse in one that is of no authority.
+// No usage of the key: OpenSSL 1.1 requires one for signing in a certificate that is signed by its own key, which
+// later versions refuse in one that is of no authority.
 const SERVER_EXTENSIONS = [
   extension(id_ce_basicConstraints, new BasicConstraints({ cA: false }), true),
   extension(id_ce_extKeyUsage, new ExtendedKeyUsage([id_kp_serverAuth]), false),

@@ -69,8 +69,8 @@ export function ensurePair(files: SelfSignedFiles, names: readonly string[], now
 const MAX_NAMED = 500
 
 /**
- * Certificates of single names below the names of a server. Clients take no `*` right below `localhost`, so an endpoint
- * there, such as `flash.localhost`, has one by its name, with the key of the server.
+ * Certificates of single names below the names of a server. Clients take no `*` right below `localhost`, so an
+ * endpoint there, such as `flash.localhost`, has one by its name, with the key of the server.
  */
 export class NamedCertificates {
   readonly #dataDir
