@@ -4,6 +4,7 @@ import { Life } from './life.ts'
 import type { SimMachine } from './machine.ts'
 import type { Network } from './network.ts'
 import type { SeededRandom } from './random.ts'
+import { NEED_VARIABLE } from './worker-memory.ts'
 import type { World } from './world.ts'
 
 interface ManagedEndpoint {
@@ -32,6 +33,7 @@ export class Operator {
   readonly #random: SeededRandom
   readonly #flashBoot: SeededRandom
   readonly #canaries: SeededRandom
+  readonly #shares: SeededRandom
   readonly #life: Life
   #changes = 0
   /** Endpoints that are being changed. */
@@ -47,6 +49,7 @@ export class Operator {
     this.#random = world.random('operator')
     this.#flashBoot = world.random('operator of frozen workers')
     this.#canaries = world.random('operator of canaries')
+    this.#shares = world.random('operator of shares')
     this.#life = new Life(world.clock)
   }
 
@@ -78,7 +81,10 @@ export class Operator {
         env: [{ key: 'CHANGE', value: '0' }],
       })
       const workersMax = random.int(1, 6)
-      const gpus = random.chance(0.5) ? this.#drawGpus() : null
+      const whole = random.chance(this.#world.shares ? 0.9 : 0.5) ? this.#drawGpus() : null
+      const share = whole === null ? null : this.#drawShare()
+      const gpus = whole === null ? null : { ...whole, ...share?.input }
+      const env = share?.env ?? []
       // The machine may have fewer GPUs than endpoints.
       const workersMin = gpus === null && random.chance(0.25) ? 1 : 0
       const scaler = random.chance(0.5)
@@ -95,7 +101,7 @@ export class Operator {
         ...this.#drawFlashBoot(),
         executionTimeoutMs: random.int(12_000, 40_000),
       }
-      await this.#create({ name, type: 'QB', templateId: template.id, workersMin, workersMax, env: [], input })
+      await this.#create({ name, type: 'QB', templateId: template.id, workersMin, workersMax, env, input })
     }
   }
 
@@ -155,6 +161,16 @@ export class Operator {
       flashBootType: random.pick(['FLASHBOOT', 'FLASHBOOT', 'PRIORITY_FLASHBOOT']),
       idleTimeout: random.int(1, 3),
     }
+  }
+
+  /** Draws a share of a GPU, and the memory that its program needs. It has a random source of its own. */
+  #drawShare(): { readonly input: object; readonly env: ManagedEndpoint['env'] } | null {
+    const random = this.#shares
+    if (!this.#world.shares || random.chance(0.25)) return null
+    const gib = random.int(5, 12)
+    const isLearned = random.chance(0.5)
+    const env = [{ key: NEED_VARIABLE, value: String(gib * 0.9) }]
+    return { input: { gpuCount: 1, env, ...(isLearned ? { gpuMemoryAuto: true } : { gpuMemoryGb: gib }) }, env }
   }
 
   /** Draws GPUs that the machine has. */

@@ -36,7 +36,7 @@ interface PlayedProcess {
   /** Its cards; only a process on one card can be suspended. */
   readonly cards: readonly string[]
   /** Its memory on each card. */
-  readonly bytes: number
+  bytes: number
   state: 'running' | 'locked' | 'checkpointed' | 'failed'
   isHeld: boolean
 }
@@ -67,6 +67,29 @@ export class PlayedGpus {
     const state = { state: 'running', isHeld: false } as const
     this.#processes.set(worker, { worker, pid: this.#pids, cards, bytes: gib * GIB, ...state })
     this.#options.onChange?.()
+  }
+
+  /**
+   * A program uses this much memory of its card from now on, unless it uses more.
+   * @returns `full` without that much memory, `stands` for a program that stands still, `over` for one that has ended
+   */
+  grow(worker: WorkerId, gib: number): 'grown' | 'full' | 'stands' | 'over' {
+    const process = this.#find(worker)
+    if (process === undefined) return 'over'
+    if (!this.runs(worker) || this.#options.isFrozen(worker)) return 'stands'
+    const more = gib * GIB - process.bytes
+    if (more <= 0) return 'grown'
+    if (process.cards.some(card => this.freeBytes(card) < more)) return 'full'
+    process.bytes += more
+    this.#options.onChange?.()
+    return 'grown'
+  }
+
+  /** The workers with memory on a card. */
+  usersOf(card: string): { readonly worker: WorkerId; readonly bytes: number }[] {
+    return this.#living().filter(
+      ({ cards, state }) => cards.includes(card) && (state === 'running' || state === 'locked'),
+    )
   }
 
   /** Another program takes memory of a card, as far as it is free, instead of what it had. */

@@ -1,9 +1,10 @@
 /**
  * Runs seeds of the simulator, each twice unless `--once`, and prints how to repeat those that fail:
- * `./bin/node sim/run.ts [--seeds <count>] [--from <seed>] [--once] [--freezes] [--suspends] [--canaries] [--pair]
- * [--kubernetes]`, or `--seed <seed> [--verbose]` for one with its trace. With `--freezes` idle workers are frozen
- * again and again, with `--canaries` changes are released to a share of the workers first, with `--pair` two servers
- * are on one store, with `--kubernetes` workers are pods of a cluster.
+ * `./bin/node sim/run.ts [--seeds <count>] [--from <seed>] [--once] [--freezes] [--suspends] [--shares] [--canaries]
+ * [--pair] [--kubernetes]`, or `--seed <seed> [--verbose]` for one with its trace. With `--freezes` idle workers are
+ * frozen again and again, with `--suspends` they give up their cards, too, with `--shares` several of them have one,
+ * with `--canaries` changes are released to a share of the workers first, with `--pair` two servers are on one store,
+ * with `--kubernetes` workers are pods of a cluster.
  */
 import { parseArgs } from 'node:util'
 import { runSeed, type SeedResult } from './simulation.ts'
@@ -67,6 +68,7 @@ async function main(): Promise<number> {
       verbose: { type: 'boolean', default: false },
       freezes: { type: 'boolean', default: false },
       suspends: { type: 'boolean', default: false },
+      shares: { type: 'boolean', default: false },
       canaries: { type: 'boolean', default: false },
       pair: { type: 'boolean', default: false },
       kubernetes: { type: 'boolean', default: false },
@@ -78,26 +80,36 @@ async function main(): Promise<number> {
   let frozen = 0
   let suspended = 0
   let resumed = 0
+  const shared = { learned: 0, moved: 0, failed: 0 }
   const takeoversMs: number[] = []
   for (let seed = from; seed < from + count; seed += 1) {
     const startMs = process.uptime() * 1_000
-    const { suspends, freezes, canaries, pair, kubernetes } = values
+    const { suspends, shares, freezes, canaries, pair, kubernetes } = values
+    const features = { freezes, suspends, shares, canaries, pair, kubernetes }
     const listen = values.verbose ? { listen: (line: string) => console.log(line) } : {}
     const result =
       values.verbose || values.once
-        ? await runSeed(seed, { settle, freezes, suspends, canaries, pair, kubernetes, ...listen })
-        : await runTwice(seed, { freezes, suspends, canaries, pair, kubernetes })
+        ? await runSeed(seed, { settle, ...features, ...listen })
+        : await runTwice(seed, features)
     report(result, Math.round(process.uptime() * 1_000 - startMs))
     takeoversMs.push(...result.stats.takeoversMs)
     frozen += result.stats.counts.freezes ?? 0
     suspended += result.stats.counts.suspends ?? 0
     resumed += result.stats.counts.resumes ?? 0
+    shared.learned += result.stats.counts['learned shares'] ?? 0
+    shared.moved += result.stats.counts['workers that moved for a neighbor'] ?? 0
+    shared.failed += result.stats.counts['programs without GPU memory'] ?? 0
     if (values.verbose) console.log(result.stats.counts)
     if (result.problems.length > 0) failed += 1
   }
   if (values.pair) console.log(describeTakeovers(takeoversMs))
-  if (values.freezes || values.suspends) console.log(`workers were frozen ${frozen} times`)
-  if (values.suspends) console.log(`workers were suspended ${suspended} times, and resumed ${resumed} times`)
+  if (values.freezes || values.suspends || values.shares) console.log(`workers were frozen ${frozen} times`)
+  if (values.shares)
+    console.log(
+      `shares were learned ${shared.learned} times, ${shared.failed} programs found no memory, and ${shared.moved} workers moved`,
+    )
+  if (values.suspends || values.shares)
+    console.log(`workers were suspended ${suspended} times, and resumed ${resumed} times`)
   if (failed > 0) console.log(`${failed} of ${count} seeds failed`)
   return failed === 0 ? 0 : 1
 }

@@ -87,9 +87,7 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
     gpus: machine.gpus,
     programs,
     network,
-    runs: checks.runs,
-    placements: checks.placements,
-    cluster: checks.cluster,
+    ...checks.ofWorkers,
     serverRun: () => servers.starts,
   })
   const cluster = options.kubernetes ? clusterFleet(world, workers, logs, machine, workforce) : null

@@ -2,12 +2,14 @@ import type { WorkerId } from '../src/core/ids.ts'
 import { MockFleet } from '../src/drivers/mock/mock.ts'
 import type { ClusterChecker } from './checks/cluster-checker.ts'
 import type { PlacementChecker } from './checks/placement-checker.ts'
+import type { ShareChecker } from './checks/share-checker.ts'
 import { Cluster } from './kubernetes/cluster.ts'
 import type { SimLogs } from './logs.ts'
 import { MACHINE_WORKERS, type SimMachine } from './machine.ts'
 import type { Platform } from './platform.ts'
 import type { PlayedGpus } from './played-gpus.ts'
 import type { Programs } from './programs.ts'
+import { WorkerMemory } from './worker-memory.ts'
 import type { WebProgram } from './workers/web-program.ts'
 import { SimWorker, type WorkerParts } from './workers/worker.ts'
 import type { World } from './world.ts'
@@ -15,7 +17,7 @@ import type { World } from './world.ts'
 /** First of the ports of the mock driver, which gives two to each worker. */
 const FIRST_PORT = 20_000
 
-/** Memory of a worker on each of its cards, in GiB. */
+/** Memory of a worker on each of its cards, in GiB, without shares. */
 const WORKER_GIB = 20
 
 /** Parts that workers need besides the platform on which they run. */
@@ -24,6 +26,8 @@ export interface WorkforceParts extends Pick<WorkerParts, 'network' | 'runs' | '
   readonly gpus: PlayedGpus | null
   readonly placements: PlacementChecker
   readonly cluster: ClusterChecker
+  /** Null without shares of cards. */
+  readonly shares: ShareChecker | null
   readonly programs: Programs
 }
 
@@ -35,18 +39,22 @@ export function machineFleet(
   parts: () => WorkforceParts,
 ): { readonly platform: Platform; readonly workerAt: (port: number) => WorkerId | undefined } {
   const random = world.random('machine')
+  const memory = new WorkerMemory(world)
+  const fail = (worker: WorkerId, line: string) => {
+    logs.append(worker, line)
+    workers.get(worker)?.die()
+    fleet.exit(worker, { code: 1 })
+  }
   const setFrozen = (worker: WorkerId, isFrozen: boolean) => {
     freezeProgram([workers.get(worker), parts().programs.find(worker)], isFrozen)
   }
   const fleet: MockFleet = new MockFleet({
     onStart: async spec => {
-      const { placements, programs, gpus, ...rest } = parts()
+      const { placements, programs, gpus, shares, ...rest } = parts()
       placements.started(spec)
-      gpus?.start(
-        spec.workerId,
-        spec.placement.gpus.map(({ uuid }) => uuid ?? ''),
-        WORKER_GIB,
-      )
+      const cards = spec.placement.gpus.map(({ uuid }) => uuid ?? '')
+      if (gpus !== null && shares !== null) memory.start(spec, { gpus, shares, fail })
+      else gpus?.start(spec.workerId, cards, WORKER_GIB)
       if (spec.serves === null)
         workers.set(spec.workerId, new SimWorker(workerParts(world, platform, logs, rest), spec))
       else programs.start(spec)

@@ -54,6 +54,8 @@ export interface Features {
   readonly freezes?: boolean
   /** See {@link World.suspends}. */
   readonly suspends?: boolean
+  /** See {@link World.shares}. */
+  readonly shares?: boolean
   /** See {@link World.canaries}. */
   readonly canaries?: boolean
   /** True for two servers over one store instead of one. */
@@ -127,6 +129,8 @@ export class World {
   readonly freezes: boolean
   /** True if the driver of the cards suspends workers before they are frozen, and other programs use the cards. */
   readonly suspends: boolean
+  /** True if most endpoints with GPUs have a share of one; workers are suspended, too. */
+  readonly shares: boolean
   /** True if changes of endpoints are first released to a share of their workers. */
   readonly canaries: boolean
   /** True if workers are pods of a cluster, instead of processes of a machine. */
@@ -136,10 +140,12 @@ export class World {
 
   /** @param listen receives every line of the trace */
   constructor(seed: number, listen?: (line: string) => void, features: Features = {}) {
-    const { suspends = false, freezes = false, canaries = false, kubernetes = false } = features
+    const { shares = false, canaries = false, kubernetes = false } = features
+    const { suspends = shares, freezes = suspends } = features
     this.seed = seed
-    this.freezes = freezes || suspends
-    this.suspends = suspends
+    this.freezes = freezes || suspends || shares
+    this.suspends = suspends || shares
+    this.shares = shares
     this.canaries = canaries
     this.kubernetes = kubernetes
     this.hasShortJobs = seed % 3 === 0

@@ -23,6 +23,7 @@ import { QuotaChecker } from './quota-checker.ts'
 import { REQUEST_QUEUE_LIMITS, RequestQueueChecker } from './request-queue-checker.ts'
 import { ResponseTimeChecker } from './response-time-checker.ts'
 import { RunChecker, type WorkerView } from './run-checker.ts'
+import { ShareChecker } from './share-checker.ts'
 import { SuspectChecker } from './suspect-checker.ts'
 import { SuspendChecker } from './suspend-checker.ts'
 import { WebhookChecker } from './webhook-checker.ts'
@@ -96,6 +97,8 @@ export class Checks {
   readonly placements: PlacementChecker
   readonly requestQueues: RequestQueueChecker
   readonly cluster: ClusterChecker
+  /** Null without shares of cards. */
+  readonly shares: ShareChecker | null
   /** True if the account has limits. */
   readonly isLimited: boolean
   /** Sequence number of the last change of a job. */
@@ -159,6 +162,9 @@ export class Checks {
       isAway: worker => simMachine.gpus?.stateOf(worker) === 'checkpointed',
       isUsed: card => (simMachine.gpus?.usedBytes(card) ?? 0) > 0,
     })
+    const { gpus } = simMachine
+    const cards = () => simMachine.parts.gpus
+    this.shares = gpus === null || !world.shares ? null : new ShareChecker(report, database, { gpus, cards })
     this.#suspends = simMachine.gpus === null ? null : new SuspendChecker(report, database, simMachine.gpus)
     this.requestQueues = new RequestQueueChecker(report, {
       nowMs: () => clock.monotonic(),
@@ -175,6 +181,12 @@ export class Checks {
     this.#world = world
     this.#database = database
     this.#machine = machine
+  }
+
+  /** The checkers that see workers at their start. */
+  get ofWorkers() {
+    const { runs, placements, cluster, shares } = this
+    return { runs, placements, cluster, shares }
   }
 
   /** The store committed changes. */
@@ -210,14 +222,19 @@ export class Checks {
     else if (event.name === 'worker.created' || event.name === 'endpoint.saved') {
       if (event.name === 'worker.created') this.fleet.created(event.fields)
       this.#countWorkers()
-    } else if (event.name === 'worker.moved') this.fleet.moved(event.fields)
-    else if (event.name === 'worker.exited') this.fleet.exited(event.fields)
+    } else if (event.name === 'worker.moved') {
+      if (event.fields.reason === 'over_share' && event.fields.to === 'DRAINING')
+        this.#world.count('workers that moved for a neighbor')
+      this.fleet.moved(event.fields)
+    } else if (event.name === 'worker.exited') this.fleet.exited(event.fields)
     else if (event.name === 'worker.evicted')
       this.#world.count(`evictions${event.fields.afterJob ? ' after a job' : ''}`)
     else if (event.name === 'worker.unplaced') {
       this.#world.count(`workers without a place: ${event.fields.resource}`)
       this.placements.unplaced(event.fields)
     } else if (event.name === 'worker.suspended') this.#world.count('suspends')
+    else if (event.name === 'worker.share_learned') this.#world.count('learned shares')
+    else if (event.name === 'worker.over_share') this.#world.count('workers beyond their share')
     else if (event.name === 'worker.resumed') this.#world.count('resumes')
     else if (event.name === 'clock.adopted') this.#adopted(event.fields.byMs)
     else if (event.name === 'clock.stepped') this.#world.count('steps of clocks that were noticed')
@@ -285,6 +302,7 @@ export class Checks {
       if (!this.#world.kubernetes) this.placements.inspect(nowMs)
       this.requestQueues.inspect(this.#programs.all)
       this.#suspends?.inspect(nowMs)
+      this.shares?.inspect()
     }
     for (const { call, fromMs } of runState.open) this.#responseTimes.waiting(call, fromMs, nowMs)
     if (!runState.calm) return nowMs > LONGEST_MS ? this.#giveUp(['the faults are not over']) : 'go on'

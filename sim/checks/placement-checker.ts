@@ -100,6 +100,8 @@ export class PlacementChecker {
   started({ workerId, placement: { gpus, pool } }: WorkerSpec): void {
     const running = new Set(this.#view.running())
     for (const gpu of gpus) {
+      // See ShareChecker.
+      if (gpu.shareMb !== undefined) continue
       const key = gpu.uuid ?? String(gpu.index)
       const holder = this.#holders.get(key)
       const isThere = holder !== undefined && running.has(holder) && this.#view.isAway?.(holder) !== true

@@ -1,6 +1,6 @@
 import type { GivenLimits } from '../../src/core/accounts/quotas.ts'
 import type { EndpointId, JobId } from '../../src/core/ids.ts'
-import type { Placement } from '../../src/core/workers/placement.ts'
+import { fractionOfGpus, type Placement } from '../../src/core/workers/placement.ts'
 import type { Commit } from '../ledger.ts'
 import type { Database } from '../store.ts'
 
@@ -42,10 +42,12 @@ export class QuotaChecker {
   inspect(): void {
     const workers = this.#database.query<{ placement: string | null; asleep_at_ms: number | null }>(WORKERS)
     this.#compare('workers', workers.length, this.#limits.workers)
-    const gpus = workers.flatMap(({ placement, asleep_at_ms: asleepAtMs }) =>
-      placement === null || asleepAtMs !== null ? [] : (JSON.parse(placement) as Placement).gpus,
+    const gpus = workers.map(({ placement, asleep_at_ms: asleepAtMs }) =>
+      placement === null || asleepAtMs !== null ? 0 : fractionOfGpus(JSON.parse(placement) as Placement),
     )
-    this.#compare('GPUs', gpus.length, this.#limits.gpus)
+    // Hundredths of shares are no exact sums.
+    const count = Math.round(gpus.reduce((sum, part) => sum + part, 0) * 100) / 100
+    this.#compare('GPUs', count, this.#limits.gpus)
   }
 
   #compare(resource: string, count: number, limit: number | null | undefined): void {
