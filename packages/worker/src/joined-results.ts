@@ -49,8 +49,8 @@ export class JoinedResults implements Client {
       const reply = await this.#client.send({ url: this.#url!, body, timeoutMs })
       const statuses = readStatuses(reply, group.length)
       if (!statuses) {
-        // The relay of an earlier version, for example, does not know the call.
-        if (reply.status === 404 || reply.status === 405) this.#url = undefined
+        // An earlier relay (404) or server (401) does not know the call. The server counts a 401 as a wrong key.
+        if (isRefusal(reply)) this.#url = undefined
         await this.#sendAlone(group)
         return
       }
@@ -81,6 +81,11 @@ function groups(waiting: Waiting[]): Waiting[][] {
     bytes = group === all.at(-1) ? bytes + size : size
   }
   return all
+}
+
+/** True for an answer that a further call of the kind would get, too. */
+function isRefusal({ status }: Reply): boolean {
+  return status >= 400 && status < 500 && status !== 408 && status !== 429
 }
 
 /** The status of each result; undefined if the answer has none. */

@@ -32,13 +32,19 @@ describe('results that are ready at the same time', atOnce, () => {
     assert.deepEqual(stub.of('job-done-batch'), [])
   })
 
-  it('go one by one from then on where a relay of an earlier version does not know the call', async t => {
-    const rules = { 'job-done-batch': () => ({ status: 404, body: { error: 'this address is for workers only' } }) }
-    const { stub } = await bench(t, { jobs: [...jobs, ...jobs], options, joins: true, rules })
-    await until('all results', () => new Set(stub.of('job-done').map(({ jobId }) => jobId)).size === 8)
-    assert.equal(stub.of('job-done-batch').length, 1)
-    assert.equal(stub.of('job-done').length, 8)
-  })
+  for (const [program, status] of [
+    ['relay', 404],
+    ['server', 401],
+  ] as const) {
+    it(`go one by one from then on where a ${program} of an earlier version does not know the call`, async t => {
+      const rules = { 'job-done-batch': () => ({ status, body: { error: 'unknown' } }) }
+      const echoes = Array(8).fill({ do: 'echo' })
+      const { stub } = await bench(t, { jobs: echoes, options, joins: true, rules })
+      await until('all results', () => new Set(stub.of('job-done').map(({ jobId }) => jobId)).size === 8)
+      assert.equal(stub.of('job-done-batch').length, 1)
+      assert.equal(stub.of('job-done').length, 8)
+    })
+  }
 
   it('are offered again without those that were accepted', async t => {
     const rules = {
