@@ -17,6 +17,8 @@ from . import packages
 LIVE_MODULE = '__runpod_live__'
 # Characters of printed text that one answer carries.
 MOST_OUTPUT = 1_000_000
+# Sources of a dev session that are kept; each edit brings another one.
+MOST_MODULES = 16
 _modules = {}
 _printed = contextvars.ContextVar('printed', default=None)
 
@@ -60,8 +62,12 @@ def load_source(source):
         sys.modules[LIVE_MODULE] = module
         exec(compile(source, str(path), 'exec'), vars(module))
         _modules[digest] = module
-    sys.modules[LIVE_MODULE] = _modules[digest]
-    return _modules[digest]
+    # The latest comes last.
+    _modules[digest] = module = _modules.pop(digest)
+    if len(_modules) > MOST_MODULES:
+        del _modules[next(iter(_modules))]
+    sys.modules[LIVE_MODULE] = module
+    return module
 
 
 def prepare(request):

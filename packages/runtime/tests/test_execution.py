@@ -107,6 +107,13 @@ class Answers(unittest.TestCase):
         [answer] = answers('double', 1, system_dependencies=['no-such-program'])
         self.assertIn('no-such-program', answer['error'])
 
+    def test_a_long_dev_session_keeps_the_latest_sources_alone(self):
+        first = execution.load_source(SOURCE)
+        for edit in range(3 * execution.MOST_MODULES):
+            execution.load_source(f'edit = {edit}')
+            self.assertIs(execution.load_source(SOURCE), first)
+        self.assertEqual(len(execution._modules), execution.MOST_MODULES)
+
 
 if __name__ == '__main__':
     unittest.main()
