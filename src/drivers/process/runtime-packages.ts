@@ -92,7 +92,8 @@ export class RuntimePackages {
 }
 
 async function hasPackages(python: string): Promise<boolean> {
-  return promisify(execFile)(python, ['-c', HAS_PACKAGES], { timeout: TRIAL_MS, env: {} }).then(
+  // Without packages of the user and of the present folder, which a worker does not see.
+  return promisify(execFile)(python, ['-I', '-c', HAS_PACKAGES], { timeout: TRIAL_MS, env: {} }).then(
     () => true,
     () => false,
   )

@@ -31,6 +31,7 @@ async function python(version: string, path: string, has = true): Promise<void> 
   const text = `#!/bin/sh
 case "$*" in
   *sys.version_info*) echo ${version} ;;
+  '-c '*util.find_spec*) ;; # It finds packages that the worker does not see.
   *util.find_spec*) test ${has} = true || test -e "$(dirname "$0")/installed" ;;
   '-m venv '*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
   '-m pip '*) echo installed >>${folder}/pip && test -z "$PIP_NO_INDEX" || { echo 'no index'; exit 1; }
