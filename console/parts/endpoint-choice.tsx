@@ -5,15 +5,23 @@ import { useEndpoints } from '../client/uses.ts'
 import { query, setQuery } from '../router.ts'
 import { Empty, Loaded, PageHead } from './basic.tsx'
 
-/** A page about one of the queue endpoints: the chosen one, or else the first. */
+const ALL = 'All endpoints'
+
+/**
+ * A page about one of the queue endpoints: the chosen one. Without a choice it is about all of them where it can be,
+ * else about the first.
+ */
 export function EndpointPage({
   title,
   purpose,
+  all: ofAll,
   children,
 }: {
   readonly title: string
   /** Purpose of the page, shown while no endpoint exists. */
   readonly purpose: string
+  /** The page about all endpoints; receives the control that chooses one. */
+  readonly all?: (chooser: ComponentChildren) => ComponentChildren
   /** Receives the id and the control that chooses another endpoint. */
   readonly children: (id: string, chooser: ComponentChildren) => ComponentChildren
 }) {
@@ -26,9 +34,11 @@ export function EndpointPage({
         {all => {
           const queueOptions = all.filter(({ type }) => type === 'QUEUE').map(({ id, name }) => [id, name] as const)
           const options = mayManage('read') ? queueOptions : namedByKey()
-          const id = query.value.get('endpoint') ?? options[0]?.[0] ?? ''
+          const hasAll = ofAll !== undefined && options.length > 0
+          const id = query.value.get('endpoint') ?? (hasAll ? '' : (options[0]?.[0] ?? ''))
           const isKnown = options.some(([one]) => one === id)
-          const chooser = <Chooser id={id} options={options} />
+          const chooser = <Chooser id={id} options={hasAll ? [['', ALL], ...options] : options} />
+          if (hasAll && id === '') return ofAll(chooser)
           if (isKnown || (!mayManage('read') && id !== '')) return children(id, chooser)
           return (
             <>
@@ -53,7 +63,7 @@ function Chooser({ id, options }: { readonly id: string; readonly options: reado
     'aria-label': 'Endpoint',
     value: id,
     onChange: (event: { readonly currentTarget: { readonly value: string } }) =>
-      setQuery({ endpoint: event.currentTarget.value.trim(), id: null, job: null }),
+      setQuery({ endpoint: event.currentTarget.value.trim() || null, id: null, job: null }),
   }
   if (options.length === 0 && !mayManage('read')) return <input {...attributes} placeholder="Id of an endpoint" />
   return (
@@ -61,7 +71,7 @@ function Chooser({ id, options }: { readonly id: string; readonly options: reado
       {options.some(([one]) => one === id) ? null : <option value={id}>{id}</option>}
       {options.map(([value, name]) => (
         <option key={value} value={value}>
-          {name === value ? value : `${name} (${value})`}
+          {name === value || value === '' ? name : `${name} (${value})`}
         </option>
       ))}
     </select>

@@ -112,6 +112,12 @@ describe('what an account has, in the console', { skip: browserSkip, timeout: pa
     for (const name of ['Ada', 'Grace', 'Edsger']) await results.getByText(`Hello, ${name}!`).waitFor()
     await drawer.getByRole('button', { name: 'Close' }).click()
     await page.getByRole('table', { name: 'Batches' }).getByText('3 of 3').waitFor()
+    // Without a choice the page has the batches of all endpoints.
+    await page.getByRole('link', { name: 'Batches' }).click()
+    const ofAll = page.getByRole('table', { name: 'Batches' }).getByRole('row').filter({ hasText: 'names' })
+    await ofAll.getByText('hello-node').waitFor()
+    await ofAll.getByText('names').click()
+    await page.getByRole('dialog', { name: 'names' }).getByText('Hello, Ada!').waitFor()
     visitor.assertClean()
   })
 

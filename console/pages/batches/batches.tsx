@@ -1,13 +1,16 @@
 /** Batches of an endpoint: many requests that are submitted, run and read together. */
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { api } from '../../client/api.ts'
+import { api, queryString, request } from '../../client/api.ts'
 import type { Batch } from '../../client/api-types.d.ts'
 import { useResource } from '../../client/resource.ts'
 import { mayUseJobs } from '../../client/session.ts'
+import { changeTopic } from '../../client/topics.ts'
+import { useEndpoints } from '../../client/uses.ts'
 import { count } from '../../format.ts'
 import { Ago, Button, Empty, Loaded, State } from '../../parts/basic.tsx'
 import { EndpointPage } from '../../parts/endpoint-choice.tsx'
+import { useGrowingList } from '../../parts/more.ts'
 import { Pager } from '../../parts/pager.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { query, setQuery } from '../../router.ts'
@@ -23,7 +26,7 @@ const PURPOSE = `A batch takes up to ${count(CALL.requests)} requests, runs them
 /** The page of batches. */
 export function Batches() {
   return (
-    <EndpointPage title="Batches" purpose={PURPOSE}>
+    <EndpointPage title="Batches" purpose={PURPOSE} all={chooser => <ListOfAll chooser={chooser} />}>
       {(id, chooser) => <List key={id} endpoint={id} chooser={chooser} />}
     </EndpointPage>
   )
@@ -49,6 +52,53 @@ const COLUMNS: readonly Column<Batch>[] = [
     isExtra: true,
   },
 ]
+
+/** The batches of all endpoints, the newest first. */
+function ListOfAll({ chooser }: { readonly chooser: ComponentChildren }) {
+  const names = new Map(useEndpoints().data?.map(({ id, name }) => [id, name]))
+  const batches = useGrowingList<Batch>(
+    'batches of all',
+    async (cursor, signal) => {
+      const response = await request('GET', `/ops/batches${queryString({ limit: PAGE, cursor })}`, { signal })
+      const { batches: rows, pagination } = (await response.json()) as BatchPage
+      return { rows, nextCursor: pagination.nextCursor }
+    },
+    ({ id }) => id,
+    changeTopic(/^batch/),
+  )
+  const columns: readonly Column<Batch>[] = [
+    { id: 'endpoint', title: 'Endpoint', cell: ({ endpointId }) => names.get(endpointId) ?? endpointId },
+    ...COLUMNS,
+  ]
+  return (
+    <>
+      <div class="tools">{chooser}</div>
+      <Loaded of={batches}>
+        {rows => (
+          <Table
+            label="Batches"
+            rows={rows}
+            columns={columns}
+            rowKey={({ id }) => id}
+            onOpen={({ id, endpointId }) => setQuery({ endpoint: endpointId, id }, { replace: false })}
+            onEnd={batches.more}
+            empty={
+              <Empty title="No batches yet">
+                <p>{PURPOSE} Choose an endpoint to make one.</p>
+              </Empty>
+            }
+          />
+        )}
+      </Loaded>
+    </>
+  )
+}
+
+/** A page of the batches of all endpoints. */
+interface BatchPage {
+  readonly batches: readonly Batch[]
+  readonly pagination: { readonly nextCursor: string | null }
+}
 
 function List({ endpoint, chooser }: { readonly endpoint: string; readonly chooser: ComponentChildren }) {
   const [offset, setOffset] = useState(0)
