@@ -1,9 +1,12 @@
-/** Keys: `/` searches, `g` and a letter goes to a page, `j` and `k` move in a table, `?` shows them all. */
+/** Keys: Ctrl-K finds, `/` searches, `g` and a letter opens a page, `j` and `k` move in a table, `?` shows all. */
 import { signal } from '@preact/signals'
 import { navigate } from './router.ts'
 
 /** True while the list of keys is shown. */
 export const keysShown = signal(false)
+
+/** True while the finder is shown. */
+export const finderShown = signal(false)
 
 /** Pages by the letter after `g`. */
 export const PAGES_BY_KEY: readonly { readonly key: string; readonly path: string; readonly title: string }[] = [
@@ -41,6 +44,10 @@ export function takeRowKeys(keys: RowKeys): () => void {
 export function listenToKeys(): void {
   let goneMs = Number.NEGATIVE_INFINITY
   addEventListener('keydown', event => {
+    // Also while somebody types: browsers have their own use of it, which this page replaces.
+    if ((event.metaKey || event.ctrlKey) && !event.altKey && event.key.toLowerCase() === 'k') {
+      return handle(event, () => (finderShown.value = true))
+    }
     if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target)) return
     const isSecond = performance.now() - goneMs < SECOND_KEY_MS
     goneMs = Number.NEGATIVE_INFINITY

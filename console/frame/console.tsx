@@ -14,15 +14,18 @@ import {
   who,
 } from '../client/session.ts'
 import { now } from '../format.ts'
-import { keysShown, PAGES_BY_KEY } from '../keyboard.ts'
+import { finderShown, keysShown, PAGES_BY_KEY } from '../keyboard.ts'
 import { Messages } from '../parts/announce.tsx'
 import { Button, Choice, PageHead, State } from '../parts/basic.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { TextField } from '../parts/form.tsx'
+import { later } from '../parts/later.tsx'
 import { matchPath, path } from '../router.ts'
 import { chooseTheme, type Theme, theme } from '../theme.ts'
 import { LinkOffer } from './link-offer.tsx'
 import { PAGES } from './pages.tsx'
+
+const Finder = later(() => import('./finder.tsx').then(({ Finder: shown }) => shown))
 
 /** The root: the sign-in page, or the frame with a page in it. */
 export function Console() {
@@ -45,6 +48,7 @@ export function Console() {
     <>
       {offer !== null ? <LinkOffer offer={offer} /> : session === null ? <SignIn /> : <Frame key={session.keyId} />}
       {keysShown.value ? <Keys /> : null}
+      {finderShown.value && session !== null && offer === null ? <Finder pages={listPages()} /> : null}
       <Messages />
     </>
   )
@@ -155,6 +159,15 @@ function KeyBadge() {
   )
 }
 
+/** The pages that the key of the session may open. */
+function listPages() {
+  return PAGES_BY_KEY.filter(page => isForKey(page.path)).map(({ title, path: to }) => ({
+    title,
+    note: 'page',
+    path: to,
+  }))
+}
+
 /** True if the key of the session may read a page. */
 function isForKey(of: string): boolean {
   if (!mayManage('read')) return OF_JOBS.has(of)
@@ -192,6 +205,10 @@ function Keys() {
   return (
     <Dialog title="Keyboard shortcuts" onClose={() => (keysShown.value = false)}>
       <dl class="facts">
+        <dt>
+          <kbd>Ctrl</kbd> <kbd>K</kbd>
+        </dt>
+        <dd>Go to a page, an endpoint, or the id of a job or worker</dd>
         <dt>
           <kbd>/</kbd>
         </dt>

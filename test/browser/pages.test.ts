@@ -102,6 +102,21 @@ describe('the pages of the console', { skip: browserSkip, timeout: patient(280_0
     await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor()
     await page.keyboard.press('Escape')
     await page.getByRole('dialog').waitFor({ state: 'detached' })
+    const find = async (text: string) => {
+      await page.keyboard.press('Control+k')
+      await page.getByRole('dialog', { name: 'Go to' }).getByRole('searchbox').waitFor()
+      await page.keyboard.type(text)
+    }
+    await find('secr')
+    assert.deepEqual(await visitor.axe(), [])
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'Secrets' }).waitFor()
+    await find(job)
+    await page.getByText('Enter looks for a job or a worker').waitFor()
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog', { name: job }).waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
     visitor.assertClean()
   })
 
