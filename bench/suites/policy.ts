@@ -30,7 +30,7 @@ export const policy: Suite = {
   name: 'policy',
   title: 'Twelve models on two cards',
   notes:
-    'Virtual time, nothing is measured by a clock: four hours of requests for twelve models of 8, 20 and 40 GiB on two cards of 80 GB. The arrivals are those of twelve functions of the Azure Functions Trace 2019 (CC-BY, Shahrad et al., "Serverless in the Wild", USENIX ATC 2020). Runyard is the whole control plane on the clock of its simulator, with played cards; LRU is a swapper of models that ends the one used least recently. Suspends, restores and starts take the times that were measured on an H100; those starts read no weights, so the second table adds 30 s. Settings of Runyard: idle timeout 300 s, the rest by default unless named. [Method and meaning](internals/performance.md#policies-for-cards).',
+    'Virtual time, nothing is measured by a clock: four hours of requests for twelve models of 8, 20 and 40 GiB on two cards of 80 GB. The arrivals are those of twelve functions of the Azure Functions Trace 2019 (CC-BY, Shahrad et al., "Serverless in the Wild", USENIX ATC 2020). Runyard is the whole control plane on the clock of its simulator, with played cards; LRU is a swapper of models that ends the one used least recently. Suspends, restores and starts take the times that were measured on an H100; those starts read no weights, so in the second table they take 30 s longer. Settings of Runyard: idle timeout 300 s, the rest by default unless named. [Method and meaning](internals/performance.md#policies-for-cards).',
   quick: false,
   async run(_bench, { isQuick }, wants) {
     const trace = modelRequests(FROM_MINUTE, isQuick ? UNTIL_MINUTE_QUICK : UNTIL_MINUTE)
@@ -59,8 +59,8 @@ const SIDES: readonly Side[] = [
   runyard('Runyard, whole cards, suspends', { shares: false }),
   runyard('Runyard, shares', { suspends: false }),
   runyard('Runyard, shares and suspends', {}),
-  runyard('Runyard, the same with --suspended-memory 200', { suspendedGib: 200 }),
-  runyard('Runyard, the same with --suspended-memory 200 and --dwell 5', { suspendedGib: 200, dwellS: 5 }),
+  runyard('Runyard, the same, 200 GiB for suspended workers', { suspendedGib: 200 }),
+  runyard('Runyard, the same, and --dwell 5', { suspendedGib: 200, dwellS: 5 }),
 ]
 
 function swapper(name: string, settings: Omit<SwapperSettings, 'weightsMs'>): Side {
