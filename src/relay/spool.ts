@@ -41,7 +41,7 @@ export class Spool {
    * @throws SpoolFull, or the error of the body if its connection ended
    */
   async receive(
-    body: AsyncIterable<Buffer>,
+    body: AsyncIterable<Buffer> | Iterable<Buffer>,
     maxBytes: number,
     digested: boolean,
     sharer: Sharer,

@@ -1,6 +1,5 @@
-import { Agent, type IncomingMessage, request } from 'node:http'
-import type { Readable } from 'node:stream'
 import { passedHeaders } from './calls.ts'
+import { ServerClient } from './server-client.ts'
 import type { Sharer } from './shares.ts'
 import type { Spool, SpooledBody } from './spool.ts'
 
@@ -34,7 +33,8 @@ export interface UpstreamAnswer {
 
 /** Sends requests to the present server. */
 export class Upstream {
-  readonly #agent = new Agent({ keepAlive: true })
+  /** For the present server, or the last one. */
+  #client: ServerClient | null = null
   readonly #spool
   readonly #waiting = new Set<() => void>()
   #address: UpstreamAddress | null = null
@@ -57,9 +57,12 @@ export class Upstream {
   set address(address: UpstreamAddress | null) {
     if (address === null && this.#address !== null) this.#losses += 1
     if (address !== null && !isSame(address, this.#address)) this.#sinceMs = performance.now()
-    if (address !== null && this.#address !== null && !isSame(address, this.#address)) this.#agent.destroy()
     this.#address = address
     if (address === null) return
+    if (this.#client === null || !isSame(address, this.#client.address)) {
+      this.#client?.close()
+      this.#client = new ServerClient(address)
+    }
     for (const wake of [...this.#waiting]) wake()
   }
 
@@ -104,28 +107,16 @@ export class Upstream {
     const address = this.#address
     if (address === null) throw new Error('the server is away')
     const length = body === null ? [] : ['Content-Length', String(body.bytes)]
-    const sentHeaders = ['Host', `${address.host}:${address.port}`, ...passedHeaders(headers), ...added, ...length]
-    const outgoing = request({
-      ...address,
-      method,
-      path,
-      headers: sentHeaders,
-      agent: this.#agent,
-      ...(signal && { signal }),
-    })
-    const answered = new Promise<IncomingMessage>((resolve, reject) => {
-      outgoing.on('response', resolve)
-      outgoing.on('error', reject)
-    })
-    send(body?.read() ?? null, outgoing)
-    const incoming = await answered
-    const receivedBody = await this.#spool.receive(incoming, Number.POSITIVE_INFINITY, false, sharer)
-    return { status: incoming.statusCode ?? 502, headers: passedHeaders(incoming.rawHeaders), body: receivedBody }
+    const fields = ['Host', `${address.host}:${address.port}`, ...passedHeaders(headers), ...added, ...length]
+    const client = this.#client!
+    const response = await client.send({ head: headText(method, path, fields), body: body?.read() ?? null, signal })
+    const receivedBody = await this.#spool.receive(response.body, Number.POSITIVE_INFINITY, false, sharer)
+    return { status: response.status, headers: passedHeaders(response.headers), body: receivedBody }
   }
 
   /** Ends all connections. */
   close(): void {
-    this.#agent.destroy()
+    this.#client?.close()
   }
 }
 
@@ -133,8 +124,9 @@ function isSame(address: UpstreamAddress, other: UpstreamAddress | null): boolea
   return address.host === other?.host && address.port === other.port
 }
 
-function send(body: Buffer | Readable | null, outgoing: ReturnType<typeof request>): void {
-  if (body === null) outgoing.end()
-  else if (Buffer.isBuffer(body)) outgoing.end(body)
-  else body.on('error', error => outgoing.destroy(error)).pipe(outgoing)
+/** @param fields names and values in turn, as a parser of HTTP had them: without a line break */
+function headText(method: string, path: string, fields: readonly string[]): string {
+  let text = `${method} ${path} HTTP/1.1\r\n`
+  for (let at = 0; at + 1 < fields.length; at += 2) text += `${fields[at]}: ${fields[at + 1]}\r\n`
+  return `${text}\r\n`
 }

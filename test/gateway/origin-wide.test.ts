@@ -6,7 +6,16 @@ import type { ResponseHead } from '../../src/gateway/http1/response-head.ts'
 import { type SeenAt, withinEndpoint } from '../../src/gateway/proxy/origin-wide.ts'
 
 function headOf(headers: string[]): ResponseHead {
-  return { status: 200, reason: 'OK', headers, framing: 0, keepAlive: true, idleSeconds: null, upgrade: null }
+  return {
+    status: 200,
+    reason: 'OK',
+    headers,
+    framing: 0,
+    keepAlive: true,
+    idleSeconds: null,
+    upgrade: null,
+    requestId: null,
+  }
 }
 
 /** The endpoint e1 as a client sees it. */

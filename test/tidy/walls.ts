@@ -29,6 +29,7 @@ export const places: Record<string, string> = {
   gateway: 'src/gateway/**',
   'gateway/lines': 'src/gateway/queue/request-queue*.ts',
   'gateway/reservation': 'src/gateway/queue/reservation.ts',
+  'gateway/connection': 'src/gateway/http1/{worker-connection,response-parser,response-head,fields}.ts',
   server: 'src/server/**',
   store: 'src/store/**',
   'store/postgres': 'src/store/engines/postgres*',
@@ -118,10 +119,10 @@ export const walls: Wall[] = [
   },
   {
     folder: 'relay',
-    project: 'core disk crypto drivers/process-table',
+    project: 'core disk crypto drivers/process-table gateway/connection',
     packages: '',
     builtins: 'http net fs path url crypto stream child_process',
-    why: 'a process of its own that must start fast; its server starts it, and both know it by its identity',
+    why: 'a process of its own that must start fast; its server starts it, and both know it by its identity; gateway/connection: it is a client of its server as the gateway is one of workers, see docs/adr/0012-relay.md',
   },
   {
     folder: 'pump',

@@ -17,6 +17,8 @@ export interface ResponseHead {
   readonly idleSeconds: number | null
   /** The value of `Upgrade`; null without that field. */
   readonly upgrade: string | null
+  /** The id of the request as this response has it; null without one. */
+  readonly requestId: string | null
 }
 
 /** Content types of event streams, which send when something happens. */
@@ -54,6 +56,7 @@ interface SpecialFields {
   keepAlive: string | null
   upgrade: string | null
   trailer: string | null
+  requestId: string | null
 }
 
 /**
@@ -74,6 +77,7 @@ export function parseResponseHead(text: string, toHead: boolean): ResponseHead {
     keepAlive: null,
     upgrade: null,
     trailer: null,
+    requestId: null,
   }
   const bodiless = toHead || status < 200 || status === 204 || status === 304
   const headers = lineEnd < 0 ? [] : readFields(text, lineEnd + 2, special)
@@ -91,6 +95,7 @@ export function parseResponseHead(text: string, toHead: boolean): ResponseHead {
     reason,
     framing,
     upgrade,
+    requestId: special.requestId,
     headers: passedHeaders,
     keepAlive:
       framing !== 'until-close' &&
@@ -155,8 +160,11 @@ function readSpecial(lower: string, value: string, special: SpecialFields): bool
     case 'trailer':
       special.trailer = special.trailer === null ? value : `${special.trailer}, ${value}`
       return true
+    case REQUEST_ID:
+      special.requestId = value
+      return true
     default:
-      return isHopByHop(lower) || lower === WORKER_ID.toLowerCase() || lower === REQUEST_ID
+      return isHopByHop(lower) || lower === WORKER_ID.toLowerCase()
   }
 }
 
