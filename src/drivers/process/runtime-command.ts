@@ -18,6 +18,8 @@ export interface RuntimeFolders {
   /** The folder of the Python package of the runtime. */
   readonly runtime: string
   readonly environments: string
+  /** The file of the certificates that workers trust; left out where they need none. */
+  readonly trustFile?: string
 }
 
 /** Options of {@link RuntimeCommands}. */
@@ -32,7 +34,7 @@ export interface RuntimeCommand {
   readonly command: Command
   /** True for a worker without a build: its folder is its own, and empty. */
   readonly isLive: boolean
-  /** Folders besides its own that it reads. */
+  /** Folders and files besides its own folder that it reads. */
   readonly readable: readonly string[]
   /** @param cache the cache of its endpoint */
   readonly variables: (cache: string) => Readonly<Record<string, string>>
@@ -72,7 +74,7 @@ export class RuntimeCommands {
   async commandFor(spec: WorkerSpec, ownFolder: string, watch?: StartWatch): Promise<RuntimeCommand | null> {
     const image = runtimeImage(spec.image)
     if (this.#folders === null || image === null) return null
-    const { runtime } = this.#folders
+    const { runtime, trustFile } = this.#folders
     const refusal = await this.check(spec.image)
     if (refusal !== null) throw new WorkerStartError(refusal)
     const interpreter = (await this.#interpreters.find(image.python))!
@@ -83,7 +85,7 @@ export class RuntimeCommands {
     return {
       command: { folder, words: [python, ...BOOTSTRAP], pythonFolder: null },
       isLive: build === null,
-      readable: [runtime],
+      readable: [runtime, ...(trustFile === undefined ? [] : [trustFile])],
       variables: cache => ({
         RUNPOD_RUNTIME_KIND: image.kind,
         RUNPOD_APP_DIR: folder,

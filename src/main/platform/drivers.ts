@@ -1,6 +1,6 @@
 /** The drivers of this server: processes of this machine, and containers of an engine or a cluster. */
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { Config } from '../../config/config.ts'
 import { MAX_WORKERS } from '../../config/workers.ts'
 import { runtimeImage } from '../../core/endpoints/runtime-image.ts'
@@ -30,6 +30,7 @@ import type { WorkerLogs } from '../../ports/worker-logs.ts'
 import { createWorkerPipes, type PumpNote } from '../../pump/worker-pipes.ts'
 import { workerSocket } from '../../relay/relay-file.ts'
 import type { ContainerAddress } from '../../server/container-address.ts'
+import { trustBundleFile } from '../../system/certificates/trust-bundle.ts'
 import { systemClock } from '../../system/clock.ts'
 import { ensureInstallation } from '../../system/coordination/identities.ts'
 import type { Log } from '../../system/observing/log.ts'
@@ -122,7 +123,12 @@ function processDriver(
     hostEnv: process.env,
     nodePath: process.execPath,
     workerPackage: workerPackageFolder(),
-    runtime: { runtime: runtimePackageFolder(), environments: join(config.dataDir, 'python') },
+    runtime: {
+      runtime: runtimePackageFolder(),
+      environments: join(config.dataDir, 'python'),
+      // A cage shows nothing else of the data directory.
+      ...(config.tls.selfSigned && { trustFile: resolve(trustBundleFile(config.dataDir)) }),
+    },
     workerDir: folderIn(config.dataDir, 'workers'),
     caches: { folder: folderIn(config.dataDir, 'caches'), limitGb: config.workerCacheGb },
     maxWorkers: config.maxWorkers ?? MAX_WORKERS,

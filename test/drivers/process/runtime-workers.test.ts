@@ -4,7 +4,7 @@ import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { startFailureText } from '../../../src/core/workers/start-failure.ts'
-import { placedMounts } from '../../../src/drivers/process/runtime-command.ts'
+import { placedMounts, RuntimeCommands } from '../../../src/drivers/process/runtime-command.ts'
 import type { WorkerSpec } from '../../../src/ports/driver.ts'
 import { nextExit } from '../../contract/driver.ts'
 import { type Machine, openMachine } from '../../contract/driver-machine.ts'
@@ -99,6 +99,15 @@ describe('a worker of an app', { timeout: patient(60_000) }, () => {
     assert.equal(await readFile(join(folder, 'files'), 'utf8'), 'main.py\n')
     assert.deepEqual(await readdir(path), ['main.py'])
     assert.equal(await readFile(join(folder, 'program'), 'utf8'), `${join(programs, 'python3.11')}\n`)
+  })
+
+  test('reads the certificates of the server in a cage, which shows nothing else of the data directory', async () => {
+    await python('3.11', join(programs, 'python3.11'))
+    const hostEnv = { ...machine.options.hostEnv, PATH: programs }
+    const runtime = { runtime: '/opt/runtime', environments: folder, trustFile: '/data/tls/trust.pem' }
+    const commands = new RuntimeCommands({ runtime, hostEnv, clock: machine.options.clock })
+    const command = await commands.commandFor(spec({ build: { id: 'b1', folder: await build() } }), folder)
+    assert.deepEqual(command?.readable, ['/opt/runtime', '/data/tls/trust.pem'])
   })
 
   test('of a dev session starts in an empty folder of its own, with the SDK that was installed once', async () => {
