@@ -159,6 +159,12 @@ export interface Events {
   }
   /** A worker uses more memory of its GPU than its share, in MiB. */
   'worker.over_share': { endpointId: EndpointId; workerId: WorkerId; gpu: number; shareMb: number; usedMb: number }
+  /** A worker is paused in the middle of its jobs, so that an endpoint of higher priority gets its room. */
+  'worker.paused': { endpointId: EndpointId; workerId: WorkerId; for: EndpointId }
+  /** A paused worker goes on with its jobs. */
+  'worker.pause_ended': { endpointId: EndpointId; workerId: WorkerId; pausedMs: number; jobs: number }
+  /** A worker could not be paused, and works on. */
+  'worker.pause_failed': { endpointId: EndpointId; workerId: WorkerId; problem: string }
   'worker.exited': { endpointId: EndpointId; workerId: WorkerId; cause: string; asked: boolean }
   /**
    * Workers of a new release crashed and none was ready, or it fails clearly more than the last good one, whose

@@ -49,6 +49,7 @@ export const CAUSES: Readonly<Record<Cause, CauseLook>> = {
   node_lost: { title: 'A node of the cluster is lost', tone: 'wait' },
   low_priority: { title: 'Only jobs of low priority', tone: 'wait' },
   batch_turn: { title: 'Batches take turns', tone: 'busy' },
+  preempted: { title: 'Paused for higher priority', tone: 'wait' },
   runs_alone: { title: 'A job that runs alone', tone: 'busy' },
   rollout_stopped: { title: 'The rollout has stopped', tone: 'bad', isPrinted: true },
 }

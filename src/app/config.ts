@@ -6,7 +6,7 @@ import type { PriceList } from '../core/billing/prices.ts'
 import type { IsServerName } from '../core/endpoints/domain.ts'
 import type { JobRecordRules } from '../core/jobs/job-record.ts'
 import type { ServerStatus } from '../core/observing/server-status.ts'
-import type { PlacementRules } from '../core/placement/placement-input.ts'
+import type { PauseRules, PlacementRules } from '../core/placement/placement-input.ts'
 import type { FreezeRules } from '../core/scaling/frozen-plan.ts'
 import type { AdmissionRules } from '../gateway/entrance/admission.ts'
 import type { RequestQueueLimits } from '../gateway/queue/request-queue.ts'
@@ -36,6 +36,8 @@ export interface AppConfig {
   readonly corsOrigins?: readonly string[]
   /** Rules by which workers share the machine; the rest is as in PLACEMENT_RULES. */
   readonly placing?: Partial<PlacementRules> | undefined
+  /** Rules by which workers are paused for others; the rest is as in PAUSE_RULES. */
+  readonly pausing?: Partial<PauseRules> | undefined
   /** Time for which frozen workers are kept; the rest is as in FREEZE_RULES. */
   readonly freezing?: Partial<FreezeRules> | undefined
   /** Maximum bytes of clients' request bodies in memory, and the same again for results of workers. */

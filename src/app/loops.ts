@@ -13,7 +13,7 @@ import { WebhookDispatcher } from '../control/webhook-dispatcher.ts'
 import { WorkerUsageMeter } from '../control/worker-usage-meter.ts'
 import { WorkerWatchdog } from '../control/worker-watchdog.ts'
 import { SERVER_ORIGIN } from '../core/audit/entry.ts'
-import { PLACEMENT_RULES } from '../core/placement/placement-input.ts'
+import { PAUSE_RULES, PLACEMENT_RULES } from '../core/placement/placement-input.ts'
 import { earliest } from '../core/scaling/plan.ts'
 import type { BackupFolder } from '../ports/backups.ts'
 import type { AuditLog } from '../services/audit/audit-log.ts'
@@ -37,7 +37,7 @@ export class Loops {
   /** Ends the reading of events. */
   readonly #unread: () => void = () => {}
 
-  constructor(services: AppServices, { placing, backupFolder }: AppConfig) {
+  constructor(services: AppServices, { placing, pausing, backupFolder }: AppConfig) {
     const { ports, quotas, jobs, batches, webhooks, fleet, models, running, balancing, cards } = services
     const {
       suspender,
@@ -60,8 +60,8 @@ export class Loops {
     const freezer = new Freezer(ports, { fleet, workerFreezer, balancing, served }, rules)
     const placer = new Placer(
       ports,
-      { fleet, freezer, suspender, workerFreezer, balancing, quotas, cards },
-      { ...PLACEMENT_RULES, ...placing },
+      { fleet, freezer, suspender, workerFreezer, balancing, quotas, cards, running },
+      { placing: { ...PLACEMENT_RULES, ...placing }, pausing: { ...PAUSE_RULES, ...pausing } },
     )
     const scaled = { fleet, models, balancing, placer, freezer, served, rules }
     const autoscaler = new Autoscaler(ports, scaled, this.#autoscaling.wake)

@@ -1,6 +1,6 @@
 /** The settings of workers: their folders, their number, where they run, and their models. */
 import { PRIORITIES } from '../core/endpoints/endpoint.ts'
-import { PLACEMENT_RULES } from '../core/placement/placement-input.ts'
+import { PAUSE_RULES, PLACEMENT_RULES } from '../core/placement/placement-input.ts'
 import { FREEZE_RULES } from '../core/scaling/frozen-plan.ts'
 import {
   ENGINE_ADDRESS,
@@ -121,6 +121,27 @@ export const SCALING_SETTINGS = {
       String(PLACEMENT_RULES.memoryOvercommit),
       FACTOR,
       'how many times the memory of the machine may be promised to containers',
+    ),
+  },
+  /** The rules by which workers are paused for endpoints of higher priority. */
+  pausing: {
+    maxPauseMs: setting(
+      '--max-pause',
+      '<seconds>',
+      String(PAUSE_RULES.maxPauseMs / 1000),
+      seconds(1, 7 * 86_400),
+      'how long a worker is paused at most for an endpoint of higher priority before it has a right to room',
+    ),
+    maxPaused: setting(
+      '--max-paused',
+      '<number>',
+      String(PAUSE_RULES.maxPaused),
+      wholeNumber(0, 1_000),
+      'how many workers may be paused at once; 0 for none',
+    ),
+    acrossAccounts: flag(
+      '--pause-across-accounts',
+      'let endpoints of one account have workers of another account paused, where its endpoint allows pauses',
     ),
   },
   /** The time for which frozen workers are kept. */

@@ -2,6 +2,7 @@ import type { EndpointId } from '../core/ids.ts'
 import { DRAIN_DELETED_MS, DRAIN_MS } from '../core/scaling/balanced-plan.ts'
 import { canaryViews } from '../core/scaling/canary-plan.ts'
 import { freezesIdle, type KeepRule } from '../core/scaling/frozen-plan.ts'
+import { pausedForNothing, waitingToGoOn, withPausedRunning } from '../core/scaling/paused-plan.ts'
 import { earliest, planWorkers, type WorkerPlan } from '../core/scaling/plan.ts'
 import { mayStop, type PlannedRelease, plannedRelease } from '../core/scaling/rollout.ts'
 import type { EndpointSnapshot } from '../core/scaling/scale.ts'
@@ -149,8 +150,10 @@ export class Autoscaler {
   }
 
   async #scale(id: EndpointId, nowMs: number): Promise<number | null> {
-    const refreshed = await this.#parts.balancing.refresh(id)
-    if (refreshed === null) return this.#endStray(id, nowMs)
+    const present = await this.#parts.balancing.refresh(id)
+    if (present === null) return this.#endStray(id, nowMs)
+    for (const worker of pausedForNothing(present.workers)) await this.#parts.fleet.drain(worker.id, 'idle')
+    const refreshed = withPausedRunning(present)
     const [snapshotWithoutFreezes, release] = await this.#withoutFreezes(
       refreshed,
       await this.#chooseRelease(refreshed),
@@ -171,7 +174,8 @@ export class Autoscaler {
     const next = earliest([wakeAtMs, drainedAtMs, latest]) ?? latest
     // A canary gets its workers after those of its base.
     const starting = planned.find(({ plan }) => plan.start > 0) ?? planned[0]
-    const wakes = planned.flatMap(({ plan }) => plan.thaw.filter(({ asleepAtMs }) => asleepAtMs !== null))
+    const sleepers = planned.flatMap(({ plan }) => plan.thaw.filter(({ asleepAtMs }) => asleepAtMs !== null))
+    const wakes = [...waitingToGoOn(present.workers), ...sleepers]
     const isBlocked = await this.#start(starting, wakes, snapshot, nowMs)
     if (!isBlocked && isServed(snapshot, planned)) this.#rests.set(id, nowMs + SERVED_REST_MS)
     else this.#rests.delete(id)
@@ -183,7 +187,7 @@ export class Autoscaler {
 
   /**
    * Notes the workers that are wanted for a place on the machine.
-   * @param wakes sleeping workers that need their GPUs again
+   * @param wakes paused workers that need room again, and sleeping ones that need their GPUs again
    * @param snapshot the snapshot of the release that has to serve, whose requests have no hope if none of its workers
    * can start
    * @returns true if none of them can be started

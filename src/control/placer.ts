@@ -6,27 +6,29 @@ import type { MachineParts } from '../core/hardware/inventory.ts'
 import type { EndpointId, WorkerId } from '../core/ids.ts'
 import { type KnownMemory, placedCompute } from '../core/placement/learned-memory.ts'
 import { placeWorkers } from '../core/placement/place.ts'
-import {
-  type Eviction,
-  type Occupant,
-  PAUSE_RULES,
-  type PlacementDecision,
-  type PlacementRules,
-  type Tenant,
-  type Unplaced,
-  type Woken,
+import type {
+  Eviction,
+  Occupant,
+  PauseRules,
+  PlacementDecision,
+  PlacementRules,
+  Stranded,
+  Tenant,
+  Unplaced,
+  Woken,
 } from '../core/placement/placement-input.ts'
 import { freezesIdle } from '../core/scaling/frozen-plan.ts'
 import { earliest } from '../core/scaling/plan.ts'
 import type { PlannedRelease } from '../core/scaling/rollout.ts'
 import { isHopeless, MAX_QUEUED_WORKERS, type QueuedWorker, UNPLACED } from '../core/workers/placement.ts'
-import { hasSleepHooks, isFrozen, takesJobs, type WorkerLoad } from '../core/workers/worker.ts'
+import { hasSleepHooks, isFrozen, isPaused, takesJobs, type WorkerLoad } from '../core/workers/worker.ts'
 import { resumeMb } from '../core/workers/worker-suspension.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Quotas } from '../services/accounts/quotas.ts'
 import type { LoadBalancer } from '../services/balancing/load-balancer.ts'
 import type { CardReader } from '../services/hardware/card-reader.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
+import type { RunningWorkers } from '../services/workers/running-workers.ts'
 import type { WorkerFreezer } from '../services/workers/worker-freezer.ts'
 import type { WorkerSuspender } from '../services/workers/worker-suspender.ts'
 import type { Freezer } from './freezer.ts'
@@ -92,8 +94,9 @@ export class Placer {
       readonly balancing: LoadBalancer
       readonly quotas: Quotas
       readonly cards: CardReader
+      readonly running: RunningWorkers
     },
-    rules: PlacementRules,
+    rules: { readonly placing: PlacementRules; readonly pausing: PauseRules },
   ) {
     this.#ports = ports
     this.#parts = parts
@@ -161,14 +164,17 @@ export class Placer {
     for (;;) {
       if (![...this.#endpoints.values()].some(wishes)) return null
       const decision = await this.#decide(nowMs)
-      const { placed, woken, evictions } = decision
-      const concerned = [...placed, ...woken, ...evictions].map(({ endpointId }) => endpointId)
+      const { placed, woken, evictions, pauses } = decision
+      const changes = [...placed, ...woken, ...evictions, ...pauses]
+      const concerned = [...changes.map(({ endpointId }) => endpointId), ...pauses.map(pause => pause.for)]
       const stale = concerned.find(id => this.#endpoints.has(id) && this.#endpoints.get(id)!.refreshedAtMs !== nowMs)
       if (stale !== undefined) {
         await refresh(stale)
         continue
       }
+      for (const stranded of decision.stranded) await this.#endStranded(stranded)
       for (const eviction of evictions) await this.#evict(eviction)
+      for (const { workerId, for: by } of pauses) await this.#parts.workerFreezer.pause(workerId, by)
       for (const wakeUp of woken) await this.#wake(wakeUp)
       for (const { workerId, reason } of decision.unwoken) await this.#ports.store.workers.waitsToWake(workerId, reason)
       await this.#start(decision)
@@ -193,8 +199,8 @@ export class Placer {
       occupants,
       tenants,
       quotas,
-      rules: this.#rules,
-      pauseRules: PAUSE_RULES,
+      rules: this.#rules.placing,
+      pauseRules: this.#rules.pausing,
       nowMs,
     })
   }
@@ -220,9 +226,10 @@ export class Placer {
       const { id, owner, name, workersMin, priority } = endpoint
       const compute = placedCompute(endpoint.compute, refreshed.memory, parts)
       const possible = wakes.filter(worker => !hadNoRoom(worker, nowMs))
-      const again = possible.map(({ id: workerId, placement, suspension }) => {
+      const again = possible.map(({ id: workerId, placement, suspension, pause }) => {
         const memoryMb = suspension === null ? null : resumeMb(suspension)
-        return { workerId, placement: placement ?? UNPLACED, memoryMb }
+        const paused = pause === null ? {} : { pausedSinceMs: pause.sinceMs }
+        return { workerId, placement: placement ?? UNPLACED, memoryMb, ...paused }
       })
       const { wanted, isSpare, limited, placedBy, sinceMs, hasWork } = refreshed
       const wish = { limited, placedBy, wanted, wakes: again, isSpare, sinceMs, hasWork }
@@ -232,8 +239,9 @@ export class Placer {
 
   async #occupants(loads: readonly WorkerLoad[]): Promise<Occupant[]> {
     const occupants: Occupant[] = []
+    const lowOnes = await this.#withLowPriorityOnly(loads)
     for (const worker of loads) {
-      const { id: workerId, endpointId, owner, idleSinceMs, suspension } = worker
+      const { id: workerId, endpointId, owner, idleSinceMs, suspension, pause } = worker
       const refreshed = this.#endpoints.get(endpointId)?.endpoint
       const endpoint = refreshed ?? (await this.#ports.store.endpoints.find(endpointId))
       const placement = worker.placement ?? (endpoint?.compute.kind === 'gpu' ? null : UNPLACED)
@@ -255,18 +263,36 @@ export class Placer {
           : null,
         sleep,
         // One that only confirmed that it sleeps may have memory on its card.
-        suspends: suspension !== null || (maySuspend && sleep !== 'asleep'),
-        priority: endpoint?.priority ?? 'normal',
-        pausableAtMs: null,
-        pause: null,
+        suspends: suspension !== null || (pause !== null && sleep !== null) || (maySuspend && sleep !== 'asleep'),
+        priority: lowOnes.has(workerId) ? 'low' : (endpoint?.priority ?? 'normal'),
+        pausableAtMs: await this.#pausableAtMs(worker, endpoint),
+        pause: isPaused(worker) ? pause : null,
       })
     }
     return occupants
   }
 
+  /** Workers with jobs of low priority alone; read only where one of them may be paused. */
+  async #withLowPriorityOnly(loads: readonly WorkerLoad[]): Promise<ReadonlySet<WorkerId>> {
+    const isAsked = [...this.#endpoints.values()].some(one => one.hasWork && one.endpoint.priority !== 'low')
+    const isBusy = loads.some(({ held, state }) => held > 0 && state === 'READY')
+    return new Set(isAsked && isBusy ? await this.#ports.store.workers.withLowPriorityOnly() : [])
+  }
+
+  /** See `Occupant.pausableAtMs`. A worker with several GPUs, or with one that cannot be suspended, is not paused. */
+  async #pausableAtMs(worker: WorkerLoad, endpoint: Endpoint | null): Promise<number | null> {
+    const { id, placement, suspension, serves, problem } = worker
+    if (endpoint?.preemptible !== true || serves !== null || problem !== null || suspension !== null) return null
+    if (occupantPhase(worker) !== 'busy' || placement?.asked !== undefined) return null
+    const hasGpus = (placement?.gpus ?? []).length > 0
+    if (hasGpus && !(await this.#parts.suspender.maySuspend(worker))) return null
+    return this.#parts.running.find(id)?.pausableAtMs ?? 0
+  }
+
   #sleepState(worker: WorkerLoad, endpoint: Endpoint | null, maySuspend: boolean): Occupant['sleep'] {
     const { id, state, version, placement, problem } = worker
     if (worker.asleepAtMs !== null) return 'asleep'
+    if (worker.pause !== null && isFrozen(worker)) return (placement?.gpus ?? []).length > 0 ? 'falling' : null
     if (isFrozen(worker) && worker.suspension !== null) return 'falling'
     if (endpoint === null || (placement?.gpus ?? []).length === 0) return null
     if (!hasSleepHooks(worker) && !maySuspend) return null
@@ -288,8 +314,28 @@ export class Placer {
     const refreshed = this.#endpoints.get(endpointId)
     if (refreshed === undefined) return
     const isWoken = ({ id }: WorkerLoad) => id === workerId
-    await this.#parts.freezer.thaw(endpointId, refreshed.wakes.filter(isWoken), refreshed.version, true)
+    const wake = refreshed.wakes.find(isWoken)
+    if (wake?.pause != null) await this.#goOn(wake, wake.pause.sinceMs)
+    else await this.#parts.freezer.thaw(endpointId, refreshed.wakes.filter(isWoken), refreshed.version, true)
     this.#endpoints.set(endpointId, { ...refreshed, wakes: refreshed.wakes.filter(worker => !isWoken(worker)) })
+  }
+
+  /** Lets a paused worker go on; of an older release, too. After the longest pause it runs for a while undisturbed. */
+  async #goOn({ id }: WorkerLoad, pausedSinceMs: number): Promise<void> {
+    const { placing, pausing } = this.#rules
+    const nowMs = this.#ports.clock.now()
+    const running = this.#parts.running.find(id)
+    if (running !== null && nowMs - pausedSinceMs >= pausing.maxPauseMs) {
+      running.pausableAtMs = nowMs + placing.dwellMs
+    }
+    await this.#parts.fleet.thaw(id, null, true)
+  }
+
+  /** Ends a paused worker that can never go on; its jobs go back without an attempt. */
+  async #endStranded({ workerId, reason }: Stranded): Promise<void> {
+    const worker = await this.#ports.store.workers.find(workerId)
+    if (worker === null || !isPaused(worker)) return
+    await this.#parts.fleet.endFaulty(worker, 'suspend_failed', { kind: 'not_resumed', said: reason })
   }
 
   async #evict({ workerId, endpointId, for: by, sleeps, afterJob }: Eviction): Promise<void> {
@@ -411,8 +457,8 @@ function startMs(worker: WorkerLoad): number | null {
 }
 
 function occupantPhase(worker: WorkerLoad): Occupant['phase'] {
-  if (isFrozen(worker)) return 'frozen'
+  if (isFrozen(worker)) return worker.pause === null ? 'frozen' : 'paused'
   if (!takesJobs(worker)) return 'leaving'
-  if (worker.state === 'STARTING' || worker.suspension !== null) return 'starting'
+  if (worker.state === 'STARTING' || worker.suspension !== null || worker.pause !== null) return 'starting'
   return worker.held > 0 ? 'busy' : 'idle'
 }

@@ -60,7 +60,7 @@ export function createRoutedDriver(routes: readonly DriverRoute[], maxWorkers: n
       const capacities = await Promise.all(drivers.map(driver => driver.capacity()))
       const taken = capacities.reduce((sum, { freeWorkers }) => sum + maxWorkers - (freeWorkers ?? maxWorkers), 0)
       return {
-        freeWorkers: Math.max(0, maxWorkers - taken),
+        freeWorkers: maxWorkers - taken,
         bound: `the limit of ${maxWorkers} workers on this machine (--max-workers)`,
       }
     },

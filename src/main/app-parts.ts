@@ -81,10 +81,11 @@ export function folderIn(dataDir: string, name: string): string {
 
 /** The settings that the application reads. */
 export function appConfigFromSettings(config: Config): AppConfig {
-  const { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, placing, startAware, prices } = config
+  const { rateWindows, limitJobs, drainTimeoutMs, metricsPublic, bodyBytes, placing, pausing, startAware, prices } =
+    config
   const admission = { open: config.lbPublic, trustedProxies: config.trustedProxies }
   const { freezing, lbBodyBytes: balancedBodyBytes } = config
-  const chosen = { placing, freezing, startAware, prices: prices ?? undefined, admission, balancedBodyBytes }
+  const chosen = { placing, pausing, freezing, startAware, prices: prices ?? undefined, admission, balancedBodyBytes }
   const management = { rateWindows, limitJobs, deleteRunningEndpoints: config.deleteRunningEndpoints }
   const { acceptSharedHost, webhookPrivate, corsOrigins } = config
   const sharing = { acceptSharedHost, webhookPrivate }

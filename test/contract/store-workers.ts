@@ -224,6 +224,86 @@ export const workerCases: Cases = {
     assert.equal((await claim()).jobs.length, 1)
   },
 
+  'a paused worker keeps its jobs, whose deadline stands still, and goes on with them': async world => {
+    const { store } = world
+    await world.worker(W1)
+    await store.workers.seen(W1, 1, null, T0)
+    assert.equal(await store.workers.pause(W1, E2, T0 + 1), null, 'it has no job')
+    await world.job('1', { executionTimeoutMs: 60_000, policy: null })
+    const claim = () => store.jobs.claim({ endpointId: E1, workerId: W1, limit: 1, nowMs: T0 + 10, letGoFirst: false })
+    assert.equal((await claim()).jobs.length, 1)
+    assert.equal(await store.workers.endPause(W1, T0 + 11), null, 'it is not paused')
+    const { worker, from } = (await store.workers.pause(W1, E2, T0 + 20))!
+    assert.deepEqual([from, worker.state, worker.pause], ['READY', 'FROZEN', { sinceMs: T0 + 20, for: E2 }])
+    assert.equal(await store.workers.pause(W1, E2, T0 + 21), null, 'it is paused')
+    assert.equal(await store.workers.evict(W1, T0 + 21), null)
+    assert.deepEqual((await claim()).jobs, [])
+    assert.deepEqual(await store.jobOutcomes.timeOutOverdue(T0 + 70_000, 10), [])
+    assert.equal(await store.workers.endPause(W1, T0 + 70_000), null, 'it stands still')
+    assert.equal((await store.workers.thaw(W1, T0 + 70_010, null))?.worker.idleSinceMs, null)
+    const ended = (await store.workers.endPause(W1, T0 + 70_020))!
+    assert.deepEqual(
+      [ended.pausedMs, ended.jobs, ended.worker.pause, ended.worker.state],
+      [70_000, [jobId('1')], null, 'READY'],
+    )
+    assert.deepEqual(await store.jobOutcomes.timeOutOverdue(T0 + 130_009, 10), [])
+    const [late] = await store.jobOutcomes.timeOutOverdue(T0 + 130_010, 10)
+    assert.deepEqual([late?.job.status, late?.job.startedAtMs], ['TIMED_OUT', T0 + 70_010], 'without its pause')
+    assert.equal(late?.usage.executionMs, 60_000)
+    const [note] = await store.jobs.diagnostics(jobId('1'))
+    assert.match(note!.text, /^attempt 1 went on after a pause of 70 s/)
+  },
+
+  'a drain of a paused worker begins when it goes on, and a stop at once': async world => {
+    const { store } = world
+    for (const [worker, job] of [
+      [W1, '1'],
+      [W2, '2'],
+    ] as const) {
+      await world.worker(worker)
+      await store.workers.seen(worker, 1, null, T0)
+      await world.job(job)
+      await store.jobs.claim({ endpointId: E1, workerId: worker, limit: 1, nowMs: T0, letGoFirst: false })
+      await store.workers.pause(worker, E2, T0 + 1)
+      assert.equal(await store.workers.retire(worker, 'DRAINING', 'outdated', T0 + 2), null)
+    }
+    assert.equal((await store.workers.find(W1))?.state, 'FROZEN')
+    await store.workers.thaw(W1, T0 + 3, null)
+    const ended = await store.workers.endPause(W1, T0 + 4)
+    assert.deepEqual([ended?.worker.state, ended?.worker.stopReason], ['DRAINING', 'outdated'])
+    assert.equal((await store.workers.retire(W2, 'STOPPING', 'requested', T0 + 5))?.worker.state, 'STOPPING')
+  },
+
+  'a canceled and a released job of a paused worker leave the pause': async world => {
+    const { store } = world
+    await world.worker(W1, { capacity: 2 })
+    await store.workers.seen(W1, 2, null, T0)
+    await world.job('1')
+    await world.job('2')
+    await store.jobs.claim({ endpointId: E1, workerId: W1, limit: 2, nowMs: T0, letGoFirst: false })
+    await store.workers.pause(W1, E2, T0 + 1_000)
+    const canceled = await store.jobOutcomes.cancel(E1, jobId('1'), T0 + 5_000)
+    assert.deepEqual([canceled?.job.startedAtMs, canceled?.usage.executionMs], [T0 + 4_000, 1_000])
+    const [released] = await store.jobOutcomes.release(W1, 'all')
+    assert.deepEqual([released?.job.status, released?.job.attempt], ['IN_QUEUE', 0])
+  },
+
+  'workers with jobs of low priority alone are found': async world => {
+    const { store } = world
+    for (const worker of [W1, W2]) {
+      await world.worker(worker, { capacity: 2 })
+      await store.workers.seen(worker, 2, null, T0)
+    }
+    const take = (worker: WorkerId, limit: number) =>
+      store.jobs.claim({ endpointId: E1, workerId: worker, limit, nowMs: T0, letGoFirst: false })
+    await world.job('1', { lowPriority: true })
+    await take(W1, 1)
+    await world.job('2', { lowPriority: true })
+    await world.job('3')
+    await take(W2, 2)
+    assert.deepEqual(await store.workers.withLowPriorityOnly(), [W1])
+  },
+
   'a worker that could not be resumed sleeps on with the reason': async world => {
     const { store } = world
     await world.worker(W1)

@@ -28,7 +28,7 @@ import type { JobRecordRules } from '../../src/core/jobs/job-record.ts'
 import type { ServerStatus } from '../../src/core/observing/server-status.ts'
 import type { Span } from '../../src/core/observing/span.ts'
 import type { TraceSampling } from '../../src/core/observing/trace-sampling.ts'
-import type { PlacementRules } from '../../src/core/placement/placement-input.ts'
+import type { PauseRules, PlacementRules } from '../../src/core/placement/placement-input.ts'
 import { REQUEST_ID, readRequestId } from '../../src/core/request-head.ts'
 import type { FreezeRules } from '../../src/core/scaling/frozen-plan.ts'
 import type { Capacity } from '../../src/core/scaling/plan.ts'
@@ -95,6 +95,8 @@ export interface RigOptions extends MockFleetHooks {
   readonly drainTimeoutMs?: number
   /** Rules by which workers share the machine. */
   readonly placing?: Partial<PlacementRules>
+  /** Rules by which workers are paused for others. */
+  readonly pausing?: Partial<PauseRules>
   /** True when releases that fail their jobs are stopped; true when left out. */
   readonly judgesRollouts?: boolean
   readonly metricsPublic?: boolean
@@ -293,7 +295,7 @@ export class Rig {
       memory: () => this.memory,
       disk: async () => this.disk,
     }
-    const { metricsPublic = false, placing, prices } = this.#options
+    const { metricsPublic = false, placing, pausing, prices } = this.#options
     const accountLimits = { ...NO_LIMITS, ...this.#options.accountLimits }
     const rules = { rateWindows, limitJobs, deleteRunningEndpoints }
     const config = {
@@ -302,6 +304,7 @@ export class Rig {
       drainTimeoutMs,
       metricsPublic,
       placing,
+      pausing,
       freezing: this.#options.freezing,
       judgesRollouts: this.#options.judgesRollouts ?? true,
       prices,

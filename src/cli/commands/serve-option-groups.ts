@@ -82,6 +82,9 @@ export const SERVE_OPTION_GROUPS: readonly (readonly [heading: string, flags: re
       '--frozen-keep',
       '--frozen-min-memory',
       '--suspended-memory',
+      '--max-pause',
+      '--max-paused',
+      '--pause-across-accounts',
     ],
   ],
   [

@@ -19,6 +19,21 @@ export function retryNote(attempt: number, status: JobStatus, error: string | nu
   return `attempt ${attempt} was ${status}, and a client queued the job again; ${(error ?? 'it had no error').slice(0, NOTED_ERROR)}`
 }
 
+/**
+ * The note on a pause that is over.
+ * @param pausedMs its duration
+ * @param by name of the endpoint that had the room; null for one of another account, or one that is deleted
+ */
+export function pauseNote(attempt: number, pausedMs: number, by: string | null): string {
+  const seconds = Math.round(pausedMs / 1_000)
+  return `attempt ${attempt} went on after a pause of ${seconds} s, in which ${namedUrgent(by)} had its room`
+}
+
+/** An endpoint of higher priority in a text for people. @param name null for one that is not named */
+export function namedUrgent(name: string | null): string {
+  return name === null ? 'another endpoint of higher priority' : `endpoint ${name} of higher priority`
+}
+
 /** The subject of a note, and the number of the attempt in it; null without one. */
 export function noteKind(text: string): { readonly kind: JobNoteKind; readonly attempt: number | null } {
   const [, attempt, lost] = /^attempt (\d+) was (lost: |[A-Z_]+, and a client queued the job again; )/.exec(text) ?? []

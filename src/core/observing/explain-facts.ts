@@ -9,6 +9,7 @@ import { presentPhase, type WorkerPhase } from '../workers/worker-phase.ts'
 import { problemText } from '../workers/worker-problem.ts'
 import { type SuspensionPhase, suspensionOf } from '../workers/worker-suspension.ts'
 import { endpointWords } from './explain-words.ts'
+import { pauseText } from './pause-words.ts'
 
 /**
  * Workers that can get jobs or requests: those of the current version, and older ones until one of the current
@@ -78,7 +79,9 @@ export function phaseText(worker: WorkerLoad, nowMs: number, pullPercent: PullPe
   const asleep = phase === 'frozen' && worker.asleepAtMs !== null ? 'sleeps without its GPUs' : undefined
   const waits = waitsForPlace(worker) ? worker.platform!.waits : null
   const place = waits === null ? undefined : 'waits for a place on its platform'
+  const paused = pauseText(worker)
   const doing =
+    (paused === null ? undefined : `is ${paused}`) ??
     suspended ??
     asleep ??
     place ??

@@ -4,11 +4,13 @@ import { errorLine } from '../jobs/error-groups.ts'
 import { isSuspect, type Job } from '../jobs/job.ts'
 import { isOversizedError } from '../jobs/result.ts'
 import type { EndpointSnapshot } from '../scaling/scale.ts'
+import type { WorkerLoad } from '../workers/worker.ts'
 import type { Action } from './action.ts'
 import { type ExplainContext, explainEndpoint, runsAlone } from './explain.ts'
 import { endpointNotes } from './explain-notes.ts'
 import { leavingText } from './explain-place.ts'
 import { type Explanation, plain } from './explanation.ts'
+import { pauseText } from './pause-words.ts'
 
 /** The remedy for a result above the limit. */
 const RESULT_ADVICE =
@@ -45,6 +47,9 @@ export function explainJob(
     return { ...reason, summary: reason.summary + again, sinceMs: reason.sinceMs ?? job.queuedAtMs }
   }
   if (job.status === 'IN_PROGRESS') {
+    const worker = snapshot.workers.find(({ id }) => id === job.workerId)
+    const paused = worker === undefined ? null : pauseText(worker, context.urgentNames)
+    if (worker !== undefined && paused !== null && job.startedAtMs !== null) return pausedOn(worker, paused, job)
     const what =
       job.startedAtMs === null
         ? `worker ${job.workerId} has the job and runs others before it, which it got at the same time since they are short`
@@ -58,6 +63,16 @@ export function explainJob(
   const why = job.error === null ? '' : `: ${errorLine(job.error)}`
   const advice = job.error !== null && isOversizedError(job.error) ? `; ${RESULT_ADVICE}` : ''
   return { ...plain('finished', `the job is ${job.status}${why}${advice}`), sinceMs: job.finishedAtMs }
+}
+
+/** The job of a paused worker. @param paused its pause as a clause */
+function pausedOn(worker: WorkerLoad, paused: string, { attempt }: Job): Explanation {
+  const waits = worker.wakeWaitsFor === null ? '' : `: ${worker.wakeWaitsFor}`
+  return {
+    ...plain('preempted', `attempt ${attempt} on worker ${worker.id} is ${paused}${waits}`),
+    advice: 'wait; it goes on where it was once there is room, and after --max-pause has room before everybody',
+    sinceMs: worker.pause?.sinceMs ?? null,
+  }
 }
 
 /** If workers work, the job waits for its batch. A problem of the workers is the same for all jobs. */

@@ -37,6 +37,7 @@ import {
   seeOutput,
   startSooner,
 } from './fix-actions.ts'
+import { pausedJobs, type UrgentNames } from './pause-words.ts'
 import { settingAdvice } from './setting-advice.ts'
 
 /** Facts for {@link explainEndpoint} besides the snapshot. */
@@ -49,6 +50,8 @@ export interface ExplainContext extends ActionFacts {
   readonly pullPercent?: PullPercent
   /** Progress of the models of the endpoint; null, or left out, if no download runs. */
   readonly download?: DownloadProgress | null
+  /** Names of the endpoints for which workers are paused; empty by default. */
+  readonly urgentNames?: UrgentNames
   /** True if workers of GPU endpoints run without a GPU here, since the machine has no GPU. */
   readonly noGpus?: boolean
   /** True if its workers run on a platform; false by default. */
@@ -74,9 +77,14 @@ export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainCont
     const running = queue.inProgress > 0
     const refusing = requests === undefined ? null : findRefusal(snapshot, context, running)
     if (refusing !== null) return { ...refusing, notes }
-    const summary = running ? `${counted(queue.inProgress, thing)} ${underWay}, none waiting` : `no ${thing} is waiting`
+    const paused = pausedJobs(snapshot.workers)
+    const pauses = paused === 0 ? '' : `, ${paused} of them paused for an endpoint of higher priority`
+    const summary = running
+      ? `${counted(queue.inProgress, thing)} ${underWay}${pauses}, none waiting`
+      : `no ${thing} is waiting`
+    const cause = paused > 0 && paused >= queue.inProgress ? 'preempted' : 'running'
     return {
-      ...plain(running ? 'running' : 'nothing_waits', summary),
+      ...plain(running ? cause : 'nothing_waits', summary),
       notes: [...notes, ...notKeptReady(snapshot, context)],
     }
   }
@@ -263,7 +271,8 @@ function waking(snapshot: EndpointSnapshot, context: ExplainContext): Explanatio
   const { nowMs, pullPercent = noPercent } = context
   const { endpoint, queue, workers } = snapshot
   const sleeper = workers.find(
-    worker => isFrozen(worker) && worker.version === endpoint.version && worker.wakeWaitsFor !== null,
+    worker =>
+      isFrozen(worker) && worker.pause === null && worker.version === endpoint.version && worker.wakeWaitsFor !== null,
   )
   const current = currentWorkers(snapshot).length
   if (sleeper === undefined || queue.queued === 0 || desiredWorkers(snapshot, nowMs).desired <= current) return null
@@ -280,7 +289,9 @@ function waking(snapshot: EndpointSnapshot, context: ExplainContext): Explanatio
 /** No worker is ready, and a frozen one is about to run again. */
 function thawing(snapshot: EndpointSnapshot, { nowMs, pullPercent = noPercent }: ExplainContext): Explanation | null {
   const { endpoint, queue, workers } = snapshot
-  const frozen = workers.find(worker => isFrozen(worker) && worker.version === endpoint.version)
+  const frozen = workers.find(
+    worker => isFrozen(worker) && worker.pause === null && worker.version === endpoint.version,
+  )
   if (frozen === undefined || queue.queued === 0 || currentWorkers(snapshot).length > 0) return null
   const doing =
     suspensionOf(frozen)?.phase === 'suspending'

@@ -15,6 +15,7 @@ export const WAIT_CAUSES = [
     'max_reached',
     'no_capacity',
     'throttled',
+    'preempted',
   ] as const),
   ...PLACE_CAUSES,
   ...(['low_priority', 'batch_turn', 'runs_alone', 'rollout_stopped', 'store_damaged', 'store_full'] as const),

@@ -8,6 +8,7 @@ import { hasMessage, WEBHOOK, type WebhookDelivery } from '../jobs/webhook.ts'
 import type { Worker } from '../workers/worker.ts'
 import { COLD_START_PHASES, type ColdStartPhase, workerTimeLine } from '../workers/worker-phase.ts'
 import type { Explanation, WaitCause } from './explanation.ts'
+import { pauseText, type UrgentNames } from './pause-words.ts'
 
 /** The kinds of events of a story. */
 export const STORY_KINDS = [
@@ -59,6 +60,8 @@ export interface StorySources {
   readonly deliveries: readonly WebhookDelivery[]
   /** Explanation of the wait; null if the job does not wait. */
   readonly wait: Pick<Explanation, 'cause' | 'summary'> | null
+  /** Names of the endpoints for which its worker is paused; none when left out. */
+  readonly urgentNames?: UrgentNames
 }
 
 /** Activity of the worker of an attempt while the job waited for it. */
@@ -160,14 +163,17 @@ function startEvents(worker: Worker, sinceMs: number, untilMs: number): StoryEve
   return steps
 }
 
-function attemptEvents({ job }: StorySources): StoryEvent[] {
+function attemptEvents({ job, worker, urgentNames }: StorySources): StoryEvent[] {
   const { startedAtMs, finishedAtMs, workerId, attempt, status, chunks } = job
   if (startedAtMs === null) return []
   const streamed =
     chunks === null || chunks === 0 ? '' : `, with ${chunks} ${chunks === 1 ? 'chunk' : 'chunks'} of output`
   const runs = status === 'IN_PROGRESS' ? 'runs' : 'ran'
   const text = `attempt ${attempt} ${runs} on worker ${workerId}${streamed}`
-  return [event('attempt', startedAtMs, text, { untilMs: finishedAtMs, workerId, attempt })]
+  const run = event('attempt', startedAtMs, text, { untilMs: finishedAtMs, workerId, attempt })
+  const paused = worker === null || status !== 'IN_PROGRESS' ? null : pauseText(worker, urgentNames)
+  if (paused === null || worker?.pause == null) return [run]
+  return [run, event('noted', worker.pause.sinceMs, `attempt ${attempt} is ${paused}`, { untilMs: null, workerId })]
 }
 
 function endEvents({ job, deliveries }: StorySources): StoryEvent[] {

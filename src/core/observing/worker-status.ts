@@ -2,8 +2,9 @@ import type { WorkerId } from '../ids.ts'
 import type { EndpointSnapshot } from '../scaling/scale.ts'
 import type { QueuedWorker } from '../workers/placement.ts'
 import { reclaimText, waitForPlaceText } from '../workers/platform-report.ts'
-import { crashed, exitText, type Worker, type WorkerLoad, waitsForPlace } from '../workers/worker.ts'
+import { crashed, exitText, isPaused, type Worker, type WorkerLoad, waitsForPlace } from '../workers/worker.ts'
 import { problemText } from '../workers/worker-problem.ts'
+import { pauseText, type UrgentNames } from './pause-words.ts'
 
 /** The statuses of a worker that clients see. */
 export const WORKER_STATUSES = ['RUNNING', 'IDLE', 'INITIALIZING', 'THROTTLED', 'UNHEALTHY'] as const
@@ -33,8 +34,9 @@ export interface ShownWorker {
 /**
  * The workers of an endpoint that people see, oldest first: those that have not ended, those without a place, and the
  * last one that crashed until another one is ready in its place.
+ * @param names of endpoints for which workers are paused
  */
-export function shownWorkers(of: EndpointWorkers): ShownWorker[] {
+export function shownWorkers(of: EndpointWorkers, names: UrgentNames = new Map()): ShownWorker[] {
   const { endpoint, workers, queuedWorkers } = of
   const shown: ShownWorker[] = []
   const show = (id: WorkerId, version: number, more: Omit<ShownWorker, 'id' | 'version' | 'isStale'>) =>
@@ -46,7 +48,7 @@ export function shownWorkers(of: EndpointWorkers): ShownWorker[] {
   }
   for (const worker of workers) {
     const { id, version, held, problem } = worker
-    const reason = problem === null ? platformReason(worker) : problemText(problem)
+    const reason = problem === null ? (pauseText(worker, names) ?? platformReason(worker)) : problemText(problem)
     show(id, version, { status: workerStatus(worker), held, worker, queued: null, reason })
   }
   for (const queued of queuedWorkers) {
@@ -97,12 +99,13 @@ function platformReason(worker: WorkerLoad): string | null {
 
 /**
  * The status of a worker that has not ended. One that ends without ever having been ready counts as it did before; a
- * frozen one is idle. One that waits for a place on its platform has the status of one that waits for a place on the
- * machine.
+ * frozen one is idle. A paused one cannot run now, whatever it holds. One that waits for a place on its platform has
+ * the status of one that waits for a place on the machine.
  */
 function workerStatus(worker: WorkerLoad): WorkerStatus {
   const { state, held, problem, readyAtMs } = worker
   if (problem !== null) return 'UNHEALTHY'
+  if (isPaused(worker)) return 'THROTTLED'
   if (held > 0) return 'RUNNING'
   if (waitsForPlace(worker)) return 'THROTTLED'
   return state === 'STARTING' || readyAtMs === null ? 'INITIALIZING' : 'IDLE'

@@ -69,7 +69,7 @@ export function planFrozen(
   { keepMs }: KeepRule,
   nowMs: number,
 ): FrozenPlan {
-  const frozen = workers.filter(isFrozen)
+  const frozen = workers.filter(worker => isFrozen(worker) && worker.pause === null)
   const drain: Drain[] = frozen
     .filter(({ version }) => version !== endpoint.version)
     .map(worker => ({ worker, reason: 'outdated' as const }))
@@ -112,7 +112,7 @@ export function frozenLongest(
   if (workers.some(({ state, stopReason }) => stopReason === 'memory_short' && state !== 'EXITED')) return null
   const rank = ({ endpointId }: Worker) => Number(hasPriority(endpointId))
   return workers
-    .filter(isFrozen)
+    .filter(worker => isFrozen(worker) && worker.pause === null)
     .reduce<Worker | null>(
       (first, worker) =>
         first === null || rank(worker) - rank(first) < 0 || (rank(worker) === rank(first) && isLonger(worker, first))

@@ -17,7 +17,10 @@ const SHORT_MS = 1_000
 
 /** The room of the machine, or of the cluster. */
 export interface Capacity {
-  /** Number of further workers that can be started; null for no limit. */
+  /**
+   * Number of further workers that can be started, below zero where more exist because some are paused; null for no
+   * limit.
+   */
   readonly freeWorkers: number | null
   /** The resource that limits it, for messages: "the limit of 64 workers on this machine". */
   readonly bound: string

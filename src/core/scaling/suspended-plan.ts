@@ -47,7 +47,7 @@ export function endsForSuspend(
 ): Worker[] | null {
   const candidates = input.workers
     .filter(worker => worker.id !== input.own && worker.state === 'FROZEN' && worker.asleepAtMs !== null)
-    .filter(({ suspension }) => suspension !== null)
+    .filter(({ suspension, pause }) => suspension !== null && pause === null)
     .sort(
       (a, b) =>
         Number(hasPriority(a.endpointId)) - Number(hasPriority(b.endpointId)) ||

@@ -34,6 +34,7 @@ export function newWorker({ endpoint, placement, queued, nowMs, ...origin }: Wor
     thawedAtMs: null,
     asleepAtMs: null,
     suspension: null,
+    pause: null,
     wakeWaitsFor: null,
     stopRequestedAtMs: null,
     exitedAtMs: null,

@@ -3,6 +3,8 @@
  *
  *     STARTING -> READY <-> FROZEN -> DRAINING -> STOPPING -> EXITED
  *
+ * A FROZEN worker with a pause has jobs, and goes on with them later (ADR 112).
+ *
  * STARTING lasts until the first take, or until the prestart hooks of its program are over, or, for a serving
  * worker, until its first successful health check. A FROZEN worker keeps its memory, runs nothing and gets
  * nothing; thawed, it is READY again, the only step back. A DRAINING worker gets no more jobs or requests and
@@ -49,6 +51,14 @@ export type StopReason =
   | 'address_changed'
   | 'requested'
 
+/** A pause of a worker in the middle of its jobs. */
+export interface WorkerPause {
+  /** Its start, in epoch milliseconds. */
+  readonly sinceMs: number
+  /** The endpoint of higher priority that got its room; it may be deleted by now. */
+  readonly for: EndpointId
+}
+
 /** A stored worker. Instants are epoch milliseconds. */
 export interface Worker {
   readonly id: WorkerId
@@ -93,6 +103,8 @@ export interface Worker {
   readonly asleepAtMs: number | null
   /** Its suspension by the driver of its card, from the intent until it runs again; see `suspensionOf`. */
   readonly suspension: WorkerSuspension | null
+  /** Its pause, from the decision until it runs again; null for a worker that is not paused. */
+  readonly pause: WorkerPause | null
   /** Shortage of the GPUs that it needs again to wake, as a clause for people; null while it need not wake. */
   readonly wakeWaitsFor: string | null
   readonly stopRequestedAtMs: number | null
@@ -132,6 +144,11 @@ export function isFrozen({ state }: Pick<Worker, 'state'>): boolean {
   return state === 'FROZEN'
 }
 
+/** True if the worker is paused in the middle of its jobs, or about to go on. */
+export function isPaused({ pause, state }: Pick<Worker, 'pause' | 'state'>): boolean {
+  return pause !== null && (state === 'FROZEN' || state === 'READY')
+}
+
 /** True if the worker waits for a place on its platform, or there for its volume. */
 export function waitsForPlace({ state, platform, placedAtMs }: Worker): boolean {
   const waits = platform?.waits ?? null
@@ -156,16 +173,17 @@ export function isFault(reason: StopReason): reason is FaultReason {
 /**
  * Effect of an end on the jobs of a worker: `lost` counts as an attempt, `released` does not. If a platform
  * removes a worker, its jobs are not responsible, unless the worker was ended for a fault of its own. A worker
- * that is being removed ends with any code.
+ * that is being removed ends with any code. A paused worker ran nothing, whatever ended it.
  * @param worker null if unknown
  */
 export function fateOfJobs(
-  worker: Pick<Worker, 'stopReason' | 'platform'> | null,
+  worker: Pick<Worker, 'stopReason' | 'platform' | 'pause'> | null,
   { cause }: ObservedExit,
 ): 'lost' | 'released' {
   const stopReason = worker?.stopReason ?? null
   // Its handler has not seen any of them.
   if (stopReason === 'failed_start') return 'released'
+  if (worker?.pause != null) return 'released'
   // The driver of its card lost it, whatever it ran.
   if (stopReason === 'suspend_failed') return 'released'
   if (stopReason !== null && isFault(stopReason)) return 'lost'

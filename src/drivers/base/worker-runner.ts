@@ -90,7 +90,7 @@ export abstract class WorkerRunner<Worker extends TrackedWorker> {
     const running = [...this.workers].filter(([, { exit }]) => exit === null).map(([worker]) => worker)
     const occupied = new Set([...running, ...this.starts.keys()])
     return {
-      freeWorkers: Math.max(0, maxWorkers - occupied.size),
+      freeWorkers: maxWorkers - occupied.size,
       bound: `the limit of ${maxWorkers} ${counted} (--max-workers)`,
     }
   }

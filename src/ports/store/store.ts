@@ -409,6 +409,14 @@ export interface WorkerMove {
   readonly from: WorkerState
 }
 
+/** A worker whose pause is over. */
+export interface EndedPause {
+  readonly worker: Worker
+  readonly pausedMs: number
+  /** Its jobs that go on. */
+  readonly jobs: readonly JobId[]
+}
+
 /** Token that identifies the calls of a worker. */
 export interface WorkerToken {
   readonly id: WorkerId
@@ -472,7 +480,10 @@ export interface WorkerStore {
    * that have not ended.
    */
   served(times: readonly ServedTime[], nowMs: number): Promise<void>
-  /** DRAINING or STOPPING, with the first reason kept; null if the worker is in this state or a later one. */
+  /**
+   * DRAINING or STOPPING, with the first reason kept; null if the worker is in this state or a later one. A paused
+   * worker with jobs drains once its pause ends: null, with the reason kept.
+   */
   retire(id: WorkerId, to: 'DRAINING' | 'STOPPING', reason: StopReason, nowMs: number): Promise<WorkerMove | null>
   /**
    * DRAINING for a READY or FROZEN worker that holds no job and has to stop none, with the reason `evicted`; else
@@ -513,6 +524,19 @@ export interface WorkerStore {
   suspensionOver(id: WorkerId, nowMs: number): Promise<boolean>
   /** FROZEN and asleep for a worker that was thawed and could not be resumed; null for any other. */
   sleepsOn(id: WorkerId, reason: string, nowMs: number): Promise<WorkerMove | null>
+  /**
+   * FROZEN and paused for a READY worker that has jobs, has to stop none, and has no problem; else null. The clocks of
+   * its jobs stop.
+   * @param by the endpoint of higher priority that gets its room
+   */
+  pause(id: WorkerId, by: EndpointId, nowMs: number): Promise<WorkerMove | null>
+  /**
+   * Ends the pause of a worker that runs again: the clocks of its jobs go on, each of which gets a note, and one that
+   * was asked to drain in the meantime is DRAINING. Null for a worker that is not READY, or not paused.
+   */
+  endPause(id: WorkerId, nowMs: number): Promise<EndedPause | null>
+  /** Workers that hold jobs of low priority and no others. */
+  withLowPriorityOnly(): Promise<WorkerId[]>
   /** Stores the reason why a wanted worker still sleeps. Cleared at its thaw. */
   waitsToWake(id: WorkerId, reason: string): Promise<void>
   /**

@@ -28,6 +28,7 @@ import type { RunningWorkers } from '../workers/running-workers.ts'
 import type { WorkerSuspender } from '../workers/worker-suspender.ts'
 import { CardNotes } from './card-notes.ts'
 import type { TimeKeeper } from './server-time.ts'
+import { readUrgentNames } from './urgent-names.ts'
 
 /** Maximum number of endpoints on a page of explanations: each takes several reads of the store. */
 const MAX_EXPLAINED = 100
@@ -179,7 +180,9 @@ export class Explainer {
     const portConflicts = await this.#portConflicts(release.snapshot)
     const newest = { parts, ...(await this.#history(snapshot, startFailure)) }
     const facts = isPresent ? newest : { ...newest, template: release.template ?? undefined }
-    const currentFacts = { nowMs, pullPercent, download, noGpus, isElsewhere, attempts, portConflicts }
+    const urgentNames = await readUrgentNames(this.#ports.store, endpoint.owner, snapshot.workers)
+    const now = { nowMs, pullPercent, download, noGpus, isElsewhere }
+    const currentFacts = { ...now, attempts, portConflicts, urgentNames }
     const context = { capacity: await driver.capacity(), startFailure: ofRelease, ...facts, ...currentFacts }
     return { release, context, newest, startFailure }
   }

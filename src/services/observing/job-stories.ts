@@ -5,6 +5,7 @@ import type { Explanation } from '../../core/observing/explanation.ts'
 import { type JobStory, jobStory } from '../../core/observing/job-story.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Explainer } from './explainer.ts'
+import { readUrgentNames } from './urgent-names.ts'
 
 /** Finds a job, or the record of it. */
 export interface JobFinder {
@@ -32,7 +33,8 @@ export class JobStories {
       this.#ports.store.webhooks.list(endpointId, jobId),
       job.status === 'IN_QUEUE' ? this.#wait(endpointId, jobId) : null,
     ])
-    return jobStory({ job, worker, deliveries, wait })
+    const names = worker === null ? null : await readUrgentNames(this.#ports.store, worker.owner, [worker])
+    return jobStory({ job, worker, deliveries, wait, urgentNames: names ?? new Map() })
   }
 
   /** Null for a job that changed since it was read. */

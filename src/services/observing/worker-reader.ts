@@ -21,6 +21,7 @@ import type { LoadBalancer } from '../balancing/load-balancer.ts'
 import type { EndpointModels } from '../models/endpoint-models.ts'
 import type { RunningWorkers } from '../workers/running-workers.ts'
 import type { Explainer } from './explainer.ts'
+import { readUrgentNames } from './urgent-names.ts'
 
 /** A job that runs on a worker. */
 export interface HeldJob {
@@ -96,7 +97,7 @@ export class WorkerReader {
   /** @throws AppError `not_found` for an endpoint that the owner does not have */
   async ofEndpoint(owner: OwnerId, id: EndpointId, withEnded: boolean): Promise<WorkerReport> {
     const { snapshot, template } = await this.#read(owner, id)
-    const shown = shownWorkers(snapshot)
+    const shown = await this.#shown(snapshot)
     const ended = withEnded ? await this.#ended(id) : []
     return {
       endpoint: snapshot.endpoint,
@@ -121,7 +122,7 @@ export class WorkerReader {
     const shown =
       worker?.state === 'EXITED'
         ? asEnded(worker, snapshot.endpoint)
-        : shownWorkers(snapshot).find(worker => worker.id === workerId)
+        : (await this.#shown(snapshot)).find(worker => worker.id === workerId)
     if (shown === undefined) throw notFound('worker', workerId)
     const jobs = shown.held === 0 ? [] : ((await this.#held(snapshot)).get(workerId) ?? [])
     return { worker: this.#report(shown, snapshot.endpoint, template), jobs }
@@ -156,7 +157,7 @@ export class WorkerReader {
 
   async #watched(snapshot: EndpointSnapshot, template: Template | null): Promise<WatchedEndpoint> {
     const { endpoint, queue, counters } = snapshot
-    const shown = shownWorkers(snapshot)
+    const shown = await this.#shown(snapshot)
     const heldJobs = queue.inProgress > 0 ? await this.#held(snapshot) : new Map<WorkerId, HeldJob[]>()
     const waits = queue.queued + queue.queuedLowPriority > 0 || endpoint.workersMin > 0
     return {
@@ -170,6 +171,11 @@ export class WorkerReader {
       })),
       explanation: waits ? await this.#parts.explaining.of(snapshot) : null,
     }
+  }
+
+  async #shown(snapshot: EndpointSnapshot): Promise<ShownWorker[]> {
+    const { endpoint, workers } = snapshot
+    return shownWorkers(snapshot, await readUrgentNames(this.#ports.store, endpoint.owner, workers))
   }
 
   async #read(owner: OwnerId, id: EndpointId): Promise<{ snapshot: EndpointSnapshot; template: Template | null }> {

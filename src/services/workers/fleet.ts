@@ -308,7 +308,8 @@ export class Fleet {
     this.#running.end(workerId)
     const worker = await store.workers.find(workerId)
     const shownExit = worker === null ? observed : this.#exitShownTo(worker, observed)
-    const fate = knownFate ?? fateOfJobs(worker, shownExit)
+    // A paused worker ran nothing while no server ran, either.
+    const fate = worker?.pause != null ? 'released' : (knownFate ?? fateOfJobs(worker, shownExit))
     const exit = storedExit(worker, shownExit)
     const ended = exitText(worker ?? UNKNOWN, exit)
     const lastLines = outputEnd(await logs.tail(workerId, READ_LINES))
@@ -320,7 +321,7 @@ export class Fleet {
     // Before its exit is recorded: if this fails, the exit is recorded again. After it: jobs claimed in between.
     await takeBack()
     await store.stops.letGo(workerId, 'all')
-    const move = await store.workers.exited(workerId, { ...exit, lastLines }, clock.now(), fate !== 'unseen')
+    const move = await store.workers.exited(workerId, { ...exit, lastLines }, clock.now(), knownFate !== 'unseen')
     await takeBack()
     if (move !== null) await this.#reportStop(move.worker)
     await this.#forget(workerId, move?.worker ?? null)

@@ -1,6 +1,6 @@
 import { type HookTarget, hookTarget, SLEEP_TIMEOUT_MS, WAKE_TIMEOUT_MS } from '../../core/endpoints/sleep-hooks.ts'
 import { toAppError } from '../../core/errors.ts'
-import type { WorkerId } from '../../core/ids.ts'
+import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import { hasSleepHooks, isFrozen, takesJobs, type Worker } from '../../core/workers/worker.ts'
 import type { WorkerProblem } from '../../core/workers/worker-problem.ts'
 import { suspensionOf } from '../../core/workers/worker-suspension.ts'
@@ -9,6 +9,9 @@ import type { WorkerMove } from '../../ports/store/store.ts'
 import { resolvedServing } from '../endpoints/serving-variables.ts'
 import type { RunningWorkers } from './running-workers.ts'
 import type { SuspendResult, WorkerSuspender } from './worker-suspender.ts'
+
+/** Time after which a worker is paused again that could not be suspended. */
+const PAUSE_AGAIN_MS = 60_000
 
 /** Acts on the results of {@link WorkerFreezer}. */
 export interface FreezerReports {
@@ -28,7 +31,8 @@ export interface FreezerReports {
  * workers that should end. A worker with sleep hooks sleeps before it is frozen, and wakes after it was thawed, before
  * its first health check. After it confirmed that it sleeps it gives its GPUs back (ADR 54). Where the driver of its
  * card can do that, a worker is suspended before it is frozen, after it was asked to sleep, and resumed before it is
- * asked to wake (ADR 107).
+ * asked to wake (ADR 107). A paused worker keeps its jobs: with a card it is suspended, or works on where that fails
+ * (ADR 112).
  */
 export class WorkerFreezer {
   readonly #ports
@@ -87,6 +91,20 @@ export class WorkerFreezer {
     }
   }
 
+  /**
+   * Pauses a READY worker in the middle of its jobs, and does not wait for the driver. Without an effect where it has
+   * none now, or something is wrong with it.
+   * @param by the endpoint that gets its room
+   */
+  async pause(workerId: WorkerId, by: EndpointId): Promise<void> {
+    const { store, clock, emit } = this.#ports
+    const move = await store.workers.pause(workerId, by, clock.now())
+    if (move === null) return
+    this.#reports?.moved(move)
+    emit('worker.paused', { endpointId: move.worker.endpointId, workerId, for: by })
+    void this.settle(move.worker)
+  }
+
   /** Settles a worker that an earlier run of the server left, as {@link settle}. */
   async adopt(worker: Worker): Promise<void> {
     if (worker.frozenAtMs === null) return
@@ -118,8 +136,11 @@ export class WorkerFreezer {
     const runs = running.frozen === false
     running.freeze()
     const phase = suspensionOf(worker)?.phase
+    if (worker.pause !== null) {
+      if (!(await this.#leaveCard(worker, runs))) return
+    }
     // One that an earlier run has frozen cannot answer.
-    if (phase === 'suspending') await this.#afterSuspend(worker, await this.#suspender.recover(worker))
+    else if (phase === 'suspending') await this.#afterSuspend(worker, await this.#suspender.recover(worker))
     else if (runs && phase === undefined) await this.#giveGpusBack(worker)
     await this.#ports.driver.freeze(worker.id)
   }
@@ -138,6 +159,43 @@ export class WorkerFreezer {
       await this.#ports.driver.thaw(worker.id)
     } else if (!(await this.#resume(worker, isKnown, thawing))) return
     await this.#wake(worker)
+    if (worker.pause !== null) await this.#endPause(worker)
+  }
+
+  /**
+   * Suspends a paused worker that has a card. It works on where that is not possible.
+   * @param runs false where an earlier run of the server may have frozen it
+   * @returns false for one that works on
+   */
+  async #leaveCard(worker: Worker, runs: boolean): Promise<boolean> {
+    const phase = suspensionOf(worker)?.phase
+    if (phase === 'suspended' || (worker.placement?.gpus ?? []).length === 0) return true
+    const result = await this.#suspendPaused(worker, runs)
+    await this.#afterSuspend(worker, result)
+    if (result.kind !== 'kept') return true
+    const { store, clock, emit } = this.#ports
+    const { id: workerId, endpointId } = worker
+    this.#running.of(worker).pausableAtMs = clock.now() + PAUSE_AGAIN_MS
+    emit('worker.pause_failed', { endpointId, workerId, problem: 'it cannot be suspended, so its GPU stays in use' })
+    const move = await store.workers.thaw(workerId, clock.now(), null, true)
+    if (move !== null) this.#reports?.moved(move)
+    return false
+  }
+
+  async #suspendPaused(worker: Worker, runs: boolean): Promise<SuspendResult> {
+    if (suspensionOf(worker) !== null) return this.#suspender.recover(worker)
+    return runs ? this.#suspender.suspend(worker) : { kind: 'kept' }
+  }
+
+  async #endPause({ id: workerId, endpointId }: Worker): Promise<void> {
+    const { store, clock, emit, notifier } = this.#ports
+    const ended = await store.workers.endPause(workerId, clock.now())
+    if (ended === null) return
+    const { worker, pausedMs, jobs } = ended
+    emit('worker.pause_ended', { endpointId, workerId, pausedMs, jobs: jobs.length })
+    for (const jobId of jobs) notifier.publish(`job:${jobId}`)
+    if (worker.state === 'READY') notifier.publish(`load:${endpointId}`)
+    else this.#reports?.moved({ worker, from: 'READY' })
   }
 
   /** @returns false for a worker that sleeps on, or ends */
@@ -244,5 +302,5 @@ export class WorkerFreezer {
 function isSettled(worker: Worker, frozen: boolean | null): boolean {
   const phase = suspensionOf(worker)?.phase
   if (isFrozen(worker)) return frozen === true && phase !== 'suspending'
-  return (frozen === false && phase !== 'resuming') || !takesJobs(worker)
+  return (frozen === false && phase !== 'resuming' && worker.pause === null) || !takesJobs(worker)
 }

@@ -35,8 +35,11 @@ export const ALIVE = `state <> 'EXITED'`
 export const ENDPOINT_EXISTS = 'EXISTS (SELECT 1 FROM endpoints WHERE id = jobs.endpoint_id)'
 
 /** Changes of each step back into the queue. */
-export const STEP_BACK = `status = 'IN_QUEUE', started_at_ms = NULL, deadline_ms = NULL, unbegun = NULL, progress = NULL,
-    progress_bytes = NULL`
+export const STEP_BACK = `status = 'IN_QUEUE', started_at_ms = NULL, deadline_ms = NULL, unbegun = NULL, paused_at_ms = NULL,
+    paused_ms = 0, progress = NULL, progress_bytes = NULL`
+
+/** A running job whose time counts. Written like the partial index, so that it serves it. */
+export const UNPAUSED = `${RUNNING} AND paused_at_ms IS NULL`
 
 /** The begin of the last attempt; null for a job that its worker has not begun. */
 export const STARTED_AT = 'CASE WHEN unbegun = 1 THEN NULL ELSE started_at_ms END AS started_at_ms'

@@ -1,5 +1,5 @@
 /** Statements that end jobs or return them to the queue. Each is one guarded change that returns the moved jobs. */
-import { ENDPOINT_EXISTS, guard, RUNNING, STEP_BACK, SUSPECT_QUEUE } from './guards.ts'
+import { ENDPOINT_EXISTS, guard, RUNNING, STEP_BACK, SUSPECT_QUEUE, UNPAUSED } from './guards.ts'
 import { MOVED_COLUMNS } from './jobs.ts'
 
 /** Bytes of the chunks that an attempt has sent. */
@@ -9,10 +9,17 @@ export const STREAM_COLUMNS =
 /** The columns of an ended job, with those of its usage. */
 const ENDED_COLUMNS = `${MOVED_COLUMNS}, waiting_since_ms, input_bytes, output_bytes, ${STREAM_COLUMNS}`
 
-/** Changes of each end. @param now the parameter with the instant of the end */
+/** The pauses of an attempt until an instant. @param now the parameter with it */
+const pausedUntil = (now: string) => `paused_ms + CASE WHEN paused_at_ms < ${now} THEN ${now} - paused_at_ms ELSE 0 END`
+
+/**
+ * Changes of each end. The begin of the attempt moves by its pauses, so that they count as a wait, not as execution.
+ * @param now the parameter with the instant of the end
+ */
 function end(now: string): string {
   return `progress = NULL, progress_bytes = NULL, finished_at_ms = ${now},
-    started_at_ms = CASE WHEN unbegun = 1 THEN ${now} ELSE started_at_ms END, unbegun = NULL, expires_at_ms =
+    started_at_ms = CASE WHEN unbegun = 1 THEN ${now} ELSE started_at_ms + ${pausedUntil(now)} END, unbegun = NULL,
+    paused_at_ms = NULL, paused_ms = 0, expires_at_ms =
       CASE WHEN ${now} + retention_ms < expires_at_ms THEN ${now} + retention_ms ELSE expires_at_ms END`
 }
 
@@ -49,13 +56,13 @@ export const timeOutJobs = `
   UPDATE jobs SET status = 'TIMED_OUT', ${end('$1')},
     error = 'the job ran longer than its execution timeout of ' || execution_timeout_ms || ' ms'
   WHERE id IN (
-    SELECT id FROM jobs WHERE ${guard('timeOut')} AND unbegun IS NULL AND deadline_ms <= $1 AND expires_at_ms > $1 AND ${ENDPOINT_EXISTS}
+    SELECT id FROM jobs WHERE ${guard('timeOut')} AND unbegun IS NULL AND paused_at_ms IS NULL AND deadline_ms <= $1 AND expires_at_ms > $1 AND ${ENDPOINT_EXISTS}
     ORDER BY deadline_ms, id LIMIT $2 {{skip_locked}})
   RETURNING ${ENDED_COLUMNS}`
 
 /** $1 worker. The jobs that it holds, locked, with the columns from which the usage of the attempts is counted. */
 export const heldJobs = `
-  SELECT id, started_at_ms, COALESCE(waiting_since_ms, queued_at_ms) AS waiting_since_ms,
+  SELECT id, started_at_ms + paused_ms AS started_at_ms, COALESCE(waiting_since_ms, queued_at_ms) AS waiting_since_ms,
     input_bytes, ${STREAM_COLUMNS}
   FROM jobs WHERE worker_id = $1 AND ${RUNNING} AND ${ENDPOINT_EXISTS} ORDER BY id {{lock}}`
 
@@ -145,8 +152,18 @@ export const dropSuspectsOfBatch = `
 
 /** The next execution timeout and the next expiry. */
 export const nextDeadlines = `
-  SELECT (SELECT MIN(deadline_ms) FROM jobs WHERE ${RUNNING}) AS timeout_at_ms,
+  SELECT (SELECT MIN(deadline_ms) FROM jobs WHERE ${UNPAUSED}) AS timeout_at_ms,
     (SELECT MIN(expires_at_ms) FROM jobs) AS expires_at_ms`
+
+/** $1 worker, $2 now. The clocks of its jobs stop. */
+export const pauseJobs = `
+  UPDATE jobs SET paused_at_ms = $2 WHERE worker_id = $1 AND ${UNPAUSED} AND unbegun IS NULL RETURNING id`
+
+/** $1 worker, $2 now. The clocks of its jobs go on. */
+export const goOnWithJobs = `
+  UPDATE jobs SET paused_ms = ${pausedUntil('$2')},
+    deadline_ms = deadline_ms + CASE WHEN paused_at_ms < $2 THEN $2 - paused_at_ms ELSE 0 END, paused_at_ms = NULL
+  WHERE worker_id = $1 AND ${RUNNING} AND paused_at_ms IS NOT NULL RETURNING id, attempt`
 
 /** $1 worker, $2 job, $3 instant since which it should stop the job. Nothing when the worker is unknown. */
 export const insertStop = `

@@ -337,6 +337,8 @@ export interface EndedRow extends MovedRow {
 /** A row of a job that is removed, without its texts. */
 export interface RemovedRow extends SpanRow, Omit<JobRow, 'input' | 'output' | 'policy' | 's3_config' | 'progress'> {
   readonly started_at_ms: number | null
+  readonly paused_at_ms: number | null
+  readonly paused_ms: number
   readonly input_bytes: number
   readonly output_bytes: number
   readonly last_chunk: number | null

@@ -4,7 +4,7 @@ import { STREAM_COLUMNS } from './job-outcomes.ts'
 
 /** A job without its texts, which may be large, with the columns of its usage. */
 const REMOVED_COLUMNS = `id, owner, endpoint_id, kind, status, webhook, execution_timeout_ms, low_priority, position,
-    ttl_ms, retention_ms, queued_at_ms, ${STARTED_AT}, finished_at_ms, expires_at_ms, attempt, lost_attempts, worker_id,
+    ttl_ms, retention_ms, queued_at_ms, ${STARTED_AT}, paused_at_ms, paused_ms, finished_at_ms, expires_at_ms, attempt, lost_attempts, worker_id,
     error, warning, batch_id, traceparent, COALESCE(waiting_since_ms, queued_at_ms) AS waiting_since_ms, input_bytes,
     COALESCE(output_bytes, 0) AS output_bytes, ${STREAM_COLUMNS},
     (SELECT MAX(seq) FROM chunks WHERE job_id = jobs.id) AS last_chunk,

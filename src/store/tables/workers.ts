@@ -16,7 +16,7 @@ export const WORKER_COLUMNS =
   'problem_at_ms, stopping_at_ms, serves, ' +
   'idle_since_ms, stop_requested_at_ms, exited_at_ms, stop_reason, exit, capacity, jobs_finished, sdk, problem, ' +
   'placement, placed_at_ms, download_started_at_ms, download_ended_at_ms, pull_started_at_ms, pull_ended_at_ms, frozen_at_ms, thawed_at_ms, ' +
-  'asleep_at_ms, wake_waits_for, suspension, platform'
+  'asleep_at_ms, wake_waits_for, suspension, paused_at_ms, paused_for, platform'
 
 /** A worker holds jobs. @param worker the parameter with its id */
 const holdsJobs = (worker: string) => `EXISTS (SELECT 1 FROM jobs WHERE worker_id = ${worker} AND ${RUNNING})`
@@ -32,6 +32,7 @@ const BEGUN_AGAIN = [
     ...['started_at_ms', 'ready_at_ms', 'idle_since_ms', 'stop_requested_at_ms', 'stopping_at_ms', 'exited_at_ms'],
     ...['stop_reason', 'exit', 'problem', 'problem_at_ms', 'pull_started_at_ms', 'pull_ended_at_ms'],
     ...['frozen_at_ms', 'thawed_at_ms', 'asleep_at_ms', 'wake_waits_for', 'suspension', 'platform'],
+    ...['paused_at_ms', 'paused_for'],
   ].map(name => `${name} = NULL`),
   ...['idle_ms = 0', 'counted_idle_ms = 0', 'frozen_ms = 0', 'counted_frozen_ms = 0'],
 ].join(', ')
@@ -187,12 +188,18 @@ export const lockWorker = 'SELECT id FROM workers WHERE id = $1 {{lock}}'
 export const workerState = 'SELECT state FROM workers WHERE id = $1 {{lock}}'
 
 /**
- * Changes of a worker that is frozen no longer: its frozen time, and idle time that begins again.
+ * Changes of a worker that is frozen no longer: its frozen time, and idle time that begins again if it has no job.
  * @param now the parameter with the instant
  */
 const unfrozen = (now: string) => `
     frozen_ms = frozen_ms + CASE WHEN state = 'FROZEN' AND frozen_at_ms < ${now} THEN ${now} - frozen_at_ms ELSE 0 END,
-    idle_since_ms = CASE WHEN state = 'FROZEN' THEN ${now} ELSE idle_since_ms END`
+    idle_since_ms = CASE WHEN state = 'FROZEN' AND paused_at_ms IS NULL THEN ${now} ELSE idle_since_ms END`
+
+/** $1 worker, $2 reason, $3 now. A paused worker with jobs drains once it goes on. @see endPause */
+export const drainPaused = `
+  UPDATE workers SET stop_reason = COALESCE(stop_reason, $2), stop_requested_at_ms = COALESCE(stop_requested_at_ms, $3)
+  WHERE id = $1 AND state IN ('READY', 'FROZEN') AND paused_at_ms IS NOT NULL AND ${holdsJobs('$1')}
+  RETURNING id`
 
 /** $1 worker, $2 the state it is in, $3 the state it gets, $4 reason, $5 now. */
 export const retireWorker = `
@@ -210,7 +217,7 @@ const holdsNothing = (worker: string) =>
 export const evictWorker = `
   UPDATE workers SET state = 'DRAINING', stop_reason = COALESCE(stop_reason, 'evicted'),
     stop_requested_at_ms = COALESCE(stop_requested_at_ms, $3),${unfrozen('$3')}
-  WHERE id = $1 AND state = $2 AND state IN ('READY', 'FROZEN') AND ${holdsNothing('$1')}
+  WHERE id = $1 AND state = $2 AND state IN ('READY', 'FROZEN') AND paused_at_ms IS NULL AND ${holdsNothing('$1')}
   RETURNING ${WORKER_COLUMNS}`
 
 /** $1 worker, $2 now. It is frozen, if it has no job, nothing is wrong with it, and it is not being resumed. */
@@ -231,6 +238,25 @@ export const thawWorker = `
     OR EXISTS (SELECT 1 FROM endpoints WHERE endpoints.id = workers.endpoint_id AND endpoints.version = $3))
   RETURNING ${WORKER_COLUMNS}`
 
+/** $1 worker, $2 now, $3 the endpoint that gets its room. It is paused, if it has jobs, and none that it must stop. */
+export const pauseWorker = `
+  UPDATE workers SET state = 'FROZEN', frozen_at_ms = $2, thawed_at_ms = NULL, paused_at_ms = $2, paused_for = $3
+  WHERE id = $1 AND state = 'READY' AND problem IS NULL AND suspension IS NULL AND paused_at_ms IS NULL
+    AND serves IS NULL AND ${holdsJobs('$1')} AND NOT EXISTS (SELECT 1 FROM stops WHERE worker_id = $1)
+  RETURNING ${WORKER_COLUMNS}`
+
+/** $1 worker, $2 now. It runs again. One that was asked to drain in the meantime does. */
+export const endPause = `
+  UPDATE workers SET paused_at_ms = NULL, paused_for = NULL,
+    state = CASE WHEN stop_reason IS NULL THEN state ELSE 'DRAINING' END,
+    idle_since_ms = CASE WHEN ${holdsJobs('$1')} THEN NULL ELSE CAST($2 AS {{integer}}) END
+  WHERE id = $1 AND state = 'READY' AND paused_at_ms IS NOT NULL
+  RETURNING ${WORKER_COLUMNS}`
+
+/** Workers that hold jobs of low priority and no others. */
+export const withLowPriorityOnly = `
+  SELECT worker_id FROM jobs WHERE ${RUNNING} GROUP BY worker_id HAVING MIN(low_priority) = 1 ORDER BY worker_id`
+
 /** $1 worker, $2 when it was frozen, $3 now. Its GPUs are free. */
 export const workerAsleep = `
   UPDATE workers SET asleep_at_ms = $3 WHERE id = $1 AND state = 'FROZEN' AND frozen_at_ms = $2 RETURNING id`
@@ -247,7 +273,8 @@ export const workerSuspended = `
 
 /** $1 worker, $2 now. Its processes run; one that is READY is idle since now. */
 export const suspensionOver = `
-  UPDATE workers SET suspension = NULL, idle_since_ms = CASE WHEN state = 'READY' THEN $2 ELSE idle_since_ms END
+  UPDATE workers SET suspension = NULL,
+    idle_since_ms = CASE WHEN state = 'READY' AND paused_at_ms IS NULL THEN $2 ELSE idle_since_ms END
   WHERE id = $1 AND suspension IS NOT NULL AND asleep_at_ms IS NULL RETURNING id`
 
 /** $1 worker, $2 now, $3 the reason. It could not be resumed, and sleeps on. */
@@ -321,6 +348,8 @@ export interface WorkerRow {
   readonly asleep_at_ms: number | null
   readonly wake_waits_for: string | null
   readonly suspension: string | null
+  readonly paused_at_ms: number | null
+  readonly paused_for: EndpointId | null
   readonly platform: string | null
 }
 
@@ -361,6 +390,8 @@ export function workerFromRow(row: WorkerRow): Worker {
     asleepAtMs: row.asleep_at_ms,
     wakeWaitsFor: row.wake_waits_for,
     suspension: row.suspension === null ? null : (JSON.parse(row.suspension) as WorkerSuspension),
+    pause:
+      row.paused_at_ms === null || row.paused_for === null ? null : { sinceMs: row.paused_at_ms, for: row.paused_for },
     platform: row.platform === null ? null : (JSON.parse(row.platform) as PlatformReport),
   }
 }

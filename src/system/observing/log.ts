@@ -28,6 +28,7 @@ const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
   'worker.start_failed': 'error',
   'worker.problem': 'warn',
   'worker.suspend_failed': 'warn',
+  'worker.pause_failed': 'warn',
   'worker.over_share': 'warn',
   'worker.avoided': 'warn',
   'rollout.stopped': 'warn',

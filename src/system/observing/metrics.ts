@@ -232,6 +232,11 @@ class PrometheusMetrics implements CountingMetrics {
       buckets: COLD_START_BUCKETS,
     })
     const exited = this.#counter('runyard_workers_exited_total', 'Workers that have ended', 'asked', ['true', 'false'])
+    const pauses = this.#counter('runyard_worker_pauses_total', 'Pauses of workers in their jobs', 'result', [
+      'begun',
+      'failed',
+    ])
+    const paused = this.#histogram('runyard_worker_pause_seconds', 'How long pauses of workers took')
     const stopped = this.#counter('runyard_rollouts_stopped_total', 'Rollouts that were stopped', 'reason', [
       'crashes',
       'failures',
@@ -249,6 +254,11 @@ class PrometheusMetrics implements CountingMetrics {
           endpoint: this.#labels.get(endpointId),
           reason: failures === undefined ? 'crashes' : 'failures',
         }),
+      'worker.paused': ({ endpointId }) => pauses.inc({ endpoint: this.#labels.get(endpointId), result: 'begun' }),
+      'worker.pause_failed': ({ endpointId }) =>
+        pauses.inc({ endpoint: this.#labels.get(endpointId), result: 'failed' }),
+      'worker.pause_ended': ({ endpointId, pausedMs }) =>
+        paused.observe({ endpoint: this.#labels.get(endpointId) }, pausedMs / 1_000),
       'worker.exited': ({ endpointId, asked }) =>
         exited.inc({ endpoint: this.#labels.get(endpointId), asked: String(asked) }),
     }

@@ -1,49 +1,12 @@
 /** A worker with a card is suspended before it is frozen, and resumed before it gets work. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type PlayedGpuOptions, PlayedGpus } from '../../../sim/played-gpus.ts'
 import type { EndpointId } from '../../../src/core/ids.ts'
 import type { Worker } from '../../../src/core/workers/worker.ts'
 import { suspensionOf } from '../../../src/core/workers/worker-suspension.ts'
 import { aGpu, aMachine } from '../../support/machines.ts'
-import { type Asking, openRig, type Rig, type RigOptions, type RigWorker } from '../../support/rig.ts'
-
-const GIB = 2 ** 30
-
-const GPU = { flashBootType: 'FLASHBOOT', idleTimeout: 1, gpuIds: 'ADA_24', instanceIds: undefined, workersMax: 1 }
-
-type Faults = Pick<PlayedGpuOptions, 'fails' | 'copyMs'>
-
-/** A machine with one card of 24 GB, where each worker has 20 GB of it. */
-async function openCards(t: Parameters<typeof openRig>[0], faults: Faults = {}, options: RigOptions = {}) {
-  const machine: { gpus: PlayedGpus | null; runs: number } = { gpus: null, runs: 0 }
-  const rig = await openRig(t, {
-    ...options,
-    onStart: spec =>
-      machine.gpus?.start(
-        spec.workerId,
-        spec.placement.gpus.map(({ uuid }) => uuid ?? ''),
-        20,
-      ),
-    processes: worker => machine.gpus?.family(worker) ?? null,
-    gpuSuspender: ({ clock, fleet }) => {
-      machine.runs += 1
-      const run = machine.runs
-      machine.gpus ??= new PlayedGpus({
-        clock,
-        isFrozen: worker => fleet.frozen.has(worker),
-        isAlive: worker => fleet.running().includes(worker),
-        ...faults,
-      })
-      return machine.gpus.suspender(() => run !== machine.runs)
-    },
-  })
-  rig.machine = aMachine([aGpu(0)])
-  const end = () => {
-    machine.runs += 1
-  }
-  return { rig, gpus: machine.gpus!, end, endpoint: (fields: object = {}) => rig.endpoint({ ...GPU, ...fields }) }
-}
+import { GIB, FLASH_GPU as GPU, openCards } from '../../support/played-card-rig.ts'
+import type { Asking, Rig, RigWorker } from '../../support/rig.ts'
 
 /** Has a new worker do a job. */
 async function startWorker(rig: Rig, endpoint: EndpointId, asking: Asking = {}): Promise<RigWorker> {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { WorkerId } from '../../../src/core/ids.ts'
+import type { EndpointId, WorkerId } from '../../../src/core/ids.ts'
 import { type ExplainContext, explainEndpoint } from '../../../src/core/observing/explain.ts'
 import { type Explanation, WAIT_CAUSES } from '../../../src/core/observing/explanation.ts'
 import { desiredWorkers } from '../../../src/core/scaling/scale.ts'
@@ -36,6 +36,7 @@ const anyWorker: fc.Arbitrary<Partial<WorkerLoad>> = fc.record({
   platform: fc.constantFrom(...REPORTS),
   startedAtMs: maybe,
   pullStartedAtMs: maybe,
+  pause: fc.constantFrom(null, null, null, { sinceMs: NOW - 1_000, for: 'urgent' as EndpointId }),
 })
 const anyExit = fc
   .record({
@@ -92,6 +93,7 @@ function isTrue({ cause }: Explanation, situation: Situation): boolean {
   const waits = queue.queued + queue.queuedLowPriority > 0
   if (cause === 'nothing_waits') return !waits && queue.inProgress === 0
   if (cause === 'running' && !waits) return queue.inProgress > 0
+  if (cause === 'preempted') return !waits && workers.some(({ pause, held }) => pause !== null && held > 0)
   if (!waits) return false
   if ((cause === 'paused') !== (endpoint.workersMax === 0)) return false
   const wants = desiredWorkers(snapshotFrom(situation), NOW).desired > current.length

@@ -168,7 +168,11 @@ function machineBody(report: MachineReport): MachineBody {
     gpus: report.gpus.map(gpuBody),
     gpuProblem: parts.problem,
     suspending: report.suspending,
-    workers: { total: report.workers, free: capacity.freeWorkers, bound: capacity.bound },
+    workers: {
+      total: report.workers,
+      free: capacity.freeWorkers === null ? null : Math.max(0, capacity.freeWorkers),
+      bound: capacity.bound,
+    },
     waiting: report.waiting.map(waiting => ({ ...waiting })),
     isolation: { processes: report.processIsolation, problem: report.sharingProblem },
     containers: engine === null ? null : containersBody(engine),

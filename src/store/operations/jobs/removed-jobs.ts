@@ -95,7 +95,9 @@ function cancelMoves(row: RemovedRow, nowMs: number): JobMove[] {
 }
 
 function removalUsage(row: RemovedRow, to: 'expired' | 'CANCELLED', nowMs: number) {
-  const { waiting_since_ms: waitingSinceMs, started_at_ms: startedAtMs, input_bytes: inputBytes } = row
+  const { waiting_since_ms: waitingSinceMs, started_at_ms, paused_at_ms, paused_ms, input_bytes: inputBytes } = row
+  const pausedMs = paused_ms + Math.max(0, nowMs - (paused_at_ms ?? nowMs))
+  const startedAtMs = started_at_ms === null ? null : started_at_ms + pausedMs
   const span = { waitingSinceMs, startedAtMs, inputBytes, outputBytes: 0, streamBytes: row.stream_bytes ?? 0 }
   return usageFromMove(to === 'expired' ? 'expire' : 'cancel', to, span, nowMs)
 }

@@ -1,6 +1,7 @@
 import { billedFlavor, WAITING_FLAVOR } from '../../../core/billing/usage.ts'
 import type { Compute } from '../../../core/endpoints/endpoint.ts'
-import type { EndpointId, OwnerId, WorkerId } from '../../../core/ids.ts'
+import type { EndpointId, JobId, OwnerId, WorkerId } from '../../../core/ids.ts'
+import { pauseNote } from '../../../core/jobs/job-note.ts'
 import { countsAgainstRelease } from '../../../core/scaling/rollout.ts'
 import type { PlatformReport } from '../../../core/workers/platform-report.ts'
 import {
@@ -13,9 +14,11 @@ import {
 import type { WorkerExit } from '../../../core/workers/worker-exit.ts'
 import type { WorkerProblem } from '../../../core/workers/worker-problem.ts'
 import type { WorkerSuspension } from '../../../core/workers/worker-suspension.ts'
-import type { RecordedWorker, WorkerMove, WorkerStore, WorkerToken } from '../../../ports/store/store.ts'
+import type { EndedPause, RecordedWorker, WorkerMove, WorkerStore, WorkerToken } from '../../../ports/store/store.ts'
 import type { ServedTime } from '../../../ports/store/usage-store.ts'
 import { type EndpointRow, endpointFromRow, findEndpoint, lockEndpoint } from '../../tables/endpoints.ts'
+import { goOnWithJobs, pauseJobs } from '../../tables/job-outcomes.ts'
+import { addDiagnostic, MAX_DIAGNOSTICS } from '../../tables/jobs.ts'
 import { deleteQueuedWorker } from '../../tables/queued-workers.ts'
 import {
   findRelease,
@@ -111,6 +114,35 @@ export const workers = {
   sleepsOn: write(function* (id: WorkerId, reason: string, nowMs: number): Steps<WorkerMove | null> {
     const row = yield* queryOne<WorkerRow>(sql.workerSleepsOn, [id, nowMs, reason])
     return row === null ? null : { worker: workerFromRow(row), from: 'READY' }
+  }),
+
+  // Flushed before another worker gets its room.
+  pause: write(function* (id: WorkerId, by: EndpointId, nowMs: number): Steps<WorkerMove | null> {
+    // Locked before the check for its jobs: a claim locks it too.
+    if ((yield* queryOne(sql.workerState, [id])) === null) return null
+    const row = yield* queryOne<WorkerRow>(sql.pauseWorker, [id, nowMs, by])
+    if (row === null) return null
+    yield* perform(pauseJobs, [id, nowMs])
+    return { worker: workerFromRow(row), from: 'READY' }
+  }),
+
+  endPause: write(function* (id: WorkerId, nowMs: number): Steps<EndedPause | null> {
+    const previous = yield* queryOne<WorkerRow>(sql.findWorker, [id])
+    if (previous?.paused_at_ms == null) return null
+    const row = yield* queryOne<WorkerRow>(sql.endPause, [id, nowMs])
+    if (row === null) return null
+    const jobs = yield* query<{ id: JobId; attempt: number }>(goOnWithJobs, [id, nowMs])
+    const pausedMs = Math.max(0, nowMs - previous.paused_at_ms)
+    const by = yield* queryOne<EndpointRow>(findEndpoint, [previous.paused_for])
+    const name = by !== null && by.owner === previous.owner ? by.name : null
+    for (const { id: jobId, attempt } of jobs) {
+      yield* perform(addDiagnostic, [jobId, nowMs, id, pauseNote(attempt, pausedMs, name), MAX_DIAGNOSTICS])
+    }
+    return { worker: workerFromRow(row), pausedMs, jobs: jobs.map(job => job.id).sort() }
+  }),
+
+  withLowPriorityOnly: read(function* (): Steps<WorkerId[]> {
+    return (yield* query<{ worker_id: WorkerId }>(sql.withLowPriorityOnly)).map(row => row.worker_id)
   }),
 
   waitsToWake: write(function* (id: WorkerId, reason: string): Steps<void> {
@@ -213,6 +245,7 @@ export const workers = {
   ): Steps<WorkerMove | null> {
     const from = yield* previousState(id, to)
     if (from === null) return null
+    if (to === 'DRAINING' && (yield* queryOne(sql.drainPaused, [id, reason, nowMs])) !== null) return null
     const row = yield* queryOne<WorkerRow>(sql.retireWorker, [id, from, to, reason, nowMs])
     return row === null ? null : { worker: workerFromRow(row), from }
   }),

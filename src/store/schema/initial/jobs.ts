@@ -6,7 +6,8 @@
  * (SUSPECT_QUEUE). `traceparent` is the context of the trace that the client gave. `waiting_since_ms` is null where
  * the job has waited since it was queued. Input, progress and output are here while they are small, else in
  * `job_payloads`. `unbegun` is 1 where the worker has not begun the job that it was given beside others; then
- * `started_at_ms` is the claim and `deadline_ms` the instant at which it goes back.
+ * `started_at_ms` is the claim and `deadline_ms` the instant at which it goes back. `paused_at_ms` is since when its
+ * worker is paused, while which `deadline_ms` does not count; `paused_ms` are the pauses of the attempt that are over.
  */
 export const jobs = [
   `CREATE TABLE jobs (
@@ -29,6 +30,8 @@ export const jobs = [
     started_at_ms {{integer}},
     deadline_ms {{integer}},
     unbegun {{integer}},
+    paused_at_ms {{integer}},
+    paused_ms {{integer}} NOT NULL DEFAULT 0,
     finished_at_ms {{integer}},
     expires_at_ms {{integer}} NOT NULL,
     attempt {{integer}} NOT NULL CHECK (attempt >= 0),
@@ -52,6 +55,7 @@ export const jobs = [
     CHECK (status <> 'IN_PROGRESS' OR (started_at_ms IS NOT NULL AND worker_id IS NOT NULL AND attempt > 0)),
     CHECK ((started_at_ms IS NULL) = (deadline_ms IS NULL)),
     CHECK (unbegun IS NULL OR (unbegun = 1 AND status = 'IN_PROGRESS')),
+    CHECK (paused_at_ms IS NULL OR (unbegun IS NULL AND status = 'IN_PROGRESS')),
     CHECK (lost_attempts BETWEEN 0 AND attempt),
     CHECK (progress IS NULL OR progress_bytes IS NOT NULL),
     CHECK (output IS NULL OR output_bytes IS NOT NULL),
@@ -64,7 +68,7 @@ export const jobs = [
   'CREATE INDEX jobs_by_age ON jobs (endpoint_id, queued_at_ms, id)',
   'CREATE INDEX jobs_of_owner ON jobs (owner, queued_at_ms, id)',
   'CREATE INDEX jobs_by_expiry ON jobs (expires_at_ms)',
-  `CREATE INDEX jobs_by_deadline ON jobs (deadline_ms) WHERE status = 'IN_PROGRESS'`,
+  `CREATE INDEX jobs_by_deadline ON jobs (deadline_ms) WHERE status = 'IN_PROGRESS' AND paused_at_ms IS NULL`,
   `CREATE INDEX jobs_by_holder ON jobs (worker_id) WHERE status = 'IN_PROGRESS'`,
   'CREATE INDEX jobs_of_batch ON jobs (batch_id, batch_seq) WHERE batch_id IS NOT NULL',
   `CREATE INDEX jobs_running_of_batch ON jobs (batch_id) WHERE batch_id IS NOT NULL AND status = 'IN_PROGRESS'`,

@@ -21,8 +21,9 @@ export const queuedWorkers = [
  * endpoints. `placement`, `platform`, `serves`, `suspension`, `problem` and `exit` are JSON: the last two are values
  * of which the sentences for people are made when they are read. `platform` is what the platform of a worker reports
  * about its place; null for a worker of this machine. `suspension` has the CUDA processes that the driver of the card
- * suspends. The times say how far a worker came on the way to its start, since when it idles, when it was frozen and
- * thawed last, since when it sleeps without its GPUs, and how far its usage is counted.
+ * suspends. `paused_at_ms` is since when it is paused in the middle of its jobs, and `paused_for` the endpoint that
+ * got its room; both until it runs again. The times say how far a worker came on the way to its start, since when it
+ * idles, when it was frozen and thawed last, since when it sleeps without its GPUs, and how far its usage is counted.
  */
 export const workers = [
   `CREATE TABLE workers (
@@ -57,6 +58,8 @@ export const workers = [
     asleep_at_ms {{integer}},
     wake_waits_for TEXT,
     suspension TEXT,
+    paused_at_ms {{integer}},
+    paused_for TEXT,
     stop_requested_at_ms {{integer}},
     stopping_at_ms {{integer}},
     exited_at_ms {{integer}},
@@ -71,6 +74,7 @@ export const workers = [
     CHECK ((state = 'EXITED') = (exited_at_ms IS NOT NULL)),
     CHECK ((state = 'EXITED') = (exit IS NOT NULL)),
     CHECK (state <> 'FROZEN' OR frozen_at_ms IS NOT NULL),
+    CHECK ((paused_at_ms IS NULL) = (paused_for IS NULL)),
     CHECK ((stop_reason IS NULL) = (stop_requested_at_ms IS NULL)),
     CHECK (state NOT IN ('DRAINING', 'STOPPING') OR stop_reason IS NOT NULL)
   ) {{strict}}`,
