@@ -102,6 +102,12 @@ export function mayUseJobs({ scope }: Pick<Caller, 'scope'>, level: 'read' | 'wr
   return covers(jobsLevel(scope, endpoint), level)
 }
 
+/** True if the caller has rights of `level` on the jobs of all endpoints of its account, also of later ones. */
+export function mayUseAllJobs({ scope }: Pick<Caller, 'scope'>, level: 'read' | 'write'): boolean {
+  const all = levelEverywhere(scope)
+  return all !== null && covers(all, level)
+}
+
 /** True if the caller has rights of `level` on the files of this network volume. */
 export function mayUseFiles({ scope }: Pick<Caller, 'scope'>, level: 'read' | 'write', volume: VolumeId): boolean {
   return covers(filesLevel(scope, volume), level)

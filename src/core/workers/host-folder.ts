@@ -6,13 +6,17 @@ import type { EndpointConfig } from '../endpoints/endpoint.ts'
 import type { Template } from '../endpoints/template.ts'
 import { DEFAULT_OWNER, type OwnerId } from '../ids.ts'
 
-/** Everything that decides the actions of a folder's worker on the machine. */
-export interface FolderRun {
+/** Everything that decides the program of a worker. */
+export interface ChosenRun {
   readonly template: Pick<Template, 'image' | 'args' | 'env'>
-  /** True if its workers are processes of the machine. */
-  readonly isOnMachine: boolean
   /** Null if only the template is created or changed. */
   readonly config: Pick<EndpointConfig, 'type' | 'env' | 'networkVolumeIds'> | null
+}
+
+/** Everything that decides the actions of a folder's worker on the machine. */
+export interface FolderRun extends ChosenRun {
+  /** True if its workers are processes of the machine. */
+  readonly isOnMachine: boolean
 }
 
 /** The refusal for another account. */
@@ -36,11 +40,15 @@ export function isFolderReserved(owner: OwnerId, isOnMachine: boolean): boolean 
  * @param previous null for a new object
  */
 export function choosesFolderRun(after: FolderRun, previous: FolderRun | null): boolean {
-  if (!after.isOnMachine) return false
+  return after.isOnMachine && choosesRun(after, previous)
+}
+
+/** True if a change decides the program that workers run. @param previous null for a new object */
+export function choosesRun(after: ChosenRun, previous: ChosenRun | null): boolean {
   return previous === null || JSON.stringify(decisive(after)) !== JSON.stringify(decisive(previous))
 }
 
-function decisive({ template, config }: FolderRun): unknown[] {
+function decisive({ template, config }: ChosenRun): unknown[] {
   const { image, args, env } = template
   return [image, args, env, config && [config.type, config.env, config.networkVolumeIds]]
 }

@@ -1,6 +1,7 @@
 import type { ApiKey } from '../../core/accounts/permission.ts'
-import { isDevWorker, runsApp } from '../../core/endpoints/runtime-image.ts'
+import { isDevWorker } from '../../core/endpoints/runtime-image.ts'
 import { savedEnv } from '../../core/endpoints/saved-env.ts'
+import { givesWorkerKey } from '../../core/endpoints/worker-key.ts'
 import type { KeyId, WorkerId } from '../../core/ids.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -48,7 +49,7 @@ export class AppWorkerKeys {
     const template = endpoint === null ? null : await templates.find(owner, endpoint.templateId)
     if (endpoint === null || template === null) return null
     const env = savedEnv(endpoint, template)
-    if (!runsApp(template.image, env)) return null
+    if (!givesWorkerKey(template.image, env)) return null
     return {
       id: `${WORKER}${id}` as KeyId,
       owner,

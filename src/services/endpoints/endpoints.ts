@@ -32,8 +32,8 @@ import { onePage } from '../paging.ts'
 import { retryOnConflict } from '../retry-on-conflict.ts'
 import { shortId } from '../short-id.ts'
 import type { EndpointDomains } from './endpoint-domains.ts'
-import { type Changer, changedAccount, requireFolderRight } from './host-folders.ts'
-import { withoutServerKey } from './server-keys.ts'
+import { type Changer, changedAccount, requireRunRight } from './host-folders.ts'
+import { withWorkerKey } from './server-keys.ts'
 import { savedTemplateProblems } from './templates.ts'
 
 /** Above this number of endpoints, one read of all templates is cheaper than a read of each. */
@@ -137,12 +137,12 @@ export class Endpoints {
 
   async #plannedNew(by: Changer, { config: given, runs: wanted, wantedId }: NewEndpoint): Promise<CheckedSave> {
     const config = tidied(given)
-    const runs = typeof wanted === 'string' ? wanted : await withoutServerKey(this.#ports, wanted)
     const owner = changedAccount(by)
+    const runs = typeof wanted === 'string' ? wanted : await withWorkerKey(this.#ports, owner, wanted)
     const ownTemplate = typeof runs === 'string' ? undefined : await this.#namedTemplate(owner, config.name, runs)
     const linked = typeof runs === 'string' ? await this.#ports.store.templates.find(owner, runs) : null
     const template = ownTemplate ?? linked
-    if (template !== null) requireFolderRight(this.#ports, by, { template, config }, null)
+    if (template !== null) requireRunRight(this.#ports, by, { template, config }, null)
     const problems = await this.#problems(owner, config)
     if (typeof runs === 'string') problems.push(...linkProblems(runs, linked))
     if (ownTemplate !== undefined) problems.push(...(await savedTemplateProblems(this.#ports, owner, ownTemplate)))
@@ -167,7 +167,7 @@ export class Endpoints {
     const previous = { endpoint: old, template: oldTemplate }
     const newFields = settled(changes, previous)
     const changedFields = this.#withSavedImage(settled(templateChanges, previous))
-    const templateFields = await withoutServerKey(this.#ports, changedFields, oldTemplate.image)
+    const templateFields = await withWorkerKey(this.#ports, owner, changedFields, oldTemplate.image)
     // The same variables stay where they are, some at the endpoint and some in its template.
     const isEnvKept = newFields.env === undefined && isSameEnv(templateFields.env ?? {}, savedEnv(old, oldTemplate))
     const content: Partial<TemplateInput> = isEnvKept ? omitted(templateFields, 'env') : templateFields
@@ -184,7 +184,7 @@ export class Endpoints {
     if (ownTemplate !== undefined) problems.push(...(await savedTemplateProblems(this.#ports, owner, ownTemplate)))
     if (template !== null) {
       const previousRun = isLinked ? null : { config: old, template: oldTemplate }
-      requireFolderRight(this.#ports, by, { template, config }, previousRun)
+      requireRunRight(this.#ports, by, { template, config }, previousRun)
       problems.push(...servingChangeProblems({ config, template }, previousRun))
     }
     requireNone(problems, ownTemplate)

@@ -1,3 +1,4 @@
+import { FULL_SCOPE } from '../../core/accounts/permission.ts'
 import {
   type Compute,
   type Endpoint,
@@ -88,7 +89,7 @@ export async function ensureFolderEndpoint(
   const { driver, endpoints, templates } = parts
   const { name, path, repository, type, tag, settings = {} } = folder
   // The person who starts the server is the operator, who may choose folders of the machine.
-  const by = { owner, operator: true }
+  const by = { owner, operator: true, scope: FULL_SCOPE }
   const image = tag === null ? `dir:${path}` : `${repository}:${tag}`
   const existing = await findFolderEndpoint(parts, owner, folder)
   const args = settings.args ?? existing?.template.args ?? ''

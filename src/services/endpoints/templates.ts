@@ -11,7 +11,7 @@ import { mapConcurrently } from '../map-concurrently.ts'
 import { onePage } from '../paging.ts'
 import { retryOnConflict } from '../retry-on-conflict.ts'
 import { shortId } from '../short-id.ts'
-import { type Changer, changedAccount, isOnMachine, requireFolderRight } from './host-folders.ts'
+import { type Changer, changedAccount, isOnMachine, requireRunRight } from './host-folders.ts'
 import { imageRefusal } from './image-access.ts'
 
 /** Limit of parallel reads where each endpoint is read on its own. */
@@ -59,7 +59,7 @@ export class Templates {
     const { random, clock, driver, store } = this.#ports
     const input = { ...config, image: driver.savedImage(config.image) }
     const owner = changedAccount(by)
-    requireFolderRight(this.#ports, by, { template: input, config: null }, null)
+    requireRunRight(this.#ports, by, { template: input, config: null }, null)
     const problems = await savedTemplateProblems(this.#ports, owner, input)
     if (problems.length > 0) throw invalidFields(problems)
     const id = shortId(random) as TemplateId
@@ -110,7 +110,7 @@ export class Templates {
     const previous = await this.find(owner, id)
     const changed = { ...previous, ...(typeof changes === 'function' ? changes(previous) : changes) }
     const template = { ...changed, image: driver.savedImage(changed.image) }
-    requireFolderRight(this.#ports, by, { template, config: null }, { template: previous, config: null })
+    requireRunRight(this.#ports, by, { template, config: null }, { template: previous, config: null })
     const problems = await savedTemplateProblems(this.#ports, owner, template)
     problems.push(...(await this.#servingProblems(template, previous)))
     if (problems.length > 0) throw invalidFields(problems)

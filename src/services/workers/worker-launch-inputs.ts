@@ -3,6 +3,7 @@ import type { ReleasedTemplate } from '../../core/endpoints/release.ts'
 import { APP_KEY, runsApp } from '../../core/endpoints/runtime-image.ts'
 import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import { type Serving, servingProblem, servingWithSecrets } from '../../core/endpoints/serving.ts'
+import { givesWorkerKey } from '../../core/endpoints/worker-key.ts'
 import type { OwnerId, RegistryId, VolumeId } from '../../core/ids.ts'
 import { secretPlace } from '../../core/secrets/seals.ts'
 import { resolveSecrets, secretNames } from '../../core/secrets/secret.ts'
@@ -72,14 +73,15 @@ export class WorkerLaunchReader {
     const credential =
       template.registry === null ? null : await registryCredential(this.#ports, owner, template.registry)
     const env = await this.env(endpoint, template)
-    return { env: { ...this.#appEnv(template.image, env, token), ...env }, credential, volume, build: null }
+    return { env: this.#withAppEnv(template.image, env, token), credential, volume, build: null }
   }
 
-  /** Variables with which functions of an app call others; empty for a worker of no app. */
-  #appEnv(image: string, env: Readonly<Record<string, string>>, token: string): Record<string, string> {
-    if (!runsApp(image, env)) return {}
+  /** The variables with those by which functions of an app call others; the same for a worker of no app. */
+  #withAppEnv(image: string, env: Record<string, string>, token: string): Record<string, string> {
+    if (!runsApp(image, env)) return env
     const { addresses, files } = this.#appVariables
-    return { ...addresses, ...(isOnMachine(this.#ports, image) ? files : {}), [APP_KEY]: token }
+    const key = givesWorkerKey(image, env) ? { [APP_KEY]: token } : {}
+    return { ...addresses, ...(isOnMachine(this.#ports, image) ? files : {}), ...env, ...key }
   }
 
   /** Secrets that {@link find} opens: their names, and the registry whose password it opens. */

@@ -91,12 +91,40 @@ test('a worker of a dev session may also list endpoints, and the token of any ot
   assert.equal((await rig.ask('GET', '/v2/serverless', { key: token })).status, 401)
 })
 
-test('a key of another server is a variable as any other, and a wait with a token lasts as long as its worker', async t => {
+test('a key of another server is a variable as any other, and its workers have none here', async t => {
   const rig = await openRig(t)
   const { endpoint, worker, key } = await appWorker(rig, { RUNPOD_API_KEY: 'rpa_of_another_server' })
   assert.equal(key, 'rpa_of_another_server')
-  const own = worker.spec.protocolEnv.RUNPOD_AI_API_KEY!
-  const waiting = rig.ask('POST', `/v2/${endpoint}/runsync?wait=5000`, { key: own, body: { input: {} } })
+  const token = worker.spec.protocolEnv.RUNPOD_AI_API_KEY!
+  assert.equal((await rig.ask('POST', `/v2/${endpoint}/run`, { key: token, body: { input: {} } })).status, 401)
+})
+
+test('a wait with the token of a worker lasts as long as its worker', async t => {
+  const rig = await openRig(t)
+  const { endpoint, key } = await appWorker(rig, { FLASH_RESOURCE_NAME: 'add' })
+  const waiting = rig.ask('POST', `/v2/${endpoint}/runsync?wait=5000`, { key, body: { input: {} } })
   await rig.clock.advance(6_000)
   assert.equal((await waiting).json.status, 'IN_QUEUE')
+})
+
+test('a key without the jobs of the account gets none by workers of an app: neither a new one nor one that has a key', async t => {
+  const rig = await openRig(t)
+  const manager = await rig.addKey('rpa_manager', { scope: { type: 'restricted', management: 'write', jobs: 'none' } })
+  const app = { FLASH_RESOURCE_NAME: 'add' }
+  const marked = await saved(rig, IMAGE, manager, { ...app, RUNPOD_API_KEY: '{{ RUNYARD_WORKER_KEY }}' })
+  assert.match(marked.text, /only a key that may write all jobs may choose what they run/)
+  const template = { name: 't', image: IMAGE, env: { ...app, RUNPOD_API_KEY: '{{ RUNYARD_WORKER_KEY }}' } }
+  assert.equal((await rig.ask('POST', '/v2/templates', { key: manager, body: template })).status, 403)
+  const own = await saved(rig, IMAGE, manager, { ...app, RUNPOD_API_KEY: manager })
+  const endpoint = own.json.data.saveEndpoint.id as EndpointId
+  await rig.submit(endpoint, { input: {} })
+  await rig.clock.advance(100)
+  const { env, protocolEnv } = rig.worker(-1).spec
+  assert.equal(env.RUNPOD_API_KEY, undefined)
+  const token = protocolEnv.RUNPOD_AI_API_KEY!
+  assert.equal((await rig.ask('POST', `/v2/${endpoint}/run`, { key: token, body: { input: {} } })).status, 401)
+  const { endpoint: full } = await appWorker(rig, app)
+  const change = (body: object) => rig.ask('PATCH', `/v2/serverless/${full}`, { key: manager, body })
+  assert.equal((await change({ envChanges: { PYTHONSTARTUP: '/runpod-volume/x.py' } })).status, 403)
+  assert.equal((await change({ workers: { max: 1 } })).status, 200)
 })
