@@ -64,7 +64,7 @@ export function withBody(command: Command, fields: readonly Field[]): Command {
     command.addOption(option.hideHelp(isHidden))
   }
   command.option('--file <file>', 'JSON object to start from; - for standard input')
-  command.option('--set <path=value>', 'any member of the body, such as workers.max=5; again for more', collected)
+  command.option('--set <path=value>', 'any member, such as workers.max=5; again for more', collected)
   return withConnection(command)
 }
 

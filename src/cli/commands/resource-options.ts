@@ -43,7 +43,7 @@ const ENDPOINT: readonly Field[] = [
   { flag: '--gpu-count <n>', help: 'GPUs of one worker', path: 'gpu.count', kind: 'number' },
   {
     flag: '--gpu-memory <GB|auto>',
-    help: 'share of the memory of one GPU for each worker, instead of whole GPUs; auto to learn it',
+    help: 'share of one GPU for each worker; auto learns it',
     path: 'gpu.memoryGb',
     kind: 'json',
     parse: parseGpuMemory,
@@ -57,7 +57,7 @@ const ENDPOINT: readonly Field[] = [
   },
   {
     flag: '--volume <name>',
-    help: 'network volume, by name or id; again for more, none for none',
+    help: 'network volume; again for more, none for none',
     path: 'networkVolumes',
     kind: 'repeated',
     of: 'volumes',
@@ -72,7 +72,7 @@ const ENDPOINT: readonly Field[] = [
   { flag: '--max <n>', help: 'workers at most', path: 'workers.max', kind: 'number' },
   {
     flag: '--idle-timeout <s>',
-    help: 'seconds, or such as 5m, after which an idle worker ends',
+    help: 'time after which an idle worker ends, such as 5m',
     path: 'workers.idleTimeout',
     kind: 'number',
     unitMs: 1_000,
@@ -95,31 +95,31 @@ const ENDPOINT: readonly Field[] = [
   { flag: '--flashboot <mode>', help: 'OFF, FLASHBOOT or PRIORITY_FLASHBOOT', path: 'flashboot', kind: 'choice' },
   {
     flag: '--priority <level>',
-    help: 'low, normal or high: order beside other endpoints where room is short',
+    help: 'low, normal or high: order where room is short',
     path: 'priority',
     kind: 'text',
   },
   {
     flag: '--preemptible <true|false>',
-    help: 'workers may be paused in the middle of a job for an endpoint of higher priority',
+    help: 'true: a higher priority may pause its workers',
     path: 'preemptible',
     kind: 'yes-no',
   },
   {
     flag: '--cors-origins <list>',
-    help: 'web pages that may call it, such as https://app.example',
+    help: 'origins of web pages that may call it',
     path: 'corsOrigins',
     kind: 'list',
   },
   {
     flag: '--domain <name>',
-    help: 'host name of a load-balancing endpoint, such as chat.example.org; none for none',
+    help: 'host name of a load-balancing endpoint, or none',
     path: 'domain',
     kind: 'nullable',
   },
   {
     flag: '--template <name>',
-    help: 'template whose settings it starts from, by name or id',
+    help: 'template whose settings it starts from',
     path: 'templateId',
     kind: 'text',
     of: 'templates',
@@ -128,7 +128,7 @@ const ENDPOINT: readonly Field[] = [
 
 const CANARY: Field = {
   flag: '--canary <percent>',
-  help: 'share of the workers that runs this change until it is promoted',
+  help: 'share of workers that runs it until it is promoted',
   path: 'rollout.canary',
   kind: 'number',
 }
