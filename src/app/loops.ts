@@ -17,6 +17,7 @@ import { PAUSE_RULES, PLACEMENT_RULES } from '../core/placement/placement-input.
 import { earliest } from '../core/scaling/plan.ts'
 import type { BackupFolder } from '../ports/backups.ts'
 import type { AuditLog } from '../services/audit/audit-log.ts'
+import { InOrder } from '../services/in-order.ts'
 import type { AppConfig } from './config.ts'
 import type { AppServices } from './services.ts'
 
@@ -58,9 +59,10 @@ export class Loops {
     const removing = new Loop('remover', ports)
     const served = new WorkerUsageMeter(ports, balancing)
     const freezer = new Freezer(ports, { fleet, workerFreezer, balancing, served }, rules)
+    const claiming = new InOrder<'cards'>()
     const placer = new Placer(
       ports,
-      { fleet, freezer, suspender, workerFreezer, balancing, quotas, cards, running },
+      { fleet, freezer, suspender, workerFreezer, balancing, quotas, cards, running, claiming },
       { placing: { ...PLACEMENT_RULES, ...placing }, pausing: { ...PAUSE_RULES, ...pausing } },
     )
     const scaled = { fleet, models, balancing, placer, freezer, served, rules }
@@ -86,7 +88,7 @@ export class Loops {
     ]
     if (ports.gpuMeter !== undefined) {
       const keeping = new Loop('shares', ports)
-      const shareKeeper = new ShareKeeper(ports, { fleet, cards }, keeping.wake)
+      const shareKeeper = new ShareKeeper(ports, { fleet, cards, claiming }, keeping.wake)
       this.#unread = services.events.add(shareKeeper.emit)
       steps.push([keeping, nowMs => shareKeeper.step(nowMs)])
     }

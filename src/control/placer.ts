@@ -27,6 +27,7 @@ import type { Ports } from '../ports/ports.ts'
 import type { Quotas } from '../services/accounts/quotas.ts'
 import type { LoadBalancer } from '../services/balancing/load-balancer.ts'
 import type { CardReader } from '../services/hardware/card-reader.ts'
+import type { InOrder } from '../services/in-order.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
 import type { RunningWorkers } from '../services/workers/running-workers.ts'
 import type { WorkerFreezer } from '../services/workers/worker-freezer.ts'
@@ -95,6 +96,8 @@ export class Placer {
       readonly quotas: Quotas
       readonly cards: CardReader
       readonly running: RunningWorkers
+      /** Keeps other changes of claims to cards apart from a step, which decides by those before it. */
+      readonly claiming: InOrder<'cards'>
     },
     rules: { readonly placing: PlacementRules; readonly pausing: PauseRules },
   ) {
@@ -160,7 +163,11 @@ export class Placer {
    * @param refresh refreshes an endpoint and notes its wish
    * @returns time of the next step without an event; null if no worker waits
    */
-  async step(nowMs: number, refresh: (id: EndpointId) => Promise<void>): Promise<number | null> {
+  step(nowMs: number, refresh: (id: EndpointId) => Promise<void>): Promise<number | null> {
+    return this.#parts.claiming.run('cards', true, () => this.#step(nowMs, refresh))
+  }
+
+  async #step(nowMs: number, refresh: (id: EndpointId) => Promise<void>): Promise<number | null> {
     for (;;) {
       if (![...this.#endpoints.values()].some(wishes)) return null
       const decision = await this.#decide(nowMs)

@@ -12,6 +12,7 @@ import { hasLeftCard } from '../core/workers/worker-suspension.ts'
 import type { Emit, EventName, Events } from '../events.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { CardReader, CardUse } from '../services/hardware/card-reader.ts'
+import type { InOrder } from '../services/in-order.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
 
 /** Interval of measurements while a worker has a share, or will get one. */
@@ -48,8 +49,15 @@ export class ShareKeeper {
   /** The memory with which a program starts, by endpoint and version; undefined for a release without `auto`. */
   #releases: ReadonlyMap<string, { readonly givenMb: number | null } | undefined> = new Map()
 
-  /** @param wake asks for a step soon */
-  constructor(ports: Ports, parts: { readonly fleet: Fleet; readonly cards: CardReader }, wake: () => void) {
+  /**
+   * @param parts `claiming` keeps the rise of a share apart from placements
+   * @param wake asks for a step soon
+   */
+  constructor(
+    ports: Ports,
+    parts: { readonly fleet: Fleet; readonly cards: CardReader; readonly claiming: InOrder<'cards'> },
+    wake: () => void,
+  ) {
     this.#ports = ports
     this.#parts = parts
     this.#wake = wake
@@ -132,9 +140,14 @@ export class ShareKeeper {
     if (learned !== null && isNews(before, learned)) await releases.setGpuMemory(endpointId, version, learned)
     const shareMb = learnedShareMb({ learned, givenMb: release.givenMb })
     if (shareMb === null || shareMb === gpu.shareMb || shareMb < (gpu.shareMb ?? 0)) return
-    if (!takesJobs(worker) || shareMb > shareableMb(gpu, await this.#othersMb(id, gpu), card)) return
+    if (!takesJobs(worker)) return
     const { clock, emit, notifier } = this.#ports
-    if (!(await workers.setShare(id, shareMb, clock.now()))) return
+    // Otherwise a new worker may get the same room.
+    const isSet = await this.#parts.claiming.run('cards', true, async () => {
+      const hasRoom = shareMb <= shareableMb(gpu, await this.#othersMb(id, gpu), card)
+      return hasRoom && (await workers.setShare(id, shareMb, clock.now()))
+    })
+    if (!isSet) return
     emit('worker.share_learned', { endpointId, workerId: id, gpu: gpu.index, shareMb, usedMb })
     notifier.publish(`load:${endpointId}`)
   }

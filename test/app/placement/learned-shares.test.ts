@@ -68,6 +68,16 @@ class Machine {
     await this.rig.clock.advance(12_000)
   }
 
+  /** Lets the next measurement of the card wait. */
+  holdMeasurements(): { readonly begun: Promise<void>; readonly goOn: () => void } {
+    const [begun, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    this.#card.delay = () => {
+      begun.resolve()
+      return over.promise
+    }
+    return { begun: begun.promise, goOn: over.resolve }
+  }
+
   async share(id: EndpointId): Promise<number | undefined | null> {
     const [worker] = await this.rig.alive(id)
     return worker === undefined ? null : worker.placement?.gpus[0]?.shareMb
@@ -163,6 +173,22 @@ test('workers whose use rises at the same time never get more of a card than it 
   assert.deepEqual(await shares(rig, chat), [5_632, 5_632])
   await machine.uses([first.id, second.id], 12_000)
   assert.deepEqual(await shares(rig, chat), [5_632, 13_312])
+})
+
+test('a share never rises into the room that a new worker gets in the same moment', async t => {
+  const machine = await Machine.open(t)
+  const { rig } = machine
+  const chat = await machine.endpoint('chat', 'auto')
+  const worker = await machine.ready()
+  await serve(rig, chat, worker)
+  await machine.uses(worker.id, 5_000)
+  const measured = machine.holdMeasurements()
+  const rises = machine.uses(worker.id, 12_000)
+  await measured.begun
+  const voice = await machine.endpoint('voice', 12)
+  measured.goOn()
+  await rises
+  assert.deepEqual([await shares(rig, chat), await shares(rig, voice)], [[5_632], [12_288]])
 })
 
 async function shares(rig: Rig, id: EndpointId): Promise<(number | undefined)[]> {
