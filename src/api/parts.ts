@@ -15,6 +15,7 @@ import type { LoadBalancer } from '../services/balancing/load-balancer.ts'
 import type { BillCalculator } from '../services/billing/bill-calculator.ts'
 import type { CachedEndpoints } from '../services/cached-rows.ts'
 import type { Endpoints } from '../services/endpoints/endpoints.ts'
+import type { LiveEndpoints } from '../services/endpoints/live-endpoints.ts'
 import type { Releases } from '../services/endpoints/releases.ts'
 import type { Templates } from '../services/endpoints/templates.ts'
 import type { Volumes } from '../services/endpoints/volumes.ts'
@@ -90,6 +91,7 @@ export interface ApiParts {
   readonly stories: JobStories
   readonly streams: Streams
   readonly largeInputs: LargeInputs
+  readonly liveEndpoints: LiveEndpoints
   readonly largeResults: LargeResults
   readonly largeTexts: LargeTexts
   readonly takes: Takes

@@ -33,6 +33,7 @@ import { BillCalculator } from '../services/billing/bill-calculator.ts'
 import { CachedEndpoints, CachedRows, remembering } from '../services/cached-rows.ts'
 import { EndpointDomains } from '../services/endpoints/endpoint-domains.ts'
 import { Endpoints } from '../services/endpoints/endpoints.ts'
+import { LiveEndpoints } from '../services/endpoints/live-endpoints.ts'
 import { ReleaseResults } from '../services/endpoints/release-results.ts'
 import { Releases } from '../services/endpoints/releases.ts'
 import { Templates } from '../services/endpoints/templates.ts'
@@ -142,6 +143,7 @@ function baseServices(given: Ports, config: AppConfig) {
     events,
     timeKeeper,
     cachedEndpoints,
+    liveEndpoints: new LiveEndpoints(ports),
     audit,
     auditViews: new AuditViews(uncached),
     auditReader: new AuditReader(uncached, note),

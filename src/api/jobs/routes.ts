@@ -230,6 +230,7 @@ async function answer(parts: ApiParts, call: Call, route: Route): Promise<Respon
     else parts.access.requireJobs(whose, level, id)
   }
   requireRight(caller)
+  if (level === 'write') await parts.liveEndpoints.requireRight(caller, endpoint)
   if (endpoint.type === 'LOAD_BALANCER' && route.anyType !== true) throw notForBalanced(parts.addresses, id)
   if (route.limit !== undefined) {
     call.env.delivery.onSettled(await parts.access.countJobs(caller, id, route.limit))

@@ -40,6 +40,8 @@ export interface Contract<P extends Shape, Q extends Shape, H extends Shape, B e
   readonly summary: string
   /** Required right in management. `operator`: all rights of the operator's account. `open`: no key needed. */
   readonly level: 'read' | 'write' | 'operator' | 'open'
+  /** True for a route that workers of apps may call, too; its handler shows them no more than they may use. */
+  readonly forApps?: true
   /** True for a handler that reports the endpoint or template that it saves: the audit log then does not read it. */
   readonly reports?: true
   readonly params?: P

@@ -8,6 +8,7 @@ import { findObjectKind } from '../../core/audit/object-kind.ts'
 import type { DocumentReading } from '../../core/bodies/document-size.ts'
 import { AppError, ERROR_CODES, renderFields, toAppError } from '../../core/errors.ts'
 import type { FieldProblem } from '../../core/field-problem.ts'
+import { isAppWorker } from '../../services/accounts/app-worker-keys.ts'
 import { audited, changedBy, type ReportSave } from '../audited.ts'
 import { isCachedTag } from '../entity-tag.ts'
 import { restSentence } from '../field-names.ts'
@@ -132,7 +133,8 @@ async function admit(env: Env['Bindings'], request: Request, route: RestRoute): 
 }
 
 function requireLevel({ access }: ApiParts, caller: Caller, { contract }: RestRoute): void {
-  const { level, operationId } = contract
+  const { level, operationId, forApps = false } = contract
+  if (forApps && isAppWorker(caller)) return
   if (level === 'operator') access.requireOperator(caller, operationId)
   else access.requireManagement(caller, level as 'read' | 'write')
 }

@@ -22,6 +22,9 @@ interface EnvOptions extends ConnectionOptions {
 /** Variables that name files on the machine of the server. */
 const FILES = ['SSL_CERT_FILE', 'REQUESTS_CA_BUNDLE', 'NODE_EXTRA_CA_CERTS']
 
+/** Names of variables that the server may choose. */
+const SAFE_NAME = /^RUNPOD_[A-Z0-9_]{1,40}$/
+
 /** `runyard sdk env`: the variables by which clients of RunPod find this server. */
 export function addSdk(program: Command): void {
   const group = program.command('sdk').description("variables for RunPod's SDKs and tools")
@@ -36,7 +39,9 @@ async function env(options: EnvOptions): Promise<void> {
     readonly variables: Readonly<Record<string, string>>
   }
   const key = connectionKey(options)
-  const all = { RUNPOD_API_KEY: key, ...variables, ...ownFiles(options, variables) }
+  // A shell runs what is printed, and the names come from whoever answers at the address.
+  const safe = Object.fromEntries(Object.entries(variables).filter(([name]) => SAFE_NAME.test(name)))
+  const all = { RUNPOD_API_KEY: key, ...safe, ...ownFiles(options, variables) }
   const ofOpenAi =
     options.endpoint === undefined
       ? {}

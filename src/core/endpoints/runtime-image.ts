@@ -24,6 +24,8 @@ export function runtimeImage(image: string): RuntimeImage | null {
 /** Variables by which the SDK marks workers of an app: of a deployment, and of a dev session. */
 const DEPLOYED = 'FLASH_RESOURCE_NAME'
 const DEV = 'RUNPOD_DEV_APP'
+/** Another name of {@link DEPLOYED}. */
+const RESOURCE = 'RUNPOD_RESOURCE_NAME'
 /** The variable with the key with which functions of an app call others. */
 export const APP_KEY = 'RUNPOD_API_KEY'
 
@@ -34,7 +36,12 @@ export function runsApp(image: string, env: Environment): boolean {
   return runtimeImage(image) !== null || DEPLOYED in env || DEV in env
 }
 
-/** True for the variables of a worker of a dev session, whose functions find others in the list of endpoints. */
-export function isDevWorker(env: Environment): boolean {
-  return DEV in env
+/** True for a worker of an app that runs the source that each call brings, since its variables name no resource. */
+export function isLiveWorker(image: string, env: Environment): boolean {
+  return runsApp(image, env) && !(DEPLOYED in env) && !(RESOURCE in env)
+}
+
+/** The app of a dev session in the variables of its workers; null for others. */
+export function devApp(env: Environment): string | null {
+  return env[DEV] ?? null
 }

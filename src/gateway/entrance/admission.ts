@@ -7,6 +7,7 @@ import { textBefore } from '../../core/text-parts.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Access } from '../../services/accounts/access.ts'
 import { InvalidKeyError } from '../../services/accounts/failed-keys.ts'
+import { requireSourceRight } from '../../services/endpoints/live-endpoints.ts'
 import type { ProxyRequest } from '../proxy/proxy-request.ts'
 import { type Preflight, readPreflight } from './cors.ts'
 import { presentedKeys, withoutKeys } from './credentials.ts'
@@ -143,6 +144,7 @@ export class GatewayAdmission {
     const { route, rawHeaders, method } = arriving
     const { endpointId } = route
     if (cached === null) throw notFound('endpoint', endpointId)
+    if (cached.runsSentSource) requireSourceRight(caller)
     if (cached.endpoint.type !== 'LOAD_BALANCER') throw notForQueue(endpointId, this.#queueAddress(endpointId))
     const stripped = withoutKeys({ path: route.path, rawHeaders }, validKeys)
     const { path, subprotocol } = stripped

@@ -4,6 +4,7 @@ import { AppError } from '../../core/errors.ts'
 import type { EndpointId } from '../../core/ids.ts'
 import { textBefore } from '../../core/text-parts.ts'
 import type { Ports } from '../../ports/ports.ts'
+import { runsSentSource } from '../../services/endpoints/live-endpoints.ts'
 import { ServingVariables } from '../../services/endpoints/serving-variables.ts'
 
 /** Fields of an endpoint that admission uses. */
@@ -13,6 +14,8 @@ export interface CachedEndpoint {
   readonly healthPath: string
   /** Paths that only the server may ask its workers for, as `comparablePath` has them. */
   readonly reserved: readonly string[]
+  /** True for one whose workers run the source that a request brings, as processes of the machine. */
+  readonly runsSentSource: boolean
 }
 
 /** Time for which an entry is used without a notification of a change, in milliseconds; notifications may be lost. */
@@ -86,7 +89,15 @@ export class EndpointCache {
       const env = { ...template?.env, ...endpoint?.env }
       const variables = endpoint === null ? {} : await this.#variables.of(endpoint.owner, env)
       const healthPath = textBefore(readServing(variables).healthPath, '?')
-      const cached = endpoint === null ? null : { endpoint, healthPath, reserved: reservedPaths(variables) }
+      const cached =
+        endpoint === null
+          ? null
+          : {
+              endpoint,
+              healthPath,
+              reserved: reservedPaths(variables),
+              runsSentSource: template !== null && runsSentSource(this.#ports, endpoint, template),
+            }
       if (this.#entries.size >= MAX_ENTRIES) this.#entries.clear()
       const readMs = clock.monotonic()
       this.#entries.set(id, { cached, readMs, freshUntilMs: readMs + FRESH_MS, changes })

@@ -1,8 +1,9 @@
-import type { ApiKey } from '../../core/accounts/permission.ts'
-import { isDevWorker } from '../../core/endpoints/runtime-image.ts'
+import { type ApiKey, type Caller, MAX_SCOPE_ENDPOINTS } from '../../core/accounts/permission.ts'
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import { devApp } from '../../core/endpoints/runtime-image.ts'
 import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import { givesWorkerKey } from '../../core/endpoints/worker-key.ts'
-import type { KeyId, WorkerId } from '../../core/ids.ts'
+import type { EndpointId, KeyId, WorkerId } from '../../core/ids.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
 
@@ -14,7 +15,7 @@ const TOKEN = 'rpw_'
 /**
  * Tokens of workers of apps as API keys. Functions of an app call others with the key in RUNPOD_API_KEY, for which
  * clients give the whole key of the person who deploys; workers get their token in its place. It opens the jobs of the
- * account, in a dev session also the list of endpoints, and ends with the worker.
+ * endpoints of their app and the list of these, and ends with the worker.
  */
 export class AppWorkerKeys {
   readonly #ports
@@ -43,13 +44,9 @@ export class AppWorkerKeys {
   }
 
   async #keyOf({ id, endpointId, owner, createdAtMs, state }: Worker, hash: string): Promise<ApiKey | null> {
-    if (state === 'EXITED') return null
-    const { endpoints, templates } = this.#ports.store
-    const endpoint = await endpoints.find(endpointId)
-    const template = endpoint === null ? null : await templates.find(owner, endpoint.templateId)
-    if (endpoint === null || template === null) return null
-    const env = savedEnv(endpoint, template)
-    if (!givesWorkerKey(template.image, env)) return null
+    const endpoint = state === 'EXITED' ? null : await this.#ports.store.endpoints.find(endpointId)
+    const endpoints = endpoint === null ? null : await this.#endpointsOf(endpoint)
+    if (endpoints === null) return null
     return {
       id: `${WORKER}${id}` as KeyId,
       owner,
@@ -57,7 +54,11 @@ export class AppWorkerKeys {
       name: `worker ${id}`,
       hash,
       hint: '',
-      scope: { type: 'restricted', management: isDevWorker(env) ? 'read' : 'none', jobs: 'write' },
+      scope: {
+        type: 'restricted',
+        management: 'none',
+        jobs: Object.fromEntries(endpoints.map(one => [one, 'write' as const])),
+      },
       exempt: false,
       disabled: false,
       expiresAtMs: null,
@@ -66,4 +67,31 @@ export class AppWorkerKeys {
       endpointId,
     }
   }
+
+  /**
+   * The endpoints that functions of an endpoint may call: those of its app in the same environment or dev session, at
+   * most {@link MAX_SCOPE_ENDPOINTS}. Null for one whose workers have no key.
+   */
+  async #endpointsOf(endpoint: Endpoint): Promise<EndpointId[] | null> {
+    const { endpoints, templates } = this.#ports.store
+    const own = await templates.find(endpoint.owner, endpoint.templateId)
+    if (own === null || !givesWorkerKey(own.image, savedEnv(endpoint, own))) return null
+    const app = devApp(savedEnv(endpoint, own))
+    const { flashEnvironmentId } = endpoint
+    if (app === null && flashEnvironmentId === null) return [endpoint.id]
+    const byId = new Map((await templates.ofEndpoints(endpoint.owner)).map(template => [template.id, template]))
+    const isSibling = (other: Endpoint) => {
+      if (app === null) return other.flashEnvironmentId === flashEnvironmentId
+      const template = byId.get(other.templateId)
+      return template !== undefined && devApp(savedEnv(other, template)) === app
+    }
+    const all = await endpoints.list(endpoint.owner)
+    const siblings = all.filter(isSibling).map(({ id }) => id)
+    return siblings.slice(0, MAX_SCOPE_ENDPOINTS)
+  }
+}
+
+/** True for a caller who has the token of a worker of an app. */
+export function isAppWorker({ keyId }: Pick<Caller, 'keyId'>): boolean {
+  return keyId.startsWith(WORKER)
 }

@@ -4,6 +4,7 @@ import { type TestContext, test } from 'node:test'
 import { NO_TRAFFIC } from '../../../src/core/balancing/traffic.ts'
 import type { EndpointId } from '../../../src/core/ids.ts'
 import type { EndpointSnapshot } from '../../../src/core/scaling/scale.ts'
+import { createNoDriver } from '../../../src/drivers/routed.ts'
 import type { Store } from '../../../src/ports/store/store.ts'
 import { LoadBalancer } from '../../../src/services/balancing/load-balancer.ts'
 import { balancedEndpoint } from '../../support/balanced.ts'
@@ -35,7 +36,9 @@ async function openLooks(t: TestContext) {
     },
   } as unknown as Store
   const changes: string[] = []
-  const balancing = new LoadBalancer(portsWith({ store, clock: rig.clock, vault: rig.vault, notifier: rig.notifier }), {
+  const { clock, vault, notifier } = rig
+  const driver = createNoDriver({ kind: 'containers_off' })
+  const balancing = new LoadBalancer(portsWith({ store, clock, vault, notifier, driver }), {
     keep: (_, targets) => void changes.push(`keep ${targets.length}`),
     setCircuit: () => {},
     forget: () => void changes.push('forget'),

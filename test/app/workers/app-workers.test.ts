@@ -10,18 +10,25 @@ const PYTHON = { kind: 'python_missing', python: '3.14', found: ['3.10', '3.11']
 
 const onMachine = (image: string) => runtimeImage(image) !== null
 
-const saved = (rig: Rig, imageName: string, key?: string, variables: Record<string, string> = {}) => {
-  const query = 'mutation($input: EndpointInput!) { saveEndpoint(input: $input) { id } }'
-  const template = {
-    name: 'app-add',
-    imageName,
-    containerDiskInGb: 10,
-    dockerArgs: '',
-    env: Object.entries(variables).map(([key, value]) => ({ key, value })),
-  }
-  const body = { query, variables: { input: { name: 'add', instanceIds: ['cpu3c-1-2'], volumes: [], template } } }
-  return rig.ask('POST', '/graphql', { body, ...(key !== undefined && { key }) })
+interface Saved {
+  readonly image?: string
+  readonly key?: string
+  readonly env?: Readonly<Record<string, string>>
+  readonly input?: object
 }
+
+const save = (rig: Rig, { image: imageName = IMAGE, key, env = {}, input = {} }: Saved) => {
+  const query = 'mutation($input: EndpointInput!) { saveEndpoint(input: $input) { id } }'
+  const variables = Object.entries(env).map(([key, value]) => ({ key, value }))
+  const template = { name: 'app-add', imageName, containerDiskInGb: 10, dockerArgs: '', env: variables }
+  const whole = { name: 'add', instanceIds: ['cpu3c-1-2'], volumes: [], template, ...input }
+  return rig.ask('POST', '/graphql', {
+    body: { query, variables: { input: whole } },
+    ...(key !== undefined && { key }),
+  })
+}
+
+const idOf = ({ json }: Awaited<ReturnType<typeof save>>) => json.data.saveEndpoint.id as EndpointId
 
 test('only the operator runs apps as processes, and in containers every account may', async t => {
   const rig = await openRig(t, { runsOnMachine: onMachine })
@@ -29,12 +36,12 @@ test('only the operator runs apps as processes, and in containers every account 
   const reading = await rig.addKey('rpa_writer', {
     scope: { type: 'restricted', management: 'write', jobs: 'write' },
   })
-  assert.match((await saved(rig, IMAGE, key)).text, /are run only for the operator's account/)
-  assert.match((await saved(rig, IMAGE, reading)).text, /only a key of the operator's account that has all rights/)
-  assert.match((await saved(rig, IMAGE)).text, /"saveEndpoint":\{"id"/)
+  assert.match((await save(rig, { key })).text, /are run only for the operator's account/)
+  assert.match((await save(rig, { key: reading })).text, /only a key of the operator's account that has all rights/)
+  assert.match((await save(rig, {})).text, /"saveEndpoint":\{"id"/)
   const other = await openRig(t)
   const stranger = await other.addKey('rpa_stranger', { owner: 'user_stranger' as OwnerId })
-  assert.match((await saved(other, IMAGE, stranger)).text, /"saveEndpoint":\{"id"/)
+  assert.match((await save(other, { key: stranger })).text, /"saveEndpoint":\{"id"/)
 })
 
 test('an endpoint whose Python the machine lacks is refused where it is saved, with those that it has', async t => {
@@ -42,21 +49,23 @@ test('an endpoint whose Python the machine lacks is refused where it is saved, w
     runsOnMachine: onMachine,
     check: image => (runtimeImage(image)?.python === '3.14' ? PYTHON : null),
   })
-  const refused = await saved(rig, 'runpod/queue:py3.14-latest')
+  const refused = await save(rig, { image: 'runpod/queue:py3.14-latest' })
   assert.match(refused.text, /the app needs Python 3\.14, which this machine lacks; it has 3\.10, 3\.11/)
-  assert.match((await saved(rig, IMAGE)).text, /"saveEndpoint":\{"id"/)
+  assert.match((await save(rig, {})).text, /"saveEndpoint":\{"id"/)
 })
 
 /** A worker of an app with these variables beside the key of the person who deployed it. */
-async function appWorker(rig: Rig, variables: Record<string, string>) {
-  const { json } = await saved(rig, IMAGE, undefined, { RUNPOD_API_KEY: KEY, ...variables })
-  const endpoint = json.data.saveEndpoint.id as EndpointId
+async function appWorker(rig: Rig, env: Record<string, string>, input = {}) {
+  const endpoint = idOf(await save(rig, { env: { RUNPOD_API_KEY: KEY, ...env }, input }))
   await rig.submit(endpoint, { input: {} })
   await rig.clock.advance(100)
   return { endpoint, worker: rig.worker(-1), key: rig.worker(-1).spec.env.RUNPOD_API_KEY! }
 }
 
-test('the key of the person who deploys is in no template; a worker has its token, which opens the jobs', async t => {
+const run = (rig: Rig, endpoint: EndpointId, key: string) =>
+  rig.ask('POST', `/v2/${endpoint}/run`, { key, body: { input: {} } })
+
+test('the key of the person who deploys is in no template; a worker has its token in its place', async t => {
   const rig = await openRig(t)
   const { endpoint, worker, key } = await appWorker(rig, { FLASH_RESOURCE_NAME: 'add' })
   assert.equal(worker.spec.protocolEnv.RUNPOD_AI_API_KEY, key)
@@ -67,24 +76,53 @@ test('the key of the person who deploys is in no template; a worker has its toke
   ]
   for (const path of [...everything, `/v2/serverless/${endpoint}/releases`])
     assert.ok(!(await rig.ask('GET', path)).text.includes(KEY), path)
-  const other = await rig.endpoint()
-  assert.equal((await rig.ask('POST', `/v2/${other}/run`, { key, body: { input: {} } })).status, 200)
+  assert.equal((await run(rig, endpoint, key)).status, 200)
   for (const [method, path] of [
-    ['GET', '/v2/serverless'],
-    ['DELETE', `/v2/serverless/${other}`],
+    ['DELETE', `/v2/serverless/${endpoint}`],
+    ['GET', `/v2/serverless/${endpoint}`],
+    ['GET', '/v2/templates'],
     ['GET', '/ops/client'],
   ] as const)
     assert.equal((await rig.ask(method, path, { key })).status, 403, path)
   rig.fleet.exit(worker.id, { code: 0 })
   await rig.clock.advance(10_000)
-  assert.equal((await rig.ask('POST', `/v2/${other}/run`, { key, body: { input: {} } })).status, 401)
+  assert.equal((await run(rig, endpoint, key)).status, 401)
 })
 
-test('a worker of a dev session may also list endpoints, and the token of any other worker is no key', async t => {
+test('the token of a worker of a dev session opens and lists the endpoints of its app alone, without variables', async t => {
   const rig = await openRig(t)
-  const { key } = await appWorker(rig, { RUNPOD_DEV_APP: 'shop' })
-  assert.equal((await rig.ask('GET', '/v2/serverless', { key })).status, 200)
-  assert.equal((await rig.ask('POST', '/v2/serverless', { key, body: {} })).status, 403)
+  const ofApp = (app: string) => ({ RUNPOD_DEV_APP: app, MODEL: 'hidden-value' })
+  const sibling = idOf(await save(rig, { env: ofApp('shop'), input: { name: 'sibling' } }))
+  const stranger = idOf(await save(rig, { env: ofApp('bank'), input: { name: 'stranger' } }))
+  const plain = await rig.endpoint()
+  const { endpoint, key } = await appWorker(rig, ofApp('shop'))
+  for (const [id, status] of [
+    [endpoint, 200],
+    [sibling, 200],
+    [stranger, 403],
+    [plain, 403],
+  ] as const) {
+    assert.equal((await run(rig, id, key)).status, status)
+    assert.equal((await rig.ask('GET', `/v2/${id}/requests`, { key })).status, status)
+  }
+  const { json, text } = await rig.ask('GET', '/v2/serverless', { key })
+  assert.deepEqual(json.endpoints.map(({ id }: { id: string }) => id).sort(), [endpoint, sibling].sort())
+  assert.ok(!text.includes('hidden-value'))
+})
+
+test('the token of a deployed worker opens the endpoints of its environment alone', async t => {
+  const rig = await openRig(t)
+  const staging = { FLASH_RESOURCE_NAME: 'add', FLASH_ENVIRONMENT: 'staging' }
+  const deployed = await appWorker(rig, staging, { name: 'one', flashEnvironmentId: 'env-1' })
+  const same = idOf(await save(rig, { env: staging, input: { name: 'two', flashEnvironmentId: 'env-1' } }))
+  const other = idOf(await save(rig, { env: staging, input: { name: 'three', flashEnvironmentId: 'env-2' } }))
+  await rig.clock.advance(10_000)
+  assert.equal((await run(rig, same, deployed.key)).status, 200)
+  assert.equal((await run(rig, other, deployed.key)).status, 403)
+})
+
+test('the token of a worker of no app is no key', async t => {
+  const rig = await openRig(t)
   const { worker } = await rig.endpointWithWorker()
   assert.equal('RUNPOD_API_KEY' in worker.spec.env, false)
   const token = worker.spec.protocolEnv.RUNPOD_AI_API_KEY!
@@ -111,12 +149,11 @@ test('a key without the jobs of the account gets none by workers of an app: neit
   const rig = await openRig(t)
   const manager = await rig.addKey('rpa_manager', { scope: { type: 'restricted', management: 'write', jobs: 'none' } })
   const app = { FLASH_RESOURCE_NAME: 'add' }
-  const marked = await saved(rig, IMAGE, manager, { ...app, RUNPOD_API_KEY: '{{ RUNYARD_WORKER_KEY }}' })
+  const marked = await save(rig, { key: manager, env: { ...app, RUNPOD_API_KEY: '{{ RUNYARD_WORKER_KEY }}' } })
   assert.match(marked.text, /only a key that may write all jobs may choose what they run/)
   const template = { name: 't', image: IMAGE, env: { ...app, RUNPOD_API_KEY: '{{ RUNYARD_WORKER_KEY }}' } }
   assert.equal((await rig.ask('POST', '/v2/templates', { key: manager, body: template })).status, 403)
-  const own = await saved(rig, IMAGE, manager, { ...app, RUNPOD_API_KEY: manager })
-  const endpoint = own.json.data.saveEndpoint.id as EndpointId
+  const endpoint = idOf(await save(rig, { key: manager, env: { ...app, RUNPOD_API_KEY: manager } }))
   await rig.submit(endpoint, { input: {} })
   await rig.clock.advance(100)
   const { env, protocolEnv } = rig.worker(-1).spec
@@ -127,4 +164,20 @@ test('a key without the jobs of the account gets none by workers of an app: neit
   const change = (body: object) => rig.ask('PATCH', `/v2/serverless/${full}`, { key: manager, body })
   assert.equal((await change({ envChanges: { PYTHONSTARTUP: '/runpod-volume/x.py' } })).status, 403)
   assert.equal((await change({ workers: { max: 1 } })).status, 200)
+})
+
+test('only the operator and workers of the app call what runs the source of a call as a process of the machine', async t => {
+  const rig = await openRig(t, { runsOnMachine: onMachine })
+  const { endpoint, key } = await appWorker(rig, { RUNPOD_DEV_APP: 'shop' })
+  const jobs = await rig.addKey('rpa_jobs', { scope: { type: 'restricted', management: 'none', jobs: 'write' } })
+  const deployed = idOf(await save(rig, { env: { FLASH_RESOURCE_NAME: 'add' }, input: { name: 'deployed' } }))
+  assert.match((await run(rig, endpoint, jobs)).text, /brings its program/)
+  assert.equal((await rig.ask('POST', `/v2/${endpoint}/runsync`, { key: jobs, body: { input: {} } })).status, 403)
+  assert.equal((await rig.ask('GET', `/v2/${endpoint}/health`, { key: jobs })).status, 200)
+  for (const [id, who] of [
+    [endpoint, KEY],
+    [endpoint, key],
+    [deployed, jobs],
+  ] as const)
+    assert.equal((await run(rig, id, who)).status, 200)
 })

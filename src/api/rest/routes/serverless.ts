@@ -1,7 +1,9 @@
+import { mayUseJobs } from '../../../core/accounts/permission.ts'
 import type { Endpoint } from '../../../core/endpoints/endpoint.ts'
 import type { Template } from '../../../core/endpoints/template.ts'
 import { AppError, notFound } from '../../../core/errors.ts'
 import { type EndpointId, isEndpointId, type OwnerId, type WorkerId } from '../../../core/ids.ts'
+import { isAppWorker } from '../../../services/accounts/app-worker-keys.ts'
 import type { ListedRelease, Rollout, ShownRelease } from '../../../services/endpoints/releases.ts'
 import type { ApiParts } from '../../parts.ts'
 import { changedConfig, changedTemplate, newConfig, newTemplate, templateIdFromBody } from '../endpoint-changes.ts'
@@ -45,6 +47,7 @@ function collection(parts: ApiParts): RestRoute[] {
         operationId: 'listEndpoints',
         tag: TAG,
         level: 'read',
+        forApps: true,
         summary: 'The endpoints of the caller, oldest first',
         query: PageQuery,
         success: { status: 200, schema: EndpointList },
@@ -53,7 +56,11 @@ function collection(parts: ApiParts): RestRoute[] {
       async ({ caller, query }) => {
         const { items, nextCursor } = await endpoints.list(caller.owner, query)
         const templates = [...(await endpoints.readTemplates(items))]
-        const shown = templates.map(([endpoint, template]) => endpointBody(endpoint, template, parts.addresses))
+        const shown = templates.flatMap(([endpoint, template]) => {
+          if (!isAppWorker(caller)) return [endpointBody(endpoint, template, parts.addresses)]
+          if (!mayUseJobs(caller, 'write', endpoint.id)) return []
+          return [endpointBody({ ...endpoint, env: {} }, { ...template, env: {} }, parts.addresses)]
+        })
         return { endpoints: shown, pagination: pagination(nextCursor) }
       },
     ),
