@@ -234,18 +234,21 @@ function* releases(): Steps<Flaw[]> {
 const PLACED = `SELECT id, placement FROM workers
   WHERE ${ALIVE} AND asleep_at_ms IS NULL AND placement IS NOT NULL AND platform IS NULL ORDER BY id`
 
-/** GPUs that several workers of this machine have, none of which sleeps, and not all of which have a share. */
+/**
+ * GPUs that several workers of this machine have, none of which sleeps, where not all have a share, or the shares are
+ * larger than the GPU.
+ */
 function* sharedGpus(): Steps<Flaw[]> {
   const rows = yield* query<{ id: string; placement: string }>(PLACED)
   const heldGpus = rows.flatMap(({ id, placement }) =>
-    (JSON.parse(placement) as Placement).gpus.map(({ index, shareMb }) => ({
+    (JSON.parse(placement) as Placement).gpus.map(({ index, memoryGb, shareMb }) => ({
       id,
       index,
-      isShare: shareMb !== undefined,
+      part: (shareMb ?? Number.POSITIVE_INFINITY) / (memoryGb * 1024),
     })),
   )
   const sharedGpus = [...Map.groupBy(heldGpus, ({ index }) => index)].filter(
-    ([, holders]) => holders.length > 1 && holders.some(({ isShare }) => !isShare),
+    ([, holders]) => holders.length > 1 && holders.reduce((sum, { part }) => sum + part, 0) > 1,
   )
   return sharedGpus.map(([index, holders]) => ({
     problem: `GPU ${index} is held by ${holders.length} workers: ${holders

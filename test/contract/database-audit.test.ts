@@ -71,6 +71,9 @@ async function onPostgres(context: TestContext): Promise<Audited> {
   }
 }
 
+const sharing = (gb: number) =>
+  JSON.stringify({ gpus: [{ index: 1, uuid: null, type: 'x', memoryGb: 24, shareMb: gb * 1024 }], pool: null })
+
 const placedOn = (...indexes: number[]) =>
   JSON.stringify({ gpus: indexes.map(index => ({ index, uuid: null, type: 'x', memoryGb: 1 })), pool: null })
 
@@ -126,6 +129,23 @@ for (const [engine, open, skip] of [
     await run(`UPDATE workers SET state = 'FROZEN', frozen_at_ms = 1, asleep_at_ms = 2 WHERE id = 'w2'`)
     assert.deepEqual((await check(false)).flaws.length, 1, 'a worker that sleeps has given its GPUs back')
     assert.equal((await world.snapshot()).queue.queued, 2)
+  })
+
+  test(`${engine}: shares of a GPU are a flaw beside a whole one, and beyond its memory`, { skip }, async context => {
+    const { store, check, run } = await open(context)
+    const world = new World(store)
+    await world.begin()
+    await world.worker(W1)
+    await world.worker(W2)
+    const flawsOf = async (first: string, second: string) => {
+      await run(`UPDATE workers SET placement = '${first}' WHERE id = 'w1'`)
+      await run(`UPDATE workers SET placement = '${second}' WHERE id = 'w2'`)
+      return (await check(false)).flaws.map(({ problem }) => problem)
+    }
+    const held = ['GPU 1 is held by 2 workers: w1, w2']
+    assert.deepEqual(await flawsOf(sharing(8), sharing(16)), [])
+    assert.deepEqual(await flawsOf(sharing(8), sharing(17)), held)
+    assert.deepEqual(await flawsOf(sharing(8), placedOn(1)), held)
   })
 
   test(`${engine}: a database of another schema is left to the version that made it`, { skip }, async context => {
