@@ -39,6 +39,11 @@ export type SuspendResult =
   | { readonly kind: 'suspended' | 'kept' }
   | { readonly kind: 'lost'; readonly problem: string }
 
+/** Time for which it is known whether a release is suspended; only this server changes that, while it leads. */
+const REFUSED_MS = 30_000
+/** Limit of such releases in memory; past it they are read again. */
+const MAX_REFUSED = 1_000
+
 /** One that waits stays suspended, with the reason. */
 export type ResumeResult = { readonly kind: 'resumed' } | { readonly kind: 'waits' | 'lost'; readonly problem: string }
 
@@ -51,6 +56,8 @@ export class WorkerSuspender {
   readonly #ports
   readonly #rules
   readonly #inOrder = new InOrder<'memory'>()
+  /** Releases by endpoint and version, as last read. */
+  readonly #refused = new Map<string, { readonly isRefused: boolean; readonly atMs: number }>()
   #lack: { readonly lack: SuspendLack | null; readonly atMs: number } | null = null
   #end: (id: WorkerId) => Promise<void> = async () => {}
 
@@ -98,7 +105,20 @@ export class WorkerSuspender {
   }: Pick<Worker, 'endpointId' | 'version' | 'placement'>): Promise<boolean> {
     if (this.#rules.suspendedBytes === 0 || placement?.gpus.length !== 1) return false
     if (!(await this.#isReady())) return false
-    return !isSuspendRefused(await this.#ports.store.releases.suspendFailures(endpointId, version))
+    return !(await this.#isRefused(endpointId, version))
+  }
+
+  /** True if workers of a release are not suspended; placement asks for each worker in each of its steps. */
+  async #isRefused(endpointId: EndpointId, version: number): Promise<boolean> {
+    const { clock, store } = this.#ports
+    const key = releaseKey({ endpointId, version })
+    const nowMs = clock.monotonic()
+    const known = this.#refused.get(key)
+    if (known !== undefined && nowMs - known.atMs < REFUSED_MS) return known.isRefused
+    const isRefused = isSuspendRefused(await store.releases.suspendFailures(endpointId, version))
+    if (this.#refused.size >= MAX_REFUSED) this.#refused.clear()
+    this.#refused.set(key, { isRefused, atMs: nowMs })
+    return isRefused
   }
 
   /** Suspends a frozen worker whose processes still run, and freezes it then; otherwise it runs as before. */
@@ -330,6 +350,7 @@ export class WorkerSuspender {
 function suspensionWith(card: string, processes: readonly SuspendedProcess[]): WorkerSuspension {
   return { card, processes, bytes: processes.reduce((sum, { bytes }) => sum + bytes, 0) }
 }
+    this.#refused.delete(releaseKey({ endpointId, version }))
 
 function roomText(
   { placement }: Worker,
@@ -344,3 +365,7 @@ function roomText(
 function unavailable(problem: string): never {
   throw new AppError('unavailable', problem)
 }
+function releaseKey({ endpointId, version }: Pick<Worker, 'endpointId' | 'version'>): string {
+  return `${endpointId} ${version}`
+}
+
