@@ -254,6 +254,11 @@ class PlayedSuspender implements GpuSuspender {
       await family.release()
       return { outcome: 'undone', problem: 'another process began to use CUDA' }
     }
+    if ((await steps.proceed?.()) === false) {
+      process.state = 'running'
+      await family.release()
+      return { outcome: 'undone', problem: 'it got work' }
+    }
     await this.#copy(worker, 'checkpoint')
     if (this.#fails('checkpoint', worker)) {
       process.state = 'failed'

@@ -39,6 +39,11 @@ export interface SuspendSteps {
    * appeared after that. A reason not to suspend them is the outcome: nothing was tried, or what was done is undone.
    */
   readonly begin?: (card: string, processes: readonly SuspendedProcess[]) => Promise<FamilyLack | null>
+  /**
+   * Called when all is locked and held, right before the first copy, which cannot be broken off. False undoes what was
+   * done.
+   */
+  readonly proceed?: () => Promise<boolean>
   /** Called as soon as all is copied; it freezes the family. When it rejects, the suspend is undone. */
   readonly freeze?: () => Promise<void>
 }

@@ -15,7 +15,7 @@ export const FLASH_GPU = {
   workersMax: 1,
 }
 
-type Faults = Pick<PlayedGpuOptions, 'fails' | 'copyMs'>
+type Faults = Pick<PlayedGpuOptions, 'fails' | 'copyMs' | 'onHold'>
 
 /** A machine with one card of 24 GB, where each worker has 20 GB of it. */
 export async function openCards(t: Parameters<typeof openRig>[0], faults: Faults = {}, options: RigOptions = {}) {

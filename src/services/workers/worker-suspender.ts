@@ -134,8 +134,10 @@ export class WorkerSuspender {
       case 'nothing':
         return { kind: 'kept' }
       case 'refused':
+        if (outcome.lack.why === 'wanted') return this.#breakOff(worker)
         return this.#keep(worker, describeLack(outcome.lack), this.#weightOf(outcome.lack))
       case 'undone':
+        if (await this.#isWanted(worker)) return this.#breakOff(worker)
         return this.#keep(worker, outcome.problem, 1)
       case 'lost':
         return this.#lose(worker, outcome.problem)
@@ -222,6 +224,7 @@ export class WorkerSuspender {
     const { driver, gpuSuspender } = this.#ports
     const steps = {
       begin: (card: string, processes: readonly SuspendedProcess[]) => this.#begin(worker, frozenAtMs, card, processes),
+      proceed: async () => !(await this.#isWanted(worker)),
       freeze: () => driver.freeze(worker.id),
     }
     const outcome = await gpuSuspender!.suspend(family, LOCK_MS, steps)
@@ -233,13 +236,15 @@ export class WorkerSuspender {
 
   /** Notes the intent, if the memory of the machine is enough; one after the other, so that each counts the others. */
   #begin(
-    { id }: Worker,
+    worker: Worker,
     frozenAtMs: number,
     card: string,
     processes: readonly SuspendedProcess[],
   ): Promise<FamilyLack | null> {
     const { store } = this.#ports
+    const { id } = worker
     return this.#inOrder.run('memory', true, async () => {
+      if (await this.#isWanted(worker)) return { why: 'wanted' }
       const suspension = suspensionWith(card, processes)
       const availableBytes = suspendRoom(await this.#room(id))
       if (availableBytes < suspension.bytes) {
@@ -311,6 +316,23 @@ export class WorkerSuspender {
     return { kind: 'kept' }
   }
 
+  /** It has work: it runs as before, and its release is not blamed. */
+  async #breakOff(worker: Worker): Promise<SuspendResult> {
+    await this.#over(worker)
+    return { kind: 'kept' }
+  }
+
+  /** True if jobs of its endpoint wait, and no other worker is free for them. A paused worker makes room anyway. */
+  async #isWanted({ id, endpointId, pause: paused }: Worker): Promise<boolean> {
+    if (paused !== null) return false
+    const snapshot = await this.#ports.store.endpoints.snapshot(endpointId)
+    if (snapshot === null || snapshot.queue.queued === 0) return false
+    return !snapshot.workers.some(
+      ({ id: other, state, held, suspension }) =>
+        other !== id && state === 'READY' && held === 0 && suspension === null,
+    )
+  }
+
   async #over({ id, endpointId }: Worker): Promise<void> {
     const { store, clock, notifier } = this.#ports
     if (!(await store.workers.suspensionOver(id, clock.now()))) return
@@ -329,6 +351,7 @@ export class WorkerSuspender {
     const { releases } = this.#ports.store
     const before = (await releases.suspendFailures(endpointId, version))?.count ?? 0
     await releases.setSuspendFailures(endpointId, version, { reason, count: before + weight })
+    this.#refused.delete(releaseKey({ endpointId, version }))
   }
 
   /** @throws AppError `unavailable` while the driver of the card does not say enough */
@@ -347,10 +370,13 @@ export class WorkerSuspender {
   }
 }
 
+function releaseKey({ endpointId, version }: Pick<Worker, 'endpointId' | 'version'>): string {
+  return `${endpointId} ${version}`
+}
+
 function suspensionWith(card: string, processes: readonly SuspendedProcess[]): WorkerSuspension {
   return { card, processes, bytes: processes.reduce((sum, { bytes }) => sum + bytes, 0) }
 }
-    this.#refused.delete(releaseKey({ endpointId, version }))
 
 function roomText(
   { placement }: Worker,
@@ -365,7 +391,3 @@ function roomText(
 function unavailable(problem: string): never {
   throw new AppError('unavailable', problem)
 }
-function releaseKey({ endpointId, version }: Pick<Worker, 'endpointId' | 'version'>): string {
-  return `${endpointId} ${version}`
-}
-

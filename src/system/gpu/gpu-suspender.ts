@@ -58,6 +58,8 @@ interface Work {
   /** The cards of its processes, as measured before the suspend. */
   readonly cards: readonly CardMemory[]
   readonly lockMs: number
+  /** See `SuspendSteps.proceed`. */
+  readonly proceed: () => Promise<boolean>
   readonly calls: ProcessCalls
   /** The processes that were locked, suspended or not. */
   readonly locked: CudaProcess[]
@@ -95,7 +97,7 @@ class DriverSuspender implements GpuSuspender {
   }
 
   async suspend(family: ProcessFamily, lockMs: number, steps: SuspendSteps = {}): Promise<SuspendOutcome> {
-    const { begin = async () => null, freeze = async () => {} } = steps
+    const { begin = async () => null, proceed = async () => true, freeze = async () => {} } = steps
     const { lack } = await this.readiness()
     if (lack !== null) return { outcome: 'refused', lack }
     using calls = this.#calls()
@@ -109,7 +111,7 @@ class DriverSuspender implements GpuSuspender {
     if (problem !== null) return { outcome: 'refused', lack: { why: 'no_reading', problem } }
     const ownLack = await familyLack(processes, cards)
     if (ownLack !== null) return { outcome: 'refused', lack: ownLack }
-    const work: Work = { ...newWork(family, calls), cards, lockMs }
+    const work: Work = { ...newWork(family, calls), cards, lockMs, proceed }
     for (let round = 1; round <= ROUNDS; round += 1) {
       const batch = round === 1 ? { processes, problem: null } : await calls.find(family, work.suspended)
       if (batch.problem !== null) return await this.#giveUp({ problem: batch.problem, undone: true }, work)
@@ -187,7 +189,11 @@ class DriverSuspender implements GpuSuspender {
     if (broken !== undefined) return { outcome: 'lost', problem: `the driver lost process ${broken.pid}` }
     if (having('checkpointed').length === 0) return await this.#undo(calls, family, processes)
     const { cards } = await this.#meter.measure(new Set())
-    return await this.#finish(card, { ...newWork(family, calls), cards, lockMs: LATE_LOCK_MS }, states)
+    return await this.#finish(
+      card,
+      { ...newWork(family, calls), cards, lockMs: LATE_LOCK_MS, proceed: async () => true },
+      states,
+    )
   }
 
   /** Ends a suspend before its first copy, or a resume after its last one. */
@@ -241,6 +247,7 @@ class DriverSuspender implements GpuSuspender {
     const [newcomer] = newcomers.processes
     if (newcomer !== undefined)
       return unlocked(calls, batch, `process ${newcomer.pid} began to use CUDA in the meantime`)
+    if (suspended.length === 0 && !(await isWished(work.proceed))) return unlocked(calls, batch, 'it got work')
     const copyingMs = this.#clock.monotonic()
     const sizes = batch.map(target => processBytes(target, cards))
     const checkpoints = await Promise.all(batch.map((target, index) => calls.checkpoint(target, sizes[index] ?? 0)))
@@ -309,9 +316,14 @@ class DriverSuspender implements GpuSuspender {
   }
 }
 
-function newWork(family: ProcessFamily, calls: ProcessCalls): Omit<Work, 'cards' | 'lockMs'> {
+function newWork(family: ProcessFamily, calls: ProcessCalls): Omit<Work, 'cards' | 'lockMs' | 'proceed'> {
   const times = { lockMs: 0, holdMs: 0, checkpointMs: 0 }
   return { family, calls, locked: [], suspended: [], times, holdProblem: null }
+}
+
+/** A caller that fails does not stop the suspend. */
+async function isWished(proceed: Work['proceed']): Promise<boolean> {
+  return proceed().catch(() => true)
 }
 
 /** Unlocks the locked ones of some processes after a failure, by the state of each. */

@@ -71,6 +71,38 @@ test('a job that comes while its worker is being suspended waits for it, and no 
   assert.equal(rig.fleet.started.length, 1)
 })
 
+test('a suspend is broken off for a job that comes before the copy, which nobody is blamed for', async t => {
+  const arrival: { submit: (() => void) | null } = { submit: null }
+  const onHold = (_: unknown, isHeld: boolean) => {
+    if (isHeld) arrival.submit?.()
+    arrival.submit = null
+  }
+  const { rig, gpus, endpoint } = await openCards(t, { onHold, copyMs: () => 60_000 })
+  const a = await endpoint()
+  const worker = await startWorker(rig, a)
+  const jobs: string[] = []
+  arrival.submit = () => void rig.submit(a).then(job => jobs.push(job))
+  await rig.clock.advance(3_000)
+  assert.equal(jobs.length, 1)
+  assert.deepEqual([gpus.stateOf(worker.id), await phaseOf(worker)], ['running', null])
+  assert.equal(await worker.takeJob(), jobs[0])
+  assert.deepEqual(rig.happened('worker.suspend_failed'), [])
+  assert.equal(await rig.store.releases.suspendFailures(a, 1), null)
+})
+
+test('placement does not read from the store again and again whether a release can be suspended', async t => {
+  const { rig, endpoint } = await openCards(t)
+  const a = await endpoint()
+  const worker = await startWorker(rig, a)
+  await rig.clock.advance(10_000)
+  assert.equal(await phaseOf(worker), 'suspended')
+  const reads = rig.calls('releases.suspendFailures')
+  const whole = { flashBootType: 'FLASHBOOT', gpuIds: 'AMPERE_24', instanceIds: undefined, workersMin: 1 }
+  await rig.endpoint({ ...whole, name: 'waits' })
+  await rig.clock.advance(20_000)
+  assert.ok(rig.calls('releases.suspendFailures') - reads <= 1)
+})
+
 test('a lock that times out is undone, the worker is frozen with its memory, and the release is remembered', async t => {
   const { rig, gpus, endpoint } = await openCards(t, { fails: step => step === 'lock' })
   const a = await endpoint()

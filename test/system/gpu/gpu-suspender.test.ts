@@ -141,6 +141,21 @@ describe('a suspend that fails', { skip: noFakeGpus, timeout: patient(240_000) }
     await suspended(gpus, worker)
   })
 
+  test('one that its caller breaks off before the first copy leaves all processes as they were', async t => {
+    const gpus = new FakeGpus(t)
+    const worker = await gpus.worker(100)
+    await worker.ask('child 50')
+    const states: string[] = []
+    const proceed = async () => {
+      states.push(await gpus.suspender().state(worker.pid))
+      return false
+    }
+    const problem = outcomeProblem(await gpus.suspender().suspend(worker.family, LOCK_MS, { proceed }), 'undone')
+    assert.deepEqual([problem, states], ['it got work', ['locked']])
+    await assertRuns(worker)
+    await suspended(gpus, worker)
+  })
+
   test('a lock whose answer is lost is undone', async t => {
     const gpus = new FakeGpus(t, { quirks: 'lost-lock' })
     const worker = await gpus.worker(100)
