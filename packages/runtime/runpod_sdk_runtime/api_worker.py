@@ -5,6 +5,7 @@ import inspect
 import json
 import os
 import traceback
+from pathlib import Path
 
 from . import execution
 from .mounts import configure_mounts
@@ -62,8 +63,13 @@ async def nothing():
 class Api:
     """The ASGI application of a worker: its health check, and the user's application once that has started."""
 
-    def __init__(self, loaded):
-        """``loaded`` is the result of ``application``; None for a live worker, which gets its source by a call."""
+    def __init__(self, loaded, shared=None):
+        """``loaded`` is the result of ``application``; None for a live worker, which gets its source by a call.
+
+        ``shared`` is a file with the source that a live worker of this endpoint got last.
+        """
+        self._shared = shared
+        self._digest = None
         self._loaded = loaded
         self._app = None
         self._has_ping = False
@@ -76,6 +82,8 @@ class Api:
             await self._serve_lifespan(receive, send)
         elif self._loaded is None and scope['type'] == 'http' and path in ('/_runpod/sync', '/execute'):
             await self._call_of_sdk(path, receive, send)
+        elif self._loaded is None and path != '/ping' and not await self._follow():
+            await respond(send, 500, {'detail': 'the source of this API does not start'})
         elif path == '/ping' and not self._has_ping:
             await respond(send, 200 if self._loaded is None or self._app is not None else 204)
         elif self._app is None:
@@ -130,10 +138,43 @@ class Api:
     async def _sync(self, request):
         """Replaces the application with that of a source."""
         async with self._synced:
-            await asyncio.to_thread(execution.prepare, request)
-            module = execution.load_source(request['source'])
-            await self._enter(*application(find_handle(module, request['resource'])))
+            await self._load(request)
+            if self._shared is not None:
+                draft = self._shared.with_suffix(f'.{os.getpid()}')
+                draft.write_text(json.dumps(request), encoding='utf-8')
+                draft.replace(self._shared)
+                self._digest = digest_of(self._shared)
             return {'status': 'synced', 'hash': hashlib.sha256(request['source'].encode()).hexdigest()}
+
+    async def _load(self, request):
+        await asyncio.to_thread(execution.prepare, request)
+        module = execution.load_source(request['source'])
+        await self._enter(*application(find_handle(module, request['resource'])))
+
+    async def _follow(self):
+        """Takes the source that another worker of the endpoint got: the client sends it to one. False if it fails."""
+        digest = None if self._shared is None else digest_of(self._shared)
+        if digest is None or digest == self._digest:
+            return True
+        async with self._synced:
+            if digest == self._digest:
+                return True
+            try:
+                await self._load(json.loads(self._shared.read_text(encoding='utf-8')))
+            except Exception:
+                traceback.print_exc()
+                return False
+            self._digest = digest
+            return True
+
+
+def digest_of(path):
+    """Tells one content of a file from the next; None without a file."""
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return facts.st_ino, facts.st_mtime_ns, facts.st_size
 
 
 class Lifespan:
@@ -213,7 +254,8 @@ def main():
     loaded = None if name is None else application(deployed_handle(os.environ['RUNPOD_APP_DIR'], name))
     port = int(os.environ.get('PORT', '80'))
     host = listening_host(os.environ)
-    uvicorn.run(Api(loaded), host=host, port=port, timeout_keep_alive=KEEP_ALIVE_S, log_level='warning')
+    shared = Path(os.environ['XDG_CACHE_HOME']) / 'live-source.json' if 'XDG_CACHE_HOME' in os.environ else None
+    uvicorn.run(Api(loaded, shared), host=host, port=port, timeout_keep_alive=KEEP_ALIVE_S, log_level='warning')
 
 
 if __name__ == '__main__':

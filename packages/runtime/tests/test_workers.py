@@ -2,9 +2,11 @@
 import asyncio
 import json
 import sys
+import tempfile
 import time
 import types
 import unittest
+from pathlib import Path
 
 from runpod_sdk_runtime import api_worker, queue_worker
 from runpod_sdk_runtime.resources import deployed_handle, find_handle
@@ -83,6 +85,23 @@ class Apis(unittest.TestCase):
     def test_a_process_of_a_machine_is_reached_from_that_alone(self):
         self.assertEqual(api_worker.listening_host({'RUNYARD_PROCESS_WORKER': '1'}), '127.0.0.1')
         self.assertEqual(api_worker.listening_host({}), '0.0.0.0')
+
+    def test_a_live_worker_serves_what_another_one_of_its_endpoint_got(self):
+        async def check(shared):
+            first, second = api_worker.Api(None, shared), api_worker.Api(None, shared)
+            async with Running(first), Running(second):
+                await sync(first, PROJECT)
+                self.assertEqual(json.loads((await call(second, 'GET', '/all'))[1]), {'a': 'alpha'})
+                await sync(second, PROJECT.replace('alpha', 'beta'))
+                self.assertEqual(json.loads((await call(first, 'GET', '/all'))[1]), {'a': 'beta'})
+            # One that starts after the calls of the client.
+            third = api_worker.Api(None, shared)
+            async with Running(third):
+                self.assertEqual((await call(third, 'GET', '/ping'))[0], 200)
+                self.assertEqual(json.loads((await call(third, 'GET', '/all'))[1]), {'a': 'beta'})
+
+        with tempfile.TemporaryDirectory() as folder:
+            asyncio.run(check(Path(folder) / 'live-source.json'))
 
     def test_a_live_worker_serves_what_was_synced_last(self):
         async def check():
