@@ -1,6 +1,6 @@
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import type { ReleasedTemplate } from '../../core/endpoints/release.ts'
-import { APP_KEY, runsApp } from '../../core/endpoints/runtime-image.ts'
+import { APP_KEY, isLiveWorker, runsApp } from '../../core/endpoints/runtime-image.ts'
 import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import { type Serving, servingProblem, servingWithSecrets } from '../../core/endpoints/serving.ts'
 import { givesWorkerKey } from '../../core/endpoints/worker-key.ts'
@@ -81,7 +81,9 @@ export class WorkerLaunchReader {
     if (!runsApp(image, env)) return env
     const { addresses, files } = this.#appVariables
     const key = givesWorkerKey(image, env) ? { [APP_KEY]: token } : {}
-    return { ...addresses, ...(isOnMachine(this.#ports, image) ? files : {}), ...env, ...key }
+    // A dev session shows what its workers print, and the SDK would print what it does with each call.
+    const quiet = isLiveWorker(image, env) ? { RUNPOD_LOG_LEVEL: 'WARN' } : {}
+    return { ...addresses, ...(isOnMachine(this.#ports, image) ? files : {}), ...quiet, ...env, ...key }
   }
 
   /** Secrets that {@link find} opens: their names, and the registry whose password it opens. */

@@ -121,6 +121,17 @@ test('the token of a deployed worker opens the endpoints of its environment alon
   assert.equal((await run(rig, other, deployed.key)).status, 403)
 })
 
+test('a worker of a dev session prints no more than its program and warnings, unless it is asked for more', async t => {
+  const rig = await openRig(t)
+  const levelOf = async (env: Record<string, string>) => {
+    const { spec } = (await appWorker(rig, env, { name: Object.keys(env).join('-') })).worker
+    return spec.protocolEnv.RUNPOD_LOG_LEVEL ?? spec.env.RUNPOD_LOG_LEVEL
+  }
+  assert.equal(await levelOf({ RUNPOD_DEV_APP: 'shop' }), 'WARN')
+  assert.equal(await levelOf({ RUNPOD_DEV_APP: 'shop', RUNPOD_LOG_LEVEL: 'DEBUG' }), 'DEBUG')
+  assert.equal(await levelOf({ FLASH_RESOURCE_NAME: 'add' }), 'INFO')
+})
+
 test('the token of a worker of no app is no key', async t => {
   const rig = await openRig(t)
   const { worker } = await rig.endpointWithWorker()
