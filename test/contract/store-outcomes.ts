@@ -35,6 +35,34 @@ export const outcomeCases: Cases = {
     assert.equal((await world.read('a')).status, 'COMPLETED')
   },
 
+  'results that come together are each judged by themselves': async world => {
+    await world.worker()
+    await world.worker(W2)
+    await world.jobs('a', 'b', 'c', 'd')
+    await world.claim(W1, 3)
+    const large = { ...DONE, output: JSON.stringify('x'.repeat(5_000)) }
+    const all = await Promise.all([
+      world.finish('a', W1, DONE, T0 + 10),
+      // These share a transaction.
+      world.finish('b', W2, DONE, T0 + 20),
+      world.finish('b', W1, BROKEN, T0 + 30),
+      world.finish('b', W1, DONE, T0 + 40),
+      world.finish('c', W1, large, T0 + 50),
+      world.finish('d', W1, DONE, T0 + 60),
+    ])
+    assert.deepEqual(
+      all.map(finish => finish?.job.status ?? null),
+      ['COMPLETED', null, 'FAILED', null, 'COMPLETED', null],
+    )
+    const [a, b, c] = await Promise.all([world.read('a'), world.read('b'), world.read('c')])
+    assert.deepEqual([a.finishedAtMs, b.finishedAtMs, c.finishedAtMs], [T0 + 10, T0 + 30, T0 + 50])
+    assert.deepEqual([b.error, c.output], [BROKEN.error, large.output])
+    const { jobsFinished, idleSinceMs } = await world.readWorker()
+    assert.deepEqual([jobsFinished, idleSinceMs], [3, T0 + 50])
+    const { counters } = await world.snapshot()
+    assert.deepEqual([counters.completed, counters.failed, counters.averageExecutionMs], [2, 1, 30])
+  },
+
   'a late result of the last holder counts until somebody claims the job again': async world => {
     const { jobOutcomes, endpoints } = world.store
     await world.holder(W1, 'a', 'b')

@@ -1,7 +1,7 @@
 /** Properties of a store on PostgreSQL alone: changes at the same time, its connection, its schema, its texts. */
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
-import type { EndpointId, RegistryId, VolumeId, WorkerId } from '../../src/core/ids.ts'
+import type { EndpointId, RegistryId, VolumeId } from '../../src/core/ids.ts'
 import type { Job } from '../../src/core/jobs/job.ts'
 import type { Store } from '../../src/ports/store/store.ts'
 import { forPostgres } from '../../src/store/engines/dialect.ts'
@@ -61,35 +61,6 @@ test('an address without a PostgreSQL is reported without its password', async (
 })
 
 describe('the store on PostgreSQL', { skip: noPostgres }, () => {
-  test('results that come together are each judged by themselves', async context => {
-    const { world } = await opened(context)
-    await world.worker()
-    await world.worker('w2' as WorkerId)
-    await world.jobs('a', 'b', 'c', 'd')
-    await world.claim(W1, 3)
-    const large = { ...DONE, output: JSON.stringify('x'.repeat(5_000)) }
-    const all = await Promise.all([
-      world.finish('a', W1, DONE, T0 + 10),
-      // These share a transaction.
-      world.finish('b', 'w2' as WorkerId, DONE, T0 + 20),
-      world.finish('b', W1, BROKEN, T0 + 30),
-      world.finish('b', W1, DONE, T0 + 40),
-      world.finish('c', W1, large, T0 + 50),
-      world.finish('d', W1, DONE, T0 + 60),
-    ])
-    assert.deepEqual(
-      all.map(finish => finish?.job.status ?? null),
-      ['COMPLETED', null, 'FAILED', null, 'COMPLETED', null],
-    )
-    const [a, b, c] = await Promise.all([world.read('a'), world.read('b'), world.read('c')])
-    assert.deepEqual([a.finishedAtMs, b.finishedAtMs, c.finishedAtMs], [T0 + 10, T0 + 30, T0 + 50])
-    assert.deepEqual([b.error, c.output], [BROKEN.error, large.output])
-    const { jobsFinished, idleSinceMs } = await world.readWorker()
-    assert.deepEqual([jobsFinished, idleSinceMs], [3, T0 + 50])
-    const { counters } = await world.snapshot()
-    assert.deepEqual([counters.completed, counters.failed, counters.averageExecutionMs], [2, 1, 30])
-  })
-
   test('a worker that finishes all its jobs at once is idle, and one that is handed another is not', async context => {
     const { world, store } = await opened(context)
     await world.worker()

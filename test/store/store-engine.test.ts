@@ -14,7 +14,7 @@ import {
 } from '../../src/store/engines/sqlite-engine.ts'
 import { InlineHost } from '../../src/store/engines/sqlite-inline.ts'
 import { SUM_LENGTH } from '../../src/store/tables/summed-text.ts'
-import { E1, jobId, makeEndpoint, makeJob, OWNER, T0, W1, World } from '../contract/store-world.ts'
+import { DONE, E1, jobId, makeEndpoint, makeJob, OWNER, T0, W1, World } from '../contract/store-world.ts'
 
 /** Values of SQLite's setting `synchronous`. */
 const [NORMAL, FULL] = [1, 2]
@@ -38,6 +38,24 @@ async function begin(
 
 const insertMany = (store: SqliteStore, count: number) =>
   Promise.all(Array.from({ length: count }, (_, n) => store.jobs.insert(makeJob(`job-${n}`, { position: T0 + n }))))
+
+test('results that come together run as one, and one that fails does not fail the others', async () => {
+  const { store } = await begin()
+  const world = new World(store)
+  await world.worker()
+  const ids = Array.from({ length: 20 }, (_, n) => `job-${n}`)
+  await world.jobs(...ids)
+  await world.claim(W1, 20)
+  const results = ids.map((id, n) => world.finish(id, W1, DONE, n === 3 ? Number.NaN : T0 + n))
+  const outcomes = await Promise.allSettled(results)
+  assert.deepEqual(
+    outcomes.map(({ status }) => status),
+    ids.map((_, n) => (n === 3 ? 'rejected' : 'fulfilled')),
+  )
+  assert.equal((await world.readWorker()).jobsFinished, 19)
+  assert.equal((await world.read('job-3')).status, 'IN_PROGRESS')
+  assert.equal((await world.snapshot()).counters.completed, 19)
+})
 
 for (const host of ['inline', 'thread'] as const) {
   test(`${host}: writes that arrive together share commits, each at most ${MAX_BATCH}`, async context => {

@@ -1,6 +1,6 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { touchDurably } from '../../disk/durable-file.ts'
-import { runSteps } from '../operations/operation.ts'
+import { runSteps, type Steps } from '../operations/operation.ts'
 import { migrate } from '../schema/migrate.ts'
 import type { Migration } from '../schema/migration.ts'
 import type { Row, SqlParam, SqlValue, Statement } from '../tables/statement.ts'
@@ -61,6 +61,9 @@ export const MAX_BATCH = 256
 /** Number of characters of results after which further writes get another commit: claims may return large jobs. */
 const MAX_ANSWERED = 8 * 1024 * 1024
 
+/** Limit of calls that run as one. */
+const MAX_AS_ONE = 32
+
 const NO_BATCH_TIME: BatchTime = { ms: Number.POSITIVE_INFINITY, monotonic: () => 0 }
 
 /** A database in memory with the schema alone: tests open thousands, and the schema takes 50 ms. */
@@ -68,7 +71,8 @@ let emptyInMemory: Uint8Array | null = null
 
 /**
  * The store on SQLite: synchronous, one connection, one transaction at a time. Writes of one call share a transaction
- * and a flush, each in its own savepoint, so that a failure concerns one write only.
+ * and a flush, each in its own savepoint, so that a failure concerns one write only. Those that have common steps,
+ * such as results, run as one, and each by itself where that fails.
  */
 export class SqliteEngine {
   /** The connection, for tests. */
@@ -216,11 +220,13 @@ export class SqliteEngine {
     let characters = 0
     try {
       this.#exec('BEGIN IMMEDIATE')
-      for (const call of calls) {
-        const outcome = this.#inSavepoint(call)
-        if (outcome === null) return null
-        outcomes.push(outcome)
-        characters += outcome.ok ? countCharacters(outcome.value) : 0
+      for (let at = 0; at < calls.length; at = outcomes.length) {
+        const next = this.#asOne(calls, at) ?? [this.#inSavepoint(calls[at]!)]
+        for (const outcome of next) {
+          if (outcome === null) return null
+          outcomes.push(outcome)
+          characters += outcome.ok ? countCharacters(outcome.value) : 0
+        }
         if (characters >= MAX_ANSWERED || monotonic() >= endMs) break
       }
       this.#commit(outcomes.filter(({ ok }) => ok).length)
@@ -233,10 +239,35 @@ export class SqliteEngine {
     }
   }
 
+  /**
+   * Runs the calls from `at` on that have common steps as one. Null where fewer than two have, and where one of them
+   * fails, which must not concern the others.
+   */
+  #asOne(calls: readonly OperationCall[], at: number): (OperationOutcome | null)[] | null {
+    const { name } = calls[at]!
+    const { together } = findOperation(name)
+    const steps = together?.steps
+    if (together === undefined || steps === undefined) return null
+    const others = calls.slice(at, at + MAX_AS_ONE)
+    const end = others.findIndex(call => call.name !== name || together.size(...call.args) === null)
+    const own = (end < 0 ? others : others.slice(0, end)).map(({ args }) => args)
+    if (own.length < 2) return null
+    const outcome = this.#inOneSavepoint(() => this.#runSteps(steps(own)))
+    if (outcome === null) return [null]
+    return outcome.ok ? outcome.value.map(value => ({ ok: true, value })) : null
+  }
+
   #inSavepoint({ name, args }: OperationCall): OperationOutcome | null {
+    return this.#inOneSavepoint(() => this.#run(name, args))
+  }
+
+  /** Null when SQLite gave up the whole transaction. */
+  #inOneSavepoint<Value>(
+    run: () => Value,
+  ): { readonly ok: true; readonly value: Value } | { readonly ok: false; readonly error: unknown } | null {
     this.#exec('SAVEPOINT one')
     try {
-      const value = this.#run(name, args)
+      const value = run()
       this.#exec('RELEASE one')
       return { ok: true, value }
     } catch (error) {
@@ -273,10 +304,15 @@ export class SqliteEngine {
   }
 
   #run(name: string, args: readonly unknown[]): unknown {
-    return runSteps(findOperation(name).steps(...args), statement => this.#answer(statement))
+    return this.#runSteps(findOperation(name).steps(...args))
   }
 
-  #answer({ sql, params }: Statement): readonly Row[] {
+  #runSteps<Result>(steps: Steps<Result>): Result {
+    return runSteps(steps, statement => this.#answer(statement))
+  }
+
+  #answer({ sql, params, inTurn }: Statement): readonly Row[] {
+    if (inTurn !== undefined) return inTurn.flatMap(statement => this.#answer(statement))
     return this.#statement(sql).all(...params.map(bindable)) as unknown as readonly Row[]
   }
 

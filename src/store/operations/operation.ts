@@ -17,8 +17,8 @@ export interface Operation<Args extends readonly unknown[] = readonly unknown[],
   readonly unflushed?: true
   readonly steps: (...args: Args) => Steps<Result>
   /**
-   * The way in which several calls become one transaction of PostgreSQL, where each statement is a message and each
-   * commit a flush.
+   * The way in which several calls become one: in PostgreSQL, where each statement is a message and each commit a
+   * flush, and in SQLite by its steps alone, which change a row once for all of them.
    */
   readonly together?: Together<Args, Result>
 }

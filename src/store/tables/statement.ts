@@ -17,6 +17,8 @@ export interface Statement {
   readonly locks?: true
   /** Its rows are not read, so it can be sent with the next statement. */
   readonly unread?: true
+  /** Statements that do the same in turn, for a database where none of them costs a message. */
+  readonly inTurn?: readonly Statement[]
   /** Its rows are read once the next statement has answered too, so it can be sent with that one. */
   readonly readLater?: true
 }

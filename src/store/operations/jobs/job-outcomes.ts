@@ -45,7 +45,7 @@ import {
 } from '../../tables/jobs.ts'
 import { giveUpOutput } from '../../tables/large-texts.ts'
 import { expiredJobs } from '../../tables/removed-jobs.ts'
-import type { SqlValue } from '../../tables/statement.ts'
+import type { SqlValue, Statement } from '../../tables/statement.ts'
 import { lockWorker, workerFinished } from '../../tables/workers.ts'
 import { countJobUsage } from '../accounts/usage.ts'
 import { lock, type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
@@ -209,11 +209,11 @@ function* finishAll(calls: readonly (readonly [FinishRequest])[]): Steps<(Finish
   return yield* finished(calls.map(([request]) => ({ request, row: rows.get(request) ?? null })))
 }
 
-function finishRows(requests: readonly FinishRequest[]): Steps<readonly EndedRow[]> {
-  if (requests.length === 1) return query<EndedRow>(sql.finishJob, finishParams(requests[0]!))
-  const params = requests.map(finishParams)
-  const columns = params[0]!.map((_, column) => params.map(values => values[column]!))
-  return query<EndedRow>(sql.finishJobs, columns)
+function* finishRows(requests: readonly FinishRequest[]): Steps<readonly EndedRow[]> {
+  const each = requests.map((request): Statement => ({ sql: sql.finishJob, params: finishParams(request) }))
+  const columns = finishParams(requests[0]!).map((_, column) => each.map(({ params }) => params[column] as SqlValue))
+  const all = each.length === 1 ? each[0]! : { sql: sql.finishJobs, params: columns, inTurn: each }
+  return (yield all) as unknown as readonly EndedRow[]
 }
 
 /** The parameters of `finishJob`. */
