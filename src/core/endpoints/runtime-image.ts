@@ -36,9 +36,12 @@ export function runsApp(image: string, env: Environment): boolean {
   return runtimeImage(image) !== null || DEPLOYED in env || DEV in env
 }
 
-/** True for a worker of an app that runs the source that each call brings, since its variables name no resource. */
+/**
+ * True for a worker of an app that runs the source that each call brings, since its variables name no resource. An
+ * empty name is none.
+ */
 export function isLiveWorker(image: string, env: Environment): boolean {
-  return runsApp(image, env) && !(DEPLOYED in env) && !(RESOURCE in env)
+  return runsApp(image, env) && [DEPLOYED, RESOURCE].every(name => (env[name] ?? '') === '')
 }
 
 /** The app of a dev session in the variables of its workers; null for others. */

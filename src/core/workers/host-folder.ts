@@ -6,6 +6,9 @@ import type { EndpointConfig } from '../endpoints/endpoint.ts'
 import type { Template } from '../endpoints/template.ts'
 import { DEFAULT_OWNER, type OwnerId } from '../ids.ts'
 
+/** The name of the driver whose workers are processes of this machine. */
+export const PROCESS_DRIVER = 'process'
+
 /** Everything that decides the program of a worker. */
 export interface ChosenRun {
   readonly template: Pick<Template, 'image' | 'args' | 'env'>

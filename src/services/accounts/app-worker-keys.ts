@@ -4,6 +4,7 @@ import { devApp } from '../../core/endpoints/runtime-image.ts'
 import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import { givesWorkerKey } from '../../core/endpoints/worker-key.ts'
 import type { EndpointId, KeyId, WorkerId } from '../../core/ids.ts'
+import { PROCESS_DRIVER } from '../../core/workers/host-folder.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
 
@@ -43,9 +44,9 @@ export class AppWorkerKeys {
     return worker === null ? null : this.#keyOf(worker, '')
   }
 
-  async #keyOf({ id, endpointId, owner, createdAtMs, state }: Worker, hash: string): Promise<ApiKey | null> {
+  async #keyOf({ id, endpointId, owner, createdAtMs, state, driver }: Worker, hash: string): Promise<ApiKey | null> {
     const endpoint = state === 'EXITED' ? null : await this.#ports.store.endpoints.find(endpointId)
-    const endpoints = endpoint === null ? null : await this.#endpointsOf(endpoint)
+    const endpoints = endpoint === null ? null : await this.#endpointsOf(endpoint, driver === PROCESS_DRIVER)
     if (endpoints === null) return null
     return {
       id: `${WORKER}${id}` as KeyId,
@@ -71,9 +72,12 @@ export class AppWorkerKeys {
   /**
    * The endpoints that functions of an endpoint may call: those of its app in the same environment or dev session, at
    * most {@link MAX_SCOPE_ENDPOINTS}. Null for one whose workers have no key.
+   * @param isOnMachine false for a worker that is no process of the machine. In a dev session it calls no processes:
+   *   its call would choose their program, and others than the operator choose its own
    */
-  async #endpointsOf(endpoint: Endpoint): Promise<EndpointId[] | null> {
-    const { endpoints, templates } = this.#ports.store
+  async #endpointsOf(endpoint: Endpoint, isOnMachine: boolean): Promise<EndpointId[] | null> {
+    const { driver, store } = this.#ports
+    const { endpoints, templates } = store
     const own = await templates.find(endpoint.owner, endpoint.templateId)
     if (own === null || !givesWorkerKey(own.image, savedEnv(endpoint, own))) return null
     const app = devApp(savedEnv(endpoint, own))
@@ -83,7 +87,8 @@ export class AppWorkerKeys {
     const isSibling = (other: Endpoint) => {
       if (app === null) return other.flashEnvironmentId === flashEnvironmentId
       const template = byId.get(other.templateId)
-      return template !== undefined && devApp(savedEnv(other, template)) === app
+      if (template === undefined || devApp(savedEnv(other, template)) !== app) return false
+      return isOnMachine || driver.nameFor(template.image) !== PROCESS_DRIVER
     }
     const all = await endpoints.list(endpoint.owner)
     const siblings = all.filter(isSibling).map(({ id }) => id)

@@ -10,15 +10,13 @@ import {
   choosesRun,
   OPERATOR_FOLDERS,
   OPERATOR_KEYS,
+  PROCESS_DRIVER,
 } from '../../core/workers/host-folder.ts'
 import type { Ports } from '../../ports/ports.ts'
 
-/** The name of the driver whose workers are processes of this machine. */
-const PROCESSES = 'process'
-
 /** True if workers of this image are processes of this machine: its folders, and apps where they need no container. */
 export function isOnMachine({ driver }: Pick<Ports, 'driver'>, image: string): boolean {
-  return isFolderImage(image) || driver.nameFor(image) === PROCESSES
+  return isFolderImage(image) || driver.nameFor(image) === PROCESS_DRIVER
 }
 
 /** The author of a change: a caller, or an account alone, which has no right to folders of the machine. */

@@ -192,3 +192,18 @@ test('only the operator and workers of the app call what runs the source of a ca
   ] as const)
     assert.equal((await run(rig, id, who)).status, 200)
 })
+
+test('a worker in a container does not choose what a process of the machine runs, under the name of its app either', async t => {
+  const rig = await openRig(t, { runsOnMachine: onMachine })
+  const live = idOf(await save(rig, { env: { RUNPOD_DEV_APP: 'shop' }, input: { name: 'live' } }))
+  const writer = await rig.addKey('rpa_writer', {
+    scope: { type: 'restricted', management: 'write', jobs: 'write' },
+  })
+  const env = { RUNPOD_DEV_APP: 'shop', RUNPOD_API_KEY: writer }
+  const endpoint = idOf(await save(rig, { key: writer, image: 'other/image:1', env }))
+  await rig.submit(endpoint, { input: {} })
+  await rig.clock.advance(100)
+  const key = rig.worker(-1).spec.env.RUNPOD_API_KEY!
+  assert.equal((await run(rig, endpoint, key)).status, 200)
+  assert.equal((await run(rig, live, key)).status, 403)
+})

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { runsApp, runtimeImage } from '../../../src/core/endpoints/runtime-image.ts'
+import { isLiveWorker, runsApp, runtimeImage } from '../../../src/core/endpoints/runtime-image.ts'
 
 test('an image of the SDK names the kind of its workers and their Python', () => {
   assert.deepEqual(runtimeImage('runpod/queue:py3.11-latest'), { kind: 'queue', python: '3.11' })
@@ -20,4 +20,12 @@ test('a worker of an app is known by its image or by its variables', () => {
   assert.ok(runsApp('dir:own', { FLASH_RESOURCE_NAME: 'add' }))
   assert.ok(runsApp('me/image', { RUNPOD_DEV_APP: 'shop' }))
   assert.ok(!runsApp('me/image', { RUNPOD_API_KEY: 'x' }))
+})
+
+test('a worker of an app without the name of a resource runs the source of its calls, as the runtime decides it', () => {
+  const isLive = (env: Record<string, string>) => isLiveWorker('runpod/queue:py3.11-latest', env)
+  assert.deepEqual(
+    [{}, { FLASH_RESOURCE_NAME: '' }, { FLASH_RESOURCE_NAME: 'add' }, { RUNPOD_RESOURCE_NAME: 'add' }].map(isLive),
+    [true, true, false, false],
+  )
 })
