@@ -69,6 +69,7 @@ export const PARTS: readonly Part[] = [
           'testing-workers',
           'load-balancing',
           'images',
+          'dev-sessions',
           'containers',
           'containers-network',
           'private-registries',
