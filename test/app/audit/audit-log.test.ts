@@ -94,7 +94,9 @@ test('each mutation of GraphQL that changes something is there', async t => {
   const rig = await openRig(t)
   const { __schema } = await rig.graphql('{ __schema { mutationType { fields { name } } } }')
   const names: string[] = __schema.mutationType.fields.map(({ name }: { name: string }) => name)
-  const supported = names.filter(name => !Object.hasOwn(unsupportedMutations, name))
+  // A login that waits changes nothing: the key that a person gives it in the console has an entry.
+  const isLogin = (name: string) => name === 'createFlashAuthRequest'
+  const supported = names.filter(name => !Object.hasOwn(unsupportedMutations, name) && !isLogin(name))
   assert.ok(supported.length > 10)
   // Each is called without an argument that it needs, or with an id that does not exist: the refusal is an entry.
   const { __schema: schema } = await rig.graphql(
