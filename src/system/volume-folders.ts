@@ -1,14 +1,13 @@
-import { chmod, lstat, opendir, rm, rmdir, unlink } from 'node:fs/promises'
+import { chmod, lstat, opendir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../core/errors.ts'
 import type { VolumeId } from '../core/ids.ts'
 import { ensureFolder, moveDurably } from '../disk/durable-file.ts'
+import { removeTree } from '../disk/remove-tree.ts'
 import type { VolumeFolders } from '../ports/volume-folders.ts'
 
 /** Folder of the folders that wait to be emptied; no volume can have this id. */
 const REMOVED = '.removed'
-/** Limit of depth, so that the walk ends; deeper folders stay. */
-const MAX_DEPTH = 1_000
 
 /** Options of {@link createVolumeFolders}. */
 export interface VolumeFoldersOptions {
@@ -40,7 +39,7 @@ export function createVolumeFolders({ root, unique, onError }: VolumeFoldersOpti
   const empty = (folder: string): Promise<void> => {
     const running = emptying.get(folder)
     if (running !== undefined) return running
-    const work = removeTree(folder, 0)
+    const work = removeTree(folder)
       .catch(onError)
       .finally(() => emptying.delete(folder))
     emptying.set(folder, work)
@@ -73,20 +72,6 @@ export function createVolumeFolders({ root, unique, onError }: VolumeFoldersOpti
       }
     },
   }
-}
-
-/** One entry at a time, so that a folder of any size needs no more memory than its depth. */
-async function removeTree(path: string, depth: number): Promise<void> {
-  if (!(await lstat(path)).isDirectory()) return unlink(path)
-  if (depth > MAX_DEPTH) throw new Error(`${path} is nested too deeply`)
-  // A folder that a program made unreadable for itself is removed, too.
-  await chmod(path, 0o700)
-  for await (const entry of await opendir(path)) {
-    const inner = join(path, entry.name)
-    if (entry.isDirectory()) await removeTree(inner, depth + 1)
-    else await rm(inner, { force: true })
-  }
-  await rmdir(path)
 }
 
 async function namesIn(folder: string): Promise<string[]> {
