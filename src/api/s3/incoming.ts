@@ -2,14 +2,10 @@ import { createHash, type Hash } from 'node:crypto'
 import { AwsChunks } from '../../core/files/aws-chunks.ts'
 import { FileError } from '../../core/files/file-error.ts'
 import type { Clock } from '../../ports/clock.ts'
-import { incomingBody } from '../body.ts'
+import { pacedPieces } from '../paced-body.ts'
 import type { S3Call } from './call.ts'
 import { Checksums } from './checksums.ts'
 import { isSame } from './signing.ts'
-
-/** Time in which a body has to bring {@link PACE_BYTES}, so that an upload cannot be held open for nothing. */
-const PACE_MS = 30_000
-const PACE_BYTES = 65_536
 
 /** The body of an upload. */
 export interface Incoming {
@@ -63,43 +59,13 @@ const STREAMING: ReadonlySet<string> = new Set([
   'STREAMING-UNSIGNED-PAYLOAD-TRAILER',
 ])
 
-/**
- * The pieces of a body as they arrive.
- * @throws FileError `RequestTimeout` where they do not, `IncompleteBody`, `InvalidAccessKeyId` when the key ends
- */
-async function* paced({ request, env, ended }: S3Call, clock: Clock): AsyncGenerator<Uint8Array> {
-  const body = incomingBody({ request, env })
-  if (body === null) return
-  const pieces = body.pieces()[Symbol.asyncIterator]()
-  const slow = Promise.withResolvers<never>()
-  // Between two pieces nobody waits for it.
-  slow.promise.catch(() => {})
-  const end = () => slow.reject(new FileError('InvalidAccessKeyId'))
-  if (ended.aborted) end()
-  else ended.addEventListener('abort', end, { once: true })
-  let bytes = 0
-  let stop = () => {}
-  const watch = (before: number) => {
-    stop = clock.after(PACE_MS, () => {
-      if (bytes - before < PACE_BYTES) slow.reject(new FileError('RequestTimeout'))
-      else watch(bytes)
-    })
-  }
-  watch(0)
-  try {
-    for (;;) {
-      const next = await Promise.race([pieces.next(), slow.promise]).catch(error => {
-        throw error instanceof FileError ? error : new FileError('IncompleteBody', undefined, { cause: error })
-      })
-      if (next.done === true) return
-      bytes += next.value.length
-      yield next.value
-    }
-  } finally {
-    stop()
-    // The rest of the body is read and dropped only after that: a client that still sends gets its response.
-    void pieces.return?.().catch(() => {})
-  }
+/** @throws FileError `RequestTimeout`, `IncompleteBody`, `InvalidAccessKeyId` when the key ends */
+function paced(call: S3Call, clock: Clock): AsyncGenerator<Uint8Array> {
+  return pacedPieces(call, clock, call.ended, {
+    slow: () => new FileError('RequestTimeout'),
+    cut: cause => (cause instanceof FileError ? cause : new FileError('IncompleteBody', undefined, { cause })),
+    over: () => new FileError('InvalidAccessKeyId'),
+  })
 }
 
 /** The content of chunks, with their signatures checked. */
