@@ -1,7 +1,17 @@
 /** The permitted licenses of the packages that Runyard uses. */
 
 /** Licenses that only require their text beside the program. */
-const PERMITTED = new Set(['MIT', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'ISC', '0BSD', 'Unlicense', 'CC0-1.0'])
+const PERMITTED = new Set([
+  'BlueOak-1.0.0',
+  'MIT',
+  'Apache-2.0',
+  'BSD-2-Clause',
+  'BSD-3-Clause',
+  'ISC',
+  '0BSD',
+  'Unlicense',
+  'CC0-1.0',
+])
 
 /** Packages with another license or without one, which only developers of Runyard install. */
 const ONLY_FOR_TESTS: Readonly<Record<string, string>> = {
