@@ -1,3 +1,4 @@
+import { uploadSurface } from './api/apps/uploads.ts'
 import { BodyRoom } from './api/body.ts'
 import { consoleSurface } from './api/console/surface.ts'
 import { CorsOrigins } from './api/cors.ts'
@@ -203,6 +204,7 @@ function createSurfaces(parts: ApiParts): Readonly<Record<SurfaceName, Surface>>
     jobs: jobSurface(parts),
     openai: openAiSurface(parts),
     worker: workerSurface(parts),
+    uploads: uploadSurface(parts),
     ops: opsSurface(parts),
     s3: s3Surface({ keys: parts.s3Keys, access: parts.access, files: parts.files, room: parts.room, clock, emit }),
     console: consoleSurface(parts),

@@ -5,7 +5,7 @@
 
 import type { AccessLogEntry } from './core/balancing/access-log-entry.ts'
 import type { JobUsage } from './core/billing/usage.ts'
-import type { EndpointId, JobId, KeyId, OwnerId, TemplateId, WorkerId } from './core/ids.ts'
+import type { AppId, BuildId, EndpointId, JobId, KeyId, OwnerId, TemplateId, WorkerId } from './core/ids.ts'
 import type { JobStatus, Transition } from './core/jobs/job.ts'
 import type { TracedJob, TracedTry } from './core/observing/job-spans.ts'
 import type { RequestTrace } from './core/observing/request-trace.ts'
@@ -185,6 +185,7 @@ export interface Events {
   'worker.adopted': { endpointId: EndpointId; workerId: WorkerId }
   'endpoint.saved': { endpointId: EndpointId; owner: OwnerId; version: number; created: boolean }
   'endpoint.deleted': { endpointId: EndpointId; owner: OwnerId }
+  'build.made': { buildId: BuildId; appId: AppId; owner: OwnerId; bytes: number; unpackedBytes: number }
   'template.saved': { templateId: TemplateId }
   'template.deleted': { templateId: TemplateId }
   'key.created': { keyId: KeyId; owner: OwnerId; by: KeyId }

@@ -66,6 +66,7 @@ export const PARTS: readonly Part[] = [
         title: 'Workers',
         pages: guides(
           'python-worker',
+          'apps',
           'testing-workers',
           'load-balancing',
           'images',

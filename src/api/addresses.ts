@@ -1,6 +1,6 @@
 import type { Endpoint } from '../core/endpoints/endpoint.ts'
 import { AppError } from '../core/errors.ts'
-import type { EndpointId, JobId } from '../core/ids.ts'
+import type { ArtifactKey, EndpointId, JobId } from '../core/ids.ts'
 
 /** Files of certificates on the machine of the server, for a certificate that it has made for itself. */
 export interface ClientTrust {
@@ -62,6 +62,11 @@ function atHost(origin: string, host: string): string {
 /** URL of the S3 door, without a trailing slash. */
 export function s3Url({ queueUrl: origin }: Addresses): string {
   return `${origin}/s3`
+}
+
+/** URL that takes the archive of an app, without a key. */
+export function uploadUrl({ publicUrl: origin }: Addresses, key: ArtifactKey, token: string): string {
+  return `${origin}/v2/flash/uploads/${key}?token=${token}`
 }
 
 /** URL of the job operations of a queue endpoint, without a trailing slash. */

@@ -8,6 +8,8 @@ import type { LoginRequests } from '../services/accounts/login-requests.ts'
 import type { Quotas } from '../services/accounts/quotas.ts'
 import type { S3Keys } from '../services/accounts/s3-keys.ts'
 import type { Sessions } from '../services/accounts/sessions.ts'
+import type { AppBuilds } from '../services/apps/app-builds.ts'
+import type { Apps } from '../services/apps/apps.ts'
 import type { AuditLog } from '../services/audit/audit-log.ts'
 import type { AuditReader } from '../services/audit/audit-reader.ts'
 import type { AuditViews } from '../services/audit/audit-views.ts'
@@ -56,6 +58,8 @@ export interface ApiParts {
   readonly access: Access
   readonly accountJobs: AccountJobs
   readonly accounts: Accounts
+  readonly apps: Apps
+  readonly appBuilds: AppBuilds
   readonly audit: AuditLog
   readonly auditReader: AuditReader
   readonly auditViews: AuditViews

@@ -85,7 +85,18 @@ export type Fetch = (request: Request, env: RequestEnv) => Promise<Response>
 export type Surface = (request: Request, env: SurfaceEnv) => Promise<Response>
 
 /** The surfaces that a listener can offer. */
-export const SURFACE_NAMES = ['rest', 'restV1', 'graphql', 'jobs', 'openai', 'worker', 's3', 'ops', 'console'] as const
+export const SURFACE_NAMES = [
+  'rest',
+  'restV1',
+  'graphql',
+  'jobs',
+  'openai',
+  'worker',
+  's3',
+  'uploads',
+  'ops',
+  'console',
+] as const
 /** One of {@link SURFACE_NAMES}. */
 export type SurfaceName = (typeof SURFACE_NAMES)[number]
 

@@ -1,4 +1,4 @@
-import { RESERVED_SEGMENTS } from '../core/ids.ts'
+import { FLASH, RESERVED_SEGMENTS } from '../core/ids.ts'
 import { REQUEST_ID, readAuthorizationKey } from '../core/request-head.ts'
 import { isConsoleHost, isLoopbackHost, TOKEN_HEADER } from './console/origin.ts'
 import { consoleAnswer } from './console/surface.ts'
@@ -22,6 +22,8 @@ function surfaceName([, first, second, third]: readonly string[]): SurfaceName |
   if (first === 's3') return 's3'
   if (first === 'console') return 'console'
   if (first !== 'v2' || second === undefined || second === '') return null
+  // Jobs of endpoints that headers name, and archives of apps.
+  if (second === FLASH) return third === 'uploads' ? 'uploads' : 'jobs'
   if (RESERVED_SEGMENTS.has(second)) return 'rest'
   if (third === 'openai') return 'openai'
   return WORKER_CALLS.has((third ?? '').split('&')[0]!) ? 'worker' : 'jobs'
@@ -44,7 +46,8 @@ export function keepsReserved({ url = '', headers }: Head, isConsole: boolean): 
   const parsed = url.startsWith('/') ? URL.parse(`http://localhost${url}`) : null
   if (parsed === null) return false
   const { surface } = routeFromUrl(parsed)
-  if (surface === null || surface === 'jobs' || surface === 'openai' || surface === 's3') return false
+  if (surface === null || surface === 'jobs' || surface === 'openai') return false
+  if (surface === 's3' || surface === 'uploads') return false
   if (isConsole) return headers[TOKEN_HEADER] !== undefined
   if (surface === 'ops') return true
   const { authorization } = headers

@@ -1,6 +1,7 @@
 import type { Addresses } from '../api/addresses.ts'
 import type { AccountLimits } from '../core/accounts/quotas.ts'
 import type { RateWindow } from '../core/accounts/rate-limit.ts'
+import type { ArtifactRules } from '../core/apps/app.ts'
 import type { AuditDetail, AuditRules } from '../core/audit/entry.ts'
 import type { PriceList } from '../core/billing/prices.ts'
 import type { IsServerName } from '../core/endpoints/domain.ts'
@@ -52,6 +53,8 @@ export interface AppConfig {
    * True when a release is stopped whose failure rate is clearly above that of the last good one; true when left out.
    */
   readonly judgesRollouts?: boolean
+  /** Limits of artifacts of apps; the rest is as in ARTIFACT_RULES. */
+  readonly artifacts?: Partial<ArtifactRules>
   /** Prices of hardware; empty when left out. */
   readonly prices?: PriceList | undefined
   /** Load-balancing endpoints that admit requests without a key, and trusted proxies; both empty by default. */

@@ -2,6 +2,7 @@
 import { jobsUrl, statusUrl } from '../api/addresses.ts'
 import type { Recorders } from '../control/upkeep.ts'
 import { NO_LIMITS } from '../core/accounts/quotas.ts'
+import { ARTIFACT_RULES } from '../core/apps/app.ts'
 import { AUDIT_RULES } from '../core/audit/entry.ts'
 import { NO_PRICES } from '../core/billing/prices.ts'
 import { toAppError } from '../core/errors.ts'
@@ -24,6 +25,8 @@ import { Quotas } from '../services/accounts/quotas.ts'
 import { S3Keys } from '../services/accounts/s3-keys.ts'
 import { Sessions } from '../services/accounts/sessions.ts'
 import { SHARING_RULES, SharingGuard } from '../services/accounts/sharing-guard.ts'
+import { AppBuilds } from '../services/apps/app-builds.ts'
+import { Apps } from '../services/apps/apps.ts'
 import { AuditKeeper } from '../services/audit/audit-keeper.ts'
 import { AuditLog } from '../services/audit/audit-log.ts'
 import { AuditReader } from '../services/audit/audit-reader.ts'
@@ -96,15 +99,23 @@ export function createServices(
   const base = baseServices(given, config)
   const { ports, audit } = base
   const accounts = accountServices(ports, config)
+  const apps = appServices(ports, config, accounts)
   const jobs = jobServices(ports, config, addresses, accounts)
-  const workers = workerServices(ports, config, { ...jobs, audit }, { addresses, signals })
-  const balancing = balancingServices(ports, config, { access: accounts.access, addresses, signals, requests })
+  const workers = workerServices(ports, config, { ...jobs, ...apps, audit }, { addresses, signals })
+  const balancing = balancingServices(ports, config, {
+    access: accounts.access,
+    addresses,
+    signals,
+    requests,
+    apps: apps.apps,
+  })
   const endpoints = endpointServices(ports, config, { ...accounts, ...workers })
   const recorded = recordingServices(base, given.emit, config, { ...balancing, ...workers })
   const observing = observingServices(ports, config, { ...base, ...jobs, ...workers, ...balancing, ...recorded })
   return {
     ...base,
     ...accounts,
+    ...apps,
     ...jobs,
     ...workers,
     ...balancing,
@@ -171,6 +182,14 @@ function accountServices(ports: Ports, config: AppConfig) {
   }
 }
 
+/** Apps and their builds. */
+function appServices(ports: Ports, config: AppConfig, { quotas }: Pick<ReturnType<typeof accountServices>, 'quotas'>) {
+  return {
+    apps: new Apps(ports, quotas),
+    appBuilds: new AppBuilds(ports, quotas, { ...ARTIFACT_RULES, ...config.artifacts }),
+  }
+}
+
 /** Jobs of queue endpoints, and their results for clients. */
 function jobServices(
   ports: Ports,
@@ -210,16 +229,17 @@ function workerServices(
     readonly longPoll: LongPoll
     readonly audit: AuditLog
     readonly largeResults: LargeResults
+    readonly appBuilds: AppBuilds
   },
   { addresses, signals }: { readonly addresses: AppAddresses; readonly signals: StopSignals },
 ) {
-  const { jobs, longPoll, audit, largeResults } = given
+  const { jobs, longPoll, audit, largeResults, appBuilds } = given
   const running = new RunningWorkers(ports.clock)
   const undelivered = new UndeliveredResults(ports, jobs, running)
   const models = new EndpointModels(ports)
   const suspender = new WorkerSuspender(ports, { ...FREEZE_RULES, ...config.freezing })
   const workerFreezer = new WorkerFreezer(ports, running, suspender)
-  const fleet = new Fleet(ports, { jobs, running, undelivered, models, workerFreezer, audit }, addresses)
+  const fleet = new Fleet(ports, { jobs, running, undelivered, models, workerFreezer, audit, appBuilds }, addresses)
   const lostJobs = new LostJobs(ports, { jobs, fleet, running, undelivered })
   const stops = new JobStops(ports, longPoll, running, signals.closed)
   const prestarts = new Prestarts(ports, fleet, running, signals.closed)
@@ -240,6 +260,7 @@ function balancingServices(
     readonly addresses: AppAddresses
     readonly signals: StopSignals
     readonly requests: (Targets & Traffic) | undefined
+    readonly apps: Apps
   },
 ) {
   const { clock } = ports
@@ -259,6 +280,7 @@ function balancingServices(
     traffic: requestQueues,
     stopping: given.signals.stopping,
     queueAddress: id => jobsUrl(given.addresses, id),
+    findTarget: (owner, place) => given.apps.target(owner, place),
     ...(config.admission !== undefined && { rules: config.admission }),
   })
   return {

@@ -3,6 +3,7 @@
  */
 import { ACCOUNT_LIMITS, type AccountLimitName, MAX_LIMIT } from '../core/accounts/quotas.ts'
 import { type RateWindow, readWindows, WINDOWS_PROBLEM } from '../core/accounts/rate-limit.ts'
+import { ARTIFACT_RULES } from '../core/apps/app.ts'
 import { AUDIT_RULES } from '../core/audit/entry.ts'
 import { JOB_RECORD_RULES } from '../core/jobs/job-record.ts'
 import {
@@ -94,7 +95,28 @@ export const QUOTA_SETTINGS = {
     queuedMb: limit('queuedMb', 'queued-mb', '<megabytes>', 'inputs of waiting jobs'),
     storedMb: limit('storedMb', 'stored-mb', '<megabytes>', 'inputs, outputs and chunks that are kept'),
     secretsMb: limit('secretsMb', 'secrets-mb', '<megabytes>', 'secrets, as they are stored'),
+    buildsMb: limit('buildsMb', 'builds-mb', '<megabytes>', 'archives of builds of apps'),
     logsMb: limit('logsMb', 'logs-mb', '<megabytes>', 'output of its workers on the disk'),
+  },
+}
+
+/** The settings of archives of apps. */
+export const ARTIFACT_SETTINGS = {
+  artifacts: {
+    maxBytes: setting(
+      '--max-build-mb',
+      '<megabytes>',
+      String(ARTIFACT_RULES.maxBytes / MEGABYTE),
+      megabytes(1, 100_000),
+      'maximum size of the archive of a build of an app',
+    ),
+    maxUnpackedBytes: setting(
+      '--max-unpacked-build-mb',
+      '<megabytes>',
+      String(ARTIFACT_RULES.maxUnpackedBytes / MEGABYTE),
+      megabytes(1, 1_000_000),
+      'maximum size of such an archive when it is unpacked',
+    ),
   },
 }
 

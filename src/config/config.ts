@@ -4,6 +4,7 @@ import { givenKeyProblems } from '../core/accounts/permission.ts'
 import { CATALOG_PRICES, type PriceList, readPrices } from '../core/billing/prices.ts'
 import { nearest } from '../core/nearest.ts'
 import {
+  ARTIFACT_SETTINGS,
   AUDIT_SETTINGS,
   JOB_RECORD_SETTINGS,
   MANAGEMENT_SETTINGS,
@@ -59,6 +60,7 @@ const SETTING_TABLE = {
   ...ORIGIN_SETTINGS,
   ...GATEWAY_SETTINGS,
   ...QUOTA_SETTINGS,
+  ...ARTIFACT_SETTINGS,
   ...FOLDER_SETTINGS,
   json: flag('--json', 'print one line of JSON once everything answers, and logs as JSON lines on standard error'),
   drainTimeoutMs: setting(

@@ -8,6 +8,7 @@ import { METRIC_SPANS, type MetricSpan } from '../core/observing/metric-series.t
 import { outputBytesByOwner, outputsToShrink } from '../core/workers/output-share.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Quotas } from '../services/accounts/quotas.ts'
+import type { AppBuilds } from '../services/apps/app-builds.ts'
 import type { AuditKeeper } from '../services/audit/audit-keeper.ts'
 import type { ReleaseResults } from '../services/endpoints/release-results.ts'
 import type { LargeTexts } from '../services/jobs/large-texts.ts'
@@ -21,6 +22,8 @@ const FORGET_MS = 60_000
 const COMPACT_MS = 5_000
 /** Interval at which large texts that no job has are looked for. */
 const LARGE_TEXTS_MS = 5_000
+/** Interval at which folders of builds that nothing runs are looked for. */
+const BUILDS_MS = 5_000
 /** Interval at which counts of metrics and times of attempts are stored. */
 const METRICS_MS = 20_000
 /** Interval at which results are added to their releases, and new releases judged. */
@@ -39,6 +42,7 @@ type Work =
   | 'outputs'
   | 'tidy'
   | 'uploads'
+  | 'builds'
   | 'exited'
   | 'count'
   | 'forget'
@@ -60,8 +64,8 @@ export interface Recorders {
 /**
  * Judges new releases by their results, and removes data past its retention: records and outputs of ended workers,
  * records of jobs, old usage, old metrics, old times of attempts, old counts, old entries of the audit log, ended
- * sessions, large texts that no job has, free space, containers and images. Each step does a bounded part of each,
- * and the next steps do the rest.
+ * sessions, large texts that no job has, folders of builds that nothing runs, free space, containers and images. Each
+ * step does a bounded part of each, and the next steps do the rest.
  */
 export class Upkeep {
   readonly #ports
@@ -69,6 +73,7 @@ export class Upkeep {
   readonly #recorders
   readonly #quotas
   readonly #largeTexts
+  readonly #appBuilds
   /** Due time of each kind of work. */
   readonly #dueMs = new Map<Work, number>()
   /** True if outputs may have to be cut or removed; unknown after a start. */
@@ -81,11 +86,12 @@ export class Upkeep {
     ports: Ports,
     records: JobRecordRules,
     recorders: Recorders,
-    { quotas, largeTexts }: { readonly quotas: Quotas; readonly largeTexts: LargeTexts },
+    parts: { readonly quotas: Quotas; readonly largeTexts: LargeTexts; readonly appBuilds: AppBuilds },
   ) {
     this.#ports = ports
-    this.#quotas = quotas
-    this.#largeTexts = largeTexts
+    this.#quotas = parts.quotas
+    this.#largeTexts = parts.largeTexts
+    this.#appBuilds = parts.appBuilds
     this.#records = records
     this.#recorders = recorders
   }
@@ -101,6 +107,7 @@ export class Upkeep {
       await this.#every('tidy', TIDY_MS, nowMs, () => this.#tidy())
       await this.#every('uploads', TIDY_MS, nowMs, async () => {
         await this.#ports.files?.uploads.removeOld(UPLOAD_RETENTION_MS)
+        await this.#appBuilds.removeOrphans()
         return false
       })
     } catch (thrown) {
@@ -139,6 +146,10 @@ export class Upkeep {
       return false
     })
     await this.#every('audit', AUDIT_MS, nowMs, () => this.#recorders.audit.step(nowMs))
+    await this.#every('builds', BUILDS_MS, nowMs, async () => {
+      await this.#appBuilds.tidy(nowMs)
+      return false
+    })
     await this.#every('compact', COMPACT_MS, nowMs, () => store.upkeep.compact())
     const problem = this.#problem
     this.#problem = null

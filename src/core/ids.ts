@@ -23,8 +23,20 @@ export type VolumeId = Brand<'volume'>
 /** A batch: requests that become jobs together. */
 export type BatchId = Brand<'batch'>
 
+/** An app: environments and builds of functions that were deployed together. */
+export type AppId = Brand<'app'>
+/** An environment of an app. */
+export type EnvironmentId = Brand<'environment'>
+/** A build of an app: lower-case letters and digits, since it is also the name of a folder. */
+export type BuildId = Brand<'build'>
+/** The key of an artifact: the name of its file. Its form is that of a build's id. */
+export type ArtifactKey = Brand<'artifact'>
+
 /** A delivery of a webhook; also its message id, so it has no dot. */
 export type DeliveryId = Brand<'delivery'>
+
+/** In place of the id of an endpoint: headers name the endpoint by its app, environment and name. */
+export const FLASH = 'flash'
 
 /** First path segments below `/v2/` that belong to the management API, so they can never be endpoint ids. */
 export const RESERVED_SEGMENTS: ReadonlySet<string> = new Set([
@@ -43,7 +55,7 @@ export const RESERVED_SEGMENTS: ReadonlySet<string> = new Set([
   'pods',
   'clusters',
   'sandboxes',
-  'flash',
+  FLASH,
   'openapi.json',
   'docs',
 ])

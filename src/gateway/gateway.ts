@@ -15,6 +15,7 @@ import {
   type Admitted,
   type ArrivingRequest,
   CLOSED,
+  type FindTarget,
   GatewayAdmission,
   keyMissing,
   type QueueAddress,
@@ -50,13 +51,21 @@ export class Gateway implements Entrance {
       readonly rules?: AdmissionRules
       /** The address of the jobs of a queue endpoint. */
       readonly queueAddress: QueueAddress
+      /** The endpoint that headers name; none by default. */
+      readonly findTarget?: FindTarget
       /** Aborts when the server begins to stop: no further request is admitted. */
       readonly stopping: AbortSignal
     },
   ) {
     this.#ports = ports
     this.#parts = parts
-    this.#admission = new GatewayAdmission(ports, parts.access, parts.rules ?? CLOSED, parts.queueAddress)
+    this.#admission = new GatewayAdmission(
+      ports,
+      parts.access,
+      parts.rules ?? CLOSED,
+      parts.queueAddress,
+      parts.findTarget,
+    )
   }
 
   /** Responds to a request in every case. */
@@ -115,7 +124,7 @@ export class Gateway implements Entrance {
   }
 
   #forward(arrival: Arrival, admitted: Admitted): void {
-    const { incoming, route, responder, requestId, startMs } = arrival
+    const { incoming, responder, requestId, startMs } = arrival
     const { clock, emit, tracing } = this.#ports
     if ('headers' in admitted) {
       responder.preflight(admitted, requestId)
@@ -125,12 +134,13 @@ export class Gateway implements Entrance {
     if (this.#parts.stopping.aborted) throw serverStopping()
     const { carrier } = responder
     const kind = 'writeHead' in carrier ? 'requests' : 'sockets'
-    this.#count(route.endpointId, kind, 1)
+    const { endpointId } = admitted
+    this.#count(endpointId, kind, 1)
     const slot = this.#carriers.add(carrier)
-    const endHold = this.#hold(carrier, route.endpointId, admitted.caller)
+    const endHold = this.#hold(carrier, endpointId, admitted.caller)
     const ended = () => {
       endHold()
-      this.#count(route.endpointId, kind, -1)
+      this.#count(endpointId, kind, -1)
       this.#carriers.remove(slot, carrier)
     }
     const trace = tracing?.request(singleHeader(incoming, 'traceparent'))

@@ -6,12 +6,14 @@ import type { Config } from '../config/config.ts'
 import type { AuditDetail } from '../core/audit/entry.ts'
 import { ensureFolder } from '../disk/durable-file.ts'
 import { packageVersion } from '../disk/package-files.ts'
+import type { ArtifactFiles } from '../ports/artifact-files.ts'
 import type { Notifier } from '../ports/notifier.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { VolumeFiles } from '../ports/volume-files.ts'
 import type { VolumeFolders } from '../ports/volume-folders.ts'
 import { serverNames } from '../server/hosts.ts'
 import { AUDIT_HEAD_NAME } from '../store/data-dir-database.ts'
+import { createArtifactFiles } from '../system/apps/artifact-files.ts'
 import { createAuditHeadNote } from '../system/audit-head.ts'
 import { createSpillFiles } from '../system/bodies/spill-files.ts'
 import { systemClock } from '../system/clock.ts'
@@ -39,11 +41,11 @@ export function createNotifications(config: Config, log: Log): Notifications {
 export function storageIn(
   { dataDir, bodyDiskBytes: maxBytes }: Config,
   log: Log,
-): Pick<Ports, 'volumes' | 'files' | 'spill'> {
+): Pick<Ports, 'volumes' | 'files' | 'artifacts' | 'spill'> {
   const spill = createSpillFiles({ folder: join(dataDir, 'bodies'), maxBytes })
   // Only Linux names open folders by paths.
   const files = process.platform === 'linux' ? filesIn(dataDir) : undefined
-  return { volumes: volumesIn(dataDir, log), files, spill }
+  return { volumes: volumesIn(dataDir, log), files, artifacts: artifactsIn(dataDir, log), spill }
 }
 
 function filesIn(dataDir: string): VolumeFiles {
@@ -58,6 +60,13 @@ function volumesIn(dataDir: string, log: Log): VolumeFolders {
   })
   void folders.sweep()
   return folders
+}
+
+function artifactsIn(dataDir: string, log: Log): ArtifactFiles {
+  const onError = (error: unknown) => log.error({ problem: String(error) }, 'build.not_emptied')
+  const artifacts = createArtifactFiles({ root: join(dataDir, 'apps'), onError })
+  void artifacts.sweep()
+  return artifacts
 }
 
 /** The models on this machine. */
@@ -89,10 +98,10 @@ export function appConfigFromSettings(config: Config): AppConfig {
   const management = { rateWindows, limitJobs, deleteRunningEndpoints: config.deleteRunningEndpoints }
   const { acceptSharedHost, webhookPrivate, corsOrigins } = config
   const sharing = { acceptSharedHost, webhookPrivate }
-  const { accountLimits, jobRecords, resultBytes } = config
+  const { accountLimits, artifacts, jobRecords, resultBytes } = config
   const inputBytes = config.inputBytes ?? undefined
   const backups = serverBackups(config)
-  const limits = { bodyBytes, resultBytes, inputBytes, accountLimits, jobRecords }
+  const limits = { bodyBytes, resultBytes, inputBytes, accountLimits, artifacts, jobRecords }
   return {
     ...management,
     version: packageVersion(),

@@ -1,4 +1,5 @@
 import type { Emit } from '../events.ts'
+import type { ArtifactFiles } from './artifact-files.ts'
 import type { BodyParser } from './body-parser.ts'
 import type { Clock, ServerTime } from './clock.ts'
 import type { ConsoleFiles } from './console-files.ts'
@@ -51,6 +52,8 @@ export interface Ports {
   readonly volumes: VolumeFolders
   /** Files of network volumes over S3; not offered when left out. */
   readonly files?: VolumeFiles | undefined
+  /** Archives and folders of builds of apps; apps have no builds when left out. */
+  readonly artifacts?: ArtifactFiles | undefined
   /** Keeps results of workers on disk until they fit into memory; null to refuse them. */
   readonly spill: Spill | null
   /** Models that workers find on their disk; null without a cache of models. */

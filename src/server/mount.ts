@@ -3,7 +3,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { LOCAL_CONSOLE } from '../api/console/origin.ts'
 import { RETRY_UNAVAILABLE_S } from '../core/errors.ts'
-import { type EndpointId, isEndpointId } from '../core/ids.ts'
+import { type EndpointId, FLASH, isEndpointId } from '../core/ids.ts'
 import { absoluteTarget, REQUEST_ID } from '../core/request-head.ts'
 import type { Entrance, GatewayRoute } from '../gateway/entrance/route.ts'
 import { plainHost } from './hosts.ts'
@@ -53,11 +53,11 @@ export function routing({
   const ofHost = cacheLast((host): HostMeaning | null => {
     const name = plainHost(host)
     if (closed.has(name)) return null
-    if (ownNames.has(name)) return { endpointId: null, other: null }
+    if (ownNames.has(name)) return { endpointId: null, isFlash: false, other: null }
     const suffix = domains.find(end => name.endsWith(end))
-    if (suffix === undefined) return { endpointId: null, other: name }
+    if (suffix === undefined) return { endpointId: null, isFlash: false, other: name }
     const label = name.slice(0, name.length - suffix.length)
-    return { endpointId: isEndpointId(label) ? label : null, other: null }
+    return { endpointId: isEndpointId(label) ? label : null, isFlash: label === FLASH, other: null }
   })
   return ({ url = '/', headers: { host } }) => {
     const target = absoluteTarget(url)
@@ -68,7 +68,8 @@ export function routing({
     // Not cached: domains of endpoints change.
     const endpointId = other === null ? named.endpointId : findEndpoint(other)
     const path = target === null ? url : fromSlash(target.rest)
-    const route = endpointId === null ? ofPath(path) : { endpointId, prefix: null, path }
+    const isNamed = endpointId !== null || named.isFlash
+    const route = isNamed ? { endpointId, prefix: null, path } : ofPath(path)
     return route === null ? null : { ...route, host: target?.host ?? null }
   }
 }
@@ -76,6 +77,8 @@ export function routing({
 /** The meaning of a host name. */
 interface HostMeaning {
   readonly endpointId: EndpointId | null
+  /** True where headers name the endpoint. */
+  readonly isFlash: boolean
   /** A name that is not the server's own, and may be the domain of an endpoint; null for any other. */
   readonly other: string | null
 }

@@ -1,5 +1,6 @@
 import { after, describe, test } from 'node:test'
 import type { EmptiedStore } from '../support/emptied-stores.ts'
+import { appCases } from './store-apps.ts'
 import { attemptTimesCases } from './store-attempt-times.ts'
 import { auditCases } from './store-audit.ts'
 import { batchEndCases } from './store-batch-ends.ts'
@@ -43,6 +44,7 @@ const parts: readonly Cases[] = [
   queuedWorkerCases,
   recordCases,
   managementCases,
+  appCases,
   quotaCases,
   webhookCases,
   usageCases,

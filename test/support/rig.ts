@@ -11,6 +11,7 @@ import { type App, createApp, type Services } from '../../src/app.ts'
 import { type ApiKey, FULL_SCOPE } from '../../src/core/accounts/permission.ts'
 import { type GivenLimits, NO_LIMITS } from '../../src/core/accounts/quotas.ts'
 import { DEFAULT_WINDOWS, type RateWindow } from '../../src/core/accounts/rate-limit.ts'
+import type { ArtifactRules } from '../../src/core/apps/app.ts'
 import type { AuditRules } from '../../src/core/audit/entry.ts'
 import type { PriceList } from '../../src/core/billing/prices.ts'
 import type { MachineParts } from '../../src/core/hardware/inventory.ts'
@@ -37,6 +38,7 @@ import type { Worker, WorkerLoad } from '../../src/core/workers/worker.ts'
 import type { PortConflict } from '../../src/core/workers/worker-exit.ts'
 import { type MockDriver, MockFleet, type MockFleetHooks } from '../../src/drivers/mock/mock.ts'
 import type { EventName, Events } from '../../src/events.ts'
+import type { ArtifactFiles } from '../../src/ports/artifact-files.ts'
 import type { AuditHeadNote } from '../../src/ports/audit-head.ts'
 import type { BackupFolder, Backups } from '../../src/ports/backups.ts'
 import type { ConsoleFiles } from '../../src/ports/console-files.ts'
@@ -146,6 +148,10 @@ export interface RigOptions extends MockFleetHooks {
   readonly gpuSuspender?: (rig: Rig) => GpuSuspender
   /** Rules of frozen workers. */
   readonly freezing?: Partial<FreezeRules>
+  /** Archives of apps; not kept by default. */
+  readonly artifacts?: ArtifactFiles
+  /** Limits of archives of apps. */
+  readonly artifactRules?: Partial<ArtifactRules>
   /** Files of network volumes; not offered by default. */
   readonly files?: VolumeFiles
   /** Requests of load-balancing endpoints; absent by default. */
@@ -311,6 +317,7 @@ export class Rig {
       accountLimits,
       ...(this.#options.inputBytes !== undefined && { inputBytes: this.#options.inputBytes }),
       ...(this.#options.resultBytes !== undefined && { resultBytes: this.#options.resultBytes }),
+      artifacts: this.#options.artifactRules ?? {},
       jobRecords: this.#options.jobRecords ?? {},
       audit: this.#options.audit ?? {},
       auditHead: this.#options.auditHead,
@@ -340,6 +347,7 @@ export class Rig {
       models: this.#options.models ?? null,
       volumes: this.volumes,
       files: this.#options.files,
+      artifacts: this.#options.artifacts,
       logs: this.logs,
       tracing,
       time,

@@ -1,12 +1,14 @@
 /** The services of a rig, for tests of functions that no surface has. */
 
 import { NO_LIMITS } from '../../src/core/accounts/quotas.ts'
+import { ARTIFACT_RULES } from '../../src/core/apps/app.ts'
 import { FREEZE_RULES } from '../../src/core/scaling/frozen-plan.ts'
 import { Access } from '../../src/services/accounts/access.ts'
 import { Accounts } from '../../src/services/accounts/accounts.ts'
 import { Keys } from '../../src/services/accounts/keys.ts'
 import { Quotas } from '../../src/services/accounts/quotas.ts'
 import { SharingGuard } from '../../src/services/accounts/sharing-guard.ts'
+import { AppBuilds } from '../../src/services/apps/app-builds.ts'
 import { AuditLog } from '../../src/services/audit/audit-log.ts'
 import { EndpointDomains } from '../../src/services/endpoints/endpoint-domains.ts'
 import { Endpoints } from '../../src/services/endpoints/endpoints.ts'
@@ -35,7 +37,15 @@ export function servicesOf({ ports }: Rig) {
   const suspender = new WorkerSuspender(ports, FREEZE_RULES)
   const workerFreezer = new WorkerFreezer(ports, running, suspender)
   const audit = new AuditLog(ports)
-  const parts = { jobs, running, undelivered, models, workerFreezer, audit }
+  const parts = {
+    jobs,
+    running,
+    undelivered,
+    models,
+    workerFreezer,
+    audit,
+    appBuilds: new AppBuilds(ports, quotas, ARTIFACT_RULES),
+  }
   const fleet = new Fleet(ports, parts, { workerUrl: '' })
   const endpoints = new Endpoints(ports, fleet, quotas, new EndpointDomains(ports))
   return {

@@ -2,6 +2,8 @@
 
 import * as accounts from '../../src/store/operations/accounts/accounts.ts'
 import * as quotas from '../../src/store/operations/accounts/quotas.ts'
+import * as appBuilds from '../../src/store/operations/apps/app-builds.ts'
+import * as apps from '../../src/store/operations/apps/apps.ts'
 import * as removals from '../../src/store/operations/endpoints/removals.ts'
 import * as volumes from '../../src/store/operations/endpoints/volumes.ts'
 import * as purges from '../../src/store/operations/jobs/purges.ts'
@@ -54,6 +56,8 @@ const records = {
   ...batches,
   ...registries,
   ...volumes,
+  ...apps,
+  ...appBuilds,
   ...releases,
   ...removals,
   ...removedJobs,

@@ -55,6 +55,8 @@ export const DIRECT_WRITERS: Readonly<Record<string, string>> = {
   'src/store/engines/change-note.ts': 'a note that may be older than the database after a power cut, and never newer',
   'src/store/data-dir-lock.ts': 'server.json means nothing without the lock of a process',
   'src/store/engines/sqlite.ts': 'a file that measures how long a flush takes',
+  'src/system/apps/artifact-files.ts': 'archives, which are flushed before they have their name, and folders as below',
+  'src/system/apps/unpack.ts': 'folders that count in one run of the machine alone, and are made again of an archive',
   'src/system/bodies/spill-files.ts': 'files without a name, which are gone with their process',
   'src/system/files/file-draft.ts':
     'files of network volumes, which are flushed, then named, then their folder flushed',

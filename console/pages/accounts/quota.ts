@@ -10,6 +10,7 @@ export const LIMITS = {
   queuedMb: 'MB of waiting inputs',
   storedMb: 'MB of stored inputs and results',
   secretsMb: 'MB of secrets',
+  buildsMb: 'MB of builds of apps',
   logsMb: 'MB of logs of workers',
 } as const
 

@@ -15,12 +15,16 @@ const TITLES: Readonly<Record<string, string>> = {
   queuedMb: 'Waiting inputs',
   storedMb: 'Kept data',
   secretsMb: 'Stored secrets',
+  buildsMb: 'Builds of apps',
   logsMb: 'Logs of workers',
   endpoints: 'Endpoints',
   templates: 'Templates',
   secrets: 'Secrets',
   registries: 'Registries',
   volumes: 'Volumes',
+  apps: 'Apps',
+  environments: 'Environments of apps',
+  builds: 'Builds of apps',
 }
 
 /** The quotas of the account of the session. */

@@ -61,7 +61,7 @@ function auditedObject(result: unknown, args: unknown): string | null {
 function findId(value: unknown): string | null {
   const members = Object.entries(Object(value) as Record<string, unknown>)
   const idMember = members.find(
-    ([name, text]) => typeof text === 'string' && /^(?:id|[a-z]+(?:Auth)?Id|templateName)$/.test(name),
+    ([name, text]) => typeof text === 'string' && /^(?:id|[a-zA-Z]+Id|templateName)$/.test(name),
   )
   return (idMember?.[1] as string | undefined) ?? null
 }

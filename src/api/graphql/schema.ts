@@ -2,6 +2,7 @@ import { buildSchema, type GraphQLFieldResolver, type GraphQLSchema, isObjectTyp
 import type { ApiParts } from '../parts.ts'
 import { type GraphqlContext, writingFor } from './context.ts'
 import { accountMutations, queryMyself, userFields } from './resolvers/account.ts'
+import { appFields, appMutations, appQueries } from './resolvers/apps.ts'
 import { catalogFields, catalogQueries } from './resolvers/catalog.ts'
 import { endpointFields, endpointMutations, endpointVolumeFields } from './resolvers/endpoints.ts'
 import { loginMutations, loginQueries } from './resolvers/logins.ts'
@@ -37,6 +38,7 @@ function resolversFor(parts: ApiParts) {
     Query: {
       myself: (_: unknown, __: unknown, context: GraphqlContext) => queryMyself(parts, context),
       ...catalogQueries(parts),
+      ...appQueries(parts),
       ...loginQueries(parts),
       ...unsupportedQueries,
     },
@@ -44,6 +46,7 @@ function resolversFor(parts: ApiParts) {
     Endpoint: endpointFields,
     EndpointNetworkVolume: endpointVolumeFields,
     ...catalogFields(parts),
+    ...appFields(parts),
     Mutation: {
       ...endpointMutations(parts, writing),
       ...templateMutations(parts, writing),
@@ -51,6 +54,7 @@ function resolversFor(parts: ApiParts) {
       ...registryMutations(parts, writing),
       ...volumeMutations(parts, writing),
       ...accountMutations(parts, writing),
+      ...appMutations(parts, writing),
       ...loginMutations(parts),
       ...unsupportedMutations,
     },

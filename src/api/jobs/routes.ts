@@ -1,9 +1,10 @@
 import type { Context } from 'hono'
 import { Hono } from 'hono'
 import type { Caller } from '../../core/accounts/permission.ts'
+import { readAppTarget } from '../../core/apps/app.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { AppError, invalidRequest, notFound, toAppError } from '../../core/errors.ts'
-import { isEndpointId, isJobId, type JobId } from '../../core/ids.ts'
+import { type EndpointId, FLASH, isEndpointId, isJobId, type JobId } from '../../core/ids.ts'
 import { isFinal, type Job } from '../../core/jobs/job.ts'
 import type { LimitedOperation } from '../../core/jobs/job-limits.ts'
 import { jobViewParts } from '../../core/jobs/job-view.ts'
@@ -193,7 +194,9 @@ export const JOB_ROUTES = ROUTES.map(({ path, methods, changes = false, audited 
   audited,
 }))
 
-/** The job operations of queue endpoints: `/v2/{endpoint_id}/...`. Errors are `{"error": "<sentence>"}`. */
+/**
+ * The job operations of queue endpoints: `/v2/{endpoint_id}/...`, and `/v2/flash/...` for those that headers name.
+ * Errors are `{"error": "<sentence>"}`. */
 export function jobSurface(parts: ApiParts): Surface {
   const app = new Hono<{ Bindings: SurfaceEnv }>().basePath('/v2/:endpoint')
   for (const route of ROUTES) {
@@ -220,8 +223,7 @@ function noSuchOperation({ addresses }: ApiParts, call: Call): AppError {
 async function answer(parts: ApiParts, call: Call, route: Route): Promise<Response> {
   const caller = await authenticatedCaller(parts.access, call.req.raw, call.env)
   admitTo(call.env, caller.owner)
-  const id = call.req.param('endpoint') ?? ''
-  if (!isEndpointId(id)) throw notFound('endpoint', id)
+  const id = await findEndpointId(parts, call, caller)
   const endpoint = await parts.cachedEndpoints.find(caller.owner, id)
   const level =
     route.level === 'management' || call.req.query('ttl') !== undefined ? 'write' : accessLevel(call, route.level)
@@ -237,11 +239,30 @@ async function answer(parts: ApiParts, call: Call, route: Route): Promise<Respon
   }
   const run = () => route.run(parts, call, endpoint, () => heldFor(parts.access, call.env, caller, requireRight))
   const operation = auditedOperation(call, route)
-  const answered = operation === null ? run() : inAuditLog(parts, call, operation, caller, run)
+  const answered = operation === null ? run() : inAuditLog(parts, call, { operation, caller, endpointId: id }, run)
   if (route.changes !== true || reads(call)) return answered
   const response = await answered
-  emitChange(parts, call, route, caller)
+  emitChange(parts, call, { operation: route.path.slice(1), caller, endpointId: id })
   return response
+}
+
+/** A call that changes something. */
+interface Changing {
+  readonly operation: string
+  readonly caller: Caller
+  readonly endpointId: EndpointId
+}
+
+/** The endpoint that a path names by its id, or leaves to headers. @throws AppError `not_found`, `invalid` */
+async function findEndpointId({ apps }: ApiParts, call: Call, { owner }: Caller): Promise<EndpointId> {
+  const id = call.req.param('endpoint') ?? ''
+  if (id === FLASH)
+    return apps.target(
+      owner,
+      readAppTarget(name => call.req.header(name)),
+    )
+  if (!isEndpointId(id)) throw notFound('endpoint', id)
+  return id
 }
 
 /** The name under which a call is in the audit log; null for one that is not. */
@@ -253,11 +274,10 @@ function auditedOperation(call: Call, { path, audited = {} }: Route): string | n
 function inAuditLog(
   parts: ApiParts,
   call: Call,
-  operation: string,
-  caller: Caller,
+  { operation, caller, endpointId: endpoint }: Changing,
   run: () => Promise<Response>,
 ): Promise<Response> {
-  const { job, batch, endpoint = '' } = call.req.param() as Record<string, string>
+  const { job, batch } = call.req.param() as Record<string, string>
   const object =
     job !== undefined
       ? { kind: 'job', id: job }
@@ -269,9 +289,9 @@ function inAuditLog(
 }
 
 /** Emits an event for a change to a job, a batch, or otherwise the endpoint. */
-function emitChange({ ports: { emit } }: ApiParts, call: Call, { path }: Route, caller: Caller): void {
-  const object = call.req.param('job') ?? call.req.param('batch') ?? call.req.param('endpoint') ?? null
-  emit('change.made', { surface: 'jobs', operation: path.slice(1), object, ...changedBy(caller, call.env) })
+function emitChange({ ports: { emit } }: ApiParts, call: Call, { operation, caller, endpointId }: Changing): void {
+  const object = call.req.param('job') ?? call.req.param('batch') ?? endpointId
+  emit('change.made', { surface: 'jobs', operation, object, ...changedBy(caller, call.env) })
 }
 
 function accessLevel(call: Call, level: 'read' | 'write' | 'by-method'): 'read' | 'write' {

@@ -92,7 +92,7 @@ export const SERVE_OPTION_GROUPS: readonly (readonly [heading: string, flags: re
     [
       ...['--max-connections', '--max-connections-per-address', '--max-connections-per-account'],
       ...['--max-connections-per-endpoint', '--max-body-memory', '--max-body-disk', '--max-lb-body'],
-      ...['--max-result-mb', '--max-input-mb'],
+      ...['--max-result-mb', '--max-input-mb', '--max-build-mb', '--max-unpacked-build-mb'],
       ...['--rate-limits', '--job-rate-limits'],
     ],
   ],
@@ -101,7 +101,7 @@ export const SERVE_OPTION_GROUPS: readonly (readonly [heading: string, flags: re
     [
       ...['--account-objects', '--account-workers-min', '--account-workers', '--account-gpus'],
       ...['--account-queued-jobs', '--account-queued-mb', '--account-stored-mb'],
-      ...['--account-secrets-mb', '--account-logs-mb'],
+      ...['--account-secrets-mb', '--account-builds-mb', '--account-logs-mb'],
     ],
   ],
   [

@@ -14,6 +14,7 @@ export const ACCOUNT_LIMIT_NAMES = [
   'queuedMb',
   'storedMb',
   'secretsMb',
+  'buildsMb',
   'logsMb',
 ] as const
 
@@ -39,6 +40,7 @@ export const NO_LIMITS: AccountLimits = {
   queuedMb: null,
   storedMb: null,
   secretsMb: null,
+  buildsMb: null,
   logsMb: null,
 }
 
@@ -52,6 +54,7 @@ export const ACCOUNT_LIMITS: AccountLimits = {
   queuedMb: 256,
   storedMb: 1_024,
   secretsMb: 64,
+  buildsMb: 4_096,
   logsMb: 512,
 }
 
@@ -74,7 +77,15 @@ export function limitProblems(limits: GivenLimits): FieldProblem[] {
 }
 
 /** Kinds of objects that an account creates. */
-export type ObjectKind = 'endpoints' | 'templates' | 'secrets' | 'registries' | 'volumes'
+export type ObjectKind =
+  | 'endpoints'
+  | 'templates'
+  | 'secrets'
+  | 'registries'
+  | 'volumes'
+  | 'apps'
+  | 'environments'
+  | 'builds'
 
 /** Numbers of objects of an account. */
 export type ObjectCounts = Readonly<Record<ObjectKind | 'workersMin', number>>
@@ -140,6 +151,18 @@ export function secretsProblem(bytes: number, { secretsMb }: AccountLimits): App
   return new AppError(
     'conflict',
     `the account's limit secretsMb of ${secretsMb} MB of secrets would be passed; delete some, or make them smaller, ${ASK}`,
+  )
+}
+
+/**
+ * `conflict` if the account may not keep this many bytes of archives of apps; else null.
+ * @param bytes of all its archives, those that were announced among them
+ */
+export function buildsProblem(bytes: number, { buildsMb }: AccountLimits): AppError | null {
+  if (buildsMb === null || bytes <= buildsMb * MIB) return null
+  return new AppError(
+    'conflict',
+    `the account's limit buildsMb of ${buildsMb} MB of builds of apps would be passed; delete apps that are done with, ${ASK}`,
   )
 }
 

@@ -1,5 +1,8 @@
 /** The first match wins: `updateEndpointTemplate` and `rotateEndpointKey` are both about an endpoint. */
 const KINDS: readonly [kind: AuditedKind, words: RegExp][] = [
+  ['app', /flashApp|prepareFlashArtifact|^(?:create|delete)App$/i],
+  ['environment', /environment/i],
+  ['build', /artifact|flashBuild/i],
   ['registry', /registr/i],
   ['secret', /secret/i],
   ['volume', /volume/i],
@@ -11,7 +14,9 @@ const KINDS: readonly [kind: AuditedKind, words: RegExp][] = [
 ]
 
 /** Kinds of objects of management operations. */
-export type AuditedKind = 'endpoint' | 'template' | 'secret' | 'registry' | 'volume' | 'key' | 'account' | 'worker'
+export type AuditedKind =
+  | ('endpoint' | 'template' | 'secret' | 'registry' | 'volume' | 'key' | 'account' | 'worker')
+  | ('app' | 'environment' | 'build')
 
 /**
  * The kind of object that an operation changes, from its name: an operation of REST, a mutation, or method and

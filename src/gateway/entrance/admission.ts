@@ -1,8 +1,9 @@
 import type { Caller } from '../../core/accounts/permission.ts'
+import { type AppTarget, readAppTarget } from '../../core/apps/app.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { comparablePath } from '../../core/endpoints/sleep-hooks.ts'
 import { AppError, notFound } from '../../core/errors.ts'
-import { DEFAULT_OWNER, type EndpointId } from '../../core/ids.ts'
+import { DEFAULT_OWNER, type EndpointId, type OwnerId } from '../../core/ids.ts'
 import { textBefore } from '../../core/text-parts.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Access } from '../../services/accounts/access.ts'
@@ -40,6 +41,18 @@ export interface ArrivingRequest {
   readonly requestId: string
 }
 
+/** A request whose endpoint is known. */
+interface NamedRequest extends ArrivingRequest {
+  readonly route: GatewayRoute & { readonly endpointId: EndpointId }
+}
+
+/** The endpoint at a place of an app. @throws AppError `not_found` */
+export type FindTarget = (owner: OwnerId, place: AppTarget) => Promise<EndpointId>
+
+const NO_TARGETS: FindTarget = async (_, { app }) => {
+  throw notFound('app', app)
+}
+
 /** The result of admission: a request for a worker, or the response to a preflight. */
 export type Admitted = ProxyRequest | Preflight
 
@@ -63,6 +76,7 @@ export class GatewayAdmission {
   readonly #endpoints
   readonly #keyFilter
   readonly #queueAddress
+  readonly #findTarget
   readonly #open: ReadonlySet<string>
   readonly #isTrusted: (address: string) => boolean
 
@@ -71,7 +85,9 @@ export class GatewayAdmission {
     access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs' | 'failedKeys'>,
     { open, trustedProxies }: AdmissionRules,
     queueAddress: QueueAddress,
+    findTarget: FindTarget = NO_TARGETS,
   ) {
+    this.#findTarget = findTarget
     this.#queueAddress = queueAddress
     this.#access = access
     this.#endpoints = new EndpointCache(ports)
@@ -111,6 +127,28 @@ export class GatewayAdmission {
     const { route, rawHeaders } = arriving
     const keys = presentedKeys({ path: route.path, rawHeaders })
     if (keys.length > MAX_KEYS) throw new AppError('invalid', `a request has at most ${MAX_KEYS} keys`)
+    const { endpointId } = route
+    if (endpointId === null) return this.#admitTarget(arriving, keys)
+    return this.#admitNamed({ ...arriving, route: { ...route, endpointId } }, keys)
+  }
+
+  /** A request whose headers name the endpoint, for which the account of its key must be known first. */
+  async #admitTarget(arriving: ArrivingRequest, keys: readonly string[]): Promise<ProxyRequest> {
+    if (keys.length === 0) throw keyMissing()
+    const { caller } = await this.#validKeys(keys, arriving)
+    const headers = new Map<string, string>()
+    for (let at = 0; at + 1 < arriving.rawHeaders.length; at += 2) {
+      headers.set(arriving.rawHeaders[at]!.toLowerCase(), arriving.rawHeaders[at + 1]!)
+    }
+    const endpointId = await this.#findTarget(
+      caller.owner,
+      readAppTarget(name => headers.get(name)),
+    )
+    return this.#admitNamed({ ...arriving, route: { ...arriving.route, endpointId } }, keys)
+  }
+
+  #admitNamed(arriving: NamedRequest, keys: readonly string[]): ProxyRequest | Promise<ProxyRequest> {
+    const { route } = arriving
     // A request without a key causes no read of the store unless some endpoint is open.
     if (keys.length === 0 && this.#open.size === 0) throw keyMissing()
     const cached = this.#endpoints.find(route.endpointId)
@@ -119,7 +157,7 @@ export class GatewayAdmission {
   }
 
   #authorize(
-    arriving: ArrivingRequest,
+    arriving: NamedRequest,
     keys: readonly string[],
     cached: CachedEndpoint | null,
   ): ProxyRequest | Promise<ProxyRequest> {
@@ -137,7 +175,7 @@ export class GatewayAdmission {
   }
 
   #toProxyRequest(
-    arriving: ArrivingRequest,
+    arriving: NamedRequest,
     cached: CachedEndpoint | null,
     { validKeys, caller }: KeyCheck,
   ): ProxyRequest {
@@ -173,7 +211,7 @@ export class GatewayAdmission {
   }
 
   /** The valid keys and the caller. Synchronous if the only key is cached. */
-  #checkKeys(keys: readonly string[], arriving: ArrivingRequest, endpoint?: Endpoint): KeyCheck | Promise<KeyCheck> {
+  #checkKeys(keys: readonly string[], arriving: NamedRequest, endpoint?: Endpoint): KeyCheck | Promise<KeyCheck> {
     const [key] = keys
     const caller = keys.length === 1 && key !== undefined ? this.#access.recall(key) : null
     if (caller === null) return this.#authenticateKeys(keys, arriving, endpoint)
@@ -181,7 +219,16 @@ export class GatewayAdmission {
     return { validKeys: new Set(keys), caller }
   }
 
-  async #authenticateKeys(keys: readonly string[], arriving: ArrivingRequest, endpoint?: Endpoint): Promise<KeyCheck> {
+  async #authenticateKeys(keys: readonly string[], arriving: NamedRequest, endpoint?: Endpoint): Promise<KeyCheck> {
+    const check = await this.#validKeys(keys, arriving)
+    this.#requireRight(check.caller, arriving.route, endpoint)
+    return check
+  }
+
+  async #validKeys(
+    keys: readonly string[],
+    arriving: ArrivingRequest,
+  ): Promise<KeyCheck & { readonly caller: Caller }> {
     const validKeys = new Set<string>()
     let caller: Caller | null = null
     let problem: unknown
@@ -202,11 +249,10 @@ export class GatewayAdmission {
       if (!(problem instanceof InvalidKeyError)) throw problem
       throw this.#access.failedKeys.refusal(clientAddress(arriving, this.#isTrusted), problem, failed)
     }
-    this.#requireRight(caller, arriving.route, endpoint)
     return { validKeys, caller }
   }
 
-  #requireRight(caller: Caller, { endpointId }: GatewayRoute, endpoint?: Endpoint): void {
+  #requireRight(caller: Caller, { endpointId }: NamedRequest['route'], endpoint?: Endpoint): void {
     if (endpoint?.owner !== caller.owner) throw notFound('endpoint', endpointId)
     this.#access.requireJobs(caller, 'write', endpointId)
   }

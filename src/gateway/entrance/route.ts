@@ -4,7 +4,8 @@ import type { EndpointId } from '../../core/ids.ts'
 
 /** The endpoint that a request names by its host or its path. It may not exist. */
 export interface GatewayRoute {
-  readonly endpointId: EndpointId
+  /** Null where headers name it by its app, its environment and its name. */
+  readonly endpointId: EndpointId | null
   /** `/lb/<endpoint>` if it was removed from the path; null if the host name names the endpoint. */
   readonly prefix: string | null
   /** Path and query byte for byte, without the prefix. */

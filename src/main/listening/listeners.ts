@@ -67,7 +67,7 @@ const ADMIN_CONNECTIONS = 1_000
 /** The surfaces of the public listener where management has one of its own. */
 const PUBLIC: readonly SurfaceName[] = ['jobs', 'openai', 'worker', 's3']
 /** The surfaces of that one; the job operations too, so that commands need one address. */
-const ADMIN: readonly SurfaceName[] = ['rest', 'restV1', 'graphql', 'jobs', 'openai', 'ops', 'console']
+const ADMIN: readonly SurfaceName[] = ['rest', 'restV1', 'graphql', 'jobs', 'openai', 'uploads', 'ops', 'console']
 
 /** The listeners of a run of the server. */
 export interface Listeners {

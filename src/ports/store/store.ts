@@ -14,6 +14,7 @@ import type { StopReason, Worker, WorkerLoad, WorkerState } from '../../core/wor
 import type { WorkerExit } from '../../core/workers/worker-exit.ts'
 import type { WorkerProblem } from '../../core/workers/worker-problem.ts'
 import type { WorkerSuspension } from '../../core/workers/worker-suspension.ts'
+import type { AppBuildStore, AppStore } from './app-store.ts'
 import type { AttemptTimesStore } from './attempt-times-store.ts'
 import type { AuditStore } from './audit-store.ts'
 import type { BatchStore } from './batch-store.ts'
@@ -69,6 +70,8 @@ export interface Store {
   readonly templates: TemplateStore
   readonly registries: RegistryStore
   readonly volumes: VolumeStore
+  readonly apps: AppStore
+  readonly appBuilds: AppBuildStore
   readonly releases: ReleaseStore
   readonly secrets: SecretStore
   readonly workers: WorkerStore

@@ -1,6 +1,7 @@
 import {
   type AccountLimits,
   addHeld,
+  buildsProblem,
   type GivenLimits,
   type HeldJobs,
   heldProblem,
@@ -34,6 +35,8 @@ export interface QuotaUse {
   readonly held: HeldJobs
   /** Bytes of its secrets as they are stored. */
   readonly secretBytes: number
+  /** Bytes of the archives of its apps. */
+  readonly buildBytes: number
   /** Bytes of output of its workers on the disk at the last measurement. */
   readonly logBytes: number
   readonly workers: number
@@ -215,6 +218,19 @@ export class Quotas {
     return keep()
   }
 
+  /**
+   * Announces an archive of an app. Must run in {@link inTurn}.
+   * @throws AppError `conflict` when all archives of the account together would be too large
+   */
+  async keepingArchive<Kept>(owner: OwnerId, bytes: number, keep: () => Promise<Kept>): Promise<Kept> {
+    const limits = this.effectiveLimits(owner)
+    if (limits.buildsMb !== null) {
+      const problem = buildsProblem((await this.#ports.store.appBuilds.bytes(owner)) + bytes, limits)
+      if (problem !== null) throw problem
+    }
+    return keep()
+  }
+
   /** Records the bytes of worker output that each account has on the disk. */
   noteLogs(bytes: ReadonlyMap<OwnerId, number>): void {
     this.#logBytes = bytes
@@ -245,10 +261,12 @@ export class Quotas {
     const gpus = workers.reduce((sum, { placement }) => sum + fractionOfGpus(placement), 0)
     const objects = await store.quotas.objects(owner)
     const { all: secretBytes } = await store.quotas.secretBytes(owner, null)
+    const buildBytes = await store.appBuilds.bytes(owner)
     const logBytes = this.#logBytes.get(owner) ?? 0
     const limits = this.effectiveLimits(owner)
     const held = addHeld(ledger.held, storedOnly(ledger.receivedBytes))
-    return { limits, objects, held, secretBytes, logBytes, workers: workers.length, gpus: Math.round(gpus * 100) / 100 }
+    const bytes = { secretBytes, buildBytes, logBytes }
+    return { limits, objects, held, ...bytes, workers: workers.length, gpus: Math.round(gpus * 100) / 100 }
   }
 
   async #admitRead(owner: OwnerId, addition: HeldJobs): Promise<void> {

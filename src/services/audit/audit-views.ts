@@ -3,7 +3,18 @@ import type { AuditView, ShownValue } from '../../core/audit/field-change.ts'
 import { ENDPOINT_FIELDS, type Endpoint } from '../../core/endpoints/endpoint.ts'
 import type { FieldTable } from '../../core/endpoints/field.ts'
 import { TEMPLATE_FIELDS, type Template } from '../../core/endpoints/template.ts'
-import type { EndpointId, KeyId, OwnerId, RegistryId, SecretId, TemplateId, VolumeId } from '../../core/ids.ts'
+import type {
+  AppId,
+  BuildId,
+  EndpointId,
+  EnvironmentId,
+  KeyId,
+  OwnerId,
+  RegistryId,
+  SecretId,
+  TemplateId,
+  VolumeId,
+} from '../../core/ids.ts'
 import type { Ports } from '../../ports/ports.ts'
 
 type Fields = Readonly<Record<string, ShownValue | undefined>>
@@ -37,6 +48,22 @@ export class AuditViews {
         if (volume === null) return null
         const { name, sizeGb, dataCenter, type } = volume
         return view({ name, sizeGb, dataCenter, type })
+      }
+      case 'app': {
+        const app = await this.#store.apps.find(owner, id as AppId)
+        return app === null ? null : view({ name: app.name })
+      }
+      case 'environment': {
+        const environment = await this.#store.apps.findEnvironment(owner, id as EnvironmentId)
+        if (environment === null) return null
+        const { appId, name, activeBuildId } = environment
+        return view({ appId, name, activeBuildId })
+      }
+      case 'build': {
+        const build = await this.#store.appBuilds.find(owner, id as BuildId)
+        return build === null
+          ? null
+          : view({ appId: build.appId, bytes: build.bytes, unpackedBytes: build.unpackedBytes })
       }
       case 'key':
         return this.#key(id as KeyId)

@@ -31,6 +31,7 @@ import { problemText, type WorkerProblem } from '../../core/workers/worker-probl
 import type { StartWatch } from '../../ports/driver.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { WorkerMove } from '../../ports/store/store.ts'
+import type { AppBuilds } from '../apps/app-builds.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { isOnMachine } from '../endpoints/host-folders.ts'
 import { downloadGuard } from '../endpoints/image-access.ts'
@@ -61,33 +62,27 @@ export class Fleet {
 
   constructor(
     ports: Ports,
-    {
-      jobs,
-      running,
-      undelivered,
-      models,
-      workerFreezer,
-      audit,
-    }: {
+    parts: {
       readonly jobs: Jobs
       readonly running: RunningWorkers
       readonly undelivered: UndeliveredResults
       readonly models: EndpointModels
       readonly workerFreezer: WorkerFreezer
       readonly audit: AuditLog
+      readonly appBuilds: AppBuilds
     },
     addresses: WorkerAddresses,
   ) {
     this.#ports = ports
-    this.#jobs = jobs
-    this.#running = running
-    this.#undelivered = undelivered
-    this.#models = models
-    this.#workerFreezer = workerFreezer
-    this.#audit = audit
-    this.#inputs = new WorkerLaunchReader(ports, addresses)
+    this.#jobs = parts.jobs
+    this.#running = parts.running
+    this.#undelivered = parts.undelivered
+    this.#models = parts.models
+    this.#workerFreezer = parts.workerFreezer
+    this.#audit = parts.audit
+    this.#inputs = new WorkerLaunchReader(ports, parts.appBuilds, addresses)
     this.#addresses = addresses
-    workerFreezer.reportTo({
+    parts.workerFreezer.reportTo({
       wakeFailed: (worker, problem) => this.endFaulty(worker, 'unhealthy', problem),
       lost: (worker, problem) => this.endFaulty(worker, 'suspend_failed', problem),
       moved: move => this.moved(move),

@@ -1,16 +1,19 @@
+import { buildIdFromEnv } from '../../core/apps/build.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import type { ReleasedTemplate } from '../../core/endpoints/release.ts'
 import { APP_KEY, isLiveWorker, runsApp } from '../../core/endpoints/runtime-image.ts'
 import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import { type Serving, servingProblem, servingWithSecrets } from '../../core/endpoints/serving.ts'
 import { givesWorkerKey } from '../../core/endpoints/worker-key.ts'
-import type { OwnerId, RegistryId, VolumeId } from '../../core/ids.ts'
+import { AppError } from '../../core/errors.ts'
+import type { BuildId, OwnerId, RegistryId, VolumeId } from '../../core/ids.ts'
 import { secretPlace } from '../../core/secrets/seals.ts'
 import { resolveSecrets, secretNames } from '../../core/secrets/secret.ts'
 import { isFolderReserved } from '../../core/workers/host-folder.ts'
 import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { AppBuild, RegistryCredential } from '../../ports/driver.ts'
 import type { Ports } from '../../ports/ports.ts'
+import type { AppBuilds } from '../apps/app-builds.ts'
 import { isOnMachine } from '../endpoints/host-folders.ts'
 import { imageRefusal } from '../endpoints/image-access.ts'
 import { resolvedServing } from '../endpoints/serving-variables.ts'
@@ -33,10 +36,16 @@ const NO_VARIABLES: AppVariables = { addresses: {}, files: {} }
 /** Reads the inputs of a worker besides its image. */
 export class WorkerLaunchReader {
   readonly #ports
+  readonly #builds
   readonly #appVariables
 
-  constructor(ports: Ports, { appVariables = NO_VARIABLES }: Pick<WorkerAddresses, 'appVariables'>) {
+  constructor(
+    ports: Ports,
+    builds: Pick<AppBuilds, 'exists' | 'folderOf'>,
+    { appVariables = NO_VARIABLES }: Pick<WorkerAddresses, 'appVariables'>,
+  ) {
     this.#ports = ports
+    this.#builds = builds
     this.#appVariables = appVariables
   }
 
@@ -48,7 +57,8 @@ export class WorkerLaunchReader {
     const missing = await this.#missingSecrets(endpoint.owner, env)
     if (missing.length > 0) return { kind: 'secrets_missing', names: missing }
     const problem = endpoint.type === 'LOAD_BALANCER' ? await this.#servingProblem(endpoint, env) : null
-    return problem === null ? this.#missingVolume(endpoint) : { kind: 'settings_invalid', problem }
+    if (problem !== null) return { kind: 'settings_invalid', problem }
+    return (await this.#missingVolume(endpoint)) ?? (await this.#missingBuild(endpoint.owner, buildIdFromEnv(env)))
   }
 
   /**
@@ -72,8 +82,9 @@ export class WorkerLaunchReader {
     const volume = await this.#readVolume(endpoint)
     const credential =
       template.registry === null ? null : await registryCredential(this.#ports, owner, template.registry)
+    const build = await this.#readBuild(endpoint, template)
     const env = await this.env(endpoint, template)
-    return { env: this.#withAppEnv(template.image, env, token), credential, volume, build: null }
+    return { env: this.#withAppEnv(template.image, env, token), credential, volume, build }
   }
 
   /** The variables with those by which functions of an app call others; the same for a worker of no app. */
@@ -115,6 +126,26 @@ export class WorkerLaunchReader {
       if ((await this.#ports.store.volumes.find(owner, id)) === null) return { kind: 'volume_missing', volume: id }
     }
     return null
+  }
+
+  /** Null when the release names no build, or one that exists. */
+  async #missingBuild(owner: OwnerId, id: BuildId | null): Promise<StartFailure | null> {
+    if (id === null || (await this.#builds.exists(owner, id))) return null
+    return { kind: 'settings_invalid', problem: `build ${id}, which RUNPOD_BUILD_ID names, does not exist` }
+  }
+
+  /** The folder of the build of the release, which is made again where it was removed. */
+  async #readBuild({ owner, env }: Endpoint, template: ReleasedTemplate): Promise<WorkerLaunchInputs['build']> {
+    const id = buildIdFromEnv(savedEnv({ env }, template))
+    const missing = await this.#missingBuild(owner, id)
+    if (missing !== null) throw new WorkerStartError(missing)
+    if (id === null) return null
+    try {
+      return { id, folder: await this.#builds.folderOf(owner, id) }
+    } catch (error) {
+      if (!(error instanceof AppError) || error.code !== 'invalid') throw error
+      throw new WorkerStartError({ kind: 'settings_invalid', problem: `build ${id}: ${error.message}` })
+    }
   }
 
   async #readVolume(endpoint: Endpoint): Promise<WorkerLaunchInputs['volume']> {

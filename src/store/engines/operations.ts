@@ -5,6 +5,8 @@ import { keys } from '../operations/accounts/keys.ts'
 import { quotas } from '../operations/accounts/quotas.ts'
 import { sessions } from '../operations/accounts/sessions.ts'
 import { usage } from '../operations/accounts/usage.ts'
+import { appBuilds } from '../operations/apps/app-builds.ts'
+import { apps } from '../operations/apps/apps.ts'
 import { audit } from '../operations/audit/audit.ts'
 import { clock } from '../operations/clock.ts'
 import { endpoints } from '../operations/endpoints/endpoints.ts'
@@ -52,6 +54,8 @@ export const operations: { readonly [Part in StorePart]: PortOperations<Store[Pa
   templates,
   registries,
   volumes,
+  apps,
+  appBuilds,
   releases,
   secrets,
   workers,

@@ -3,6 +3,7 @@
  * owner of its rows; `docs/internals/schema.md` has a picture of it.
  */
 import { accounts, apiKeys, consoleSessions, rateWindows } from './initial/accounts.ts'
+import { appBuilds, appEndpoints, appEnvironments, apps, appUploads } from './initial/apps.ts'
 import { auditAnchors, auditBegun, auditEntries } from './initial/audit.ts'
 import { endpointCounters, endpointDomains, endpoints, endpointVolumes, releases } from './initial/endpoints.ts'
 import {
@@ -38,11 +39,16 @@ export const initial: Migration = {
     secrets,
     registries,
     networkVolumes,
+    apps,
+    appBuilds,
+    appEnvironments,
+    appUploads,
     templates,
     endpoints,
     apiKeys,
     consoleSessions,
     endpointVolumes,
+    appEndpoints,
     endpointDomains,
     releases,
     endpointCounters,

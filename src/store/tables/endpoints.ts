@@ -70,9 +70,15 @@ export const endpointIds = 'SELECT id FROM endpoints ORDER BY id'
 
 /** $1 endpoint. It is gone with these; its jobs, batches and idempotency keys are left, and are removed in steps. */
 export const deleteEndpoint = [
-  ...['endpoint_counters', 'endpoint_domains', 'endpoint_volumes', 'queued_workers', 'releases', 'api_keys'].map(
-    table => `DELETE FROM ${table} WHERE endpoint_id = $1`,
-  ),
+  ...[
+    'app_endpoints',
+    'endpoint_counters',
+    'endpoint_domains',
+    'endpoint_volumes',
+    'queued_workers',
+    'releases',
+    'api_keys',
+  ].map(table => `DELETE FROM ${table} WHERE endpoint_id = $1`),
   'DELETE FROM endpoints WHERE id = $1',
 ]
 

@@ -18,11 +18,15 @@ const SETTINGS_NAME = 'settings.json'
 const NOTES = ['store', 'seals-bound', 'payloads-sealed', 'large-bodies']
 const KEY_NAMES = ['encryption-key', 'api-key']
 const LOGS = 'logs'
+/** The folder of archives of apps, without which no build could be unpacked after a restore. */
+const ARTIFACTS = 'apps/artifacts'
+const ARTIFACT_NAME = /^apps\/artifacts\/[a-z0-9]{1,63}\.tar\.gz$/
 const LOG_NAME = /^logs(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*){1,3}$/
 
 /** True if a backup may have a file of this name. */
 export function isBackupName(name: string): boolean {
-  return [DATABASE_NAME, KEYS_NAME, SETTINGS_NAME, ...NOTES].includes(name) || LOG_NAME.test(name)
+  if ([DATABASE_NAME, KEYS_NAME, SETTINGS_NAME, ...NOTES].includes(name)) return true
+  return LOG_NAME.test(name) || ARTIFACT_NAME.test(name)
 }
 
 /** Options of {@link createBackups}. */
@@ -88,7 +92,8 @@ async function prepare(
   for (const name of notes) addText(opened, name, readFileSync(join(dataDir, name)))
   addText(opened, SETTINGS_NAME, Buffer.from(`${JSON.stringify(settings, null, 2)}\n`))
   if (passphrase !== null) addText(opened, KEYS_NAME, Buffer.from(await sealKeys(keysIn(dataDir), passphrase)))
-  if (withLogs) await openLogs(dataDir, opened)
+  await openFolder(dataDir, ARTIFACTS, ARTIFACT_NAME, opened)
+  if (withLogs) await openFolder(dataDir, LOGS, LOG_NAME, opened)
   const keys = passphrase === null ? 'left out' : 'sealed'
   const bytes = opened.reduce((sum, file) => sum + file.bytes, 0)
   const header: BackupHeader = { version, schema, createdAt, keys, keyIsGiven, postgres, bytes }
@@ -119,14 +124,15 @@ function keysIn(dataDir: string): Record<string, Buffer> {
   return Object.fromEntries(names.map(name => [name, readFileSync(join(dataDir, name))]))
 }
 
-async function openLogs(dataDir: string, opened: OpenFile[]): Promise<void> {
-  const folder = join(dataDir, LOGS)
+/** The files of a folder whose names in the data directory match. */
+async function openFolder(dataDir: string, inner: string, names: RegExp, opened: OpenFile[]): Promise<void> {
+  const folder = join(dataDir, inner)
   const entries = existsSync(folder) ? await readdir(folder, { recursive: true, withFileTypes: true }) : []
   for (const entry of entries) {
     const path = join(entry.parentPath, entry.name)
     const name = path.slice(dataDir.length).replace(/^\/+/, '')
-    if (!entry.isFile() || !LOG_NAME.test(name)) continue
-    // The log of a worker may be removed in the meantime.
+    if (!entry.isFile() || !names.test(name)) continue
+    // It may be removed in the meantime.
     const bytes = (await stat(path).catch(() => null))?.size ?? 0
     opened.push({ name, bytes, file: path })
   }
@@ -146,11 +152,11 @@ async function* readPieces(files: readonly OpenFile[]): AsyncGenerator<BackupPie
     if (Buffer.isBuffer(file)) yield* slices(name, file)
     else if (typeof file !== 'string') yield* read(name, file, bytes)
     else {
-      const log = await open(file, 'r').catch(() => null)
+      const named = await open(file, 'r').catch(() => null)
       try {
-        if (log !== null) yield* read(name, log, bytes)
+        if (named !== null) yield* read(name, named, bytes)
       } finally {
-        await log?.close()
+        await named?.close()
       }
     }
   }

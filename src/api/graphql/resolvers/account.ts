@@ -6,6 +6,7 @@ import { listItems } from '../../../core/text-parts.ts'
 import type { ApiParts } from '../../parts.ts'
 import type { GraphqlContext, Writing } from '../context.ts'
 import { endpointView, registryView, secretView, templateView, volumeView } from '../views.ts'
+import { appView } from './apps.ts'
 
 /** Source value of the account's resolvers. */
 export interface User {
@@ -31,7 +32,6 @@ function user({ owner }: Caller) {
     notifyPodsGeneral: false,
     notifyLowBalance: false,
     pods: [],
-    flashApps: [],
     globalStoreBuckets: [],
   }
 }
@@ -48,6 +48,7 @@ export function userFields({ ports: { store }, accounts, billing }: ApiParts) {
     },
     podTemplates: async ({ caller }: User) => (await store.templates.list(caller.owner)).map(templateView),
     secrets: async ({ caller }: User) => (await store.secrets.list(caller.owner)).map(secretView),
+    flashApps: async ({ caller }: User) => (await store.apps.list(caller.owner)).map(appView),
     networkVolumes: async ({ caller }: User) => (await store.volumes.list(caller.owner)).map(volumeView),
     containerRegistryCreds: async ({ caller }: User) => (await store.registries.list(caller.owner)).map(registryView),
   }

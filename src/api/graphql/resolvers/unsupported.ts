@@ -1,7 +1,7 @@
 import { unsupported } from '../errors.ts'
 
 const NO_PODS = 'Runyard runs serverless endpoints, not pods'
-const NO_FLASH = 'Runyard runs serverless endpoints; it has no flash apps and no global volumes'
+const NO_GLOBAL_VOLUMES = 'Runyard has network volumes, and no global ones'
 
 const NO_MODEL_REPOSITORY = 'Runyard has no model repository; name models in modelReferences of an endpoint'
 
@@ -9,13 +9,6 @@ const POD_MUTATIONS = [
   ...['podFindAndDeployOnDemand', 'podRentInterruptable', 'deployCpuPod', 'podEditJob', 'podStop', 'podResume'],
   ...['podBidResume', 'podRestart', 'podReset', 'podTerminate'],
 ]
-const FLASH_MUTATIONS = [
-  ...['createFlashApp', 'createFlashEnvironment', 'prepareFlashArtifactUpload', 'finalizeFlashArtifactUpload'],
-  ...['updateFlashBuildManifest', 'deployBuildToEnvironment', 'deleteFlashApp', 'deleteFlashEnvironment'],
-  'globalStoreBucketCreate',
-]
-const FLASH_QUERIES = [...['flashApp', 'flashAppByName', 'flashEnvironment', 'flashEnvironmentByName', 'flashBuild']]
-
 const MODEL_MUTATIONS = [
   ...['addModelToRepo', 'removeModelFromRepo', 'createModelRepoUpload', 'completeModelRepoUpload'],
   'updateModelVersionStatus',
@@ -25,13 +18,12 @@ const MODEL_MUTATIONS = [
 export const unsupportedQueries = {
   ...answerAll(['pod', 'listing', 'listingFromRepo', 'myModel'], () => null),
   ...answerAll(['listings', 'allAiApiPublicConfigs', 'models', 'myModels', 'cpuTypes', 'machines'], () => []),
-  ...refusing(FLASH_QUERIES, NO_FLASH),
 }
 
 /** Mutations of unsupported features. Each is refused with a message. */
 export const unsupportedMutations = {
   ...refusing(POD_MUTATIONS, NO_PODS),
-  ...refusing(FLASH_MUTATIONS, NO_FLASH),
+  ...refusing(['globalStoreBucketCreate'], NO_GLOBAL_VOLUMES),
   ...refusing(MODEL_MUTATIONS, NO_MODEL_REPOSITORY),
 }
 

@@ -26,7 +26,6 @@ export const accountSdl = /* GraphQL */ `
     serverlessDiscount: ServerlessDiscount
     "Always empty: there are no pods."
     pods: [Pod]
-    "Always empty, as pods."
     flashApps: [FlashApp]
     "Always empty, as pods."
     globalStoreBuckets: [GlobalStoreBucket]

@@ -1,4 +1,5 @@
 import { accountSdl } from './account.ts'
+import { appsSdl } from './apps.ts'
 import { catalogSdl } from './catalog.ts'
 import { endpointSdl } from './endpoints.ts'
 import { operationSdl } from './operations.ts'
@@ -10,7 +11,7 @@ import { unsupportedSdl } from './unsupported.ts'
  * scripts/schema.ts prints it.
  */
 export const typeDefs: readonly string[] = [
-  ...[operationSdl, accountSdl, endpointSdl, templateSdl, catalogSdl, unsupportedSdl].map(part =>
+  ...[operationSdl, accountSdl, endpointSdl, templateSdl, appsSdl, catalogSdl, unsupportedSdl].map(part =>
     part.trim().replaceAll(/^ {2}/gm, ''),
   ),
 ]

@@ -1,5 +1,5 @@
 /**
- * Parts of the public API that Runyard lacks: pods, flash apps, the hub, the model repository, public endpoints.
+ * Parts of the public API that Runyard lacks: pods, global volumes, the hub, the model repository, public endpoints.
  * Lists are empty, and clients get a sentence for everything else, so their documents must be valid: each input is a
  * scalar that takes anything.
  */
@@ -78,38 +78,6 @@ export const unsupportedSdl = /* GraphQL */ `
     privatePort: Int
     publicPort: Int
     type: String
-  }
-
-  type FlashApp {
-    id: String
-    name: String
-    flashEnvironments: [FlashEnvironment]
-    flashBuilds: [FlashBuild]
-  }
-
-  type FlashEnvironment {
-    id: String
-    name: String
-    state: String
-    createdAt: String
-    activeBuildId: String
-    activeArtifact: FlashArtifact
-    endpoints: [Endpoint]
-    networkVolumes: [NetworkVolume]
-  }
-
-  type FlashBuild {
-    id: String
-    objectKey: String
-    createdAt: String
-    manifest: JSON
-  }
-
-  type FlashArtifact {
-    objectKey: String
-    uploadUrl: String
-    downloadUrl: String
-    expiresAt: String
   }
 
   type GlobalStoreBucket {
@@ -262,12 +230,6 @@ export const unsupportedSdl = /* GraphQL */ `
   extend type Query {
     "Always null: there are no pods."
     pod(input: PodFilter): Pod
-    "Refused, as everything about flash apps."
-    flashApp(flashAppId: String!): FlashApp
-    flashAppByName(flashAppName: String!): FlashApp
-    flashEnvironment(flashEnvironmentId: String!): FlashEnvironment
-    flashEnvironmentByName(input: FlashEnvironmentByNameInput!): FlashEnvironment
-    flashBuild(flashBuildId: String!): FlashBuild
     "Always empty: there is no hub."
     listings(input: ListingsInput): [Listing]
     "Always null, as listings."
@@ -298,15 +260,7 @@ export const unsupportedSdl = /* GraphQL */ `
     podRestart(input: PodRestartInput): Pod
     podReset(input: PodResetInput): Pod
     podTerminate(input: PodTerminateInput): Void
-    "Refused, as everything about flash apps."
-    createFlashApp(input: CreateFlashAppInput): FlashApp
-    createFlashEnvironment(input: CreateFlashEnvironmentInput): FlashEnvironment
-    prepareFlashArtifactUpload(input: PrepareFlashArtifactUploadInput): FlashArtifact
-    finalizeFlashArtifactUpload(input: FinalizeFlashArtifactUploadInput): FlashBuild
-    updateFlashBuildManifest(input: UpdateFlashBuildManifestInput): FlashBuild
-    deployBuildToEnvironment(input: DeployBuildToEnvironmentInput): FlashEnvironment
-    deleteFlashApp(flashAppId: String): Void
-    deleteFlashEnvironment(flashEnvironmentId: String): Void
+    "Refused: there are no global volumes."
     globalStoreBucketCreate(input: GlobalStoreBucketCreateInput): GlobalStoreBucket
     "Refused, as everything about the model repository."
     addModelToRepo(input: AddModelToRepoInput): RepositoryResult
@@ -327,13 +281,6 @@ export const unsupportedSdl = /* GraphQL */ `
   scalar PodRestartInput
   scalar PodResetInput
   scalar PodTerminateInput
-  scalar FlashEnvironmentByNameInput
-  scalar CreateFlashAppInput
-  scalar CreateFlashEnvironmentInput
-  scalar PrepareFlashArtifactUploadInput
-  scalar FinalizeFlashArtifactUploadInput
-  scalar UpdateFlashBuildManifestInput
-  scalar DeployBuildToEnvironmentInput
   scalar GlobalStoreBucketCreateInput
   scalar ListingsInput
   scalar AddModelToRepoInput

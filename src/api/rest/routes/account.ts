@@ -276,7 +276,7 @@ function quotaRoute({ accounts, quotas }: ApiParts): RestRoute {
 }
 
 /** Megabytes are MiB, rounded up. */
-function quotaBody({ limits, objects, held, secretBytes, logBytes, workers, gpus }: QuotaUse) {
+function quotaBody({ limits, objects, held, secretBytes, buildBytes, logBytes, workers, gpus }: QuotaUse) {
   const { workersMin, ...kinds } = objects
   const megabytes = (bytes: number) => Math.ceil(bytes / 1024 / 1024)
   const counted = Object.entries(kinds).map(([kind, used]) => [kind, { used, limit: limits.objects }] as const)
@@ -289,6 +289,7 @@ function quotaBody({ limits, objects, held, secretBytes, logBytes, workers, gpus
     queuedMb: { used: megabytes(held.queuedBytes), limit: limits.queuedMb },
     storedMb: { used: megabytes(held.storedBytes), limit: limits.storedMb },
     secretsMb: { used: megabytes(secretBytes), limit: limits.secretsMb },
+    buildsMb: { used: megabytes(buildBytes), limit: limits.buildsMb },
     logsMb: { used: megabytes(logBytes), limit: limits.logsMb },
   }
 }

@@ -21,6 +21,9 @@ export const countObjects = `
     (SELECT COUNT(*) FROM secrets WHERE owner = $1) AS secrets,
     (SELECT COUNT(*) FROM registries WHERE owner = $1) AS registries,
     (SELECT COUNT(*) FROM network_volumes WHERE owner = $1) AS volumes,
+    (SELECT COUNT(*) FROM apps WHERE owner = $1) AS apps,
+    (SELECT COUNT(*) FROM app_environments WHERE owner = $1) AS environments,
+    (SELECT COUNT(*) FROM app_builds WHERE owner = $1) AS builds,
     (SELECT COALESCE(SUM(workers_min), 0) FROM endpoints WHERE owner = $1) AS workers_min`
 
 /** $1 owner, $2 one secret. */

@@ -40,6 +40,7 @@ import {
   workerFromRow,
   workerLoads,
 } from '../../tables/workers.ts'
+import { placeInEnvironment } from '../apps/apps.ts'
 import { lock, type PortOperations, perform, query, queryAll, queryOne, read, type Steps, write } from '../operation.ts'
 import { addRelease, type RolloutRow, rolloutFactsFromRow } from './releases.ts'
 import { listedEndpoints } from './snapshots.ts'
@@ -70,6 +71,7 @@ export const endpoints = {
     yield* perform(sql.insertEndpoint, endpointParams(endpoint))
     yield* perform(sql.insertCounters, [endpoint.id, endpoint.owner])
     yield* linkVolumes(endpoint)
+    yield* placeInEnvironment(endpoint, null)
     yield* linkDomain(endpoint)
     const template = yield* findEndpointTemplate(endpoint)
     if (template !== null) yield* addRelease(null, { endpoint, template }, endpoint.createdAtMs)
@@ -91,6 +93,7 @@ export const endpoints = {
     if (ownTemplate !== undefined) yield* saveOwn(ownTemplate, previous, nowMs)
     yield* perform(sql.replaceEndpoint, changedEndpointParams(endpoint))
     yield* linkVolumes(endpoint)
+    yield* placeInEnvironment(endpoint, previous)
     if (endpoint.domain !== previous.domain) yield* linkDomain(endpoint)
     const templateNow = yield* findEndpointTemplate(endpoint)
     if (endpoint.version > previous.version && template !== null && templateNow !== null) {

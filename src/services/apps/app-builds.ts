@@ -1,0 +1,358 @@
+import {
+  type AppEnvironment,
+  type ArtifactRules,
+  type ArtifactUpload,
+  artifactSizeProblems,
+  type DeployedBuild,
+  KEPT_BUILDS,
+  manifestText,
+  ORPHAN_MS,
+  UPLOAD_MS,
+} from '../../core/apps/app.ts'
+import { ArtifactError } from '../../core/apps/archive.ts'
+import { buildIdFromEnv, isBuildId } from '../../core/apps/build.ts'
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import { savedEnv } from '../../core/endpoints/saved-env.ts'
+import { AppError, invalidFields, notFound } from '../../core/errors.ts'
+import type { AppId, ArtifactKey, BuildId, EnvironmentId, OwnerId } from '../../core/ids.ts'
+import type { ArtifactFiles } from '../../ports/artifact-files.ts'
+import type { Ports } from '../../ports/ports.ts'
+import type { Quotas } from '../accounts/quotas.ts'
+import { InOrder } from '../in-order.ts'
+import { shortId } from '../short-id.ts'
+
+/** Length of the token in the address of an upload: 36 ^ 31 of them. */
+const TOKEN_LENGTH = 32
+/** Archives that are unpacked at once, and calls that wait for their turn. */
+const UNPACKING = { atOnce: 2, waiting: 32 }
+/** Time after its making in which a build stays although nothing has it yet: its environment gets it next. */
+const NEW_MS = 10 * 60_000
+/** Builds and uploads of one step of {@link AppBuilds.tidy}. */
+const PART = 500
+
+/** An announced artifact, with the token that its address has. */
+export interface AnnouncedUpload {
+  readonly upload: ArtifactUpload
+  readonly token: string
+}
+
+/** An archive as it arrives. */
+export interface IncomingArtifact {
+  /** Its size as the request announces it; null for a request that does not. */
+  readonly bytes: number | null
+  readonly pieces: () => AsyncIterable<Uint8Array>
+}
+
+/**
+ * Builds of apps: their upload, their folders on this machine, and the end of both. An archive comes from outside: it
+ * is unpacked once, when its build is made, and all workers of the build read the same folder.
+ */
+export class AppBuilds {
+  readonly #ports
+  readonly #quotas
+  readonly #rules
+  readonly #receiving = new Set<ArtifactKey>()
+  readonly #inOrder = new InOrder<BuildId>()
+  #unpacking = 0
+  readonly #turns: (() => void)[] = []
+
+  constructor(ports: Ports, quotas: Quotas, rules: ArtifactRules) {
+    this.#ports = ports
+    this.#quotas = quotas
+    this.#rules = rules
+  }
+
+  /**
+   * Announces an artifact of an app.
+   * @param bytes its exact size
+   * @throws AppError `not_found` without the app, `invalid` for a size out of bounds, `conflict` past a limit of the
+   *   account
+   */
+  async announce(owner: OwnerId, appId: AppId, bytes: number): Promise<AnnouncedUpload> {
+    this.#files()
+    const { store, random, clock, vault } = this.#ports
+    const problems = artifactSizeProblems(bytes, this.#rules)
+    if (problems.length > 0) throw invalidFields(problems)
+    if ((await store.apps.find(owner, appId)) === null) throw notFound('app', appId)
+    const token = shortId(random, TOKEN_LENGTH)
+    const nowMs = clock.now()
+    const upload: ArtifactUpload = {
+      key: shortId(random) as string as ArtifactKey,
+      owner,
+      appId,
+      bytes,
+      tokenHash: vault.hash(token),
+      createdAtMs: nowMs,
+      expiresAtMs: nowMs + UPLOAD_MS,
+    }
+    const keep = () => this.#quotas.keepingArchive(owner, bytes, () => store.appBuilds.insertUpload(upload))
+    await this.#quotas.adding(owner, 'builds', keep)
+    return { upload, token }
+  }
+
+  /**
+   * The upload that an address names; it is known by its token alone.
+   * @throws AppError `not_found` for an unknown or wrong one, and one that is over
+   */
+  async findUpload(key: string, token: string): Promise<ArtifactUpload> {
+    const { store, vault, clock } = this.#ports
+    const upload = isBuildId(key) ? await store.appBuilds.findUpload(key as string as ArtifactKey) : null
+    const isRight = upload !== null && vault.equal(upload.tokenHash, vault.hash(token))
+    if (!isRight || clock.now() >= upload.expiresAtMs) {
+      throw new AppError('not_found', 'there is no such upload, or its time is over; deploy again')
+    }
+    return upload
+  }
+
+  /**
+   * Receives the archive of an upload. It may be sent again, whole, until its build is made.
+   * @throws AppError `invalid` for another size than the announced one, `conflict` while the same one is received
+   */
+  async receive(upload: ArtifactUpload, { bytes, pieces }: IncomingArtifact): Promise<void> {
+    const { key } = upload
+    if (bytes !== null && bytes !== upload.bytes) throw wrongSize(upload, String(bytes))
+    if (this.#receiving.has(key)) throw new AppError('conflict', 'this artifact is being received already')
+    this.#receiving.add(key)
+    try {
+      const draft = await this.#files().draft(key)
+      try {
+        for await (const piece of pieces()) {
+          if (draft.bytes + piece.length > upload.bytes) throw wrongSize(upload, 'more')
+          await draft.append(piece)
+        }
+        if (draft.bytes !== upload.bytes) throw wrongSize(upload, String(draft.bytes))
+        await draft.keep()
+      } finally {
+        await draft.drop()
+      }
+      // It may be over, or its app removed, in the meantime.
+      if (!(await this.#ports.store.appBuilds.hasArtifact(key))) await this.#files().removeArtifact(key)
+    } finally {
+      this.#receiving.delete(key)
+    }
+  }
+
+  /**
+   * Makes a build of an upload, and its folder.
+   * @throws AppError `not_found` without the upload, `invalid` for an archive that may not be unpacked or is not the
+   *   announced one, `rate_limited` while too many are unpacked
+   */
+  async finalize(owner: OwnerId, appId: AppId, key: string, manifest: unknown): Promise<DeployedBuild> {
+    const { store, random, clock, emit } = this.#ports
+    const files = this.#files()
+    const read = manifestText(manifest)
+    if ('problems' in read) throw invalidFields(read.problems)
+    const upload = isBuildId(key) ? await store.appBuilds.findUpload(key as string as ArtifactKey) : null
+    if (upload === null || upload.owner !== owner || upload.appId !== appId) throw notFound('artifact', key)
+    const bytes = await files.bytes(upload.key)
+    if (bytes === null || this.#receiving.has(upload.key)) {
+      throw new AppError('invalid', `artifact ${key} was not received yet; send it to its uploadUrl first`)
+    }
+    if (bytes !== upload.bytes) throw wrongSize(upload, String(bytes))
+    const id = shortId(random) as BuildId
+    const unpackedBytes = (await this.#unpacked(id, upload.key)) ?? 0
+    const build = { id, owner, appId, artifact: upload.key, bytes, unpackedBytes, createdAtMs: clock.now() }
+    let isStored = false
+    try {
+      isStored = await store.appBuilds.insert(build, read.text)
+    } finally {
+      if (!isStored) await files.removeFolder(id)
+    }
+    if (!isStored) throw notFound('artifact', key)
+    emit('build.made', { buildId: id, appId, owner, bytes, unpackedBytes })
+    await this.#prune(owner, appId)
+    return build
+  }
+
+  /** @throws AppError `not_found`, also for a build of another owner */
+  async find(owner: OwnerId, id: BuildId): Promise<DeployedBuild> {
+    const build = await this.#ports.store.appBuilds.find(owner, id)
+    if (build === null) throw notFound('build', id)
+    return build
+  }
+
+  /** The manifest of a build, as its client made it. @throws AppError `not_found` */
+  async manifest(owner: OwnerId, id: BuildId): Promise<Readonly<Record<string, unknown>>> {
+    const text = await this.#ports.store.appBuilds.manifest(owner, id)
+    if (text === null) throw notFound('build', id)
+    return JSON.parse(text) as Readonly<Record<string, unknown>>
+  }
+
+  /** Replaces the manifest of a build; the one in its archive stays. @throws AppError `not_found`, `invalid` */
+  async setManifest(owner: OwnerId, id: BuildId, manifest: unknown): Promise<DeployedBuild> {
+    const read = manifestText(manifest)
+    if ('problems' in read) throw invalidFields(read.problems)
+    if (!(await this.#ports.store.appBuilds.setManifest(owner, id, read.text))) throw notFound('build', id)
+    return this.find(owner, id)
+  }
+
+  /** The newest builds of an app, at most 1,000. */
+  list(owner: OwnerId, appId: AppId): Promise<DeployedBuild[]> {
+    return this.#ports.store.appBuilds.list(owner, appId, 1_000)
+  }
+
+  /**
+   * Makes a build the active one of an environment of its app. Releases go on with their own builds.
+   * @throws AppError `not_found`
+   */
+  async activate(owner: OwnerId, environmentId: EnvironmentId, id: BuildId): Promise<AppEnvironment> {
+    const { store } = this.#ports
+    if (!(await store.appBuilds.activate(owner, environmentId, id))) {
+      await this.find(owner, id)
+      throw notFound('environment', environmentId)
+    }
+    const environment = await store.apps.findEnvironment(owner, environmentId)
+    if (environment === null) throw notFound('environment', environmentId)
+    return environment
+  }
+
+  /**
+   * Absolute path of the folder of a build, which is made again where it was removed.
+   * @throws AppError `not_found` without the build, `invalid` without its archive
+   */
+  async folderOf(owner: OwnerId, id: BuildId): Promise<string> {
+    const { artifact } = await this.find(owner, id)
+    await this.#unpacked(id, artifact)
+    return this.#files().path(id)
+  }
+
+  /** True if a build exists, so that its folder can be made. */
+  async exists(owner: OwnerId, id: BuildId): Promise<boolean> {
+    return (await this.#ports.store.appBuilds.find(owner, id)) !== null
+  }
+
+  /**
+   * Removes uploads that are over, and folders that nothing runs any more: no environment has their build active, no
+   * endpoint names it, and no worker of a release that does is left.
+   */
+  async tidy(nowMs: number): Promise<void> {
+    const { artifacts: files, store } = this.#ports
+    if (files === undefined) return
+    for (const { key } of await store.appBuilds.uploadsOver(nowMs, PART)) {
+      if (this.#receiving.has(key)) continue
+      await files.removeArtifact(key)
+      await store.appBuilds.removeUpload(key)
+    }
+    const folders = await files.unpacked()
+    if (folders.length === 0) return
+    const active = new Set(await store.appBuilds.active())
+    const idle = folders.filter(id => !active.has(id))
+    if (idle.length === 0) return
+    const builds = await this.#known(new Set(idle))
+    // A folder without a build may be of any account.
+    const owners = builds.size === idle.length ? new Set([...builds.values()].map(({ owner }) => owner)) : null
+    const named = await this.#named(owners)
+    for (const id of idle) {
+      const build = builds.get(id)
+      const isNew = build !== undefined && nowMs - build.createdAtMs < NEW_MS
+      if (isNew || named === 'unknown' || named.has(id)) continue
+      await this.#inOrder.run(id, true, () => files.removeFolder(id))
+    }
+  }
+
+  /** Removes archives that no upload and no build has, a day after their last change. */
+  async removeOrphans(): Promise<void> {
+    const { artifacts: files, store } = this.#ports
+    for (const key of (await files?.old(ORPHAN_MS)) ?? []) {
+      if (!(await store.appBuilds.hasArtifact(key))) await files?.removeArtifact(key)
+    }
+  }
+
+  #files(): ArtifactFiles {
+    const { artifacts } = this.#ports
+    if (artifacts === undefined) throw new AppError('invalid', 'this server keeps no builds of apps')
+    return artifacts
+  }
+
+  /** Bytes of the files of a build, when its folder was made just now. */
+  #unpacked(id: BuildId, key: ArtifactKey): Promise<number | null> {
+    return this.#inOrder.run(id, true, () =>
+      this.#inTurn(async () => {
+        try {
+          return await this.#files().unpack(id, key, this.#rules)
+        } catch (error) {
+          if (!(error instanceof ArtifactError)) throw error
+          throw new AppError('invalid', `the artifact ${error.message}`)
+        }
+      }),
+    )
+  }
+
+  async #inTurn<Done>(work: () => Promise<Done>): Promise<Done> {
+    if (this.#unpacking >= UNPACKING.atOnce) {
+      if (this.#turns.length >= UNPACKING.waiting) {
+        throw new AppError('rate_limited', 'too many builds are being unpacked', { retryAfterSeconds: 5 })
+      }
+      await new Promise<void>(resolve => this.#turns.push(resolve))
+    } else this.#unpacking += 1
+    try {
+      return await work()
+    } finally {
+      const next = this.#turns.shift()
+      // The place passes to the next one.
+      if (next === undefined) this.#unpacking -= 1
+      else next()
+    }
+  }
+
+  /** Removes the oldest builds of an app that nothing runs, beyond those that are kept. */
+  async #prune(owner: OwnerId, appId: AppId): Promise<void> {
+    const { store } = this.#ports
+    const old = (await this.list(owner, appId)).slice(KEPT_BUILDS)
+    if (old.length === 0) return
+    const named = await this.#named(new Set([owner]))
+    if (named === 'unknown') return
+    for (const { id, artifact } of old) {
+      if (named.has(id) || !(await store.appBuilds.remove(id))) continue
+      await this.#files().removeArtifact(artifact)
+      await this.#files().removeFolder(id)
+    }
+  }
+
+  async #known(ids: ReadonlySet<BuildId>): Promise<Map<BuildId, DeployedBuild>> {
+    const builds = new Map<BuildId, DeployedBuild>()
+    let after: BuildId | null = null
+    for (;;) {
+      const part: DeployedBuild[] = await this.#ports.store.appBuilds.all(after, PART)
+      for (const build of part) if (ids.has(build.id)) builds.set(build.id, build)
+      if (part.length < PART) return builds
+      after = part.at(-1)!.id
+    }
+  }
+
+  /**
+   * Builds that endpoints and workers of these accounts name; `unknown` while a worker of theirs runs whose endpoint
+   * was deleted, since its release is gone.
+   * @param owners null for all accounts
+   */
+  async #named(owners: ReadonlySet<OwnerId> | null): Promise<ReadonlySet<BuildId> | 'unknown'> {
+    const { store } = this.#ports
+    const named = new Set<BuildId>()
+    const add = (env: Readonly<Record<string, string>>) => {
+      const id = buildIdFromEnv(env)
+      if (id !== null) named.add(id)
+    }
+    for (const owner of owners ?? (await store.accounts.list()).map(({ id }) => id)) {
+      const templates = new Map((await store.templates.ofEndpoints(owner)).map(template => [template.id, template]))
+      for (const endpoint of await store.endpoints.list(owner)) {
+        const template = templates.get(endpoint.templateId)
+        if (template === undefined) return 'unknown'
+        add(savedEnv(endpoint, template))
+      }
+    }
+    const versions = new Map<string, Pick<Endpoint, 'id' | 'version'>>()
+    for (const { owner, endpointId: id, version } of await store.workers.alive()) {
+      if (owners === null || owners.has(owner)) versions.set(`${id} ${version}`, { id, version })
+    }
+    for (const { id, version } of versions.values()) {
+      const configuration = (await store.releases.find(id, version))?.configuration ?? null
+      if (configuration === null) return 'unknown'
+      add(savedEnv(configuration.endpoint, configuration.template))
+    }
+    return named
+  }
+}
+
+function wrongSize({ bytes }: ArtifactUpload, received: string): AppError {
+  return new AppError('invalid', `the artifact has ${received} bytes, and ${bytes} were announced`)
+}
