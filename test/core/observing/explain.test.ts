@@ -350,6 +350,9 @@ test('every cause that there is can be the explanation of something', () => {
   const busy = aSnapshot({ queue: { ...one, inProgress: 1 }, workers: [{ held: 1 }] })
   reached.add(explainJob(aJob(), busy, context(), { batchId: 'b' as BatchId, requestsAhead: 3 }).cause)
   reached.add(explainJob(aJob({ lostAttempts: 2 }), busy, context()).cause)
+  const paused = { held: 1, state: 'FROZEN', pause: { sinceMs: NOW, for: 'urgent' as EndpointId } } as const
+  const preempted = aSnapshot({ queue: { ...one, queued: 0, inProgress: 1 }, workers: [paused] })
+  reached.add(explainEndpoint(preempted, context()).cause)
   reached.add('rollout_stopped') // See explain-rollout.test.ts.
   // See test/app/observing/explainer.test.ts.
   for (const ofStore of ['store_damaged', 'store_full'] as const) reached.add(ofStore)
