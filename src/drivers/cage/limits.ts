@@ -64,6 +64,18 @@ export function findLimits(root = '/sys/fs/cgroup', ownGroups = readOwn()): Limi
   return { memory: folderFor('memory'), processes: folderFor('pids'), cpu: folderFor('cpu'), freezer, unified: false }
 }
 
+/**
+ * Finds where groups without limits are made, for workers without a cage; null where they cannot be made. In a unit of
+ * systemd without delegation that is below the group of the unit, so that the limits of the unit hold for workers.
+ */
+export function findPlainGroups(root = '/sys/fs/cgroup', ownGroups = readOwn()): string | null {
+  const own = ownPaths(ownGroups).get('')
+  if (own === undefined) return null
+  const hierarchy = readOptional(join(root, 'cgroup.controllers')) === '' ? join(root, 'unified') : root
+  const below = /\.(?:service|scope)$/.test(own) ? freezing(join(hierarchy, own)) : null
+  return below ?? freezing(join(hierarchy, dirname(own)))
+}
+
 /** The limits that hold and those that do not, as a clause. */
 export function describeLimits(limits: Limits): string {
   const limitFolders = Object.entries({

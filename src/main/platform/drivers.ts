@@ -13,7 +13,7 @@ import { readBootId } from '../../drivers/base/process-table.ts'
 import { PORT_RANGE } from '../../drivers/base/served-ports.ts'
 import { VOLUME_PATH } from '../../drivers/base/worker-paths.ts'
 import { Cage } from '../../drivers/cage/cage.ts'
-import { describeLimits, findLimits } from '../../drivers/cage/limits.ts'
+import { describeLimits, findLimits, findPlainGroups } from '../../drivers/cage/limits.ts'
 import { lackWithoutCage, tryOwnNetwork } from '../../drivers/cage/network-trial.ts'
 import { OwnNetwork, outerWords } from '../../drivers/cage/own-network.ts'
 import { tryCage, tryLayers } from '../../drivers/cage/trial.ts'
@@ -117,7 +117,7 @@ function processDriver(
       note: (event, fields) => log[PUMP_TROUBLE.has(event) ? 'warn' : 'debug'](fields, event),
     }),
     cage,
-    findGroups: () => findLimits().freezer,
+    findGroups: findPlainGroups,
     roots: [...roots, ...folders],
     clock: systemClock,
     hostEnv: process.env,
