@@ -16,6 +16,7 @@ import type { Targets, Traffic } from '../src/ports/targets.ts'
 import { resumeTime } from '../src/services/observing/server-time.ts'
 import { fencedDriver } from '../src/system/coordination/leader.ts'
 import { createNotifier } from '../src/system/coordination/notifier.ts'
+import { MAX_PAUSE_MS } from './checks/pause-checker.ts'
 import {
   type BalancedRequestQueues,
   REQUEST_QUEUE_LIMITS,
@@ -141,7 +142,8 @@ export function openAppRun(world: World, parts: AppRunParts, options: AppRunOpti
     busyMs: (id, worker) => requestQueues.busyMs(id, worker),
   }
   const limits = { ...REQUEST_QUEUE_LIMITS, ...mutateRequestQueues?.limits }
-  const config = { rateWindows: [], drainTimeoutMs: DRAIN_MS, placing, freezing, requestQueueLimits: limits }
+  const pausing = { maxPauseMs: MAX_PAUSE_MS, maxPaused: 3 }
+  const config = { rateWindows: [], drainTimeoutMs: DRAIN_MS, placing, pausing, freezing, requestQueueLimits: limits }
   const addresses = { publicUrl: 'http://server.sim', queueUrl: 'http://server.sim', workerUrl: options.workerUrl }
   const app = createApp(ports, config, addresses, loops)
   const requestQueues: BalancedRequestQueues = checker.watch(

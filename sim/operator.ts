@@ -34,6 +34,7 @@ export class Operator {
   readonly #flashBoot: SeededRandom
   readonly #canaries: SeededRandom
   readonly #shares: SeededRandom
+  readonly #priorities: SeededRandom
   readonly #life: Life
   #changes = 0
   /** Endpoints that are being changed. */
@@ -50,6 +51,7 @@ export class Operator {
     this.#flashBoot = world.random('operator of frozen workers')
     this.#canaries = world.random('operator of canaries')
     this.#shares = world.random('operator of shares')
+    this.#priorities = world.random('operator of priorities')
     this.#life = new Life(world.clock)
   }
 
@@ -81,7 +83,7 @@ export class Operator {
         env: [{ key: 'CHANGE', value: '0' }],
       })
       const workersMax = random.int(1, 6)
-      const whole = random.chance(this.#world.shares ? 0.9 : 0.5) ? this.#drawGpus() : null
+      const whole = random.chance(this.#world.shares ? 0.9 : 0.5) || this.#world.pauses ? this.#drawGpus() : null
       const share = whole === null ? null : this.#drawShare()
       const gpus = whole === null ? null : { ...whole, ...share?.input }
       const env = share?.env ?? []
@@ -99,6 +101,7 @@ export class Operator {
         ...scaler,
         idleTimeout: random.int(1, 20),
         ...this.#drawFlashBoot(),
+        ...this.#drawPriority(number),
         executionTimeoutMs: random.int(12_000, 40_000),
       }
       await this.#create({ name, type: 'QB', templateId: template.id, workersMin, workersMax, env, input })
@@ -163,6 +166,12 @@ export class Operator {
     }
   }
 
+  /** Every other endpoint is urgent, and most of the rest may be paused. */
+  #drawPriority(number: number): { priority?: string; preemptible?: boolean } {
+    if (!this.#world.pauses) return {}
+    return number % 2 === 0 ? { priority: 'high' } : { priority: 'low', preemptible: this.#priorities.chance(0.9) }
+  }
+
   /** Draws a share of a GPU, and the memory that its program needs. It has a random source of its own. */
   #drawShare(): { readonly input: object; readonly env: ManagedEndpoint['env'] } | null {
     const random = this.#shares
@@ -178,6 +187,7 @@ export class Operator {
     const random = this.#random
     const pool = random.pick(['ADA_24', 'AMPERE_24'] as const)
     const otherPool = pool === 'ADA_24' ? 'AMPERE_24' : 'ADA_24'
+    if (this.#world.pauses) return { gpuIds: `${pool},${otherPool}`, gpuCount: 1 }
     return {
       gpuIds: random.chance(0.4) ? `${pool},${otherPool}` : pool,
       gpuCount: random.chance(0.3) ? this.#machine.countGpus(pool) : 1,

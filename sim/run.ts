@@ -1,10 +1,10 @@
 /**
  * Runs seeds of the simulator, each twice unless `--once`, and prints how to repeat those that fail:
- * `./bin/node sim/run.ts [--seeds <count>] [--from <seed>] [--once] [--freezes] [--suspends] [--shares] [--canaries]
- * [--pair] [--kubernetes]`, or `--seed <seed> [--verbose]` for one with its trace. With `--freezes` idle workers are
- * frozen again and again, with `--suspends` they give up their cards, too, with `--shares` several of them have one,
- * with `--canaries` changes are released to a share of the workers first, with `--pair` two servers are on one store,
- * with `--kubernetes` workers are pods of a cluster.
+ * `./bin/node sim/run.ts [--seeds <count>] [--from <seed>] [--once] [--freezes] [--suspends] [--shares] [--pauses]
+ * [--canaries] [--pair] [--kubernetes]`, or `--seed <seed> [--verbose]` for one with its trace. With `--freezes` idle
+ * workers are frozen again and again, with `--suspends` they give up their cards, too, with `--shares` several of them
+ * have one, with `--pauses` workers are paused in their jobs, with `--canaries` changes are released to a share of the
+ * workers first, with `--pair` two servers are on one store, with `--kubernetes` workers are pods of a cluster.
  */
 import { parseArgs } from 'node:util'
 import { runSeed, type SeedResult } from './simulation.ts'
@@ -69,6 +69,7 @@ async function main(): Promise<number> {
       freezes: { type: 'boolean', default: false },
       suspends: { type: 'boolean', default: false },
       shares: { type: 'boolean', default: false },
+      pauses: { type: 'boolean', default: false },
       canaries: { type: 'boolean', default: false },
       pair: { type: 'boolean', default: false },
       kubernetes: { type: 'boolean', default: false },
@@ -80,12 +81,13 @@ async function main(): Promise<number> {
   let frozen = 0
   let suspended = 0
   let resumed = 0
+  const paused = { begun: 0, ended: 0 }
   const shared = { learned: 0, moved: 0, failed: 0 }
   const takeoversMs: number[] = []
   for (let seed = from; seed < from + count; seed += 1) {
     const startMs = process.uptime() * 1_000
-    const { suspends, shares, freezes, canaries, pair, kubernetes } = values
-    const features = { freezes, suspends, shares, canaries, pair, kubernetes }
+    const { suspends, shares, pauses, freezes, canaries, pair, kubernetes } = values
+    const features = { freezes, suspends, shares, pauses, canaries, pair, kubernetes }
     const listen = values.verbose ? { listen: (line: string) => console.log(line) } : {}
     const result =
       values.verbose || values.once
@@ -96,6 +98,8 @@ async function main(): Promise<number> {
     frozen += result.stats.counts.freezes ?? 0
     suspended += result.stats.counts.suspends ?? 0
     resumed += result.stats.counts.resumes ?? 0
+    paused.begun += result.stats.counts['paused workers'] ?? 0
+    paused.ended += result.stats.counts['ended pauses of workers'] ?? 0
     shared.learned += result.stats.counts['learned shares'] ?? 0
     shared.moved += result.stats.counts['workers that moved for a neighbor'] ?? 0
     shared.failed += result.stats.counts['programs without GPU memory'] ?? 0
@@ -108,7 +112,8 @@ async function main(): Promise<number> {
     console.log(
       `shares were learned ${shared.learned} times, ${shared.failed} programs found no memory, and ${shared.moved} workers moved`,
     )
-  if (values.suspends || values.shares)
+  if (values.pauses) console.log(`workers were paused ${paused.begun} times, and went on ${paused.ended} times`)
+  if (values.suspends || values.shares || values.pauses)
     console.log(`workers were suspended ${suspended} times, and resumed ${resumed} times`)
   if (failed > 0) console.log(`${failed} of ${count} seeds failed`)
   return failed === 0 ? 0 : 1

@@ -56,6 +56,8 @@ export interface Features {
   readonly suspends?: boolean
   /** See {@link World.shares}. */
   readonly shares?: boolean
+  /** See {@link World.pauses}. */
+  readonly pauses?: boolean
   /** See {@link World.canaries}. */
   readonly canaries?: boolean
   /** True for two servers over one store instead of one. */
@@ -131,6 +133,8 @@ export class World {
   readonly suspends: boolean
   /** True if most endpoints with GPUs have a share of one; workers are suspended, too. */
   readonly shares: boolean
+  /** True if endpoints have priorities and workers are paused in their jobs; workers are suspended, too. */
+  readonly pauses: boolean
   /** True if changes of endpoints are first released to a share of their workers. */
   readonly canaries: boolean
   /** True if workers are pods of a cluster, instead of processes of a machine. */
@@ -140,11 +144,12 @@ export class World {
 
   /** @param listen receives every line of the trace */
   constructor(seed: number, listen?: (line: string) => void, features: Features = {}) {
-    const { shares = false, canaries = false, kubernetes = false } = features
-    const { suspends = shares, freezes = suspends } = features
+    const { shares = false, pauses = false, canaries = false, kubernetes = false } = features
+    const { suspends = shares || pauses, freezes = suspends } = features
     this.seed = seed
-    this.freezes = freezes || suspends || shares
-    this.suspends = suspends || shares
+    this.freezes = freezes || suspends || shares || pauses
+    this.suspends = suspends || shares || pauses
+    this.pauses = pauses
     this.shares = shares
     this.canaries = canaries
     this.kubernetes = kubernetes

@@ -17,6 +17,7 @@ import { type EndpointRow, FleetChecker, type StrandedRow, type WorkerRow } from
 import { JobChecker } from './job-checker.ts'
 import { LimitChecker } from './limit-checker.ts'
 import { OrderChecker } from './order-checker.ts'
+import { PauseChecker } from './pause-checker.ts'
 import { PlacementChecker } from './placement-checker.ts'
 import { PurgeChecker } from './purge-checker.ts'
 import { QuotaChecker } from './quota-checker.ts'
@@ -121,6 +122,7 @@ export class Checks {
   readonly #forgiven = new Set<WorkerId>()
   readonly #limits: LimitChecker
   readonly #suspends: SuspendChecker | null
+  readonly #pauses: PauseChecker
   #resync = false
   #calmSinceMs: number | null = null
   #restSinceMs: number | null = null
@@ -165,6 +167,10 @@ export class Checks {
     const { gpus } = simMachine
     const cards = () => simMachine.parts.gpus
     this.shares = gpus === null || !world.shares ? null : new ShareChecker(report, database, { gpus, cards })
+    this.#pauses = new PauseChecker(report, database, {
+      nowMs: () => clock.now(),
+      isUsed: card => (simMachine.gpus?.foreign.get(card) ?? 0) > 0,
+    })
     this.#suspends = simMachine.gpus === null ? null : new SuspendChecker(report, database, simMachine.gpus)
     this.requestQueues = new RequestQueueChecker(report, {
       nowMs: () => clock.monotonic(),
@@ -236,6 +242,9 @@ export class Checks {
     else if (event.name === 'worker.share_learned') this.#world.count('learned shares')
     else if (event.name === 'worker.over_share') this.#world.count('workers beyond their share')
     else if (event.name === 'worker.resumed') this.#world.count('resumes')
+    else if (event.name === 'worker.paused') this.#world.count('paused workers')
+    else if (event.name === 'worker.pause_ended') this.#world.count('ended pauses of workers')
+    else if (event.name === 'worker.pause_failed') this.#world.count('failed pauses of workers')
     else if (event.name === 'clock.adopted') this.#adopted(event.fields.byMs)
     else if (event.name === 'clock.stepped') this.#world.count('steps of clocks that were noticed')
     else if (event.name === 'loop.failed' || event.name === 'request.failed') this.#failed(name, event.fields.problem)
@@ -289,6 +298,7 @@ export class Checks {
       if (!this.isPaused()) this.fleet.resync(workers)
       this.placements.resync()
       this.#suspends?.resync()
+      this.#pauses.resync()
     }
     // Instants that a machine with another clock has stored may lie ahead.
     if (!this.hasRightClocks()) this.placements.resync()
@@ -302,6 +312,7 @@ export class Checks {
       if (!this.#world.kubernetes) this.placements.inspect(nowMs)
       this.requestQueues.inspect(this.#programs.all)
       this.#suspends?.inspect(nowMs)
+      if (this.hasRightClocks()) this.#pauses.inspect(nowMs)
       this.shares?.inspect()
     }
     for (const { call, fromMs } of runState.open) this.#responseTimes.waiting(call, fromMs, nowMs)
@@ -402,6 +413,7 @@ export class Checks {
     this.#world.count(`transitions: ${transition} ${from} to ${to}`)
     if (transition === 'claim' && workerId !== null) this.fleet.claimed(workerId, jobId)
     if (transition === 'claim' && workerId !== null) this.#suspends?.claimed(workerId, jobId)
+    if (transition === 'timeOut' && workerId !== null) this.#pauses.timedOut(jobId, workerId)
     this.jobs.moved(move)
     if (transition === 'requeue' && workerId !== null && !this.#machine.running().includes(workerId)) {
       this.jobs.lost(workerId)

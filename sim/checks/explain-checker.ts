@@ -43,6 +43,8 @@ interface Facts {
   readonly unwoken: number
   /** Number of workers that are being suspended, and cannot be thawed yet. */
   readonly suspending: number
+  /** Number of its paused workers. */
+  readonly paused: number
   /** Wait of the first job beyond the queue delay; null if the scaler has no delay or no job waits. */
   readonly overdueMs: number | null
 }
@@ -99,7 +101,7 @@ export class ExplainChecker {
 
   #readFacts(id: EndpointId): Facts | null {
     const { query } = this.#database
-    const [row] = query<FactsRow>(FACTS, ...Array(9).fill(id))
+    const [row] = query<FactsRow>(FACTS, ...Array(10).fill(id))
     if (row === undefined) return null
     const { scaler } = JSON.parse(row.config) as EndpointConfig
     const waitedMs = row.head_queued_at_ms === null ? null : this.#view.nowMs() - row.head_queued_at_ms
@@ -113,6 +115,7 @@ export class ExplainChecker {
       queued: row.queued,
       unwoken: row.unwoken,
       suspending: row.suspending,
+      paused: row.paused,
       suspects: row.suspects,
       states: workers.map(({ state, old }) => (old === 1 && state !== 'STOPPING' ? 'DRAINING' : state)),
       ailing: workers.some(({ problem }) => problem !== null),
@@ -126,7 +129,10 @@ export class ExplainChecker {
 }
 
 interface FactsRow
-  extends Pick<Facts, 'max' | 'waiting' | 'normal' | 'suspects' | 'running' | 'queued' | 'unwoken' | 'suspending'> {
+  extends Pick<
+    Facts,
+    'max' | 'waiting' | 'normal' | 'suspects' | 'running' | 'queued' | 'unwoken' | 'suspending' | 'paused'
+  > {
   readonly config: string
   readonly head_queued_at_ms: number | null
 }
@@ -154,7 +160,8 @@ const FACTS = `SELECT workers_max AS max, config,
   (SELECT COUNT(*) FROM queued_workers WHERE endpoint_id = ? AND version = endpoints.version) AS queued,
   (SELECT COUNT(*) FROM workers WHERE endpoint_id = ? AND state = 'FROZEN' AND wake_waits_for IS NOT NULL) AS unwoken,
   (SELECT COUNT(*) FROM workers WHERE endpoint_id = ? AND state = 'FROZEN' AND suspension IS NOT NULL
-    AND asleep_at_ms IS NULL) AS suspending
+    AND asleep_at_ms IS NULL) AS suspending,
+  (SELECT COUNT(*) FROM workers WHERE endpoint_id = ? AND paused_at_ms IS NOT NULL) AS paused
   FROM endpoints WHERE id = ?`
 const LAST_EXIT = `SELECT stop_reason FROM workers WHERE endpoint_id = ? AND state = 'EXITED'
   ORDER BY exited_at_ms DESC, created_at_ms DESC, id DESC LIMIT 1`
@@ -162,7 +169,7 @@ const LAST_EXIT = `SELECT stop_reason FROM workers WHERE endpoint_id = ? AND sta
 function jobProblem(explanation: Explanation, { status, queue }: JobRow, facts: Facts): string | null {
   if (explanation.status !== status) return `it is ${status} and not ${explanation.status}`
   if (isFinal(status)) return explanation.cause === 'finished' ? null : `it is ${status}`
-  if (status === 'IN_PROGRESS') return explanation.cause === 'running' ? null : 'it runs'
+  if (status === 'IN_PROGRESS') return isWork(explanation.cause, facts) ? null : 'it runs'
   if (explanation.cause === 'runs_alone' && queue !== SUSPECT_QUEUE) return 'it is no suspect'
   if (explanation.cause === 'batch_turn') {
     if (queue === '') return 'it waits in the queue of its endpoint'
@@ -173,10 +180,16 @@ function jobProblem(explanation: Explanation, { status, queue }: JobRow, facts: 
     : waitProblem(explanation.cause, facts)
 }
 
+/** True if this cause is that of jobs that are in progress. */
+function isWork(cause: string, { paused }: Facts): boolean {
+  return cause === 'running' || (cause === 'preempted' && paused > 0)
+}
+
 function endpointProblem(explanation: Explanation, facts: Facts): string | null {
   if (facts.waiting > 0)
     return explanation.cause === 'nothing_waits' ? 'jobs wait' : waitProblem(explanation.cause, facts)
   const expectedCause = facts.running > 0 ? 'running' : 'nothing_waits'
+  if (facts.running > 0 && isWork(explanation.cause, facts)) return null
   // A broken release has to be fixed first, whatever waits.
   if (explanation.cause === 'rollout_stopped') return null
   return explanation.cause === expectedCause ? null : `it is ${expectedCause}`

@@ -4,7 +4,9 @@ import type { Database } from '../store.ts'
 
 /** Longest time that a server that works may take to end a job that is over. */
 const LATE_MS = 10_000
-const RUNNING = `SELECT id, started_at_ms AS started, execution_timeout_ms AS timeout FROM jobs WHERE status = 'IN_PROGRESS' AND unbegun IS NULL`
+/** Pauses do not count; the begin of an ended job has moved by them. */
+const RUNNING = `SELECT id, started_at_ms + paused_ms AS started, execution_timeout_ms AS timeout FROM jobs
+  WHERE status = 'IN_PROGRESS' AND unbegun IS NULL AND paused_at_ms IS NULL`
 const ONE = 'SELECT id, started_at_ms AS started, execution_timeout_ms AS timeout FROM jobs WHERE id = ?'
 
 interface Limited {
