@@ -25,6 +25,8 @@ export interface ArtifactFiles {
   unpack(id: BuildId, key: ArtifactKey, rules: ArtifactRules): Promise<number | null>
   /** Absolute path of the folder of a build, which may not exist. */
   path(id: BuildId): string
+  /** True if the folder of a build is complete. */
+  isWhole(id: BuildId): boolean
   /** Builds with a folder. */
   unpacked(): Promise<BuildId[]>
   /** Removes the folder of a build, its content in the background; without effect when it does not exist. */

@@ -10,6 +10,8 @@ export class MemoryArtifacts implements ArtifactFiles {
   /** Number of folders that were made. */
   made = 0
   now: () => number = () => 0
+  /** Awaited before a folder is made. */
+  delay: () => Promise<void> = async () => {}
 
   async draft(key: ArtifactKey): Promise<ArtifactDraft> {
     const parts: Uint8Array[] = []
@@ -33,9 +35,14 @@ export class MemoryArtifacts implements ArtifactFiles {
     if (this.folders.has(id)) return null
     const archive = this.archives.get(key)
     if (archive === undefined) throw new ArtifactError('does not exist on this machine')
+    await this.delay()
     this.folders.add(id)
     this.made += 1
     return gunzipSync(archive.content).length
+  }
+
+  isWhole(id: BuildId): boolean {
+    return this.folders.has(id)
   }
 
   path(id: BuildId): string {

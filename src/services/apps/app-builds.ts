@@ -51,7 +51,8 @@ export class AppBuilds {
   readonly #ports
   readonly #quotas
   readonly #rules
-  readonly #receiving = new Set<ArtifactKey>()
+  /** Artifacts that are received, or of which a build is made: an archive never changes under its build. */
+  readonly #inUse = new Set<ArtifactKey>()
   readonly #inOrder = new InOrder<BuildId>()
   #unpacking = 0
   readonly #turns: (() => void)[] = []
@@ -111,9 +112,9 @@ export class AppBuilds {
   async receive(upload: ArtifactUpload, { bytes, pieces }: IncomingArtifact): Promise<void> {
     const { key } = upload
     if (bytes !== null && bytes !== upload.bytes) throw wrongSize(upload, String(bytes))
-    if (this.#receiving.has(key)) throw new AppError('conflict', 'this artifact is being received already')
-    this.#receiving.add(key)
-    try {
+    return this.#alone(key, async () => {
+      // A build may have been made of it since its address was checked.
+      if ((await this.#ports.store.appBuilds.findUpload(key)) === null) throw notFound('artifact', key)
       const draft = await this.#files().draft(key)
       try {
         for await (const piece of pieces()) {
@@ -127,9 +128,7 @@ export class AppBuilds {
       }
       // It may be over, or its app removed, in the meantime.
       if (!(await this.#ports.store.appBuilds.hasArtifact(key))) await this.#files().removeArtifact(key)
-    } finally {
-      this.#receiving.delete(key)
-    }
+    })
   }
 
   /**
@@ -138,23 +137,29 @@ export class AppBuilds {
    *   announced one, `rate_limited` while too many are unpacked
    */
   async finalize(owner: OwnerId, appId: AppId, key: string, manifest: unknown): Promise<DeployedBuild> {
-    const { store, random, clock, emit } = this.#ports
-    const files = this.#files()
     const read = manifestText(manifest)
     if ('problems' in read) throw invalidFields(read.problems)
+    const { store } = this.#ports
     const upload = isBuildId(key) ? await store.appBuilds.findUpload(key as string as ArtifactKey) : null
     if (upload === null || upload.owner !== owner || upload.appId !== appId) throw notFound('artifact', key)
-    const bytes = await files.bytes(upload.key)
-    if (bytes === null || this.#receiving.has(upload.key)) {
+    return this.#alone(upload.key, () => this.#make(upload, read.text))
+  }
+
+  async #make(upload: ArtifactUpload, manifest: string): Promise<DeployedBuild> {
+    const { store, random, clock, emit } = this.#ports
+    const files = this.#files()
+    const { owner, appId, key } = upload
+    const bytes = await files.bytes(key)
+    if (bytes === null) {
       throw new AppError('invalid', `artifact ${key} was not received yet; send it to its uploadUrl first`)
     }
     if (bytes !== upload.bytes) throw wrongSize(upload, String(bytes))
     const id = shortId(random) as BuildId
-    const unpackedBytes = (await this.#unpacked(id, upload.key)) ?? 0
-    const build = { id, owner, appId, artifact: upload.key, bytes, unpackedBytes, createdAtMs: clock.now() }
+    const unpackedBytes = (await this.#unpacked(id, key)) ?? 0
+    const build = { id, owner, appId, artifact: key, bytes, unpackedBytes, createdAtMs: clock.now() }
     let isStored = false
     try {
-      isStored = await store.appBuilds.insert(build, read.text)
+      isStored = await store.appBuilds.insert(build, manifest)
     } finally {
       if (!isStored) await files.removeFolder(id)
     }
@@ -212,7 +217,8 @@ export class AppBuilds {
    */
   async folderOf(owner: OwnerId, id: BuildId): Promise<string> {
     const { artifact } = await this.find(owner, id)
-    await this.#unpacked(id, artifact)
+    // A start does not wait for the unpacking of others.
+    if (!this.#files().isWhole(id)) await this.#unpacked(id, artifact)
     return this.#files().path(id)
   }
 
@@ -229,7 +235,7 @@ export class AppBuilds {
     const { artifacts: files, store } = this.#ports
     if (files === undefined) return
     for (const { key } of await store.appBuilds.uploadsOver(nowMs, PART)) {
-      if (this.#receiving.has(key)) continue
+      if (this.#inUse.has(key)) continue
       await files.removeArtifact(key)
       await store.appBuilds.removeUpload(key)
     }
@@ -262,6 +268,17 @@ export class AppBuilds {
     const { artifacts } = this.#ports
     if (artifacts === undefined) throw new AppError('invalid', 'this server keeps no builds of apps')
     return artifacts
+  }
+
+  /** @throws AppError `conflict` while the artifact is received, or a build is made of it */
+  async #alone<Done>(key: ArtifactKey, work: () => Promise<Done>): Promise<Done> {
+    if (this.#inUse.has(key)) throw new AppError('conflict', `artifact ${key} is being received, or made a build`)
+    this.#inUse.add(key)
+    try {
+      return await work()
+    } finally {
+      this.#inUse.delete(key)
+    }
   }
 
   /** Bytes of the files of a build, when its folder was made just now. */

@@ -75,6 +75,7 @@ export function createArtifactFiles({
   }
   return {
     path,
+    isWhole,
     async draft(key) {
       ensureFolder(artifacts)
       return DiskDraft.create(hidden(artifacts), archive(key))

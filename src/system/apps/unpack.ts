@@ -22,10 +22,15 @@ const READ_FOLDER = 0o555
  * @returns bytes of all files
  * @throws ArtifactError for what no artifact may have; else the system's error
  */
-export async function unpackArtifact(archive: string, folder: string, rules: ArtifactRules): Promise<number> {
+export async function unpackArtifact(
+  archive: string,
+  folder: string,
+  rules: ArtifactRules,
+  maxEntries: number = MAX_ARTIFACT_ENTRIES,
+): Promise<number> {
   // Only servers with apps need it.
   const { Parser } = await import('tar')
-  const tree = new Tree(folder, rules)
+  const tree = new Tree(folder, rules, maxEntries)
   await tree.begin()
   const parser = new Parser({ strict: true, brotli: false, zstd: false, maxMetaEntrySize: MAX_META_BYTES })
   const state = { failure: null as unknown, isOver: false, isEnded: false }
@@ -89,6 +94,7 @@ export async function unpackArtifact(archive: string, folder: string, rules: Art
 class Tree {
   readonly #root
   readonly #rules
+  readonly #maxEntries
   readonly #folders = new Set<string>()
   #entries = 0
   #bytes = 0
@@ -97,9 +103,10 @@ class Tree {
   #current: ReadEntry | null = null
   #latest: Promise<unknown> = Promise.resolve()
 
-  constructor(root: string, rules: ArtifactRules) {
+  constructor(root: string, rules: ArtifactRules, maxEntries: number) {
     this.#root = root
     this.#rules = rules
+    this.#maxEntries = maxEntries
   }
 
   begin(): Promise<unknown> {
@@ -126,23 +133,27 @@ class Tree {
   }
 
   async #add(entry: ReadEntry): Promise<void> {
-    this.#entries += 1
-    if (this.#entries > MAX_ARTIFACT_ENTRIES) {
-      throw new ArtifactError(`has more than ${MAX_ARTIFACT_ENTRIES} files and folders`)
-    }
     const bytes = entry.size ?? 0
     this.#bytes += bytes
     // By the header, before anything of it is read.
     if (this.#bytes > this.#rules.maxUnpackedBytes) throw tooLarge(this.#rules)
     const { kind, parts } = entryParts({ path: entry.path, type: entry.type, bytes })
     if (kind === 'folder') {
+      const before = this.#entries
       await this.#ensure(parts)
+      if (this.#entries === before) this.#count()
       entry.resume()
       return
     }
+    this.#count()
     await this.#ensure(parts.slice(0, -1))
     if (parts.length === 1 && parts[0] === MANIFEST) this.#hasManifest = true
     await this.#write(parts, entry)
+  }
+
+  #count(): void {
+    this.#entries += 1
+    if (this.#entries > this.#maxEntries) throw new ArtifactError(`has more than ${this.#maxEntries} files and folders`)
   }
 
   async #write(parts: readonly string[], entry: ReadEntry): Promise<void> {
@@ -166,10 +177,12 @@ class Tree {
     if (this.#isAborted) throw new ArtifactError('ends early')
   }
 
+  /** Makes folders, also those that have no entry of their own. */
   async #ensure(parts: readonly string[]): Promise<void> {
     for (let depth = 1; depth <= parts.length; depth++) {
       const folder = parts.slice(0, depth).join('/')
       if (this.#folders.has(folder)) continue
+      this.#count()
       await mkdir(join(this.#root, folder), { mode: 0o700 })
       this.#folders.add(folder)
     }

@@ -2,10 +2,20 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { ArtifactKey, BuildId } from '../../../src/core/ids.ts'
-import { activate, createApp, createEnvironment, makeBuild, prepare, put, saveFunction } from '../../support/apps.ts'
+import {
+  activate,
+  createApp,
+  createEnvironment,
+  finalize,
+  makeBuild,
+  prepare,
+  put,
+  saveFunction,
+  type Upload,
+} from '../../support/apps.ts'
 import { artifactOf } from '../../support/archives.ts'
 import { MemoryArtifacts } from '../../support/memory-artifacts.ts'
-import { openRig } from '../../support/rig.ts'
+import { openRig, type Rig } from '../../support/rig.ts'
 
 const DAY_MS = 24 * 3_600_000
 
@@ -47,6 +57,48 @@ test('a rollback to a build whose folder is gone makes it again of its archive',
   await saveFunction(rig, { name: 'hello', environmentId, buildId: first }, { workersMin: 1 })
   await rig.clock.advance(1_000)
   assert.deepEqual([files.made, [...files.folders]], [2, [first]])
+})
+
+/** Lets folders that are made from now on wait. */
+function hold(files: MemoryArtifacts) {
+  const [begun, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  files.delay = () => {
+    begun.resolve()
+    return over.promise
+  }
+  return { begun: begun.promise, goOn: over.resolve }
+}
+
+async function received(rig: Rig, appId: string): Promise<Upload> {
+  const upload = await prepare(rig, appId, artifactOf({}).length)
+  assert.equal((await put(rig, upload, artifactOf({}))).status, 200)
+  return upload
+}
+
+test('an archive does not change while a build is made of it', async t => {
+  const { rig, files, appId } = await openApp(t)
+  const upload = await received(rig, appId)
+  const making = hold(files)
+  const made = finalize(rig, appId, upload.objectKey)
+  await making.begun
+  assert.equal((await put(rig, upload, artifactOf({}))).status, 409)
+  making.goOn()
+  assert.equal((await made).json.errors, undefined)
+  assert.equal((await put(rig, upload, artifactOf({}))).status, 404)
+})
+
+test('workers start while the builds of others are unpacked', async t => {
+  const { rig, files, appId, environmentId } = await openApp(t)
+  const build = await makeBuild(rig, appId, {})
+  const uploads = [await received(rig, appId), await received(rig, appId)]
+  const making = hold(files)
+  const made = uploads.map(({ objectKey }) => finalize(rig, appId, objectKey))
+  await making.begun
+  await saveFunction(rig, { name: 'hello', environmentId, buildId: build }, { workersMin: 1 })
+  await rig.clock.advance(1_000)
+  assert.equal(rig.fleet.started.length, 1)
+  making.goOn()
+  await Promise.all(made)
 })
 
 test('a release whose build does not exist starts no worker, and says why', async t => {

@@ -1,10 +1,12 @@
 /** Builds of apps: uploads, hostile archives, the folders of workers and their end. */
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
+import { ARTIFACT_RULES } from '../../../src/core/apps/app.ts'
 import { createArtifactFiles } from '../../../src/system/apps/artifact-files.ts'
+import { unpackArtifact } from '../../../src/system/apps/unpack.ts'
 import { createApp, finalize, makeBuild, openAppRig, prepare, put } from '../../support/apps.ts'
 import { artifactOf, MANIFEST_FILE, type TarEntry, tarOf } from '../../support/archives.ts'
 import type { RigOptions } from '../../support/rig.ts'
@@ -107,6 +109,17 @@ test('an archive that could write elsewhere, or is too large, is refused with a 
   assert.deepEqual(await rig.store.appBuilds.all(null, 10), [])
 })
 
+test('folders that an archive only implies count, too', async t => {
+  const { root } = await openApp(t)
+  const entries = Array.from({ length: 5 }, (_, n) => ({ path: `${n}/a/b/c/d/file`, data: 'x' }))
+  const archive = join(root, 'deep.tar.gz')
+  mkdirSync(root, { recursive: true })
+  writeFileSync(archive, gzipSync(tarOf([...entries, MANIFEST_FILE])))
+  const unpacked = (name: string, most: number) => unpackArtifact(archive, join(root, name), ARTIFACT_RULES, most)
+  await assert.rejects(unpacked('few', 30), /has more than 30 files and folders/)
+  assert.equal(await unpacked('enough', 31), 5 + MANIFEST_FILE.data!.length)
+})
+
 test('an archive has the announced size, whatever the request says', async t => {
   const { rig, root, appId } = await openApp(t, { artifactRules: { maxBytes: 1_000 } })
   await assert.rejects(prepare(rig, appId, 1_001), /1001 must be at most 1000 bytes/)
@@ -188,5 +201,8 @@ test('two calls that make builds at once each make one', async t => {
   const answers = await Promise.all([1, 2].map(() => finalize(rig, appId, upload.objectKey)))
   const made = answers.filter(({ json }) => json.errors === undefined)
   assert.equal(made.length, 1)
-  assert.match(answers.find(({ json }) => json.errors !== undefined)!.json.errors[0].message, /not found/)
+  assert.match(
+    answers.find(({ json }) => json.errors !== undefined)!.json.errors[0].message,
+    /is being received, or made a build/,
+  )
 })
