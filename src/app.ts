@@ -62,6 +62,8 @@ export interface App {
   /** The entrance to load-balancing endpoints, for listeners. */
   readonly entrance: Entrance
   readonly services: Services
+  /** Lets load-balanced requests come to the threads that read HTTP, once the domains of endpoints are loaded. */
+  beginThreads(): void
   /** The request queues, which all admitted requests of load-balancing endpoints pass. */
   readonly requestQueues: RequestQueues
   /** Adopts workers that an earlier run left and starts the loops. */
@@ -118,6 +120,7 @@ export function createApp(given: Ports, config: AppConfig, addresses: AppAddress
     entrance: gateway,
     services: { ...services, ...changesOfServer(services) },
     requestQueues,
+    beginThreads: () => services.beginThreads(services.domains),
     async start() {
       await services.accounts.ensureOperator()
       await audit.endForgotten()

@@ -11,6 +11,7 @@ import type { PauseRules, PlacementRules } from '../core/placement/placement-inp
 import type { FreezeRules } from '../core/scaling/frozen-plan.ts'
 import type { AdmissionRules } from '../gateway/entrance/admission.ts'
 import type { RequestQueueLimits } from '../gateway/queue/request-queue.ts'
+import type { ThreadChannel } from '../gateway/threads/messages.ts'
 import type { AuditHeadNote } from '../ports/audit-head.ts'
 import type { BackupFolder, Backups } from '../ports/backups.ts'
 import type { HostInspection } from '../ports/host-inspection.ts'
@@ -31,6 +32,8 @@ export interface AppConfig {
   readonly isServerName?: IsServerName
   /** Maximum time in which workers finish their jobs when the server stops. */
   readonly drainTimeoutMs: number
+  /** Ways to the threads that read HTTP beside this one; none by default. */
+  readonly httpThreads?: readonly ThreadChannel[]
   /** True when everybody may read the metrics; otherwise a key with the right to read management is needed. */
   readonly metricsPublic?: boolean
   /** Origins of the web pages that may call job operations, `*` for all; empty when left out. */

@@ -6,14 +6,17 @@ import { ARTIFACT_RULES } from '../core/apps/app.ts'
 import { AUDIT_RULES } from '../core/audit/entry.ts'
 import { NO_PRICES } from '../core/billing/prices.ts'
 import { toAppError } from '../core/errors.ts'
+import type { EndpointId } from '../core/ids.ts'
 import { JOB_RECORD_RULES } from '../core/jobs/job-record.ts'
 import { DAMAGE_ACTION, damageText, fullText } from '../core/observing/store-trouble.ts'
 import { PLACEMENT_RULES } from '../core/placement/placement-input.ts'
 import { FREEZE_RULES } from '../core/scaling/frozen-plan.ts'
 import { type Emit, EventStream } from '../events.ts'
+import type { FindTarget } from '../gateway/entrance/admission.ts'
 import { Gateway } from '../gateway/gateway.ts'
 import { Forwarder } from '../gateway/proxy/forwarder.ts'
 import { RequestQueues } from '../gateway/queue/request-queues.ts'
+import { DecidingSide } from '../gateway/threads/deciding-side.ts'
 import type { Ports } from '../ports/ports.ts'
 import { layered } from '../ports/store/operations.ts'
 import type { Targets, Traffic } from '../ports/targets.ts'
@@ -264,7 +267,10 @@ function balancingServices(
   },
 ) {
   const { clock } = ports
+  const { httpThreads = [] } = config
+  const threads = httpThreads.length === 0 ? null : new DecidingSide(ports, httpThreads)
   const requestQueues = new RequestQueues(ports, {
+    sharing: threads,
     limits: config.requestQueueLimits ?? {},
     canResume: (endpointId, workerId) => canResume(ports, endpointId, workerId),
   })
@@ -281,15 +287,26 @@ function balancingServices(
     stopping: given.signals.stopping,
     queueAddress: id => jobsUrl(given.addresses, id),
     findTarget: (owner, place) => given.apps.target(owner, place),
+    elsewhere: threads,
     ...(config.admission !== undefined && { rules: config.admission }),
   })
   return {
     requestQueues,
     balancing,
     gateway,
+    /** Resolves once the events of all threads that read HTTP are emitted. */
+    settleThreads: async () => threads?.settle(),
+    /** Lets requests come to the threads that read HTTP, where there are some. */
+    beginThreads(domains: EndpointDomains) {
+      const findEndpoint = (id: EndpointId) => gateway.admitted(id)
+      const { access, signals } = given
+      const findTarget: FindTarget = (owner, place) => given.apps.target(owner, place)
+      threads?.begin({ access, queues: requestQueues, findEndpoint, findTarget, domains, stopping: signals.stopping })
+    },
     /** Ends all requests that pass to workers. */
     closeGateway() {
       requestQueues.close()
+      threads?.close()
       gateway.close()
       forwarding.close()
       balancing.close()
@@ -355,7 +372,7 @@ function observingServices(ports: Ports, config: AppConfig, services: ObservedSe
     stories: new JobStories(ports, jobRecords, explaining),
     workers: new WorkerReader(ports, { running, models, balancing, explaining }),
     logs: new LogFinder(ports),
-    scraping: new MetricsReader(ports, services.cards, id => gateway.passing(id)),
+    scraping: new MetricsReader(ports, services.cards, id => gateway.passing(id), services.settleThreads),
     series: new MetricSeries(ports, metrics),
     whatIf: new WhatIf(ports, { balancing, recorder: attemptTimes }, config.prices ?? NO_PRICES, freezeRules),
   }

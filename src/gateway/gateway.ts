@@ -15,20 +15,26 @@ import {
   type Admitted,
   type ArrivingRequest,
   CLOSED,
+  type EndpointFinder,
   type FindTarget,
+  type GatewayAccess,
   GatewayAdmission,
   keyMissing,
   type QueueAddress,
 } from './entrance/admission.ts'
 import type { Preflight } from './entrance/cors.ts'
 import { refuseUpgrade, respondError } from './entrance/error-response.ts'
-import { isSecure } from './entrance/forwarded.ts'
+import { isSecure, peerAddress } from './entrance/forwarded.ts'
 import { serverStopping } from './entrance/refusal.ts'
 import type { Entrance, GatewayRoute } from './entrance/route.ts'
 import type { Forwarding, ProxyRequest } from './proxy/proxy-request.ts'
+import type { AdmittedEndpoint } from './threads/messages.ts'
 
 /** The id of a request that came through no listener of the server. */
 const UNNAMED = '-'
+/** Number of requests and sockets of an endpoint that pass now. */
+export type Passing = Pick<GatewayLoad, 'requests' | 'sockets'>
+
 const NONE_PASSING = { requests: 0, sockets: 0 }
 
 /**
@@ -45,7 +51,9 @@ export class Gateway implements Entrance {
   constructor(
     ports: Ports,
     parts: {
-      readonly access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs' | 'failedKeys' | 'hold'>
+      readonly access: GatewayAccess & Pick<Access, 'hold'>
+      /** Finds endpoints; by default in the store, and keeps them. */
+      readonly endpoints?: EndpointFinder
       readonly forwarding: Forwarding
       readonly traffic: Traffic
       readonly rules?: AdmissionRules
@@ -55,17 +63,16 @@ export class Gateway implements Entrance {
       readonly findTarget?: FindTarget
       /** Aborts when the server begins to stop: no further request is admitted. */
       readonly stopping: AbortSignal
+      /** Requests and sockets of other threads; none by default. */
+      readonly elsewhere?: { passing(id: EndpointId): Passing; readonly isBusy: boolean } | null
+      /** Called when {@link passing} of an endpoint changed. */
+      readonly passed?: (id: EndpointId) => void
     },
   ) {
     this.#ports = ports
     this.#parts = parts
-    this.#admission = new GatewayAdmission(
-      ports,
-      parts.access,
-      parts.rules ?? CLOSED,
-      parts.queueAddress,
-      parts.findTarget,
-    )
+    const { access, rules = CLOSED, queueAddress, findTarget, endpoints } = parts
+    this.#admission = new GatewayAdmission(ports, access, rules, queueAddress, findTarget, endpoints)
   }
 
   /** Responds to a request in every case. */
@@ -93,12 +100,24 @@ export class Gateway implements Entrance {
   passing(id: EndpointId): GatewayLoad {
     const { waiting, workers } = this.#parts.traffic.load(id)
     const busyWorkers = workers.filter(({ inFlight }) => inFlight > 0).length
-    return { ...(this.#passing.get(id) ?? NONE_PASSING), waiting, busyWorkers }
+    const here = this.#passing.get(id) ?? NONE_PASSING
+    const there = this.#parts.elsewhere?.passing(id) ?? NONE_PASSING
+    const passing = { requests: here.requests + there.requests, sockets: here.sockets + there.sockets }
+    return { ...passing, waiting, busyWorkers }
   }
 
   /** True if any request or socket passes now. */
   get isBusy(): boolean {
-    return this.#passing.size > 0
+    return this.#passing.size > 0 || this.#parts.elsewhere?.isBusy === true
+  }
+
+  /** An endpoint for the admission of another thread; null if it does not exist. @throws AppError `unavailable` */
+  async admitted(id: EndpointId): Promise<AdmittedEndpoint | null> {
+    const found = await this.#admission.find(id)
+    if (found === null) return null
+    const { endpoint, ...serving } = found
+    const { name, owner, type } = endpoint
+    return { ...serving, endpoint: { id, name, owner, type }, queueAddress: this.#parts.queueAddress(id) }
   }
 
   /** Ends all requests and sockets, and stops following changes of endpoints. */
@@ -182,6 +201,7 @@ export class Gateway implements Entrance {
     passing[kind] += by
     if (passing.requests + passing.sockets === 0) this.#passing.delete(id)
     else this.#passing.set(id, passing)
+    this.#parts.passed?.(id)
   }
 }
 
@@ -211,5 +231,5 @@ function singleHeader({ headers }: IncomingMessage, name: string): string | unde
 function arrivingRequest(incoming: IncomingMessage, route: GatewayRoute, requestId: string): ArrivingRequest {
   const { method = 'GET', socket, headers, rawHeaders } = incoming
   const host = route.host ?? headers.host ?? ''
-  return { method, peer: socket.remoteAddress ?? '', isSecure: isSecure(socket), host, rawHeaders, route, requestId }
+  return { method, peer: peerAddress(incoming) ?? '', isSecure: isSecure(socket), host, rawHeaders, route, requestId }
 }

@@ -5,9 +5,10 @@ import type { EndpointId, OwnerId, WorkerId } from '../../src/core/ids.ts'
 import type { BalancedEndpoint, ServedAt, Target } from '../../src/core/workers/socket-address.ts'
 import type { Events } from '../../src/events.ts'
 import { RequestQueues, type RequestQueuesOptions } from '../../src/gateway/queue/request-queues.ts'
-import type { RequestOutcome, Reservation, WorkerRequest } from '../../src/gateway/queue/reservation.ts'
+import type { RequestOutcome, Reservation, Reservations, WorkerRequest } from '../../src/gateway/queue/reservation.ts'
 import { createNotifier } from '../../src/system/coordination/notifier.ts'
 import { portsWith } from './ports.ts'
+import { queuesOfThreads } from './threads.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
 /** The default endpoint of requests. */
@@ -36,17 +37,28 @@ export interface Asked {
   readonly abort: () => void
 }
 
+/** Number of threads that send requests: 1 unless `RUNYARD_TEST_HTTP_THREADS` has another one. */
+const THREADS = Number(process.env.RUNYARD_TEST_HTTP_THREADS ?? 1)
+
 /** Request queues that record the result of each request. */
 export class RequestQueuesRig {
   readonly clock = new VirtualClock()
   readonly queues: RequestQueues
+  /** Those to which requests go in turn: the queues themselves, or threads that ask them. */
+  readonly #reservations: readonly Reservations[]
   /** Names of requests in the order in which they got a worker. */
   readonly served: string[] = []
+  /** Number of threads that send requests. */
+  readonly threads: number
   readonly problems: (Events['worker.avoided'] | Events['worker.trusted'])[] = []
   #published = 0
   #count = 0
+  /** Requests of one turn that got a worker, by their numbers. */
+  #burst: { readonly number: number; readonly name: string }[] = []
 
-  constructor(options: RequestQueuesOptions = {}) {
+  /** @param threads number of threads that send requests */
+  constructor(options: RequestQueuesOptions = {}, threads = THREADS) {
+    this.threads = threads
     const notifier = createNotifier()
     notifier.subscribe(`load:${ENDPOINT}`, () => {
       this.#published += 1
@@ -54,7 +66,15 @@ export class RequestQueuesRig {
     const emit = (name: keyof Events, fields: object) => {
       if (name === 'worker.avoided' || name === 'worker.trusted') this.problems.push(fields as never)
     }
-    this.queues = new RequestQueues(portsWith({ clock: this.clock, notifier, emit }), options)
+    const ports = portsWith({ clock: this.clock, notifier, emit })
+    if (threads === 1) {
+      this.queues = new RequestQueues(ports, options)
+      this.#reservations = [this.queues]
+    } else {
+      const { queues, reservations } = queuesOfThreads(ports, options, threads)
+      this.queues = queues
+      this.#reservations = reservations
+    }
   }
 
   /** Sets the endpoint and its workers. */
@@ -67,19 +87,34 @@ export class RequestQueuesRig {
   ask(wish: Partial<WorkerRequest> & { readonly name?: string } = {}): Asked {
     const controller = new AbortController()
     this.#count += 1
-    const { name = `r${this.#count}`, ...rest } = wish
+    const number = this.#count
+    const { name = `r${number}`, ...rest } = wish
     const request: Asked = { name, reservation: null, error: null, abort: () => controller.abort(new Error('gone')) }
     const wanted = { endpointId: ENDPOINT, affinity: null, avoid: [], signal: controller.signal, ...rest }
-    this.queues.reserve(wanted).then(
+    const reservations = this.#reservations[this.#count % this.#reservations.length]!
+    reservations.reserve(wanted).then(
       reservation => {
         request.reservation = reservation
-        this.served.push(name)
+        if (this.#reservations.length === 1) this.served.push(name)
+        else this.#serve(number, name)
       },
       error => {
         request.error = error
       },
     )
     return request
+  }
+
+  /** Threads hear of the requests of one turn each in its own message, in any order. */
+  #serve(number: number, name: string): void {
+    if (this.#burst.length === 0) {
+      setImmediate(() => {
+        const inOrder = this.#burst.toSorted((a, b) => a.number - b.number)
+        this.served.push(...inOrder.map(served => served.name))
+        this.#burst = []
+      })
+    }
+    this.#burst.push({ number, name })
   }
 
   /** Sends a request that requires a worker. */

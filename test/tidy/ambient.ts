@@ -50,6 +50,8 @@ export function allowanceOf(path: string): string[] | undefined {
     return undefined
   if (/^test\/(?:wire|browser|support|scripts)\//.test(path)) return undefined
   if (path === 'sim/run.ts') return ['setImmediate', 'console']
+  // A thread that waits for another one gives its processor away for a moment.
+  if (path === 'src/gateway/threads/shared-lock.ts') return ['Atomics.wait']
   // As the client of PostgreSQL beside it, which ends waits for connections.
   if (path === 'src/store/engines/postgres-gathering.ts') return ['setTimeout']
   return /^(?:src|sim|test)\//.test(path) ? [] : undefined

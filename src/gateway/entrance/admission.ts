@@ -25,6 +25,28 @@ export interface AdmissionRules {
   readonly trustedProxies: readonly string[]
 }
 
+/** An endpoint as admission needs it. */
+export interface AdmissibleEndpoint extends Omit<CachedEndpoint, 'endpoint'> {
+  readonly endpoint: AdmissibleFields
+}
+
+type AdmissibleFields = Pick<Endpoint, 'id' | 'name' | 'owner' | 'type'>
+
+/** Finds endpoints. */
+export interface EndpointFinder {
+  /** The endpoint; null if it does not exist. Synchronous if it is known. @throws AppError `unavailable` */
+  find(id: EndpointId): AdmissibleEndpoint | null | Promise<AdmissibleEndpoint | null>
+  /** Stops following changes. */
+  close(): void
+}
+
+/** The rights that admission checks. */
+export type GatewayAccess = Pick<Access, 'authenticate' | 'recall' | 'requireJobs'> & {
+  readonly failedKeys: {
+    refusal(address: string, error: InvalidKeyError, count?: number): AppError | Promise<AppError>
+  }
+}
+
 /** The default rules: every endpoint needs a key, and no proxy is trusted. */
 export const CLOSED: AdmissionRules = { open: [], trustedProxies: [] }
 
@@ -80,17 +102,19 @@ export class GatewayAdmission {
   readonly #open: ReadonlySet<string>
   readonly #isTrusted: (address: string) => boolean
 
+  /** @param endpoints by default those of the store, which it keeps */
   constructor(
     ports: Ports,
-    access: Pick<Access, 'authenticate' | 'recall' | 'requireJobs' | 'failedKeys'>,
+    access: GatewayAccess,
     { open, trustedProxies }: AdmissionRules,
     queueAddress: QueueAddress,
     findTarget: FindTarget = NO_TARGETS,
+    endpoints: EndpointFinder = new EndpointCache(ports),
   ) {
     this.#findTarget = findTarget
     this.#queueAddress = queueAddress
     this.#access = access
-    this.#endpoints = new EndpointCache(ports)
+    this.#endpoints = endpoints
     this.#keyFilter = new ApiKeyFilter(ports, access)
     this.#open = new Set(open)
     this.#isTrusted = addressList(trustedProxies)
@@ -99,6 +123,11 @@ export class GatewayAdmission {
   /** Stops following changes of endpoints. */
   close(): void {
     this.#endpoints.close()
+  }
+
+  /** An endpoint as admission knows it. @throws AppError `unavailable` */
+  find(id: EndpointId): ReturnType<EndpointFinder['find']> {
+    return this.#endpoints.find(id)
   }
 
   /**
@@ -159,7 +188,7 @@ export class GatewayAdmission {
   #authorize(
     arriving: NamedRequest,
     keys: readonly string[],
-    cached: CachedEndpoint | null,
+    cached: AdmissibleEndpoint | null,
   ): ProxyRequest | Promise<ProxyRequest> {
     const isOpen = cached !== null && this.#isOpen(cached.endpoint)
     if (keys.length === 0 && !isOpen) throw keyMissing()
@@ -176,7 +205,7 @@ export class GatewayAdmission {
 
   #toProxyRequest(
     arriving: NamedRequest,
-    cached: CachedEndpoint | null,
+    cached: AdmissibleEndpoint | null,
     { validKeys, caller }: KeyCheck,
   ): ProxyRequest {
     const { route, rawHeaders, method } = arriving
@@ -206,12 +235,16 @@ export class GatewayAdmission {
   }
 
   /** Names count for the first account only: other accounts could choose the same name. */
-  #isOpen({ id, name, owner }: Endpoint): boolean {
+  #isOpen({ id, name, owner }: AdmissibleFields): boolean {
     return this.#open.has(id) || (owner === DEFAULT_OWNER && this.#open.has(name))
   }
 
   /** The valid keys and the caller. Synchronous if the only key is cached. */
-  #checkKeys(keys: readonly string[], arriving: NamedRequest, endpoint?: Endpoint): KeyCheck | Promise<KeyCheck> {
+  #checkKeys(
+    keys: readonly string[],
+    arriving: NamedRequest,
+    endpoint?: AdmissibleFields,
+  ): KeyCheck | Promise<KeyCheck> {
     const [key] = keys
     const caller = keys.length === 1 && key !== undefined ? this.#access.recall(key) : null
     if (caller === null) return this.#authenticateKeys(keys, arriving, endpoint)
@@ -219,7 +252,11 @@ export class GatewayAdmission {
     return { validKeys: new Set(keys), caller }
   }
 
-  async #authenticateKeys(keys: readonly string[], arriving: NamedRequest, endpoint?: Endpoint): Promise<KeyCheck> {
+  async #authenticateKeys(
+    keys: readonly string[],
+    arriving: NamedRequest,
+    endpoint?: AdmissibleFields,
+  ): Promise<KeyCheck> {
     const check = await this.#validKeys(keys, arriving)
     this.#requireRight(check.caller, arriving.route, endpoint)
     return check
@@ -247,12 +284,12 @@ export class GatewayAdmission {
     // Other texts beside a valid key may be tokens of the application: they do not count as failed keys.
     if (caller === null) {
       if (!(problem instanceof InvalidKeyError)) throw problem
-      throw this.#access.failedKeys.refusal(clientAddress(arriving, this.#isTrusted), problem, failed)
+      throw await this.#access.failedKeys.refusal(clientAddress(arriving, this.#isTrusted), problem, failed)
     }
     return { validKeys, caller }
   }
 
-  #requireRight(caller: Caller, { endpointId }: NamedRequest['route'], endpoint?: Endpoint): void {
+  #requireRight(caller: Caller, { endpointId }: NamedRequest['route'], endpoint?: AdmissibleFields): void {
     if (endpoint?.owner !== caller.owner) throw notFound('endpoint', endpointId)
     this.#access.requireJobs(caller, 'write', endpointId)
   }
@@ -279,7 +316,7 @@ class ApiKeyFilter {
   /** Time of the rejection of each text, by its hash. */
   readonly #rejectedAtMs = new Map<string, number>()
 
-  constructor(ports: Ports, access: Pick<Access, 'authenticate'>) {
+  constructor(ports: Pick<Ports, 'clock' | 'vault'>, access: Pick<Access, 'authenticate'>) {
     this.#ports = ports
     this.#access = access
   }

@@ -1,4 +1,5 @@
 /** The sender of a request. `X-Forwarded-` headers count only if a trusted proxy sent them. */
+import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP } from 'node:net'
 import { textBefore, withoutEnd } from '../../core/text-parts.ts'
 
@@ -21,6 +22,19 @@ export interface ReceivedRequest {
   readonly isSecure?: boolean
   readonly host: string
   readonly rawHeaders: readonly string[]
+}
+
+const PEER = Symbol('peer')
+type PassedRequest = IncomingMessage & { [PEER]?: string }
+
+/** The address that opened the connection of a request; undefined for a socket in the file system. */
+export function peerAddress(incoming: IncomingMessage): string | undefined {
+  return (incoming as PassedRequest)[PEER] ?? incoming.socket.remoteAddress
+}
+
+/** Records the address that opened the connection on which another thread received a request. */
+export function setPeerAddress(incoming: IncomingMessage, address: string): void {
+  ;(incoming as PassedRequest)[PEER] = address
 }
 
 /** True if TLS has decrypted the data of a socket. */

@@ -1,6 +1,13 @@
 import type { EndpointId } from '../../core/ids.ts'
 import type { Ports } from '../../ports/ports.ts'
 
+/** Minimum interval between notifications that workers are idle, in milliseconds. */
+export const MIN_IDLE_NOTICE_MS = 1_000
+/** Minimum interval between notifications that workers are overloaded, in milliseconds. */
+const MIN_LOAD_NOTICE_MS = 100
+
+type LoadNotifierPorts = Pick<Ports, 'clock'> & { readonly notifier: Pick<Ports['notifier'], 'publish'> }
+
 /** Notifies the control loops of changes in the load of an endpoint, at a bounded rate. */
 export class LoadNotifier {
   readonly #ports
@@ -9,7 +16,7 @@ export class LoadNotifier {
   #dueMs = Number.POSITIVE_INFINITY
   #cancelTimer: () => void = () => {}
 
-  constructor(ports: Ports, id: EndpointId) {
+  constructor(ports: LoadNotifierPorts, id: EndpointId) {
     this.#ports = ports
     this.#id = id
   }
@@ -34,6 +41,15 @@ export class LoadNotifier {
     this.#cancelTimer()
     this.#dueMs = dueMs
     this.#cancelTimer = clock.after(dueMs - nowMs, () => this.notify())
+  }
+
+  /**
+   * Notifies soon if a worker has more requests than its target, once for each further target of requests.
+   * @param requestCount the target
+   */
+  notifyAbove(inFlight: number, requestCount: number): void {
+    const above = inFlight - requestCount
+    if (above > 0 && (requestCount === 1 || above % requestCount === 1)) this.notifyWithin(MIN_LOAD_NOTICE_MS)
   }
 
   /** Cancels a notification that is due. */

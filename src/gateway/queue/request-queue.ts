@@ -21,8 +21,10 @@ import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import type { BalancedEndpoint, Target } from '../../core/workers/socket-address.ts'
 import type { Ports } from '../../ports/ports.ts'
 import * as refusal from '../entrance/refusal.ts'
+import type { QueueSharing, SharedEndpoint } from '../threads/queue-sharing.ts'
+import type { WorkerSlot } from '../threads/worker-slots.ts'
 import { CircuitBreaker } from './circuit-breaker.ts'
-import { LoadNotifier } from './load-notifier.ts'
+import { LoadNotifier, MIN_IDLE_NOTICE_MS } from './load-notifier.ts'
 import { QueuedRequest, RequestList } from './queued-request.ts'
 import type { Affinity, Reservation, WorkerRequest } from './reservation.ts'
 import { TargetClaim, TrackedTarget } from './tracked-target.ts'
@@ -46,6 +48,8 @@ export interface SharedQueueState {
   readonly limits: RequestQueueLimits
   /** True if an ended worker was one of this endpoint and can be started again under its id. */
   readonly canResume: (endpointId: EndpointId, workerId: WorkerId) => Promise<boolean>
+  /** Counts of other threads that send requests to the same workers; null where one thread has all requests. */
+  readonly sharing: QueueSharing | null
   /** Called once nothing is left of an endpoint that was removed. */
   readonly discarded: (id: EndpointId) => void
   /** Number of waiting requests of all endpoints. */
@@ -57,10 +61,6 @@ export interface SharedQueueState {
 }
 
 const NOBODY: readonly WorkerId[] = []
-/** Minimum interval between notifications that workers are idle, in milliseconds. */
-const MIN_IDLE_NOTICE_MS = 1_000
-/** Minimum interval between notifications that workers are overloaded, in milliseconds. */
-const MIN_LOAD_NOTICE_MS = 100
 
 /**
  * The requests of one endpoint: the number in flight at each worker, and those that wait. All changes are
@@ -84,10 +84,13 @@ export class RequestQueue {
   readonly #breaker
   #throughput: QueueThroughput = NO_THROUGHPUT
   #freedMs: number | null = null
+  /** The word with the number of its waiting requests for other threads; null without one. */
+  #waitingWord: number | null
 
   constructor(id: EndpointId, shared: SharedQueueState) {
     this.#id = id
     this.#shared = shared
+    this.#waitingWord = shared.sharing?.waiting.take() ?? null
     this.#loadNotifier = new LoadNotifier(shared.ports, id)
     this.#breaker = new CircuitBreaker(shared.ports.clock)
     this.#resumer = new WorkerResumer({
@@ -100,27 +103,46 @@ export class RequestQueue {
 
   /** See {@link Reservations.reserve}. */
   reserve(request: WorkerRequest): Promise<Reservation> {
-    const choice = this.#choose(request)
-    if (typeof choice === 'string') return this.#wait(request, choice)
-    return Promise.resolve(this.#claim(choice, 0))
+    const claimed = this.#chooseAndClaim(request)
+    if (typeof claimed !== 'string') return Promise.resolve(claimed)
+    if (this.#waitingWord === null) return this.#wait(request, claimed)
+    // A request of another thread that ends from here on reports its place. One that ended before has left it.
+    this.#countWaiting(1)
+    const again = this.#chooseAndClaim(request)
+    const reservation = typeof again === 'string' ? this.#wait(request, again) : Promise.resolve(again)
+    this.#countWaiting(-1)
+    return reservation
+  }
+
+  /**
+   * A request that another thread sent to a worker is over, and is counted no longer.
+   * @param slot that of the worker
+   */
+  released(workerId: WorkerId, slot: WorkerSlot, outcome: RequestOutcome): void {
+    const target = this.#findTarget(workerId) ?? this.#ended.get(workerId)
+    const isSame = target?.slot?.at === slot.at && target.slot.generation === slot.generation
+    if (isSame) this.#afterRelease(target, outcome)
   }
 
   /** See {@link Targets.keep}. */
   keep(endpoint: BalancedEndpoint, reported: readonly Target[]): void {
-    const nowMs = this.#shared.ports.clock.now()
+    const { sharing, ports } = this.#shared
     const previousTargets = new Map(this.#targets.map(target => [target.workerId, target]))
     const wasOpen = this.#openCount()
     const wasMax = this.#endpoint?.maxConcurrency
     this.#endpoint = endpoint
     this.#targets = reported.map(update => {
       const { workerId } = update
-      const target = previousTargets.get(workerId) ?? this.#ended.get(workerId) ?? new TrackedTarget(workerId, nowMs)
+      const known = previousTargets.get(workerId) ?? this.#ended.get(workerId)
+      const target = known ?? new TrackedTarget(workerId, ports.clock, sharing?.slots ?? null)
       previousTargets.delete(workerId)
       this.#ended.delete(workerId)
-      target.update(update, nowMs)
+      target.update(update)
+      target.rule(endpoint.maxConcurrency)
       return target
     })
     for (const target of previousTargets.values()) this.#end(target)
+    sharing?.publish(endpoint.id, this.#toShare(endpoint))
     if (this.#openCount() !== wasOpen || endpoint.maxConcurrency !== wasMax) this.#throughput = NO_THROUGHPUT
     if (endpoint.paused) this.refuseAll(refusal.paused())
     if (this.#mayServe()) this.#breaker.close()
@@ -145,6 +167,7 @@ export class RequestQueue {
     this.#breaker.close()
     for (const target of this.#targets) this.#end(target)
     this.#targets = []
+    this.#shared.sharing?.publish(this.#id, null)
     this.#throughput = NO_THROUGHPUT
     this.refuseAll(refusal.endpointGone(this.#id))
     this.#discardIfGone()
@@ -167,7 +190,7 @@ export class RequestQueue {
   /** See {@link Traffic.busyMs}. */
   busyMs(workerId: WorkerId): number {
     const target = this.#findTarget(workerId) ?? this.#ended.get(workerId)
-    return target?.busyMs(this.#shared.ports.clock.monotonic()) ?? 0
+    return target?.busyMs() ?? 0
   }
 
   /** Refuses all waiting requests. */
@@ -183,20 +206,32 @@ export class RequestQueue {
     return isBehind ? 'full' : choose(this.#targets, this.#endpoint, request)
   }
 
-  #claim(target: TrackedTarget, waitedMs: number): Reservation {
+  /** Again as long as other threads take the last place of the chosen worker. */
+  #chooseAndClaim(request: WorkerRequest): Reservation | NoWorker {
+    for (;;) {
+      const choice = this.#choose(request)
+      if (typeof choice === 'string') return choice
+      const reservation = this.#claim(choice, 0)
+      if (reservation !== null) return reservation
+    }
+  }
+
+  /** Null if another thread took the last place. */
+  #claim(target: TrackedTarget, waitedMs: number): Reservation | null {
     const { requestCount } = this.#endpoint!
-    target.begin(this.#shared.ports.clock.monotonic())
-    target.usedAt = ++this.#shared.uses
+    if (!target.begin(++this.#shared.uses)) return null
     this.#setEjection(target, ejectionWhenSent(target.ejection))
-    const above = target.inFlight - requestCount
-    if (above > 0 && (requestCount === 1 || above % requestCount === 1))
-      this.#loadNotifier.notifyWithin(MIN_LOAD_NOTICE_MS)
+    this.#loadNotifier.notifyAbove(target.inFlight, requestCount)
     return new TargetClaim(target, waitedMs, this.#onReleased)
   }
 
   /** A request that was sent to a worker is over. */
   readonly #onReleased = (target: TrackedTarget, outcome: RequestOutcome): void => {
-    target.end(this.#shared.ports.clock.monotonic())
+    target.end()
+    this.#afterRelease(target, outcome)
+  }
+
+  #afterRelease(target: TrackedTarget, outcome: RequestOutcome): void {
     if (!target.ended) this.#setEjection(target, ejectionAfter(target.ejection, outcome))
     if (target.inFlight === 0) this.#becomeIdle(target)
     if (this.#anyone.size > 0) this.#measure()
@@ -205,9 +240,8 @@ export class RequestQueue {
 
   /** The last request of a worker is over. */
   #becomeIdle(target: TrackedTarget): void {
-    target.idleSinceMs = this.#shared.ports.clock.now()
     if (target.ended) {
-      this.#ended.delete(target.workerId)
+      if (this.#ended.delete(target.workerId)) target.close()
       if (this.#endpoint === null) this.#loadNotifier.notify()
       this.#discardIfGone()
     } else if (target.state === 'draining') this.#loadNotifier.notify()
@@ -217,7 +251,10 @@ export class RequestQueue {
   #end(target: TrackedTarget): void {
     target.ended = true
     target.cancelTimer()
+    // Before the count is read, which grows no more from here on.
+    target.rule()
     if (target.inFlight > 0) this.#ended.set(target.workerId, target)
+    else target.close()
   }
 
   /** Takes a worker out of the rotation, or back into it, and sets the timer that ends an ejection or a trial. */
@@ -225,6 +262,7 @@ export class RequestQueue {
     const previous = target.ejection
     if (ejection === previous) return
     target.ejection = ejection
+    target.rule()
     if (ejection.state === previous.state) return
     const { clock, emit } = this.#shared.ports
     const subject = { endpointId: this.#id, workerId: target.workerId }
@@ -291,6 +329,7 @@ export class RequestQueue {
 
   #enter(queued: QueuedRequest, affinity: Affinity | null): void {
     this.#shared.waiting += 1
+    this.#countWaiting(1)
     if (affinity === null) {
       if (this.#anyone.size === 0) this.#freedMs = null
       this.#anyone.push(queued)
@@ -305,6 +344,7 @@ export class RequestQueue {
   #leave(queued: QueuedRequest): void {
     const { queue, request } = queued
     this.#shared.waiting -= 1
+    this.#countWaiting(-1)
     queue!.remove(queued)
     queued.close()
     const workerId = requiredWorker(request)?.workerId
@@ -331,8 +371,10 @@ export class RequestQueue {
   #dispatch(): void {
     for (let next = this.#next(); next !== null; next = this.#next()) {
       const { queued, target } = next
+      const reservation = this.#claim(target, this.#shared.ports.clock.monotonic() - queued.sinceMs)
+      if (reservation === null) continue
       this.#leave(queued)
-      queued.resolve(this.#claim(target, this.#shared.ports.clock.monotonic() - queued.sinceMs))
+      queued.resolve(reservation)
     }
   }
 
@@ -380,7 +422,24 @@ export class RequestQueue {
   #discardIfGone(): void {
     if (this.#endpoint !== null || this.#size() > 0 || this.#ended.size > 0) return
     this.#loadNotifier.close()
+    if (this.#waitingWord !== null) this.#shared.sharing?.waiting.giveBack(this.#waitingWord)
+    this.#waitingWord = null
     this.#shared.discarded(this.#id)
+  }
+
+  /** The endpoint for threads that choose workers by themselves; null where a worker has no slot. */
+  #toShare(endpoint: BalancedEndpoint): SharedEndpoint | null {
+    if (this.#waitingWord === null) return null
+    const targets = this.#targets.map(target => {
+      const { workerId, version, state, servedAt, slot } = target
+      return { workerId, version, state, servedAt, slot }
+    })
+    const isWhole = targets.every(target => target.slot !== null)
+    return isWhole ? { endpoint, waitingWord: this.#waitingWord, targets: targets as SharedEndpoint['targets'] } : null
+  }
+
+  #countWaiting(amount: number): void {
+    if (this.#waitingWord !== null) this.#shared.sharing?.waiting.add(this.#waitingWord, amount)
   }
 
   #findTarget(workerId: WorkerId): TrackedTarget | undefined {

@@ -6,8 +6,10 @@ import type { BalancedEndpoint, Target } from '../../core/workers/socket-address
 import type { Ports } from '../../ports/ports.ts'
 import type { Targets, Traffic } from '../../ports/targets.ts'
 import { serverStopping } from '../entrance/refusal.ts'
+import type { QueueSharing } from '../threads/queue-sharing.ts'
+import type { WorkerSlot } from '../threads/worker-slots.ts'
 import { RequestQueue, type RequestQueueLimits, type SharedQueueState } from './request-queue.ts'
-import type { Reservation, Reservations, WorkerRequest } from './reservation.ts'
+import type { RequestOutcome, Reservation, Reservations, WorkerRequest } from './reservation.ts'
 
 /** Default limits of request queues. */
 export const REQUEST_QUEUE_LIMITS: RequestQueueLimits = {
@@ -25,6 +27,8 @@ export interface RequestQueuesOptions {
    * on it with `strict-resume`; always false when left out. Called once for all requests that wait for it.
    */
   readonly canResume?: SharedQueueState['canResume']
+  /** Counts that other threads share; null, as by default, where one thread has all requests. */
+  readonly sharing?: QueueSharing | null
 }
 
 /**
@@ -36,10 +40,11 @@ export class RequestQueues implements Targets, Traffic, Reservations {
   readonly #shared: SharedQueueState
   #closed: AppError | null = null
 
-  constructor(ports: Ports, { limits, canResume = async () => false }: RequestQueuesOptions = {}) {
+  constructor(ports: Ports, { limits, canResume = async () => false, sharing = null }: RequestQueuesOptions = {}) {
     const discarded = (id: EndpointId) => void this.#queues.delete(id)
     const counts = { waiting: 0, places: 0, uses: 0 }
-    this.#shared = { ports, limits: { ...REQUEST_QUEUE_LIMITS, ...limits }, canResume, discarded, ...counts }
+    const allLimits = { ...REQUEST_QUEUE_LIMITS, ...limits }
+    this.#shared = { ports, limits: allLimits, canResume, sharing, discarded, ...counts }
   }
 
   /** Number of waiting requests, over all endpoints. */
@@ -50,6 +55,14 @@ export class RequestQueues implements Targets, Traffic, Reservations {
   reserve(request: WorkerRequest): Promise<Reservation> {
     if (this.#closed !== null) return Promise.reject(this.#closed)
     return this.#ensureQueue(request.endpointId).reserve(request)
+  }
+
+  /**
+   * A request that another thread sent to a worker is over, and is counted no longer.
+   * @param slot that of the worker
+   */
+  released(id: EndpointId, workerId: WorkerId, slot: WorkerSlot, outcome: RequestOutcome): void {
+    this.#queues.get(id)?.released(workerId, slot, outcome)
   }
 
   keep(endpoint: BalancedEndpoint, targets: readonly Target[]): void {

@@ -2,6 +2,7 @@ import type { Affinity } from '../../core/balancing/balance.ts'
 import type { RequestOutcome } from '../../core/balancing/outlier-ejection.ts'
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
+import type { WorkerSlot } from '../threads/worker-slots.ts'
 
 export type { Affinity } from '../../core/balancing/balance.ts'
 export type { RequestOutcome } from '../../core/balancing/outlier-ejection.ts'
@@ -28,6 +29,8 @@ export interface Reservation {
   readonly servedAt: ServedAt
   /** Milliseconds that it waited in the request queue. */
   readonly waitedMs: number
+  /** The slot in shared memory that counts it; null, or left out, if one thread has all requests. */
+  readonly slot?: WorkerSlot | null
   /** To be called once, at the last byte, with any outcome; further calls do nothing. */
   release(outcome: RequestOutcome): void
 }

@@ -51,6 +51,7 @@ export class Access {
   readonly #used = new Map<KeyId, number>()
   /** Grows with each change of a key, so that nothing read before it is kept after it. */
   #changes = 0
+  readonly #watchers = new Set<() => void>()
   readonly #counts = new Map<OwnerId, { counts: readonly WindowCount[]; savedAtMs: number }>()
 
   /**
@@ -249,7 +250,7 @@ export class Access {
     const storedKeys = await store.keys.list(owner)
     const ended = storedKeys.filter(({ kind, hash }) => kind === 'server' && !hashes.has(hash))
     for (const { id } of ended) await store.keys.remove(owner, id)
-    this.#changes += 1
+    this.#countChange()
     this.#cache.clear()
     return ended.map(({ name }) => name)
   }
@@ -270,9 +271,24 @@ export class Access {
    * right.
    */
   changed({ id, hash }: Pick<ApiKey, 'id' | 'hash'>): void {
-    this.#changes += 1
+    this.#countChange()
     this.#cache.delete(hash)
     this.#uses.changed(id)
+  }
+
+  /**
+   * Watches for changes of any key, for those who keep callers.
+   * @param changed called before the change is answered
+   * @returns ends the watching
+   */
+  watch(changed: () => void): () => void {
+    this.#watchers.add(changed)
+    return () => void this.#watchers.delete(changed)
+  }
+
+  #countChange(): void {
+    this.#changes += 1
+    for (const changed of this.#watchers) changed()
   }
 
   #cached(hash: string): ApiKey | null {

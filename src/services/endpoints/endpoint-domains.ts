@@ -15,6 +15,7 @@ export class EndpointDomains {
   readonly #ports
   readonly #isServerName
   #domains: ReadonlyMap<string, EndpointId> = new Map()
+  readonly #watchers = new Set<() => void>()
   #reading: Promise<void> | null = null
   /** True after a change since the reading began. */
   #isChanged = false
@@ -67,6 +68,17 @@ export class EndpointDomains {
     return this.#domains.get(name) ?? null
   }
 
+  /** All domains with their endpoints. */
+  get all(): ReadonlyMap<string, EndpointId> {
+    return this.#domains
+  }
+
+  /** Calls back after each reading of all domains, before a change is answered. @returns ends that */
+  watch(changed: () => void): () => void {
+    this.#watchers.add(changed)
+    return () => void this.#watchers.delete(changed)
+  }
+
   /** Reads all domains. While the store is away the previous ones stay, and look-ups read again. Never rejects. */
   load(): Promise<void> {
     if (this.#reading !== null) {
@@ -86,6 +98,7 @@ export class EndpointDomains {
         this.#isChanged = false
         const domains = await this.#ports.store.endpoints.domains()
         this.#domains = new Map(domains.map(({ domain, endpointId }) => [domain, endpointId]))
+        for (const changed of this.#watchers) changed()
       } while (this.#isChanged)
     } catch {
       this.#failedMs = this.#ports.clock.monotonic()

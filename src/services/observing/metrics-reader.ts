@@ -17,8 +17,19 @@ export class MetricsReader {
   readonly #passing
   #latest: { readonly atMs: number; readonly exposition: Promise<Exposition> } | null = null
 
-  /** @param passing counts of the requests of an endpoint in the gateway */
-  constructor(ports: Ports, cards: CardReader, passing: (id: EndpointId) => GatewayLoad) {
+  readonly #settle
+
+  /**
+   * @param passing counts of the requests of an endpoint in the gateway
+   * @param settle resolves once the events of all threads are counted
+   */
+  constructor(
+    ports: Ports,
+    cards: CardReader,
+    passing: (id: EndpointId) => GatewayLoad,
+    settle: () => Promise<void> = async () => {},
+  ) {
+    this.#settle = settle
     this.#ports = ports
     this.#cards = cards
     this.#passing = passing
@@ -36,7 +47,8 @@ export class MetricsReader {
   async #read(): Promise<Exposition> {
     // The texts of two scrapes must not mix.
     await this.#latest?.exposition
-    const [loads, gpus] = await Promise.all([this.#loads().catch(() => null), this.#gpus().catch(() => [])])
+    const read = [this.#loads().catch(() => null), this.#gpus().catch(() => []), this.#settle()] as const
+    const [loads, gpus] = await Promise.all(read)
     return this.#ports.metrics.expose(loads, this.#passing, gpus)
   }
 

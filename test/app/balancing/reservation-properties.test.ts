@@ -50,15 +50,16 @@ const STEP: fc.Arbitrary<Step> = fc.oneof(
 
 /** One run of steps, with what is known from outside. */
 class Run {
-  readonly rig = new RequestQueuesRig({ limits: { perEndpoint: 20 } })
+  readonly rig: RequestQueuesRig
   readonly max: number | null
   readonly asked: { readonly asked: Asked; readonly named: Name | null; readonly plain: boolean; over: boolean }[] = []
   states = new Map<string, TargetState>()
   /** Workers of which some request has failed. */
   readonly doubtful = new Set<string>()
 
-  constructor(max: number | null) {
+  constructor(max: number | null, threads: number) {
     this.max = max
+    this.rig = new RequestQueuesRig({ limits: { perEndpoint: 20 } }, threads)
   }
 
   async step(step: Step): Promise<void> {
@@ -133,9 +134,10 @@ class Run {
 test('requests go only to ready workers below their limit, wait only while they must, and are served in their order', async () => {
   const property = fc.asyncProperty(
     fc.option(fc.integer({ min: 1, max: 3 }), { freq: 4 }),
+    fc.integer({ min: 1, max: 3 }),
     fc.array(STEP, { maxLength: 60, size: 'max' }),
-    async (max, steps) => {
-      const run = new Run(max)
+    async (max, threads, steps) => {
+      const run = new Run(max, threads)
       for (const step of steps) await run.step(step)
       const plain = new Set(run.asked.filter(one => one.plain).map(({ asked }) => asked.name))
       const served = run.rig.served.filter(name => plain.has(name)).map(name => Number(name.slice(1)))
