@@ -4,10 +4,10 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { Holdings } from '../core/fair-share.ts'
 import type { EndpointId } from '../core/ids.ts'
 import { REQUEST_ID } from '../core/request-head.ts'
 import { type Slot, Slots } from '../core/slots.ts'
+import { type ConnectionTotals, ownTotals } from './connection-totals.ts'
 import { newRequestId } from './request-ids.ts'
 import { type ConnectionPlace, ConnectionShares } from './shares.ts'
 
@@ -137,16 +137,30 @@ export class Connections {
   /** Connections between two requests, the longest idle first, with the beginning of the idle time. */
   readonly #idle = new Map<Socket, number>()
   readonly #exchanges = new Slots<Exchange>()
-  readonly #addresses = new Holdings<string>()
+  readonly #totals
+  readonly #crowded
   readonly #shares
   readonly #bodies = new Slots<Exchange>()
   readonly #timer: NodeJS.Timeout
 
-  /** @param onFull called for each connection that is refused */
-  constructor(server: Server, limits: ConnectionLimits, onFull: () => void) {
+  /**
+   * @param onFull called for each connection that is refused
+   * @param totals of all threads; by default one thread has all connections
+   * @param crowded called for a connection above the limit, so that another thread makes room for it; no other thread
+   * has connections by default
+   */
+  constructor(
+    server: Server,
+    limits: ConnectionLimits,
+    onFull: () => void,
+    totals: ConnectionTotals = ownTotals(),
+    crowded: (() => void) | null = null,
+  ) {
+    this.#crowded = crowded
     this.#limits = limits
+    this.#totals = totals
     this.#onFull = onFull
-    this.#shares = new ConnectionShares({ ...limits, all: limits.maxConnections })
+    this.#shares = new ConnectionShares({ ...limits, all: limits.maxConnections }, totals)
     server.on('connection', socket => {
       // A socket with decrypted data is not new: its connection was opened before.
       if (!this.#open.has(socket)) this.#opened(socket, refusalText)
@@ -171,6 +185,7 @@ export class Connections {
     const sinceMs = this.#silent.get(socket) ?? performance.now()
     this.#forget(socket)
     this.#open.set(secure, 0)
+    this.#totals.connections.add(1)
     this.#silent.set(secure, sinceMs)
     secure.once('close', () => this.#forget(secure))
   }
@@ -258,6 +273,13 @@ export class Connections {
     for (const socket of this.#idle.keys()) socket.destroy()
   }
 
+  /**
+   * Ends the request that has had a reserved place without an account for the longest time. False when there is none.
+   */
+  makeRoom(): boolean {
+    return this.#shares.endUnowned()
+  }
+
   /** Ends all connections, also upgraded ones, which Node's server has forgotten. */
   endAll(): void {
     for (const socket of this.#open.keys()) socket.destroy()
@@ -272,15 +294,20 @@ export class Connections {
   #opened(socket: Socket, refusal: (() => string) | null): boolean {
     const nowMs = performance.now()
     this.#open.set(socket, 0)
+    const open = this.#totals.connections.add(1)
     socket.once('close', () => this.#forget(socket))
     if (!this.#countAddress(socket)) return this.#turnAway(socket, refusal)
     const { maxConnections, reserved } = this.#limits
-    if (this.#open.size > maxConnections + reserved) {
+    if (open > maxConnections + reserved) {
       const victim = this.#victim(nowMs)
       if (victim !== null) {
         this.#forget(victim)
         victim.destroy()
-      } else if (!this.#shares.endUnowned()) return this.#turnAway(socket, refusal)
+      } else if (!this.makeRoom()) {
+        // As many again as are reserved may come before there is room.
+        if (this.#crowded === null || open > maxConnections + 2 * reserved) return this.#turnAway(socket, refusal)
+        this.#crowded()
+      }
     }
     this.#silent.set(socket, nowMs)
     return true
@@ -291,8 +318,9 @@ export class Connections {
     const address = socket.remoteAddress
     const { perAddress, isShared } = this.#limits
     if (address === undefined || isShared(address)) return true
-    socket.once('close', () => void this.#addresses.add(address, -1))
-    return this.#addresses.add(address, 1) <= perAddress
+    const { addresses } = this.#totals
+    socket.once('close', () => void addresses.add(address, -1))
+    return addresses.add(address, 1) <= perAddress
   }
 
   /**
@@ -320,7 +348,7 @@ export class Connections {
   }
 
   #forget(socket: Socket): void {
-    this.#open.delete(socket)
+    if (this.#open.delete(socket)) this.#totals.connections.add(-1)
     this.#silent.delete(socket)
     this.#idle.delete(socket)
   }
@@ -421,19 +449,21 @@ export class Connections {
       bytes += held
       unread.push(exchange)
     }
-    if (bytes <= unreadBytes) return
+    // Each thread cuts its own part, at its next sweep at the latest.
+    let over = this.#totals.unread(bytes, unreadBytes) - unreadBytes
+    if (over <= 0) return
     // The longest unread are cut first.
     unread.sort((a, b) => (a.unreadSinceMs ?? 0) - (b.unreadSinceMs ?? 0))
     const holders = [...Map.groupBy(unread, exchangeHolder).values()].map(exchanges => ({
       exchanges,
       bytes: sum(exchanges),
     }))
-    while (bytes > unreadBytes && holders.length > 0) {
+    while (over > 0 && holders.length > 0) {
       holders.sort((a, b) => b.bytes - a.bytes)
       const most = holders[0]!
       const cut = most.exchanges.shift()!
       const freed = heldBytes(cut)
-      bytes -= freed
+      over -= freed
       most.bytes -= freed
       if (most.exchanges.length === 0) holders.shift()
       cut.socket.destroy()

@@ -57,6 +57,8 @@ export class ContainerAddress {
     readonly relay: () => Promise<ContainerRelay | null>
     /** Listens with the worker surface. */
     readonly listen: (host: string, port: number) => Promise<Listener>
+    /** Called when {@link subnets} may have changed. */
+    readonly moved?: () => void
     /** Called for each change, for the log. */
     readonly note: (event: 'containers.reachable' | 'containers.unreachable', fields: object) => void
   }) {
@@ -115,9 +117,14 @@ export class ContainerAddress {
     return this.#kept?.url ?? null
   }
 
+  /** The networks of its containers. */
+  get subnets(): readonly string[] {
+    return this.#kept?.subnets ?? []
+  }
+
   /** True if a connection from this address is a container's. */
   isContainer(address: string | undefined): boolean {
-    return address !== undefined && isWithin(address, this.#kept?.subnets ?? [])
+    return address !== undefined && isWithin(address, this.subnets)
   }
 
   /** Stops listening, and leaves the network to the next server. */
@@ -183,6 +190,7 @@ export class ContainerAddress {
     const text = JSON.stringify(address)
     if (text !== JSON.stringify(this.#kept)) writeDurably(this.#parts.file, `${text}\n`)
     this.#kept = address
+    this.#parts.moved?.()
     if (this.#reported === text) return
     this.#reported = text
     this.#parts.note('containers.reachable', { url: address.url, network: name, how, isolated })

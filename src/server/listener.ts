@@ -8,12 +8,14 @@ import { isS3Call, keepsReserved } from '../api/surfaces.ts'
 import type { EndpointId } from '../core/ids.ts'
 import { isContentLength, REQUEST_ID, withSingleSlashes } from '../core/request-head.ts'
 import { listenAtFile } from '../disk/socket-file.ts'
-import { clientAddress } from '../gateway/entrance/forwarded.ts'
+import { clientAddress, peerAddress } from '../gateway/entrance/forwarded.ts'
 import { BodyTurns } from './body-turns.ts'
+import type { ConnectionTotals } from './connection-totals.ts'
 import { CONNECTION_LIMITS, type ConnectionLimits, Connections, connectionCounts, hasBody } from './connections.ts'
 import { answerHalfClosed } from './half-closed.ts'
 import { type HostRefusal, hostCheck, NO_TARGET, namedHost, plainHost, type ServerHosts } from './hosts.ts'
 import { type Mount, mounted } from './mount.ts'
+import type { PassedRequests } from './passed-requests.ts'
 import { newRequestId, requestIdFromHeaders } from './request-ids.ts'
 import type { StandIn } from './stand-in.ts'
 import { type ListenerTls, overTls } from './tls.ts'
@@ -61,6 +63,16 @@ export interface ListenOptions {
   readonly tls?: ListenerTls
   /** Longest handshake of TLS in milliseconds, in place of the default. */
   readonly handshakeMs?: number
+  /** True if other threads of this process listen at the same address, each with a socket of its own. */
+  readonly reusesPort?: boolean
+  /** Sums of all threads that listen; those of this listener by default. */
+  readonly totals?: ConnectionTotals
+  /** Called for a connection above the limit, so that another thread makes room; by default there is none. */
+  readonly crowded?: () => void
+  /** Gets the requests that are for no endpoint, in place of the surfaces; none by default. */
+  readonly passer?: StandIn | null
+  /** Accepts only requests that threads of this server pass on; by default all are accepted. */
+  readonly passed?: PassedRequests | null
   /** A field that every response has, as a name and a value; none by default. */
   readonly field?: readonly [name: string, value: string]
 }
@@ -70,6 +82,8 @@ export interface Listener {
   /** The bound address, as an origin. */
   readonly url: string
   readonly port: number
+  /** Ends a request that has a reserved place without an account, if there is one. */
+  makeRoom(): void
   /** Takes no new connections and ends idle ones; resolves when all are gone, after `graceMs` at the latest. */
   close(graceMs: number): Promise<void>
 }
@@ -80,7 +94,7 @@ export interface Listener {
  */
 export async function listen(surface: Fetch, options: ListenOptions): Promise<Listener> {
   const { host, maxConnections, onFull = () => {}, refuses = () => false, trusts = () => false, limits = {} } = options
-  const { tls, field, handshakeMs } = options
+  const { tls, field, handshakeMs, passer = null, passed = null } = options
   const upgraded = (socket: Duplex) => connections.upgraded(socket as Socket)
   const isBusy = (socket: Duplex) => connections.isBusy(socket as Socket)
   const hostProblem = options.hosts === undefined ? () => null : hostCheck(options.hosts)
@@ -91,44 +105,16 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
   // A server that stands by has no domains of endpoints; the active one has them, and refuses other names.
   const isPassedOn = (incoming: IncomingMessage) =>
     options.mount !== undefined && hostProblem(incoming)?.status === 421 && standIn()?.passesOn?.(incoming) === true
+  const isForeign = (incoming: IncomingMessage) => passed?.accepts(incoming) === false
   const refusesAny = (incoming: IncomingMessage) =>
-    refuses(incoming.socket.remoteAddress) || (hostProblem(incoming) !== null && !isPassedOn(incoming))
+    isForeign(incoming) || refuses(peerAddress(incoming)) || (hostProblem(incoming) !== null && !isPassedOn(incoming))
   const enters = (incoming: IncomingMessage, endpointId: EndpointId | null) =>
     connections.enters(incoming, endpointId, () => false)
   const refuseFull = (outgoing: ServerResponse, requestId: string) => connections.refuse(outgoing, requestId)
   const standIn = options.standIn ?? (() => null)
   const others = { refuses: refusesAny, isPassedOn, isBusy, enters, refuse: refuseFull, upgraded, standIn }
   const mount = options.mount === undefined ? null : mounted(options.mount, others)
-  const answer = getRequestListener(
-    async (request, env) => {
-      const incoming = env.incoming as IncomingMessage
-      const response = await surface(request, {
-        delivery: trackDelivery(env.outgoing as ServerResponse),
-        requestId: requestIdFromHeaders(incoming),
-        address: () => callerAddress(incoming, trusts),
-        admits: account => connections.owned(incoming, account),
-        body: () => incomingBody(incoming, () => connections.account(incoming)),
-        ending: () => closeSignal(env.outgoing as ServerResponse, incoming.socket),
-        target: () => targets.get(incoming) ?? incoming.url!,
-        untimed: () => connections.untimed(incoming),
-        streams: () => connections.streams(incoming),
-      })
-      const length = response.headers.get('content-length')
-      if (length !== null) connections.answers(incoming, Number(length))
-      return response
-    },
-    {
-      errorHandler: error => {
-        // An error with this name is about the address of the request.
-        const isUnreadable = (error as Error).name === 'RequestError'
-        const text = isUnreadable ? NO_ADDRESS : '{"error":"an internal error occurred"}'
-        const headers = { ...JSON_HEADERS, [REQUEST_ID]: newRequestId() }
-        return new Response(text, { status: isUnreadable ? 400 : 500, headers })
-      },
-      // The rest of a body is read by Connections.
-      autoCleanupIncoming: false,
-    },
-  )
+  const answer = answering(surface, trusts, () => connections)
   const server = createServer(
     {
       keepAliveTimeout: KEEP_ALIVE_MS,
@@ -141,22 +127,28 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
     },
     (incoming: IncomingMessage, outgoing: ServerResponse) => {
       if (field !== undefined) outgoing.setHeader(...field)
+      if (isForeign(incoming)) return void incoming.socket.destroy()
       const requestId = requestIdFromHeaders(incoming)
       const problem = lengthProblem(incoming) ?? hostProblem(incoming)
       const instead = standIn()
-      const isContainer = refuses(incoming.socket.remoteAddress)
+      const isContainer = refuses(peerAddress(incoming))
       if (isContainer && (instead !== null || !isForFiles(incoming))) refuse(outgoing, requestId, CONTAINER)
       else if (problem !== null && !(problem.status === 421 && isPassedOn(incoming)))
         refuse(outgoing, requestId, problem)
       else if (instead !== null) {
-        if (!connections.enters(incoming, null, () => false)) return refuseFull(outgoing, requestId)
+        const isCounted = instead.isCounting === true || connections.enters(incoming, null, () => false)
+        if (!isCounted) return refuseFull(outgoing, requestId)
         // The server that gets it next has limits of its own.
         connections.untimed(incoming)
         outgoing.setHeader(REQUEST_ID, requestId)
         instead.handle(incoming, outgoing, problem !== null)
       } else if (!isContainer && mount?.takes(incoming, outgoing)) connections.untimed(incoming)
       else if (!namesTarget(incoming)) refuse(outgoing, requestId, NO_TARGET)
-      else {
+      else if (passer !== null) {
+        connections.untimed(incoming)
+        outgoing.setHeader(REQUEST_ID, requestId)
+        passer.handle(incoming, outgoing)
+      } else {
         // Before anything reads the path.
         tidyTarget(incoming)
         if (!connections.enters(incoming, null, () => isReserved(incoming))) return refuseFull(outgoing, requestId)
@@ -171,6 +163,8 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
     server,
     { ...CONNECTION_LIMITS, ...connectionCounts(maxConnections), ...limits },
     onFull,
+    options.totals,
+    options.crowded ?? null,
   )
   server.on('clientError', (error, socket) => {
     if (socket.writable && connections.isUnanswered(socket as Socket)) socket.write(answerToUnreadable(error))
@@ -184,6 +178,7 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
   return {
     url,
     port: bound,
+    makeRoom: () => void connections.makeRoom(),
     async close(graceMs) {
       unfollow()
       release()
@@ -191,6 +186,44 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
       connections.close()
     },
   }
+}
+
+/** Answers requests with a surface. */
+function answering(
+  surface: Fetch,
+  trusts: (address: string) => boolean,
+  connections: () => Connections,
+): ReturnType<typeof getRequestListener> {
+  return getRequestListener(
+    async (request, env) => {
+      const incoming = env.incoming as IncomingMessage
+      const response = await surface(request, {
+        delivery: trackDelivery(env.outgoing as ServerResponse),
+        requestId: requestIdFromHeaders(incoming),
+        address: () => callerAddress(incoming, trusts),
+        admits: account => connections().owned(incoming, account),
+        body: () => incomingBody(incoming, () => connections().account(incoming)),
+        ending: () => closeSignal(env.outgoing as ServerResponse, incoming.socket),
+        target: () => targets.get(incoming) ?? incoming.url!,
+        untimed: () => connections().untimed(incoming),
+        streams: () => connections().streams(incoming),
+      })
+      const length = response.headers.get('content-length')
+      if (length !== null) connections().answers(incoming, Number(length))
+      return response
+    },
+    {
+      errorHandler: error => {
+        // An error with this name is about the address of the request.
+        const isUnreadable = (error as Error).name === 'RequestError'
+        const text = isUnreadable ? NO_ADDRESS : '{"error":"an internal error occurred"}'
+        const headers = { ...JSON_HEADERS, [REQUEST_ID]: newRequestId() }
+        return new Response(text, { status: isUnreadable ? 400 : 500, headers })
+      },
+      // The rest of a body is read by Connections.
+      autoCleanupIncoming: false,
+    },
+  )
 }
 
 /** Targets of requests as they were sent, where they have another form since. */
@@ -209,14 +242,17 @@ function tidyTarget(incoming: IncomingMessage): void {
 }
 
 /** @returns the port */
-async function bind(server: Server, { host, port, file, inherited }: ListenOptions): Promise<number> {
+async function bind(
+  server: Server,
+  { host, port, file, inherited, reusesPort = false }: ListenOptions,
+): Promise<number> {
   if (file !== undefined) {
     await listenAtFile(server, file)
     return port
   }
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(inherited === undefined ? { host, port } : { fd: inherited }, () => {
+    server.listen(inherited === undefined ? { host, port, reusePort: reusesPort } : { fd: inherited }, () => {
       server.off('error', reject)
       resolve()
     })
@@ -285,8 +321,8 @@ export function isLoopback(host: string): boolean {
 }
 
 /** The address of the peer; empty for a socket in the file system. */
-function callerAddress({ socket, rawHeaders }: IncomingMessage, trusts: (address: string) => boolean): string {
-  return clientAddress({ peer: socket.remoteAddress ?? '', host: '', rawHeaders }, trusts)
+function callerAddress(incoming: IncomingMessage, trusts: (address: string) => boolean): string {
+  return clientAddress({ peer: peerAddress(incoming) ?? '', host: '', rawHeaders: incoming.rawHeaders }, trusts)
 }
 
 /** All listeners have one event loop. */

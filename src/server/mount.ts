@@ -168,7 +168,7 @@ export function mounted(mount: Mount, others: OtherRequests): Mounted {
         const requestId = requestIdFromHeaders(incoming)
         if (route === null && !isPassedOn(incoming))
           refuse(socket, requestId, 400, 'there is nothing to upgrade to at this path')
-        else if (!enters(incoming, route?.endpointId ?? null)) {
+        else if (instead?.isCounting !== true && !enters(incoming, route?.endpointId ?? null)) {
           refuse(socket, requestId, 503, 'the server has too many connections')
         } else if (instead !== null) instead.upgrade(incoming, socket, head)
         else if (route !== null) entrance.upgrade(incoming, socket, head, route)

@@ -2,6 +2,7 @@
 import { fairShare, Holdings } from '../core/fair-share.ts'
 import type { EndpointId } from '../core/ids.ts'
 import { addressList } from '../gateway/entrance/forwarded.ts'
+import type { ConnectionTotals } from './connection-totals.ts'
 
 /** The shares, each a number of concurrent requests; an upgraded connection counts as one while it lives. */
 export interface ShareLimits {
@@ -35,17 +36,17 @@ export class ConnectionShares {
   readonly #limits
   readonly #accounts = new Holdings<string>()
   readonly #reserved = new Holdings<string>()
-  readonly #endpoints = new Holdings<EndpointId>()
+  readonly #totals
   /**
    * The reserved places without an account so far, the oldest first: a stranger may have them, who
    * only looks like management.
    */
   readonly #unowned = new Set<ConnectionPlace>()
-  #all = 0
-  #balanced = 0
 
-  constructor(limits: ShareLimits) {
+  /** @param totals of all threads */
+  constructor(limits: ShareLimits, totals: Pick<ConnectionTotals, 'places' | 'balanced' | 'endpoints'>) {
     this.#limits = limits
+    this.#totals = totals
   }
 
   /**
@@ -56,14 +57,23 @@ export class ConnectionShares {
    */
   enter(endpointId: EndpointId | null, mayBeReserved: () => boolean, end: () => void): ConnectionPlace | null {
     const { all, reserved, perEndpoint } = this.#limits
-    const isFull = this.#all >= all
+    const { places, balanced, endpoints } = this.#totals
+    // Counted first, so that two threads do not both get the last place.
+    const taken = places.add(1)
+    const isFull = taken > all
     if (endpointId !== null) {
-      const isOver = this.#endpoints.of(endpointId) >= perEndpoint || this.#balanced >= fairShare(all, LEFT.balanced)
-      if (isFull || isOver) return null
-      this.#endpoints.add(endpointId, 1)
-      this.#balanced += 1
-    } else if (isFull && (!mayBeReserved() || (this.#all >= all + reserved && !this.endUnowned()))) return null
-    this.#all += 1
+      const ofEndpoint = endpoints.add(endpointId, 1)
+      const ofBalanced = balanced.add(1)
+      if (isFull || ofEndpoint > perEndpoint || ofBalanced > fairShare(all, LEFT.balanced)) {
+        places.add(-1)
+        balanced.add(-1)
+        endpoints.add(endpointId, -1)
+        return null
+      }
+    } else if (isFull && (!mayBeReserved() || (taken > all + reserved && !this.endUnowned()))) {
+      places.add(-1)
+      return null
+    }
     const place: ConnectionPlace = { endpointId, reserved: isFull, account: null, end }
     if (isFull) this.#unowned.add(place)
     return place
@@ -96,11 +106,12 @@ export class ConnectionShares {
   /** Gives a place back. Call it once. */
   leave(place: ConnectionPlace): void {
     const { endpointId, reserved, account } = place
-    this.#all -= 1
+    const { places, balanced, endpoints } = this.#totals
+    places.add(-1)
     this.#unowned.delete(place)
     if (endpointId !== null) {
-      this.#balanced -= 1
-      this.#endpoints.add(endpointId, -1)
+      balanced.add(-1)
+      endpoints.add(endpointId, -1)
     }
     if (account === null) return
     this.#accounts.add(account, -1)

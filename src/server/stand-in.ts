@@ -7,6 +7,8 @@ import { requestIdFromHeaders } from './request-ids.ts'
 
 /** Responds to all requests in place of surfaces and endpoints, while a server is not the active one. */
 export interface StandIn {
+  /** True if it counts the requests itself, by the limits of connections; false by default. */
+  readonly isCounting?: boolean
   /**
    * A client that waits for `100 Continue` has got it.
    * @param isPassedOn true when the request may only be passed on ({@link passesOn}); false by default

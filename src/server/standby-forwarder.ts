@@ -6,15 +6,14 @@ import {
   type RequestOptions,
   request,
   type ServerResponse,
-  STATUS_CODES,
 } from 'node:http'
 import { request as requestSecurely } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { AppError } from '../core/errors.ts'
 import { REQUEST_ID } from '../core/request-head.ts'
 import { refuseUpgrade, respondError } from '../gateway/entrance/error-response.ts'
-import { isSecure, readSender } from '../gateway/entrance/forwarded.ts'
-import { isHopByHop, namedByConnection } from '../gateway/http1/fields.ts'
+import { isSecure, peerAddress, readSender } from '../gateway/entrance/forwarded.ts'
+import { join, keptFields, responseHead } from './passing.ts'
 import { requestIdFromHeaders } from './request-ids.ts'
 import { isDistrusted, type PeerAgents, peerAgents } from './standby-trust.ts'
 import type { ListenerTls } from './tls.ts'
@@ -47,7 +46,7 @@ export class StandbyForwarder {
   forward(incoming: IncomingMessage, outgoing: ServerResponse, { to, isNamed }: { to: URL; isNamed: boolean }): void {
     const sent = this.#send(incoming, to, [])
     sent.on('response', answer => {
-      outgoing.writeHead(answer.statusCode ?? 502, answer.statusMessage ?? '', passedFields(answer))
+      outgoing.writeHead(answer.statusCode ?? 502, answer.statusMessage ?? '', answerFields(answer))
       // A slow response begins with its head.
       outgoing.flushHeaders()
       answer.on('error', () => outgoing.destroy()).pipe(outgoing)
@@ -72,7 +71,7 @@ export class StandbyForwarder {
       join(other, socket)
     })
     sent.on('response', answer => {
-      socket.write(responseHead(answer, [...passedFields(answer), 'Connection', 'close']))
+      socket.write(responseHead(answer, [...answerFields(answer), 'Connection', 'close']))
       answer.on('error', () => socket.destroy()).pipe(socket)
     })
     sent.on('error', cause => refuseUpgrade(socket, unreachableError(to, cause), requestIdFromHeaders(incoming)))
@@ -88,12 +87,12 @@ export class StandbyForwarder {
 
   #send(incoming: IncomingMessage, to: URL, more: readonly string[]): ClientRequest {
     const { socket, rawHeaders, method = 'GET', url = '/' } = incoming
-    const peer = socket.remoteAddress ?? ''
+    const peer = peerAddress(incoming) ?? ''
     const named = { peer, isSecure: isSecure(socket), host: incoming.headers.host ?? '', rawHeaders }
     const sender = readSender(named, this.#trusts)
     const hasChunks = incoming.headers['transfer-encoding'] !== undefined
     const fields = [
-      ...keptFields(sender.rawHeaders, incoming.headers.connection, REQUEST_ID),
+      ...keptFields(sender.rawHeaders, incoming.headers.connection, [REQUEST_ID, PASSED_ON]),
       ...['X-Forwarded-For', sender.client, 'X-Forwarded-Proto', sender.protocol, 'X-Forwarded-Host', sender.host],
       ...(sender.prefix === '' ? [] : ['X-Forwarded-Prefix', sender.prefix]),
       ...(hasChunks ? ['Transfer-Encoding', 'chunked'] : []),
@@ -127,43 +126,8 @@ function readyEvent({ protocol }: URL): 'connect' | 'secureConnect' {
   return protocol === 'https:' ? 'secureConnect' : 'connect'
 }
 
-/** Pipes the bytes of one side to the other; the end of one ends the other. */
-function join(from: Duplex, to: Duplex): void {
-  from.on('error', () => to.destroy())
-  from.on('close', () => to.destroy())
-  from.pipe(to)
-}
-
-function responseHead({ statusCode = 502, statusMessage }: IncomingMessage, fields: readonly string[]): string {
-  const lines: string[] = []
-  for (let at = 0; at + 1 < fields.length; at += 2) lines.push(`${fields[at]}: ${fields[at + 1]}\r\n`)
-  return `HTTP/1.1 ${statusCode} ${statusMessage ?? STATUS_CODES[statusCode] ?? ''}\r\n${lines.join('')}\r\n`
-}
-
-function passedFields({ rawHeaders, headers }: IncomingMessage): string[] {
-  return keptFields(rawHeaders, headers.connection)
-}
-
-/**
- * The fields that are not of one connection only, and not the mark of {@link PASSED_ON}.
- * @param but the name of one that is left out, too
- */
-function keptFields(raw: readonly string[], connection = '', but = ''): string[] {
-  const named = namedByConnection(connection)
-  const keptHeaders: string[] = []
-  for (let at = 0; at + 1 < raw.length; at += 2) {
-    const lower = raw[at]!.toLowerCase()
-    if (
-      isHopByHop(lower) ||
-      lower === 'expect' ||
-      lower === PASSED_ON ||
-      lower === but ||
-      named?.includes(lower) === true
-    )
-      continue
-    keptHeaders.push(raw[at]!, raw[at + 1]!)
-  }
-  return keptHeaders
+function answerFields({ rawHeaders, headers }: IncomingMessage): string[] {
+  return keptFields(rawHeaders, headers.connection, [PASSED_ON])
 }
 
 /** @param to null for a caller that may not learn its address */
