@@ -23,6 +23,7 @@ import { depth, payload } from './suites/depth.ts'
 import { enqueue } from './suites/enqueue.ts'
 import { gateway } from './suites/gateway.ts'
 import { held } from './suites/held.ts'
+import { httpThreads } from './suites/http-threads.ts'
 import { idle } from './suites/idle.ts'
 import { lifecycle } from './suites/lifecycle.ts'
 import { overload } from './suites/overload.ts'
@@ -41,6 +42,7 @@ const SUITES: readonly Suite[] = [
   depth,
   payload,
   gateway,
+  httpThreads,
   coldStart,
   thaw,
   shortJobs,

@@ -3,7 +3,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import type { LoadResult, LoadTask } from './load-client.ts'
-import { processorSeconds, type Side } from './sides.ts'
+import { firstThreadSeconds, processorSeconds, type Side } from './sides.ts'
 
 /** Extent of a measurement. */
 export interface RoundOptions {
@@ -67,7 +67,7 @@ export function sideRatio(rounds: Rounds, side: string, other: string, figure: k
 }
 
 async function measure(
-  { port, request, pids, isAlone }: Side,
+  { port, request, pids, isAlone, isFirstThread = false }: Side,
   load: LoadCase,
   effort: RoundOptions,
 ): Promise<Measured> {
@@ -76,12 +76,13 @@ async function measure(
   const client = fork(join(import.meta.dirname, 'load-client.ts'))
   try {
     await once(client, 'message')
-    const secondsBefore = processorSeconds(pids, isAlone)
+    const seconds = () => (isFirstThread ? firstThreadSeconds(pids) : processorSeconds(pids, isAlone))
+    const secondsBefore = seconds()
     const task: LoadTask = { port, request, connections: load.connections, perSecond: load.perSecond, warmMs, ms }
     client.send(task)
     const [result] = (await once(client, 'message')) as [LoadResult | { error: string }]
     if ('error' in result) throw new Error(result.error)
-    const spent = processorSeconds(pids, isAlone) - secondsBefore
+    const spent = seconds() - secondsBefore
     // The requests of the warm-up cost as much as those of the measurement.
     const requests = (result.count * (ms + warmMs)) / ms
     const perSecond = (result.count * 1_000) / ms

@@ -23,6 +23,8 @@ export interface Side {
   readonly pids: readonly number[]
   /** True if the processor time of their children does not count. */
   readonly isAlone?: boolean
+  /** True if only the processor time of the first thread of each process counts. */
+  readonly isFirstThread?: boolean
 }
 
 /** Starts sides and the programs that they need, and stops all of them. */
@@ -164,8 +166,16 @@ export function processorSeconds(pids: readonly number[], isAlone = false): numb
   }, 0)
 }
 
+/** Processor time of the first thread of each process so far, in seconds. */
+export function firstThreadSeconds(pids: readonly number[]): number {
+  return pids.reduce((sum, pid) => {
+    const stat = readStat(`${pid}/task/${pid}`)
+    return sum + (Number(stat[11] ?? 0) + Number(stat[12] ?? 0)) / TICKS_PER_SECOND
+  }, 0)
+}
+
 /** Fields of `/proc/<pid>/stat` behind the name; an empty list if the process has ended. */
-function readStat(pid: number): string[] {
+function readStat(pid: number | string): string[] {
   try {
     return readFileSync(`/proc/${pid}/stat`, 'latin1')
       .replace(/^.*\) /, '')
