@@ -34,6 +34,14 @@ export const CONNECTION_SETTINGS = {
     wholeNumber(64, 1_000_000),
     'maximum connections at once; fewer when the limit of open files is low',
   ),
+  /** Null for a number by the processors of the machine. */
+  httpThreads: setting(
+    '--http-threads',
+    '<number|auto>',
+    '1',
+    threadCount(),
+    'threads that read HTTP and pass requests to load-balancing endpoints; auto: processors minus 2, from 1 to 8',
+  ),
   bodyBytes: setting(
     '--max-body-memory',
     '<megabytes>',
@@ -165,6 +173,15 @@ export function givenConsoleUrl({ consoleUrl }: Pick<ClientNames, 'consoleUrl'>)
 function hostnameFromUrl(url: string): string {
   return new URL(url).hostname.replace(/\.$/, '')
 }
+
+/** A number of threads, or `auto`, which is null. */
+function threadCount(): ValueKind<number | null> {
+  const number = wholeNumber(1, 64)
+  const check = (text: string) => (text === 'auto' || number.check(text) === null ? null : MUST_BE_THREADS)
+  return { check, parse: (text, absolute) => (text === 'auto' ? null : number.parse(text, absolute)) }
+}
+
+const MUST_BE_THREADS = 'must be auto or a whole number from 1 to 64'
 
 /**
  * The settings of load-balancing endpoints. Addresses have colons, so commas separate several of them in a variable.

@@ -13,6 +13,7 @@ export const PROGRAMS = [
   'store/engines/sqlite-copy-thread',
   'system/bodies/body-thread',
   'system/gpu/helper-program',
+  'main/listening/http-thread',
 ] as const
 
 /** Folder of the running code: `src`, or the `dist` that was built from it, with other folders. */

@@ -179,7 +179,8 @@ async function beginTerm(
     time: systemTime,
   }
   const inspection = createHostInspection(config, driver.processIsolation)
-  const app = createApp(ports, { ...appConfigFromSettings(config), ...role, inspection }, addresses)
+  const { channels: httpThreads } = listeners
+  const app = createApp(ports, { ...appConfigFromSettings(config), ...role, inspection, httpThreads }, addresses)
   const apiKey = await ownKey(app, shell)
   const served = await serveFolders(app, prepared, folders)
   await front.begin(app, containers)

@@ -90,7 +90,7 @@ export const SERVE_OPTION_GROUPS: readonly (readonly [heading: string, flags: re
   [
     'Limits:',
     [
-      ...['--max-connections', '--max-connections-per-address', '--max-connections-per-account'],
+      ...['--http-threads', '--max-connections', '--max-connections-per-address', '--max-connections-per-account'],
       ...['--max-connections-per-endpoint', '--max-body-memory', '--max-body-disk', '--max-lb-body'],
       ...['--max-result-mb', '--max-input-mb', '--max-build-mb', '--max-unpacked-build-mb'],
       ...['--rate-limits', '--job-rate-limits'],

@@ -63,6 +63,14 @@ export class Front {
     return cached
   }
 
+  /** Calls back when the networks of containers may have changed. */
+  onContainers: () => void = () => {}
+
+  /** The networks of containers, which have an address of their own to call. */
+  get subnets(): readonly string[] {
+    return this.#containers?.subnets ?? []
+  }
+
   /** True for a container of the present term, which has an address of its own to call. */
   readonly refuses = (address: string | undefined): boolean => this.#containers?.isContainer(address) === true
 
@@ -72,6 +80,8 @@ export class Front {
     this.#surfaces.clear()
     this.#app = app
     this.#containers = containers
+    this.onContainers()
+    app.beginThreads()
   }
 
   /** Ends the passing of requests to the application. */
@@ -79,6 +89,7 @@ export class Front {
     this.#surfaces.clear()
     this.#app = null
     this.#containers = null
+    this.onContainers()
   }
 }
 

@@ -12,11 +12,13 @@ import { writeDurably } from '../../disk/durable-file.ts'
 import { connectEngine } from '../../drivers/docker/engine/connection.ts'
 import { BridgeNetwork } from '../../drivers/docker/network.ts'
 import { addressList } from '../../gateway/entrance/forwarded.ts'
+import type { ThreadChannel } from '../../gateway/threads/messages.ts'
 import { workerSocket } from '../../relay/relay-file.ts'
 import { type ConnectionCounts, connectionsWithin, reservedBeside } from '../../server/connections.ts'
 import { ContainerAddress } from '../../server/container-address.ts'
-import { type Listener, type ListenOptions, listen } from '../../server/listener.ts'
+import { formatOrigin, type Listener, type ListenOptions, listen } from '../../server/listener.ts'
 import type { Mount } from '../../server/mount.ts'
+import { PassedRequests } from '../../server/passed-requests.ts'
 import { sharedAddresses } from '../../server/shares.ts'
 import { redirectToHttps } from '../../server/stand-in.ts'
 import type { ListenerTls } from '../../server/tls.ts'
@@ -32,6 +34,7 @@ import type { Log } from '../../system/observing/log.ts'
 import { StartError } from '../start-error.ts'
 import { consoleUrlFor, givenConsoleHost, serverHosts } from './addresses.ts'
 import type { Front, Offered } from './front.ts'
+import { HttpThreads, httpThreadsFor, passingIn } from './http-threads.ts'
 import { inheritedSocket } from './inherited-socket.ts'
 import type { RelayLink } from './relay.ts'
 
@@ -81,6 +84,8 @@ export interface Listeners {
   readonly pods: Listener | null
   /** The listener that redirects plain HTTP to HTTPS; null without one. */
   readonly redirect: Listener | null
+  /** Ways to the threads that read HTTP; empty if this thread reads it. */
+  readonly channels: readonly ThreadChannel[]
   /** Begins to answer: until then new connections wait. */
   answer(): void
   /** As {@link Listener.close}, of all. */
@@ -132,7 +137,10 @@ export async function bind(
   const ofAdmin = { maxConnections: most, ...shared, standIn: () => standIn('management') }
   const surfaces = adminPort === null ? undefined : PUBLIC
   const mount = createMount(front, config)
-  const open = await listenAt(front, surfaces, { host, port, ...inherited(), ...ofOpen, mount }, '--port')
+  const ofClients = { host, port, ...inherited(), ...ofOpen, mount }
+  const count = httpThreadsFor(config, ofClients.inherited !== undefined, log)
+  const threads = count === 1 ? null : await openThreads(front, config, { count, surfaces, options: ofClients })
+  const open = threads?.listener ?? (await listenAt(front, surfaces, ofClients, '--port'))
   const opened: Listener[] = [open]
   const also = async (surfaces: readonly SurfaceName[], options: ListenOptions, option: string) => {
     const listener = await listenAt(front, surfaces, options, option)
@@ -146,7 +154,9 @@ export async function bind(
     const atPods = podListener(config)
     const ofPods = { maxConnections, opening, standIn: () => standIn('workers') }
     const pods = atPods === null ? null : await also(['worker'], { ...atPods, ...ofPods }, '--kubernetes-worker-port')
-    const ofWorkers = certificate === null ? null : await listenForWorkers(front, config, opening)
+    // Calls of the relay need no way through another thread.
+    const isApart = certificate !== null || threads !== null
+    const ofWorkers = isApart ? await listenForWorkers(front, config, opening) : null
     if (ofWorkers !== null) opened.push(ofWorkers)
     const toHttps = redirectToHttps(() => httpsPort(config, open))
     const ofRedirect = { onFull, refuses, hosts: withDomains, opening, maxConnections: most, standIn: () => toHttps }
@@ -155,12 +165,76 @@ export async function bind(
         ? null
         : await also([], { host, port: tls.redirectPort, ...ofRedirect }, '--http-redirect-port')
     const workers = ofWorkers ?? open
-    return { open, admin, workers, pods, redirect, answer, close }
+    const answerAll = () => {
+      answer()
+      threads?.threads.answer()
+    }
+    const channels = threads?.threads.channels ?? []
+    return { open, admin, workers, pods, redirect, channels, answer: answerAll, close }
   } catch (error) {
     await close(0)
     throw error
   }
 }
+
+/**
+ * Threads that listen in place of this one, which gets at a socket of its own what they pass on.
+ * @throws StartError
+ */
+async function openThreads(
+  front: Front,
+  config: Config,
+  given: {
+    readonly count: number
+    readonly surfaces: readonly SurfaceName[] | undefined
+    readonly options: ListenOptions & { readonly limits: ConnectionCounts; readonly mount: Mount }
+  },
+): Promise<{ readonly listener: Listener; readonly threads: HttpThreads }> {
+  const { count, surfaces, options } = given
+  const { host, port, maxConnections, limits, mount, consoleHost = null } = options
+  // A socket that shares its port does not fail beside another program that shares it.
+  if (port !== 0) await tryPort(host, port, '--port')
+  const passing = passingIn(config.dataDir)
+  const { isShared: _, ...counts } = limits
+  const { domain, ownHosts, closedHosts } = mount
+  const data = {
+    listen: { host, port },
+    passing,
+    maxConnections,
+    limits: counts,
+    consoleHost,
+    hosts: serverHosts(config),
+    mount: { domain, ownHosts, closedHosts },
+    rules: { open: config.lbPublic, trustedProxies: config.trustedProxies },
+    bodyBytes: config.lbBodyBytes,
+  }
+  let inner: Listener | null = null
+  const on = { full: options.onFull ?? (() => {}), crowded: () => inner?.makeRoom() }
+  const threads = await HttpThreads.start(count, data, on).catch(error => {
+    throw listenProblem(error as NodeJS.ErrnoException, host, port, '--port')
+  })
+  const passed = new PassedRequests(passing.secret)
+  const { totals } = threads
+  const own = { ...options, file: passing.file, passed, totals: { ...totals, connections: NO_TOTAL } }
+  inner = await listen(front.fetch(surfaces), own).catch(async error => {
+    await threads.close(0)
+    throw error
+  })
+  front.onContainers = () => threads.refuse(front.subnets)
+  const listener: Listener = {
+    url: formatOrigin(host, threads.port),
+    port: threads.port,
+    makeRoom: () => inner?.makeRoom(),
+    async close(graceMs: number) {
+      await threads.close(graceMs)
+      await inner?.close(0)
+    },
+  }
+  return { listener, threads }
+}
+
+/** Connections of threads are bounded by those of their clients. */
+const NO_TOTAL = { add: () => 0 }
 
 /**
  * The addresses of the listeners for clients and for management, and the one that this machine reaches without a
@@ -408,6 +482,7 @@ export function openContainerAddress(
     file: join(config.dataDir, 'container-address.json'),
     relay: async () => (await relay).relay,
     listen: (host, port) => listen(front.fetch(['worker']), { host, port, maxConnections }),
+    moved: () => front.onContainers(),
     note: (event, fields) => log[event === 'containers.reachable' ? 'info' : 'warn'](fields, event),
   })
 }

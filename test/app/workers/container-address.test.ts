@@ -65,7 +65,12 @@ class World {
       listen: async (host, port) => {
         if (this.missing) throw Object.assign(new Error('no such address'), { code: 'EADDRNOTAVAIL' })
         const got = this.bind(host, port)
-        return { url: `http://${host}:${got}`, port: got, close: async () => void this.closed.push(`${host}:${got}`) }
+        return {
+          url: `http://${host}:${got}`,
+          port: got,
+          makeRoom: () => {},
+          close: async () => void this.closed.push(`${host}:${got}`),
+        }
       },
       note: (what, fields) =>
         void this.notes.push(`${what} ${'url' in fields ? fields.url : Object.values(fields)[0]}`),

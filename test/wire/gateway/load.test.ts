@@ -53,8 +53,11 @@ describe('many requests at once', { timeout: patient(240_000) }, () => {
     }
     assert.deepEqual(await Promise.all(answers), Array(CONCURRENCY).fill('HTTP/1.1 200 OK'))
     const { json } = await call(node, '/arrivals')
+    // Threads read their connections each at its own pace.
+    const arrivals =
+      process.env.RUNYARD_TEST_HTTP_THREADS === undefined ? json : (json as number[]).toSorted((a, b) => a - b)
     assert.deepEqual(
-      json,
+      arrivals,
       Array.from({ length: CONCURRENCY }, (_, n) => n),
     )
   })

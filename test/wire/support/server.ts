@@ -211,11 +211,17 @@ function sandboxed(sandbox: string | undefined): Readonly<Record<string, string>
   }
 }
 
+/** Servers with this number of threads that read HTTP, where `RUNYARD_TEST_HTTP_THREADS` wants them. */
+function threaded(threads: string | undefined): Record<string, string> {
+  return threads === undefined ? {} : { RUNYARD_HTTP_THREADS: threads }
+}
+
 function run(args: readonly string[], env: Readonly<Record<string, string>>, user: ProcessUser = {}) {
   const { PATH = '', HOME = '', LANG = 'C.UTF-8', RUNYARD_TEST_WORKER_SANDBOX: sandbox } = process.env
+  const { RUNYARD_TEST_HTTP_THREADS: threads } = process.env
   const child: ChildProcess = spawn(runyard!, [...runyardArgs, ...args], {
     cwd: root,
-    env: { PATH, HOME, LANG, ...sandboxed(sandbox), ...env },
+    env: { PATH, HOME, LANG, ...sandboxed(sandbox), ...threaded(threads), ...env },
     ...user,
   })
   const takeBack = atExit(() => child.kill('SIGKILL'))
