@@ -50,6 +50,7 @@ export function servicesOf({ ports }: Rig) {
   const endpoints = new Endpoints(ports, fleet, quotas, new EndpointDomains(ports))
   return {
     access,
+    quotas,
     fleet,
     running,
     accounts: new Accounts(ports, new SharingGuard(ports), quotas),

@@ -2,7 +2,11 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { EndpointId } from '../../../src/core/ids.ts'
+import { CLOSED, GatewayAdmission } from '../../../src/gateway/entrance/admission.ts'
+import { Apps } from '../../../src/services/apps/apps.ts'
 import { createApp, createEnvironment, makeBuild, openAppRig, saveFunction, strangerKey } from '../../support/apps.ts'
+import { KEY } from '../../support/rig.ts'
+import { servicesOf } from '../../support/services.ts'
 
 const place = (environment = 'default', endpoint = 'hello', app = 'one') => ({
   headers: { 'x-flash-app': app, 'x-flash-environment': environment, 'x-flash-endpoint': endpoint },
@@ -85,4 +89,36 @@ test('a cancel by headers is in the audit log with its endpoint', async t => {
   const { entries } = (await rig.ask('GET', '/v2/audit?limit=1000')).json
   const entry = entries.find(({ operation }: { operation: string }) => operation === 'cancelJob')
   assert.match(JSON.stringify(entry), new RegExp(ids.staging!))
+})
+
+test('a request to the host of all functions goes to the one that its headers name, by the rights of its key', async t => {
+  const { rig } = await openAppRig(t)
+  const app = await createApp(rig, 'one')
+  const buildId = await makeBuild(rig, app, {})
+  const balanced = { type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue: 4 }
+  const environmentId = await createEnvironment(rig, app, 'default')
+  const id = await saveFunction(rig, { name: 'hello', environmentId, buildId }, balanced)
+  const { access, quotas } = servicesOf(rig)
+  const apps = new Apps(rig.ports, quotas)
+  const findTarget = apps.target.bind(apps)
+  const gate = new GatewayAdmission(rig.ports, access, CLOSED, queue => queue, findTarget)
+  t.after(() => gate.close())
+  const route = { endpointId: null, prefix: null, path: '/add', host: null }
+  const request = { method: 'POST', peer: '203.0.113.7', host: 'flash.lb.example', route, requestId: 'one' }
+  const admit = async (key: string | null, headers: Readonly<Record<string, string>>) => {
+    const sent = [...Object.entries(headers).flat(), ...(key === null ? [] : ['Authorization', `Bearer ${key}`])]
+    return gate.admit({ ...request, rawHeaders: sent })
+  }
+  const named = { 'X-Flash-App': 'one', 'X-Flash-Environment': 'default', 'X-Flash-Endpoint': 'hello' }
+  const admitted = await admit(KEY, named)
+  assert.ok('endpointId' in admitted)
+  assert.deepEqual([admitted.endpointId, admitted.path, admitted.prefix], [id, '/add', null])
+  assert.doesNotMatch(JSON.stringify(admitted.rawHeaders), new RegExp(KEY), 'no key reaches a worker')
+  await assert.rejects(admit(null, named), { code: 'unauthorized' })
+  await assert.rejects(admit('rpa_wrong', named), { code: 'unauthorized' })
+  await assert.rejects(admit(KEY, {}), { code: 'invalid' })
+  await assert.rejects(admit(KEY, { ...named, 'X-Flash-Endpoint': 'other' }), { code: 'not_found' })
+  await assert.rejects(admit(await strangerKey(rig), named), { code: 'not_found' })
+  const reader = await rig.addKey('rpa_reader', { scope: { type: 'read-only' } })
+  await assert.rejects(admit(reader, named), { code: 'forbidden' })
 })

@@ -24,6 +24,14 @@ test('an endpoint is the first label of a host below localhost or the domain, in
   assert.equal(routeOf('[::1]:8080', '/'), null)
 })
 
+test('the host flash is that of all functions, which headers name', () => {
+  for (const host of ['flash.localhost:8080', 'Flash.LB.localhost.', 'flash.lb.example']) {
+    assert.deepEqual(routeOf(host, '/add?a=1'), [null, null, '/add?a=1'], host)
+  }
+  assert.equal(routeOf('flash.other.example', '/'), null)
+  assert.equal(routeOf('localhost', '/lb/flash/add'), null)
+})
+
 test('where one domain is below the other, the longest that fits counts', () => {
   const options = { domain: 'x.localhost', ownHosts: [], closedHosts: [] }
   assert.deepEqual(routeOf('e1.x.localhost:8080', '/a', options), ['e1', null, '/a'])
