@@ -4,6 +4,7 @@ import type { Emit } from '../../events.ts'
 import type { Topic } from '../../ports/notifier.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Access } from '../../services/accounts/access.ts'
+import { AppWorkerKeys } from '../../services/accounts/app-worker-keys.ts'
 import { InvalidKeyError } from '../../services/accounts/failed-keys.ts'
 import type { EndpointDomains } from '../../services/endpoints/endpoint-domains.ts'
 import type { FindTarget } from '../entrance/admission.ts'
@@ -271,7 +272,7 @@ class ThreadSide {
       case 'authenticate':
         return access.authenticate(question.asked.key)
       case 'key':
-        return this.#ports.store.keys.find(question.asked.id)
+        return new AppWorkerKeys(this.#ports).find(question.asked.id)
       case 'endpoint':
         return findEndpoint(question.asked.id)
       case 'target':

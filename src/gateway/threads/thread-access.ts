@@ -60,12 +60,12 @@ export class ThreadAccess {
   readonly #callers
   readonly #uses
 
-  /** @param ports `vault` for hashes of keys, and `store` for keys by their ids */
+  /** @param ports `vault` for hashes of keys */
   constructor(ports: Ports, ask: Ask, changes: () => number) {
     this.#ports = ports
     this.#ask = ask
     this.#callers = new Answers<Caller>(ports.clock, changes, MAX_CALLERS)
-    this.#uses = new OpenUses(ports)
+    this.#uses = new OpenUses(ports, id => ask('key', { id }))
   }
 
   /** @throws AppError as `Access.authenticate` */

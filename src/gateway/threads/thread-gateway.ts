@@ -132,7 +132,6 @@ class ActingTerm {
         this.#batch.wake(EVENT_MS)
       },
       vault: { hash },
-      store: { keys: { find: (id: Questions['key']['asked']['id']) => ask('key', { id }) } },
       // The gateway uses these ports alone.
     } as unknown as Ports
     const memory = { slots: new WorkerSlots(term.slots), waiting: new WaitingWords(term.waiting) }

@@ -62,8 +62,9 @@ export class Access {
     this.#ports = ports
     this.#windows = windows
     this.#jobLimiter = new JobLimiter(ports, limitJobs)
-    this.#uses = new OpenUses(ports)
-    this.#appWorkers = new AppWorkerKeys(ports)
+    const appWorkers = new AppWorkerKeys(ports)
+    this.#uses = new OpenUses(ports, id => appWorkers.find(id))
+    this.#appWorkers = appWorkers
     this.failedKeys = new FailedKeys(ports)
   }
 

@@ -1,9 +1,8 @@
-import { type Caller, callerFromKey, isValidAt } from '../../core/accounts/permission.ts'
+import { type ApiKey, type Caller, callerFromKey, isValidAt } from '../../core/accounts/permission.ts'
 import { AppError } from '../../core/errors.ts'
 import type { KeyId } from '../../core/ids.ts'
 import { type Slot, Slots } from '../../core/slots.ts'
 import type { Ports } from '../../ports/ports.ts'
-import { AppWorkerKeys } from './app-worker-keys.ts'
 import { InvalidKeyError, keyFailure } from './failed-keys.ts'
 
 /**
@@ -40,15 +39,16 @@ interface KeyUses {
 /** Open uses of keys: streams, sockets and calls that wait. Each ends within a second of its key, or of its right. */
 export class OpenUses {
   readonly #ports
-  readonly #appWorkers
+  readonly #findKey
   readonly #byKey = new Map<KeyId, KeyUses>()
   readonly #changedMs = new Map<KeyId, number>()
   #cancelTimer: (() => void) | null = null
   #reading = false
 
-  constructor(ports: Ports) {
+  /** @param findKey the record of a key; null for one that does not exist, or has ended */
+  constructor(ports: Pick<Ports, 'clock' | 'notifier'>, findKey: (id: KeyId) => Promise<ApiKey | null>) {
     this.#ports = ports
-    this.#appWorkers = new AppWorkerKeys(ports)
+    this.#findKey = findKey
   }
 
   /**
@@ -146,7 +146,7 @@ export class OpenUses {
     if (keyUses === undefined) return
     keyUses.readAtMs = null
     try {
-      const key = await this.#appWorkers.find(keyId)
+      const key = await this.#findKey(keyId)
       if (key === null || !isValidAt(key, clock.now()))
         return this.#end(keyId, () => new InvalidKeyError(keyFailure(key)))
       keyUses.expiresAtMs = key.expiresAtMs

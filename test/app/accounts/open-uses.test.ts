@@ -27,7 +27,7 @@ async function open(t: TestContext, expiresAtMs: number | null = null) {
   await rig.addKey(TEXT, { expiresAtMs: expiresAtMs === null ? null : rig.clock.now() + expiresAtMs })
   const recordOf = async (key: string) => (await rig.store.keys.findByHash(rig.vault.hash(key)))!
   const caller = callerFromKey(await recordOf(TEXT))
-  const uses = new OpenUses(rig.ports)
+  const uses = new OpenUses(rig.ports, id => rig.store.keys.find(id))
   const ended: string[] = []
   const hold = (name: string, level: 'read' | 'write' = 'write') =>
     uses.hold(
