@@ -88,7 +88,7 @@ export class Loops {
     ]
     if (ports.gpuMeter !== undefined) {
       const keeping = new Loop('shares', ports)
-      const shareKeeper = new ShareKeeper(ports, { fleet, cards, claiming }, keeping.wake)
+      const shareKeeper = new ShareKeeper(ports, { fleet, cards, quotas, claiming }, keeping.wake)
       this.#unread = services.events.add(shareKeeper.emit)
       steps.push([keeping, nowMs => shareKeeper.step(nowMs)])
     }

@@ -5,12 +5,13 @@ import type { EndpointId, WorkerId } from '../core/ids.ts'
 import { shareableMb, WHOLE_CARD } from '../core/placement/card-claims.ts'
 import { isWork, type KnownMemory, learnedShareMb, withFailure, withUse } from '../core/placement/learned-memory.ts'
 import { excessMb, findGreediest, type ShareUse } from '../core/placement/share-excess.ts'
-import type { AssignedGpu } from '../core/workers/placement.ts'
+import { type AssignedGpu, fractionOfGpus, shareOf } from '../core/workers/placement.ts'
 import { crashed, takesJobs, type Worker } from '../core/workers/worker.ts'
 import { lacksGpuMemory } from '../core/workers/worker-failure.ts'
 import { hasLeftCard } from '../core/workers/worker-suspension.ts'
 import type { Emit, EventName, Events } from '../events.ts'
 import type { Ports } from '../ports/ports.ts'
+import type { Quotas } from '../services/accounts/quotas.ts'
 import type { CardReader, CardUse } from '../services/hardware/card-reader.ts'
 import type { InOrder } from '../services/in-order.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
@@ -55,7 +56,12 @@ export class ShareKeeper {
    */
   constructor(
     ports: Ports,
-    parts: { readonly fleet: Fleet; readonly cards: CardReader; readonly claiming: InOrder<'cards'> },
+    parts: {
+      readonly fleet: Fleet
+      readonly cards: CardReader
+      readonly quotas: Quotas
+      readonly claiming: InOrder<'cards'>
+    },
     wake: () => void,
   ) {
     this.#ports = ports
@@ -144,23 +150,26 @@ export class ShareKeeper {
     const { clock, emit, notifier } = this.#ports
     // Otherwise a new worker may get the same room.
     const isSet = await this.#parts.claiming.run('cards', true, async () => {
-      const hasRoom = shareMb <= shareableMb(gpu, await this.#othersMb(id, gpu), card)
-      return hasRoom && (await workers.setShare(id, shareMb, clock.now()))
+      const alive = (await workers.alive()).filter(other => other.id !== id)
+      const hasRoom = shareMb <= shareableMb(gpu, othersMb(alive, gpu), card)
+      return (
+        hasRoom && !this.#exceedsLimit(worker, shareMb, alive) && (await workers.setShare(id, shareMb, clock.now()))
+      )
     })
     if (!isSet) return
     emit('worker.share_learned', { endpointId, workerId: id, gpu: gpu.index, shareMb, usedMb })
     notifier.publish(`load:${endpointId}`)
   }
 
-  /**
-   * The claims of the other workers of a GPU, in MiB, as they are now: others have learned or were placed since the
-   * measurement.
-   */
-  async #othersMb(id: WorkerId, gpu: AssignedGpu): Promise<number> {
-    const workers = await this.#ports.store.workers.alive()
-    const others = workers.filter(worker => worker.id !== id && !hasLeftCard(worker))
-    const claims = others.flatMap(({ placement }) => placement?.gpus ?? []).filter(one => gpuKey(one) === gpuKey(gpu))
-    return claims.reduce((sum, { shareMb = WHOLE_CARD }) => sum + shareMb, 0)
+  /** True if a larger share takes the account of a worker beyond its limit of GPUs. */
+  #exceedsLimit({ owner, placement }: Worker, shareMb: number, others: readonly Worker[]): boolean {
+    const { gpus: limit } = this.#parts.quotas.effectiveLimits(owner)
+    const gpu = placement!.gpus[0]!
+    const part = shareOf(gpu, shareMb)
+    if (limit === null || part <= shareOf(gpu, gpu.shareMb)) return false
+    const own = others.filter(other => other.owner === owner && other.asleepAtMs === null)
+    // Hundredths of shares are no exact sums.
+    return own.reduce((sum, other) => sum + fractionOfGpus(other.placement), part) > limit + 0.001
   }
 
   /** Reports workers that begin to use more than their share. */
@@ -213,6 +222,16 @@ const LEAST_USE = 0.75
 
 function isNews(before: KnownMemory['learned'], { peakMb, hasWorked }: NonNullable<KnownMemory['learned']>): boolean {
   return before === null || hasWorked !== before.hasWorked || peakMb >= before.peakMb + RISE_MB
+}
+
+/**
+ * The claims of other workers to a GPU, in MiB, as they are now: some have learned or were placed since the
+ * measurement.
+ */
+function othersMb(others: readonly Worker[], gpu: AssignedGpu): number {
+  const having = others.filter(worker => !hasLeftCard(worker))
+  const claims = having.flatMap(({ placement }) => placement?.gpus ?? []).filter(one => gpuKey(one) === gpuKey(gpu))
+  return claims.reduce((sum, { shareMb = WHOLE_CARD }) => sum + shareMb, 0)
 }
 
 function holderOf(worker: Worker, cards: ReadonlyMap<string, CardUse>): Holder[] {

@@ -196,6 +196,28 @@ async function shares(rig: Rig, id: EndpointId): Promise<(number | undefined)[]>
   return workers.map(({ placement }) => placement?.gpus[0]?.shareMb).sort((a = 0, b = 0) => a - b)
 }
 
+test('a share does not rise beyond the limit of GPUs of its account', async t => {
+  const machine = await Machine.open(t)
+  const { rig } = machine
+  const { json: account } = await rig.ask('POST', '/v2/account/accounts', { body: { name: 'Ada' } })
+  const { json: key } = await rig.ask('POST', '/v2/account/keys', { body: { name: 'a', account: account.id } })
+  const gpu = { gpuIds: 'ADA_24', gpuMemoryAuto: true, instanceIds: undefined, workersMin: 1, workersMax: 1 }
+  const chat = await rig.endpoint({ ...gpu, name: 'chat' }, key)
+  await rig.clock.advance(100)
+  const worker = await machine.ready()
+  const job = await rig.submit(chat, { input: {} }, { key: key.key })
+  await rig.clock.advance(200)
+  await worker.done(job)
+  void worker.take()
+  await machine.uses(worker.id, 6_000)
+  assert.equal(await machine.share(chat), 6_656)
+  const limits = { gpus: 0 }
+  const { status, text } = await rig.ask('PATCH', `/v2/account/accounts/${account.id}`, { body: { limits } })
+  assert.equal(status, 200, text)
+  await machine.uses(worker.id, 9_000)
+  assert.equal(await machine.share(chat), 6_656)
+})
+
 test('a program that takes what it is given starts with what its catalog names, and gets more when it fails with it', async t => {
   const machine = await Machine.open(t)
   const { rig } = machine
