@@ -45,6 +45,8 @@ const VALUES: Readonly<Record<string, string>> = {
   queue: `''`,
   low_priority: 'i % 2',
   'jobs.batch_id': `CASE WHEN i % 10 = 0 THEN 'b' || i % 100 END`,
+  // Few jobs are paused at once.
+  'jobs.paused_at_ms': 'NULL::bigint',
   'jobs.status': `(ARRAY['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED', 'FAILED'])[1 + i % 4]`,
   'large_texts.job_id': `CASE WHEN i % 10 > 0 THEN 'x' || i END`,
   'large_texts.record_id': `CASE WHEN i % 10 > 1 THEN 'x' || i END`,
