@@ -255,7 +255,10 @@ export const endPause = `
 
 /** Workers that hold jobs of low priority and no others. */
 export const withLowPriorityOnly = `
-  SELECT worker_id FROM jobs WHERE ${RUNNING} GROUP BY worker_id HAVING MIN(low_priority) = 1 ORDER BY worker_id`
+  SELECT id AS worker_id FROM workers WHERE ${ALIVE}
+    AND EXISTS (SELECT 1 FROM jobs WHERE worker_id = workers.id AND ${RUNNING} AND low_priority = 1)
+    AND NOT EXISTS (SELECT 1 FROM jobs WHERE worker_id = workers.id AND ${RUNNING} AND low_priority = 0)
+  ORDER BY id`
 
 /** $1 worker, $2 when it was frozen, $3 now. Its GPUs are free. */
 export const workerAsleep = `
