@@ -54,15 +54,20 @@ export class ShareChecker {
   /** A program found no memory on its card. @param gib the memory that it wanted to have in all */
   ranOut(worker: WorkerId, gib: number): void {
     const claims = this.#claims()
-    const own = claims.find(claim => claim.worker === worker)
-    if (own === undefined || gib * 1024 > own.mb || (this.#gpus.foreign.get(own.card) ?? 0) > 0) return
-    const users = this.#gpus.usersOf(own.card)
-    const keepsTo = ({ worker: id, bytes }: (typeof users)[number]) => {
-      const claim = claims.find(other => other.worker === id && other.card === own.card)
+    const own = claims.filter(claim => claim.worker === worker)
+    const cards = own.map(({ card }) => card)
+    const isForeign = cards.some(card => (this.#gpus.foreign.get(card) ?? 0) > 0)
+    if (own.length === 0 || own.some(({ mb }) => gib * 1024 > mb) || isForeign) return
+    const users = cards.flatMap(card => this.#gpus.usersOf(card).map(user => ({ ...user, card })))
+    const keepsTo = ({ worker: id, bytes, card }: (typeof users)[number]) => {
+      const claim = claims.find(other => other.worker === id && other.card === card)
       return claim !== undefined && bytes <= claim.mb * MIB
     }
-    if (users.every(keepsTo))
-      this.#report(`worker ${worker} found no memory on GPU ${own.card}, and all workers there keep to their shares`)
+    if (!users.every(keepsTo)) return
+    const uses = users.map(({ worker: id, bytes }) => `${id} has ${Math.round(bytes / MIB)} MiB`).join(', ')
+    this.#report(
+      `worker ${worker} found no memory for ${gib} GiB on GPU ${cards.join(', ')}, and all workers there keep to their shares: ${uses}`,
+    )
   }
 
   get #totalMb(): number {
