@@ -59,7 +59,7 @@ function Decision({ login, onDone }: { readonly login: Login; readonly onDone: (
   const approve = async () => {
     const keyScope = scopeFromDraft(scope, endpoint => endpoints.some(one => one.id === endpoint))
     try {
-      await api('POST /v2/account/logins/approve', { body: { id, name, scope: keyScope } })
+      await api('POST /v2/account/login-approvals', { body: { id, name, scope: keyScope } })
     } catch (error) {
       setProblems(problemsFromError(error))
       return
@@ -67,7 +67,7 @@ function Decision({ login, onDone }: { readonly login: Login; readonly onDone: (
     onDone()
   }
   const deny = async () => {
-    await api('POST /v2/account/logins/deny', { body: { id } })
+    await api('POST /v2/account/login-denials', { body: { id } })
     onDone()
   }
   return (

@@ -28,7 +28,7 @@ async function polled(rig: Rig, id: string, asking = NOBODY): Promise<{ status: 
 }
 
 const approve = (rig: Rig, id: string, body: object = { name: 'laptop' }, asking = {}) =>
-  rig.ask('POST', '/v2/account/logins/approve', { ...asking, body: { id, ...body } })
+  rig.ask('POST', '/v2/account/login-approvals', { ...asking, body: { id, ...body } })
 
 test('an approved login hands out a new key of the chosen rights, once', async t => {
   const rig = await openRig(t)
@@ -60,7 +60,7 @@ test('a login that is denied, or that nobody decides in ten minutes, gives no ke
   const rig = await openRig(t)
   const denied = await asked(rig)
   const late = await asked(rig)
-  assert.equal((await rig.ask('POST', '/v2/account/logins/deny', { body: { id: denied } })).json.status, 'DENIED')
+  assert.equal((await rig.ask('POST', '/v2/account/login-denials', { body: { id: denied } })).json.status, 'DENIED')
   assert.deepEqual({ ...(await polled(rig, denied)) }, { status: 'DENIED', apiKey: null })
   assert.equal((await approve(rig, denied)).status, 409)
   await rig.clock.advance(10 * MINUTE_MS)

@@ -197,13 +197,16 @@ const ENDLESS = /\/logs$|^\/v2\/events$/
 /** Paths of all GET operations that end, each with an id that exists. */
 function restPaths({ ids, worker }: World): string[] {
   const routes = [...restRoutes({} as ApiParts), ...v1Routes({} as ApiParts)]
-  return routes
-    .filter(({ contract: { method, path } }) => method === 'get' && !ENDLESS.test(path))
-    .map(({ contract: { path } }) => {
-      const id = Object.entries(ids).find(([start]) => path.startsWith(`${start}/`))?.[1] ?? ''
-      const url = path.replace('{id}', encodeURIComponent(id)).replace('{workerId}', worker).replace('{version}', '1')
-      return /^\/v1\/endpoints/.test(path) ? `${url}?includeTemplate=true&includeWorkers=true` : url
-    })
+  return (
+    routes
+      // A login is in memory and ends with the server.
+      .filter(({ contract: { method, path } }) => method === 'get' && !ENDLESS.test(path) && !path.includes('/logins/'))
+      .map(({ contract: { path } }) => {
+        const id = Object.entries(ids).find(([start]) => path.startsWith(`${start}/`))?.[1] ?? ''
+        const url = path.replace('{id}', encodeURIComponent(id)).replace('{workerId}', worker).replace('{version}', '1')
+        return /^\/v1\/endpoints/.test(path) ? `${url}?includeTemplate=true&includeWorkers=true` : url
+      })
+  )
 }
 
 const JOB_PATHS = [

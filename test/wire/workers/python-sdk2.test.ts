@@ -222,11 +222,11 @@ describe('a worker on SDK 2.0', {
       })
       return { home, ...(await outputOf(child)) }
     }
-    const allowed = await loginAs(id => ask(server, '/v2/account/logins/approve', { body: { id, name: 'laptop' } }))
+    const allowed = await loginAs(id => ask(server, '/v2/account/login-approvals', { body: { id, name: 'laptop' } }))
     assert.equal(allowed.code, 0, allowed.text)
     const [, key] = /api_key = "(rpa_[\w-]+)"/.exec(readFileSync(join(allowed.home, '.runpod/config.toml'), 'utf8'))!
     assert.equal((await ask(server, '/v2/serverless', { headers: { authorization: `Bearer ${key}` } })).status, 200)
-    const refused = await loginAs(id => ask(server, '/v2/account/logins/deny', { body: { id } }))
+    const refused = await loginAs(id => ask(server, '/v2/account/login-denials', { body: { id } }))
     assert.notEqual(refused.code, 0)
     assert.match(refused.text, /login denied/i)
   })

@@ -151,7 +151,7 @@ function loginRoutes({ logins }: ApiParts): RestRoute[] {
     route(
       {
         method: 'post',
-        path: '/v2/account/logins/approve',
+        path: '/v2/account/login-approvals',
         operationId: 'createKeyForLogin',
         tag: TAG,
         level: 'write',
@@ -171,7 +171,7 @@ function loginRoutes({ logins }: ApiParts): RestRoute[] {
     route(
       {
         method: 'post',
-        path: '/v2/account/logins/deny',
+        path: '/v2/account/login-denials',
         operationId: 'denyLogin',
         tag: TAG,
         level: 'write',
