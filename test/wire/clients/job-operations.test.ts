@@ -351,10 +351,13 @@ describe('what is refused', () => {
   })
 
   test('a word that belongs to the management API is no endpoint id', async () => {
-    for (const word of ['catalog', 'pods', 'flash', 'docs', 'openapi.json']) {
+    for (const word of ['catalog', 'pods', 'docs', 'openapi.json']) {
       const answer = await ask(server, `/v2/${word}/run`, { body: { input: {} } })
       assert.deepEqual([answer.status, answer.headers.get('content-type')], [404, 'application/problem+json'], word)
     }
+    const ofApps = await ask(server, '/v2/flash/run', { body: { input: {} } })
+    assert.equal(ofApps.status, 400)
+    assert.match(ofApps.text, /X-Flash-App/i)
   })
 
   test('an operation that does not exist is 404, in JSON', async () => {
