@@ -26,7 +26,7 @@ async function run(inputSchema: StandardSchema, input: unknown) {
     seen = job.input
     return job.input
   }
-  await new JobRun({ id: 'j1', input }, { options: { handler, inputSchema }, config, client }).run()
+  await new JobRun({ id: 'j1', input }, { options: { handler, inputSchema }, config, client, results: client }).run()
   const [post] = posts
   return { post, seen, report: post?.error === undefined ? undefined : JSON.parse(post.error) }
 }

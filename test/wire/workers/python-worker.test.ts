@@ -161,7 +161,7 @@ describe('the official Python worker', { skip, concurrency: 5 }, () => {
     assert.match(env.RUNPOD_AI_API_KEY, /^rpw_/)
     assert.ok(inContainers ? env.HOME === '/root' : env.HOME.startsWith(`${server.dataDir}/workers/`))
     const known =
-      /^(RUNPOD_|WIRE_|CUDA_|ROCR_|HIP_|NVIDIA_|LC_|PATH$|LANG$|TZ$|HOME$|TMPDIR$|PWD$|NO_PROXY$|HF_HOME$|XDG_CACHE_HOME$|TRITON_CACHE_DIR$|TORCHINDUCTOR_CACHE_DIR$|LD_LIBRARY_PATH$|PYTHON|HOSTNAME$|TINI_)/
+      /^(RUNPOD_|RUNYARD_WEBHOOK_POST_OUTPUTS$|WIRE_|CUDA_|ROCR_|HIP_|NVIDIA_|LC_|PATH$|LANG$|TZ$|HOME$|TMPDIR$|PWD$|NO_PROXY$|HF_HOME$|XDG_CACHE_HOME$|TRITON_CACHE_DIR$|TORCHINDUCTOR_CACHE_DIR$|LD_LIBRARY_PATH$|PYTHON|HOSTNAME$|TINI_)/
     assert.deepEqual(
       Object.keys(env).filter(name => !known.test(name)),
       [],
