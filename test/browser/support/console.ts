@@ -13,6 +13,11 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
  */
 const SHOWN_TO_PEOPLE = /^Failed to load resource: .*status of (?:400|401|403|404|409|429|503)|net::ERR_/
 
+/** Chromium gives requests up when a network of the machine comes or goes, as those of containers in other tests. */
+const NETWORK_CHANGED = 'net::ERR_NETWORK_CHANGED'
+/** Limit of loads of a page of which files are lost for that reason. */
+const NETWORK_TRIES = 5
+
 /** Kinds of files without which a page shows nothing, as Chromium names them. */
 const PAGE_FILES: ReadonlySet<string> = new Set(['document', 'script', 'stylesheet'])
 
@@ -88,8 +93,11 @@ export class Visitor {
 
   /** Loads a page. Without one of its files it stays empty, so that a wait for its content would say nothing. */
   async #goTo(path: string): Promise<void> {
-    this.#lost.length = 0
-    await this.page.goto(this.origin + path)
+    for (let tries = 0; tries < NETWORK_TRIES; tries += 1) {
+      this.#lost.length = 0
+      await this.page.goto(this.origin + path)
+      if (this.#lost.length === 0 || !this.#lost.every(reason => reason.endsWith(NETWORK_CHANGED))) break
+    }
     assert.deepEqual(this.#lost, [], `${path} did not load`)
   }
 
