@@ -27,10 +27,15 @@ const FAILING = { share: 0.1, failures: 5 }
 
 type RatedRow = Pick<EndpointOverview, 'rate'>
 
+/** Number of requests that ended in the last hour. */
+export function requestsOfHour({ rate: { points } }: RatedRow): number {
+  return points.reduce((sum, point) => sum + point, 0)
+}
+
 /** The share of errors that needs attention: that of the last hour, or of the last ten minutes; null below that. */
-export function failingShare({ rate: { points, errorShare, recentErrorShare } }: RatedRow): number | null {
-  const ended = points.reduce((sum, point) => sum + point, 0)
-  if (errorShare === null || errorShare * ended < FAILING.failures) return null
+export function failingShare(row: RatedRow): number | null {
+  const { errorShare, recentErrorShare } = row.rate
+  if (errorShare === null || errorShare * requestsOfHour(row) < FAILING.failures) return null
   const share = Math.max(errorShare, recentErrorShare ?? 0)
   // Errors of the hour that are over need nobody.
   const isOver = recentErrorShare !== null && recentErrorShare < FAILING.share / 2
@@ -38,10 +43,10 @@ export function failingShare({ rate: { points, errorShare, recentErrorShare } }:
 }
 
 /** Sentence about the errors of an endpoint whose requests fail. */
-export function failingSentence({ rate: { points, errorShare, recentErrorShare } }: RatedRow): string {
-  const ended = points.reduce((sum, point) => sum + point, 0)
+export function failingSentence(row: RatedRow): string {
+  const { errorShare, recentErrorShare } = row.rate
   const late = recentErrorShare === null ? '' : `, and ${percent(recentErrorShare)} in the last ten minutes`
-  return `${percent(errorShare)} of ${ended} requests failed in the last hour${late}.`
+  return `${percent(errorShare)} of ${requestsOfHour(row)} requests failed in the last hour${late}.`
 }
 
 /** The state of an endpoint as a list shows it. */

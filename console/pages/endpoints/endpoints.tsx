@@ -9,7 +9,7 @@ import { sentence } from '../../parts/cause.ts'
 import { Spark } from '../../parts/spark.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { query, setQuery } from '../../router.ts'
-import { failingSentence, failingShare, shownState } from './endpoint-states.ts'
+import { failingSentence, failingShare, requestsOfHour, shownState } from './endpoint-states.ts'
 import { WorkerDots } from './worker-dots.tsx'
 
 const ATTENTION = 'attention'
@@ -159,10 +159,10 @@ const COLUMNS: readonly Column<EndpointOverview>[] = [
     width: '146px',
     isExtra: true,
     sort: ({ rate }) => rate.perMinute,
-    cell: ({ rate }) => (
+    cell: row => (
       <>
-        <Spark points={rate.points} label={`requests in the last hour: ${count(sum(rate.points))}`} />{' '}
-        {rate.perMinute >= 10 ? Math.round(rate.perMinute) : Math.round(rate.perMinute * 10) / 10}
+        <Spark points={row.rate.points} label={`requests in the last hour: ${count(requestsOfHour(row))}`} />{' '}
+        {row.rate.perMinute >= 10 ? Math.round(row.rate.perMinute) : Math.round(row.rate.perMinute * 10) / 10}
       </>
     ),
   },
@@ -190,7 +190,3 @@ const COLUMNS: readonly Column<EndpointOverview>[] = [
     },
   },
 ]
-
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, number) => total + number, 0)
-}

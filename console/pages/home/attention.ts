@@ -1,7 +1,7 @@
 /** Endpoints and keys that need attention, and sums over all endpoints. */
 import type { ApiKey, EndpointOverview } from '../../client/api-types.d.ts'
 import { causeTone, isPassing, needsAttention } from '../../parts/cause.ts'
-import { failingShare } from '../endpoints/endpoint-states.ts'
+import { failingShare, requestsOfHour } from '../endpoints/endpoint-states.ts'
 
 /** Shorter waits are usual, in milliseconds. */
 const SHORT_MS = 10_000
@@ -50,9 +50,10 @@ const MAX_ACTIVE = 8
 
 /** The most active endpoints, the busiest first. */
 export function mostActive(rows: readonly EndpointOverview[]): readonly EndpointOverview[] {
-  const recentRate = ({ rate }: EndpointOverview) => rate.points.reduce((sum, point) => sum + point, 0)
   const currentLoad = ({ jobs, workers }: EndpointOverview) => jobs.inProgress + jobs.inQueue + workers.total
-  return [...rows].sort((a, b) => recentRate(b) - recentRate(a) || currentLoad(b) - currentLoad(a)).slice(0, MAX_ACTIVE)
+  return [...rows]
+    .sort((a, b) => requestsOfHour(b) - requestsOfHour(a) || currentLoad(b) - currentLoad(a))
+    .slice(0, MAX_ACTIVE)
 }
 
 /** The sums over all endpoints. */
