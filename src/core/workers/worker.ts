@@ -20,6 +20,9 @@ import { type ObservedExit, observedExitText, portConflictText, type WorkerExit 
 import { problemText, type WorkerProblem } from './worker-problem.ts'
 import type { WorkerSuspension } from './worker-suspension.ts'
 
+/** The beginning of the tokens with which workers call the server. */
+export const WORKER_TOKEN = 'rpw_'
+
 /** Every state of a worker, in the order of its life. */
 export const WORKER_STATES = ['STARTING', 'READY', 'FROZEN', 'DRAINING', 'STOPPING', 'EXITED'] as const
 /** One of {@link WORKER_STATES}. */

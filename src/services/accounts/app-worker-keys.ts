@@ -5,13 +5,11 @@ import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import { givesWorkerKey } from '../../core/endpoints/worker-key.ts'
 import type { EndpointId, KeyId, WorkerId } from '../../core/ids.ts'
 import { PROCESS_DRIVER } from '../../core/workers/host-folder.ts'
-import type { Worker } from '../../core/workers/worker.ts'
+import { WORKER_TOKEN, type Worker } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
 
 /** The beginning of the ids of keys that are tokens of workers. No key of an account has such an id. */
 const WORKER = 'worker:'
-/** The beginning of tokens of workers. */
-const TOKEN = 'rpw_'
 
 /**
  * Tokens of workers of apps as API keys. Functions of an app call others with the key in RUNPOD_API_KEY, for which
@@ -27,7 +25,7 @@ export class AppWorkerKeys {
 
   /** True for a text that may be the token of a worker. */
   isToken(key: string): boolean {
-    return key.startsWith(TOKEN)
+    return key.startsWith(WORKER_TOKEN)
   }
 
   /** The key of a token by its hash; null for one of no worker of an app. */

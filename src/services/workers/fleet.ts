@@ -22,6 +22,7 @@ import {
   fateOfJobs,
   type StopReason,
   storedExit,
+  WORKER_TOKEN,
   type Worker,
 } from '../../core/workers/worker.ts'
 import { fractionEnv, identityEnv, protocolEnv } from '../../core/workers/worker-environment.ts'
@@ -150,7 +151,7 @@ export class Fleet {
     const place = { driver: this.#ports.driver.nameFor(template.image), baseUrl: await url.catch(() => '') }
     const id = queued?.id ?? this.newId()
     const worker = newWorker({ id, endpoint, placement, queued, ...place, serves, nowMs: this.#ports.clock.now() })
-    const token = `rpw_${Buffer.from(random.bytes(32)).toString('base64url')}`
+    const token = `${WORKER_TOKEN}${Buffer.from(random.bytes(32)).toString('base64url')}`
     const running = this.#running.launch(worker.id)
     let recorded = false
     try {
