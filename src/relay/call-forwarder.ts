@@ -10,7 +10,7 @@ import type { Callers } from './callers.ts'
 import { type CallKind, resultUrl, splitResults } from './calls.ts'
 import { ChunkDedup } from './chunk-dedup.ts'
 import { Quarantine } from './quarantine.ts'
-import { relayNow } from './relay-clock.ts'
+import { machineMonotonic, relayNow } from './relay-clock.ts'
 import { respond } from './respond.ts'
 import type { SetAside } from './set-aside.ts'
 import type { Sharer } from './shares.ts'
@@ -172,7 +172,11 @@ export class CallForwarder {
     if (sinceMs === null) return
     let isReported = false
     try {
-      const added = [RELAY_HEADERS.undeliveredSince, String(sinceMs), RELAY_HEADERS.relayNow, String(relayNow())]
+      const added = [
+        ...[RELAY_HEADERS.undeliveredSince, String(sinceMs)],
+        ...[RELAY_HEADERS.relayNow, String(relayNow())],
+        ...[RELAY_HEADERS.relayMonotonic, String(machineMonotonic())],
+      ]
       const mark = {
         method: 'GET',
         path: request.url ?? '',

@@ -5,3 +5,8 @@
 export function relayNow(): number {
   return Math.floor(performance.timeOrigin + performance.now())
 }
+
+/** The machine's monotonic clock in whole ms, rounded down, which a server on the same machine reads too. */
+export function machineMonotonic(): number {
+  return Number(process.hrtime.bigint() / 1_000_000n)
+}

@@ -6,13 +6,16 @@ import { type MachineClocks, ServerClock } from './server-clock.ts'
 /** The longest time for a timer of Node; a longer one would fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
+/** The machine's monotonic clock at the start of this process, in ms. */
+const STARTED_MS = Number(process.hrtime.bigint()) / 1e6 - performance.now()
+
 /**
  * The clocks of this machine. The time since its start is that of Linux; on macOS the monotonic
  * clock goes on while it sleeps.
  */
 export const machineClocks: MachineClocks = {
   wall: () => Date.now(),
-  monotonic: () => performance.now(),
+  monotonic: machineMonotonic,
   sinceBoot: readUptime,
   boot: readOptional('/proc/sys/kernel/random/boot_id').trim(),
 }
@@ -23,7 +26,7 @@ export const systemTime: ServerTime & Clock = new ServerClock(machineClocks, sta
 /** The time of this process. A timer that waits keeps the process alive. */
 export const systemClock: Clock = {
   now: () => systemTime.now(),
-  monotonic: () => performance.now(),
+  monotonic: machineMonotonic,
   after: startTimer,
 }
 
@@ -33,6 +36,11 @@ export const systemClock: Clock = {
  */
 export function separateClock(): Clock {
   return new ServerClock(machineClocks, startTimer)
+}
+
+/** All processes of a machine read the same clock, so that a time of one is a time of another (see the relay). */
+function machineMonotonic(): number {
+  return STARTED_MS + performance.now()
 }
 
 /** Converts hundredths of a second, the unit of the kernel. */

@@ -655,8 +655,8 @@ export class RigWorker {
   }
 
   /** The relay reports that a response with jobs did not reach the worker, for jobs claimed after an instant. */
-  undelivered(sinceMs: number): Promise<Answer> {
-    const headers = { 'x-runyard-undelivered-since': String(sinceMs) }
+  undelivered(sinceMs: number, added: Record<string, string> = {}): Promise<Answer> {
+    const headers = { 'x-runyard-undelivered-since': String(sinceMs), ...added }
     return this.#ask('GET', this.#path('RUNPOD_WEBHOOK_GET_JOB', this.id), { headers })
   }
 

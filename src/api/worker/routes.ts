@@ -98,8 +98,9 @@ async function isPermitted({ jobs }: ApiParts, call: Call, worker: Worker): Prom
 async function take(parts: ApiParts, call: Call, worker: Worker, batch: number | null): Promise<Response> {
   const sinceMs = readNumberHeader(call.request, RELAY_HEADERS.undeliveredSince, Number.MAX_SAFE_INTEGER)
   if (sinceMs !== null) {
-    const relayNowMs = readNumberHeader(call.request, RELAY_HEADERS.relayNow, Number.MAX_SAFE_INTEGER)
-    await parts.takes.undelivered(worker, sinceMs, relayNowMs)
+    const read = (name: string) => readNumberHeader(call.request, name, Number.MAX_SAFE_INTEGER)
+    const sent = { relayNowMs: read(RELAY_HEADERS.relayNow), monotonicMs: read(RELAY_HEADERS.relayMonotonic) }
+    await parts.takes.undelivered(worker, sinceMs, sent)
     return new Response(null, { status: 204 })
   }
   const limit = Math.min(MAX_BATCH, Math.floor(Number.isNaN(batch) ? 1 : (batch ?? 1)))

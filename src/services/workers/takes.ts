@@ -204,17 +204,30 @@ export class Takes {
    * Gives back the jobs that were claimed for a worker after an instant, because no response has reached it since. The
    * attempts do not count.
    * @param atMs the instant (Unix time in ms)
-   * @param byClockMs the present time of the clock that shows the instant; null for the server's time
+   * @param sent time at which this was sent, by the clock that shows the instant (null: the server's time) and by the
+   *   machine's monotonic clock (null where the sender does not say it)
    */
-  async undelivered(worker: Worker, atMs: number, byClockMs: number | null): Promise<void> {
+  async undelivered(
+    worker: Worker,
+    atMs: number,
+    sent: { readonly relayNowMs: number | null; readonly monotonicMs: number | null },
+  ): Promise<void> {
     const { store, clock } = this.#ports
     const { jobs, running } = this.#parts
-    const claimedAfterMs = byClockMs === null ? atMs : clock.now() - (byClockMs - atMs)
+    const delayMs = clock.monotonic() - (sent.monotonicMs ?? clock.monotonic())
+    // Any other delay is that of the clock of another machine.
+    const isDelay = delayMs > 0 && delayMs < LONGEST_DELAY_MS
+    const agoMs = (sent.relayNowMs ?? clock.now()) - atMs + (isDelay ? delayMs : 0)
+    // Times of claims are whole milliseconds, rounded down.
+    const claimedAfterMs = Math.floor(clock.now() - agoMs) - (sent.relayNowMs === null ? 0 : 1)
     for (const jobId of await store.jobs.heldBy(worker.id)) {
       if (await jobs.giveBack(worker, jobId, { claimedAfterMs })) running.of(worker).settled([jobId], false)
     }
   }
 }
+
+/** Longest time between a report of the relay and its reading by a server that starts. */
+const LONGEST_DELAY_MS = 60_000
 
 /** The worker gets no job in its present state, which may change. */
 const BARRED: ClaimAnswer = { kind: 'barred' }

@@ -24,6 +24,30 @@ test('a job whose response was lost with the server goes to the same worker agai
   assert.equal((await rig.job(endpoint, id)).status, 'COMPLETED')
 })
 
+test('a report that a starting server reads late takes back what was claimed right after the instant', async t => {
+  const { rig, endpoint, worker, id } = await holding(t)
+  const relayMs = 5_000
+  const sinceMs = relayMs - 1
+  await rig.clock.advance(1)
+  assert.equal(await worker.takeJob(), id)
+  const sent = { 'x-runyard-relay-now': String(relayMs), 'x-runyard-relay-monotonic': String(rig.clock.monotonic()) }
+  await rig.crash()
+  await rig.start()
+  await rig.clock.advance(800)
+  await worker.undelivered(sinceMs, sent)
+  assert.equal((await rig.job(endpoint, id)).status, 'IN_QUEUE')
+})
+
+test('the monotonic clock of another machine is no delay', async t => {
+  const { rig, endpoint, worker, id } = await holding(t)
+  assert.equal(await worker.takeJob(), id)
+  await rig.clock.advance(10)
+  const sent = { 'x-runyard-relay-now': '5000', 'x-runyard-relay-monotonic': '1' }
+  await rig.clock.advance(100_000)
+  await worker.undelivered(4_999, sent)
+  assert.equal((await rig.job(endpoint, id)).status, 'IN_PROGRESS')
+})
+
 test('a job that was claimed before the lost response stays with its worker', async t => {
   const { rig, endpoint, worker, id } = await holding(t)
   assert.equal(await worker.takeJob(), id)
