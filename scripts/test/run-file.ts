@@ -44,6 +44,8 @@ const TEST_TIMEOUT_MS = 300_000
  * prevent the end of its file.
  */
 const FILE_TIMEOUT_MS = 600_000
+/** Timeout of a test on any machine, in milliseconds: one that hangs must not cost the time of the others. */
+const LONGEST_TEST_TIMEOUT_MS = 600_000
 /** The summary of the runner at the end of each file. */
 const SUMMARY = /^\u2139 (?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) .*\n/gm
 
@@ -68,7 +70,7 @@ export async function runFile(task: Task, grep: readonly RegExp[], isLow = false
   const stream = run({
     ...(isBatch ? { files: [BATCH], argv: files } : { files }),
     execArgv: [...(isOverSockets(task.file) ? [] : [WITHOUT_PROMISE_HOOK]), ...(isLow ? [LOW_PRIORITY] : [])],
-    timeout: patient(TEST_TIMEOUT_MS),
+    timeout: Math.min(patient(TEST_TIMEOUT_MS), LONGEST_TEST_TIMEOUT_MS),
     signal: AbortSignal.timeout(patient(FILE_TIMEOUT_MS)),
     ...(grep.length > 0 ? { testNamePatterns: [...grep] } : {}),
     ...(task.containers !== 'none'
