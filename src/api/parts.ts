@@ -9,6 +9,7 @@ import type { Quotas } from '../services/accounts/quotas.ts'
 import type { S3Keys } from '../services/accounts/s3-keys.ts'
 import type { Sessions } from '../services/accounts/sessions.ts'
 import type { AppBuilds } from '../services/apps/app-builds.ts'
+import type { AppContents } from '../services/apps/app-contents.ts'
 import type { Apps } from '../services/apps/apps.ts'
 import type { AuditLog } from '../services/audit/audit-log.ts'
 import type { AuditReader } from '../services/audit/audit-reader.ts'
@@ -60,6 +61,7 @@ export interface ApiParts {
   readonly accounts: Accounts
   readonly apps: Apps
   readonly appBuilds: AppBuilds
+  readonly appContents: AppContents
   readonly audit: AuditLog
   readonly auditReader: AuditReader
   readonly auditViews: AuditViews

@@ -29,6 +29,7 @@ import { S3Keys } from '../services/accounts/s3-keys.ts'
 import { Sessions } from '../services/accounts/sessions.ts'
 import { SHARING_RULES, SharingGuard } from '../services/accounts/sharing-guard.ts'
 import { AppBuilds } from '../services/apps/app-builds.ts'
+import { AppContents } from '../services/apps/app-contents.ts'
 import { Apps } from '../services/apps/apps.ts'
 import { AuditKeeper } from '../services/audit/audit-keeper.ts'
 import { AuditLog } from '../services/audit/audit-log.ts'
@@ -189,6 +190,7 @@ function accountServices(ports: Ports, config: AppConfig) {
 function appServices(ports: Ports, config: AppConfig, { quotas }: Pick<ReturnType<typeof accountServices>, 'quotas'>) {
   return {
     apps: new Apps(ports, quotas),
+    appContents: new AppContents(ports),
     appBuilds: new AppBuilds(ports, quotas, { ...ARTIFACT_RULES, ...config.artifacts }),
   }
 }

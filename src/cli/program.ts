@@ -4,6 +4,7 @@ import { packageVersion } from '../disk/package-files.ts'
 import { CliCommand, commandPath, UsageError } from './cli-command.ts'
 import { choicesFor } from './client/choices.ts'
 import { messageFor, RefusedRequest } from './client/option-fields.ts'
+import { addApps } from './commands/apps.ts'
 import { addAudit } from './commands/audit.ts'
 import { addBackup } from './commands/backup.ts'
 import { addBatches } from './commands/batches.ts'
@@ -52,7 +53,7 @@ the one of --url and --api-key, or of RUNYARD_URL and RUNYARD_API_KEY.`
 const COMMANDS: readonly (readonly [heading: string, adds: readonly ((program: Command) => void)[]])[] = [
   ['Start:', [addInit, addServe, addDeploy, addBuild, addTest, addSdk]],
   ['Jobs:', [addRun, addJobs, addBatches]],
-  ['Resources:', [addResources, addCatalog, addModels, addWorkers]],
+  ['Resources:', [addResources, addApps, addCatalog, addModels, addWorkers]],
   ['Observation:', [addTop, addWhy, addLogs, addEvents, addUsage, addWhatIf, addConsole]],
   [
     'The server and its machine:',
@@ -155,7 +156,7 @@ const READERS = new Set([
   ],
 ])
 /** Verbs of other groups that only show things. */
-const READING_VERBS = new Set(['list', 'get', 'keys', 'releases', 'requests', 'story', 'webhooks'])
+const READING_VERBS = new Set(['list', 'get', 'builds', 'keys', 'releases', 'requests', 'story', 'webhooks'])
 
 /** True when a command changes nothing. @param words its name, and that of its verb */
 function onlyShows([name = '', verb = '']: readonly string[]): boolean {

@@ -8,6 +8,7 @@ import type { Command } from 'commander'
 import type { KindName } from '../../src/cli/client/kinds.ts'
 import { commandLine } from '../../src/cli/program.ts'
 import type { OwnerId } from '../../src/core/ids.ts'
+import { createApp } from '../support/apps.ts'
 import { commandsOn, type RunsCommands } from '../support/command-line.ts'
 import { openRig, type Rig } from '../support/rig.ts'
 
@@ -31,7 +32,8 @@ const KINDS: Readonly<Record<KindName, readonly [path: string, body: object]>> =
 }
 
 /** Makes a thing and returns its id. */
-async function make(rig: Rig, kind: KindName, name: string): Promise<string> {
+async function make(rig: Rig, kind: KindName | 'apps', name: string): Promise<string> {
+  if (kind === 'apps') return createApp(rig, name)
   const [path, body] = KINDS[kind]
   const { status, json, text } = await rig.ask('POST', path, { body: { ...body, name } })
   assert.equal(status, 201, text)
@@ -85,8 +87,9 @@ async function open(t: TestContext): Promise<{ rig: Rig; runyard: RunsCommands }
   return { rig, runyard: commandsOn(rig) }
 }
 
-function argumentKind(words: string): KindName {
+function argumentKind(words: string): KindName | 'apps' {
   const group = words.split(' ')[0]!
+  if (group === 'apps') return group
   return Object.hasOwn(KINDS, group) ? (group as KindName) : 'endpoints'
 }
 

@@ -4,6 +4,7 @@ import recorded from './examples.json' with { type: 'json' }
 import type { Examples } from './openapi.ts'
 import type { RestRoute } from './route.ts'
 import { accountRoutes } from './routes/account.ts'
+import { appRoutes } from './routes/apps.ts'
 import { auditRoutes } from './routes/audit.ts'
 import { billingRoutes } from './routes/billing.ts'
 import { catalogRoutes } from './routes/catalog.ts'
@@ -46,6 +47,7 @@ export function restRoutes(parts: ApiParts): RestRoute[] {
     ...catalogRoutes(parts),
     ...machineRoutes(parts),
     ...auditRoutes(parts),
+    ...appRoutes(parts),
     ...secretRoutes(parts),
     ...accountRoutes(parts),
     ...endpointKeyRoutes(parts),

@@ -43,6 +43,9 @@ export const KINDS = {
 /** The name of one of {@link KINDS}. */
 export type KindName = keyof typeof KINDS
 
+/** Apps of RunPod's SDK 2.0, which no command creates. */
+export const APPS = kind('app', 'apps', '/v2/account/apps', 'apps', 'apps')
+
 /** The help of an argument that is one thing of a kind. */
 export function idOrName({ one }: NamedKind): string {
   return `the id or the name of ${/^[aeiA]/.test(one) ? 'an' : 'a'} ${one}`

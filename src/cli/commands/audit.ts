@@ -6,7 +6,7 @@ import type { Command } from 'commander'
 import { parseInstant } from '../../core/instants.ts'
 import { answerValue, jsonLine, pageItems } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
-import { KINDS, type NamedKind } from '../client/kinds.ts'
+import { APPS, KINDS, type NamedKind } from '../client/kinds.ts'
 import { findNamed } from '../client/names.ts'
 import { fieldOption } from '../client/option-fields.ts'
 import { printList } from '../client/printing.ts'
@@ -73,7 +73,7 @@ async function audit(options: AuditOptions): Promise<void> {
 const NAMED: Partial<Record<(typeof FILTERS)[number], readonly NamedKind[]>> = {
   account: [KINDS.accounts],
   key: [KINDS.keys],
-  object: Object.values(KINDS),
+  object: [...Object.values(KINDS), APPS],
 }
 
 /**

@@ -6,6 +6,8 @@ import { JOB_ROUTES } from '../../../src/api/jobs/routes.ts'
 import { BY_POST, type OperationExample } from '../../../src/api/rest/openapi.ts'
 import { EXAMPLES } from '../../../src/api/rest/routes.ts'
 import type { HostInspection } from '../../../src/ports/host-inspection.ts'
+import { activate, createApp, createEnvironment, makeBuild, saveFunction } from '../../support/apps.ts'
+import { MemoryArtifacts } from '../../support/memory-artifacts.ts'
 import { recordsExamples, writeExamples } from '../../support/recorded-examples.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
@@ -182,6 +184,20 @@ async function logins({ call }: { call: Player['call'] }, rig: Rig): Promise<voi
   await call('denyLogin', { body: { id: await ask() } })
 }
 
+async function apps({ call }: { call: Player['call'] }, rig: Rig): Promise<void> {
+  const app = await createApp(rig, 'reports')
+  const environmentId = await createEnvironment(rig, app, 'default')
+  const buildId = await makeBuild(rig, app, { 'main.py': 'import runpod' })
+  await activate(rig, environmentId, buildId)
+  const endpoint = await saveFunction(rig, { name: 'render', environmentId, buildId }, { workersMin: 1 })
+  await rig.clock.advance(1_000)
+  await call('listApps', { query: { name: 'reports' } })
+  await call('getApp', { params: { id: app } })
+  assert.equal((await rig.ask('DELETE', `/v2/serverless/${endpoint}`)).status, 204)
+  await call('deleteAppEnvironment', { params: { id: environmentId } })
+  await call('deleteApp', { params: { id: app } })
+}
+
 async function jobs({ call }: { call: Player['call'] }, rig: Rig, endpoint: string): Promise<void> {
   const worker = rig.worker(-1)
   const at = (job: string) => ({ params: { endpoint, job } })
@@ -269,7 +285,7 @@ async function requireAllInAuditLog(rig: Rig, player: Player): Promise<void> {
 }
 
 test('the server answers each example of the document as the document says', async t => {
-  const rig = await openRig(t, { rateWindows: [], inspection: INSPECTION })
+  const rig = await openRig(t, { rateWindows: [], inspection: INSPECTION, artifacts: new MemoryArtifacts() })
   rig.memory = { totalBytes: 64 * 2 ** 30, availableBytes: 40 * 2 ** 30 }
   rig.disk = { totalBytes: 500_000_000_000, availableBytes: 320_000_000_000 }
   const player = new Player(rig, (await rig.ask('GET', '/v2/openapi.json')).json)
@@ -324,6 +340,7 @@ test('the server answers each example of the document as the document says', asy
   await call('restartEndpoint', { params: { id } })
   await call('deleteEndpointWorker', { params: { id, workerId: worker.id } })
   await call('deleteEndpoint', { params: { id } })
+  await apps(bound, rig)
   await logins(bound, rig)
   await call('listAuditEntries', { query: { operation: 'updateEndpoint', limit: 2 } })
   await call('verifyAuditLog')

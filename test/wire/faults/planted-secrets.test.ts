@@ -96,6 +96,8 @@ async function plant(server: Server): Promise<World> {
   const { workerId = '' } = await runJob(server, endpoint, { name: 'Ada' })
   await refusals(server, endpoint, [value, second, password])
   await throughGateway(server, [server.apiKey, key.key])
+  const create = 'mutation { createFlashApp(input: { name: "one" }) { id } }'
+  const app = (await ask(server, '/graphql', { body: { query: create } })).json.data.createFlashApp.id
   const { template } = (
     await ask(server, '/graphql', { body: { query: '{ myself { endpoints { template { id } } } }' } })
   ).json.data.myself.endpoints[0]
@@ -132,6 +134,7 @@ async function plant(server: Server): Promise<World> {
       '/v1/networkvolumes': volume.id,
       '/v2/account/keys': key.id,
       '/v2/account/accounts': 'own',
+      '/v2/account/apps': app,
       '/v2/catalog/gpus': 'NVIDIA L4',
       '/v2/catalog/cpus': 'cpu3g',
       '/v2/catalog/datacenters': 'EU-RO-1',
