@@ -20,8 +20,8 @@ export const RELAY_HEADERS = {
    */
   relayNow: 'x-runyard-relay-now',
   /**
-   * Beside `relayNow`, the machine's monotonic clock in whole ms at the same instant. A server that starts reads the call late,
-   * and subtracts that delay. A relay that is older than the server does not send it.
+   * Beside `relayNow`, the machine's monotonic clock in whole ms at the same instant. A server that starts reads the
+   * call late, and subtracts that delay. A relay that is older than the server does not send it.
    */
   relayMonotonic: 'x-runyard-relay-monotonic',
 } as const
