@@ -49,12 +49,12 @@ export function Button({
   )
 }
 
-/** Copies a text. */
-export function Copy({ text, what = 'text' }: { readonly text: string; readonly what?: string }) {
+/** Copies a text: the whole of it. @param text a function for one that is made when it is copied */
+export function Copy({ text, what = 'text' }: { readonly text: string | (() => string); readonly what?: string }) {
   const [isDone, setDone] = useState(false)
   const copy = async () => {
     if (!('clipboard' in navigator)) throw new Error('The browser copies over HTTPS only. Select the text instead.')
-    await navigator.clipboard.writeText(text)
+    await navigator.clipboard.writeText(typeof text === 'string' ? text : text())
     setDone(true)
     announce(`Copied the ${what}`)
     setTimeout(() => setDone(false), 1_500)
@@ -66,12 +66,23 @@ export function Copy({ text, what = 'text' }: { readonly text: string; readonly 
   )
 }
 
-/** A text to copy: a command, an address, a snippet. */
-export function Code({ text, what = 'command' }: { readonly text: string; readonly what?: string }) {
+/**
+ * A text to copy: a command, an address, a snippet.
+ * @param whole the text to copy where only a part of it is shown
+ */
+export function Code({
+  text,
+  what = 'command',
+  whole = text,
+}: {
+  readonly text: string
+  readonly what?: string
+  readonly whole?: string | (() => string)
+}) {
   return (
     <div class="code">
       <pre tabIndex={0}>{text}</pre>
-      <Copy text={text} what={what} />
+      <Copy text={whole} what={what} />
     </div>
   )
 }

@@ -12,9 +12,14 @@ function field(value: string | number | null): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
-/** Offers the browser a file for download. */
+/** Offers the browser a text as a file for download. */
 export function download(name: string, text: string, type = 'text/csv'): void {
-  const address = URL.createObjectURL(new Blob([text], { type }))
+  saveBlob(name, new Blob([text], { type }))
+}
+
+/** Offers the browser bytes as a file for download. */
+export function saveBlob(name: string, blob: Blob): void {
+  const address = URL.createObjectURL(blob)
   const link = document.createElement('a')
   link.href = address
   link.download = name

@@ -3,15 +3,17 @@
  * actions on many jobs.
  */
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
+import { crc32, deflateSync } from 'node:zlib'
 import { patient } from '../support/patience.ts'
 import { browserSkip, openBrowser } from '../wire/support/browser.ts'
 import type { Browser, Locator, Page } from '../wire/support/chromium.ts'
 import { temporaryFolder } from '../wire/support/cleanup.ts'
 import { ask, submit, whenFinal } from '../wire/support/client.ts'
 import { root, type Server, startServer } from '../wire/support/server.ts'
+import { until } from '../wire/support/until.ts'
 import { Visitor } from './support/console.ts'
 
 /** Longest time from the acceptance of a job to its row, in ms; far more than it takes where nothing else runs. */
@@ -96,6 +98,59 @@ describe('requests in the console', { skip: browserSkip, timeout: patient(240_00
     await result.getByText('one two three', { exact: true }).waitFor()
     await result.getByText('Completed').waitFor()
     visitor.assertClean()
+  })
+
+  test('show what they made: images, sound, tables and text, which can be saved whole', async () => {
+    const made = {
+      images: [
+        makePng(),
+        `data:image/svg+xml;base64,${btoa('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')}`,
+      ],
+      speech: makeWav(),
+      file: `http://127.0.0.1:${server.port}/s3/results/lighthouse.mp4`,
+      scores: [
+        { label: 'lighthouse', score: 0.98 },
+        { label: 'harbour', score: 0.02 },
+      ],
+      text: '## A lighthouse\n\n- **bright**\n- <img src=x onerror="globalThis.wasRun=1">',
+    }
+    const job = await submit(server, 'gated', made)
+    await whenFinal(server, 'gated', job)
+    for (const look of [{ width: 1280 }, { width: 390 }]) {
+      const visitor = await Visitor.at(browser, server, look)
+      const { page } = await visitor.signIn(server.apiKey, `/endpoints/gated/requests?job=${job}`)
+      const output = page.locator('.output').first()
+      const image = output.getByRole('img', { name: 'image echo.images[0]' })
+      await image.waitFor()
+      const size = await image.evaluate((shown: HTMLImageElement) => shown.decode().then(() => shown.naturalWidth))
+      assert.equal(size, 4)
+      await output.getByRole('img', { name: 'image echo.images[1]' }).waitFor()
+      const player = output.getByLabel('audio echo.speech')
+      await until('the sound to be read', () => player.evaluate((audio: HTMLAudioElement) => audio.duration > 0.4))
+      await output.getByRole('columnheader', { name: 'label' }).waitFor()
+      await output.getByText('A lighthouse', { exact: true }).waitFor()
+      assert.equal(await output.getByRole('link', { name: made.file }).getAttribute('rel'), 'noopener noreferrer')
+      assert.equal(await page.evaluate(() => 'wasRun' in globalThis), false)
+      assert.deepEqual(await visitor.axe(), [])
+      await page.emulateMedia({ colorScheme: 'dark' })
+      assert.deepEqual(await visitor.axe(['color-contrast']), [])
+      const [saved] = await Promise.all([
+        page.waitForEvent('download'),
+        output.getByRole('button', { name: `Download ${job}-output-1.png` }).click(),
+      ])
+      assert.deepEqual(readFileSync(await saved.path()).toString('base64'), made.images[0])
+      const [whole] = await Promise.all([
+        page.waitForEvent('download'),
+        output.getByRole('button', { name: 'Download whole output' }).click(),
+      ])
+      assert.deepEqual(JSON.parse(readFileSync(await whole.path(), 'utf8')).echo, made)
+      await output.getByRole('button', { name: 'Copy the output' }).click()
+      await page.getByText('Copied the output').waitFor()
+      const copied = await page.evaluate(() => navigator.clipboard.readText())
+      assert.deepEqual(JSON.parse(copied).echo, made)
+      visitor.assertClean()
+      await visitor.context.close()
+    }
   })
 
   test('that are wrong are not sent, and what the server refuses is said', async () => {
@@ -237,6 +292,39 @@ describe('requests in the console', { skip: browserSkip, timeout: patient(240_00
     visitor.assertClean()
   })
 })
+
+/** A picture of 4 x 2 pixels, as base64. */
+function makePng(): string {
+  const chunk = (name: string, data: Buffer) => {
+    const named = Buffer.concat([Buffer.from(name, 'latin1'), data])
+    const [length, sum] = [Buffer.alloc(4), Buffer.alloc(4)]
+    length.writeUInt32BE(data.length)
+    sum.writeUInt32BE(crc32(named))
+    return Buffer.concat([length, named, sum])
+  }
+  const head = Buffer.from([0, 0, 0, 4, 0, 0, 0, 2, 8, 0, 0, 0, 0])
+  const pixels = deflateSync(Buffer.from([0, 1, 60, 120, 180, 0, 180, 120, 60, 1]))
+  const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
+  const chunks = [chunk('IHDR', head), chunk('IDAT', pixels), chunk('IEND', Buffer.alloc(0))]
+  return Buffer.concat([signature, ...chunks]).toString('base64')
+}
+
+/** Half a second of silence, as base64. */
+function makeWav(): string {
+  const [rate, samples] = [8_000, 4_000]
+  const head = Buffer.alloc(44)
+  head.write('RIFF', 0)
+  head.writeUInt32LE(36 + samples, 4)
+  head.write('WAVEfmt ', 8)
+  head.writeUInt32LE(16, 16)
+  head.set([1, 0, 1, 0], 20)
+  head.writeUInt32LE(rate, 24)
+  head.writeUInt32LE(rate, 28)
+  head.set([1, 0, 8, 0], 32)
+  head.write('data', 36)
+  head.writeUInt32LE(samples, 40)
+  return Buffer.concat([head, Buffer.alloc(samples, 128)]).toString('base64')
+}
 
 /** The row of a job. */
 function jobRow(page: Page, job: string): Locator {

@@ -257,7 +257,9 @@ const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
-  "img-src 'self' data:",
+  // Outputs of workers are shown from the memory of the page.
+  "img-src 'self' data: blob:",
+  'media-src data: blob:',
   "connect-src 'self'",
   "font-src 'self'",
   "manifest-src 'self'",

@@ -88,6 +88,8 @@ test('everything of the origin is kept from other pages, from inline code and fr
     assert.match(policy, /default-src 'none'/)
     assert.match(policy, /frame-ancestors 'none'/)
     assert.doesNotMatch(policy, /unsafe|\*/)
+    const places = policy.split('; ').filter(rule => /data:|blob:|https?:/.test(rule))
+    assert.deepEqual(places, ["img-src 'self' data: blob:", 'media-src data: blob:'])
     assert.equal(headers.get('x-frame-options'), 'DENY')
     assert.equal(headers.get('x-content-type-options'), 'nosniff')
     assert.equal(headers.get('cross-origin-resource-policy'), 'same-origin')

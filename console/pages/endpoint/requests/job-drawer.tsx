@@ -9,7 +9,7 @@ import { mayManage, mayUseJobs } from '../../../client/session.ts'
 import { bytes, count, dateTime, duration, instant, now } from '../../../format.ts'
 import { Ago, Code, Copy, Loaded } from '../../../parts/basic.tsx'
 import { Dialog } from '../../../parts/dialog.tsx'
-import { JsonView } from '../../../parts/json-view.tsx'
+import { OutputView } from '../../../parts/output/output.tsx'
 import { TimeLine } from '../../../parts/time-line.tsx'
 import { Why } from '../../../parts/why.tsx'
 import { setQuery } from '../../../router.ts'
@@ -72,12 +72,14 @@ function Job({ endpointId, job }: { readonly endpointId: string; readonly job: J
           job.outputUrl !== undefined ? 'Address of the output' : job.status === 'IN_PROGRESS' ? 'Progress' : 'Output'
         }
         value={job.outputUrl ?? availableValue(job.output)}
+        name={`${job.id}-output`}
         size={job.outputBytes}
         isShown={job.status === 'COMPLETED' || job.output != null}
       />
       <Payload
         title={job.inputUrl !== undefined ? 'Address of the input' : 'Input'}
         value={job.inputUrl ?? availableValue(job.input)}
+        name={`${job.id}-input`}
         size={job.inputBytes}
         isShown
       />
@@ -181,11 +183,14 @@ function JobFailure({ error }: { readonly error: string }) {
 function Payload({
   title,
   value,
+  name,
   size,
   isShown,
 }: {
   readonly title: string
   readonly value: unknown
+  /** Name of its file. */
+  readonly name: string
   readonly size: number | null
   readonly isShown: boolean
 }) {
@@ -195,7 +200,7 @@ function Payload({
       {value === undefined ? (
         <p class="faint">Deleted{size === null ? '' : `; it had ${bytes(size)}`}.</p>
       ) : (
-        <JsonView value={value} what={title.toLowerCase()} />
+        <OutputView value={value} what={title.toLowerCase()} name={name} />
       )}
     </Part>
   )

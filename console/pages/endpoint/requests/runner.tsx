@@ -5,7 +5,7 @@ import { who } from '../../../client/session.ts'
 import { count, duration, plural } from '../../../format.ts'
 import { Button, Choice, Code, Section } from '../../../parts/basic.tsx'
 import { CheckField, Field, TextField } from '../../../parts/form.tsx'
-import { JsonView } from '../../../parts/json-view.tsx'
+import { OutputView } from '../../../parts/output/output.tsx'
 import { setQuery } from '../../../router.ts'
 import { readError } from './job-error.ts'
 import { JobLink, JobState } from './job-parts.tsx'
@@ -278,11 +278,15 @@ function Output({ mode, state }: { readonly mode: Mode; readonly state: RunState
             {mode === 'openai' ? `${count(text.length)} characters` : plural(chunks, 'chunk')}
             {phase === 'running' ? ', more may follow' : ''}
           </p>
-          <Code text={text} what="output" />
+          <Code text={text} what={isCut ? 'end of the output' : 'output'} />
         </>
       ) : null}
       {job?.output === undefined || (isStreamed && text !== '') ? null : (
-        <JsonView value={job.output} what={job.status === 'IN_PROGRESS' ? 'progress' : 'output'} />
+        <OutputView
+          value={job.output}
+          what={job.status === 'IN_PROGRESS' ? 'progress' : 'output'}
+          name={`${job.id}-output`}
+        />
       )}
     </>
   )
