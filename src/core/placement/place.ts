@@ -1,8 +1,7 @@
 /**
  * Places workers on the machine. Pure: the same inventory, workers and demands give the same decision.
  *
- * Workers are placed one at a time. Each turn goes to the account with the fewest workers, and to its endpoint with
- * the least: first those below workersMin, then by the part of the wanted workers that they have, then by their wait.
+ * Workers are placed one at a time, in turns; turn-order.ts says who has the next one.
  *
  * An endpoint that cannot be placed may get room: frozen workers of other endpoints end, those frozen longest first
  * and those of PRIORITY_FLASHBOOT last; else an idle worker of another endpoint that has stayed its minimum time is
@@ -25,9 +24,9 @@
  * A worker whose platform places it (ADR 58) gets its turn, and counts for the limits of its account and of all
  * workers. Nothing else holds it back: neither this machine, nor workers that wait for a place on the platform.
  */
-import type { EndpointId } from '../ids.ts'
+import type { EndpointId, OwnerId } from '../ids.ts'
 import { isHopeless } from '../workers/placement.ts'
-import { outranks, overdueAtMs } from './pauses.ts'
+import { overdueAtMs } from './pauses.ts'
 import { findPlacementFailure, type PlacementFailure } from './placement-failure.ts'
 import { findFit, helps, lostGpu } from './placement-fit.ts'
 import type {
@@ -44,8 +43,9 @@ import type {
   WantedWake,
   Woken,
 } from './placement-input.ts'
-import { order, PlacementLedger, type Standing, type Victim } from './placement-ledger.ts'
+import { PlacementLedger, type Standing, type Victim } from './placement-ledger.ts'
 import { RoomWays, type Way } from './room-ways.ts'
+import { nextTurn } from './turn-order.ts'
 
 /** Time after which a worker with a share no longer keeps others from a start on its card. */
 export const START_MS = 60_000
@@ -73,8 +73,12 @@ class PlacementDecider {
 
   decide(): PlacementDecision {
     const waiting = new Set([...this.#ledger.standings.values()].filter(one => wishes(one) > 0))
+    const facts = {
+      isOverdue: (standing: Standing) => this.#isOverdue(standing),
+      countOf: (owner: OwnerId) => this.#ledger.countOf(owner),
+    }
     while (waiting.size > 0) {
-      const next = [...waiting].reduce((best, other) => (this.#compare(other, best) < 0 ? other : best))
+      const next = nextTurn(waiting, facts)
       const [wake] = next.wakes
       if (!this.#place(next)) {
         if (wake === undefined) {
@@ -238,24 +242,6 @@ class PlacementDecider {
     return atMs !== null && atMs <= this.#ledger.input.nowMs
   }
 
-  /**
-   * The order of turns: workers that were paused for the longest time, wants for work, starts for which others were
-   * paused, the account with fewer workers, within an account the higher priority, then as {@link compare}.
-   */
-  #compare(a: Standing, b: Standing): number {
-    const isFirst = [
-      (standing: Standing) => this.#isOverdue(standing),
-      ({ tenant }: Standing) => !tenant.isSpare,
-      ({ promised, wanted }: Standing) => promised > 0 && wanted > 0,
-    ]
-    for (const is of isFirst) if (is(a) !== is(b)) return is(a) ? -1 : 1
-    const [x, y] = [a.tenant.owner, b.tenant.owner]
-    const byAccount = x === y ? 0 : this.#ledger.countOf(x) - this.#ledger.countOf(y)
-    if (byAccount !== 0) return byAccount
-    if (x === y && outranks(a.tenant.priority, b.tenant.priority)) return -1
-    return x === y && outranks(b.tenant.priority, a.tenant.priority) ? 1 : compare(a, b)
-  }
-
   #evict(victim: Victim, by: EndpointId, afterJob: boolean): void {
     const { workerId, endpointId } = victim.worker
     if (victim.how === 'is_paused') this.#pauses.push({ workerId, endpointId, for: by })
@@ -288,16 +274,4 @@ const HOPES = {
   sleep: '; it gets the card of a worker that goes to sleep',
   pause: '; it gets the room of a worker of lower priority that is being paused',
   afterJob: '; it gets the room of a worker that ends after its job',
-}
-
-/** The order of turns of endpoints of one account. */
-function compare(a: Standing, b: Standing): number {
-  const isBelow = ({ have, tenant }: Standing) => (have < tenant.workersMin ? 0 : 1)
-  const share = (standing: Standing) => standing.have / (standing.have + wishes(standing))
-  return (
-    isBelow(a) - isBelow(b) ||
-    share(a) - share(b) ||
-    a.tenant.sinceMs - b.tenant.sinceMs ||
-    order(a.tenant.id, b.tenant.id)
-  )
 }
