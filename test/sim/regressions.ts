@@ -29,6 +29,12 @@ export const regressions: readonly Regression[] = [
   { seed: 279, found: 'the notification was lost that a worker had become idle, and it stayed for ever' },
   { seed: 306, found: 'the store failed after an endpoint was deleted, and its workers stayed for ever' },
   {
+    seed: 1021,
+    features: { shares: true },
+    found:
+      'jobs beside busy workers of an older release waited for the queue delay, and not for the place of a new one',
+  },
+  {
     seed: 5,
     features: { kubernetes: true },
     found: 'the API refused to delete the pod of a start that was given up, and it ran for nobody once it had a node',

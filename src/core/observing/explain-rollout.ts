@@ -13,6 +13,7 @@ import type { Fix } from '../workers/start-remedy.ts'
 import type { WorkerLoad } from '../workers/worker.ts'
 import { remedyForExit } from '../workers/worker-failure.ts'
 import type { Action } from './action.ts'
+import { counted, currentWorkers } from './explain-facts.ts'
 import type { Explanation, Note, WaitCause } from './explanation.ts'
 import { type ActionFacts, actionsOnFailure, distinct, rollbackFor } from './fix-actions.ts'
 
@@ -64,6 +65,18 @@ export function withRollout(
     sinceMs: stopped.sinceMs ?? explanation.sinceMs,
     facts: stopped.facts.length > 0 ? stopped.facts : explanation.facts,
   }
+}
+
+/**
+ * The older workers beside a release none of whose own workers has a place: "2 workers of older releases are busy".
+ * Null if one of its workers exists or none waits for a place, and while an older worker is free for what waits.
+ */
+export function olderWithoutRoomBeside(snapshot: EndpointSnapshot): string | null {
+  const { endpoint, queue, queuedWorkers } = snapshot
+  const current = currentWorkers(snapshot)
+  const isOwn = current.some(({ version }) => version === endpoint.version)
+  if (queuedWorkers.length === 0 || current.length === 0 || isOwn || queue.inProgress < current.length) return null
+  return `${counted(current.length, 'worker')} of older releases ${current.length === 1 ? 'is' : 'are'} busy`
 }
 
 type Stopped = Pick<Explanation, 'advice' | 'actions' | 'sinceMs' | 'facts'>

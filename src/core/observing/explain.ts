@@ -23,6 +23,7 @@ import {
 } from './explain-facts.ts'
 import { endpointNotes, suspectText } from './explain-notes.ts'
 import { findLostNode, findPlaceWait } from './explain-place.ts'
+import { olderWithoutRoomBeside } from './explain-rollout.ts'
 import { endpointWords, placeAdvice } from './explain-words.ts'
 import { type Explanation, type Note, plain, type WaitCause } from './explanation.ts'
 import {
@@ -384,7 +385,7 @@ function downloading(snapshot: EndpointSnapshot, context: ExplainContext): Expla
   const [waiting] = snapshot.queuedWorkers
   if (waiting?.resource !== 'models') return null
   const current = currentWorkers(snapshot).length
-  if (desiredWorkers(snapshot, nowMs).desired <= current) return null
+  if (desiredWorkers(snapshot, nowMs).desired <= current && olderWithoutRoomBeside(snapshot) === null) return null
   const before = current === 0 ? 'before a worker is started' : 'before another worker is started'
   return {
     ...plain(
@@ -405,7 +406,8 @@ function noPlace(snapshot: EndpointSnapshot, context: ExplainContext): Explanati
   const current = currentWorkers(snapshot).length
   const full = capacity.freeWorkers !== null && capacity.freeWorkers <= 0
   const reason = queuedWorkers[0]?.reason ?? (full ? capacity.bound : null)
-  if (reason === null || desiredWorkers(snapshot, nowMs).desired <= current) return null
+  const older = olderWithoutRoomBeside(snapshot)
+  if (reason === null || (desiredWorkers(snapshot, nowMs).desired <= current && older === null)) return null
   const resource = queuedWorkers[0]?.resource ?? 'workers'
   const advice = placeAdvice(resource)
   const actions = placeActions(resource, snapshot, context)
@@ -414,7 +416,11 @@ function noPlace(snapshot: EndpointSnapshot, context: ExplainContext): Explanati
   if (current === 0) {
     return { ...plain('no_capacity', `there is no room for a worker: ${reason}`), advice, actions, sinceMs, facts }
   }
-  const summary = `more than ${counted(current, 'worker')} ${isAre(current)} wanted, and there is no room for another one: ${reason}`
+  const more =
+    older === null
+      ? `more than ${counted(current, 'worker')} ${isAre(current)} wanted, and there is no room for another one`
+      : `${older}, and there is no room for one of release ${snapshot.endpoint.version} beside ${current === 1 ? 'it' : 'them'}`
+  const summary = `${more}: ${reason}`
   return { ...plain('throttled', summary), advice, actions, sinceMs, facts }
 }
 

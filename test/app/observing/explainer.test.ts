@@ -6,6 +6,7 @@ import type { DamageReport } from '../../../src/core/observing/store-trouble.ts'
 import { StoreFull } from '../../../src/ports/store/store-trouble.ts'
 import { openSqliteStore } from '../../../src/store/engines/sqlite.ts'
 import { StoreRoomWatch } from '../../../src/system/observing/store-watches.ts'
+import { aGpu, aMachine } from '../../support/machines.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 import { RigProgram } from '../../support/rig-program.ts'
 import { VirtualClock } from '../../support/virtual-clock.ts'
@@ -224,4 +225,29 @@ test('a full disk of the database is why an endpoint and its jobs wait, as long 
   assert.equal((await rig.ask('GET', '/readyz')).text, '{"status":"ready"}')
   watch.look(new StoreFull('its disk is full'))
   assert.equal(events.length, 2)
+})
+
+test('a job that waits beside busy workers of an older release says that the new one has no place', async t => {
+  const rig = await openRig(t)
+  rig.machine = aMachine([aGpu(0), aGpu(1)])
+  const gpu = { gpuIds: 'ADA_24', instanceIds: undefined, workersMax: 3, workersMin: 2 }
+  const endpoint = await rig.endpoint({ ...gpu, scalerType: 'QUEUE_DELAY', scalerValue: 4 })
+  await rig.clock.advance(100)
+  const workers = [rig.worker(0), rig.worker(1)]
+  for (const worker of workers) {
+    const job = await rig.submit(endpoint)
+    assert.equal(await worker.takeJob(), job)
+  }
+  const waits = await rig.submit(endpoint)
+  assert.equal((await rig.why(endpoint)).cause, 'running', 'two workers are enough for now')
+  await rig.change(endpoint, { env: [{ key: 'RELEASE', value: '2' }] })
+  await rig.clock.advance(500)
+  for (const path of [`/v2/${endpoint}/explain`, `/v2/${endpoint}/explain/${waits}`]) {
+    const { json } = await rig.ask('GET', path)
+    assert.equal(json.cause, 'throttled', json.summary)
+    assert.match(
+      json.summary,
+      /^2 workers of older releases are busy, and there is no room for one of release 2 beside them: no free GPU/,
+    )
+  }
 })
