@@ -62,7 +62,7 @@ export class Loops {
     const claiming = new InOrder<'cards'>()
     const placer = new Placer(
       ports,
-      { fleet, freezer, suspender, workerFreezer, balancing, quotas, cards, running, claiming },
+      { fleet, freezer, suspender, workerFreezer, balancing, quotas, cards, claiming },
       { placing: { ...PLACEMENT_RULES, ...placing }, pausing: { ...PAUSE_RULES, ...pausing } },
     )
     const scaled = { fleet, models, balancing, placer, freezer, served, rules }

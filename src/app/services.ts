@@ -9,7 +9,7 @@ import { toAppError } from '../core/errors.ts'
 import type { EndpointId } from '../core/ids.ts'
 import { JOB_RECORD_RULES } from '../core/jobs/job-record.ts'
 import { DAMAGE_ACTION, damageText, fullText } from '../core/observing/store-trouble.ts'
-import { PLACEMENT_RULES } from '../core/placement/placement-input.ts'
+import { PAUSE_RULES, PLACEMENT_RULES } from '../core/placement/placement-input.ts'
 import { FREEZE_RULES } from '../core/scaling/frozen-plan.ts'
 import { type Emit, EventStream } from '../events.ts'
 import type { FindTarget } from '../gateway/entrance/admission.ts'
@@ -243,7 +243,12 @@ function workerServices(
   const undelivered = new UndeliveredResults(ports, jobs, running)
   const models = new EndpointModels(ports)
   const suspender = new WorkerSuspender(ports, { ...FREEZE_RULES, ...config.freezing })
-  const workerFreezer = new WorkerFreezer(ports, running, suspender)
+  const workerFreezer = new WorkerFreezer(ports, running, suspender, {
+    ...PLACEMENT_RULES,
+    ...PAUSE_RULES,
+    ...config.placing,
+    ...config.pausing,
+  })
   const fleet = new Fleet(ports, { jobs, running, undelivered, models, workerFreezer, audit, appBuilds }, addresses)
   const lostJobs = new LostJobs(ports, { jobs, fleet, running, undelivered })
   const stops = new JobStops(ports, longPoll, running, signals.closed)

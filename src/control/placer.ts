@@ -29,7 +29,6 @@ import type { LoadBalancer } from '../services/balancing/load-balancer.ts'
 import type { CardReader } from '../services/hardware/card-reader.ts'
 import type { InOrder } from '../services/in-order.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
-import type { RunningWorkers } from '../services/workers/running-workers.ts'
 import type { WorkerFreezer } from '../services/workers/worker-freezer.ts'
 import type { WorkerSuspender } from '../services/workers/worker-suspender.ts'
 import type { Freezer } from './freezer.ts'
@@ -95,7 +94,6 @@ export class Placer {
       readonly balancing: LoadBalancer
       readonly quotas: Quotas
       readonly cards: CardReader
-      readonly running: RunningWorkers
       /** Keeps other changes of claims to cards apart from a step, which decides by those before it. */
       readonly claiming: InOrder<'cards'>
     },
@@ -288,12 +286,12 @@ export class Placer {
 
   /** See `Occupant.pausableAtMs`. A worker with several GPUs, or with one that cannot be suspended, is not paused. */
   async #pausableAtMs(worker: WorkerLoad, endpoint: Endpoint | null): Promise<number | null> {
-    const { id, placement, suspension, serves, problem } = worker
+    const { placement, suspension, serves, problem } = worker
     if (endpoint?.preemptible !== true || serves !== null || problem !== null || suspension !== null) return null
     if (occupantPhase(worker) !== 'busy' || placement?.asked !== undefined) return null
     const hasGpus = (placement?.gpus ?? []).length > 0
     if (hasGpus && !(await this.#parts.suspender.maySuspend(worker))) return null
-    return this.#parts.running.find(id)?.pausableAtMs ?? 0
+    return worker.pausableAtMs ?? 0
   }
 
   #sleepState(worker: WorkerLoad, endpoint: Endpoint | null, maySuspend: boolean): Occupant['sleep'] {
@@ -322,20 +320,10 @@ export class Placer {
     if (refreshed === undefined) return
     const isWoken = ({ id }: WorkerLoad) => id === workerId
     const wake = refreshed.wakes.find(isWoken)
-    if (wake?.pause != null) await this.#goOn(wake, wake.pause.sinceMs)
+    // A paused one goes on, also of an older release.
+    if (wake?.pause != null) await this.#parts.fleet.thaw(workerId, null, true)
     else await this.#parts.freezer.thaw(endpointId, refreshed.wakes.filter(isWoken), refreshed.version, true)
     this.#endpoints.set(endpointId, { ...refreshed, wakes: refreshed.wakes.filter(worker => !isWoken(worker)) })
-  }
-
-  /** Lets a paused worker go on; of an older release, too. After the longest pause it runs for a while undisturbed. */
-  async #goOn({ id }: WorkerLoad, pausedSinceMs: number): Promise<void> {
-    const { placing, pausing } = this.#rules
-    const nowMs = this.#ports.clock.now()
-    const running = this.#parts.running.find(id)
-    if (running !== null && nowMs - pausedSinceMs >= pausing.maxPauseMs) {
-      running.pausableAtMs = nowMs + placing.dwellMs
-    }
-    await this.#parts.fleet.thaw(id, null, true)
   }
 
   /** Ends a paused worker that can never go on; its jobs go back without an attempt. */

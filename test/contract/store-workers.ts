@@ -232,20 +232,21 @@ export const workerCases: Cases = {
     await world.job('1', { executionTimeoutMs: 60_000, policy: null })
     const claim = () => store.jobs.claim({ endpointId: E1, workerId: W1, limit: 1, nowMs: T0 + 10, letGoFirst: false })
     assert.equal((await claim()).jobs.length, 1)
-    assert.equal(await store.workers.endPause(W1, T0 + 11), null, 'it is not paused')
+    assert.equal(await store.workers.endPause(W1, T0 + 11, null), null, 'it is not paused')
     const { worker, from } = (await store.workers.pause(W1, E2, T0 + 20))!
     assert.deepEqual([from, worker.state, worker.pause], ['READY', 'FROZEN', { sinceMs: T0 + 20, for: E2 }])
     assert.equal(await store.workers.pause(W1, E2, T0 + 21), null, 'it is paused')
     assert.equal(await store.workers.evict(W1, T0 + 21), null)
     assert.deepEqual((await claim()).jobs, [])
     assert.deepEqual(await store.jobOutcomes.timeOutOverdue(T0 + 70_000, 10), [])
-    assert.equal(await store.workers.endPause(W1, T0 + 70_000), null, 'it stands still')
+    assert.equal(await store.workers.endPause(W1, T0 + 70_000, null), null, 'it stands still')
     assert.equal((await store.workers.thaw(W1, T0 + 70_010, null))?.worker.idleSinceMs, null)
-    const ended = (await store.workers.endPause(W1, T0 + 70_020))!
+    const ended = (await store.workers.endPause(W1, T0 + 70_020, T0 + 100_020))!
     assert.deepEqual(
       [ended.pausedMs, ended.jobs, ended.worker.pause, ended.worker.state],
       [70_000, [jobId('1')], null, 'READY'],
     )
+    assert.deepEqual([worker.pausableAtMs, (await store.workers.find(W1))?.pausableAtMs], [null, T0 + 100_020])
     assert.deepEqual(await store.jobOutcomes.timeOutOverdue(T0 + 130_009, 10), [])
     const [late] = await store.jobOutcomes.timeOutOverdue(T0 + 130_010, 10)
     assert.deepEqual([late?.job.status, late?.job.startedAtMs], ['TIMED_OUT', T0 + 70_010], 'without its pause')
@@ -269,7 +270,7 @@ export const workerCases: Cases = {
     }
     assert.equal((await store.workers.find(W1))?.state, 'FROZEN')
     await store.workers.thaw(W1, T0 + 3, null)
-    const ended = await store.workers.endPause(W1, T0 + 4)
+    const ended = await store.workers.endPause(W1, T0 + 4, null)
     assert.deepEqual([ended?.worker.state, ended?.worker.stopReason], ['DRAINING', 'outdated'])
     assert.equal((await store.workers.retire(W2, 'STOPPING', 'requested', T0 + 5))?.worker.state, 'STOPPING')
   },

@@ -2,6 +2,7 @@
 
 import { NO_LIMITS } from '../../src/core/accounts/quotas.ts'
 import { ARTIFACT_RULES } from '../../src/core/apps/app.ts'
+import { PAUSE_RULES, PLACEMENT_RULES } from '../../src/core/placement/placement-input.ts'
 import { FREEZE_RULES } from '../../src/core/scaling/frozen-plan.ts'
 import { Access } from '../../src/services/accounts/access.ts'
 import { Accounts } from '../../src/services/accounts/accounts.ts'
@@ -35,7 +36,7 @@ export function servicesOf({ ports }: Rig) {
   const undelivered = new UndeliveredResults(ports, jobs, running)
   const models = new EndpointModels(ports)
   const suspender = new WorkerSuspender(ports, FREEZE_RULES)
-  const workerFreezer = new WorkerFreezer(ports, running, suspender)
+  const workerFreezer = new WorkerFreezer(ports, running, suspender, { ...PLACEMENT_RULES, ...PAUSE_RULES })
   const audit = new AuditLog(ports)
   const parts = {
     jobs,

@@ -4,7 +4,8 @@
  */
 import { PRIORITIES, type Priority } from '../endpoints/endpoint.ts'
 import type { OwnerId } from '../ids.ts'
-import type { Occupant, PauseRules, Tenant, WantedWake } from './placement-input.ts'
+import type { WorkerPause } from '../workers/worker.ts'
+import type { Occupant, PauseRules, PlacementRules, Tenant, WantedWake } from './placement-input.ts'
 
 /** True if the first priority is higher than the second one. */
 export function outranks(first: Priority, second: Priority): boolean {
@@ -32,6 +33,18 @@ export function overdueAtMs(
   { maxPauseMs }: Pick<PauseRules, 'maxPauseMs'>,
 ): number | null {
   return wake?.pausedSinceMs === undefined ? null : wake.pausedSinceMs + maxPauseMs
+}
+
+/**
+ * Instant before which a worker that goes on is not paused again; null for any time. After the longest pause it stays
+ * as long as one that has become ready.
+ */
+export function undisturbedUntilMs(
+  { sinceMs }: Pick<WorkerPause, 'sinceMs'>,
+  nowMs: number,
+  { maxPauseMs, dwellMs }: Pick<PauseRules, 'maxPauseMs'> & Pick<PlacementRules, 'dwellMs'>,
+): number | null {
+  return nowMs - sinceMs >= maxPauseMs ? nowMs + dwellMs : null
 }
 
 /**

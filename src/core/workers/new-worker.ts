@@ -35,6 +35,7 @@ export function newWorker({ endpoint, placement, queued, nowMs, ...origin }: Wor
     asleepAtMs: null,
     suspension: null,
     pause: null,
+    pausableAtMs: null,
     wakeWaitsFor: null,
     stopRequestedAtMs: null,
     exitedAtMs: null,

@@ -108,6 +108,8 @@ export interface Worker {
   readonly suspension: WorkerSuspension | null
   /** Its pause, from the decision until it runs again; null for a worker that is not paused. */
   readonly pause: WorkerPause | null
+  /** Instant before which it is not paused again; null for a worker that may be paused at any time. */
+  readonly pausableAtMs: number | null
   /** Shortage of the GPUs that it needs again to wake, as a clause for people; null while it need not wake. */
   readonly wakeWaitsFor: string | null
   readonly stopRequestedAtMs: number | null

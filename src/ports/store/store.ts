@@ -536,8 +536,9 @@ export interface WorkerStore {
   /**
    * Ends the pause of a worker that runs again: the clocks of its jobs go on, each of which gets a note, and one that
    * was asked to drain in the meantime is DRAINING. Null for a worker that is not READY, or not paused.
+   * @param pausableAtMs instant before which it is not paused again; null for none
    */
-  endPause(id: WorkerId, nowMs: number): Promise<EndedPause | null>
+  endPause(id: WorkerId, nowMs: number, pausableAtMs: number | null): Promise<EndedPause | null>
   /** Workers that hold jobs of low priority and no others. */
   withLowPriorityOnly(): Promise<WorkerId[]>
   /** Stores the reason why a wanted worker still sleeps. Cleared at its thaw. */

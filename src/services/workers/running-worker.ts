@@ -85,7 +85,8 @@ const CHUNK_RETRY_MS = 6_000
  * - Prestart: noted by each take of a STARTING worker, and as its output grows while hooks of its program run.
  * - Freezing: the last request to the driver, which may differ from the state in the store for a moment; activity
  *   begins again at the freeze and at the thaw.
- * - Pauses: not before an instant that is set when a pause failed, and after a longest one.
+ * - Failed pause: noted when it cannot be suspended, forgotten when it works on. The store has how long it is left
+ *   alone then.
  * - Failed chunks: noted when a chunk could not be stored, forgotten with the next chunk of the job.
  */
 export class RunningWorker {
@@ -112,8 +113,8 @@ export class RunningWorker {
    * True when it was asked to sleep, or an earlier run of the server may have asked it, and it has not woken since.
    */
   isAsleep = false
-  /** Instant from which it may be paused in the middle of its jobs (Unix time in ms). */
-  pausableAtMs = 0
+  /** True from a pause that failed until it is over. */
+  hasPauseFailed = false
   /** True while {@link WorkerFreezer} is at work on it. */
   isSettling = false
   readonly #takes = new Set<PendingTake>()

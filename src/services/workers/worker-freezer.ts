@@ -1,6 +1,8 @@
 import { type HookTarget, hookTarget, SLEEP_TIMEOUT_MS, WAKE_TIMEOUT_MS } from '../../core/endpoints/sleep-hooks.ts'
 import { toAppError } from '../../core/errors.ts'
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
+import { undisturbedUntilMs } from '../../core/placement/pauses.ts'
+import type { PauseRules, PlacementRules } from '../../core/placement/placement-input.ts'
 import { hasSleepHooks, isFrozen, takesJobs, type Worker } from '../../core/workers/worker.ts'
 import type { WorkerProblem } from '../../core/workers/worker-problem.ts'
 import { suspensionOf } from '../../core/workers/worker-suspension.ts'
@@ -12,6 +14,9 @@ import type { SuspendResult, WorkerSuspender } from './worker-suspender.ts'
 
 /** Time after which a worker is paused again that could not be suspended. */
 const PAUSE_AGAIN_MS = 60_000
+
+/** Settings of workers that go on after a pause. */
+export type PauseEndRules = Pick<PauseRules, 'maxPauseMs'> & Pick<PlacementRules, 'dwellMs'>
 
 /** Acts on the results of {@link WorkerFreezer}. */
 export interface FreezerReports {
@@ -38,13 +43,15 @@ export class WorkerFreezer {
   readonly #ports
   readonly #running
   readonly #suspender
+  readonly #rules
   #awake: (id: WorkerId) => void = () => {}
   #reports: FreezerReports | null = null
 
-  constructor(ports: Ports, running: RunningWorkers, suspender: WorkerSuspender) {
+  constructor(ports: Ports, running: RunningWorkers, suspender: WorkerSuspender, rules: PauseEndRules) {
     this.#ports = ports
     this.#running = running
     this.#suspender = suspender
+    this.#rules = rules
   }
 
   /** Calls back when a worker that slept is awake. */
@@ -175,7 +182,7 @@ export class WorkerFreezer {
     if (result.kind !== 'kept') return true
     const { store, clock, emit } = this.#ports
     const { id: workerId, endpointId } = worker
-    this.#running.of(worker).pausableAtMs = clock.now() + PAUSE_AGAIN_MS
+    this.#running.of(worker).hasPauseFailed = true
     emit('worker.pause_failed', { endpointId, workerId, problem: 'it cannot be suspended, so its GPU stays in use' })
     const move = await store.workers.thaw(workerId, clock.now(), null, true)
     if (move !== null) this.#reports?.moved(move)
@@ -187,9 +194,14 @@ export class WorkerFreezer {
     return runs ? this.#suspender.suspend(worker) : { kind: 'kept' }
   }
 
-  async #endPause({ id: workerId, endpointId }: Worker): Promise<void> {
+  async #endPause({ id: workerId, endpointId, pause }: Worker): Promise<void> {
     const { store, clock, emit, notifier } = this.#ports
-    const ended = await store.workers.endPause(workerId, clock.now())
+    const nowMs = clock.now()
+    const running = this.#running.find(workerId)
+    const undisturbed = pause === null ? null : undisturbedUntilMs(pause, nowMs, this.#rules)
+    const pausableAtMs = running?.hasPauseFailed === true ? nowMs + PAUSE_AGAIN_MS : undisturbed
+    const ended = await store.workers.endPause(workerId, nowMs, pausableAtMs)
+    if (running !== null) running.hasPauseFailed = false
     if (ended === null) return
     const { worker, pausedMs, jobs } = ended
     emit('worker.pause_ended', { endpointId, workerId, pausedMs, jobs: jobs.length })

@@ -42,7 +42,7 @@ const moved = (columns: string) =>
 const POSITION = 'position = position + CAST($1 AS {{integer}}) * 1024'
 const WORKER_INSTANTS =
   'created_at_ms placed_at_ms download_started_at_ms download_ended_at_ms pull_started_at_ms pull_ended_at_ms started_at_ms ready_at_ms ' +
-  'idle_since_ms frozen_at_ms thawed_at_ms asleep_at_ms paused_at_ms stop_requested_at_ms stopping_at_ms exited_at_ms problem_at_ms counted_until_ms'
+  'idle_since_ms frozen_at_ms thawed_at_ms asleep_at_ms paused_at_ms pausable_at_ms stop_requested_at_ms stopping_at_ms exited_at_ms problem_at_ms counted_until_ms'
 
 const JOB_INSTANTS = 'queued_at_ms waiting_since_ms started_at_ms deadline_ms paused_at_ms expires_at_ms'
 

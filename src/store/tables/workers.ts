@@ -16,7 +16,7 @@ export const WORKER_COLUMNS =
   'problem_at_ms, stopping_at_ms, serves, ' +
   'idle_since_ms, stop_requested_at_ms, exited_at_ms, stop_reason, exit, capacity, jobs_finished, sdk, problem, ' +
   'placement, placed_at_ms, download_started_at_ms, download_ended_at_ms, pull_started_at_ms, pull_ended_at_ms, frozen_at_ms, thawed_at_ms, ' +
-  'asleep_at_ms, wake_waits_for, suspension, paused_at_ms, paused_for, platform'
+  'asleep_at_ms, wake_waits_for, suspension, paused_at_ms, paused_for, pausable_at_ms, platform'
 
 /** A worker holds jobs. @param worker the parameter with its id */
 const holdsJobs = (worker: string) => `EXISTS (SELECT 1 FROM jobs WHERE worker_id = ${worker} AND ${RUNNING})`
@@ -32,7 +32,7 @@ const BEGUN_AGAIN = [
     ...['started_at_ms', 'ready_at_ms', 'idle_since_ms', 'stop_requested_at_ms', 'stopping_at_ms', 'exited_at_ms'],
     ...['stop_reason', 'exit', 'problem', 'problem_at_ms', 'pull_started_at_ms', 'pull_ended_at_ms'],
     ...['frozen_at_ms', 'thawed_at_ms', 'asleep_at_ms', 'wake_waits_for', 'suspension', 'platform'],
-    ...['paused_at_ms', 'paused_for'],
+    ...['paused_at_ms', 'paused_for', 'pausable_at_ms'],
   ].map(name => `${name} = NULL`),
   ...['idle_ms = 0', 'counted_idle_ms = 0', 'frozen_ms = 0', 'counted_frozen_ms = 0'],
 ].join(', ')
@@ -245,9 +245,12 @@ export const pauseWorker = `
     AND serves IS NULL AND ${holdsJobs('$1')} AND NOT EXISTS (SELECT 1 FROM stops WHERE worker_id = $1)
   RETURNING ${WORKER_COLUMNS}`
 
-/** $1 worker, $2 now. It runs again. One that was asked to drain in the meantime does. */
+/**
+ * $1 worker, $2 now, $3 the instant before which it is not paused again; null for none. It runs again. One that was
+ * asked to drain in the meantime does.
+ */
 export const endPause = `
-  UPDATE workers SET paused_at_ms = NULL, paused_for = NULL,
+  UPDATE workers SET paused_at_ms = NULL, paused_for = NULL, pausable_at_ms = $3,
     state = CASE WHEN stop_reason IS NULL THEN state ELSE 'DRAINING' END,
     idle_since_ms = CASE WHEN ${holdsJobs('$1')} THEN NULL ELSE CAST($2 AS {{integer}}) END
   WHERE id = $1 AND state = 'READY' AND paused_at_ms IS NOT NULL
@@ -353,6 +356,7 @@ export interface WorkerRow {
   readonly suspension: string | null
   readonly paused_at_ms: number | null
   readonly paused_for: EndpointId | null
+  readonly pausable_at_ms: number | null
   readonly platform: string | null
 }
 
@@ -395,6 +399,7 @@ export function workerFromRow(row: WorkerRow): Worker {
     suspension: row.suspension === null ? null : (JSON.parse(row.suspension) as WorkerSuspension),
     pause:
       row.paused_at_ms === null || row.paused_for === null ? null : { sinceMs: row.paused_at_ms, for: row.paused_for },
+    pausableAtMs: row.pausable_at_ms,
     platform: row.platform === null ? null : (JSON.parse(row.platform) as PlatformReport),
   }
 }

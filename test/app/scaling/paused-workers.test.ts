@@ -127,6 +127,27 @@ test('after the longest pause it gets room before everybody, once the job that h
   assert.deepEqual(await stateOf(rig, low.worker), ['FROZEN', true, true])
 })
 
+test('a worker that had its longest pause is left alone for its time, also after a kill of the server', async t => {
+  for (const killed of ['after', 'while'] as const) {
+    const { rig, batch, chat } = await openMachine(t, { pausing: { maxPauseMs: 60_000 } })
+    const low = await begin(rig, batch)
+    const first = await begin(rig, chat)
+    await rig.submit(chat)
+    await rig.clock.advance(61_000)
+    await first.worker.done(first.job)
+    void first.worker.take()
+    await rig.clock.advance(killed === 'after' ? 2_000 : 20)
+    await rig.crash()
+    await rig.start()
+    await rig.clock.advance(2_000)
+    assert.deepEqual(await stateOf(rig, low.worker), ['READY', false, false], `killed ${killed} its way back`)
+    await rig.clock.advance(23_000)
+    assert.deepEqual(await stateOf(rig, low.worker), ['READY', false, false], 'it is not paused again at once')
+    await rig.clock.advance(12_000)
+    assert.deepEqual(await stateOf(rig, low.worker), ['FROZEN', true, true])
+  }
+})
+
 test('a worker of another account is not paused, and one without a permission is not, either', async t => {
   const { rig, batch, chat } = await openMachine(t)
   const { json: account } = await rig.ask('POST', '/v2/account/accounts', { body: { name: 'Ada' } })

@@ -126,10 +126,10 @@ export const workers = {
     return { worker: workerFromRow(row), from: 'READY' }
   }),
 
-  endPause: write(function* (id: WorkerId, nowMs: number): Steps<EndedPause | null> {
+  endPause: write(function* (id: WorkerId, nowMs: number, pausableAtMs: number | null): Steps<EndedPause | null> {
     const previous = yield* queryOne<WorkerRow>(sql.findWorker, [id])
     if (previous?.paused_at_ms == null) return null
-    const row = yield* queryOne<WorkerRow>(sql.endPause, [id, nowMs])
+    const row = yield* queryOne<WorkerRow>(sql.endPause, [id, nowMs, pausableAtMs])
     if (row === null) return null
     const jobs = yield* query<{ id: JobId; attempt: number }>(goOnWithJobs, [id, nowMs])
     const pausedMs = Math.max(0, nowMs - previous.paused_at_ms)

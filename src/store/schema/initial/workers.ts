@@ -22,8 +22,9 @@ export const queuedWorkers = [
  * of which the sentences for people are made when they are read. `platform` is what the platform of a worker reports
  * about its place; null for a worker of this machine. `suspension` has the CUDA processes that the driver of the card
  * suspends. `paused_at_ms` is since when it is paused in the middle of its jobs, and `paused_for` the endpoint that
- * got its room; both until it runs again. The times say how far a worker came on the way to its start, since when it
- * idles, when it was frozen and thawed last, since when it sleeps without its GPUs, and how far its usage is counted.
+ * got its room; both until it runs again. Before `pausable_at_ms` it is not paused once more. The times say how far a
+ * worker came on the way to its start, since when it idles, when it was frozen and thawed last, since when it sleeps
+ * without its GPUs, and how far its usage is counted.
  */
 export const workers = [
   `CREATE TABLE workers (
@@ -60,6 +61,7 @@ export const workers = [
     suspension TEXT,
     paused_at_ms {{integer}},
     paused_for TEXT,
+    pausable_at_ms {{integer}},
     stop_requested_at_ms {{integer}},
     stopping_at_ms {{integer}},
     exited_at_ms {{integer}},
