@@ -114,6 +114,7 @@ export function openAppRun(world: World, parts: AppRunParts, options: AppRunOpti
     probes: {
       probe: (...args) => life.guard(programs.probe(...args)),
       post: () => life.guard(programs.post()),
+      read: () => life.guard(programs.read()),
     },
     metrics: { expose: async () => ({ contentType: 'text/plain', text: '' }) },
     machine: {

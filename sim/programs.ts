@@ -47,6 +47,11 @@ export class Programs implements Probes {
     return NOBODY_LISTENS
   }
 
+  /** No program of the simulation names models. */
+  async read(): Promise<string | null> {
+    return null
+  }
+
   async probe(address: SocketAddress, _path: string, timeoutMs: number): Promise<HealthAnswer> {
     const { clock } = this.#parts.world
     await new Promise<void>(resolve => clock.after(PROBE_MS, resolve))

@@ -23,6 +23,7 @@ import { SERVER_ORIGIN } from './core/audit/entry.ts'
 import type { Endpoint } from './core/endpoints/endpoint.ts'
 import { DEFAULT_OWNER, type EndpointId, type OwnerId } from './core/ids.ts'
 import type { Entrance } from './gateway/entrance/route.ts'
+import { BODY_BYTES as BALANCED_BYTES } from './gateway/proxy/forwarder.ts'
 import type { RequestQueues } from './gateway/queue/request-queues.ts'
 import type { Ports } from './ports/ports.ts'
 import type { Targets, Traffic } from './ports/targets.ts'
@@ -189,6 +190,7 @@ function createApiParts(
     ...services,
     room,
     resultRoom,
+    balancedBodyBytes: config.balancedBodyBytes ?? BALANCED_BYTES,
     addresses,
     stopping,
     metricsPublic,

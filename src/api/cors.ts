@@ -71,19 +71,24 @@ export class CorsOrigins {
     if (origin === null) return null
     const allowed = allowedBy(this.#origins, origin)
     if (allowed !== null) return allowed
-    const id = segments[2] ?? ''
+    const id = endpointSegment(segments)
     if (!isEndpointId(id)) return null
     return allowedBy(new Set(await this.#findOrigins(id)), origin)
   }
 
   /** Null if the path names no endpoint. */
   #refuse(request: Request, { segments }: SurfaceRoute): Response | null {
-    const id = segments[2] ?? ''
+    const id = endpointSegment(segments)
     if (!isEndpointId(id)) return null
     const origin = shownOrigin(request.headers.get('origin') ?? '')
     this.#emit('page.refused', { origin, endpointId: id })
     return jsonText(JSON.stringify({ error: pageRefusal(origin, id) }), 403)
   }
+}
+
+/** The segment of a path that names an endpoint; empty where the body of the request does. */
+function endpointSegment([, first, second = '']: readonly string[]): string {
+  return first === 'openai' ? '' : second
 }
 
 /** The response to a preflight request for anything but job operations. */

@@ -45,6 +45,7 @@ import type { Overview } from '../services/observing/overview.ts'
 import type { TimeKeeper } from '../services/observing/server-time.ts'
 import type { WhatIf } from '../services/observing/what-if.ts'
 import type { WorkerReader } from '../services/observing/worker-reader.ts'
+import type { ModelCatalog } from '../services/openai/model-catalog.ts'
 import type { Registries } from '../services/secrets/registries.ts'
 import type { Secrets } from '../services/secrets/secrets.ts'
 import type { JobStops } from '../services/workers/job-stops.ts'
@@ -83,6 +84,8 @@ export interface ApiParts {
   readonly logins: LoginRequests
   readonly logs: LogFinder
   readonly machineReader: MachineReader
+  /** Models by their names. */
+  readonly modelCatalog: ModelCatalog
   readonly modelOperations: ModelOperations
   readonly overview: Overview
   readonly quotas: Quotas
@@ -116,6 +119,8 @@ export interface ApiParts {
   readonly room: BodyRoom
   /** Room for bodies of workers, so that neither side can fill the room of the other. */
   readonly resultRoom: BodyRoom
+  /** Largest body of a request for a load-balancing endpoint, in bytes. */
+  readonly balancedBodyBytes: number
   readonly addresses: Addresses
   /** Aborts when the server begins to stop. */
   readonly stopping: AbortSignal

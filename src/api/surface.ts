@@ -1,5 +1,6 @@
 import type { Caller } from '../core/accounts/permission.ts'
 import { AppError, toAppError } from '../core/errors.ts'
+import type { EndpointId } from '../core/ids.ts'
 import { gatherSlices, SLICE_CHARACTERS } from '../core/json/text-slices.ts'
 import { readAuthorizationKey } from '../core/request-head.ts'
 import type { Emit } from '../events.ts'
@@ -53,6 +54,32 @@ export interface RequestEnv {
    * their time. Without it no limit applies.
    */
   readonly streams?: () => void
+  /**
+   * Hands the request over to a load-balancing endpoint. The response of the surface is dropped then. Without it the
+   * listener has no such endpoints.
+   */
+  readonly balanced?: (handed: HandedRequest) => HandedOver
+}
+
+/** A request that a load-balancing endpoint answers in place of a surface. */
+export interface HandedRequest {
+  readonly endpointId: EndpointId
+  /** The caller, whose right on the endpoint is checked again. */
+  readonly caller: Caller
+  /** The part of the address before the path of the worker. */
+  readonly prefix: string
+  /** Path and query for the worker. */
+  readonly path: string
+  /** The body for the worker, in place of the one that was read. */
+  readonly body: readonly Uint8Array[]
+}
+
+/** The way of a handed request. Neither promise rejects. */
+export interface HandedOver {
+  /** Resolves once nothing of the body is held any more. */
+  readonly sent: Promise<void>
+  /** Resolves at the end of the response with its status; 0 if the client left before it. */
+  readonly ended: Promise<number>
 }
 
 /** Bindings of a surface besides the request. */

@@ -20,6 +20,8 @@ function surfaceName([, first, second, third]: readonly string[]): SurfaceName |
   if (first === 'healthz' || first === 'readyz' || first === 'metrics' || first === 'ops') return 'ops'
   if (first === 'v1') return 'restV1'
   if (first === 's3') return 's3'
+  // Endpoints that the model in the body names.
+  if (first === 'openai') return 'openai'
   if (first === 'console') return 'console'
   if (first !== 'v2' || second === undefined || second === '') return null
   // Jobs of endpoints that headers name, and archives of apps.

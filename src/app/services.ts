@@ -73,6 +73,7 @@ import { Overview } from '../services/observing/overview.ts'
 import { holdingRemovals, TimeKeeper } from '../services/observing/server-time.ts'
 import { WhatIf } from '../services/observing/what-if.ts'
 import { WorkerReader } from '../services/observing/worker-reader.ts'
+import { ModelCatalog } from '../services/openai/model-catalog.ts'
 import { Registries } from '../services/secrets/registries.ts'
 import { Secrets } from '../services/secrets/secrets.ts'
 import { FailedStarts } from '../services/workers/failed-starts.ts'
@@ -126,6 +127,7 @@ export function createServices(
     ...endpoints,
     ...recorded,
     ...observing,
+    modelCatalog: new ModelCatalog(ports, balancing.balancing),
     /** Null when the server is ready, else the problem, without a path of the machine. */
     notReady: () => whyNotReady(ports, signals.stopping),
     /** A sentence about the store of a server that is ready; null for nothing. */

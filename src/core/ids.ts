@@ -61,7 +61,7 @@ export const RESERVED_SEGMENTS: ReadonlySet<string> = new Set([
 ])
 
 /** Host names of the server itself: endpoint ids are host names too. */
-const RESERVED_HOSTS: ReadonlySet<string> = new Set(['console'])
+const RESERVED_HOSTS: ReadonlySet<string> = new Set(['console', 'models'])
 
 /** True if a path segment can be an endpoint id: it is no reserved word and has only the characters of ids. */
 export function isEndpointId(text: string): text is EndpointId {

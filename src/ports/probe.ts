@@ -11,4 +11,11 @@ export interface Probes {
   probe(address: SocketAddress, path: string, timeoutMs: number): Promise<HealthAnswer>
   /** As {@link probe} with a POST without a body, which asks a worker to sleep or to wake. No redirect is followed. */
   post(address: SocketAddress, path: string, timeoutMs: number): Promise<HealthAnswer>
+  /**
+   * The body of the answer to a GET, as text.
+   * @param timeoutMs longest wait for all of it, in milliseconds
+   * @param maxBytes its largest size
+   * @returns null for any status but 200, a larger body, no answer in time, or one that is not UTF-8; never rejects
+   */
+  read(address: SocketAddress, path: string, timeoutMs: number, maxBytes: number): Promise<string | null>
 }

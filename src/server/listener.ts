@@ -2,17 +2,20 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse, S
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { getRequestListener } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { LOCAL_CONSOLE } from '../api/console/origin.ts'
-import type { Delivery, Fetch, IncomingBody } from '../api/surface.ts'
+import type { Delivery, Fetch, HandedRequest, IncomingBody } from '../api/surface.ts'
 import { isS3Call, keepsReserved } from '../api/surfaces.ts'
 import type { EndpointId } from '../core/ids.ts'
 import { isContentLength, REQUEST_ID, withSingleSlashes } from '../core/request-head.ts'
 import { listenAtFile } from '../disk/socket-file.ts'
 import { clientAddress, peerAddress } from '../gateway/entrance/forwarded.ts'
+import type { Entrance } from '../gateway/entrance/route.ts'
 import { BodyTurns } from './body-turns.ts'
 import type { ConnectionTotals } from './connection-totals.ts'
 import { CONNECTION_LIMITS, type ConnectionLimits, Connections, connectionCounts, hasBody } from './connections.ts'
 import { answerHalfClosed } from './half-closed.ts'
+import { handOver } from './handed-request.ts'
 import { type HostRefusal, hostCheck, NO_TARGET, namedHost, plainHost, type ServerHosts } from './hosts.ts'
 import { type Mount, mounted } from './mount.ts'
 import type { PassedRequests } from './passed-requests.ts'
@@ -114,7 +117,7 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
   const standIn = options.standIn ?? (() => null)
   const others = { refuses: refusesAny, isPassedOn, isBusy, enters, refuse: refuseFull, upgraded, standIn }
   const mount = options.mount === undefined ? null : mounted(options.mount, others)
-  const answer = answering(surface, trusts, () => connections)
+  const answer = answering(surface, trusts, () => connections, options.mount?.entrance ?? null)
   const server = createServer(
     {
       keepAliveTimeout: KEEP_ALIVE_MS,
@@ -193,21 +196,31 @@ function answering(
   surface: Fetch,
   trusts: (address: string) => boolean,
   connections: () => Connections,
+  entrance: Entrance | null,
 ): ReturnType<typeof getRequestListener> {
   return getRequestListener(
     async (request, env) => {
       const incoming = env.incoming as IncomingMessage
+      const outgoing = env.outgoing as ServerResponse
+      let isHanded = false
+      const balanced = (handed: HandedRequest) => {
+        isHanded = true
+        connections().untimed(incoming)
+        return handOver(entrance!, incoming, outgoing, handed)
+      }
       const response = await surface(request, {
-        delivery: trackDelivery(env.outgoing as ServerResponse),
+        delivery: trackDelivery(outgoing),
         requestId: requestIdFromHeaders(incoming),
         address: () => callerAddress(incoming, trusts),
         admits: account => connections().owned(incoming, account),
         body: () => incomingBody(incoming, () => connections().account(incoming)),
-        ending: () => closeSignal(env.outgoing as ServerResponse, incoming.socket),
+        ending: () => closeSignal(outgoing, incoming.socket),
         target: () => targets.get(incoming) ?? incoming.url!,
         untimed: () => connections().untimed(incoming),
         streams: () => connections().streams(incoming),
+        ...(entrance !== null && { balanced }),
       })
+      if (isHanded) return RESPONSE_ALREADY_SENT
       const length = response.headers.get('content-length')
       if (length !== null) connections().answers(incoming, Number(length))
       return response

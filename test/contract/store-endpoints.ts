@@ -40,6 +40,19 @@ export const endpointCases: Cases = {
     assert.deepEqual((await endpoints.snapshot(E2))?.counters, ZERO)
   },
 
+  'endpoints are found by their name, the oldest first, and only those of their owner': async ({
+    store: { endpoints },
+  }) => {
+    const of = (id: string, more: object) => makeEndpoint(id, { name: 'qwen', ...more })
+    const [younger, older] = [of('e4', { createdAtMs: T0 + 2 }), of('e3', { createdAtMs: T0 + 1 })]
+    for (const endpoint of [younger, older, of('e5', { owner: STRANGER }), of('e6', { name: 'qwen2' })])
+      await endpoints.insert(endpoint)
+    assert.deepEqual(await endpoints.named(OWNER, 'qwen'), [older, younger])
+    assert.deepEqual(await endpoints.named(OWNER, 'QWEN'), [])
+    await endpoints.remove(older.id, T0)
+    assert.deepEqual(await endpoints.named(OWNER, 'qwen'), [younger])
+  },
+
   'a domain has one endpoint of all accounts, and is free again when that has another one, none, or is gone':
     async world => {
       const { endpoints } = world.store

@@ -15,6 +15,8 @@ export class MockProbes implements Probes {
   readonly posts: { readonly worker: WorkerId; readonly path: string }[] = []
   /** Answer of workers to those requests. */
   posted: (path: string) => HealthAnswer | Promise<HealthAnswer> = () => ({ status: 200 })
+  /** Answer of workers to the question for the text at a path; null for none. */
+  text: (worker: WorkerId, path: string) => string | null = () => null
   /** Answer of workers without an answer of their own. */
   usual: HealthAnswer = { status: 200 }
 
@@ -41,6 +43,11 @@ export class MockProbes implements Probes {
     if (worker === null) return REFUSED
     this.posts.push({ worker, path })
     return this.posted(path)
+  }
+
+  async read({ port }: { readonly port: number }, path: string): Promise<string | null> {
+    const worker = this.#workerAt(port)
+    return worker === null ? null : this.text(worker, path)
   }
 
   /** The mock driver gives its worker number n two ports from 20,000 on. */

@@ -251,6 +251,7 @@ export const subjects: Readonly<Record<string, Readonly<Record<string, string>>>
     workers: 'audit accounts secrets jobs models apps endpoints',
     balancing: 'endpoints',
     observing: 'hardware models workers balancing',
+    openai: 'balancing',
   },
   // Drivers stand side by side: what they share lies below them.
   'src/drivers': {

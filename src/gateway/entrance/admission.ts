@@ -178,11 +178,19 @@ export class GatewayAdmission {
 
   #admitNamed(arriving: NamedRequest, keys: readonly string[]): ProxyRequest | Promise<ProxyRequest> {
     const { route } = arriving
+    if (route.caller !== undefined) return this.#admitCaller(arriving, keys, route.caller)
     // A request without a key causes no read of the store unless some endpoint is open.
     if (keys.length === 0 && this.#open.size === 0) throw keyMissing()
     const cached = this.#endpoints.find(route.endpointId)
     if (cached instanceof Promise) return cached.then(endpoint => this.#authorize(arriving, keys, endpoint))
     return this.#authorize(arriving, keys, cached)
+  }
+
+  /** A request whose caller is known: none of its keys is for the worker. */
+  async #admitCaller(arriving: NamedRequest, keys: readonly string[], caller: Caller): Promise<ProxyRequest> {
+    const cached = await this.#endpoints.find(arriving.route.endpointId)
+    this.#requireRight(caller, arriving.route, cached?.endpoint)
+    return this.#toProxyRequest(arriving, cached, { validKeys: new Set(keys), caller })
   }
 
   #authorize(

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import type { Caller } from '../../core/accounts/permission.ts'
 import type { EndpointId } from '../../core/ids.ts'
 
 /** The endpoint that a request names by its host or its path. It may not exist. */
@@ -15,6 +16,8 @@ export interface GatewayRoute {
    * for another form of target.
    */
   readonly host: string | null
+  /** The caller, where a surface of this server has authenticated it and hands the request over. */
+  readonly caller?: Caller
 }
 
 /** Handles the requests that name a load-balancing endpoint, and answers every one. */

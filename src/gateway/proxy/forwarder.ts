@@ -30,7 +30,8 @@ export const EXCHANGE_LIMITS: ExchangeLimits = {
 /** Python servers close idle connections after 2 s or 5 s without announcing it. */
 export const KEPT_CONNECTIONS: KeptConnections = { idleMs: 1_500, maxIdleMs: 60_000, maxIdle: 1_024 }
 
-const BODY_BYTES = 30 * 1024 * 1024
+/** Limit of bytes of the body of a request, unless a setting gives another. */
+export const BODY_BYTES = 30 * 1024 * 1024
 const LONGEST_TICK_MS = 1_000
 
 /** Sends requests to workers over HTTP/1.1. */

@@ -131,6 +131,7 @@ export const OPERATIONS = {
     replace: { reads: false, changes: ['endpoint'], sealed: 'arguments' },
     find: SEALED_READ,
     list: SEALED_READ,
+    named: SEALED_READ,
     listed: READ,
     ids: READ,
     active: READ,

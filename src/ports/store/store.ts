@@ -350,6 +350,9 @@ export interface ListedEndpoint {
   readonly image: string | null
 }
 
+/** Limit of endpoints of one name that a read by name returns. */
+export const MAX_OF_NAME = 10
+
 /** Endpoints and their facts. */
 export interface EndpointStore {
   /**
@@ -375,6 +378,8 @@ export interface EndpointStore {
   find(id: EndpointId): Promise<Endpoint | null>
   /** Those of an owner, oldest first; the first 10,000 unless a slice is given. */
   list(owner: OwnerId, slice?: Slice): Promise<Endpoint[]>
+  /** Those of an owner that have this name, oldest first, at most {@link MAX_OF_NAME}. */
+  named(owner: OwnerId, name: string): Promise<Endpoint[]>
   /** As {@link list}, with the facts of each: one consistent picture, for the cost of few statements. */
   listed(owner: OwnerId, slice: Slice): Promise<ListedEndpoint[]>
   /**

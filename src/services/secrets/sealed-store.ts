@@ -111,6 +111,7 @@ const OPEN: {
   'templates.ofEndpoints': openedAll,
   'endpoints.find': openedOrNull,
   'endpoints.list': openedAll,
+  'endpoints.named': openedAll,
   'endpoints.snapshot': (snapshot, seals) => {
     if (snapshot === null) return null
     const { endpoint, rollout } = snapshot

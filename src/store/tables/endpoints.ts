@@ -65,6 +65,10 @@ export const listEndpoints = `
   SELECT ${ENDPOINT_COLUMNS} FROM endpoints WHERE owner = $1 AND (created_at_ms, id) > ($2, $3)
   ORDER BY created_at_ms, id LIMIT $4`
 
+/** $1 owner, $2 name, $3 limit. */
+export const endpointsByName = `
+  SELECT ${ENDPOINT_COLUMNS} FROM endpoints WHERE owner = $1 AND name = $2 ORDER BY created_at_ms, id LIMIT $3`
+
 /** All ids. */
 export const endpointIds = 'SELECT id FROM endpoints ORDER BY id'
 

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { Agent, request } from 'node:http'
 import type { HealthAnswer } from '../../core/balancing/health-check.ts'
 import type { SocketAddress } from '../../core/workers/socket-address.ts'
@@ -15,7 +16,46 @@ export function createHealthProbes(): Probes {
   return {
     probe: (address, path, timeoutMs) => ask(agent, 'GET', address, path, timeoutMs),
     post: (address, path, timeoutMs) => ask(agent, 'POST', address, path, timeoutMs),
+    read: (address, path, timeoutMs, maxBytes) => read(agent, address, path, { timeoutMs, maxBytes }),
   }
+}
+
+function read(
+  agent: Agent,
+  { host, port, socket: socketPath }: SocketAddress,
+  path: string,
+  { timeoutMs, maxBytes }: { readonly timeoutMs: number; readonly maxBytes: number },
+): Promise<string | null> {
+  const { promise, resolve } = Promise.withResolvers<string | null>()
+  const headers = { 'user-agent': 'runyard-health', accept: 'application/json', connection: 'close' }
+  const call = request({ agent, host, port, path, method: 'GET', headers, ...(socketPath && { socketPath }) })
+  const timer = setTimeout(() => call.destroy(), timeoutMs)
+  call.on('error', () => resolve(null))
+  call.on('close', () => {
+    clearTimeout(timer)
+    resolve(null)
+  })
+  call.on('upgrade', (_answer, socket) => socket.destroy())
+  call.on('response', answer => {
+    if (answer.statusCode !== 200) return void call.destroy()
+    const parts: Buffer[] = []
+    let bytes = 0
+    answer.on('data', (part: Buffer) => {
+      bytes += part.length
+      if (bytes > maxBytes) call.destroy()
+      else parts.push(part)
+    })
+    answer.on('error', () => {})
+    answer.on('end', () => {
+      if (answer.complete && bytes <= maxBytes) resolve(decodedText(Buffer.concat(parts)))
+    })
+  })
+  call.end()
+  return promise
+}
+
+function decodedText(bytes: Buffer): string | null {
+  return isUtf8(bytes) ? bytes.toString('utf8') : null
 }
 
 function ask(

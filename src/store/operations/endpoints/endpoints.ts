@@ -6,7 +6,7 @@ import type { EndpointId, OwnerId, WorkerId } from '../../../core/ids.ts'
 import type { Slice } from '../../../core/pages.ts'
 import type { EndpointLoad, EndpointSnapshot } from '../../../core/scaling/scale.ts'
 import type { ReleaseOptions } from '../../../ports/store/management-store.ts'
-import type { DeletedEndpoint, EndpointStore, QueueDemand } from '../../../ports/store/store.ts'
+import { type DeletedEndpoint, type EndpointStore, MAX_OF_NAME, type QueueDemand } from '../../../ports/store/store.ts'
 import * as sql from '../../tables/endpoints.ts'
 import {
   type CountersRow,
@@ -110,6 +110,10 @@ export const endpoints = {
 
   list: read(function* (owner: OwnerId, slice?: Slice): Steps<Endpoint[]> {
     return (yield* query<EndpointRow>(sql.listEndpoints, [owner, ...sliceParams(slice)])).map(endpointFromRow)
+  }),
+
+  named: read(function* (owner: OwnerId, name: string): Steps<Endpoint[]> {
+    return (yield* query<EndpointRow>(sql.endpointsByName, [owner, name, MAX_OF_NAME])).map(endpointFromRow)
   }),
 
   listed: read(listedEndpoints),

@@ -24,6 +24,7 @@ export const endpoints = [
   ) {{strict}}`,
   'CREATE INDEX endpoints_by_template ON endpoints (template_id)',
   'CREATE INDEX endpoints_by_owner ON endpoints (owner, created_at_ms, id)',
+  'CREATE INDEX endpoints_by_name ON endpoints (owner, name, created_at_ms, id)',
 ]
 
 /** Repeats the volumes in the configuration of endpoints, so that a volume in use cannot be removed. */

@@ -1,0 +1,139 @@
+import type { Caller } from '../../core/accounts/permission.ts'
+import type { Body } from '../../core/bodies/body-readings.ts'
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import { AppError } from '../../core/errors.ts'
+import { unknownModel } from '../../core/openai/model-names.ts'
+import { type FoundText, ModelScan, replaced } from '../../core/openai/model-scan.ts'
+import type { ListedModel } from '../../services/openai/model-catalog.ts'
+import type { ApiParts } from '../parts.ts'
+import { type HandedOver, jsonText, type SurfaceCall } from '../surface.ts'
+import { contentType, requireJsonText, requireJsonType } from './media.ts'
+import { answerOfJob, PAYLOAD_BYTES, type SubmittedCall, submitCall } from './submitting.ts'
+
+const PREFIX = '/openai'
+const MODELS = '/v1/models'
+/** Bytes of a body that are searched for the model in one turn of the event loop. */
+const TURN_BYTES = 1_048_576
+
+/** Answers a request below `/openai/v1`. @throws AppError */
+export async function answerModels(parts: ApiParts, call: SurfaceCall, caller: Caller): Promise<Response> {
+  const { request } = call
+  const { pathname } = call.env.route.url
+  // Programs add a version to a base URL that has one.
+  const route = pathname.slice(PREFIX.length).replace(/^\/v1(?=\/v1\/)/, '')
+  if (!route.startsWith('/v1/')) throw noOperation()
+  if (request.method === 'GET') return answerList(parts, caller, route)
+  if (request.method !== 'POST') throw new AppError('method_not_allowed', 'models are called with POST', POST)
+  const type = contentType(request)
+  requireJsonType(type)
+  const maxBytes = Math.max(PAYLOAD_BYTES, parts.balancedBodyBytes)
+  const passed = await parts.room.of(caller.owner).body(call, maxBytes, async body => {
+    requireJsonText(type, body)
+    return pass(parts, call, caller, { route, body })
+  })
+  if ('job' in passed) return answerOfJob(parts, call, caller, passed)
+  // The listener drops this response: the endpoint has answered.
+  return new Response(null, { status: Math.max(200, (await passed.ended) || 499) })
+}
+
+const POST = { allow: ['GET', 'POST'] } as const
+
+function noOperation(): AppError {
+  return new AppError('not_found', 'there is no such operation; the base URL ends with /openai/v1')
+}
+
+/** A request with its body. */
+interface ModelRequest {
+  /** The path after `/openai`. */
+  readonly route: string
+  readonly body: Body
+}
+
+/** Passes a request to the endpoint of its model. Resolves when its body is no longer needed. */
+async function pass(
+  parts: ApiParts,
+  call: SurfaceCall,
+  caller: Caller,
+  { route, body }: ModelRequest,
+): Promise<SubmittedCall | HandedOver> {
+  const pieces = typeof body === 'string' ? [new TextEncoder().encode(body)] : body
+  const found = await findModel(parts, pieces)
+  if (found === null) throw new AppError('invalid', 'the body needs the name of a model in its member model, as a text')
+  const { endpoint, model } = await parts.modelCatalog.resolve(caller, found.text)
+  const isSame = model === found.text
+  const named = isSame ? pieces : replaced(pieces, found, new TextEncoder().encode(JSON.stringify(model)))
+  if (endpoint.type === 'LOAD_BALANCER') return handOver(parts, call, caller, { endpoint, route, body: named })
+  requireSize(named, PAYLOAD_BYTES)
+  call.env.delivery.onSettled(await parts.access.countJobs(caller, endpoint.id, 'openai'))
+  const asBody = typeof body === 'string' ? decoded(named) : named
+  return submitCall(parts, call, endpoint, { route, body: asBody })
+}
+
+async function handOver(
+  parts: ApiParts,
+  { env }: SurfaceCall,
+  caller: Caller,
+  { endpoint, route, body }: Omit<ModelRequest, 'body'> & { endpoint: Endpoint; body: readonly Uint8Array[] },
+): Promise<HandedOver> {
+  requireSize(body, parts.balancedBodyBytes)
+  if (env.balanced === undefined) throw new AppError('unavailable', 'this address has no load-balancing endpoints')
+  const path = route + env.route.url.search
+  const handed = env.balanced({ endpointId: endpoint.id, caller, prefix: PREFIX, path, body })
+  await handed.sent
+  return handed
+}
+
+function requireSize(pieces: readonly Uint8Array[], maxBytes: number): void {
+  const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0)
+  if (bytes > maxBytes) throw new AppError('too_large', `the body has ${bytes} bytes; at most ${maxBytes} are accepted`)
+}
+
+async function findModel(parts: ApiParts, pieces: readonly Uint8Array[]): Promise<FoundText | null> {
+  const scan = new ModelScan()
+  let bytes = 0
+  for (const piece of pieces) {
+    scan.push(piece)
+    if (scan.over) break
+    bytes += piece.length
+    if (bytes < TURN_BYTES) continue
+    bytes = 0
+    await new Promise<void>(resolve => parts.ports.clock.after(0, resolve))
+  }
+  return scan.found
+}
+
+function decoded(pieces: readonly Uint8Array[]): string {
+  const decoder = new TextDecoder()
+  return pieces.map(piece => decoder.decode(piece, { stream: true })).join('') + decoder.decode()
+}
+
+async function answerList(parts: ApiParts, caller: Caller, route: string): Promise<Response> {
+  const isOne = route.startsWith(`${MODELS}/`)
+  if (route !== MODELS && !isOne) throw noOperation()
+  const { models, isCut } = await parts.modelCatalog.list(caller)
+  if (!isOne) {
+    const list = { object: 'list', data: models.map(modelView), has_more: isCut }
+    return jsonText(JSON.stringify(list))
+  }
+  const name = decodedName(route.slice(MODELS.length + 1))
+  const model = models.find(({ id }) => id === name)
+  if (model !== undefined) return jsonText(JSON.stringify(modelView(model)))
+  const names = models.map(({ id }) => id)
+  throw unknownModel(name, names)
+}
+
+function decodedName(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** A model in OpenAI's form, with a member of our own. */
+function modelView({ id, endpoint, state, startMs, served }: ListedModel): Record<string, unknown> {
+  const type = endpoint.type === 'QUEUE' ? 'queue' : 'load_balancing'
+  const start = startMs === null ? null : Math.round(startMs / 100) / 10
+  const runyard = { endpoint_id: endpoint.id, type, state, typical_start_seconds: start, served }
+  return { id, object: 'model', created: Math.floor(endpoint.createdAtMs / 1_000), owned_by: 'runyard', runyard }
+}

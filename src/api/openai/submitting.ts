@@ -1,0 +1,74 @@
+import type { Caller } from '../../core/accounts/permission.ts'
+import type { Body } from '../../core/bodies/body-readings.ts'
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import { AppError, toAppError } from '../../core/errors.ts'
+import type { Job } from '../../core/jobs/job.ts'
+import { JOB_TIMES } from '../../core/jobs/retention.ts'
+import { readTraceparent } from '../../core/jobs/trace-context.ts'
+import { openAiRefusal, readOpenAiCall } from '../../core/openai/openai.ts'
+import type { ApiParts } from '../parts.ts'
+import { heldFor, refusalHeaders, reportFailure, type SurfaceCall } from '../surface.ts'
+import { OpenaiExchange, respond } from './exchange.ts'
+
+/** Maximum body of a request to a queue endpoint, in bytes. */
+export const PAYLOAD_BYTES = 20_971_520
+
+/** A request that is a job now. */
+export interface SubmittedCall {
+  readonly job: Job
+  /** True if the client wants server-sent events. */
+  readonly stream: boolean
+}
+
+/**
+ * Submits a request as a job of an endpoint.
+ * @param route the path after `/openai`
+ * @throws AppError `invalid` for a body that is not JSON, and as the submission of jobs
+ */
+export async function submitCall(
+  parts: ApiParts,
+  { request }: SurfaceCall,
+  endpoint: Endpoint,
+  { route, body }: { readonly route: string; readonly body: Body },
+): Promise<SubmittedCall> {
+  const call =
+    typeof body === 'string'
+      ? readOpenAiCall(route, body)
+      : await parts.ports.bodies.read(endpoint.owner, 'openAiCall', body, route)
+  if (parts.stopping.aborted) throw new AppError('unavailable', 'the server is stopping')
+  // A client that reads a long stream slowly gets more time to receive its end.
+  const kept = call.stream ? { askedWaitMs: JOB_TIMES.waitMs.max } : {}
+  const traceparent = readTraceparent(request.headers.get('traceparent'))
+  const job = await parts.jobs.submit(endpoint, call.submission, { kind: 'runsync', traceparent, ...kept })
+  return { job, stream: call.stream }
+}
+
+/** The response to a request that is a job, once its worker has answered or begun to. */
+export async function answerOfJob(
+  parts: ApiParts,
+  call: SurfaceCall,
+  caller: Caller,
+  { job, stream }: SubmittedCall,
+): Promise<Response> {
+  const requireRight = (whose: Caller) => parts.access.requireJobs(whose, 'write', job.endpointId)
+  const exchange = new OpenaiExchange(parts, job, call, heldFor(parts.access, call.env, caller, requireRight))
+  try {
+    return await (stream ? exchange.stream() : exchange.whole())
+  } catch (error) {
+    // Cancel the job: no client would receive its result.
+    await exchange.cancelJob()
+    return refuse(parts, call, error, exchange.headers)
+  }
+}
+
+/** The response for an error, in OpenAI's form. */
+export function refuse(
+  parts: ApiParts,
+  call: SurfaceCall,
+  thrown: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Response {
+  reportFailure(parts.ports.emit, 'openai', call, thrown)
+  const error = toAppError(thrown)
+  return respond(openAiRefusal(error), { ...headers, ...refusalHeaders(error) })
+}

@@ -1,0 +1,92 @@
+/** Names of models: how a name in a request leads to an endpoint, and what its worker reads in its place. */
+import { AppError } from '../errors.ts'
+import type { EndpointId } from '../ids.ts'
+import { nearest } from '../nearest.ts'
+
+/** Limit of characters of the name of a model. */
+export const MAX_MODEL_NAME = 512
+/** Limits of the models of one endpoint that are remembered. */
+export const SERVED_MODELS = { count: 100, characters: 256 } as const
+/** Limit of names in a refusal. */
+const MAX_SHOWN = 10
+
+/** The meanings of a name in a request. */
+export interface ModelName {
+  /** All of it, as the name of an alias or of an endpoint. */
+  readonly whole: string
+  /** The part before the first slash as an endpoint, and the rest as one of its models; null without both. */
+  readonly part: { readonly endpoint: string; readonly model: string } | null
+}
+
+/** Splits the name of a model; null for one that no model has. */
+export function readModelName(text: string): ModelName | null {
+  if (text === '' || text.length > MAX_MODEL_NAME) return null
+  const slash = text.indexOf('/')
+  const hasPart = slash > 0 && slash < text.length - 1
+  return { whole: text, part: hasPart ? { endpoint: text.slice(0, slash), model: text.slice(slash + 1) } : null }
+}
+
+/** An endpoint that may answer for a name. */
+export interface ModelCandidate {
+  readonly id: EndpointId
+  /** True if it could answer now, without the start of a worker. */
+  readonly ready: boolean
+}
+
+/** The endpoint that answers: the first that is ready, else the first; null without one. */
+export function chosenEndpoint(candidates: readonly ModelCandidate[]): EndpointId | null {
+  return (candidates.find(({ ready }) => ready) ?? candidates[0])?.id ?? null
+}
+
+/**
+ * The name that the worker of an endpoint reads as its model.
+ * @param asked the name in the request
+ * @param named the model behind the slash of that name; null without one
+ * @param known names of its models, as its workers or its settings say, the preferred one first
+ * @param name of the endpoint
+ */
+export function modelForWorker(
+  asked: string,
+  { named, known, name }: { readonly named: string | null; readonly known: readonly string[]; readonly name: string },
+): string {
+  if (named !== null) return named
+  if (known.includes(asked)) return asked
+  return known[0] ?? name
+}
+
+/** The models in the answer of a worker to `GET /v1/models`; null for another answer. */
+export function readServedModels(value: unknown): readonly string[] | null {
+  const { data } = (typeof value === 'object' && value !== null ? value : {}) as { readonly data?: unknown }
+  if (!Array.isArray(data)) return null
+  const ids = data.slice(0, SERVED_MODELS.count).map((item: { readonly id?: unknown } | null) => item?.id)
+  return ids.filter((id): id is string => typeof id === 'string' && id !== '' && id.length <= SERVED_MODELS.characters)
+}
+
+/** Variables of workers that name the model that they serve, the preferred one first. */
+const MODEL_VARIABLES = ['OPENAI_SERVED_MODEL_NAME_OVERRIDE', 'SERVED_MODEL_NAME', 'MODEL_NAME', 'MODEL_ID']
+
+/** The model that the variables of a worker name; null without one. Values that refer to secrets do not count. */
+export function modelFromVariables(env: Readonly<Record<string, string>>): string | null {
+  for (const variable of MODEL_VARIABLES) {
+    const value = Object.hasOwn(env, variable) ? env[variable]!.trim() : ''
+    if (value !== '' && value.length <= SERVED_MODELS.characters && !value.includes('{{')) return value
+  }
+  return null
+}
+
+/**
+ * The refusal of a name that leads to nothing.
+ * @param names that the key of the request may use
+ */
+export function unknownModel(name: string, names: readonly string[]): AppError {
+  const shown = name.length > 100 ? `${name.slice(0, 100)}...` : name
+  const close = nearest(name, names)
+  const meant = close === null ? '' : `; did you mean '${close}'?`
+  const more = names.length > MAX_SHOWN ? ` and ${names.length - MAX_SHOWN} more` : ''
+  const listed =
+    names.length === 0 ? 'this key may use none' : `there are ${names.slice(0, MAX_SHOWN).join(', ')}${more}`
+  return new AppError('not_found', `there is no model '${shown}'${meant}${meant === '' ? ': ' : ' '}${listed}`)
+}
+
+/** The state of a model: whether a request is answered now, after a wake, or after a start. */
+export type ModelState = 'ready' | 'sleeping' | 'starting' | 'cold' | 'paused'

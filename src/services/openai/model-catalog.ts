@@ -1,0 +1,271 @@
+import { type Caller, mayUseAllJobs, mayUseJobs, scopeEndpoints } from '../../core/accounts/permission.ts'
+import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import { savedEnv } from '../../core/endpoints/saved-env.ts'
+import { type EndpointId, isEndpointId, type OwnerId } from '../../core/ids.ts'
+import { readJson } from '../../core/json/json-text.ts'
+import { isReady, shownWorkers } from '../../core/observing/worker-status.ts'
+import {
+  chosenEndpoint,
+  type ModelState,
+  modelForWorker,
+  modelFromVariables,
+  readModelName,
+  readServedModels,
+  unknownModel,
+} from '../../core/openai/model-names.ts'
+import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
+import { presentStartMs } from '../../core/scaling/start-time.ts'
+import { isFrozen } from '../../core/workers/worker.ts'
+import type { Ports } from '../../ports/ports.ts'
+import type { LoadBalancer } from '../balancing/load-balancer.ts'
+import { mapConcurrently } from '../map-concurrently.ts'
+
+/** Limit of models in a list, counted by their endpoints. */
+const MAX_LISTED = 1_000
+/** Time for which endpoints of a name, and whether they are ready, are used without a read, in milliseconds. */
+const FRESH_MS = { names: 5_000, ready: 1_000 } as const
+/** Limit of entries of each table in memory. */
+const MAX_ENTRIES = 10_000
+/** The question to a ready worker: longest wait for its answer, longest answer, and time until the next question. */
+const ASKING = { timeoutMs: 2_000, bytes: 65_536, everyMs: 60_000, path: '/v1/models' } as const
+/** Time for which models of an endpoint without ready workers are remembered, in milliseconds. */
+const REMEMBERED_MS = 7 * 24 * 3_600_000
+/** Limit of workers that one list asks. */
+const MAX_ASKED = 16
+const CONCURRENCY = 8
+
+/** The endpoint of a model, and the name that its worker reads. */
+export interface ResolvedModel {
+  readonly endpoint: Endpoint
+  readonly model: string
+}
+
+/** One model that a key may use. */
+export interface ListedModel {
+  /** The name that a request has as its `model`. */
+  readonly id: string
+  readonly endpoint: Endpoint
+  readonly state: ModelState
+  /** Typical time from the need of a worker to its first take, in milliseconds; null while none was measured. */
+  readonly startMs: number | null
+  /** The names of its models, as its workers said. */
+  readonly served: readonly string[]
+}
+
+/** The models of an account that a key may use; `isCut` if there are more. */
+export interface ModelList {
+  readonly models: readonly ListedModel[]
+  readonly isCut: boolean
+}
+
+/** Known models of an endpoint. */
+interface Served {
+  readonly version: number
+  readonly models: readonly string[]
+  readonly atMs: number
+}
+
+/** Models by their names: those of the endpoints of an account, as its keys may use them. */
+export class ModelCatalog {
+  readonly #ports
+  readonly #balancing
+  readonly #named = new Map<string, { readonly endpoints: readonly Endpoint[]; readonly readMs: number }>()
+  readonly #ready = new Map<EndpointId, { readonly isReady: Promise<boolean>; readonly readMs: number }>()
+  readonly #served = new Map<EndpointId, Served>()
+  /** Instants of the last questions, by endpoint. */
+  readonly #asked = new Map<EndpointId, number>()
+  readonly #variables = new Map<EndpointId, { readonly version: number; readonly model: string | null }>()
+  readonly #unsubscribe: () => void
+
+  constructor(ports: Ports, balancing: LoadBalancer) {
+    this.#ports = ports
+    this.#balancing = balancing
+    this.#unsubscribe = ports.notifier.subscribe('endpoints', () => this.#named.clear())
+  }
+
+  /** Stops following changes. */
+  close(): void {
+    this.#unsubscribe()
+  }
+
+  /**
+   * The endpoint that a request for a model is for: of those with its name the first that is ready, else the first.
+   * @throws AppError `not_found` for a name that leads to nothing that the caller may use, with names that do;
+   * `unavailable`
+   */
+  async resolve(caller: Caller, asked: string): Promise<ResolvedModel> {
+    const name = readModelName(asked)
+    if (name !== null) {
+      const whole = await this.#choose(await this.#usable(caller, name.whole))
+      if (whole !== null) return this.#resolved(whole, asked, null)
+      if (name.part !== null) {
+        const part = await this.#choose(await this.#usable(caller, name.part.endpoint))
+        if (part !== null) return this.#resolved(part, asked, name.part.model)
+      }
+    }
+    const { models } = await this.list(caller)
+    throw unknownModel(
+      asked,
+      models.map(({ id }) => id),
+    )
+  }
+
+  /**
+   * The models that a caller may use, those of the oldest endpoints first. Asks ready workers whose models are not
+   * known.
+   * @throws AppError `unavailable`
+   */
+  async list(caller: Caller): Promise<ModelList> {
+    const snapshots = await this.#snapshots(caller)
+    const shown = snapshots.slice(0, MAX_LISTED)
+    const states = shown.map(snapshot => [snapshot, stateOf(snapshot)] as const)
+    const unasked = states.filter(([snapshot, state]) => state === 'ready' && this.#isDue(snapshot.endpoint))
+    await mapConcurrently(unasked.slice(0, MAX_ASKED), CONCURRENCY, ([snapshot]) => this.#ask(snapshot))
+    const models = states.flatMap(([snapshot, state]) => this.#entries(snapshot, state))
+    return { models, isCut: snapshots.length > MAX_LISTED }
+  }
+
+  /** Notes the answer of a worker to `GET /v1/models`, which any request has brought. Another text changes nothing. */
+  learn({ id, version }: Pick<Endpoint, 'id' | 'version'>, json: string): void {
+    const reading = json.length > ASKING.bytes ? null : readJson(json)
+    const models = reading?.ok === true ? readServedModels(reading.value) : null
+    if (models !== null) this.#keep(id, version, models)
+  }
+
+  #keep(id: EndpointId, version: number, models: readonly string[]): void {
+    if (this.#served.size >= MAX_ENTRIES && !this.#served.has(id)) this.#served.clear()
+    this.#served.set(id, { version, models, atMs: this.#ports.clock.monotonic() })
+  }
+
+  /** The endpoints of a name that the caller may use, the preferred one first. */
+  async #usable(caller: Caller, name: string): Promise<readonly Endpoint[]> {
+    const found = await this.#find(caller.owner, name)
+    return found.filter(({ id }) => mayUseJobs(caller, 'write', id))
+  }
+
+  /** The endpoints with a name, else that with an id. */
+  async #find(owner: OwnerId, name: string): Promise<readonly Endpoint[]> {
+    const nowMs = this.#ports.clock.monotonic()
+    const key = `${owner} ${name}`
+    const cached = this.#named.get(key)
+    if (cached !== undefined && nowMs - cached.readMs < FRESH_MS.names) return cached.endpoints
+    const endpoints = await this.#read(owner, name)
+    if (endpoints.length === 0) return endpoints
+    if (this.#named.size >= MAX_ENTRIES) this.#named.clear()
+    this.#named.set(key, { endpoints, readMs: nowMs })
+    return endpoints
+  }
+
+  async #read(owner: OwnerId, name: string): Promise<readonly Endpoint[]> {
+    const { endpoints } = this.#ports.store
+    const named = await endpoints.named(owner, name)
+    if (named.length > 0 || !isEndpointId(name)) return named
+    const one = await endpoints.find(name)
+    return one === null || one.owner !== owner ? [] : [one]
+  }
+
+  async #choose(endpoints: readonly Endpoint[]): Promise<Endpoint | null> {
+    if (endpoints.length < 2) return endpoints[0] ?? null
+    const candidates = await mapConcurrently(endpoints, CONCURRENCY, async ({ id }) => ({
+      id,
+      ready: await this.#isReady(id),
+    }))
+    const chosen = chosenEndpoint(candidates)
+    return endpoints.find(({ id }) => id === chosen) ?? null
+  }
+
+  #isReady(id: EndpointId): Promise<boolean> {
+    const nowMs = this.#ports.clock.monotonic()
+    const known = this.#ready.get(id)
+    if (known !== undefined && nowMs - known.readMs < FRESH_MS.ready) return known.isReady
+    const isReady = this.#balancing.snapshot(id).then(
+      snapshot => snapshot !== null && stateOf(snapshot) === 'ready',
+      () => false,
+    )
+    if (this.#ready.size >= MAX_ENTRIES) this.#ready.clear()
+    this.#ready.set(id, { isReady, readMs: nowMs })
+    return isReady
+  }
+
+  async #resolved(endpoint: Endpoint, asked: string, named: string | null): Promise<ResolvedModel> {
+    const { id, name } = endpoint
+    if (named === null && this.#isDue(endpoint) && (await this.#isReady(id))) {
+      const snapshot = await this.#balancing.snapshot(id)
+      if (snapshot !== null) await this.#ask(snapshot)
+    }
+    const served = this.#models(endpoint)
+    const variable = served.length > 0 || named !== null ? null : await this.#fromVariables(endpoint)
+    const known = variable === null ? served : [variable]
+    return { endpoint, model: modelForWorker(asked, { named, known, name }) }
+  }
+
+  /** The remembered models of an endpoint; empty where none are. */
+  #models({ id }: Endpoint): readonly string[] {
+    const served = this.#served.get(id)
+    if (served === undefined || this.#ports.clock.monotonic() - served.atMs > REMEMBERED_MS) return []
+    return served.models
+  }
+
+  /** True if a worker may be asked: those of queue endpoints answer only as jobs, which nobody has submitted. */
+  #isDue({ id, type, version }: Endpoint): boolean {
+    if (type !== 'LOAD_BALANCER') return false
+    const askedMs = this.#asked.get(id) ?? Number.NEGATIVE_INFINITY
+    const isOld = this.#ports.clock.monotonic() - askedMs >= ASKING.everyMs
+    return isOld || (this.#served.get(id)?.version ?? version) !== version
+  }
+
+  /** Asks a ready worker for its models. Never rejects. */
+  async #ask({ endpoint, workers }: EndpointSnapshot): Promise<void> {
+    const { id, version } = endpoint
+    const { clock, probes } = this.#ports
+    if (this.#asked.size >= MAX_ENTRIES) this.#asked.clear()
+    this.#asked.set(id, clock.monotonic())
+    const current = [...workers].sort((a, b) => b.version - a.version)
+    for (const worker of current) {
+      const serving = this.#balancing.worker(worker.id)
+      if (serving?.health.state !== 'healthy' || serving.servedAt === null) continue
+      const text = await probes.read(serving.servedAt.traffic, ASKING.path, ASKING.timeoutMs, ASKING.bytes)
+      if (text !== null) this.learn({ id, version }, text)
+      return
+    }
+  }
+
+  async #fromVariables({ id, owner, version, templateId, env }: Endpoint): Promise<string | null> {
+    const known = this.#variables.get(id)
+    if (known?.version === version) return known.model
+    const template = await this.#ports.store.templates.find(owner, templateId)
+    const model = modelFromVariables(savedEnv({ env }, { env: template?.env ?? {} }))
+    if (this.#variables.size >= MAX_ENTRIES) this.#variables.clear()
+    this.#variables.set(id, { version, model })
+    return model
+  }
+
+  #entries(snapshot: EndpointSnapshot, state: ModelState): ListedModel[] {
+    const { endpoint } = snapshot
+    const served = this.#models(endpoint)
+    const rest = { endpoint, state, startMs: presentStartMs(snapshot), served }
+    const several = served.length < 2 ? [] : served.map(model => `${endpoint.name}/${model}`)
+    return [endpoint.name, ...several].map(id => ({ id, ...rest }))
+  }
+
+  /** The endpoints of a caller with their facts, one more than a list has. */
+  async #snapshots(caller: Caller): Promise<readonly EndpointSnapshot[]> {
+    const { owner, scope } = caller
+    if (mayUseAllJobs(caller, 'write')) {
+      const listed = await this.#ports.store.endpoints.listed(owner, { after: null, limit: MAX_LISTED + 1 })
+      return listed.map(({ snapshot }) => this.#balancing.counted(snapshot))
+    }
+    const ids = scopeEndpoints(scope).filter(id => mayUseJobs(caller, 'write', id))
+    const found = await mapConcurrently(ids, CONCURRENCY, id => this.#balancing.snapshot(id))
+    return found.filter(snapshot => snapshot !== null && snapshot.endpoint.owner === owner) as EndpointSnapshot[]
+  }
+}
+
+function stateOf(snapshot: EndpointSnapshot): ModelState {
+  const { workers, endpoint } = snapshot
+  const shown = shownWorkers(snapshot)
+  if (shown.some(worker => isReady(worker) && worker.worker !== null && !isFrozen(worker.worker))) return 'ready'
+  if (workers.some(isFrozen)) return 'sleeping'
+  if (endpoint.workersMax === 0) return 'paused'
+  return shown.some(({ status }) => status === 'INITIALIZING') ? 'starting' : 'cold'
+}

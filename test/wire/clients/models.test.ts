@@ -1,0 +1,124 @@
+/** One base URL for all models: official clients against two queue endpoints and two load-balancing ones. */
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { before, describe, test } from 'node:test'
+import { promisify } from 'node:util'
+import OpenAI from 'openai'
+import { patient } from '../../support/patience.ts'
+import { ask, makeEndpoint } from '../support/client.ts'
+import { openAiSkip, python } from '../support/python.ts'
+import { fixture, type Server, startServer } from '../support/server.ts'
+import { until } from '../support/until.ts'
+
+const BALANCED = { type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue: 8, workersMin: 1, workersMax: 1 }
+const QUEUE = { workersMin: 1, workersMax: 1, idleTimeout: 3600 }
+const user = (content: string) => [{ role: 'user' as const, content }]
+const TEXT = 'héllo wörld 🌍 how are you'
+
+describe('one base URL for all models', { timeout: patient(120_000) }, () => {
+  let server: Server
+  let client: OpenAI
+  let vllm: string
+
+  before(async () => {
+    server = await startServer()
+    client = new OpenAI({ baseURL: `${server.url}/openai/v1`, apiKey: server.apiKey, maxRetries: 0 })
+    const queue = (name: string) =>
+      makeEndpoint(server, { folder: fixture('node-openai'), settings: { ...QUEUE, name } })
+    const balanced = (name: string, env: Record<string, string>) =>
+      makeEndpoint(server, { folder: fixture('balanced-openai'), env, settings: { ...BALANCED, name } })
+    await Promise.all([queue('words'), queue('echo')])
+    vllm = await balanced('qwen', { SHAPE: 'vllm', MODELS: 'Qwen/Qwen3-8B,lora-1' })
+    await balanced('llama', { SHAPE: 'llama', MODELS: 'llama-3.gguf' })
+    await until('all to be ready', async () => {
+      const { data } = (await ask(server, '/openai/v1/models')).json
+      return data.every(({ runyard }: { runyard: { state: string } }) => runyard.state === 'ready')
+    })
+  })
+
+  const wordsOf = async (model: string) => {
+    let text = ''
+    const stream = await client.chat.completions.create({ model, messages: user(TEXT), stream: true })
+    for await (const event of stream) text += event.choices[0]?.delta.content ?? ''
+    return text.trim()
+  }
+
+  test('the list has every model by the name of its endpoint', async () => {
+    const names: string[] = []
+    for await (const { id } of client.models.list()) names.push(id)
+    assert.deepEqual(names.sort(), ['echo', 'llama', 'qwen', 'qwen/Qwen/Qwen3-8B', 'qwen/lora-1', 'words'])
+    assert.equal((await client.models.retrieve('qwen')).owned_by, 'runyard')
+  })
+
+  test('a chat is answered whole and streamed by each of them', async () => {
+    const served = {
+      words: 'words',
+      echo: 'echo',
+      qwen: 'Qwen/Qwen3-8B',
+      'qwen/lora-1': 'lora-1',
+      llama: 'llama-3.gguf',
+    }
+    for (const [model, read] of Object.entries(served)) {
+      const whole = await client.chat.completions.create({ model, messages: user(TEXT) })
+      assert.deepEqual([whole.choices[0]?.message.content, whole.model], [TEXT, read])
+      assert.equal(await wordsOf(model), TEXT, model)
+    }
+    const { data } = await client.embeddings.create({ model: 'qwen', input: 'abc', encoding_format: 'float' })
+    assert.deepEqual(data[0]?.embedding, [3])
+  })
+
+  test('a large request passes, with its model at the end', async () => {
+    const content = 'x'.repeat(8_000_000)
+    for (const model of ['qwen', 'words']) {
+      const body = { messages: user(content), model }
+      const whole = await client.chat.completions.create(body)
+      assert.equal(whole.choices[0]?.message.content?.length, content.length)
+    }
+  })
+
+  test('an unknown model is its exception, with the nearest name', async () => {
+    await assert.rejects(wordsOf('qwem'), (error: InstanceType<typeof OpenAI.APIError>) => {
+      assert.ok(error instanceof OpenAI.NotFoundError)
+      assert.match(error.message, /^404 there is no model 'qwem'; did you mean 'qwen'\? there are /)
+      return true
+    })
+  })
+
+  test('the form of Anthropic works, and no key comes to the worker', async () => {
+    const { status, json } = await ask(server, '/openai/v1/messages', {
+      headers: { authorization: null, 'x-api-key': server.apiKey },
+      body: { model: 'qwen', max_tokens: 1, messages: user('a') },
+    })
+    assert.deepEqual([status, json.content[0].text, json.keys], [200, 'Qwen/Qwen3-8B', []])
+  })
+
+  test('a client that leaves ends its request at the worker', async () => {
+    const stopped = new AbortController()
+    const body = { model: 'qwen', messages: user('a '.repeat(1_000)), stream: true as const, sleep_ms: 50 }
+    const stream = await client.chat.completions.create(body, { signal: stopped.signal })
+    for await (const event of stream) {
+      assert.ok(event)
+      break
+    }
+    stopped.abort()
+    await until('the worker to see it', async () => (await ask(server, `/lb/${vllm}/left`)).json.left === 1)
+  })
+
+  test('the Python client works as that for JavaScript', { skip: openAiSkip }, async () => {
+    const script = `
+import openai, sys, json
+client = openai.OpenAI(base_url=sys.argv[1], api_key=sys.stdin.readline().strip(), max_retries=0, timeout=60)
+seen = {"models": sorted(model.id for model in client.models.list())}
+for model in ("qwen", "words"):
+    messages = [{"role": "user", "content": "a b c"}]
+    whole = client.chat.completions.create(model=model, messages=messages).choices[0].message.content
+    parts = client.chat.completions.create(model=model, messages=messages, stream=True)
+    seen[model] = [whole, "".join(part.choices[0].delta.content or "" for part in parts).strip()]
+print(json.dumps(seen))`
+    const running = promisify(execFile)(python, ['-c', script, `${server.url}/openai/v1`])
+    running.child.stdin?.end(`${server.apiKey}\n`)
+    const { models, ...texts } = JSON.parse((await running).stdout)
+    assert.equal(models.length, 6)
+    assert.deepEqual(texts, { qwen: ['a b c', 'a b c'], words: ['a b c', 'a b c'] })
+  })
+})
