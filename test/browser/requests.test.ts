@@ -25,7 +25,8 @@ describe('requests in the console', { skip: browserSkip, timeout: patient(240_00
   let browser: Browser
   let gates = 0
   before(async () => {
-    server = await startServer({ args: ['--sample', '--worker', `${root}/test/browser/fixtures/gated`] })
+    const worker = `${root}/test/browser/fixtures/gated`
+    server = await startServer({ args: ['--sample', '--worker', worker, '--max-result-mb', '64'] })
     browser = await openBrowser()
   })
 
@@ -151,6 +152,24 @@ describe('requests in the console', { skip: browserSkip, timeout: patient(240_00
       visitor.assertClean()
       await visitor.context.close()
     }
+  })
+
+  test('give a result of 40 MB whole, which no page shows', async () => {
+    const { visitor, page, result } = await at('/endpoints/gated/requests?run=runsync')
+    await page.getByLabel('Input (JSON)').fill('{"megabytes": 40}')
+    await page.getByRole('button', { name: 'Send the request' }).click()
+    await result.getByText('40.0 MB: too large to show here.').waitFor()
+    await result.getByRole('link', { name: 'Open the job' }).click()
+    const drawer = page.getByRole('dialog', { name: /^Job / })
+    await drawer.getByText('40.0 MB: too large to show here.').waitFor()
+    assert.deepEqual(await visitor.axe(), [])
+    const [saved] = await Promise.all([
+      page.waitForEvent('download'),
+      drawer.getByRole('button', { name: 'Download whole output' }).click(),
+    ])
+    const lines = JSON.parse(readFileSync(await saved.path(), 'utf8')) as string[]
+    assert.deepEqual([lines.length, lines[39]?.length, lines[39]?.slice(0, 4)], [40, 999_997, '39 x'])
+    visitor.assertClean()
   })
 
   test('that are wrong are not sent, and what the server refuses is said', async () => {

@@ -21,6 +21,15 @@ import {
   inputProblem,
   NO_OPTIONS,
 } from '../../console/pages/endpoint/requests/run-call.ts'
+import { cutOutput } from '../../console/pages/endpoint/requests/save-large.ts'
+
+test('the output is cut out of the answer of a job, and not where its place is uncertain', async () => {
+  const output = '{"output":"é","id":12345678901234567890}'
+  const answer = new Blob([`{"delayTime":1,"id":"a","output":${output},"status":"COMPLETED"}`])
+  const size = Buffer.byteLength(output)
+  assert.equal(await (await cutOutput(answer, size)).text(), output)
+  for (const other of [null, size + 1, size - 1]) assert.equal(await cutOutput(answer, other), answer)
+})
 
 const NOW = Date.parse('2026-11-26T12:00:00Z')
 

@@ -19,6 +19,7 @@ import { readError } from './job-error.ts'
 import { JobLogs } from './job-logs.tsx'
 import { JobState } from './job-parts.tsx'
 import { isFinal, storySteps } from './job-story.ts'
+import { LargeValue } from './large-value.tsx'
 
 /** The drawer of a job. */
 export function JobDrawer({ endpointId, jobId }: { readonly endpointId: string; readonly jobId: string }) {
@@ -68,19 +69,19 @@ function Job({ endpointId, job }: { readonly endpointId: string; readonly job: J
       {job.status !== 'IN_QUEUE' ? null : <Why id={endpointId} jobId={job.id} />}
       {job.error === null ? null : <JobFailure error={job.error} />}
       <Payload
-        title={
-          job.outputUrl !== undefined ? 'Address of the output' : job.status === 'IN_PROGRESS' ? 'Progress' : 'Output'
-        }
-        value={job.outputUrl ?? availableValue(job.output)}
-        name={`${job.id}-output`}
-        size={job.outputBytes}
+        title={job.status === 'IN_PROGRESS' ? 'Progress' : 'Output'}
+        part="output"
+        of={[endpointId, job]}
+        value={availableValue(job.output)}
+        isLarge={job.outputUrl !== undefined}
         isShown={job.status === 'COMPLETED' || job.output != null}
       />
       <Payload
-        title={job.inputUrl !== undefined ? 'Address of the input' : 'Input'}
-        value={job.inputUrl ?? availableValue(job.input)}
-        name={`${job.id}-input`}
-        size={job.inputBytes}
+        title="Input"
+        part="input"
+        of={[endpointId, job]}
+        value={availableValue(job.input)}
+        isLarge={job.inputUrl !== undefined}
         isShown
       />
       <Story endpointId={endpointId} job={job} />
@@ -182,25 +183,31 @@ function JobFailure({ error }: { readonly error: string }) {
 
 function Payload({
   title,
+  part,
+  of: [endpointId, job],
   value,
-  name,
-  size,
+  isLarge,
   isShown,
 }: {
   readonly title: string
+  readonly part: 'input' | 'output'
+  readonly of: readonly [endpointId: string, job: JobRecord]
+  /** Undefined if the job has it no more. */
   readonly value: unknown
-  /** Name of its file. */
-  readonly name: string
-  readonly size: number | null
+  /** True if the record has only its address. */
+  readonly isLarge: boolean
   readonly isShown: boolean
 }) {
   if (!isShown) return null
+  const size = part === 'input' ? job.inputBytes : job.outputBytes
   return (
     <Part title={title}>
-      {value === undefined ? (
+      {isLarge ? (
+        <LargeValue endpointId={endpointId} jobId={job.id} part={part} size={size} />
+      ) : value === undefined ? (
         <p class="faint">Deleted{size === null ? '' : `; it had ${bytes(size)}`}.</p>
       ) : (
-        <OutputView value={value} what={title.toLowerCase()} name={name} />
+        <OutputView value={value} what={title.toLowerCase()} name={`${job.id}-${part}`} />
       )}
     </Part>
   )

@@ -20,6 +20,8 @@ export interface RunState {
   readonly chunks: number
   /** True if the beginning of the text was dropped. */
   readonly isCut: boolean
+  /** Size of an output that is too large for the page, in bytes; null for any other. */
+  readonly largeBytes: number | null
   readonly problem: string | null
 }
 
@@ -41,6 +43,8 @@ const READ_MS = 1_000
 const MAX_FAILURES = 10
 /** Time after which a call that is held open asks for the id of its job, in milliseconds. */
 const ID_AFTER_MS = 250
+/** Limit of bytes of a job that the page reads with its output; a job with more is read as its record. */
+const MAX_JOB_BYTES = 32_000_000
 
 /** Starts a run. */
 export function startRun(endpoint: string, mode: Mode, call: Call): Run {
@@ -58,6 +62,7 @@ class JobRunner implements Run {
     text: '',
     chunks: 0,
     isCut: false,
+    largeBytes: null,
     problem: null,
   })
   readonly #endpoint
@@ -124,7 +129,7 @@ class JobRunner implements Run {
 
   /** The answer of `runsync` is the job; until then the job is followed as others are, so that its state is shown. */
   async #runSync(): Promise<void> {
-    const answered = this.#post(this.#call.path).then(response => exactBody<Job>(response))
+    const answered = this.#post(this.#call.path).then(response => this.#jobOf(response))
     const first = await Promise.race([answered, pause(ID_AFTER_MS, this.#left.signal)])
     if (first === undefined && !this.#left.signal.aborted) {
       const followed = this.#submit(this.#runPath).then(id => this.#watch(id))
@@ -164,7 +169,7 @@ class JobRunner implements Run {
     try {
       const path = { endpoint: this.#endpoint, job: id }
       const parameters = { path, signal: this.#left.signal }
-      const job = await exactBody<Job>(await send('GET /v2/{endpoint}/status/{job}', parameters))
+      const job = await this.#jobOf(await send('GET /v2/{endpoint}/status/{job}', parameters), id)
       const hasEnded = isFinal(job.status)
       this.#failures = 0
       // Chunks may still arrive after the end of the job.
@@ -184,6 +189,18 @@ class JobRunner implements Run {
       this.#set({ problem: `${error.message} The page tries again.` })
       return false
     }
+  }
+
+  /** The job of a response, without its output if that is too large. */
+  async #jobOf(response: Response, id: string | null = this.state.value.jobId): Promise<Job> {
+    if (id === null || Number(response.headers.get('content-length') ?? 0) <= MAX_JOB_BYTES)
+      return exactBody<Job>(response)
+    void response.body?.cancel().catch(() => {})
+    const parameters = { path: { endpoint: this.#endpoint, job: id }, signal: this.#left.signal }
+    const record = await api('GET /v2/{endpoint}/requests/{job}', parameters)
+    const { status, delayTime, executionTime, outputBytes: largeBytes } = record
+    this.#set({ largeBytes })
+    return { id, status, delayTime: delayTime ?? 0, ...(executionTime === null ? {} : { executionTime }) }
   }
 
   /** Reads the chunks of a job; goes on after a lost connection, since chunks that did not arrive are sent again. */

@@ -9,6 +9,7 @@ import { OutputView } from '../../../parts/output/output.tsx'
 import { setQuery } from '../../../router.ts'
 import { readError } from './job-error.ts'
 import { JobLink, JobState } from './job-parts.tsx'
+import { LargeValue } from './large-value.tsx'
 import { keepInput, lastInputs } from './last-inputs.ts'
 import { type Run, type RunState, startRun } from './run.ts'
 import { buildCall, curlCommand, innerInput, inputProblem, type Mode, NO_OPTIONS, type RunOptions } from './run-call.ts'
@@ -74,7 +75,7 @@ export function Runner({ endpoint, mode }: { readonly endpoint: Endpoint; readon
             <Code text={curlCommand(who.value!.server.url, endpoint.id, mode, call)} />
           </details>
         </div>
-        <Outcome run={run} />
+        <Outcome endpointId={endpoint.id} run={run} />
       </div>
     </Section>
   )
@@ -225,7 +226,7 @@ function Options({
   )
 }
 
-function Outcome({ run }: { readonly run: Run | null }) {
+function Outcome({ endpointId, run }: { readonly endpointId: string; readonly run: Run | null }) {
   if (run === null) return <div class="outcome empty">The output of the job appears here.</div>
   const state = run.state.value
   const { job, jobId, problem, phase } = state
@@ -254,13 +255,21 @@ function Outcome({ run }: { readonly run: Run | null }) {
           {problem}
         </p>
       )}
-      <Output mode={run.mode} state={state} />
+      <Output endpointId={endpointId} mode={run.mode} state={state} />
     </div>
   )
 }
 
-function Output({ mode, state }: { readonly mode: Mode; readonly state: RunState }) {
-  const { job, text, chunks, isCut, phase } = state
+function Output({
+  endpointId,
+  mode,
+  state,
+}: {
+  readonly endpointId: string
+  readonly mode: Mode
+  readonly state: RunState
+}) {
+  const { job, text, chunks, isCut, phase, largeBytes } = state
   const error = job?.error === undefined ? null : readError(job.error)
   const isStreamed = mode === 'stream' || mode === 'openai'
   return (
@@ -281,6 +290,9 @@ function Output({ mode, state }: { readonly mode: Mode; readonly state: RunState
           <Code text={text} what={isCut ? 'end of the output' : 'output'} />
         </>
       ) : null}
+      {job === null || largeBytes === null ? null : (
+        <LargeValue endpointId={endpointId} jobId={job.id} part="output" size={largeBytes} />
+      )}
       {job?.output === undefined || (isStreamed && text !== '') ? null : (
         <OutputView
           value={job.output}
