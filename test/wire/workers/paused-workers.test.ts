@@ -3,9 +3,11 @@ import assert from 'node:assert/strict'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { noFakeGpus } from '../../support/fake-gpus.ts'
 import { patient } from '../../support/patience.ts'
+import { openCardMachine, rightOutput, watchedJob } from '../support/card-machine.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
-import { makeEndpoint, runJob, statusOf, submit, whenFinal } from '../support/client.ts'
+import { ask, makeEndpoint, runJob, statusOf, submit, whenFinal } from '../support/client.ts'
 import { root, rootUrl, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
@@ -28,7 +30,7 @@ function sumOf(steps: number): number {
   return sum
 }
 
-describe('paused workers', { timeout: patient(60_000) }, () => {
+describe('paused workers', { timeout: patient(120_000) }, () => {
   test('a job of high priority runs while one of low priority is paused, which ends with the same output', async t => {
     const folder = temporaryFolder()
     const image = join(folder, 'image')
@@ -53,5 +55,38 @@ describe('paused workers', { timeout: patient(60_000) }, () => {
     assert.equal(server.events('worker.paused').length, 1)
     assert.equal(server.events('worker.pause_ended').length, 1)
     assert.equal(server.events('worker.created').length, 2, 'the paused process went on')
+  })
+
+  test('a job in mid-work leaves the only card to an urgent one, and goes on with its process and its memory', {
+    skip: noFakeGpus,
+  }, async t => {
+    const { folder, options, endpoint, usedMib } = openCardMachine(t)
+    const server = await startServer(options)
+    t.after(() => server.stop())
+    const scaling = { scalerType: 'REQUEST_COUNT', scalerValue: 1 }
+    const batch = await endpoint(server, { ...scaling, priority: 'low', preemptible: true })
+    const chat = await endpoint(server, { ...scaling, priority: 'high' })
+    // Both jobs take as long as the test wants.
+    const [low, high] = [watchedJob(folder, 'low'), watchedJob(folder, 'high')]
+    const lowJob = await submit(server, batch, low.input)
+    const { pid } = await until('the job to work', () => low.seen())
+    const highJob = await submit(server, chat, high.input)
+    const urgent = await until('the urgent job to work', () => high.seen())
+    const before = low.seen()
+    assert.equal(server.events('worker.suspended').length, 1)
+    assert.equal(await usedMib(), 1_536, 'the urgent worker alone is on the card')
+    await until('some more steps', () => (high.seen()?.steps ?? 0) > urgent.steps + 20)
+    assert.deepEqual(low.seen(), before, 'the paused process stands still')
+    assert.equal((await statusOf(server, batch, lowJob)).status, 'IN_PROGRESS')
+    high.end()
+    const { status, output } = await whenFinal(server, chat, highJob)
+    assert.deepEqual([status, output], ['COMPLETED', rightOutput(urgent.pid, output.steps)])
+    await until('the paused job to go on', () => (low.seen()?.steps ?? 0) > (before?.steps ?? 0))
+    low.end()
+    const done = await whenFinal(server, batch, lowJob)
+    assert.deepEqual([done.status, done.output], ['COMPLETED', rightOutput(pid, done.output.steps)])
+    assert.equal((await ask(server, `/v2/${batch}/requests/${lowJob}`)).json.attempts, 1)
+    const happened = ['worker.paused', 'worker.suspended', 'worker.pause_ended'].map(name => server.events(name).length)
+    assert.deepEqual(happened, [1, 1, 1])
   })
 })
