@@ -71,6 +71,8 @@ const ENDPOINTS = `SELECT id, workers_min, workers_max, config,
 
 /** Longest time for which placements of queued workers may be out of date: the server plans them every few seconds. */
 const NOTICE_MS = 8_000
+/** Longest wait for a free GPU: the server has to see twice, in ten seconds, that another program has left it. */
+const FREE_GPU_MS = 12_000
 /** Maximum time until the server corrects the loss of a notification. */
 const LOST_NOTIFICATION_MS = 40_000
 /**
@@ -200,7 +202,7 @@ export class PlacementChecker {
       ])
     if (queued > 0 && alive === 0) wrong.push([`endpoint ${id} gets no worker`, STARVED_MS])
     if (ownRows.some(row => row.resource === 'gpu') && this.#fits(endpoint, all))
-      wrong.push([`a worker of endpoint ${id} waits for a GPU, and one is free`, NOTICE_MS])
+      wrong.push([`a worker of endpoint ${id} waits for a GPU, and one is free`, FREE_GPU_MS])
     return wrong
   }
 

@@ -52,7 +52,7 @@ test('a GPU that two workers have is reported, and one that was let go of is not
 
 test('queued workers that wait in vain, without need, or above the max are reported after a while', () => {
   const row = { id: 'q', endpoint_id: endpointId, resource: 'gpu', current: 1 }
-  assert.match(places({ waiting: 1 }, [row]).problemsAfter(9_000).join(), /waits for a GPU, and one is free/)
+  assert.match(places({ waiting: 1 }, [row]).problemsAfter(13_000).join(), /waits for a GPU, and one is free/)
   assert.match(
     places({}, [{ ...row, resource: 'cpu' }])
       .problemsAfter(9_000)
