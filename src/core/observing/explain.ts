@@ -267,17 +267,20 @@ function starting(snapshot: EndpointSnapshot, context: ExplainContext, besides: 
   }
 }
 
-/** A sleeping worker is wanted, and the GPUs that it gave back are not free. */
+/** A sleeping worker is wanted, and the GPUs that it gave back are not free, or a paused worker goes first. */
 function waking(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
   const { nowMs, pullPercent = noPercent } = context
   const { endpoint, queue, workers } = snapshot
-  const sleeper = workers.find(
+  const sleepers = workers.filter(
     worker =>
-      isFrozen(worker) && worker.pause === null && worker.version === endpoint.version && worker.wakeWaitsFor !== null,
+      isFrozen(worker) && worker.pause === null && worker.version === endpoint.version && worker.asleepAtMs !== null,
   )
+  const first = workers.find(worker => worker.pause !== null && worker.wakeWaitsFor !== null)
+  const sleeper = sleepers.find(worker => worker.wakeWaitsFor !== null) ?? (first && sleepers[0])
   const current = currentWorkers(snapshot).length
   if (sleeper === undefined || queue.queued === 0 || desiredWorkers(snapshot, nowMs).desired <= current) return null
-  const summary = `worker ${sleeper.id} sleeps and wakes once it has its GPU memory again: ${sleeper.wakeWaitsFor}`
+  const why = sleeper.wakeWaitsFor ?? `paused worker ${first?.id} goes on before it: ${first?.wakeWaitsFor}`
+  const summary = `worker ${sleeper.id} sleeps and wakes once it has its GPU memory again: ${why}`
   return {
     ...plain(current === 0 ? 'no_capacity' : 'throttled', summary),
     advice: placeAdvice('gpu'),

@@ -344,6 +344,20 @@ for (const [cause, summary, fields, around] of situations) {
   })
 }
 
+test('a sleeping worker that waits behind a paused one of its endpoint is not said to be thawed in a moment', () => {
+  const pause = { sinceMs: NOW, for: 'urgent' as EndpointId }
+  const paused = { id: 'p' as WorkerId, held: 1, state: 'FROZEN', pause, wakeWaitsFor: 'its GPU 0 is in use' } as const
+  const sleeper = { id: 's' as WorkerId, state: 'FROZEN', asleepAtMs: NOW - 9_000 } as const
+  const { cause, summary } = explainEndpoint(aSnapshot({ queue: late, workers: [paused, sleeper] }), context())
+  assert.deepEqual(
+    [cause, summary],
+    [
+      'no_capacity',
+      'worker s sleeps and wakes once it has its GPU memory again: paused worker p goes on before it: its GPU 0 is in use',
+    ],
+  )
+})
+
 test('every cause that there is can be the explanation of something', () => {
   const reached = new Set<WaitCause>(situations.map(([cause]) => cause))
   reached.add(explainJob(aJob({ status: 'COMPLETED' }), aSnapshot({}), context()).cause)
