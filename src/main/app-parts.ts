@@ -6,6 +6,7 @@ import type { Config } from '../config/config.ts'
 import type { AuditDetail } from '../core/audit/entry.ts'
 import { ensureFolder } from '../disk/durable-file.ts'
 import { packageVersion } from '../disk/package-files.ts'
+import { BuildCompiler } from '../drivers/process/build-compiler.ts'
 import type { ArtifactFiles } from '../ports/artifact-files.ts'
 import type { Notifier } from '../ports/notifier.ts'
 import type { Ports } from '../ports/ports.ts'
@@ -64,7 +65,9 @@ function volumesIn(dataDir: string, log: Log): VolumeFolders {
 
 function artifactsIn(dataDir: string, log: Log): ArtifactFiles {
   const onError = (error: unknown) => log.error({ problem: String(error) }, 'build.not_emptied')
-  const artifacts = createArtifactFiles({ root: join(dataDir, 'apps'), onError })
+  const compiler = new BuildCompiler(process.env, systemClock)
+  const prepare = (folder: string, final: string) => compiler.compile(folder, final)
+  const artifacts = createArtifactFiles({ root: join(dataDir, 'apps'), onError, prepare })
   void artifacts.sweep()
   return artifacts
 }

@@ -5,6 +5,7 @@ import { type StartFailure, WorkerStartError } from '../../core/workers/start-fa
 import type { Clock } from '../../ports/clock.ts'
 import type { StartWatch, WorkerSpec } from '../../ports/driver.ts'
 import type { HostEnvironment } from '../base/host-environment.ts'
+import { isCompiled } from './build-compiler.ts'
 import type { Command } from './process-command.ts'
 import { PythonInterpreters } from './python-interpreters.ts'
 import { RuntimePackages } from './runtime-packages.ts'
@@ -81,6 +82,8 @@ export class RuntimeCommands {
     const build = spec.build ?? null
     const python = build === null ? await this.#livePython(image.python, interpreter, watch) : interpreter
     const folder = build?.folder ?? ownFolder
+    // Nothing is written into a build. Of one that is not compiled, later workers of the endpoint start faster.
+    const isWhole = spec.env.PYTHONPYCACHEPREFIX === undefined && (await isCompiled(folder))
     const mounts = spec.volume === null ? null : placedMounts(spec.env.RUNPOD_MOUNTS, spec.volume.path)
     return {
       command: { folder, words: [python, ...BOOTSTRAP], pythonFolder: null },
@@ -91,8 +94,9 @@ export class RuntimeCommands {
         RUNPOD_APP_DIR: folder,
         ...(build !== null && {
           RUNPOD_PREBUILT_APP_DIR: folder,
-          // Nothing is written into a build. Later workers of the endpoint start faster by it.
-          PYTHONPYCACHEPREFIX: spec.env.PYTHONPYCACHEPREFIX ?? join(cache, 'pycache'),
+          ...(isWhole
+            ? { PYTHONDONTWRITEBYTECODE: '1' }
+            : { PYTHONPYCACHEPREFIX: spec.env.PYTHONPYCACHEPREFIX ?? join(cache, 'pycache') }),
         }),
         ...(mounts !== null && { RUNPOD_MOUNTS: mounts }),
         PYTHONPATH: [runtime, spec.env.PYTHONPATH].filter(path => path !== undefined).join(delimiter),

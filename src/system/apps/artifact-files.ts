@@ -24,6 +24,12 @@ export interface ArtifactFilesOptions {
   readonly root: string
   /** Called when a removed folder could not be emptied; the next start tries again. */
   readonly onError: (error: unknown) => void
+  /**
+   * Prepares an unpacked build for its workers, before anybody sees it. Must not fail.
+   * @param folder its present path
+   * @param final its path from then on
+   */
+  readonly prepare?: (folder: string, final: string) => Promise<void>
   /** Name of the present run of the machine; that of Linux by default. */
   readonly bootId?: string
 }
@@ -41,6 +47,7 @@ export interface DiskArtifactFiles extends ArtifactFiles {
 export function createArtifactFiles({
   root,
   onError,
+  prepare,
   bootId = linuxBootId(),
 }: ArtifactFilesOptions): DiskArtifactFiles {
   const artifacts = join(root, 'artifacts')
@@ -97,6 +104,7 @@ export function createArtifactFiles({
       const folder = hidden(builds)
       try {
         const bytes = await unpackArtifact(file, folder, rules)
+        await prepare?.(folder, path(id))
         await rename(folder, path(id))
         writeDurably(note(id), bootId)
         return bytes

@@ -101,6 +101,17 @@ describe('a worker of an app', { timeout: patient(60_000) }, () => {
     assert.equal(await readFile(join(folder, 'program'), 'utf8'), `${join(programs, 'python3.11')}\n`)
   })
 
+  test('of a build that is compiled reads its compiled files, and writes none', async () => {
+    await python('3.11', join(programs, 'python3.11'), false)
+    const path = await build()
+    await chmod(path, 0o755)
+    await writeFile(join(path, '.runyard-compiled'), '')
+    const variables = await variablesOf({ build: { id: 'b1', folder: path } })
+    assert.deepEqual([variables.PYTHONDONTWRITEBYTECODE, variables.PYTHONPYCACHEPREFIX], ['1', undefined])
+    const chosen = await variablesOf({ build: { id: 'b1', folder: path }, env: { PYTHONPYCACHEPREFIX: '/mine' } })
+    assert.deepEqual([chosen.PYTHONDONTWRITEBYTECODE, chosen.PYTHONPYCACHEPREFIX], [undefined, '/mine'])
+  })
+
   test('reads the certificates of the server in a cage, which shows nothing else of the data directory', async () => {
     await python('3.11', join(programs, 'python3.11'))
     const hostEnv = { ...machine.options.hostEnv, PATH: programs }
