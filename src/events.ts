@@ -9,6 +9,7 @@ import type { AppId, BuildId, EndpointId, JobId, KeyId, OwnerId, TemplateId, Wor
 import type { JobStatus, Transition } from './core/jobs/job.ts'
 import type { TracedJob, TracedTry } from './core/observing/job-spans.ts'
 import type { RequestTrace } from './core/observing/request-trace.ts'
+import type { TokenUsage } from './core/openai/token-usage.ts'
 import type { StopReason, WorkerState } from './core/workers/worker.ts'
 import type { ColdStartPhase } from './core/workers/worker-phase.ts'
 
@@ -223,6 +224,11 @@ export interface Events {
   'model.removed': { model: string; commit: string | null }
   /** An admitted request or upgraded connection of a load-balancing endpoint has ended. */
   'gateway.request_finished': AccessLogEntry & { trace?: RequestTrace }
+  /**
+   * A request of OpenAI's form was answered. `usage` is null if its answer reported no tokens, or was cut before it
+   * did; `keyId` is null for a request without a key.
+   */
+  'tokens.used': { owner: OwnerId; endpointId: EndpointId; keyId: KeyId | null; usage: TokenUsage | null }
   /** The server makes backups here from now on; the facts of the newest one are null if none exists. */
   'backup.scheduled': { folder: string; everyMs: number; newestAtMs: number | null; bytes: number | null }
   'backup.made': { file: string; atMs: number; bytes: number; tookMs: number }

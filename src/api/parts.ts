@@ -16,6 +16,7 @@ import type { AuditReader } from '../services/audit/audit-reader.ts'
 import type { AuditViews } from '../services/audit/audit-views.ts'
 import type { LoadBalancer } from '../services/balancing/load-balancer.ts'
 import type { BillCalculator } from '../services/billing/bill-calculator.ts'
+import type { TokenSums } from '../services/billing/token-sums.ts'
 import type { CachedEndpoints } from '../services/cached-rows.ts'
 import type { Endpoints } from '../services/endpoints/endpoints.ts'
 import type { LiveEndpoints } from '../services/endpoints/live-endpoints.ts'
@@ -69,6 +70,7 @@ export interface ApiParts {
   readonly balancing: LoadBalancer
   readonly batches: Batches
   readonly billing: BillCalculator
+  readonly tokenSums: TokenSums
   readonly calls: WorkerCalls
   /** Endpoints in memory. */
   readonly cachedEndpoints: CachedEndpoints

@@ -37,6 +37,8 @@ import { AuditReader } from '../services/audit/audit-reader.ts'
 import { AuditViews } from '../services/audit/audit-views.ts'
 import { canResume, LoadBalancer } from '../services/balancing/load-balancer.ts'
 import { BillCalculator } from '../services/billing/bill-calculator.ts'
+import { TokenCounter } from '../services/billing/token-counter.ts'
+import { TokenSums } from '../services/billing/token-sums.ts'
 import { CachedEndpoints, CachedRows, remembering } from '../services/cached-rows.ts'
 import { EndpointDomains } from '../services/endpoints/endpoint-domains.ts'
 import { Endpoints } from '../services/endpoints/endpoints.ts'
@@ -355,10 +357,12 @@ function recordingServices(
   const attemptTimes = new AttemptRecorder(uncached)
   const releaseResults = new ReleaseResults(uncached, config.judgesRollouts ?? true)
   const feed = new EventFeed(uncached)
-  for (const reader of [shortRuns, releaseResults, metrics, attemptTimes, auditKeeper, feed]) events.add(reader.emit)
+  const tokens = new TokenCounter(uncached)
+  for (const reader of [shortRuns, releaseResults, metrics, attemptTimes, auditKeeper, tokens, feed])
+    events.add(reader.emit)
   events.add(emit)
-  const recorders: Recorders = { metrics, attemptTimes, audit: auditKeeper, releaseResults }
-  return { recorders, feed }
+  const recorders: Recorders = { metrics, attemptTimes, audit: auditKeeper, releaseResults, tokens }
+  return { recorders, feed, tokenSums: new TokenSums(uncached, tokens) }
 }
 
 type ObservedServices = ReturnType<typeof baseServices> &

@@ -10,6 +10,7 @@ import type { Ports } from '../ports/ports.ts'
 import type { Quotas } from '../services/accounts/quotas.ts'
 import type { AppBuilds } from '../services/apps/app-builds.ts'
 import type { AuditKeeper } from '../services/audit/audit-keeper.ts'
+import type { TokenCounter } from '../services/billing/token-counter.ts'
 import type { ReleaseResults } from '../services/endpoints/release-results.ts'
 import type { LargeTexts } from '../services/jobs/large-texts.ts'
 import type { AttemptRecorder } from '../services/observing/attempt-recorder.ts'
@@ -28,6 +29,8 @@ const BUILDS_MS = 5_000
 const METRICS_MS = 20_000
 /** Interval at which results are added to their releases, and new releases judged. */
 const RESULTS_MS = 1_000
+/** Interval at which sums of tokens are stored. */
+const TOKENS_MS = 5_000
 /** Interval at which refused attempts are written into the audit log, and its old entries removed. */
 const AUDIT_MS = 10_000
 /** Interval at which the driver gets the workers and images in use, and old uploads are removed. */
@@ -50,6 +53,7 @@ type Work =
   | 'largeTexts'
   | 'metrics'
   | 'results'
+  | 'tokens'
   | 'audit'
   | 'compact'
 
@@ -59,6 +63,7 @@ export interface Recorders {
   readonly attemptTimes: AttemptRecorder
   readonly audit: AuditKeeper
   readonly releaseResults: ReleaseResults
+  readonly tokens: TokenCounter
 }
 
 /**
@@ -143,6 +148,10 @@ export class Upkeep {
     })
     await this.#every('results', RESULTS_MS, nowMs, async () => {
       await this.#recorders.releaseResults.flush()
+      return false
+    })
+    await this.#every('tokens', TOKENS_MS, nowMs, async () => {
+      await this.#recorders.tokens.flush()
       return false
     })
     await this.#every('audit', AUDIT_MS, nowMs, () => this.#recorders.audit.step(nowMs))

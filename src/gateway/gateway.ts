@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { Caller } from '../core/accounts/permission.ts'
 import { type AppError, toAppError } from '../core/errors.ts'
 import type { EndpointId } from '../core/ids.ts'
+import { reportsTokens } from '../core/openai/token-usage.ts'
 import { REQUEST_ID, readRequestId } from '../core/request-head.ts'
 import { Slots } from '../core/slots.ts'
 import { textBefore } from '../core/text-parts.ts'
@@ -163,7 +164,8 @@ export class Gateway implements Entrance {
       this.#carriers.remove(slot, carrier)
     }
     const trace = tracing?.request(singleHeader(incoming, 'traceparent'))
-    responder.forward(trace === undefined ? admitted : { ...admitted, trace }).then(
+    const request = this.#counting(incoming, admitted)
+    responder.forward(trace === undefined ? request : { ...request, trace }).then(
       entry => {
         ended()
         emit('gateway.request_finished', trace === undefined ? entry : { ...entry, trace })
@@ -173,6 +175,15 @@ export class Gateway implements Entrance {
         this.#refuse(arrival, thrown)
       },
     )
+  }
+
+  /** The request, with a report of its tokens if its answer may have some. */
+  #counting({ method = 'GET' }: IncomingMessage, request: ProxyRequest): ProxyRequest {
+    const { owner, endpointId, caller } = request
+    if (owner === undefined || !reportsTokens(method, request.path)) return request
+    const { emit } = this.#ports
+    const keyId = caller?.keyId ?? null
+    return { ...request, onTokens: usage => emit('tokens.used', { owner, endpointId, keyId, usage }) }
   }
 
   /** Ends the request when the right that admitted it ends. */

@@ -7,7 +7,8 @@ import {
   USAGE_READ,
   type WorkerUsage,
 } from '../../src/core/billing/usage.ts'
-import type { EndpointId } from '../../src/core/ids.ts'
+import type { EndpointId, KeyId } from '../../src/core/ids.ts'
+import { DAY_MS, dayStart, type TokenDay } from '../../src/core/openai/token-sums.ts'
 import {
   BROKEN,
   type Cases,
@@ -438,5 +439,63 @@ const workerUsageCases: Cases = {
   },
 }
 
+const K1 = 'key-1' as KeyId
+const DAY = dayStart(T0)
+const figuresOf = (requests: number) => ({
+  requests,
+  measured: requests - 1,
+  promptTokens: requests * 10,
+  completionTokens: requests * 3,
+  cachedTokens: requests,
+})
+
+/** Figures of a request to {@link E1}. */
+function tokenDay(requests: number, changes: Partial<TokenDay> = {}): TokenDay {
+  const place = { owner: OWNER, endpointId: E1, keyId: K1, model: 'm', dayMs: DAY }
+  return { ...place, figures: figuresOf(requests), ...changes }
+}
+
+const tokenCases: Cases = {
+  'tokens of one place and day add up, and are read by spans, for one endpoint or key or for all': async world => {
+    const { usage } = world.store
+    const bounds = [DAY, DAY + DAY_MS, DAY + 2 * DAY_MS]
+    await usage.addTokens([tokenDay(1), tokenDay(5, { model: null, keyId: null, endpointId: E2 })])
+    await usage.addTokens([tokenDay(2), tokenDay(4, { dayMs: DAY + DAY_MS }), tokenDay(7, { owner: STRANGER })])
+    const both = { requests: 3, measured: 1, promptTokens: 30, completionTokens: 9, cachedTokens: 3 }
+    const first = { startMs: DAY, endpointId: E1, keyId: K1, model: 'm', figures: both }
+    const bare = { startMs: DAY, endpointId: E2, keyId: null, model: null, figures: figuresOf(5) }
+    const later = { ...first, startMs: DAY + DAY_MS, figures: figuresOf(4) }
+    assert.deepEqual(await usage.tokens({ owner: OWNER, bounds }), { sums: [first, bare, later], nextMs: null })
+    assert.deepEqual((await usage.tokens({ owner: OWNER, bounds, endpointId: E2 })).sums, [bare])
+    assert.deepEqual((await usage.tokens({ owner: OWNER, bounds, keyId: K1 })).sums, [first, later])
+    assert.deepEqual((await usage.tokens({ owner: OWNER, bounds, endpointId: E2, keyId: K1 })).sums, [])
+    assert.deepEqual((await usage.tokens({ owner: STRANGER, bounds: [DAY + DAY_MS, DAY + 2 * DAY_MS] })).sums, [])
+    assert.deepEqual((await usage.tokens({ owner: OWNER, bounds: [] })).sums, [])
+  },
+
+  'tokens are read in bounded parts: a span with too many sums is the next one': async ({ store: { usage } }) => {
+    const days = Array.from({ length: 6_000 }, (_, n) => tokenDay(1, { endpointId: `e${n}` as EndpointId }))
+    await usage.addTokens(days)
+    await usage.addTokens(days.map(day => ({ ...day, dayMs: DAY + DAY_MS })))
+    const bounds = [DAY, DAY + DAY_MS, DAY + 2 * DAY_MS]
+    const { sums, nextMs } = await usage.tokens({ owner: OWNER, bounds })
+    assert.deepEqual([sums.length, nextMs], [6_000, DAY + DAY_MS])
+    await usage.addTokens(days.map(day => ({ ...day, model: 'other' })))
+    assert.deepEqual(await usage.tokens({ owner: OWNER, bounds }), { sums: [], nextMs: DAY })
+  },
+
+  'the names of models of a day are known, and old days are removed a few at a time': async ({ store: { usage } }) => {
+    await usage.addTokens(['b', 'a', null].map(model => tokenDay(1, { model })))
+    await usage.addTokens([tokenDay(1, { keyId: null }), tokenDay(1, { dayMs: DAY + DAY_MS, model: 'z' })])
+    assert.deepEqual(await usage.modelsOfDay(OWNER, DAY, 9), ['a', 'b', 'm'])
+    assert.deepEqual(await usage.modelsOfDay(OWNER, DAY, 2), ['a', 'b'])
+    assert.deepEqual(await usage.modelsOfDay(STRANGER, DAY, 9), [])
+    assert.equal(await usage.removeOld(DAY + DAY_MS, 3), 3)
+    assert.equal(await usage.removeOld(DAY + DAY_MS, 3), 1)
+    assert.equal(await usage.removeOld(DAY + DAY_MS, 3), 0)
+    assert.deepEqual(await usage.modelsOfDay(OWNER, DAY + DAY_MS, 9), ['z'])
+  },
+}
+
 /** Counts of usage, and their removal. */
-export const usageCases: Cases = { ...jobUsageCases, ...workerUsageCases }
+export const usageCases: Cases = { ...jobUsageCases, ...workerUsageCases, ...tokenCases }

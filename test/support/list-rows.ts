@@ -2,7 +2,7 @@
 
 import { RESOURCE_COLUMNS } from '../../src/cli/terminal/resource-columns.ts'
 import type { Column, TableRow } from '../../src/cli/terminal/table.ts'
-import { LIMIT_COLUMNS, TIMES_COLUMNS, usageColumns } from '../../src/cli/terminal/usage-columns.ts'
+import { LIMIT_COLUMNS, TIMES_COLUMNS, tokenColumns, usageColumns } from '../../src/cli/terminal/usage-columns.ts'
 import { WORKER_COLUMNS } from '../../src/cli/terminal/worker-table.ts'
 import { READY_WORKERS } from '../../src/core/endpoints/ready-workers.ts'
 
@@ -287,6 +287,25 @@ export const LIST_SAMPLES: readonly ListSample[] = [
         serverlessId: 'b1bxxzc34cuxc8',
         totalAmount: 1.234,
         usage: { jobs: { completed: 1_204, failed: 3 }, runningMs: 3_100_000, idleMs: 240_000, startingMs: 21_000 },
+      },
+    ],
+  },
+  {
+    command: 'runyard usage --tokens',
+    columns: tokenColumns('day', {
+      endpoints: new Map([['b1bxxzc34cuxc8', 'llama-3']]),
+      keys: new Map([['7d2c1a4e', 'team-chat']]),
+    }),
+    rows: [
+      {
+        startTime: '2026-11-20T00:00:00Z',
+        serverlessId: 'b1bxxzc34cuxc8',
+        keyId: '7d2c1a4e',
+        model: 'llama-3.1-8b',
+        requests: 1_204,
+        promptTokens: 1_804_551,
+        cachedTokens: 403_200,
+        completionTokens: 390_112,
       },
     ],
   },

@@ -42,6 +42,7 @@ export const GROWING: readonly string[] = [
   'job_records',
   'job_hours',
   'worker_hours',
+  'token_days',
 ]
 
 const { compact: _, ...counts } = usage

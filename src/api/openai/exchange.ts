@@ -22,6 +22,7 @@ import {
   PieceReader,
   type StreamItem,
 } from '../../core/openai/openai-stream.ts'
+import { TokenReader, type TokenUsage, tokensOfText } from '../../core/openai/token-usage.ts'
 import type { StreamAnswer } from '../../services/jobs/streams.ts'
 import type { ApiParts } from '../parts.ts'
 import { refusalHeaders, reportFailure, type SurfaceCall, textResponse } from '../surface.ts'
@@ -50,6 +51,7 @@ export class OpenaiExchange {
   readonly #call
   readonly #gone = new AbortController()
   readonly #ended
+  readonly #onTokens
   readonly #signals: readonly AbortSignal[]
   readonly #writer = new EventWriter()
   #reader = new PieceReader()
@@ -59,9 +61,20 @@ export class OpenaiExchange {
   /** Its worker: an attempt that did not count is followed by another one with its number. */
   #workerId: WorkerId | null = null
 
-  /** @param ended aborts when the caller may no longer read the response; its reason is the error */
-  constructor(parts: ApiParts, job: Job, call: SurfaceCall, ended: AbortSignal) {
+  /**
+   * @param ended aborts when the caller may no longer read the response; its reason is the error
+   * @param onTokens called once with the tokens that a successful answer reports, null if it reports none; null for a
+   *   request whose answer has none
+   */
+  constructor(
+    parts: ApiParts,
+    job: Job,
+    call: SurfaceCall,
+    ended: AbortSignal,
+    onTokens: ((usage: TokenUsage | null) => void) | null = null,
+  ) {
     this.#parts = parts
+    this.#onTokens = onTokens
     this.#job = job
     this.#call = call
     this.#ended = ended
@@ -74,7 +87,9 @@ export class OpenaiExchange {
     const job = answerable(await this.#parts.jobs.whenFinal(this.#job, Number.POSITIVE_INFINITY, this.#signals))
     if (!isFinal(job.status)) return this.#cutOff()
     const isBare = job.status === 'COMPLETED' && (job.output === null || /^\s*(?:null|\[\s*\])\s*$/.test(job.output))
-    return respond(isBare ? await this.#collected(job) : await this.#buildAnswer(job, job.output), this.headers)
+    const answer = isBare ? await this.#collected(job) : await this.#buildAnswer(job, job.output)
+    if (answer.status === 200 && answer.contentType === 'application/json') this.#onTokens?.(tokensOfText(answer.text))
+    return respond(answer, this.headers)
   }
 
   /**
@@ -120,15 +135,28 @@ export class OpenaiExchange {
   #events(first: Part): ReadableStream<Uint8Array> {
     const texts = this.#texts(first)
     const encoder = new TextEncoder()
+    const tokens = this.#onTokens === null ? null : new TokenReader('events')
+    let isCounted = false
+    const count = () => {
+      if (tokens !== null && !isCounted) this.#onTokens?.(tokens.end())
+      isCounted = true
+    }
     return new ReadableStream<Uint8Array>(
       {
         pull: async controller => {
           const { value, done } = await texts.next()
           if (this.#gone.signal.aborted) return
-          if (done === true) controller.close()
-          else controller.enqueue(encoder.encode(value))
+          if (done === true) {
+            count()
+            controller.close()
+            return
+          }
+          const bytes = encoder.encode(value)
+          tokens?.take(bytes)
+          controller.enqueue(bytes)
         },
         cancel: async () => {
+          count()
           this.#gone.abort()
           await this.#leave()
         },

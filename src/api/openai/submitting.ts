@@ -6,6 +6,7 @@ import type { Job } from '../../core/jobs/job.ts'
 import { JOB_TIMES } from '../../core/jobs/retention.ts'
 import { readTraceparent } from '../../core/jobs/trace-context.ts'
 import { openAiRefusal, readOpenAiCall } from '../../core/openai/openai.ts'
+import { reportsTokens, type TokenUsage } from '../../core/openai/token-usage.ts'
 import type { ApiParts } from '../parts.ts'
 import { heldFor, refusalHeaders, reportFailure, type SurfaceCall } from '../surface.ts'
 import { OpenaiExchange, respond } from './exchange.ts'
@@ -18,6 +19,8 @@ export interface SubmittedCall {
   readonly job: Job
   /** True if the client wants server-sent events. */
   readonly stream: boolean
+  /** The path after `/openai`. */
+  readonly route: string
 }
 
 /**
@@ -40,7 +43,7 @@ export async function submitCall(
   const kept = call.stream ? { askedWaitMs: JOB_TIMES.waitMs.max } : {}
   const traceparent = readTraceparent(request.headers.get('traceparent'))
   const job = await parts.jobs.submit(endpoint, call.submission, { kind: 'runsync', traceparent, ...kept })
-  return { job, stream: call.stream }
+  return { job, stream: call.stream, route }
 }
 
 /** The response to a request that is a job, once its worker has answered or begun to. */
@@ -48,10 +51,15 @@ export async function answerOfJob(
   parts: ApiParts,
   call: SurfaceCall,
   caller: Caller,
-  { job, stream }: SubmittedCall,
+  { job, stream, route }: SubmittedCall,
 ): Promise<Response> {
-  const requireRight = (whose: Caller) => parts.access.requireJobs(whose, 'write', job.endpointId)
-  const exchange = new OpenaiExchange(parts, job, call, heldFor(parts.access, call.env, caller, requireRight))
+  const { owner, endpointId } = job
+  const requireRight = (whose: Caller) => parts.access.requireJobs(whose, 'write', endpointId)
+  const ended = heldFor(parts.access, call.env, caller, requireRight)
+  const onTokens = reportsTokens(call.request.method, route)
+    ? (usage: TokenUsage | null) => parts.ports.emit('tokens.used', { owner, endpointId, keyId: caller.keyId, usage })
+    : null
+  const exchange = new OpenaiExchange(parts, job, call, ended, onTokens)
   try {
     return await (stream ? exchange.stream() : exchange.whole())
   } catch (error) {

@@ -3,14 +3,14 @@ import { BUCKET_SIZES, type BucketSize } from '../../core/billing/billing.ts'
 import { METRIC_INTERVALS } from '../../core/observing/metric-series.ts'
 import { answerValue, pageItems } from '../client/answers.ts'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
-import { KINDS } from '../client/kinds.ts'
+import { KINDS, type Named } from '../client/kinds.ts'
 import { chooseId, findNamed, withEndpointName } from '../client/names.ts'
 import { fieldOption } from '../client/option-fields.ts'
 import { printList } from '../client/printing.ts'
 import { CliError, EXIT } from '../exit.ts'
 import type { TableRow } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
-import { LIMIT_COLUMNS, money, TIMES_COLUMNS, usageColumns } from '../terminal/usage-columns.ts'
+import { LIMIT_COLUMNS, money, TIMES_COLUMNS, tokenColumns, usageColumns } from '../terminal/usage-columns.ts'
 
 interface UsageOptions extends ConnectionOptions {
   readonly bucket: BucketSize
@@ -18,6 +18,7 @@ interface UsageOptions extends ConnectionOptions {
   readonly from?: string
   readonly to?: string
   readonly times?: boolean
+  readonly tokens?: boolean
   readonly limits?: boolean
 }
 
@@ -38,6 +39,7 @@ export function addUsage(program: Command): void {
     )
     .addOption(fieldOption('--to <time>', 'until when (default: now)', 'endTime', 'to'))
     .option('--times', 'how requests of one endpoint ended and how long they took, by hour or day')
+    .option('--tokens', 'tokens that workers reported in their answers, by endpoint, key and model')
     .option('--limits', 'what the account has now, beside its limits')
   withConnection(command)
     .summary('show the use of endpoints and its cost')
@@ -53,18 +55,10 @@ function bucketOption(): Option {
 async function usage(endpoint: string | undefined, options: UsageOptions): Promise<void> {
   if (options.limits === true) return limits(options)
   if (options.times === true) return times(endpoint, options)
-  const { bucket, last, from, to } = options
+  if (options.tokens === true) return tokens(endpoint, options)
+  const { bucket } = options
   const endpoints = await KINDS.endpoints.list(options)
-  // Bills of deleted endpoints are kept.
-  const serverlessId =
-    endpoint === undefined ? undefined : (findNamed(endpoints, KINDS.endpoints, endpoint) ?? endpoint)
-  const query = new URLSearchParams({
-    bucketSize: bucket,
-    ...(serverlessId === undefined ? {} : { serverlessId: String(serverlessId) }),
-    ...(last === undefined ? {} : { lastN: last }),
-    ...(from === undefined ? {} : { startTime: withTime(from) }),
-    ...(to === undefined ? {} : { endTime: withTime(to) }),
-  })
+  const query = billQuery(endpoints, endpoint, options)
   const bill = await answerValue<{ metadata: { totals: { totalAmount: number } } }>(
     await ask(options, `/v2/billing/serverless?${query}`),
   )
@@ -75,6 +69,40 @@ async function usage(endpoint: string | undefined, options: UsageOptions): Promi
   const names = new Map(endpoints.map(({ id, name }) => [id, String(name)]))
   printList(options, records, usageColumns(bucket, names), 'records of usage in this time')
   if (records.length > 0) printText(`total cost ${money(bill.metadata.totals.totalAmount)}\n`)
+}
+
+/** The time of a bill and its endpoint; bills of deleted endpoints are kept. */
+function billQuery(endpoints: readonly Named[], endpoint: string | undefined, options: UsageOptions) {
+  const { bucket, last, from, to } = options
+  const serverlessId =
+    endpoint === undefined ? undefined : (findNamed(endpoints, KINDS.endpoints, endpoint) ?? endpoint)
+  return new URLSearchParams({
+    bucketSize: bucket,
+    ...(serverlessId === undefined ? {} : { serverlessId: String(serverlessId) }),
+    ...(last === undefined ? {} : { lastN: last }),
+    ...(from === undefined ? {} : { startTime: withTime(from) }),
+    ...(to === undefined ? {} : { endTime: withTime(to) }),
+  })
+}
+
+/** Tokens by span of time, endpoint, key and model. */
+async function tokens(endpoint: string | undefined, options: UsageOptions): Promise<void> {
+  if (options.bucket === 'hour') throw new CliError('tokens are summed by the day; choose another --bucket', EXIT.usage)
+  const endpoints = await KINDS.endpoints.list(options)
+  const query = billQuery(endpoints, endpoint, options)
+  const answer = await answerValue<{ metadata: { totals: TableRow } }>(
+    await ask(options, `/v2/billing/tokens?${query}`),
+  )
+  const records = pageItems<TableRow>(answer, 'records')
+  if (wantsJson(options)) return printList(options, records, [], 'tokens')
+  const namesOf = (rows: readonly Named[]) => new Map(rows.map(({ id, name }) => [id, String(name)]))
+  const names = { endpoints: namesOf(endpoints), keys: namesOf(await KINDS.keys.list(options)) }
+  printList(options, records, tokenColumns(options.bucket, names), 'tokens in this time')
+  const { requests, measuredRequests, promptTokens, completionTokens } = answer.metadata.totals
+  if (records.length > 0)
+    printText(
+      `total ${promptTokens} prompt, ${completionTokens} completion; ${measuredRequests} of ${requests} answers had them\n`,
+    )
 }
 
 /** Metrics of one endpoint over time. */

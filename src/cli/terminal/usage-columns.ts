@@ -18,6 +18,22 @@ export function usageColumns(bucket: BucketSize, names: ReadonlyMap<unknown, str
   ]
 }
 
+/** Tokens by span of time. @param names of endpoints and of keys by their ids */
+export function tokenColumns(
+  bucket: BucketSize,
+  names: { readonly endpoints: ReadonlyMap<unknown, string>; readonly keys: ReadonlyMap<unknown, string> },
+): Column[] {
+  return [
+    { title: 'FROM', text: row => startText(String(row.startTime), bucket) },
+    { title: 'ENDPOINT', text: row => names.endpoints.get(row.serverlessId) ?? shown(row.serverlessId) },
+    { title: 'KEY', text: row => names.keys.get(row.keyId) ?? shown(row.keyId) },
+    column('MODEL', 'model'),
+    column('REQUESTS', 'requests'),
+    column('PROMPT', 'promptTokens'),
+    column('COMPLETION', 'completionTokens'),
+  ]
+}
+
 /** Results and durations of the requests of an endpoint, by interval. */
 export const TIMES_COLUMNS: readonly Column[] = [
   { title: 'FROM', text: row => String(row.at).slice(0, 16).replace('T', ' ') },

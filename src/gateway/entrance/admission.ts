@@ -228,6 +228,7 @@ export class GatewayAdmission {
     const prefix = sender.prefix + (route.prefix ?? '')
     return {
       endpointId,
+      owner: cached.endpoint.owner,
       requestId: arriving.requestId,
       path,
       prefix: prefix === '' ? null : prefix,

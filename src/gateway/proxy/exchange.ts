@@ -11,6 +11,7 @@ import { mayBeSilent, type ResponseHead } from '../http1/response-head.ts'
 import type { ConnectionUser, Loss, WorkerConnection } from '../http1/worker-connection.ts'
 import type { WorkerConnections } from '../http1/worker-connections.ts'
 import type { Affinity, RequestOutcome, Reservation, Reservations, WorkerRequest } from '../queue/reservation.ts'
+import { AnswerTokens } from './answer-tokens.ts'
 import { type ExchangeLimits, ExchangeTimings } from './exchange-timings.ts'
 import { withinEndpoint } from './origin-wide.ts'
 import type { AccessLogEntry, ProxyRequest } from './proxy-request.ts'
@@ -89,6 +90,8 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
   readonly #method: string
   readonly #timings
   readonly #response
+  /** Null for a request whose answer has no tokens. */
+  readonly #tokens: AnswerTokens | null
   #resolve: (entry: AccessLogEntry) => void = () => {}
   #state: State = BEGUN
   #head: RequestHead | null = null
@@ -118,6 +121,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     this.isAnonymous = request.isOpen === true
     this.#timings = new ExchangeTimings(parts.clock)
     this.#response = new ResponseWriter(incoming, outgoing, request.requestId)
+    this.#tokens = request.onTokens === undefined ? null : new AnswerTokens(request.onTokens)
   }
 
   /** Aborted when the client is gone. Made on demand, since most requests never wait. */
@@ -237,6 +241,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     else {
       this.#state = { at: 'responding', head, reservation, connection, isRenewed }
       this.#onResponse(reservation)
+      this.#tokens?.begin(head)
       this.#response.head(withinEndpoint(head, this.#request), reservation.workerId)
     }
   }
@@ -249,6 +254,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
   onBody(piece: Buffer, last: boolean): void {
     if (this.#state.at !== 'responding') return
     this.#timings.move()
+    this.#tokens?.take(piece)
     this.#response.body(piece, last, this.#state.connection.socket)
   }
 
@@ -400,6 +406,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
   #settle({ bytesIn, bytesOut }: Pick<TunnelEnd, 'bytesIn' | 'bytesOut'>): void {
     this.#state = OVER
     this.#parts.live.remove(this.#slot, this)
+    this.#tokens?.end()
     const { path } = this.#request
     this.#resolve({
       kind: this.#upgrading === null ? 'request' : 'socket',

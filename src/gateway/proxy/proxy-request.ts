@@ -2,8 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Caller } from '../../core/accounts/permission.ts'
 import type { AccessLogEntry } from '../../core/balancing/access-log-entry.ts'
-import type { EndpointId } from '../../core/ids.ts'
+import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import type { RequestTrace } from '../../core/observing/request-trace.ts'
+import type { TokenUsage } from '../../core/openai/token-usage.ts'
 
 export type { AccessLogEntry } from '../../core/balancing/access-log-entry.ts'
 
@@ -40,6 +41,13 @@ export interface ProxyRequest {
    * only one. Browsers close a socket whose 101 names none of the subprotocols that they offered.
    */
   readonly subprotocol?: string
+  /** The account of the endpoint. */
+  readonly owner?: OwnerId
+  /**
+   * Called once with the tokens that a successful answer reports, null if it reports none; left out for a request
+   * whose answer has none.
+   */
+  readonly onTokens?: (usage: TokenUsage | null) => void
   /** Its place in a trace, which the worker gets. When left out, the client's trace fields are passed on. */
   readonly trace?: RequestTrace
 }

@@ -1,6 +1,7 @@
 import type { BilledPhase } from '../../core/billing/prices.ts'
 import type { JobUsage, WorkerUsage } from '../../core/billing/usage.ts'
-import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
+import type { EndpointId, KeyId, OwnerId, WorkerId } from '../../core/ids.ts'
+import type { TokenDay, TokenFigures, TokenPlace } from '../../core/openai/token-sums.ts'
 
 /** Query of usage. */
 export interface UsageQuery {
@@ -29,6 +30,20 @@ export interface WorkerUsageSum {
   readonly usage: WorkerUsage
 }
 
+/** Query of tokens. Bounds are instants of whole days, ascending; an omitted key or endpoint means all. */
+export interface TokenQuery {
+  readonly owner: OwnerId
+  readonly bounds: readonly number[]
+  readonly endpointId?: EndpointId | null
+  readonly keyId?: KeyId | null
+}
+
+/** Tokens of one place in the span that begins at `startMs`. */
+export interface TokenSum extends Omit<TokenPlace, 'owner'> {
+  readonly startMs: number
+  readonly figures: TokenFigures
+}
+
 /** Workers of one flavor in one phase, at this moment. */
 export interface FlavorWorkers {
   readonly flavor: string
@@ -53,9 +68,15 @@ export interface UsageStore {
    * @returns their number
    */
   countWorkers(nowMs: number, beforeMs: number, limit: number): Promise<number>
+  /** Adds figures of requests; see services/billing `TokenCounter`, which bounds the names of models. */
+  addTokens(days: readonly TokenDay[]): Promise<void>
+  /** Tokens of an owner's requests. A span with too many sums is `nextMs`, also the first one. */
+  tokens(query: TokenQuery): Promise<{ sums: TokenSum[]; nextMs: number | null }>
+  /** Names of models of an owner's requests of a day, at most `limit`. */
+  modelsOfDay(owner: OwnerId, dayMs: number, limit: number): Promise<string[]>
   /**
-   * Removes hours before `beforeMs`, at most `limit` of each kind.
-   * @returns number of removed hours of the more frequent kind
+   * Removes hours, and days of tokens, before `beforeMs`, at most `limit` of each kind.
+   * @returns number of removed rows of the most frequent kind
    */
   removeOld(beforeMs: number, limit: number): Promise<number>
 }

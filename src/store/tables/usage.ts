@@ -1,6 +1,7 @@
 /** Statements and rows of the use of jobs and workers. */
 import { JOB_FIGURES, type JobUsage, type WorkerMeter, type WorkerUsage } from '../../core/billing/usage.ts'
-import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
+import type { EndpointId, KeyId, OwnerId, WorkerId } from '../../core/ids.ts'
+import { TOKEN_FIGURES, type TokenDay, type TokenFigures } from '../../core/openai/token-sums.ts'
 import { ALIVE } from './guards.ts'
 import type { SqlValue } from './statement.ts'
 
@@ -91,6 +92,30 @@ export const deleteWorkerHours = `
     SELECT {{row}} FROM worker_hours WHERE hour_ms < $1 ORDER BY hour_ms LIMIT $2 {{skip_locked}})
   RETURNING endpoint_id`
 
+const TOKEN_COLUMNS = TOKEN_FIGURES.map(columnName)
+
+/** $1 owner, $2 day, $3 model, $4 key, $5 endpoint, $6 and further: the figures. */
+export const addTokenDay = `
+  INSERT INTO token_days (owner, day_ms, model, key_id, endpoint_id, ${TOKEN_COLUMNS.join(', ')})
+  VALUES ($1, $2, $3, $4, $5, ${TOKEN_COLUMNS.map((_, index) => `$${index + 6}`).join(', ')})
+  ON CONFLICT (owner, day_ms, model, key_id, endpoint_id) DO UPDATE SET ${added('token_days', TOKEN_COLUMNS)}`
+
+/** $1 owner, $2 from when, $3 before when, $4 key or nothing, $5 endpoint or nothing, $6 limit. */
+export const tokenSums = `
+  SELECT endpoint_id, key_id, model, ${summed(TOKEN_COLUMNS)} FROM token_days
+  WHERE owner = $1 AND day_ms >= $2 AND day_ms < $3 AND ($4 = '' OR key_id = $4) AND ($5 = '' OR endpoint_id = $5)
+  GROUP BY endpoint_id, key_id, model ORDER BY endpoint_id, key_id, model LIMIT $6`
+
+/** $1 owner, $2 day, $3 limit. */
+export const modelsOfDay = `
+  SELECT DISTINCT model FROM token_days WHERE owner = $1 AND day_ms = $2 AND model <> '' ORDER BY model LIMIT $3`
+
+/** $1 instant, $2 limit. */
+export const deleteTokenDays = `
+  DELETE FROM token_days WHERE {{row}} IN (
+    SELECT {{row}} FROM token_days WHERE day_ms < $1 ORDER BY day_ms LIMIT $2 {{skip_locked}})
+  RETURNING endpoint_id`
+
 /** $1 instant, $2 limit. Windows that began before it; it lies further back than the longest window lasts. */
 export const deleteOldWindows = `
   DELETE FROM rate_windows WHERE (owner, place) IN (
@@ -135,6 +160,24 @@ export function workerUsageFromRow(row: WorkerSumRow): WorkerUsage {
     idleMs: row.idle_ms,
     frozenMs: row.frozen_ms,
   }
+}
+
+/** Sums of `token_days`. */
+export type TokenSumRow = Readonly<Record<string, SqlValue>> & {
+  readonly endpoint_id: EndpointId
+  readonly key_id: KeyId | ''
+  readonly model: string
+}
+
+/** Sums as figures. */
+export function tokenFiguresFromRow(row: TokenSumRow): TokenFigures {
+  const figures = TOKEN_FIGURES.map((name, index) => [name, row[TOKEN_COLUMNS[index]!]])
+  return Object.fromEntries(figures) as unknown as TokenFigures
+}
+
+/** The parameters of {@link addTokenDay}. */
+export function tokenDayParams({ owner, dayMs, model, keyId, endpointId, figures }: TokenDay): SqlValue[] {
+  return [owner, dayMs, model ?? '', keyId ?? '', endpointId, ...TOKEN_FIGURES.map(name => figures[name])]
 }
 
 /** The instant until which a worker is counted, and its owner. */

@@ -46,6 +46,7 @@ const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
   'store.full': 'error',
   'loop.failed': 'error',
   'gateway.request_finished': 'debug',
+  'tokens.used': 'debug',
   'request.answered': 'debug',
   'request.failed': 'error',
 }

@@ -335,6 +335,7 @@ test('the server answers each example of the document as the document says', asy
   await call('getEndpointMetrics', { params: { id }, query: { interval: '1h' } })
   await call('askWhatIf', { params: { id }, query: { idleTimeout: 60, workersMax: 8 } })
   await call('listServerlessBilling')
+  await call('listTokenUsage')
   await call('listEndpointKeys')
   await call('rotateEndpointKey', { params: { id } })
   await call('restartEndpoint', { params: { id } })

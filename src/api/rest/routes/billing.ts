@@ -1,16 +1,19 @@
 import type { BillingTime, BucketSize } from '../../../core/billing/billing.ts'
 import { LAST_N_EXCLUDES } from '../../../core/billing/billing.ts'
 import { dollars } from '../../../core/billing/prices.ts'
-import type { EndpointId } from '../../../core/ids.ts'
+import type { EndpointId, KeyId } from '../../../core/ids.ts'
+import type { TokenFigures } from '../../../core/openai/token-sums.ts'
 import type { Amounts, BillCalculator, BillingRecord } from '../../../services/billing/bill-calculator.ts'
+import type { TokenSums } from '../../../services/billing/token-sums.ts'
 import { restSentence } from '../../field-names.ts'
 import type { ApiParts } from '../../parts.ts'
 import { type Members, type RestRoute, type Rule, route } from '../route.ts'
-import { BillBody, BillingQuery, BillingTimeQuery } from '../schemas/billing.ts'
+import { BillBody, BillingQuery, BillingTimeQuery, TokenQuery, TokensBody } from '../schemas/billing.ts'
 
 /** Routes of usage and cost of endpoints. */
-export function billingRoutes({ billing }: ApiParts): RestRoute[] {
+export function billingRoutes({ billing, tokenSums }: ApiParts): RestRoute[] {
   return [
+    tokenRoute(billing, tokenSums),
     route(
       {
         method: 'get',
@@ -48,6 +51,55 @@ export function billingRoutes({ billing }: ApiParts): RestRoute[] {
       },
     ),
   ]
+}
+
+function tokenRoute(billing: BillCalculator, tokenSums: TokenSums): RestRoute {
+  const checkTime = timeRule(() => billing)
+  return route(
+    {
+      method: 'get',
+      path: '/v2/billing/tokens',
+      operationId: 'listTokenUsage',
+      tag: 'Billing',
+      level: 'read',
+      summary: 'Tokens that workers reported in their answers, by endpoint, key and model',
+      query: TokenQuery,
+      queryRules: [(given, sent) => checkTime(given, sent)],
+      success: { status: 200, schema: TokensBody },
+      problems: [400],
+    },
+    async ({ caller, query }): Promise<TokensBody> => {
+      const endpointId = (query.serverlessId ?? null) as EndpointId | null
+      const keyId = (query.keyId ?? null) as KeyId | null
+      const time = billingTime(query)
+      const { startMs, endMs, records, totals } = await tokenSums.read(caller.owner, time, { endpointId, keyId })
+      return {
+        records: records.map(record => ({
+          startTime: timeText(record.startMs),
+          endTime: timeText(record.endMs),
+          serverlessId: record.endpointId,
+          keyId: record.keyId,
+          model: record.model,
+          ...figuresBody(record.figures),
+        })),
+        metadata: {
+          query: {
+            startTime: timeText(startMs),
+            endTime: timeText(endMs),
+            bucketSize: time.size,
+            serverlessId: endpointId,
+            keyId,
+          },
+          recordCount: records.length,
+          totals: figuresBody(totals),
+        },
+      }
+    },
+  )
+}
+
+function figuresBody({ requests, measured, ...tokens }: TokenFigures): TokensBody['metadata']['totals'] {
+  return { requests, measuredRequests: measured, ...tokens }
 }
 
 /** The time range of a query. */

@@ -67,3 +67,49 @@ export const BillBody = z
   .openapi('ListServerlessBillingResponse')
 /** See {@link BillBody}. */
 export type BillBody = z.output<typeof BillBody>
+
+/** Query of the use of tokens. Tokens are summed by the day. */
+export const TokenQuery = {
+  ...BillingQuery,
+  bucketSize: BucketSize.exclude(['hour']).default('day').openapi({ default: 'day' }),
+  keyId: z.string().max(191).optional().openapi({ description: 'the requests of one API key' }),
+}
+
+const tokenFigures = {
+  requests: z.int().openapi({ description: 'answered requests to operations whose answers report tokens' }),
+  measuredRequests: z.int().openapi({ description: 'those of them whose answer reported its tokens' }),
+  promptTokens: z.int(),
+  completionTokens: z.int(),
+  cachedTokens: z.int().openapi({ description: 'the part of promptTokens that came from a cache' }),
+}
+
+const TokenRecord = z
+  .object({
+    startTime: DateTime,
+    endTime: DateTime,
+    serverlessId: z.string(),
+    keyId: z.string().nullable().openapi({ description: 'null for requests without a key' }),
+    model: z.string().nullable().openapi({ description: 'as the answers name it; null where they name none' }),
+    ...tokenFigures,
+  })
+  .openapi('TokenUsageRecord')
+
+/** Tokens by endpoint, key and model. */
+export const TokensBody = z
+  .object({
+    records: z.array(TokenRecord),
+    metadata: z.object({
+      query: z.object({
+        startTime: DateTime,
+        endTime: DateTime,
+        bucketSize: BucketSize.openapi({ default: 'day' }),
+        serverlessId: z.string().nullable(),
+        keyId: z.string().nullable(),
+      }),
+      recordCount: z.int(),
+      totals: z.object(tokenFigures).openapi('TokenUsageTotals'),
+    }),
+  })
+  .openapi('ListTokenUsageResponse')
+/** See {@link TokensBody}. */
+export type TokensBody = z.output<typeof TokensBody>

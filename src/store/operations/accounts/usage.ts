@@ -9,10 +9,13 @@ import {
   type WorkerCount,
 } from '../../../core/billing/usage.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../../core/ids.ts'
+import type { TokenDay } from '../../../core/openai/token-sums.ts'
 import type { JobMove } from '../../../ports/store/store.ts'
 import type {
   FlavorWorkers,
   JobUsageSum,
+  TokenQuery,
+  TokenSum,
   UsageQuery,
   UsageStore,
   WorkerUsageSum,
@@ -24,6 +27,9 @@ import {
   jobUsageParams,
   type MeterRow,
   meterFromRow,
+  type TokenSumRow,
+  tokenDayParams,
+  tokenFiguresFromRow,
   type WorkerSumRow,
   workerUsageFromRow,
 } from '../../tables/usage.ts'
@@ -77,10 +83,47 @@ export const usage = {
     return due.length
   }),
 
+  addTokens: write(function* (days: readonly TokenDay[]): Steps<void> {
+    // Always in the same order, so that no two servers wait for each other.
+    const params = days.map(tokenDayParams).sort((a, b) => (a.slice(0, 5).join() < b.slice(0, 5).join() ? -1 : 1))
+    for (const values of params) yield* perform(sql.addTokenDay, values)
+  }),
+
+  tokens: read(function* ({
+    owner,
+    bounds,
+    keyId = null,
+    endpointId = null,
+  }: TokenQuery): Steps<{ sums: TokenSum[]; nextMs: number | null }> {
+    const sums: TokenSum[] = []
+    const spans = Math.min(bounds.length - 1, USAGE_READ.spans)
+    for (let index = 0; index < spans; index += 1) {
+      const startMs = bounds[index]!
+      const span = [owner, startMs, bounds[index + 1]!, keyId ?? '', endpointId ?? '', USAGE_READ.sums + 1]
+      const rows = yield* query<TokenSumRow>(sql.tokenSums, span)
+      if (sums.length + rows.length > USAGE_READ.sums) return { sums, nextMs: startMs }
+      for (const row of rows) {
+        const { endpoint_id, key_id, model } = row
+        const place = {
+          endpointId: endpoint_id,
+          keyId: key_id === '' ? null : key_id,
+          model: model === '' ? null : model,
+        }
+        sums.push({ startMs, ...place, figures: tokenFiguresFromRow(row) })
+      }
+    }
+    return { sums, nextMs: spans < bounds.length - 1 ? bounds[Math.max(0, spans)]! : null }
+  }),
+
+  modelsOfDay: read(function* (owner: OwnerId, dayMs: number, limit: number): Steps<string[]> {
+    return (yield* query<{ model: string }>(sql.modelsOfDay, [owner, dayMs, limit])).map(({ model }) => model)
+  }),
+
   removeOld: write(function* (beforeMs: number, limit: number): Steps<number> {
     const jobs = yield* query(sql.deleteJobHours, [hourStart(beforeMs), limit])
     const workers = yield* query(sql.deleteWorkerHours, [hourStart(beforeMs), limit])
-    return Math.max(jobs.length, workers.length)
+    const tokens = yield* query(sql.deleteTokenDays, [hourStart(beforeMs), limit])
+    return Math.max(jobs.length, workers.length, tokens.length)
   }),
 } satisfies PortOperations<UsageStore>
 

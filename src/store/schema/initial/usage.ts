@@ -1,6 +1,6 @@
 /**
- * Tables of usage by the hour, which outlive their endpoint. Each connection adds to the rows of its own `shard` of
- * `job_hours`.
+ * Tables of usage by the hour, and of tokens by the day, which outlive their endpoint and their key. Each connection
+ * adds to the rows of its own `shard` of `job_hours`.
  */
 
 export const jobHours = [
@@ -43,4 +43,22 @@ export const workerHours = [
   ) {{strict}}`,
   'CREATE INDEX worker_hours_of_owner ON worker_hours (owner, hour_ms)',
   'CREATE INDEX worker_hours_by_age ON worker_hours (hour_ms)',
+]
+
+/** An empty `key_id` or `model` stands for a request without a key, and an answer without the name of its model. */
+export const tokenDays = [
+  `CREATE TABLE token_days (
+    owner TEXT NOT NULL,
+    day_ms {{integer}} NOT NULL,
+    model TEXT NOT NULL,
+    key_id TEXT NOT NULL,
+    endpoint_id TEXT NOT NULL,
+    requests {{integer}} NOT NULL,
+    measured {{integer}} NOT NULL,
+    prompt_tokens {{integer}} NOT NULL,
+    completion_tokens {{integer}} NOT NULL,
+    cached_tokens {{integer}} NOT NULL,
+    PRIMARY KEY (owner, day_ms, model, key_id, endpoint_id)
+  ) {{strict}}`,
+  'CREATE INDEX token_days_by_age ON token_days (day_ms)',
 ]

@@ -1,0 +1,152 @@
+/** Tokens of answers in OpenAI's form: summed for their account, key, endpoint and model, over restarts. */
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { DEFAULT_OWNER, type EndpointId, type JobId, type KeyId, type OwnerId } from '../../../src/core/ids.ts'
+import { DAY_MS, dayStart, MAX_MODELS, OTHER_MODELS, tokensOfRequest } from '../../../src/core/openai/token-sums.ts'
+import type { Ports } from '../../../src/ports/ports.ts'
+import { TokenCounter } from '../../../src/services/billing/token-counter.ts'
+import { type Asking, openRig, type Rig } from '../../support/rig.ts'
+
+const place = { owner: DEFAULT_OWNER, endpointId: 'e' as EndpointId, keyId: 'k' as KeyId }
+const USAGE = { prompt_tokens: 7, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 2 } }
+
+/** An endpoint of one worker that answers requests to its OpenAI route. */
+async function openAi(t: TestContext) {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  const chat = async (
+    outputs: readonly unknown[],
+    body: object = {},
+    asking: Asking = {},
+    route = 'chat/completions',
+  ) => {
+    const answer = rig.ask('POST', `/v2/${endpoint}/openai/v1/${route}`, { body: { model: 'm', ...body }, ...asking })
+    await rig.clock.settle()
+    const { id } = (await worker.take()).json as { id: JobId }
+    for (const output of outputs.slice(0, -1)) await worker.chunk(id, { output })
+    await worker.done(id, { output: outputs.at(-1) })
+    await rig.clock.settle()
+    return answer
+  }
+  return { rig, endpoint, worker, chat }
+}
+
+async function tokens(rig: Rig, query = '', key?: string) {
+  const { status, json, text } = await rig.ask('GET', `/v2/billing/tokens${query}`, key === undefined ? {} : { key })
+  assert.equal(status, 200, text)
+  return json
+}
+
+test('answers and streams count their tokens under their key and the model that they name', async t => {
+  const { rig, endpoint, chat } = await openAi(t)
+  await chat([{ model: 'qwen', choices: [], usage: USAGE }])
+  const events = [
+    'data: {"model":"qwen","choices":[]}\n\n',
+    `data: {"model":"qwen","usage":${JSON.stringify(USAGE)}}\n\n`,
+  ]
+  assert.match((await chat([...events, []], { stream: true })).text, /DONE/)
+  await chat([{ choices: [] }])
+  const { records, metadata } = await tokens(rig)
+  const keyId = records[0].keyId
+  assert.ok(keyId)
+  const sum = { serverlessId: endpoint, keyId, model: 'qwen', requests: 2, measuredRequests: 2 }
+  const seen = records.map(({ startTime: _, endTime: __, ...record }: Record<string, unknown>) => record)
+  assert.deepEqual(seen, [
+    { ...sum, model: null, requests: 1, measuredRequests: 0, promptTokens: 0, completionTokens: 0, cachedTokens: 0 },
+    { ...sum, promptTokens: 14, completionTokens: 10, cachedTokens: 4 },
+  ])
+  const totals = { requests: 3, measuredRequests: 2, promptTokens: 14, completionTokens: 10, cachedTokens: 4 }
+  assert.deepEqual([metadata.recordCount, metadata.totals], [2, totals])
+  assert.equal((await tokens(rig, `?keyId=${keyId}&serverlessId=${endpoint}`)).metadata.totals.requests, 3)
+  assert.equal((await tokens(rig, '?keyId=other')).metadata.recordCount, 0)
+})
+
+test('a list of models, a failed request and an error count nothing', async t => {
+  const { rig, chat } = await openAi(t)
+  await chat([{ object: 'list', usage: USAGE }], {}, {}, 'models')
+  await chat([{ object: 'error', message: 'no', code: 400, usage: USAGE }])
+  assert.equal((await tokens(rig)).metadata.recordCount, 0)
+})
+
+test('tokens stay after a stop, and after their endpoint is deleted', async t => {
+  const { rig, endpoint, chat } = await openAi(t)
+  await chat([{ model: 'm', usage: USAGE }])
+  await rig.handOver(0)
+  await rig.start()
+  assert.equal((await tokens(rig)).metadata.totals.promptTokens, 7)
+  await rig.ask('DELETE', `/v2/serverless/${endpoint}`)
+  assert.equal((await tokens(rig, '?bucketSize=month')).metadata.totals.promptTokens, 7)
+})
+
+test('a kill loses no tokens that came more than five seconds before', async t => {
+  const { rig, chat } = await openAi(t)
+  await chat([{ model: 'm', usage: USAGE }])
+  await rig.clock.advance(6_000)
+  await rig.crash()
+  await rig.start()
+  assert.equal((await tokens(rig)).metadata.totals.promptTokens, 7)
+})
+
+test('tokens are summed by days and more, for their own account alone', async t => {
+  const rig = await openRig(t)
+  const dayMs = dayStart(rig.clock.now())
+  const figures = tokensOfRequest({ model: 'm', promptTokens: 7, completionTokens: 5, cachedTokens: 0 })
+  const today = { ...place, model: 'm', dayMs, figures }
+  await rig.store.usage.addTokens([today, { ...today, dayMs: dayMs - DAY_MS }])
+  const { records } = await tokens(rig, '?bucketSize=day')
+  assert.equal(records.length, 2)
+  assert.equal(Date.parse(records[0].endTime) - Date.parse(records[0].startTime), DAY_MS)
+  assert.equal(records[1].startTime, records[0].endTime)
+  const years = await tokens(rig, '?bucketSize=year&lastN=2')
+  assert.equal(years.metadata.totals.promptTokens, 14)
+  const hour = await rig.ask('GET', '/v2/billing/tokens?bucketSize=hour')
+  assert.equal(hour.status, 400)
+  const account = (await rig.ask('POST', '/v2/account/accounts', { body: { name: 'other' } })).json.id
+  const { key } = (await rig.ask('POST', '/v2/account/keys', { body: { name: 'k', account } })).json
+  assert.equal((await tokens(rig, '', key)).metadata.recordCount, 0)
+})
+
+const used = (model: string, owner: OwnerId = DEFAULT_OWNER) => ({
+  ...place,
+  owner,
+  usage: { model, promptTokens: 1, completionTokens: 2, cachedTokens: 0 },
+})
+
+test('an account has a limited number of names of models in a day, also over restarts; no token is lost', async t => {
+  const rig = await openRig(t)
+  for (let start = 0; start < 3; start += 1) {
+    const counter = new TokenCounter(rig.ports)
+    for (let n = 0; n < 60; n += 1) counter.emit('tokens.used', used(`model ${start} ${n}`))
+    await counter.flush()
+  }
+  const bounds = [0, rig.clock.now() + DAY_MS]
+  const { sums } = await rig.store.usage.tokens({ owner: DEFAULT_OWNER, bounds })
+  const other = sums.find(({ model }) => model === OTHER_MODELS)
+  assert.deepEqual([sums.length, other?.figures.requests], [MAX_MODELS + 1, 180 - MAX_MODELS])
+})
+
+test('while the store fails figures wait in memory, within a limit, and each is added once', async t => {
+  const rig = await openRig(t)
+  let isAway = true
+  const store = {
+    usage: {
+      ...rig.store.usage,
+      addTokens: (days: []) => (isAway ? Promise.reject(new Error('away')) : rig.store.usage.addTokens(days)),
+    },
+  }
+  const counter = new TokenCounter({ clock: rig.clock, store } as unknown as Ports)
+  const count = (n: number) => counter.emit('tokens.used', { ...used('m'), keyId: `k${n}` as KeyId })
+  for (let n = 0; n < 20_100; n += 1) count(n)
+  await assert.rejects(counter.flush(), /away/)
+  isAway = false
+  count(0)
+  await Promise.all([counter.flush(), counter.flush()])
+  const { sums } = await rig.store.usage.tokens({ ...place, keyId: null, bounds: [0, rig.clock.now() + DAY_MS] })
+  assert.equal(sums.length, 0, 'more than one read has')
+  const beyond = await rig.store.usage.tokens({
+    ...place,
+    keyId: 'k0' as KeyId,
+    bounds: [0, rig.clock.now() + DAY_MS],
+  })
+  assert.equal(beyond.sums[0]?.figures.requests, 2)
+})
