@@ -85,13 +85,13 @@ function Frame() {
 }
 
 const GROUPS: readonly { readonly title: string | null; readonly paths: readonly string[] }[] = [
-  { title: null, paths: ['/', '/endpoints', '/batches', '/webhooks'] },
+  { title: null, paths: ['/', '/endpoints', '/playground', '/batches', '/webhooks'] },
   { title: 'Workers run on', paths: ['/machine', '/templates', '/secrets', '/registries', '/volumes'] },
   { title: 'Account', paths: ['/usage', '/keys', '/accounts'] },
 ]
 
 /** Pages for keys that have rights on jobs only. */
-const OF_JOBS = new Set(['/', '/batches', '/webhooks'])
+const OF_JOBS = new Set(['/', '/playground', '/batches', '/webhooks'])
 /** Pages that only the operator's keys may read. */
 const OF_OPERATOR = new Set(['/machine', '/accounts'])
 

@@ -11,6 +11,7 @@ const Keys = later(() => import('../pages/account-pages.ts').then(pages => pages
 const LoginPage = later(() => import('../pages/account-pages.ts').then(pages => pages.LoginPage))
 const Machine = later(() => import('../pages/work-pages.ts').then(pages => pages.Machine))
 const NewEndpoint = later(() => import('../pages/account-pages.ts').then(pages => pages.NewEndpoint))
+const Playground = later(() => import('../pages/playground/playground.tsx').then(pages => pages.Playground))
 const Registries = later(() => import('../pages/account-pages.ts').then(pages => pages.Registries))
 const Secrets = later(() => import('../pages/account-pages.ts').then(pages => pages.Secrets))
 const Templates = later(() => import('../pages/account-pages.ts').then(pages => pages.Templates))
@@ -41,6 +42,7 @@ export const PAGES: readonly Route[] = [
   route('/secrets', Secrets),
   route('/registries', Registries),
   route('/volumes', Volumes),
+  route('/playground', Playground),
   route('/batches', Batches),
   route('/webhooks', Webhooks),
   route('/keys', Keys),

@@ -68,6 +68,9 @@ export function Runner({ endpoint, mode }: { readonly endpoint: Endpoint; readon
             <span class="hint wide-only">
               <kbd>Ctrl</kbd> <kbd>Enter</kbd>
             </span>
+            {mode === 'openai' ? (
+              <a href={`/playground?model=${encodeURIComponent(endpoint.name)}`}>Open the playground</a>
+            ) : null}
             <EarlierInputs inputs={inputs.earlier} onChoose={setText} />
           </div>
           <details>
