@@ -4,6 +4,7 @@
 const PERMITTED = new Set([
   'BlueOak-1.0.0',
   'MIT',
+  'MIT-0',
   'Apache-2.0',
   'BSD-2-Clause',
   'BSD-3-Clause',

@@ -3,9 +3,10 @@
  * log nothing else.
  */
 
+import type { ReceiverKind } from './core/alerts/alert-receiver.ts'
 import type { AccessLogEntry } from './core/balancing/access-log-entry.ts'
 import type { JobUsage } from './core/billing/usage.ts'
-import type { AppId, BuildId, EndpointId, JobId, KeyId, OwnerId, TemplateId, WorkerId } from './core/ids.ts'
+import type { AppId, BuildId, EndpointId, JobId, KeyId, OwnerId, ReceiverId, TemplateId, WorkerId } from './core/ids.ts'
 import type { JobStatus, Transition } from './core/jobs/job.ts'
 import type { TracedJob, TracedTry } from './core/observing/job-spans.ts'
 import type { RequestTrace } from './core/observing/request-trace.ts'
@@ -109,6 +110,12 @@ export interface Events {
    * of the problem that its account may know.
    */
   'webhook.failed': { endpointId: EndpointId; jobId: JobId; tries: number; problem: string; shown: string }
+  /** An endpoint has needed attention for a while: its account's receivers get a message. */
+  'alert.raised': { owner: OwnerId; endpointId: EndpointId; cause: string; text: string }
+  /** An endpoint of such a message has been well for a while. */
+  'alert.over': { owner: OwnerId; endpointId: EndpointId; cause: string }
+  /** A receiver was called; `problem` is null when it took the message. */
+  'alert.sent': { owner: OwnerId; receiverId: ReceiverId; kind: ReceiverKind; problem: string | null }
   'worker.created': { endpointId: EndpointId; workerId: WorkerId; version: number }
   'worker.moved': {
     endpointId: EndpointId

@@ -1,3 +1,4 @@
+import { AlertKeeper } from '../control/alert-keeper.ts'
 import { Autoscaler } from '../control/autoscaler.ts'
 import { BackupScheduler } from '../control/backup-scheduler.ts'
 import { Freezer } from '../control/freezer.ts'
@@ -30,6 +31,7 @@ export class Loops {
   readonly #dispatching
   readonly #healthChecker: HealthChecker
   readonly #dispatcher: WebhookDispatcher
+  readonly #alertKeeper: AlertKeeper
   /** Null if no backups are made. */
   readonly #backups: BackupScheduler | null
   /** All loops with their steps. */
@@ -75,6 +77,8 @@ export class Loops {
     const remover = new Remover(ports, jobs)
     const dispatcher = new WebhookDispatcher(ports, webhooks, this.#dispatching.wake)
     const backups = backupFolder === undefined ? null : new BackupScheduler(ports, inAuditLog(backupFolder, audit))
+    const alerting = new Loop('alerts', ports)
+    this.#alertKeeper = new AlertKeeper(services.alerts)
     this.#healthChecker = healthChecker
     this.#dispatcher = dispatcher
     this.#backups = backups
@@ -85,6 +89,7 @@ export class Loops {
       [this.#sweeping, nowMs => sweeper.step(nowMs)],
       [removing, () => remover.step()],
       [this.#dispatching, nowMs => dispatcher.step(nowMs)],
+      [alerting, nowMs => this.#alertKeeper.step(nowMs)],
     ]
     if (ports.gpuMeter !== undefined) {
       const keeping = new Loop('shares', ports)
@@ -97,6 +102,7 @@ export class Loops {
     this.#steps = new Map(steps)
     ports.notifier.subscribe('fleet', this.#reaping.wake)
     ports.notifier.subscribe('webhooks', this.#dispatching.wake)
+    ports.notifier.subscribe('alerts', alerting.wake)
     ports.notifier.subscribe('endpoints', removing.wake)
     this.#unwatch = ports.leader.watch(now => {
       if (now === 'active') this.#lead()
@@ -129,6 +135,7 @@ export class Loops {
     this.#unwatch()
     this.#unread()
     this.#backups?.end()
+    this.#alertKeeper.end()
     const ended = [...this.#steps.keys()].map(loop => loop.stop())
     await Promise.all([...ended, this.#healthChecker.end(), this.stopDispatching(0)])
   }

@@ -28,6 +28,7 @@ import { Quotas } from '../services/accounts/quotas.ts'
 import { S3Keys } from '../services/accounts/s3-keys.ts'
 import { Sessions } from '../services/accounts/sessions.ts'
 import { SHARING_RULES, SharingGuard } from '../services/accounts/sharing-guard.ts'
+import { Alerts } from '../services/alerts/alerts.ts'
 import { AppBuilds } from '../services/apps/app-builds.ts'
 import { AppContents } from '../services/apps/app-contents.ts'
 import { Apps } from '../services/apps/apps.ts'
@@ -119,6 +120,12 @@ export function createServices(
   const endpoints = endpointServices(ports, config, { ...accounts, ...workers })
   const recorded = recordingServices(base, given.emit, config, { ...balancing, ...workers })
   const observing = observingServices(ports, config, { ...base, ...jobs, ...workers, ...balancing, ...recorded })
+  const alerts = new Alerts(ports, {
+    ...accounts,
+    ...observing,
+    mailer: ports.mailer ?? null,
+    pageUrl: pageUrl(addresses),
+  })
   return {
     ...base,
     ...accounts,
@@ -130,6 +137,7 @@ export function createServices(
     ...recorded,
     ...observing,
     modelCatalog: new ModelCatalog(ports, balancing.balancing),
+    alerts,
     /** Null when the server is ready, else the problem, without a path of the machine. */
     notReady: () => whyNotReady(ports, signals.stopping),
     /** A sentence about the store of a server that is ready; null for nothing. */
@@ -388,6 +396,15 @@ function observingServices(ports: Ports, config: AppConfig, services: ObservedSe
     scraping: new MetricsReader(ports, services.cards, id => gateway.passing(id), services.settleThreads),
     series: new MetricSeries(ports, metrics),
     whatIf: new WhatIf(ports, { balancing, recorder: attemptTimes }, config.prices ?? NO_PRICES, freezeRules),
+  }
+}
+
+/** Addresses of pages of the console. */
+function pageUrl(addresses: AppAddresses) {
+  return (endpointId: EndpointId | null) => {
+    const { consoleUrl = null } = addresses
+    if (consoleUrl === null) return null
+    return endpointId === null ? `${consoleUrl}/` : `${consoleUrl}/endpoints/${endpointId}`
   }
 }
 

@@ -21,6 +21,7 @@ import {
   tlsClash,
 } from './addresses.ts'
 import { KUBERNETES_SETTINGS } from './kubernetes.ts'
+import { MAIL_SETTINGS, mailClash } from './mail.ts'
 import {
   flag,
   oneOf,
@@ -91,6 +92,7 @@ const SETTING_TABLE = {
   ...AUDIT_SETTINGS,
   ...SEALING_SETTINGS,
   ...SHARING_SETTINGS,
+  mail: MAIL_SETTINGS,
   ...PROCESS_SETTINGS,
   ...MODEL_SETTINGS,
   ...MANAGEMENT_SETTINGS,
@@ -174,8 +176,8 @@ export function readConfig(given: GivenSettings): { config: Config } | { mistake
   const tracing = readTracing(given.env, mistakes)
   if (mistakes.length > 0) return { mistakes }
   const values = readValues(SETTING_TABLE, setting => texts.get(setting) ?? [], given.absolute)
-  const clashes = [consoleClash(values), tlsClash(values.tls, values.kubernetes)].filter(clash => clash !== null)
-  mistakes.push(...clashes)
+  const clashes = [consoleClash(values), tlsClash(values.tls, values.kubernetes), mailClash(values.mail)]
+  mistakes.push(...clashes.filter(clash => clash !== null))
   const sources = { variable: given.env.RUNYARD_BACKUP_PASSPHRASE, read: given.read }
   const backupPassphrase = scheduledPassphrase(values.backups, sources, mistakes)
   if (mistakes.length > 0) return { mistakes }

@@ -32,6 +32,9 @@ export type BuildId = Brand<'build'>
 /** The key of an artifact: the name of its file. Its form is that of a build's id. */
 export type ArtifactKey = Brand<'artifact'>
 
+/** A receiver of the alerts of an account. */
+export type ReceiverId = Brand<'receiver'>
+
 /** A delivery of a webhook; also its message id, so it has no dot. */
 export type DeliveryId = Brand<'delivery'>
 

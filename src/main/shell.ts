@@ -7,6 +7,7 @@ import type { TracingConfig } from '../config/tracing.ts'
 import { AppError } from '../core/errors.ts'
 import { builtFolder, packageFile, packageVersion } from '../disk/package-files.ts'
 import { type Emit, EventStream } from '../events.ts'
+import type { Mailer } from '../ports/mailer.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { DataDirLock, ServerInfo } from '../store/data-dir-lock.ts'
 import { BodyThreads } from '../system/bodies/body-threads.ts'
@@ -16,6 +17,7 @@ import { type BuiltConsoleFile, type ConsoleSource, createConsoleFiles } from '.
 import { createHealthProbes } from '../system/http/health-probe.ts'
 import { createImageRegistries } from '../system/http/image-registries.ts'
 import { createOutbound } from '../system/http/outbound.ts'
+import { createSmtpMailer } from '../system/mail/smtp-mailer.ts'
 import { createLog, type Log, logEvents } from '../system/observing/log.ts'
 import { type CountingMetrics, createMetrics } from '../system/observing/metrics.ts'
 import { loadSpanExporter, SPAN_EXPORTERS, type SpanExporter } from '../system/observing/span-exporter.ts'
@@ -59,7 +61,10 @@ export class Shell {
   /** Threads for large bodies: those of clients and, as many bytes again, those of workers. */
   readonly bodies: BodyThreads
   /** Ports that need nothing of a term. */
-  readonly ports: Pick<Ports, 'clock' | 'random' | 'outbound' | 'registries' | 'probes' | 'consoleFiles' | 'tracing'>
+  readonly ports: Pick<
+    Ports,
+    'clock' | 'random' | 'outbound' | 'mailer' | 'registries' | 'probes' | 'consoleFiles' | 'tracing'
+  >
   /** Null when no traces are recorded. */
   readonly traces: Traces | null
   readonly #beforeListening
@@ -84,6 +89,7 @@ export class Shell {
       clock: systemClock,
       random: systemRandom,
       outbound: createOutbound({ publicOnly: config.webhookPublicOnly }),
+      mailer: mailerFrom(config.mail),
       registries: createImageRegistries({ allowed: config.privateRegistries }),
       probes: createHealthProbes(),
       consoleFiles: createConsoleFiles(consoleSource()),
@@ -125,6 +131,10 @@ export class Shell {
   async endListeners(graceMs: number): Promise<void> {
     await (await this.#listeners?.catch(() => null))?.close(graceMs)
   }
+}
+
+function mailerFrom({ smtpUrl, smtpFrom }: Config['mail']): Mailer | undefined {
+  return smtpUrl === null || smtpFrom === null ? undefined : createSmtpMailer(smtpUrl, smtpFrom)
 }
 
 /** The log of a server with these settings. */

@@ -9,6 +9,7 @@ import type { GpuSuspender } from './gpu-suspender.ts'
 import type { ImageRegistries } from './image-registries.ts'
 import type { Leader } from './leader.ts'
 import type { Machine } from './machine.ts'
+import type { Mailer } from './mailer.ts'
 import type { Metrics } from './metrics.ts'
 import type { ModelCache } from './model-cache.ts'
 import type { Notifier } from './notifier.ts'
@@ -47,6 +48,8 @@ export interface Ports {
   readonly leader: Leader
   readonly logs: WorkerLogs
   readonly outbound: Outbound
+  /** Sends mails; without a mail server when left out. */
+  readonly mailer?: Mailer | undefined
   readonly registries: ImageRegistries
   readonly probes: Probes
   readonly volumes: VolumeFolders

@@ -1,5 +1,6 @@
 import { after, describe, test } from 'node:test'
 import type { EmptiedStore } from '../support/emptied-stores.ts'
+import { alertCases } from './store-alerts.ts'
 import { appCases } from './store-apps.ts'
 import { attemptTimesCases } from './store-attempt-times.ts'
 import { auditCases } from './store-audit.ts'
@@ -45,6 +46,7 @@ const parts: readonly Cases[] = [
   recordCases,
   managementCases,
   appCases,
+  alertCases,
   quotaCases,
   webhookCases,
   usageCases,

@@ -462,6 +462,7 @@ export const managementCases: Cases = {
       secrets: ['1 s1', '2 s2', '3 s3'],
       webhookKeys: [`${E1} w`],
       registries: [`${R1} r`],
+      alertReceivers: [],
       endpointKeys: ['2 k'],
       jobs: ['stored j'],
       jobInputs: ['stored sealed:i'],

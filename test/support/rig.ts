@@ -46,6 +46,7 @@ import type { WorkerSpec } from '../../src/ports/driver.ts'
 import type { GpuMeter } from '../../src/ports/gpu-meter.ts'
 import type { GpuSuspender } from '../../src/ports/gpu-suspender.ts'
 import type { HostInspection } from '../../src/ports/host-inspection.ts'
+import type { Mail } from '../../src/ports/mailer.ts'
 import type { ModelCache } from '../../src/ports/model-cache.ts'
 import type { Notifier, Topic } from '../../src/ports/notifier.ts'
 import type { Ports } from '../../src/ports/ports.ts'
@@ -79,6 +80,8 @@ import { VirtualClock } from './virtual-clock.ts'
 
 /** Options of a {@link Rig}. */
 export interface RigOptions extends MockFleetHooks {
+  /** True for a server with a mail server; false by default. */
+  readonly mails?: boolean
   readonly rateWindows?: readonly RateWindow[]
   /** True when inputs and URLs are sealed in the store. */
   readonly sealPayloads?: boolean
@@ -213,6 +216,8 @@ export class Rig {
   readonly notifier: Notifier
   readonly vault: Vault = createVault(Buffer.alloc(32, 7))
   readonly outbound = new FakeOutbound(this.clock)
+  /** The mails that were sent. */
+  readonly mails: Mail[] = []
   /** Addresses of the names of registries. */
   resolve: (name: string) => readonly OutboundAddress[] = () => [{ address: '198.51.100.7', family: 4 }]
   readonly volumes = new MemoryVolumes()
@@ -339,6 +344,7 @@ export class Rig {
       probes: this.probes,
       leader: singleLeader,
       machine,
+      mailer: this.#options.mails === true ? { send: mail => this.#mail(mail) } : undefined,
       gpuMeter: this.#options.gpuMeter,
       gpuSuspender: this.#options.gpuSuspender?.(this),
       metrics,
@@ -368,6 +374,11 @@ export class Rig {
   }
 
   readonly #after = (ms: number, callback: () => void) => this.clock.after(ms, callback)
+
+  async #mail(mail: Mail): Promise<null> {
+    this.mails.push(mail)
+    return null
+  }
 
   #machineClocks(): MachineClocks {
     const { clock, boot } = this

@@ -2,6 +2,7 @@
 
 import * as accounts from '../../src/store/operations/accounts/accounts.ts'
 import * as quotas from '../../src/store/operations/accounts/quotas.ts'
+import * as alerts from '../../src/store/operations/alerts/alerts.ts'
 import * as appBuilds from '../../src/store/operations/apps/app-builds.ts'
 import * as apps from '../../src/store/operations/apps/apps.ts'
 import * as removals from '../../src/store/operations/endpoints/removals.ts'
@@ -58,6 +59,7 @@ const records = {
   ...registries,
   ...volumes,
   ...apps,
+  ...alerts,
   ...appBuilds,
   ...releases,
   ...removals,

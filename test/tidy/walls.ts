@@ -141,7 +141,7 @@ export const walls: Wall[] = [
   {
     folder: 'system',
     project: 'core ports events store disk drivers/process-table',
-    packages: 'pino prom-client @opentelemetry/* @huggingface/hub @peculiar/asn1-* tar',
+    packages: 'nodemailer pino prom-client @opentelemetry/* @huggingface/hub @peculiar/asn1-* tar',
     builtins: 'any',
     why: 'the table of processes says which of them live and are stopped, see docs/adr/0097-suspended-cuda-processes.md',
   },
@@ -234,6 +234,7 @@ export const subjects: Readonly<Record<string, Readonly<Record<string, string>>>
     observing: 'hardware models endpoints workers jobs scaling placement',
     balancing: 'endpoints workers scaling placement observing',
     billing: 'hardware endpoints workers jobs',
+    alerts: 'observing',
     openai: 'json jobs',
     bodies: 'json jobs openai',
   },
@@ -252,6 +253,7 @@ export const subjects: Readonly<Record<string, Readonly<Record<string, string>>>
     balancing: 'endpoints',
     observing: 'hardware models workers balancing',
     openai: 'balancing',
+    alerts: 'accounts observing',
   },
   // Drivers stand side by side: what they share lies below them.
   'src/drivers': {

@@ -21,6 +21,11 @@ export function registryPlace(owner: string, id: string) {
   return { kind: 'registries', row: `${owner}/${id}` }
 }
 
+/** The address of a receiver of alerts. */
+export function receiverPlace(owner: string, id: string) {
+  return { kind: 'alertReceivers', row: `${owner}/${id}` }
+}
+
 /** The key of an endpoint. */
 export function endpointKeyPlace(endpointId: string) {
   return { kind: 'endpointKeys', row: endpointId }

@@ -159,11 +159,11 @@ export interface AccountStore {
 }
 
 /**
- * Kinds of texts that the vault seals: values of secrets, signing keys, passwords of registries, keys of endpoints,
- * `s3Config` of jobs.
+ * Kinds of texts that the vault seals: values of secrets, signing keys, passwords of registries, addresses of
+ * receivers of alerts, keys of endpoints, `s3Config` of jobs.
  */
 export const SEAL_KINDS = [
-  ...(['keyCanaries', 'secrets', 'webhookKeys', 'registries', 'endpointKeys', 'jobs'] as const),
+  ...(['keyCanaries', 'secrets', 'webhookKeys', 'registries', 'alertReceivers', 'endpointKeys', 'jobs'] as const),
   ...PAYLOAD_KINDS,
 ] as const
 /** One of {@link SEAL_KINDS}. */

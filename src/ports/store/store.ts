@@ -14,6 +14,7 @@ import type { StopReason, Worker, WorkerLoad, WorkerState } from '../../core/wor
 import type { WorkerExit } from '../../core/workers/worker-exit.ts'
 import type { WorkerProblem } from '../../core/workers/worker-problem.ts'
 import type { WorkerSuspension } from '../../core/workers/worker-suspension.ts'
+import type { AlertStore } from './alert-store.ts'
 import type { AppBuildStore, AppStore } from './app-store.ts'
 import type { AttemptTimesStore } from './attempt-times-store.ts'
 import type { AuditStore } from './audit-store.ts'
@@ -70,6 +71,7 @@ export interface Store {
   readonly templates: TemplateStore
   readonly registries: RegistryStore
   readonly volumes: VolumeStore
+  readonly alerts: AlertStore
   readonly apps: AppStore
   readonly appBuilds: AppBuildStore
   readonly releases: ReleaseStore

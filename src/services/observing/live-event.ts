@@ -33,6 +33,8 @@ const PUBLISHERS: Publishers = {
   'job.result_ignored': ({ endpointId, jobId, workerId, reason }) => ({ endpointId, jobId, workerId, reason }),
   'webhook.delivered': ({ endpointId, jobId, tries }) => ({ endpointId, jobId, tries }),
   'webhook.failed': ({ endpointId, jobId, tries, shown }) => ({ endpointId, jobId, tries, problem: shown }),
+  'alert.raised': ({ endpointId, cause, text }) => ({ endpointId, cause, text }),
+  'alert.over': ({ endpointId, cause }) => ({ endpointId, cause }),
   'worker.created': ({ endpointId, workerId, version }) => ({ endpointId, workerId, version }),
   'worker.moved': ({ endpointId, workerId, from, to, reason, coldStartMs = null }) => {
     return { endpointId, workerId, from, to, reason, coldStartMs }

@@ -10,6 +10,7 @@ const STEP: Readonly<Record<SealKind, number>> = {
   secrets: 1,
   webhookKeys: 100,
   registries: 100,
+  alertReceivers: 100,
   endpointKeys: 100,
   jobs: 5,
   templates: 100,

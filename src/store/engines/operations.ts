@@ -5,6 +5,7 @@ import { keys } from '../operations/accounts/keys.ts'
 import { quotas } from '../operations/accounts/quotas.ts'
 import { sessions } from '../operations/accounts/sessions.ts'
 import { usage } from '../operations/accounts/usage.ts'
+import { alerts } from '../operations/alerts/alerts.ts'
 import { appBuilds } from '../operations/apps/app-builds.ts'
 import { apps } from '../operations/apps/apps.ts'
 import { audit } from '../operations/audit/audit.ts'
@@ -54,6 +55,7 @@ export const operations: { readonly [Part in StorePart]: PortOperations<Store[Pa
   templates,
   registries,
   volumes,
+  alerts,
   apps,
   appBuilds,
   releases,

@@ -3,6 +3,7 @@
  * owner of its rows; `docs/internals/schema.md` has a picture of it.
  */
 import { accounts, apiKeys, consoleSessions, rateWindows } from './initial/accounts.ts'
+import { alertMessages, alertReceivers, alerts } from './initial/alerts.ts'
 import { appBuilds, appEndpoints, appEnvironments, apps, appUploads } from './initial/apps.ts'
 import { auditAnchors, auditBegun, auditEntries } from './initial/audit.ts'
 import { endpointCounters, endpointDomains, endpoints, endpointVolumes, releases } from './initial/endpoints.ts'
@@ -39,6 +40,9 @@ export const initial: Migration = {
     secrets,
     registries,
     networkVolumes,
+    alertReceivers,
+    alerts,
+    alertMessages,
     apps,
     appBuilds,
     appEnvironments,

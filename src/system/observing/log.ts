@@ -24,6 +24,7 @@ const LEVELS: Partial<Record<EventName, Exclude<Level, 'silent'>>> = {
   'webhook.tried': 'debug',
   'webhook.delivered': 'debug',
   'webhook.failed': 'warn',
+  'alert.raised': 'warn',
   'image.download_failed': 'warn',
   'worker.start_failed': 'error',
   'worker.problem': 'warn',

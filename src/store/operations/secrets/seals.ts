@@ -9,6 +9,7 @@ const PLACES: Readonly<Record<SealKind, readonly [table: string, id: string, tex
   secrets: ['secrets', 'id', 'sealed', "owner || '/' || name"],
   webhookKeys: ['webhook_keys', 'endpoint_id', 'sealed', 'endpoint_id'],
   registries: ['registries', 'id', 'sealed', "owner || '/' || id"],
+  alertReceivers: ['alert_receivers', 'id', 'sealed', "owner || '/' || id"],
   endpointKeys: ['api_keys', 'id', 'sealed', 'endpoint_id'],
   jobs: ['jobs', 'id', 's3_config', 'id'],
   templates: ['templates', 'id', 'config', 'owner'],
