@@ -8,6 +8,7 @@ import type { LoginRequests } from '../services/accounts/login-requests.ts'
 import type { Quotas } from '../services/accounts/quotas.ts'
 import type { S3Keys } from '../services/accounts/s3-keys.ts'
 import type { Sessions } from '../services/accounts/sessions.ts'
+import type { Alerts } from '../services/alerts/alerts.ts'
 import type { AppBuilds } from '../services/apps/app-builds.ts'
 import type { AppContents } from '../services/apps/app-contents.ts'
 import type { Apps } from '../services/apps/apps.ts'
@@ -61,6 +62,7 @@ export interface ApiParts {
   readonly access: Access
   readonly accountJobs: AccountJobs
   readonly accounts: Accounts
+  readonly alerts: Alerts
   readonly apps: Apps
   readonly appBuilds: AppBuilds
   readonly appContents: AppContents

@@ -4,6 +4,7 @@ import { packageVersion } from '../disk/package-files.ts'
 import { CliCommand, commandPath, UsageError } from './cli-command.ts'
 import { choicesFor } from './client/choices.ts'
 import { messageFor, RefusedRequest } from './client/option-fields.ts'
+import { addAlerts } from './commands/alerts.ts'
 import { addApps } from './commands/apps.ts'
 import { addAudit } from './commands/audit.ts'
 import { addBackup } from './commands/backup.ts'
@@ -54,7 +55,7 @@ const COMMANDS: readonly (readonly [heading: string, adds: readonly ((program: C
   ['Start:', [addInit, addServe, addDeploy, addBuild, addTest, addSdk]],
   ['Jobs:', [addRun, addJobs, addBatches]],
   ['Resources:', [addResources, addApps, addCatalog, addModels, addWorkers]],
-  ['Observation:', [addTop, addWhy, addLogs, addEvents, addUsage, addWhatIf, addConsole]],
+  ['Observation:', [addTop, addWhy, addLogs, addEvents, addAlerts, addUsage, addWhatIf, addConsole]],
   [
     'The server and its machine:',
     [addDoctor, addStatus, addBackup, addCheck, addAudit, addClock, addMasterKey, addCompletion],

@@ -29,6 +29,7 @@ const KINDS: Readonly<Record<KindName, readonly [path: string, body: object]>> =
   accounts: ['/v2/account/accounts', {}],
   volumes: ['/v2/network-volumes', { size: 10, dataCenter: 'EU-RO-1' }],
   registries: ['/v2/registries', { username: 'u', password: 'p' }],
+  alerts: ['/v2/account/alert-receivers', { kind: 'webhook', address: 'https://hooks.example' }],
 }
 
 /** Makes a thing and returns its id. */

@@ -83,6 +83,7 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
     acceptSharedHost: false,
     webhookPrivate: 'auto',
     privateRegistries: [],
+    mail: { smtpUrl: null, smtpFrom: null },
     workerSandbox: 'auto',
     workerNetwork: 'open',
     workerReadable: [],
@@ -277,6 +278,8 @@ test('each setting is read from its option', () => {
     acceptSharedHost: true,
     webhookPrivate: 'on',
     privateRegistry: ['r.lan:5000', '[fd00::5]'],
+    smtpUrl: 'smtps://mail.example:465',
+    smtpFrom: 'runyard@example.org',
     lb: ['api'],
     lbDomain: 'LB.example',
     lbPublic: ['chat', 'e1'],
@@ -357,6 +360,7 @@ test('each setting is read from its option', () => {
     acceptSharedHost: true,
     webhookPrivate: 'on',
     privateRegistries: ['r.lan:5000', '[fd00::5]'],
+    mail: { smtpUrl: 'smtps://mail.example:465', smtpFrom: 'runyard@example.org' },
     workerSandbox: 'required',
     workerNetwork: 'server',
     workerReadable: ['/here/models'],
@@ -607,6 +611,8 @@ const OTHER: Record<string, string> = {
   acceptSharedHost: 'true',
   webhookPrivate: 'on',
   privateRegistry: 'r.lan,10.0.0.1:5000',
+  smtpUrl: 'smtp://mail.example:587',
+  smtpFrom: 'runyard@example.org',
   workerSandbox: 'off',
   workerNetwork: 'shared',
   workerReadable: 'm:n',
@@ -638,6 +644,8 @@ const BESIDE: Record<string, Given> = {
   tlsKey: { tlsCert: 'c' },
   httpRedirectPort: { tlsSelfSigned: true },
   hsts: { tlsSelfSigned: true },
+  smtpUrl: { smtpFrom: 'runyard@example.org' },
+  smtpFrom: { smtpUrl: 'smtp://mail.example' },
 }
 
 test('each setting is read from its variable, and the option wins over it', () => {
@@ -965,4 +973,13 @@ test('the options in which servers of one database may differ exist', () => {
     [...MAY_DIFFER].filter(flag => !flags.includes(flag)),
     [],
   )
+})
+
+test('a password of a mail server is taken from the environment alone, and a mail server needs a sender', () => {
+  const problems = (options: Given) => mistakes(options).join('\n')
+  const smtpFrom = 'runyard@example.org'
+  assert.match(problems({ smtpUrl: 'smtp://u:hush@mail.example', smtpFrom }), /must not have a password/)
+  assert.doesNotMatch(problems({ smtpUrl: 'smtp://u:hush@mail.example', smtpFrom }), /hush/)
+  assert.match(problems({ smtpUrl: 'smtp://mail.example' }), /--smtp-url needs --smtp-from/)
+  assert.match(problems({ smtpFrom }), /--smtp-from needs --smtp-url/)
 })

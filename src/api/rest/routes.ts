@@ -4,6 +4,7 @@ import recorded from './examples.json' with { type: 'json' }
 import type { Examples } from './openapi.ts'
 import type { RestRoute } from './route.ts'
 import { accountRoutes } from './routes/account.ts'
+import { alertRoutes } from './routes/alerts.ts'
 import { appRoutes } from './routes/apps.ts'
 import { auditRoutes } from './routes/audit.ts'
 import { billingRoutes } from './routes/billing.ts'
@@ -48,6 +49,7 @@ export function restRoutes(parts: ApiParts): RestRoute[] {
     ...machineRoutes(parts),
     ...auditRoutes(parts),
     ...appRoutes(parts),
+    ...alertRoutes(parts),
     ...secretRoutes(parts),
     ...accountRoutes(parts),
     ...endpointKeyRoutes(parts),

@@ -38,6 +38,7 @@ export const KINDS = {
   accounts: kind('account', 'accounts', '/v2/account/accounts', 'accounts', 'accounts'),
   volumes: kind('network volume', 'network volumes', '/v2/network-volumes', 'networkVolumes', 'volumes'),
   registries: kind('registry', 'registries', '/v2/registries', 'registries', 'registries'),
+  alerts: kind('receiver', 'receivers', '/v2/account/alert-receivers', 'alertReceivers', 'alerts'),
 } as const satisfies Readonly<Record<string, NamedKind>>
 
 /** The name of one of {@link KINDS}. */

@@ -42,10 +42,12 @@ interface Resource extends NamedKind {
   readonly updateFields: readonly Field[] | null
 }
 
-const RESOURCES: readonly Resource[] = (Object.keys(KINDS) as KindName[]).map(name => {
-  const { create, update } = RESOURCE_OPTIONS[name]
-  return { ...KINDS[name], name, columns: RESOURCE_COLUMNS[name], createFields: create, updateFields: update }
-})
+const RESOURCES: readonly Resource[] = (Object.keys(RESOURCE_OPTIONS) as (keyof typeof RESOURCE_OPTIONS)[]).map(
+  name => {
+    const { create, update } = RESOURCE_OPTIONS[name]
+    return { ...KINDS[name], name, columns: RESOURCE_COLUMNS[name], createFields: create, updateFields: update }
+  },
+)
 
 /**
  * Adds `runyard endpoints|templates|secrets|keys|accounts|volumes|registries list|get|create|update|delete`; accounts

@@ -124,6 +124,7 @@ export const SERVE_OPTION_GROUPS: readonly (readonly [heading: string, flags: re
         '--lb-public',
         '--webhook-public-only',
         '--webhook-private',
+        ...['--smtp-url', '--smtp-from'],
         '--private-registry',
         '--delete-running-endpoints',
       ],

@@ -68,6 +68,13 @@ export const RESOURCE_COLUMNS = {
   accounts: [column('ID', 'id'), column('NAME', 'name'), column('DELETES RUNNING', 'deleteRunningEndpoints')],
   volumes: [column('ID', 'id'), column('NAME', 'name'), column('GB', 'size'), column('DATA CENTER', 'dataCenter')],
   registries: [column('ID', 'id'), column('NAME', 'name')],
+  alerts: [
+    ...[column('ID', 'id'), column('NAME', 'name'), column('KIND', 'kind'), column('ADDRESS', 'address')],
+    ...[age('SENT', 'sentAt'), column('PROBLEM', 'problem')],
+  ],
+  openAlerts: [
+    ...[column('ENDPOINT', 'endpointName'), age('SINCE', 'since'), column('CAUSE', 'cause'), column('TEXT', 'text')],
+  ],
   releases: [
     ...[column('VERSION', 'version'), age('AGE', 'createdAt'), column('WORKERS', 'workerCount')],
     { title: 'CHANGED', text: row => changedFields(row) },

@@ -134,6 +134,14 @@ async function resources({ call }: { call: Player['call'] }, rig: Rig): Promise<
   await call('listRegistries')
   await call('getRegistry', { params: { id: registry.id } })
   await call('deleteRegistry', { params: { id: registry.id } })
+  const receiver = await call('createAlertReceiver', {
+    body: { name: 'ops', kind: 'slack', address: 'https://hooks.slack.example/services/T1/B1/key' },
+  })
+  await call('listAlertReceivers')
+  await call('getAlertReceiver', { params: { id: receiver.id } })
+  await call('testAlertReceiver', { body: { receiver: receiver.id } })
+  await call('listAlerts')
+  await call('deleteAlertReceiver', { params: { id: receiver.id } })
   const volume = await call('createNetworkVolume', { body: { name: 'models', size: 100, dataCenter: 'EU-RO-1' } })
   await call('listNetworkVolumes')
   await call('getNetworkVolume', { params: { id: volume.id } })
