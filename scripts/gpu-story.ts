@@ -31,6 +31,7 @@ import {
   isFrozenProcess,
   isHeldProcess,
   machineUse,
+  pidOnCard,
   StoryServer,
   until,
   untilOffCard,
@@ -42,8 +43,10 @@ const PACKED_BYTES = 60 * MIB
 const IS_FAKE = process.env.FAKE_CUDA_DIR !== undefined
 /** Memory that the models of each chapter hold on the card, in GiB. */
 const GIB = IS_FAKE
-  ? { turns: 3, thread: 1, killed: 2, share: 1, sdk: 1 }
-  : { turns: 20, thread: 2, killed: 6, share: 8, sdk: 8 }
+  ? { turns: 3, thread: 1, killed: 2, share: 1, sdk: 1, pause: 3, auto: 1 }
+  : { turns: 20, thread: 2, killed: 6, share: 8, sdk: 8, pause: 20, auto: 8 }
+/** Turns of the job that is paused: more than a minute on a card. */
+const LONG_TURNS = IS_FAKE ? 10_000 : 150_000
 /** Share of the card of each of three models, in GB. */
 const SHARE_GB = IS_FAKE ? 2 : 10
 /** Time into a suspend or a resume at which the server is killed. */
@@ -63,6 +66,8 @@ const CHAPTERS: Readonly<Record<string, { readonly limitS: number; readonly tell
   killed_in_suspend: { limitS: 50, tell: killedInSuspend },
   killed_in_resume: { limitS: 50, tell: killedInResume },
   share: { limitS: 50, tell: shareCard },
+  pause: { limitS: 260, tell: pauseForUrgent },
+  auto: { limitS: 90, tell: learnShare },
   sdk: { limitS: 90, tell: resumeSdk },
 }
 
@@ -161,6 +166,55 @@ async function shareCard(server: StoryServer, note: Note): Promise<string | unde
     tookMs: again.map(each => each.tookMs),
     ...(await cardUse(...again.map(each => each.pid))),
   })
+  return undefined
+}
+
+/** A long job is paused in the middle for a request of higher priority, which needs the whole card. */
+async function pauseForUrgent(server: StoryServer, note: Note): Promise<undefined> {
+  const words = ['--gpu', 'any', '--scaler', 'QUEUE_DELAY:1', '--idle-timeout', '3', '--flashboot', 'OFF']
+  const batch = await server.endpoint('batch', ...words, '--priority', 'low', '--preemptible', 'true')
+  const chat = await server.endpoint('chat', ...words, '--priority', 'high')
+  assert.ok(batch !== null && chat !== null)
+  const begunMs = performance.now()
+  const job = await server.submit(batch, { gib: GIB.pause, turns: LONG_TURNS })
+  const low = await until('the memory of the long job', JOB_MS, () => pidOnCard(GIB.pause))
+  await pause(1_000)
+  note('the long job works', { pid: low, afterMs: Math.round(performance.now() - begunMs), card: await cardUse(low) })
+  const urgent = await server.job(chat, { gib: GIB.pause, turns: 10 }, JOB_MS)
+  const { status } = (await server.call(`/v2/${batch}/status/${job}`)) as { status: string }
+  const now = { card: await cardUse(low, urgent.pid), machine: machineUse(low), frozen: isFrozenProcess(low) }
+  note('the urgent job, for which the long one was paused', { ...urgent, longJob: status, ...now })
+  assert.equal(status, 'IN_PROGRESS')
+  const answer = await server.result(batch, job, 2 * JOB_MS)
+  const { attempts } = (await server.call(`/v2/${batch}/requests/${job}`)) as { attempts?: number }
+  note('the long job', { attempts, allMs: Math.round(performance.now() - begunMs), ...answer })
+  const pauses = server.events().filter(({ msg }) => msg === 'worker.paused' || msg === 'worker.pause_ended')
+  assert.deepEqual([answer.pid, attempts, pauses.length], [low, 1, 2], 'another process, a second attempt or no pause')
+  const calm = await server.job(batch, { gib: GIB.pause, turns: LONG_TURNS }, 2 * JOB_MS)
+  note('the same job without a pause', { ...calm })
+  assert.deepEqual([calm.value, calm.sum], [answer.value, answer.sum], 'a pause changes the result')
+}
+
+/** The server learns the share of a card that a model needs, and gives the rest to another one. */
+async function learnShare(server: StoryServer, note: Note): Promise<string | undefined> {
+  const words = ['--gpu', 'any', '--scaler', 'QUEUE_DELAY:1', '--idle-timeout', '30', '--flashboot', 'OFF']
+  const learning = await server.endpoint('learning', ...words, '--gpu-memory', 'auto')
+  if (learning === null) return 'endpoints have no share of a card here'
+  const first = await server.job(learning, { gib: GIB.auto, turns: 10 }, JOB_MS)
+  note('first job, with a whole card', { ...first })
+  assert.equal(first.shareMb, null)
+  const learned = await until('the share', JOB_MS, () =>
+    server.events().find(({ msg }) => msg === 'worker.share_learned'),
+  )
+  note('the share', { ...learned, card: await cardUse(first.pid) })
+  const other = await server.endpoint('other', ...words, '--gpu-memory', String(SHARE_GB))
+  const beside = await server.job(other ?? '', { gib: GIB.share, turns: 10 }, JOB_MS)
+  note('another model beside it', { ...beside, card: await cardUse(first.pid, beside.pid) })
+  process.kill(first.pid, 'SIGKILL')
+  const second = await server.job(learning, { gib: GIB.auto, turns: 10 }, JOB_MS)
+  note('a later worker, with the share', { ...second, card: await cardUse(second.pid) })
+  assert.deepEqual([second.shareMb, second.sum], [String(learned.shareMb), first.sum])
+  assert.notEqual(second.pid, first.pid)
   return undefined
 }
 

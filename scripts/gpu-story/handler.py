@@ -108,9 +108,11 @@ class FakeCard:
         return count.value
 
     def multiply(self, turns):
-        for _ in range(turns):
+        value = 1
+        for turn in range(turns):
             assert self.cuda.fakeWork(1) == 0
-        return float(turns).hex()
+            value = (value * 33 + turn) & 0xFFFFFFFF
+        return float(value).hex()
 
 
 card = None
@@ -135,6 +137,7 @@ def handle(job):
         "gpu": card.name(),
         "gpus": card.count(),
         "spins": card.spins(),
+        "shareMb": os.environ.get("RUNYARD_GPU_MEMORY_MB"),
         "visible": os.environ.get("CUDA_VISIBLE_DEVICES"),
         "loadMs": round(1000 * (loaded - begun)),
         "tookMs": round(1000 * (time.monotonic() - begun)),

@@ -11,7 +11,7 @@ import { createGpuMeter } from '../../src/system/gpu/gpu-meter.ts'
 
 const run = promisify(execFile)
 const MIB = 2 ** 20
-const START_MS = 20_000
+const START_MS = 40_000
 /** Roots of control groups of version 2, alone and beside those of version 1. */
 const GROUP_ROOTS = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified']
 
@@ -19,6 +19,10 @@ const GROUP_ROOTS = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified']
 export interface Answer {
   readonly pid: number
   readonly sum: string
+  /** The result of its turns. */
+  readonly value: string
+  /** Its share of the card in MiB, as it sees it; null without one. */
+  readonly shareMb: string | null
   readonly heldGib: number
   readonly gpus: number
   readonly visible: string
@@ -145,10 +149,12 @@ export class StoryServer {
     return response.json()
   }
 
-  /** The events about suspended workers so far, with the problems of loops. */
+  /** The events about suspended, paused and learning workers so far, with the problems of loops. */
   events(): Record<string, unknown>[] {
     const lines = readFileSync(this.#log, 'utf8').split('\n')
-    const wanted = lines.filter(line => /"worker\.(suspend|resume)|"loop\.failed"|"worker\.ended"/.test(line))
+    const wanted = lines.filter(line =>
+      /"worker\.(suspend|resume|pause|share_learned)|"loop\.failed"|"worker\.ended"/.test(line),
+    )
     return wanted.flatMap(line => {
       try {
         return [JSON.parse(line) as Record<string, unknown>]
@@ -192,6 +198,12 @@ export async function cardUse(...pids: readonly number[]): Promise<Record<string
   const { cards } = await meter.measure(new Set(pids))
   const mibOf = (pid: number) => (cards[0]?.processes.find(each => each.pid === pid)?.bytes ?? 0) / MIB
   return { usedMib: (cards[0]?.usedBytes ?? 0) / MIB, workersMib: pids.map(mibOf) }
+}
+
+/** The first process that has this much memory on the first card, in GiB; null without one. */
+export async function pidOnCard(gib: number): Promise<number | null> {
+  const { cards } = await meter.measure(new Set())
+  return cards[0]?.processes.find(({ bytes }) => (bytes ?? 0) >= gib * 1024 * MIB)?.pid ?? null
 }
 
 /** Memory of the machine in MiB: what is available, and the resident parts of some processes. */

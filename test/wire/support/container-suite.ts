@@ -159,6 +159,7 @@ export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
   'faults/floods-connections': 'as floods',
   'faults/floods-slow': 'as floods',
   'workers/sleeping-server': 'its server listens on 127.0.0.1, as processes should',
+  'workers/gpu-story': 'containers get GPUs from the engine, which would need real ones',
   'workers/gpus': 'containers get GPUs from the engine, which would need real ones',
   'workers/paused-workers': 'the contract of the drivers has containers that stand still and go on',
   'workers/shared-card': 'containers get GPUs from the engine, which would need real ones',
