@@ -11,8 +11,8 @@ import { patient } from '../support/patience.ts'
 import { browserSkip, openBrowser } from '../wire/support/browser.ts'
 import type { Browser, Locator, Page } from '../wire/support/chromium.ts'
 import { temporaryFolder } from '../wire/support/cleanup.ts'
-import { ask, submit, whenFinal } from '../wire/support/client.ts'
-import { root, type Server, startServer } from '../wire/support/server.ts'
+import { ask, makeEndpoint, submit, whenFinal } from '../wire/support/client.ts'
+import { fixture, root, type Server, startServer } from '../wire/support/server.ts'
 import { until } from '../wire/support/until.ts'
 import { Visitor } from './support/console.ts'
 
@@ -214,6 +214,29 @@ describe('requests in the console', { skip: browserSkip, timeout: patient(240_00
       visitor.assertClean()
       await visitor.context.close()
     }
+  })
+
+  test('chat with one of several models of a load-balancing endpoint', async () => {
+    await makeEndpoint(server, {
+      folder: fixture('balanced-openai'),
+      env: { SHAPE: 'vllm', MODELS: 'big,lora', MODEL_NAME: 'big' },
+      settings: { type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue: 8, workersMax: 1, name: 'qwen' },
+    })
+    const { visitor, page } = await at('/playground?model=qwen')
+    const answer = page.getByRole('log', { name: 'Chat' }).getByRole('group', { name: 'The model' })
+    await page.getByLabel('Message').fill('one two')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await answer.getByText('one two').waitFor()
+    await answer.getByText(/in all$/).waitFor()
+    // A model that has answered is ready, and its worker names the others.
+    await page.getByLabel('Model', { exact: true }).selectOption('qwen/lora')
+    await page.getByLabel('Stream').uncheck()
+    await page.getByLabel('Message').fill('three')
+    const answered = page.waitForResponse(response => response.url().endsWith('/chat/completions'))
+    await page.getByRole('button', { name: 'Send' }).click()
+    await answer.last().getByText('three').waitFor()
+    assert.equal((await (await answered).json()).model, 'lora')
+    visitor.assertClean()
   })
 
   test('that are wrong are not sent, and what the server refuses is said', async () => {

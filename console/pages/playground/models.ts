@@ -6,13 +6,12 @@ export interface Model {
   /** Name in a request. */
   readonly name: string
   readonly endpointId: string
-  readonly isQueue: boolean
   readonly state: string
   /** Median of the times of its starts, in seconds; null before the first. */
   readonly startS: number | null
 }
 
-/** The models of the list, and each of those that one endpoint serves beside another. */
+/** The models of the list, those of one endpoint after it. */
 export async function readModels(signal: AbortSignal): Promise<readonly Model[]> {
   const response = await request('GET', '/openai/v1/models', { signal })
   return modelsFromList(await response.json())
@@ -23,10 +22,8 @@ interface ModelList {
     readonly id: string
     readonly runyard?: {
       readonly endpoint_id: string
-      readonly type: string
       readonly state: string
       readonly typical_start_seconds: number | null
-      readonly served?: readonly string[]
     }
   }[]
 }
@@ -36,9 +33,8 @@ export function modelsFromList(list: unknown): readonly Model[] {
   const { data = [] } = list as ModelList
   return data.flatMap(({ id, runyard }) => {
     if (runyard === undefined) return []
-    const { endpoint_id: endpointId, type, state, typical_start_seconds: startS, served = [] } = runyard
-    const of = (name: string): Model => ({ name, endpointId, isQueue: type === 'queue', state, startS })
-    return [of(id), ...(served.length > 1 ? served.map(one => of(`${id}/${one}`)) : [])]
+    const { endpoint_id: endpointId, state, typical_start_seconds: startS } = runyard
+    return [{ name: id, endpointId, state, startS }]
   })
 }
 
