@@ -21,6 +21,7 @@ export const PAGES_BY_KEY: readonly { readonly key: string; readonly path: strin
   { key: 'r', path: '/registries', title: 'Registries' },
   { key: 'v', path: '/volumes', title: 'Volumes' },
   { key: 'w', path: '/webhooks', title: 'Webhooks' },
+  { key: 'l', path: '/alerts', title: 'Alerts' },
   { key: 'k', path: '/keys', title: 'Keys' },
   { key: 'a', path: '/accounts', title: 'Accounts' },
 ]

@@ -14,6 +14,7 @@ interface Lists {
   readonly 'GET /v2/templates': 'templates'
   readonly 'GET /v2/account/secrets': 'secrets'
   readonly 'GET /v2/registries': 'registries'
+  readonly 'GET /v2/account/alert-receivers': 'alertReceivers'
   readonly 'GET /v2/network-volumes': 'networkVolumes'
   readonly 'GET /v2/account/keys': 'keys'
   readonly 'GET /v2/account/endpoint-keys': 'keys'

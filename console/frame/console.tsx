@@ -87,7 +87,7 @@ function Frame() {
 const GROUPS: readonly { readonly title: string | null; readonly paths: readonly string[] }[] = [
   { title: null, paths: ['/', '/endpoints', '/playground', '/batches', '/webhooks'] },
   { title: 'Workers run on', paths: ['/machine', '/templates', '/secrets', '/registries', '/volumes'] },
-  { title: 'Account', paths: ['/usage', '/keys', '/accounts'] },
+  { title: 'Account', paths: ['/usage', '/alerts', '/keys', '/accounts'] },
 ]
 
 /** Pages for keys that have rights on jobs only. */

@@ -6,6 +6,7 @@ import { Home } from '../pages/home/home.tsx'
 import { later } from '../parts/later.tsx'
 
 const Accounts = later(() => import('../pages/account-pages.ts').then(pages => pages.Accounts))
+const Alerts = later(() => import('../pages/account-pages.ts').then(pages => pages.Alerts))
 const Batches = later(() => import('../pages/account-pages.ts').then(pages => pages.Batches))
 const Keys = later(() => import('../pages/account-pages.ts').then(pages => pages.Keys))
 const LoginPage = later(() => import('../pages/account-pages.ts').then(pages => pages.LoginPage))
@@ -45,6 +46,7 @@ export const PAGES: readonly Route[] = [
   route('/playground', Playground),
   route('/batches', Batches),
   route('/webhooks', Webhooks),
+  route('/alerts', Alerts),
   route('/keys', Keys),
   route('/flash/login', LoginPage),
   route('/accounts', Accounts),

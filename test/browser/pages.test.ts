@@ -17,6 +17,7 @@ const PAGES = [
   ...['/', '/endpoints', '/endpoints/new', '/machine', '/templates', '/secrets', '/registries', '/volumes'],
   ...['/batches?endpoint=hellonode', '/webhooks?endpoint=hellonode', '/keys', '/accounts', '/usage', '/no-such-page'],
   '/playground',
+  '/alerts',
   ...ENDPOINT_TABS.map(tab => `/endpoints/hellonode${tab}`),
 ]
 

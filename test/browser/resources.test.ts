@@ -1,5 +1,8 @@
 /** Things of an account in the console: made, used, and taken away again; and what another account sees of them. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { before, describe, test } from 'node:test'
 import { patient } from '../support/patience.ts'
 import { browserSkip, openBrowser } from '../wire/support/browser.ts'
@@ -85,6 +88,33 @@ describe('what an account has, in the console', { skip: browserSkip, timeout: pa
     await page.getByRole('table', { name: 'Keys' }).getByText('a client').waitFor({ state: 'detached' })
     assert.equal((await run()).status, 401)
     visitor.assertClean()
+  })
+
+  test('a receiver of alerts is made, tried, and shows whether it took the test; its address is never shown whole', async () => {
+    const calls: string[] = []
+    const hook = createServer((request, response) => {
+      calls.push(request.url!)
+      request.resume().on('end', () => response.end())
+    })
+    hook.listen(0, '127.0.0.1')
+    await once(hook, 'listening')
+    const visitor = await signedIn('/alerts')
+    const { page } = visitor
+    await page.getByRole('button', { name: 'New receiver' }).click()
+    const form = page.getByRole('dialog', { name: 'New receiver' })
+    await form.getByLabel('Name').fill('pager')
+    await form.getByLabel('Kind').selectOption('Webhook')
+    await form.getByLabel('Address').fill(`http://127.0.0.1:${(hook.address() as AddressInfo).port}/hush`)
+    await form.getByRole('button', { name: 'Save the receiver' }).click()
+    const table = page.getByRole('table', { name: 'Alerts' })
+    await table.getByText('pager').click()
+    await page.getByRole('dialog', { name: 'pager' }).getByRole('button', { name: 'Send a test' }).click()
+    await page.getByRole('dialog', { name: 'Send a test' }).getByRole('button', { name: 'Send' }).click()
+    await table.getByText('never').waitFor({ state: 'detached' })
+    assert.deepEqual(calls, ['/hush'])
+    assert.equal((await page.content()).includes('hush'), false)
+    visitor.assertClean()
+    hook.close()
   })
 
   test('a batch is made of JSON lines, run, and followed to its results', async () => {
