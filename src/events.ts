@@ -11,6 +11,7 @@ import type { JobStatus, Transition } from './core/jobs/job.ts'
 import type { TracedJob, TracedTry } from './core/observing/job-spans.ts'
 import type { RequestTrace } from './core/observing/request-trace.ts'
 import type { TokenUsage } from './core/openai/token-usage.ts'
+import type { EndReason } from './core/placement/leaving.ts'
 import type { StopReason, WorkerState } from './core/workers/worker.ts'
 import type { ColdStartPhase } from './core/workers/worker-phase.ts'
 
@@ -222,7 +223,14 @@ export interface Events {
   /** A worker gets less than its endpoint asks for, because the machine has less. */
   'worker.clamped': { endpointId: EndpointId; problem: string }
   /** A worker makes room for one of another endpoint. */
-  'worker.evicted': { endpointId: EndpointId; workerId: WorkerId; for: EndpointId; afterJob: boolean }
+  /** `notSuspended` is the reason why it ends, although it could be suspended; null for others. */
+  'worker.evicted': {
+    endpointId: EndpointId
+    workerId: WorkerId
+    for: EndpointId
+    afterJob: boolean
+    notSuspended: EndReason | null
+  }
   /** Number of workers of an endpoint that could not be placed, with the reason; 0 once all are placed. */
   'worker.unplaced': { endpointId: EndpointId; count: number; resource: string; reason: string }
   /** Models of an endpoint are on the machine; `bytes` includes existing files. */

@@ -2,9 +2,10 @@ import type { Endpoint } from '../core/endpoints/endpoint.ts'
 import { givenMemoryMb } from '../core/endpoints/ready-workers.ts'
 import type { ReleasedTemplate } from '../core/endpoints/release.ts'
 import { savedEnv } from '../core/endpoints/saved-env.ts'
-import type { MachineParts } from '../core/hardware/inventory.ts'
+import { gpuKey, type MachineParts } from '../core/hardware/inventory.ts'
 import type { EndpointId, WorkerId } from '../core/ids.ts'
 import { type KnownMemory, placedCompute } from '../core/placement/learned-memory.ts'
+import type { EndReason } from '../core/placement/leaving.ts'
 import { placeWorkers } from '../core/placement/place.ts'
 import type {
   Eviction,
@@ -20,13 +21,14 @@ import type {
 import { freezesIdle } from '../core/scaling/frozen-plan.ts'
 import { earliest } from '../core/scaling/plan.ts'
 import type { PlannedRelease } from '../core/scaling/rollout.ts'
+import { presentStartMs } from '../core/scaling/start-time.ts'
 import { isHopeless, MAX_QUEUED_WORKERS, type QueuedWorker, UNPLACED } from '../core/workers/placement.ts'
 import { hasSleepHooks, isFrozen, isPaused, takesJobs, type WorkerLoad } from '../core/workers/worker.ts'
 import { resumeMb } from '../core/workers/worker-suspension.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { Quotas } from '../services/accounts/quotas.ts'
 import type { LoadBalancer } from '../services/balancing/load-balancer.ts'
-import type { CardReader } from '../services/hardware/card-reader.ts'
+import type { CardReader, CardUse } from '../services/hardware/card-reader.ts'
 import type { InOrder } from '../services/in-order.ts'
 import type { Fleet } from '../services/workers/fleet.ts'
 import type { WorkerFreezer } from '../services/workers/worker-freezer.ts'
@@ -59,6 +61,8 @@ interface RefreshedEndpoint {
   readonly placedBy: 'machine' | 'platform'
   /** The GPU memory of its workers, as far as it is known; for shares that are learned. */
   readonly memory: KnownMemory
+  /** Typical time of a start of its workers, in milliseconds; null if unknown. */
+  readonly startMs: number | null
   /** Start of its wait for a worker. */
   readonly sinceMs: number
 }
@@ -81,6 +85,8 @@ export class Placer {
   readonly #endpoints = new Map<EndpointId, RefreshedEndpoint>()
   /** The last event of each endpoint: the number of queued workers, and the reason of their wait. */
   readonly #reported = new Map<EndpointId, string>()
+  /** Workers that were asked to end instead of being suspended, until they have ended. */
+  readonly #endedSince = new Map<WorkerId, EndReason>()
   /** Versions of endpoints with an event that their workers get less than they want. */
   readonly #clamped = new Map<EndpointId, number>()
 
@@ -142,6 +148,7 @@ export class Placer {
       resumed,
       sinceMs,
       wakes,
+      startMs: presentStartMs(snapshot),
     }
     const isLate = missing.length > 0
     this.#endpoints.set(id, { ...refreshed, wanted: isLate ? 0 : wanted })
@@ -193,13 +200,14 @@ export class Placer {
     const [parts, capacity] = [await machine.parts(), await driver.capacity()]
     const loads = await store.workers.loads()
     const cards = this.#areCardsWanted(parts) ? await this.#parts.cards.rooms(loads) : undefined
-    const occupants = await this.#occupants(this.#parts.balancing.loaded(loads))
+    const occupants = await this.#occupants(this.#parts.balancing.loaded(loads), cards)
     if (parts.gpus.length > 0) await this.#replaceUnplaced(occupants)
     const tenants = this.#tenants(parts, nowMs)
     const quotas = new Map(tenants.map(({ owner }) => [owner, this.#parts.quotas.effectiveLimits(owner)]))
     return placeWorkers({
       parts,
       ...(cards && { cards }),
+      copying: this.#parts.suspender.copying(loads),
       capacity,
       occupants,
       tenants,
@@ -242,14 +250,19 @@ export class Placer {
     })
   }
 
-  async #occupants(loads: readonly WorkerLoad[]): Promise<Occupant[]> {
+  /** @param cards the measured cards, if a wanted worker needs one */
+  async #occupants(loads: readonly WorkerLoad[], cards: ReadonlyMap<string, CardUse> | undefined): Promise<Occupant[]> {
     const occupants: Occupant[] = []
+    const ended = new Map(this.#endedSince)
+    this.#endedSince.clear()
     const lowOnes = await this.#withLowPriorityOnly(loads)
     for (const worker of loads) {
       const { id: workerId, endpointId, owner, idleSinceMs, suspension, pause } = worker
       const refreshed = this.#endpoints.get(endpointId)?.endpoint
       const endpoint = refreshed ?? (await this.#ports.store.endpoints.find(endpointId))
       const placement = worker.placement ?? (endpoint?.compute.kind === 'gpu' ? null : UNPLACED)
+      const endsSince = ended.get(workerId) ?? null
+      if (endsSince !== null) this.#endedSince.set(workerId, endsSince)
       const isFlash = endpoint !== null && freezesIdle(endpoint)
       const maySuspend = isFlash && (await this.#parts.suspender.maySuspend(worker))
       const sleep = this.#sleepState(worker, endpoint, maySuspend)
@@ -269,6 +282,9 @@ export class Placer {
         sleep,
         // One that only confirmed that it sleeps may have memory on its card.
         suspends: suspension !== null || (pause !== null && sleep !== null) || (maySuspend && sleep !== 'asleep'),
+        copyMb: maySuspend && (sleep === 'able' || sleep === 'falling') ? copyMb(worker, cards) : null,
+        startMs: this.#endpoints.get(endpointId)?.startMs ?? null,
+        endsSince,
         priority: lowOnes.has(workerId) ? 'low' : (endpoint?.priority ?? 'normal'),
         pausableAtMs: await this.#pausableAtMs(worker, endpoint),
         pause: isPaused(worker) ? pause : null,
@@ -333,7 +349,7 @@ export class Placer {
     await this.#parts.fleet.endFaulty(worker, 'suspend_failed', { kind: 'not_resumed', said: reason })
   }
 
-  async #evict({ workerId, endpointId, for: by, sleeps, afterJob }: Eviction): Promise<void> {
+  async #evict({ workerId, endpointId, for: by, sleeps, endsSince, afterJob }: Eviction): Promise<void> {
     if (afterJob) await this.#parts.fleet.drain(workerId, 'evicted')
     // The store counts jobs, not requests.
     else if (this.#parts.balancing.inFlight(endpointId, workerId) > 0) return
@@ -342,7 +358,8 @@ export class Placer {
       if (worker !== null) await this.#parts.freezer.freeze(worker)
       return
     } else if (!(await this.#parts.fleet.evict(workerId))) return
-    this.#ports.emit('worker.evicted', { endpointId, workerId, for: by, afterJob })
+    if (endsSince !== null) this.#endedSince.set(workerId, endsSince)
+    this.#ports.emit('worker.evicted', { endpointId, workerId, for: by, afterJob, notSuspended: endsSince })
   }
 
   async #start({ placed }: PlacementDecision): Promise<void> {
@@ -430,6 +447,14 @@ function downloadTimes(
   const downloadStartedAtMs = there?.downloadStartedAtMs ?? null
   const downloadEndedAtMs = downloadStartedAtMs === null ? null : (there?.downloadEndedAtMs ?? nowMs)
   return { downloadStartedAtMs, downloadEndedAtMs }
+}
+
+/** Memory that a suspend of a worker copies, as measured, else its share, in MiB; null if unknown. */
+function copyMb(worker: WorkerLoad, cards: ReadonlyMap<string, CardUse> | undefined): number | null {
+  const [gpu] = worker.placement?.gpus ?? []
+  // A worker that was asked to sleep keeps an unknown part.
+  if (gpu === undefined || worker.suspension !== null || hasSleepHooks(worker)) return null
+  return cards?.get(gpuKey(gpu))?.ownMb.get(worker.id) ?? gpu.shareMb ?? null
 }
 
 /** True if an endpoint wants workers. */

@@ -91,6 +91,9 @@ export function anOccupant(id: string, endpoint: string, fields: Partial<Occupan
     frozen: null,
     sleep: null,
     suspends: false,
+    copyMb: null,
+    startMs: null,
+    endsSince: null,
     priority: 'normal',
     pausableAtMs: null,
     pause: null,
@@ -137,8 +140,8 @@ export function inShort(decision: PlacementDecision) {
       return `${endpointId}: ${where === '' ? `${placement.vcpus} vCPUs` : where}`
     }),
     evicted: decision.evictions.map(
-      ({ workerId, for: by, sleeps, afterJob }) =>
-        `${workerId} ${sleeps ? 'sleeps ' : ''}for ${by}${afterJob ? ' after its job' : ''}`,
+      ({ workerId, for: by, sleeps, endsSince, afterJob }) =>
+        `${workerId} ${sleeps ? 'sleeps ' : ''}for ${by}${afterJob ? ' after its job' : ''}${endsSince === null ? '' : ` since ${endsSince}`}`,
     ),
     paused: decision.pauses.map(({ workerId, for: by }) => `${workerId} for ${by}`),
     stranded: decision.stranded.map(({ workerId, reason }) => `${workerId}: ${reason}`),

@@ -11,8 +11,9 @@
  *
  * A sleeping worker has given its GPUs back to its account (ADR 54), a suspended one to everybody (ADR 109). Its wake
  * is placed in the same turns as a start, before the starts of its endpoint, on these GPUs only. An idle worker that
- * can sleep makes room by sleeping: for its account, or for everybody if it is suspended. If the GPUs of a sleeping
- * worker do not become free soon and a new worker has room on others, the sleeping one ends.
+ * can sleep makes room by sleeping: for its account, or for everybody if it is suspended. It ends where a suspend
+ * gains nothing, as leaving.ts says (ADR 119). If the GPUs of a sleeping worker do not become free soon and a new
+ * worker has room on others, the sleeping one ends.
  *
  * Programs that are not workers count as measured: a card that they use gets no worker. A worker with a share of a
  * card gets a part of its memory beside others (ADR 110). Such workers start one after another on each card.
@@ -26,6 +27,7 @@
  */
 import type { EndpointId, OwnerId } from '../ids.ts'
 import { isHopeless } from '../workers/placement.ts'
+import { END_REASONS } from './leaving.ts'
 import { overdueAtMs } from './pauses.ts'
 import { findPlacementFailure, type PlacementFailure } from './placement-failure.ts'
 import { findFit, helps, lostGpu } from './placement-fit.ts'
@@ -174,7 +176,7 @@ class PlacementDecider {
     const sleeper = this.#ledger.occupants.find(({ workerId }) => workerId === wake.workerId)
     if (soon === null && sleeper !== undefined && (isLost || this.#hasRoomInstead(standing, sleeper))) {
       this.#unwoken.push({ ...woken(tenant, wake), reason: `${reason}; it ends, and a new worker starts` })
-      this.#evict({ worker: sleeper, how: 'ends' }, tenant.id, false)
+      this.#evict({ worker: sleeper, how: 'ends', endsSince: null }, tenant.id, false)
       return
     }
     const way = soon ?? this.#ways.pauseWay(standing) ?? this.#ways.turnWay(standing)
@@ -245,7 +247,10 @@ class PlacementDecider {
   #evict(victim: Victim, by: EndpointId, afterJob: boolean): void {
     const { workerId, endpointId } = victim.worker
     if (victim.how === 'is_paused') this.#pauses.push({ workerId, endpointId, for: by })
-    else this.#evictions.push({ workerId, endpointId, for: by, sleeps: victim.how === 'sleeps', afterJob })
+    else {
+      const { how, endsSince } = victim
+      this.#evictions.push({ workerId, endpointId, for: by, sleeps: how === 'sleeps', endsSince, afterJob })
+    }
     this.#ledger.makesRoom(victim, by)
   }
 }
@@ -263,7 +268,8 @@ function hopeText(way: Way | null): string {
   if (way === null) return ''
   if (way.afterJob) return HOPES.afterJob
   if (way.victims.some(({ how }) => how === 'is_paused')) return HOPES.pause
-  return way.sleeps ? HOPES.sleep : HOPES.soon
+  if (way.sleeps) return HOPES.sleep
+  return way.endsSince === null ? HOPES.soon : `${HOPES.soon}, ${END_REASONS[way.endsSince]}`
 }
 
 const LIMIT_OF_PAUSES =

@@ -5,6 +5,7 @@ import type { EndpointId, OwnerId, WorkerId } from '../ids.ts'
 import type { Capacity } from '../scaling/plan.ts'
 import type { Placement, Resource } from '../workers/placement.ts'
 import type { CardRooms } from './card-room.ts'
+import type { Copying, EndReason } from './leaving.ts'
 import type { PlacedCompute } from './placed-compute.ts'
 
 /** Settings of placement; times in milliseconds. */
@@ -118,6 +119,12 @@ export interface Occupant {
    * Else they are free for its own account.
    */
   readonly suspends: boolean
+  /** Memory of its GPU that its suspend would copy now, in MiB; null if unknown, or if it has none to copy. */
+  readonly copyMb: number | null
+  /** Typical time of a start of its release, in milliseconds; null if unknown. */
+  readonly startMs: number | null
+  /** Reason why it ends to make room instead of being suspended; null for a worker that does not. */
+  readonly endsSince: EndReason | null
   /** Priority of its endpoint; `low` while all its jobs are of low priority. */
   readonly priority: Priority
   /** Instant from which it may be paused in the middle of its job; null if it may not. */
@@ -137,6 +144,8 @@ export interface PlacementInput {
   readonly parts: MachineParts
   /** The measured memory of its cards; claims alone decide when left out. */
   readonly cards?: CardRooms
+  /** The copies of GPU memory that it can make; every suspend pays when left out. */
+  readonly copying?: Copying
   readonly capacity: Capacity
   readonly occupants: readonly Occupant[]
   /** All endpoints that want workers, and those of all occupants. */
@@ -170,6 +179,8 @@ export interface Eviction {
   readonly for: EndpointId
   /** True if it sleeps to make room and does not end. */
   readonly sleeps: boolean
+  /** Reason why it ends, although it could be suspended; null for others. */
+  readonly endsSince: EndReason | null
   /** True if it may be busy and ends after its job; else it stays if it has become busy. */
   readonly afterJob: boolean
 }

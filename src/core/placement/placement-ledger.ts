@@ -1,6 +1,7 @@
 /** The workers and the wants of one placement decision, as they are after each of its steps. See place.ts. */
 import type { EndpointId, OwnerId, WorkerId } from '../ids.ts'
 import type { Placement } from '../workers/placement.ts'
+import type { Copying, EndReason } from './leaving.ts'
 import { promisedStarts } from './pauses.ts'
 import type { Search } from './placement-fit.ts'
 import type { Occupant, PlacementInput, Tenant, WantedWake } from './placement-input.ts'
@@ -25,6 +26,8 @@ export interface Victim {
   readonly worker: Occupant
   /** It ends; or it sleeps, which frees its GPUs; or it is paused in the middle of its job. */
   readonly how: 'ends' | 'sleeps' | 'is_paused'
+  /** Reason why it ends, although it could be suspended; null for others. */
+  readonly endsSince: EndReason | null
 }
 
 /** Keeps who has which part of the machine while a decision is made, reservations included. */
@@ -61,10 +64,10 @@ export class PlacementLedger {
   }
 
   /** Notes that a worker makes room. @param by the endpoint that gets it */
-  makesRoom({ worker: victim, how }: Victim, by: EndpointId): void {
+  makesRoom({ worker: victim, how, endsSince }: Victim, by: EndpointId): void {
     const { nowMs } = this.input
     const after: Record<Victim['how'], Occupant> = {
-      ends: { ...victim, phase: 'leaving' },
+      ends: { ...victim, phase: 'leaving', endsSince },
       sleeps: { ...victim, phase: 'frozen', frozen: { sinceMs: nowMs, hasPriority: false }, sleep: 'falling' },
       is_paused: { ...pausedWorker(victim), pause: { sinceMs: nowMs, for: by } },
     }
@@ -91,6 +94,9 @@ export class PlacementLedger {
       frozen: null,
       sleep: null,
       suspends: false,
+      copyMb: null,
+      startMs: null,
+      endsSince: null,
       priority: 'normal',
       pausableAtMs: null,
       pause: null,
@@ -102,6 +108,17 @@ export class PlacementLedger {
     const startingSinceMs = phase === 'starting' ? this.input.nowMs : null
     const runs = { phase, startingSinceMs, frozen: null, sleep: null, pause: null }
     this.occupants = this.occupants.map(worker => (worker.workerId === workerId ? { ...worker, ...runs } : worker))
+  }
+
+  /**
+   * The copies that this machine can make besides those of workers that are about to be suspended; null if every
+   * suspend pays.
+   */
+  copying(): Copying | null {
+    const { copying } = this.input
+    if (copying === undefined) return null
+    const falling = this.occupants.filter(({ sleep }) => sleep === 'falling')
+    return { ...copying, roomMb: falling.reduce((room, { copyMb }) => room - (copyMb ?? 0), copying.roomMb) }
   }
 
   /** Workers that are paused now. */

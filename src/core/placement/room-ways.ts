@@ -1,6 +1,8 @@
 /** Ways to make room for an endpoint or a sleeping worker that cannot be placed now. See place.ts. */
+import { gpuKey } from '../hardware/inventory.ts'
 import type { EndpointId, OwnerId } from '../ids.ts'
 import { afterEnds } from './card-claims.ts'
+import { type EndReason, whyEnds } from './leaving.ts'
 import { isPausable, pauseOrder, yieldsTo } from './pauses.ts'
 import { findFit, helps, type PlacementFit, quotaReached, wantedGpus } from './placement-fit.ts'
 import type { Occupant, Tenant } from './placement-input.ts'
@@ -20,6 +22,8 @@ export interface Way {
   readonly afterJob: boolean
   /** True if the room comes from a worker that goes to sleep. */
   readonly sleeps: boolean
+  /** Reason why a worker ends for it that could be suspended; null if none does. */
+  readonly endsSince: EndReason | null
 }
 
 /** Finds workers whose end, sleep or pause makes room. It changes nothing. */
@@ -80,7 +84,7 @@ export class RoomWays {
       .filter(worker => worker.pausableAtMs! <= nowMs && helps(search, worker))
       .sort(pauseOrder)
       .slice(0, MAX_VICTIMS)
-      .map((worker): Victim => ({ worker, how: 'is_paused' }))
+      .map((worker): Victim => ({ worker, how: 'is_paused', endsSince: null }))
     const enough = victims.findIndex((_, index) => this.#without(standing, victims.slice(0, index + 1), false) !== null)
     const way = enough < 0 ? null : this.#fewest(standing, victims.slice(0, enough + 1), false)
     return way === null || way.victims.length > this.pausesLeft() ? null : way
@@ -146,6 +150,7 @@ export class RoomWays {
     // An account at its limit can only replace its own workers.
     const reached = quotaReached(search, this.#ledger.all())
     const within = reached !== null
+    let copying = this.#ledger.copying()
     const sleepHelps = wantedGpus(search) > 0 && search.slots >= 1 && reached !== 'account_workers' && !afterJob
     for (const worker of candidates) {
       const { endpointId, owner } = worker
@@ -159,8 +164,11 @@ export class RoomWays {
         spare.set(endpointId, left - 1)
         share.set(owner, has - 1)
       }
-      const sleeps = sleepHelps && canSleepFor(worker, standing.tenant.owner)
-      chosen.push({ worker, how: sleeps ? 'sleeps' : 'ends' })
+      const maySleep = sleepHelps && canSleepFor(worker, standing.tenant.owner)
+      const endsSince = maySleep && copying !== null ? whyEnds(worker, copying) : null
+      const sleeps = maySleep && endsSince === null
+      if (sleeps && copying !== null) copying = { ...copying, roomMb: copying.roomMb - (worker.copyMb ?? 0) }
+      chosen.push({ worker, how: sleeps ? 'sleeps' : 'ends', endsSince })
       if (this.#without(standing, chosen, afterJob) !== null) break
     }
     return this.#fewest(standing, chosen, afterJob)
@@ -197,7 +205,13 @@ export class RoomWays {
     const cards = afterEnds(this.#ledger.input.cards ?? new Map(), [...gone, ...asleep, ...paused])
     const room = findFit({ ...this.#ledger.createSearch(standing, gone.size + paused.size), cards }, stay)
     if (room === null) return null
-    return { room, victims, afterJob, sleeps: gone.size === 0 && asleep.size > 0 }
+    const reasons = new Map(victims.map(({ worker, endsSince }) => [worker, endsSince]))
+    const keys = new Set(room.placement.gpus.map(gpuKey))
+    const [endsSince = null] = [...gone].flatMap(worker => {
+      const isThere = worker.placement?.gpus.some(gpu => keys.has(gpuKey(gpu))) === true
+      return isThere ? (reasons.get(worker) ?? worker.endsSince ?? []) : []
+    })
+    return { room, victims, afterJob, sleeps: gone.size === 0 && asleep.size > 0, endsSince }
   }
 
   /**

@@ -14,8 +14,8 @@ export interface SuspendRoomInput {
   readonly memory: MachineMemory | null
   /** All workers that have not ended. */
   readonly workers: readonly Worker[]
-  /** The worker that is about to be suspended. */
-  readonly own: WorkerId
+  /** The worker that is about to be suspended; null for a further one. */
+  readonly own: WorkerId | null
   readonly rules: SuspendRules
 }
 
@@ -35,31 +35,41 @@ export function suspendRoom({ memory, workers, own, rules }: SuspendRoomInput): 
   return Math.max(0, Math.floor(Math.min(limit - taken, free)))
 }
 
+/** Time after its copy for which no worker ends so that another one can be copied. */
+export const FRESH_COPY_MS = 60_000
+
 /**
  * The suspended workers that end so that another one can be suspended: those suspended longest first, those of
- * PRIORITY_FLASHBOOT last. Null if that is not enough; empty if nothing has to end.
+ * PRIORITY_FLASHBOOT last, no more than are needed, and none that was copied just now. Null if that is not enough;
+ * empty if nothing has to end.
  * @param neededBytes needed memory of the other worker
  */
 export function endsForSuspend(
   input: SuspendRoomInput,
   neededBytes: number,
   hasPriority: (endpointId: EndpointId) => boolean,
+  nowMs: number,
 ): Worker[] | null {
+  const isEnough = (ends: readonly Worker[]) => suspendRoom(without(input, ends)) >= neededBytes
   const candidates = input.workers
     .filter(worker => worker.id !== input.own && worker.state === 'FROZEN' && worker.asleepAtMs !== null)
     .filter(({ suspension, pause }) => suspension !== null && pause === null)
+    .filter(({ asleepAtMs }) => nowMs - (asleepAtMs ?? nowMs) >= FRESH_COPY_MS)
     .sort(
       (a, b) =>
         Number(hasPriority(a.endpointId)) - Number(hasPriority(b.endpointId)) ||
         (a.asleepAtMs ?? 0) - (b.asleepAtMs ?? 0) ||
         (a.id < b.id ? -1 : 1),
     )
-  const ends: Worker[] = []
-  for (const worker of [null, ...candidates]) {
-    if (worker !== null) ends.push(worker)
-    if (suspendRoom(without(input, ends)) >= neededBytes) return ends
+  const enough = [null, ...candidates].findIndex((_, count) => isEnough(candidates.slice(0, count)))
+  if (enough < 0) return null
+  let ends = candidates.slice(0, enough)
+  // The last ones were copied last, so they stay if that is possible.
+  for (const worker of [...ends].reverse()) {
+    const fewer = ends.filter(other => other !== worker)
+    if (isEnough(fewer)) ends = fewer
   }
-  return null
+  return ends
 }
 
 /** The input as it is once some workers have ended. */

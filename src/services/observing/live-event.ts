@@ -50,7 +50,12 @@ const PUBLISHERS: Publishers = {
   },
   'worker.clamped': ({ endpointId, problem }) => ({ endpointId, problem }),
   // The endpoint that gets the room may be another account's.
-  'worker.evicted': ({ endpointId, workerId, afterJob }) => ({ endpointId, workerId, afterJob }),
+  'worker.evicted': ({ endpointId, workerId, afterJob, notSuspended }) => ({
+    endpointId,
+    workerId,
+    afterJob,
+    notSuspended,
+  }),
   'worker.share_learned': ({ endpointId, workerId, gpu, shareMb, usedMb }) => {
     return { endpointId, workerId, gpu, shareMb, usedMb }
   },

@@ -1,5 +1,6 @@
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { AppError } from '../../core/errors.ts'
+import { COPY_RATES, MAX_COPIES, type MemoryCopy, measuredRateMs } from '../../core/hardware/copy-times.ts'
 import {
   describeLack,
   type FamilyLack,
@@ -11,6 +12,7 @@ import {
   type SuspendOutcome,
 } from '../../core/hardware/gpu-suspension.ts'
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
+import type { Copying } from '../../core/placement/leaving.ts'
 import { freezesIdle } from '../../core/scaling/frozen-plan.ts'
 import {
   endsForSuspend,
@@ -32,6 +34,7 @@ const READINESS_MS = 600_000
 /** Longest wait for the end of workers whose memory of the machine is needed. */
 const ENDS_MS = 15_000
 const LOOK_MS = 200
+const MIB = 2 ** 20
 const NOT_EMPTY = 'the driver still lists its memory on the GPU after the suspend'
 
 /** A worker that could not be suspended keeps its memory on the card; one that is lost has to end. */
@@ -59,6 +62,8 @@ export class WorkerSuspender {
   /** Releases by endpoint and version, as last read. */
   readonly #refused = new Map<string, { readonly isRefused: boolean; readonly atMs: number }>()
   #lack: { readonly lack: SuspendLack | null; readonly atMs: number } | null = null
+  /** The newest copies, the last one last. */
+  readonly #copies: Readonly<Record<'out' | 'in', MemoryCopy[]>> = { out: [], in: [] }
   #end: (id: WorkerId) => Promise<void> = async () => {}
 
   constructor(ports: Ports, rules: SuspendRules) {
@@ -193,6 +198,7 @@ export class WorkerSuspender {
     switch (outcome.outcome) {
       case 'resumed':
         await this.#over(worker)
+        this.#noteCopy('in', suspension.bytes, outcome.restoreMs)
         emit('worker.resumed', { endpointId, workerId, restoreMs: Math.round(outcome.restoreMs) })
         return { kind: 'resumed' }
       case 'no_room':
@@ -254,6 +260,25 @@ export class WorkerSuspender {
     })
   }
 
+  /**
+   * The copies that this machine can make, by its last ones and the memory that further ones may take.
+   * @param workers all workers that have not ended
+   */
+  copying(workers: readonly Worker[]): Copying {
+    const rates = {
+      outMs: measuredRateMs(this.#copies.out, COPY_RATES.outMs),
+      inMs: measuredRateMs(this.#copies.in, COPY_RATES.inMs),
+    }
+    const memory = this.#ports.machine.memory()
+    return { rates, roomMb: suspendRoom({ memory, workers, own: null, rules: this.#rules }) / MIB }
+  }
+
+  #noteCopy(way: 'out' | 'in', bytes: number, tookMs: number): void {
+    const copies = this.#copies[way]
+    copies.push({ mb: bytes / MIB, tookMs })
+    if (copies.length > MAX_COPIES) copies.shift()
+  }
+
   async #room(own: WorkerId): Promise<SuspendRoomInput> {
     const { store, machine } = this.#ports
     return { memory: machine.memory(), workers: await store.workers.alive(), own, rules: this.#rules }
@@ -267,7 +292,7 @@ export class WorkerSuspender {
     for (const id of new Set(input.workers.map(({ endpointId }) => endpointId))) {
       if ((await store.endpoints.find(id))?.flashboot === 'PRIORITY_FLASHBOOT') withPriority.add(id)
     }
-    const ends = endsForSuspend(input, neededBytes, id => withPriority.has(id))
+    const ends = endsForSuspend(input, neededBytes, id => withPriority.has(id), clock.now())
     if (ends === null) return false
     for (const { id } of ends) await this.#end(id)
     const untilMs = clock.monotonic() + ENDS_MS
@@ -291,6 +316,7 @@ export class WorkerSuspender {
       await store.releases.setSuspendFailures(endpointId, version, null)
     const bytes = processes.reduce((sum, process) => sum + process.bytes, 0)
     const tookMs = Math.round(times.lockMs + times.holdMs + times.checkpointMs)
+    this.#noteCopy('out', bytes, times.checkpointMs + times.emptyMs)
     emit('worker.suspended', { endpointId, workerId, bytes, tookMs, unheld: holdProblem })
     return { kind: 'suspended' }
   }

@@ -212,24 +212,104 @@ test('a suspended worker that has to end is killed, since it cannot follow a sig
   assert.deepEqual([(await worker.record()).state, rig.fleet.terminated.has(worker.id)], ['EXITED', false])
 })
 
-for (const [memory, ended] of [
-  [{ availableBytes: 90 * GIB, totalBytes: 100 * GIB }, false],
-  [{ availableBytes: 45 * GIB, totalBytes: 100 * GIB }, true],
+for (const [availableGib, sinceS, ended] of [
+  [90, 65, false],
+  [45, 65, true],
+  [45, 5, false],
 ] as const) {
-  test(`with ${memory.availableBytes / GIB} GB of memory the one suspended longest ${ended ? 'ends for' : 'stays beside'} the next one`, async t => {
-    const { rig, endpoint } = await openCards(t)
+  test(`with ${availableGib} GB of memory a worker suspended for ${sinceS} s ${ended ? 'ends for' : 'stays beside'} the next one`, async t => {
+    const { rig, gpus, endpoint } = await openCards(t)
     rig.machine = aMachine([aGpu(0), aGpu(1)])
-    rig.memory = memory
+    rig.memory = { availableBytes: availableGib * GIB, totalBytes: 100 * GIB }
     const [a, b] = [await endpoint(), await endpoint()]
     const first = await startWorker(rig, a)
     await rig.clock.advance(2_000)
-    rig.memory = { ...memory, availableBytes: memory.availableBytes - 20 * GIB }
+    rig.memory = { availableBytes: (availableGib - 20) * GIB, totalBytes: 100 * GIB }
+    await rig.clock.advance(sinceS * 1_000)
     const second = await startWorker(rig, b)
     await rig.clock.advance(3_000)
     const [{ state }, { stopReason }] = [await second.record(), await first.record()]
     assert.deepEqual([state, stopReason], ['FROZEN', ended ? 'memory_short' : null])
+    if (!ended) assert.equal(gpus.stateOf(second.id), availableGib < 90 ? 'running' : 'checkpointed')
   })
 }
+
+test('an idle worker that makes room is suspended only where its next start takes longer than the copies', async t => {
+  for (const [startMs, isSuspended] of [
+    [3_000, false],
+    [20_000, true],
+  ] as const) {
+    const { rig, endpoint } = await openCards(t)
+    const share = { idleTimeout: 600, gpuMemoryGb: 20 }
+    const [a, b] = [await endpoint(share), await endpoint(share)]
+    const job = await rig.submit(a)
+    await rig.clock.advance(startMs)
+    const worker = rig.worker(-1)
+    assert.equal(await worker.takeJob(), job)
+    await worker.done(job)
+    await rig.clock.advance(40_000)
+    await rig.submit(b)
+    await rig.clock.advance(20)
+    const { summary } = await rig.why(b)
+    await rig.clock.advance(5_000)
+    const { state, stopReason } = await worker.record()
+    const [event] = rig.happened('worker.evicted')
+    if (isSuspended) {
+      assert.deepEqual([state, event], ['FROZEN', undefined])
+      continue
+    }
+    assert.deepEqual([state, stopReason], ['EXITED', 'evicted'])
+    assert.deepEqual([event?.workerId, event?.notSuspended], [worker.id, 'start_is_faster'])
+    assert.match(
+      summary,
+      /of a worker that is ending, since its next start is faster than a copy of its GPU memory and back/,
+    )
+  }
+})
+
+test('copies that were measured to be fast are made again, also where a start takes seconds', async t => {
+  const { rig, endpoint } = await openCards(t, { copyMs: () => 500 })
+  const first = await endpoint()
+  await startWorker(rig, first)
+  await rig.clock.advance(3_000)
+  const share = { idleTimeout: 600, gpuMemoryGb: 20 }
+  const a = await endpoint(share)
+  for (const endpointId of [a, first]) {
+    const job = await rig.submit(endpointId)
+    await rig.clock.advance(endpointId === a ? 6_000 : 40_000)
+    const worker = endpointId === a ? rig.worker(-1) : rig.worker(0)
+    assert.equal(await worker.takeJob(), job)
+    await worker.done(job)
+  }
+  assert.equal((await rig.worker(1).record()).state, 'FROZEN', 'it made room for the first one')
+  assert.deepEqual(
+    rig.happened('worker.suspended').map(({ workerId }) => workerId),
+    [rig.worker(0).id, rig.worker(1).id],
+  )
+  assert.deepEqual(rig.happened('worker.evicted'), [])
+})
+
+test('an idle worker that makes room ends where another one would have to end for its copy', async t => {
+  const { rig, gpus, endpoint } = await openCards(t)
+  rig.memory = { availableBytes: 45 * GIB, totalBytes: 100 * GIB }
+  const share = { gpuMemoryGb: 20 }
+  const [a, b, c] = [await endpoint(share), await endpoint({ ...share, idleTimeout: 600 }), await endpoint(share)]
+  const first = await startWorker(rig, a)
+  await rig.clock.advance(3_000)
+  assert.equal(gpus.stateOf(first.id), 'checkpointed')
+  rig.memory = { availableBytes: 25 * GIB, totalBytes: 100 * GIB }
+  const job = await rig.submit(b)
+  await rig.clock.advance(25_000)
+  const second = rig.worker(-1)
+  assert.equal(await second.takeJob(), job)
+  await second.done(job)
+  await rig.clock.advance(70_000)
+  await rig.submit(c)
+  await rig.clock.advance(5_000)
+  assert.equal((await second.record()).stopReason, 'evicted')
+  assert.deepEqual([(await first.record()).state, gpus.stateOf(first.id)], ['FROZEN', 'checkpointed'])
+  assert.equal(rig.happened('worker.evicted')[0]?.notSuspended, 'no_copy_memory')
+})
 
 test('a worker is not suspended where memory is too short for it alone, and nobody ends for it', async t => {
   const { rig, gpus, endpoint } = await openCards(t)

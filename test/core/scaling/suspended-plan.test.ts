@@ -1,11 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointId, WorkerId } from '../../../src/core/ids.ts'
-import { endsForSuspend, type SuspendRoomInput, suspendRoom } from '../../../src/core/scaling/suspended-plan.ts'
+import {
+  endsForSuspend,
+  FRESH_COPY_MS,
+  type SuspendRoomInput,
+  suspendRoom,
+} from '../../../src/core/scaling/suspended-plan.ts'
 import { aWorker } from '../../support/snapshots.ts'
 
 const GIB = 2 ** 30
 const OWN = 'own' as WorkerId
+const NOW = FRESH_COPY_MS + 10
 
 const suspended = (id: string, gib: number, asleepAtMs: number | null = 1) =>
   aWorker({
@@ -48,16 +54,30 @@ test('without a reading of the memory a limit alone decides', () => {
 test('those suspended longest end first, those with priority last, and as few as are enough', () => {
   const workers = [suspended('young', 20, 9), suspended('old', 20, 3), suspended('kept', 20, 1)]
   const isKept = (id: EndpointId) => id === 'of kept'
-  const ends = (gib: number) => endsForSuspend(input(90, workers, 60), gib * GIB, isKept)?.map(({ id }) => id)
+  const ends = (gib: number) => endsForSuspend(input(90, workers, 60), gib * GIB, isKept, NOW)?.map(({ id }) => id)
   assert.deepEqual([ends(0), ends(20), ends(30)], [[], ['old'], ['old', 'young']])
   assert.deepEqual(ends(60), ['old', 'young', 'kept'])
 })
 
 test('nobody ends where that is not enough, nor one that is between two states', () => {
   const workers = [suspended('a', 20), suspended('b', 20, null), { ...suspended('c', 20), state: 'DRAINING' as const }]
-  assert.equal(endsForSuspend(input(90, workers, 60), 30 * GIB, noPriority), null)
+  assert.equal(endsForSuspend(input(90, workers, 60), 30 * GIB, noPriority, NOW), null)
   assert.deepEqual(
-    endsForSuspend(input(90, workers, 60), 20 * GIB, noPriority)?.map(({ id }) => id),
+    endsForSuspend(input(90, workers, 60), 20 * GIB, noPriority, NOW)?.map(({ id }) => id),
     ['a'],
   )
+})
+
+test('a worker that was copied later stays where the older ones are not needed besides, or are enough', () => {
+  const workers = [suspended('small', 5, 1), suspended('large', 20, 5), suspended('last', 5, 9)]
+  const ends = (gib: number) => endsForSuspend(input(90, workers, 30), gib * GIB, noPriority, NOW)?.map(({ id }) => id)
+  assert.deepEqual([ends(5), ends(15), ends(25)], [['small'], ['large'], ['small', 'large']])
+})
+
+test('nobody ends that was copied just now, not even beside an older one with priority', () => {
+  const workers = [suspended('fresh', 20, 20), suspended('kept', 20, 1)]
+  const ends = (gib: number, nowMs = NOW) =>
+    endsForSuspend(input(90, workers, 40), gib * GIB, id => id === 'of kept', nowMs)?.map(({ id }) => id) ?? null
+  assert.deepEqual([ends(20), ends(40)], [['kept'], null])
+  assert.deepEqual(ends(20, NOW + 10), ['fresh'])
 })
