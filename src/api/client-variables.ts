@@ -10,10 +10,9 @@ const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', '[::1]'])
  * @param trust null where clients trust the server by themselves, or it speaks plain HTTP
  */
 export function clientVariables(addresses: Addresses, trust: ClientTrust | null): Record<string, string> {
-  const { publicUrl, queueUrl, consoleUrl, lbDomain = null } = addresses
+  const { publicUrl, consoleUrl } = addresses
   const api = atName(publicUrl, null)
-  // RunPod's SDK calls an endpoint that serves requests at a name below the host of the jobs.
-  const jobs = `${atName(queueUrl, lbDomain)}/v2`
+  const jobs = `${jobsOrigin(addresses)}/v2`
   return {
     RUNPOD_API_BASE_URL: api,
     RUNPOD_ENDPOINT_BASE_URL: jobs,
@@ -34,6 +33,14 @@ export function clientVariables(addresses: Addresses, trust: ClientTrust | null)
       NODE_EXTRA_CA_CERTS: trust.authorityFile,
     }),
   }
+}
+
+/**
+ * The origin of jobs for clients: RunPod's SDK calls an endpoint that serves requests at a name below its host, and
+ * tasks at a path of it.
+ */
+export function jobsOrigin({ queueUrl, lbDomain = null }: Addresses): string {
+  return atName(queueUrl, lbDomain)
 }
 
 /** The variables of {@link clientVariables} that functions of an app need to call others on this server. */

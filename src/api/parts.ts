@@ -22,6 +22,7 @@ import type { CachedEndpoints } from '../services/cached-rows.ts'
 import type { Endpoints } from '../services/endpoints/endpoints.ts'
 import type { LiveEndpoints } from '../services/endpoints/live-endpoints.ts'
 import type { Releases } from '../services/endpoints/releases.ts'
+import type { Tasks } from '../services/endpoints/tasks.ts'
 import type { Templates } from '../services/endpoints/templates.ts'
 import type { Volumes } from '../services/endpoints/volumes.ts'
 import type { Files } from '../services/files/files.ts'
@@ -108,6 +109,7 @@ export interface ApiParts {
   readonly largeResults: LargeResults
   readonly largeTexts: LargeTexts
   readonly takes: Takes
+  readonly tasks: Tasks
   readonly templates: Templates
   /** Null if the time of the server is that of the machine's clock. */
   readonly timeKeeper: TimeKeeper | null

@@ -70,7 +70,12 @@ export class Loops {
     const scaled = { fleet, models, balancing, placer, freezer, served, rules }
     const autoscaler = new Autoscaler(ports, scaled, this.#autoscaling.wake)
     const healthChecker = new HealthChecker(ports, { fleet, balancing, workerFreezer }, healthChecking.wake)
-    const upkeep = new Upkeep(ports, recordRules, recorders, { quotas, largeTexts, appBuilds: services.appBuilds })
+    const upkeep = new Upkeep(ports, recordRules, recorders, {
+      quotas,
+      largeTexts,
+      appBuilds: services.appBuilds,
+      tasks: services.tasks,
+    })
     const watchdog = new WorkerWatchdog(ports, services)
     const reaper = new Reaper(ports, { fleet, workerFreezer, running, watchdog, upkeep })
     const sweeper = new Sweeper(ports, jobs, batches)

@@ -46,6 +46,7 @@ import { Endpoints } from '../services/endpoints/endpoints.ts'
 import { LiveEndpoints } from '../services/endpoints/live-endpoints.ts'
 import { ReleaseResults } from '../services/endpoints/release-results.ts'
 import { Releases } from '../services/endpoints/releases.ts'
+import { Tasks } from '../services/endpoints/tasks.ts'
 import { Templates } from '../services/endpoints/templates.ts'
 import { Volumes } from '../services/endpoints/volumes.ts'
 import { Files } from '../services/files/files.ts'
@@ -347,6 +348,7 @@ function endpointServices(
     templates: new Templates(ports, quotas),
     catalog: new Catalog(ports, config.prices, { ...PLACEMENT_RULES, ...config.placing }),
     registries: new Registries(ports, quotas),
+    tasks: new Tasks(ports, endpoints),
     releases: new Releases(ports, endpoints, fleet),
     secrets: new Secrets(ports, quotas),
     volumes: new Volumes(ports, quotas),

@@ -479,6 +479,8 @@ function startMs(worker: WorkerLoad): number | null {
 function occupantPhase(worker: WorkerLoad): Occupant['phase'] {
   if (isFrozen(worker)) return worker.pause === null ? 'frozen' : 'paused'
   if (!takesJobs(worker)) return 'leaving'
+  // Nothing takes the place of a task.
+  if (worker.serves?.once === true && worker.state === 'READY') return 'once'
   if (worker.state === 'STARTING' || worker.suspension !== null || worker.pause !== null) return 'starting'
   return worker.held > 0 ? 'busy' : 'idle'
 }

@@ -12,6 +12,7 @@ import type { AppBuilds } from '../services/apps/app-builds.ts'
 import type { AuditKeeper } from '../services/audit/audit-keeper.ts'
 import type { TokenCounter } from '../services/billing/token-counter.ts'
 import type { ReleaseResults } from '../services/endpoints/release-results.ts'
+import type { Tasks } from '../services/endpoints/tasks.ts'
 import type { LargeTexts } from '../services/jobs/large-texts.ts'
 import type { AttemptRecorder } from '../services/observing/attempt-recorder.ts'
 import type { MetricRecorder } from '../services/observing/metric-recorder.ts'
@@ -25,6 +26,8 @@ const COMPACT_MS = 5_000
 const LARGE_TEXTS_MS = 5_000
 /** Interval at which folders of builds that nothing runs are looked for. */
 const BUILDS_MS = 5_000
+/** Interval at which tasks that ended long ago are looked for. */
+const TASKS_MS = 60_000
 /** Interval at which counts of metrics and times of attempts are stored. */
 const METRICS_MS = 20_000
 /** Interval at which results are added to their releases, and new releases judged. */
@@ -46,6 +49,7 @@ type Work =
   | 'tidy'
   | 'uploads'
   | 'builds'
+  | 'tasks'
   | 'exited'
   | 'count'
   | 'forget'
@@ -69,8 +73,8 @@ export interface Recorders {
 /**
  * Judges new releases by their results, and removes data past its retention: records and outputs of ended workers,
  * records of jobs, old usage, old metrics, old times of attempts, old counts, old entries of the audit log, ended
- * sessions, large texts that no job has, folders of builds that nothing runs, free space, containers and images. Each
- * step does a bounded part of each, and the next steps do the rest.
+ * sessions, large texts that no job has, folders of builds that nothing runs, ended tasks, free space, containers and
+ * images. Each step does a bounded part of each, and the next steps do the rest.
  */
 export class Upkeep {
   readonly #ports
@@ -79,6 +83,7 @@ export class Upkeep {
   readonly #quotas
   readonly #largeTexts
   readonly #appBuilds
+  readonly #tasks
   /** Due time of each kind of work. */
   readonly #dueMs = new Map<Work, number>()
   /** True if outputs may have to be cut or removed; unknown after a start. */
@@ -91,12 +96,18 @@ export class Upkeep {
     ports: Ports,
     records: JobRecordRules,
     recorders: Recorders,
-    parts: { readonly quotas: Quotas; readonly largeTexts: LargeTexts; readonly appBuilds: AppBuilds },
+    parts: {
+      readonly quotas: Quotas
+      readonly largeTexts: LargeTexts
+      readonly appBuilds: AppBuilds
+      readonly tasks: Tasks
+    },
   ) {
     this.#ports = ports
     this.#quotas = parts.quotas
     this.#largeTexts = parts.largeTexts
     this.#appBuilds = parts.appBuilds
+    this.#tasks = parts.tasks
     this.#records = records
     this.#recorders = recorders
   }
@@ -159,6 +170,7 @@ export class Upkeep {
       await this.#appBuilds.tidy(nowMs)
       return false
     })
+    await this.#every('tasks', TASKS_MS, nowMs, () => this.#tasks.removeEnded(nowMs))
     await this.#every('compact', COMPACT_MS, nowMs, () => store.upkeep.compact())
     const problem = this.#problem
     this.#problem = null

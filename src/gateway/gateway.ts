@@ -117,8 +117,8 @@ export class Gateway implements Entrance {
     const found = await this.#admission.find(id)
     if (found === null) return null
     const { endpoint, ...serving } = found
-    const { name, owner, type } = endpoint
-    return { ...serving, endpoint: { id, name, owner, type }, queueAddress: this.#parts.queueAddress(id) }
+    const { name, owner, type, runsOnce } = endpoint
+    return { ...serving, endpoint: { id, name, owner, type, runsOnce }, queueAddress: this.#parts.queueAddress(id) }
   }
 
   /** Ends all requests and sockets, and stops following changes of endpoints. */

@@ -2,6 +2,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { LOCAL_CONSOLE } from '../api/console/origin.ts'
+import { TASKS_PATH, taskIdFromSegment } from '../core/endpoints/task.ts'
 import { RETRY_UNAVAILABLE_S } from '../core/errors.ts'
 import { type EndpointId, FLASH, isEndpointId } from '../core/ids.ts'
 import { absoluteTarget, REQUEST_ID } from '../core/request-head.ts'
@@ -69,7 +70,7 @@ export function routing({
     const endpointId = other === null ? named.endpointId : findEndpoint(other)
     const path = target === null ? url : fromSlash(target.rest)
     const isNamed = endpointId !== null || named.isFlash
-    const route = isNamed ? { endpointId, prefix: null, path } : ofPath(path)
+    const route = isNamed ? { endpointId, prefix: null, path } : (ofPath(path) ?? ofTask(path))
     return route === null ? null : { ...route, host: target?.host ?? null }
   }
 }
@@ -91,6 +92,17 @@ function ofPath(path: string): Omit<GatewayRoute, 'host'> | null {
   const id = end < 0 ? path.slice(start.length) : path.slice(start.length, start.length + end)
   if (!isEndpointId(id)) return null
   return { endpointId: id, prefix: PREFIX + id, path: fromSlash(path.slice(start.length + id.length)) }
+}
+
+/** The program of a task: its client makes a host name of an id that has a path. */
+function ofTask(path: string): Omit<GatewayRoute, 'host'> | null {
+  if (!path.startsWith(TASKS_PATH)) return null
+  const rest = path.slice(TASKS_PATH.length)
+  const end = rest.search(/[/?]/)
+  const segment = end < 0 ? rest : rest.slice(0, end)
+  const id = taskIdFromSegment(segment)
+  if (id === null || !isEndpointId(id)) return null
+  return { endpointId: id, prefix: null, path: fromSlash(rest.slice(segment.length)), isTask: true }
 }
 
 function fromSlash(path: string): string {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import type { EndpointId, TemplateId, WorkerId } from '../../src/core/ids.ts'
+import type { ListedKind } from '../../src/ports/store/store.ts'
 import {
   type Cases,
   DONE,
@@ -103,6 +104,39 @@ export const endpointCases: Cases = {
     )
     assert.deepEqual(await endpoints.ids(), [E1, E2, 'e3'])
   },
+
+  'tasks have lists of their own, start no worker again after the end of theirs, and are removed later':
+    async world => {
+      const { store } = world
+      const { endpoints, workers } = store
+      for (const id of ['t1', 't2', 't3']) {
+        await endpoints.insert(makeEndpoint(id, { runsOnce: true, workersMin: 1, workersMax: 1 }))
+      }
+      const idsOf = async (kind?: ListedKind) => (await endpoints.list(OWNER, undefined, kind)).map(({ id }) => id)
+      assert.deepEqual(
+        [await idsOf(), await idsOf('tasks'), await idsOf('all')],
+        [[E1], ['t1', 't2', 't3'], [E1, 't1', 't2', 't3']],
+      )
+      const listed = await endpoints.listed(OWNER, { after: null, limit: 2 }, 'tasks')
+      assert.deepEqual(
+        listed.map(({ snapshot }) => [snapshot.endpoint.id, snapshot.endpoint.runsOnce]),
+        [
+          ['t1', true],
+          ['t2', true],
+        ],
+      )
+      const serves = { port: 80, healthPort: 80, healthPath: '/ping', initTimeoutMs: 1_000 }
+      await world.worker('w1', { endpointId: 't1' as EndpointId, serves: { ...serves, once: true } })
+      await world.worker('w2', { endpointId: 't2' as EndpointId, serves: { ...serves, once: true } })
+      await world.worker('w3', { serves })
+      await workers.exited('w1' as WorkerId, EXIT, T0 + 10)
+      await workers.exited('w3' as WorkerId, EXIT, T0 + 10)
+      const most = async (id: string) => (await endpoints.find(id as EndpointId))?.workersMax
+      assert.deepEqual([await most('t1'), await most('t2')], [0, 1])
+      assert.ok((await most(E1))! > 0, 'another endpoint goes on')
+      assert.deepEqual(await endpoints.endedTasks(T0 + 10, 10), [])
+      assert.deepEqual(await endpoints.endedTasks(T0 + 11, 10), ['t1'])
+    },
 
   'a list has of each endpoint what its snapshot has, with the exit of the worker that ended last': async world => {
     const { store } = world

@@ -83,6 +83,8 @@ export interface RigOptions extends MockFleetHooks {
   /** True for a server with a mail server; false by default. */
   readonly mails?: boolean
   readonly rateWindows?: readonly RateWindow[]
+  /** Origin of the server in answers; that of its tests by default. */
+  readonly publicUrl?: string
   /** True when inputs and URLs are sealed in the store. */
   readonly sealPayloads?: boolean
   /** True if job operations are limited. */
@@ -360,8 +362,8 @@ export class Rig {
     }
     if (time !== undefined) await resumeTime({ store, time, emit })
     const addresses = {
-      publicUrl: BASE,
-      queueUrl: BASE,
+      publicUrl: this.#options.publicUrl ?? BASE,
+      queueUrl: this.#options.publicUrl ?? BASE,
       consoleUrl: CONSOLE,
       workerUrl,
       ...(containers && { containers }),

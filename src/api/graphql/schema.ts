@@ -7,6 +7,7 @@ import { catalogFields, catalogQueries } from './resolvers/catalog.ts'
 import { endpointFields, endpointMutations, endpointVolumeFields } from './resolvers/endpoints.ts'
 import { loginMutations, loginQueries } from './resolvers/logins.ts'
 import { registryMutations, secretMutations, templateMutations, volumeMutations } from './resolvers/records.ts'
+import { taskMutations, taskQueries } from './resolvers/tasks.ts'
 import { unsupportedMutations, unsupportedQueries } from './resolvers/unsupported.ts'
 import { typeDefs } from './sdl/schema.ts'
 
@@ -40,6 +41,7 @@ function resolversFor(parts: ApiParts) {
       ...catalogQueries(parts),
       ...appQueries(parts),
       ...loginQueries(parts),
+      ...taskQueries(parts),
       ...unsupportedQueries,
     },
     User: userFields(parts),
@@ -55,6 +57,7 @@ function resolversFor(parts: ApiParts) {
       ...volumeMutations(parts, writing),
       ...accountMutations(parts, writing),
       ...appMutations(parts, writing),
+      ...taskMutations(parts, writing),
       ...loginMutations(parts),
       ...unsupportedMutations,
     },

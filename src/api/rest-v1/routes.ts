@@ -17,6 +17,7 @@ import { IdParam } from '../rest/schemas/common.ts'
 import type { ErrorFormat } from '../rest/surface.ts'
 import { refusalHeaders } from '../surface.ts'
 import { changedConfig, endpointView, newConfig } from './endpoints.ts'
+import { podRoutes } from './pods.ts'
 import { EndpointFields, Flag, RegistryFields, TemplateFields, VolumeChanges, VolumeFields } from './schemas.ts'
 import { templateChanges, templateView } from './templates.ts'
 import { workerLogRoutes } from './worker-logs.ts'
@@ -36,8 +37,7 @@ export function v1Routes(parts: ApiParts): RestRoute[] {
     ...volumeRoutes(parts),
     ...billingRoutes(parts),
     ...workerLogRoutes(parts),
-    // Tools list pods besides endpoints and fail if that fails. The list is empty.
-    route(contract('get', '/pods'), async () => []),
+    ...podRoutes(parts),
   ]
 }
 

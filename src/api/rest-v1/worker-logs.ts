@@ -4,6 +4,7 @@ import type { LogEvent, LogStream } from '../../services/observing/log-stream.ts
 import { asEvents, EVENT_STREAM_HEADERS, streamedAnswer } from '../event-stream.ts'
 import type { ApiParts } from '../parts.ts'
 import { type RestRoute, route } from '../rest/route.ts'
+import { taskLogs } from '../rest/routes/pods.ts'
 import { EVENT_STREAM } from '../rest/schemas/common.ts'
 import { LogQuery } from '../rest/schemas/logs.ts'
 
@@ -12,7 +13,7 @@ const MAX_CHARACTERS = 1_048_576
 /** Time that a stream stays open after the last line of an ended worker, in ms. */
 const LINGER_MS = 15_000
 
-const Params = { workerId: z.string().min(1).max(191) }
+const Id = z.string().min(1).max(191)
 const Query = {
   type: z.enum(['all', 'container', 'system']).default('all'),
   stream: z.enum(['true', 'false']).default('false'),
@@ -27,22 +28,25 @@ const EVENTS = asEvents(
 /**
  * The logs of a worker at the path of Flash and `rp logs`: at RunPod it is on a host of its own (`RUNPOD_HAPI_URL`).
  */
-export function workerLogRoutes({ logs, stopping }: ApiParts): RestRoute[] {
-  return [
+export function workerLogRoutes({ logs, tasks, stopping }: ApiParts): RestRoute[] {
+  /** @param path of a worker; or of a task, whose id a client pastes in as it is */
+  const logRoute = (path: string) =>
     route(
       {
         method: 'get',
-        path: '/v1/pod/{workerId}/logs',
-        operationId: 'v1 get /pod/{workerId}/logs',
+        path: `/v1${path}`,
+        operationId: `v1 get ${path}`,
         tag: 'v1',
         summary: '',
         level: 'read',
-        params: Params,
+        params: { id: Id, host: Id.optional() },
         query: Query,
         success: EVENT_STREAM,
       },
       async ({ caller, params, query, request, held }) => {
-        const worker = await logs.findOwnWorker(caller.owner, params.workerId)
+        const worker = await taskLogs(tasks, caller.owner, params.id).catch(() =>
+          logs.findOwnWorker(caller.owner, params.id),
+        )
         const isFollowed = query.stream === 'true'
         if (request.method === 'HEAD') {
           return new Response(null, isFollowed ? { headers: EVENT_STREAM_HEADERS } : {})
@@ -59,8 +63,8 @@ export function workerLogRoutes({ logs, stopping }: ApiParts): RestRoute[] {
         if (isFollowed) return streamedAnswer(stream, EVENTS, [request.signal, stopping, held()])
         return Response.json(await linesBySource(stream))
       },
-    ),
-  ]
+    )
+  return ['/pod/{id}/logs', '/pod/{host}/tasks/{id}/logs'].map(logRoute)
 }
 
 /**

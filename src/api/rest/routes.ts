@@ -16,6 +16,7 @@ import { eventRoutes } from './routes/events.ts'
 import { machineRoutes } from './routes/machine.ts'
 import { metricRoutes } from './routes/metrics.ts'
 import { overviewRoutes } from './routes/overview.ts'
+import { podRoutes } from './routes/pods.ts'
 import { secretRoutes } from './routes/secrets.ts'
 import { serverlessRoutes } from './routes/serverless.ts'
 import { registryRoutes, volumeRoutes } from './routes/storage.ts'
@@ -40,6 +41,7 @@ export function restRoutes(parts: ApiParts): RestRoute[] {
     ...endpointLogRoutes(parts),
     ...metricRoutes(parts),
     ...whatIfRoutes(parts),
+    ...podRoutes(parts),
     ...eventRoutes(parts),
     ...templateRoutes(parts),
     ...volumeRoutes(parts),

@@ -233,7 +233,7 @@ function honoPath(path: string): string {
 
 /** Paths of the public API that Runyard lacks, each with the reason. */
 
-const NO_PODS = 'Runyard runs serverless endpoints, and has no pods'
+const NO_PODS = 'Runyard runs serverless endpoints and tasks of apps (@app.task), and has no other pods'
 
 const REASONS: readonly (readonly [path: RegExp, reason: string])[] = [
   [/^\/v[12]\/pods(\/|$)/, NO_PODS],

@@ -11,12 +11,13 @@ const KINDS: readonly [kind: AuditedKind, words: RegExp][] = [
   ['template', /template/i],
   ['account', /account|userSettings|sshKeys/i],
   ['key', /key/i],
+  ['task', /pod/i],
 ]
 
 /** Kinds of objects of management operations. */
 export type AuditedKind =
   | ('endpoint' | 'template' | 'secret' | 'registry' | 'volume' | 'key' | 'account' | 'worker')
-  | ('app' | 'environment' | 'build')
+  | ('app' | 'environment' | 'build' | 'task')
 
 /**
  * The kind of object that an operation changes, from its name: an operation of REST, a mutation, or method and

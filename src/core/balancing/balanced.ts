@@ -67,7 +67,7 @@ export function withTraffic(
   more: Pick<RequestFacts, 'maxConcurrency' | 'peak'>,
 ): BalancedSnapshot {
   const byId = new Map(traffic.workers.map(of => [of.workerId, of]))
-  const { waiting: queued, waitingSinceMs: headQueuedAtMs } = traffic
+  const { queued, headQueuedAtMs } = waitingWork(snapshot, traffic)
   const inProgress = traffic.workers.reduce((sum, { inFlight }) => sum + inFlight, 0)
   const alive = new Set(snapshot.workers.map(({ id }) => id))
   return {
@@ -83,6 +83,16 @@ export function withTraffic(
   }
 }
 
+/** The waiting requests; a task that has had no worker waits itself, also while nobody asks for it. */
+function waitingWork(
+  { endpoint, workers, exits }: EndpointSnapshot,
+  { waiting, waitingSinceMs }: TrafficLoad,
+): { queued: number; headQueuedAtMs: number | null } {
+  const isTask = endpoint.runsOnce && endpoint.workersMax > 0 && workers.length + exits.length === 0
+  if (!isTask) return { queued: waiting, headQueuedAtMs: waitingSinceMs }
+  return { queued: Math.max(waiting, 1), headQueuedAtMs: endpoint.createdAtMs }
+}
+
 /**
  * A worker that serves requests, with its requests and the result of its health check; all other workers unchanged.
  */
@@ -93,7 +103,8 @@ export function withRequests(
 ): WorkerLoad {
   if (worker.serves === null) return worker
   const { state, readyAtMs } = worker
-  const held = traffic?.inFlight ?? 0
+  // A task works also while nobody asks for its result.
+  const held = Math.max(traffic?.inFlight ?? 0, worker.serves.once === true && state === 'READY' ? 1 : 0)
   const isIll = takesJobs(worker) && serving?.health.state === 'unhealthy'
   const problem = worker.problem ?? (isIll ? healthProblem(serving.health, worker.serves, serving.port) : null)
   // A worker that is out of the rotation for a moment gets no requests, like one that has not started.

@@ -126,6 +126,8 @@ export function judgeHealth(
       problem: { kind: 'never_healthy', limitS: initTimeoutMs / 1000, health: problem },
     }
   }
+  // The function of a task may keep its process from answering for as long as it runs.
+  if (serves.once === true) return null
   const limitMs = health.state === 'starting' ? initTimeoutMs : inFlight > 0 ? UNHEALTHY_BUSY_MS : UNHEALTHY_MS
   const forMs = nowMs - health.sinceMs
   if (forMs < limitMs) return null

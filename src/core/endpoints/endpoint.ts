@@ -126,6 +126,8 @@ export const ENDPOINT_FIELDS = {
   workersPfbTarget: immediate<number>(0, integer('workersPfbTarget', 0, MAX_WORKERS)),
   /** As `workersPfbTarget`. */
   flashEnvironmentId: immediate<string | null>(null),
+  /** True for a task: one worker, which runs once, and is no endpoint for clients; see task.ts. */
+  runsOnce: immediate<boolean>(false),
   /** Variables of this endpoint alone; they win over the template's. A release lists each variable. */
   env: released<Environment>({}, null, { audited: 'names', check: envProblems }),
 } satisfies FieldTable

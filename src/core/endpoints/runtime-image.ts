@@ -26,6 +26,10 @@ const DEPLOYED = 'FLASH_RESOURCE_NAME'
 const DEV = 'RUNPOD_DEV_APP'
 /** Another name of {@link DEPLOYED}. */
 const RESOURCE = 'RUNPOD_RESOURCE_NAME'
+/** The variable of a task with the token of its calls. */
+export const TASK_TOKEN = 'RUNPOD_TASK_TOKEN'
+/** The variable of a task with the port of its program. */
+export const TASK_PORT = 'RUNPOD_TASK_PORT'
 /** The variable with the key with which functions of an app call others. */
 export const APP_KEY = 'RUNPOD_API_KEY'
 
@@ -33,7 +37,7 @@ type Environment = Readonly<Record<string, string>>
 
 /** True if workers with this image and these variables belong to an app of the SDK, also in an image of their own. */
 export function runsApp(image: string, env: Environment): boolean {
-  return runtimeImage(image) !== null || DEPLOYED in env || DEV in env
+  return runtimeImage(image) !== null || [DEPLOYED, DEV, TASK_TOKEN].some(name => name in env)
 }
 
 /**

@@ -23,6 +23,8 @@ export interface Serving {
    * Requests that free its GPU memory before it is frozen and load it again; omitted if its variables define none.
    */
   readonly sleepHooks?: SleepHooks
+  /** True for the worker of a task: once healthy it ends by itself or by request alone; omitted for others. */
+  readonly once?: true
 }
 
 /** Maximum value of `RUNPOD_INIT_TIMEOUT`, in seconds. */

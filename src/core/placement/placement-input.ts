@@ -100,10 +100,10 @@ export interface Occupant {
   /** Null for a worker of an older version, whose resources are unknown. */
   readonly placement: Placement | null
   /**
-   * `paused` has a job and does not run; `leaving` was asked to end; `kept` is the reservation of a waiting endpoint,
-   * not a worker.
+   * `once` runs a task and makes room for nobody; `paused` has a job and does not run; `leaving` was asked to end;
+   * `kept` is the reservation of a waiting endpoint, not a worker.
    */
-  readonly phase: 'starting' | 'idle' | 'busy' | 'paused' | 'frozen' | 'leaving' | 'kept'
+  readonly phase: 'starting' | 'idle' | 'busy' | 'once' | 'paused' | 'frozen' | 'leaving' | 'kept'
   /** Time at which it became ready; null before that. */
   readonly readyAtMs: number | null
   /** Start of its start, or of its resume; null for one that has started. */

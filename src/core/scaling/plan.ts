@@ -1,6 +1,7 @@
 import { takesJobs, type WorkerLoad } from '../workers/worker.ts'
 import { planLoadBalanced } from './balanced-plan.ts'
 import { FREEZE_RULES, freezesIdle, type KeepRule, missingSpare, planFrozen } from './frozen-plan.ts'
+import { planOnce } from './once-plan.ts'
 import { planQueueRollout } from './queue-rollout.ts'
 import { isUnproven } from './rollout.ts'
 import {
@@ -48,10 +49,11 @@ export interface WorkerPlan {
  * frozen with FlashBoot, never below the number that is needed now. Frozen ones are thawed before any is started
  * (frozen-plan.ts). No worker starts during a crash back-off. A drained worker counts against max until it has
  * ended, and a frozen one always does, so max is never exceeded. balanced-plan.ts plans workers that serve
- * requests.
+ * requests, once-plan.ts the one of a task.
  */
 export function planWorkers(snapshot: EndpointSnapshot, nowMs: number, rules: KeepRule = FREEZE_RULES): WorkerPlan {
   const { endpoint, workers } = snapshot
+  if (endpoint.runsOnce) return { ...planOnce(snapshot), isSpare: false, freeze: [], thaw: [], wakeAtMs: null }
   if (endpoint.type === 'LOAD_BALANCER') {
     const { drain, freeze, thaw, desired, missing, isSpare, wakeAtMs } = planLoadBalanced(snapshot, nowMs, rules)
     return { drain, freeze, thaw, desired, isSpare, ...starts(snapshot, missing, [wakeAtMs], nowMs) }

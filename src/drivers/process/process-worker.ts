@@ -1,6 +1,7 @@
 /** A worker of the process driver: its facts, its handle, and its process. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, writeSync } from 'node:fs'
+import { TASK_PORT } from '../../core/endpoints/runtime-image.ts'
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import { type Isolation, type Limit, NO_ISOLATION } from '../../core/workers/isolation.ts'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
@@ -156,9 +157,17 @@ export function isNetworked({ isolation: { kind, limits } }: Pick<Running, 'isol
   return kind === 'cage' && limits.includes('network')
 }
 
-/** The variables of a worker that serves. */
-export function portVariables(ports: ServedPorts | null): Record<string, string> {
-  return ports === null ? {} : { PORT: String(ports.port), PORT_HEALTH: String(ports.healthPort) }
+/** Names of the variables with ports that a worker that serves gets. */
+export const GIVEN_PORTS: readonly string[] = ['PORT', 'PORT_HEALTH', TASK_PORT]
+
+/** The variables of a worker that serves. @param env its other variables: that of a task names its port once more */
+export function portVariables(
+  ports: ServedPorts | null,
+  env: Readonly<Record<string, string>>,
+): Record<string, string> {
+  if (ports === null) return {}
+  const port = String(ports.port)
+  return { PORT: port, PORT_HEALTH: String(ports.healthPort), ...(TASK_PORT in env && { [TASK_PORT]: port }) }
 }
 
 /**

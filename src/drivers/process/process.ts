@@ -54,6 +54,7 @@ import {
   endpointFromHandle,
   findNamedConflict,
   freezerFromHandle,
+  GIVEN_PORTS,
   isNetworked,
   isolationFromHandle,
   type Launch,
@@ -120,8 +121,6 @@ export interface ProcessDriverOptions {
   readonly firstPort: number
 }
 
-/** The variables that the driver sets for a serving worker. */
-const GIVEN_PORTS = ['PORT', 'PORT_HEALTH']
 const NOTHING = Promise.resolve(null)
 
 /** Runs images `dir:<path>` as processes below the given roots. */
@@ -354,7 +353,7 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
         volumeNote,
         ...taken.map(port => portConflictText(portConflict(port, this.#siblings(spec.workerId, spec.endpointId)))),
       ].filter(note => note !== null)
-      const env = { ...environment, ...portVariables(ports) }
+      const env = { ...environment, ...portVariables(ports, environment) }
       const cage = await this.#cageFor(spec, {
         command,
         program,

@@ -1,5 +1,6 @@
 /** The command of a worker of RunPod's SDK 2.0, whose image names a version of Python and no program (ADR 117). */
 import { delimiter, join } from 'node:path'
+import { placedMounts } from '../../core/endpoints/mounts.ts'
 import { runtimeImage } from '../../core/endpoints/runtime-image.ts'
 import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { Clock } from '../../ports/clock.ts'
@@ -11,6 +12,8 @@ import { PythonInterpreters } from './python-interpreters.ts'
 import { RuntimePackages } from './runtime-packages.ts'
 
 const BOOTSTRAP = ['-m', 'runpod_sdk_runtime.bootstrap']
+/** The program of a task, which needs no preparation. */
+const TASK = ['-m', 'runpod_sdk_runtime.task.runner']
 /** Says to the runtime that it may install nothing on the machine. */
 const ON_MACHINE = 'RUNYARD_PROCESS_WORKER'
 
@@ -86,7 +89,7 @@ export class RuntimeCommands {
     const isWhole = spec.env.PYTHONPYCACHEPREFIX === undefined && (await isCompiled(folder))
     const mounts = spec.volume === null ? null : placedMounts(spec.env.RUNPOD_MOUNTS, spec.volume.path)
     return {
-      command: { folder, words: [python, ...BOOTSTRAP], pythonFolder: null },
+      command: { folder, words: [python, ...(image.kind === 'task' ? TASK : BOOTSTRAP)], pythonFolder: null },
       isLive: build === null,
       readable: [runtime, ...(trustFile === undefined ? [] : [trustFile])],
       variables: cache => ({
@@ -113,23 +116,5 @@ export class RuntimeCommands {
     })
     if (isInstalling) watch?.pulled()
     return python
-  }
-}
-
-/**
- * The mounts of a worker with the path at which it sees its network volume here; null for a text that is none, of
- * which the worker itself complains.
- */
-export function placedMounts(text: string | undefined, volumePath: string): string | null {
-  try {
-    const mounts = JSON.parse(text ?? '') as unknown
-    if (!Array.isArray(mounts)) return null
-    const placed = mounts.map((mount: unknown) => {
-      const isNetwork = typeof mount === 'object' && mount !== null && 'kind' in mount && mount.kind === 'network'
-      return isNetwork ? { ...mount, path: volumePath } : mount
-    })
-    return JSON.stringify(placed)
-  } catch {
-    return null
   }
 }

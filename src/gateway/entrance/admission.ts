@@ -30,7 +30,7 @@ export interface AdmissibleEndpoint extends Omit<CachedEndpoint, 'endpoint'> {
   readonly endpoint: AdmissibleFields
 }
 
-type AdmissibleFields = Pick<Endpoint, 'id' | 'name' | 'owner' | 'type'>
+type AdmissibleFields = Pick<Endpoint, 'id' | 'name' | 'owner' | 'type' | 'runsOnce'>
 
 /** Finds endpoints. */
 export interface EndpointFinder {
@@ -180,7 +180,7 @@ export class GatewayAdmission {
     const { route } = arriving
     if (route.caller !== undefined) return this.#admitCaller(arriving, keys, route.caller)
     // A request without a key causes no read of the store unless some endpoint is open.
-    if (keys.length === 0 && this.#open.size === 0) throw keyMissing()
+    if (keys.length === 0 && this.#open.size === 0 && route.isTask !== true) throw keyMissing()
     const cached = this.#endpoints.find(route.endpointId)
     if (cached instanceof Promise) return cached.then(endpoint => this.#authorize(arriving, keys, endpoint))
     return this.#authorize(arriving, keys, cached)
@@ -198,7 +198,10 @@ export class GatewayAdmission {
     keys: readonly string[],
     cached: AdmissibleEndpoint | null,
   ): ProxyRequest | Promise<ProxyRequest> {
-    const isOpen = cached !== null && this.#isOpen(cached.endpoint)
+    if (arriving.route.isTask === true && cached?.endpoint.runsOnce !== true) {
+      throw notFound('task', arriving.route.endpointId)
+    }
+    const isOpen = cached !== null && this.#isOpen(arriving, cached.endpoint)
     if (keys.length === 0 && !isOpen) throw keyMissing()
     if (keys.length === 0) return this.#toProxyRequest(arriving, cached, ANONYMOUS)
     const check = isOpen ? this.#findValidKeys(keys) : this.#checkKeys(keys, arriving, cached?.endpoint)
@@ -219,7 +222,8 @@ export class GatewayAdmission {
     const { route, rawHeaders, method } = arriving
     const { endpointId } = route
     if (cached === null) throw notFound('endpoint', endpointId)
-    if (cached.runsSentSource) requireSourceRight(caller)
+    // The program of a task asks for the token that its owner gave it.
+    if (cached.runsSentSource && route.isTask !== true) requireSourceRight(caller)
     if (cached.endpoint.type !== 'LOAD_BALANCER') throw notForQueue(endpointId, this.#queueAddress(endpointId))
     const stripped = withoutKeys({ path: route.path, rawHeaders }, validKeys)
     const { path, subprotocol } = stripped
@@ -236,7 +240,7 @@ export class GatewayAdmission {
       client: sender.client,
       protocol: sender.protocol,
       host: sender.host,
-      isOpen: this.#isOpen(cached.endpoint),
+      isOpen: this.#isOpen(arriving, cached.endpoint),
       toHealth: (method === 'GET' || method === 'HEAD') && textBefore(path, '?') === cached.healthPath,
       ...(subprotocol === null ? {} : { subprotocol }),
       ...(caller === null ? {} : { caller }),
@@ -244,7 +248,8 @@ export class GatewayAdmission {
   }
 
   /** Names count for the first account only: other accounts could choose the same name. */
-  #isOpen({ id, name, owner }: AdmissibleFields): boolean {
+  #isOpen({ route }: NamedRequest, { id, name, owner, runsOnce }: AdmissibleFields): boolean {
+    if (runsOnce) return route.isTask === true
     return this.#open.has(id) || (owner === DEFAULT_OWNER && this.#open.has(name))
   }
 

@@ -18,6 +18,8 @@ export interface GatewayRoute {
   readonly host: string | null
   /** The caller, where a surface of this server has authenticated it and hands the request over. */
   readonly caller?: Caller
+  /** True at the address of a task, whose program asks for a token of its own; no key is needed there. */
+  readonly isTask?: true
 }
 
 /** Handles the requests that name a load-balancing endpoint, and answers every one. */

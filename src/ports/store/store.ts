@@ -355,6 +355,9 @@ export interface ListedEndpoint {
 /** Limit of endpoints of one name that a read by name returns. */
 export const MAX_OF_NAME = 10
 
+/** Rows of a list of endpoints: endpoints of clients, tasks, or both. */
+export type ListedKind = 'endpoints' | 'tasks' | 'all'
+
 /** Endpoints and their facts. */
 export interface EndpointStore {
   /**
@@ -378,12 +381,17 @@ export interface EndpointStore {
     release?: ReleaseOptions,
   ): Promise<boolean>
   find(id: EndpointId): Promise<Endpoint | null>
-  /** Those of an owner, oldest first; the first 10,000 unless a slice is given. */
-  list(owner: OwnerId, slice?: Slice): Promise<Endpoint[]>
-  /** Those of an owner that have this name, oldest first, at most {@link MAX_OF_NAME}. */
+  /**
+   * Those of an owner, oldest first; the first 10,000 unless a slice is given.
+   * @param kind endpoints without tasks by default
+   */
+  list(owner: OwnerId, slice?: Slice, kind?: ListedKind): Promise<Endpoint[]>
+  /** Those of an owner that have this name, oldest first, at most {@link MAX_OF_NAME}; no tasks. */
   named(owner: OwnerId, name: string): Promise<Endpoint[]>
   /** As {@link list}, with the facts of each: one consistent picture, for the cost of few statements. */
-  listed(owner: OwnerId, slice: Slice): Promise<ListedEndpoint[]>
+  listed(owner: OwnerId, slice: Slice, kind?: ListedKind): Promise<ListedEndpoint[]>
+  /** Tasks of all owners whose worker ended before an instant, at most `limit`. */
+  endedTasks(beforeMs: number, limit: number): Promise<EndpointId[]>
   /**
    * Number of its jobs that wait for a worker, number of workers that may take them, and the state of one that asks.
    */

@@ -94,6 +94,11 @@ export class AppWorkerKeys {
   }
 }
 
+/** The worker whose token a caller has, for which {@link isAppWorker} is true. */
+export function workerOfKey({ keyId }: Pick<Caller, 'keyId'>): WorkerId {
+  return keyId.slice(WORKER.length) as WorkerId
+}
+
 /** True for a caller who has the token of a worker of an app. */
 export function isAppWorker({ keyId }: Pick<Caller, 'keyId'>): boolean {
   return keyId.startsWith(WORKER)

@@ -161,7 +161,7 @@ export class Endpoints {
     const { id, changes = {}, template: templateChanges = {}, release } = change
     const owner = changedAccount(by)
     const { templates } = this.#ports.store
-    const old = await this.find(owner, id)
+    const old = await this.#findChangeable(owner, id)
     const oldTemplate = await templates.find(owner, old.templateId)
     if (oldTemplate === null) return null
     const previous = { endpoint: old, template: oldTemplate }
@@ -231,7 +231,7 @@ export class Endpoints {
    */
   restart(owner: OwnerId, id: EndpointId, replacesAtOnce = false): Promise<Endpoint> {
     return retryOnConflict(`endpoint ${id}`, async () => {
-      const old = await this.find(owner, id)
+      const old = await this.#findChangeable(owner, id)
       const endpoint = { ...old, version: old.version + 1 }
       const write = { endpoint, previous: { endpoint: old }, release: { replacesAtOnce } }
       return (await this.#stored(write)) ? endpoint : null
@@ -245,8 +245,15 @@ export class Endpoints {
     return endpoint
   }
 
+  /** An endpoint of clients: a task is none. */
+  async #findChangeable(owner: OwnerId, id: EndpointId): Promise<Endpoint> {
+    const endpoint = await this.find(owner, id)
+    if (endpoint.runsOnce) throw notFound('endpoint', id)
+    return endpoint
+  }
+
   /**
-   * Endpoints of an owner, oldest first.
+   * Endpoints of an owner, oldest first; no tasks.
    * @throws AppError `invalid` for a cursor that no page had
    */
   list(owner: OwnerId, request: PageRequest = {}): Promise<Page<Endpoint>> {
@@ -259,7 +266,7 @@ export class Endpoints {
    */
   withTemplate(owner: OwnerId, id: EndpointId): Promise<WithTemplate> {
     return retryOnConflict(`endpoint ${id}`, async () => {
-      const endpoint = await this.find(owner, id)
+      const endpoint = await this.#findChangeable(owner, id)
       // The template of its own goes when it is linked to another one.
       const template = await this.#ports.store.templates.find(owner, endpoint.templateId)
       return template === null ? null : { endpoint, template }

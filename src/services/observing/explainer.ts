@@ -123,7 +123,7 @@ export class Explainer {
    */
   async page(owner: OwnerId, request: PageRequest, viewer: Viewer = ANYBODY): Promise<Page<EndpointExplanation>> {
     const { store } = this.#ports
-    const page = await onePage(request, slice => store.endpoints.list(owner, slice), MAX_EXPLAINED)
+    const page = await onePage(request, slice => store.endpoints.list(owner, slice, 'all'), MAX_EXPLAINED)
     const snapshots = await mapConcurrently(page.items, CONCURRENCY, ({ id }) => this.#parts.balancing.snapshot(id))
     const existing = snapshots.filter(snapshot => snapshot !== null)
     const items = await mapConcurrently(existing, CONCURRENCY, async snapshot => ({

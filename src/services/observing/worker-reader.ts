@@ -139,7 +139,7 @@ export class WorkerReader {
       const { snapshot, template } = await this.#read(owner, only)
       return { endpoints: [await this.#watched(snapshot, template)], more: false }
     }
-    const endpoints = await store.endpoints.list(owner, { after: null, limit: MAX_WATCHED + 1 })
+    const endpoints = await store.endpoints.list(owner, { after: null, limit: MAX_WATCHED + 1 }, 'all')
     const watched: (WatchedEndpoint | null)[] = []
     for (let start = 0; start < Math.min(endpoints.length, MAX_WATCHED); start += CONCURRENCY) {
       const group = endpoints.slice(start, Math.min(start + CONCURRENCY, MAX_WATCHED))

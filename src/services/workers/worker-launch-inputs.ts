@@ -67,7 +67,8 @@ export class WorkerLaunchReader {
    */
   async serving(endpoint: Endpoint, template: ReleasedTemplate): Promise<Serving> {
     const env = savedEnv(endpoint, template)
-    return servingWithSecrets(env, await resolvedServing(this.#ports, endpoint.owner, env))
+    const serving = servingWithSecrets(env, await resolvedServing(this.#ports, endpoint.owner, env))
+    return endpoint.runsOnce ? { ...serving, once: true } : serving
   }
 
   /**

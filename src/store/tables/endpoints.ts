@@ -12,11 +12,13 @@ import type { EndpointId, OwnerId, TemplateId } from '../../core/ids.ts'
 import { earliest } from '../../core/scaling/plan.ts'
 import type { QueueLoad, WorkerCondition } from '../../core/scaling/scale.ts'
 import type { WorkerState } from '../../core/workers/worker.ts'
+import type { ListedKind } from '../../ports/store/store.ts'
 import { ALIVE, RUNNING, SUSPECT_QUEUE, TAKES_TURNS } from './guards.ts'
 import type { SqlValue } from './statement.ts'
 
 /** The columns of an endpoint; see endpoints.ts. */
-export const ENDPOINT_COLUMNS = 'id, owner, name, template_id, version, workers_min, workers_max, created_at_ms, config'
+export const ENDPOINT_COLUMNS =
+  'id, owner, name, template_id, version, workers_min, workers_max, created_at_ms, config, runs_once'
 
 /** $1 endpoint, $2 owner. References to an endpoint are to this row; no row when the id is taken. */
 export const insertEndpointId = `
@@ -27,7 +29,7 @@ export const findEndpointId = 'SELECT id FROM endpoint_ids WHERE id = $1'
 
 /** A new endpoint. */
 export const insertEndpoint = `
-  INSERT INTO endpoints (${ENDPOINT_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+  INSERT INTO endpoints (${ENDPOINT_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 
 /** The row that has the average of an endpoint, and no counts: its changes hold up no transaction that counts. */
 const AVERAGE = -1
@@ -60,14 +62,29 @@ export const lockEndpoint = 'SELECT id FROM endpoints WHERE id = $1 {{lock}}'
 /** $1 endpoint. No new reference to it is possible. */
 export const lockEndpointId = 'SELECT id FROM endpoint_ids WHERE id = $1 {{lock_key}}'
 
-/** $1 owner, $2 and $3 the end of the previous page, $4 limit. */
-export const listEndpoints = `
-  SELECT ${ENDPOINT_COLUMNS} FROM endpoints WHERE owner = $1 AND (created_at_ms, id) > ($2, $3)
+const endpointsWhere = (condition: string) => `
+  SELECT ${ENDPOINT_COLUMNS} FROM endpoints WHERE owner = $1 AND (created_at_ms, id) > ($2, $3)${condition}
   ORDER BY created_at_ms, id LIMIT $4`
 
 /** $1 owner, $2 name, $3 limit. */
 export const endpointsByName = `
-  SELECT ${ENDPOINT_COLUMNS} FROM endpoints WHERE owner = $1 AND name = $2 ORDER BY created_at_ms, id LIMIT $3`
+  SELECT ${ENDPOINT_COLUMNS} FROM endpoints WHERE owner = $1 AND name = $2 AND runs_once = 0 ORDER BY created_at_ms, id LIMIT $3`
+
+/** By which of them are listed: $1 owner, $2 and $3 the end of the previous page, $4 limit. */
+export const listEndpoints: Readonly<Record<ListedKind, string>> = {
+  endpoints: endpointsWhere(' AND runs_once = 0'),
+  tasks: endpointsWhere(' AND runs_once = 1'),
+  all: endpointsWhere(''),
+}
+
+/** $1 endpoint. A task starts no worker again. */
+export const endTask = 'UPDATE endpoints SET workers_min = 0, workers_max = 0 WHERE id = $1 AND runs_once = 1'
+
+/** $1 instant, $2 limit. Tasks whose worker ended before it. */
+export const endedTasks = `
+  SELECT id FROM endpoints WHERE runs_once = 1 AND workers_max = 0 AND created_at_ms < $1 AND NOT EXISTS (
+    SELECT 1 FROM workers WHERE endpoint_id = endpoints.id AND (${ALIVE} OR exited_at_ms >= $1))
+  ORDER BY id LIMIT $2`
 
 /** All ids. */
 export const endpointIds = 'SELECT id FROM endpoints ORDER BY id'
@@ -209,12 +226,13 @@ export interface EndpointRow {
   readonly workers_max: number
   readonly created_at_ms: number
   readonly config: string
+  readonly runs_once: number
 }
 
-type Config = Omit<EndpointConfig, 'name' | 'workersMin' | 'workersMax'>
+type Config = Omit<EndpointConfig, 'name' | 'workersMin' | 'workersMax' | 'runsOnce'>
 
 const IN_CONFIG = namesIn(ENDPOINT_FIELDS).filter(
-  (name): name is keyof Config => !['name', 'workersMin', 'workersMax'].includes(name),
+  (name): name is keyof Config => !['name', 'workersMin', 'workersMax', 'runsOnce'].includes(name),
 )
 
 /** A row as an endpoint. A field that the row of an older version lacks has its default. */
@@ -229,14 +247,16 @@ export function endpointFromRow(row: EndpointRow): Endpoint {
     version: row.version,
     workersMin: row.workers_min,
     workersMax: row.workers_max,
+    runsOnce: row.runs_once === 1,
     createdAtMs: row.created_at_ms,
   }
 }
 
 /** An endpoint's values in the order of its columns. */
 export function endpointParams(endpoint: Endpoint): SqlValue[] {
-  const { id, owner, name, templateId, version, workersMin, workersMax, createdAtMs } = endpoint
-  return [id, owner, name, templateId, version, workersMin, workersMax, createdAtMs, configText(endpoint)]
+  const { id, owner, name, templateId, version, workersMin, workersMax, createdAtMs, runsOnce } = endpoint
+  const config = configText(endpoint)
+  return [id, owner, name, templateId, version, workersMin, workersMax, createdAtMs, config, runsOnce ? 1 : 0]
 }
 
 /** The parameters of `replaceEndpoint`. */

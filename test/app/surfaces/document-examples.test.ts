@@ -5,11 +5,14 @@ import { JOB_OPERATIONS } from '../../../src/api/jobs/operations.ts'
 import { JOB_ROUTES } from '../../../src/api/jobs/routes.ts'
 import { BY_POST, type OperationExample } from '../../../src/api/rest/openapi.ts'
 import { EXAMPLES } from '../../../src/api/rest/routes.ts'
+import { DEFAULT_OWNER } from '../../../src/core/ids.ts'
 import type { HostInspection } from '../../../src/ports/host-inspection.ts'
+import { Tasks } from '../../../src/services/endpoints/tasks.ts'
 import { activate, createApp, createEnvironment, makeBuild, saveFunction } from '../../support/apps.ts'
 import { MemoryArtifacts } from '../../support/memory-artifacts.ts'
 import { recordsExamples, writeExamples } from '../../support/recorded-examples.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
+import { servicesOf } from '../../support/services.ts'
 
 /** Items of a list that an example shows. */
 const SHOWN_ITEMS = 2
@@ -182,6 +185,30 @@ async function accounts({ call }: { call: Player['call'] }): Promise<void> {
   await call('getSshKeys')
 }
 
+async function tasks({ call }: { call: Player['call'] }, rig: Rig): Promise<void> {
+  const { endpoint } = await new Tasks(rig.ports, servicesOf(rig).endpoints).create(DEFAULT_OWNER, {
+    name: 'task-train-0a1b2c3d',
+    image: 'runpod/task:py3.12-latest',
+    args: '',
+    env: { RUNPOD_TASK_TOKEN: 'a token of the client that started it' },
+    diskGb: 10,
+    registry: null,
+    compute: { kind: 'cpu', configs: [{ flavor: 'cpu3c', vcpuCount: 2 }] },
+    volumes: [],
+  })
+  const { id } = endpoint
+  await rig.clock.advance(40)
+  await call('listPods')
+  const { workerId } = await call('getPod', { params: { id } })
+  rig.print(workerId, 'epoch 1')
+  await call('getPodLogs', {
+    params: { id },
+    query: { source: 'container' },
+    meanwhile: async () => rig.print(workerId, 'epoch 2'),
+  })
+  await call('deletePod', { params: { id } })
+}
+
 async function logins({ call }: { call: Player['call'] }, rig: Rig): Promise<void> {
   const asking = { key: null, address: '192.0.2.7', headers: { 'user-agent': 'RunPod-Python-SDK/2.0.0' } }
   const ask = async () =>
@@ -351,6 +378,7 @@ test('the server answers each example of the document as the document says', asy
   await call('deleteEndpoint', { params: { id } })
   await apps(bound, rig)
   await logins(bound, rig)
+  await tasks(bound, rig)
   await call('listAuditEntries', { query: { operation: 'updateEndpoint', limit: 2 } })
   await call('verifyAuditLog')
   await requireAllInAuditLog(rig, player)

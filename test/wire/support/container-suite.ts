@@ -151,6 +151,7 @@ export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
   'workers/python-runtime': 'its SDK is in no image of the tests',
   'workers/dev-sessions': 'its SDK is in no image of the tests',
   'workers/deployed-apps': 'its SDK is in no image of the tests',
+  'workers/tasks': 'its SDK is in no image of the tests',
   'workers/doctor': NOTHING_RUNS,
   'workers/doctor-gpu': NOTHING_RUNS,
   'traces/traces': 'what a worker is told is in its job or its request, wherever it runs',

@@ -7,6 +7,7 @@ import type { ApiParts } from '../../parts.ts'
 import type { GraphqlContext, Writing } from '../context.ts'
 import { endpointView, registryView, secretView, templateView, volumeView } from '../views.ts'
 import { appView } from './apps.ts'
+import { podsOf } from './tasks.ts'
 
 /** Source value of the account's resolvers. */
 export interface User {
@@ -31,20 +32,23 @@ function user({ owner }: Caller) {
     notifyPodsStale: false,
     notifyPodsGeneral: false,
     notifyLowBalance: false,
-    pods: [],
     globalStoreBuckets: [],
   }
 }
 
 /** Resources of an account. Lists are complete, up to 10,000 items, because clients do not page. */
-export function userFields({ ports: { store }, accounts, billing }: ApiParts) {
+export function userFields(parts: ApiParts) {
+  const { ports, accounts, billing } = parts
+  const { store } = ports
   return {
+    pods: ({ caller }: User) => podsOf(parts, caller),
     currentSpendPerHr: async ({ caller }: User) => dollars(await billing.spendPerHour(caller.owner)),
     pubKey: async ({ caller }: User) => (await accounts.sshKeys(caller.owner)).join('\n'),
     endpoints: async ({ caller }: User) => (await store.endpoints.list(caller.owner)).map(endpointView),
     endpoint: async ({ caller }: User, { id }: { id: string }) => {
       const endpoint = await store.endpoints.find(id as EndpointId)
-      return endpoint === null || endpoint.owner !== caller.owner ? null : endpointView(endpoint)
+      const isShown = endpoint !== null && endpoint.owner === caller.owner && !endpoint.runsOnce
+      return isShown ? endpointView(endpoint) : null
     },
     podTemplates: async ({ caller }: User) => (await store.templates.list(caller.owner)).map(templateView),
     secrets: async ({ caller }: User) => (await store.secrets.list(caller.owner)).map(secretView),

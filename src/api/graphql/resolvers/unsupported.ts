@@ -1,13 +1,12 @@
 import { unsupported } from '../errors.ts'
 
-const NO_PODS = 'Runyard runs serverless endpoints, not pods'
+const NO_PODS = 'Runyard runs serverless endpoints and tasks of apps, not pods'
 const NO_GLOBAL_VOLUMES = 'Runyard has network volumes, and no global ones'
 
 const NO_MODEL_REPOSITORY = 'Runyard has no model repository; name models in modelReferences of an endpoint'
 
 const POD_MUTATIONS = [
-  ...['podFindAndDeployOnDemand', 'podRentInterruptable', 'deployCpuPod', 'podEditJob', 'podStop', 'podResume'],
-  ...['podBidResume', 'podRestart', 'podReset', 'podTerminate'],
+  ...['podRentInterruptable', 'podEditJob', 'podStop', 'podResume', 'podBidResume', 'podRestart', 'podReset'],
 ]
 const MODEL_MUTATIONS = [
   ...['addModelToRepo', 'removeModelFromRepo', 'createModelRepoUpload', 'completeModelRepoUpload'],
@@ -16,7 +15,7 @@ const MODEL_MUTATIONS = [
 
 /** Queries of unsupported features. */
 export const unsupportedQueries = {
-  ...answerAll(['pod', 'listing', 'listingFromRepo', 'myModel'], () => null),
+  ...answerAll(['listing', 'listingFromRepo', 'myModel'], () => null),
   ...answerAll(['listings', 'allAiApiPublicConfigs', 'models', 'myModels', 'cpuTypes', 'machines'], () => []),
 }
 

@@ -24,10 +24,10 @@ export const accountSdl = /* GraphQL */ `
     networkVolumes: [NetworkVolume]
     containerRegistryCreds: [ContainerRegistryAuth]
     serverlessDiscount: ServerlessDiscount
-    "Always empty: there are no pods."
+    "Tasks of apps; there are no other pods."
     pods: [Pod]
     flashApps: [FlashApp]
-    "Always empty, as pods."
+    "Always empty."
     globalStoreBuckets: [GlobalStoreBucket]
   }
 

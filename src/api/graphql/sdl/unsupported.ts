@@ -1,10 +1,10 @@
 /**
- * Parts of the public API that Runyard lacks: pods, global volumes, the hub, the model repository, public endpoints.
- * Lists are empty, and clients get a sentence for everything else, so their documents must be valid: each input is a
- * scalar that takes anything.
+ * Parts of the public API that Runyard lacks: pods but tasks, global volumes, the hub, the model repository, public
+ * endpoints. Lists are empty, and clients get a sentence for everything else, so their documents must be valid: each
+ * input is a scalar that takes anything.
  */
 export const unsupportedSdl = /* GraphQL */ `
-  "A worker of an endpoint that has not ended; of pods there are none."
+  "A worker of an endpoint that has not ended, or a task of an app."
   type Pod {
     id: String
     name: String
@@ -228,7 +228,7 @@ export const unsupportedSdl = /* GraphQL */ `
   }
 
   extend type Query {
-    "Always null: there are no pods."
+    "A task of an app."
     pod(input: PodFilter): Pod
     "Always empty: there is no hub."
     listings(input: ListingsInput): [Listing]
@@ -249,17 +249,19 @@ export const unsupportedSdl = /* GraphQL */ `
   }
 
   extend type Mutation {
-    "Refused, as everything about pods."
+    "Starts a task of an app; any other pod is refused."
     podFindAndDeployOnDemand(input: PodFindAndDeployOnDemandInput): Pod
-    podRentInterruptable(input: PodRentInterruptableInput): Pod
     deployCpuPod(input: deployCpuPodInput): Pod
+    "Ends a task and forgets it."
+    podTerminate(input: PodTerminateInput): Void
+    "Refused, as everything else about pods."
+    podRentInterruptable(input: PodRentInterruptableInput): Pod
     podEditJob(input: PodEditJobInput): Pod
     podStop(input: PodStopInput): Pod
     podResume(input: PodResumeInput): Pod
     podBidResume(input: PodBidResumeInput): Pod
     podRestart(input: PodRestartInput): Pod
     podReset(input: PodResetInput): Pod
-    podTerminate(input: PodTerminateInput): Void
     "Refused: there are no global volumes."
     globalStoreBucketCreate(input: GlobalStoreBucketCreateInput): GlobalStoreBucket
     "Refused, as everything about the model repository."

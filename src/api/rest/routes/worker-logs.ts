@@ -10,10 +10,11 @@ import { LastEventId, LogQuery } from '../schemas/logs.ts'
 import { endpointId } from './serverless.ts'
 
 /** Longer than the pause of some seconds that official clients treat as the end of a snapshot, in ms. */
-const LINGER_MS = 15_000
+export const LINGER_MS = 15_000
 
 const NAME = z.string().min(1).max(191)
-const EVENTS = asEvents(logData, false)
+/** The lines of a worker as events. */
+export const WORKER_EVENTS = asEvents(logData, false)
 
 /** Output and events of one worker, as server-sent events. */
 export function workerLogRoutes({ endpoints, logs, stopping }: ApiParts): RestRoute[] {
@@ -46,7 +47,7 @@ export function workerLogRoutes({ endpoints, logs, stopping }: ApiParts): RestRo
           sinceMs: query.since === undefined ? null : parseInstant(query.since),
           after: lastEventId === undefined ? null : readEventId(lastEventId),
         })
-        return streamedAnswer(stream, EVENTS, [request.signal, stopping, held()])
+        return streamedAnswer(stream, WORKER_EVENTS, [request.signal, stopping, held()])
       },
     ),
   ]

@@ -6,7 +6,13 @@ import type { EndpointId, OwnerId, WorkerId } from '../../../core/ids.ts'
 import type { Slice } from '../../../core/pages.ts'
 import type { EndpointLoad, EndpointSnapshot } from '../../../core/scaling/scale.ts'
 import type { ReleaseOptions } from '../../../ports/store/management-store.ts'
-import { type DeletedEndpoint, type EndpointStore, MAX_OF_NAME, type QueueDemand } from '../../../ports/store/store.ts'
+import {
+  type DeletedEndpoint,
+  type EndpointStore,
+  type ListedKind,
+  MAX_OF_NAME,
+  type QueueDemand,
+} from '../../../ports/store/store.ts'
 import * as sql from '../../tables/endpoints.ts'
 import {
   type CountersRow,
@@ -108,8 +114,12 @@ export const endpoints = {
     return row === null ? null : endpointFromRow(row)
   }),
 
-  list: read(function* (owner: OwnerId, slice?: Slice): Steps<Endpoint[]> {
-    return (yield* query<EndpointRow>(sql.listEndpoints, [owner, ...sliceParams(slice)])).map(endpointFromRow)
+  list: read(function* (owner: OwnerId, slice?: Slice, kind: ListedKind = 'endpoints'): Steps<Endpoint[]> {
+    return (yield* query<EndpointRow>(sql.listEndpoints[kind], [owner, ...sliceParams(slice)])).map(endpointFromRow)
+  }),
+
+  endedTasks: read(function* (beforeMs: number, limit: number): Steps<EndpointId[]> {
+    return (yield* query<{ id: EndpointId }>(sql.endedTasks, [beforeMs, limit])).map(row => row.id)
   }),
 
   named: read(function* (owner: OwnerId, name: string): Steps<Endpoint[]> {

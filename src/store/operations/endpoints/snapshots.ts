@@ -3,7 +3,7 @@ import type { KeptConfiguration } from '../../../core/endpoints/release.ts'
 import { ROLLED_OUT, type RolloutFacts } from '../../../core/endpoints/rollout-facts.ts'
 import type { EndpointId, OwnerId } from '../../../core/ids.ts'
 import type { Slice } from '../../../core/pages.ts'
-import type { ListedEndpoint } from '../../../ports/store/store.ts'
+import type { ListedEndpoint, ListedKind } from '../../../ports/store/store.ts'
 import {
   type CountersRow,
   countersFromRow,
@@ -26,8 +26,13 @@ import { query, type Steps } from '../operation.ts'
  * A slice of an owner's endpoints with their facts, in one statement for each kind of fact and not for each
  * endpoint.
  */
-export function* listedEndpoints(owner: OwnerId, slice: Slice): Steps<ListedEndpoint[]> {
-  const endpoints = (yield* query<EndpointRow>(listEndpoints, [owner, ...sliceParams(slice)])).map(endpointFromRow)
+export function* listedEndpoints(
+  owner: OwnerId,
+  slice: Slice,
+  kind: ListedKind = 'endpoints',
+): Steps<ListedEndpoint[]> {
+  const rows = yield* query<EndpointRow>(listEndpoints[kind], [owner, ...sliceParams(slice)])
+  const endpoints = rows.map(endpointFromRow)
   if (endpoints.length === 0) return []
   const ids = [JSON.stringify(endpoints.map(({ id }) => id))]
   const counters = yield* countersById(ids)

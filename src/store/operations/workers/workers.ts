@@ -16,7 +16,7 @@ import type { WorkerProblem } from '../../../core/workers/worker-problem.ts'
 import type { WorkerSuspension } from '../../../core/workers/worker-suspension.ts'
 import type { EndedPause, RecordedWorker, WorkerMove, WorkerStore, WorkerToken } from '../../../ports/store/store.ts'
 import type { ServedTime } from '../../../ports/store/usage-store.ts'
-import { type EndpointRow, endpointFromRow, findEndpoint, lockEndpoint } from '../../tables/endpoints.ts'
+import { type EndpointRow, endpointFromRow, endTask, findEndpoint, lockEndpoint } from '../../tables/endpoints.ts'
 import { goOnWithJobs, pauseJobs } from '../../tables/job-outcomes.ts'
 import { addDiagnostic, MAX_DIAGNOSTICS } from '../../tables/jobs.ts'
 import { deleteQueuedWorker } from '../../tables/queued-workers.ts'
@@ -262,6 +262,7 @@ export const workers = {
     const row = yield* queryOne<WorkerRow>(sql.workerExited, [id, from, JSON.stringify(exit), nowMs])
     if (row === null) return null
     const worker = workerFromRow(row)
+    if (worker.serves?.once === true) yield* perform(endTask, [row.endpoint_id])
     if (countsAgainstRelease(worker)) yield* perform(releaseCrashed, [row.endpoint_id, row.version])
     return { worker, from }
   }),

@@ -19,12 +19,14 @@ export const endpoints = [
     version {{integer}} NOT NULL,
     workers_min {{integer}} NOT NULL,
     workers_max {{integer}} NOT NULL,
+    runs_once {{integer}} NOT NULL,
     config TEXT NOT NULL,
     created_at_ms {{integer}} NOT NULL
   ) {{strict}}`,
   'CREATE INDEX endpoints_by_template ON endpoints (template_id)',
   'CREATE INDEX endpoints_by_owner ON endpoints (owner, created_at_ms, id)',
   'CREATE INDEX endpoints_by_name ON endpoints (owner, name, created_at_ms, id)',
+  'CREATE INDEX tasks_by_owner ON endpoints (owner, created_at_ms, id) WHERE runs_once = 1',
 ]
 
 /** Repeats the volumes in the configuration of endpoints, so that a volume in use cannot be removed. */

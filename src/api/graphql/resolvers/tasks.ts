@@ -1,0 +1,177 @@
+import { z } from '@hono/zod-openapi'
+import type { Caller } from '../../../core/accounts/permission.ts'
+import type { Compute } from '../../../core/endpoints/endpoint.ts'
+import { parseInstanceId } from '../../../core/endpoints/instance-id.ts'
+import { TASK_TOKEN } from '../../../core/endpoints/runtime-image.ts'
+import { AppError, invalidRequest } from '../../../core/errors.ts'
+import { poolsFromTypes, typesFromPools } from '../../../core/hardware/catalog.ts'
+import type { RegistryId, VolumeId, WorkerId } from '../../../core/ids.ts'
+import { isAppWorker, workerOfKey } from '../../../services/accounts/app-worker-keys.ts'
+import { type NewTask, NO_GENERAL_PODS, type Task } from '../../../services/endpoints/tasks.ts'
+import type { ApiParts } from '../../parts.ts'
+import { addressableTaskId, requireTaskAddress, shownTask } from '../../task-view.ts'
+import type { GraphqlContext, Writing } from '../context.ts'
+import { unsupported } from '../errors.ts'
+
+const Text = z.string().max(65_536)
+const Name = z.string().max(191)
+/** The input of clients for a task. Data centers and public addresses mean nothing on one machine. */
+const PodInput = z.object({
+  name: Name,
+  imageName: Text,
+  dockerArgs: Text.nullish(),
+  env: z
+    .array(z.object({ key: Name, value: Text }))
+    .max(200)
+    .nullish(),
+  containerDiskInGb: z.int().min(1).max(100_000).nullish(),
+  containerRegistryAuthId: Name.nullish(),
+  instanceId: Name.nullish(),
+  gpuTypeId: Name.nullish(),
+  gpuTypeIdList: z.array(Name).max(100).nullish(),
+  gpuCount: z.int().min(1).max(64).nullish(),
+  allowedCudaVersions: z.array(z.string().max(20)).max(100).nullish(),
+  networkVolumeId: Name.nullish(),
+  volumeMounts: z
+    .array(z.object({ volumeId: Name, volumeType: z.string().max(50), mountPath: z.string().max(1_000).nullish() }))
+    .max(10)
+    .nullish(),
+})
+
+type PodFields = z.infer<typeof PodInput>
+
+interface Given {
+  readonly input?: unknown
+}
+
+/** A task as GraphQL shows it. @param id that of clients */
+function podView(task: Task, id: string) {
+  const shown = shownTask(task)
+  return {
+    id,
+    name: shown.name,
+    desiredStatus: shown.status,
+    imageName: shown.image,
+    dockerArgs: shown.args,
+    env: Object.entries(shown.env).map(([name, value]) => `${name}=${value}`),
+    gpuCount: shown.gpuCount,
+    vcpuCount: shown.vcpus ?? 0,
+    memoryInGb: shown.memoryGb ?? 0,
+    containerDiskInGb: shown.diskGb,
+    volumeInGb: 0,
+    costPerHr: 0,
+    machineType: shown.gpuType,
+    lastStatusChange: shown.startedAt ?? shown.createdAt,
+    ports: '8080/http',
+    networkVolumeId: shown.volumeId,
+  }
+}
+
+/** The tasks of an account as its pods. */
+export async function podsOf({ tasks, addresses }: ApiParts, { owner }: Pick<Caller, 'owner'>) {
+  const { items } = await tasks.list(owner)
+  return items.map(task => podView(task, addressableTaskId(addresses, task)))
+}
+
+/** Queries of pods. Null for one that does not exist. */
+export function taskQueries({ tasks, addresses, access }: ApiParts) {
+  return {
+    pod: async (_: unknown, { input }: Given, { caller }: GraphqlContext) => {
+      if (caller === null) return null
+      access.requireManagement(caller, 'read')
+      const task = await tasks.find(caller.owner, podId(input)).catch((error: unknown) => {
+        if (error instanceof AppError && error.code === 'not_found') return null
+        throw error
+      })
+      return task === null ? null : podView(task, addressableTaskId(addresses, task))
+    },
+  }
+}
+
+/** Mutations of pods, which start and end tasks. */
+export function taskMutations({ tasks, addresses }: ApiParts, writing: Writing) {
+  const deploy = writing(async (caller, { input }: Given) => {
+    requireTask(input)
+    requireTaskAddress(addresses)
+    const task = await tasks.create(caller, readTask(input))
+    return podView(task, addressableTaskId(addresses, task))
+  })
+  const end = writing(async (caller, { input }: Given) => {
+    await tasks.end(caller.owner, podId(input))
+    return null
+  })
+  return {
+    deployCpuPod: deploy,
+    podFindAndDeployOnDemand: deploy,
+    podTerminate: async (_: unknown, args: Given, context: GraphqlContext, info: { readonly fieldName: string }) => {
+      const { caller } = context
+      if (caller === null || !isAppWorker(caller)) return end(_, args, context, info)
+      // The program of a task ends itself with the token of its worker, which opens nothing else here.
+      const own = workerOfKey(caller)
+      if (podId(args.input) !== own) throw new AppError('forbidden', 'a worker may end its own task alone')
+      await tasks.end(caller.owner, own satisfies WorkerId)
+      return null
+    },
+  }
+}
+
+/** Most fields of a general pod mean nothing here, so that it is refused as a whole. */
+function requireTask(input: unknown): void {
+  const env: unknown = Object(input).env
+  const isTask = Array.isArray(env) && env.some(variable => Object(variable).key === TASK_TOKEN)
+  if (!isTask) unsupported(NO_GENERAL_PODS)
+}
+
+function podId(input: unknown): string {
+  const reading = z.object({ podId: z.string().max(1_000) }).safeParse(input)
+  if (!reading.success) throw invalidRequest(['input.podId is needed'])
+  return reading.data.podId
+}
+
+function readTask(input: unknown): NewTask {
+  const reading = PodInput.safeParse(input)
+  if (!reading.success) {
+    throw invalidRequest(reading.error.issues.map(({ path, message }) => `input.${path.join('.')}: ${message}`))
+  }
+  const { data } = reading
+  return {
+    name: data.name,
+    image: data.imageName,
+    args: data.dockerArgs ?? '',
+    env: Object.fromEntries((data.env ?? []).map(({ key, value }) => [key, value])),
+    diskGb: data.containerDiskInGb ?? 10,
+    registry: (data.containerRegistryAuthId || null) as RegistryId | null,
+    compute: readCompute(data),
+    volumes: readVolumes(data),
+  }
+}
+
+/** A GPU by the names of types, as pools without their other types; else a CPU configuration. */
+function readCompute({ instanceId, gpuTypeId, gpuTypeIdList, gpuCount, allowedCudaVersions }: PodFields): Compute {
+  const types = gpuTypeIdList?.length ? gpuTypeIdList : gpuTypeId ? [gpuTypeId] : []
+  if (types.length === 0) {
+    const config = parseInstanceId(instanceId ?? '')
+    if (config !== null) return { kind: 'cpu', configs: [config] }
+    throw invalidRequest(['input.instanceId (such as cpu3g-4-16) or input.gpuTypeIdList is needed'])
+  }
+  const { pools } = poolsFromTypes(types)
+  if (pools.length === 0) throw invalidRequest([`input.gpuTypeIdList: ${types.join(', ')} is no GPU type of a pool`])
+  return {
+    kind: 'gpu',
+    pools,
+    excludedTypes: typesFromPools(pools).filter(type => !types.includes(type)),
+    count: gpuCount ?? 1,
+    allowedCudaVersions: allowedCudaVersions ?? [],
+    minCudaVersion: null,
+  }
+}
+
+function readVolumes({ networkVolumeId, volumeMounts }: PodFields): VolumeId[] {
+  const mounts = volumeMounts ?? []
+  const others = mounts.filter(({ volumeType }) => volumeType !== 'NETWORK_VOLUME')
+  if (others.length > 0)
+    throw invalidRequest(['input.volumeMounts: there are no global volumes here; use a network volume'])
+  const ids = mounts.map(({ volumeId }) => volumeId as VolumeId)
+  if (ids.length > 1) throw invalidRequest(['input.volumeMounts: a task has one network volume'])
+  return ids.length === 0 && networkVolumeId ? [networkVolumeId as VolumeId] : ids
+}

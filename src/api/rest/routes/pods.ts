@@ -1,0 +1,129 @@
+import { z } from '@hono/zod-openapi'
+import type { OwnerId } from '../../../core/ids.ts'
+import { parseInstant } from '../../../core/instants.ts'
+import { readEventId } from '../../../core/observing/log-cursor.ts'
+import type { Tasks } from '../../../services/endpoints/tasks.ts'
+import type { LogScope } from '../../../services/observing/log-finder.ts'
+import { EVENT_STREAM_HEADERS, streamedAnswer } from '../../event-stream.ts'
+import type { ApiParts } from '../../parts.ts'
+import { shownTask } from '../../task-view.ts'
+import { type RestRoute, route } from '../route.ts'
+import { DateTime, EVENT_STREAM, IdParam, PageQuery, Pagination, pagination } from '../schemas/common.ts'
+import { LastEventId, LogQuery } from '../schemas/logs.ts'
+import { LINGER_MS, WORKER_EVENTS } from './worker-logs.ts'
+
+/** A task. Its variables are without its token and the key of its program. */
+const PodBody = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    status: z.enum(['RUNNING', 'EXITED']).openapi({ description: 'RUNNING also while it waits for a place' }),
+    image: z.string(),
+    args: z.string(),
+    disk: z.int(),
+    env: z.record(z.string(), z.string()),
+    gpu: z.object({ count: z.int(), type: z.string().nullable() }),
+    vcpus: z.number().nullable(),
+    memoryGb: z.int().nullable(),
+    networkVolumeId: z.string().nullable(),
+    createdAt: DateTime,
+    startedAt: DateTime.nullable(),
+    workerId: z.string().nullable().openapi({ description: 'null while it waits for a place' }),
+  })
+  .openapi('Pod')
+
+const PodList = z.object({ pods: z.array(PodBody), pagination: Pagination }).openapi('PodList')
+
+/** Tasks of apps, which clients call pods. */
+export function podRoutes({ tasks, logs, stopping }: ApiParts): RestRoute[] {
+  const tag = 'Pods'
+  return [
+    route(
+      {
+        method: 'get',
+        path: '/v2/pods',
+        operationId: 'listPods',
+        tag,
+        level: 'read',
+        summary: 'Tasks of apps (@app.task): workers that run one function and end; there are no other pods',
+        query: PageQuery,
+        success: { status: 200, schema: PodList },
+        problems: [400],
+      },
+      async ({ caller, query }) => {
+        const { items, nextCursor } = await tasks.list(caller.owner, query)
+        return { pods: items.map(podBody), pagination: pagination(nextCursor) }
+      },
+    ),
+    route(
+      {
+        method: 'get',
+        path: '/v2/pods/{id}',
+        operationId: 'getPod',
+        tag,
+        level: 'read',
+        summary: 'One task, in whatever state',
+        params: IdParam,
+        success: { status: 200, schema: PodBody },
+        problems: [404],
+      },
+      async ({ caller, params }) => podBody(await tasks.find(caller.owner, params.id)),
+    ),
+    route(
+      {
+        method: 'delete',
+        path: '/v2/pods/{id}',
+        operationId: 'deletePod',
+        tag,
+        level: 'write',
+        summary: 'Ends a task, in whatever state, and forgets it',
+        params: IdParam,
+        success: { status: 204, schema: null },
+        problems: [404],
+      },
+      async ({ caller, params }) => tasks.end(caller.owner, params.id),
+    ),
+    route(
+      {
+        method: 'get',
+        path: '/v2/pods/{id}/logs',
+        operationId: 'getPodLogs',
+        tag,
+        level: 'read',
+        summary: 'What a task prints, and what is done with it, as server-sent events that go on until it has ended',
+        params: IdParam,
+        query: LogQuery,
+        headers: { 'Last-Event-ID': LastEventId },
+        success: EVENT_STREAM,
+        problems: [400, 404],
+      },
+      async ({ caller, params, query, headers, request, held }) => {
+        const scope = await taskLogs(tasks, caller.owner, params.id)
+        if (request.method === 'HEAD') return new Response(null, { headers: EVENT_STREAM_HEADERS })
+        const lastEventId = headers['Last-Event-ID']
+        const stream = await logs.open(caller.owner, scope, {
+          tail: query.tail,
+          source: query.source ?? null,
+          text: null,
+          follow: true,
+          lingerMs: LINGER_MS,
+          sinceMs: query.since === undefined ? null : parseInstant(query.since),
+          after: lastEventId === undefined ? null : readEventId(lastEventId),
+        })
+        return streamedAnswer(stream, WORKER_EVENTS, [request.signal, stopping, held()])
+      },
+    ),
+  ]
+}
+
+/** The logs of a task: those of its worker, also of one that starts later. @throws AppError `not_found` */
+export async function taskLogs(tasks: Tasks, owner: OwnerId, id: string): Promise<LogScope> {
+  const { endpoint, worker } = await tasks.find(owner, id)
+  if (worker === null) return { kind: 'endpoint', id: endpoint.id }
+  return { kind: 'worker', id: worker.id, endpointId: endpoint.id }
+}
+
+function podBody(task: Parameters<typeof shownTask>[0]): z.output<typeof PodBody> {
+  const { diskGb: disk, gpuCount: count, gpuType: type, volumeId: networkVolumeId, ...shown } = shownTask(task)
+  return { ...shown, disk, gpu: { count, type }, networkVolumeId }
+}

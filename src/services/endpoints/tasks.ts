@@ -1,0 +1,147 @@
+import { mayUseAllJobs } from '../../core/accounts/permission.ts'
+import { type Compute, type Endpoint, withDefaults } from '../../core/endpoints/endpoint.ts'
+import { MOUNTS, placedMounts } from '../../core/endpoints/mounts.ts'
+import { APP_KEY, TASK_TOKEN } from '../../core/endpoints/runtime-image.ts'
+import { shortTaskId, TASK_RETENTION_MS, taskEnv } from '../../core/endpoints/task.ts'
+import type { Template } from '../../core/endpoints/template.ts'
+import { WORKER_KEY } from '../../core/endpoints/worker-key.ts'
+import { AppError, notFound } from '../../core/errors.ts'
+import {
+  type EndpointId,
+  isEndpointId,
+  type OwnerId,
+  type RegistryId,
+  type VolumeId,
+  type WorkerId,
+} from '../../core/ids.ts'
+import { type Page, type PageRequest, pageFromRows, readSlice } from '../../core/pages.ts'
+import type { Worker } from '../../core/workers/worker.ts'
+import type { Ports } from '../../ports/ports.ts'
+import type { Endpoints } from './endpoints.ts'
+import type { Changer } from './host-folders.ts'
+
+/** Shortest token of a task: it is the only guard of its program. */
+const MIN_TOKEN = 20
+/** The path of the network volume in containers. */
+const VOLUME_PATH = '/runpod-volume'
+/** Number of ended tasks that one step removes. */
+const MAX_REMOVED = 50
+
+/** A task to start. */
+export interface NewTask {
+  readonly name: string
+  readonly image: string
+  /** The command line; empty for that of the image. */
+  readonly args: string
+  readonly env: Readonly<Record<string, string>>
+  /** Size of the disk of a container, in GB. */
+  readonly diskGb: number
+  readonly registry: RegistryId | null
+  readonly compute: Compute
+  readonly volumes: readonly VolumeId[]
+}
+
+/** A task with its worker. */
+export interface Task {
+  readonly endpoint: Endpoint
+  readonly template: Template
+  /** Null while it waits for a place, and once the record of its worker is removed. */
+  readonly worker: Worker | null
+}
+
+/** Tasks of accounts: workers that run one function and end. See `core/endpoints/task.ts`. */
+export class Tasks {
+  readonly #ports
+  readonly #endpoints
+
+  constructor(ports: Ports, endpoints: Endpoints) {
+    this.#ports = ports
+    this.#endpoints = endpoints
+  }
+
+  /**
+   * Stores a task; its worker starts as soon as it has a place.
+   * @throws AppError `invalid` with all failures, and for variables without the token of a task; `conflict` past a
+   *   limit of the account; `forbidden` as services/endpoints/host-folders.ts says
+   */
+  async create(by: Changer, task: NewTask): Promise<Task> {
+    const { name, image, args, diskGb, registry, compute, volumes } = task
+    const env = taskEnv(task.env)
+    if ((env[TASK_TOKEN] ?? '').length < MIN_TOKEN) throw new AppError('invalid', NO_GENERAL_PODS)
+    // Its program asks the server with this key to end it.
+    if (typeof by !== 'string' && mayUseAllJobs(by, 'write')) env[APP_KEY] ??= WORKER_KEY
+    const mounts = placedMounts(env[MOUNTS], VOLUME_PATH)
+    if (mounts !== null) env[MOUNTS] = mounts
+    const workers = { workersMin: 1, workersMax: 1, runsOnce: true } as const
+    const config = withDefaults({ name, compute, type: 'LOAD_BALANCER', ...workers, networkVolumeIds: volumes })
+    const runs = { image, args, diskGb, registry, env }
+    const { endpoint, template } = await this.#endpoints.save(by, { config, runs })
+    return { endpoint, template, worker: null }
+  }
+
+  /**
+   * A task by its id, by that of clients, or by the id of its worker.
+   * @throws AppError `not_found`, also for a task of another owner
+   */
+  async find(owner: OwnerId, text: string): Promise<Task> {
+    const { store } = this.#ports
+    const id = shortTaskId(text)
+    const endpoint = await this.#findEndpoint(id)
+    if (endpoint === null || endpoint.owner !== owner || !endpoint.runsOnce) throw notFound('pod', text)
+    const template = await store.templates.find(owner, endpoint.templateId)
+    if (template === null) throw notFound('pod', text)
+    const [worker = null] = await store.workers.list(endpoint.id)
+    return { endpoint, template, worker }
+  }
+
+  async #findEndpoint(id: string): Promise<Endpoint | null> {
+    const { store } = this.#ports
+    const endpoint = isEndpointId(id) ? await store.endpoints.find(id) : null
+    if (endpoint !== null) return endpoint
+    const worker = await store.workers.find(id as WorkerId)
+    return worker === null ? null : store.endpoints.find(worker.endpointId)
+  }
+
+  /**
+   * Tasks of an owner, oldest first.
+   * @throws AppError `invalid` for a cursor that no page had
+   */
+  async list(owner: OwnerId, request: PageRequest = {}): Promise<Page<Task>> {
+    const slice = readSlice(request)
+    const listed = await this.#ports.store.endpoints.listed(owner, slice, 'tasks')
+    const places = listed.map(({ snapshot }) => ({ snapshot, ...snapshot.endpoint }))
+    const { items, nextCursor } = pageFromRows(places, slice)
+    const templates = await this.#endpoints.readTemplates(items.map(({ snapshot }) => snapshot.endpoint))
+    const tasks = items.flatMap(({ snapshot: { endpoint, workers, exits } }) => {
+      const template = templates.get(endpoint)
+      return template === undefined ? [] : [{ endpoint, template, worker: workers[0] ?? exits[0] ?? null }]
+    })
+    return { items: tasks, nextCursor }
+  }
+
+  /** Ends a task and forgets it, in whatever state. @throws AppError `not_found` as {@link find} */
+  async end(owner: OwnerId, text: string): Promise<void> {
+    const { endpoint } = await this.find(owner, text)
+    await this.#endpoints.remove(owner, endpoint.id, true)
+  }
+
+  /**
+   * Forgets tasks that ended a day ago, a bounded number.
+   * @returns true if more may be left
+   */
+  async removeEnded(nowMs: number): Promise<boolean> {
+    const { store } = this.#ports
+    const ids = await store.endpoints.endedTasks(nowMs - TASK_RETENTION_MS, MAX_REMOVED)
+    for (const id of ids) await this.#remove(id)
+    return ids.length === MAX_REMOVED
+  }
+
+  async #remove(id: EndpointId): Promise<void> {
+    const endpoint = await this.#ports.store.endpoints.find(id)
+    if (endpoint !== null) await this.#endpoints.remove(endpoint.owner, id, true)
+  }
+}
+
+/** Refusal of a pod that is no task. */
+export const NO_GENERAL_PODS =
+  'Runyard runs serverless endpoints and tasks of apps (@app.task), and no other pods: a task has the variable RUNPOD_TASK_TOKEN, of at least 20 characters'
