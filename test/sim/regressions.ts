@@ -54,4 +54,9 @@ export const regressions: readonly Regression[] = [
     features: { kubernetes: true, pair: true },
     found: 'a server asked an API that was away for each pod before it was active',
   },
+  {
+    seed: 2179,
+    features: { pauses: true, shares: true, suspends: true },
+    found: 'a sleeping worker whose room a paused one gets first was said to be about to be thawed',
+  },
 ]
