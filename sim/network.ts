@@ -265,7 +265,11 @@ export class Network {
     const reader = (response.body as ReadableStream<Uint8Array>).getReader()
     const decoder = new TextDecoder()
     const cutAt = fate.loss === 'none' ? Number.POSITIVE_INFINITY : fate.parts
-    signal.addEventListener('abort', () => void reader.cancel().catch(() => {}))
+    const cancel = () => void reader.cancel().catch(() => {})
+    signal.addEventListener('abort', cancel)
+    // Node keeps the signal of a request, and so all that its listeners hold: the whole world of the seed.
+    const forget = () => signal.removeEventListener('abort', cancel)
+    const stay = connection.life.onEnd(forget)
     let whole = ''
     for (let part = 0; ; part += 1) {
       const mark = this.#world.disturbances
@@ -288,6 +292,8 @@ export class Network {
       clock.after(fate.backMs, () => flight.part(text, mark))
       await connection.life.sleep(1)
     }
+    stay()
+    forget()
     this.#done(connection, flight, response.status, whole)
     flight.settle(!signal.aborted)
     const { status, headers } = response
