@@ -12,6 +12,7 @@ export const finderShown = signal(false)
 export const PAGES_BY_KEY: readonly { readonly key: string; readonly path: string; readonly title: string }[] = [
   { key: 'h', path: '/', title: 'Home' },
   { key: 'e', path: '/endpoints', title: 'Endpoints' },
+  { key: 'f', path: '/apps', title: 'Apps' },
   { key: 'p', path: '/playground', title: 'Playground' },
   { key: 'b', path: '/batches', title: 'Batches' },
   { key: 'm', path: '/machine', title: 'Machine' },

@@ -26,6 +26,10 @@ export function releaseTopic(endpointId: string): Topic {
 /** Anything of any endpoint. */
 export const anyEndpointTopic: Topic = event => event.endpointId !== null
 
+/** Changes of apps, their environments and their endpoints. */
+export const appTopic: Topic = event =>
+  event.type.startsWith('endpoint.') || changeTopic(/app|flash|environment|artifact/i)(event)
+
 /** Changes by operations whose names match, such as `/Template$/`. */
 export function changeTopic(operation: RegExp): Topic {
   return event => event.type === 'change.made' && operation.test(String(event.operation))

@@ -1,7 +1,9 @@
 /** The frame around all pages: the session, the menu, and the state of the event stream. */
 import { Fragment } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
+import { api } from '../client/api.ts'
 import { followLive, liveState, pollInstead } from '../client/live.ts'
+import { useResource } from '../client/resource.ts'
 import {
   endReason,
   isAway,
@@ -13,6 +15,7 @@ import {
   signOut,
   who,
 } from '../client/session.ts'
+import { appTopic } from '../client/topics.ts'
 import { now } from '../format.ts'
 import { finderShown, keysShown, PAGES_BY_KEY } from '../keyboard.ts'
 import { Messages } from '../parts/announce.tsx'
@@ -85,7 +88,7 @@ function Frame() {
 }
 
 const GROUPS: readonly { readonly title: string | null; readonly paths: readonly string[] }[] = [
-  { title: null, paths: ['/', '/endpoints', '/playground', '/batches', '/webhooks'] },
+  { title: null, paths: ['/', '/endpoints', '/apps', '/playground', '/batches', '/webhooks'] },
   { title: 'Workers run on', paths: ['/machine', '/templates', '/secrets', '/registries', '/volumes'] },
   { title: 'Account', paths: ['/usage', '/alerts', '/keys', '/accounts'] },
 ]
@@ -98,6 +101,13 @@ const OF_OPERATOR = new Set(['/machine', '/accounts'])
 function Side({ isShown }: { readonly isShown: boolean }) {
   const at = path.value
   const { account, keyName, server } = who.value!
+  const apps = useResource(
+    mayManage('read') ? 'any app' : null,
+    signal => api('GET /v2/account/apps', { query: { limit: 1 }, signal }),
+    { on: appTopic },
+  ).data?.apps
+  // Most accounts have none, and then no need of the page.
+  const isListed = (of: string) => isForKey(of) && (of !== '/apps' || at === of || (apps?.length ?? 0) > 0)
   const isCurrent = (of: string) => (of === '/' ? at === '/' : at === of || at.startsWith(`${of}/`))
   return (
     <aside class={`side${isShown ? ' shown' : ''}`} aria-label="Runyard">
@@ -108,7 +118,7 @@ function Side({ isShown }: { readonly isShown: boolean }) {
         {GROUPS.filter(({ paths }) => paths.some(isForKey)).map(({ title, paths }) => (
           <Fragment key={paths[0]}>
             {title === null ? null : <h2>{title}</h2>}
-            {PAGES_BY_KEY.filter(page => paths.includes(page.path) && isForKey(page.path)).map(page => (
+            {PAGES_BY_KEY.filter(page => paths.includes(page.path) && isListed(page.path)).map(page => (
               <a key={page.path} href={page.path} aria-current={isCurrent(page.path) ? 'page' : undefined}>
                 {page.title}
               </a>

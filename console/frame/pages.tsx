@@ -7,6 +7,7 @@ import { later } from '../parts/later.tsx'
 
 const Accounts = later(() => import('../pages/account-pages.ts').then(pages => pages.Accounts))
 const Alerts = later(() => import('../pages/account-pages.ts').then(pages => pages.Alerts))
+const Apps = later(() => import('../pages/account-pages.ts').then(pages => pages.Apps))
 const Batches = later(() => import('../pages/account-pages.ts').then(pages => pages.Batches))
 const Keys = later(() => import('../pages/account-pages.ts').then(pages => pages.Keys))
 const LoginPage = later(() => import('../pages/account-pages.ts').then(pages => pages.LoginPage))
@@ -43,6 +44,7 @@ export const PAGES: readonly Route[] = [
   route('/secrets', Secrets),
   route('/registries', Registries),
   route('/volumes', Volumes),
+  route('/apps', Apps),
   route('/playground', Playground),
   route('/batches', Batches),
   route('/webhooks', Webhooks),

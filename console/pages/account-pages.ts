@@ -1,6 +1,7 @@
 /** Pages of account objects: loaded together, since they share their forms. */
 export { Accounts } from './accounts/accounts.tsx'
 export { Alerts } from './alerts/alerts.tsx'
+export { Apps } from './apps/apps.tsx'
 export { Batches } from './batches/batches.tsx'
 export { Releases } from './endpoint/releases/releases.tsx'
 export { Settings } from './endpoint/settings/settings.tsx'

@@ -36,7 +36,8 @@ export function ResourcePage<Row extends { readonly id: string }>({
   readonly columns: readonly Column<Row>[]
   /** Text of a row that the search matches. */
   readonly searchText: (row: Row) => string
-  readonly form: (onClose: () => void, name: string) => ComponentChildren
+  /** Left out where this page makes none. */
+  readonly form?: (onClose: () => void, name: string) => ComponentChildren
   readonly detail: (row: Row) => ComponentChildren
   readonly children?: ComponentChildren
 }) {
@@ -98,7 +99,7 @@ export function ResourcePage<Row extends { readonly id: string }>({
   return (
     <>
       <PageHead title={title}>
-        {mayManage('write') ? (
+        {form !== undefined && mayManage('write') ? (
           <Button kind="main" onPress={() => setNew(true)}>
             New {what}
           </Button>
@@ -106,7 +107,7 @@ export function ResourcePage<Row extends { readonly id: string }>({
       </PageHead>
       <Loaded of={of}>{list}</Loaded>
       {children}
-      {(isNew || begun !== null) && mayManage('write') ? form(endNew, begun ?? '') : null}
+      {form !== undefined && (isNew || begun !== null) && mayManage('write') ? form(endNew, begun ?? '') : null}
       {opened === undefined ? null : <Fragment key={opened.id}>{detail(opened)}</Fragment>}
     </>
   )

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { before, describe, test } from 'node:test'
+import { artifactOf } from '../support/archives.ts'
 import { patient } from '../support/patience.ts'
 import { browserSkip, openBrowser } from '../wire/support/browser.ts'
 import type { Browser, Locator, Page } from '../wire/support/chromium.ts'
@@ -151,6 +152,32 @@ describe('what an account has, in the console', { skip: browserSkip, timeout: pa
     visitor.assertClean()
   })
 
+  test('an app is shown with its environment and build, and deleted with everything in it', async () => {
+    const visitor = await signedIn('/')
+    const { page } = visitor
+    const pages = page.getByRole('navigation', { name: 'Pages' })
+    await pages.getByRole('link', { name: 'Endpoints' }).waitFor()
+    assert.equal(await pages.getByRole('link', { name: 'Apps' }).count(), 0, 'there is no app')
+    const { app, build, endpoint } = await deployedApp(server)
+    await pages.getByRole('link', { name: 'Apps' }).click()
+    await page.getByRole('table', { name: 'Apps' }).getByText('shop').click()
+    const drawer = page.getByRole('dialog', { name: 'shop' })
+    await drawer.getByRole('heading', { name: 'Environment default' }).waitFor()
+    await drawer.getByText(`build ${build}, 0 workers`).waitFor()
+    await drawer.getByText('active in default').waitFor()
+    assert.equal(await drawer.getByRole('link', { name: 'adder' }).getAttribute('href'), `/endpoints/${endpoint}`)
+    await drawer.getByRole('button', { name: 'Delete the app' }).click()
+    const asked = page.getByRole('dialog', { name: 'Delete the app shop?' })
+    await asked.getByText('1 endpoint and all their jobs are deleted with it, and 1 build').waitFor()
+    await asked.getByRole('textbox').fill('shop')
+    await asked.getByRole('button', { name: 'Delete the app' }).click()
+    await page.getByText('No apps yet').waitFor()
+    for (const path of [`/v2/account/apps/${app}`, `/v2/serverless/${endpoint}`]) {
+      assert.equal((await ask(server, path)).status, 404)
+    }
+    visitor.assertClean()
+  })
+
   test('an account is made, and who signs in with its key sees nothing of the operator', async () => {
     await ask(server, '/v2/account/secrets', { body: { name: 'of-operator', value: 'a value' } })
     const visitor = await signedIn('/accounts')
@@ -187,6 +214,39 @@ describe('what an account has, in the console', { skip: browserSkip, timeout: pa
     visitor.assertClean()
   })
 })
+
+/** An app with one endpoint, as the SDK's command line makes it. */
+async function deployedApp(server: Server): Promise<{ app: string; build: string; endpoint: string }> {
+  const send = async (query: string, input: object) => {
+    const { json, text } = await ask(server, '/graphql', { body: { query, variables: { input } } })
+    assert.equal(json.errors, undefined, text)
+    return Object.values(json.data)[0] as Record<string, string>
+  }
+  const mutation = (name: string, fields: string) => {
+    const type = `${name[0]!.toUpperCase()}${name.slice(1)}Input`
+    return `mutation ($input: ${type}!) { ${name}(input: $input) { ${fields} } }`
+  }
+  const { id: flashAppId = '' } = await send(mutation('createFlashApp', 'id'), { name: 'shop' })
+  const environment = await send(mutation('createFlashEnvironment', 'id'), { flashAppId, name: 'default' })
+  const archive = artifactOf({ 'main.py': 'x = 1' })
+  const announced = { flashAppId, tarballSize: archive.length }
+  const upload = await send(mutation('prepareFlashArtifactUpload', 'uploadUrl objectKey'), announced)
+  const { status } = await fetch(upload.uploadUrl!, { method: 'PUT', body: archive as Uint8Array<ArrayBuffer> })
+  assert.equal(status, 200)
+  const { objectKey } = upload
+  const manifest = { version: 1 }
+  const made = await send(mutation('finalizeFlashArtifactUpload', 'id'), { flashAppId, objectKey, manifest })
+  const flashEnvironmentId = environment.id
+  await send(mutation('deployBuildToEnvironment', 'id'), { flashEnvironmentId, flashBuildId: made.id })
+  const env = Object.entries({ FLASH_RESOURCE_NAME: 'adder', RUNPOD_BUILD_ID: made.id })
+  const template = { imageName: 'image:1', env: env.map(([key, value]) => ({ key, value })) }
+  const saved = { name: 'adder', flashEnvironmentId, template, instanceIds: ['cpu3c-1-2'], workersMax: 1 }
+  const { id: endpoint = '' } = await send(
+    'mutation ($input: EndpointInput!) { saveEndpoint(input: $input) { id } }',
+    saved,
+  )
+  return { app: flashAppId, build: made.id!, endpoint }
+}
 
 /** The server's sentence at a field, once there is one. */
 async function wrongAt(page: Page, label: string): Promise<string> {
