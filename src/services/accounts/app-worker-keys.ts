@@ -3,7 +3,7 @@ import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { devApp } from '../../core/endpoints/runtime-image.ts'
 import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import { givesWorkerKey } from '../../core/endpoints/worker-key.ts'
-import type { EndpointId, KeyId, WorkerId } from '../../core/ids.ts'
+import type { EndpointId, EnvironmentId, KeyId, WorkerId } from '../../core/ids.ts'
 import { PROCESS_DRIVER } from '../../core/workers/host-folder.ts'
 import { WORKER_TOKEN, type Worker } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -75,12 +75,18 @@ export class AppWorkerKeys {
    */
   async #endpointsOf(endpoint: Endpoint, isOnMachine: boolean): Promise<EndpointId[] | null> {
     const { driver, store } = this.#ports
-    const { endpoints, templates } = store
+    const { apps, endpoints, templates } = store
     const own = await templates.find(endpoint.owner, endpoint.templateId)
     if (own === null || !givesWorkerKey(own.image, savedEnv(endpoint, own))) return null
     const app = devApp(savedEnv(endpoint, own))
     const { flashEnvironmentId } = endpoint
     if (app === null && flashEnvironmentId === null) return [endpoint.id]
+    const environmentId = flashEnvironmentId as EnvironmentId
+    if (app === null && (await apps.findEnvironment(endpoint.owner, environmentId)) !== null) {
+      const places = await apps.endpoints(endpoint.owner, environmentId)
+      return places.slice(0, MAX_SCOPE_ENDPOINTS).map(({ id }) => id)
+    }
+    // Endpoints of a dev session, and of an environment that only older servers knew, have no place by which to read.
     const byId = new Map((await templates.ofEndpoints(endpoint.owner)).map(template => [template.id, template]))
     const isSibling = (other: Endpoint) => {
       if (app === null) return other.flashEnvironmentId === flashEnvironmentId

@@ -14,7 +14,8 @@ import { buildIdFromEnv, isBuildId } from '../../core/apps/build.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import { AppError, invalidFields, notFound } from '../../core/errors.ts'
-import type { AppId, ArtifactKey, BuildId, EnvironmentId, OwnerId } from '../../core/ids.ts'
+import { Holdings } from '../../core/fair-share.ts'
+import type { AppId, ArtifactKey, BuildId, EndpointId, EnvironmentId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { ArtifactFiles } from '../../ports/artifact-files.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Quotas } from '../accounts/quotas.ts'
@@ -24,11 +25,14 @@ import { shortId } from '../short-id.ts'
 /** Length of the token in the address of an upload: 36 ^ 31 of them. */
 const TOKEN_LENGTH = 32
 /** Archives that are unpacked at once, and calls that wait for their turn. */
-const UNPACKING = { atOnce: 2, waiting: 32 }
+const UNPACKING = { atOnce: 2, waiting: 32, waitingOfOne: 16 }
 /** Time after its making in which a build stays although nothing has it yet: its environment gets it next. */
 const NEW_MS = 10 * 60_000
 /** Builds and uploads of one step of {@link AppBuilds.tidy}. */
 const PART = 500
+
+/** An endpoint whose newest release names a build, or a worker of a release that does. */
+type BuildUser = { readonly endpoint: EndpointId } | { readonly worker: WorkerId }
 
 /** An announced artifact, with the token that its address has. */
 export interface AnnouncedUpload {
@@ -54,8 +58,11 @@ export class AppBuilds {
   /** Artifacts that are received, or of which a build is made: an archive never changes under its build. */
   readonly #inUse = new Set<ArtifactKey>()
   readonly #inOrder = new InOrder<BuildId>()
-  #unpacking = 0
-  readonly #turns: (() => void)[] = []
+  /** Places of unpacking by account, and those who wait for one. */
+  readonly #unpacking = new Holdings<OwnerId>()
+  #turns: { readonly owner: OwnerId; readonly go: () => void }[] = []
+  /** Users of folders as the last scan found them: one read says whether a user still is one. */
+  readonly #users = new Map<BuildId, BuildUser>()
 
   constructor(ports: Ports, quotas: Quotas, rules: ArtifactRules) {
     this.#ports = ports
@@ -155,7 +162,7 @@ export class AppBuilds {
     }
     if (bytes !== upload.bytes) throw wrongSize(upload, String(bytes))
     const id = shortId(random) as BuildId
-    const unpackedBytes = (await this.#unpacked(id, key)) ?? 0
+    const unpackedBytes = (await this.#unpacked(owner, id, key)) ?? 0
     const build = { id, owner, appId, artifact: key, bytes, unpackedBytes, createdAtMs: clock.now() }
     let isStored = false
     try {
@@ -218,7 +225,7 @@ export class AppBuilds {
   async folderOf(owner: OwnerId, id: BuildId): Promise<string> {
     const { artifact } = await this.find(owner, id)
     // A start does not wait for the unpacking of others.
-    if (!this.#files().isWhole(id)) await this.#unpacked(id, artifact)
+    if (!this.#files().isWhole(id)) await this.#unpacked(owner, id, artifact)
     return this.#files().path(id)
   }
 
@@ -239,21 +246,37 @@ export class AppBuilds {
       await files.removeArtifact(key)
       await store.appBuilds.removeUpload(key)
     }
-    const folders = await files.unpacked()
-    if (folders.length === 0) return
+    const folders = new Set(await files.unpacked())
+    for (const id of this.#users.keys()) if (!folders.has(id)) this.#users.delete(id)
+    if (folders.size === 0) return
     const active = new Set(await store.appBuilds.active())
-    const idle = folders.filter(id => !active.has(id))
+    const unused: BuildId[] = []
+    for (const id of folders) if (!active.has(id) && !(await this.#isStillUsed(id))) unused.push(id)
+    if (unused.length === 0) return
+    const builds = await this.#known(new Set(unused))
+    const isNew = (id: BuildId) => nowMs - (builds.get(id)?.createdAtMs ?? Number.NEGATIVE_INFINITY) < NEW_MS
+    const idle = unused.filter(id => !isNew(id))
     if (idle.length === 0) return
-    const builds = await this.#known(new Set(idle))
     // A folder without a build may be of any account.
-    const owners = builds.size === idle.length ? new Set([...builds.values()].map(({ owner }) => owner)) : null
+    const owners = idle.every(id => builds.has(id)) ? new Set(idle.map(id => builds.get(id)!.owner)) : null
     const named = await this.#named(owners)
+    if (named === 'unknown') return
     for (const id of idle) {
-      const build = builds.get(id)
-      const isNew = build !== undefined && nowMs - build.createdAtMs < NEW_MS
-      if (isNew || named === 'unknown' || named.has(id)) continue
-      await this.#inOrder.run(id, true, () => files.removeFolder(id))
+      const user = named.get(id)
+      if (user !== undefined) this.#users.set(id, user)
+      else await this.#inOrder.run(id, true, () => files.removeFolder(id))
     }
+  }
+
+  /** True if the user that the last scan found still uses the build; another user is looked for otherwise. */
+  async #isStillUsed(id: BuildId): Promise<boolean> {
+    const user = this.#users.get(id)
+    if (user === undefined) return false
+    const { endpoints, templates, workers } = this.#ports.store
+    if ('worker' in user) return ((await workers.find(user.worker))?.state ?? 'EXITED') !== 'EXITED'
+    const endpoint = await endpoints.find(user.endpoint)
+    const template = endpoint === null ? null : await templates.find(endpoint.owner, endpoint.templateId)
+    return endpoint !== null && template !== null && buildIdFromEnv(savedEnv(endpoint, template)) === id
   }
 
   /** Removes archives that no upload and no build has, a day after their last change. */
@@ -282,9 +305,9 @@ export class AppBuilds {
   }
 
   /** Bytes of the files of a build, when its folder was made just now. */
-  #unpacked(id: BuildId, key: ArtifactKey): Promise<number | null> {
+  #unpacked(owner: OwnerId, id: BuildId, key: ArtifactKey): Promise<number | null> {
     return this.#inOrder.run(id, true, () =>
-      this.#inTurn(async () => {
+      this.#inTurn(owner, async () => {
         try {
           return await this.#files().unpack(id, key, this.#rules)
         } catch (error) {
@@ -295,20 +318,27 @@ export class AppBuilds {
     )
   }
 
-  async #inTurn<Done>(work: () => Promise<Done>): Promise<Done> {
-    if (this.#unpacking >= UNPACKING.atOnce) {
-      if (this.#turns.length >= UNPACKING.waiting) {
+  /** A place that becomes free is for the account with the fewest places, so that none keeps others waiting. */
+  async #inTurn<Done>(owner: OwnerId, work: () => Promise<Done>): Promise<Done> {
+    if ([...this.#unpacking].reduce((sum, [, held]) => sum + held, 0) >= UNPACKING.atOnce) {
+      const own = this.#turns.filter(turn => turn.owner === owner).length
+      if (own >= UNPACKING.waitingOfOne || this.#turns.length >= UNPACKING.waiting) {
         throw new AppError('rate_limited', 'too many builds are being unpacked', { retryAfterSeconds: 5 })
       }
-      await new Promise<void>(resolve => this.#turns.push(resolve))
-    } else this.#unpacking += 1
+      await new Promise<void>(go => this.#turns.push({ owner, go }))
+    } else this.#unpacking.add(owner, 1)
     try {
       return await work()
     } finally {
-      const next = this.#turns.shift()
-      // The place passes to the next one.
-      if (next === undefined) this.#unpacking -= 1
-      else next()
+      this.#unpacking.add(owner, -1)
+      const least = Math.min(...this.#turns.map(turn => this.#unpacking.of(turn.owner)))
+      const next = this.#turns.find(turn => this.#unpacking.of(turn.owner) === least)
+      if (next !== undefined) {
+        this.#turns = this.#turns.filter(turn => turn !== next)
+        // The place passes to the next one.
+        this.#unpacking.add(next.owner, 1)
+        next.go()
+      }
     }
   }
 
@@ -338,33 +368,33 @@ export class AppBuilds {
   }
 
   /**
-   * Builds that endpoints and workers of these accounts name; `unknown` while a worker of theirs runs whose endpoint
-   * was deleted, since its release is gone.
+   * Builds that endpoints and workers of these accounts name, each with one of these users; `unknown` while a worker
+   * of theirs runs whose endpoint was deleted, since its release is gone.
    * @param owners null for all accounts
    */
-  async #named(owners: ReadonlySet<OwnerId> | null): Promise<ReadonlySet<BuildId> | 'unknown'> {
+  async #named(owners: ReadonlySet<OwnerId> | null): Promise<ReadonlyMap<BuildId, BuildUser> | 'unknown'> {
     const { store } = this.#ports
-    const named = new Set<BuildId>()
-    const add = (env: Readonly<Record<string, string>>) => {
+    const named = new Map<BuildId, BuildUser>()
+    const add = (env: Readonly<Record<string, string>>, user: BuildUser) => {
       const id = buildIdFromEnv(env)
-      if (id !== null) named.add(id)
+      if (id !== null) named.set(id, user)
     }
     for (const owner of owners ?? (await store.accounts.list()).map(({ id }) => id)) {
       const templates = new Map((await store.templates.ofEndpoints(owner)).map(template => [template.id, template]))
       for (const endpoint of await store.endpoints.list(owner)) {
         const template = templates.get(endpoint.templateId)
         if (template === undefined) return 'unknown'
-        add(savedEnv(endpoint, template))
+        add(savedEnv(endpoint, template), { endpoint: endpoint.id })
       }
     }
-    const versions = new Map<string, Pick<Endpoint, 'id' | 'version'>>()
-    for (const { owner, endpointId: id, version } of await store.workers.alive()) {
-      if (owners === null || owners.has(owner)) versions.set(`${id} ${version}`, { id, version })
+    const versions = new Map<string, Pick<Endpoint, 'id' | 'version'> & { readonly worker: WorkerId }>()
+    for (const { id: worker, owner, endpointId: id, version } of await store.workers.alive()) {
+      if (owners === null || owners.has(owner)) versions.set(`${id} ${version}`, { id, version, worker })
     }
-    for (const { id, version } of versions.values()) {
+    for (const { id, version, worker } of versions.values()) {
       const configuration = (await store.releases.find(id, version))?.configuration ?? null
       if (configuration === null) return 'unknown'
-      add(savedEnv(configuration.endpoint, configuration.template))
+      add(savedEnv(configuration.endpoint, configuration.template), { worker })
     }
     return named
   }

@@ -11,6 +11,7 @@ import {
   prepare,
   put,
   saveFunction,
+  strangerKey,
   type Upload,
 } from '../../support/apps.ts'
 import { artifactOf } from '../../support/archives.ts'
@@ -48,6 +49,19 @@ test('a release goes on with its own build, and the folder goes after its last w
   for (const worker of rig.fleet.started.slice(0, -1)) rig.fleet.exit(worker.workerId)
   await rig.clock.advance(60_000)
   assert.deepEqual(await files.unpacked(), [second])
+})
+
+test('a folder that an endpoint uses is kept without a list of all endpoints each time', async t => {
+  const { rig, files, appId, environmentId } = await openApp(t)
+  const buildId = await makeBuild(rig, appId, {})
+  const endpoint = await saveFunction(rig, { name: 'hello', environmentId, buildId })
+  await rig.clock.advance(11 * 60_000)
+  const list = t.mock.method(rig.store.templates, 'ofEndpoints')
+  await rig.clock.advance(60_000)
+  assert.deepEqual([await files.unpacked(), list.mock.callCount()], [[buildId], 0])
+  await rig.ask('DELETE', `/v2/serverless/${endpoint}`)
+  await rig.clock.advance(60_000)
+  assert.deepEqual([await files.unpacked(), list.mock.callCount()], [[], 1])
 })
 
 test('a rollback to a build whose folder is gone makes it again of its archive', async t => {
@@ -99,6 +113,36 @@ test('workers start while the builds of others are unpacked', async t => {
   assert.equal(rig.fleet.started.length, 1)
   making.goOn()
   await Promise.all(made)
+})
+
+test('a place to unpack that becomes free is for the account that has none', async t => {
+  const { rig, files, appId } = await openApp(t)
+  const key = await strangerKey(rig)
+  const strangers = await createApp(rig, 'two', { key })
+  const uploads: Upload[] = []
+  for (let made = 0; made < 4; made++) uploads.push(await received(rig, appId))
+  const last = await prepare(rig, strangers, artifactOf({}).length, { key })
+  assert.equal((await put(rig, last, artifactOf({}))).status, 200)
+  const running: (() => void)[] = []
+  files.delay = () => new Promise<void>(resolve => running.push(resolve))
+  const made = uploads.map(({ objectKey }) => finalize(rig, appId, objectKey))
+  let isMade = false
+  const ofStranger = finalize(rig, strangers, last.objectKey, { key }).then(({ json }) => {
+    isMade = json.errors === undefined
+  })
+  await rig.clock.settle()
+  assert.equal(running.length, 2)
+  running.shift()!()
+  await rig.clock.settle()
+  assert.equal(running.length, 2)
+  running.pop()!()
+  await ofStranger
+  assert.ok(isMade, 'it did not wait for all that came before it')
+  for (let left = 0; left < 3; left++) {
+    await rig.clock.settle()
+    running.shift()?.()
+  }
+  assert.ok((await Promise.all(made)).every(({ json }) => json.errors === undefined))
 })
 
 test('a release whose build does not exist starts no worker, and says why', async t => {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { runtimeImage } from '../../../src/core/endpoints/runtime-image.ts'
 import type { EndpointId, OwnerId } from '../../../src/core/ids.ts'
+import { createApp, createEnvironment } from '../../support/apps.ts'
 import { KEY, openRig, type Rig } from '../../support/rig.ts'
 
 const IMAGE = 'runpod/queue:py3.11-latest'
@@ -108,6 +109,20 @@ test('the token of a worker of a dev session opens and lists the endpoints of it
   const { json, text } = await rig.ask('GET', '/v2/serverless', { key })
   assert.deepEqual(json.endpoints.map(({ id }: { id: string }) => id).sort(), [endpoint, sibling].sort())
   assert.ok(!text.includes('hidden-value'))
+})
+
+test('the token of a deployed worker is known without a list of all endpoints of its account', async t => {
+  const rig = await openRig(t)
+  const flashEnvironmentId = await createEnvironment(rig, await createApp(rig, 'shop'), 'default')
+  const named = { FLASH_RESOURCE_NAME: 'add' }
+  const deployed = await appWorker(rig, named, { name: 'one', flashEnvironmentId })
+  const same = idOf(await save(rig, { env: named, input: { name: 'two', flashEnvironmentId } }))
+  const other = idOf(await save(rig, { env: named, input: { name: 'three' } }))
+  await rig.clock.advance(10_000)
+  const list = t.mock.method(rig.store.endpoints, 'list')
+  assert.equal((await run(rig, same, deployed.key)).status, 200)
+  assert.equal((await run(rig, other, deployed.key)).status, 403)
+  assert.equal(list.mock.callCount(), 0)
 })
 
 test('the token of a deployed worker opens the endpoints of its environment alone', async t => {
