@@ -119,7 +119,7 @@ export function createServices(
     apps: apps.apps,
   })
   const endpoints = endpointServices(ports, config, { ...accounts, ...workers })
-  const recorded = recordingServices(base, given.emit, config, { ...balancing, ...workers })
+  const recorded = recordingServices(base, given.emit, config, { ...balancing, ...workers, ...accounts })
   const observing = observingServices(ports, config, { ...base, ...jobs, ...workers, ...balancing, ...recorded })
   const alerts = new Alerts(ports, {
     ...accounts,
@@ -304,6 +304,7 @@ function balancingServices(
     access: given.access,
     forwarding,
     traffic: requestQueues,
+    keyLimits: given.access.keyLimits,
     stopping: given.signals.stopping,
     queueAddress: id => jobsUrl(given.addresses, id),
     findTarget: (owner, place) => given.apps.target(owner, place),
@@ -361,7 +362,11 @@ function recordingServices(
   { events, uncached, auditKeeper }: ReturnType<typeof baseServices>,
   emit: Emit,
   config: AppConfig,
-  { balancing, shortRuns }: { readonly balancing: LoadBalancer; readonly shortRuns: ShortRuns },
+  {
+    balancing,
+    shortRuns,
+    access,
+  }: { readonly balancing: LoadBalancer; readonly shortRuns: ShortRuns; readonly access: Access },
 ) {
   const metrics = new MetricRecorder(uncached, loads => balancing.loaded(loads))
   const attemptTimes = new AttemptRecorder(uncached)
@@ -370,6 +375,7 @@ function recordingServices(
   const tokens = new TokenCounter(uncached)
   for (const reader of [shortRuns, releaseResults, metrics, attemptTimes, auditKeeper, tokens, feed])
     events.add(reader.emit)
+  events.add(access.keyLimits.emit)
   events.add(emit)
   const recorders: Recorders = { metrics, attemptTimes, audit: auditKeeper, releaseResults, tokens }
   return { recorders, feed, tokenSums: new TokenSums(uncached, tokens) }

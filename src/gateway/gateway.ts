@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { Caller } from '../core/accounts/permission.ts'
 import { type AppError, toAppError } from '../core/errors.ts'
 import type { EndpointId } from '../core/ids.ts'
+import { type KeyDecision, requireWithin } from '../core/key-limits.ts'
 import { reportsTokens } from '../core/openai/token-usage.ts'
 import { REQUEST_ID, readRequestId } from '../core/request-head.ts'
 import { Slots } from '../core/slots.ts'
@@ -57,6 +58,8 @@ export class Gateway implements Entrance {
       readonly endpoints?: EndpointFinder
       readonly forwarding: Forwarding
       readonly traffic: Traffic
+      /** Counts requests of keys that have limits; no key has some when left out. */
+      readonly keyLimits?: { decide(caller: Caller): Promise<Pick<KeyDecision, 'refusal' | 'headers'>> }
       readonly rules?: AdmissionRules
       /** The address of the jobs of a queue endpoint. */
       readonly queueAddress: QueueAddress
@@ -136,11 +139,26 @@ export class Gateway implements Entrance {
       if (this.#parts.stopping.aborted && incoming.method !== 'OPTIONS') throw serverStopping()
       const admitted = this.#admission.admit(arrivingRequest(incoming, route, requestId))
       if (admitted instanceof Promise) {
-        admitted.then(outcome => this.#forward(arrival, outcome)).catch(thrown => this.#refuse(arrival, thrown))
-      } else this.#forward(arrival, admitted)
+        admitted.then(outcome => this.#limit(arrival, outcome)).catch(thrown => this.#refuse(arrival, thrown))
+      } else this.#limit(arrival, admitted)
     } catch (thrown) {
       this.#refuse(arrival, thrown)
     }
+  }
+
+  /** Forwards a request, once the limits of its key are checked if it has some. */
+  #limit(arrival: Arrival, admitted: Admitted): void {
+    const { keyLimits } = this.#parts
+    const caller = 'headers' in admitted ? undefined : admitted.caller
+    const isLimited = caller?.limits !== undefined && keyLimits !== undefined
+    if (!isLimited || 'headers' in admitted || !reportsTokens(arrival.incoming.method ?? 'GET', admitted.path)) {
+      this.#forward(arrival, admitted)
+      return
+    }
+    keyLimits
+      .decide(caller)
+      .then(decision => this.#forward(arrival, { ...admitted, answerFields: requireWithin(decision) }))
+      .catch(thrown => this.#refuse(arrival, thrown))
   }
 
   #forward(arrival: Arrival, admitted: Admitted): void {

@@ -155,6 +155,17 @@ export const recordCases: Cases = {
     assert.deepEqual(ids(await secrets.list(OWNER, { after: changed, limit: 1 })), [])
   },
 
+  'the limits of a key are kept, changed with it, and absent from a key without': async ({ store: { keys } }) => {
+    const limited = makeKey('1', { limits: { requestsPerMinute: 3, tokensPerDay: 1_000_000_000_000 } })
+    await keys.insert(limited)
+    assert.deepEqual(await keys.findByHash('hash-1'), limited)
+    const other = { ...limited, limits: { tokensPerMinute: 5 } }
+    assert.equal(await keys.update(other, limited), 'changed')
+    assert.equal(await keys.update(limited, limited), 'outdated')
+    assert.equal(await keys.update({ ...other, limits: {} }, other), 'changed')
+    assert.deepEqual(await keys.findByHash('hash-1'), makeKey('1'))
+  },
+
   'keys are kept as they were given, found by their hash, listed and removed': async ({ store: { keys } }) => {
     const all = { type: 'restricted', management: 'write', jobs: 'none' } as const
     const special = makeKey('2', { scope: all, exempt: true, disabled: true, expiresAtMs: T0 + 9, createdAtMs: T0 + 1 })

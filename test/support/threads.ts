@@ -25,7 +25,7 @@ export function queuesOfThreads(
   const deciding = new DecidingSide(prompt, ends)
   const queues = new RequestQueues(ports, { ...options, sharing: deciding })
   deciding.begin({
-    access: { authenticate: noAnswer, failedKeys: null as never, watch: () => () => {} },
+    access: { authenticate: noAnswer, keyLimits: undefined as never, failedKeys: null as never, watch: () => () => {} },
     queues,
     findEndpoint: noAnswer,
     findTarget: noAnswer,

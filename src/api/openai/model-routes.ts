@@ -66,7 +66,7 @@ async function pass(
   requireSize(named, PAYLOAD_BYTES)
   call.env.delivery.onSettled(await parts.access.countJobs(caller, endpoint.id, 'openai'))
   const asBody = typeof body === 'string' ? decoded(named) : named
-  return submitCall(parts, call, endpoint, { route, body: asBody })
+  return submitCall(parts, call, endpoint, { route, body: asBody, caller })
 }
 
 async function handOver(

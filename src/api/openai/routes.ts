@@ -57,7 +57,7 @@ async function answer(parts: ApiParts, request: Request, env: SurfaceEnv, caller
   const call: SurfaceCall = { request, env }
   const submitted = await parts.room.of(endpoint.owner).body(call, PAYLOAD_BYTES, async body => {
     requireJsonText(type, body)
-    return submitCall(parts, call, endpoint, { route, body })
+    return submitCall(parts, call, endpoint, { route, body, caller })
   })
   const response = await answerOfJob(parts, call, caller, submitted)
   if (route === '/v1/models' && response.status === 200 && isShort(response))

@@ -5,6 +5,7 @@ import { AppError, toAppError } from '../../core/errors.ts'
 import type { Job } from '../../core/jobs/job.ts'
 import { JOB_TIMES } from '../../core/jobs/retention.ts'
 import { readTraceparent } from '../../core/jobs/trace-context.ts'
+import { KeyLimitError, requireWithin } from '../../core/key-limits.ts'
 import { openAiRefusal, readOpenAiCall } from '../../core/openai/openai.ts'
 import { reportsTokens, type TokenUsage } from '../../core/openai/token-usage.ts'
 import type { ApiParts } from '../parts.ts'
@@ -21,18 +22,20 @@ export interface SubmittedCall {
   readonly stream: boolean
   /** The path after `/openai`. */
   readonly route: string
+  /** Fields about the limits of the caller's key, names and values in turn. */
+  readonly limits: readonly string[]
 }
 
 /**
  * Submits a request as a job of an endpoint.
  * @param route the path after `/openai`
- * @throws AppError `invalid` for a body that is not JSON, and as the submission of jobs
+ * @throws AppError `invalid` for a body that is not JSON, KeyLimitError, and as the submission of jobs
  */
 export async function submitCall(
   parts: ApiParts,
   { request }: SurfaceCall,
   endpoint: Endpoint,
-  { route, body }: { readonly route: string; readonly body: Body },
+  { route, body, caller }: { readonly route: string; readonly body: Body; readonly caller: Caller },
 ): Promise<SubmittedCall> {
   const call =
     typeof body === 'string'
@@ -41,9 +44,11 @@ export async function submitCall(
   if (parts.stopping.aborted) throw new AppError('unavailable', 'the server is stopping')
   // A client that reads a long stream slowly gets more time to receive its end.
   const kept = call.stream ? { askedWaitMs: JOB_TIMES.waitMs.max } : {}
+  const isLimited = caller.limits !== undefined && reportsTokens(request.method, route)
+  const limits = isLimited ? requireWithin(await parts.access.keyLimits.decide(caller)) : []
   const traceparent = readTraceparent(request.headers.get('traceparent'))
   const job = await parts.jobs.submit(endpoint, call.submission, { kind: 'runsync', traceparent, ...kept })
-  return { job, stream: call.stream, route }
+  return { job, stream: call.stream, route, limits }
 }
 
 /** The response to a request that is a job, once its worker has answered or begun to. */
@@ -51,7 +56,7 @@ export async function answerOfJob(
   parts: ApiParts,
   call: SurfaceCall,
   caller: Caller,
-  { job, stream, route }: SubmittedCall,
+  { job, stream, route, limits }: SubmittedCall,
 ): Promise<Response> {
   const { owner, endpointId } = job
   const requireRight = (whose: Caller) => parts.access.requireJobs(whose, 'write', endpointId)
@@ -61,7 +66,9 @@ export async function answerOfJob(
     : null
   const exchange = new OpenaiExchange(parts, job, call, ended, onTokens)
   try {
-    return await (stream ? exchange.stream() : exchange.whole())
+    const response = await (stream ? exchange.stream() : exchange.whole())
+    for (let at = 0; at + 1 < limits.length; at += 2) response.headers.set(limits[at]!, limits[at + 1]!)
+    return response
   } catch (error) {
     // Cancel the job: no client would receive its result.
     await exchange.cancelJob()
@@ -78,5 +85,10 @@ export function refuse(
 ): Response {
   reportFailure(parts.ports.emit, 'openai', call, thrown)
   const error = toAppError(thrown)
-  return respond(openAiRefusal(error), { ...headers, ...refusalHeaders(error) })
+  const limits = error instanceof KeyLimitError ? pairs(error.headers) : {}
+  return respond(openAiRefusal(error), { ...headers, ...refusalHeaders(error), ...limits })
+}
+
+function pairs(fields: readonly string[]): Record<string, string> {
+  return Object.fromEntries(Array.from({ length: fields.length / 2 }, (_, at) => fields.slice(2 * at, 2 * at + 2)))
 }

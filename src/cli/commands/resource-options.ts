@@ -160,6 +160,14 @@ const KEY: readonly Field[] = [
     parse: parseScope,
   },
   { flag: '--expires-at <time>', help: 'RFC 3339 time after which it is refused', path: 'expiresAt', kind: 'text' },
+  {
+    flag: '--requests-per-minute <n>',
+    help: "limit of requests in OpenAI's form",
+    path: 'limits.requestsPerMinute',
+    kind: 'number',
+  },
+  { flag: '--tokens-per-minute <n>', help: 'limit of their tokens', path: 'limits.tokensPerMinute', kind: 'number' },
+  { flag: '--tokens-per-day <n>', help: 'the same for a day of UTC', path: 'limits.tokensPerDay', kind: 'number' },
 ]
 
 /** Options of `create` and `update` by group of commands; null where the group has no `update`. */

@@ -1,6 +1,7 @@
 import { AppError } from '../errors.ts'
 import { type FieldProblem, fieldProblem } from '../field-problem.ts'
 import { DEFAULT_OWNER, type EndpointId, type KeyId, type OwnerId, type VolumeId } from '../ids.ts'
+import type { KeyLimits } from '../key-limits.ts'
 
 /** Level of the rights of a key in one area. */
 export type AccessLevel = 'none' | 'read' | 'write'
@@ -52,6 +53,8 @@ export interface ApiKey {
   readonly scope: KeyScope
   /** True for a key without REST windows and `RateLimit` headers. */
   readonly exempt: boolean
+  /** Limits on requests whose answers report tokens; left out for a key without. */
+  readonly limits?: KeyLimits
   readonly disabled: boolean
   readonly expiresAtMs: number | null
   readonly createdAtMs: number
@@ -74,6 +77,8 @@ export interface Caller {
   readonly operator: boolean
   /** Instant at which its key expires; null for never. */
   readonly expiresAtMs: number | null
+  /** Limits of its key; left out for a key without. */
+  readonly limits?: KeyLimits
 }
 
 /** True if a key has all rights of the operator and never expires. One such key must always exist. */
@@ -88,8 +93,9 @@ export function isValidAt({ disabled, expiresAtMs }: Pick<ApiKey, 'disabled' | '
 
 /** The caller of a key. */
 export function callerFromKey(key: ApiKey): Caller {
-  const { owner, id: keyId, scope, exempt, expiresAtMs } = key
-  return { owner, keyId, scope, exempt, operator: owner === DEFAULT_OWNER && scope.type === 'all', expiresAtMs }
+  const { owner, id: keyId, scope, exempt, expiresAtMs, limits } = key
+  const operator = owner === DEFAULT_OWNER && scope.type === 'all'
+  return { owner, keyId, scope, exempt, operator, expiresAtMs, ...(limits !== undefined && { limits }) }
 }
 
 /** True if the caller has rights of `level` in management. */

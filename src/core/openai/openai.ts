@@ -4,6 +4,7 @@ import type { Job } from '../jobs/job.ts'
 import type { Submission } from '../jobs/submission.ts'
 import { isJsonObject, readJson } from '../json/json-text.ts'
 import { readPythonLiteral } from '../json/python-literal.ts'
+import { KeyLimitError } from '../key-limits.ts'
 
 /** A response as data. */
 export interface OpenAiAnswer {
@@ -56,6 +57,9 @@ export function readOpenAiCall(route: string, body: string): OpenAiCall {
 
 /** A refusal of the server in OpenAI's form. */
 export function openAiRefusal(error: AppError): OpenAiAnswer {
+  if (error instanceof KeyLimitError) {
+    return errorAnswer(error.status, { message: error.message, type: error.kind, code: 'rate_limit_exceeded' })
+  }
   const code = error.code === 'unauthorized' ? 'invalid_api_key' : error.code
   return errorAnswer(error.status, { message: error.message, type: TYPES[error.code] ?? 'invalid_request_error', code })
 }

@@ -2,6 +2,8 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { AppError } from '../../core/errors.ts'
+import { KeyLimitError } from '../../core/key-limits.ts'
+import { openAiRefusal } from '../../core/openai/openai.ts'
 import { REQUEST_ID } from '../../core/request-head.ts'
 import { corsHeaders } from './cors.ts'
 
@@ -32,8 +34,12 @@ export function refuseUpgrade(socket: Duplex, error: AppError, requestId: string
   )
 }
 
-function errorParts({ status, message, retryAfterSeconds }: AppError, requestId: string) {
-  const body = JSON.stringify({ error: message })
+/** Clients of OpenAI's API read the form of their own API where a limit of their key refuses a request. */
+function errorParts(error: AppError, requestId: string) {
+  const { status, message, retryAfterSeconds } = error
+  const isOfKey = error instanceof KeyLimitError
+  const body = isOfKey ? openAiRefusal(error).text : JSON.stringify({ error: message })
+  const fields = isOfKey ? error.headers : []
   const headers: Record<string, string> = {
     'content-type': 'application/json',
     'content-length': String(Buffer.byteLength(body)),
@@ -41,6 +47,7 @@ function errorParts({ status, message, retryAfterSeconds }: AppError, requestId:
     [REQUEST_ID]: requestId,
     ...(status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
     ...(retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }),
+    ...Object.fromEntries(Array.from({ length: fields.length / 2 }, (_, at) => fields.slice(2 * at, 2 * at + 2))),
   }
   return { headers, body }
 }

@@ -11,6 +11,7 @@ import { mayBeSilent, type ResponseHead } from '../http1/response-head.ts'
 import type { ConnectionUser, Loss, WorkerConnection } from '../http1/worker-connection.ts'
 import type { WorkerConnections } from '../http1/worker-connections.ts'
 import type { Affinity, RequestOutcome, Reservation, Reservations, WorkerRequest } from '../queue/reservation.ts'
+import { withAnswerFields } from './answer-fields.ts'
 import { AnswerTokens } from './answer-tokens.ts'
 import { type ExchangeLimits, ExchangeTimings } from './exchange-timings.ts'
 import { withinEndpoint } from './origin-wide.ts'
@@ -242,7 +243,8 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
       this.#state = { at: 'responding', head, reservation, connection, isRenewed }
       this.#onResponse(reservation)
       this.#tokens?.begin(head)
-      this.#response.head(withinEndpoint(head, this.#request), reservation.workerId)
+      const shown = withinEndpoint(head, this.#request)
+      this.#response.head(withAnswerFields(shown, this.#request.answerFields), reservation.workerId)
     }
   }
 

@@ -48,6 +48,8 @@ export interface ProxyRequest {
    * whose answer has none.
    */
   readonly onTokens?: (usage: TokenUsage | null) => void
+  /** Fields of the response in place of those of the worker, names and values in turn; none when left out. */
+  readonly answerFields?: readonly string[]
   /** Its place in a trace, which the worker gets. When left out, the client's trace fields are passed on. */
   readonly trace?: RequestTrace
 }

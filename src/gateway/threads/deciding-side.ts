@@ -34,7 +34,7 @@ const SETTLE_MS = 100
 
 /** The parts of the deciding thread that answer the others. */
 export interface DecidingParts {
-  readonly access: Pick<Access, 'authenticate' | 'failedKeys' | 'watch'>
+  readonly access: Pick<Access, 'authenticate' | 'failedKeys' | 'keyLimits' | 'watch'>
   readonly queues: Pick<RequestQueues, 'reserve' | 'released'>
   readonly findEndpoint: (id: EndpointId) => AdmittedEndpoint | null | Promise<AdmittedEndpoint | null>
   readonly findTarget: FindTarget
@@ -277,6 +277,8 @@ class ThreadSide {
         return findEndpoint(question.asked.id)
       case 'target':
         return findTarget(question.asked.owner, question.asked.place)
+      case 'limit':
+        return access.keyLimits.decide(question.asked.caller)
       case 'failed': {
         const { address, error, count } = question.asked
         const failure = unpackError(error)

@@ -5,6 +5,7 @@ import type { Affinity } from '../../core/balancing/balance.ts'
 import type { RequestOutcome } from '../../core/balancing/outlier-ejection.ts'
 import { AppError, type ErrorCode } from '../../core/errors.ts'
 import type { EndpointId, KeyId, OwnerId, WorkerId } from '../../core/ids.ts'
+import type { KeyDecision } from '../../core/key-limits.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
 import type { KeyFailure } from '../../events.ts'
 import type { Topic } from '../../ports/notifier.ts'
@@ -26,6 +27,8 @@ export interface Questions {
   endpoint: { readonly asked: { readonly id: EndpointId }; readonly answer: AdmittedEndpoint | null }
   /** The endpoint at a place of an app. */
   target: { readonly asked: { readonly owner: OwnerId; readonly place: AppTarget }; readonly answer: EndpointId }
+  /** Counts a request of a key that has limits. */
+  limit: { readonly asked: { readonly caller: Caller }; readonly answer: KeyDecision }
   /** Counts failed keys of an address. The answer is the error for the client. */
   failed: {
     readonly asked: { readonly address: string; readonly error: PackedError; readonly count: number }

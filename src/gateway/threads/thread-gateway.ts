@@ -143,6 +143,7 @@ class ActingTerm {
       access: new ThreadAccess(ports, ask, changes),
       endpoints,
       forwarding: this.#forwarder,
+      keyLimits: { decide: caller => ask('limit', { caller }) },
       traffic: { load: () => NO_TRAFFIC, busyMs: () => 0 },
       stopping: this.#stopping.signal,
       queueAddress: id => endpoints.queueAddress(id),

@@ -20,6 +20,7 @@ import type { Ports } from '../../ports/ports.ts'
 import { AppWorkerKeys } from './app-worker-keys.ts'
 import { FailedKeys, InvalidKeyError, keyFailure, type ReadAddress } from './failed-keys.ts'
 import { JobLimiter } from './job-limiter.ts'
+import { KeyLimiter } from './key-limiter.ts'
 import { OpenUses } from './open-uses.ts'
 
 const CACHE_MS = 5_000
@@ -42,6 +43,8 @@ export interface ServerKey {
 export class Access {
   /** Counts of failed keys, by address. */
   readonly failedKeys: FailedKeys
+  /** Counts of keys that have limits. */
+  readonly keyLimits: KeyLimiter
   readonly #ports
   readonly #windows
   readonly #cache = new Map<string, { readonly key: ApiKey; readonly readMs: number; untilMs: number }>()
@@ -66,6 +69,7 @@ export class Access {
     this.#uses = new OpenUses(ports, id => appWorkers.find(id))
     this.#appWorkers = appWorkers
     this.failedKeys = new FailedKeys(ports)
+    this.keyLimits = new KeyLimiter(ports)
   }
 
   /**

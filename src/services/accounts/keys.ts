@@ -14,6 +14,7 @@ import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { AppError, invalidFields, notFound } from '../../core/errors.ts'
 import { type FieldProblem, fieldProblem, nameProblems } from '../../core/field-problem.ts'
 import type { EndpointId, KeyId, OwnerId, VolumeId } from '../../core/ids.ts'
+import { isLimitedAsMuch, type KeyLimits } from '../../core/key-limits.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
 import { endpointKeyPlace } from '../../core/secrets/seals.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -34,12 +35,14 @@ export interface KeyInput {
   readonly expiresAtMs?: number | null
   /** True for a key without REST windows, which only an operator can create. */
   readonly exempt?: boolean
+  /** Its limits; by default those of the caller's key. */
+  readonly limits?: KeyLimits
   /** The account of the key, for operators; the caller's own unless given. */
   readonly account?: OwnerId
 }
 
 /** Changes of a key; fields that are left out are kept. */
-export interface KeyChanges extends Partial<Pick<KeyInput, 'name' | 'scope' | 'expiresAtMs' | 'exempt'>> {
+export interface KeyChanges extends Partial<Pick<KeyInput, 'name' | 'scope' | 'expiresAtMs' | 'exempt' | 'limits'>> {
   readonly disabled?: boolean
 }
 
@@ -70,7 +73,8 @@ export class Keys {
     const owner = input.account ?? caller.owner
     if (owner !== caller.owner) await this.#requireAccount(caller, owner)
     const { name, scope, expiresAtMs = null, exempt = false } = input
-    await this.#check(caller, owner, { name, scope, expiresAtMs, exempt })
+    const limits = { ...caller.limits, ...input.limits }
+    await this.#check(caller, owner, { name, scope, expiresAtMs, exempt, limits })
     const enough = await store.keys.list(owner, { after: null, limit: MAX_KEYS })
     if (enough.length === MAX_KEYS) throw new AppError('conflict', `an account can have at most ${MAX_KEYS} keys`)
     const key = this.#newText()
@@ -88,6 +92,7 @@ export class Keys {
       createdAtMs: clock.now(),
       lastUsedAtMs: null,
       endpointId: null,
+      ...(Object.keys(limits).length > 0 && { limits }),
     }
     await store.keys.insert(record)
     emit('key.created', { keyId: record.id, owner, by: caller.keyId })
@@ -250,7 +255,7 @@ export class Keys {
   }
 
   async #check(caller: Caller, owner: OwnerId, changes: KeyChanges): Promise<void> {
-    const { name, scope, expiresAtMs } = changes
+    const { name, scope, expiresAtMs, limits } = changes
     const problems = name === undefined ? [] : nameProblems(name)
     if (expiresAtMs != null && !(Number.isSafeInteger(expiresAtMs) && expiresAtMs > this.#ports.clock.now())) {
       problems.push(fieldProblem('expiresAtMs', 'must be in the future'))
@@ -265,6 +270,9 @@ export class Keys {
     }
     if (changes.exempt === true && !caller.operator) {
       throw new AppError('forbidden', 'only an operator can exempt a key from the limits')
+    }
+    if (limits !== undefined && !isLimitedAsMuch(limits, caller.limits ?? {})) {
+      throw new AppError('forbidden', 'a key cannot get higher limits than the key that creates or changes it')
     }
     if (expiresAtMs !== undefined) requireNoLonger(caller, expiresAtMs)
   }
@@ -302,9 +310,10 @@ function requireNoLonger({ expiresAtMs: callerEnds }: Caller, expiresAtMs: numbe
   throw new AppError('forbidden', 'a key cannot outlive the key that creates or changes it')
 }
 
-/** True if a caller may have the key of an endpoint, which never expires. */
+/** True if a caller may have the key of an endpoint, which never expires and has no limits. */
 function mayHave(caller: Caller, { id, owner }: Endpoint): boolean {
-  return caller.owner === owner && caller.expiresAtMs === null && mayUseJobs(caller, 'write', id)
+  const isUnbound = caller.expiresAtMs === null && caller.limits === undefined
+  return caller.owner === owner && isUnbound && mayUseJobs(caller, 'write', id)
 }
 
 function lastKey(): AppError {

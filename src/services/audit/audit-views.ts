@@ -97,8 +97,8 @@ export class AuditViews {
   async #key(id: KeyId): Promise<AuditView | null> {
     const key = await this.#store.keys.find(id)
     if (key === null) return null
-    const { name, kind, owner, scope, exempt, disabled, expiresAtMs, endpointId, hash } = key
-    const plain = { name, kind, owner, exempt, disabled, expiresAtMs, endpointId }
+    const { name, kind, owner, scope, exempt, disabled, expiresAtMs, endpointId, hash, limits } = key
+    const plain = { name, kind, owner, exempt, disabled, expiresAtMs, endpointId, ...(limits && { limits }) }
     return view({ ...plain, scope: plainValue(scope) }, { key: hash })
   }
 

@@ -1,13 +1,14 @@
 /** Statements and rows of API keys and of the use of their owners. */
 import type { AccessLevel, ApiKey, KeyKind, KeyScope } from '../../core/accounts/permission.ts'
 import type { EndpointId, KeyId, OwnerId } from '../../core/ids.ts'
+import type { KeyLimits } from '../../core/key-limits.ts'
 import type { SqlValue } from './statement.ts'
 
 /** The columns of a key; see keys.ts. */
 export const KEY_COLUMNS =
-  'id, owner, name, hash, scope, exempt, disabled, expires_at_ms, created_at_ms, kind, hint, last_used_at_ms, endpoint_id'
+  'id, owner, name, hash, scope, exempt, disabled, expires_at_ms, created_at_ms, kind, hint, last_used_at_ms, endpoint_id, limits'
 
-const VALUES = '($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)'
+const VALUES = '($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)'
 
 /** A new key. */
 export const insertKey = `INSERT INTO api_keys (${KEY_COLUMNS}, sealed) VALUES ${VALUES}`
@@ -27,7 +28,7 @@ export const replaceEndpointKey = `
   INSERT INTO api_keys (${KEY_COLUMNS}, sealed) VALUES ${VALUES}
   ON CONFLICT (endpoint_id) DO UPDATE SET
     id = excluded.id, name = excluded.name, hash = excluded.hash, scope = excluded.scope, disabled = excluded.disabled,
-    created_at_ms = excluded.created_at_ms, hint = excluded.hint, last_used_at_ms = excluded.last_used_at_ms,
+    created_at_ms = excluded.created_at_ms, hint = excluded.hint, limits = excluded.limits, last_used_at_ms = excluded.last_used_at_ms,
     sealed = excluded.sealed`
 
 /** $1 owner, $2 and $3 the end of the previous page, $4 limit. Those of endpoints alone. */
@@ -35,9 +36,9 @@ export const listEndpointKeys = `
   SELECT ${KEY_COLUMNS} FROM api_keys WHERE owner = $1 AND kind = 'endpoint' AND (created_at_ms, id) > ($2, $3)
   ORDER BY created_at_ms, id LIMIT $4`
 
-/** $1 key, $2 owner, $3 to $8 its new values. */
+/** $1 key, $2 owner, $3 to $9 its new values. */
 export const updateKey = `
-  UPDATE api_keys SET name = $3, scope = $4, exempt = $5, disabled = $6, expires_at_ms = $7, kind = $8
+  UPDATE api_keys SET name = $3, scope = $4, exempt = $5, disabled = $6, expires_at_ms = $7, kind = $8, limits = $9
   WHERE id = $1 AND owner = $2
   RETURNING id`
 
@@ -98,6 +99,7 @@ export interface KeyRow {
   readonly hint: string
   readonly last_used_at_ms: number | null
   readonly endpoint_id: EndpointId | null
+  readonly limits: string
 }
 
 /** A row as a key. */
@@ -117,6 +119,7 @@ export function keyFromRow(row: KeyRow): ApiKey {
     createdAtMs: row.created_at_ms,
     lastUsedAtMs: row.last_used_at_ms,
     endpointId: row.endpoint_id,
+    ...(row.limits !== '{}' && { limits: JSON.parse(row.limits) as KeyLimits }),
   }
 }
 
@@ -126,13 +129,15 @@ export function keyParams(key: ApiKey): SqlValue[] {
   const flags = [key.exempt ? 1 : 0, key.disabled ? 1 : 0]
   return [
     ...[id, owner, name, hash, JSON.stringify(key.scope), ...flags, expiresAtMs, createdAtMs],
-    ...[kind, hint, lastUsedAtMs, endpointId],
+    ...[kind, hint, lastUsedAtMs, endpointId, JSON.stringify(key.limits ?? {})],
   ]
 }
 
 /** The parameters of `updateKey`. */
-export function changedKeyParams({ id, owner, name, scope, exempt, disabled, expiresAtMs, kind }: ApiKey): SqlValue[] {
-  return [id, owner, name, JSON.stringify(scope), exempt ? 1 : 0, disabled ? 1 : 0, expiresAtMs, kind]
+export function changedKeyParams(key: ApiKey): SqlValue[] {
+  const { id, owner, name, scope, exempt, disabled, expiresAtMs, kind, limits = {} } = key
+  const flags = [exempt ? 1 : 0, disabled ? 1 : 0]
+  return [id, owner, name, JSON.stringify(scope), ...flags, expiresAtMs, kind, JSON.stringify(limits)]
 }
 
 /** A scope as older versions have written it. */

@@ -270,6 +270,11 @@ class PrometheusMetrics implements CountingMetrics {
       'delivered',
       'failed',
     ])
+    const tokens = this.#counter('runyard_tokens_total', "Tokens of answers in OpenAI's form", 'kind', [
+      'prompt',
+      'cached',
+      'completion',
+    ])
     const requests = new Counter({
       registers,
       name: 'runyard_http_requests_total',
@@ -343,6 +348,13 @@ class PrometheusMetrics implements CountingMetrics {
         hooks.inc({ endpoint: this.#labels.get(endpointId), result: 'delivered' }),
       'webhook.failed': ({ endpointId }) => hooks.inc({ endpoint: this.#labels.get(endpointId), result: 'failed' }),
       'gateway.request_finished': passed => this.#gateway.count(this.#labels.get(passed.endpointId), passed),
+      'tokens.used': ({ endpointId, usage }) => {
+        if (usage === null) return
+        const endpoint = this.#labels.get(endpointId)
+        tokens.inc({ endpoint, kind: 'prompt' }, usage.promptTokens)
+        tokens.inc({ endpoint, kind: 'cached' }, usage.cachedTokens)
+        tokens.inc({ endpoint, kind: 'completion' }, usage.completionTokens)
+      },
       'endpoint.deleted': ({ endpointId }) => this.#labels.drop(endpointId),
       'request.answered': ({ surface, status, tookMs }) => {
         requests.inc({ surface: surface ?? 'none', status: `${Math.floor(status / 100)}xx` })

@@ -61,6 +61,15 @@ test('answers and streams count their tokens under their key and the model that 
   assert.equal((await tokens(rig, '?keyId=other')).metadata.recordCount, 0)
 })
 
+test('tokens are a metric of their endpoint', async t => {
+  const { rig, endpoint, chat } = await openAi(t)
+  await chat([{ model: 'm', usage: USAGE }])
+  const { text } = await rig.ask('GET', '/metrics')
+  for (const [kind, count] of Object.entries({ prompt: 7, cached: 2, completion: 5 })) {
+    assert.ok(text.includes(`runyard_tokens_total{endpoint="${endpoint}",kind="${kind}"} ${count}`), text)
+  }
+})
+
 test('a list of models, a failed request and an error count nothing', async t => {
   const { rig, chat } = await openAi(t)
   await chat([{ object: 'list', usage: USAGE }], {}, {}, 'models')

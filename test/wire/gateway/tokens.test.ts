@@ -1,5 +1,6 @@
 /** Tokens of load-balanced requests: the sums are those that the worker said, over a kill of the server. */
 import assert from 'node:assert/strict'
+import { Agent } from 'node:http'
 import { test } from 'node:test'
 import { patient } from '../../support/patience.ts'
 import { answerOf, type Balanced, balancedEndpoint, call, open } from '../support/balanced.ts'
@@ -18,6 +19,27 @@ async function sumsOf(server: Server, requests: number) {
     assert.ok(json.metadata, text)
     return json.metadata.totals.requests === requests && json
   })
+}
+
+/** A limit of requests is exact, whichever threads they come to. */
+async function limitsHold(node: Balanced): Promise<void> {
+  const minute = () => Math.floor(Date.now() / 60_000)
+  const body = { name: 'limited', limits: { requestsPerMinute: 5 } }
+  const { json } = await ask(node.server, '/v2/account/keys', { body })
+  const began = minute()
+  const headers = { authorization: `Bearer ${json.key}` }
+  const sent = sentBody({ prompt: 0, completion: 0 })
+  const calls = Array.from({ length: 20 }, () =>
+    call(node, PATH, { method: 'POST', body: sent, headers, agent: new Agent() }),
+  )
+  const answers = await Promise.all(calls)
+  const passed = answers.filter(({ status }) => status === 200)
+  const refused = answers.filter(({ status }) => status === 429)
+  assert.ok(passed.length === 5 || (minute() > began && passed.length <= 10), `${passed.length} passed`)
+  assert.equal(passed.length + refused.length, 20)
+  assert.equal(passed[0]?.headers['x-ratelimit-limit-requests'], '5')
+  assert.equal(refused[0]?.json.error.code, 'rate_limit_exceeded')
+  assert.ok(refused[0]?.headers['retry-after'])
 }
 
 test('tokens of answers and streams add up, also when the server is killed and starts again', {
@@ -60,4 +82,5 @@ test('tokens of answers and streams add up, also when the server is killed and s
   await send({ ...node, server: next })
   const after = (await sumsOf(next, 2 * REQUESTS)).metadata.totals
   assert.deepEqual(after, { requests: 2 * REQUESTS, measuredRequests: 2 * REQUESTS, cachedTokens: 0, ...total })
+  await limitsHold({ ...node, server: next })
 })

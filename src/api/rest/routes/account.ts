@@ -10,6 +10,7 @@ import {
 } from '../../../core/accounts/permission.ts'
 import type { GivenLimits } from '../../../core/accounts/quotas.ts'
 import type { KeyId, OwnerId } from '../../../core/ids.ts'
+import { KEY_LIMIT_NAMES, type KeyLimitName, type KeyLimits } from '../../../core/key-limits.ts'
 import type { KeyChanges } from '../../../services/accounts/keys.ts'
 import type { QuotaUse } from '../../../services/accounts/quotas.ts'
 import { s3Url } from '../../addresses.ts'
@@ -75,6 +76,7 @@ function keyRoutes({ keys, addresses }: ApiParts): RestRoute[] {
           exempt,
           scope: scopeFromBody(body.scope),
           expiresAtMs: instant(body.expiresAt) ?? null,
+          ...(body.limits === undefined ? {} : { limits: changedLimits({}, body.limits) }),
           ...(account === undefined ? {} : { account: account as OwnerId }),
         })
         const { id, scope } = record
@@ -109,7 +111,13 @@ function keyRoutes({ keys, addresses }: ApiParts): RestRoute[] {
         success: { status: 200, schema: KeyBody },
         problems: [400, 404, 409],
       },
-      async ({ caller, params, body }) => keyBody(await keys.update(caller, params.id as KeyId, keyChanges(body))),
+      async ({ caller, params, body }) => {
+        const id = params.id as KeyId
+        const { limits } = body
+        const previous = limits === undefined ? {} : ((await keys.find(caller, id)).limits ?? {})
+        const changes = { ...keyChanges(body), ...(limits && { limits: changedLimits(previous, limits) }) }
+        return keyBody(await keys.update(caller, id, changes))
+      },
     ),
     route(
       {
@@ -336,6 +344,14 @@ function keyChanges(body: Partial<Members<typeof UpdateKey>>): KeyChanges {
   }
 }
 
+function changedLimits(
+  previous: KeyLimits,
+  given: { readonly [Name in KeyLimitName]?: number | null | undefined },
+): KeyLimits {
+  const values = KEY_LIMIT_NAMES.map(name => [name, given[name] === undefined ? previous[name] : given[name]] as const)
+  return Object.fromEntries(values.filter(([, value]) => value !== undefined && value !== null))
+}
+
 function instant(text: string | null | undefined): number | null | undefined {
   return typeof text === 'string' ? Date.parse(text) : text
 }
@@ -363,6 +379,11 @@ export function keyBody(key: KeyRecord): KeyBody {
     account: owner,
     endpoint: endpointId,
     exempt,
+    limits: {
+      requestsPerMinute: key.limits?.requestsPerMinute ?? null,
+      tokensPerMinute: key.limits?.tokensPerMinute ?? null,
+      tokensPerDay: key.limits?.tokensPerDay ?? null,
+    },
     disabled,
     createdAt: new Date(createdAtMs).toISOString(),
     expiresAt: expiresAtMs === null ? null : new Date(expiresAtMs).toISOString(),

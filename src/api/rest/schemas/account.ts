@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { MAX_SSH_KEY, MAX_SSH_KEYS, SSH_KEY } from '../../../core/accounts/account.ts'
 import { ACCOUNT_LIMIT_NAMES, type AccountLimitName, MAX_LIMIT } from '../../../core/accounts/quotas.ts'
 import { DATA_CENTERS } from '../../../core/hardware/catalog-types.ts'
+import { MAX_KEY_LIMIT } from '../../../core/key-limits.ts'
 import { MAX_CREDENTIAL } from '../../../core/secrets/registry.ts'
 import { DateTime, Id, listed, Name, PageQuery, Pagination, text } from './common.ts'
 
@@ -105,6 +106,19 @@ const Scope = z
   ])
   .openapi('KeyScope')
 
+const KeyLimit = z.int().min(1).max(MAX_KEY_LIMIT)
+const NullableLimits = {
+  requestsPerMinute: KeyLimit.nullable(),
+  tokensPerMinute: KeyLimit.nullable(),
+  tokensPerDay: KeyLimit.nullable(),
+}
+/** Limits of a key; null is none. */
+const KeyLimitsBody = z.object(NullableLimits).openapi('ApiKeyLimits')
+const KeyLimitsInput = z
+  .strictObject(NullableLimits)
+  .partial()
+  .openapi({ description: 'limits on requests whose answers report tokens; null removes one, others are kept' })
+
 /** An API key without the key. */
 export const KeyBody = z
   .object({
@@ -115,6 +129,7 @@ export const KeyBody = z
     account: z.string(),
     endpoint: z.string().nullable().openapi({ description: 'the endpoint whose own key it is' }),
     exempt: z.boolean(),
+    limits: KeyLimitsBody,
     disabled: z.boolean(),
     createdAt: DateTime,
     expiresAt: DateTime.nullable(),
@@ -150,6 +165,7 @@ export const CreateKey = {
   scope: Scope.default({ type: 'all' }),
   expiresAt: Expiry.nullable().optional(),
   exempt: z.boolean().optional(),
+  limits: KeyLimitsInput.optional(),
   account: Id.optional(),
 }
 
@@ -182,6 +198,7 @@ export const UpdateKey = {
   scope: Scope.optional(),
   expiresAt: Expiry.nullable().optional(),
   disabled: z.boolean().optional(),
+  limits: KeyLimitsInput.optional(),
 }
 
 const Limit = z.number().int().min(0).max(MAX_LIMIT).nullable()

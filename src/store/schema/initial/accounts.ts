@@ -13,7 +13,10 @@ export const accounts = `CREATE TABLE accounts (
   limits TEXT NOT NULL DEFAULT '{}'
 ) {{strict}}`
 
-/** Keys are hashed. The key of an endpoint can be read by its owner, so it is sealed as well. */
+/**
+ * Keys are hashed. The key of an endpoint can be read by its owner, so it is sealed as well. `limits` is a JSON
+ * object; limits that are missing in it are none.
+ */
 export const apiKeys = [
   `CREATE TABLE api_keys (
     id TEXT PRIMARY KEY,
@@ -26,6 +29,7 @@ export const apiKeys = [
     sealed TEXT,
     scope TEXT NOT NULL,
     exempt {{integer}} NOT NULL CHECK (exempt IN (0, 1)),
+    limits TEXT NOT NULL DEFAULT '{}',
     disabled {{integer}} NOT NULL CHECK (disabled IN (0, 1)),
     expires_at_ms {{integer}},
     created_at_ms {{integer}} NOT NULL,

@@ -1,0 +1,9 @@
+import type { ResponseHead } from '../http1/response-head.ts'
+
+/** The head of a worker with fields of the gateway, names and values in turn, in place of its own of these names. */
+export function withAnswerFields(head: ResponseHead, fields: readonly string[] = []): ResponseHead {
+  if (fields.length === 0) return head
+  const names = new Set(fields.filter((_, at) => at % 2 === 0))
+  const kept = head.headers.filter((_, at) => !names.has(head.headers[at - (at % 2)]!.toLowerCase()))
+  return { ...head, headers: [...kept, ...fields] }
+}
