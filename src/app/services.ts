@@ -369,6 +369,7 @@ function recordingServices(
   }: { readonly balancing: LoadBalancer; readonly shortRuns: ShortRuns; readonly access: Access },
 ) {
   const metrics = new MetricRecorder(uncached, loads => balancing.loaded(loads))
+  balancing.addPending(id => metrics.pendingRequests(id))
   const attemptTimes = new AttemptRecorder(uncached)
   const releaseResults = new ReleaseResults(uncached, config.judgesRollouts ?? true)
   const feed = new EventFeed(uncached)

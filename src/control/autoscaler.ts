@@ -5,7 +5,7 @@ import { freezesIdle, type KeepRule } from '../core/scaling/frozen-plan.ts'
 import { pausedForNothing, waitingToGoOn, withPausedRunning } from '../core/scaling/paused-plan.ts'
 import { earliest, planWorkers, type WorkerPlan } from '../core/scaling/plan.ts'
 import { mayStop, type PlannedRelease, plannedRelease } from '../core/scaling/rollout.ts'
-import type { EndpointSnapshot } from '../core/scaling/scale.ts'
+import { type EndpointSnapshot, waitingCount } from '../core/scaling/scale.ts'
 import type { WorkerLoad } from '../core/workers/worker.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { LoadBalancer } from '../services/balancing/load-balancer.ts'
@@ -304,6 +304,6 @@ function isServed({ requests, workers }: EndpointSnapshot, planned: readonly Pla
 
 /** True if an endpoint needs nothing until it changes. */
 function isIdle({ endpoint, queue, workers, queuedWorkers, requests }: EndpointSnapshot): boolean {
-  const jobs = queue.queued + queue.queuedLowPriority + queue.inProgress
+  const jobs = waitingCount(queue) + queue.inProgress
   return requests === undefined && endpoint.workersMin + jobs + workers.length + queuedWorkers.length === 0
 }

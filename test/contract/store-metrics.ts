@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
+import { NO_JOB_USAGE } from '../../src/core/billing/usage.ts'
 import type { EndpointId } from '../../src/core/ids.ts'
 import { countTime, emptyBucket } from '../../src/core/observing/metric-bucket.ts'
-import { type Cases, E1, E2, makeEndpoint, STRANGER } from './store-world.ts'
+import { type Cases, E1, E2, makeEndpoint, OWNER, STRANGER } from './store-world.ts'
 
 const HOUR_MS = 3_600_000
 /** The beginning of an hour. */
@@ -69,6 +70,29 @@ export const metricCases: Cases = {
     assert.deepEqual(await store.metrics.read(E1, 'minute', 0, T + 1, 10), [])
     assert.deepEqual(await store.metrics.read(gone, 'minute', 0, T + 1, 10), [])
     assert.equal((await store.metrics.read(E2, 'minute', 0, T + 1, 10)).length, 1)
+  },
+
+  'requests are added to the counters and the usage of their endpoint, those of a deleted one are dropped': async ({
+    store,
+  }) => {
+    const requests = { ...NO_JOB_USAGE, completed: 3, failed: 2, cancelled: 1, queuedMs: 40, executionMs: 900 }
+    await store.metrics.add([
+      { endpointId: E1, minuteMs: T, bucket: completed(3), requests },
+      { endpointId: E1, minuteMs: T + 60_000, bucket: completed(1), requests: null },
+      { endpointId: 'gone' as EndpointId, minuteMs: T, bucket: completed(3), requests },
+    ])
+    await store.metrics.add([{ endpointId: E1, minuteMs: T + HOUR_MS, bucket: completed(3), requests }])
+    const { completed: ended, failed } = (await store.endpoints.snapshot(E1))!.counters
+    assert.deepEqual([ended, failed], [6, 4])
+    const bounds = [T, T + HOUR_MS, T + 2 * HOUR_MS]
+    const { sums } = await store.usage.jobs({ owner: OWNER, endpointId: null, bounds })
+    assert.deepEqual(
+      sums.map(({ startMs, endpointId, usage }) => [startMs, endpointId, usage]),
+      [
+        [T, E1, requests],
+        [T + HOUR_MS, E1, requests],
+      ],
+    )
   },
 
   'old buckets of a span are removed, a bounded number at once, and the rest with the endpoint': async ({ store }) => {

@@ -12,6 +12,7 @@ import { JOB_TIMES } from '../../core/jobs/retention.ts'
 import { readMilliseconds } from '../../core/jobs/submission.ts'
 import { readTraceparent } from '../../core/jobs/trace-context.ts'
 import { explanationView } from '../../core/observing/explanation.ts'
+import { waitingCount } from '../../core/scaling/scale.ts'
 import { readEndpointHealth, readWorkerMetrics } from '../../services/observing/endpoint-health.ts'
 import { balancedUrl, notForBalanced } from '../addresses.ts'
 import { audited, changedBy } from '../audited.ts'
@@ -413,9 +414,9 @@ async function metrics(parts: ApiParts, _call: Call, endpoint: Endpoint): Promis
 
 async function explainAll(parts: ApiParts, _call: Call, endpoint: Endpoint): Promise<Response> {
   const { explanation, snapshot } = await parts.explaining.endpoint(endpoint.id)
-  const { queued, queuedLowPriority, queuedInBatches, inProgress } = snapshot.queue
+  const { queuedInBatches, inProgress } = snapshot.queue
   const workers = snapshot.workers.map(({ id, state, held }) => ({ id, state, jobs: held }))
-  const jobs = { inQueue: queued + queuedLowPriority, ofBatches: queuedInBatches, inProgress }
+  const jobs = { inQueue: waitingCount(snapshot.queue), ofBatches: queuedInBatches, inProgress }
   const view = explanationView(explanation, endpoint.id)
   return jsonText(JSON.stringify({ endpointId: endpoint.id, name: endpoint.name, ...view, jobs, workers }))
 }

@@ -8,6 +8,7 @@ import { jobSummaryView } from '../../core/jobs/job-view.ts'
 import { readJson } from '../../core/json/json-text.ts'
 import { type ExplanationView, explanationView } from '../../core/observing/explanation.ts'
 import type { PageRequest } from '../../core/pages.ts'
+import { waitingCount } from '../../core/scaling/scale.ts'
 import { passphraseProblem } from '../../core/secrets/passphrase.ts'
 import type { Backups, BackupWish } from '../../ports/backups.ts'
 import type { CachedModel, ModelDownload } from '../../ports/model-cache.ts'
@@ -206,7 +207,7 @@ async function watchView(workers: WorkerReader, caller: Caller, only: string | n
 
 function endpointView({ endpoint, queue, finished, workers, counts, explanation }: WatchedEndpoint, nowMs: number) {
   const { id, name, type, workersMin, workersMax } = endpoint
-  const { queued, queuedLowPriority, inProgress, headQueuedAtMs } = queue
+  const { queuedLowPriority, inProgress, headQueuedAtMs } = queue
   return {
     id,
     name,
@@ -214,7 +215,7 @@ function endpointView({ endpoint, queue, finished, workers, counts, explanation 
     workersMin,
     workersMax,
     finished,
-    jobs: { inQueue: queued + queuedLowPriority, lowPriority: queuedLowPriority, inProgress, headQueuedAtMs },
+    jobs: { inQueue: waitingCount(queue), lowPriority: queuedLowPriority, inProgress, headQueuedAtMs },
     summary: counts,
     explanation: explanation === null ? null : explanationView(explanation, id),
     workers: workers.map(({ jobs, ...worker }) => ({ ...common(worker, nowMs), status: worker.status, jobs })),

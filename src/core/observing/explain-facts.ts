@@ -1,7 +1,7 @@
 /** The state of workers and queues as sentences: the evidence of an explanation. */
 
 import type { WorkerId } from '../ids.ts'
-import type { EndpointSnapshot } from '../scaling/scale.ts'
+import { type EndpointSnapshot, waitingCount } from '../scaling/scale.ts'
 import type { QueuedWorker } from '../workers/placement.ts'
 import { reclaimText, waitForPlaceText } from '../workers/platform-report.ts'
 import { takesJobs, type WorkerLoad, waitsForPlace } from '../workers/worker.ts'
@@ -135,7 +135,7 @@ export function queuedWorkerFacts(queued: readonly QueuedWorker[], nowMs: number
 export function queueFact(snapshot: EndpointSnapshot, nowMs: number): string {
   const { queue, endpoint, workers, requests } = snapshot
   const { thing } = endpointWords(snapshot)
-  const waiting = queue.queued + queue.queuedLowPriority
+  const waiting = waitingCount(queue)
   const first = queue.headQueuedAtMs === null ? '' : `, the first for ${roughDuration(nowMs - queue.headQueuedAtMs)}`
   const low = queue.queuedLowPriority > 0 ? ` (${queue.queuedLowPriority} of low priority)` : ''
   const taking = workers.filter(takesJobs).length

@@ -2,7 +2,7 @@ import type { WorkerId } from '../ids.ts'
 import type { AttemptTimes } from '../jobs/attempt-times.ts'
 import { type DownloadProgress, progressText } from '../models/download-progress.ts'
 import type { Capacity } from '../scaling/plan.ts'
-import { currentBackoff, desiredWorkers, type EndpointSnapshot } from '../scaling/scale.ts'
+import { currentBackoff, desiredWorkers, type EndpointSnapshot, waitingCount } from '../scaling/scale.ts'
 import { type StartFailure, startFailureText, startRemedy } from '../workers/start-failure.ts'
 import { type CrashBackoff, exitText, isFrozen, waitsForPlace } from '../workers/worker.ts'
 import type { PortConflict } from '../workers/worker-exit.ts'
@@ -73,7 +73,7 @@ const LATE_MS = 20_000
 export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainContext): Explanation {
   const { queue, requests } = snapshot
   const notes = endpointNotes(snapshot, context)
-  if (queue.queued + queue.queuedLowPriority === 0) {
+  if (waitingCount(queue) === 0) {
     const { thing, underWay } = endpointWords(snapshot)
     const running = queue.inProgress > 0
     const refusing = requests === undefined ? null : findRefusal(snapshot, context, running)
@@ -106,7 +106,7 @@ export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainCont
   const facts = explanation.facts.length > 0 ? explanation.facts : [queueFact(snapshot, context.nowMs)]
   const alone = suspectText(snapshot)
   if (alone === null) return { ...explanation, facts, notes }
-  const othersWait = queue.suspectsQueued < queue.queued + queue.queuedLowPriority
+  const othersWait = queue.suspectsQueued < waitingCount(queue)
   if (othersWait) return { ...explanation, facts, notes: [...notes, { text: alone, actions: [] }] }
   return { ...runsAlone(explanation, alone), facts, notes }
 }
@@ -302,7 +302,7 @@ function thawing(snapshot: EndpointSnapshot, { nowMs, pullPercent = noPercent }:
       ? `worker ${frozen.id} is being suspended, and resumed after that`
       : `frozen worker ${frozen.id} is about to be thawed`
   return {
-    ...plain('about_to_start', `${counted(queue.queued, endpointWords(snapshot).thing)} waiting; ${doing}`),
+    ...plain('about_to_start', `${counted(waitingCount(queue), endpointWords(snapshot).thing)} waiting; ${doing}`),
     advice: 'wait a moment',
     sinceMs: queue.headQueuedAtMs,
     facts: workerFacts(snapshot, nowMs, pullPercent),
@@ -486,7 +486,7 @@ function overdueDelay({ endpoint, queue }: EndpointSnapshot, nowMs: number): str
 /** No worker works, and none starts yet. */
 function undecided(snapshot: EndpointSnapshot): Explanation {
   const { queue, endpoint } = snapshot
-  const waiting = queue.queued + queue.queuedLowPriority
+  const waiting = waitingCount(queue)
   if (queue.queued === 0) {
     return {
       ...plain('low_priority', `${counted(waiting, 'queued job')} of low priority; they never start a worker`),

@@ -31,6 +31,14 @@ export interface QueueLoad {
   readonly headQueuedAtMs: number | null
 }
 
+/**
+ * Number of jobs or requests that wait for a worker, those of low priority and of batches included. Every answer and
+ * every page that says how many wait says this number.
+ */
+export function waitingCount({ queued, queuedLowPriority }: Pick<QueueLoad, 'queued' | 'queuedLowPriority'>): number {
+  return queued + queuedLowPriority
+}
+
 /** Conditions of workers in counters. `idle` and `running` are READY without and with jobs. */
 export type WorkerCondition = 'starting' | 'idle' | 'running' | 'frozen' | 'draining' | 'stopping'
 

@@ -1,3 +1,4 @@
+import type { JobUsage } from '../../core/billing/usage.ts'
 import type { EndpointId } from '../../core/ids.ts'
 import type { MetricBucket } from '../../core/observing/metric-bucket.ts'
 import type { MetricPoint, MetricSpan } from '../../core/observing/metric-series.ts'
@@ -8,6 +9,11 @@ export interface MetricCount {
   readonly endpointId: EndpointId
   readonly minuteMs: number
   readonly bucket: MetricBucket
+  /**
+   * Usage of the requests of a load-balancing endpoint in that minute: they are in no other count, unlike jobs, whose
+   * own transactions count them. Omitted or null without requests.
+   */
+  readonly requests?: JobUsage | null
 }
 
 /** Results of requests of an endpoint in one minute. */
@@ -19,7 +25,10 @@ export interface MinuteResults {
 
 /** Metrics of endpoints over time, in buckets of a minute and of an hour. */
 export interface MetricStore {
-  /** Adds counts to the buckets of their minute and their hour. Those of an endpoint that is gone are dropped. */
+  /**
+   * Adds counts to the buckets of their minute and their hour, and requests to the counters and the usage of their
+   * endpoint, in one transaction. Those of an endpoint that is gone are dropped.
+   */
   add(counts: readonly MetricCount[]): Promise<void>
   /** The buckets of an endpoint that begin from `fromMs` on and before `toMs`, in order; at most `limit`. */
   read(endpointId: EndpointId, span: MetricSpan, fromMs: number, toMs: number, limit: number): Promise<MetricPoint[]>

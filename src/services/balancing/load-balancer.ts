@@ -8,7 +8,7 @@ import {
 } from '../../core/balancing/balanced.ts'
 import { findOpenCircuit } from '../../core/balancing/circuit-breaker.ts'
 import { uncheckedHealth } from '../../core/balancing/health-check.ts'
-import { idleTimeoutMs } from '../../core/endpoints/endpoint.ts'
+import { type EndpointCounters, idleTimeoutMs } from '../../core/endpoints/endpoint.ts'
 import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import { isHealthPath, readMaxConcurrency, servingVariables } from '../../core/endpoints/serving.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../core/ids.ts'
@@ -35,6 +35,10 @@ export interface BalancedWorker extends ServingWorker {
 
 /** Limit of ended workers that one refresh checks because requests wait for them by name. */
 const MAX_RESUMED = 16
+
+/** Requests of an endpoint that ended and are not stored yet. */
+type PendingRequests = (id: EndpointId) => Pick<EndpointCounters, 'completed' | 'failed'>
+const NO_REQUESTS = { completed: 0, failed: 0 }
 
 /** The part of an endpoint's environment that concerns requests, with the version that has it. */
 interface Settings {
@@ -74,6 +78,7 @@ export class LoadBalancer {
   readonly #refreshes = new Map<EndpointId, Refreshes>()
   #reads = 0
   #onNewWorker: () => void = () => {}
+  #pendingRequests: PendingRequests = () => NO_REQUESTS
 
   /**
    * @param requests the request queues, which count requests and need the workers
@@ -181,6 +186,11 @@ export class LoadBalancer {
     this.#onNewWorker = learned
   }
 
+  /** Adds requests that ended and are not stored yet to the counters of snapshots. */
+  addPending(pendingRequests: PendingRequests): void {
+    this.#pendingRequests = pendingRequests
+  }
+
   /** Number of requests that a worker has in flight. */
   inFlight(endpointId: EndpointId, workerId: WorkerId): number {
     const { workers } = this.#traffic.load(endpointId)
@@ -276,8 +286,16 @@ export class LoadBalancer {
     { maxConcurrency }: Pick<Settings, 'maxConcurrency'>,
     peak: number | null,
   ): BalancedSnapshot {
-    const load = this.#traffic.load(snapshot.endpoint.id)
-    return withTraffic(snapshot, load, id => this.#workers.get(id), { maxConcurrency, peak })
+    const { id } = snapshot.endpoint
+    const { counters, ...balanced } = withTraffic(
+      snapshot,
+      this.#traffic.load(id),
+      workerId => this.#workers.get(workerId),
+      { maxConcurrency, peak },
+    )
+    const { completed, failed } = this.#pendingRequests(id)
+    const sums = { completed: counters.completed + completed, failed: counters.failed + failed }
+    return { ...balanced, counters: { ...counters, ...sums } }
   }
 
   /**

@@ -22,6 +22,7 @@ import { typesHere } from '../../core/hardware/inventory.ts'
 import type { EndpointId, OwnerId, TemplateId, WorkerId } from '../../core/ids.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
 import { findFallback } from '../../core/scaling/rollout.ts'
+import { waitingCount } from '../../core/scaling/scale.ts'
 import type { StopReason } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { ReleaseOptions } from '../../ports/store/management-store.ts'
@@ -418,7 +419,7 @@ export class Endpoints {
   async #checkTypeChange(previous: Endpoint, after: EndpointConfig): Promise<void> {
     if (previous.type === after.type) return
     const queue = (await this.#ports.store.endpoints.snapshot(previous.id))?.queue
-    const unfinished = queue === undefined ? 0 : queue.queued + queue.queuedLowPriority + queue.inProgress
+    const unfinished = queue === undefined ? 0 : waitingCount(queue) + queue.inProgress
     const problem = typeChangeProblem(previous, after, unfinished)
     if (problem !== null) throw new AppError('conflict', problem)
   }

@@ -1,7 +1,7 @@
 import { notFound } from '../../core/errors.ts'
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import { countWorkers, isReady, shownWorkers } from '../../core/observing/worker-status.ts'
-import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
+import { type EndpointSnapshot, waitingCount } from '../../core/scaling/scale.ts'
 import type { LoadBalancer } from '../balancing/load-balancer.ts'
 
 /** Counts of jobs, or of running and queued requests, and of workers of an endpoint, by the names that clients use. */
@@ -45,10 +45,10 @@ export async function readWorkerMetrics(balancing: LoadBalancer, id: EndpointId)
 
 function endpointHealth(snapshot: EndpointSnapshot): EndpointHealth {
   const { completed, failed, retried } = snapshot.counters
-  const { inProgress, queued, queuedLowPriority } = snapshot.queue
+  const { queue } = snapshot
   const { idle, initializing, ready, running, throttled, unhealthy } = countWorkers(shownWorkers(snapshot))
   return {
-    jobs: { completed, failed, inProgress, inQueue: queued + queuedLowPriority, retried },
+    jobs: { completed, failed, inProgress: queue.inProgress, inQueue: waitingCount(queue), retried },
     workers: { idle, initializing, ready, running, throttled, unhealthy },
   }
 }

@@ -1,3 +1,4 @@
+import { addJobUsage, type JobUsage, NO_JOB_USAGE } from '../../core/billing/usage.ts'
 import { gpuKey } from '../../core/hardware/inventory.ts'
 import type { EndpointId } from '../../core/ids.ts'
 import {
@@ -32,18 +33,29 @@ const RESULTS: Partial<Record<string, MetricResult>> = {
   CANCELLED: 'cancelled',
 }
 
+/** Counts of an endpoint in one minute. */
+interface Held {
+  readonly bucket: MetricBucket
+  /** Usage of its requests, which no job has; null without one. */
+  requests: JobUsage | null
+}
+
+/** Requests of a load-balancing endpoint that ended. */
+export type EndedRequests = Pick<JobUsage, 'completed' | 'failed'>
+
 type Readers = { readonly [Name in EventName]?: (fields: Events[Name]) => void }
 
 /**
  * Counts events at each endpoint by the minute, from the stream of events, and adds the counts to the store in
- * groups. Counts that were not stored are lost when the server is killed: nothing depends on them.
+ * groups: those of requests also into the counters and the usage of their endpoints. Counts that were not stored are
+ * lost when the server is killed: no decision depends on them.
  */
 export class MetricRecorder {
   readonly #ports
   /** Results of the requests of the last hour. */
   readonly recent: RecentResults
   /** Counts that are not stored yet, by minute and endpoint. */
-  readonly #counts = new Map<number, Map<EndpointId, MetricBucket>>()
+  readonly #counts = new Map<number, Map<EndpointId, Held>>()
   #held = 0
   readonly #withRequests
 
@@ -72,11 +84,22 @@ export class MetricRecorder {
       if (coldStartMs !== undefined) countTime(this.#bucket(endpointId), 'coldStart', coldStartMs)
     },
     'gateway.request_finished': ({ endpointId, status, complete, workerId, waitMs, totalMs }) => {
-      const bucket = this.#bucket(endpointId)
+      const held = this.#now(endpointId)
+      const { bucket } = held
       const result = status === CLIENT_GONE ? 'cancelled' : status < 500 && complete ? 'completed' : 'failed'
       this.#count(endpointId, bucket, result)
       countTime(bucket, 'delay', waitMs)
-      if (workerId !== null) countTime(bucket, 'execution', Math.max(0, totalMs - waitMs))
+      const executionMs = workerId === null ? 0 : Math.max(0, totalMs - waitMs)
+      if (workerId !== null) countTime(bucket, 'execution', executionMs)
+      const attempts = workerId === null ? 0 : 1
+      const usage = {
+        ...NO_JOB_USAGE,
+        [result]: 1,
+        queuedMs: Math.round(waitMs),
+        executionMs: Math.round(executionMs),
+        attempts,
+      }
+      held.requests = addJobUsage(held.requests ?? NO_JOB_USAGE, usage)
     },
   }
 
@@ -95,7 +118,11 @@ export class MetricRecorder {
       try {
         await this.#ports.store.metrics.add(counts)
       } catch (error) {
-        for (const { endpointId, minuteMs, bucket } of counts) addBucket(this.#at(endpointId, minuteMs), bucket)
+        for (const { endpointId, minuteMs, bucket, requests } of counts) {
+          const held = this.#at(endpointId, minuteMs)
+          addBucket(held.bucket, bucket)
+          if (requests != null) held.requests = addJobUsage(held.requests ?? NO_JOB_USAGE, requests)
+        }
         throw error
       }
     }
@@ -104,9 +131,20 @@ export class MetricRecorder {
   /** Counts of an endpoint that are not stored yet. */
   pending(endpointId: EndpointId): MetricPoint[] {
     return [...this.#counts].flatMap(([atMs, ofMinute]) => {
-      const bucket = ofMinute.get(endpointId)
-      return bucket === undefined ? [] : [{ atMs, bucket }]
+      const held = ofMinute.get(endpointId)
+      return held === undefined ? [] : [{ atMs, bucket: held.bucket }]
     })
+  }
+
+  /** Requests of a load-balancing endpoint that ended and are not stored yet. */
+  pendingRequests(endpointId: EndpointId): EndedRequests {
+    const sum = { completed: 0, failed: 0 }
+    for (const ofMinute of this.#counts.values()) {
+      const { completed = 0, failed = 0 } = ofMinute.get(endpointId)?.requests ?? {}
+      sum.completed += completed
+      sum.failed += failed
+    }
+    return sum
   }
 
   async #countWorkers(): Promise<void> {
@@ -140,23 +178,27 @@ export class MetricRecorder {
   }
 
   #bucket(endpointId: EndpointId): MetricBucket {
+    return this.#now(endpointId).bucket
+  }
+
+  #now(endpointId: EndpointId): Held {
     return this.#at(endpointId, spanStart(this.#ports.clock.now(), METRIC_SPANS.minute.lengthMs))
   }
 
-  #at(endpointId: EndpointId, minuteMs: number): MetricBucket {
+  #at(endpointId: EndpointId, minuteMs: number): Held {
     let ofMinute = this.#counts.get(minuteMs)
     if (ofMinute === undefined) {
       ofMinute = new Map()
       this.#counts.set(minuteMs, ofMinute)
     }
-    let bucket = ofMinute.get(endpointId)
-    if (bucket === undefined) {
-      bucket = emptyBucket()
-      ofMinute.set(endpointId, bucket)
+    let held = ofMinute.get(endpointId)
+    if (held === undefined) {
+      held = { bucket: emptyBucket(), requests: null }
+      ofMinute.set(endpointId, held)
       this.#held += 1
       if (this.#held > MAX_HELD) this.#dropOldest(minuteMs)
     }
-    return bucket
+    return held
   }
 
   #dropOldest(but: number): void {
@@ -170,9 +212,9 @@ export class MetricRecorder {
   #taken(): MetricCount[] {
     const counts: MetricCount[] = []
     for (const [minuteMs, ofMinute] of this.#counts) {
-      for (const [endpointId, bucket] of ofMinute) {
+      for (const [endpointId, held] of ofMinute) {
         if (counts.length === MAX_ADDED) return counts
-        counts.push({ endpointId, minuteMs, bucket })
+        counts.push({ endpointId, minuteMs, ...held })
         ofMinute.delete(endpointId)
         this.#held -= 1
       }

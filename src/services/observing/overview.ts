@@ -6,7 +6,7 @@ import type { RequestRate } from '../../core/observing/recent-results.ts'
 import { countWorkers, type ShownWorker, shownWorkers, type WorkerCounts } from '../../core/observing/worker-status.ts'
 import { type PageRequest, pageFromRows, readSlice } from '../../core/pages.ts'
 import { findRolloutState, type RolloutState, rolloutProblem } from '../../core/scaling/rollout.ts'
-import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
+import { type EndpointSnapshot, waitingCount } from '../../core/scaling/scale.ts'
 import { isFrozen } from '../../core/workers/worker.ts'
 import { findCrashCause } from '../../core/workers/worker-failure.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -104,7 +104,7 @@ function rowFromSnapshot(snapshot: EndpointSnapshot, image: string | null): Row 
   const { endpoint, queue, workers } = snapshot
   const shown = shownWorkers(snapshot)
   const counts = countWorkers(shown)
-  const waiting = queue.queued + queue.queuedLowPriority
+  const waiting = waitingCount(queue)
   const lacksSpare = endpoint.workersMin > 0 && endpoint.workersMax > 0 && counts.ready === 0
   const rollout = findRolloutState(snapshot, null)
   const isWrong = counts.unhealthy > 0 || counts.throttled > 0 || rolloutProblem(snapshot, null) !== null

@@ -5,7 +5,7 @@ import type { EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { DownloadProgress } from '../../core/models/download-progress.ts'
 import type { Explanation } from '../../core/observing/explanation.ts'
 import { countWorkers, type ShownWorker, shownWorkers, type WorkerCounts } from '../../core/observing/worker-status.ts'
-import type { EndpointSnapshot, QueueLoad } from '../../core/scaling/scale.ts'
+import { type EndpointSnapshot, type QueueLoad, waitingCount } from '../../core/scaling/scale.ts'
 import type { Isolation } from '../../core/workers/isolation.ts'
 import type { QueuedWorker } from '../../core/workers/placement.ts'
 import { exitText, type Worker } from '../../core/workers/worker.ts'
@@ -159,7 +159,7 @@ export class WorkerReader {
     const { endpoint, queue, counters } = snapshot
     const shown = await this.#shown(snapshot)
     const heldJobs = queue.inProgress > 0 ? await this.#held(snapshot) : new Map<WorkerId, HeldJob[]>()
-    const waits = queue.queued + queue.queuedLowPriority > 0 || endpoint.workersMin > 0
+    const waits = waitingCount(queue) > 0 || endpoint.workersMin > 0
     return {
       endpoint,
       queue,

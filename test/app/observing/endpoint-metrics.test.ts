@@ -1,6 +1,8 @@
 /** Metrics of an endpoint over time, as its owner reads them. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { WorkerId } from '../../../src/core/ids.ts'
+import { MetricRecorder } from '../../../src/services/observing/metric-recorder.ts'
 import { balancedEndpoint, openBalancedRig } from '../../support/balanced.ts'
 import { aGpu, aMachine } from '../../support/machines.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
@@ -136,4 +138,29 @@ test('a worker that serves requests is counted as running while it has some', as
   await rig.clock.advance(30_000)
   const [day] = await points(rig, id, 'interval=1d')
   assert.equal(day.workers.running.max, 1, JSON.stringify(day.workers))
+})
+
+test('requests of a load-balancing endpoint are the same number in its health, its metrics and its usage', async t => {
+  const { rig } = await openBalancedRig(t)
+  const id = await balancedEndpoint(rig)
+  const recorder = new MetricRecorder(rig.ports, loads => loads)
+  const entry = { kind: 'request', endpointId: id, requestId: 'r', method: 'GET', path: '/', tries: 1 } as const
+  const times = { waitMs: 20, connectMs: 1, firstByteMs: 3, totalMs: 120, bytesIn: 0, bytesOut: 0 }
+  const ended = { ...entry, ...times, workerId: 'w' as WorkerId, complete: true }
+  for (const status of [200, 200, 404, 500, 499]) recorder.emit('gateway.request_finished', { ...ended, status })
+  recorder.emit('gateway.request_finished', { ...ended, status: 200, complete: false })
+  assert.deepEqual(recorder.pendingRequests(id), { completed: 3, failed: 2 })
+  rig.failNext('metrics.add', 'before')
+  await assert.rejects(recorder.flush())
+  await recorder.flush()
+  assert.deepEqual(recorder.pendingRequests(id), { completed: 0, failed: 0 })
+  await rig.clock.advance(1_000)
+  const { completed, failed } = (await rig.ask('GET', `/v2/${id}/health`)).json.jobs
+  assert.deepEqual({ completed, failed }, { completed: 3, failed: 2 })
+  const [day] = await points(rig, id, 'interval=1d')
+  assert.deepEqual(day.requests, { completed, failed, timedOut: 0, cancelled: 1, expired: 0 })
+  const [record] = (await rig.ask('GET', '/v2/billing/serverless')).json.records
+  const { queuedMs, executionMs, ...jobs } = record.usage.jobs
+  assert.deepEqual(jobs, day.requests)
+  assert.deepEqual([queuedMs, executionMs], [6 * 20, 6 * 100])
 })

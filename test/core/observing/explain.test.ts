@@ -307,6 +307,11 @@ const situations: [cause: WaitCause, summary: string, fields: Fields, around?: P
   ['low_priority', '3 queued jobs of low priority; they never start a worker', { queue: { queuedLowPriority: 3 } }],
   ['about_to_start', '1 job waiting; a worker is about to be started for mine', { queue: one }],
   [
+    'about_to_start',
+    '3 jobs waiting; frozen worker w1 is about to be thawed',
+    { queue: { ...one, queuedLowPriority: 2 }, workers: [{ id: 'w1' as WorkerId, state: 'FROZEN' }] },
+  ],
+  [
     'running',
     '1 worker is ready; it is enough for the wait that the scaler allows',
     { queue: { ...one, inProgress: 1 }, workers: [{ held: 1 }] },

@@ -148,6 +148,15 @@ describe('a load-balancing endpoint', { timeout: patient(240_000) }, () => {
     const log = server.lines.join('\n')
     assert.ok(!log.includes(server.apiKey) && !log.includes('secret=1'))
   })
+
+  test('says the same number of ended requests in its health and its metrics', async () => {
+    const { jobs } = (await ask(server, `/v2/${id}/health`)).json
+    const { points } = (await ask(server, `/v2/serverless/${id}/metrics`)).json
+    const sum = (result: string) =>
+      points.reduce((all: number, { requests }: { requests: Record<string, number> }) => all + requests[result]!, 0)
+    assert.ok(jobs.completed > 0)
+    assert.deepEqual([jobs.completed, jobs.failed], [sum('completed'), sum('failed')])
+  })
 })
 
 /** The definition of an endpoint like this one. */

@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { ENDPOINT_STATES } from '../../../core/observing/endpoint-state.ts'
 import { WAIT_CAUSES } from '../../../core/observing/explanation.ts'
+import { waitingCount } from '../../../core/scaling/scale.ts'
 import type { OverviewRow } from '../../../services/observing/overview.ts'
 import type { ApiParts } from '../../parts.ts'
 import { type RestRoute, route } from '../route.ts'
@@ -89,7 +90,7 @@ export function overviewRoutes({ overview }: ApiParts): RestRoute[] {
 function rowBody({ endpoint, image, state, counts, frozen, queue, rate, why, rollout, canary }: OverviewRow) {
   const { id, name, type, version, createdAtMs, workersMin, workersMax, flashboot } = endpoint
   const { running, idle, initializing, throttled, unhealthy, total } = counts
-  const { queued, queuedLowPriority, inProgress, headQueuedAtMs } = queue
+  const { inProgress, headQueuedAtMs } = queue
   return {
     id,
     name,
@@ -103,7 +104,7 @@ function rowBody({ endpoint, image, state, counts, frozen, queue, rate, why, rol
     state,
     workers: { running, idle, initializing, throttled, unhealthy, frozen, total },
     jobs: {
-      inQueue: queued + queuedLowPriority,
+      inQueue: waitingCount(queue),
       inProgress,
       oldestQueuedAt: headQueuedAtMs === null ? null : new Date(headQueuedAtMs).toISOString(),
     },

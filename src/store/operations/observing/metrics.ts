@@ -1,8 +1,11 @@
-import type { EndpointId } from '../../../core/ids.ts'
+import type { JobUsage } from '../../../core/billing/usage.ts'
+import type { EndpointId, OwnerId } from '../../../core/ids.ts'
 import { addBucket, bucketText, readBucket } from '../../../core/observing/metric-bucket.ts'
 import { METRIC_SPANS, type MetricPoint, type MetricSpan, spanStart } from '../../../core/observing/metric-series.ts'
 import { resultsFromBucket } from '../../../core/observing/recent-results.ts'
 import type { MetricCount, MetricStore, MinuteResults } from '../../../ports/store/metric-store.ts'
+import { addToCounters } from '../../tables/endpoints.ts'
+import { countJobUsage } from '../accounts/usage.ts'
 import { type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 
 /** Statements on the metrics of endpoints over time. */
@@ -16,6 +19,9 @@ const putBucket = `
   INSERT INTO metric_buckets (endpoint_id, span_ms, at_ms, owner, counts)
   SELECT id, CAST($2 AS {{integer}}), CAST($3 AS {{integer}}), owner, $4 FROM endpoints WHERE id = $1
   ON CONFLICT (endpoint_id, span_ms, at_ms) DO UPDATE SET counts = excluded.counts`
+
+/** $1 endpoint. */
+const findOwner = 'SELECT owner FROM endpoints WHERE id = $1'
 
 /** $1 endpoint, $2 length of the spans, $3 and $4 bounds, $5 limit. */
 const readBuckets = `
@@ -50,6 +56,7 @@ export const metrics = {
   add: write(function* (counts: readonly MetricCount[]): Steps<void> {
     for (const count of counts) {
       for (const { lengthMs } of Object.values(METRIC_SPANS)) yield* addTo(count, lengthMs)
+      if (count.requests != null) yield* addRequests(count, count.requests)
     }
   }),
 
@@ -87,6 +94,13 @@ function* addTo({ endpointId, minuteMs, bucket }: MetricCount, lengthMs: number)
   const sum = previous === null ? bucket : readBucket(previous.counts)
   if (previous !== null) addBucket(sum, bucket)
   yield* perform(putBucket, [...place, bucketText(sum)])
+}
+
+function* addRequests({ endpointId, minuteMs }: MetricCount, usage: JobUsage): Steps<void> {
+  const row = yield* queryOne<{ owner: OwnerId }>(findOwner, [endpointId])
+  if (row === null) return
+  yield* perform(addToCounters, [endpointId, usage.completed, usage.failed, 0])
+  yield* countJobUsage([{ job: { endpointId, owner: row.owner }, usage }], minuteMs)
 }
 
 /** Removes buckets of a deleted endpoint. @returns their number */
