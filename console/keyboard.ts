@@ -14,6 +14,7 @@ export const PAGES_BY_KEY: readonly { readonly key: string; readonly path: strin
   { key: 'e', path: '/endpoints', title: 'Endpoints' },
   { key: 'f', path: '/apps', title: 'Apps' },
   { key: 'p', path: '/playground', title: 'Playground' },
+  { key: 'j', path: '/jobs', title: 'Jobs' },
   { key: 'b', path: '/batches', title: 'Batches' },
   { key: 'm', path: '/machine', title: 'Machine' },
   { key: 'u', path: '/usage', title: 'Usage' },

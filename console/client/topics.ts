@@ -13,6 +13,12 @@ export function jobTopic(endpointId: string): Topic {
   return event => event.endpointId === endpointId && /^(?:job|webhook)\./.test(event.type)
 }
 
+/** The jobs of any endpoint. */
+export const anyJobTopic: Topic = event => event.type.startsWith('job.')
+
+/** The jobs of any endpoint that end, and their webhooks. */
+export const webhookTopic: Topic = event => /^(?:job|webhook)\./.test(event.type)
+
 /** The workers of an endpoint, and the jobs that they hold. */
 export function workerTopic(endpointId: string): Topic {
   return event => event.endpointId === endpointId && !event.type.startsWith('webhook.')

@@ -88,13 +88,13 @@ function Frame() {
 }
 
 const GROUPS: readonly { readonly title: string | null; readonly paths: readonly string[] }[] = [
-  { title: null, paths: ['/', '/endpoints', '/apps', '/playground', '/batches', '/webhooks'] },
+  { title: null, paths: ['/', '/endpoints', '/apps', '/playground', '/jobs', '/batches', '/webhooks'] },
   { title: 'Workers run on', paths: ['/machine', '/templates', '/secrets', '/registries', '/volumes'] },
   { title: 'Account', paths: ['/usage', '/alerts', '/keys', '/accounts'] },
 ]
 
 /** Pages for keys that have rights on jobs only. */
-const OF_JOBS = new Set(['/', '/playground', '/batches', '/webhooks'])
+const OF_JOBS = new Set(['/', '/playground', '/jobs', '/batches', '/webhooks'])
 /** Pages that only the operator's keys may read. */
 const OF_OPERATOR = new Set(['/machine', '/accounts'])
 

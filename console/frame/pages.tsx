@@ -9,6 +9,7 @@ const Accounts = later(() => import('../pages/account-pages.ts').then(pages => p
 const Alerts = later(() => import('../pages/account-pages.ts').then(pages => pages.Alerts))
 const Apps = later(() => import('../pages/account-pages.ts').then(pages => pages.Apps))
 const Batches = later(() => import('../pages/account-pages.ts').then(pages => pages.Batches))
+const Jobs = later(() => import('../pages/work-pages.ts').then(pages => pages.Jobs))
 const Keys = later(() => import('../pages/account-pages.ts').then(pages => pages.Keys))
 const LoginPage = later(() => import('../pages/account-pages.ts').then(pages => pages.LoginPage))
 const Machine = later(() => import('../pages/work-pages.ts').then(pages => pages.Machine))
@@ -46,6 +47,7 @@ export const PAGES: readonly Route[] = [
   route('/volumes', Volumes),
   route('/apps', Apps),
   route('/playground', Playground),
+  route('/jobs', Jobs),
   route('/batches', Batches),
   route('/webhooks', Webhooks),
   route('/alerts', Alerts),

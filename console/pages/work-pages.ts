@@ -2,4 +2,5 @@
 export { Logs } from './endpoint/logs/logs.tsx'
 export { Requests } from './endpoint/requests/requests.tsx'
 export { Workers } from './endpoint/workers/workers.tsx'
+export { Jobs } from './jobs/jobs.tsx'
 export { Machine } from './machine/machine.tsx'

@@ -217,6 +217,7 @@ describe('the story of a job', () => {
       id: 'd',
       state: 'PENDING' as const,
       jobStatus: 'FAILED',
+      address: 'https://example.com/hook',
       createdAt: at(7_000),
       nextTryAt: at(17_100),
       tries,

@@ -58,6 +58,7 @@ export const webhookCases: Cases = {
         jobId: jobId('a'),
         jobStatus: 'COMPLETED',
         state: 'PENDING',
+        url: webhook,
         createdAtMs: T0 + 500,
         dueAtMs: T0 + 500,
         tries: [],
@@ -76,7 +77,7 @@ export const webhookCases: Cases = {
       }
       const [first] = await webhooks.list(E1, jobId('a'))
       await webhooks.recordTry(first!.id, makeTry(1, T0 + 10, 200))
-      const asked = { endpointId: E1, state: null, slice: { after: null, limit: 10 }, maxRead: 100 } as const
+      const asked = { of: { endpointId: E1 }, state: null, slice: { after: null, limit: 10 }, maxRead: 100 } as const
       const all = await webhooks.page(asked)
       assert.deepEqual([all.deliveries.map(({ jobId }) => jobId), all.readUntil], [['c', 'b', 'a'], null])
       assert.deepEqual(all.deliveries[2]?.tries, [makeTry(1, T0 + 10, 200)])
@@ -91,10 +92,49 @@ export const webhookCases: Cases = {
         'b',
         'a',
       ])
-      assert.deepEqual(await of({ endpointId: E2 }), [])
+      assert.deepEqual(await of({ of: { endpointId: E2 } }), [])
+      assert.deepEqual(await of({ of: { owner: OWNER } }), ['c', 'b', 'a'])
+      assert.deepEqual(await of({ of: { owner: STRANGER } }), [])
       const bounded = await webhooks.page({ ...asked, state: 'DELIVERED', maxRead: 2 })
       assert.deepEqual([bounded.deliveries, bounded.readUntil?.createdAtMs], [[], T0 + 1])
     },
+
+  'a delivery that waits, or that was given up, is due again with its message; no other one is': async world => {
+    const { webhooks } = world.store
+    const again = (id: string, nowMs: number) => webhooks.sendAgain(E1, jobId(id), nowMs)
+    await held(world, 'a')
+    assert.equal(await again('a', T0), null)
+    await world.finish('a', W1, DONE, T0)
+    const { id } = await onlyDue(world, T0)
+    const { payload } = (await webhooks.open(id))!
+    await webhooks.recordTry(id, makeTry(1, T0))
+    assert.equal(await again('a', T0 + 1), 'due')
+    assert.equal((await onlyDue(world, T0 + 1)).dueAtMs, T0 + 1)
+    for (const number of [2, 3]) await webhooks.recordTry(id, makeTry(number, T0 + number))
+    assert.deepEqual(await deliveries(world, 'a'), ['COMPLETED FAILED'])
+    assert.equal(await webhooks.sendAgain(E2, jobId('a'), T0), null)
+    for (let number = 4; number <= WEBHOOK.triesAgain; number += 1) {
+      assert.equal(await again('a', T0 + 100 * number), 'due')
+      assert.equal((await webhooks.open(id))?.payload, payload)
+      await webhooks.recordTry(id, makeTry(number, T0 + 100 * number))
+    }
+    assert.deepEqual([await deliveries(world, 'a'), await again('a', T0)], [['COMPLETED FAILED'], 'tried_often'])
+  },
+
+  'a message that is large, or was delivered, is not sent again': async world => {
+    const { webhooks } = world.store
+    const again = (id: string) => webhooks.sendAgain(E1, jobId(id), T0)
+    await held(world, 'large')
+    await world.finish('large', W1, { ...DONE, output: JSON.stringify('x'.repeat(WEBHOOK.keptCharacters)) }, T0)
+    const { id } = await onlyDue(world, T0)
+    for (const number of [1, 2, 3]) await webhooks.recordTry(id, makeTry(number, T0 + number))
+    assert.equal(await again('large'), 'not_kept')
+    await world.job('good', { webhook })
+    await world.claim()
+    await world.finish('good', W1, DONE, T0)
+    await webhooks.recordTry((await onlyDue(world, T0)).id, makeTry(1, T0, 204))
+    assert.equal(await again('good'), 'delivered')
+  },
 
   'a job without a webhook, and one that is not final, leave no delivery': async world => {
     await world.holder(W1, 'a')

@@ -1,11 +1,13 @@
 /** Webhooks of an endpoint: the deliveries, the failures and their reasons, and the signing key. */
 import type { ComponentChildren } from 'preact'
-import { api } from '../../client/api.ts'
+import { api, queryString, request } from '../../client/api.ts'
 import { useResource } from '../../client/resource.ts'
-import { mayManage } from '../../client/session.ts'
-import { jobTopic } from '../../client/topics.ts'
+import { mayManage, mayUseJobs } from '../../client/session.ts'
+import { jobTopic, webhookTopic } from '../../client/topics.ts'
+import { useEndpoints } from '../../client/uses.ts'
 import { clockTime } from '../../format.ts'
-import { Ago, Choice, Empty, Loaded, State } from '../../parts/basic.tsx'
+import { announce } from '../../parts/announce.tsx'
+import { Ago, Button, Choice, Empty, Loaded, State } from '../../parts/basic.tsx'
 import { EndpointPage } from '../../parts/endpoint-choice.tsx'
 import { useGrowingList } from '../../parts/more.ts'
 import { type Column, Table } from '../../parts/table.tsx'
@@ -23,27 +25,43 @@ type Filter = 'all' | 'pending' | 'delivered' | 'failed'
 /** The page of webhooks. */
 export function Webhooks() {
   return (
-    <EndpointPage title="Webhooks" purpose={PURPOSE}>
+    <EndpointPage title="Webhooks" purpose={PURPOSE} all={chooser => <List endpoint={null} chooser={chooser} />}>
       {(id, chooser) => <List key={id} endpoint={id} chooser={chooser} />}
     </EndpointPage>
   )
 }
 
-function List({ endpoint, chooser }: { readonly endpoint: string; readonly chooser: ComponentChildren }) {
+/** A delivery of one of the endpoints. */
+interface Row extends Delivery {
+  readonly endpointId: string
+}
+
+async function readDeliveries(endpoint: string | null, parameters: object, signal: AbortSignal) {
+  if (endpoint !== null) {
+    const page = await api('GET /v2/{endpoint}/webhooks', { path: { endpoint }, query: parameters, signal })
+    return { ...page, deliveries: page.deliveries.map(delivery => ({ ...delivery, endpointId: endpoint })) }
+  }
+  const response = await request('GET', `/ops/webhooks${queryString({ ...parameters })}`, { signal })
+  return (await response.json()) as { deliveries: readonly Row[]; pagination: { nextCursor: string | null } }
+}
+
+/** @param endpoint null for all endpoints */
+function List({ endpoint, chooser }: { readonly endpoint: string | null; readonly chooser: ComponentChildren }) {
   const filter = (query.value.get('state') ?? 'all') as Filter
-  const deliveries = useGrowingList<Delivery>(
-    `webhooks ${endpoint} ${filter}`,
+  const names = new Map(useEndpoints().data?.map(({ id, name }) => [id, name]))
+  const deliveries = useGrowingList<Row>(
+    `webhooks ${endpoint ?? 'of all'} ${filter}`,
     async (cursor, signal) => {
       const parameters = {
         limit: PAGE,
         ...(filter === 'all' ? {} : { state: filter }),
         ...(cursor === null ? {} : { cursor }),
       }
-      const page = await api('GET /v2/{endpoint}/webhooks', { path: { endpoint }, query: parameters, signal })
+      const page = await readDeliveries(endpoint, parameters, signal)
       return { rows: page.deliveries, nextCursor: page.pagination.nextCursor }
     },
     ({ id }) => id,
-    jobTopic(endpoint),
+    endpoint === null ? webhookTopic : jobTopic(endpoint),
   )
   const opened = query.value.get('job')
   return (
@@ -67,9 +85,9 @@ function List({ endpoint, chooser }: { readonly endpoint: string; readonly choos
           <Table
             label="Deliveries"
             rows={rows}
-            columns={deliveryColumns(endpoint)}
+            columns={deliveryColumns(endpoint === null ? id => names.get(id) ?? id : null)}
             rowKey={({ id }) => id}
-            onOpen={({ jobId }) => setQuery({ endpoint, job: jobId }, { replace: false })}
+            onOpen={({ endpointId, jobId }) => setQuery({ endpoint: endpointId, job: jobId }, { replace: false })}
             onEnd={deliveries.more}
             empty={
               filter === 'all' ? (
@@ -83,18 +101,33 @@ function List({ endpoint, chooser }: { readonly endpoint: string; readonly choos
           />
         )}
       </Loaded>
-      {mayManage('write') ? <SigningKey endpoint={endpoint} /> : null}
-      {opened === null ? null : <JobDeliveries key={opened} endpoint={endpoint} job={opened} />}
+      {mayManage('write') && endpoint !== null ? <SigningKey endpoint={endpoint} /> : null}
+      {opened === null || endpoint === null ? null : <JobDeliveries key={opened} endpoint={endpoint} job={opened} />}
     </>
   )
 }
 
-function deliveryColumns(endpoint: string): readonly Column<Delivery>[] {
+/** @param endpointName of a list of all endpoints, which names the one of each */
+function deliveryColumns(endpointName: ((id: string) => string) | null): readonly Column<Row>[] {
+  const endpoint: Column<Row> = {
+    id: 'endpoint',
+    title: 'Endpoint',
+    cell: ({ endpointId }) => endpointName?.(endpointId),
+    isExtra: true,
+  }
   return [
+    ...(endpointName === null ? [] : [endpoint]),
     {
       id: 'job',
       title: 'Job',
-      cell: ({ jobId }) => <JobLink endpoint={endpoint} job={jobId} />,
+      cell: ({ endpointId, jobId }) => <JobLink endpoint={endpointId} job={jobId} />,
+    },
+    {
+      id: 'address',
+      title: 'Receiver',
+      width: 'minmax(0, 1.6fr)',
+      cell: ({ address }) => <Address of={address} />,
+      isExtra: true,
     },
     { id: 'end', title: 'Job state', width: '120px', cell: ({ jobStatus }) => jobStatus, isExtra: true },
     {
@@ -137,6 +170,11 @@ function deliveryColumns(endpoint: string): readonly Column<Delivery>[] {
   ]
 }
 
+/** The address of a receiver, whose query the server hides. */
+function Address({ of }: { readonly of: string | null }) {
+  return of === null ? <span class="faint">sealed</span> : <span title={of}>{of.replace(/^https:\/\//, '')}</span>
+}
+
 function JobLink({ endpoint, job }: { readonly endpoint: string; readonly job: string }) {
   const href = job.startsWith('batch-')
     ? `/batches?endpoint=${endpoint}&id=${encodeURIComponent(job)}`
@@ -154,6 +192,11 @@ function JobDeliveries({ endpoint, job }: { readonly endpoint: string; readonly 
     async signal => (await api('GET /v2/{endpoint}/webhooks/{job}', { path: { endpoint, job }, signal })).deliveries,
     { on: jobTopic(endpoint) },
   )
+  const send = async () => {
+    await api('POST /v2/{endpoint}/webhooks/{job}/send', { path: { endpoint, job } })
+    deliveries.reload()
+    announce('The webhook is sent again')
+  }
   return (
     <Drawer title="Deliveries of a job" actions={[]} onClose={() => setQuery({ job: null })}>
       <p>
@@ -164,7 +207,13 @@ function JobDeliveries({ endpoint, job }: { readonly endpoint: string; readonly 
           all.length === 0 ? (
             <p class="faint">No deliveries: the job has not ended, or it names no webhook.</p>
           ) : (
-            all.map(delivery => <DeliveryDetails key={delivery.id} of={delivery} />)
+            all.map((delivery, at) => (
+              <DeliveryDetails
+                key={delivery.id}
+                of={delivery}
+                onSend={at === all.length - 1 && mayUseJobs('write', endpoint) ? send : null}
+              />
+            ))
           )
         }
       </Loaded>
@@ -172,12 +221,22 @@ function JobDeliveries({ endpoint, job }: { readonly endpoint: string; readonly 
   )
 }
 
-function DeliveryDetails({ of }: { readonly of: Omit<Delivery, 'jobId'> }) {
-  const { id, jobStatus, createdAt, nextTryAt, tries } = of
+/** One delivery. @param onSend sends it again; null where that is not possible */
+function DeliveryDetails({
+  of,
+  onSend,
+}: {
+  readonly of: Omit<Delivery, 'jobId'>
+  readonly onSend: (() => Promise<void>) | null
+}) {
+  const { id, state, address, jobStatus, createdAt, nextTryAt, tries } = of
   const { tone, word } = deliveryState(of)
   const ended = { atMs: Date.parse(createdAt), title: `The job ended ${jobStatus}`, tone: 'off' as const }
   return (
     <Part title={<State tone={tone}>{word}</State>}>
+      <p>
+        <Address of={address} />
+      </p>
       <p class="faint">
         webhook-id <code>{id}</code>
       </p>
@@ -195,6 +254,9 @@ function DeliveryDetails({ of }: { readonly of: Omit<Delivery, 'jobId'> }) {
         ]}
       />
       {nextTryAt === undefined ? null : <p>Next try at {clockTime(nextTryAt)}.</p>}
+      {onSend === null || state === 'DELIVERED' ? null : (
+        <Button onPress={onSend}>{state === 'PENDING' ? 'Try now' : 'Send again'}</Button>
+      )}
     </Part>
   )
 }

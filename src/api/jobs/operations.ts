@@ -285,6 +285,16 @@ const WEBHOOKS: readonly DocumentedOperation[] = [
     response: Deliveries,
   },
   {
+    method: 'post',
+    path: '/v2/{endpoint}/webhooks/{job}/send',
+    operationId: 'sendWebhookAgain',
+    tag: 'Webhooks',
+    summary: "Sends the newest message of a job's or a batch's webhook again: one that was given up, or waits.",
+    params: JobParams,
+    response: Deliveries,
+    errors: [409],
+  },
+  {
     method: 'get',
     path: '/v2/{endpoint}/webhook-key',
     operationId: 'getWebhookKey',

@@ -32,7 +32,7 @@ import { cancelBatch, deleteBatchRequest, finalizeBatch, listBatches, listBatchR
 import { changeMany, groupErrors, jobInput, jobStory, listRecords, oneRecord, replay } from './records.ts'
 import { STREAM_HOLD_MS, stream } from './stream.ts'
 import { withSubmission } from './submitted.ts'
-import { listEndpointWebhooks, listWebhooks, webhookKey } from './webhooks.ts'
+import { listEndpointWebhooks, listWebhooks, sendWebhookAgain, webhookKey } from './webhooks.ts'
 
 type Call = Context<{ Bindings: SurfaceEnv }>
 /** @param held registers the request as open, as {@link heldFor} does */
@@ -173,6 +173,15 @@ const ROUTES: readonly Route[] = [
   { path: '/errors', methods: ['GET'], level: 'read', limit: 'requests', run: groupErrors },
   { path: '/webhooks', methods: ['GET'], level: 'read', limit: 'requests', run: listEndpointWebhooks },
   { path: '/webhooks/:job', methods: ['GET'], level: 'read', run: listJobWebhooks },
+  {
+    path: '/webhooks/:job/send',
+    methods: ['POST'],
+    level: 'write',
+    limit: 'requests',
+    changes: true,
+    audited: { POST: 'sendWebhookAgain' },
+    run: (parts, call, endpoint) => sendWebhookAgain(parts, endpoint, jobParameter(call)),
+  },
   {
     path: '/webhook-key',
     methods: ['GET', 'POST'],

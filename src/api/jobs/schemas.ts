@@ -300,6 +300,7 @@ const DELIVERY = {
   id: z.string(),
   state: z.enum(DELIVERY_STATES),
   jobStatus: z.string(),
+  address: z.string().nullable().openapi({ description: 'origin and path of the receiver; a query is hidden' }),
   createdAt: DateTime,
   nextTryAt: DateTime.optional(),
   tries: z.array(

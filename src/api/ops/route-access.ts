@@ -25,6 +25,7 @@ export const OPS_ROUTES = {
   'GET /ops/top': { needs: 'read', operation: 'watchWorkers' },
   'GET /ops/jobs': { needs: 'jobs', operation: 'listAllJobs' },
   'GET /ops/batches': { needs: 'jobs', operation: 'listAllBatches' },
+  'GET /ops/webhooks': { needs: 'jobs', operation: 'listAllWebhooks' },
   'GET /ops/logs/:id': { needs: 'read', operation: 'readLogs' },
   'GET /ops/client': { needs: 'read', operation: 'readClientVariables' },
   'GET /ops/models': { needs: 'operator', operation: 'listModels' },

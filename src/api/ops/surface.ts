@@ -20,6 +20,7 @@ import type { WatchedEndpoint, WorkerReader } from '../../services/observing/wor
 import { audited } from '../audited.ts'
 import { bodyRequest } from '../body.ts'
 import { clientVariables } from '../client-variables.ts'
+import { deliveryListing, deliveryView } from '../jobs/webhooks.ts'
 import type { ApiParts } from '../parts.ts'
 import { common } from '../rest/worker-view.ts'
 import { heldFor, jsonText, refusalHeaders, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
@@ -222,7 +223,7 @@ function endpointView({ endpoint, queue, finished, workers, counts, explanation 
   }
 }
 
-/** `/ops/jobs` and `/ops/batches`: those of all endpoints whose jobs the caller may read. */
+/** `/ops/jobs`, `/ops/batches` and `/ops/webhooks`: those of all endpoints whose jobs the caller may read. */
 function addAccountJobRoutes(app: OpsApp, parts: ApiParts): void {
   const { clock } = parts.ports
   const { access, accountJobs } = parts
@@ -241,6 +242,12 @@ function addAccountJobRoutes(app: OpsApp, parts: ApiParts): void {
     const { items, nextCursor } = await accountJobs.batches(caller.owner, await readable(parts, caller), listing.page)
     const pagination = JSON.stringify({ nextCursor, hasNextPage: nextCursor !== null })
     return jsonText(`{"batches":[${items.map(batchView).join(',')}],"pagination":${pagination}}`)
+  })
+  addRoute(app, access, 'GET /ops/webhooks', async ({ req }, caller) => {
+    const { state, page } = deliveryListing(req.query())
+    const { items, nextCursor } = await accountJobs.deliveries(caller.owner, await readable(parts, caller), state, page)
+    const deliveries = items.map(one => ({ endpointId: one.endpointId, jobId: one.jobId, ...deliveryView(one) }))
+    return jsonText(JSON.stringify({ deliveries, pagination: { nextCursor, hasNextPage: nextCursor !== null } }))
   })
 }
 

@@ -13,7 +13,7 @@ import { printText } from '../terminal/terminal-text.ts'
 import { addJobList, changeMany, hasFilter, type ManyOptions, type ManyVerb, showJob, withMany } from './job-history.ts'
 import { type SubmitOptions, submission, withInput, withSubmission } from './run.ts'
 
-/** `runyard jobs list|get|create|cancel|retry|replay|story|webhooks|purge|delete`. */
+/** `runyard jobs list|get|create|cancel|retry|replay|story|webhooks|resend|purge|delete`. */
 export function addJobs(program: Command): void {
   const group = program.command('jobs').description('list, show, submit and change jobs')
   addJobList(group)
@@ -34,6 +34,10 @@ export function addJobs(program: Command): void {
   onJob(group, 'story', 'print the history of a job: waits, starts, attempts, losses, its end, its webhook', showStory)
   onJob(group, 'webhooks', 'list the deliveries of the webhook of a job', async (options, path, id) => {
     const shown = await answerValue<TableRow>(await ask(options, `${path}/webhooks/${id}`))
+    printList(options, pageItems<TableRow>(shown, 'deliveries'), RESOURCE_COLUMNS.deliveries, 'deliveries')
+  })
+  onJob(group, 'resend', 'send the webhook of a job again that was given up', async (options, path, id) => {
+    const shown = await answerValue<TableRow>(await ask(options, `${path}/webhooks/${id}/send`, { method: 'POST' }))
     printList(options, pageItems<TableRow>(shown, 'deliveries'), RESOURCE_COLUMNS.deliveries, 'deliveries')
   })
   addPurge(group)

@@ -13,6 +13,10 @@ export const WEBHOOK = {
   overdueMs: 7 * 24 * 60 * 60_000,
   /** Maximum size of an input in a message, in bytes. Receivers often accept only a few MB. */
   inputBytes: 1_048_576,
+  /** Maximum characters of a message that is kept after its last try has failed: it can be sent again. */
+  keptCharacters: 65_536,
+  /** Limit of tries of a delivery, with those that a person asked for. */
+  triesAgain: 20,
   /** Retention of a finished delivery. */
   retentionMs: 24 * 60 * 60_000,
 } as const
@@ -66,6 +70,8 @@ export interface WebhookDelivery {
   /** The final state of the job in the message. */
   readonly jobStatus: JobStatus
   readonly state: DeliveryState
+  /** The URL that the job named; null where it is sealed with a key that is not known. */
+  readonly url: string | null
   readonly createdAtMs: number
   /** Instant of the next try; null after the last. */
   readonly dueAtMs: number | null
@@ -81,6 +87,15 @@ export interface WebhookDelivery {
 export function messageBody(payload: string, { input, url }: { input: string | null; url: string }): string {
   const members = input === null ? '' : `,"input":${input}`
   return `${payload.slice(0, -1)}${members},"webhook":${JSON.stringify(withoutPassword(url))}}`
+}
+
+/** Result of a wish to send a delivery again: it is due, or why it cannot be. */
+export type SentAgain = 'due' | 'delivered' | 'not_kept' | 'tried_often'
+
+/** A URL for people: its origin and its path. A query, a name and a password are hidden, since they may be secrets. */
+export function shownAddress(url: string): string {
+  const { protocol, host = '', pathname = '', search = '' } = URL.parse(url) ?? {}
+  return protocol === undefined ? '?' : `${protocol}//${host}${pathname}${search === '' ? '' : '?…'}`
 }
 
 /** A URL as it was given; with a name or a password, the normalized URL without these. */

@@ -6,7 +6,7 @@ import type { Template } from '../../core/endpoints/template.ts'
 import type { DeliveryId, EndpointId, JobId, KeyId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { Job } from '../../core/jobs/job.ts'
 import type { JobNote } from '../../core/jobs/job-record.ts'
-import type { DeliveryState, WebhookDelivery, WebhookTry } from '../../core/jobs/webhook.ts'
+import type { DeliveryState, SentAgain, WebhookDelivery, WebhookTry } from '../../core/jobs/webhook.ts'
 import type { PagePosition, Slice } from '../../core/pages.ts'
 import type { EndpointLoad, EndpointSnapshot } from '../../core/scaling/scale.ts'
 import type { PlatformReport } from '../../core/workers/platform-report.ts'
@@ -270,7 +270,8 @@ export type GivenUpWebhook = Pick<OpenWebhook, 'endpointId' | 'jobId' | 'tries'>
 
 /** Request for a list of deliveries. */
 export interface DeliveryListRequest {
-  readonly endpointId: EndpointId
+  /** Those of an endpoint, or of all endpoints of an account. */
+  readonly of: { readonly endpointId: EndpointId } | { readonly owner: OwnerId }
   /** Null for all. */
   readonly state: DeliveryState | null
   readonly slice: Slice
@@ -321,8 +322,13 @@ export interface WebhookStore {
   recordTry(id: DeliveryId, entry: WebhookTry): Promise<boolean>
   /** The deliveries of a job that are kept, oldest first. */
   list(endpointId: EndpointId, jobId: JobId): Promise<WebhookDelivery[]>
-  /** The deliveries of an endpoint, newest first. */
+  /** The deliveries of an endpoint or an account, newest first. */
   page(request: DeliveryListRequest): Promise<DeliveryListPart>
+  /**
+   * Makes the newest delivery of a job due now: one that waits, or one whose last try failed and whose message is
+   * kept. It gets one more try then. Null when there is no delivery.
+   */
+  sendAgain(endpointId: EndpointId, jobId: JobId, nowMs: number): Promise<SentAgain | null>
   /** FAILED for deliveries whose try was due by `beforeMs` and was not made, at most `limit`. */
   giveUp(beforeMs: number, nowMs: number, limit: number): Promise<GivenUpWebhook[]>
   /**

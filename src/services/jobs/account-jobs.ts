@@ -2,6 +2,7 @@ import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import type { Batch } from '../../core/jobs/batch.ts'
 import { type JobListing, MAX_JOBS_READ } from '../../core/jobs/job-list.ts'
 import type { JobRecordRules, JobSummary } from '../../core/jobs/job-record.ts'
+import type { DeliveryState, WebhookDelivery } from '../../core/jobs/webhook.ts'
 import {
   joinedPage,
   type ListPart,
@@ -12,7 +13,9 @@ import {
   type Slice,
 } from '../../core/pages.ts'
 import type { Ports } from '../../ports/ports.ts'
+import type { DeliveryListRequest } from '../../ports/store/store.ts'
 import { mapConcurrently } from '../map-concurrently.ts'
+import { MAX_DELIVERIES, MAX_DELIVERIES_READ } from './webhooks.ts'
 
 /** Endpoints of an account: some of them, or null for all. */
 export type EndpointSelection = readonly EndpointId[] | null
@@ -27,7 +30,10 @@ const MAX_JOINED = 20_000
 /** Minimum of jobs that one request reads of each endpoint, and approximate maximum of all endpoints together. */
 const READ = { least: 20, together: 4 * MAX_JOBS_READ }
 
-/** Jobs and batches of all endpoints of an account, newest first, page by page. */
+/** Maximum of deliveries that one of several endpoints gives to a page: the tries of each are read. */
+const DELIVERIES_OF_ONE = 20
+
+/** Jobs, batches and deliveries of webhooks of all endpoints of an account, newest first, page by page. */
 export class AccountJobs {
   readonly #ports
   readonly #withRecords: boolean
@@ -81,6 +87,33 @@ export class AccountJobs {
     if (endpoints === null) return joinedPage([await partOf(slice.limit, { owner })], slice.limit - 1)
     const share = itemsPerEndpoint(slice, endpoints)
     const parts = await mapConcurrently(endpoints, CONCURRENCY, endpointId => partOf(share, { endpointId }))
+    return joinedPage(parts, slice.limit - 1)
+  }
+
+  /**
+   * Deliveries of webhooks, of one state or all. A page may be shorter than the limit without being the last.
+   * @param endpoints as of {@link jobs}
+   * @throws AppError `invalid` for a cursor that no page had
+   */
+  async deliveries(
+    owner: OwnerId,
+    endpoints: EndpointSelection,
+    state: DeliveryState | null,
+    page: PageRequest,
+  ): Promise<Page<WebhookDelivery>> {
+    const { webhooks } = this.#ports.store
+    const slice = readSlice(page, MAX_DELIVERIES)
+    const partOf = async (limit: number, of: DeliveryListRequest['of'], maxRead: number) => {
+      const { deliveries, readUntil } = await webhooks.page({ of, state, slice: { ...slice, limit }, maxRead })
+      return { items: deliveries, readUntil: partEnd(deliveries, limit, readUntil) }
+    }
+    if (endpoints === null) {
+      return joinedPage([await partOf(slice.limit, { owner }, MAX_DELIVERIES_READ)], slice.limit - 1)
+    }
+    const share = Math.min(itemsPerEndpoint(slice, endpoints), DELIVERIES_OF_ONE)
+    const parts = await mapConcurrently(endpoints, CONCURRENCY, endpointId =>
+      partOf(share, { endpointId }, Math.max(share, Math.floor(MAX_DELIVERIES_READ / endpoints.length))),
+    )
     return joinedPage(parts, slice.limit - 1)
   }
 }

@@ -1,4 +1,4 @@
-import { toAppError } from '../../core/errors.ts'
+import { AppError, toAppError } from '../../core/errors.ts'
 import { DEFAULT_OWNER, type EndpointId, type JobId, type OwnerId } from '../../core/ids.ts'
 import {
   type DeliveryState,
@@ -6,6 +6,7 @@ import {
   hasMessage,
   messageBody,
   receiverNumber,
+  type SentAgain,
   WEBHOOK,
   type WebhookDelivery,
   type WebhookTry,
@@ -19,6 +20,13 @@ import type { DueWebhook, OpenWebhook, WebhookKey } from '../../ports/store/stor
 import { SharingGuard } from '../accounts/sharing-guard.ts'
 import type { Jobs } from './jobs.ts'
 
+/** Reasons why a message is not sent again. */
+const NOT_AGAIN: Readonly<Record<Exclude<SentAgain, 'due'>, string>> = {
+  delivered: 'was delivered; only one that was given up can be sent again',
+  not_kept: `was given up, and its message is too large to be kept; read the job instead`,
+  tried_often: `was tried ${WEBHOOK.triesAgain} times, the maximum`,
+}
+
 const KEY_BYTES = 32
 const KEY_PREFIX = 'whsec_'
 /** Maximum number of old deliveries that one call of {@link Webhooks.removeOld} removes. */
@@ -28,7 +36,7 @@ const MAX_NAMED = 256
 /** Limit of deliveries of a page: the tries of each are read. */
 export const MAX_DELIVERIES = 100
 /** Limit of deliveries that one page reads. */
-const MAX_READ = 5_000
+export const MAX_DELIVERIES_READ = 5_000
 
 /** A signing key as its owner sees it. */
 export interface ReadableKey {
@@ -111,10 +119,24 @@ export class Webhooks {
     request: PageRequest,
   ): Promise<Page<WebhookDelivery>> {
     const slice = readSlice(request, MAX_DELIVERIES)
-    const listRequest = { endpointId, state, slice, maxRead: MAX_READ }
+    const listRequest = { of: { endpointId }, state, slice, maxRead: MAX_DELIVERIES_READ }
     const { deliveries, readUntil } = await this.#ports.store.webhooks.page(listRequest)
     const { items, nextCursor } = pageFromRows(deliveries, slice)
     return { items, nextCursor: nextCursor ?? (readUntil === null ? null : cursorAfter(readUntil)) }
+  }
+
+  /**
+   * Sends the newest message about a job again, now: one that waits for its next try, or that was given up.
+   * @throws AppError `not_found` when there is no delivery, `conflict` when it was delivered, is not kept, or was
+   * tried too often
+   */
+  async sendAgain(endpointId: EndpointId, jobId: JobId): Promise<WebhookDelivery[]> {
+    const { store, clock, notifier } = this.#ports
+    const result = await store.webhooks.sendAgain(endpointId, jobId, clock.now())
+    if (result === null) throw new AppError('not_found', `job ${jobId} has no delivery of a webhook`)
+    if (result !== 'due') throw new AppError('conflict', `the webhook of job ${jobId} ${NOT_AGAIN[result]}`)
+    notifier.publish('webhooks')
+    return await store.webhooks.list(endpointId, jobId)
   }
 
   /**

@@ -3,6 +3,7 @@ import type { KeptConfiguration } from '../../core/endpoints/release.ts'
 import type { RolloutFacts } from '../../core/endpoints/rollout-facts.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import { largePartId } from '../../core/jobs/large-text.ts'
+import type { WebhookDelivery } from '../../core/jobs/webhook.ts'
 import {
   inputPlace,
   isSealedPayload,
@@ -103,6 +104,8 @@ const OPEN: {
   },
   'webhooks.unnamed': (deliveries, seals) =>
     deliveries.map(each => ({ ...each, url: openedOr(seals, each.url, webhookUrlPlace(each.jobId), each.url) })),
+  'webhooks.list': (deliveries, seals) => deliveries.map(each => shownDelivery(seals, each)),
+  'webhooks.page': (part, seals) => ({ ...part, deliveries: part.deliveries.map(each => shownDelivery(seals, each)) }),
   'templates.find': openedOrNull,
   'templates.findPublic': openedOrNull,
   'templates.findByName': openedOrNull,
@@ -121,6 +124,12 @@ const OPEN: {
     if (release === null || release.configuration === null) return release
     return { ...release, configuration: openedConfiguration(seals, release.owner, release.configuration) }
   },
+}
+
+/** A delivery as lists have it. */
+function shownDelivery(seals: PayloadSeals, delivery: WebhookDelivery): WebhookDelivery {
+  const { url, jobId } = delivery
+  return url === null ? delivery : { ...delivery, url: openedOr(seals, url, webhookUrlPlace(jobId), null) }
 }
 
 /** A text, or a substitute for a text that cannot be opened. A delivery that is tried then reports the URL. */

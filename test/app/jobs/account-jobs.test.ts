@@ -84,6 +84,38 @@ test('a key sees the jobs of the endpoints that it may read, and a key without a
   )
 })
 
+test('the webhooks of all endpoints are one list, of one state or all, for the same keys', async t => {
+  const { rig, endpoints, all } = await openAccount(t)
+  const jobs: { jobId: string; endpointId: string }[] = []
+  for (const endpointId of [...endpoints, ...endpoints]) {
+    const jobId = await rig.submit(endpointId, { input: {}, webhook: 'https://example.com/hook' })
+    await rig.ask('POST', `/v2/${endpointId}/cancel/${jobId}`)
+    jobs.unshift({ jobId, endpointId })
+    await rig.clock.advance(1_000)
+  }
+  const one = await rig.addKey('rpa_one', restricted(endpoints[1]!))
+  const listed = async (key: string, query = '') => {
+    const found: { jobId: string; endpointId: string }[] = []
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const path = `/ops/webhooks?limit=4${query}${cursor === '' ? '' : `&cursor=${cursor}`}`
+      const { json } = await rig.ask('GET', path, { key })
+      for (const { jobId, endpointId } of json.deliveries) found.push({ jobId, endpointId })
+      cursor = json.pagination.nextCursor
+    }
+    return found
+  }
+  assert.deepEqual(await listed(all), jobs)
+  assert.deepEqual([await listed(all, '&state=delivered'), await listed(all, '&state=failed')], [jobs, []])
+  assert.deepEqual(
+    await listed(one),
+    jobs.filter(({ endpointId }) => endpointId === endpoints[1]),
+  )
+  const none = await rig.addKey('rpa_none', { scope: { type: 'restricted', management: 'write', jobs: 'none' } })
+  assert.equal((await rig.ask('GET', '/ops/webhooks', { key: none })).status, 403)
+  for (const wrong of ['limit=101', 'state=gone', 'cursor=*'])
+    assert.equal((await rig.ask('GET', `/ops/webhooks?${wrong}`)).status, 400, wrong)
+})
+
 test('the batches of all endpoints are one list, for the same keys', async t => {
   const { rig, endpoints, all } = await openAccount(t)
   const batches: { id: string; endpointId: string }[] = []

@@ -461,6 +461,46 @@ test('a retry of the job does not change the delivery of its first end', async t
   assert.equal(rig.outbound.calls[0]!.body, rig.outbound.calls[2]!.body)
 })
 
+test('a webhook that was given up is sent again with the same message, by those who may change its jobs', async t => {
+  const rig = await openRig(t)
+  rig.outbound.answer = () => ({ status: rig.outbound.calls.length <= 4 ? 500 : 200 })
+  const { endpoint, id } = await ended(rig)
+  await rig.clock.advance(60_000)
+  const send = (key?: string) =>
+    rig.ask('POST', `/v2/${endpoint}/webhooks/${id}/send`, key === undefined ? {} : { key })
+  const scope = { type: 'restricted', management: 'none', jobs: { [endpoint]: 'read' } } as const
+  assert.equal((await send(await rig.addKey('rpa_reader', { scope }))).status, 403)
+  assert.equal((await send(await rig.addKey('rpa_stranger', { owner: 'stranger' as OwnerId }))).status, 404)
+  assert.equal((await send()).json.deliveries[0].state, 'PENDING')
+  await rig.clock.advance(1_000)
+  assert.deepEqual([rig.outbound.calls.length, (await deliveries(rig, endpoint, id))[0].state], [4, 'FAILED'])
+  assert.equal(rig.happened('webhook.failed').at(-1)?.tries, 4)
+  await send()
+  await rig.clock.advance(1_000)
+  const [over] = await deliveries(rig, endpoint, id)
+  assert.deepEqual([over.state, over.tries.length], ['DELIVERED', 5])
+  const { calls } = rig.outbound
+  assert.deepEqual([...new Set(calls.map(({ body }) => body))], [calls[0]!.body])
+  assert.equal(new Set(calls.map(({ headers }) => headers['webhook-id'])).size, 1)
+  const { status, json } = await send()
+  assert.equal(status, 409)
+  assert.match(json.error, /was delivered; only one that was given up can be sent again/)
+  assert.equal((await rig.ask('POST', `/v2/${endpoint}/webhooks/${await rig.submit(endpoint)}/send`)).status, 404)
+})
+
+for (const sealPayloads of [false, true]) {
+  test(`deliveries name their receiver without its secrets, ${sealPayloads ? 'also ' : 'un'}sealed`, async t => {
+    const rig = await openRig(t, { sealPayloads })
+    const { endpoint, id } = await waiting(rig, 'https://ada:secret@example.com:8443/hook/7?token=secret#part')
+    await rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)
+    for (const path of [`/v2/${endpoint}/webhooks/${id}`, `/v2/${endpoint}/webhooks`, '/ops/webhooks']) {
+      const { json, text } = await rig.ask('GET', path)
+      assert.equal(json.deliveries[0].address, 'https://example.com:8443/hook/7?…', path)
+      assert.ok(!text.includes('secret') && !text.includes('ada'), path)
+    }
+  })
+}
+
 test('deliveries stay visible for a day after they are over', async t => {
   const rig = await openRig(t)
   const { endpoint, id } = await ended(rig)

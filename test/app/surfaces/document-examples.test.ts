@@ -246,7 +246,12 @@ async function jobs({ call }: { call: Player['call'] }, rig: Rig, endpoint: stri
   await call('explainEndpoint', { params: { endpoint } })
   await call('explainJob', at(id))
   await rig.clock.advance(200)
+  const { answer } = rig.outbound
+  rig.outbound.answer = () => ({ status: 503 })
   await work(id, { output: { image: 'cat.png' } })
+  await rig.clock.advance(100)
+  rig.outbound.answer = answer
+  await call('sendWebhookAgain', at(id))
   await call('getJobStatus', at(id))
   await call('awaitJob', at(id))
   await rig.clock.advance(1_000)

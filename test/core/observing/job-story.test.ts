@@ -134,6 +134,7 @@ test('a retried job shows its first end by its webhook, and each try of that', (
     jobId: aJob().id,
     jobStatus: 'FAILED',
     state: 'PENDING',
+    url: 'https://example.com/hook',
     createdAtMs: T0 + 200,
     dueAtMs: T0 + 9_000,
     tries: [

@@ -5,19 +5,18 @@ import { api } from '../../../client/api.ts'
 import type { Endpoint, JobSummary } from '../../../client/api-types.d.ts'
 import { mayUseJobs } from '../../../client/session.ts'
 import { jobTopic } from '../../../client/topics.ts'
-import { count, duration, now, plural } from '../../../format.ts'
-import { Ago, Button, Code, Empty, Failure, Section } from '../../../parts/basic.tsx'
+import { count } from '../../../format.ts'
+import { Button, Code, Empty, Failure, Section } from '../../../parts/basic.tsx'
 import { type GrowingList, useGrowingList } from '../../../parts/more.ts'
-import { type Column, Table } from '../../../parts/table.tsx'
+import { Table } from '../../../parts/table.tsx'
 import { query, setQuery } from '../../../router.ts'
 import { serverNow } from '../../../server-clock.ts'
 import { Bulk } from './bulk.tsx'
 import { ErrorGroups } from './error-groups.tsx'
 import { Filters } from './filters.tsx'
+import { JOB_COLUMNS } from './job-columns.tsx'
 import { JobDrawer } from './job-drawer.tsx'
-import { firstLine } from './job-error.ts'
 import { filterFromQuery, isFiltered, type JobFilter, jobQuery, mayHave } from './job-filter.ts'
-import { JobState, jobHref } from './job-parts.tsx'
 import { useMoved } from './moved-jobs.ts'
 import { quoted } from './run-call.ts'
 import { findMode, Runner } from './runner.tsx'
@@ -69,7 +68,7 @@ function Jobs({ endpoint }: { readonly endpoint: Endpoint }) {
       <Table
         label="Jobs"
         rows={rows}
-        columns={COLUMNS}
+        columns={JOB_COLUMNS}
         rowKey={row => row.id}
         onOpen={row => setQuery({ job: row.id }, { replace: false })}
         {...(mayWrite ? { selected, onSelect: select } : {})}
@@ -147,79 +146,6 @@ function NoJobs({
     </Empty>
   )
 }
-
-/** A time that grows. */
-function Since({ atMs }: { readonly atMs: number }) {
-  return <>{duration(now.value - atMs)}</>
-}
-
-const COLUMNS: readonly Column<JobSummary>[] = [
-  { id: 'state', title: 'State', width: '98px', cell: ({ status }) => <JobState status={status} /> },
-  {
-    id: 'id',
-    title: 'Job',
-    width: '136px',
-    isExtra: true,
-    // The beginning of an id is its time, so ids of one day begin alike.
-    cell: ({ id }) => (
-      <a href={jobHref(id)} class="mono" title={id}>
-        {id.length > 16 ? `…${id.slice(-15)}` : id}
-      </a>
-    ),
-  },
-  { id: 'created', title: 'Age', width: '84px', cell: ({ createdAt }) => <Ago at={createdAt} /> },
-  {
-    id: 'waited',
-    title: 'Waited',
-    width: '88px',
-    align: 'end',
-    isExtra: true,
-    cell: row => (row.status === 'IN_QUEUE' ? <Since atMs={row.createdAt} /> : duration(row.delayTime)),
-  },
-  {
-    id: 'took',
-    title: 'Took',
-    width: '88px',
-    align: 'end',
-    isExtra: true,
-    cell: ({ status, startedAt, executionTime }) => {
-      if (startedAt === null) return <span class="faint">–</span>
-      return status === 'IN_PROGRESS' ? <Since atMs={startedAt} /> : duration(executionTime)
-    },
-  },
-  {
-    id: 'worker',
-    title: 'Worker',
-    width: '116px',
-    isExtra: true,
-    cell: ({ workerId }) =>
-      workerId ? (
-        <span class="mono" title={workerId}>
-          {workerId}
-        </span>
-      ) : (
-        <span class="faint">–</span>
-      ),
-  },
-  {
-    id: 'attempts',
-    title: 'Attempts',
-    width: '70px',
-    align: 'end',
-    isExtra: true,
-    cell: ({ attempts, retries }) => (
-      <span title={retries > 0 ? `${plural(retries, 'attempt')} lost with a worker` : undefined}>
-        {retries > 0 ? `${attempts}, lost ${retries}` : attempts}
-      </span>
-    ),
-  },
-  {
-    id: 'error',
-    title: 'Error',
-    width: 'minmax(120px, 1fr)',
-    cell: ({ error }) => (error === null ? '' : <span title={error.slice(0, 500)}>{firstLine(error)}</span>),
-  },
-]
 
 /** Commands that call a load-balancing endpoint. */
 function HowToCall({ endpoint }: { readonly endpoint: Endpoint }) {

@@ -5,6 +5,7 @@ import {
   afterTry,
   type DeliveryState,
   receiverNumber,
+  type SentAgain,
   UNKNOWN_RECEIVER,
   WEBHOOK,
   type WebhookDelivery,
@@ -117,35 +118,55 @@ export const insertTry = `
 /** $1 delivery, $2 the instant at which it is due again. */
 export const postponeDelivery = `UPDATE webhook_deliveries SET due_at_ms = $2 WHERE id = $1 AND ${PENDING}`
 
+/** The message of a delivery that is given up, unless it is large: a person may send it again. */
+const KEPT_PAYLOAD = `CASE WHEN LENGTH(payload) <= ${WEBHOOK.keptCharacters} THEN payload END`
+
 /** $1 delivery, $2 its last state, $3 now. */
 export const endDelivery = `
-  UPDATE webhook_deliveries SET state = $2, over_at_ms = $3, due_at_ms = NULL, payload = NULL
+  UPDATE webhook_deliveries SET state = $2, over_at_ms = $3, due_at_ms = NULL,
+    payload = CASE WHEN $2 = 'FAILED' THEN ${KEPT_PAYLOAD} END
   WHERE id = $1 AND ${PENDING}`
+
+/** $1 endpoint, $2 job. Its newest delivery. */
+export const newestDelivery = `
+  SELECT id, state, CASE WHEN payload IS NULL THEN 0 ELSE 1 END AS kept,
+    (SELECT COUNT(*) FROM webhook_tries WHERE delivery_id = webhook_deliveries.id) AS tries
+  FROM webhook_deliveries WHERE job_id = $2 AND endpoint_id = $1 ORDER BY seq DESC LIMIT 1`
+
+/** $1 delivery, $2 now. */
+export const makeDue = `
+  UPDATE webhook_deliveries SET state = 'PENDING', due_at_ms = $2, over_at_ms = NULL
+  WHERE id = $1 AND state <> 'DELIVERED' AND payload IS NOT NULL RETURNING id`
 
 /** $1 instant, $2 now, $3 limit. */
 export const giveUpDeliveries = `
-  UPDATE webhook_deliveries SET state = 'FAILED', over_at_ms = $2, due_at_ms = NULL, payload = NULL
+  UPDATE webhook_deliveries SET state = 'FAILED', over_at_ms = $2, due_at_ms = NULL, payload = ${KEPT_PAYLOAD}
   WHERE id IN (
     SELECT id FROM webhook_deliveries WHERE ${PENDING} AND due_at_ms <= $1 ORDER BY due_at_ms LIMIT $3 {{skip_locked}})
   RETURNING endpoint_id, job_id, (SELECT COUNT(*) FROM webhook_tries WHERE delivery_id = webhook_deliveries.id) AS tries`
 
 /** $1 endpoint, $2 job. */
 export const listDeliveries = `
-  SELECT id, endpoint_id, job_id, job_status, state, created_at_ms, due_at_ms FROM webhook_deliveries
+  SELECT id, endpoint_id, job_id, job_status, state, url, created_at_ms, due_at_ms FROM webhook_deliveries
   WHERE job_id = $2 AND endpoint_id = $1 ORDER BY seq`
 
-/** $1 endpoint, $2 and $3 the instant and the id before which they come, $4 number of skipped ones. */
-export const deliveryByAge = `
-  SELECT created_at_ms, id FROM webhook_deliveries WHERE endpoint_id = $1 AND (created_at_ms, id) < ($2, $3)
+/** Columns by which deliveries are listed. */
+export type DeliveryColumn = 'endpoint_id' | 'owner'
+
+/**
+ * $1 endpoint or owner, $2 and $3 the instant and the id before which they come, $4 number of skipped ones.
+ */
+export const deliveryByAge = (column: DeliveryColumn) => `
+  SELECT created_at_ms, id FROM webhook_deliveries WHERE ${column} = $1 AND (created_at_ms, id) < ($2, $3)
   ORDER BY created_at_ms DESC, id DESC LIMIT 1 OFFSET $4`
 
 /**
- * $1 endpoint, $2 and $3 the instant and the id before which they come, $4 and $5 those of the last one that matters,
- * $6 the state, null for all, $7 limit.
+ * $1 endpoint or owner, $2 and $3 the instant and the id before which they come, $4 and $5 those of the last one that
+ * matters, $6 the state, null for all, $7 limit.
  */
-export const pageOfDeliveries = `
-  SELECT id, endpoint_id, job_id, job_status, state, created_at_ms, due_at_ms FROM webhook_deliveries
-  WHERE endpoint_id = $1 AND (created_at_ms, id) < ($2, $3) AND (created_at_ms, id) >= ($4, $5)
+export const pageOfDeliveries = (column: DeliveryColumn) => `
+  SELECT id, endpoint_id, job_id, job_status, state, url, created_at_ms, due_at_ms FROM webhook_deliveries
+  WHERE ${column} = $1 AND (created_at_ms, id) < ($2, $3) AND (created_at_ms, id) >= ($4, $5)
     AND (CAST($6 AS TEXT) IS NULL OR (state || '') = $6)
   ORDER BY created_at_ms DESC, id DESC LIMIT $7`
 
@@ -213,8 +234,16 @@ interface DeliveryRow {
   readonly job_id: JobId
   readonly job_status: JobStatus
   readonly state: DeliveryState
+  readonly url: string
   readonly created_at_ms: number
   readonly due_at_ms: number | null
+}
+
+/** A row of `newestDelivery`. */
+interface NewestRow extends Pick<DeliveryRow, 'id' | 'state'> {
+  /** 1 if its message is kept. */
+  readonly kept: number
+  readonly tries: number
 }
 
 /** A row of `webhook_tries`. */
@@ -246,13 +275,14 @@ function openWebhookFromRow(row: OpenRow): OpenWebhook {
 
 /** A row, with the rows of its tries, as a delivery. */
 function deliveryFromRow(row: DeliveryRow, tries: readonly TryRow[]): WebhookDelivery {
-  const { id, endpoint_id, job_id, job_status, state, created_at_ms, due_at_ms } = row
+  const { id, endpoint_id, job_id, job_status, state, url, created_at_ms, due_at_ms } = row
   return {
     id,
     endpointId: endpoint_id,
     jobId: job_id,
     jobStatus: job_status,
     state,
+    url,
     createdAtMs: created_at_ms,
     dueAtMs: due_at_ms,
     tries: tries.map(tryFromRow),
@@ -329,16 +359,27 @@ export const webhooks = {
     return yield* withTries(yield* query<DeliveryRow>(listDeliveries, [endpointId, jobId]))
   }),
 
-  page: read(function* ({ endpointId, state, slice, maxRead }: DeliveryListRequest): Steps<DeliveryListPart> {
+  page: read(function* ({ of, state, slice, maxRead }: DeliveryListRequest): Steps<DeliveryListPart> {
     const start = [slice.after?.createdAtMs ?? Number.MAX_SAFE_INTEGER, slice.after?.id ?? '']
-    const last = yield* queryOne<PlaceRow>(deliveryByAge, [endpointId, ...start, maxRead - 1])
+    const [column, value] = 'owner' in of ? (['owner', of.owner] as const) : (['endpoint_id', of.endpointId] as const)
+    const last = yield* queryOne<PlaceRow>(deliveryByAge(column), [value, ...start, maxRead - 1])
     const until = last === null ? [-1, ''] : [last.created_at_ms, last.id]
-    const params = [endpointId, ...start, ...until, state, slice.limit]
-    const rows = yield* query<DeliveryRow>(pageOfDeliveries, params)
+    const params = [value, ...start, ...until, state, slice.limit]
+    const rows = yield* query<DeliveryRow>(pageOfDeliveries(column), params)
     return {
       deliveries: yield* withTries(rows),
       readUntil: last === null ? null : { createdAtMs: last.created_at_ms, id: last.id },
     }
+  }),
+
+  sendAgain: write(function* (endpointId: EndpointId, jobId: JobId, nowMs: number): Steps<SentAgain | null> {
+    const row = yield* queryOne<NewestRow>(newestDelivery, [endpointId, jobId])
+    if (row === null) return null
+    const { id, state, kept, tries } = row
+    if (state === 'DELIVERED') return 'delivered'
+    if (tries >= WEBHOOK.triesAgain) return 'tried_often'
+    if (kept === 0) return 'not_kept'
+    return (yield* query(makeDue, [id, nowMs])).length === 0 ? 'delivered' : 'due'
   }),
 
   giveUp: write(function* (beforeMs: number, nowMs: number, limit: number): Steps<GivenUpWebhook[]> {

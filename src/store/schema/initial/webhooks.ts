@@ -22,13 +22,14 @@ export const webhookDeliveries = [
     traceparent TEXT,
     UNIQUE (job_id, seq),
     CHECK ((state = 'PENDING') = (due_at_ms IS NOT NULL)),
-    CHECK ((state = 'PENDING') = (payload IS NOT NULL)),
+    CHECK (state = 'FAILED' OR (state = 'PENDING') = (payload IS NOT NULL)),
     CHECK ((state = 'PENDING') = (over_at_ms IS NULL))
   ) {{strict}}`,
   `CREATE INDEX webhook_deliveries_of_account ON webhook_deliveries (owner, due_at_ms, id) WHERE state = 'PENDING'`,
   `CREATE INDEX webhook_deliveries_of_receiver ON webhook_deliveries (owner, receiver, due_at_ms, id) WHERE state = 'PENDING'`,
   `CREATE INDEX webhook_deliveries_of_endpoint ON webhook_deliveries (endpoint_id) WHERE state = 'PENDING'`,
   'CREATE INDEX webhook_deliveries_by_age ON webhook_deliveries (endpoint_id, created_at_ms, id)',
+  'CREATE INDEX webhook_deliveries_by_account_age ON webhook_deliveries (owner, created_at_ms, id)',
   `CREATE INDEX webhook_deliveries_by_due ON webhook_deliveries (due_at_ms) WHERE state = 'PENDING'`,
   `CREATE INDEX webhook_deliveries_by_end ON webhook_deliveries (over_at_ms) WHERE state <> 'PENDING'`,
 ]

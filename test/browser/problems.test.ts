@@ -1,0 +1,89 @@
+/** Problems as the console shows them: the same numbers on every page, and the reason where a person looks for it. */
+import assert from 'node:assert/strict'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { patient } from '../support/patience.ts'
+import { balancedEndpoint, inNode } from '../wire/support/balanced.ts'
+import { browserSkip, openBrowser } from '../wire/support/browser.ts'
+import type { Browser, Page } from '../wire/support/chromium.ts'
+import { temporaryFolder } from '../wire/support/cleanup.ts'
+import { ask } from '../wire/support/client.ts'
+import { root, type Server, startServer } from '../wire/support/server.ts'
+import { Visitor } from './support/console.ts'
+
+/** Crashes at its import while it has this variable. */
+const HANDLER = `import { start } from '@runyard/worker'
+if (process.env.MODEL === 'broken') throw new Error('no such model: broken')
+start({ handler: job => ({ echo: job.input }) })
+`
+
+describe('problems in the console', { skip: browserSkip, timeout: patient(240_000) }, () => {
+  let server: Server
+  let browser: Browser
+  /** Status of the receiver of webhooks. */
+  let answer = 500
+  const receiver = createServer((_, response) => response.writeHead(answer).end())
+  before(async () => {
+    receiver.listen(0, '127.0.0.1')
+    server = await startServer({ args: ['--sample', '--worker', workerFolder('picky'), '--process-root', '/'] })
+    browser = await openBrowser()
+  })
+  after(() => receiver.close())
+
+  async function at(path: string): Promise<{ visitor: Visitor; page: Page }> {
+    const visitor = await (await Visitor.at(browser, server)).signIn(server.apiKey, path)
+    return { visitor, page: visitor.page }
+  }
+
+  test('the header of a load-balancing endpoint counts the requests that its metrics count', async () => {
+    const { id, base } = await balancedEndpoint(server, { ...inNode, workers: { min: 1 } })
+    const authorization = { authorization: `Bearer ${server.apiKey}` }
+    for (const path of ['/', '/a', '/b']) await fetch(base + path, { headers: authorization })
+    const { visitor, page } = await at(`/endpoints/${id}/metrics?view=table`)
+    const figure = page.locator('.figure').filter({ hasText: 'Completed' })
+    await figure.getByText('3', { exact: true }).waitFor()
+    const { points } = (await ask(server, `/v2/serverless/${id}/metrics`)).json
+    const counted = points.reduce(
+      (sum: number, { requests }: { requests: { completed: number } }) => sum + requests.completed,
+      0,
+    )
+    assert.equal(counted, 3)
+    visitor.assertClean()
+  })
+
+  test('webhooks of all endpoints have their receiver without its secrets, and are sent again', async () => {
+    const { port } = receiver.address() as AddressInfo
+    const webhook = `http://127.0.0.1:${port}/hook?token=secret`
+    const { json: job } = await ask(server, '/v2/hellonode/run', { body: { input: { name: 'Ada' }, webhook } })
+    const { visitor, page } = await at('/webhooks')
+    const row = page.getByRole('row').filter({ hasText: `127.0.0.1:${port}/hook?…` })
+    await row.getByText('hello-node').waitFor()
+    // On a busy machine its tries may be over by now.
+    const failing = row.getByText(/waits|tried \d of 3|given up/)
+    await failing.waitFor()
+    assert.ok(!(await page.locator('main').innerText()).includes('secret'))
+    await failing.click()
+    const send = page.getByRole('dialog').getByRole('button', { name: /^(Try now|Send again)$/ })
+    await send.waitFor()
+    answer = 204
+    const delivered = page.getByRole('dialog').getByText('delivered')
+    await Promise.race([send.click(), delivered.waitFor()])
+    await delivered.waitFor()
+    await send.waitFor({ state: 'detached' })
+    await visitor.open('/jobs')
+    await page.getByRole('row').filter({ hasText: 'hello-node' }).getByText('Completed').click()
+    await page.waitForURL(`**/endpoints/hellonode/requests?job=${job.id}`)
+    visitor.assertClean()
+  })
+})
+
+function workerFolder(name: string): string {
+  const folder = join(temporaryFolder(), name)
+  mkdirSync(join(folder, 'node_modules/@runyard'), { recursive: true })
+  symlinkSync(join(root, 'packages/worker'), join(folder, 'node_modules/@runyard/worker'))
+  writeFileSync(join(folder, 'handler.mjs'), HANDLER)
+  return folder
+}
