@@ -96,6 +96,9 @@ async function plant(server: Server): Promise<World> {
   const { workerId = '' } = await runJob(server, endpoint, { name: 'Ada' })
   await refusals(server, endpoint, [value, second, password])
   await throughGateway(server, [server.apiKey, key.key])
+  const alertPath = random()
+  const address = `http://127.0.0.1:1/${alertPath}`
+  const receiver = await rest('/v2/account/alert-receivers', { name: 'ops', kind: 'webhook', address })
   const create = 'mutation { createFlashApp(input: { name: "one" }) { id } }'
   const app = (await ask(server, '/graphql', { body: { query: create } })).json.data.createFlashApp.id
   const { template } = (
@@ -108,6 +111,7 @@ async function plant(server: Server): Promise<World> {
       ['the first value', value],
       ['the second value', second],
       ['the password', password],
+      ['the address of a receiver of alerts', alertPath],
     ] as const),
     ...([
       ['the key', key.key],
@@ -135,6 +139,7 @@ async function plant(server: Server): Promise<World> {
       '/v2/account/keys': key.id,
       '/v2/account/accounts': 'own',
       '/v2/account/apps': app,
+      '/v2/account/alert-receivers': receiver.id,
       '/v2/catalog/gpus': 'NVIDIA L4',
       '/v2/catalog/cpus': 'cpu3g',
       '/v2/catalog/datacenters': 'EU-RO-1',
