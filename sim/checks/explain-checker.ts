@@ -25,6 +25,8 @@ interface Facts {
   readonly waiting: number
   readonly normal: number
   readonly running: number
+  /** Number of workers that hold jobs. */
+  readonly busy: number
   /** Number of queued jobs that run alone. */
   readonly suspects: number
   /**
@@ -101,7 +103,7 @@ export class ExplainChecker {
 
   #readFacts(id: EndpointId): Facts | null {
     const { query } = this.#database
-    const [row] = query<FactsRow>(FACTS, ...Array(10).fill(id))
+    const [row] = query<FactsRow>(FACTS, ...Array(11).fill(id))
     if (row === undefined) return null
     const { scaler } = JSON.parse(row.config) as EndpointConfig
     const waitedMs = row.head_queued_at_ms === null ? null : this.#view.nowMs() - row.head_queued_at_ms
@@ -112,6 +114,7 @@ export class ExplainChecker {
       waiting: row.waiting,
       normal: row.normal,
       running: row.running,
+      busy: row.busy,
       queued: row.queued,
       unwoken: row.unwoken,
       suspending: row.suspending,
@@ -131,7 +134,7 @@ export class ExplainChecker {
 interface FactsRow
   extends Pick<
     Facts,
-    'max' | 'waiting' | 'normal' | 'suspects' | 'running' | 'queued' | 'unwoken' | 'suspending' | 'paused'
+    'max' | 'waiting' | 'normal' | 'suspects' | 'running' | 'busy' | 'queued' | 'unwoken' | 'suspending' | 'paused'
   > {
   readonly config: string
   readonly head_queued_at_ms: number | null
@@ -157,6 +160,7 @@ const FACTS = `SELECT workers_max AS max, config,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' AND low_priority = 0) AS normal,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' AND queue = '${SUSPECT_QUEUE}') AS suspects,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_PROGRESS') AS running,
+  (SELECT COUNT(DISTINCT worker_id) FROM jobs WHERE endpoint_id = ? AND status = 'IN_PROGRESS') AS busy,
   (SELECT COUNT(*) FROM queued_workers WHERE endpoint_id = ? AND version = endpoints.version) AS queued,
   (SELECT COUNT(*) FROM workers WHERE endpoint_id = ? AND state = 'FROZEN' AND wake_waits_for IS NOT NULL) AS unwoken,
   (SELECT COUNT(*) FROM workers WHERE endpoint_id = ? AND state = 'FROZEN' AND suspension IS NOT NULL
@@ -227,7 +231,7 @@ function waitProblem(cause: string, facts: Facts): string | null {
     case 'running':
       // With an idle worker, which is about to take a job, another one may no longer be needed; it stays
       // queued until the next refresh.
-      if (queued > 0 && facts.running >= states.filter(state => state === 'READY').length)
+      if (queued > 0 && facts.busy >= states.filter(state => state === 'READY').length)
         return 'a worker waits for a place'
       return has('READY') ? null : 'no worker is ready'
     case 'runs_alone':

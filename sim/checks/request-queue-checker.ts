@@ -131,6 +131,8 @@ class RequestQueueRun implements BalancedRequestQueues {
   readonly #waiting = new Map<EndpointId, Set<WaitingRequest>>()
   readonly #inFlight = new Map<WorkerId, number>()
   readonly #failedMs = new Map<WorkerId, number>()
+  /** Workers without a good answer since their last failure: each gets one request at a time. */
+  readonly #onTrial = new Set<WorkerId>()
   readonly #updates = new Map<EndpointId, EndpointUpdate>()
   #count = 0
   #ended = false
@@ -280,7 +282,10 @@ class RequestQueueRun implements BalancedRequestQueues {
   #released(workerId: WorkerId, outcome: RequestOutcome): void {
     this.#view.count(`requests that were ${outcome}`)
     this.#inFlight.set(workerId, this.#inFlightAt(workerId) - 1)
-    if (outcome === 'broken' || outcome === 'unreachable') this.#failedMs.set(workerId, this.#view.nowMs())
+    const hasFailed = outcome === 'broken' || outcome === 'unreachable'
+    if (hasFailed) this.#failedMs.set(workerId, this.#view.nowMs())
+    if (hasFailed) this.#onTrial.add(workerId)
+    else if (outcome === 'answered') this.#onTrial.delete(workerId)
   }
 
   #checkOrder({ takesAnyWorker, endpointId, n }: WaitingRequest, dispatch: string): void {
@@ -336,6 +341,7 @@ class RequestQueueRun implements BalancedRequestQueues {
   }
 
   #mayBeEjected(worker: WorkerId): boolean {
+    if (this.#onTrial.has(worker) && this.#inFlightAt(worker) > 0) return true
     return this.#view.nowMs() - (this.#failedMs.get(worker) ?? Number.NEGATIVE_INFINITY) < EJECTED_MS
   }
 
