@@ -351,7 +351,7 @@ describe('what is refused', () => {
   })
 
   test('a word that belongs to the management API is no endpoint id', async () => {
-    for (const word of ['catalog', 'pods', 'docs', 'openapi.json']) {
+    for (const word of ['catalog', 'clusters', 'docs', 'openapi.json']) {
       const answer = await ask(server, `/v2/${word}/run`, { body: { input: {} } })
       assert.deepEqual([answer.status, answer.headers.get('content-type')], [404, 'application/problem+json'], word)
     }
