@@ -48,6 +48,7 @@ import type { Overview } from '../services/observing/overview.ts'
 import type { TimeKeeper } from '../services/observing/server-time.ts'
 import type { WhatIf } from '../services/observing/what-if.ts'
 import type { WorkerReader } from '../services/observing/worker-reader.ts'
+import type { ModelAliases } from '../services/openai/model-aliases.ts'
 import type { ModelCatalog } from '../services/openai/model-catalog.ts'
 import type { Registries } from '../services/secrets/registries.ts'
 import type { Secrets } from '../services/secrets/secrets.ts'
@@ -89,6 +90,7 @@ export interface ApiParts {
   readonly logins: LoginRequests
   readonly logs: LogFinder
   readonly machineReader: MachineReader
+  readonly modelAliases: ModelAliases
   /** Models by their names. */
   readonly modelCatalog: ModelCatalog
   readonly modelOperations: ModelOperations

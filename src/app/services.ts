@@ -77,6 +77,7 @@ import { Overview } from '../services/observing/overview.ts'
 import { holdingRemovals, TimeKeeper } from '../services/observing/server-time.ts'
 import { WhatIf } from '../services/observing/what-if.ts'
 import { WorkerReader } from '../services/observing/worker-reader.ts'
+import { ModelAliases } from '../services/openai/model-aliases.ts'
 import { ModelCatalog } from '../services/openai/model-catalog.ts'
 import { Registries } from '../services/secrets/registries.ts'
 import { Secrets } from '../services/secrets/secrets.ts'
@@ -137,6 +138,7 @@ export function createServices(
     ...endpoints,
     ...recorded,
     ...observing,
+    modelAliases: new ModelAliases(ports),
     modelCatalog: new ModelCatalog(ports, balancing.balancing),
     alerts,
     /** Null when the server is ready, else the problem, without a path of the machine. */

@@ -54,6 +54,29 @@ export const endpointCases: Cases = {
     assert.deepEqual(await endpoints.named(OWNER, 'qwen'), [younger])
   },
 
+  'an alias of models has its endpoints in their order, for its owner alone': async ({ store: { modelAliases } }) => {
+    const alias = (name: string, ...ids: string[]) => {
+      const endpointIds = ids as EndpointId[]
+      return { owner: OWNER, name, endpointIds, createdAtMs: T0 }
+    }
+    assert.equal(await modelAliases.save(alias('gpt-4o', 'e2', 'e1')), true)
+    assert.equal(await modelAliases.save({ ...alias('gpt-4o', 'e9'), owner: STRANGER }), true)
+    assert.equal(await modelAliases.save(alias('a/b', 'e1')), true)
+    assert.deepEqual(await modelAliases.find(OWNER, 'gpt-4o'), alias('gpt-4o', 'e2', 'e1'))
+    assert.equal(await modelAliases.find(OWNER, 'GPT-4O'), null)
+    const later = { ...alias('gpt-4o', 'e1'), createdAtMs: T0 + 5 }
+    assert.equal(await modelAliases.save(later), true)
+    assert.deepEqual(await modelAliases.list(OWNER), [alias('a/b', 'e1'), alias('gpt-4o', 'e1')])
+    assert.deepEqual(
+      [await modelAliases.remove(OWNER, 'gpt-4o'), await modelAliases.remove(OWNER, 'gpt-4o')],
+      [true, false],
+    )
+    assert.equal((await modelAliases.list(STRANGER)).length, 1)
+    for (let at = 0; at < 199; at += 1) assert.equal(await modelAliases.save(alias(`n${at}`, 'e1')), true)
+    assert.equal(await modelAliases.save(alias('one-more', 'e1')), false)
+    assert.equal(await modelAliases.save(alias('n1', 'e2')), true)
+  },
+
   'a domain has one endpoint of all accounts, and is free again when that has another one, none, or is gone':
     async world => {
       const { endpoints } = world.store

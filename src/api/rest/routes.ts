@@ -15,6 +15,7 @@ import { endpointLogRoutes } from './routes/endpoint-logs.ts'
 import { eventRoutes } from './routes/events.ts'
 import { machineRoutes } from './routes/machine.ts'
 import { metricRoutes } from './routes/metrics.ts'
+import { modelAliasRoutes } from './routes/model-aliases.ts'
 import { overviewRoutes } from './routes/overview.ts'
 import { podRoutes } from './routes/pods.ts'
 import { secretRoutes } from './routes/secrets.ts'
@@ -53,6 +54,7 @@ export function restRoutes(parts: ApiParts): RestRoute[] {
     ...appRoutes(parts),
     ...alertRoutes(parts),
     ...secretRoutes(parts),
+    ...modelAliasRoutes(parts),
     ...accountRoutes(parts),
     ...endpointKeyRoutes(parts),
   ]

@@ -8,7 +8,7 @@ import { addNoSuchVerb } from '../client/locate.ts'
 import { printList, printValue } from '../client/printing.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { RESOURCE_COLUMNS } from '../terminal/resource-columns.ts'
-import type { TableRow } from '../terminal/table.ts'
+import { type Column, column, type TableRow } from '../terminal/table.ts'
 import { printText } from '../terminal/terminal-text.ts'
 
 interface Content {
@@ -23,12 +23,12 @@ interface Pulled extends DownloadProgress {
   readonly commit: string | null
 }
 
-/** `runyard models list|pull|remove`. */
+/** `runyard models list|pull|remove|alias|aliases|unalias|warm`. */
 export function addModels(program: Command): void {
   const group = program
     .command('models')
-    .summary('models that this machine keeps')
-    .description('models of Hugging Face that this machine keeps for workers')
+    .summary('models that this machine keeps, and names of models')
+    .description('models of Hugging Face that this machine keeps for workers, and names of models for clients')
   withConnection(group.command('list').alias('ls')).description('list them, the last used first').action(list)
   withConnection(group.command('pull').argument('<model>', 'as owner/name or owner/name:revision'))
     .description('download a model, with the secret HF_TOKEN where its hub wants a token')
@@ -37,6 +37,16 @@ export function addModels(program: Command): void {
   withConnection(withYes(removal.argument('<model>', 'as owner/name, or owner/name:commit for one revision')))
     .description('remove a model that no worker has')
     .action(remove)
+  withConnection(group.command('alias').argument('<name=endpoint,...>', 'the first endpoint that is ready answers'))
+    .description('give models another name for OpenAI clients')
+    .action(saveAlias)
+  withConnection(group.command('aliases')).description('list these names').action(listAliases)
+  withConnection(group.command('unalias').argument('<name>', 'of an alias'))
+    .description('remove such a name; its endpoints stay')
+    .action(removeAlias)
+  withConnection(group.command('warm').argument('<model>', 'as OpenAI clients name it'))
+    .description('start a worker for a model')
+    .action(warm)
   const alternative = 'runyard models pull <owner/name>, or name it in modelReferences of an endpoint'
   addNoSuchVerb(group, 'create', `a model is downloaded: ${alternative}`)
   addNoSuchVerb(group, 'delete', 'runyard models remove <owner/name>')
@@ -70,6 +80,49 @@ async function remove(model: string, options: ConnectionOptions & YesOption): Pr
     method: 'DELETE',
   })
   if (!wantsJson(options)) printText(`${model} is removed\n`)
+}
+
+const ALIASES = '/v2/account/model-aliases'
+
+interface Alias extends TableRow {
+  readonly name: string
+  readonly endpoints: readonly { readonly id: string; readonly name: string }[]
+}
+
+const ALIAS_COLUMNS: readonly Column[] = [
+  column('NAME', 'name'),
+  {
+    title: 'ENDPOINTS',
+    text: ({ endpoints }) => (endpoints as Alias['endpoints']).map(({ name }) => name).join(', ') || '-',
+  },
+]
+
+async function saveAlias(text: string, options: ConnectionOptions): Promise<void> {
+  const at = text.indexOf('=')
+  const [name, list] = [text.slice(0, at), text.slice(at + 1)]
+  const endpoints = list.split(',').map(part => part.trim())
+  if (at < 1 || endpoints.includes(''))
+    throw new CliError(`'${text}' is no alias; its form is name=endpoint or name=endpoint,endpoint`, EXIT.usage)
+  const saved = (await (await ask(options, ALIASES, { method: 'PUT', body: { name, endpoints } })).json()) as Alias
+  if (wantsJson(options)) printValue(options, saved)
+  else printText(`${name} is ${saved.endpoints.map(endpoint => endpoint.name).join(', else ')}\n`)
+}
+
+async function listAliases(options: ConnectionOptions): Promise<void> {
+  const { aliases } = (await (await ask(options, ALIASES)).json()) as { readonly aliases: Alias[] }
+  printList(options, aliases, ALIAS_COLUMNS, 'aliases')
+}
+
+async function removeAlias(name: string, options: ConnectionOptions): Promise<void> {
+  await ask(options, `${ALIASES}?name=${encodeURIComponent(name)}`, { method: 'DELETE' })
+  if (!wantsJson(options)) printText(`${name} is removed\n`)
+}
+
+async function warm(model: string, options: ConnectionOptions): Promise<void> {
+  const answer = await ask(options, '/v2/account/models/warm', { method: 'POST', body: { model } })
+  const warmed = (await answer.json()) as { readonly name: string; readonly state: string }
+  if (wantsJson(options)) printValue(options, { ...warmed })
+  else printText(warmed.state === 'ready' ? `${warmed.name} is ready\n` : `a worker of ${warmed.name} starts\n`)
 }
 
 /** The route of a model. @throws CliError when the text names none */

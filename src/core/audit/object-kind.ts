@@ -3,6 +3,7 @@ const KINDS: readonly [kind: AuditedKind, words: RegExp][] = [
   ['app', /flashApp|prepareFlashArtifact|^(?:create|delete)App$/i],
   ['environment', /environment/i],
   ['build', /artifact|flashBuild/i],
+  ['alias', /modelAlias/i],
   ['registry', /registr/i],
   ['secret', /secret/i],
   ['volume', /volume/i],
@@ -17,7 +18,7 @@ const KINDS: readonly [kind: AuditedKind, words: RegExp][] = [
 /** Kinds of objects of management operations. */
 export type AuditedKind =
   | ('endpoint' | 'template' | 'secret' | 'registry' | 'volume' | 'key' | 'account' | 'worker')
-  | ('app' | 'environment' | 'build' | 'task')
+  | ('app' | 'environment' | 'build' | 'task' | 'alias')
 
 /**
  * The kind of object that an operation changes, from its name: an operation of REST, a mutation, or method and

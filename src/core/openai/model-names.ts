@@ -88,5 +88,7 @@ export function unknownModel(name: string, names: readonly string[]): AppError {
   return new AppError('not_found', `there is no model '${shown}'${meant}${meant === '' ? ': ' : ' '}${listed}`)
 }
 
-/** The state of a model: whether a request is answered now, after a wake, or after a start. */
-export type ModelState = 'ready' | 'sleeping' | 'starting' | 'cold' | 'paused'
+/** The states of a model: whether a request is answered now, after a wake, or after a start. */
+export const MODEL_STATES = ['ready', 'sleeping', 'starting', 'cold', 'paused'] as const
+/** One of {@link MODEL_STATES}. */
+export type ModelState = (typeof MODEL_STATES)[number]

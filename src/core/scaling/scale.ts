@@ -83,6 +83,8 @@ export interface EndpointSnapshot {
    * Omitted means false.
    */
   readonly startAware?: boolean
+  /** True while a worker is to start although nothing needs it, until one is ready. Omitted means false. */
+  readonly warming?: boolean
 }
 
 /** A worker to drain, with the reason. */
@@ -108,7 +110,7 @@ export function desiredWorkers(snapshot: EndpointSnapshot, nowMs: number): Scale
   const alone = suspectsQueued + suspectsInProgress
   const needed = neededWorkers(alone === 0 ? snapshot : withoutSuspects(snapshot), nowMs)
   return {
-    desired: Math.min(Math.max(needed.desired + alone, workersMin), workersMax),
+    desired: Math.min(Math.max(needed.desired + alone, workersMin, snapshot.warming === true ? 1 : 0), workersMax),
     wakeAtMs: needed.desired < workersMax ? needed.wakeAtMs : null,
   }
 }

@@ -4,6 +4,7 @@ import type { FailureStop, ResultCount, RolloutFacts } from '../../core/endpoint
 import type { Template } from '../../core/endpoints/template.ts'
 import type { NetworkVolume } from '../../core/endpoints/volume.ts'
 import type { EndpointId, OwnerId, RegistryId, SecretId, TemplateId, VolumeId, WorkerId } from '../../core/ids.ts'
+import type { ModelAlias } from '../../core/openai/model-alias.ts'
 import type { Slice } from '../../core/pages.ts'
 import type { LearnedMemory } from '../../core/placement/learned-memory.ts'
 import type { Registry } from '../../core/secrets/registry.ts'
@@ -230,6 +231,17 @@ export interface SecretChanges {
   readonly description?: string | null
   /** The value, sealed, and when it was given. */
   readonly value?: { readonly sealed: string; readonly atMs: number }
+}
+
+/** Other names of models. */
+export interface ModelAliasStore {
+  /** Adds one, or replaces the endpoints of one that is there; false for one more than an account may have. */
+  save(alias: ModelAlias): Promise<boolean>
+  find(owner: OwnerId, name: string): Promise<ModelAlias | null>
+  /** All of an owner, by name. */
+  list(owner: OwnerId): Promise<ModelAlias[]>
+  /** False without one of that name. */
+  remove(owner: OwnerId, name: string): Promise<boolean>
 }
 
 /** Secrets with their sealed values. */

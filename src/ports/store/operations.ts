@@ -231,6 +231,7 @@ export const OPERATIONS = {
     setGpuMemory: WRITE,
     images: READ,
   },
+  modelAliases: { save: WRITE, find: READ, list: READ, remove: WRITE },
   secrets: {
     insert: WRITE,
     update: WRITE,

@@ -26,6 +26,7 @@ import type { JobRecordStore } from './job-record-store.ts'
 import type { LargeTextStore } from './large-text-store.ts'
 import type {
   AccountStore,
+  ModelAliasStore,
   RegistryStore,
   ReleaseOptions,
   ReleaseStore,
@@ -68,6 +69,7 @@ export interface Store {
   readonly stops: StopStore
   readonly webhooks: WebhookStore
   readonly endpoints: EndpointStore
+  readonly modelAliases: ModelAliasStore
   readonly templates: TemplateStore
   readonly registries: RegistryStore
   readonly volumes: VolumeStore

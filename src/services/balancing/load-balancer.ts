@@ -16,7 +16,7 @@ import { MaxWindow } from '../../core/scaling/max-window.ts'
 import { desiredWorkers, type EndpointSnapshot } from '../../core/scaling/scale.ts'
 import type { ServedAt } from '../../core/workers/socket-address.ts'
 import type { StartFailure } from '../../core/workers/start-failure.ts'
-import type { WorkerLoad } from '../../core/workers/worker.ts'
+import { isFrozen, type WorkerLoad } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { Targets, Traffic } from '../../ports/targets.ts'
 import { isOnMachine } from '../endpoints/host-folders.ts'
@@ -32,6 +32,10 @@ export interface BalancedWorker extends ServingWorker {
   /** The path of its health check, secrets resolved; null before the first check. */
   readonly healthPath: string | null
 }
+
+/** Longest time in which a worker starts for a {@link LoadBalancer.warm}, in milliseconds; limit of such endpoints. */
+const WARMING_MS = 600_000
+const MAX_WARMING = 10_000
 
 /** Limit of ended workers that one refresh checks because requests wait for them by name. */
 const MAX_RESUMED = 16
@@ -74,6 +78,8 @@ export class LoadBalancer {
   readonly #workers = new Map<WorkerId, BalancedWorker>()
   readonly #settings = new Map<EndpointId, Settings>()
   readonly #peaks = new Map<EndpointId, MaxWindow>()
+  /** Monotonic instants until which a worker is to start, by endpoint. */
+  readonly #warming = new Map<EndpointId, number>()
   /** Of each endpoint that the gateway knows, and of those with an open refresh. */
   readonly #refreshes = new Map<EndpointId, Refreshes>()
   #reads = 0
@@ -125,7 +131,28 @@ export class LoadBalancer {
 
   async #read(id: EndpointId): Promise<EndpointSnapshot | null> {
     const snapshot = await this.#ports.store.endpoints.snapshot(id)
-    return snapshot === null || !this.#startAware ? snapshot : { ...snapshot, startAware: true }
+    if (snapshot === null) return null
+    const warming = this.#isWarming(snapshot)
+    return { ...snapshot, ...(this.#startAware && { startAware: true }), ...(warming && { warming }) }
+  }
+
+  /**
+   * Has a worker of an endpoint start although nothing needs it yet. Once one is ready, or after ten minutes, the
+   * endpoint scales as before: the worker ends after its idle time.
+   */
+  warm(id: EndpointId): void {
+    if (this.#warming.size >= MAX_WARMING) this.#warming.clear()
+    this.#warming.set(id, this.#ports.clock.monotonic() + WARMING_MS)
+    this.#ports.notifier.publish(`load:${id}`)
+  }
+
+  #isWarming({ endpoint: { id }, workers }: EndpointSnapshot): boolean {
+    const untilMs = this.#warming.get(id)
+    if (untilMs === undefined) return false
+    const isReady = workers.some(worker => worker.state === 'READY' && !isFrozen(worker))
+    const goesOn = !isReady && this.#ports.clock.monotonic() < untilMs
+    if (!goesOn) this.#warming.delete(id)
+    return goesOn
   }
 
   async #refresh(id: EndpointId, read: number, refreshes: Refreshes): Promise<EndpointSnapshot | null> {

@@ -1,9 +1,11 @@
 import { type Caller, mayUseAllJobs, mayUseJobs, scopeEndpoints } from '../../core/accounts/permission.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { savedEnv } from '../../core/endpoints/saved-env.ts'
+import { AppError, notFound } from '../../core/errors.ts'
 import { type EndpointId, isEndpointId, type OwnerId } from '../../core/ids.ts'
 import { readJson } from '../../core/json/json-text.ts'
 import { isReady, shownWorkers } from '../../core/observing/worker-status.ts'
+import type { ModelAlias } from '../../core/openai/model-alias.ts'
 import {
   chosenEndpoint,
   type ModelState,
@@ -121,8 +123,28 @@ export class ModelCatalog {
     const states = shown.map(snapshot => [snapshot, stateOf(snapshot)] as const)
     const unasked = states.filter(([snapshot, state]) => state === 'ready' && this.#isDue(snapshot.endpoint))
     await mapConcurrently(unasked.slice(0, MAX_ASKED), CONCURRENCY, ([snapshot]) => this.#ask(snapshot))
-    const models = states.flatMap(([snapshot, state]) => this.#entries(snapshot, state))
+    const ofEndpoints = states.flatMap(([snapshot, state]) => this.#entries(snapshot, state))
+    const models = [...ofEndpoints, ...(await this.#aliases(caller.owner, ofEndpoints))]
     return { models, isCut: snapshots.length > MAX_LISTED }
+  }
+
+  /**
+   * Has a worker of the endpoint of a model start, as {@link LoadBalancer.warm}.
+   * @returns the endpoint with its state before that
+   * @throws AppError `not_found`; `conflict` for an endpoint that may have no workers
+   */
+  async warm(owner: OwnerId, asked: string): Promise<{ readonly endpoint: Endpoint; readonly state: ModelState }> {
+    const name = readModelName(asked)
+    const whole = name === null ? [] : await this.#find(owner, name.whole)
+    const found = whole.length > 0 || !name?.part ? whole : await this.#find(owner, name.part.endpoint)
+    const endpoint = await this.#choose(found)
+    const snapshot = endpoint === null ? null : await this.#balancing.snapshot(endpoint.id)
+    if (endpoint === null || snapshot === null) throw notFound('model', asked)
+    const state = stateOf(snapshot)
+    if (state === 'paused')
+      throw new AppError('conflict', `endpoint ${endpoint.name} has no workers: its workersMax is 0`)
+    if (state !== 'ready') this.#balancing.warm(endpoint.id)
+    return { endpoint, state }
   }
 
   /** Notes the answer of a worker to `GET /v1/models`, which any request has brought. Another text changes nothing. */
@@ -143,7 +165,7 @@ export class ModelCatalog {
     return found.filter(({ id }) => mayUseJobs(caller, 'write', id))
   }
 
-  /** The endpoints with a name, else that with an id. */
+  /** The endpoints of an alias, else those with a name, else that with an id. */
   async #find(owner: OwnerId, name: string): Promise<readonly Endpoint[]> {
     const nowMs = this.#ports.clock.monotonic()
     const key = `${owner} ${name}`
@@ -157,24 +179,33 @@ export class ModelCatalog {
   }
 
   async #read(owner: OwnerId, name: string): Promise<readonly Endpoint[]> {
-    const { endpoints } = this.#ports.store
+    const { endpoints, modelAliases } = this.#ports.store
+    const alias = await modelAliases.find(owner, name)
+    if (alias !== null) return this.#present(alias)
     const named = await endpoints.named(owner, name)
     if (named.length > 0 || !isEndpointId(name)) return named
     const one = await endpoints.find(name)
     return one === null || one.owner !== owner ? [] : [one]
   }
 
+  /** The endpoints of an alias that are not gone, the preferred one first. */
+  async #present({ owner, endpointIds }: ModelAlias): Promise<readonly Endpoint[]> {
+    const found = await mapConcurrently(endpointIds, CONCURRENCY, id => this.#ports.store.endpoints.find(id))
+    return found.filter(endpoint => endpoint?.owner === owner) as Endpoint[]
+  }
+
   async #choose(endpoints: readonly Endpoint[]): Promise<Endpoint | null> {
     if (endpoints.length < 2) return endpoints[0] ?? null
     const candidates = await mapConcurrently(endpoints, CONCURRENCY, async ({ id }) => ({
       id,
-      ready: await this.#isReady(id),
+      ready: await this.isReady(id),
     }))
     const chosen = chosenEndpoint(candidates)
     return endpoints.find(({ id }) => id === chosen) ?? null
   }
 
-  #isReady(id: EndpointId): Promise<boolean> {
+  /** True if a worker of an endpoint may answer now; as of the last second. */
+  isReady(id: EndpointId): Promise<boolean> {
     const nowMs = this.#ports.clock.monotonic()
     const known = this.#ready.get(id)
     if (known !== undefined && nowMs - known.readMs < FRESH_MS.ready) return known.isReady
@@ -189,7 +220,7 @@ export class ModelCatalog {
 
   async #resolved(endpoint: Endpoint, asked: string, named: string | null): Promise<ResolvedModel> {
     const { id, name } = endpoint
-    if (named === null && this.#isDue(endpoint) && (await this.#isReady(id))) {
+    if (named === null && this.#isDue(endpoint) && (await this.isReady(id))) {
       const snapshot = await this.#balancing.snapshot(id)
       if (snapshot !== null) await this.#ask(snapshot)
     }
@@ -246,6 +277,18 @@ export class ModelCatalog {
     const rest = { endpoint, state, startMs: presentStartMs(snapshot), served }
     const several = served.length < 2 ? [] : served.map(model => `${endpoint.name}/${model}`)
     return [endpoint.name, ...several].map(id => ({ id, ...rest }))
+  }
+
+  /** The aliases that lead to a listed endpoint, each with the facts of the endpoint that answers now. */
+  async #aliases(owner: OwnerId, listed: readonly ListedModel[]): Promise<ListedModel[]> {
+    const byId = new Map(listed.map(model => [model.endpoint.id, model]))
+    const taken = new Set(listed.map(({ id }) => id))
+    const aliases = await this.#ports.store.modelAliases.list(owner)
+    return aliases.flatMap(({ name, endpointIds }) => {
+      const candidates = endpointIds.filter(id => byId.has(id))
+      const chosen = chosenEndpoint(candidates.map(id => ({ id, ready: byId.get(id)!.state === 'ready' })))
+      return chosen === null || taken.has(name) ? [] : [{ ...byId.get(chosen)!, id: name }]
+    })
   }
 
   /** The endpoints of a caller with their facts, one more than a list has. */

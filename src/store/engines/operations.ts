@@ -24,6 +24,7 @@ import { streams } from '../operations/jobs/streams.ts'
 import { webhooks } from '../operations/jobs/webhooks.ts'
 import { attemptTimes } from '../operations/observing/attempt-times.ts'
 import { metrics } from '../operations/observing/metrics.ts'
+import { modelAliases } from '../operations/openai/model-aliases.ts'
 import type { Operation, PortOperations } from '../operations/operation.ts'
 import { registries } from '../operations/secrets/registries.ts'
 import { seals } from '../operations/secrets/seals.ts'
@@ -52,6 +53,7 @@ export const operations: { readonly [Part in StorePart]: PortOperations<Store[Pa
   stops,
   webhooks,
   endpoints,
+  modelAliases,
   templates,
   registries,
   volumes,

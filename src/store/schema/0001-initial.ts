@@ -20,6 +20,7 @@ import {
   largeTextParts,
   largeTexts,
 } from './initial/jobs.ts'
+import { modelAliases } from './initial/models.ts'
 import { attemptTimes, metricBuckets } from './initial/observing.ts'
 import { queueCounts } from './initial/queue-counts.ts'
 import { keyCanaries, networkVolumes, registries, secrets, templates } from './initial/resources.ts'
@@ -54,6 +55,7 @@ export const initial: Migration = {
     endpointVolumes,
     appEndpoints,
     endpointDomains,
+    modelAliases,
     releases,
     endpointCounters,
     jobs,

@@ -177,9 +177,10 @@ test('of endpoints with one name the first that is ready answers', async t => {
   const first = await rig.endpoint({ name: 'twin' })
   const { endpoint: second, worker } = await rig.endpointWithWorker({ name: 'twin', workersMax: 1 })
   assert.notEqual(first, second)
-  const answer = chat(rig, 'twin')
+  const taken = worker.take()
   await rig.clock.settle()
-  const { id } = (await worker.take()).json as { id: JobId }
+  const answer = chat(rig, 'twin')
+  const { id } = (await taken).json as { id: JobId }
   await worker.done(id, { output: { by: 'second' } })
   assert.deepEqual((await answer).json, { by: 'second' })
 })
@@ -197,4 +198,154 @@ test('a key in the header of Anthropic counts', async t => {
   assert.equal(input.openai_route, '/v1/messages')
   await worker.done(id, { output: { type: 'message' } })
   assert.deepEqual((await answer).json, { type: 'message' })
+})
+
+test('an alias leads to the first of its endpoints that is ready, else to the first, and obeys the key', async t => {
+  const rig = await openRig(t)
+  const cold = await rig.endpoint({ name: 'big' })
+  const { worker } = await rig.endpointWithWorker({ name: 'small', workersMax: 1 })
+  const put = (body: object) => rig.ask('PUT', '/v2/account/model-aliases', { body })
+  const saved = await put({ name: 'gpt-4o', endpoints: ['big', 'small'] })
+  assert.equal(saved.status, 200)
+  assert.deepEqual(
+    saved.json.endpoints.map(({ name }: { name: string }) => name),
+    ['big', 'small'],
+  )
+  const taken = worker.take()
+  await rig.clock.settle()
+  const answer = chat(rig, 'gpt-4o')
+  const { id, input } = (await taken).json as { id: JobId; input: { openai_input: { model: string } } }
+  assert.equal(input.openai_input.model, 'small')
+  await worker.done(id, { output: 1 })
+  assert.equal((await answer).status, 200)
+  const ids = async (key = KEY) => (await list(rig, key)).map(model => model.id)
+  assert.deepEqual((await ids()).sort(), ['big', 'gpt-4o', 'small'])
+
+  const jobs = { [cold]: 'write' } as Record<EndpointId, 'write'>
+  const key = await rig.addKey('rpa_key_of_big', { scope: { type: 'restricted', management: 'none', jobs } })
+  assert.deepEqual(await ids(key), ['big', 'gpt-4o'])
+  assert.equal((await rig.ask('GET', '/v2/account/model-aliases', { key })).status, 403)
+
+  const missing = await put({ name: 'x', endpoints: ['nothing'] })
+  assert.equal(missing.status, 404)
+  assert.equal((await rig.ask('DELETE', '/v2/account/model-aliases?name=gpt-4o')).status, 204)
+  assert.equal((await chat(rig, 'gpt-4o')).status, 404)
+  assert.equal((await rig.ask('DELETE', '/v2/account/model-aliases?name=gpt-4o')).status, 404)
+  const { json } = await rig.ask('GET', '/v2/audit?limit=20')
+  assert.ok(JSON.stringify(json).includes('saveModelAlias'), 'changes are in the audit log')
+})
+
+test('a model that is warmed has a worker, which ends after its idle time', async t => {
+  for (const fields of [{ name: 'queue' }, { ...BALANCED, name: 'served' }]) {
+    const rig = await openRig(t)
+    const id = await rig.endpoint({ ...fields, idleTimeout: 30 })
+    const before = await rig.store.endpoints.find(id)
+    const warmed = await rig.ask('POST', '/v2/account/models/warm', { body: { model: fields.name } })
+    assert.deepEqual([warmed.status, warmed.json], [200, { id, name: fields.name, state: 'cold' }])
+    await rig.clock.advance(2_000)
+    assert.ok(rig.worker(0))
+    if (fields.name === 'queue') void rig.worker(0).take()
+    await rig.clock.advance(1_000)
+    assert.equal((await list(rig))[0]?.runyard.state, 'ready')
+    await rig.clock.advance(90_000)
+    assert.notEqual((await list(rig))[0]?.runyard.state, 'ready')
+    assert.deepEqual(await rig.store.endpoints.find(id), before, 'nothing of the endpoint is changed')
+  }
+})
+
+/** A streamed chat before its end: the response with its head, and what comes of it. */
+async function streamed(rig: Rig, model: string) {
+  const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ messages: [], model, stream: true })
+  const request = new Request('http://localhost:8080/openai/v1/chat/completions', { method: 'POST', headers, body })
+  const response = await rig.surface(request, { delivery: { onSettled: () => {} }, requestId: 'r1' })
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+  const next = async () => (await reader.read()).value ?? null
+  return { response, next, leave: () => reader.cancel() }
+}
+
+test('the first stream of a cold model has its head at once, with what it waits for, and comments until it begins', async t => {
+  const rig = await openRig(t)
+  await rig.endpoint({ name: 'cold', workersMax: 1 })
+  const { response, next } = await streamed(rig, 'cold')
+  assert.deepEqual([response.status, response.headers.get('content-type')], [200, 'text/event-stream; charset=utf-8'])
+  assert.match(response.headers.get('x-runyard-wait')!, /^[a-z_]+$/)
+  assert.equal(await next(), ': waiting for a worker\n\n')
+  const second = next()
+  await rig.clock.advance(12_000)
+  assert.equal(await second, ': waiting for a worker\n\n')
+  const worker = rig.worker(0)
+  const { id } = (await worker.take()).json as { id: JobId }
+  const third = next()
+  await worker.chunk(id, { output: 'data: {"a":1}\n\n' })
+  assert.equal(await third, 'data: {"a":1}\n\n')
+  await worker.done(id, { output: [] })
+  assert.equal(await next(), 'data: [DONE]\n\n')
+  assert.equal(await next(), null)
+})
+
+test('a cold stream whose client leaves cancels its job, and one whose job fails says so in the stream', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint({ name: 'cold', workersMax: 1 })
+  const left = await streamed(rig, 'cold')
+  await left.next()
+  const id = left.response.headers.get('x-runyard-job-id') as JobId
+  await left.leave()
+  await rig.clock.settle()
+  assert.equal((await rig.job(endpoint, id)).status, 'CANCELLED')
+
+  const failing = await streamed(rig, 'cold')
+  await failing.next()
+  await rig.clock.advance(5_000)
+  const taken = (await rig.worker(0).take()).json as { id: JobId }
+  const event = failing.next()
+  await rig.worker(0).done(taken.id, { error: 'boom' })
+  assert.match((await event)!, /boom/)
+})
+
+test('a form is found by its field model: bytes for a load-balancing endpoint, files as base64 for a handler', async t => {
+  const opened = await openBalancedRig(t)
+  const { rig } = opened
+  await rig.endpoint({ ...BALANCED, name: 'whisper', env: [{ key: 'MODEL_NAME', value: 'openai/whisper-1' }] })
+  const { endpoint, worker } = await rig.endpointWithWorker({ name: 'queue', workersMax: 1 })
+  const call = async (model: string, path = '/openai/v1/audio/transcriptions') => {
+    const form = new FormData()
+    form.append('file', new File([Uint8Array.of(0, 255, 13, 10, 45, 45)], 'a.wav', { type: 'audio/wav' }))
+    form.append('model', model)
+    const request = new Request(`http://localhost:8080${path}`, { method: 'POST', body: form })
+    request.headers.set('authorization', `Bearer ${KEY}`)
+    const calls: HandedRequest[] = []
+    const response = rig.surface(request, {
+      delivery: { onSettled: () => {} },
+      requestId: 'r1',
+      balanced: given => {
+        calls.push(given)
+        return { sent: Promise.resolve(), ended: Promise.resolve(200) }
+      },
+    })
+    return { response, calls, type: request.headers.get('content-type')! }
+  }
+  const balanced = await call('whisper')
+  assert.equal((await balanced.response).status, 200)
+  const [passed] = balanced.calls
+  const read = await new Response(Buffer.concat(passed!.body), {
+    headers: { 'content-type': balanced.type },
+  }).formData()
+  assert.equal(read.get('model'), 'openai/whisper-1')
+  assert.deepEqual(await (read.get('file') as File).bytes(), Uint8Array.of(0, 255, 13, 10, 45, 45))
+
+  for (const path of ['/openai/v1/audio/transcriptions', `/v2/${endpoint}/openai/v1/audio/transcriptions`]) {
+    const queued = await call('queue', path)
+    await rig.clock.settle()
+    const { id, input } = (await worker.take()).json as { id: JobId; input: object }
+    const file = { filename: 'a.wav', content_type: 'audio/wav', base64: 'AP8NCi0t' }
+    assert.deepEqual(input, {
+      openai_route: '/v1/audio/transcriptions',
+      openai_input: { file, model: 'queue' },
+    })
+    await worker.done(id, { output: { text: 'hello' } })
+    assert.deepEqual(await (await queued.response).json(), { text: 'hello' })
+  }
+  const none = await call('nothing')
+  assert.equal((await none.response).status, 404)
 })

@@ -324,6 +324,14 @@ async function requireAllInAuditLog(rig: Rig, player: Player): Promise<void> {
   assert.ok(!SUBMISSIONS.some(operation => found.has(operation)))
 }
 
+async function models({ call }: { call: Player['call'] }, rig: Rig): Promise<void> {
+  await rig.endpoint({ name: 'qwen-32b' })
+  await call('saveModelAlias', { body: { name: 'gpt-4o', endpoints: ['qwen-32b'] } })
+  await call('listModelAliases')
+  await call('deleteModelAlias', { query: { name: 'gpt-4o' } })
+  await call('warmEndpointModel', { body: { model: 'qwen-32b' } })
+}
+
 test('the server answers each example of the document as the document says', async t => {
   const rig = await openRig(t, { rateWindows: [], inspection: INSPECTION, artifacts: new MemoryArtifacts() })
   rig.memory = { totalBytes: 64 * 2 ** 30, availableBytes: 40 * 2 ** 30 }
@@ -386,6 +394,7 @@ test('the server answers each example of the document as the document says', asy
   await tasks(bound, rig)
   await call('listAuditEntries', { query: { operation: 'updateEndpoint', limit: 2 } })
   await call('verifyAuditLog')
+  await models(bound, rig)
   await requireAllInAuditLog(rig, player)
   const wanted = player.operationIds.filter(
     operationId => !WITHOUT_EXAMPLE.includes(operationId) && !operationId.endsWith(BY_POST),
