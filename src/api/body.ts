@@ -65,6 +65,8 @@ export interface BodyReader {
    * a `Content-Encoding`, and `invalid` for a small body that is not UTF-8
    */
   body<Value>(request: BodyRequest, maxBytes: number, use: (body: Body) => Promise<Value>): Promise<Value>
+  /** Reads a body as {@link body}; a small one that is not UTF-8 is passed as bytes, too. */
+  bytes<Value>(request: BodyRequest, maxBytes: number, use: (body: Body) => Promise<Value>): Promise<Value>
   /**
    * Reads a body as {@link body}; one that is larger than what is held passes as it arrives.
    * @param limit the most bytes of a body that is held, and of one that passes
@@ -120,6 +122,15 @@ export class BodyRoom {
   of(account: string | null, part = ''): BodyReader {
     const reader: BodyReader = {
       limited: (request, limit, use) => this.#limited({ account, part }, request, limit, use),
+      async bytes(call, maxBytes, use) {
+        const announced = Number(call.request.headers.get('content-length') ?? 0)
+        if (announced > maxBytes) throw tooLarge(`${announced} bytes`, maxBytes)
+        refuseCoded(call)
+        return reader.limited(call, { keptBytes: maxBytes, readBytes: maxBytes }, async ({ content }) => {
+          if (content === null) throw tooLarge(`more than ${maxBytes} bytes`, maxBytes)
+          return use(content)
+        })
+      },
       body: (call, maxBytes, use) =>
         reader.passing(call, { keptBytes: maxBytes, passedBytes: maxBytes }, body => use(body as Body)),
       async passing(call, { keptBytes, passedBytes }, use) {

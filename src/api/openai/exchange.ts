@@ -30,6 +30,16 @@ import { refusalHeaders, reportFailure, type SurfaceCall, textResponse } from '.
 /** Length of one long poll for chunks, in ms. */
 const POLL_MS = 25_000
 
+/** A line of a stream that clients ignore, and the time between two of them in ms: proxies cut silent responses. */
+const COMMENT = ': waiting for a worker\n\n'
+const COMMENT_MS = 10_000
+
+const EVENT_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache',
+  'x-accel-buffering': 'no',
+} as const
+
 /** The next part of the response: at least one piece, or the end as a final job. */
 interface Part {
   readonly pieces: readonly Piece[]
@@ -106,12 +116,16 @@ export class OpenaiExchange {
     const [piece] = pieces
     const failure = piece?.kind === 'json' ? await this.#readError(piece.json) : null
     if (failure !== null) return respond(failure, this.headers)
-    const headers = {
-      'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-cache',
-      'x-accel-buffering': 'no',
-    }
-    return new Response(this.#events(first), { headers: { ...headers, ...this.headers } })
+    return new Response(this.#events(first), { headers: { ...EVENT_HEADERS, ...this.headers } })
+  }
+
+  /**
+   * Sends the head of a stream at once, and comments until its first event, so that clients and proxies see that it
+   * lives. A job that fails is reported in the stream.
+   * @param cause for which the job waits, in the header `x-runyard-wait`
+   */
+  early(cause: string): Response {
+    return new Response(this.#events(null), { headers: { ...EVENT_HEADERS, ...this.headers, 'x-runyard-wait': cause } })
   }
 
   /** Cancels the job if it is not final. */
@@ -132,7 +146,7 @@ export class OpenaiExchange {
   }
 
   /** Reads the next part only after the client has read the previous one. */
-  #events(first: Part): ReadableStream<Uint8Array> {
+  #events(first: Part | null): ReadableStream<Uint8Array> {
     const texts = this.#texts(first)
     const encoder = new TextEncoder()
     const tokens = this.#onTokens === null ? null : new TokenReader('events')
@@ -165,8 +179,9 @@ export class OpenaiExchange {
     )
   }
 
-  async *#texts(first: Part): AsyncGenerator<string, void> {
-    let part: Part | AppError = first
+  async *#texts(first: Part | null): AsyncGenerator<string, void> {
+    let part: Part | AppError = first ?? (yield* this.#waited())
+    if (this.#gone.signal.aborted) return
     while (!(part instanceof AppError)) {
       const { pieces, end } = part
       yield* gatherSlices(pieces.map(piece => this.#writer.write(piece)))
@@ -178,6 +193,19 @@ export class OpenaiExchange {
       if (this.#gone.signal.aborted) return
     }
     yield this.#writer.failed(errorMember(part))
+  }
+
+  /** The first part, after comments while it is not there. */
+  async *#waited(): AsyncGenerator<string, Part | AppError> {
+    const next = this.#nextOrError()
+    for (;;) {
+      yield COMMENT
+      const { promise: tick, resolve } = Promise.withResolvers<null>()
+      const cancel = this.#parts.ports.clock.after(COMMENT_MS, () => resolve(null))
+      const part = await Promise.race([next, tick])
+      cancel()
+      if (part !== null) return part
+    }
   }
 
   async #failed(end: Job): Promise<string> {

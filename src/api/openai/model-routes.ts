@@ -2,13 +2,23 @@ import type { Caller } from '../../core/accounts/permission.ts'
 import type { Body } from '../../core/bodies/body-readings.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { AppError } from '../../core/errors.ts'
+import type { EndpointId } from '../../core/ids.ts'
 import { unknownModel } from '../../core/openai/model-names.ts'
 import { type FoundText, ModelScan, replaced } from '../../core/openai/model-scan.ts'
 import type { ListedModel } from '../../services/openai/model-catalog.ts'
 import type { ApiParts } from '../parts.ts'
 import { type HandedOver, jsonText, type SurfaceCall } from '../surface.ts'
-import { contentType, requireJsonText, requireJsonType } from './media.ts'
-import { answerOfJob, PAYLOAD_BYTES, type SubmittedCall, submitCall } from './submitting.ts'
+import {
+  boundaryOf,
+  bytesOf,
+  contentType,
+  formOf,
+  handlerBody,
+  type OpenAiForm,
+  PAYLOAD_BYTES,
+  requireJsonText,
+} from './media.ts'
+import { answerOfJob, type SubmittedCall, submitCall } from './submitting.ts'
 
 const PREFIX = '/openai'
 const MODELS = '/v1/models'
@@ -24,16 +34,32 @@ export async function answerModels(parts: ApiParts, call: SurfaceCall, caller: C
   if (!route.startsWith('/v1/')) throw noOperation()
   if (request.method === 'GET') return answerList(parts, caller, route)
   if (request.method !== 'POST') throw new AppError('method_not_allowed', 'models are called with POST', POST)
-  const type = contentType(request)
-  requireJsonType(type)
+  const boundary = boundaryOf(request)
   const maxBytes = Math.max(PAYLOAD_BYTES, parts.balancedBodyBytes)
-  const passed = await parts.room.of(caller.owner).body(call, maxBytes, async body => {
-    requireJsonText(type, body)
+  const passed = await parts.room.of(caller.owner).bytes(call, maxBytes, async body => {
+    if (boundary !== null) return passForm(parts, call, caller, { route, form: formOf(body, boundary) })
+    requireJsonText(contentType(request), body)
     return pass(parts, call, caller, { route, body })
   })
-  if ('job' in passed) return answerOfJob(parts, call, caller, passed)
-  // The listener drops this response: the endpoint has answered.
-  return new Response(null, { status: Math.max(200, (await passed.ended) || 499) })
+  if (!('job' in passed)) return answeredElsewhere(passed)
+  return answerOfJob(parts, call, caller, passed, passed.stream ? await waitOf(parts, passed.job.endpointId) : null)
+}
+
+/** The cause for which a request of an endpoint waits that has no ready worker; null if it has one. */
+async function waitOf({ modelCatalog, balancing, explaining }: ApiParts, id: EndpointId): Promise<string | null> {
+  if (await modelCatalog.isReady(id)) return null
+  try {
+    const snapshot = await balancing.snapshot(id)
+    return snapshot === null ? null : (await explaining.of(snapshot)).cause
+  } catch {
+    // The job is there all the same.
+    return null
+  }
+}
+
+/** The response to a request that an endpoint has answered: the listener drops it. */
+export async function answeredElsewhere({ ended }: HandedOver): Promise<Response> {
+  return new Response(null, { status: Math.max(200, (await ended) || 499) })
 }
 
 const POST = { allow: ['GET', 'POST'] } as const
@@ -56,7 +82,7 @@ async function pass(
   caller: Caller,
   { route, body }: ModelRequest,
 ): Promise<SubmittedCall | HandedOver> {
-  const pieces = typeof body === 'string' ? [new TextEncoder().encode(body)] : body
+  const pieces = bytesOf(body)
   const found = await findModel(parts, pieces)
   if (found === null) throw new AppError('invalid', 'the body needs the name of a model in its member model, as a text')
   const { endpoint, model } = await parts.modelCatalog.resolve(caller, found.text)
@@ -69,16 +95,45 @@ async function pass(
   return submitCall(parts, call, endpoint, { route, body: asBody, caller })
 }
 
-async function handOver(
+/** Passes a form on, as {@link pass}. */
+async function passForm(
+  parts: ApiParts,
+  call: SurfaceCall,
+  caller: Caller,
+  { route, form }: { readonly route: string; readonly form: OpenAiForm },
+): Promise<SubmittedCall | HandedOver> {
+  const field = form.parts.find(({ name, filename }) => name === 'model' && filename === null)
+  if (field === undefined) throw new AppError('invalid', 'the form needs the name of a model in its field model')
+  const name = new TextDecoder().decode(form.bytes.subarray(field.start, field.end))
+  const { endpoint, model } = await parts.modelCatalog.resolve(caller, name)
+  if (endpoint.type === 'LOAD_BALANCER') {
+    const body = model === name ? [form.bytes] : replaced([form.bytes], field, new TextEncoder().encode(model))
+    return handOver(parts, call, caller, { endpoint, route, body })
+  }
+  const body = handlerBody(form, model)
+  call.env.delivery.onSettled(await parts.access.countJobs(caller, endpoint.id, 'openai'))
+  return submitCall(parts, call, endpoint, { route, body, caller })
+}
+
+/**
+ * Hands a request over to a load-balancing endpoint. Resolves when its body is no longer needed.
+ * @throws AppError `too_large`; `unavailable` at an address without such endpoints
+ */
+export async function handOver(
   parts: ApiParts,
   { env }: SurfaceCall,
   caller: Caller,
-  { endpoint, route, body }: Omit<ModelRequest, 'body'> & { endpoint: Endpoint; body: readonly Uint8Array[] },
+  {
+    endpoint,
+    route,
+    body,
+    prefix = PREFIX,
+  }: { endpoint: Endpoint; route: string; body: readonly Uint8Array[]; prefix?: string },
 ): Promise<HandedOver> {
   requireSize(body, parts.balancedBodyBytes)
   if (env.balanced === undefined) throw new AppError('unavailable', 'this address has no load-balancing endpoints')
   const path = route + env.route.url.search
-  const handed = env.balanced({ endpointId: endpoint.id, caller, prefix: PREFIX, path, body })
+  const handed = env.balanced({ endpointId: endpoint.id, caller, prefix, path, body })
   await handed.sent
   return handed
 }

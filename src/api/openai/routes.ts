@@ -1,4 +1,5 @@
 import type { Caller } from '../../core/accounts/permission.ts'
+import type { Body } from '../../core/bodies/body-readings.ts'
 import { AppError, notFound } from '../../core/errors.ts'
 import { isEndpointId } from '../../core/ids.ts'
 import { notForBalanced } from '../addresses.ts'
@@ -11,9 +12,9 @@ import {
   type SurfaceCall,
   type SurfaceEnv,
 } from '../surface.ts'
-import { contentType, requireJsonText, requireJsonType } from './media.ts'
-import { answerModels } from './model-routes.ts'
-import { answerOfJob, PAYLOAD_BYTES, refuse, submitCall } from './submitting.ts'
+import { boundaryOf, bytesOf, contentType, formOf, handlerBody, PAYLOAD_BYTES, requireJsonText } from './media.ts'
+import { answeredElsewhere, answerModels, handOver } from './model-routes.ts'
+import { answerOfJob, refuse, submitCall } from './submitting.ts'
 
 /** Longest answer of a worker that is read for its list of models, in bytes. */
 const LIST_BYTES = 65_536
@@ -47,17 +48,24 @@ async function answer(parts: ApiParts, request: Request, env: SurfaceEnv, caller
   if (!isEndpointId(id)) throw notFound('endpoint', id)
   const endpoint = await parts.cachedEndpoints.find(caller.owner, id)
   parts.access.requireJobs(caller, 'write', id)
-  if (endpoint.type === 'LOAD_BALANCER') throw notForBalanced(parts.addresses, id, '/v1')
-  env.delivery.onSettled(await parts.access.countJobs(caller, id, 'openai'))
   // n8n adds a version to a base URL that ends with a slash.
   const route = url.pathname.slice(`/v2/${id}/openai`.length).replace(/^\/v1(?=\/v1\/)/, '')
   if (route.length < 2) throw new AppError('not_found', 'there is no such operation; the base URL ends with /openai/v1')
-  const type = contentType(request)
-  requireJsonType(type)
   const call: SurfaceCall = { request, env }
-  const submitted = await parts.room.of(endpoint.owner).body(call, PAYLOAD_BYTES, async body => {
-    requireJsonText(type, body)
-    return submitCall(parts, call, endpoint, { route, body, caller })
+  const room = parts.room.of(endpoint.owner)
+  if (endpoint.type === 'LOAD_BALANCER') {
+    if (env.balanced === undefined || !(request.method === 'GET' || request.method === 'POST'))
+      throw notForBalanced(parts.addresses, id, '/v1')
+    const prefix = `/v2/${id}/openai`
+    const pass = (body: Body) => handOver(parts, call, caller, { endpoint, route, prefix, body: bytesOf(body) })
+    return answeredElsewhere(await room.bytes(call, parts.balancedBodyBytes, pass))
+  }
+  env.delivery.onSettled(await parts.access.countJobs(caller, id, 'openai'))
+  const boundary = boundaryOf(request)
+  const submitted = await room.bytes(call, PAYLOAD_BYTES, async body => {
+    if (boundary === null) requireJsonText(contentType(request), body)
+    const input = boundary === null ? body : handlerBody(formOf(body, boundary), null)
+    return submitCall(parts, call, endpoint, { route, body: input, caller })
   })
   const response = await answerOfJob(parts, call, caller, submitted)
   if (route === '/v1/models' && response.status === 200 && isShort(response))

@@ -12,9 +12,6 @@ import type { ApiParts } from '../parts.ts'
 import { heldFor, refusalHeaders, reportFailure, type SurfaceCall } from '../surface.ts'
 import { OpenaiExchange, respond } from './exchange.ts'
 
-/** Maximum body of a request to a queue endpoint, in bytes. */
-export const PAYLOAD_BYTES = 20_971_520
-
 /** A request that is a job now. */
 export interface SubmittedCall {
   readonly job: Job
@@ -51,12 +48,16 @@ export async function submitCall(
   return { job, stream: call.stream, route, limits }
 }
 
-/** The response to a request that is a job, once its worker has answered or begun to. */
+/**
+ * The response to a request that is a job, once its worker has answered or begun to.
+ * @param waitsFor cause for which a stream waits, whose head is sent at once then; null where a worker is ready
+ */
 export async function answerOfJob(
   parts: ApiParts,
   call: SurfaceCall,
   caller: Caller,
   { job, stream, route, limits }: SubmittedCall,
+  waitsFor: string | null = null,
 ): Promise<Response> {
   const { owner, endpointId } = job
   const requireRight = (whose: Caller) => parts.access.requireJobs(whose, 'write', endpointId)
@@ -66,7 +67,8 @@ export async function answerOfJob(
     : null
   const exchange = new OpenaiExchange(parts, job, call, ended, onTokens)
   try {
-    const response = await (stream ? exchange.stream() : exchange.whole())
+    const begun = stream && waitsFor !== null ? exchange.early(waitsFor) : stream ? exchange.stream() : exchange.whole()
+    const response = await begun
     for (let at = 0; at + 1 < limits.length; at += 2) response.headers.set(limits[at]!, limits[at + 1]!)
     return response
   } catch (error) {

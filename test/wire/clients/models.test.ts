@@ -84,6 +84,15 @@ describe('one base URL for all models', { timeout: patient(120_000) }, () => {
     })
   })
 
+  test('files are sent as forms', async () => {
+    const file = new File(['x'.repeat(3_000_000)], 'speech.wav', { type: 'audio/wav' })
+    const { text } = await client.audio.transcriptions.create({ model: 'llama', file })
+    assert.deepEqual(JSON.parse(text), { model: 'llama-3.gguf', file: 'speech.wav', bytes: 3_000_000, length: 0 })
+    const direct = new OpenAI({ baseURL: `${server.url}/v2/${vllm}/openai/v1`, apiKey: server.apiKey, maxRetries: 0 })
+    const given = await direct.audio.transcriptions.create({ model: 'lora-1', file })
+    assert.equal(JSON.parse(given.text).model, 'lora-1')
+  })
+
   test('the form of Anthropic works, and no key comes to the worker', async () => {
     const { status, json } = await ask(server, '/openai/v1/messages', {
       headers: { authorization: null, 'x-api-key': server.apiKey },

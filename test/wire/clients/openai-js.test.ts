@@ -158,7 +158,8 @@ describe('the official OpenAI client for JavaScript', () => {
       message: '404 endpoint nosuch not found',
     })
     const file = new File(['x'], 'a.wav')
-    await assert.rejects(Promise.resolve(client.audio.transcriptions.create({ model, file })), { status: 415 })
+    const unserved = Promise.resolve(client.audio.transcriptions.create({ model, file }))
+    await assert.rejects(unserved, { status: 404, message: '404 the model says 404' })
   })
 
   test('429 is retried after Retry-After, as often as the client is configured to', async () => {
