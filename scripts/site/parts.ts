@@ -86,7 +86,7 @@ export const PARTS: readonly Part[] = [
       },
       {
         title: 'Clients',
-        pages: guides('javascript', 'browser', 'openai', 'batch', 'webhooks', 'events'),
+        pages: guides('javascript', 'browser', 'openai', 'batch', 'webhooks', 'events', 'alerts'),
       },
     ],
   },

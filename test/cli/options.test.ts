@@ -159,6 +159,12 @@ const BAD: readonly (readonly [command: string, words: readonly string[], option
       [command, ['--scope', 'some'], '--scope', /takes all, read-only, or areas/],
       [command, ['--scope', '{"type":"some"}'], '--scope {"type":"some"}', /must be all, read-only or restricted/],
       [command, ['--expires-at', 'soon'], '--expires-at soon', /must be a date and time such as/],
+      ...['--requests-per-minute', '--tokens-per-minute', '--tokens-per-day'].map((option): (typeof rows)[number] => [
+        command,
+        [option, 'x'],
+        option,
+        /takes a number/,
+      ]),
     ]
     return rows
   }),

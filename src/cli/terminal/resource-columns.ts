@@ -101,7 +101,6 @@ export const RESOURCE_COLUMNS = {
   ],
   deliveries: [
     ...[column('ID', 'id'), column('STATE', 'state'), column('JOB', 'jobStatus'), age('AGE', 'createdAt')],
-    column('RECEIVER', 'address'),
     { title: 'TRY', text: row => String((row.tries as readonly unknown[]).length) },
     { title: 'LAST', text: row => lastTry(row) },
   ],
