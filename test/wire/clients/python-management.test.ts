@@ -133,10 +133,10 @@ describe('the management functions of the official Python client', { skip }, () 
       ['template', /template nosuch not found/],
       ['pools', /'NOPE' is not a GPU pool.*template nosuch not found/],
       ['quote', /Syntax Error/],
-      ['pod', /Runyard runs serverless endpoints, not pods/],
-      ['cpu', /Runyard runs serverless endpoints, not pods/],
-      ['stop', /Runyard runs serverless endpoints, not pods/],
-      ['terminate', /Runyard runs serverless endpoints, not pods/],
+      ['pod', /tasks of apps \(@app.task\), and no other pods/],
+      ['cpu', /tasks of apps \(@app.task\), and no other pods/],
+      ['stop', /tasks of apps, not pods/],
+      ['terminate', /pod p not found/],
     ] as const) {
       assert.equal(seen[call].error, 'QueryError', call)
       assert.match(seen[call].text, text)
