@@ -9,6 +9,7 @@ import type { DockerDriver } from '../../../src/drivers/docker/docker.ts'
 import { type DockerMachine, noDocker, openDockerMachine } from '../../support/docker.ts'
 import { FakeGpus, noFakeGpus } from '../../support/fake-gpus.ts'
 import { patient } from '../../support/patience.ts'
+import { until } from '../../wire/support/until.ts'
 
 const LOCK_MS = 5_000
 const MOUNTED = '/runpod-volume'
@@ -66,6 +67,6 @@ describe('a suspended container', { skip, timeout: patient(120_000) }, () => {
     const { held, workerId, ended } = await suspendedContainer(t)
     await driver.terminate(workerId)
     await ended
-    while (held !== null && existsSync(held)) await new Promise(setImmediate)
+    await until('no group of held threads', () => held === null || !existsSync(held))
   })
 })

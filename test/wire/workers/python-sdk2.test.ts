@@ -198,7 +198,7 @@ describe('a worker on SDK 2.0', {
     assert.deepEqual(seen.lists, [[], [], []])
     for (const { error, text } of seen.refused) {
       assert.equal(error, 'QueryError')
-      assert.match(text, /: Runyard runs serverless endpoints, and has no pods$/)
+      assert.match(text, /tasks of apps \(@app.task\), and has no other pods$|^pod p1 not found$/)
     }
   })
 
