@@ -36,7 +36,7 @@ export interface EventWriting<Event> {
   /** First text. @param id the event id from which a client resumes if it received no event */
   readonly opening: (id: string) => string
   /** Text of a note about the events. */
-  readonly note: (text: string) => string
+  readonly note: (note: { readonly text: string; readonly isLost: boolean }) => string
   /** Keep-alive text, which readers ignore; null to send none. */
   readonly quiet: string | null
   /**
@@ -58,7 +58,8 @@ export function asEvents<Event extends Identified>(data: (event: Event) => objec
     headers: EVENT_STREAM_HEADERS,
     event: event => `id: ${event.id}\ndata: ${oneLine(data(event))}\n\n`,
     opening: id => (own ? `id: ${id}\n\n` : ''),
-    note: text => (own ? `event: note\ndata: ${oneLine({ text })}\n\n` : ''),
+    note: ({ text, isLost }) =>
+      own ? `event: note\ndata: ${oneLine({ text, ...(isLost ? { lost: true } : {}) })}\n\n` : '',
     quiet: ': nothing new\n\n',
     missed: bytes => `: ${bytes} bytes in front of this are no longer kept\n\n`,
     end: own ? 'event: end\ndata: {}\n\n' : '',

@@ -76,6 +76,8 @@ describe('problems in the console', { skip: browserSkip, timeout: patient(240_00
     await visitor.open('/jobs')
     await page.getByRole('row').filter({ hasText: 'hello-node' }).getByText('Completed').click()
     await page.waitForURL(`**/endpoints/hellonode/requests?job=${job.id}`)
+    // The handler prints nothing.
+    await page.getByRole('dialog').getByText('Nothing was printed for this job.').waitFor()
     visitor.assertClean()
   })
 })

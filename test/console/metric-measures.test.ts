@@ -2,7 +2,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointMetricPoint } from '../../console/client/api-types.d.ts'
-import { csvRows, measuresFromSlots, slotsFromPoints } from '../../console/pages/endpoint/metrics/measures.ts'
+import {
+  csvRows,
+  emptyReason,
+  measuresFromSlots,
+  slotsFromPoints,
+} from '../../console/pages/endpoint/metrics/measures.ts'
 import type { Range } from '../../console/pages/endpoint/metrics/range.ts'
 
 const MINUTE_MS = 60_000
@@ -82,4 +87,17 @@ test('a file has one row for each slot, with the names of all series', () => {
   assert.deepEqual(first?.slice(0, 3), ['2026-11-26T10:00:00.000Z', 2, 1])
   const p99 = head!.indexOf('delayMs.p99')
   assert.deepEqual([first?.[p99], second?.[p99]], [30, null])
+})
+
+test('a chart without numbers says why', () => {
+  const reasons = (points: EndpointMetricPoint[]) => {
+    const slots = slotsFromPoints(points, RANGE, 0, FROM + 3.5 * MINUTE_MS)
+    return Object.fromEntries(measuresFromSlots(slots).map(measure => [measure.id, emptyReason(measure)]))
+  }
+  const empty = reasons([])
+  assert.equal(empty.requests, 'No request ended in this time.')
+  assert.ok(Object.values(empty).every(reason => reason !== null))
+  const some = reasons([point(1)])
+  assert.deepEqual([some.requests, some.delayMs, some.workers], [null, null, null])
+  assert.match(some.coldStartMs!, /^No worker got ready in this time/)
 })

@@ -6,7 +6,7 @@ import type { Worker } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { LogFeed, type LogFilter, type LogSource, type LogSpan } from './log-feed.ts'
 import { findLogStart, type LogStart } from './log-start.ts'
-import { LogStream, type LogSubject } from './log-stream.ts'
+import { type LogNote, LogStream, type LogSubject } from './log-stream.ts'
 
 /** The endpoint, worker or job that an id belongs to. */
 export type LogScope =
@@ -144,7 +144,7 @@ export class LogFinder {
         several: scope.kind !== 'worker',
         follow,
         lingerMs,
-        note: jobNote(job, subject.workers),
+        note: (await this.#lostOutput(job)) ?? jobNote(job, subject.workers),
         onClose,
       },
       places,
@@ -168,6 +168,19 @@ export class LogFinder {
     return { workers: all.slice(-MAX_WORKERS_READ), ended }
   }
 
+  /** Says that output of a job is no longer kept: its worker was removed, or has printed much since. */
+  async #lostOutput(job: Job | null): Promise<LogNote | null> {
+    if (job?.workerId == null || job.startedAtMs === null) return null
+    const { store, logs } = this.#ports
+    const lost = (which: string) => ({ text: `${which} is no longer kept`, isLost: true })
+    if ((await store.workers.find(job.workerId)) === null) return lost(`the output of worker ${job.workerId}`)
+    const { lines, missed } = await logs.reader(job.workerId, 0).next('over')
+    const [first] = lines
+    if (missed === 0 || (first !== undefined && first.tsMs < job.startedAtMs)) return null
+    const isAll = job.finishedAtMs !== null && (first === undefined || first.tsMs > job.finishedAtMs)
+    return lost(`${isAll ? 'the' : 'older'} output of worker ${job.workerId} from the time of this job`)
+  }
+
   async #job(owner: OwnerId, id: JobId): Promise<Job | null> {
     return this.#ports.store.jobs.locate(owner, id, this.#ports.clock.now())
   }
@@ -180,14 +193,14 @@ const COPY_MS = 200
  * Note about a job's logs for its reader: a worker with several jobs at once prints for all of them, and the output
  * of a container is copied. Null without one.
  */
-function jobNote(job: Job | null, workers: readonly Worker[]): string | null {
+function jobNote(job: Job | null, workers: readonly Worker[]): LogNote | null {
   const worker = workers.find(({ id }) => id === job?.workerId)
-  if (worker === undefined) return null
-  if (worker.capacity <= 1)
-    return isCopied(worker)
+  if (worker === undefined || (worker.capacity <= 1 && !isCopied(worker))) return null
+  const text =
+    worker.capacity <= 1
       ? `lines within ${COPY_MS} ms of the end may be of the job after it: the output of containers is copied`
-      : null
-  return `worker ${worker.id} runs up to ${worker.capacity} jobs at once: only lines that name this job are shown`
+      : `worker ${worker.id} runs up to ${worker.capacity} jobs at once: only lines that name this job are shown`
+  return { text, isLost: false }
 }
 
 /**

@@ -17,6 +17,13 @@ export interface LogBatch {
   readonly missed: number
 }
 
+/** Note about the lines for their readers. */
+export interface LogNote {
+  readonly text: string
+  /** True if lines that were asked for are no longer kept. */
+  readonly isLost: boolean
+}
+
 /** The workers whose logs are read. */
 export interface LogSubject {
   readonly workers: readonly Worker[]
@@ -63,7 +70,7 @@ export class LogStream {
        */
       readonly lingerMs: number
       /** Note about the lines for their readers; null for no note. */
-      readonly note?: string | null
+      readonly note?: LogNote | null
       /** Called once, when the stream is closed. */
       readonly onClose: () => void
     },
@@ -85,7 +92,7 @@ export class LogStream {
   }
 
   /** Note about the lines for their readers; null for no note. */
-  get note(): string | null {
+  get note(): LogNote | null {
     return this.#parts.note ?? null
   }
 

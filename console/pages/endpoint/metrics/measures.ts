@@ -94,6 +94,21 @@ function times(slots: readonly Slot[]): Measure[] {
   }))
 }
 
+/** Sentences in the place of charts that have nothing to show, by the ids of their measures. */
+const EMPTY: Readonly<Record<string, string>> = {
+  requests: 'No request ended in this time.',
+  delayMs: 'No request ended in this time, so none has a time of waiting.',
+  executionMs: 'No worker ran a request in this time.',
+  coldStartMs: 'No worker got ready in this time: either none was needed, or those that started are not ready yet.',
+  workers: 'No worker existed in this time.',
+}
+
+/** The reason why a measure has nothing to show; null if it has something. */
+export function emptyReason({ id, series }: Pick<Measure, 'id' | 'series'>): string | null {
+  const isEmpty = series.every(({ values }) => values.every(value => value === null || value === 0))
+  return isEmpty ? (EMPTY[id] ?? 'Nothing was measured in this time.') : null
+}
+
 /** Explanation of a measure of time. */
 export function timeHint(id: string): string | undefined {
   return TIMES.find(([time]) => time === id)?.[2]

@@ -13,7 +13,15 @@ import type { Mark } from '../../../parts/plot.ts'
 import { type Column, Table } from '../../../parts/table.tsx'
 import { query, setQuery } from '../../../router.ts'
 import { serverNow } from '../../../server-clock.ts'
-import { csvRows, type Measure, measuresFromSlots, type Slot, slotsFromPoints, timeHint } from './measures.ts'
+import {
+  csvRows,
+  emptyReason,
+  type Measure,
+  measuresFromSlots,
+  type Slot,
+  slotsFromPoints,
+  timeHint,
+} from './measures.ts'
 import { INTERVALS, moved, RANGES, type Range, type RangeId, rangeAddress, rangeFromQuery, scaled } from './range.ts'
 
 /** One read: points, their range, and the instant. */
@@ -225,13 +233,17 @@ function Charts({
     <>
       {measures.map(({ id, ...measure }) => (
         <Section key={id} title={measure.title} actions={<Hint of={id} />}>
-          <Chart
-            {...measure}
-            times={times}
-            marks={marks}
-            group={group}
-            onZoom={(fromMs, toMs) => setQuery(rangeAddress(fromMs, toMs, serverNow()), { replace: false })}
-          />
+          {emptyReason({ id, series: measure.series }) === null ? (
+            <Chart
+              {...measure}
+              times={times}
+              marks={marks}
+              group={group}
+              onZoom={(fromMs, toMs) => setQuery(rangeAddress(fromMs, toMs, serverNow()), { replace: false })}
+            />
+          ) : (
+            <p class="faint">{emptyReason({ id, series: measure.series })}</p>
+          )}
         </Section>
       ))}
       <p class="hint">Drag over a chart to zoom all charts to that time. The table has the same numbers.</p>

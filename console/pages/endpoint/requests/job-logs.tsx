@@ -13,17 +13,33 @@ interface Lines {
   readonly lines: readonly Line[]
   readonly isCut: boolean
   readonly note: string | null
+  /** True if lines of the job are no longer kept. */
+  readonly isLost: boolean
+  readonly state: Reading
   readonly problem: string | null
 }
+
+/** State of the reading: before its lines, while more may follow, and after the last one. */
+type Reading = 'reading' | 'open' | 'ended'
 
 /** Limit of shown lines, the newest. */
 const MAX_LINES = 1_000
 /** Time in milliseconds after which new lines are drawn together, since they arrive in bursts. */
 const DRAW_AFTER_MS = 100
 
+/** Silence after the begin of an answer from which on it has no old lines, in milliseconds. */
+const SILENT_MS = 3_000
+
+/** Sentence in the place of lines. */
+const NO_LINES: Readonly<Record<Reading, string>> = {
+  reading: 'Reading the output…',
+  open: 'Nothing was printed for this job so far.',
+  ended: 'Nothing was printed for this job.',
+}
+
 /** The lines of a job. */
 export function JobLogs({ endpointId, jobId }: { readonly endpointId: string; readonly jobId: string }) {
-  const { lines, isCut, note, problem } = useLines(
+  const { lines, isCut, note, isLost, state, problem } = useLines(
     `/v2/serverless/${encodeURIComponent(endpointId)}/logs${queryString({ job: jobId, tail: MAX_LINES })}`,
   )
   const box = useRef<HTMLDivElement>(null)
@@ -38,7 +54,10 @@ export function JobLogs({ endpointId, jobId }: { readonly endpointId: string; re
       {problem === null ? null : <p class="wrong">{problem}</p>}
       {isCut ? <p class="hint">The last {count(MAX_LINES)} lines.</p> : null}
       {lines.length === 0 ? (
-        <p class="faint">This job has no output.</p>
+        // The note says which lines are no longer kept.
+        isLost && state !== 'reading' ? null : (
+          <p class={`faint${state === 'reading' ? ' loading' : ''}`}>{NO_LINES[state]}</p>
+        )
       ) : (
         <div
           class="job-log mono"
@@ -62,12 +81,15 @@ export function JobLogs({ endpointId, jobId }: { readonly endpointId: string; re
   )
 }
 
+const NO_LINES_READ: Lines = { lines: [], isCut: false, note: null, isLost: false, state: 'reading', problem: null }
+
 function useLines(path: string): Lines {
-  const [shown, setShown] = useState<Lines>({ lines: [], isCut: false, note: null, problem: null })
+  const [shown, setShown] = useState<Lines>(NO_LINES_READ)
   useEffect(() => {
     const end = new AbortController()
     let pendingLines: Line[] = []
     let timer: ReturnType<typeof setTimeout> | null = null
+    let silence: number | null = null
     const draw = () => {
       timer = null
       const newLines = pendingLines
@@ -82,9 +104,16 @@ function useLines(path: string): Lines {
       timer ??= setTimeout(draw, DRAW_AFTER_MS)
     }
     const say = (part: Partial<Lines>) => setShown(previous => ({ ...previous, ...part }))
-    void follow(path, add, say, end.signal)
+    const opened = () => {
+      silence ??= setTimeout(
+        () => setShown(shown => (shown.state === 'ended' ? shown : { ...shown, state: 'open' })),
+        SILENT_MS,
+      )
+    }
+    void follow(path, add, say, opened, end.signal)
     return () => {
       end.abort()
+      if (silence !== null) clearTimeout(silence)
       if (timer !== null) clearTimeout(timer)
     }
   }, [path])
@@ -96,6 +125,7 @@ async function follow(
   path: string,
   add: (line: Line) => void,
   say: (part: Partial<Lines>) => void,
+  opened: () => void,
   signal: AbortSignal,
 ): Promise<void> {
   const backoff = new Backoff()
@@ -106,12 +136,15 @@ async function follow(
       if (lastId !== null) headers['last-event-id'] = lastId
       const response = await request('GET', path, { headers, signal })
       say({ problem: null })
+      opened()
       for await (const { name, data, id } of readEvents(response)) {
         backoff.reset()
         lastId = id ?? lastId
-        if (name === 'end') return
-        if (name === 'note') say({ note: (JSON.parse(data) as { text: string }).text })
-        else add(readLine(data))
+        if (name === 'end') return say({ state: 'ended' })
+        if (name === 'note') {
+          const { text, lost = false } = JSON.parse(data) as { text: string; lost?: boolean }
+          say({ note: text, isLost: lost })
+        } else add(readLine(data))
       }
     } catch (error) {
       if (signal.aborted) return

@@ -3,7 +3,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { api } from '../../../client/api.ts'
 import type { Endpoint, JobSummary } from '../../../client/api-types.d.ts'
-import { mayUseJobs } from '../../../client/session.ts'
+import { mayUseJobs, who } from '../../../client/session.ts'
 import { jobTopic } from '../../../client/topics.ts'
 import { count } from '../../../format.ts'
 import { Button, Code, Empty, Failure, Section } from '../../../parts/basic.tsx'
@@ -149,7 +149,9 @@ function NoJobs({
 
 /** Commands that call a load-balancing endpoint. */
 function HowToCall({ endpoint }: { readonly endpoint: Endpoint }) {
-  const { base, health } = endpoint.requestUrls as { readonly base: string; readonly health: string }
+  const { base } = endpoint.requestUrls as { readonly base: string }
+  // The path of health that workers answer is for probes; people ask for the counts.
+  const health = `${who.value!.server.queueUrl}/v2/${endpoint.id}/health`
   const authorization = `-H "Authorization: Bearer $RUNYARD_API_KEY"`
   const root = base.replace(/(?<!\/)\/+$/, '')
   const post = [
