@@ -22,12 +22,12 @@ import { DEFAULT_OWNER, type EndpointId, type OwnerId, type ReceiverId } from '.
 import { HIDDEN_PROBLEM } from '../../core/jobs/webhook.ts'
 import { receiverPlace } from '../../core/secrets/seals.ts'
 import type { Mailer } from '../../ports/mailer.ts'
-import type { OutboundResult } from '../../ports/outbound.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { DueMessage } from '../../ports/store/alert-store.ts'
 import type { Quotas } from '../accounts/quotas.ts'
 import type { SharingGuard } from '../accounts/sharing-guard.ts'
 import type { Overview, OverviewRow } from '../observing/overview.ts'
+import { callOutbound } from '../outbound-call.ts'
 import { shortId } from '../short-id.ts'
 
 /** Endpoints of an account that one look reads, in pages of {@link PAGE}. */
@@ -173,7 +173,7 @@ export class Alerts {
   }
 
   async #send({ message, receiver, sealed }: DueMessage, signal: AbortSignal): Promise<string | null> {
-    const { vault, outbound, clock } = this.#ports
+    const { vault } = this.#ports
     const { id, owner, kind } = receiver
     const address = vault.open(sealed, receiverPlace(owner, id))
     const written = writeMessage(kind, message.id, message.content)
@@ -183,29 +183,16 @@ export class Alerts {
       if (mailer === null) return 'the server has no mail server: it needs --smtp-url'
       return mailer.send({ to: address, subject, text, id: message.id })
     }
-    let isPublic = false
-    const late = new AbortController()
-    const cancelTimer = clock.after(CALL_MS, () => late.abort())
-    const both = AbortSignal.any([signal, late.signal])
-    const givenUp = new Promise<OutboundResult>(resolve => {
-      const problem = `no answer within ${CALL_MS / 1000} s`
-      both.addEventListener('abort', () => resolve({ problem }), { once: true })
-    })
-    const call = outbound.post({
+    const request = {
       url: address,
       headers: { 'content-type': 'application/json', 'webhook-id': message.id },
       body: written.body,
-      signal: both,
-      onTarget: ofAll => {
-        isPublic = ofAll
-      },
       ...this.#parts.sharing.webhookRules(owner),
-    })
-    const result = await Promise.race([call, givenUp])
-    cancelTimer()
+    }
+    const result = await callOutbound(this.#ports, request, { timeoutMs: CALL_MS, signal })
     if ('status' in result && result.status >= 200 && result.status < 300) return null
     // Accounts other than the operator's must not learn what is at an address of the operator's network.
-    if (!isPublic && owner !== DEFAULT_OWNER) return HIDDEN_PROBLEM
+    if (!result.isPublic && owner !== DEFAULT_OWNER) return HIDDEN_PROBLEM
     return 'problem' in result ? result.problem : `it answered ${result.status}`
   }
 

@@ -14,10 +14,10 @@ import {
 import type { TracedTry } from '../../core/observing/job-spans.ts'
 import { cursorAfter, type Page, type PageRequest, pageFromRows, readSlice } from '../../core/pages.ts'
 import { webhookKeyPlace } from '../../core/secrets/seals.ts'
-import type { OutboundResult } from '../../ports/outbound.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { DueWebhook, OpenWebhook, WebhookKey } from '../../ports/store/store.ts'
 import { SharingGuard } from '../accounts/sharing-guard.ts'
+import { type CallResult, callOutbound } from '../outbound-call.ts'
 import type { Jobs } from './jobs.ts'
 
 /** Reasons why a message is not sent again. */
@@ -222,18 +222,9 @@ export class Webhooks {
     }
   }
 
-  async #post(
-    delivery: OpenWebhook,
-    key: string,
-    atMs: number,
-    signal: AbortSignal,
-  ): Promise<OutboundResult & { isPublic: boolean }> {
-    const { vault, clock, outbound, tracing } = this.#ports
+  async #post(delivery: OpenWebhook, key: string, atMs: number, signal: AbortSignal): Promise<CallResult> {
+    const { vault, tracing } = this.#ports
     const rules = this.#sharing.webhookRules(delivery.owner)
-    let isPublic = false
-    const onTarget = (isPublicTarget: boolean) => {
-      isPublic = isPublicTarget
-    }
     const { id, url } = delivery
     const body = isOfJob(delivery) ? messageBody(delivery.payload, delivery) : delivery.payload
     const traceparent =
@@ -250,20 +241,8 @@ export class Webhooks {
       'webhook-signature': `v1,${signature}`,
       ...(traceparent === null ? {} : { traceparent }),
     }
-    const late = new AbortController()
-    const cancelTimer = clock.after(WEBHOOK.timeoutMs, () => late.abort())
-    const both = AbortSignal.any([late.signal, signal])
-    const givenUp = new Promise<OutboundResult>(resolve => {
-      const problem = `no answer within ${WEBHOOK.timeoutMs / 1000} s`
-      both.addEventListener('abort', () => resolve({ problem }), { once: true })
-    })
-    try {
-      const call = outbound.post({ url, headers, body, signal: both, ...rules, onTarget })
-      const result = await Promise.race([call, givenUp])
-      return { ...result, isPublic }
-    } finally {
-      cancelTimer()
-    }
+    const request = { url, headers, body, ...rules }
+    return callOutbound(this.#ports, request, { timeoutMs: WEBHOOK.timeoutMs, signal })
   }
 
   /** Waits until the monotonic time `atMs`, or until the signal comes. */
