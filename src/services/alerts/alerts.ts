@@ -173,9 +173,9 @@ export class Alerts {
   }
 
   async #send({ message, receiver, sealed }: DueMessage, signal: AbortSignal): Promise<string | null> {
-    const { vault } = this.#ports
     const { id, owner, kind } = receiver
-    const address = vault.open(sealed, receiverPlace(owner, id))
+    const address = this.#addressOf(owner, id, sealed)
+    if (address === null) return 'its address cannot be read; make a new receiver'
     const written = writeMessage(kind, message.id, message.content)
     if (written.form === 'mail') {
       const { mailer } = this.#parts
@@ -194,6 +194,15 @@ export class Alerts {
     // Accounts other than the operator's must not learn what is at an address of the operator's network.
     if (!result.isPublic && owner !== DEFAULT_OWNER) return HIDDEN_PROBLEM
     return 'problem' in result ? result.problem : `it answered ${result.status}`
+  }
+
+  /** The address of a receiver; null if it was sealed with a key that this server does not have. */
+  #addressOf(owner: OwnerId, id: ReceiverId, sealed: string): string | null {
+    try {
+      return this.#ports.vault.open(sealed, receiverPlace(owner, id))
+    } catch {
+      return null
+    }
   }
 
   #mailProblems(owner: OwnerId, { kind }: ReceiverInput) {

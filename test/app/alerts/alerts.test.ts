@@ -1,6 +1,7 @@
 /** Alerts of endpoints that need attention: one message when it begins, one when it is over, over restarts. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { DEFAULT_OWNER } from '../../../src/core/ids.ts'
 import { openRig, type Rig } from '../../support/rig.ts'
 
 const MINUTE_MS = 60_000
@@ -109,4 +110,18 @@ test('another account does not learn what is at a private address', async t => {
   const { text } = await rig.ask('GET', `/v2/account/alert-receivers/${receiver.id}`, { key: other })
   assert.doesNotMatch(text, /10\.0\.0\.7|ECONNREFUSED/)
   assert.match(text, /not delivered/)
+})
+
+test('an address that cannot be opened is the problem of its receiver, and holds up no other one', async t => {
+  const rig = await openRig(t)
+  const { json: lost } = await add(rig)
+  const { json: well } = await add(rig)
+  const record = (await rig.store.alerts.findReceiver(DEFAULT_OWNER, lost.id))!
+  await rig.store.alerts.removeReceiver(DEFAULT_OWNER, lost.id)
+  await rig.store.alerts.insertReceiver(record, 'sealed with another key')
+  for (const { id } of [lost, well]) await rig.ask('POST', '/v2/account/alert-tests', { body: { receiver: id } })
+  await rig.clock.advance(1_000)
+  assert.equal(rig.outbound.calls.length, 1)
+  const { json } = await rig.ask('GET', `/v2/account/alert-receivers/${lost.id}`)
+  assert.match(json.problem, /address cannot be read/)
 })
