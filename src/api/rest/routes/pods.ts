@@ -1,16 +1,13 @@
 import { z } from '@hono/zod-openapi'
 import type { OwnerId } from '../../../core/ids.ts'
-import { parseInstant } from '../../../core/instants.ts'
-import { readEventId } from '../../../core/observing/log-cursor.ts'
 import type { Tasks } from '../../../services/endpoints/tasks.ts'
 import type { LogScope } from '../../../services/observing/log-finder.ts'
-import { EVENT_STREAM_HEADERS, streamedAnswer } from '../../event-stream.ts'
 import type { ApiParts } from '../../parts.ts'
 import { shownTask } from '../../task-view.ts'
 import { type RestRoute, route } from '../route.ts'
 import { DateTime, EVENT_STREAM, IdParam, PageQuery, Pagination, pagination } from '../schemas/common.ts'
 import { LastEventId, LogQuery } from '../schemas/logs.ts'
-import { LINGER_MS, WORKER_EVENTS } from './worker-logs.ts'
+import { followedLog } from './worker-logs.ts'
 
 /** A task. Its variables are without its token and the key of its program. */
 const PodBody = z
@@ -35,7 +32,8 @@ const PodBody = z
 const PodList = z.object({ pods: z.array(PodBody), pagination: Pagination }).openapi('PodList')
 
 /** Tasks of apps, which clients call pods. */
-export function podRoutes({ tasks, logs, stopping }: ApiParts): RestRoute[] {
+export function podRoutes(parts: ApiParts): RestRoute[] {
+  const { tasks } = parts
   const tag = 'Pods'
   return [
     route(
@@ -97,20 +95,10 @@ export function podRoutes({ tasks, logs, stopping }: ApiParts): RestRoute[] {
         success: EVENT_STREAM,
         problems: [400, 404],
       },
-      async ({ caller, params, query, headers, request, held }) => {
+      async call => {
+        const { caller, params } = call
         const scope = await taskLogs(tasks, caller.owner, params.id)
-        if (request.method === 'HEAD') return new Response(null, { headers: EVENT_STREAM_HEADERS })
-        const lastEventId = headers['Last-Event-ID']
-        const stream = await logs.open(caller.owner, scope, {
-          tail: query.tail,
-          source: query.source ?? null,
-          text: null,
-          follow: true,
-          lingerMs: LINGER_MS,
-          sinceMs: query.since === undefined ? null : parseInstant(query.since),
-          after: lastEventId === undefined ? null : readEventId(lastEventId),
-        })
-        return streamedAnswer(stream, WORKER_EVENTS, [request.signal, stopping, held()])
+        return followedLog(parts, scope, call)
       },
     ),
   ]
