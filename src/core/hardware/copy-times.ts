@@ -21,11 +21,24 @@ export const MAX_COPIES = 8
 /** Memory below which a copy says nothing about its speed: most of its time goes into locks and calls. */
 const LEAST_MB = 1_024
 
-/** Milliseconds for a MiB in these copies together. @param otherwise the result without a copy of some size */
-export function measuredRateMs(copies: readonly MemoryCopy[], otherwise: number): number {
+/** Milliseconds for a MiB in these copies together; null without a copy of some size. */
+function rateMs(copies: readonly MemoryCopy[]): number | null {
   const large = copies.filter(({ mb }) => mb >= LEAST_MB)
   const mb = large.reduce((sum, copy) => sum + copy.mb, 0)
-  return mb === 0 ? otherwise : large.reduce((sum, { tookMs }) => sum + tookMs, 0) / mb
+  return mb === 0 ? null : large.reduce((sum, { tookMs }) => sum + tookMs, 0) / mb
+}
+
+/**
+ * The rates of these copies. Where only one direction was measured, the other one differs from its default by the same
+ * factor, since both depend on the same machine: a worker is resumed for the first time after others were suspended.
+ */
+export function copyRates(out: readonly MemoryCopy[], back: readonly MemoryCopy[]): CopyRates {
+  const [outMs, inMs] = [rateMs(out), rateMs(back)]
+  if (outMs === null && inMs === null) return COPY_RATES
+  return {
+    outMs: outMs ?? (COPY_RATES.outMs * inMs!) / COPY_RATES.inMs,
+    inMs: inMs ?? (COPY_RATES.inMs * outMs!) / COPY_RATES.outMs,
+  }
 }
 
 /** Duration of a copy from the card and of one back, in milliseconds. */

@@ -1,6 +1,6 @@
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { AppError } from '../../core/errors.ts'
-import { COPY_RATES, MAX_COPIES, type MemoryCopy, measuredRateMs } from '../../core/hardware/copy-times.ts'
+import { copyRates, MAX_COPIES, type MemoryCopy } from '../../core/hardware/copy-times.ts'
 import {
   describeLack,
   type FamilyLack,
@@ -265,10 +265,7 @@ export class WorkerSuspender {
    * @param workers all workers that have not ended
    */
   copying(workers: readonly Worker[]): Copying {
-    const rates = {
-      outMs: measuredRateMs(this.#copies.out, COPY_RATES.outMs),
-      inMs: measuredRateMs(this.#copies.in, COPY_RATES.inMs),
-    }
+    const rates = copyRates(this.#copies.out, this.#copies.in)
     const memory = this.#ports.machine.memory()
     return { rates, roomMb: suspendRoom({ memory, workers, own: null, rules: this.#rules }) / MIB }
   }

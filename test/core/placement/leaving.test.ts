@@ -1,7 +1,7 @@
 /** Ways of an idle worker to leave its card (core/placement/leaving.ts). */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { COPY_RATES, MAX_COPIES, measuredRateMs, roundTripMs } from '../../../src/core/hardware/copy-times.ts'
+import { COPY_RATES, copyRates, MAX_COPIES, roundTripMs } from '../../../src/core/hardware/copy-times.ts'
 import { whyEnds } from '../../../src/core/placement/leaving.ts'
 import type { Occupant } from '../../../src/core/placement/placement-input.ts'
 import { aGpu, aMachine } from '../../support/machines.ts'
@@ -23,14 +23,29 @@ test('a copy for which another worker would have to end is not made', () => {
 })
 
 test('the speed of copies is that of the last ones with some size, else the default', () => {
-  assert.equal(measuredRateMs([], COPY_RATES.outMs), COPY_RATES.outMs)
-  assert.equal(measuredRateMs([{ mb: 10, tookMs: 900 }], 0.5), 0.5, 'calls take most of the time of a small one')
+  assert.deepEqual(copyRates([], []), COPY_RATES)
+  const small = [{ mb: 10, tookMs: 900 }]
+  assert.deepEqual(copyRates(small, small), COPY_RATES, 'calls take most of the time of a small one')
   const copies = [
     { mb: 2_000, tookMs: 1_000 },
     { mb: 6_000, tookMs: 1_000 },
   ]
-  assert.equal(measuredRateMs(copies, 0.5), 0.25)
+  const fast = [{ mb: 4_000, tookMs: 400 }]
+  assert.deepEqual(copyRates(copies, fast), { outMs: 0.25, inMs: 0.1 })
   assert.ok(MAX_COPIES > copies.length)
+})
+
+test('a machine that is ten times as fast in one direction counts as ten times as fast in the other', () => {
+  const { outMs, inMs } = COPY_RATES
+  const copy = (perMb: number) => [{ mb: 10_000, tookMs: perMb * 1_000 }]
+  const near = (rates: { outMs: number; inMs: number }) => {
+    assert.ok(
+      Math.abs(rates.outMs - outMs / 10) < 1e-9 && Math.abs(rates.inMs - inMs / 10) < 1e-9,
+      JSON.stringify(rates),
+    )
+  }
+  near(copyRates(copy(outMs), []))
+  near(copyRates([], copy(inMs)))
 })
 
 const parts = aMachine([aGpu(0)])
