@@ -26,6 +26,7 @@ export const OPS_ROUTES = {
   'GET /ops/jobs': { needs: 'jobs', operation: 'listAllJobs' },
   'GET /ops/batches': { needs: 'jobs', operation: 'listAllBatches' },
   'GET /ops/webhooks': { needs: 'jobs', operation: 'listAllWebhooks' },
+  'GET /ops/events': { needs: 'read', operation: 'listEvents' },
   'GET /ops/logs/:id': { needs: 'read', operation: 'readLogs' },
   'GET /ops/client': { needs: 'read', operation: 'readClientVariables' },
   'GET /ops/models': { needs: 'operator', operation: 'listModels' },

@@ -15,6 +15,7 @@ import type { CachedModel, ModelDownload } from '../../ports/model-cache.ts'
 import type { CachedEndpoints } from '../../services/cached-rows.ts'
 import type { EndpointSelection } from '../../services/jobs/account-jobs.ts'
 import { mapConcurrently } from '../../services/map-concurrently.ts'
+import type { NumberedEvent } from '../../services/observing/recent-events.ts'
 import type { TimeKeeper, TimeView } from '../../services/observing/server-time.ts'
 import type { WatchedEndpoint, WorkerReader } from '../../services/observing/worker-reader.ts'
 import { audited } from '../audited.ts'
@@ -22,6 +23,7 @@ import { bodyRequest } from '../body.ts'
 import { clientVariables } from '../client-variables.ts'
 import { deliveryListing, deliveryView } from '../jobs/webhooks.ts'
 import type { ApiParts } from '../parts.ts'
+import { endpointId as readEndpointId } from '../rest/routes/serverless.ts'
 import { common } from '../rest/worker-view.ts'
 import { heldFor, jsonText, refusalHeaders, reportFailure, type Surface, type SurfaceEnv } from '../surface.ts'
 import { backupStream } from './backup-stream.ts'
@@ -89,6 +91,7 @@ export function opsSurface(parts: ApiParts): Surface {
     const only = call.req.query('endpoint') ?? null
     return jsonText(JSON.stringify(await watchView(parts.workers, caller, only, parts.ports.clock.now())))
   })
+  addRoute(app, access, 'GET /ops/events', async (call, caller) => eventList(parts, caller, call.req))
   addRoute(app, access, 'GET /ops/client', async () => {
     const { addresses } = parts
     return jsonText(JSON.stringify({ variables: clientVariables(addresses, addresses.clientTrust ?? null) }))
@@ -118,6 +121,19 @@ export function opsSurface(parts: ApiParts): Surface {
 function pageRequest(request: HonoRequest): PageRequest {
   const limit = request.query('limit')
   return { cursor: request.query('cursor'), limit: limit === undefined ? undefined : Number(limit) }
+}
+
+/** The kept events of the account, newest first: of one endpoint and of one kind, if the query names them. */
+async function eventList({ feed, endpoints }: ApiParts, caller: Caller, request: HonoRequest): Promise<Response> {
+  const { endpoint, kind = null } = request.query()
+  const endpointId = endpoint === undefined ? null : (await endpoints.find(caller.owner, readEndpointId(endpoint))).id
+  const { items, nextCursor } = feed.list(caller.owner, { endpointId, kind }, pageRequest(request))
+  const pagination = { nextCursor, hasNextPage: nextCursor !== null }
+  return jsonText(JSON.stringify({ events: items.map(eventView), pagination }))
+}
+
+function eventView({ id, type, atMs, endpointId, fields }: NumberedEvent) {
+  return { id, type, at: new Date(atMs).toISOString(), endpointId, fields }
 }
 
 async function explain(

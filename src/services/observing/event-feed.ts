@@ -1,11 +1,13 @@
-import { AppError } from '../../core/errors.ts'
+import { AppError, invalidFields } from '../../core/errors.ts'
 import { Holdings } from '../../core/fair-share.ts'
+import { fieldProblem } from '../../core/field-problem.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
+import { type Page, type PageRequest, pageProblems } from '../../core/pages.ts'
 import type { Emit } from '../../events.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { type LiveEvent, makeLiveEvent } from './live-event.ts'
 import { type EventQuery, LiveEventStream } from './live-event-stream.ts'
-import { RecentEvents } from './recent-events.ts'
+import { type NumberedEvent, RecentEvents } from './recent-events.ts'
 
 /** Maximum number of readings of events that an account may have open at once. */
 const MAX_EVENT_READINGS = 100
@@ -15,8 +17,20 @@ const MAX_EVENT_READINGS = 100
 const MAX_KEPT = 50_000
 /** Limit of endpoints whose owner is cached. */
 const MAX_OWNERS = 20_000
+/** Default and largest number of events of one page of the kept ones. */
+const MAX_PAGE = 200
 /** Limit of events that wait until the owner of their endpoint is known; further ones are dropped. */
 const MAX_UNOWNED = 1_000
+
+/** The form of the id of an event. */
+const CURSOR = /^\w{1,64}-\d{1,15}$/
+
+/** Filter of kept events; null matches any. */
+export interface EventFilter {
+  readonly endpointId: EndpointId | null
+  /** Beginning of the names, such as `worker` for `worker.moved`. */
+  readonly kind: string | null
+}
 
 /**
  * Keeps the newest events of each account in memory, for readers that follow them. A restart
@@ -80,6 +94,26 @@ export class EventFeed {
     return new LiveEventStream(this.#ports.clock, this.#openRecent(owner), query, onClose)
   }
 
+  /**
+   * The kept events of an account that match, newest first. A cursor from before a restart of the server finds none.
+   * @throws AppError `invalid` for a limit out of bounds and for a malformed cursor
+   */
+  list(owner: OwnerId, { endpointId, kind }: EventFilter, request: PageRequest): Page<NumberedEvent> {
+    const { cursor = null, limit = MAX_PAGE } = request
+    const problems = pageProblems({ limit }, MAX_PAGE)
+    if (cursor !== null && !CURSOR.test(cursor)) {
+      problems.push(fieldProblem('cursor', 'is not one that an earlier page has returned'))
+    }
+    if (problems.length > 0) throw invalidFields(problems)
+    const recent = this.#recent.get(owner)
+    const before = cursor === null ? null : (recent?.numberFromId(cursor) ?? 0)
+    const found = recent?.newestFirst(before, limit + 1, event => {
+      return (endpointId === null || event.endpointId === endpointId) && (kind === null || kindOf(event) === kind)
+    })
+    const items = found?.slice(0, limit) ?? []
+    return { items, nextCursor: (found?.length ?? 0) > limit ? items.at(-1)!.id : null }
+  }
+
   #openRecent(owner: OwnerId): RecentEvents {
     let recent = this.#recent.get(owner)
     if (recent === undefined) {
@@ -136,4 +170,8 @@ export class EventFeed {
     this.#remember(endpointId, owner)
     for (const event of next === undefined ? waiting : [...waiting, next]) this.#keep(owner, event)
   }
+}
+
+function kindOf({ type }: LiveEvent): string {
+  return type.slice(0, type.indexOf('.'))
 }

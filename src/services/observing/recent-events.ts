@@ -69,6 +69,20 @@ export class RecentEvents {
     }
   }
 
+  /**
+   * The kept events that match, newest first.
+   * @param before number of the event before which they begin; null for the newest
+   */
+  newestFirst(before: number | null, limit: number, matches: (event: LiveEvent) => boolean): readonly NumberedEvent[] {
+    const found: NumberedEvent[] = []
+    const droppedCount = this.newest - this.#events.length
+    for (let number = (before ?? this.newest + 1) - 1; number > droppedCount && found.length < limit; number -= 1) {
+      const event = this.#events[number - droppedCount - 1]!
+      if (matches(event)) found.push({ ...event, id: this.eventId(number) })
+    }
+    return found
+  }
+
   /** Calls `listener` at each new event until the returned function is called. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener)

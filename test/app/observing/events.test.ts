@@ -196,3 +196,47 @@ test('a cancelled job is reported once, by the event of the job', async t => {
   assert.deepEqual(namesOf(events), ['job.moved'])
   await events.leave()
 })
+
+test('kept events are listed newest first, page by page, by endpoint and by kind, and to their account alone', async t => {
+  const rig = await openRig(t)
+  const stranger = await rig.addKey('rpa_stranger', { owner: 'stranger' as OwnerId })
+  const { endpoint, worker } = await rig.endpointWithWorker()
+  const other = await rig.endpoint({ workersMax: 0 })
+  const job = await rig.submit(endpoint)
+  await worker.takeJob()
+  await rig.submit(other)
+  await rig.ask('POST', '/v2/account/secrets', { body: { name: 'token', value: 'hf_hidden' } })
+  await rig.clock.settle()
+  const list = async (query: string) => (await rig.ask('GET', `/ops/events?${query}`)).json
+  const all: { id: string; type: string; at: string }[] = []
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const { events, pagination } = await list(`limit=2${cursor === '' ? '' : `&cursor=${cursor}`}`)
+    assert.equal(pagination.hasNextPage, pagination.nextCursor !== null)
+    all.push(...events)
+    cursor = pagination.nextCursor
+  }
+  assert.equal(all[0]?.type, 'change.made')
+  assert.equal(all.at(-1)?.type, 'endpoint.saved')
+  assert.deepEqual(all, (await list('')).events)
+  const instants = all.map(({ at }) => at)
+  assert.deepEqual(instants, instants.toSorted().reverse())
+  const jobsOfOne = (await list(`endpoint=${endpoint}&kind=job`)).events
+  assert.deepEqual(
+    jobsOfOne.map((event: { type: string; fields: { jobId: string } }) => [event.type, event.fields.jobId]),
+    [
+      ['job.moved', job],
+      ['job.accepted', job],
+    ],
+  )
+  assert.deepEqual((await list(`endpoint=${other}&kind=worker`)).events, [])
+  // The list of an earlier run of the server had other ids.
+  assert.deepEqual((await list('cursor=before-7')).events, [])
+  assert.deepEqual((await rig.ask('GET', '/ops/events', { key: stranger })).json.events, [])
+  for (const query of ['limit=0', 'limit=201', 'cursor=%20'])
+    assert.equal((await rig.ask('GET', `/ops/events?${query}`)).status, 400, query)
+  for (const [asking, id] of [
+    [{}, 'nowhere'],
+    [{ key: stranger }, endpoint],
+  ] as const)
+    assert.equal((await rig.ask('GET', `/ops/events?endpoint=${id}`, asking)).status, 404)
+})
